@@ -1,0 +1,1 @@
+"""Pure readers of results: packets → flows → metrics → figures and tables."""

@@ -1,0 +1,126 @@
+"""What each column of metrics.csv means: written once, here, and printed with every report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A column: its unit, its definition, and whether it is a count (written as an integer)."""
+
+    name: str
+    unit: str
+    definition: str
+    count: bool = False
+
+
+METRICS = (
+    Metric("experiment", "", "name of the experiment"),
+    Metric("trial", "", "the trial's directory"),
+    Metric("engine", "", "where it ran: guest (own kernel, virtual time) or host"),
+    Metric("status", "", "ok, failed or unsupported; only ok has numbers"),
+    Metric("topology", "", "the network"),
+    Metric("queue", "", "the bottleneck's queue and its limit"),
+    Metric("flow", "", "the flow's name in the scenario; parallel connections are one flow"),
+    Metric("kind", "", "tcp, or cbr: UDP at a constant bit rate"),
+    Metric("src", "", "the node that sends the data"),
+    Metric("dst", "", "the node that receives the data"),
+    Metric("variant", "", "the congestion control that the scenario asks for"),
+    Metric("variant_seen", "", "the congestion control that the sender's socket reported"),
+    Metric("seed", "", "the scenario's seed", count=True),
+    Metric("start_s", "s", "when the flow started, on the trial's clock"),
+    Metric("duration_s", "s", "the measured interval: from the flow's start to its stop"),
+    Metric(
+        "throughput_mbps",
+        "Mbit/s",
+        "bits of the Ethernet frames (without preamble and checksum) in the data's direction "
+        "at the receiver's capture within the measured interval, over the interval",
+    ),
+    Metric(
+        "goodput_mbps",
+        "Mbit/s",
+        "bytes delivered in order to the receiver within the measured interval, each once "
+        "(TCP: the advance of the contiguous sequence numbers at the receiver's capture; "
+        "UDP: the payload received), over the interval",
+    ),
+    Metric(
+        "sent_packets",
+        "packets",
+        "packets with data at the sender's capture, retransmissions included, "
+        "over the whole capture",
+        count=True,
+    ),
+    Metric(
+        "received_packets",
+        "packets",
+        "packets with data at the receiver's capture, over the whole capture",
+        count=True,
+    ),
+    Metric(
+        "drop_rate",
+        "",
+        "of the flow's packets in the data's direction that entered the bottleneck, the part "
+        "that did not leave it; packets that may still be inside when the captures end do "
+        "not count; none where the flow starts at the bottleneck itself",
+    ),
+    Metric(
+        "retransmissions",
+        "packets",
+        "Wireshark's tcp.analysis.retransmission in the data's direction at the sender's "
+        "capture; fast and spurious ones included",
+        count=True,
+    ),
+    Metric(
+        "fast_retransmissions",
+        "packets",
+        "Wireshark's tcp.analysis.fast_retransmission, as above",
+        count=True,
+    ),
+    Metric(
+        "spurious_retransmissions",
+        "packets",
+        "Wireshark's tcp.analysis.spurious_retransmission, as above",
+        count=True,
+    ),
+    Metric(
+        "out_of_order",
+        "packets",
+        "Wireshark's tcp.analysis.out_of_order in the data's direction at the receiver's capture",
+        count=True,
+    ),
+    Metric(
+        "duplicate_acks",
+        "packets",
+        "Wireshark's tcp.analysis.duplicate_ack against the data's direction at the sender's "
+        "capture",
+        count=True,
+    ),
+    Metric(
+        "rtt_min_ms",
+        "ms",
+        "smallest round-trip time: Wireshark's tcp.analysis.ack_rtt of acknowledgements of "
+        "data at the sender's capture, over the whole capture",
+    ),
+    Metric("rtt_mean_ms", "ms", "mean of the round-trip times"),
+    Metric("rtt_p95_ms", "ms", "95th percentile of the round-trip times"),
+    Metric(
+        "owd_mean_ms",
+        "ms",
+        "mean one-way delay: the same data packet at the sender's and at the receiver's "
+        "capture, over the whole capture",
+    ),
+    Metric("owd_p95_ms", "ms", "95th percentile of the one-way delays"),
+    Metric("share", "", "the flow's goodput over the sum of all the trial's flows"),
+    Metric(
+        "jain",
+        "",
+        "Jain's index over the goodputs of the trial's TCP flows (of all flows where none "
+        "is TCP): 1 is equal",
+    ),
+)
+
+COLUMNS = tuple(metric.name for metric in METRICS)
+COUNTS = tuple(metric.name for metric in METRICS if metric.count)
+TEXTS = COLUMNS[: COLUMNS.index("seed")]
+NUMBERS = tuple(name for name in COLUMNS if name not in TEXTS)

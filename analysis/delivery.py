@@ -1,0 +1,52 @@
+"""What a receiver's application can have read: TCP's bytes in order, each once."""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+SYN = 0x02
+_HALF = 1 << 31
+
+Integers = npt.NDArray[np.int64]
+
+
+def unwrap(seq: Integers) -> Integers:
+    """Sequence numbers that go on past 2³²: neighbours are less than half the space apart."""
+    steps = np.diff(seq, prepend=seq[:1])
+    steps = (steps + _HALF) % (2 * _HALF) - _HALF
+    return np.asarray(seq[:1].sum() + np.cumsum(steps), dtype=np.int64)
+
+
+def delivered_bytes(rows: pd.DataFrame) -> Integers:
+    """Bytes delivered in order after each packet.
+
+    `rows` are one connection's packets from the sender of the data, in the order of
+    their arrival. The first byte is the one after the SYN; where the capture began
+    later, the first byte of the first packet.
+    """
+    if rows.empty:
+        return np.zeros(0, dtype=np.int64)
+    seq = unwrap(rows["seq"].to_numpy(dtype=np.int64))
+    syn = np.flatnonzero(rows["flags"].to_numpy() & SYN)
+    start = int(seq[syn[0]]) + 1 if len(syn) else int(seq[0])
+    ends = seq + rows["payload"].to_numpy(dtype=np.int64)
+    return _contiguous(seq.tolist(), ends.tolist(), start) - start
+
+
+def _contiguous(begins: list[int], ends: list[int], edge: int) -> Integers:
+    """The end of the contiguous part after each packet; what lies beyond a hole waits."""
+    beyond: list[tuple[int, int]] = []
+    edges = []
+    for begin, end in zip(begins, ends, strict=True):
+        if begin > edge:
+            heapq.heappush(beyond, (begin, end))
+        elif end > edge:
+            edge = end
+            while beyond and beyond[0][0] <= edge:
+                edge = max(edge, heapq.heappop(beyond)[1])
+        edges.append(edge)
+    return np.array(edges, dtype=np.int64)

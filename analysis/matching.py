@@ -1,0 +1,59 @@
+"""The same packet at two captures on one clock: one-way delays, and what got lost between."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+# What a router leaves alone. IP's identification counts up a connection's packets, so that
+# a retransmission differs from the original.
+_IDENTITY = ["src_port", "ip_id", "seq", "payload"]
+
+
+def match(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+    """For each packet of `after`, in the order of time: its `time_ns`, and where it was seen
+    before: `before_ns` and `before_row` (its place in `before` by time), NaN where nowhere.
+
+    A packet's earlier self is the last one with its identity that was seen no later than
+    it: the identification comes round every 65536 packets, and none takes that long.
+    """
+    earlier = before[["time_ns", *_IDENTITY]].sort_values("time_ns", kind="stable")
+    earlier = earlier.assign(before_ns=earlier["time_ns"], before_row=range(len(earlier)))
+    later = after[["time_ns", *_IDENTITY]].sort_values("time_ns", kind="stable")
+    return pd.merge_asof(later, earlier, on="time_ns", by=_IDENTITY, direction="backward")[
+        ["time_ns", "before_ns", "before_row"]
+    ]
+
+
+def one_way_delays_ms(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+    """Delays of the data packets (`owd_ms`) by the time when they were sent (`sent_ns`)."""
+    pairs = match(_data(before), _data(after)).dropna()
+    return pd.DataFrame(
+        {
+            "sent_ns": pairs["before_ns"].astype("int64"),
+            "owd_ms": (pairs["time_ns"] - pairs["before_ns"]) / 1e6,
+        }
+    )
+
+
+def _data(rows: pd.DataFrame) -> pd.DataFrame:
+    """Data packets that have an identification to know them by."""
+    return rows[(rows["payload"] > 0) & (rows["ip_id"] >= 0)]
+
+
+def drop_rate(entered: pd.DataFrame, left: pd.DataFrame, end_ns: int) -> float:
+    """The part of the packets that entered a queue and did not leave it; NaN if none entered.
+
+    Packets that may still have been inside when the captures ended (`end_ns`) don't count:
+    those behind the last that left, if they entered within the longest stay seen.
+    """
+    if entered.empty:
+        return float("nan")
+    pairs = match(entered, left).dropna()
+    inside = 0
+    if len(pairs):
+        last_row = int(pairs["before_row"].max())
+        stay_ns = int((pairs["time_ns"] - pairs["before_ns"]).max())
+        behind = entered["time_ns"].sort_values().iloc[last_row + 1 :]
+        inside = int((behind + stay_ns >= end_ns).sum())
+    known = len(entered) - inside
+    return (known - len(left)) / known if known else float("nan")

@@ -1,0 +1,261 @@
+"""A trial becomes one row a flow; a results folder becomes metrics.csv and metrics.parquet."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis import measures
+from analysis.definitions import COLUMNS, COUNTS, METRICS, NUMBERS, TEXTS
+from analysis.files import replace
+from analysis.labels import queue_label
+from analysis.matching import drop_rate, one_way_delays_ms
+from analysis.measures import NAN, Interval
+from analysis.shared import read_shared
+from analysis.tshark import Packets
+from testbed.errors import TestbedError
+from testbed.scenario import Flow, FlowKind
+from testbed.store import FlowRecord, Status, Trial, trials_in
+
+CACHE = "metrics.parquet"  # in the trial's directory
+REVISION = 1  # raise it when a change here gives other numbers under the same definitions
+
+Row = dict[str, object]
+
+
+class TrialPackets:
+    """A trial's captures, each read once, and a flow's packets in them."""
+
+    def __init__(self, trial: Trial) -> None:
+        self._trial = trial
+        self._read: dict[Path, Packets] = {}
+
+    def capture(self, role: str, flow: str) -> Packets | None:
+        """The capture with a role for a flow, None if the scenario took none."""
+        path = self._trial.capture(f"{role}:{flow}")
+        if path is None:
+            return None
+        if path not in self._read:
+            self._read[path] = read_shared(path)
+        return self._read[path]
+
+    def flow(self, role: str, record: FlowRecord) -> FlowPackets | None:
+        """The flow's packets at a capture with this role."""
+        packets = self.capture(role, record.name)
+        return None if packets is None else select(packets.rows, record)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What was wrong with the captures read so far."""
+        return [warning for packets in self._read.values() for warning in packets.warnings]
+
+    def end_ns(self) -> int:
+        """The last packet of all captures read so far."""
+        ends = [int(p.rows["time_ns"].max()) for p in self._read.values() if len(p.rows)]
+        return max(ends, default=0)
+
+
+@dataclass(frozen=True)
+class FlowPackets:
+    """A flow's packets at one capture, by direction."""
+
+    data: pd.DataFrame
+    acks: pd.DataFrame
+
+
+def select(rows: pd.DataFrame, flow: FlowRecord) -> FlowPackets:
+    """The packets with the flow's addresses and ports."""
+    own = rows[rows["protocol"] == flow.protocol]
+
+    def between(src: str, dst: str) -> pd.Series[bool]:
+        return (own["src"] == src) & (own["dst"] == dst)
+
+    there = between(flow.src_address, flow.dst_address)
+    there &= own["src_port"].isin(flow.src_ports) & (own["dst_port"] == flow.dst_port)
+    back = between(flow.dst_address, flow.src_address)
+    back &= own["dst_port"].isin(flow.src_ports) & (own["src_port"] == flow.dst_port)
+    return FlowPackets(own[there], own[back])
+
+
+def epoch_ns(trial: Trial) -> int:
+    """The captures' clock at second 0, which lies on a round microsecond."""
+    return round(trial.record.epoch_s * 1e6) * 1000
+
+
+def measured_interval(trial: Trial, flow: FlowRecord) -> Interval:
+    """When the flow was measured, on the captures' clock."""
+    zero = epoch_ns(trial)
+    return Interval(zero + round(flow.started_s * 1e9), zero + round(flow.stopped_s * 1e9))
+
+
+def trial_metrics(trial: Trial) -> pd.DataFrame:
+    """One row a flow of the scenario; `attrs["warnings"]` says what to distrust."""
+    packets = TrialPackets(trial)
+    records = {record.name: record for record in trial.record.flows}
+    ran = trial.record.status is Status.OK
+    rows = [
+        _identity(trial, flow)
+        | (_measure(trial, records[flow.name], packets) if ran and flow.name in records else {})
+        for flow in trial.scenario.flows
+    ]
+    frame = _frame(rows)
+    if ran:
+        _compare_flows(frame)
+    frame.attrs["warnings"] = [f"{trial.path.name}: {text}" for text in packets.warnings]
+    return frame
+
+
+def _identity(trial: Trial, flow: Flow) -> Row:
+    """What is known of a flow before it runs."""
+    scenario = trial.scenario
+    return {
+        "experiment": scenario.experiment,
+        "trial": trial.path.name,
+        "engine": trial.record.engine,
+        "status": str(trial.record.status),
+        "topology": str(scenario.topology.kind),
+        "queue": queue_label(scenario.topology.bottleneck.queue),
+        "flow": flow.name,
+        "kind": str(flow.kind),
+        "src": flow.src,
+        "dst": flow.dst,
+        "variant": flow.variant or "",
+        "variant_seen": "",
+        "seed": scenario.seed,
+    }
+
+
+def _measure(trial: Trial, flow: FlowRecord, packets: TrialPackets) -> Row:
+    """What the captures say of a flow that ran."""
+    interval = measured_interval(trial, flow)
+    return {
+        "variant_seen": flow.variant_seen,
+        "start_s": flow.started_s,
+        "duration_s": interval.seconds,
+        **_at_receiver(packets.flow("receiver", flow), interval, flow.protocol),
+        **_at_sender(packets.flow("sender", flow), flow.protocol),
+        **_one_way(packets, flow),
+        "drop_rate": _drop_rate(packets, flow),
+    }
+
+
+def _at_receiver(found: FlowPackets | None, interval: Interval, protocol: str) -> Row:
+    if found is None:
+        return {}
+    row: Row = {
+        "throughput_mbps": measures.throughput_mbps(found.data, interval),
+        "goodput_mbps": measures.goodput_mbps(found.data, interval, protocol),
+        "received_packets": measures.data_packets(found.data),
+    }
+    if protocol == "tcp":
+        row["out_of_order"] = int(found.data["out_of_order"].sum())
+    return row
+
+
+def _at_sender(found: FlowPackets | None, protocol: str) -> Row:
+    if found is None:
+        return {}
+    row: Row = {"sent_packets": measures.data_packets(found.data)}
+    if protocol != "tcp":
+        return row
+    low, mean, high = measures.low_mean_high(measures.rtts(found.data, found.acks)["rtt_ms"])
+    return row | {
+        "retransmissions": int(found.data["retransmission"].sum()),
+        "fast_retransmissions": int(found.data["fast_retransmission"].sum()),
+        "spurious_retransmissions": int(found.data["spurious_retransmission"].sum()),
+        "duplicate_acks": int(found.acks["duplicate_ack"].sum()),
+        "rtt_min_ms": low,
+        "rtt_mean_ms": mean,
+        "rtt_p95_ms": high,
+    }
+
+
+def _one_way(packets: TrialPackets, flow: FlowRecord) -> Row:
+    sender, receiver = packets.flow("sender", flow), packets.flow("receiver", flow)
+    if sender is None or receiver is None:
+        return {}
+    delays = one_way_delays_ms(sender.data, receiver.data)["owd_ms"]
+    _, mean, high = measures.low_mean_high(delays)
+    return {"owd_mean_ms": mean, "owd_p95_ms": high}
+
+
+def _drop_rate(packets: TrialPackets, flow: FlowRecord) -> float:
+    entered, left = packets.flow("bottleneck-in", flow), packets.flow("bottleneck-out", flow)
+    if entered is None or left is None:
+        return NAN
+    return drop_rate(entered.data, left.data, packets.end_ns())
+
+
+def _compare_flows(frame: pd.DataFrame) -> None:
+    """Fill in what a flow is beside the others: share and Jain's index."""
+    goodput = frame["goodput_mbps"]
+    total = goodput.sum(skipna=False)
+    frame["share"] = goodput / total if total > 0 else NAN
+    tcp = goodput[frame["kind"] == FlowKind.TCP]
+    frame["jain"] = measures.jain(tcp if len(tcp) else goodput)
+
+
+def _frame(rows: Iterable[Row]) -> pd.DataFrame:
+    """Rows with all columns in their order; what a row does not know is NaN."""
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    kinds: dict[str, str] = dict.fromkeys(TEXTS, "str") | dict.fromkeys(NUMBERS, "float64")
+    return frame.astype(kinds)
+
+
+def _revision() -> str:
+    """Changes with the definitions: rows of other ones are not to be mixed with ours."""
+    return hashlib.sha256(f"{REVISION} {METRICS}".encode()).hexdigest()[:12]
+
+
+def cached_metrics(trial: Trial) -> pd.DataFrame:
+    """The trial's rows: those that it keeps, if they are of this revision, or new ones."""
+    cache = trial.path / CACHE
+    if cache.is_file():
+        # a damaged cache is only a slow one
+        with contextlib.suppress(OSError, ValueError):
+            kept = pd.read_parquet(cache)
+            if kept.attrs.get("revision") == _revision():
+                return _renamed(kept, trial.path.name)
+    frame = trial_metrics(trial)
+    frame.attrs["revision"] = _revision()
+    with contextlib.suppress(TestbedError):  # someone else's results: do without
+        replace(cache, frame.to_parquet)
+    return frame
+
+
+def _renamed(frame: pd.DataFrame, trial: str) -> pd.DataFrame:
+    """The rows of a trial whose directory may have got another name since."""
+    attrs = frame.attrs
+    frame = frame.astype(dict.fromkeys(TEXTS, "str"))
+    frame["trial"] = trial
+    frame.attrs = attrs
+    return frame
+
+
+def write_metrics(results: Path) -> pd.DataFrame:
+    """Reduce all trials of a results folder and write metrics.csv and metrics.parquet there.
+
+    `attrs["warnings"]` of the table are the warnings of all trials.
+    """
+    trials = list(trials_in(results))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # the work is tshark's
+        frames = list(pool.map(cached_metrics, trials))
+    table = pd.concat([_frame([]), *frames], ignore_index=True) if frames else _frame([])
+    replace(results / "metrics.csv", lambda path: _write_csv(table, path))
+    replace(results / "metrics.parquet", table.to_parquet)
+    table.attrs["warnings"] = [text for frame in frames for text in frame.attrs["warnings"]]
+    return table
+
+
+def _write_csv(table: pd.DataFrame, path: Path) -> None:
+    """Counts without a decimal point, other numbers with nine digits."""
+    counts = {name: table[name].astype("Int64") for name in COUNTS}
+    table.assign(**counts).replace({np.nan: None}).to_csv(path, index=False, float_format="%.9g")

@@ -1,0 +1,51 @@
+"""How figures look: colours that colour-blind readers tell apart, sizes for A4 and for slides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from analysis.files import replace
+
+# Okabe and Ito, "Color Universal Design" (2008); their yellow is too light for thin lines.
+ORANGE = "#E69F00"
+SKY = "#56B4E9"
+GREEN = "#009E73"
+BLUE = "#0072B2"
+VERMILLION = "#D55E00"
+PURPLE = "#CC79A7"
+BLACK = "#000000"
+GREY = "#666666"
+
+VARIANT_COLOURS = {
+    "reno": BLUE,
+    "cubic": VERMILLION,
+    "vegas": GREEN,
+    "veno": PURPLE,
+    "bbr": ORANGE,
+    "newreno": SKY,
+}
+OTHER_COLOURS = (SKY, BLACK, PURPLE, GREEN)
+
+WIDTH_INCHES = 7.2  # the text's width on A4; on a slide the letters grow along
+PNG_DPI = 200
+
+SHEET = Path(__file__).with_name("figures.mplstyle")
+
+
+def variant_colours(variants: Iterable[str]) -> dict[str, str]:
+    """A colour for each variant; the usual ones always have the same."""
+    others = iter(OTHER_COLOURS * 10)
+    return {name: VARIANT_COLOURS.get(name) or next(others) for name in variants}
+
+
+def save(figure: Figure, folder: Path, stem: str) -> list[Path]:
+    """Write the figure as PNG and as SVG."""
+    folder.mkdir(exist_ok=True)
+    paths = [folder / f"{stem}.png", folder / f"{stem}.svg"]
+    for path in paths:
+        metadata = {"Date": None} if path.suffix == ".svg" else None
+        replace(path, lambda aside, m=metadata: figure.savefig(aside, dpi=PNG_DPI, metadata=m))  # type: ignore[misc]
+    return paths

@@ -1,0 +1,113 @@
+"""The metrics as a compact table: one line a variant and flow, averaged over the seeds.
+
+Rows are texts; who prints them is not our business.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+from scipy import stats
+
+from analysis.labels import variant_key
+
+GROUP = ["experiment", "topology", "queue", "engine", "variant", "flow"]
+ALWAYS = ("variant", "flow")  # the rest of the group only where it differs
+CONFIDENCE = 0.95
+UNKNOWN = "–"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A heading and the lines below it."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A metric in the table: its heading, its scale, and its decimals if they are fixed."""
+
+    metric: str
+    heading: str
+    factor: float = 1
+    decimals: int | None = None  # None: three digits, or all before the point
+
+    def write(self, values: pd.Series[float]) -> str:
+        """The mean, and how far the seeds let it be trusted."""
+        known = values.dropna() * self.factor
+        if known.empty:
+            return UNKNOWN
+        mean = float(known.mean())
+        decimals = _decimals(mean) if self.decimals is None else self.decimals
+        text = f"{mean:.{decimals}f}"
+        return text if len(known) < 2 else f"{text} ± {half_width(known):.{decimals}f}"
+
+
+def _decimals(value: float) -> int:
+    """As many as make three digits."""
+    return max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
+
+
+SHOWN = (
+    Shown("throughput_mbps", "throughput Mbit/s"),
+    Shown("goodput_mbps", "goodput Mbit/s"),
+    Shown("drop_rate", "dropped %", factor=100, decimals=2),
+    Shown("retransmissions", "retransmitted", decimals=0),
+    Shown("rtt_mean_ms", "RTT ms"),
+    Shown("rtt_p95_ms", "RTT 95 % ms"),
+    Shown("owd_mean_ms", "one-way ms"),
+)
+
+
+def summary(metrics: pd.DataFrame) -> Table:
+    """A line for each variant and flow; n counts the trials that ran."""
+    groups = [(dict(zip(GROUP, key, strict=True)), rows) for key, rows in _groups(metrics)]
+    groups.sort(key=_order)
+    differing = [name for name in GROUP if len({key[name] for key, _ in groups}) > 1]
+    keys = [name for name in GROUP if name in ALWAYS or name in differing]
+    lines = tuple((*(key[name] for name in keys), *_numbers(rows)) for key, rows in groups)
+    several = any(_ran(rows) > 1 for _, rows in groups)
+    note = f"mean ± {100 * CONFIDENCE:.0f} % confidence interval over n seeds" if several else ""
+    header = (*keys, *(shown.heading for shown in SHOWN), "n", "status")
+    return Table(header, lines, note)
+
+
+def _groups(metrics: pd.DataFrame) -> list[tuple[tuple[str, ...], pd.DataFrame]]:
+    grouped = metrics.groupby(GROUP, sort=False, dropna=False)
+    return [(tuple(map(str, key)), rows) for key, rows in grouped]
+
+
+def _order(group: tuple[dict[str, str], pd.DataFrame]) -> tuple[object, ...]:
+    key = group[0]
+    return (key["experiment"], key["queue"], key["engine"], variant_key(key["variant"]))
+
+
+def _ran(rows: pd.DataFrame) -> int:
+    return int((rows["status"] == "ok").sum())
+
+
+def _numbers(rows: pd.DataFrame) -> Sequence[str]:
+    values = [shown.write(rows[shown.metric]) for shown in SHOWN]
+    counts = rows["status"].value_counts(sort=False)
+    status = "ok" if list(counts.index) == ["ok"] else ", ".join(_counted(counts))
+    return (*values, str(_ran(rows)), status)
+
+
+def _counted(counts: pd.Series[int]) -> list[str]:
+    """`2 ok`, `1 failed`; a single trial's status stands alone."""
+    if len(counts) == 1 and counts.iloc[0] == 1:
+        return [str(counts.index[0])]
+    return [f"{count} {status}" for status, count in counts.items()]
+
+
+def half_width(values: pd.Series[float]) -> float:
+    """Half of Student's confidence interval of the mean."""
+    n = len(values)
+    quantile = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1))
+    return quantile * float(values.std(ddof=1)) / math.sqrt(n)

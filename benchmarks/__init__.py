@@ -1,0 +1,1 @@
+"""How fast the laboratory is, and what it is compared with."""

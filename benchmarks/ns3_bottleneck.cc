@@ -1,0 +1,126 @@
+// The testbed's benchmark network in ns-3.37, to compare with:
+//
+//     sender ---- router ==== receiver
+//        fast link    bottleneck
+//
+// One TCP Cubic flow, a drop-tail queue with a limit in bytes, captures of whole headers at the
+// four interfaces. Prints one line of JSON.
+
+#include <cstdint>
+#include <iostream>
+#include <string>
+
+#include "ns3/applications-module.h"
+#include "ns3/core-module.h"
+#include "ns3/internet-module.h"
+#include "ns3/network-module.h"
+#include "ns3/point-to-point-module.h"
+#include "ns3/traffic-control-module.h"
+
+using namespace ns3;
+
+namespace {
+
+constexpr std::uint16_t PORT = 5201;
+constexpr std::uint32_t SEGMENT_BYTES = 1448;          // 1500 less IP, TCP and timestamps
+constexpr std::uint32_t SOCKET_BUFFER_BYTES = 16 << 20; // never what limits the flow
+constexpr std::uint32_t SNAPLEN_BYTES = 144;           // as the testbed's captures
+constexpr double FAST_MBIT = 1000;
+
+struct Options {
+    double rateMbit = 10;
+    double rttMs = 60;
+    double seconds = 60;
+    std::uint32_t limitBytes = 100000;
+    std::string pcap; // prefix of the captures; none when empty
+};
+
+Options parse(int argc, char* argv[]) {
+    Options options;
+    CommandLine line(__FILE__);
+    line.AddValue("rate", "the bottleneck's rate in Mbit/s", options.rateMbit);
+    line.AddValue("rtt", "the path's round-trip time in ms", options.rttMs);
+    line.AddValue("seconds", "how long the flow sends", options.seconds);
+    line.AddValue("limit", "the bottleneck queue's limit in bytes", options.limitBytes);
+    line.AddValue("pcap", "prefix of the captures' names", options.pcap);
+    line.Parse(argc, argv);
+    return options;
+}
+
+// What ns-3 does not do by default but Linux does, and sizes that do not get in the way.
+void configureTcp() {
+    Config::SetDefault("ns3::TcpL4Protocol::SocketType", TypeIdValue(TcpCubic::GetTypeId()));
+    Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(SEGMENT_BYTES));
+    Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(10));
+    Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(SOCKET_BUFFER_BYTES));
+    Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(SOCKET_BUFFER_BYTES));
+    Config::SetDefault("ns3::TcpSocketBase::Sack", BooleanValue(true));
+    // Linux's pair; ns-3's delayed ACK of 200 ms with this RTO would retransmit for ever
+    Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(MilliSeconds(200)));
+    Config::SetDefault("ns3::TcpSocket::DelAckTimeout", TimeValue(MilliSeconds(40)));
+    Config::SetDefault("ns3::PcapFileWrapper::CaptureSize", UintegerValue(SNAPLEN_BYTES));
+}
+
+// The queue is the device's own, so that no other queue stands before it.
+NetDeviceContainer connect(PointToPointHelper& link, Ptr<Node> one, Ptr<Node> other,
+                           double rateMbit, Time delay, std::uint32_t limitBytes) {
+    link.SetDeviceAttribute("DataRate", DataRateValue(DataRate(rateMbit * 1e6)));
+    link.SetChannelAttribute("Delay", TimeValue(delay));
+    link.SetQueue("ns3::DropTailQueue", "MaxSize",
+                  QueueSizeValue(QueueSize(QueueSizeUnit::BYTES, limitBytes)));
+    return link.Install(one, other);
+}
+
+void address(const NetDeviceContainer& devices, const char* network) {
+    Ipv4AddressHelper helper(network, "255.255.255.0");
+    helper.Assign(devices);
+    // Assign adds fq_codel to every device that has no queue discipline
+    TrafficControlHelper().Uninstall(devices);
+}
+
+void runFlow(Ptr<Node> sender, Ptr<Node> receiver, Ipv4Address to, double seconds) {
+    BulkSendHelper source("ns3::TcpSocketFactory", InetSocketAddress(to, PORT));
+    source.SetAttribute("SendSize", UintegerValue(SEGMENT_BYTES));
+    source.Install(sender).Stop(Seconds(seconds));
+    PacketSinkHelper sink("ns3::TcpSocketFactory",
+                          InetSocketAddress(Ipv4Address::GetAny(), PORT));
+    sink.Install(receiver);
+}
+
+std::uint64_t packetsReceived = 0;
+
+void countPacket(Ptr<const Packet>) { ++packetsReceived; }
+
+} // namespace
+
+int main(int argc, char* argv[]) {
+    const Options options = parse(argc, argv);
+    configureTcp();
+
+    NodeContainer nodes(3); // sender, router, receiver
+    PointToPointHelper link;
+    const Time quarter = Seconds(options.rttMs / 1e3 / 4); // two links, there and back
+    const auto fast = connect(link, nodes.Get(0), nodes.Get(1), FAST_MBIT, quarter,
+                              SOCKET_BUFFER_BYTES);
+    const auto slow = connect(link, nodes.Get(1), nodes.Get(2), options.rateMbit, quarter,
+                              options.limitBytes);
+    InternetStackHelper().Install(nodes);
+    address(fast, "10.0.1.0");
+    address(slow, "10.0.0.0");
+    Ipv4GlobalRoutingHelper::PopulateRoutingTables();
+    if (!options.pcap.empty()) {
+        link.EnablePcapAll(options.pcap);
+    }
+
+    const auto to = nodes.Get(2)->GetObject<Ipv4>()->GetAddress(1, 0).GetLocal();
+    runFlow(nodes.Get(0), nodes.Get(2), to, options.seconds);
+    slow.Get(1)->TraceConnectWithoutContext("MacRx", MakeCallback(&countPacket));
+    Simulator::Stop(Seconds(options.seconds));
+    Simulator::Run();
+
+    const auto sink = DynamicCast<PacketSink>(nodes.Get(2)->GetApplication(0));
+    std::cout << "{\"goodput_mbps\": " << sink->GetTotalRx() * 8 / options.seconds / 1e6
+              << ", \"packets\": " << packetsReceived << "}" << std::endl;
+    Simulator::Destroy();
+    return 0;
+}

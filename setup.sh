@@ -1,0 +1,206 @@
+#!/usr/bin/env bash
+# Sets up the testbed: Debian packages, a Python environment, the guest kernel.
+# What is there already is left alone, so that a second call takes seconds, and needs neither
+# root nor the network.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+readonly LAB_PACKAGES=(
+    ethtool iperf3 iproute2 iputils-ping kmod mininet procps python3-venv tcpdump tshark util-linux
+)
+readonly KERNEL_PACKAGES=(
+    bc bison flex gcc libc6-dev linux-source-6.1 make patch perl-base tar xz-utils
+)
+readonly TEST_PACKAGES=(shellcheck vagrant)
+
+readonly PYTHON=/usr/bin/python3 # Debian's own: it is the one that sees Debian's Mininet
+
+usage() {
+    cat <<'END'
+usage: ./setup.sh [demo | test]
+
+  ./setup.sh         only sets up
+  ./setup.sh demo    sets up, then runs the router-bottleneck experiment into results/demo
+  ./setup.sh test    sets up, then runs the whole test suite
+
+Root, or sudo, is needed only where Debian packages are missing.
+Example: ./setup.sh demo
+END
+}
+
+say() { printf '==> %s\n' "$1"; }
+
+die() { # MESSAGE HINT
+    printf 'setup.sh: %s\n    hint: %s\n' "$1" "$2" >&2
+    exit 1
+}
+
+# The prefix that runs a command as the person at the keyboard: after `sudo ./setup.sh` the
+# environment, the kernel cache and the results must not belong to root.
+AS_USER=()
+become_caller() {
+    local home
+    : "${HOME:=$(getent passwd "$EUID" | cut -d: -f6)}"
+    export HOME
+    if ((EUID != 0)) || [[ ${SUDO_UID:-0} == 0 ]]; then
+        return
+    fi
+    home=$(getent passwd "$SUDO_UID" | cut -d: -f6)
+    AS_USER=(
+        setpriv --reuid "$SUDO_UID" --regid "$SUDO_GID" --init-groups
+        env -u SUDO_UID -u SUDO_GID -u SUDO_USER -u SUDO_COMMAND
+        "HOME=$home" "USER=$SUDO_USER" "LOGNAME=$SUDO_USER"
+    )
+}
+
+check_machine() {
+    command -v dpkg-query >/dev/null ||
+        die "this is not Debian, whose packages the testbed is built on" \
+            "use the virtual machine: vagrant up"
+    "${AS_USER[@]}" test -w . ||
+        die "$PWD: ${SUDO_USER:-$(id -un)} may not write here" \
+            "work in a clone of your own, or call as the owner: $(stat -c %U .)"
+}
+
+missing_packages() { # PACKAGE… → those that are not installed, one a line
+    # dpkg-query fails when it does not know one of them; what it does know is printed all the same
+    { dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null || true; } |
+        sed -n 's/^installed //p' | sort -u | comm -13 - <(printf '%s\n' "$@" | sort -u)
+}
+
+can_be_root() {
+    ((EUID == 0)) && return
+    command -v sudo >/dev/null || return 1
+    sudo -n true 2>/dev/null && return
+    # only a person at a terminal can type a password
+    [[ -t 0 && ${CI:-} != true ]] && sudo -v
+}
+
+install_packages() { # PACKAGE…
+    local missing
+    mapfile -t missing < <(missing_packages "$@")
+    if ((${#missing[@]} == 0)); then
+        say "Debian packages: all $# are installed"
+        return
+    fi
+    can_be_root ||
+        die "not installed, and you are neither root nor may you use sudo: ${missing[*]}" \
+            "an administrator runs: apt-get install --no-install-recommends ${missing[*]}"
+    say "Debian packages: installing ${missing[*]} (one to three minutes)"
+    apt_install "${missing[@]}"
+}
+
+as_root() { # COMMAND…
+    if ((EUID == 0)); then "$@"; else sudo "$@"; fi
+}
+
+apt_install() { # PACKAGE…
+    # noninteractive: tshark and iperf3 would ask (may others capture? start a daemon?) and wait
+    # for an answer; this way they take their defaults, which are no.
+    local apt=(as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq
+        -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0)
+    "${apt[@]}" update </dev/null ||
+        die "apt-get update failed" "apt's own message is above; is the network up?"
+    "${apt[@]}" install --yes --no-install-recommends "$@" </dev/null >/dev/null ||
+        die "apt-get install failed" \
+            "apt's own message is above; on anything but Debian 12 use: vagrant up"
+}
+
+is_stamped() { # FILE VALUE: whether a step was completed for this value
+    [[ -f $1 && $(<"$1") == "$2" ]]
+}
+
+stamp() { # FILE VALUE
+    # shellcheck disable=SC2016  # $1 and $2 belong to the inner shell
+    "${AS_USER[@]}" sh -c 'printf "%s\n" "$2" >"$1"' sh "$1" "$2"
+}
+
+install_python_packages() {
+    local version key
+    version=$("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    # the path too: scripts in an environment name it, so a moved clone needs a new one
+    key=$({ cat requirements.lock && echo "$version $PWD"; } | sha256sum | cut -d' ' -f1)
+    if is_stamped .venv/lock.stamp "$key"; then
+        say "Python packages: as locked"
+        return
+    fi
+    say "Python packages: making .venv from requirements.lock (about a minute)"
+    # Debian's packages are seen for Mininet's sake. --ignore-installed: where Debian happens to
+    # have the locked version, the environment gets its own copy all the same.
+    "${AS_USER[@]}" "$PYTHON" -m venv --clear --system-site-packages .venv ||
+        die "could not make .venv" "remove it and call again: rm -rf .venv"
+    "${AS_USER[@]}" .venv/bin/python -m pip install --quiet --no-input --no-deps --ignore-installed \
+        --disable-pip-version-check --require-hashes --requirement requirements.lock </dev/null ||
+        die "could not install the locked Python packages" \
+            "pip's own message is above; is the package index reachable?"
+    stamp .venv/lock.stamp "$key"
+}
+
+install_project() {
+    local key
+    key=$(sha256sum <pyproject.toml | cut -d' ' -f1)
+    is_stamped .venv/project.stamp "$key" && return
+    say "the testbed itself: installing into .venv (seconds)"
+    "${AS_USER[@]}" .venv/bin/python -m pip install --quiet --no-input --no-deps --no-index \
+        --disable-pip-version-check --no-build-isolation --editable . </dev/null ||
+        die "could not install the testbed into .venv" "remove it and call again: rm -rf .venv"
+    stamp .venv/project.stamp "$key"
+}
+
+build_pacer() {
+    local library=.venv/lib/testbed-pace.so
+    [[ $library -nt testbed/traffic/pace.c ]] && return
+    "${AS_USER[@]}" gcc -O2 -Wall -Wextra -shared -fPIC -o "$library" testbed/traffic/pace.c ||
+        die "could not compile testbed/traffic/pace.c" "the compiler's own message is above"
+}
+
+build_kernel() {
+    if "${AS_USER[@]}" kernel/build.sh --path >/dev/null; then
+        say "guest kernel: built"
+        return
+    fi
+    say "guest kernel: not built yet; four to six minutes on two cores, once"
+    # it tells its progress on stderr; stdout is only the directory
+    "${AS_USER[@]}" kernel/build.sh >/dev/null ||
+        die "the guest kernel was not built" "the reason is above; call again to go on"
+}
+
+set_up() { # PACKAGE…
+    become_caller
+    check_machine
+    install_packages "$@"
+    install_python_packages
+    install_project
+    build_pacer
+    build_kernel
+}
+
+main() {
+    if (($# > 1)); then
+        usage >&2
+        exit 2
+    fi
+    case ${1-} in
+        "")
+            set_up "${LAB_PACKAGES[@]}" "${KERNEL_PACKAGES[@]}"
+            say "ready: .venv/bin/testbed check shows what this machine can run"
+            ;;
+        demo)
+            set_up "${LAB_PACKAGES[@]}" "${KERNEL_PACKAGES[@]}"
+            say "demo: the router-bottleneck experiment"
+            exec "${AS_USER[@]}" .venv/bin/testbed run router-bottleneck --out results/demo
+            ;;
+        test)
+            set_up "${LAB_PACKAGES[@]}" "${KERNEL_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
+            say "test: linters and unit tests first, then real trials"
+            exec "${AS_USER[@]}" .venv/bin/python -m pytest
+            ;;
+        -h | --help) usage ;;
+        *)
+            usage >&2
+            exit 2
+            ;;
+    esac
+}
+
+main "$@"

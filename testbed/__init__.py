@@ -1,0 +1,1 @@
+"""The laboratory: scenarios, plans, engines, trials and what they leave on disk."""

@@ -1,0 +1,98 @@
+"""What this machine can run, found by looking and by trying."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.engines.base import Job
+from testbed.engines.guest import GuestEngine
+from testbed.engines.host import HostEngine
+from testbed.errors import TestbedError
+from testbed.leftovers import Journal
+from testbed.plan import Need
+from testbed.process import TOOLS, require
+from testbed.queues import DISCIPLINES
+from testbed.traffic.iperf3 import PACE
+from testbed.variants import VARIANTS
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at; only `needed` ones make the check fail."""
+
+    what: str
+    ok: bool
+    state: str
+    mend: str = ""
+    needed: bool = True
+
+
+def findings() -> Iterator[Finding]:
+    """Tools first, then the engines, each tried."""
+    for tool in TOOLS:
+        try:
+            yield Finding(tool, True, require(tool))
+        except TestbedError as error:
+            yield Finding(tool, False, "not installed", error.hint)
+    yield Finding("pace", PACE.exists(), str(PACE), "./setup.sh builds it")
+    yield from _guest()
+    yield from _host()
+
+
+def _needs() -> list[Need]:
+    controls = [
+        Need(
+            "congestion control",
+            v.control,
+            f"CONFIG_TCP_CONG_{v.control.upper()}",
+            f"tcp_{v.control}",
+        )
+        for v in VARIANTS.values()
+    ]
+    queues = [
+        Need("queue discipline", q.name, q.symbol, f"sch_{q.name}") for q in DISCIPLINES.values()
+    ]
+    netem = Need("queue discipline", "netem", "CONFIG_NET_SCH_NETEM", "sch_netem")
+    return [*controls, *queues, netem]
+
+
+def _guest() -> Iterator[Finding]:
+    engine = GuestEngine()
+    if problem := engine.ready():
+        yield Finding("guest engine", False, problem, "./setup.sh")
+        return
+    begun = time.monotonic()
+    try:
+        _boot(engine)
+    except TestbedError as error:
+        yield Finding("guest engine", False, error.message, "look at the kernel's message above")
+        return
+    lacking = ", ".join(m.need.name for m in engine.missing(_needs()))
+    state = f"{engine.version()}; boots in {time.monotonic() - begun:.1f} s"
+    yield Finding("guest engine", True, f"{state}; lacks: {lacking or 'nothing'}")
+    yield Finding("  its variants", True, " ".join(sorted(engine.controls())))
+
+
+def _boot(engine: GuestEngine) -> None:
+    with tempfile.TemporaryDirectory(prefix="testbed-check-") as name:
+        folder = Path(name)
+        job = Job(1, min(os.sched_getaffinity(0)), Journal(folder), threading.Event())
+        engine.boot(folder, ["/bin/true"], job, patience_s=60)
+
+
+def _host() -> Iterator[Finding]:
+    engine = HostEngine()
+    if problem := engine.ready():
+        yield Finding("host engine", False, problem, "sudo testbed check", needed=False)
+        return
+    missing = engine.missing(_needs())
+    lacking = ", ".join(m.need.name for m in missing)
+    state = f"this kernel lacks: {lacking}" if missing else "this kernel has everything"
+    yield Finding("host engine", True, state, needed=False)
+    yield Finding("  its variants", True, " ".join(sorted(engine.controls())), needed=False)

@@ -1,0 +1,317 @@
+"""The command line: the verbs, and the only place that prints and exits."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from rich.table import Table
+
+from testbed import estimate, leftovers
+from testbed.console import Watch, console, errors
+from testbed.engines.choice import ENGINES, choose
+from testbed.errors import TestbedError, UsageError, nearest
+from testbed.experiment import Experiment
+from testbed.plan import Plan, make_plan
+from testbed.process import TOOLS, require
+from testbed.scenario import Scenario
+from testbed.store import Status
+from testbed.sweep import Finished, give_back, run_all
+
+INTERRUPTED = 130
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, but what is wrong is said in our own two lines."""
+
+    def error(self, message: str) -> NoReturn:
+        """Called by argparse for a wrong command line."""
+        raise UsageError(message, f"{self.prog} --help")
+
+
+def build_parser() -> Parser:
+    """All verbs with their options; each help ends with an example."""
+    parser = Parser(prog="testbed", description="A laboratory for TCP on real Linux kernels.")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser)
+
+    def verb(
+        name: str, act: Callable[[argparse.Namespace], int], about: str, example: str
+    ) -> Parser:
+        made = verbs.add_parser(name, help=about, description=about, epilog=f"example: {example}")
+        made.set_defaults(act=act)
+        return made
+
+    verb("check", check, "what this machine can run, and what is missing", "testbed check")
+    verb("list", list_experiments, "the experiments", "testbed list")
+    plan = verb(
+        "plan",
+        show_plan,
+        "a dry run: trials, buffers, commands, warnings, estimates",
+        "testbed plan router-bottleneck --set variant=bbr --commands",
+    )
+    _experiment_options(plan)
+    plan.add_argument("--commands", action="store_true", help="print every command of every node")
+    run = verb(
+        "run",
+        run_experiment,
+        "run an experiment, or one scenario from a file",
+        "testbed run router-bottleneck --set variant=reno,bbr --seeds 3",
+    )
+    _experiment_options(run)
+    run.add_argument("--engine", default="auto", metavar="|".join(ENGINES), help="where to run")
+    run.add_argument("--jobs", type=_positive, metavar="N", help="trials side by side")
+    run.add_argument("--out", type=Path, metavar="DIR", help="results folder (results/EXPERIMENT)")
+    reduce = verb(
+        "reduce",
+        reduce_captures,
+        "captures become a table, a row a flow; any capture, not only ours",
+        "testbed reduce results/*/*/captures/sender1-eth0.pcapng --format csv",
+    )
+    reduce.add_argument("pcap", nargs="+", type=Path, help="pcap or pcapng files")
+    reduce.add_argument("--format", choices=("table", "csv", "json"), default="table")
+    verb("clean", clean, "remove what killed runs left behind, and only that", "testbed clean")
+    return parser
+
+
+def _experiment_options(parser: Parser) -> None:
+    parser.add_argument("experiment", help="an experiment's name, or a scenario.json")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE,…", help="values of one setting"
+    )
+    parser.add_argument("--seeds", type=_positive, default=1, metavar="N", help="repeats (1)")
+    parser.add_argument("--quick", action="store_true", help="shorter trials, for a first look")
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return int(text)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one verb; every failure ends as a line, a hint, and an exit status."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    parser = build_parser()
+    try:
+        options = parser.parse_args(arguments)
+        if not options.verb:
+            parser.print_help()
+            return 2
+        status: int = options.act(options)
+        return status
+    except UsageError as error:
+        return _fail(error, 2)
+    except TestbedError as error:
+        return _fail(error, 1)
+    except KeyboardInterrupt:
+        errors.print("testbed: interrupted; whole trials are kept, the same command goes on")
+        return INTERRUPTED
+    except BrokenPipeError:  # `testbed … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _fail(TestbedError(f"{where}{error.strerror or error}", "is the disk full?"), 1)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _fail(error: TestbedError, status: int) -> int:
+    errors.print(f"testbed: {error.message}", markup=False, soft_wrap=True)
+    if error.hint:
+        errors.print(f"    hint: {error.hint}", markup=False, soft_wrap=True)
+    return status
+
+
+def _experiment(options: argparse.Namespace) -> tuple[Experiment | None, list[Scenario]]:
+    """The scenarios that the command line names, and the experiment unless it was a file."""
+    if options.experiment.endswith(".json"):
+        path = Path(options.experiment)
+        if not path.is_file():
+            raise UsageError(f"{path}: no such file", "name an experiment, or a scenario.json")
+        if options.set or options.seeds > 1:
+            raise UsageError("--set and --seeds are an experiment's", "edit the scenario instead")
+        return None, [Scenario.from_json(path.read_text())]
+    from experiments.catalogue import experiment
+
+    found = experiment(options.experiment)
+    return found, found.scenarios(_settings(options.set, found), options.seeds, options.quick)
+
+
+def _settings(texts: Sequence[str], experiment: Experiment) -> Mapping[str, Sequence[str]]:
+    settings: dict[str, Sequence[str]] = {}
+    for text in texts:
+        key, equals, values = text.partition("=")
+        if not equals or not all(values.split(",")):
+            raise UsageError(
+                f"--set {text}: not KEY=VALUE", f"settings: {', '.join(experiment.axes)}"
+            )
+        if key not in experiment.axes:
+            raise UsageError(f"--set {key}: no such setting", nearest(key, experiment.axes))
+        settings[key] = values.split(",")
+    return settings
+
+
+def list_experiments(_options: argparse.Namespace) -> int:
+    """`testbed list`."""
+    from experiments.catalogue import EXPERIMENTS
+
+    table = Table("experiment", "paper", "trials", "guest", "what", box=None)
+    for each in EXPERIMENTS.values():
+        scenarios = each.scenarios({}, 1, quick=False)
+        seconds = sum(estimate.guest_seconds(make_plan(s), s) for s in scenarios)
+        table.add_row(each.name, each.paper, str(len(scenarios)), f"{seconds:.0f} s", each.about)
+    console.print(table)
+    return 0
+
+
+def show_plan(options: argparse.Namespace) -> int:
+    """`testbed plan`."""
+    _, scenarios = _experiment(options)
+    plans = [make_plan(scenario) for scenario in scenarios]
+    table = Table("trial", "queue", "limit", "guest", "disk", box=None)
+    for scenario, plan in zip(scenarios, plans, strict=True):
+        for queue in plan.queues:
+            if queue.sampled:
+                table.add_row(
+                    scenario.name,
+                    f"{queue.interface} {queue.shaper.rate_mbit:g} Mbit/s",
+                    f"{queue.shaper.queue.discipline} {queue.shaper.limit}",
+                    f"{estimate.guest_seconds(plan, scenario):.0f} s",
+                    f"{estimate.disk_mb(plan, scenario):.1f} MB",
+                )
+    console.print(table)
+    seconds = sum(estimate.guest_seconds(p, s) for s, p in zip(scenarios, plans, strict=True))
+    disk = sum(estimate.disk_mb(p, s) for s, p in zip(scenarios, plans, strict=True))
+    console.print(f"{len(plans)} trials; about {seconds:.0f} s on one core, {disk:.0f} MB")
+    for warning in dict.fromkeys(warning for plan in plans for warning in plan.warnings):
+        console.print(f"warning: {warning}", markup=False)
+    if options.commands:
+        for scenario, plan in zip(scenarios, plans, strict=True):
+            _print_commands(scenario, plan)
+    return 0
+
+
+def _print_commands(scenario: Scenario, plan: Plan) -> None:
+    console.print(f"\n{scenario.name}", markup=False)
+    for node, settings in plan.sysctls:
+        words = " ".join(f"{name}={value!r}" for name, value in settings)
+        console.print(f"[{node}] sysctl -w {words}", markup=False, soft_wrap=True)
+    flows = [command for flow in plan.flows for command in (flow.server, flow.client)]
+    for command in (*plan.setup, *flows):
+        line = f"[{command.node}] {' '.join(command.argv)}"
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def run_experiment(options: argparse.Namespace) -> int:
+    """`testbed run`."""
+    experiment, scenarios = _experiment(options)
+    plans = [make_plan(scenario) for scenario in scenarios]
+    for tool in TOOLS:
+        require(tool)
+    choice = choose(options.engine, [need for plan in plans for need in plan.needs])
+    _refuse_misspelt(choice.engine.controls(), plans)
+    out = options.out or Path("results") / scenarios[0].experiment
+    console.print(f"engine: {choice.engine.name} ({choice.reason})", markup=False)
+    with Watch(len(scenarios)) as watch:
+        done = run_all(scenarios, choice, out, watch, options.jobs)
+    return _show_results(experiment, out, done)
+
+
+def _refuse_misspelt(controls: frozenset[str], plans: Sequence[Plan]) -> None:
+    """A name that neither the table, nor Linux, nor this kernel knows is a slip of the pen."""
+    from testbed.variants import LINUX_CONTROLS, VARIANTS, spelling_hint
+
+    for need in (need for plan in plans for need in plan.needs):
+        known = VARIANTS.keys() | LINUX_CONTROLS | controls
+        if need.kind == "congestion control" and need.name not in known:
+            raise UsageError(f"unknown variant {need.name!r}", spelling_hint(need.name))
+
+
+def _show_results(experiment: Experiment | None, out: Path, done: Sequence[Finished]) -> int:
+    from analysis import metrics, tables
+
+    frame = metrics.write_metrics(out)
+    for warning in frame.attrs["warnings"]:
+        errors.print(f"testbed: warning: {warning}", markup=False, soft_wrap=True)
+    counts = {status: sum(each.record.status is status for each in done) for status in Status}
+    if counts[Status.OK]:
+        shown = tables.summary(frame)
+        table = Table(*shown.header, box=None)
+        for row in shown.rows:
+            table.add_row(*row)
+        console.print(table)
+        if shown.note:
+            console.print(shown.note)
+        if experiment:
+            for figure in experiment.figures(out, frame):
+                console.print(f"figure: {figure}", markup=False, soft_wrap=True)
+    console.print(f"results: {out}/metrics.csv", markup=False, soft_wrap=True)
+    console.print(", ".join(f"{number} {status}" for status, number in counts.items() if number))
+    give_back(out)
+    return 0 if counts[Status.OK] == len(done) else 1
+
+
+def reduce_captures(options: argparse.Namespace) -> int:
+    """`testbed reduce`."""
+    import pandas as pd
+
+    from analysis.flows import capture_flows
+
+    tables = [capture_flows(path) for path in options.pcap]
+    for warning in (text for table in tables for text in table.attrs["warnings"]):
+        errors.print(f"testbed: warning: {warning}", markup=False, soft_wrap=True)
+    rows = pd.concat(tables, ignore_index=True)
+    if options.format == "csv":
+        sys.stdout.write(rows.to_csv(index=False, float_format="%.9g"))
+    elif options.format == "json":
+        sys.stdout.write(rows.to_json(orient="records", indent=2) + "\n")
+    else:
+        shown = Table(*map(str, rows.columns), box=None)
+        for row in rows.itertuples(index=False):
+            shown.add_row(*(_cell(value) for value in row))
+        console.print(shown)
+    return 0
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return "" if math.isnan(value) else f"{value:.7g}"  # NaN: not known
+    return str(value)
+
+
+def check(_options: argparse.Namespace) -> int:
+    """`testbed check`."""
+    from testbed import check as checks
+
+    status = 0
+    for finding in checks.findings():
+        mark = "ok     " if finding.ok else "missing" if finding.needed else "-      "
+        console.print(f"{mark} {finding.what}: {finding.state}", markup=False, soft_wrap=True)
+        if not finding.ok and finding.mend:
+            console.print(f"        {finding.mend}", markup=False, soft_wrap=True)
+        status |= finding.needed and not finding.ok
+    return int(status)
+
+
+def clean(_options: argparse.Namespace) -> int:
+    """`testbed clean`."""
+    removed = leftovers.clean()
+    for each in removed:
+        console.print(f"removed {each}", markup=False, soft_wrap=True)
+    if not removed:
+        console.print("nothing was left behind")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

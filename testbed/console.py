@@ -1,0 +1,87 @@
+"""How trials show on the terminal while they run: a bar for people, plain lines for logs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from testbed.store import Status
+from testbed.sweep import Begun, Finished
+
+# a log or a pipe has no width: let tables be as wide as they are
+console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
+errors = Console(stderr=True, highlight=False)
+
+
+class Watch:
+    """Shows what a sweep tells; a context, so that the bar is gone afterwards."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._done = 0
+        self._begun = time.monotonic()
+        self._running: list[str] = []
+        self._bar: Progress | None = None
+        if console.is_terminal:
+            self._bar = Progress(
+                TextColumn("trials"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+                TextColumn("{task.description}"),
+                console=console,
+                transient=True,
+            )
+            self._task = self._bar.add_task("", total=total)
+
+    def __enter__(self) -> Watch:
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def __call__(self, event: Begun | Finished) -> None:
+        """Take note of a trial that began or finished."""
+        if isinstance(event, Begun):
+            self._running.append(event.scenario.name)
+        else:
+            self._finish(event)
+        if self._bar:
+            self._bar.update(self._task, completed=self._done, description=" ".join(self._running))
+
+    def _finish(self, event: Finished) -> None:
+        self._done += 1
+        if event.scenario.name in self._running:
+            self._running.remove(event.scenario.name)
+        record = event.record
+        if record.status is not Status.OK:
+            console.print(f"{event.scenario.name}: {record.status}: {record.reason}", markup=False)
+            if record.hint:
+                console.print(f"    hint: {record.hint}", markup=False)
+            console.print(f"    see {event.path}/", markup=False)
+        elif not self._bar:
+            how = f"{record.wall_s:.1f} s" if event.fresh else "already there"
+            console.print(
+                f"[{self._done}/{self._total}] {event.scenario.name}: {how}{self._left()}",
+                markup=False,
+            )
+        for warning in record.warnings:
+            console.print(f"{event.scenario.name}: warning: {warning}", markup=False)
+
+    def _left(self) -> str:
+        if self._done == self._total:
+            return ""
+        spent = time.monotonic() - self._begun
+        return f", about {spent / self._done * (self._total - self._done):.0f} s left"

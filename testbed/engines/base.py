@@ -1,0 +1,68 @@
+"""What an engine is."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from testbed.errors import TestbedError
+from testbed.leftovers import Journal
+from testbed.plan import Need
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A feature that an engine's kernel lacks, and what would mend it."""
+
+    need: Need
+    mend: str
+
+    def __str__(self) -> str:
+        return f"{self.need.kind} {self.need.name}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How the process that ran a trial ended."""
+
+    status: int
+    peak_memory_mb: float
+    errors: str  # what it printed beside its files
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a trial is given to run with."""
+
+    seed: int
+    core: int  # the processor that a guest is pinned to
+    journal: Journal  # where changes to the host are noted before they are made
+    cancel: threading.Event  # set when the user wants to stop
+
+
+class Cancelled(TestbedError):
+    """The user asked to stop."""
+
+
+class Engine(Protocol):
+    """A place to run `python -m testbed.trial`; the trial does not know which one."""
+
+    name: str
+
+    def ready(self) -> str:
+        """Empty if trials can run here, else why not and what would mend it."""
+
+    def missing(self, needs: Sequence[Need]) -> list[Missing]:
+        """Which of these features the kernel lacks."""
+
+    def controls(self) -> frozenset[str]:
+        """The congestion controls that the kernel offers."""
+
+    def jobs(self) -> int:
+        """How many trials may run side by side without changing each other's results."""
+
+    def run(self, folder: Path, job: Job) -> Outcome:
+        """Run the trial whose scenario.json is in the folder."""

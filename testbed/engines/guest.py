@@ -1,0 +1,175 @@
+"""The guest engine: a User-Mode Linux of our own, in virtual time, for any user."""
+
+from __future__ import annotations
+
+import compileall
+import functools
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from testbed.engines.base import Cancelled, Job, Missing, Outcome
+from testbed.errors import TestbedError
+from testbed.plan import Need
+from testbed.process import Process, end, run, start
+from testbed.scenario import Scenario
+from testbed.store import SCENARIO
+from testbed.variants import LINUX_CONTROLS
+
+PROJECT = Path(__file__).resolve().parents[2]
+BUILD = PROJECT / "kernel" / "build.sh"
+MEMORY_MB = 256
+START_NS = 1_700_000_000 * 10**9  # the guest's clock at boot: any, but always the same
+POLL_S = 0.02
+HANG_S = 600  # wall time after which a guest is taken for hung …
+HANG_FACTOR = 20  # … or this many times the trial's own duration
+# where the guest has file systems of its own; what it needs from there is bound in
+HIDDEN = ("/tmp", "/run", "/dev/shm")
+
+
+class GuestEngine:
+    """Boots a guest for every trial; idle time is skipped, computing takes none."""
+
+    name = "guest"
+
+    @functools.cached_property
+    def kernel(self) -> Path | None:
+        """The folder of the built kernel, if it was built."""
+        done = run([str(BUILD), "--path"], check=False)
+        folder = Path(done.stdout.strip())
+        return folder if done.status == 0 and (folder / "linux").exists() else None
+
+    @functools.cached_property
+    def _config(self) -> frozenset[str]:
+        assert self.kernel is not None
+        lines = (self.kernel / "config").read_text().splitlines()
+        return frozenset(line.removesuffix("=y") for line in lines if line.endswith("=y"))
+
+    def ready(self) -> str:
+        """Empty, or that the kernel has to be built."""
+        if self.kernel is None:
+            return "the guest kernel is not built: ./setup.sh builds it"
+        for package in ("testbed", "topologies"):  # the guest can't keep what it compiles
+            compileall.compile_dir(PROJECT / package, quiet=2)
+        return ""
+
+    def version(self) -> str:
+        """What the kernel calls itself."""
+        assert self.kernel is not None
+        return (self.kernel / "version").read_text().strip()
+
+    def missing(self, needs: Sequence[Need]) -> list[Missing]:
+        """Which features are not built in."""
+        mend = "add it to kernel/guest.config and run ./setup.sh"
+        return [
+            Missing(need, mend)
+            for need in needs
+            if need.symbol not in self._config and need.name != "reno"  # reno has no symbol
+        ]
+
+    def controls(self) -> frozenset[str]:
+        """The congestion controls that are built in."""
+        named = {s.removeprefix("CONFIG_TCP_CONG_").lower() for s in self._config}
+        aliases = {"highspeed"} if "CONFIG_TCP_CONG_HSTCP" in self._config else set()
+        return frozenset({"reno"} | aliases | (named & LINUX_CONTROLS))
+
+    def jobs(self) -> int:
+        """One a core: virtual time keeps guests apart."""
+        return len(os.sched_getaffinity(0))
+
+    def run(self, folder: Path, job: Job) -> Outcome:
+        """Boot, run the trial, power off."""
+        argv = [sys.executable, "-m", "testbed.engines.inside", SCENARIO, "."]
+        return self.boot(folder, argv, job, _patience_s(folder))
+
+    def boot(self, folder: Path, argv: Sequence[str], job: Job, patience_s: float) -> Outcome:
+        """Run one command in a guest that sees the folder as its working directory."""
+        assert self.kernel is not None
+        (folder / "guest.argv").write_text("".join(f"{word}\n" for word in argv))
+        (folder / "guest.paths").write_text("".join(f"{path}\n" for path in _hidden_paths()))
+        process = start(
+            _command(self.kernel, job.seed, job.core),
+            stderr=folder / "guest.console",
+            env=_environment(),
+            cwd=folder,
+        )
+        peak_mb = _wait(process, patience_s, job.cancel)
+        status, errors = _status(folder), _said(folder)
+        for file in folder.glob("guest.*"):
+            file.unlink()
+        if status is None:
+            why = errors or f"the guest ended with status {process.returncode} and no word"
+            raise TestbedError(f"the guest died: {why}", "`testbed check` tries a guest")
+        return Outcome(status, peak_mb, errors)
+
+
+def _command(kernel: Path, seed: int, core: int) -> list[str]:
+    """The command line is mixed into the guest's random pool: only the seed may differ."""
+    return [
+        *("setarch", "-R", "taskset", "-c", str(core), str(kernel / "linux")),
+        *(f"mem={MEMORY_MB}M", f"um_seed={seed}"),
+        *("time-travel=inf-cpu", f"time-travel-start={START_NS}", "stderr=1", "quiet"),
+    ]
+
+
+def _environment() -> dict[str, str]:
+    """Little and always the same, for the same reason."""
+    return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR": os.environ.get("TMPDIR", "/dev/shm")}
+
+
+def _hidden_paths() -> list[Path]:
+    """Folders of ours that lie where the guest mounts file systems of its own."""
+    needed = {PROJECT, Path(sys.prefix).resolve()}
+    return sorted(path for path in needed if any(path.is_relative_to(hidden) for hidden in HIDDEN))
+
+
+def _patience_s(folder: Path) -> float:
+    scenario = Scenario.from_json((folder / SCENARIO).read_text())
+    return max(HANG_S, HANG_FACTOR * scenario.duration_s)
+
+
+def _wait(process: Process, patience_s: float, cancel: threading.Event) -> float:
+    """Wait for the guest's end; returns the most memory that it held, in MB."""
+    peak_kb = 0
+    deadline = time.monotonic() + patience_s
+    while process.poll() is None:
+        peak_kb = max(peak_kb, _resident_kb(process.pid))
+        if cancel.wait(POLL_S):
+            end(process, signal.SIGKILL)
+            raise Cancelled("cancelled")
+        if time.monotonic() > deadline:
+            end(process, signal.SIGKILL)
+            raise TestbedError(f"the guest hung: no end after {patience_s:.0f} s of wall time")
+    return peak_kb / 1024
+
+
+def _resident_kb(pid: int) -> int:
+    """The guest's memory is one file that its main process maps and touches all of."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    found = re.search(r"VmHWM:\s+(\d+)", status)
+    return int(found[1]) if found else 0
+
+
+def _status(folder: Path) -> int | None:
+    try:
+        return int((folder / "guest.status").read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _said(folder: Path) -> str:
+    """The last line that the guest's console or the trial printed as an error."""
+    for name in ("guest.console", "guest.err"):
+        path = folder / name
+        lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+        if any(line.strip() for line in lines):
+            return next(line.strip() for line in reversed(lines) if line.strip())
+    return ""

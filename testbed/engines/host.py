@@ -1,0 +1,107 @@
+"""The host engine: this machine's own kernel, in real time, as root."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from testbed import queues
+from testbed.engines.base import Cancelled, Job, Missing, Outcome
+from testbed.leftovers import Journal
+from testbed.plan import Need
+from testbed.process import end, run, start
+from testbed.scenario import Queue
+from testbed.store import SCENARIO
+
+AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
+POLL_S = 0.05
+
+
+class HostEngine:
+    """Runs a trial in place; what it changes on the host is restored."""
+
+    name = "host"
+
+    def ready(self) -> str:
+        """Empty, or that we are not root."""
+        return "" if os.geteuid() == 0 else "the host engine needs root: use sudo"
+
+    def missing(self, needs: Sequence[Need]) -> list[Missing]:
+        """Which features this kernel lacks and cannot load."""
+        return [self._missing(need) for need in needs if not self._has(need)]
+
+    def _missing(self, need: Need) -> Missing:
+        release = os.uname().release
+        return Missing(need, f"kernel {release} has no module {need.module}; --engine guest has it")
+
+    def _has(self, need: Need) -> bool:
+        if need.kind == "congestion control":
+            return need.name in self.controls() or (
+                _load(need.module) and need.name in self.controls()
+            )
+        return _has_discipline(need.name)
+
+    def controls(self) -> frozenset[str]:
+        """The congestion controls that the kernel has now."""
+        return frozenset(AVAILABLE.read_text().split())
+
+    def jobs(self) -> int:
+        """One: real time shares real cores."""
+        return 1
+
+    def run(self, folder: Path, job: Job) -> Outcome:
+        """Run the trial as a process of its own."""
+        with _all_controls_allowed(job.journal):
+            errors = folder / "trial.err"
+            process = start(
+                [sys.executable, "-m", "testbed.trial", SCENARIO, "."],
+                cwd=folder,
+                stderr=errors,
+                # setuptools' own distutils, which Mininet would get, is slow to start
+                env={**os.environ, "SETUPTOOLS_USE_DISTUTILS": "stdlib", **job.journal.marker},
+            )
+            try:
+                while process.poll() is None:
+                    if job.cancel.wait(POLL_S):
+                        raise Cancelled("cancelled")
+            finally:
+                end(process, signal.SIGTERM, patience_s=15)
+            said = errors.read_text(errors="replace").strip()
+            errors.unlink()
+            return Outcome(process.returncode, 0.0, said.splitlines()[-1] if said else "")
+
+
+def _load(module: str) -> bool:
+    """Ask for a kernel module; False where there is none."""
+    return run(("modprobe", "-q", module), check=False).status == 0
+
+
+def _has_discipline(name: str) -> bool:
+    """Try it: in a namespace of its own, on its loopback."""
+    words: tuple[str, ...] = (name,)
+    if name in queues.DISCIPLINES:
+        queue = Queue(name, limit_bytes=60_000)
+        words = queues.arguments(queue, queues.resolve(queue, 1, 0), 1)
+    where = () if name == "clsact" else ("root",)
+    argv = ("unshare", "--net", "tc", "qdisc", "add", "dev", "lo", *where, *words)
+    return run(argv, check=False).status == 0
+
+
+@contextlib.contextmanager
+def _all_controls_allowed(journal: Journal) -> Iterator[None]:
+    """In a namespace only what the first one allows can be set; restored afterwards."""
+    before = ALLOWED.read_text().strip()
+    wanted = " ".join(dict.fromkeys([*before.split(), *AVAILABLE.read_text().split()]))
+    if wanted != before:
+        journal.change(ALLOWED, before, wanted)
+        ALLOWED.write_text(wanted)
+    try:
+        yield
+    finally:
+        if wanted != before:
+            ALLOWED.write_text(before)

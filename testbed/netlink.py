@@ -1,0 +1,70 @@
+"""Netlink sockets inside a node's network namespace, without starting a process."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterator
+
+from testbed.netns import inside
+
+NLMSG_ERROR = 2
+NLMSG_DONE = 3
+NLM_F_REQUEST = 1
+NLM_F_ECHO = 8
+NLM_F_DUMP = 0x300
+_HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence, port
+_ATTRIBUTE = struct.Struct("=HH")  # length, type
+
+
+class Netlink:
+    """A netlink socket of one protocol in one node."""
+
+    def __init__(self, protocol: int, pid: int | None) -> None:
+        with inside(pid):
+            self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)
+        self._socket.bind((0, 0))
+        self._socket.settimeout(5)
+        self._sequence = 0
+
+    def ask(self, kind: int, payload: bytes) -> bytes | None:
+        """Send one request that has one answer; None if the kernel knows no such object."""
+        # rtnetlink answers a qdisc's request only as an echo
+        self._send(kind, payload, NLM_F_REQUEST | NLM_F_ECHO)
+        data = self._socket.recv(65536)
+        length, answer, _flags, _sequence, _port = _HEADER.unpack_from(data)
+        return None if answer == NLMSG_ERROR else data[_HEADER.size : length]
+
+    def dump(self, kind: int, payload: bytes) -> Iterator[bytes]:
+        """Send one request that lists objects."""
+        self._send(kind, payload, NLM_F_REQUEST | NLM_F_DUMP)
+        while True:
+            data = self._socket.recv(262144)
+            offset = 0
+            while offset < len(data):
+                length, answer, *_ = _HEADER.unpack_from(data, offset)
+                if answer in (NLMSG_DONE, NLMSG_ERROR):
+                    return
+                yield data[offset + _HEADER.size : offset + length]
+                offset += (length + 3) & ~3
+
+    def _send(self, kind: int, payload: bytes, flags: int) -> None:
+        self._sequence += 1
+        header = _HEADER.pack(_HEADER.size + len(payload), kind, flags, self._sequence, 0)
+        self._socket.send(header + payload)
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+
+def attributes(data: bytes, offset: int = 0) -> dict[int, bytes]:
+    """The attributes of a message by type."""
+    found: dict[int, bytes] = {}
+    while offset + _ATTRIBUTE.size <= len(data):
+        length, kind = _ATTRIBUTE.unpack_from(data, offset)
+        if length < _ATTRIBUTE.size:
+            break
+        found[kind & 0x3FFF] = data[offset + _ATTRIBUTE.size : offset + length]
+        offset += (length + 3) & ~3
+    return found

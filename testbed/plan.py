@@ -1,0 +1,493 @@
+"""A scenario becomes data: the commands of every node, the captures, the flows, the checks.
+
+Nothing here starts anything; `testbed plan` prints it and the trial applies it.
+
+Three kinds of node carry the network. The Topo's own hosts and routers; `wires`, in
+which every link that has a delay is a pair of interfaces tied together by mirred, each
+with a netem of its own, so that delay never shares an interface with a queue that is
+measured nor sits on a sender's egress; and `control`, a router that carries iperf3's control
+connections and its UDP greeting beside the network under test, so that a flow starts
+when it should and the captures hold nothing but the flow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from testbed import layout, queues
+from testbed.layout import Hop, Interface, Link, Network, Shaper
+from testbed.scenario import FRAME_OVERHEAD_BYTES, CapturePoint, Flow, FlowKind, Path, Scenario
+from testbed.validate import validate
+from testbed.variants import variant
+
+WIRES = "wires"
+CONTROL = "control"
+SERVER_PORTS = (5201, 5999)
+CLIENT_PORTS = (40001, 49999)
+CONTROL_TABLE = "9"
+CONTROL_MARK = "9"  # pace.c puts it on UDP sockets until their first paced packet
+BLOCK_BYTES = "131072"
+UDP_IP_HEADERS = 28
+NETEM_LIMIT = 10_000_000  # packets: a delay must never drop
+TAIL_S = 2.0  # after the last flow: queues drain, and tcpdump's blocks retire (1 s)
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command in one node."""
+
+    node: str
+    argv: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Veth:
+    """A pair of interfaces, each born in its node with its own hardware address."""
+
+    node1: str
+    name1: str
+    mac1: str
+    node2: str
+    name2: str
+    mac2: str
+
+
+@dataclass(frozen=True)
+class Need:
+    """A kernel feature without which the scenario cannot run."""
+
+    kind: str  # "congestion control", "queue discipline", "action"
+    name: str
+    symbol: str
+    module: str
+
+
+@dataclass(frozen=True)
+class CapturePlan:
+    """One interface to capture, and what the capture is good for."""
+
+    node: str
+    interface: str
+    roles: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FlowPlan:
+    """A flow with its addresses, ports, times, and the two commands that make it."""
+
+    flow: Flow
+    src_address: str
+    dst_address: str
+    src_ports: tuple[int, ...]
+    dst_port: int
+    start_s: float
+    stop_s: float
+    server: Command
+    client: Command
+    client_env: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class QueuePlan:
+    """A queue to verify after it was set up; `sampled` ones are watched while flows run."""
+
+    node: str
+    interface: str
+    shaper: Shaper
+    sampled: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that a trial does, in order."""
+
+    network: Network
+    nodes: tuple[str, ...]
+    veths: tuple[Veth, ...]
+    sysctls: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]  # node → (name, value)…
+    setup: tuple[Command, ...]
+    queues: tuple[QueuePlan, ...]
+    plain_interfaces: tuple[tuple[str, str], ...]  # (node, interface) without offloads
+    captures: tuple[CapturePlan, ...]
+    flows: tuple[FlowPlan, ...]
+    needs: tuple[Need, ...]
+    warnings: tuple[str, ...]
+    end_s: float
+
+
+def make_plan(scenario: Scenario) -> Plan:
+    """Everything that running this scenario takes; raises if the scenario has faults."""
+    validate(scenario)
+    network = layout.build(scenario.topology)
+    flows = tuple(_flow_plan(scenario, network, i) for i in range(len(scenario.flows)))
+    wired = any(link.delay_ms for link in network.links)
+    endpoints = _endpoints(scenario)
+    shaped = tuple(_queue_plans(network, scenario))
+    sysctls = tuple((node, _sysctls(scenario, network, node)) for node in network.nodes)
+    nodes = (*network.nodes, *([WIRES] if wired else []), CONTROL)
+    offloads = tuple((end.node, end.name) for link in network.links for end in link.ends) + tuple(
+        _wire_ends(network)
+    )
+    setup = (
+        *_address_commands(network),
+        *_control_commands(scenario, network, endpoints),
+        *_wire_commands(network),
+        *(Command(node, ("ethtool", "-K", name, *NO_OFFLOADS)) for node, name in offloads),
+        *(command for queue in shaped for command in _shaper_commands(queue)),
+    )
+    return Plan(
+        network=network,
+        nodes=nodes,
+        veths=(*_veths(network), *_control_veths(endpoints)),
+        sysctls=(
+            *sysctls,
+            (CONTROL, (*NO_IPV6, *_control_sysctls(endpoints))),
+            *([(WIRES, NO_IPV6)] if wired else []),
+        ),
+        # no node's commands need another's: node by node, a tool's can share a process
+        setup=tuple(sorted(setup, key=lambda command: nodes.index(command.node))),
+        queues=shaped,
+        plain_interfaces=offloads,
+        captures=tuple(_captures(scenario, network)),
+        flows=flows,
+        needs=tuple(dict.fromkeys(_needs(scenario, network))),
+        warnings=tuple(_warnings(scenario, network)),
+        end_s=max(flow.stop_s for flow in flows) + TAIL_S,
+    )
+
+
+# What Linux 6.1 gives itself with 1 GB of memory or more; with less it would be less.
+BUFFERS = (
+    ("net.ipv4.tcp_rmem", "4096\t131072\t6291456"),
+    ("net.ipv4.tcp_wmem", "4096\t16384\t4194304"),
+)
+NO_OFFLOADS = ("tso", "off", "gso", "off", "gro", "off")
+NO_IPV6 = (("net.ipv6.conf.all.disable_ipv6", "1"), ("net.ipv6.conf.default.disable_ipv6", "1"))
+
+
+def _endpoints(scenario: Scenario) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(node for flow in scenario.flows for node in (flow.src, flow.dst)))
+
+
+def _sysctls(scenario: Scenario, network: Network, node: str) -> tuple[tuple[str, str], ...]:
+    settings = [
+        *NO_IPV6,
+        # iperf3's control connection takes another way than its data
+        ("net.ipv4.conf.all.rp_filter", "0"),
+        ("net.ipv4.tcp_no_metrics_save", "1"),
+        *BUFFERS,
+        # leaves the data connections' ports alone
+        ("net.ipv4.ip_local_port_range", "50000\t60999"),
+        ("net.ipv4.tcp_ecn", "1" if scenario.topology.bottleneck.queue.ecn else "2"),
+    ]
+    if node in network.routers:
+        settings.append(("net.ipv4.ip_forward", "1"))
+    if node in _endpoints(scenario):
+        settings.append((f"net.ipv4.conf.{node}-ctl.rp_filter", "0"))
+    for flow in scenario.flows:
+        if flow.src == node and flow.variant is not None:
+            settings.append(("net.ipv4.tcp_congestion_control", variant(flow.variant).control))
+            break
+    return tuple(settings)
+
+
+def _veths(network: Network) -> Iterator[Veth]:
+    for number, link in enumerate(network.links):
+        one, other = link.ends
+        if not link.delay_ms:
+            yield Veth(one.node, one.name, one.mac, other.node, other.name, other.mac)
+            continue
+        for end, letter in ((one, "a"), (other, "b")):
+            yield Veth(end.node, end.name, end.mac, WIRES, f"w{number}{letter}", _peer_mac(end.mac))
+
+
+def _peer_mac(mac: str) -> str:
+    return "06" + mac[2:]
+
+
+def _wire_ends(network: Network) -> Iterator[tuple[str, str]]:
+    for number, link in enumerate(network.links):
+        if link.delay_ms:
+            yield WIRES, f"w{number}a"
+            yield WIRES, f"w{number}b"
+
+
+def _address_commands(network: Network) -> Iterator[Command]:
+    for node in network.nodes:
+        yield Command(node, ("ip", "link", "set", "lo", "up"))
+        for end in network.interfaces(node):
+            yield Command(node, ("ip", "address", "add", end.address, "dev", end.name))
+            yield Command(node, ("ip", "link", "set", end.name, "up"))
+    for link in network.links:
+        for end, peer in (link.ends, reversed(link.ends)):
+            yield _neighbour(end.node, end.name, peer.ip, peer.mac)
+    for node in network.nodes:
+        for destination, gateway in network.routes[node]:
+            yield Command(node, ("ip", "route", "add", destination, "via", gateway))
+
+
+def _neighbour(node: str, interface: str, ip: str, mac: str) -> Command:
+    """A fixed entry: no ARP between a flow's packets."""
+    argv = ("ip", "neigh", "replace", ip, "lladdr", mac, "dev", interface, "nud", "permanent")
+    return Command(node, argv)
+
+
+def _control_veths(endpoints: tuple[str, ...]) -> Iterator[Veth]:
+    for number, node in enumerate(endpoints):
+        mac = _control_mac(number)
+        yield Veth(node, f"{node}-ctl", mac, CONTROL, f"c{number}", _peer_mac(mac))
+
+
+def _control_sysctls(endpoints: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    yield "net.ipv4.ip_forward", "1"
+    yield "net.ipv4.conf.all.rp_filter", "0"
+    for number in range(len(endpoints)):
+        yield f"net.ipv4.conf.c{number}.rp_filter", "0"
+
+
+def _control_mac(number: int) -> str:
+    return f"02:00:00:01:{number:02x}:01"
+
+
+def _control_commands(
+    scenario: Scenario, network: Network, endpoints: tuple[str, ...]
+) -> Iterator[Command]:
+    """Routes, not a bridge: a new bridge's ports may take a second to forward."""
+    for number, node in enumerate(endpoints):
+        yield Command(CONTROL, ("ip", "link", "set", f"c{number}", "up"))
+        yield Command(node, ("ip", "link", "set", f"{node}-ctl", "up"))
+    for flow in scenario.flows:
+        src, dst = _addresses(network, flow)
+        for node, own, peer_ip in ((flow.src, src, dst), (flow.dst, dst, src)):
+            number = endpoints.index(node)
+            own_mac = _control_mac(number)
+            to, device = f"c{number}", f"{node}-ctl"
+            yield _neighbour(CONTROL, to, own, own_mac)
+            yield Command(CONTROL, ("ip", "route", "replace", own, "dev", to))
+            yield _neighbour(node, device, peer_ip, _peer_mac(own_mac))
+            route = ("ip", "route", "replace", peer_ip, "dev", device, "src", own)
+            yield Command(node, (*route, "table", CONTROL_TABLE))
+    for node in endpoints:
+        yield from _control_rules(node)
+
+
+def _control_rules(node: str) -> Iterator[Command]:
+    """TCP between a server's and a client's port is data; the rest of a server's is control."""
+    server = "{}-{}".format(*SERVER_PORTS)
+    client = "{}-{}".format(*CLIENT_PORTS)
+    tcp = ("ipproto", "tcp")
+    rules: tuple[tuple[tuple[str, ...], str], ...] = (
+        ((*tcp, "sport", client, "dport", server), "main"),
+        ((*tcp, "sport", server, "dport", client), "main"),
+        ((*tcp, "dport", server), CONTROL_TABLE),
+        ((*tcp, "sport", server), CONTROL_TABLE),
+        (("fwmark", CONTROL_MARK), CONTROL_TABLE),
+    )
+    for preference, (match, table) in enumerate(rules, start=100):
+        yield Command(node, ("ip", "rule", "add", "pref", str(preference), *match, "lookup", table))
+
+
+def _queue_plans(network: Network, scenario: Scenario) -> Iterator[QueuePlan]:
+    crossed = {
+        hop.out.name
+        for flow in scenario.flows
+        for hop in network.path(flow.src, flow.dst)
+        if _is_bottleneck(network, hop)
+    }
+    for link in network.links:
+        for end, shaper in zip(link.ends, link.shapers, strict=True):
+            if shaper:
+                yield QueuePlan(end.node, end.name, shaper, sampled=end.name in crossed)
+
+
+def _is_bottleneck(network: Network, hop: Hop) -> bool:
+    return hop.link.name == network.bottleneck and hop.shaper is not None
+
+
+def burst_bytes(rate_mbit: float) -> int:
+    """htb's bucket: one frame, or what the rate makes in 0.2 ms, a late timer on a busy host."""
+    return max(queues.FRAME_BYTES, math.ceil(rate_mbit * 1e6 / 8 * 200e-6))
+
+
+def _shaper_commands(queue: QueuePlan) -> Iterator[Command]:
+    shaper = queue.shaper
+    rate = f"{round(shaper.rate_mbit * 1e6)}bit"
+    burst = str(burst_bytes(shaper.rate_mbit))
+    device = ("dev", queue.interface)
+    yield Command(
+        queue.node,
+        ("tc", "qdisc", "add", *device, "root", "handle", "1:", "htb", "default", "3"),
+    )
+    # quantum: htb's own guess (rate / 10) warns and sends in bursts
+    yield Command(
+        queue.node,
+        ("tc", "class", "add", *device, "parent", "1:", "classid", "1:3", "htb", "rate", rate)
+        + ("ceil", rate, "burst", burst, "cburst", burst, "quantum", str(queues.FRAME_BYTES)),
+    )
+    words = queues.arguments(shaper.queue, shaper.limit, shaper.rate_mbit)
+    yield Command(
+        queue.node,
+        ("tc", "qdisc", "add", *device, "parent", "1:3", "handle", "30:", *words),
+    )
+
+
+def _wire_commands(network: Network) -> Iterator[Command]:
+    wires = [
+        (f"w{number}a", f"w{number}b", f"{link.delay_ms * 1000:.3f}us")
+        for number, link in enumerate(network.links)
+        if link.delay_ms
+    ]
+    for one, other, _ in wires:
+        yield Command(WIRES, ("ip", "link", "set", one, "up"))
+        yield Command(WIRES, ("ip", "link", "set", other, "up"))
+    for one, other, delay in wires:
+        for end, peer in ((one, other), (other, one)):
+            yield Command(WIRES, ("tc", "qdisc", "add", "dev", end, "clsact"))
+            yield Command(
+                WIRES,
+                ("tc", "filter", "add", "dev", end, "ingress", "matchall")
+                + ("action", "mirred", "egress", "redirect", "dev", peer),
+            )
+            yield Command(
+                WIRES,
+                ("tc", "qdisc", "add", "dev", end, "root", "handle", "2:", "netem")
+                + ("delay", delay, "limit", str(NETEM_LIMIT)),
+            )
+
+
+def _addresses(network: Network, flow: Flow) -> tuple[str, str]:
+    """The ends of a flow: the interfaces that its path leaves by and arrives at."""
+    path = network.path(flow.src, flow.dst)
+    return path[0].out.ip, path[-1].into.ip
+
+
+def _flow_plan(scenario: Scenario, network: Network, index: int) -> FlowPlan:
+    flow = scenario.flows[index]
+    src, dst = _addresses(network, flow)
+    server_port = SERVER_PORTS[0] + index
+    first = CLIENT_PORTS[0] + 64 * index
+    stop_s = scenario.stop_s(flow)
+    server = ("iperf3", "--server", "--one-off", "--json", "--port", str(server_port))
+    # longer than needed: the trial ends the client itself, to the instant
+    seconds = math.ceil(stop_s - flow.start_s) + 10
+    length = ("--bytes", str(flow.bytes)) if flow.bytes else ("--time", str(seconds))
+    client: tuple[str, ...] = (
+        "iperf3",
+        "--client",
+        dst,
+        "--port",
+        str(server_port),
+        "--json",
+        *length,
+    )
+    client += ("--interval", "1", "--cport", str(first))
+    env: tuple[tuple[str, str], ...] = ()
+    if flow.kind is FlowKind.CBR:
+        client += _cbr_arguments(flow)
+        env = _pace_environment(scenario, flow, index)
+    else:
+        client += ("--set-mss", str(flow.mss)) if flow.mss else ()
+        client += ("--parallel", str(flow.parallel)) if flow.parallel > 1 else ()
+        if flow.bytes:
+            client += ("--length", BLOCK_BYTES)  # pace.c knows a data connection by it
+            env = (("LIMIT_BYTES", str(flow.bytes)),)
+    return FlowPlan(
+        flow=flow,
+        src_address=src,
+        dst_address=dst,
+        src_ports=tuple(range(first, first + flow.parallel)),
+        dst_port=server_port,
+        start_s=flow.start_s,
+        stop_s=stop_s,
+        server=Command(flow.dst, server),
+        client=Command(flow.src, client),
+        client_env=env,
+    )
+
+
+def cbr_gap_ns(flow: Flow) -> int:
+    """Nanoseconds from packet to packet at the flow's rate on the wire."""
+    assert flow.packet_bytes is not None and flow.rate_mbit is not None
+    return round((flow.packet_bytes + FRAME_OVERHEAD_BYTES) * 8e3 / flow.rate_mbit)
+
+
+def _cbr_arguments(flow: Flow) -> tuple[str, ...]:
+    assert flow.packet_bytes is not None
+    payload = flow.packet_bytes - UDP_IP_HEADERS
+    # as fast as it can: pace.c holds each packet until its time
+    return ("--udp", "--length", str(payload), "--bitrate", "0")
+
+
+def _pace_environment(scenario: Scenario, flow: Flow, index: int) -> tuple[tuple[str, str], ...]:
+    assert flow.packet_bytes is not None
+    return (
+        ("PACE_BYTES", str(flow.packet_bytes - UDP_IP_HEADERS)),
+        ("PACE_GAP_NS", str(cbr_gap_ns(flow))),
+        ("PACE_JITTER", f"{flow.jitter:g}"),
+        ("PACE_SEED", str(scenario.seed * 1000 + index)),
+    )
+
+
+def _captures(scenario: Scenario, network: Network) -> Iterator[CapturePlan]:
+    roles: dict[tuple[str, str], list[str]] = {}
+
+    def add(end: Interface, role: str) -> None:
+        roles.setdefault((end.node, end.name), []).append(role)
+
+    for flow in scenario.flows:
+        path = network.path(flow.src, flow.dst)
+        if CapturePoint.SENDERS in scenario.captures:
+            add(path[0].out, f"sender:{flow.name}")
+        if CapturePoint.RECEIVERS in scenario.captures:
+            add(path[-1].into, f"receiver:{flow.name}")
+        if CapturePoint.BOTTLENECK in scenario.captures:
+            for position, hop in enumerate(path):
+                if _is_bottleneck(network, hop):
+                    add(hop.out, f"bottleneck-out:{flow.name}")
+                    if position:
+                        add(path[position - 1].into, f"bottleneck-in:{flow.name}")
+    for (node, interface), each in roles.items():
+        yield CapturePlan(node, interface, tuple(each))
+
+
+def _needs(scenario: Scenario, network: Network) -> Iterator[Need]:
+    for flow in scenario.flows:
+        if flow.variant is not None:
+            control = variant(flow.variant).control
+            yield Need(
+                "congestion control",
+                control,
+                f"CONFIG_TCP_CONG_{control.upper()}",
+                f"tcp_{control}",
+            )
+    for link in network.links:
+        yield from _link_needs(link)
+
+
+def _link_needs(link: Link) -> Iterator[Need]:
+    for shaper in link.shapers:
+        if shaper:
+            row = queues.DISCIPLINES[shaper.queue.discipline]
+            yield Need("queue discipline", "htb", "CONFIG_NET_SCH_HTB", "sch_htb")
+            yield Need("queue discipline", row.name, row.symbol, f"sch_{row.name}")
+    if link.delay_ms:
+        yield Need("queue discipline", "netem", "CONFIG_NET_SCH_NETEM", "sch_netem")
+        yield Need("queue discipline", "clsact", "CONFIG_NET_SCH_INGRESS", "sch_ingress")
+
+
+def _warnings(scenario: Scenario, network: Network) -> Iterator[str]:
+    bottleneck = scenario.topology.bottleneck
+    limit = queues.resolve(bottleneck.queue, bottleneck.rate_mbit, network.rtt_ms)
+    if limit.bdp is not None and limit.bdp < 1:
+        yield f"the bottleneck's buffer is {limit.bdp:.2f} BDP: one flow may not fill the link"
+    for flow in scenario.flows:
+        if flow.rate_mbit is not None and flow.rate_mbit > bottleneck.rate_mbit:
+            yield (
+                f"{flow.name}: {flow.rate_mbit:g} Mbit/s into a bottleneck of "
+                f"{bottleneck.rate_mbit:g} Mbit/s: most of the rest is lost"
+            )
+    access: list[Path] = [scenario.topology.access, *scenario.topology.links.values()]
+    if any(path.rate_mbit and path.rate_mbit < bottleneck.rate_mbit for path in access):
+        yield "an access link is slower than the bottleneck: the queue forms there instead"

@@ -1,0 +1,229 @@
+"""Samples of sockets and queues over time, by netlink, from one process.
+
+What is read is what `ss -i` and `tc -s qdisc` print: TCP_INFO of every flow's sending
+sockets, and the statistics of the queues before the bottleneck.
+"""
+
+from __future__ import annotations
+
+import csv
+import socket
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.netlink import Netlink, attributes
+from testbed.netns import inside
+
+NETLINK_ROUTE = 0
+NETLINK_SOCK_DIAG = 4
+SOCK_DIAG_BY_FAMILY = 20
+INET_DIAG_INFO = 2
+INET_DIAG_CONG = 4
+INET_DIAG_NOCOOKIE = b"\xff" * 8
+TCP_STATES = {
+    1: "established",
+    2: "syn-sent",
+    3: "syn-recv",
+    4: "fin-wait-1",
+    5: "fin-wait-2",
+    6: "time-wait",
+    7: "close",
+    8: "close-wait",
+    9: "last-ack",
+    10: "listen",
+    11: "closing",
+}
+TCP_LISTEN = 10
+CA_STATES = ("open", "disorder", "cwr", "recovery", "loss")
+_DIAG_REQUEST = struct.Struct("=BBBBI")
+_DIAG_MESSAGE_BYTES = 72
+INFINITE_SSTHRESH = 0x7FFFFFFF
+
+SOCKET_COLUMNS = (
+    "time_s,flow,state,ca_state,cwnd,ssthresh,srtt_ms,rttvar_ms,min_rtt_ms,retrans,"
+    "total_retrans,lost,pacing_mbps,delivery_mbps,unacked,bytes_acked"
+).split(",")
+QUEUE_COLUMNS = (
+    "time_s,node,interface,backlog_bytes,backlog_packets,drops,marks,overlimits,"
+    "sent_bytes,sent_packets"
+).split(",")
+
+
+@dataclass(frozen=True)
+class SocketId:
+    """A TCP connection as its sender sees it."""
+
+    src: str
+    src_port: int
+    dst: str
+    dst_port: int
+
+    def packed(self) -> bytes:
+        """As inet_diag wants it."""
+        ports = struct.pack("!HH", self.src_port, self.dst_port)
+        ends = socket.inet_aton(self.src) + bytes(12) + socket.inet_aton(self.dst) + bytes(12)
+        return ports + ends + bytes(4) + INET_DIAG_NOCOOKIE
+
+
+class SocketProbe:
+    """Reads TCP_INFO of one connection."""
+
+    def __init__(self, flow: str, pid: int | None, connection: SocketId) -> None:
+        self.flow = flow
+        self._netlink = Netlink(NETLINK_SOCK_DIAG, pid)
+        wanted = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1)
+        head = _DIAG_REQUEST.pack(socket.AF_INET, socket.IPPROTO_TCP, wanted, 0, 0xFFFFFFFF)
+        self._request = head + connection.packed()
+        self.variant = ""
+
+    def sample(self, time_s: float) -> tuple[object, ...] | None:
+        """One row, or None while there is no such connection."""
+        answer = self._netlink.ask(SOCK_DIAG_BY_FAMILY, self._request)
+        if answer is None:
+            return None
+        found = attributes(answer, _DIAG_MESSAGE_BYTES)
+        info = found.get(INET_DIAG_INFO)
+        if info is None:
+            return None
+        if INET_DIAG_CONG in found:
+            self.variant = found[INET_DIAG_CONG].rstrip(b"\0").decode()
+        return (f"{time_s:.6f}", self.flow, *read_tcp_info(info))
+
+    def close(self) -> None:
+        """Close the netlink socket."""
+        self._netlink.close()
+
+
+def read_tcp_info(info: bytes) -> tuple[object, ...]:
+    """struct tcp_info (linux/tcp.h) as the sample's columns after time and flow."""
+    unacked, _sacked, lost, retrans = struct.unpack_from("=4I", info, 24)
+    rtt, rttvar, ssthresh, cwnd = struct.unpack_from("=4I", info, 68)
+    (total_retrans,) = struct.unpack_from("=I", info, 100)
+    (pacing,) = struct.unpack_from("=Q", info, 104)
+    (acked,) = struct.unpack_from("=Q", info, 120)
+    (min_rtt,) = struct.unpack_from("=I", info, 148)
+    (delivery,) = struct.unpack_from("=Q", info, 160)
+    return (
+        TCP_STATES.get(info[0], info[0]),
+        CA_STATES[info[1]] if info[1] < len(CA_STATES) else info[1],
+        cwnd,
+        "" if ssthresh >= INFINITE_SSTHRESH else ssthresh,
+        rtt / 1e3,
+        rttvar / 1e3,
+        "" if min_rtt == 0xFFFFFFFF else min_rtt / 1e3,
+        retrans,
+        total_retrans,
+        lost,
+        "" if pacing == 0xFFFFFFFFFFFFFFFF else pacing * 8e-6,
+        delivery * 8e-6,
+        unacked,
+        acked,
+    )
+
+
+RTM_GETQDISC = 38
+TCA_STATS2 = 7
+TCA_STATS_BASIC = 1
+TCA_STATS_QUEUE = 3
+TCA_STATS_APP = 4
+LEAF_HANDLE = 0x300000  # "30:" in the plan
+MARKS_OFFSET = {"red": 12, "codel": 24, "fq_codel": 12, "pie": 36}  # in their xstats
+
+
+class QueueProbe:
+    """Reads the statistics of the queue below an interface's htb."""
+
+    def __init__(self, node: str, interface: str, discipline: str, pid: int | None) -> None:
+        self._key = (node, interface)
+        self._marks = MARKS_OFFSET.get(discipline)
+        self._netlink = Netlink(NETLINK_ROUTE, pid)
+        with inside(pid):
+            index = socket.if_nametoindex(interface)
+        self._request = struct.pack("=B3xiIII", 0, index, LEAF_HANDLE, 0, 0)
+
+    def sample(self, time_s: float) -> tuple[object, ...] | None:
+        """One row, or None if the queue is gone."""
+        answer = self._netlink.ask(RTM_GETQDISC, self._request)
+        if answer is None:
+            return None
+        stats = attributes(attributes(answer, 20)[TCA_STATS2])
+        sent_bytes, sent_packets = struct.unpack_from("=QI", stats[TCA_STATS_BASIC])
+        length, backlog, drops, _requeues, over = struct.unpack_from("=5I", stats[TCA_STATS_QUEUE])
+        marks = 0
+        if self._marks is not None and len(stats.get(TCA_STATS_APP, b"")) >= self._marks + 4:
+            (marks,) = struct.unpack_from("=I", stats[TCA_STATS_APP], self._marks)
+        counts = (backlog, length, drops, marks, over, sent_bytes, sent_packets)
+        return (f"{time_s:.6f}", *self._key, *counts)
+
+    def close(self) -> None:
+        """Close the netlink socket."""
+        self._netlink.close()
+
+
+class Sampler:
+    """All probes of a trial; rows are kept in memory and written when it ends."""
+
+    def __init__(self, sockets: Iterable[SocketProbe], queues: Iterable[QueueProbe]) -> None:
+        self.sockets = list(sockets)
+        self.queues = list(queues)
+        self._socket_rows: list[tuple[object, ...]] = []
+        self._queue_rows: list[tuple[object, ...]] = []
+
+    def rehearse(self) -> None:
+        """Look once for nothing: the first look-up of a socket draws the hash tables' keys."""
+        self.sample(0)
+        self._socket_rows.clear()
+        self._queue_rows.clear()
+
+    def sample(self, time_s: float) -> None:
+        """Read every probe once."""
+        for socket_probe in self.sockets:
+            if row := socket_probe.sample(time_s):
+                self._socket_rows.append(row)
+        for queue_probe in self.queues:
+            if row := queue_probe.sample(time_s):
+                self._queue_rows.append(row)
+
+    def variants_seen(self) -> dict[str, str]:
+        """The congestion control of each flow's sockets, as the kernel names it."""
+        seen: dict[str, set[str]] = {}
+        for probe in self.sockets:
+            if probe.variant:
+                seen.setdefault(probe.flow, set()).add(probe.variant)
+        return {flow: "+".join(sorted(names)) for flow, names in seen.items()}
+
+    def write(self, folder: Path) -> None:
+        """Write sockets.csv and queues.csv."""
+        folder.mkdir(exist_ok=True)
+        _write_csv(folder / "sockets.csv", SOCKET_COLUMNS, self._socket_rows)
+        _write_csv(folder / "queues.csv", QUEUE_COLUMNS, self._queue_rows)
+
+    def close(self) -> None:
+        """Close all probes."""
+        for socket_probe in self.sockets:
+            socket_probe.close()
+        for queue_probe in self.queues:
+            queue_probe.close()
+
+
+def _write_csv(path: Path, columns: Sequence[str], rows: list[tuple[object, ...]]) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(rows)
+
+
+def listening(pid: int | None, port: int) -> bool:
+    """Whether a process of this node listens on a TCP port (an IPv6 socket counts: iperf3's)."""
+    netlink = Netlink(NETLINK_SOCK_DIAG, pid)
+    try:
+        for family in (socket.AF_INET, socket.AF_INET6):
+            head = _DIAG_REQUEST.pack(family, socket.IPPROTO_TCP, 0, 0, 1 << TCP_LISTEN)
+            for message in netlink.dump(SOCK_DIAG_BY_FAMILY, head + bytes(48)):
+                if struct.unpack_from("!H", message, 4)[0] == port:
+                    return True
+        return False
+    finally:
+        netlink.close()

@@ -1,0 +1,205 @@
+"""The only place that starts a process: argv lists, checked statuses, a log of every command."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from testbed.errors import TestbedError
+from testbed.netns import inside
+
+Process = subprocess.Popen[bytes]
+
+PACKAGES = {  # program → Debian package, for the hint when it is missing
+    "ethtool": "ethtool",
+    "ip": "iproute2",
+    "iperf3": "iperf3",
+    "mnexec": "mininet",
+    "modprobe": "kmod",
+    "setarch": "util-linux",
+    "setpriv": "util-linux",
+    "taskset": "util-linux",
+    "tc": "iproute2",
+    "tcpdump": "tcpdump",
+    "tshark": "tshark",
+}
+
+
+# what a trial cannot do without
+TOOLS = ("mnexec", "ip", "tc", "ethtool", "iperf3", "tcpdump", "tshark", "setpriv", "taskset")
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A command that ended, with all that it printed."""
+
+    argv: tuple[str, ...]
+    status: int
+    stdout: str
+    stderr: str
+
+
+class CommandLog:
+    """commands.log: every command with its node, exit status and output, as it happened."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a")
+
+    def write(self, node: str, argv: Sequence[str], stdin: str, outcome: str, output: str) -> None:
+        """Append one command; the input and output lines are indented below it."""
+        lines = [f"[{node}] {shlex.join(argv)}  → {outcome}"]
+        lines += [f"    < {line}" for line in stdin.splitlines()]
+        lines += [f"    | {line}" for line in output.splitlines()]
+        self._file.write("\n".join(lines) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a command runs: a name for the log, and a process whose network it has."""
+
+    name: str = "host"
+    pid: int | None = None
+    log: CommandLog | None = None
+
+    def note(self, argv: Sequence[str], stdin: str, outcome: str, output: str) -> None:
+        """Write the command to the log, if there is one."""
+        if self.log:
+            self.log.write(self.name, argv, stdin, outcome, output)
+
+
+HERE = Place()
+
+
+def require(program: str) -> str:
+    """The program's path, or an error that names the package it comes in."""
+    path = shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin:/usr/bin:/bin")
+    if path is None:
+        package = PACKAGES.get(program, program)
+        raise TestbedError(
+            f"{program} is not installed", f"apt install {package} (./setup.sh does it)"
+        )
+    return path
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    place: Place = HERE,
+    stdin: str = "",
+    check: bool = True,
+    timeout_s: float | None = None,
+    cwd: Path | None = None,
+) -> Completed:
+    """Run a command to its end; a failure is an error that quotes what it printed."""
+    require(argv[0])
+    try:
+        with inside(place.pid):
+            done = subprocess.run(
+                list(argv),
+                input=stdin,
+                capture_output=True,
+                text=True,
+                timeout=timeout_s,
+                check=False,
+                cwd=cwd,
+            )
+    except subprocess.TimeoutExpired as error:
+        place.note(argv, stdin, "timeout", "")
+        raise TestbedError(f"{shlex.join(argv)}: no end after {timeout_s} s") from error
+    place.note(argv, stdin, f"{done.returncode}", done.stdout + done.stderr)
+    if check and done.returncode:
+        said = (done.stderr or done.stdout).strip().splitlines() or ["(no output)"]
+        raise TestbedError(
+            f"{place.name}: {shlex.join(argv)}: exit status {done.returncode}: {said[0]}",
+            "commands.log in the trial's folder has the whole story" if place.log else "",
+        )
+    return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
+
+
+def start(
+    argv: Sequence[str],
+    *,
+    place: Place = HERE,
+    stdout: Path | None = None,
+    stderr: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Process:
+    """Start a command that runs beside us; the kernel kills it should we die first.
+
+    `env` is the whole environment; without it the command has ours. Ctrl-C on the
+    terminal does not reach it: we decide when it ends.
+    """
+    require(argv[0])
+    guarded = ["setpriv", "--pdeathsig", "KILL", "--", *argv]
+    with contextlib.ExitStack() as files, inside(place.pid):
+        process = subprocess.Popen(
+            guarded,
+            stdin=subprocess.DEVNULL,
+            stdout=_output(files, stdout),
+            stderr=_output(files, stderr),
+            env=env,
+            cwd=cwd,
+            start_new_session=True,
+        )
+    place.note(argv, "", f"started, pid {process.pid}", "")
+    return process
+
+
+def _output(files: contextlib.ExitStack, path: Path | None) -> IO[bytes] | int:
+    return files.enter_context(path.open("wb")) if path else subprocess.DEVNULL
+
+
+def end(process: Process, first: int = signal.SIGTERM, patience_s: float = 5.0) -> int:
+    """End a process that we started: ask with `first`, insist with SIGKILL."""
+    if process.poll() is None:
+        process.send_signal(first)
+    try:
+        return process.wait(patience_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
+def start_held(argv: Sequence[str]) -> subprocess.Popen[str]:
+    """Start a command that lives on our stdin's other end: it ends when we do, or close it."""
+    require(argv[0])
+    return subprocess.Popen(
+        list(argv),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@contextlib.contextmanager
+def stream(argv: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+    """Run a command and read its output as it comes; ended when the block is left."""
+    require(argv[0])
+    process = subprocess.Popen(
+        list(argv),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()

@@ -1,0 +1,278 @@
+"""Many trials: each in a folder of its own, side by side where the engine allows it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+
+from testbed import variants
+from testbed.engines.base import Cancelled, Engine, Job, Missing
+from testbed.engines.choice import Choice
+from testbed.errors import TestbedError
+from testbed.leftovers import Journal
+from testbed.pcapng import Source, convert
+from testbed.plan import Plan, make_plan
+from testbed.provenance import versions
+from testbed.scenario import Scenario
+from testbed.store import NETWORK_UP, RECORD, SCENARIO, Record, Status, is_trial, open_trial
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A trial that is done; `fresh` if it ran now rather than in an earlier call."""
+
+    scenario: Scenario
+    path: Path
+    record: Record
+    fresh: bool = True
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A trial that begins."""
+
+    scenario: Scenario
+
+
+Watcher = Callable[[Begun | Finished], None]
+
+
+def run_all(
+    scenarios: Sequence[Scenario],
+    choice: Choice,
+    out: Path,
+    watch: Watcher,
+    jobs: int | None = None,
+) -> list[Finished]:
+    """Run every scenario that is not there yet; whole trials survive whatever happens."""
+    plans = [make_plan(scenario) for scenario in scenarios]  # all faults before any work
+    prepare_folder(out)
+    workers = max(1, min(jobs or choice.engine.jobs(), len(scenarios)))
+    runner = _Runner(choice, out, watch, workers)
+    with ThreadPoolExecutor(workers) as pool:
+        pending = {
+            pool.submit(runner.run, scenario, plan)
+            for scenario, plan in zip(scenarios, plans, strict=True)
+        }
+        try:
+            return _gather(pending)
+        except BaseException:
+            runner.cancel.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _gather(pending: set[Future[Finished]]) -> list[Finished]:
+    done: list[Finished] = []
+    while pending:
+        finished, pending = wait(pending, return_when=FIRST_COMPLETED)
+        done += [future.result() for future in finished]
+    return done
+
+
+def prepare_folder(out: Path) -> None:
+    """Make the results folder, or find it fit to hold results."""
+    if out.exists() and not out.is_dir():
+        raise TestbedError(f"{out} is a file", "name a folder with --out")
+    foreign = [
+        path.name
+        for path in (out.iterdir() if out.exists() else ())
+        if not path.name.startswith((".", "metrics.", "figures")) and not is_trial(path)
+    ]
+    if foreign:
+        raise TestbedError(
+            f"{out} holds something else than results: {foreign[0]}",
+            "name another folder with --out",
+        )
+    try:
+        for folder in _missing_parents(out):
+            folder.mkdir()
+            give_back(folder)
+        (out / ".probe").touch()
+        (out / ".probe").unlink()
+    except OSError as error:
+        raise TestbedError(
+            f"cannot write to {out}: {error.strerror}", "name another folder with --out"
+        ) from error
+
+
+def _missing_parents(folder: Path) -> list[Path]:
+    missing = []
+    while not folder.exists():
+        missing.append(folder)
+        folder = folder.parent
+    return missing[::-1]
+
+
+class _Runner:
+    """What the worker threads share."""
+
+    def __init__(self, choice: Choice, out: Path, watch: Watcher, workers: int) -> None:
+        self._choice = choice
+        self._out = out
+        self._watch = watch
+        self._lock = threading.Lock()
+        self.cancel = threading.Event()
+        self._cores: SimpleQueue[int] = SimpleQueue()
+        usable = sorted(os.sched_getaffinity(0))
+        for index in range(workers):
+            self._cores.put(usable[index % len(usable)])
+
+    def _tell(self, event: Begun | Finished) -> None:
+        with self._lock:
+            self._watch(event)
+
+    def run(self, scenario: Scenario, plan: Plan) -> Finished:
+        """One trial: found whole, or run now; what ends it early ends the sweep."""
+        try:
+            return self._find_or_run(scenario, plan)
+        except BaseException:
+            # Here rather than in the main thread, which hears of it when this worker
+            # may have begun the next trial.
+            self.cancel.set()
+            raise
+
+    def _find_or_run(self, scenario: Scenario, plan: Plan) -> Finished:
+        path = self._out / scenario.name
+        if is_trial(path) and open_trial(path).record.status is Status.OK:
+            finished = Finished(scenario, path, open_trial(path).record, fresh=False)
+        else:
+            if self.cancel.is_set():
+                raise Cancelled("cancelled")
+            self._tell(Begun(scenario))
+            record = self._run_now(scenario, plan, path)
+            finished = Finished(scenario, path, record)
+        self._tell(finished)
+        return finished
+
+    def _run_now(self, scenario: Scenario, plan: Plan, path: Path) -> Record:
+        core = self._cores.get()
+        try:
+            with _folder_in_the_making(path) as folder:
+                (folder / SCENARIO).write_text(scenario.to_json())
+                with Journal(folder) as journal:
+                    job = Job(scenario.seed, core, journal, self.cancel)
+                    record = self._attempt(folder, plan, job)
+                (folder / RECORD).write_text(record.to_json())
+                return record
+        finally:
+            self._cores.put(core)
+
+    def _attempt(self, folder: Path, plan: Plan, job: Job) -> Record:
+        """Run the trial; anything but a cancel or a full disk becomes a record."""
+        engine = self._choice.engine
+        begun, wall_clock = time.monotonic(), time.time()
+        missing = engine.missing(plan.needs)
+        peak_mb = network_up_s = 0.0
+        if missing:
+            record = unsupported(engine, missing)
+        else:
+            try:
+                outcome = engine.run(folder, job)
+                peak_mb = outcome.peak_memory_mb
+                network_up_s = _modified(folder / NETWORK_UP) - wall_clock
+                record = _read_record(folder, outcome.status, outcome.errors)
+                _seal_captures(folder, record)
+            except Cancelled:
+                raise
+            except (TestbedError, OSError) as error:
+                record = _failed(error)
+            if record.status is Status.FAILED:
+                _stop_if_disk_is_full(folder)
+        return dataclasses.replace(
+            record,
+            engine=engine.name,
+            engine_reason=self._choice.reason,
+            seed=job.seed,
+            versions=versions(),
+            network_up_s=round(max(0.0, network_up_s), 3),
+            wall_s=round(time.monotonic() - begun, 3),
+            peak_memory_mb=round(peak_mb, 1),
+        )
+
+
+def unsupported(engine: Engine, missing: Iterable[Missing]) -> Record:
+    """The record of a trial that this engine's kernel cannot run."""
+    each = list(missing)
+    reason = f"the {engine.name}'s kernel has no " + ", no ".join(str(m) for m in each)
+    hints = dict.fromkeys(m.mend for m in each)
+    known = variants.VARIANTS.keys() | variants.LINUX_CONTROLS
+    for lack in each:
+        if lack.need.kind == "congestion control" and lack.need.name not in known:
+            hints = {variants.spelling_hint(lack.need.name): None}
+    return Record(Status.UNSUPPORTED, reason, "; ".join(hints))
+
+
+ROOM_BYTES = 1_000_000
+
+
+def _stop_if_disk_is_full(folder: Path) -> None:
+    """Without room every further trial would fail too, each in its own way."""
+    if shutil.disk_usage(folder).free < ROOM_BYTES:
+        raise TestbedError(
+            f"{folder.parent}: the disk is full",
+            "finished trials are kept; make room, or name another folder with --out",
+        )
+
+
+def _failed(error: TestbedError | OSError) -> Record:
+    if isinstance(error, TestbedError):
+        return Record(Status.FAILED, error.message, error.hint)
+    return Record(Status.FAILED, error.strerror or str(error))
+
+
+def _modified(path: Path) -> float:
+    return path.stat().st_mtime if path.exists() else 0.0
+
+
+def _read_record(folder: Path, status: int, errors: str) -> Record:
+    try:
+        return Record.from_json((folder / RECORD).read_text())
+    except (OSError, ValueError) as error:
+        said = f": {errors}" if errors else ""
+        raise TestbedError(f"the trial died (exit status {status}){said}") from error
+
+
+def _seal_captures(folder: Path, record: Record) -> None:
+    """tcpdump's pcap files become pcapng with their interfaces' names."""
+    (folder / NETWORK_UP).unlink(missing_ok=True)
+    for capture in record.captures:
+        pcapng = folder / capture.file
+        pcap = pcapng.with_suffix(".pcap")
+        application = f"tcpdump {versions()['tcpdump']}"
+        convert(pcap, pcapng, Source(capture.interface, capture.node, application))
+        pcap.unlink()
+
+
+@contextlib.contextmanager
+def _folder_in_the_making(path: Path) -> Iterator[Path]:
+    """A folder under a name that begins with a dot, renamed when whole, removed otherwise."""
+    folder = path.with_name(f".{path.name}.{os.getpid()}")
+    folder.mkdir()
+    try:
+        yield folder
+        give_back(folder)
+        if path.exists():  # a trial that failed before
+            shutil.rmtree(path)
+        folder.rename(path)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def give_back(path: Path) -> None:
+    """What root wrote belongs to the user who ran sudo."""
+    user, group = os.environ.get("SUDO_UID"), os.environ.get("SUDO_GID")
+    if os.geteuid() != 0 or user is None or group is None:
+        return
+    for each in (path, *path.rglob("*")):
+        os.chown(each, int(user), int(group), follow_symlinks=False)

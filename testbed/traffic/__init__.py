@@ -1,0 +1,1 @@
+"""What sends: one file a kind of tool."""

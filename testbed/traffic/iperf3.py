@@ -1,0 +1,117 @@
+"""A flow made by iperf3: TCP, or UDP at a constant bit rate that pace.c keeps."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from testbed.errors import TestbedError
+from testbed.plan import FlowPlan
+from testbed.probes import listening
+from testbed.process import Place, Process, end, start
+from testbed.store import FLOWS
+
+PACE = Path(sys.prefix) / "lib" / "testbed-pace.so"  # built from pace.c by setup.sh
+READY_S = 10.0
+PATIENCE_S = 20.0
+
+
+class Iperf3:
+    """The server and the client of one flow."""
+
+    def __init__(self, plan: FlowPlan, server: Place, client: Place, folder: Path) -> None:
+        self.plan = plan
+        self._server_place = server
+        self._client_place = client
+        self._folder = folder / FLOWS
+        self._folder.mkdir(exist_ok=True)
+        self._client: Process | None = None
+        self._server = self._launch("server", server, plan.server.argv, {})
+
+    def _launch(
+        self, role: str, place: Place, argv: tuple[str, ...], env: dict[str, str]
+    ) -> Process:
+        if self.plan.client_env:
+            if not PACE.exists():
+                raise TestbedError(f"{PACE} is missing", "./setup.sh builds it")
+            env = {**env, "LD_PRELOAD": str(PACE)}
+        return start(
+            argv,
+            place=place,
+            stdout=self._output(role),
+            stderr=self._output(role).with_suffix(".err"),
+            env={**os.environ, **env},
+        )
+
+    def _output(self, role: str) -> Path:
+        return self._folder / f"{self.plan.flow.name}.{role}.json"
+
+    def wait_until_ready(self) -> None:
+        """Return once the server listens."""
+        deadline = time.monotonic() + READY_S
+        while not listening(self._server_place.pid, self.plan.dst_port):
+            if self._server.poll() is not None or time.monotonic() > deadline:
+                raise TestbedError(f"{self.plan.flow.name}: iperf3's server did not start")
+            time.sleep(0.001)
+
+    def begin(self) -> None:
+        """Start the client: its first packet is the flow's."""
+        self._client = self._launch(
+            "client", self._client_place, self.plan.client.argv, dict(self.plan.client_env)
+        )
+
+    def stop(self) -> None:
+        """End the client as ^C would: it stops sending, reports, and ends the server."""
+        if self._client is not None and self._client.poll() is None:
+            self._client.send_signal(signal.SIGINT)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the client has ended."""
+        return self._client is not None and self._client.poll() is not None
+
+    def acknowledged_ns(self) -> int | None:
+        """When the last of so many bytes was acknowledged, as pace.c says."""
+        said = self._output("client").with_suffix(".err")
+        found = re.search(r"acknowledged (\d+)", said.read_text()) if said.exists() else None
+        return int(found[1]) if found else None
+
+    def collect(self) -> None:
+        """Wait for both ends and check that they tell of a flow that ran."""
+        assert self._client is not None
+        for role, process in (("client", self._client), ("server", self._server)):
+            end(process, signal.SIGTERM, PATIENCE_S)
+            if not self._output(role).with_suffix(".err").stat().st_size:
+                self._output(role).with_suffix(".err").unlink()
+        report = self.report("client")
+        error = str(report.get("error", ""))
+        # our own ^C is an error to iperf3
+        if error and "interrupt" not in error and not self.plan.flow.bytes:
+            raise TestbedError(
+                f"{self.plan.flow.name}: iperf3: {error}", f"{self._output('client')} has the rest"
+            )
+        if not report.get("intervals"):
+            raise TestbedError(f"{self.plan.flow.name}: iperf3 sent nothing")
+
+    def report(self, role: str) -> dict[str, Any]:
+        """What iperf3 printed, as JSON."""
+        try:
+            data: dict[str, Any] = json.loads(self._output(role).read_text())
+        except json.JSONDecodeError as error:
+            raise TestbedError(
+                f"{self.plan.flow.name}: iperf3's {role} ended without a report ({error})",
+                "is the disk full?",
+            ) from error
+        return data
+
+    def kill(self) -> None:
+        """End both ends without ceremony, when the trial failed."""
+        for process in (self._client, self._server):
+            if process is not None:
+                end(process, signal.SIGKILL)

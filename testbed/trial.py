@@ -1,0 +1,277 @@
+"""One trial: `python -m testbed.trial SCENARIO OUT`, on whatever kernel this is.
+
+Builds the network, runs the flows, and leaves in OUT what happened. Where it runs is
+the engines' business; this module does not know.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+from testbed.capture import Capture
+from testbed.errors import TestbedError
+from testbed.netns import inside
+from testbed.network import Lab, network
+from testbed.plan import FlowPlan, Plan, make_plan
+from testbed.probes import QueueProbe, Sampler, SocketId, SocketProbe
+from testbed.process import CommandLog, run
+from testbed.scenario import FlowKind, Scenario
+from testbed.store import NETWORK_UP, RECORD, SAMPLES, FlowRecord, Record, Status
+from testbed.timeline import Timeline, wake_exactly
+from testbed.traffic.iperf3 import Iperf3
+from testbed.variants import variant
+
+LEAD_S = 0.1
+
+
+def run_trial(scenario: Scenario, folder: Path) -> Record:
+    """Run a scenario and describe how it went; files go to the folder as they come."""
+    plan = make_plan(scenario)
+    wake_exactly()
+    with contextlib.ExitStack() as stack:
+        log = CommandLog(folder / "commands.log")
+        stack.callback(log.close)
+        lab = stack.enter_context(network(plan, log))
+        (folder / NETWORK_UP).touch()
+        session = Session(scenario, plan, lab, folder)
+        stack.callback(session.kill)
+        return session.run()
+
+
+class Session:
+    """The flows, captures and samples of one trial in a network that is up."""
+
+    def __init__(self, scenario: Scenario, plan: Plan, lab: Lab, folder: Path) -> None:
+        self._scenario = scenario
+        self._plan = plan
+        self._lab = lab
+        self._folder = folder
+        self._captures: list[Capture] = []
+        self._flows: list[Iperf3] = []
+        self._started: dict[str, float] = {}
+        self._stopped: dict[str, float] = {}
+
+    def run(self) -> Record:
+        """All of it, in order."""
+        self._open()
+        sampler = self._sampler()
+        sampler.rehearse()
+        begin_randomness_anew()
+        timeline = Timeline(LEAD_S)
+        self._schedule(timeline, sampler)
+        timeline.run()
+        for flow in self._flows:
+            flow.collect()
+        captures = tuple(capture.stop() for capture in self._captures)
+        sampler.write(self._folder / SAMPLES)
+        sampler.close()
+        self._write_final_state()
+        seen = sampler.variants_seen()
+        self._check_variants(seen)
+        return Record(
+            status=Status.OK,
+            seed=self._scenario.seed,
+            epoch_s=timeline.epoch_s,
+            kernel=" ".join((os.uname().sysname, os.uname().release, os.uname().version)),
+            sysctls={node: self._tcp_sysctls(node) for node in self._endpoints()},
+            flows=tuple(self._flow_record(each, seen) for each in self._plan.flows),
+            captures=captures,
+            warnings=(
+                *self._plan.warnings,
+                *(
+                    f"{c.interface}: tcpdump lost {c.dropped} packets"
+                    for c in captures
+                    if c.dropped
+                ),
+            ),
+        )
+
+    def _open(self) -> None:
+        for each in self._plan.flows:
+            server, client = (self._lab.place(c.node) for c in (each.server, each.client))
+            self._flows.append(Iperf3(each, server, client, self._folder))
+        for wanted in self._plan.captures:
+            place = self._lab.place(wanted.node)
+            self._captures.append(
+                Capture(wanted, place, self._folder, self._scenario.snaplen_bytes)
+            )
+        for flow in self._flows:
+            flow.wait_until_ready()
+        for capture in self._captures:
+            capture.wait_until_ready()
+
+    def _sampler(self) -> Sampler:
+        sockets = [
+            SocketProbe(
+                each.flow.name,
+                self._lab.place(each.flow.src).pid,
+                SocketId(each.src_address, port, each.dst_address, each.dst_port),
+            )
+            for each in self._plan.flows
+            if each.flow.kind is FlowKind.TCP
+            for port in each.src_ports
+        ]
+        queues = [
+            QueueProbe(
+                queue.node,
+                queue.interface,
+                queue.shaper.queue.discipline,
+                self._lab.place(queue.node).pid,
+            )
+            for queue in self._plan.queues
+            if queue.sampled
+        ]
+        return Sampler(sockets, queues)
+
+    def _schedule(self, timeline: Timeline, sampler: Sampler) -> None:
+        def begin(flow: Iperf3, time_s: float) -> None:
+            self._started[flow.plan.flow.name] = time_s
+            flow.begin()
+
+        def stop(flow: Iperf3, time_s: float) -> None:
+            if flow.ended and not flow.plan.flow.bytes:
+                flow.collect()
+                raise TestbedError(f"{flow.plan.flow.name}: iperf3 ended before its time")
+            sampler.sample(time_s)  # the flow's last state, sampling or not
+            done_ns = flow.acknowledged_ns()  # a flow of so many bytes may be done
+            self._stopped[flow.plan.flow.name] = timeline.time_s(done_ns) if done_ns else time_s
+            flow.stop()
+
+        for flow in self._flows:
+            timeline.at(flow.plan.start_s, functools.partial(begin, flow))
+            timeline.at(flow.plan.stop_s, functools.partial(stop, flow))
+        if self._scenario.sample_interval_ms:
+            interval_s = self._scenario.sample_interval_ms / 1e3
+            timeline.every(interval_s, self._plan.end_s, sampler.sample)
+        timeline.at(self._plan.end_s, lambda _time_s: None)
+
+    def _check_variants(self, seen: dict[str, str]) -> None:
+        for flow in self._scenario.flows:
+            if flow.variant is None:
+                continue
+            wanted, found = variant(flow.variant).control, seen.get(flow.name, "")
+            if found != wanted:
+                raise TestbedError(
+                    f"{flow.name}: the socket ran {found or 'nothing'!r}, not {wanted!r}"
+                )
+
+    def _flow_record(self, each: FlowPlan, seen: dict[str, str]) -> FlowRecord:
+        return FlowRecord(
+            name=each.flow.name,
+            protocol="tcp" if each.flow.kind is FlowKind.TCP else "udp",
+            src_address=each.src_address,
+            dst_address=each.dst_address,
+            src_ports=each.src_ports,
+            dst_port=each.dst_port,
+            started_s=self._started[each.flow.name],
+            stopped_s=self._stopped[each.flow.name],
+            variant_seen=seen.get(each.flow.name, ""),
+        )
+
+    def _endpoints(self) -> list[str]:
+        return sorted({node for flow in self._scenario.flows for node in (flow.src, flow.dst)})
+
+    def _tcp_sysctls(self, node: str) -> dict[str, str]:
+        """Every TCP setting of a node, as provenance."""
+        with inside(self._lab.place(node).pid):
+            return {
+                f"net.ipv4.{path.name}": _read(path)
+                for path in sorted(Path("/proc/sys/net/ipv4").glob("tcp_*"))
+            }
+
+    def _write_final_state(self) -> None:
+        """What the kernel counted: every queue's totals, every endpoint's TCP counters."""
+        queues = {
+            node: json.loads(
+                run(("tc", "-json", "-s", "qdisc", "show"), place=self._lab.place(node)).stdout
+            )
+            for node in sorted({queue.node for queue in self._plan.queues})
+        }
+        counters = {}
+        for node in self._endpoints():
+            with inside(self._lab.place(node).pid):
+                counters[node] = _counters("/proc/self/net/netstat", "/proc/self/net/snmp")
+        folder = self._folder / SAMPLES
+        (folder / "qdiscs.json").write_text(json.dumps(queues, indent=1) + "\n")
+        (folder / "counters.json").write_text(json.dumps(counters, indent=1) + "\n")
+
+    def kill(self) -> None:
+        """Leave no process, however the trial ended."""
+        for flow in self._flows:
+            flow.kill()
+        for capture in self._captures:
+            capture.kill()
+
+
+RNDRESEEDCRNG = 0x5207  # linux/random.h
+
+
+def begin_randomness_anew() -> None:
+    """Let the kernel's generator take a new key.
+
+    In the guest that one follows from the seed alone: whether captures and samples were
+    set up before makes no difference to BBR's dice or RED's. On the host it changes nothing.
+    """
+    with Path("/dev/urandom").open() as generator, contextlib.suppress(OSError):
+        fcntl.ioctl(generator, RNDRESEEDCRNG)
+
+
+def _read(path: Path) -> str:
+    with contextlib.suppress(OSError):  # keys that may only be written
+        return path.read_text().strip()
+    return ""
+
+
+def _counters(*files: str) -> dict[str, int]:
+    """The kernel's tables of paired lines: `TcpExt: names…` above `TcpExt: numbers…`."""
+    found = {}
+    for file in files:
+        lines = Path(file).read_text().splitlines()
+        for names, numbers in zip(lines[::2], lines[1::2], strict=True):
+            prefix = names.partition(":")[0]
+            pairs = zip(names.split()[1:], numbers.split()[1:], strict=True)
+            found.update({f"{prefix}{name}": int(number) for name, number in pairs})
+    return found
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """SIGTERM unwinds like ^C, so that everything is taken down."""
+
+    def raise_interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, raise_interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def main(argv: list[str]) -> int:
+    """Run the trial and write its record; the exit status says whether it is ok."""
+    source, folder = Path(argv[0]), Path(argv[1])
+    try:
+        with _interruptible():
+            record = run_trial(Scenario.from_json(source.read_text()), folder)
+    except TestbedError as error:
+        record = Record(Status.FAILED, error.message, error.hint)
+    except OSError as error:
+        record = Record(Status.FAILED, str(error), "is the disk full?")
+    except KeyboardInterrupt:
+        return 130
+    (folder / RECORD).write_text(record.to_json())
+    return 0 if record.status is Status.OK else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,148 @@
+"""Every fault of a scenario, found before anything is done, each with its field."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from testbed import layout, queues, variants
+from testbed.errors import UsageError, nearest
+from testbed.scenario import Flow, FlowKind, Path, Scenario
+
+MAX_HOSTS = 99  # receiver99-eth0 is as long as the name of an interface may be
+MAX_RATE_MBIT = 40_000.0
+MAX_SECONDS = 24 * 3600.0
+MIN_UDP_PACKET = 28 + 16  # IP and UDP headers, and iperf3's own of 16 bytes
+MAX_FLOWS = 100
+LONGEST_DELAY_MS = 60_000.0
+
+
+def validate(scenario: Scenario) -> None:
+    """Raise one error that lists all faults, if there are any."""
+    faults = list(_faults(scenario))
+    if faults:
+        raise UsageError("; ".join(faults), "correct these fields of the scenario")
+
+
+def _faults(scenario: Scenario) -> Iterator[str]:
+    topology = scenario.topology
+    yield from _range("duration_s", scenario.duration_s, 0, MAX_SECONDS)
+    yield from _range(
+        "topology.bottleneck.rate_mbit", topology.bottleneck.rate_mbit, 0, MAX_RATE_MBIT
+    )
+    yield from _delay("topology.bottleneck.delay_ms", topology.bottleneck.delay_ms)
+    yield from queues.faults(topology.bottleneck.queue, "topology.bottleneck.queue")
+    if topology.bottleneck.queue.limit_bdp is not None and not _has_delay(scenario):
+        yield "topology.bottleneck.queue.limit_bdp: the path has no delay, so no BDP"
+    if not 1 <= topology.hosts <= MAX_HOSTS:
+        yield f"topology.hosts: {topology.hosts} is not between 1 and {MAX_HOSTS}"
+        return  # what follows needs the nodes
+    if scenario.seed < 0:
+        yield f"seed: {scenario.seed} is below 0"
+    if scenario.snaplen_bytes < 54:
+        yield f"snaplen_bytes: {scenario.snaplen_bytes} cuts the headers (at least 54)"
+    if not 0 <= scenario.sample_interval_ms <= 60_000:
+        yield f"sample_interval_ms: {scenario.sample_interval_ms:g} is not between 0 and 60000"
+    yield from _path_faults("topology.access", topology.access)
+    known_links = layout.link_names(topology)
+    for name, path in topology.links.items():
+        if name not in known_links:
+            yield f"topology.links: unknown link {name!r}: {nearest(name, known_links)}"
+        yield from _path_faults(f"topology.links.{name}", path)
+    yield from _flows_faults(scenario)
+
+
+def _has_delay(scenario: Scenario) -> bool:
+    topology = scenario.topology
+    paths = [topology.access, *topology.links.values()]
+    return topology.bottleneck.delay_ms > 0 or any(path.delay_ms > 0 for path in paths)
+
+
+def _range(where: str, value: float, low: float, high: float) -> Iterator[str]:
+    if not low < value <= high:
+        yield f"{where}: {value:g} is not above {low:g} and at most {high:g}"
+
+
+def _delay(where: str, delay_ms: float) -> Iterator[str]:
+    if not 0 <= delay_ms <= LONGEST_DELAY_MS:
+        yield f"{where}: {delay_ms:g} ms is not between 0 and {LONGEST_DELAY_MS:g}"
+
+
+def _path_faults(where: str, path: Path) -> Iterator[str]:
+    yield from _delay(f"{where}.delay_ms", path.delay_ms)
+    if path.rate_mbit is not None:
+        yield from _range(f"{where}.rate_mbit", path.rate_mbit, 0, MAX_RATE_MBIT)
+    if path.queue is not None:
+        yield from queues.faults(path.queue, f"{where}.queue")
+        if path.rate_mbit is None:
+            yield f"{where}.queue: a queue needs a rate_mbit to wait for"
+
+
+def _flows_faults(scenario: Scenario) -> Iterator[str]:
+    if not 1 <= len(scenario.flows) <= MAX_FLOWS:
+        yield f"flows: {len(scenario.flows)} flows; between 1 and {MAX_FLOWS} can run"
+    counts = Counter(flow.name for flow in scenario.flows)
+    yield from (f"flows: the name {name!r} is used twice" for name in counts if counts[name] > 1)
+    nodes = layout.node_names(scenario.topology)
+    for index, flow in enumerate(scenario.flows):
+        where = f"flows[{index}]"
+        for end, node in (("src", flow.src), ("dst", flow.dst)):
+            if node not in nodes:
+                yield f"{where}.{end}: unknown node {node!r}: {nearest(node, nodes)}"
+        if flow.src == flow.dst:
+            yield f"{where}: goes from {flow.src} to itself"
+        yield from _flow_times(scenario, flow, where)
+        yield from (
+            _tcp_faults(flow, where) if flow.kind is FlowKind.TCP else _cbr_faults(flow, where)
+        )
+    yield from _one_variant_a_host(scenario)
+
+
+def _flow_times(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
+    if not 0 <= flow.start_s < scenario.duration_s:
+        length = f"{scenario.duration_s:g} s"
+        yield f"{where}.start_s: {flow.start_s:g} is not within the trial's {length}"
+    if flow.duration_s is not None:
+        yield from _range(f"{where}.duration_s", flow.duration_s, 0, MAX_SECONDS)
+
+
+def _tcp_faults(flow: Flow, where: str) -> Iterator[str]:
+    if flow.variant is None:
+        yield f"{where}.variant: missing for a TCP flow"
+    else:
+        try:
+            variants.variant(flow.variant)
+        except UsageError as error:
+            yield f"{where}.variant: {error.message}: {error.hint}"
+    if flow.mss is not None and not 88 <= flow.mss <= 1448:
+        yield f"{where}.mss: {flow.mss} is not between 88 and 1448"
+    if not 1 <= flow.parallel <= 64:
+        yield f"{where}.parallel: {flow.parallel} is not between 1 and 64"
+    if flow.bytes is not None and flow.bytes <= 0:
+        yield f"{where}.bytes: must be above 0"
+    if flow.rate_mbit is not None or flow.packet_bytes is not None:
+        yield f"{where}: rate_mbit and packet_bytes are a CBR flow's"
+
+
+def _cbr_faults(flow: Flow, where: str) -> Iterator[str]:
+    if flow.rate_mbit is None or flow.packet_bytes is None:
+        yield f"{where}: a CBR flow needs rate_mbit and packet_bytes"
+        return
+    yield from _range(f"{where}.rate_mbit", flow.rate_mbit, 0, MAX_RATE_MBIT)
+    if not MIN_UDP_PACKET <= flow.packet_bytes <= queues.MTU_BYTES:
+        yield (
+            f"{where}.packet_bytes: {flow.packet_bytes} is not between {MIN_UDP_PACKET} "
+            f"and {queues.MTU_BYTES}"
+        )
+    if not 0 <= flow.jitter <= 1:
+        yield f"{where}.jitter: {flow.jitter:g} is not between 0 and 1"
+    if flow.variant is not None or flow.mss is not None or flow.bytes is not None:
+        yield f"{where}: variant, mss and bytes are a TCP flow's"
+
+
+def _one_variant_a_host(scenario: Scenario) -> Iterator[str]:
+    """The congestion control is a host's setting (sysctl), so a host has one."""
+    seen: dict[str, str | None] = {}
+    for flow in scenario.flows:
+        if flow.kind is FlowKind.TCP and seen.setdefault(flow.src, flow.variant) != flow.variant:
+            yield f"flows: {flow.src} sends {seen[flow.src]} and {flow.variant}: one variant a host"

@@ -1,0 +1,49 @@
+"""A scenario and the commands that it becomes; `REGENERATE=1 pytest …` writes them anew."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from testbed.plan import Plan, make_plan
+from testbed.scenario import Queue
+from tests.scenarios import dumbbell, router
+
+HERE = Path(__file__).parent / "plans"
+CASES = {
+    "router": router(),
+    "router-cbr-codel-delay": router(
+        variant="bbr",
+        cbr_mbit=0.2,
+        delay_ms=5,
+        queue=Queue("codel", limit_packets=100, ecn=True, options={"target_ms": 10}),
+    ),
+    "dumbbell": dumbbell(),
+}
+
+
+def as_text(plan: Plan) -> str:
+    lines = [f"veth {v.node1}:{v.name1} {v.node2}:{v.name2}" for v in plan.veths]
+    for node, settings in plan.sysctls:
+        lines += [f"[{node}] sysctl {name}={value}" for name, value in settings]
+    lines += [f"[{c.node}] {' '.join(c.argv)}" for c in plan.setup]
+    lines += [f"capture {c.interface}: {' '.join(c.roles)}" for c in plan.captures]
+    for flow in plan.flows:
+        lines += [f"{flow.flow.name}: {flow.start_s:g} to {flow.stop_s:g} s"]
+        lines += [f"[{c.node}] {' '.join(c.argv)}" for c in (flow.server, flow.client)]
+        lines += [f"    {name}={value}" for name, value in flow.client_env]
+    lines += [f"needs {need.kind} {need.name}" for need in plan.needs]
+    lines += [f"warning: {warning}" for warning in plan.warnings]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_plan(name: str) -> None:
+    text = as_text(make_plan(CASES[name]))
+    golden = HERE / f"{name}.txt"
+    if os.environ.get("REGENERATE"):
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(text)
+    assert text == golden.read_text()

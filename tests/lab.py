@@ -1,0 +1,90 @@
+"""Running real trials in tests, and reading what they left."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed.engines.choice import choose
+from testbed.scenario import Scenario
+from testbed.store import Status, Trial, open_trial
+from testbed.sweep import run_all
+
+
+def run_trials(scenarios: Sequence[Scenario], out: Path, engine: str = "guest") -> list[Trial]:
+    """Run them all; each has to end well. In the order given."""
+    choice = choose(engine, ())
+    run_all(scenarios, choice, out, lambda _event: None)
+    trials = [open_trial(out / scenario.name) for scenario in scenarios]
+    for trial in trials:
+        assert trial.record.status is Status.OK, (trial.path.name, trial.record.reason)
+    return trials
+
+
+def capture_hashes(trial: Trial) -> dict[str, str]:
+    """Every capture's sha256."""
+    return {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted((trial.path / "captures").iterdir())
+    }
+
+
+def report(trial: Trial, flow: str, role: str) -> dict[str, Any]:
+    """What iperf3 printed."""
+    data: dict[str, Any] = json.loads((trial.path / "flows" / f"{flow}.{role}.json").read_text())
+    return data
+
+
+def samples(trial: Trial, name: str) -> list[dict[str, str]]:
+    """sockets.csv or queues.csv."""
+    with (trial.path / "samples" / f"{name}.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+@dataclass(frozen=True)
+class Packet:
+    """What the tests ask of a captured packet."""
+
+    time_s: float  # of the trial's clock
+    length: int  # of the frame
+    src_port: int
+    payload: int
+
+
+def packets(trial: Trial, role: str, condition: str) -> list[Packet]:
+    """The packets of a capture that Wireshark's filter lets through."""
+    path = trial.capture(role)
+    assert path is not None, role
+    fields = ["frame.time_epoch", "frame.len", "tcp.srcport", "udp.srcport"]
+    fields += ["tcp.len", "udp.length"]
+    argv: list[str] = ["tshark", "-n", "-r", str(path), "-Y", condition, "-T", "fields"]
+    argv += [word for field in fields for word in ("-e", field)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    return list(_packets(done.stdout.splitlines(), trial.record.epoch_s))
+
+
+def _packets(lines: Iterable[str], epoch_s: float) -> Iterable[Packet]:
+    for line in lines:
+        time, length, tcp, udp, tcp_payload, udp_length = line.split("\t")
+        seconds, _, nanoseconds = time.partition(".")
+        payload = int(tcp_payload) if tcp_payload else int(udp_length) - 8
+        yield Packet(
+            # two steps: a float has no room for the epoch and nanoseconds at once
+            (int(seconds) - int(epoch_s)) + (int(nanoseconds) / 1e9 - epoch_s % 1),
+            int(length),
+            int(tcp or udp),
+            payload,
+        )
+
+
+def rate_mbit(found: Sequence[Packet], start_s: float, stop_s: float) -> float:
+    """The rate of frames between two of them near the given times, exact to a frame."""
+    inside = [packet for packet in found if start_s <= packet.time_s <= stop_s]
+    size = sum(packet.length for packet in inside[1:])
+    return size * 8e-6 / (inside[-1].time_s - inside[0].time_s)

@@ -1,0 +1,74 @@
+"""Scenarios that the tests share."""
+
+from __future__ import annotations
+
+from testbed.scenario import (
+    Bottleneck,
+    Flow,
+    FlowKind,
+    Path,
+    Queue,
+    Scenario,
+    Topology,
+    TopologyKind,
+)
+
+
+def router(
+    *,
+    variant: str = "reno",
+    rate_mbit: float = 1,
+    queue: Queue | None = None,
+    delay_ms: float = 0,
+    duration_s: float = 5,
+    cbr_mbit: float = 0,
+    seed: int = 1,
+    **settings: object,
+) -> Scenario:
+    """One TCP flow through the router, with a CBR flow beside it if a rate is given."""
+    flows = [Flow("tcp", FlowKind.TCP, "sender1", "receiver", variant=variant)]
+    if cbr_mbit:
+        flows.append(
+            Flow("cbr", FlowKind.CBR, "sender2", "receiver", rate_mbit=cbr_mbit, packet_bytes=1000)
+        )
+    return Scenario(
+        experiment="test",
+        label=variant,
+        topology=Topology(
+            TopologyKind.ROUTER_BOTTLENECK,
+            Bottleneck(rate_mbit, queue or Queue("bfifo", limit_bytes=100_000)),
+            hosts=len(flows),
+            access=Path(delay_ms=delay_ms),
+        ),
+        flows=tuple(flows),
+        duration_s=duration_s,
+        seed=seed,
+        **settings,  # type: ignore[arg-type]
+    )
+
+
+def dumbbell() -> Scenario:
+    """Two pairs and a CBR flow from router to router, 10 ms and 10 Mbit/s a link."""
+    return Scenario(
+        experiment="test",
+        topology=Topology(
+            TopologyKind.DUMBBELL,
+            Bottleneck(10, Queue("pfifo", limit_packets=10), delay_ms=10),
+            hosts=2,
+            access=Path(delay_ms=10, rate_mbit=10, queue=Queue("pfifo", limit_packets=10)),
+        ),
+        flows=(
+            Flow("one", FlowKind.TCP, "sender1", "receiver1", variant="reno"),
+            Flow(
+                "two",
+                FlowKind.TCP,
+                "sender2",
+                "receiver2",
+                variant="vegas",
+                start_s=1,
+                duration_s=2,
+            ),
+            Flow("cbr", FlowKind.CBR, "left", "right", rate_mbit=2, packet_bytes=1000, jitter=0),
+        ),
+        duration_s=5,
+    )

@@ -1,0 +1,280 @@
+"""Real trials in the guest: exact, repeatable, for any user."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import os
+import pwd
+import shutil
+import statistics
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from testbed.engines.guest import GuestEngine
+from testbed.queues import DISCIPLINES
+from testbed.scenario import Queue, Scenario
+from testbed.store import Trial, open_trial
+from tests.lab import capture_hashes, packets, rate_mbit, report, run_trials, samples
+from tests.scenarios import dumbbell, router
+
+VARIANTS = ("reno", "cubic", "vegas", "bbr", "veno")
+DEEP = Queue("bfifo", limit_bdp=2)
+
+
+@pytest.fixture(scope="module")
+def variants(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trial]:
+    """A long flow of each variant through 1 Mbit/s."""
+    scenarios = [router(variant=variant, duration_s=20) for variant in VARIANTS]
+    trials = run_trials(scenarios, tmp_path_factory.mktemp("variants") / "out")
+    return dict(zip(VARIANTS, trials, strict=True))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_socket_runs_the_variant(variants: dict[str, Trial], variant: str) -> None:
+    trial = variants[variant]
+    assert trial.record.flows[0].variant_seen == variant
+    assert report(trial, "tcp", "client")["end"]["sender_tcp_congestion"] == variant
+    settings = trial.record.sysctls
+    assert settings["sender1"]["net.ipv4.tcp_congestion_control"] == variant
+    assert settings["receiver"]["net.ipv4.tcp_congestion_control"] == "cubic"
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_bottleneck_sends_at_its_rate(variants: dict[str, Trial], variant: str) -> None:
+    """To 0.1 %, once the queue stands."""
+    found = packets(variants[variant], "bottleneck-out:tcp", "tcp.len > 0")
+    assert rate_mbit(found, 5, 20) == pytest.approx(1, rel=1e-3)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_flows_start_and_stop_in_time(variants: dict[str, Trial], variant: str) -> None:
+    trial = variants[variant]
+    syn = packets(trial, "sender:tcp", "tcp.flags.syn == 1 && tcp.flags.ack == 0")
+    assert [packet.time_s for packet in syn] == [pytest.approx(0, abs=1e-6)]
+    flow = trial.record.flows[0]
+    assert flow.started_s == pytest.approx(0, abs=1e-6)
+    assert flow.stopped_s == pytest.approx(20, abs=1e-6)
+
+
+def test_the_captures_hold_nothing_but_the_flow(variants: dict[str, Trial]) -> None:
+    """No control connection, no ARP, no IPv6."""
+    for role in ("sender:tcp", "receiver:tcp", "bottleneck-in:tcp", "bottleneck-out:tcp"):
+        assert packets(variants["reno"], role, "!(tcp.port == 40001)") == []
+
+
+def test_captures_say_what_they_are(variants: dict[str, Trial]) -> None:
+    trial = variants["reno"]
+    assert len(trial.record.captures) == 4
+    for capture in trial.record.captures:
+        argv = ["tshark", "-r", str(trial.path / capture.file), "-T", "fields"]
+        names = subprocess.run(
+            [*argv, "-e", "frame.interface_name"], capture_output=True, text=True, check=True
+        ).stdout.split()
+        assert set(names) == {capture.interface}
+        assert len(names) == capture.packets
+        assert capture.dropped == 0
+
+
+def test_samples_every_10_ms(variants: dict[str, Trial]) -> None:
+    rows = samples(variants["reno"], "sockets")
+    times = [float(row["time_s"]) for row in rows if float(row["time_s"]) < 19.99]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
+    assert all(gap == pytest.approx(0.01, abs=2e-6) for gap in gaps)
+    assert max(int(row["cwnd"]) for row in rows) > 60  # it fills 0.1 MB
+
+
+def test_the_queue_is_as_deep_as_asked(variants: dict[str, Trial]) -> None:
+    backlog = max(int(row["backlog_bytes"]) for row in samples(variants["reno"], "queues"))
+    assert 100_000 - 1514 < backlog <= 100_000
+
+
+def test_queue_samples_agree_with_the_kernels_totals(variants: dict[str, Trial]) -> None:
+    trial = variants["cubic"]
+    last = samples(trial, "queues")[-1]
+    totals = json.loads((trial.path / "samples" / "qdiscs.json").read_text())["router"]
+    leaf = next(q for q in totals if q["dev"] == "router-eth0" and q["kind"] == "bfifo")
+    assert int(last["drops"]) == leaf["drops"]
+    assert int(last["sent_bytes"]) == leaf["bytes"]
+
+
+def test_idle_round_trip_equals_the_delays(tmp_path: Path) -> None:
+    """To 10 µs: the SYN and its answer cross an empty network."""
+    scenarios = [router(delay_ms=delay, duration_s=1) for delay in (0.25, 30)]
+    for trial, delay_ms in zip(run_trials(scenarios, tmp_path / "out"), (0.25, 30), strict=True):
+        shake = packets(trial, "sender:tcp", "tcp.flags.syn == 1")
+        assert shake[1].time_s - shake[0].time_s == pytest.approx(2 * delay_ms / 1e3, abs=10e-6)
+
+
+@pytest.mark.parametrize("jitter", [0.0, 0.5])
+def test_cbr_is_exact_on_the_wire(tmp_path: Path, jitter: float) -> None:
+    scenario = router(cbr_mbit=0.5, duration_s=10)
+    cbr = dataclasses.replace(scenario.flows[1], jitter=jitter, start_s=1.25)
+    trial = run_trials([dataclasses.replace(scenario, flows=(scenario.flows[0], cbr))], tmp_path)[0]
+    found = packets(trial, "sender:cbr", "udp && !icmp")
+    assert found[0].time_s == pytest.approx(1.25, abs=1e-3)
+    assert 10 - 0.03 < found[-1].time_s < 10 + 1e-6
+    assert {packet.length for packet in found} == {1014}
+    gaps = [later.time_s - earlier.time_s for earlier, later in itertools.pairwise(found)]
+    even = 1014 * 8 / 0.5e6
+    if jitter:
+        assert statistics.mean(gaps) == pytest.approx(even, rel=0.05)
+        assert 0.5 * even <= min(gaps) < 0.55 * even
+        assert 1.45 * even < max(gaps) <= 1.5 * even
+    else:
+        assert all(gap == pytest.approx(even, abs=1e-6) for gap in gaps)
+
+
+def test_a_dumbbell_with_cross_traffic(tmp_path: Path) -> None:
+    trial = run_trials([dumbbell()], tmp_path)[0]
+    shake = packets(trial, "sender:one", "tcp.flags.syn == 1")
+    assert shake[1].time_s - shake[0].time_s == pytest.approx(0.060, abs=10e-6)
+    assert packets(trial, "sender:two", "tcp.flags.syn == 1")[0].time_s == pytest.approx(1)
+    cross = packets(trial, "receiver:cbr", "udp && !icmp")
+    assert rate_mbit(cross, 0, 5) == pytest.approx(2, rel=0.02)
+    # it goes from router to router: one link of 10 ms
+    sent = packets(trial, "sender:cbr", "udp && !icmp")
+    assert cross[0].time_s - sent[0].time_s == pytest.approx(0.010, abs=10e-6)
+
+
+def test_every_queue(tmp_path: Path) -> None:
+    """Each discipline is set up, verified, and fed; those that mark do, when asked to."""
+    disciplines = {
+        row.name: Queue(row.name, limit_bytes=100_000, ecn=row.ecn) for row in DISCIPLINES.values()
+    }
+    scenarios = [router(queue=queue, delay_ms=10, duration_s=5) for queue in disciplines.values()]
+    for name, trial in zip(disciplines, run_trials(scenarios, tmp_path / "out"), strict=True):
+        found = packets(trial, "bottleneck-out:tcp", "tcp.len > 0")
+        assert rate_mbit(found, 1, 5) > 0.85, name
+    marking = router(queue=Queue("codel", limit_packets=100, ecn=True), delay_ms=10, duration_s=5)
+    trial = run_trials([marking], tmp_path / "marks")[0]
+    last = samples(trial, "queues")[-1]
+    marked = packets(trial, "bottleneck-out:tcp", "ip.dsfield.ecn == 3")
+    assert int(last["marks"]) == len(marked) > 0
+    assert int(last["drops"]) == 0
+
+
+def test_parallel_streams_and_mss(tmp_path: Path) -> None:
+    scenario = router(duration_s=3)
+    flow = dataclasses.replace(scenario.flows[0], parallel=3, mss=1000)
+    trial = run_trials([dataclasses.replace(scenario, flows=(flow,))], tmp_path)[0]
+    found = packets(trial, "receiver:tcp", "tcp.len > 100")
+    assert {packet.src_port for packet in found} == {40001, 40002, 40003}
+    assert max(packet.payload for packet in found) == 1000 - 12  # less timestamps
+
+
+DETERMINISTIC = [
+    router(variant=variant, rate_mbit=rate, delay_ms=10, queue=DEEP, cbr_mbit=rate / 5, **length)
+    for rate, length in ((1, {"duration_s": 8}), (10, {"duration_s": 4}), (100, {"duration_s": 1}))
+    for variant in ("reno", "cubic", "vegas", "bbr")
+]
+
+
+@pytest.fixture(scope="module")
+def twice(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Trial, Trial]]:
+    """Each trial of a set twice: the second time while the processors are busy."""
+    folder = tmp_path_factory.mktemp("twice")
+    first = run_trials(DETERMINISTIC, folder / "idle")
+    burners = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2)]
+    try:
+        second = run_trials(DETERMINISTIC, folder / "busy")
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+    return list(zip(first, second, strict=True))
+
+
+def test_the_same_seed_gives_the_same_packets(twice: list[tuple[Trial, Trial]]) -> None:
+    for one, other in twice:
+        assert capture_hashes(one) == capture_hashes(other), one.path.name
+
+
+def test_another_seed_gives_other_packets(twice: list[tuple[Trial, Trial]], tmp_path: Path) -> None:
+    scenario = DETERMINISTIC[0]
+    other = run_trials([dataclasses.replace(scenario, seed=2)], tmp_path)[0]
+    mine, theirs = capture_hashes(twice[0][0]), capture_hashes(other)
+    assert mine.keys() == theirs.keys()
+    assert all(mine[name] != theirs[name] for name in mine)
+
+
+def test_a_flow_of_so_many_bytes_delivers_them(tmp_path: Path) -> None:
+    scenario = router(rate_mbit=2, duration_s=20)
+    flow = dataclasses.replace(scenario.flows[0], bytes=500_003, parallel=2)
+    trial = run_trials([dataclasses.replace(scenario, flows=(flow,))], tmp_path)[0]
+    assert report(trial, "tcp", "server")["end"]["sum_received"]["bytes"] == 500_003
+    last = packets(trial, "receiver:tcp", "tcp.len > 0")[-1]
+    assert trial.record.flows[0].stopped_s == pytest.approx(last.time_s, abs=2e-3)
+
+
+@pytest.mark.parametrize("variant", ["cubic", "bbr"])
+def test_looking_changes_nothing(tmp_path: Path, variant: str) -> None:
+    """With and without captures and samples: what both ends of the flow count is equal."""
+    seen = router(variant=variant, rate_mbit=10, delay_ms=10, queue=DEEP, cbr_mbit=2, duration_s=5)
+    unseen = dataclasses.replace(seen, captures=(), sample_interval_ms=0)
+    pair = run_trials([seen, unseen], tmp_path)
+    for flow, role in itertools.product(("tcp", "cbr"), ("client", "server")):
+        one, other = (flow_results(trial, flow, role) for trial in pair)
+        assert one == other, (flow, role)
+    one, other = ((t.path / "samples" / "counters.json").read_text() for t in pair)
+    assert one == other
+
+
+def flow_results(trial: Trial, flow: str, role: str) -> object:
+    """iperf3's intervals: bytes, retransmissions, windows and times."""
+    return report(trial, flow, role)["intervals"]
+
+
+def unprivileged() -> pwd.struct_passwd:
+    """An ordinary user of this machine."""
+    return next(user for user in pwd.getpwall() if user.pw_name == "nobody" or user.pw_uid >= 1000)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="already an ordinary user: every test is this test")
+def test_an_ordinary_user(tmp_path_factory: pytest.TempPathFactory, root: Path) -> None:
+    """A trial by a user without any rights: same packets, files of that user."""
+    user = unprivileged()
+    home = Path("/var/tmp") / f"testbed-user-{os.getpid()}"
+    home.mkdir()
+    os.chown(home, user.pw_uid, user.pw_gid)
+    try:
+        scenario = router(duration_s=2)
+        (home / "scenario.json").write_text(scenario.to_json())
+        kernel = GuestEngine().kernel
+        assert kernel is not None
+        shutil.copytree(kernel, home / "cache" / "tcp-testbed" / "kernel" / kernel.name)
+        argv = ["setpriv", "--reuid", str(user.pw_uid), "--regid", str(user.pw_gid)]
+        argv += ["--clear-groups", "--no-new-privs", str(root / ".venv/bin/testbed"), "run"]
+        argv += [str(home / "scenario.json"), "--engine", "guest", "--out", str(home / "out")]
+        env = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "XDG_CACHE_HOME": str(home / "cache"),
+            "MPLCONFIGDIR": str(home),
+        }
+        subprocess.run(argv, env=env, check=True, capture_output=True, text=True, cwd=home)
+        theirs = open_trial(home / "out" / scenario.name)
+        ours = run_trials([scenario], tmp_path_factory.mktemp("root"))[0]
+        assert capture_hashes(theirs) == capture_hashes(ours)
+        assert {path.stat().st_uid for path in theirs.path.rglob("*")} == {user.pw_uid}
+    finally:
+        shutil.rmtree(home)
+
+
+def test_another_kernel_than_the_hosts(variants: dict[str, Trial]) -> None:
+    """The guest's own, with its own clock, not the one that the tests run on."""
+    kernel = variants["reno"].record.kernel
+    assert "testbed" in kernel
+    assert os.uname().release not in kernel
+    assert variants["reno"].record.epoch_s < 1_800_000_000
+
+
+def _names(scenarios: list[Scenario]) -> list[str]:
+    return [scenario.name for scenario in scenarios]
+
+
+def test_the_set_for_determinism_has_no_doubles() -> None:
+    assert len(set(_names(DETERMINISTIC))) == len(DETERMINISTIC) == 12

@@ -1,0 +1,157 @@
+"""Real trials on this machine's kernel, as far as it goes; nothing may be left behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from testbed.engines.choice import choose
+from testbed.engines.host import ALLOWED, AVAILABLE, HostEngine
+from testbed.plan import make_plan
+from testbed.store import Status
+from testbed.sweep import run_all
+from tests.lab import packets, rate_mbit, run_trials
+from tests.scenarios import router
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the host engine needs root")
+
+CONTROLS = tuple(AVAILABLE.read_text().split())
+
+
+@pytest.mark.parametrize("variant", ["reno", "cubic", "bbr"])
+def test_the_bottleneck_sends_at_its_rate(tmp_path: Path, variant: str) -> None:
+    """Within 1 %, in real time."""
+    if variant not in CONTROLS and HostEngine().missing(make_plan(router(variant=variant)).needs):
+        pytest.skip(f"this kernel has no {variant}")
+    before = host_state()
+    trial = run_trials([router(variant=variant, rate_mbit=2, duration_s=6)], tmp_path, "host")[0]
+    assert trial.record.flows[0].variant_seen == variant
+    found = packets(trial, "bottleneck-out:tcp", "tcp.len > 0")
+    assert rate_mbit(found, 2, 6) == pytest.approx(2, rel=0.01)
+    assert host_state() == before
+
+
+def test_what_the_kernel_lacks_is_named(tmp_path: Path) -> None:
+    """Never run as something else."""
+    lacking = [
+        name
+        for name in ("vegas", "veno", "cdg", "nv")
+        if HostEngine().missing(make_plan(router(variant=name)).needs)
+    ]
+    if not lacking:
+        pytest.skip("this kernel has every variant")
+    done = run_all([router(variant=lacking[0])], choose("host", ()), tmp_path, lambda _event: None)
+    assert done[0].record.status is Status.UNSUPPORTED
+    assert done[0].record.reason == f"the host's kernel has no congestion control {lacking[0]}"
+    assert f"tcp_{lacking[0]}" in done[0].record.hint
+
+
+def host_state() -> dict[str, object]:
+    """What a trial could leave behind."""
+    links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True).stdout
+    namespaces = {p.readlink() for p in Path("/proc").glob("[0-9]*/ns/net") if p.exists()}
+    return {
+        "links": sorted(re.findall(r"^\d+: ([^:@]+)", links, re.MULTILINE)),
+        "namespaces": namespaces,
+        "allowed": ALLOWED.read_text(),
+        "processes": processes(),
+        "named": subprocess.run(["ip", "netns"], capture_output=True, text=True, check=True).stdout,
+    }
+
+
+def processes() -> list[str]:
+    """Command lines that belong to trials."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue
+        line = " ".join(words)
+        if re.search(r"testbed\.(trial|engines\.inside)|mininet:|iperf3|tcpdump|um_seed=", line):
+            found.append(line)
+    return sorted(found)
+
+
+def started(argv: list[str], env: dict[str, str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **env}
+    )
+
+
+def wait_until(condition: object, seconds: float = 20) -> None:
+    assert callable(condition)
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "did not happen"
+        time.sleep(0.02)
+
+
+def flowing(out: Path) -> bool:
+    """Whether packets flow: a capture has grown."""
+    return any(path.stat().st_size > 5000 for path in out.glob(".*/captures/*.pcap"))
+
+
+@pytest.mark.parametrize("engine", ["host", "guest"])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_ended_in_mid_trial(tmp_path: Path, root: Path, engine: str, how: signal.Signals) -> None:
+    """Killed or asked to stop: afterwards (and after `clean`, if killed) all is as before."""
+    before = host_state()
+    env = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    scenario = tmp_path / "scenario.json"
+    # long enough in either engine to be caught in the middle
+    scenario.write_text(router(variant="cubic", rate_mbit=100, duration_s=120).to_json())
+    testbed = str(root / ".venv/bin/testbed")
+    out = tmp_path / "out"
+    run = started([testbed, "run", str(scenario), "--engine", engine, "--out", str(out)], env)
+    wait_until(lambda: flowing(out))
+    assert processes() != before["processes"]
+    run.send_signal(how)
+    _, said = run.communicate(timeout=30)
+    if how is signal.SIGKILL:
+        wait_until(lambda: processes() == before["processes"])
+        clean = started([testbed, "clean"], env)
+        text, _ = clean.communicate(timeout=30)
+        assert "unfinished folder" in text
+        assert clean.returncode == 0
+    else:
+        assert run.returncode == 130
+        assert said.splitlines() == [
+            "testbed: interrupted; whole trials are kept, the same command goes on"
+        ]
+    assert list(out.iterdir()) == []
+    wait_until(lambda: host_state() == before)
+
+
+def test_killed_inside_the_trial(tmp_path: Path, root: Path) -> None:
+    """The trial's own process dies: the run says so, and everything else goes too."""
+    before = host_state()
+    scenario = tmp_path / "scenario.json"
+    scenario.write_text(router(variant="cubic", rate_mbit=10, duration_s=60).to_json())
+    argv = [str(root / ".venv/bin/testbed"), "run", str(scenario), "--engine", "host", "--out"]
+    run = started([*argv, str(tmp_path / "out")], {"XDG_STATE_HOME": str(tmp_path / "state")})
+    wait_until(lambda: flowing(tmp_path / "out"))
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        if b"testbed.trial" in entry.read_bytes().split(b"\0"):
+            os.kill(int(entry.parent.name), signal.SIGKILL)
+    text, _ = run.communicate(timeout=30)
+    assert run.returncode == 1
+    assert "failed: the trial died (exit status -9)" in text.replace("\n", " ")
+    wait_until(lambda: host_state() == before)
+
+
+@pytest.mark.parametrize("topology", ["router_bottleneck,senders=3", "dumbbell,pairs=2"])
+def test_topologies_work_with_plain_mininet(root: Path, topology: str) -> None:
+    """The command in each file's docstring."""
+    file = f"topologies/{topology.split(',')[0]}.py"
+    argv = ["mn", "--custom", file, "--topo", topology, "--link", "tc", "--controller", "none"]
+    done = subprocess.run(
+        [*argv, "--test", "pingall"], capture_output=True, text=True, cwd=root, check=False
+    )
+    assert "0% dropped" in done.stdout + done.stderr

@@ -1,0 +1,274 @@
+"""The figure's curves, notes and words, from trials made by hand; and the table for terminals."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis import plots, style
+from analysis.definitions import COLUMNS
+from analysis.metrics import write_metrics
+from analysis.router import figure as drawing
+from analysis.router.columns import figures
+from analysis.series import Series, grid_step_s, trial_series
+from analysis.tables import half_width, summary
+from testbed.scenario import Queue, Scenario
+from testbed.store import Record, Status, Trial, open_trial, trials_in
+from tests.scenarios import router
+from tests.trial_writer import ROLES, write_trial
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trial that ran, and one of a variant that the kernel lacks."""
+    folder = tmp_path_factory.mktemp("results")
+    write_trial(folder / "reno", samples=True)
+    absent = Record(Status.UNSUPPORTED, "no vegas in this kernel", engine="guest")
+    write_trial(folder / "vegas", scenario=variant("vegas"), record=absent)
+    return folder
+
+
+def variant(name: str, seed: int = 1, queue: Queue | None = None) -> Scenario:
+    """The trial's scenario with another variant, seed or queue."""
+    return router(variant=name, cbr_mbit=0.1, duration_s=12, seed=seed, queue=queue)
+
+
+@pytest.fixture(scope="module")
+def metrics(results: Path) -> pd.DataFrame:
+    return write_metrics(results)
+
+
+@pytest.fixture(scope="module")
+def trial(results: Path) -> Trial:
+    return open_trial(results / "reno")
+
+
+def defined(series: Series | None) -> dict[float, float]:
+    """The values of a series by time, where it has any."""
+    assert series is not None
+    pairs = zip(series.time_s, series.value, strict=True)
+    return {round(float(t), 3): float(v) for t, v in pairs if np.isfinite(v)}
+
+
+def test_throughput_over_time(trial: Trial) -> None:
+    (flow,) = trial_series(trial).flows  # the CBR flow is not drawn
+    assert grid_step_s(trial) == 1  # fifty frames at 1 Mbit/s take 0.6 s
+    expected = {t + 0.5: 0.0 for t in range(1, 11)}
+    expected |= {1.5: 108 * 8e-6, 2.5: 10 * 1054 * 8e-6, 3.5: 1054 * 8e-6}
+    assert defined(flow.throughput_mbps) == pytest.approx(expected)
+
+
+def test_delay_over_time(trial: Trial) -> None:
+    (flow,) = trial_series(trial).flows
+    found = defined(flow.delay_ms)
+    assert found.pop(3.01) == pytest.approx(70)
+    assert set(found.values()) == {50.0}
+    assert sorted(found)[-1] == 10.97  # by the time of sending
+    assert sorted(flow.delays_ms) == [50.0] * 11 + [70.0]
+
+
+def test_window_and_queue_over_time(trial: Trial) -> None:
+    series = trial_series(trial)
+    assert defined(series.flows[0].cwnd) == {2.01: 11.0, 3.01: 5.0}  # means of 20 ms
+    assert series.queue is not None
+    assert defined(series.queue.backlog_kb) == {2.01: 0.0, 2.05: 3.0, 3.01: 1.0}
+    assert series.queue.drop_times_s.tolist() == [2.04]
+    assert series.queue.drops == 1
+    assert (series.flows[0].cwnd_peak, series.queue.peak_kb) == (12, 3)
+
+
+@pytest.fixture(scope="module")
+def figure(results: Path, metrics: pd.DataFrame) -> Figure:
+    return drawing._figure(list(trials_in(results)), metrics)
+
+
+def panel(figure: Figure, row: int, column: int) -> Axes:
+    return figure.axes[row * 2 + column]
+
+
+def words(figure: Figure) -> str:
+    """All text of the figure."""
+    texts = [*figure.texts, *(text for axes in figure.axes for text in axes.texts)]
+    return "\n".join(text.get_text() for text in texts)
+
+
+def test_a_column_a_variant_and_a_row_a_measure(figure: Figure) -> None:
+    assert len(figure.axes) == 6
+    labels = [panel(figure, row, 0).get_ylabel() for row in range(3)]
+    assert labels == [
+        "throughput\n(Mbit/s)",
+        "one-way delay\n(ms)",
+        "congestion window\n(packets)",
+    ]
+    assert panel(figure, 2, 0).get_xlabel() == "time (s)"
+    assert "reno" in words(figure)
+
+
+def test_lines_that_the_network_allows(figure: Figure) -> None:
+    heights = [np.asarray(panel(figure, row, 0).lines[0].get_ydata())[0] for row in range(2)]
+    assert heights == [1, 800]  # Mbit/s; 100000 bytes at that rate
+
+
+def test_notes_over_the_panels(figure: Figure) -> None:
+    notes = [panel(figure, row, 0).get_title(loc="left") for row in range(3)]
+    assert notes == ["mean 0.00936", "median 50.0, 95 % 59.0", "peak 12, 1 drop"]
+
+
+def test_an_unsupported_variant_is_named(figure: Figure) -> None:
+    assert not panel(figure, 0, 1).lines
+    assert "unsupported: no vegas in\nthis kernel" in words(figure)
+
+
+def test_title_and_footer(figure: Figure) -> None:
+    said = words(figure)
+    assert (
+        "reno uses 1 % of the 1 Mbit/s bottleneck,\nwith a median one-way delay of 50.0 ms" in said
+    )
+    for part in ("bfifo 100000 B", "12 s", "engine guest", "n = 1 a variant, seed 1;"):
+        assert part in said
+
+
+def test_files(results: Path, metrics: pd.DataFrame) -> None:
+    written = plots.router_bottleneck(results, metrics)
+    assert [path.relative_to(results).as_posix() for path in written] == [
+        "figures/router-bottleneck.png",
+        "figures/router-bottleneck.svg",
+    ]
+    first = [path.read_bytes() for path in written]
+    assert first[0].startswith(b"\x89PNG") and b"<svg" in first[1]
+    plots.router_bottleneck(results, metrics)
+    assert [path.read_bytes() for path in written] == first
+
+
+def test_trials_that_the_metrics_do_not_name_are_left_out(
+    results: Path, metrics: pd.DataFrame
+) -> None:
+    assert plots.router_bottleneck(results, metrics[:0]) == []
+
+
+def test_nothing_ran(tmp_path: Path) -> None:
+    write_trial(tmp_path / "a", record=Record(Status.FAILED, "it broke", engine="guest"))
+    drawn = drawing._figure(list(trials_in(tmp_path)), write_metrics(tmp_path))
+    assert "failed: it broke" in words(drawn)
+    assert "no trial has captures to draw" in words(drawn)
+
+
+def test_without_captures_the_queue_is_drawn(tmp_path: Path) -> None:
+    write_trial(tmp_path / "a", without=tuple(ROLES), samples=True)
+    drawn = drawing._figure(list(trials_in(tmp_path)), write_metrics(tmp_path))
+    assert [axes.get_ylabel() for axes in drawn.axes] == [
+        "queue\n(kB)",
+        "congestion window\n(packets)",
+    ]
+    assert drawn.axes[0].get_title(loc="left") == "peak 3"
+
+
+@pytest.mark.parametrize(("seeds", "lines"), [(3, 3), (6, 1)])
+def test_several_seeds(trial: Trial, seeds: int, lines: int) -> None:
+    axes = Figure().subplots()
+    ten = np.arange(10.0)
+    drawing._draw_lines(axes, [Series(ten, ten + i) for i in range(seeds)], style.BLUE, False)
+    assert len(axes.lines) == lines
+    if lines == 1:  # the median, and the range around it
+        assert np.asarray(axes.lines[0].get_ydata())[0] == 2.5
+        band = axes.collections[0].get_paths()[0].vertices
+        assert np.asarray(band)[:, 1].min() == 0 and np.asarray(band)[:, 1].max() == 14
+
+
+def test_one_figure_a_setting(trial: Trial) -> None:
+    codel = Queue("codel", limit_packets=100, ecn=True)
+    trials = [
+        dataclasses.replace(trial, scenario=variant(name, seed, queue))
+        for name in ("reno", "vegas")
+        for seed in (1, 2)
+        for queue in (None, codel)
+    ]
+    found = figures(trials, "x")
+    assert {name: len(members) for name, members in found.items()} == {
+        "x-bfifo-100000-B": 4,
+        "x-codel-100-packets-ecn": 4,
+    }
+    assert list(figures(trials[:1], "x")) == ["x"]
+
+
+def test_settings_that_read_alike_are_numbered(trial: Trial) -> None:
+    other = dataclasses.replace(trial.scenario, snaplen_bytes=96)
+    found = figures([trial, dataclasses.replace(trial, scenario=other)], "x")
+    assert list(found) == ["x-1", "x-2"]
+
+
+def test_colours_tell_variants_apart() -> None:
+    colours = style.variant_colours(["reno", "cubic", "vegas", "veno", "bbr", "mine"])
+    assert len(set(colours.values())) == 6
+
+
+def rows_of(*trials: Mapping[str, object]) -> pd.DataFrame:
+    """Metrics of trials that are alike but for what is given."""
+    alike: dict[str, object] = {
+        "experiment": "x",
+        "engine": "guest",
+        "status": "ok",
+        "topology": "router-bottleneck",
+        "queue": "bfifo 100000 B",
+        "flow": "tcp",
+        "kind": "tcp",
+        "variant": "reno",
+    }
+    return pd.DataFrame([{**alike, **trial} for trial in trials], columns=list(COLUMNS))
+
+
+def test_table_of_one_seed() -> None:
+    numbers = {"throughput_mbps": 0.98765, "drop_rate": 0.0145, "rtt_mean_ms": 612.3}
+    table = summary(rows_of(numbers | {"retransmissions": 74.0}))
+    assert dict(zip(table.header, table.rows[0], strict=True)) == {
+        "variant": "reno",
+        "flow": "tcp",
+        "throughput Mbit/s": "0.988",
+        "goodput Mbit/s": "–",
+        "dropped %": "1.45",
+        "retransmitted": "74",
+        "RTT ms": "612",
+        "RTT 95 % ms": "–",
+        "one-way ms": "–",
+        "n": "1",
+        "status": "ok",
+    }
+    assert table.note == ""
+
+
+def test_table_of_several_seeds() -> None:
+    table = summary(rows_of(*({"rtt_mean_ms": value} for value in (8.0, 10.0, 12.0))))
+    # Student's t for two degrees of freedom is 4.303, the standard error 2 / √3
+    assert table.rows[0][table.header.index("RTT ms")] == "10.0 ± 5.0"
+    assert half_width(pd.Series([8.0, 10.0, 12.0])) == pytest.approx(4.3027 * 2 / 3**0.5, rel=1e-4)
+    assert table.rows[0][-2:] == ("3", "ok") and "95 %" in table.note
+
+
+def test_table_keeps_failed_and_unsupported_apart() -> None:
+    table = summary(
+        rows_of(
+            {"variant": "veno", "status": "unsupported"},
+            {"variant": "reno", "rtt_mean_ms": 5.0},
+            {"variant": "reno", "status": "failed"},
+        )
+    )
+    assert [row[0] for row in table.rows] == ["reno", "veno"]  # in the usual order
+    assert table.rows[0][-2:] == ("1", "1 ok, 1 failed")
+    assert table.rows[1][-2:] == ("0", "unsupported")
+
+
+def test_table_names_what_differs() -> None:
+    table = summary(rows_of({"queue": "pfifo 10 packets"}, {"queue": "codel 100 packets"}))
+    assert table.header[:3] == ("queue", "variant", "flow")
+    assert [row[0] for row in table.rows] == ["codel 100 packets", "pfifo 10 packets"]
+
+
+def test_table_of_nothing() -> None:
+    assert summary(rows_of()).rows == ()

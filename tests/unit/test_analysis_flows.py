@@ -1,0 +1,222 @@
+"""Any capture as flows, and files that are no captures."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis import shared, tshark
+from analysis.flows import COLUMNS, capture_flows
+from analysis.shared import read_shared
+from analysis.tshark import command, read_capture
+from testbed.errors import TestbedError
+from tests.pcap_writer import Endpoints, Frame, icmp_unreachable, in_tunnel, tcp, udp, write_pcap
+from tests.trial_writer import ISN, captures
+
+MS = 1_000_000
+BASE = 1_700_000_000_000_000_000
+SIX = Endpoints("2001:db8::1", 1000, "2001:db8::2", 80)
+DNS = Endpoints("10.0.0.9", 5353, "10.0.0.53", 53)
+
+
+def download() -> list[Frame]:
+    """Over IPv6, the side that answers sends the data: 100 bytes, then 50 bytes."""
+    back = SIX.back
+    return [
+        tcp(SIX, BASE, seq=10, flags="S"),
+        tcp(back, BASE + 10 * MS, seq=20, ack=11, flags="SA"),
+        tcp(SIX, BASE + 20 * MS, seq=11, ack=21, payload=30, flags="PA"),
+        tcp(back, BASE + 30 * MS, seq=21, ack=41, payload=100, flags="PA"),
+        tcp(SIX, BASE + 34 * MS, seq=41, ack=121),
+        tcp(back, BASE + 40 * MS, seq=121, ack=41, payload=50, flags="PA"),
+        tcp(SIX, BASE + 48 * MS, seq=41, ack=171),
+    ]
+
+
+def question() -> list[Frame]:
+    """A question that no one answers, but for a router's ICMP error."""
+    asked = udp(DNS, BASE - 5 * MS, payload=40, ip_id=1)
+    return [asked, icmp_unreachable(DNS.back, BASE - 4 * MS, asked)]
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """Both flows as rows, the question first."""
+    path = write_pcap(tmp_path_factory.mktemp("flows") / "x.pcap", [*question(), *download()], 90)
+    table = capture_flows(path)
+    assert list(table.columns) == list(COLUMNS)
+    assert table.attrs["warnings"] == []
+    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+
+
+EXPECTED: list[dict[str, Any]] = [
+    {
+        "file": "x.pcap",
+        "flow": 0,
+        "kind": "udp",
+        "src": "10.0.0.9:5353",
+        "dst": "10.0.0.53:53",
+        "start_s": 0.0,
+        "duration_s": 0.0,  # the ICMP error is not the flow's
+        "sent_packets": 1,
+        "throughput_mbps": math.nan,
+        "goodput_mbps": math.nan,
+        "retransmissions": math.nan,
+        "rtt_mean_ms": math.nan,
+    },
+    {
+        "file": "x.pcap",
+        "flow": 0,
+        "kind": "tcp",
+        "src": "[2001:db8::2]:80",
+        "dst": "[2001:db8::1]:1000",
+        "start_s": 0.005,
+        "duration_s": 0.048,
+        "sent_packets": 2,
+        "throughput_mbps": (3 * 74 + 150) * 8 / 0.048 / 1e6,
+        "goodput_mbps": 150 * 8 / 0.048 / 1e6,
+        "retransmissions": 0,
+        "fast_retransmissions": 0,
+        "spurious_retransmissions": 0,
+        "out_of_order": 0,
+        "duplicate_acks": 0,
+        "rtt_min_ms": 4,
+        "rtt_mean_ms": 6,
+        "rtt_p95_ms": 7.8,
+    },
+]
+CASES = [(i, name) for i, expected in enumerate(EXPECTED) for name in expected]
+
+
+@pytest.mark.parametrize(("index", "name"), CASES)
+def test_flow(rows: list[dict[str, Any]], index: int, name: str) -> None:
+    expected, found = EXPECTED[index][name], rows[index][name]
+    if isinstance(expected, str):
+        assert found == expected
+    else:
+        assert found == pytest.approx(expected, nan_ok=True)
+
+
+def test_there_are_no_other_flows(rows: list[dict[str, Any]]) -> None:
+    assert len(rows) == len(EXPECTED)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A capture of a lossy flow."""
+    frames = captures()["sender1-eth0"]
+    return write_pcap(tmp_path_factory.mktemp("whole") / "whole.pcap", frames, 144)
+
+
+def test_wiresharks_classes_of_a_lossy_flow(whole: Path) -> None:
+    row = capture_flows(whole).iloc[0]
+    assert row["retransmissions"] == 2
+    assert row["fast_retransmissions"] == 1
+    assert row["spurious_retransmissions"] == 1
+    assert row["duplicate_acks"] == 7
+
+
+def test_sequence_numbers_are_those_of_the_headers(whole: Path) -> None:
+    """Relative ones would depend on where a capture began."""
+    rows = read_capture(whole).rows
+    assert rows["seq"][0] == ISN and rows["ack"][1] == ISN + 1
+
+
+def test_in_a_tunnel_the_flow_is_the_inner_one(tmp_path: Path) -> None:
+    outer = Endpoints("192.0.2.1", 0, "192.0.2.2", 0)
+    frame = in_tunnel(outer, udp(DNS, BASE, payload=100, ip_id=7))
+    row = read_capture(write_pcap(tmp_path / "x.pcap", [frame])).rows.iloc[0]
+    assert (row["src"], row["dst"]) == (DNS.src, DNS.dst)
+    assert (row["ip_id"], row["payload"], row["length"]) == (7, 100, 162)
+
+
+def test_times_and_sizes_are_exact(tmp_path: Path) -> None:
+    """Nanoseconds of today's dates do not fit a double, and snaplen cuts no lengths."""
+    times = [BASE + 123_456_789, BASE + 123_456_790, BASE + 87_000_000_000_001]
+    frames = [udp(DNS, time, payload=1400, ip_id=65535) for time in times]
+    rows = read_capture(write_pcap(tmp_path / "x.pcap", frames, 64)).rows
+    assert rows["time_ns"].tolist() == times
+    assert rows["length"].tolist() == [1442] * 3
+    assert rows["payload"].tolist() == [1400] * 3
+    assert rows["ip_id"].tolist() == [65535] * 3
+
+
+def test_a_capture_cut_short_gives_what_is_whole(whole: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.pcap"
+    cut.write_bytes(whole.read_bytes()[:-1])
+    packets = read_capture(cut)
+    assert packets.warnings == ("cut.pcap: the capture ends in the middle of a packet",)
+    assert len(packets.rows) == len(read_capture(whole).rows) - 1
+
+
+def test_headers_cut_short_are_told(tmp_path: Path) -> None:
+    frames = [tcp(SIX.back, BASE, seq=1, payload=9), udp(DNS, BASE, payload=9)]
+    packets = read_capture(write_pcap(tmp_path / "x.pcap", frames, 42))
+    assert packets.rows["protocol"].tolist() == ["udp"]
+    path = write_pcap(tmp_path / "y.pcap", [tcp(DNS, BASE, seq=1, payload=9)], 44)
+    packets = read_capture(path)
+    assert packets.rows.empty
+    assert packets.warnings == ("y.pcap: 1 packets with headers cut short are left out",)
+
+
+def test_a_capture_without_packets(tmp_path: Path) -> None:
+    table = capture_flows(write_pcap(tmp_path / "x.pcap", []))
+    assert table.empty and list(table.columns) == list(COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"hello, world\n", "not a pcap"), (b"", "not a pcap"), (None, "no such file")],
+)
+def test_no_capture(tmp_path: Path, content: bytes | None, message: str) -> None:
+    path = tmp_path / "x.pcap"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(TestbedError, match=message) as caught:
+        capture_flows(path)
+    assert str(path) in caught.value.message and caught.value.hint
+
+
+def test_a_folder_is_no_capture(tmp_path: Path) -> None:
+    with pytest.raises(TestbedError, match="a folder"):
+        capture_flows(tmp_path)
+
+
+def test_a_damaged_capture_is_an_error(whole: Path, tmp_path: Path) -> None:
+    damaged = bytearray(whole.read_bytes())
+    damaged[32:36] = b"\xff\xff\xff\x7f"  # the first packet's length
+    (tmp_path / "x.pcap").write_bytes(damaged)
+    with pytest.raises(TestbedError, match=r"x\.pcap") as caught:
+        capture_flows(tmp_path / "x.pcap")
+    assert caught.value.hint
+
+
+def test_without_tshark(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        tshark, "command", lambda path: ("tshark-that-is-not-there", os.fspath(path))
+    )
+    with pytest.raises(TestbedError, match="not installed") as caught:
+        capture_flows(whole)
+    assert "apt install" in caught.value.hint
+
+
+def test_a_name_like_an_option_is_a_file() -> None:
+    argv = command(Path("-x.pcap"))
+    assert argv[argv.index("-r") + 1] == "-x.pcap"
+
+
+def test_a_capture_is_read_once_while_it_is_the_same(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.pcap"
+    path.write_bytes(whole.read_bytes())
+    first = read_shared(path)
+    assert read_shared(path) is first
+    write_pcap(path, question())
+    assert len(read_shared(path).rows) == 1
+    monkeypatch.setattr(shared, "KEPT_BYTES", 10)
+    assert read_shared(path) is not read_shared(path)

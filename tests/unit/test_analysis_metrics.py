@@ -1,0 +1,319 @@
+"""Every metric of a trial made by hand (tests/trial_writer.py), to the last digit."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from analysis import metrics
+from analysis.definitions import COLUMNS, METRICS
+from analysis.metrics import trial_metrics, write_metrics
+from analysis.tshark import Packets, read_capture
+from testbed.errors import TestbedError
+from testbed.scenario import Queue
+from testbed.store import RECORD, Record, Status, Trial, open_trial
+from tests.scenarios import router
+from tests.trial_writer import EPOCH_S, ROLES, TCP, flow_record, write_trial
+
+ISSUE_COLUMNS = (
+    "experiment, trial, engine, status, topology, queue, flow, kind, src, dst, variant, "
+    "variant_seen, seed, start_s, duration_s, throughput_mbps, goodput_mbps, sent_packets, "
+    "received_packets, drop_rate, retransmissions, fast_retransmissions, "
+    "spurious_retransmissions, out_of_order, duplicate_acks, rtt_min_ms, rtt_mean_ms, "
+    "rtt_p95_ms, owd_mean_ms, owd_p95_ms, share, jain"
+).split(", ")
+
+TCP_GOODPUT = 10_000 * 8 / 10 / 1e6  # the last packet comes too late
+CBR_GOODPUT = 4 * 972 * 8 / 10 / 1e6
+
+EXPECTED = {
+    "tcp": {
+        "experiment": "test",
+        "trial": "trial",
+        "engine": "guest",
+        "status": "ok",
+        "topology": "router-bottleneck",
+        "queue": "bfifo 100000 B",
+        "flow": "tcp",
+        "kind": "tcp",
+        "src": "sender1",
+        "dst": "receiver",
+        "variant": "reno",
+        "variant_seen": "reno",
+        "seed": 1,
+        "start_s": 1.0,
+        "duration_s": 10.0,
+        # SYN and ACK of 54 bytes; nine packets, a repeated and a superfluous one of 1054
+        "throughput_mbps": (2 * 54 + 11 * 1054) * 8 / 10 / 1e6,
+        "goodput_mbps": TCP_GOODPUT,
+        "sent_packets": 13,
+        "received_packets": 12,
+        "drop_rate": 1 / 15,  # SYN and ACK enter too
+        "retransmissions": 2,
+        "fast_retransmissions": 1,
+        "spurious_retransmissions": 1,
+        "out_of_order": 1,
+        "duplicate_acks": 7,
+        "rtt_min_ms": 100,
+        # the first three packets'; the ACK of the repair is for the tenth, sent at 2.09;
+        # Wireshark takes the answer to the superfluous packet for one too
+        "rtt_mean_ms": (3 * 100 + 175 + 120) / 5,
+        "rtt_p95_ms": 120 + 0.8 * 55,
+        "owd_mean_ms": (11 * 50 + 70) / 12,
+        "owd_p95_ms": 50 + 0.45 * 20,
+        "share": TCP_GOODPUT / (TCP_GOODPUT + CBR_GOODPUT),
+        "jain": 1.0,  # of one TCP flow
+    },
+    "cbr": {
+        "kind": "cbr",
+        "src": "sender2",
+        "variant": "",
+        "variant_seen": "",
+        "throughput_mbps": 4 * (972 + 42) * 8 / 10 / 1e6,
+        "goodput_mbps": CBR_GOODPUT,
+        "sent_packets": 5,
+        "received_packets": 4,
+        "drop_rate": 1 / 5,
+        "retransmissions": math.nan,
+        "duplicate_acks": math.nan,
+        "rtt_mean_ms": math.nan,
+        "owd_mean_ms": 50,
+        "owd_p95_ms": 50,
+        "share": CBR_GOODPUT / (TCP_GOODPUT + CBR_GOODPUT),
+        "jain": 1.0,
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def trial(tmp_path_factory: pytest.TempPathFactory) -> Trial:
+    """The trial, whole."""
+    return open_trial(write_trial(tmp_path_factory.mktemp("results") / "trial"))
+
+
+@pytest.fixture(scope="module")
+def table(trial: Trial) -> pd.DataFrame:
+    """The trial's rows, by flow."""
+    return trial_metrics(trial).set_index("flow", drop=False)
+
+
+@functools.cache
+def read_once(path: Path) -> Packets:
+    return read_capture(path)
+
+
+@pytest.fixture
+def read_already(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Captures of the trial's copies are taken from the trial: tshark is slow to start."""
+    monkeypatch.setattr(
+        metrics, "read_shared", lambda path: read_once(trial.path / "captures" / path.name)
+    )
+
+
+ALL_BUT_THE_RECEIVER = tuple(name for name in ROLES if name != "receiver-eth0")
+
+
+CASES = [(flow, name, value) for flow, row in EXPECTED.items() for name, value in row.items()]
+
+
+@pytest.mark.parametrize(("flow", "name", "value"), CASES)
+def test_metric(table: pd.DataFrame, flow: str, name: str, value: Any) -> None:
+    found = table.loc[flow, name]
+    assert found == value if isinstance(value, str) else found == pytest.approx(value, nan_ok=True)
+
+
+def test_every_column_is_asserted() -> None:
+    assert set(EXPECTED["tcp"]) == set(COLUMNS)
+
+
+def test_columns_are_the_issues(table: pd.DataFrame) -> None:
+    assert list(table.columns) == ISSUE_COLUMNS
+    assert len({metric.definition for metric in METRICS}) == len(METRICS)
+
+
+def test_jain_of_two_tcp_flows() -> None:
+    frame = pd.DataFrame({"kind": ["tcp", "tcp", "cbr"], "goodput_mbps": [3.0, 1.0, 4.0]})
+    metrics._compare_flows(frame)
+    assert list(frame["jain"]) == [16 / 20] * 3
+    assert list(frame["share"]) == [3 / 8, 1 / 8, 4 / 8]
+
+
+def test_jain_without_tcp_is_over_all_flows() -> None:
+    frame = pd.DataFrame({"kind": ["cbr", "cbr"], "goodput_mbps": [3.0, 1.0]})
+    metrics._compare_flows(frame)
+    assert list(frame["jain"]) == [16 / 20] * 2
+
+
+def test_beside_a_flow_that_is_unknown_nothing_is_shared_out() -> None:
+    frame = pd.DataFrame({"kind": ["tcp", "tcp"], "goodput_mbps": [3.0, math.nan]})
+    metrics._compare_flows(frame)
+    assert frame["share"].isna().all() and frame["jain"].isna().all()
+
+
+def test_share_of_nothing_is_unknown() -> None:
+    frame = pd.DataFrame({"kind": ["tcp"], "goodput_mbps": [0.0]})
+    metrics._compare_flows(frame)
+    assert frame["share"].isna().all() and frame["jain"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("interface", "unknown"),
+    [
+        ("receiver-eth0", ["throughput_mbps", "goodput_mbps", "received_packets", "out_of_order"]),
+        ("receiver-eth0", ["owd_mean_ms", "share", "jain"]),
+        ("sender1-eth0", ["sent_packets", "retransmissions", "rtt_mean_ms", "owd_p95_ms"]),
+        ("router-eth1", ["drop_rate"]),
+        ("router-eth0", ["drop_rate"]),
+    ],
+)
+@pytest.mark.usefixtures("read_already")
+def test_without_a_capture(tmp_path: Path, interface: str, unknown: list[str]) -> None:
+    path = write_trial(tmp_path / "trial", without=(interface,))
+    row = trial_metrics(open_trial(path)).iloc[0]
+    assert row[unknown].isna().all()
+    known = "sent_packets" if interface == "receiver-eth0" else "received_packets"
+    assert row[known] == EXPECTED["tcp"][known]
+
+
+@pytest.mark.parametrize("status", [Status.FAILED, Status.UNSUPPORTED])
+def test_a_trial_that_did_not_run_has_a_row_a_flow(tmp_path: Path, status: Status) -> None:
+    record = Record(status, "no such variant", engine="host")
+    path = write_trial(tmp_path / "trial", record=record)
+    table = trial_metrics(open_trial(path))
+    assert list(table["flow"]) == ["tcp", "cbr"]
+    assert set(table["status"]) == {str(status)} and set(table["engine"]) == {"host"}
+    assert list(table["variant"]) == ["reno", ""]
+    assert table.loc[:, "start_s":].isna().all(axis=None)
+
+
+def test_parallel_connections_are_one_flow(tmp_path: Path) -> None:
+    """The TCP flow's packets twice, with two ports."""
+    both = dataclasses.replace(flow_record("tcp", TCP, "tcp"), src_ports=(40001, 40002))
+    record = Record(Status.OK, epoch_s=EPOCH_S, flows=(both,))
+    path = write_trial(tmp_path / "trial", scenario=router(), record=record)
+    double_captures(path)
+    row = trial_metrics(open_trial(path)).iloc[0]
+    assert row["goodput_mbps"] == pytest.approx(2 * TCP_GOODPUT)
+    assert row["sent_packets"] == 26
+    assert row["drop_rate"] == pytest.approx(1 / 15)
+    assert row["duplicate_acks"] == 14
+
+
+def double_captures(trial: Path) -> None:
+    """Add a second connection, port 40002, whose packets are those of the first."""
+    for path in (trial / "captures").glob("*.pcap"):
+        data, out, here = path.read_bytes(), path.read_bytes()[:24], 24
+        while here < len(data):
+            size = 16 + int.from_bytes(data[here + 8 : here + 12], "little")
+            packet = data[here : here + size]
+            out += packet + packet.replace((40001).to_bytes(2, "big"), (40002).to_bytes(2, "big"))
+            here += size
+        path.write_bytes(out)
+
+
+def test_a_flows_packets_are_known_by_protocol_addresses_and_ports() -> None:
+    """Rows: its data, its ACK, and six that differ in one thing each."""
+    own = ("tcp", TCP.src, TCP.dst, TCP.src_port, TCP.dst_port)
+    back = ("tcp", TCP.dst, TCP.src, TCP.dst_port, TCP.src_port)
+    strangers = [
+        ("udp", *own[1:]),
+        ("tcp", "10.0.9.9", *own[2:]),
+        (*own[:2], "10.0.9.9", *own[3:]),
+        (*own[:3], 9, own[4]),
+        (*own[:4], 9),
+        (*back[:3], 9, back[4]),
+    ]
+    columns = ["protocol", "src", "dst", "src_port", "dst_port"]
+    rows = pd.DataFrame([own, back, *strangers], columns=columns)
+    found = metrics.select(rows, flow_record("tcp", TCP, "tcp"))
+    assert list(found.data.index) == [0] and list(found.acks.index) == [1]
+
+
+@pytest.mark.usefixtures("read_already")
+def test_queue_in_words(tmp_path: Path) -> None:
+    queue = Queue("codel", limit_packets=100, ecn=True, options={"target_ms": 5})
+    scenario = router(cbr_mbit=0.1, queue=queue)
+    path = write_trial(tmp_path / "trial", scenario=scenario)
+    assert trial_metrics(open_trial(path))["queue"][0] == "codel 100 packets ecn target_ms=5"
+
+
+@pytest.mark.usefixtures("read_already")
+def test_results_folder(tmp_path: Path) -> None:
+    write_trial(tmp_path / "a")
+    write_trial(tmp_path / "b", record=Record(Status.FAILED, "no"))
+    table = write_metrics(tmp_path)
+    assert list(table["trial"]) == ["a", "a", "b", "b"]
+    read = pd.read_csv(tmp_path / "metrics.csv", keep_default_na=False)
+    assert list(read.columns) == ISSUE_COLUMNS
+    assert read["sent_packets"].tolist() == ["13", "5", "", ""]
+    assert read["goodput_mbps"].tolist() == ["0.008", "0.0031104", "", ""]
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "metrics.parquet"), table)
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_no_trials_give_an_empty_table(tmp_path: Path) -> None:
+    assert list(write_metrics(tmp_path).columns) == ISSUE_COLUMNS
+    assert (tmp_path / "metrics.csv").read_text().count("\n") == 1
+
+
+def test_rows_are_kept_in_the_trial_and_used_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER)
+    first = write_metrics(tmp_path)
+    (tmp_path / "a").rename(tmp_path / "renamed")
+    with monkeypatch.context() as patched:
+        patched.setattr(metrics, "read_shared", None)  # reading again would fail
+        again = write_metrics(tmp_path)
+    pd.testing.assert_frame_equal(again, first.assign(trial="renamed"))
+    assert (tmp_path / "metrics.csv").read_text().count("renamed") == 2
+
+
+def test_rows_of_other_definitions_are_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER)
+    cache = path / "metrics.parquet"
+    write_metrics(tmp_path)
+    old = pd.read_parquet(cache).assign(goodput_mbps=99.0)
+    old.attrs["revision"] = "another"
+    old.to_parquet(cache)
+    assert write_metrics(tmp_path)["goodput_mbps"][0] == pytest.approx(TCP_GOODPUT)
+    cache.write_bytes(b"damaged")
+    assert write_metrics(tmp_path)["goodput_mbps"][0] == pytest.approx(TCP_GOODPUT)
+
+
+def test_a_damaged_capture_is_told(tmp_path: Path) -> None:
+    path = write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER)
+    capture = path / "captures" / "receiver-eth0.pcap"
+    capture.write_bytes(capture.read_bytes()[:-10])
+    for _ in range(2):  # from the capture, then from the rows kept
+        warnings = write_metrics(tmp_path).attrs["warnings"]
+        assert warnings == ["a: receiver-eth0.pcap: the capture ends in the middle of a packet"]
+
+
+def test_a_capture_that_is_gone_is_an_error(tmp_path: Path) -> None:
+    path = write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER)
+    (path / "captures" / "receiver-eth0.pcap").unlink()
+    with pytest.raises(TestbedError, match="No such file"):
+        write_metrics(tmp_path)
+
+
+def test_results_that_cannot_be_written(tmp_path: Path) -> None:
+    write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER)
+    (tmp_path / "metrics.csv").mkdir()
+    (tmp_path / "metrics.csv" / "in the way").touch()
+    with pytest.raises(TestbedError, match=r"metrics\.csv: cannot be written"):
+        write_metrics(tmp_path)
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_record_that_is_missing_is_no_trial(tmp_path: Path) -> None:
+    (write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER) / RECORD).unlink()
+    assert write_metrics(tmp_path).empty

@@ -1,0 +1,142 @@
+"""The command line: one line, a hint, the right status; nothing started for a wrong request."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from testbed.cli import main
+from tests.scenarios import router
+
+
+def failing(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, list[str]]:
+    """Exit status and what was said on stderr."""
+    status = main(arguments)
+    return status, capsys.readouterr().err.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "hint"),
+    [
+        (["frob"], "invalid choice: 'frob'", "testbed --help"),
+        (["run"], "the following arguments are required: experiment", "testbed run --help"),
+        (["run", "router-botleneck"], "unknown experiment", "did you mean 'router-bottleneck'?"),
+        (
+            ["run", "router-bottleneck", "--engine", "gest"],
+            "unknown engine 'gest'",
+            "did you mean 'guest'?",
+        ),
+        (
+            ["run", "router-bottleneck", "--seeds", "0"],
+            "'0' is not a whole number above 0",
+            "--help",
+        ),
+        (["run", "router-bottleneck", "--set", "variant"], "not KEY=VALUE", "settings: variant"),
+        (["plan", "router-bottleneck", "--set", "varant=reno"], "no such setting", "'variant'"),
+        (["plan", "router-bottleneck", "--set", "duration_s=long"], "not a number", "e.g."),
+        (["plan", "router-bottleneck", "--set", "variant=Ren0!"], "unknown variant", "correct"),
+        (["plan", "router-bottleneck", "--set", "queue=bfido"], "unknown queue 'bfido'", "correct"),
+        (["plan", "router-bottleneck", "--set", "rate_mbit=-1"], "rate_mbit: -1", "correct"),
+        (["plan", "nowhere.json"], "nowhere.json: no such file", "name an experiment"),
+    ],
+)
+def test_wrong_requests(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str, hint: str
+) -> None:
+    status, said = failing(capsys, *arguments)
+    assert status == 2
+    assert len(said) == 2, said
+    assert message in said[0]
+    assert hint in said[1]
+
+
+@pytest.fixture
+def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that is ready and knows two variants: what follows never gets to run it."""
+    monkeypatch.setattr("testbed.engines.guest.GuestEngine.ready", lambda _self: "")
+    monkeypatch.setattr(
+        "testbed.engines.guest.GuestEngine.controls", lambda _self: frozenset({"reno", "cubic"})
+    )
+
+
+@pytest.mark.usefixtures("no_engine")
+def test_a_variant_that_nobody_knows(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["run", "router-bottleneck", "--engine", "guest", "--set", "variant=renoo"]
+    status, said = failing(capsys, *arguments)
+    assert status == 2
+    assert said == ["testbed: unknown variant 'renoo'", "    hint: did you mean 'reno'?"]
+
+
+def test_a_scenario_that_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = json.loads(router().to_json())
+    data["flows"][0]["dst"] = "juliet"
+    data["duration_s"] = -1
+    path = tmp_path / "scenario.json"
+    path.write_text(json.dumps(data))
+    status, said = failing(capsys, "run", str(path), "--out", str(tmp_path / "out"))
+    assert status == 2
+    assert "duration_s: -1" in said[0]
+    assert "flows[0].dst: unknown node 'juliet'" in said[0]
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("no_engine")
+def test_an_output_that_is_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "out").touch()
+    arguments = ["run", "router-bottleneck", "--engine", "guest", "--out", str(tmp_path / "out")]
+    status, said = failing(capsys, *arguments)
+    assert (status, len(said)) == (1, 2)
+    assert "out is a file" in said[0]
+
+
+@pytest.mark.parametrize("missing", ["tcpdump", "iperf3"])
+def test_a_missing_tool(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    missing: str,
+) -> None:
+    import shutil
+
+    found = shutil.which
+    monkeypatch.setattr(
+        "shutil.which", lambda name, **keys: None if name == missing else found(name, **keys)
+    )
+    arguments = ["run", "router-bottleneck", "--engine", "guest", "--out", str(tmp_path / "out")]
+    status, said = failing(capsys, *arguments)
+    assert status == 1
+    assert said == [
+        f"testbed: {missing} is not installed",
+        f"    hint: apt install {missing} (./setup.sh does it)",
+    ]
+
+
+def test_list_and_plan_say_what_they_should(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    assert "router-bottleneck" in capsys.readouterr().out
+    assert main(["plan", "router-bottleneck", "--set", "variant=bbr", "--commands"]) == 0
+    text = capsys.readouterr().out
+    assert "100000 B = 66 packets = 800.0 ms" in " ".join(text.split())
+    assert "[router] tc qdisc add dev router-eth0 parent 1:3 handle 30: bfifo limit 100000" in text
+    assert "iperf3 --client 10.0.0.2" in text
+
+
+def test_a_closed_pipe_is_no_traceback(root: Path) -> None:
+    argv = [str(root / ".venv/bin/testbed"), "plan", "router-bottleneck", "--commands"]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout and process.stderr
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait() in (0, 1, -signal.SIGPIPE)
+
+
+def test_clean_with_nothing_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert main(["clean"]) == 0
+    assert capsys.readouterr().out == "nothing was left behind\n"

@@ -1,0 +1,134 @@
+"""The engines at their edges: a guest that will not boot, a kernel that lacks things."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from testbed.engines import choice as choices
+from testbed.engines.base import Cancelled, Job, Missing
+from testbed.engines.guest import GuestEngine
+from testbed.engines.host import HostEngine
+from testbed.errors import TestbedError, UsageError
+from testbed.leftovers import Journal
+from testbed.plan import Need, make_plan
+from testbed.store import SCENARIO
+from tests.scenarios import router
+
+VEGAS = Need("congestion control", "vegas", "CONFIG_TCP_CONG_VEGAS", "tcp_vegas")
+RED = Need("queue discipline", "red", "CONFIG_NET_SCH_RED", "sch_red")
+
+
+def guest(folder: Path, script: str, config: str = "") -> GuestEngine:
+    """An engine whose kernel is a shell script."""
+    kernel = folder / "kernel"
+    kernel.mkdir()
+    (kernel / "linux").write_text(f"#!/bin/sh\n{script}\n")
+    (kernel / "linux").chmod(0o755)
+    (kernel / "config").write_text(config)
+    engine = GuestEngine()
+    engine.__dict__["kernel"] = kernel
+    return engine
+
+
+def run(engine: GuestEngine, folder: Path, cancel: threading.Event | None = None) -> object:
+    trial = folder / "trial"
+    trial.mkdir()
+    (trial / SCENARIO).write_text(router().to_json())
+    core = min(os.sched_getaffinity(0))
+    return engine.run(trial, Job(7, core, Journal(trial), cancel or threading.Event()))
+
+
+def test_a_guest_that_does_not_boot(tmp_path: Path) -> None:
+    with pytest.raises(TestbedError) as caught:
+        run(guest(tmp_path, "echo 'Kernel panic - not syncing' >&2; exit 134"), tmp_path)
+    assert caught.value.message == "the guest died: Kernel panic - not syncing"
+    assert "testbed check" in caught.value.hint
+
+
+def test_a_guest_that_ends_without_a_word(tmp_path: Path) -> None:
+    with pytest.raises(TestbedError, match="ended with status 3 and no word"):
+        run(guest(tmp_path, "exit 3"), tmp_path)
+
+
+def test_a_guest_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("testbed.engines.guest.HANG_S", 0.2)
+    monkeypatch.setattr("testbed.engines.guest.HANG_FACTOR", 0)
+    begun = time.monotonic()
+    with pytest.raises(TestbedError, match="the guest hung"):
+        run(guest(tmp_path, "exec sleep 300"), tmp_path)
+    assert time.monotonic() - begun < 60
+
+
+def test_a_guest_is_ended_when_the_user_cancels(tmp_path: Path) -> None:
+    cancel = threading.Event()
+    cancel.set()
+    with pytest.raises(Cancelled):
+        run(guest(tmp_path, "exec sleep 300"), tmp_path, cancel)
+
+
+def test_the_status_of_the_trial_is_passed_on(tmp_path: Path) -> None:
+    outcome = run(guest(tmp_path, "echo 1 > guest.status"), tmp_path)
+    assert getattr(outcome, "status", None) == 1
+    assert [path.name for path in (tmp_path / "trial").iterdir()] == [SCENARIO]
+
+
+def test_the_command_line_differs_by_the_seed_alone(tmp_path: Path) -> None:
+    """It is mixed into the guest's random pool."""
+    script = 'printf "%s\\n" "$@" > ../seen; pwd >> ../where; echo 0 > guest.status'
+    run(guest(tmp_path, script), tmp_path)
+    words = (tmp_path / "seen").read_text().split()
+    assert "um_seed=7" in words
+    assert not any(str(tmp_path) in word for word in words)
+
+
+def test_what_the_guest_lacks_is_named(tmp_path: Path) -> None:
+    engine = guest(tmp_path, "exit 0", "CONFIG_TCP_CONG_VEGAS=y\n# CONFIG_NET_SCH_RED is not set\n")
+    assert [str(missing) for missing in engine.missing([VEGAS, RED])] == ["queue discipline red"]
+    assert engine.controls() == {"reno", "vegas"}
+
+
+def test_a_kernel_that_is_not_built() -> None:
+    engine = GuestEngine()
+    engine.__dict__["kernel"] = None
+    assert engine.ready() == "the guest kernel is not built: ./setup.sh builds it"
+
+
+def as_user(monkeypatch: pytest.MonkeyPatch, uid: int, host_lacks: list[Need]) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: uid)
+    monkeypatch.setattr(GuestEngine, "ready", lambda _self: "")
+    lacks = [Missing(need, "") for need in host_lacks]
+    monkeypatch.setattr(HostEngine, "missing", lambda _self, _needs: lacks)
+
+
+@pytest.mark.parametrize(
+    ("uid", "lacks", "engine", "reason"),
+    [
+        (1000, [], "guest", "not root"),
+        (0, [], "host", "has everything"),
+        (0, [VEGAS, RED], "guest", "lacks congestion control vegas, queue discipline red"),
+    ],
+)
+def test_the_engine_is_chosen_and_says_why(
+    monkeypatch: pytest.MonkeyPatch, uid: int, lacks: list[Need], engine: str, reason: str
+) -> None:
+    as_user(monkeypatch, uid, lacks)
+    choice = choices.choose("auto", make_plan(router()).needs)
+    assert choice.engine.name == engine
+    assert reason in choice.reason
+
+
+def test_the_host_needs_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    as_user(monkeypatch, 1000, [])
+    with pytest.raises(TestbedError, match="the host engine needs root: use sudo"):
+        choices.choose("host", ())
+
+
+def test_an_engine_that_does_not_exist() -> None:
+    with pytest.raises(UsageError) as caught:
+        choices.choose("hots", ())
+    assert caught.value.hint == "did you mean 'host'?"

@@ -1,0 +1,50 @@
+"""The linters, as tests: one command checks everything."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from testbed.process import run
+
+TYPED = ("testbed", "analysis", "topologies", "experiments", "benchmarks", "tests")
+SOURCES = (*TYPED, "kernel", "docs")
+
+
+def passes(root: Path, *argv: str) -> None:
+    """Run a linter in the project's directory and fail with what it says."""
+    done = run(argv, check=False, cwd=root)
+    assert done.status == 0, done.stdout + done.stderr
+
+
+def shell_scripts(root: Path) -> Iterator[str]:
+    """Every shell script of the project, relative to its directory."""
+    yield ".ci/run"
+    for found in (root.glob("*.sh"), *((root / name).rglob("*.sh") for name in SOURCES)):
+        yield from (str(path.relative_to(root)) for path in found)
+
+
+def test_ruff_check(root: Path) -> None:
+    passes(root, sys.executable, "-m", "ruff", "check", ".")
+
+
+def test_ruff_format(root: Path) -> None:
+    passes(root, sys.executable, "-m", "ruff", "format", "--check", ".")
+
+
+def test_mypy(root: Path) -> None:
+    passes(root, sys.executable, "-m", "mypy", "--strict", *TYPED)
+
+
+def test_shellcheck(root: Path) -> None:
+    scripts = sorted(shell_scripts(root))
+    assert "setup.sh" in scripts
+    passes(root, "shellcheck", *scripts)
+
+
+@pytest.mark.parametrize("name", ["setup.sh", ".ci/run", "kernel/build.sh"])
+def test_scripts_can_be_called(root: Path, name: str) -> None:
+    assert (root / name).stat().st_mode & 0o111, f"chmod +x {name}"

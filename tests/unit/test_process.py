@@ -1,0 +1,110 @@
+"""The process boundary: statuses, hints, the log, and that nothing outlives us."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from testbed.errors import TestbedError
+from testbed.process import CommandLog, Place, end, require, run, start, stream
+
+
+def test_output_and_status() -> None:
+    assert run(("cat",), stdin="hello").stdout == "hello"
+    assert run(("false",), check=False).status == 1
+
+
+def test_a_failure_quotes_what_was_printed() -> None:
+    with pytest.raises(TestbedError) as caught:
+        run(("ls", "/no/such/place"))
+    assert "exit status 2" in caught.value.message
+    assert "No such file" in caught.value.message
+
+
+def test_a_missing_program_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda *_args, **_kw: None)
+    with pytest.raises(TestbedError) as caught:
+        require("tc")
+    assert "iproute2" in caught.value.hint
+
+
+def test_a_hung_command_is_ended() -> None:
+    with pytest.raises(TestbedError, match="no end after"):
+        run(("sleep", "60"), timeout_s=0.1)
+
+
+def test_every_command_is_logged(tmp_path: Path) -> None:
+    log = CommandLog(tmp_path / "commands.log")
+    place = Place("h1", None, log)
+    run(("cat",), place=place, stdin="in\n")
+    run(("sh", "-c", "echo out; exit 3"), place=place, check=False)
+    log.close()
+    assert (tmp_path / "commands.log").read_text().splitlines() == [
+        "[h1] cat  → 0",
+        "    < in",
+        "    | in",
+        "[h1] sh -c 'echo out; exit 3'  → 3",
+        "    | out",
+    ]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="entering a namespace takes root")
+def test_a_command_has_its_nodes_network() -> None:
+    with stream(("unshare", "--net", "sh", "-c", "ip link add d0 type veth; echo; cat")) as node:
+        assert node.stdout and node.stdout.readline() == "\n"
+        assert "d0" in run(("ip", "link"), place=Place("h1", node.pid)).stdout
+        assert "d0" not in run(("ip", "link")).stdout
+
+
+def test_end_insists() -> None:
+    ignore = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+    script = f"{ignore}; print(1, flush=True); time.sleep(60)"
+    with stream((sys.executable, "-c", script)) as stubborn:
+        assert stubborn.stdout and stubborn.stdout.readline() == "1\n"
+        assert end(stubborn, signal.SIGTERM, patience_s=0.2) == -signal.SIGKILL  # type: ignore[arg-type]
+
+
+def test_what_we_start_dies_with_us(tmp_path: Path) -> None:
+    """Even when we are killed and can't clean up: the kernel does it."""
+    code = (
+        "import sys, time; from testbed.process import start;"
+        "print(start(('sleep', '300')).pid, flush=True); time.sleep(300)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout
+    child = int(parent.stdout.readline())
+    for _ in range(200):  # until setpriv has become sleep
+        if Path(f"/proc/{child}/comm").read_text().strip() == "sleep":
+            break
+        time.sleep(0.01)
+    parent.kill()
+    parent.wait()
+    for _ in range(200):
+        if not alive(child):
+            break
+        time.sleep(0.01)
+    assert not alive(child)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_start_writes_to_files(tmp_path: Path) -> None:
+    process = start(
+        ("sh", "-c", "echo $WORD; pwd"),
+        stdout=tmp_path / "out",
+        cwd=tmp_path,
+        env={**os.environ, "WORD": "hi"},
+    )
+    assert process.wait() == 0
+    assert (tmp_path / "out").read_text() == f"hi\n{tmp_path}\n"

@@ -1,0 +1,69 @@
+"""Queues: limits in every unit, and tc's words."""
+
+from __future__ import annotations
+
+import pytest
+
+from testbed.queues import DISCIPLINES, arguments, resolve
+from testbed.scenario import Queue
+
+
+def words(queue: Queue, rate_mbit: float = 1, rtt_ms: float = 100) -> str:
+    return " ".join(arguments(queue, resolve(queue, rate_mbit, rtt_ms), rate_mbit))
+
+
+def test_a_limit_in_all_units() -> None:
+    limit = resolve(Queue("bfifo", limit_bytes=100_000), rate_mbit=1, rtt_ms=100)
+    assert (limit.bytes, limit.packets, limit.ms) == (100_000, 66, 800)
+    assert limit.bdp == pytest.approx(8)  # 1 Mbit/s x 100 ms = 12500 B
+
+
+def test_bdp_becomes_bytes_or_whole_packets() -> None:
+    assert resolve(Queue("bfifo", limit_bdp=2), 10, 60).bytes == 150_000
+    assert resolve(Queue("pfifo", limit_bdp=2), 10, 60).packets == 99  # 150000 // 1514
+
+
+def test_a_tiny_bdp_still_holds_a_packet() -> None:
+    assert resolve(Queue("pfifo", limit_bdp=0.01), 1, 1).packets == 1
+
+
+def test_without_delay_there_is_no_bdp() -> None:
+    assert resolve(Queue("pfifo", limit_packets=10), 1, 0).bdp is None
+
+
+@pytest.mark.parametrize(
+    ("queue", "expected"),
+    [
+        (Queue("bfifo", limit_bytes=100_000), "bfifo limit 100000"),
+        (Queue("pfifo", limit_packets=10), "pfifo limit 10"),
+        (
+            Queue("codel", limit_packets=100, ecn=True, options={"target_ms": 10}),
+            "codel limit 100 target 10ms ecn",
+        ),
+        (Queue("fq_codel", limit_packets=100), "fq_codel limit 100 noecn"),
+        (
+            Queue("pie", limit_packets=100, ecn=True, options={"tupdate_ms": 15}),
+            "pie limit 100 tupdate 15ms ecn",
+        ),
+        (Queue("cake", limit_bytes=60_000), "cake memlimit 60000 unlimited besteffort flows"),
+        (
+            Queue("red", limit_bytes=60_000),
+            "red limit 60000 min 5000 max 15000 avpkt 1000 burst 9 probability 0.02 "
+            "bandwidth 1000000bit",
+        ),
+        (
+            Queue(
+                "red", limit_bytes=60_000, ecn=True, options={"min_bytes": 9000, "probability": 0.1}
+            ),
+            "red limit 60000 min 9000 max 15000 avpkt 1000 burst 11 probability 0.1 "
+            "bandwidth 1000000bit ecn",
+        ),
+    ],
+)
+def test_tc_words(queue: Queue, expected: str) -> None:
+    assert words(queue) == expected
+
+
+def test_every_discipline_has_words() -> None:
+    for name in DISCIPLINES:
+        assert words(Queue(name, limit_bytes=60_000)).startswith(f"{name} ")

@@ -1,0 +1,184 @@
+"""Trials in folders: whole or not there, found again, given reasons; with an engine made up."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from testbed.engines.base import Cancelled, Job, Missing, Outcome
+from testbed.engines.choice import Choice
+from testbed.errors import TestbedError
+from testbed.plan import Need
+from testbed.store import RECORD, Record, Status, trials_in
+from testbed.sweep import Begun, Finished, run_all
+from tests.scenarios import router
+
+
+class FakeEngine:
+    """Does what a test says instead of a trial."""
+
+    name = "fake"
+
+    def __init__(self, act: Callable[[Path, Job], None], lacks: Sequence[str] = ()) -> None:
+        self._act = act
+        self._lacks = lacks
+
+    def ready(self) -> str:
+        return ""
+
+    def missing(self, needs: Sequence[Need]) -> list[Missing]:
+        return [Missing(need, "buy a new one") for need in needs if need.name in self._lacks]
+
+    def controls(self) -> frozenset[str]:
+        return frozenset({"reno"})
+
+    def jobs(self) -> int:
+        return 2
+
+    def run(self, folder: Path, job: Job) -> Outcome:
+        self._act(folder, job)
+        return Outcome(0, 12.5, "last words")
+
+
+def succeed(folder: Path, job: Job) -> None:
+    (folder / RECORD).write_text(Record(Status.OK, seed=job.seed).to_json())
+
+
+def sweep(out: Path, engine: FakeEngine, seeds: int = 2, jobs: int = 1) -> list[Finished]:
+    scenarios = [router(seed=seed) for seed in range(1, seeds + 1)]
+    return run_all(scenarios, Choice(engine, "a test"), out, lambda _event: None, jobs)
+
+
+def names(out: Path) -> list[str]:
+    return sorted(path.name for path in out.iterdir())
+
+
+def test_each_trial_has_a_folder_and_a_record(tmp_path: Path) -> None:
+    sweep(tmp_path / "out", FakeEngine(succeed))
+    trials = list(trials_in(tmp_path / "out"))
+    assert [t.record.seed for t in trials] == [1, 2]
+    assert {t.record.engine for t in trials} == {"fake"}
+    assert {t.record.peak_memory_mb for t in trials} == {12.5}
+    assert all(t.record.versions["iperf3"][0].isdigit() for t in trials)
+
+
+def test_what_is_there_is_not_run_again(tmp_path: Path) -> None:
+    sweep(tmp_path / "out", FakeEngine(succeed))
+
+    def never(_folder: Path, _job: Job) -> None:
+        raise AssertionError("ran again")
+
+    again = sweep(tmp_path / "out", FakeEngine(never))
+    assert [each.fresh for each in again] == [False, False]
+
+
+def test_a_failed_trial_is_kept_with_its_reason_and_run_again(tmp_path: Path) -> None:
+    def fail(_folder: Path, _job: Job) -> None:
+        raise TestbedError("the cable fell out", "push it in")
+
+    first = sweep(tmp_path / "out", FakeEngine(fail), seeds=1)
+    assert (first[0].record.status, first[0].record.reason) == (Status.FAILED, "the cable fell out")
+    second = sweep(tmp_path / "out", FakeEngine(succeed), seeds=1)
+    assert second[0].record.status is Status.OK
+    assert len(names(tmp_path / "out")) == 1
+
+
+def test_a_trial_that_dies_without_a_record_says_its_last_words(tmp_path: Path) -> None:
+    done = sweep(tmp_path / "out", FakeEngine(lambda _folder, _job: None), seeds=1)
+    assert done[0].record.reason == "the trial died (exit status 0): last words"
+
+
+def test_unsupported_names_the_feature(tmp_path: Path) -> None:
+    done = sweep(tmp_path / "out", FakeEngine(succeed, lacks=["reno", "bfifo"]), seeds=1)
+    record = done[0].record
+    assert record.status is Status.UNSUPPORTED
+    assert record.reason == (
+        "the fake's kernel has no congestion control reno, no queue discipline bfifo"
+    )
+    assert record.hint == "buy a new one"
+
+
+def test_cancelling_keeps_whole_trials_and_nothing_else(tmp_path: Path) -> None:
+    def second_is_cancelled(folder: Path, job: Job) -> None:
+        succeed(folder, job)
+        if job.seed == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep(tmp_path / "out", FakeEngine(second_is_cancelled), seeds=3)
+    assert [t.record.seed for t in trials_in(tmp_path / "out")] == [1]
+    assert len(names(tmp_path / "out")) == 1
+
+
+def test_the_others_are_told_to_stop(tmp_path: Path) -> None:
+    began = threading.Barrier(2)
+
+    def one_stops_the_other(_folder: Path, job: Job) -> None:
+        began.wait(10)
+        if job.seed == 1:
+            raise KeyboardInterrupt
+        assert job.cancel.wait(10), "was not told"
+        raise Cancelled("cancelled")
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep(tmp_path / "out", FakeEngine(one_stops_the_other), jobs=2)
+    assert names(tmp_path / "out") == []
+
+
+def test_side_by_side_trials_have_cores_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _pid: {3, 5})
+    began, cores = threading.Barrier(2), []
+
+    def note(folder: Path, job: Job) -> None:
+        began.wait(10)
+        cores.append(job.core)
+        succeed(folder, job)
+
+    sweep(tmp_path / "out", FakeEngine(note), jobs=2)
+    assert sorted(cores) == [3, 5]
+
+
+def test_events_tell_of_every_trial(tmp_path: Path) -> None:
+    events: list[Begun | Finished] = []
+    scenarios = [router(seed=1)]
+    run_all(scenarios, Choice(FakeEngine(succeed), ""), tmp_path / "out", events.append)
+    assert [type(event) for event in events] == [Begun, Finished]
+
+
+def test_a_folder_with_other_things_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.doc").touch()
+    with pytest.raises(TestbedError, match=r"holds something else than results: thesis.doc"):
+        sweep(tmp_path, FakeEngine(succeed))
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "out").touch()
+    with pytest.raises(TestbedError, match="is a file"):
+        sweep(tmp_path / "out", FakeEngine(succeed))
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    with pytest.raises(TestbedError, match="cannot write to /proc/results"):
+        sweep(Path("/proc/results"), FakeEngine(succeed))
+
+
+def test_a_full_disk_stops_everything_with_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finished trials stay; the one that had no room goes."""
+    sweep(tmp_path / "out", FakeEngine(succeed), seeds=1)
+    full = type("Usage", (), {"free": 4096})
+    monkeypatch.setattr("shutil.disk_usage", lambda _path: full)
+
+    def fail(_folder: Path, _job: Job) -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(TestbedError, match="the disk is full"):
+        sweep(tmp_path / "out", FakeEngine(fail), seeds=3)
+    assert [t.record.seed for t in trials_in(tmp_path / "out")] == [1]
+    assert len(names(tmp_path / "out")) == 1

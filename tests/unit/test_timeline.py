@@ -1,0 +1,66 @@
+"""The trial's clock: order, ticks, and what a slow machine misses."""
+
+from __future__ import annotations
+
+import functools
+import time
+
+import pytest
+
+from testbed.timeline import EPOCH_GRID_NS, NS, Timeline
+
+
+class Clock:
+    """A clock that moves only when something sleeps, or when it is told to."""
+
+    def __init__(self) -> None:
+        self.ns = 123_456_789
+
+    def sleep_until(self, ns: int) -> None:
+        self.ns = max(self.ns, ns)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(time, "monotonic_ns", lambda: made.ns)
+    monkeypatch.setattr(time, "time_ns", lambda: 1_700_000_000 * NS + made.ns)
+    monkeypatch.setattr("testbed.timeline.sleep_until", made.sleep_until)
+    return made
+
+
+def test_second_zero_is_on_the_grid_and_not_before_the_lead(clock: Clock) -> None:
+    timeline = Timeline(lead_s=0.25)
+    assert round(timeline.epoch_s * NS) % EPOCH_GRID_NS == 0
+    assert 0.25 <= timeline.epoch_s - time.time_ns() / NS < 0.36
+
+
+def test_everything_in_its_time_and_ties_in_order_of_calls(clock: Clock) -> None:
+    timeline = Timeline(0)
+    seen: list[tuple[str, float]] = []
+    for name, due in (("late", 2.0), ("first", 1.0), ("second", 1.0)):
+        timeline.at(due, functools.partial(lambda name, now: seen.append((name, now)), name))
+    timeline.run()
+    assert seen == [("first", 1.0), ("second", 1.0), ("late", 2.0)]
+
+
+def test_ticks_end_before_the_end(clock: Clock) -> None:
+    timeline = Timeline(0)
+    seen: list[float] = []
+    timeline.every(0.1, 0.35, seen.append)
+    timeline.run()
+    assert seen == [0.0, 0.1, 0.2, 0.3]
+
+
+def test_missed_ticks_are_left_out_not_caught_up(clock: Clock) -> None:
+    timeline = Timeline(0)
+    seen: list[float] = []
+
+    def slow(time_s: float) -> None:
+        seen.append(time_s)
+        if len(seen) == 1:
+            clock.ns += round(0.25 * NS)
+
+    timeline.every(0.1, 0.55, slow)
+    timeline.run()
+    assert seen == [0.0, 0.25, 0.3, 0.4, 0.5]

@@ -1,0 +1,108 @@
+"""Faults of meaning: found before anything is done, all of them, each with its field."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from testbed.errors import UsageError
+from testbed.scenario import Bottleneck, Path, Queue, Scenario
+from testbed.validate import validate
+from tests.scenarios import dumbbell, router
+
+
+def with_flow(**changes: Any) -> Scenario:
+    scenario = router()
+    return dataclasses.replace(scenario, flows=(dataclasses.replace(scenario.flows[0], **changes),))
+
+
+def with_topology(**changes: Any) -> Scenario:
+    scenario = router()
+    return dataclasses.replace(scenario, topology=dataclasses.replace(scenario.topology, **changes))
+
+
+def with_queue(queue: Queue, rate_mbit: float = 1) -> Scenario:
+    return with_topology(bottleneck=Bottleneck(rate_mbit, queue))
+
+
+def cbr(**changes: Any) -> Scenario:
+    scenario = router(cbr_mbit=0.5)
+    changed = dataclasses.replace(scenario.flows[1], **changes)
+    return dataclasses.replace(scenario, flows=(scenario.flows[0], changed))
+
+
+FIFO = Queue("bfifo", limit_bytes=100_000)
+
+
+@pytest.mark.parametrize("scenario", [router(), router(cbr_mbit=0.5), dumbbell()])
+def test_sound_scenarios_pass(scenario: Scenario) -> None:
+    validate(scenario)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "said"),
+    [
+        (
+            with_flow(variant="Reno!"),
+            "flows[0].variant: unknown variant 'Reno!': did you mean 'reno'",
+        ),
+        (with_flow(variant=None), "flows[0].variant: missing"),
+        (with_flow(src="sender9"), "flows[0].src: unknown node 'sender9': did you mean 'sender1'"),
+        (with_flow(dst="sender1"), "flows[0]: goes from sender1 to itself"),
+        (with_flow(start_s=7.0), "flows[0].start_s: 7 is not within the trial's 5 s"),
+        (with_flow(duration_s=0.0), "flows[0].duration_s"),
+        (with_flow(mss=9000), "flows[0].mss"),
+        (with_flow(parallel=0), "flows[0].parallel"),
+        (with_flow(bytes=-1), "flows[0].bytes"),
+        (with_flow(rate_mbit=1.0), "rate_mbit and packet_bytes are a CBR flow's"),
+        (with_queue(Queue("bfifo")), "give the limit in one unit"),
+        (
+            with_queue(Queue("bfifo", limit_bytes=9000, limit_packets=9)),
+            "give the limit in one unit",
+        ),
+        (with_queue(Queue("bfifo", limit_bytes=-5)), "must be above 0"),
+        (with_queue(Queue("bfifo", limit_bytes=100)), "holds no full frame"),
+        (with_queue(Queue("bfido", limit_bytes=9000)), "did you mean 'bfifo'"),
+        (with_queue(Queue("bfifo", limit_bytes=9000, ecn=True)), "bfifo can't mark"),
+        (with_queue(Queue("codel", limit_packets=9, options={"tgt": 1})), "no such option"),
+        (with_queue(Queue("codel", limit_packets=9, options={"target_ms": -1})), "target_ms: must"),
+        (with_queue(Queue("bfifo", limit_bdp=1)), "the path has no delay, so no BDP"),
+        (with_queue(FIFO, rate_mbit=0), "topology.bottleneck.rate_mbit"),
+        (with_queue(FIFO, rate_mbit=1e9), "topology.bottleneck.rate_mbit"),
+        (with_topology(hosts=0), "topology.hosts: 0"),
+        (with_topology(hosts=100), "topology.hosts: 100"),
+        (with_topology(access=Path(delay_ms=-1)), "topology.access.delay_ms"),
+        (with_topology(access=Path(queue=FIFO)), "needs a rate_mbit"),
+        (with_topology(links={"sender2-router": Path()}), "unknown link 'sender2-router'"),
+        (cbr(rate_mbit=None), "needs rate_mbit and packet_bytes"),
+        (cbr(packet_bytes=20), "packet_bytes: 20"),
+        (cbr(jitter=2.0), "jitter: 2"),
+        (cbr(name="tcp"), "the name 'tcp' is used twice"),
+        (cbr(variant="reno"), "variant, mss and bytes are a TCP flow's"),
+        (router(duration_s=0), "duration_s: 0"),
+        (router(seed=-1), "seed: -1"),
+        (router(snaplen_bytes=20), "snaplen_bytes: 20"),
+        (router(sample_interval_ms=-1.0), "sample_interval_ms: -1"),
+    ],
+)
+def test_every_fault_is_found(scenario: Scenario, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        validate(scenario)
+    assert said in caught.value.message
+
+
+def test_faults_are_reported_together() -> None:
+    scenario = dataclasses.replace(with_flow(variant="RENO", src="nowhere"), duration_s=-1.0)
+    with pytest.raises(UsageError) as caught:
+        validate(scenario)
+    for field in ("duration_s", "flows[0].src", "flows[0].variant"):
+        assert field in caught.value.message
+
+
+def test_one_host_has_one_variant() -> None:
+    scenario = router()
+    other = dataclasses.replace(scenario.flows[0], name="other", variant="cubic")
+    with pytest.raises(UsageError, match="one variant a host"):
+        validate(dataclasses.replace(scenario, flows=(*scenario.flows, other)))

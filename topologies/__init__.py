@@ -1,0 +1,1 @@
+"""Mininet Topo classes of the papers' networks; each also works with `mn --custom`."""
