@@ -65,9 +65,11 @@ def run_all(
         }
         try:
             return _gather(pending)
-        except BaseException:
+        except BaseException as error:
             runner.cancel.set()
             pool.shutdown(cancel_futures=True)
+            if isinstance(error, Cancelled) and runner.cause:
+                raise runner.cause from None
             raise
 
 
@@ -122,6 +124,7 @@ class _Runner:
         self._watch = watch
         self._lock = threading.Lock()
         self.cancel = threading.Event()
+        self.cause: BaseException | None = None  # what ended the sweep early, if a trial did
         self._cores: SimpleQueue[int] = SimpleQueue()
         usable = sorted(os.sched_getaffinity(0))
         for index in range(workers):
@@ -135,9 +138,11 @@ class _Runner:
         """One trial: found whole, or run now; what ends it early ends the sweep."""
         try:
             return self._find_or_run(scenario, plan)
-        except BaseException:
+        except BaseException as error:
             # Here rather than in the main thread, which hears of it when this worker
             # may have begun the next trial.
+            if not self.cancel.is_set():
+                self.cause = error
             self.cancel.set()
             raise
 
