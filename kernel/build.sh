@@ -65,15 +65,18 @@ extract() {
 }
 
 add_ours() {
-    local file
+    local file name symbol
     for file in "$here"/patches/*.patch; do
         patch -d "$tree" -p1 --silent --no-backup-if-mismatch <"$file" ||
             die "${file##*/} does not apply" "is $package not the version it was made for?"
     done
     for file in "$here"/congestion/*.c; do
         [ -e "$file" ] || continue
+        name=$(basename "$file" .c) # tcp_NAME, as Linux's own
+        symbol=TCP_CONG_$(tr '[:lower:]' '[:upper:]' <<<"${name#tcp_}")
         cp "$file" "$tree/net/ipv4/"
-        printf 'obj-y += %s\n' "$(basename "$file" .c).o" >>"$tree/net/ipv4/Makefile"
+        printf "obj-\$(CONFIG_%s) += %s.o\n" "$symbol" "$name" >>"$tree/net/ipv4/Makefile"
+        printf '\nconfig %s\n\tdef_bool y\n' "$symbol" >>"$tree/net/ipv4/Kconfig"
     done
     mkdir "$tree/testbed"
     cp "$here/initramfs.list" "$tree/testbed/"
