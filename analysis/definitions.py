@@ -26,7 +26,7 @@ METRICS = (
     Metric("kind", "", "tcp, or cbr: UDP at a constant bit rate"),
     Metric("src", "", "the node that sends the data"),
     Metric("dst", "", "the node that receives the data"),
-    Metric("variant", "", "the congestion control that the scenario asks for"),
+    Metric("variant", "", "the TCP variant that the scenario asks for"),
     Metric("variant_seen", "", "the congestion control that the sender's socket reported"),
     Metric("seed", "", "the scenario's seed", count=True),
     Metric("start_s", "s", "when the flow started, on the trial's clock"),
@@ -81,6 +81,20 @@ METRICS = (
         "spurious_retransmissions",
         "packets",
         "Wireshark's tcp.analysis.spurious_retransmission, as above",
+        count=True,
+    ),
+    Metric(
+        "retransmitted",
+        "packets",
+        "segments that the sender's kernel sent again, by its own count (TCP_INFO's "
+        "total_retrans, over the flow's connections) at the flow's stop",
+        count=True,
+    ),
+    Metric(
+        "timeouts",
+        "",
+        "times that the retransmit timer fired: the kernel's count (TCPTimeouts) of the "
+        "sending host; none known where that host sends several TCP connections",
         count=True,
     ),
     Metric(

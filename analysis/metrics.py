@@ -19,6 +19,7 @@ from analysis.files import replace
 from analysis.labels import queue_label
 from analysis.matching import drop_rate, one_way_delays_ms
 from analysis.measures import NAN, Interval
+from analysis.samples import read_counters, read_samples
 from analysis.shared import read_shared
 from analysis.tshark import Packets
 from testbed.errors import TestbedError
@@ -27,6 +28,8 @@ from testbed.store import FlowRecord, Status, Trial, trials_in
 
 CACHE = "metrics.parquet"  # in the trial's directory
 REVISION = 1  # raise it when a change here gives other numbers under the same definitions
+
+TIMEOUTS = "TcpExtTCPTimeouts"
 
 Row = dict[str, object]
 
@@ -144,7 +147,24 @@ def _measure(trial: Trial, flow: FlowRecord, packets: TrialPackets) -> Row:
         **_at_sender(packets.flow("sender", flow), flow.protocol),
         **_one_way(packets, flow),
         "drop_rate": _drop_rate(packets, flow),
+        **(_counted(trial, flow) if flow.protocol == "tcp" else {}),
     }
+
+
+def _counted(trial: Trial, flow: FlowRecord) -> Row:
+    """What the sender's kernel counted."""
+    row: Row = {}
+    sockets = read_samples(trial, "sockets.csv")
+    if sockets is not None and len(own := sockets[sockets["flow"] == flow.name]):
+        # a flow's connections are rows of the same instant
+        row["retransmitted"] = int(own.groupby("time_s")["total_retrans"].sum().max())
+    src = trial.scenario.flow(flow.name).src
+    senders = [each for each in trial.scenario.flows if each.src == src]
+    connections = sum(each.parallel for each in senders if each.kind is FlowKind.TCP)
+    counters = read_counters(trial, src)
+    if connections == 1 and TIMEOUTS in counters:
+        row["timeouts"] = counters[TIMEOUTS]
+    return row
 
 
 def _at_receiver(found: FlowPackets | None, interval: Interval, protocol: str) -> Row:

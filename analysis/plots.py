@@ -1,4 +1,5 @@
 """The figures of the experiments: each takes a results folder and returns the files it wrote.
+And the tables of those that have one of their own.
 
 What draws is imported when it is needed: experiments name these functions, and the
 command line names experiments.
@@ -12,9 +13,33 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
+    from analysis.fall_floyd.table import Expectations
+    from analysis.tables import Table
+
 
 def router_bottleneck(results: Path, metrics: pd.DataFrame) -> list[Path]:
     """Throughput, delay, queue and window over time, a column a variant."""
     from analysis.router import figure
 
     return figure.draw(results, metrics)
+
+
+def fall_floyd(results: Path, metrics: pd.DataFrame) -> list[Path]:
+    """Segments over time, a column a variant, a row a number of losses."""
+    from analysis.fall_floyd import figure
+
+    return figure.draw(results)
+
+
+def fall_floyd_table(results: Path, metrics: pd.DataFrame, expected: Expectations) -> Table:
+    """What each variant was expected to do, and what it did."""
+    from analysis.fall_floyd import table
+
+    return table.expected_and_seen(results, expected)
+
+
+def variants(results: Path, metrics: pd.DataFrame) -> list[Path]:
+    """Throughput, retransmissions, timeouts and round trips, a line a variant."""
+    from analysis import variants_figure
+
+    return variants_figure.draw(results, metrics)

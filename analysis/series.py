@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +11,9 @@ import pandas as pd
 
 from analysis.matching import one_way_delays_ms
 from analysis.metrics import TrialPackets, epoch_ns
+from analysis.samples import read_samples
 from testbed.scenario import FlowKind
-from testbed.store import SAMPLES, FlowRecord, Trial
+from testbed.store import FlowRecord, Trial
 
 Floats = npt.NDArray[np.float64]
 
@@ -70,13 +70,13 @@ def trial_series(trial: Trial) -> TrialSeries:
     """The trial's TCP flows and its bottleneck's queue over time."""
     packets = TrialPackets(trial)
     kinds = {flow.name: flow.kind for flow in trial.scenario.flows}
-    sockets = _samples(trial, "sockets.csv")
+    sockets = read_samples(trial, "sockets.csv")
     flows = tuple(
         _flow(trial, packets, record, sockets)
         for record in trial.record.flows
         if kinds.get(record.name) is FlowKind.TCP
     )
-    return TrialSeries(flows, _queue(trial, _samples(trial, "queues.csv")))
+    return TrialSeries(flows, _queue(trial, read_samples(trial, "queues.csv")))
 
 
 def _flow(
@@ -139,12 +139,3 @@ def _queue(trial: Trial, samples: pd.DataFrame | None) -> QueueSeries | None:
         drop_times_s=time_s[rises],
         drops=int(own["drops"].iloc[-1]),
     )
-
-
-def _samples(trial: Trial, name: str) -> pd.DataFrame | None:
-    """A table of samples, None if the trial took none."""
-    path: Path = trial.path / SAMPLES / name
-    if not path.is_file():
-        return None
-    table = pd.read_csv(path)
-    return None if table.empty else table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -18,16 +19,23 @@ VERMILLION = "#D55E00"
 PURPLE = "#CC79A7"
 BLACK = "#000000"
 GREY = "#666666"
+# Two more that stay apart from these, by their lightness too.
+INDIGO = "#332288"
+BROWN = "#7A4B21"
 
 VARIANT_COLOURS = {
-    "reno": BLUE,
-    "cubic": VERMILLION,
+    "tahoe": BLACK,
+    "reno": INDIGO,
+    "newreno": SKY,
+    "newreno-impatient": GREY,
+    "sack": BROWN,
     "vegas": GREEN,
     "veno": PURPLE,
+    "cubic": VERMILLION,
     "bbr": ORANGE,
-    "newreno": SKY,
+    "linux-reno": BLUE,
 }
-OTHER_COLOURS = (SKY, BLACK, PURPLE, GREEN)
+OTHER_COLOURS = (SKY, BLACK, BROWN, INDIGO, GREY)  # those that the figure does not use yet
 
 WIDTH_INCHES = 7.2  # the text's width on A4; on a slide the letters grow along
 PNG_DPI = 200
@@ -37,8 +45,11 @@ SHEET = Path(__file__).with_name("figures.mplstyle")
 
 def variant_colours(variants: Iterable[str]) -> dict[str, str]:
     """A colour for each variant; the usual ones always have the same."""
-    others = iter(OTHER_COLOURS * 10)
-    return {name: VARIANT_COLOURS.get(name) or next(others) for name in variants}
+    names = list(variants)
+    used = {VARIANT_COLOURS.get(name) for name in names}
+    free = [colour for colour in OTHER_COLOURS if colour not in used]
+    others = itertools.cycle(free or OTHER_COLOURS)
+    return {name: VARIANT_COLOURS.get(name) or next(others) for name in names}
 
 
 def save(figure: Figure, folder: Path, stem: str) -> list[Path]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from experiments import router_bottleneck
+from experiments import fall_floyd, router_bottleneck, variants
 from testbed.errors import UsageError, nearest
 from testbed.experiment import Experiment
 
-EXPERIMENTS: dict[str, Experiment] = {each.name: each for each in (router_bottleneck.EXPERIMENT,)}
+EXPERIMENTS: dict[str, Experiment] = {
+    each.name: each
+    for each in (router_bottleneck.EXPERIMENT, fall_floyd.EXPERIMENT, variants.EXPERIMENT)
+}
 
 
 def experiment(name: str) -> Experiment:

@@ -60,7 +60,7 @@ EXPERIMENT = Experiment(
     paper="GYS 2.1",
     about="one flow of each variant through a router of 1 Mbit/s with 0.1 MB of buffer",
     axes={
-        "variant": ("reno", "cubic", "vegas", "bbr", "veno"),
+        "variant": ("linux-reno", "cubic", "vegas", "bbr", "veno"),
         "queue": ("bfifo",),
         "rate_mbit": (1.0,),
         "delay_ms": (0.0,),

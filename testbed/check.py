@@ -6,7 +6,7 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,11 +15,12 @@ from testbed.engines.guest import GuestEngine
 from testbed.engines.host import HostEngine
 from testbed.errors import TestbedError
 from testbed.leftovers import Journal
-from testbed.plan import Need
+from testbed.plan import Need, control_need
 from testbed.process import TOOLS, require
+from testbed.profiles import PROFILES
 from testbed.queues import DISCIPLINES
 from testbed.traffic.iperf3 import PACE
-from testbed.variants import VARIANTS
+from testbed.variants import VARIANTS, Variant
 
 
 @dataclass(frozen=True)
@@ -46,15 +47,7 @@ def findings() -> Iterator[Finding]:
 
 
 def _needs() -> list[Need]:
-    controls = [
-        Need(
-            "congestion control",
-            v.control,
-            f"CONFIG_TCP_CONG_{v.control.upper()}",
-            f"tcp_{v.control}",
-        )
-        for v in VARIANTS.values()
-    ]
+    controls = [control_need(v.control) for v in VARIANTS.values()]
     queues = [
         Need("queue discipline", q.name, q.symbol, f"sch_{q.name}") for q in DISCIPLINES.values()
     ]
@@ -96,3 +89,43 @@ def _host() -> Iterator[Finding]:
     state = f"this kernel lacks: {lacking}" if missing else "this kernel has everything"
     yield Finding("host engine", True, state, needed=False)
     yield Finding("  its variants", True, " ".join(sorted(engine.controls())), needed=False)
+
+
+def variant_lines() -> Iterator[str]:
+    """Every variant with its recipe, its deviations, and the engines that can run it."""
+    offers = _offers()
+    for each in VARIANTS.values():
+        yield f"{each.name}: {each.about} ({each.source})"
+        yield f"    runs on: {_engines_with(each.control, offers)}"
+        yield f"    recipe: {_recipe(each)}"
+        for deviation in each.deviations:
+            yield f"    deviates: {deviation}"
+    others = {name for names in offers.values() for name in names} - {
+        each.control for each in VARIANTS.values()
+    }
+    for name in sorted(others):
+        yield f"{name}: by name, as the kernel has it; runs on: {_engines_with(name, offers)}"
+    for profile, setting in PROFILES.items():
+        yield f"profile {profile}: {setting.about}"
+
+
+def _offers() -> dict[str, frozenset[str]]:
+    """The congestion controls of each engine; modules that root may load are tried."""
+    guest, host = GuestEngine(), HostEngine()
+    offers = {} if guest.ready() else {"guest": guest.controls()}
+    if not host.ready():
+        host.missing([control_need(each.control) for each in VARIANTS.values()])
+    return {**offers, "host": host.controls()}
+
+
+def _engines_with(control: str, offers: Mapping[str, frozenset[str]]) -> str:
+    found = " and ".join(name for name, controls in offers.items() if control in controls)
+    return found or "none of this machine's engines (./setup.sh builds the guest's)"
+
+
+def _recipe(each: Variant) -> str:
+    parts = [f"congestion control {each.control}"]
+    parts += [f"{name}={value}" for name, value in each.parameters.items()]
+    parts += [f"{name}={value}" for name, value in each.sender.items()]
+    parts += [f"at the receiver {name}={value}" for name, value in each.receiver.items()]
+    return ", ".join(parts)

@@ -48,7 +48,10 @@ def build_parser() -> Parser:
         made.set_defaults(act=act)
         return made
 
-    verb("check", check, "what this machine can run, and what is missing", "testbed check")
+    checks = verb("check", check, "what this machine can run, and what is missing", "testbed check")
+    checks.add_argument(
+        "--variants", action="store_true", help="each TCP variant: its recipe, its deviations"
+    )
     verb("list", list_experiments, "the experiments", "testbed list")
     plan = verb(
         "plan",
@@ -62,7 +65,7 @@ def build_parser() -> Parser:
         "run",
         run_experiment,
         "run an experiment, or one scenario from a file",
-        "testbed run router-bottleneck --set variant=reno,bbr --seeds 3",
+        "testbed run router-bottleneck --set variant=cubic,bbr --seeds 3",
     )
     _experiment_options(run)
     run.add_argument("--engine", default="auto", metavar="|".join(ENGINES), help="where to run")
@@ -203,9 +206,18 @@ def show_plan(options: argparse.Namespace) -> int:
 
 def _print_commands(scenario: Scenario, plan: Plan) -> None:
     console.print(f"\n{scenario.name}", markup=False)
+    for parameter in plan.parameters:
+        console.print(f"{parameter.file}: {parameter.value}", markup=False, soft_wrap=True)
     for node, settings in plan.sysctls:
         words = " ".join(f"{name}={value!r}" for name, value in settings)
         console.print(f"[{node}] sysctl -w {words}", markup=False, soft_wrap=True)
+    for drops in plan.drops:
+        numbers = ", ".join(map(str, drops.segments))
+        console.print(
+            f"[{drops.node}] {drops.interface}: {drops.flow} loses segments {numbers}",
+            markup=False,
+            soft_wrap=True,
+        )
     flows = [command for flow in plan.flows for command in (flow.server, flow.client)]
     for command in (*plan.setup, *flows):
         line = f"[{command.node}] {' '.join(command.argv)}"
@@ -229,11 +241,10 @@ def run_experiment(options: argparse.Namespace) -> int:
 
 def _refuse_misspelt(controls: frozenset[str], plans: Sequence[Plan]) -> None:
     """A name that neither the table, nor Linux, nor this kernel knows is a slip of the pen."""
-    from testbed.variants import LINUX_CONTROLS, VARIANTS, spelling_hint
+    from testbed.variants import KNOWN, spelling_hint
 
     for need in (need for plan in plans for need in plan.needs):
-        known = VARIANTS.keys() | LINUX_CONTROLS | controls
-        if need.kind == "congestion control" and need.name not in known:
+        if need.kind == "congestion control" and need.name not in KNOWN | controls:
             raise UsageError(f"unknown variant {need.name!r}", spelling_hint(need.name))
 
 
@@ -245,7 +256,8 @@ def _show_results(experiment: Experiment | None, out: Path, done: Sequence[Finis
         errors.print(f"testbed: warning: {warning}", markup=False, soft_wrap=True)
     counts = {status: sum(each.record.status is status for each in done) for status in Status}
     if counts[Status.OK]:
-        shown = tables.summary(frame)
+        own = experiment.table if experiment else None
+        shown = own(out, frame) if own else tables.summary(frame)
         table = Table(*shown.header, box=None)
         for row in shown.rows:
             table.add_row(*row)
@@ -289,10 +301,14 @@ def _cell(value: object) -> str:
     return str(value)
 
 
-def check(_options: argparse.Namespace) -> int:
+def check(options: argparse.Namespace) -> int:
     """`testbed check`."""
     from testbed import check as checks
 
+    if options.variants:
+        for line in checks.variant_lines():
+            console.print(line, markup=False, soft_wrap=True)
+        return 0
     status = 0
     for finding in checks.findings():
         mark = "ok     " if finding.ok else "missing" if finding.needed else "-      "

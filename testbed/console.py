@@ -25,6 +25,7 @@ class Watch:
         self._done = 0
         self._begun = time.monotonic()
         self._running: list[str] = []
+        self._warned: set[str] = set()
         self._bar: Progress | None = None
         if console.is_terminal:
             self._bar = Progress(
@@ -78,7 +79,9 @@ class Watch:
                 markup=False,
             )
         for warning in record.warnings:
-            console.print(f"{event.scenario.name}: warning: {warning}", markup=False)
+            if warning not in self._warned:  # the same of many trials is said once
+                self._warned.add(warning)
+                console.print(f"{event.scenario.name}: warning: {warning}", markup=False)
 
     def _left(self) -> str:
         if self._done == self._total:

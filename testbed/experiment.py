@@ -19,7 +19,8 @@ class Experiment:
     """Scenarios as the product of axes; `--set` narrows or changes an axis.
 
     `build` makes the scenario of one combination; `quick` overrides axes for a first
-    look; `figures` draws what is in a results folder, given its metrics.
+    look; `figures` draws what is in a results folder, given its metrics; `table` is shown
+    in place of the usual summary of the metrics.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Experiment:
     build: Callable[..., Scenario]
     figures: Callable[[Path, Any], Sequence[Path]]
     quick: Mapping[str, tuple[Value, ...]]
+    table: Callable[[Path, Any], Any] | None = None
 
     def scenarios(
         self, settings: Mapping[str, Sequence[str]], seeds: int, quick: bool

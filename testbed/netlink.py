@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import struct
 from collections.abc import Iterator
@@ -11,8 +12,10 @@ from testbed.netns import inside
 NLMSG_ERROR = 2
 NLMSG_DONE = 3
 NLM_F_REQUEST = 1
+NLM_F_ACK = 4
 NLM_F_ECHO = 8
 NLM_F_DUMP = 0x300
+NLM_F_CREATE = 0x600  # and it may not be there yet
 _HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence, port
 _ATTRIBUTE = struct.Struct("=HH")  # length, type
 
@@ -35,6 +38,13 @@ class Netlink:
         length, answer, _flags, _sequence, _port = _HEADER.unpack_from(data)
         return None if answer == NLMSG_ERROR else data[_HEADER.size : length]
 
+    def change(self, kind: int, payload: bytes) -> None:
+        """Send one request that makes an object; what the kernel answers with an error, raise."""
+        self._send(kind, payload, NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE)
+        (code,) = struct.unpack_from("=i", self._socket.recv(65536), _HEADER.size)
+        if code:
+            raise OSError(-code, os.strerror(-code))
+
     def dump(self, kind: int, payload: bytes) -> Iterator[bytes]:
         """Send one request that lists objects."""
         self._send(kind, payload, NLM_F_REQUEST | NLM_F_DUMP)
@@ -56,6 +66,11 @@ class Netlink:
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()
+
+
+def attribute(kind: int, data: bytes) -> bytes:
+    """One attribute, padded."""
+    return _ATTRIBUTE.pack(_ATTRIBUTE.size + len(data), kind) + data + bytes(-len(data) % 4)
 
 
 def attributes(data: bytes, offset: int = 0) -> dict[int, bytes]:

@@ -24,7 +24,7 @@ from testbed import queues
 from testbed.errors import TestbedError
 from testbed.netns import inside
 from testbed.offloads import offloads_on
-from testbed.plan import Command, Plan, QueuePlan
+from testbed.plan import Command, Parameter, Plan, QueuePlan, RoutePlan
 from testbed.process import CommandLog, Place, end, run, start_held
 
 BATCHES = {"ip": ("ip", "-batch", "-"), "tc": ("tc", "-batch", "-")}
@@ -124,6 +124,8 @@ def apply(plan: Plan, lab: Lab) -> None:
     """Run the plan's commands; neighbours of one tool in one node share a process."""
     for node, settings in plan.sysctls:
         _write_sysctls(lab.place(node), settings)
+    for parameter in plan.parameters:
+        _write_parameter(parameter)
     for (node, tool), group in itertools.groupby(plan.setup, lambda c: (c.node, c.argv[0])):
         _run_group(lab.place(node), tool, list(group))
 
@@ -147,6 +149,17 @@ def _write_sysctls(place: Place, settings: Sequence[tuple[str, str]]) -> None:
             place.note(argv, "", "0", "")
 
 
+def _write_parameter(parameter: Parameter) -> None:
+    """It is the whole kernel's; the engine puts back what was there."""
+    try:
+        Path(parameter.file).write_text(str(parameter.value))
+    except OSError as error:
+        raise TestbedError(
+            f"{parameter.control}: cannot set {parameter.name} to {parameter.value}: "
+            f"{error.strerror}"
+        ) from error
+
+
 def _run_group(place: Place, tool: str, commands: list[Command]) -> None:
     if tool not in BATCHES:
         for command in commands:
@@ -160,6 +173,12 @@ def verify(plan: Plan, lab: Lab) -> None:
     """Read everything back from the kernel; the first mismatch ends the trial."""
     for node, settings in plan.sysctls:
         _verify_sysctls(lab.place(node), settings)
+    verify_parameters(plan)
+    routes: dict[str, list[RoutePlan]] = {}
+    for route in plan.routes:
+        routes.setdefault(route.node, []).append(route)
+    for node, wanted in routes.items():
+        _verify_routes(lab.place(node), wanted)
     by_node: dict[str, list[QueuePlan]] = {}
     for queue in plan.queues:
         by_node.setdefault(queue.node, []).append(queue)
@@ -180,6 +199,31 @@ def _verify_sysctls(place: Place, wanted: Sequence[tuple[str, str]]) -> None:
             found = _sysctl(name).read_text()
             if found.split() != value.split():
                 raise TestbedError(f"{place.name}: {name} is {found.strip()!r}, not {value!r}")
+
+
+def verify_parameters(plan: Plan) -> None:
+    """The controls' own settings are what they should be: nobody else has changed them."""
+    for parameter in plan.parameters:
+        found = Path(parameter.file).read_text().strip()
+        if found != str(parameter.value):
+            raise TestbedError(
+                f"{parameter.control}: {parameter.name} is {found}, not {parameter.value}",
+                "it is the whole kernel's: is something else changing it?",
+            )
+
+
+def _verify_routes(place: Place, wanted: list[RoutePlan]) -> None:
+    found = json.loads(run(("ip", "-json", "route", "show"), place=place).stdout)
+    for route in wanted:
+        metrics: dict[str, int] = {}
+        for each in found:
+            if each["dst"] == route.peer:
+                metrics |= {key: value for part in each["metrics"] for key, value in part.items()}
+        if metrics != dict(route.attributes):
+            raise TestbedError(
+                f"{place.name}: the route to {route.peer} has {metrics}, "
+                f"not {dict(route.attributes)}"
+            )
 
 
 def _verify_queues(place: Place, wanted: list[QueuePlan]) -> None:

@@ -13,14 +13,15 @@ when it should and the captures hold nothing but the flow.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from testbed import layout, queues
 from testbed.layout import Hop, Interface, Link, Network, Shaper
+from testbed.profiles import PROFILES
 from testbed.scenario import FRAME_OVERHEAD_BYTES, CapturePoint, Flow, FlowKind, Path, Scenario
 from testbed.validate import validate
-from testbed.variants import variant
+from testbed.variants import Variant, variant
 
 WIRES = "wires"
 CONTROL = "control"
@@ -58,7 +59,7 @@ class Veth:
 class Need:
     """A kernel feature without which the scenario cannot run."""
 
-    kind: str  # "congestion control", "queue discipline", "action"
+    kind: str  # "congestion control", "queue discipline", "classifier"
     name: str
     symbol: str
     module: str
@@ -87,6 +88,46 @@ class FlowPlan:
     server: Command
     client: Command
     client_env: tuple[tuple[str, str], ...] = ()
+    options: frozenset[str] = frozenset()  # of TCP's, that the two hosts agree on
+
+
+@dataclass(frozen=True)
+class RoutePlan:
+    """A route between a flow's hosts and what it asks of TCP, as `ip route` names it."""
+
+    node: str
+    peer: str  # an address
+    gateway: str  # empty: a neighbour
+    interface: str
+    attributes: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A setting of a congestion control, for the whole kernel."""
+
+    control: str
+    name: str
+    value: int
+
+    @property
+    def file(self) -> str:
+        """Where the kernel shows it."""
+        return f"/sys/module/tcp_{self.control}/parameters/{self.name}"
+
+
+@dataclass(frozen=True)
+class DropPlan:
+    """Segments of a flow that are lost at a router's interface."""
+
+    flow: str
+    node: str
+    interface: str
+    src_address: str
+    src_port: int
+    dst_address: str
+    dst_port: int
+    segments: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -107,33 +148,47 @@ class Plan:
     nodes: tuple[str, ...]
     veths: tuple[Veth, ...]
     sysctls: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]  # node → (name, value)…
+    parameters: tuple[Parameter, ...]
+    routes: tuple[RoutePlan, ...]
     setup: tuple[Command, ...]
     queues: tuple[QueuePlan, ...]
     plain_interfaces: tuple[tuple[str, str], ...]  # (node, interface) without offloads
     captures: tuple[CapturePlan, ...]
+    drops: tuple[DropPlan, ...]
     flows: tuple[FlowPlan, ...]
     needs: tuple[Need, ...]
     warnings: tuple[str, ...]
     end_s: float
+
+    def flow(self, name: str) -> FlowPlan:
+        """The flow of that name."""
+        return next(each for each in self.flows if each.flow.name == name)
 
 
 def make_plan(scenario: Scenario) -> Plan:
     """Everything that running this scenario takes; raises if the scenario has faults."""
     validate(scenario)
     network = layout.build(scenario.topology)
-    flows = tuple(_flow_plan(scenario, network, i) for i in range(len(scenario.flows)))
     wired = any(link.delay_ms for link in network.links)
     endpoints = _endpoints(scenario)
     shaped = tuple(_queue_plans(network, scenario))
-    sysctls = tuple((node, _sysctls(scenario, network, node)) for node in network.nodes)
+    sysctls = {node: _sysctls(scenario, network, node) for node in network.nodes}
+    routes = tuple(_route_plans(scenario, network))
+    flows = tuple(
+        _flow_plan(scenario, network, index, _options(flow, sysctls))
+        for index, flow in enumerate(scenario.flows)
+    )
+    drops = tuple(_drop_plans(network, flows))
     nodes = (*network.nodes, *([WIRES] if wired else []), CONTROL)
     offloads = tuple((end.node, end.name) for link in network.links for end in link.ends) + tuple(
         _wire_ends(network)
     )
     setup = (
         *_address_commands(network),
+        *(_route_command(route) for route in routes),
         *_control_commands(scenario, network, endpoints),
         *_wire_commands(network),
+        *(Command(d.node, ("tc", "qdisc", "add", "dev", d.interface, "clsact")) for d in drops),
         *(Command(node, ("ethtool", "-K", name, *NO_OFFLOADS)) for node, name in offloads),
         *(command for queue in shaped for command in _shaper_commands(queue)),
     )
@@ -142,15 +197,18 @@ def make_plan(scenario: Scenario) -> Plan:
         nodes=nodes,
         veths=(*_veths(network), *_control_veths(endpoints)),
         sysctls=(
-            *sysctls,
+            *((node, tuple(settings.items())) for node, settings in sysctls.items()),
             (CONTROL, (*NO_IPV6, *_control_sysctls(endpoints))),
             *([(WIRES, NO_IPV6)] if wired else []),
         ),
+        parameters=tuple(_parameters(scenario)),
+        routes=routes,
         # no node's commands need another's: node by node, a tool's can share a process
         setup=tuple(sorted(setup, key=lambda command: nodes.index(command.node))),
         queues=shaped,
         plain_interfaces=offloads,
         captures=tuple(_captures(scenario, network)),
+        drops=drops,
         flows=flows,
         needs=tuple(dict.fromkeys(_needs(scenario, network))),
         warnings=tuple(_warnings(scenario, network)),
@@ -171,26 +229,103 @@ def _endpoints(scenario: Scenario) -> tuple[str, ...]:
     return tuple(dict.fromkeys(node for flow in scenario.flows for node in (flow.src, flow.dst)))
 
 
-def _sysctls(scenario: Scenario, network: Network, node: str) -> tuple[tuple[str, str], ...]:
-    settings = [
-        *NO_IPV6,
-        # iperf3's control connection takes another way than its data
-        ("net.ipv4.conf.all.rp_filter", "0"),
-        ("net.ipv4.tcp_no_metrics_save", "1"),
-        *BUFFERS,
-        # leaves the data connections' ports alone
-        ("net.ipv4.ip_local_port_range", "50000\t60999"),
-        ("net.ipv4.tcp_ecn", "1" if scenario.topology.bottleneck.queue.ecn else "2"),
-    ]
-    if node in network.routers:
-        settings.append(("net.ipv4.ip_forward", "1"))
-    if node in _endpoints(scenario):
-        settings.append((f"net.ipv4.conf.{node}-ctl.rp_filter", "0"))
+def _tcp_flows(scenario: Scenario) -> Iterator[tuple[Flow, Variant]]:
     for flow in scenario.flows:
-        if flow.src == node and flow.variant is not None:
-            settings.append(("net.ipv4.tcp_congestion_control", variant(flow.variant).control))
-            break
-    return tuple(settings)
+        if flow.variant is not None:
+            yield flow, variant(flow.variant)
+
+
+def _sysctls(scenario: Scenario, network: Network, node: str) -> dict[str, str]:
+    """A node's settings: the later ones of these go before the earlier ones."""
+    settings = {
+        **dict(NO_IPV6),
+        # iperf3's control connection takes another way than its data
+        "net.ipv4.conf.all.rp_filter": "0",
+        "net.ipv4.tcp_no_metrics_save": "1",
+        **dict(BUFFERS),
+        # leaves the data connections' ports alone
+        "net.ipv4.ip_local_port_range": "50000\t60999",
+        "net.ipv4.tcp_sack": "1",
+        "net.ipv4.tcp_timestamps": "1",
+        "net.ipv4.tcp_ecn": "1" if scenario.topology.bottleneck.queue.ecn else "2",
+    }
+    if node in network.routers:
+        settings["net.ipv4.ip_forward"] = "1"
+    if node in _endpoints(scenario):
+        settings[f"net.ipv4.conf.{node}-ctl.rp_filter"] = "0"
+        settings |= PROFILES[scenario.profile].sysctls
+    for flow, recipe in _tcp_flows(scenario):
+        if flow.dst == node:
+            settings |= {f"net.ipv4.{name}": value for name, value in recipe.receiver.items()}
+    for flow, recipe in _tcp_flows(scenario):
+        if flow.src == node:
+            settings |= recipe.sysctls
+    return settings
+
+
+def _options(flow: Flow, sysctls: Mapping[str, Mapping[str, str]]) -> frozenset[str]:
+    """What both hosts offer is what the connection uses."""
+    return frozenset(
+        option
+        for option in ("sack", "timestamps")
+        if all(sysctls[end][f"net.ipv4.tcp_{option}"] == "1" for end in (flow.src, flow.dst))
+    )
+
+
+def _parameters(scenario: Scenario) -> Iterator[Parameter]:
+    """Every control's own, once; the profile's go before the variant's."""
+    profile = PROFILES[scenario.profile]
+    values = {
+        (recipe.control, name): value
+        for _, recipe in _tcp_flows(scenario)
+        for name, value in {
+            **recipe.parameters,
+            **profile.parameters.get(recipe.control, {}),
+        }.items()
+    }
+    for (control, name), value in values.items():
+        yield Parameter(control, name, value)
+
+
+def _route_plans(scenario: Scenario, network: Network) -> Iterator[RoutePlan]:
+    profile = PROFILES[scenario.profile]
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    for flow, _ in _tcp_flows(scenario):
+        found.setdefault((flow.src, flow.dst), {}).update(profile.sender_route)
+        back = found.setdefault((flow.dst, flow.src), {})
+        back.update(profile.receiver_route)
+        if flow.window_bytes is not None:
+            back["window"] = flow.window_bytes
+    for (node, peer), attributes in found.items():
+        if attributes:
+            path = network.path(node, peer)
+            gateway = path[0].into.ip if len(path) > 1 else ""
+            # a flow's own addresses, which are those of the way that it goes
+            address = path[-1].into.ip
+            yield RoutePlan(node, address, gateway, path[0].out.name, tuple(attributes.items()))
+
+
+def _route_command(route: RoutePlan) -> Command:
+    via = ("via", route.gateway) if route.gateway else ()
+    words = tuple(word for name, value in route.attributes for word in (name, str(value)))
+    argv = ("ip", "route", "replace", route.peer, *via, "dev", route.interface, *words)
+    return Command(route.node, argv)
+
+
+def _drop_plans(network: Network, flows: Iterable[FlowPlan]) -> Iterator[DropPlan]:
+    for each in flows:
+        if each.flow.drops:
+            door = network.path(each.flow.src, each.flow.dst)[0].into
+            yield DropPlan(
+                flow=each.flow.name,
+                node=door.node,
+                interface=door.name,
+                src_address=each.src_address,
+                src_port=each.src_ports[0],
+                dst_address=each.dst_address,
+                dst_port=each.dst_port,
+                segments=each.flow.drops,
+            )
 
 
 def _veths(network: Network) -> Iterator[Veth]:
@@ -363,7 +498,9 @@ def _addresses(network: Network, flow: Flow) -> tuple[str, str]:
     return path[0].out.ip, path[-1].into.ip
 
 
-def _flow_plan(scenario: Scenario, network: Network, index: int) -> FlowPlan:
+def _flow_plan(
+    scenario: Scenario, network: Network, index: int, options: frozenset[str]
+) -> FlowPlan:
     flow = scenario.flows[index]
     src, dst = _addresses(network, flow)
     server_port = SERVER_PORTS[0] + index
@@ -388,7 +525,8 @@ def _flow_plan(scenario: Scenario, network: Network, index: int) -> FlowPlan:
         client += _cbr_arguments(flow)
         env = _pace_environment(scenario, flow, index)
     else:
-        client += ("--set-mss", str(flow.mss)) if flow.mss else ()
+        mss = flow.mss or PROFILES[scenario.profile].mss
+        client += ("--set-mss", str(mss)) if mss else ()
         client += ("--parallel", str(flow.parallel)) if flow.parallel > 1 else ()
         if flow.bytes:
             client += ("--length", BLOCK_BYTES)  # pace.c knows a data connection by it
@@ -404,6 +542,7 @@ def _flow_plan(scenario: Scenario, network: Network, index: int) -> FlowPlan:
         server=Command(flow.dst, server),
         client=Command(flow.src, client),
         client_env=env,
+        options=options if flow.kind is FlowKind.TCP else frozenset(),
     )
 
 
@@ -452,16 +591,22 @@ def _captures(scenario: Scenario, network: Network) -> Iterator[CapturePlan]:
         yield CapturePlan(node, interface, tuple(each))
 
 
+# reno is part of TCP itself
+ODD_SYMBOLS = {"reno": "CONFIG_INET", "highspeed": "CONFIG_TCP_CONG_HSTCP"}
+
+
+def control_need(control: str) -> Need:
+    """What a kernel must have to run a congestion control."""
+    symbol = ODD_SYMBOLS.get(control, f"CONFIG_TCP_CONG_{control.upper()}")
+    return Need("congestion control", control, symbol, f"tcp_{control}")
+
+
 def _needs(scenario: Scenario, network: Network) -> Iterator[Need]:
-    for flow in scenario.flows:
-        if flow.variant is not None:
-            control = variant(flow.variant).control
-            yield Need(
-                "congestion control",
-                control,
-                f"CONFIG_TCP_CONG_{control.upper()}",
-                f"tcp_{control}",
-            )
+    for flow, recipe in _tcp_flows(scenario):
+        yield control_need(recipe.control)
+        if flow.drops:
+            yield Need("queue discipline", "clsact", "CONFIG_NET_SCH_INGRESS", "sch_ingress")
+            yield Need("classifier", "bpf", "CONFIG_NET_CLS_BPF", "cls_bpf")
     for link in network.links:
         yield from _link_needs(link)
 

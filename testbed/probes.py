@@ -35,15 +35,17 @@ TCP_STATES = {
     10: "listen",
     11: "closing",
 }
+TCP_ESTABLISHED = 1
 TCP_LISTEN = 10
+OPTIONS = {"timestamps": 1, "sack": 2}  # in TCP_INFO
 CA_STATES = ("open", "disorder", "cwr", "recovery", "loss")
 _DIAG_REQUEST = struct.Struct("=BBBBI")
 _DIAG_MESSAGE_BYTES = 72
 INFINITE_SSTHRESH = 0x7FFFFFFF
 
 SOCKET_COLUMNS = (
-    "time_s,flow,state,ca_state,cwnd,ssthresh,srtt_ms,rttvar_ms,min_rtt_ms,retrans,"
-    "total_retrans,lost,pacing_mbps,delivery_mbps,unacked,bytes_acked"
+    "time_s,flow,state,ca_state,cwnd,ssthresh,srtt_ms,rttvar_ms,rto_ms,backoff,min_rtt_ms,"
+    "retrans,total_retrans,lost,pacing_mbps,delivery_mbps,unacked,bytes_acked"
 ).split(",")
 QUEUE_COLUMNS = (
     "time_s,node,interface,backlog_bytes,backlog_packets,drops,marks,overlimits,"
@@ -77,6 +79,7 @@ class SocketProbe:
         head = _DIAG_REQUEST.pack(socket.AF_INET, socket.IPPROTO_TCP, wanted, 0, 0xFFFFFFFF)
         self._request = head + connection.packed()
         self.variant = ""
+        self.options: frozenset[str] | None = None  # that the connection has agreed on
 
     def sample(self, time_s: float) -> tuple[object, ...] | None:
         """One row, or None while there is no such connection."""
@@ -87,6 +90,8 @@ class SocketProbe:
         info = found.get(INET_DIAG_INFO)
         if info is None:
             return None
+        if info[0] == TCP_ESTABLISHED:
+            self.options = frozenset(name for name, bit in OPTIONS.items() if info[5] & bit)
         if INET_DIAG_CONG in found:
             self.variant = found[INET_DIAG_CONG].rstrip(b"\0").decode()
         return (f"{time_s:.6f}", self.flow, *read_tcp_info(info))
@@ -98,6 +103,7 @@ class SocketProbe:
 
 def read_tcp_info(info: bytes) -> tuple[object, ...]:
     """struct tcp_info (linux/tcp.h) as the sample's columns after time and flow."""
+    (rto,) = struct.unpack_from("=I", info, 8)
     unacked, _sacked, lost, retrans = struct.unpack_from("=4I", info, 24)
     rtt, rttvar, ssthresh, cwnd = struct.unpack_from("=4I", info, 68)
     (total_retrans,) = struct.unpack_from("=I", info, 100)
@@ -112,6 +118,8 @@ def read_tcp_info(info: bytes) -> tuple[object, ...]:
         "" if ssthresh >= INFINITE_SSTHRESH else ssthresh,
         rtt / 1e3,
         rttvar / 1e3,
+        rto / 1e3,
+        info[4],
         "" if min_rtt == 0xFFFFFFFF else min_rtt / 1e3,
         retrans,
         total_retrans,

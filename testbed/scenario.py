@@ -39,9 +39,10 @@ class FlowKind(enum.StrEnum):
 
 
 class Profile(enum.StrEnum):
-    """How the stacks are set: as the kernel ships."""
+    """How the stacks are set: as the kernel ships, or as ns-2 has them (`profiles.py`)."""
 
     MODERN = "modern"
+    NS2 = "ns2"
 
 
 class CapturePoint(enum.StrEnum):
@@ -101,9 +102,11 @@ class Topology:
 class Flow:
     """One stream of traffic from `src` to `dst`, from `start_s` on.
 
-    A TCP flow ends after `duration_s` or after `bytes`; a CBR flow sends IP packets
-    of `packet_bytes` at `rate_mbit` on the wire, each gap drawn uniformly from
-    (1 ± `jitter`) times the even gap.
+    A TCP flow ends after `duration_s` or after `bytes`. Its receiver lets at most
+    `window_bytes` be in flight. The segments of new data whose numbers are in `drops` are
+    lost once, at the first router; number 1 holds the 37 bytes by which iperf3 knows the
+    connection. A CBR flow sends IP packets of `packet_bytes` at `rate_mbit` on the wire,
+    each gap drawn uniformly from (1 ± `jitter`) times the even gap.
     """
 
     name: str
@@ -115,6 +118,8 @@ class Flow:
     bytes: int | None = None
     variant: str | None = None
     mss: int | None = None
+    window_bytes: int | None = None
+    drops: tuple[int, ...] = ()
     parallel: int = 1
     rate_mbit: float | None = None
     packet_bytes: int | None = None

@@ -210,9 +210,8 @@ def unsupported(engine: Engine, missing: Iterable[Missing]) -> Record:
     each = list(missing)
     reason = f"the {engine.name}'s kernel has no " + ", no ".join(str(m) for m in each)
     hints = dict.fromkeys(m.mend for m in each)
-    known = variants.VARIANTS.keys() | variants.LINUX_CONTROLS
     for lack in each:
-        if lack.need.kind == "congestion control" and lack.need.name not in known:
+        if lack.need.kind == "congestion control" and lack.need.name not in variants.KNOWN:
             hints = {variants.spelling_hint(lack.need.name): None}
     return Record(Status.UNSUPPORTED, reason, "; ".join(hints))
 

@@ -18,9 +18,10 @@ from pathlib import Path
 from types import FrameType
 
 from testbed.capture import Capture
+from testbed.dropper import Dropper
 from testbed.errors import TestbedError
 from testbed.netns import inside
-from testbed.network import Lab, network
+from testbed.network import Lab, network, verify_parameters
 from testbed.plan import FlowPlan, Plan, make_plan
 from testbed.probes import QueueProbe, Sampler, SocketId, SocketProbe
 from testbed.process import CommandLog, run
@@ -57,6 +58,7 @@ class Session:
         self._folder = folder
         self._captures: list[Capture] = []
         self._flows: list[Iperf3] = []
+        self._droppers: list[Dropper] = []
         self._started: dict[str, float] = {}
         self._stopped: dict[str, float] = {}
 
@@ -76,7 +78,9 @@ class Session:
         sampler.close()
         self._write_final_state()
         seen = sampler.variants_seen()
-        self._check_variants(seen)
+        self._check_variants(seen, sampler)
+        verify_parameters(self._plan)
+        lost = self._check_drops()
         return Record(
             status=Status.OK,
             seed=self._scenario.seed,
@@ -87,6 +91,7 @@ class Session:
             captures=captures,
             warnings=(
                 *self._plan.warnings,
+                *lost,
                 *(
                     f"{c.interface}: tcpdump lost {c.dropped} packets"
                     for c in captures
@@ -99,6 +104,8 @@ class Session:
         for each in self._plan.flows:
             server, client = (self._lab.place(c.node) for c in (each.server, each.client))
             self._flows.append(Iperf3(each, server, client, self._folder))
+        for drops in self._plan.drops:
+            self._droppers.append(Dropper(drops, self._lab.place(drops.node).pid))
         for wanted in self._plan.captures:
             place = self._lab.place(wanted.node)
             self._captures.append(
@@ -154,7 +161,7 @@ class Session:
             timeline.every(interval_s, self._plan.end_s, sampler.sample)
         timeline.at(self._plan.end_s, lambda _time_s: None)
 
-    def _check_variants(self, seen: dict[str, str]) -> None:
+    def _check_variants(self, seen: dict[str, str], sampler: Sampler) -> None:
         for flow in self._scenario.flows:
             if flow.variant is None:
                 continue
@@ -163,6 +170,27 @@ class Session:
                 raise TestbedError(
                     f"{flow.name}: the socket ran {found or 'nothing'!r}, not {wanted!r}"
                 )
+
+        for probe in sampler.sockets:
+            agreed = self._plan.flow(probe.flow).options
+            if probe.options is not None and probe.options != agreed:
+                raise TestbedError(
+                    f"{probe.flow}: the socket has agreed on {_names(probe.options)}, "
+                    f"not on {_names(agreed)}"
+                )
+
+    def _check_drops(self) -> Iterator[str]:
+        """What the droppers did, written down; a drop that never came is worth a warning."""
+        counts = {dropper.plan.flow: dropper.counts() for dropper in self._droppers}
+        if counts:
+            text = json.dumps(counts, indent=1) + "\n"
+            (self._folder / SAMPLES / "drops.json").write_text(text)
+        return (
+            f"{d.plan.flow}: {counts[d.plan.flow]['dropped']} of {len(d.plan.segments)} drops: "
+            f"the flow sent {counts[d.plan.flow]['segments']} segments"
+            for d in self._droppers
+            if counts[d.plan.flow]["dropped"] != len(d.plan.segments)
+        )
 
     def _flow_record(self, each: FlowPlan, seen: dict[str, str]) -> FlowRecord:
         return FlowRecord(
@@ -210,6 +238,8 @@ class Session:
             flow.kill()
         for capture in self._captures:
             capture.kill()
+        for dropper in self._droppers:
+            dropper.close()
 
 
 RNDRESEEDCRNG = 0x5207  # linux/random.h
@@ -223,6 +253,10 @@ def begin_randomness_anew() -> None:
     """
     with Path("/dev/urandom").open() as generator, contextlib.suppress(OSError):
         fcntl.ioctl(generator, RNDRESEEDCRNG)
+
+
+def _names(options: frozenset[str]) -> str:
+    return " and ".join(sorted(options)) or "nothing"
 
 
 def _read(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterator
 
@@ -15,6 +16,8 @@ MAX_SECONDS = 24 * 3600.0
 MIN_UDP_PACKET = 28 + 16  # IP and UDP headers, and iperf3's own of 16 bytes
 MAX_FLOWS = 100
 LONGEST_DELAY_MS = 60_000.0
+MAX_WINDOW_BYTES = 1 << 30  # as far as TCP's window scale goes
+MAX_DROPS = 1000
 
 
 def validate(scenario: Scenario) -> None:
@@ -96,6 +99,8 @@ def _flows_faults(scenario: Scenario) -> Iterator[str]:
             _tcp_faults(flow, where) if flow.kind is FlowKind.TCP else _cbr_faults(flow, where)
         )
     yield from _one_variant_a_host(scenario)
+    yield from _one_recipe_a_receiver(scenario)
+    yield from _one_route_a_pair(scenario)
 
 
 def _flow_times(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
@@ -116,12 +121,24 @@ def _tcp_faults(flow: Flow, where: str) -> Iterator[str]:
             yield f"{where}.variant: {error.message}: {error.hint}"
     if flow.mss is not None and not 88 <= flow.mss <= 1448:
         yield f"{where}.mss: {flow.mss} is not between 88 and 1448"
+    if flow.window_bytes is not None:
+        yield from _range(f"{where}.window_bytes", flow.window_bytes, 0, MAX_WINDOW_BYTES)
+    yield from _drop_faults(flow, where)
     if not 1 <= flow.parallel <= 64:
         yield f"{where}.parallel: {flow.parallel} is not between 1 and 64"
     if flow.bytes is not None and flow.bytes <= 0:
         yield f"{where}.bytes: must be above 0"
     if flow.rate_mbit is not None or flow.packet_bytes is not None:
         yield f"{where}: rate_mbit and packet_bytes are a CBR flow's"
+
+
+def _drop_faults(flow: Flow, where: str) -> Iterator[str]:
+    if list(flow.drops) != sorted(set(flow.drops)) or any(number < 1 for number in flow.drops):
+        yield f"{where}.drops: numbers from 1 in rising order, each once"
+    if len(flow.drops) > MAX_DROPS:
+        yield f"{where}.drops: {len(flow.drops)} drops; at most {MAX_DROPS}"
+    if flow.drops and flow.parallel > 1:
+        yield f"{where}.drops: which of {flow.parallel} parallel connections is meant?"
 
 
 def _cbr_faults(flow: Flow, where: str) -> Iterator[str]:
@@ -136,8 +153,9 @@ def _cbr_faults(flow: Flow, where: str) -> Iterator[str]:
         )
     if not 0 <= flow.jitter <= 1:
         yield f"{where}.jitter: {flow.jitter:g} is not between 0 and 1"
-    if flow.variant is not None or flow.mss is not None or flow.bytes is not None:
-        yield f"{where}: variant, mss and bytes are a TCP flow's"
+    foreign = (flow.variant, flow.mss, flow.bytes, flow.window_bytes, flow.drops or None)
+    if any(value is not None for value in foreign):
+        yield f"{where}: variant, mss, bytes, window_bytes and drops are a TCP flow's"
 
 
 def _one_variant_a_host(scenario: Scenario) -> Iterator[str]:
@@ -146,3 +164,40 @@ def _one_variant_a_host(scenario: Scenario) -> Iterator[str]:
     for flow in scenario.flows:
         if flow.kind is FlowKind.TCP and seen.setdefault(flow.src, flow.variant) != flow.variant:
             yield f"flows: {flow.src} sends {seen[flow.src]} and {flow.variant}: one variant a host"
+
+
+def _one_recipe_a_receiver(scenario: Scenario) -> Iterator[str]:
+    """What a variant asks of its receiver is that host's setting, for all flows to it."""
+    wishes: dict[tuple[str, str], tuple[str, str]] = {}
+    for flow, recipe in _recipes(scenario):
+        others = [other for other, _ in _recipes(scenario) if other.dst == flow.dst]
+        for name, value in recipe.receiver.items():
+            for other in others:
+                theirs = variants.variant(other.variant or "")
+                sacks = theirs.sender.get("tcp_sack", "1") == "1"
+                if sacks and theirs.receiver.get(name) != value:
+                    wishes[(flow.dst, name)] = (flow.name, other.name)
+    for (host, name), (one, another) in wishes.items():
+        yield (
+            f"flows: {one} needs another {name} at {host} than {another}: "
+            "give them receivers of their own"
+        )
+
+
+def _recipes(scenario: Scenario) -> list[tuple[Flow, variants.Variant]]:
+    found = []
+    for flow in scenario.flows:
+        with contextlib.suppress(UsageError):  # told of above
+            if flow.kind is FlowKind.TCP and flow.variant is not None:
+                found.append((flow, variants.variant(flow.variant)))
+    return found
+
+
+def _one_route_a_pair(scenario: Scenario) -> Iterator[str]:
+    """A window is an attribute of the route between two hosts."""
+    firsts: dict[tuple[str, str], Flow] = {}
+    for flow in scenario.flows:
+        if flow.kind is FlowKind.TCP:
+            first = firsts.setdefault((flow.src, flow.dst), flow)
+            if first.window_bytes != flow.window_bytes:
+                yield f"flows: {first.name} and {flow.name}: one window_bytes a pair of hosts"

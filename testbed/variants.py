@@ -1,30 +1,146 @@
-"""The TCP variants: one table, a row each."""
+"""The TCP variants: one table, a row each, with everything that makes a variant what it is."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from testbed.errors import UsageError, nearest
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A TCP variant: the congestion control that makes it, and what it is."""
+    """A TCP variant: a congestion control of the kernel, and the settings of the stack with it.
+
+    `sender` and `receiver` are settings of the two hosts (below net.ipv4); what they do not
+    name is as the kernel ships. `parameters` are the control's own, for the whole kernel.
+    """
 
     name: str
     control: str  # as the kernel names it
     about: str
+    source: str  # what defines it
+    sender: Mapping[str, str] = field(default_factory=dict)
+    receiver: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    deviations: tuple[str, ...] = ()  # from what defines it, or from ns-2
 
+    @property
+    def sysctls(self) -> dict[str, str]:
+        """The sending host's settings by their full names."""
+        names = {f"net.ipv4.{name}": value for name, value in self.sender.items()}
+        return {"net.ipv4.tcp_congestion_control": self.control, **names}
+
+
+# What came into Linux after the variants of 1988 to 1999, each off.
+PERIOD = {
+    "tcp_sack": "0",
+    "tcp_recovery": "0",  # RACK: with it a timeout does not go back over what was sent last
+    "tcp_early_retrans": "0",  # tail loss probe
+    "tcp_frto": "0",
+    "tcp_timestamps": "0",
+    "tcp_ecn": "0",
+    "tcp_max_reordering": "3",  # three duplicate ACKs, whatever was seen before
+}
+LIMITED_TRANSMIT = "the first two duplicate ACKs each send a new segment (RFC 3042), as in ns-2"
+RTO = "the retransmit timer follows RFC 6298 with a minimum of 200 ms and ticks of 4 ms"
+PRR = "in recovery the window shrinks by proportional rate reduction (RFC 6937)"
+ONE_HALVING = "a timeout within a recovery does not halve the window again"
+COUNTING = "an ACK opens the window by what it covers (RFC 3465), in slow start without a limit"
+OWN_COUNTING = "an ACK opens the window by what it covers (RFC 3465), at most two segments"
 
 VARIANTS = {
     variant.name: variant
     for variant in (
-        Variant("reno", "reno", "Linux's reno: additive increase, halving; SACK loss recovery"),
-        Variant("cubic", "cubic", "RFC 9438, the default of Linux"),
-        Variant("vegas", "vegas", "Brakmo 1994: backs off when packets queue (alpha 2, beta 4)"),
-        Variant("veno", "veno", "Fu 2003: Reno that asks Vegas whether a loss was congestion"),
-        Variant("bbr", "bbr", "BBR version 1: paced at the estimated bottleneck rate"),
+        Variant(
+            "tahoe",
+            "tahoe",
+            "slow start from one segment after every loss; no fast recovery",
+            "Jacobson 1988",
+            sender=PERIOD,
+            deviations=(LIMITED_TRANSMIT, RTO, OWN_COUNTING),
+        ),
+        Variant(
+            "reno",
+            "reno1990",
+            "fast recovery that the first ACK of new data ends",
+            "Jacobson 1990, RFC 2581",
+            sender=PERIOD,
+            deviations=(
+                LIMITED_TRANSMIT,
+                RTO,
+                OWN_COUNTING,
+                "after a timeout, duplicate ACKs count once all sent before it is acknowledged",
+            ),
+        ),
+        Variant(
+            "newreno",
+            "reno",
+            "fast recovery until all is acknowledged; Slow-but-Steady",
+            "RFC 6582",
+            sender=PERIOD,
+            deviations=(LIMITED_TRANSMIT, RTO, PRR, ONE_HALVING, COUNTING),
+        ),
+        Variant(
+            "newreno-impatient",
+            "impatient",
+            "NewReno whose retransmit timer only the first partial ACK restarts; ns-2's default",
+            "RFC 3782, section 4",
+            sender=PERIOD,
+            deviations=(LIMITED_TRANSMIT, RTO, PRR, COUNTING),
+        ),
+        Variant(
+            "sack",
+            "reno",
+            "selective acknowledgements tell what to send again",
+            "RFC 2018, RFC 6675",
+            sender={**PERIOD, "tcp_sack": "1"},
+            receiver={"tcp_dsack": "0"},
+            deviations=(LIMITED_TRANSMIT, RTO, PRR, ONE_HALVING, COUNTING),
+        ),
+        Variant(
+            "vegas",
+            "vegas",
+            "backs off when packets queue: between alpha and beta of them",
+            "Brakmo, Peterson 1995",
+            parameters={"alpha": 2, "beta": 4, "gamma": 1},
+            deviations=(
+                "losses are found and mended by Linux (SACK, RACK), not by Vegas's own timer",
+                "alpha 2, beta 4 as Linux ships; ns-2 and profile ns2 have 1 and 3",
+            ),
+        ),
+        Variant(
+            "veno",
+            "veno",
+            "Reno that asks Vegas's estimate whether a loss was congestion",
+            "Fu, Liew 2003",
+            deviations=("losses are found and mended by Linux (SACK, RACK)",),
+        ),
+        Variant(
+            "cubic",
+            "cubic",
+            "a cubic function of the time since the last loss; the default of Linux",
+            "RFC 9438",
+            parameters={"hystart": 1},
+            deviations=(
+                "HyStart (Ha, Rhee 2011) ends slow start early; profile ns2 has it off",
+                "losses are found and mended by Linux (SACK, RACK)",
+            ),
+        ),
+        Variant(
+            "bbr",
+            "bbr",
+            "version 1: paced at the bottleneck's rate as it estimates it",
+            "Cardwell et al. 2016",
+        ),
+        Variant(
+            "linux-reno",
+            "reno",
+            "Linux's reno as it ships: additive increase, halving; SACK and RACK mend losses",
+            "RFC 5681, RFC 8985",
+            deviations=(PRR, COUNTING),
+        ),
     )
 }
 
@@ -33,6 +149,9 @@ LINUX_CONTROLS = frozenset(
     "bbr bic cdg cubic dctcp highspeed htcp hybla illinois lp nv reno scalable vegas veno "
     "westwood yeah".split()
 )
+
+# Names that are no slip of the pen, whatever a kernel offers.
+KNOWN = LINUX_CONTROLS | VARIANTS.keys() | {each.control for each in VARIANTS.values()}
 
 
 def variant(name: str) -> Variant:
@@ -43,7 +162,7 @@ def variant(name: str) -> Variant:
         raise UsageError(
             f"unknown variant {name!r}", nearest(name, VARIANTS.keys() | LINUX_CONTROLS)
         )
-    return Variant(name, name, "a congestion control of the kernel, by name")
+    return Variant(name, name, "a congestion control of the kernel, by name", "the kernel")
 
 
 def spelling_hint(name: str) -> str:

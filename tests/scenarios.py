@@ -16,7 +16,7 @@ from testbed.scenario import (
 
 def router(
     *,
-    variant: str = "reno",
+    variant: str = "linux-reno",
     rate_mbit: float = 1,
     queue: Queue | None = None,
     delay_ms: float = 0,
@@ -58,7 +58,7 @@ def dumbbell() -> Scenario:
             access=Path(delay_ms=10, rate_mbit=10, queue=Queue("pfifo", limit_packets=10)),
         ),
         flows=(
-            Flow("one", FlowKind.TCP, "sender1", "receiver1", variant="reno"),
+            Flow("one", FlowKind.TCP, "sender1", "receiver1", variant="linux-reno"),
             Flow(
                 "two",
                 FlowKind.TCP,

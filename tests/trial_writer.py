@@ -134,6 +134,7 @@ time_s,node,interface,backlog_bytes,backlog_packets,drops,marks,overlimits,sent_
 2.040000,router,router-eth0,3000,3,1,0,0,3000,3
 3.000000,router,router-eth0,1000,1,1,0,0,9000,9
 """
+COUNTERS = '{"sender1": {"TcpExtTCPTimeouts": 3}, "receiver": {"TcpExtTCPTimeouts": 1}}'
 
 
 def flow_record(name: str, ends: Endpoints, protocol: str, variant: str = "") -> FlowRecord:
@@ -170,7 +171,7 @@ def write_trial(
         engine="guest",
         seed=1,
         epoch_s=EPOCH_S,
-        flows=(flow_record("tcp", TCP, "tcp", "reno"), flow_record("cbr", CBR, "udp")),
+        flows=(flow_record("tcp", TCP, "tcp", "reno1990"), flow_record("cbr", CBR, "udp")),
     )
     records = tuple(
         CaptureRecord(
@@ -180,8 +181,11 @@ def write_trial(
     )
     if samples:
         (folder / SAMPLES).mkdir()
+        (folder / SAMPLES / "counters.json").write_text(COUNTERS)
         (folder / SAMPLES / "sockets.csv").write_text(SOCKETS)
         (folder / SAMPLES / "queues.csv").write_text(QUEUES)
-    (folder / SCENARIO).write_text((scenario or router(cbr_mbit=0.1, duration_s=12)).to_json())
+    (folder / SCENARIO).write_text(
+        (scenario or router(variant="reno", cbr_mbit=0.1, duration_s=12)).to_json()
+    )
     (folder / RECORD).write_text(replace(ran, captures=ran.captures or records).to_json())
     return folder

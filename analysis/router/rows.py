@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from analysis.labels import path_rtt_ms
 from analysis.router.columns import Column
 from analysis.series import Series
-from testbed.scenario import FRAME_OVERHEAD_BYTES, Scenario, TopologyKind
+from testbed.scenario import FRAME_OVERHEAD_BYTES, Scenario
 
 PLAIN_FIFOS = ("bfifo", "pfifo")  # the others act long before their limit
 FRAME_BYTES = 1500 + FRAME_OVERHEAD_BYTES
@@ -89,13 +90,6 @@ def window_row() -> Row:
         _window_note,
         drops=True,
     )
-
-
-def path_rtt_ms(scenario: Scenario) -> float:
-    """Propagation there and back, on links without settings of their own."""
-    topology = scenario.topology
-    access = topology.access.delay_ms * (2 if topology.kind is TopologyKind.DUMBBELL else 1)
-    return 2 * (topology.bottleneck.delay_ms + access)
 
 
 def short(value: float) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from analysis.labels import queue_label
+from analysis.labels import setting_label
 from analysis.router.columns import Column
-from analysis.router.rows import path_rtt_ms, short
+from analysis.router.rows import short
 from testbed.scenario import Scenario
 from testbed.store import Trial
 
@@ -38,24 +38,7 @@ def _range(values: list[float]) -> str:
 
 def footer(trials: Sequence[Trial], columns: Sequence[Column], many: int) -> str:
     """What was run, where, and how to read it."""
-    return " · ".join(_settings(trials[0])) + "\n" + _reading(trials, columns, many)
-
-
-def _settings(trial: Trial) -> list[str]:
-    scenario, record = trial.scenario, trial.record
-    topology = scenario.topology
-    bottleneck = topology.bottleneck
-    ways = "both ways" if bottleneck.both_directions else "one way"
-    kernel = " ".join(record.kernel.split()[:2])  # without the build's date
-    return [
-        f"{topology.kind}, {topology.hosts} sender{'s' * (topology.hosts > 1)}",
-        f"{bottleneck.rate_mbit:g} Mbit/s {ways}",
-        queue_label(bottleneck.queue),
-        f"path RTT {path_rtt_ms(scenario):g} ms and serialisation",
-        f"{scenario.duration_s:g} s",
-        f"profile {scenario.profile}",
-        f"engine {record.engine}" + (f" ({kernel})" if kernel else ""),
-    ]
+    return setting_label(trials[0]) + "\n" + _reading(trials, columns, many)
 
 
 def _reading(trials: Sequence[Trial], columns: Sequence[Column], many: int) -> str:

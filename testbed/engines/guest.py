@@ -19,7 +19,6 @@ from testbed.plan import Need
 from testbed.process import Process, end, run, start
 from testbed.scenario import Scenario
 from testbed.store import SCENARIO
-from testbed.variants import LINUX_CONTROLS
 
 PROJECT = Path(__file__).resolve().parents[2]
 BUILD = PROJECT / "kernel" / "build.sh"
@@ -66,17 +65,14 @@ class GuestEngine:
     def missing(self, needs: Sequence[Need]) -> list[Missing]:
         """Which features are not built in."""
         mend = "add it to kernel/guest.config and run ./setup.sh"
-        return [
-            Missing(need, mend)
-            for need in needs
-            if need.symbol not in self._config and need.name != "reno"  # reno has no symbol
-        ]
+        return [Missing(need, mend) for need in needs if need.symbol not in self._config]
 
     def controls(self) -> frozenset[str]:
         """The congestion controls that are built in."""
-        named = {s.removeprefix("CONFIG_TCP_CONG_").lower() for s in self._config}
-        aliases = {"highspeed"} if "CONFIG_TCP_CONG_HSTCP" in self._config else set()
-        return frozenset({"reno"} | aliases | (named & LINUX_CONTROLS))
+        prefix = "CONFIG_TCP_CONG_"
+        named = {s.removeprefix(prefix).lower() for s in self._config if s.startswith(prefix)}
+        aliases = {"highspeed"} if "hstcp" in named else set()
+        return frozenset({"reno"} | aliases | named) - {"advanced", "hstcp"}
 
     def jobs(self) -> int:
         """One a core: virtual time keeps guests apart."""

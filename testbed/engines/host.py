@@ -12,9 +12,9 @@ from pathlib import Path
 from testbed import queues
 from testbed.engines.base import Cancelled, Job, Missing, Outcome
 from testbed.leftovers import Journal
-from testbed.plan import Need
+from testbed.plan import Need, Parameter, make_plan
 from testbed.process import end, run, start
-from testbed.scenario import Queue
+from testbed.scenario import Queue, Scenario
 from testbed.store import SCENARIO
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
@@ -44,6 +44,8 @@ class HostEngine:
             return need.name in self.controls() or (
                 _load(need.module) and need.name in self.controls()
             )
+        if need.kind == "classifier":
+            return _has_classifier()
         return _has_discipline(need.name)
 
     def controls(self) -> frozenset[str]:
@@ -56,7 +58,8 @@ class HostEngine:
 
     def run(self, folder: Path, job: Job) -> Outcome:
         """Run the trial as a process of its own."""
-        with _all_controls_allowed(job.journal):
+        plan = make_plan(Scenario.from_json((folder / SCENARIO).read_text()))
+        with _all_controls_allowed(job.journal), _restored(job.journal, plan.parameters):
             errors = folder / "trial.err"
             process = start(
                 [sys.executable, "-m", "testbed.trial", SCENARIO, "."],
@@ -90,6 +93,29 @@ def _has_discipline(name: str) -> bool:
     where = () if name == "clsact" else ("root",)
     argv = ("unshare", "--net", "tc", "qdisc", "add", "dev", "lo", *where, *words)
     return run(argv, check=False).status == 0
+
+
+def _has_classifier() -> bool:
+    """Try it: a program of one instruction, on a loopback."""
+    lines = ("qdisc add dev lo clsact", 'filter add dev lo ingress bpf bytecode "1,6 0 0 0,"')
+    done = run(
+        ("unshare", "--net", "tc", "-batch", "-"), stdin="\n".join(lines) + "\n", check=False
+    )
+    return done.status == 0
+
+
+@contextlib.contextmanager
+def _restored(journal: Journal, parameters: Sequence[Parameter]) -> Iterator[None]:
+    """The trial sets the controls' parameters; what was there before comes back."""
+    before = {each: Path(each.file).read_text().strip() for each in parameters}
+    for each, value in before.items():
+        if value != str(each.value):
+            journal.change(Path(each.file), value, str(each.value))
+    try:
+        yield
+    finally:
+        for each, value in before.items():
+            Path(each.file).write_text(value)
 
 
 @contextlib.contextmanager

@@ -21,7 +21,8 @@ from testbed.store import Trial, open_trial
 from tests.lab import capture_hashes, packets, rate_mbit, report, run_trials, samples
 from tests.scenarios import dumbbell, router
 
-VARIANTS = ("reno", "cubic", "vegas", "bbr", "veno")
+VARIANTS = ("linux-reno", "cubic", "vegas", "bbr", "veno")
+CONTROLS = {"linux-reno": "reno"}
 DEEP = Queue("bfifo", limit_bdp=2)
 
 
@@ -36,10 +37,11 @@ def variants(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trial]:
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_socket_runs_the_variant(variants: dict[str, Trial], variant: str) -> None:
     trial = variants[variant]
-    assert trial.record.flows[0].variant_seen == variant
-    assert report(trial, "tcp", "client")["end"]["sender_tcp_congestion"] == variant
+    control = CONTROLS.get(variant, variant)
+    assert trial.record.flows[0].variant_seen == control
+    assert report(trial, "tcp", "client")["end"]["sender_tcp_congestion"] == control
     settings = trial.record.sysctls
-    assert settings["sender1"]["net.ipv4.tcp_congestion_control"] == variant
+    assert settings["sender1"]["net.ipv4.tcp_congestion_control"] == control
     assert settings["receiver"]["net.ipv4.tcp_congestion_control"] == "cubic"
 
 
@@ -63,11 +65,11 @@ def test_flows_start_and_stop_in_time(variants: dict[str, Trial], variant: str) 
 def test_the_captures_hold_nothing_but_the_flow(variants: dict[str, Trial]) -> None:
     """No control connection, no ARP, no IPv6."""
     for role in ("sender:tcp", "receiver:tcp", "bottleneck-in:tcp", "bottleneck-out:tcp"):
-        assert packets(variants["reno"], role, "!(tcp.port == 40001)") == []
+        assert packets(variants["linux-reno"], role, "!(tcp.port == 40001)") == []
 
 
 def test_captures_say_what_they_are(variants: dict[str, Trial]) -> None:
-    trial = variants["reno"]
+    trial = variants["linux-reno"]
     assert len(trial.record.captures) == 4
     for capture in trial.record.captures:
         argv = ["tshark", "-r", str(trial.path / capture.file), "-T", "fields"]
@@ -80,7 +82,7 @@ def test_captures_say_what_they_are(variants: dict[str, Trial]) -> None:
 
 
 def test_samples_every_10_ms(variants: dict[str, Trial]) -> None:
-    rows = samples(variants["reno"], "sockets")
+    rows = samples(variants["linux-reno"], "sockets")
     times = [float(row["time_s"]) for row in rows if float(row["time_s"]) < 19.99]
     gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
     assert all(gap == pytest.approx(0.01, abs=2e-6) for gap in gaps)
@@ -88,7 +90,7 @@ def test_samples_every_10_ms(variants: dict[str, Trial]) -> None:
 
 
 def test_the_queue_is_as_deep_as_asked(variants: dict[str, Trial]) -> None:
-    backlog = max(int(row["backlog_bytes"]) for row in samples(variants["reno"], "queues"))
+    backlog = max(int(row["backlog_bytes"]) for row in samples(variants["linux-reno"], "queues"))
     assert 100_000 - 1514 < backlog <= 100_000
 
 
@@ -169,7 +171,7 @@ def test_parallel_streams_and_mss(tmp_path: Path) -> None:
 DETERMINISTIC = [
     router(variant=variant, rate_mbit=rate, delay_ms=10, queue=DEEP, cbr_mbit=rate / 5, **length)
     for rate, length in ((1, {"duration_s": 8}), (10, {"duration_s": 4}), (100, {"duration_s": 1}))
-    for variant in ("reno", "cubic", "vegas", "bbr")
+    for variant in ("linux-reno", "cubic", "vegas", "bbr")
 ]
 
 
@@ -266,10 +268,10 @@ def test_an_ordinary_user(tmp_path_factory: pytest.TempPathFactory, root: Path) 
 
 def test_another_kernel_than_the_hosts(variants: dict[str, Trial]) -> None:
     """The guest's own, with its own clock, not the one that the tests run on."""
-    kernel = variants["reno"].record.kernel
+    kernel = variants["linux-reno"].record.kernel
     assert "testbed" in kernel
     assert os.uname().release not in kernel
-    assert variants["reno"].record.epoch_s < 1_800_000_000
+    assert variants["linux-reno"].record.epoch_s < 1_800_000_000
 
 
 def _names(scenarios: list[Scenario]) -> list[str]:

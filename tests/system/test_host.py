@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import signal
@@ -11,30 +12,60 @@ from pathlib import Path
 
 import pytest
 
+from analysis.fall_floyd.reduce import outcome, sequence
 from testbed.engines.choice import choose
-from testbed.engines.host import ALLOWED, AVAILABLE, HostEngine
+from testbed.engines.host import ALLOWED, HostEngine
 from testbed.plan import make_plan
+from testbed.scenario import Profile
 from testbed.store import Status
 from testbed.sweep import run_all
+from testbed.variants import VARIANTS
 from tests.lab import packets, rate_mbit, run_trials
 from tests.scenarios import router
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the host engine needs root")
 
-CONTROLS = tuple(AVAILABLE.read_text().split())
+HYSTART = Path("/sys/module/tcp_cubic/parameters/hystart")
 
 
-@pytest.mark.parametrize("variant", ["reno", "cubic", "bbr"])
+@pytest.mark.parametrize("variant", ["linux-reno", "cubic", "bbr"])
 def test_the_bottleneck_sends_at_its_rate(tmp_path: Path, variant: str) -> None:
     """Within 1 %, in real time."""
-    if variant not in CONTROLS and HostEngine().missing(make_plan(router(variant=variant)).needs):
+    if HostEngine().missing(make_plan(router(variant=variant)).needs):
         pytest.skip(f"this kernel has no {variant}")
     before = host_state()
     trial = run_trials([router(variant=variant, rate_mbit=2, duration_s=6)], tmp_path, "host")[0]
-    assert trial.record.flows[0].variant_seen == variant
+    assert trial.record.flows[0].variant_seen == VARIANTS[variant].control
     found = packets(trial, "bottleneck-out:tcp", "tcp.len > 0")
     assert rate_mbit(found, 2, 6) == pytest.approx(2, rel=0.01)
     assert host_state() == before
+
+
+@pytest.mark.parametrize("variant", ["newreno", "sack"])
+def test_exact_losses_on_this_kernel(tmp_path: Path, variant: str) -> None:
+    """The dropper, the profile and the recipes work here as in the guest (without its delays)."""
+    scenario = router(variant=variant, duration_s=3, profile=Profile.NS2, sample_interval_ms=2)
+    flow = dataclasses.replace(scenario.flows[0], drops=(15, 25, 27, 29))
+    trial = run_trials([dataclasses.replace(scenario, flows=(flow,))], tmp_path, "host")[0]
+    seen = outcome(trial, flow, sequence(trial, flow))
+    assert seen.sent_again == seen.lost == flow.drops
+    assert (seen.timeouts, seen.halvings, seen.slow_start) == (0, 1, False)
+
+
+def test_parameters_of_the_kernels_controls_come_back(tmp_path: Path) -> None:
+    before = HYSTART.read_text()
+    scenario = router(variant="cubic", duration_s=1, profile=Profile.NS2)
+    assert run_trials([scenario], tmp_path, "host")
+    assert HYSTART.read_text() == before == "1\n"
+
+
+@pytest.mark.parametrize("variant", ["tahoe", "reno", "newreno-impatient"])
+def test_our_own_controls_are_the_guests(tmp_path: Path, variant: str) -> None:
+    scenario = router(variant=variant, duration_s=1)
+    done = run_all([scenario], choose("host", ()), tmp_path, lambda _event: None)
+    control = VARIANTS[variant].control
+    assert done[0].record.status is Status.UNSUPPORTED
+    assert done[0].record.reason == f"the host's kernel has no congestion control {control}"
 
 
 def test_what_the_kernel_lacks_is_named(tmp_path: Path) -> None:
@@ -60,6 +91,7 @@ def host_state() -> dict[str, object]:
         "links": sorted(re.findall(r"^\d+: ([^:@]+)", links, re.MULTILINE)),
         "namespaces": namespaces,
         "allowed": ALLOWED.read_text(),
+        "hystart": HYSTART.read_text(),
         "processes": processes(),
         "named": subprocess.run(["ip", "netns"], capture_output=True, text=True, check=True).stdout,
     }
@@ -106,12 +138,15 @@ def test_ended_in_mid_trial(tmp_path: Path, root: Path, engine: str, how: signal
     env = {"XDG_STATE_HOME": str(tmp_path / "state")}
     scenario = tmp_path / "scenario.json"
     # long enough in either engine to be caught in the middle
-    scenario.write_text(router(variant="cubic", rate_mbit=100, duration_s=120).to_json())
+    changing = router(variant="cubic", rate_mbit=100, duration_s=120, profile=Profile.NS2)
+    scenario.write_text(changing.to_json())
     testbed = str(root / ".venv/bin/testbed")
     out = tmp_path / "out"
     run = started([testbed, "run", str(scenario), "--engine", engine, "--out", str(out)], env)
     wait_until(lambda: flowing(out))
     assert processes() != before["processes"]
+    if engine == "host":
+        assert HYSTART.read_text() != before["hystart"]
     run.send_signal(how)
     _, said = run.communicate(timeout=30)
     if how is signal.SIGKILL:

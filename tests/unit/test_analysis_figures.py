@@ -226,7 +226,7 @@ def rows_of(*trials: Mapping[str, object]) -> pd.DataFrame:
 
 def test_table_of_one_seed() -> None:
     numbers = {"throughput_mbps": 0.98765, "drop_rate": 0.0145, "rtt_mean_ms": 612.3}
-    table = summary(rows_of(numbers | {"retransmissions": 74.0}))
+    table = summary(rows_of(numbers | {"retransmitted": 74.0, "timeouts": 2.0}))
     assert dict(zip(table.header, table.rows[0], strict=True)) == {
         "variant": "reno",
         "flow": "tcp",
@@ -234,6 +234,7 @@ def test_table_of_one_seed() -> None:
         "goodput Mbit/s": "–",
         "dropped %": "1.45",
         "retransmitted": "74",
+        "timeouts": "2",
         "RTT ms": "612",
         "RTT 95 % ms": "–",
         "one-way ms": "–",

@@ -25,8 +25,8 @@ ISSUE_COLUMNS = (
     "experiment, trial, engine, status, topology, queue, flow, kind, src, dst, variant, "
     "variant_seen, seed, start_s, duration_s, throughput_mbps, goodput_mbps, sent_packets, "
     "received_packets, drop_rate, retransmissions, fast_retransmissions, "
-    "spurious_retransmissions, out_of_order, duplicate_acks, rtt_min_ms, rtt_mean_ms, "
-    "rtt_p95_ms, owd_mean_ms, owd_p95_ms, share, jain"
+    "spurious_retransmissions, retransmitted, timeouts, out_of_order, duplicate_acks, "
+    "rtt_min_ms, rtt_mean_ms, rtt_p95_ms, owd_mean_ms, owd_p95_ms, share, jain"
 ).split(", ")
 
 TCP_GOODPUT = 10_000 * 8 / 10 / 1e6  # the last packet comes too late
@@ -45,7 +45,7 @@ EXPECTED = {
         "src": "sender1",
         "dst": "receiver",
         "variant": "reno",
-        "variant_seen": "reno",
+        "variant_seen": "reno1990",
         "seed": 1,
         "start_s": 1.0,
         "duration_s": 10.0,
@@ -58,6 +58,8 @@ EXPECTED = {
         "retransmissions": 2,
         "fast_retransmissions": 1,
         "spurious_retransmissions": 1,
+        "retransmitted": 1,
+        "timeouts": 3,
         "out_of_order": 1,
         "duplicate_acks": 7,
         "rtt_min_ms": 100,
@@ -81,6 +83,8 @@ EXPECTED = {
         "received_packets": 4,
         "drop_rate": 1 / 5,
         "retransmissions": math.nan,
+        "retransmitted": math.nan,
+        "timeouts": math.nan,
         "duplicate_acks": math.nan,
         "rtt_mean_ms": math.nan,
         "owd_mean_ms": 50,
@@ -94,7 +98,7 @@ EXPECTED = {
 @pytest.fixture(scope="module")
 def trial(tmp_path_factory: pytest.TempPathFactory) -> Trial:
     """The trial, whole."""
-    return open_trial(write_trial(tmp_path_factory.mktemp("results") / "trial"))
+    return open_trial(write_trial(tmp_path_factory.mktemp("results") / "trial", samples=True))
 
 
 @pytest.fixture(scope="module")

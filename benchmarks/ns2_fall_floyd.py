@@ -1,0 +1,306 @@
+"""The classic test of loss recovery in ns-2: what a real kernel's variants are held against.
+
+python -m benchmarks.ns2_fall_floyd [--no-limited-transmit] [--json FILE] [--beside RESULTS]
+
+Fall and Floyd (1996), 'Simulation-based Comparisons of Tahoe, Reno, and SACK TCP': one FTP,
+S1 --(8 Mbit/s, 0.1 ms)-- R1 --(0.8 Mbit/s, 100 ms)-- K1, and one to four packets that lose
+their first transmission in slow start. Everything is deterministic. Debian's ns2 is ns-2.35.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from enum import Enum
+from itertools import pairwise, product
+from pathlib import Path
+
+from testbed.errors import TestbedError
+from testbed.process import run
+
+SCRIPT = Path(__file__).with_suffix(".tcl")
+INSTALL_HINT = "apt-get install ns2"
+SECONDS = 8
+DELIVERED_BY_S = 6
+DROPS = ((14,), (14, 28), (14, 26, 28), (14, 24, 26, 28))  # the first packet is 0
+
+Settings = dict[str, str | int | float]
+
+COMMON: Settings = {
+    "packetSize_": 1000,  # and a header of 40
+    "syn_": "false",  # else packet 0 were a SYN
+    "delay_growth_": "false",  # goes with syn_
+    "windowInit_": 1,
+    "window_": 1000,
+    "tcpTick_": 0.001,  # s; Linux measures in µs
+    "minrto_": 0.2,  # s
+    "rtxcur_init_": 1.0,  # s, RFC 6298 (2.1)
+    "timestamps_": "false",
+    "ecn_": 0,
+}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A congestion control by its class in ns-2, below Agent/TCP and Agent/TCPSink."""
+
+    name: str
+    agent: str
+    settings: Settings
+    sink: str = ""
+
+
+# bugFix_ is RFC 6582's `recover` (step 1), which Tahoe and Reno of 1996 do without;
+# with ns-2's default, true, Reno cannot halve twice in a window and times out instead
+VARIANTS = (
+    Variant("tahoe", "", {"bugFix_": "false"}),
+    Variant("reno", "/Reno", {"bugFix_": "false"}),
+    Variant("newreno", "/Newreno", {"bugFix_": "true", "newreno_changes1_": 0}),
+    Variant("newreno-impatient", "/Newreno", {"bugFix_": "true", "newreno_changes1_": 1}),
+    Variant("sack", "/Sack1", {"bugFix_": "true"}, sink="/Sack1"),
+)
+
+
+class Kind(Enum):
+    """What happened to a packet; the values are ns-2's event, link (node to node) and type."""
+
+    SENT = ("+", "0", "1", "tcp")
+    LOST = ("d", "1", "2", "tcp")
+    ACKED = ("r", "1", "0", "ack")  # the sender got an ACK
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of ns-2's packet trace, in its order; an ACK's number is what it has."""
+
+    time_s: float
+    kind: Kind
+    number: int
+
+
+@dataclass(frozen=True)
+class Value:
+    """What one of the sender's variables was from a time on."""
+
+    time_s: float
+    name: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one variant got over its drops."""
+
+    variant: str
+    drops: int
+    retransmissions: int  # data packets whose number had been sent before
+    needless: int  # of these, of packets that had not been dropped
+    timeouts: int
+    halvings: int  # how often ssthresh was lowered
+    recovery_s: float | None  # first retransmission → all sent before it is ACKed
+    delivered: int  # packets ACKed in order after 6 s
+    rto_s: float | None  # in force at the first retransmission
+
+
+def is_installed() -> bool:
+    """Whether ns-2 is on this machine."""
+    return shutil.which("ns") is not None
+
+
+def outcomes(limited_transmit: bool = True) -> list[Outcome]:
+    """Every variant with one to four drops."""
+    if not is_installed():
+        raise TestbedError("ns-2 is not installed", INSTALL_HINT)
+    return [
+        outcome(variant, drops, limited_transmit) for variant, drops in product(VARIANTS, DROPS)
+    ]
+
+
+def outcome(variant: Variant, drops: Sequence[int], limited_transmit: bool) -> Outcome:
+    """Run ns-2 once and read its two traces."""
+    settings = COMMON | variant.settings | {"singledup_": int(limited_transmit)}
+    with tempfile.TemporaryDirectory(prefix="ns2-") as folder:
+        packets, state = Path(folder) / "packets", Path(folder) / "state"
+        words = [f"{name} {value}" for name, value in settings.items()]
+        run(
+            [
+                *("ns", str(SCRIPT), variant.agent, variant.sink),
+                *(" ".join(words), " ".join(map(str, drops)), str(SECONDS)),
+                *(str(packets), str(state)),
+            ]
+        )
+        return judge(
+            variant.name,
+            drops,
+            parse_packets(packets.read_text().splitlines()),
+            parse_state(state.read_text().splitlines()),
+        )
+
+
+def parse_packets(lines: Iterable[str]) -> list[Event]:
+    """Those events of ns-2's trace that matter here."""
+    kinds = {kind.value: kind for kind in Kind}
+    events = []
+    for line in lines:
+        happened, time, source, target, kind, *_size_flags_flow_ends, number, _uid = line.split()
+        if found := kinds.get((happened, source, target, kind)):
+            events.append(Event(float(time), found, int(number)))
+    return events
+
+
+def parse_state(lines: Iterable[str]) -> list[Value]:
+    """The sender's variables; ns-2's own lines have addresses between time and name."""
+    rows = [line.split() for line in lines]
+    return [Value(float(row[0]), row[-2], float(row[-1])) for row in rows]
+
+
+def judge(
+    variant: str, drops: Sequence[int], events: Sequence[Event], state: Sequence[Value]
+) -> Outcome:
+    """What the traces say, once they agree with the script's wishes and ns-2's counters."""
+    lost = [event.number for event in events if event.kind is Kind.LOST]
+    if lost != list(drops):
+        raise TestbedError(f"ns-2, {variant}: lost {lost}, not {list(drops)}")
+    again = retransmissions(events)
+    if len(again) != last(state, "nrexmitpack_"):
+        raise TestbedError(f"ns-2, {variant}: its count of retransmissions is not the trace's")
+    first = next((event for event in again if event.number == lost[0]), None)
+    return Outcome(
+        variant=variant,
+        drops=len(drops),
+        retransmissions=len(again),
+        needless=sum(event.number not in drops for event in again),
+        timeouts=int(last(state, "nrexmit_") or 0),
+        halvings=lowerings(state),
+        recovery_s=recovery_s(events, first) if first else None,
+        delivered=delivered(events),
+        rto_s=last(state, "rto", first.time_s) if first else None,
+    )
+
+
+def retransmissions(events: Iterable[Event]) -> list[Event]:
+    """Data packets that were not the first with their number."""
+    highest = -1
+    again = []
+    for event in events:
+        if event.kind is Kind.SENT:
+            if event.number <= highest:
+                again.append(event)
+            highest = max(highest, event.number)
+    return again
+
+
+def recovery_s(events: Sequence[Event], first: Event) -> float | None:
+    """From this retransmission until all that had been sent before it is ACKed."""
+    begun = events.index(first)
+    highest = max(event.number for event in events[:begun] if event.kind is Kind.SENT)
+    for event in events[begun:]:
+        if event.kind is Kind.ACKED and event.number >= highest:
+            return event.time_s - first.time_s
+    return None
+
+
+def delivered(events: Iterable[Event]) -> int:
+    """How many packets, in order, the sender knew at the receiver; numbers begin at 0."""
+    acked = (
+        event.number
+        for event in events
+        if event.kind is Kind.ACKED and event.time_s <= DELIVERED_BY_S
+    )
+    return 1 + max(acked, default=-1)
+
+
+def lowerings(state: Iterable[Value]) -> int:
+    """How often ssthresh was lowered; of several values at a time the last counts."""
+    # slowdown() halves first and then sees to the minimum of 2: two changes at one time
+    settled = {value.time_s: value.value for value in state if value.name == "ssthresh_"}
+    return sum(after < before for before, after in pairwise(settled.values()))
+
+
+def last(state: Iterable[Value], name: str, until_s: float = SECONDS) -> float | None:
+    """A variable's value at a time."""
+    values = [value.value for value in state if value.name == name and value.time_s <= until_s]
+    return values[-1] if values else None
+
+
+def kernel_outcomes(results: Path) -> list[Outcome]:
+    """The same from the trials of the experiment fall-floyd."""
+    from analysis.fall_floyd.table import outcomes as found
+
+    return [
+        Outcome(
+            variant=trial.scenario.flows[0].variant or "",
+            drops=len(seen.lost),
+            retransmissions=len(seen.sent_again),
+            needless=seen.needless,
+            timeouts=seen.timeouts,
+            halvings=seen.halvings,
+            recovery_s=seen.recovery_s,
+            delivered=seen.acked,
+            rto_s=seen.rto_ms / 1e3,
+        )
+        for trial, seen in found(results)
+    ]
+
+
+def side_by_side(theirs: Sequence[Outcome], ours: Sequence[Outcome]) -> str:
+    """A table in Markdown, each cell ns-2's value and the kernel's."""
+    mine = {(row.variant, row.drops): row for row in ours}
+    names = [field.name for field in fields(Outcome)]
+    lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
+    for row in theirs:
+        other = mine.get((row.variant, row.drops))
+        cells = [row.variant, str(row.drops)]
+        cells += [
+            f"{shown(getattr(row, name))} / {shown(getattr(other, name, None))}"
+            for name in names[2:]
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def table(rows: Sequence[Outcome]) -> str:
+    """Aligned columns under the fields' names."""
+    names = [field.name for field in fields(Outcome)]
+    cells = [names, *([shown(getattr(row, name)) for name in names] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return "\n".join(
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in cells
+    )
+
+
+def shown(value: str | float | None) -> str:
+    """A cell: times to the millisecond, what there is not as a dash."""
+    if value is None:
+        return "–"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def main() -> None:
+    """Run everything and print it."""
+    parser = argparse.ArgumentParser(description="Fall and Floyd's test of 1996 in ns-2.")
+    parser.add_argument("--no-limited-transmit", action="store_true", help="without RFC 3042")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcomes here, too")
+    parser.add_argument(
+        "--beside", type=Path, metavar="RESULTS", help="also what `testbed run fall-floyd` saw"
+    )
+    options = parser.parse_args()
+    try:
+        rows = outcomes(limited_transmit=not options.no_limited_transmit)
+        if options.beside:
+            print(side_by_side(rows, kernel_outcomes(options.beside)))
+            return
+    except TestbedError as error:
+        hint = f" (hint: {error.hint})" if error.hint else ""
+        raise SystemExit(f"{error.message}{hint}") from error
+    print(table(rows))
+    if options.json:
+        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

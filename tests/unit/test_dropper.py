@@ -1,0 +1,113 @@
+"""The dropper's program: its bytes, and the kernel running it on packets made by hand."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+from collections.abc import Iterator
+
+import pytest
+
+from testbed import bpf
+from testbed.dropper import listing
+from testbed.plan import DropPlan
+from tests.pcap_writer import Endpoints, tcp, udp
+
+PLAN = DropPlan("tcp", "router", "router-eth1", "10.0.1.2", 40001, "192.168.0.2", 5201, (2, 4))
+ENDS = Endpoints(PLAN.src_address, PLAN.src_port, PLAN.dst_address, PLAN.dst_port)
+_PROG_TEST_RUN = 10
+
+
+class Runner:
+    """The program in this machine's kernel, one packet at a time."""
+
+    def __init__(self) -> None:
+        self.counters = bpf.Counters(("started", "next_sequence", "segments", "dropped"))
+        self._program = bpf.load_program(listing(PLAN, self.counters.descriptor))
+
+    def run(self, frame: bytes) -> int:
+        """What the program says of a packet."""
+        data = ctypes.create_string_buffer(frame, len(frame))
+        size = len(frame)
+        head = struct.pack("=IIIIQQII", self._program, 0, size, 0, ctypes.addressof(data), 0, 1, 0)
+        buffer = ctypes.create_string_buffer(head + bytes(64), len(head) + 64)
+        number = bpf._NUMBER[os.uname().machine]
+        result = bpf._libc.syscall(number, _PROG_TEST_RUN, buffer, len(head) + 64)
+        assert result == 0, os.strerror(ctypes.get_errno())
+        return int(struct.unpack_from("=I", buffer, 4)[0])
+
+    def close(self) -> None:
+        self.counters.close()
+        os.close(self._program)
+
+
+@pytest.fixture
+def runner() -> Iterator[Runner]:
+    if os.geteuid() != 0:
+        pytest.skip("loading a program takes root; the guest's tests run it for anyone")
+    try:
+        made = Runner()
+    except OSError as error:
+        pytest.skip(f"this kernel loads no programs: {error}")
+    yield made
+    made.close()
+
+
+def segment(number: int, isn: int = 1000, size: int = 100, ends: Endpoints = ENDS) -> bytes:
+    """The data segment of that number, from 1."""
+    seq = (isn + size * (number - 1)) % 2**32
+    return tcp(ends, 0, seq=seq, ack=1, payload=size, flags="PA").data
+
+
+@pytest.mark.parametrize("isn", [1000, 2**32 - 250])
+def test_the_wanted_segments_are_lost_once(runner: Runner, isn: int) -> None:
+    said = [runner.run(segment(n, isn)) for n in (1, 2, 3, 2, 4, 2, 3, 4, 5)]
+    assert said == [0, 2, 0, 0, 2, 0, 0, 0, 0]
+    counts = runner.counters.read()
+    assert (counts["segments"], counts["dropped"]) == (5, 2)
+
+
+def test_other_packets_pass_and_do_not_count(runner: Runner) -> None:
+    others = (
+        Endpoints("10.0.1.3", 40001, "192.168.0.2", 5201),
+        Endpoints("10.0.1.2", 40002, "192.168.0.2", 5201),
+        Endpoints("10.0.1.2", 40001, "192.168.0.3", 5201),
+        Endpoints("10.0.1.2", 40001, "192.168.0.2", 5202),
+    )
+    frames = [segment(n, ends=each) for each in others for n in (1, 2, 3)]
+    frames += [tcp(ENDS, 0, seq=1, flags="S").data, tcp(ENDS, 0, seq=2, ack=1).data]
+    frames += [udp(ENDS, 0, payload=100, ip_id=1).data, b"\0" * 20]
+    assert [runner.run(frame) for frame in frames] == [0] * len(frames)
+    assert runner.counters.read()["segments"] == 0
+    assert [runner.run(segment(n)) for n in (1, 2)] == [0, 2]
+
+
+def test_options_in_the_headers_do_not_confuse_it(runner: Runner) -> None:
+    """12 bytes of TCP options and 4 of IP's are no data."""
+    frame = bytearray(tcp(ENDS, 0, seq=1, ack=1).data)
+    ip, header = frame[14:34], frame[34:54]
+    ip[0] = 0x46
+    header[12] = 8 << 4
+    packet = ip + b"\1\1\1\1" + header + b"\1" * 12
+    packet[2:4] = struct.pack("!H", len(packet))
+    assert runner.run(bytes(frame[:14] + packet)) == 0
+    assert runner.counters.read()["segments"] == 0
+
+
+def test_a_program_that_the_kernel_refuses(runner: Runner) -> None:
+    from testbed.errors import TestbedError
+
+    with pytest.raises(TestbedError, match="the kernel refuses a program"):
+        bpf.load_program([bpf.load(0, 3, 0), bpf.LEAVE])  # r3 was never set
+
+
+def test_labels_become_distances() -> None:
+    code = bpf.assemble(["again", bpf.constant(0, -1), bpf.jump(bpf.EQUAL, 0, 7, "again")])
+    assert struct.unpack("=BBhi", code[:8]) == (0xB7, 0, 0, -1)
+    assert struct.unpack("=BBhi", code[8:]) == (0x16, 0, -2, 7)
+
+
+def test_netlink_says_what_the_kernel_refuses() -> None:
+    with pytest.raises(OSError, match=r"clsact|exist|permitted|argument"):
+        bpf.attach(None, "lo", 0, "not a program")
