@@ -239,7 +239,9 @@ def written(paths: Sequence[Path], results: Path) -> list[str]:
 def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = trial()
     write(tmp_path, one.scenario, one.record)
-    monkeypatch.setattr("analysis.fall_floyd.panels.panel", lambda each: Panel(each, segments(), outcome()))
+    monkeypatch.setattr(
+        "analysis.fall_floyd.panels.panel", lambda each: Panel(each, segments(), outcome())
+    )
     files = written(drawing.draw(tmp_path), tmp_path)
     assert files == ["figures/fall-floyd.png", "figures/fall-floyd.svg"]
     first = [(tmp_path / name).read_bytes() for name in files]
