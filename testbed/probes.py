@@ -178,15 +178,20 @@ class Sampler:
         self.queues = list(queues)
         self._socket_rows: list[tuple[object, ...]] = []
         self._queue_rows: list[tuple[object, ...]] = []
+        self._latest = ""  # the last sample's time, as written
 
     def rehearse(self) -> None:
         """Look once for nothing: the first look-up of a socket draws the hash tables' keys."""
         self.sample(0)
         self._socket_rows.clear()
         self._queue_rows.clear()
+        self._latest = ""
 
     def sample(self, time_s: float) -> None:
-        """Read every probe once."""
+        """Read every probe once; an instant that was sampled already is not again."""
+        if f"{time_s:.6f}" == self._latest:
+            return
+        self._latest = f"{time_s:.6f}"
         for socket_probe in self.sockets:
             if row := socket_probe.sample(time_s):
                 self._socket_rows.append(row)

@@ -14,6 +14,7 @@ import pytest
 
 from analysis.fall_floyd.outcome import Outcome
 from analysis.fall_floyd.reduce import Sequence, outcome, sequence
+from analysis.metrics import trial_metrics
 from analysis.samples import read_counters, read_samples
 from experiments.fall_floyd import EXPECTED, EXPERIMENT, LOST
 from testbed.scenario import Profile, Queue, Scenario
@@ -199,6 +200,21 @@ def test_every_variant_runs_its_own_control_and_options(lossy: dict[str, Trial],
     stamps = packets(trial, "sender:tcp", f"{syn} && tcp.options.timestamp.tsval")
     assert bool(sacks) == (recipe.sender.get("tcp_sack", "1") == "1")
     assert bool(stamps) == (recipe.sender.get("tcp_timestamps", "1") == "1")
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_metrics_count_what_the_kernel_counted(lossy: dict[str, Trial], name: str) -> None:
+    """Segments sent again, and timeouts."""
+    row = trial_metrics(lossy[name]).iloc[0]
+    counters = read_counters(lossy[name], "sender1")
+    times = [sample["time_s"] for sample in samples(lossy[name], "sockets")]
+    assert len(times) == len(set(times))
+    # the host's counter runs on until the queues have drained
+    stopped = lossy[name].record.flows[0].stopped_s
+    after = f"tcp.len > 0 && frame.time_relative > {stopped}"
+    late = len(packets(lossy[name], "sender:tcp", after))
+    assert 0 <= counters["TcpRetransSegs"] - row["retransmitted"] <= late
+    assert row["timeouts"] == counters["TcpExtTCPTimeouts"]
 
 
 @pytest.mark.parametrize("name", [name for name in VARIANTS if name not in ("vegas", "bbr")])
