@@ -50,7 +50,7 @@ def flow_table(packets: Packets, file: str) -> pd.DataFrame:
 
 
 def _flow(rows: pd.DataFrame, start_ns: int, file: str) -> dict[str, object]:
-    data, acks = _directions(rows)
+    data, acks = directions(rows)
     first, last = int(rows["time_ns"].min()), int(rows["time_ns"].max())
     interval = Interval(first, last)
     kind = str(rows["protocol"].iloc[0])
@@ -59,8 +59,8 @@ def _flow(rows: pd.DataFrame, start_ns: int, file: str) -> dict[str, object]:
         "file": file,
         "flow": int(sample["stream"]),
         "kind": kind,
-        "src": _endpoint(sample["src"], sample["src_port"]),
-        "dst": _endpoint(sample["dst"], sample["dst_port"]),
+        "src": endpoint(sample["src"], sample["src_port"]),
+        "dst": endpoint(sample["dst"], sample["dst_port"]),
         "start_s": (first - start_ns) / 1e9,
         "duration_s": interval.seconds,
         "sent_packets": measures.data_packets(data),
@@ -70,7 +70,7 @@ def _flow(rows: pd.DataFrame, start_ns: int, file: str) -> dict[str, object]:
     }
 
 
-def _directions(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def directions(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The direction with more payload first; of two equals, the one that began."""
     first = rows.iloc[0]
     begun = (rows["src"] == first["src"]) & (rows["src_port"] == first["src_port"])
@@ -78,7 +78,8 @@ def _directions(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     return (back, there) if back["payload"].sum() > there["payload"].sum() else (there, back)
 
 
-def _endpoint(address: object, port: object) -> str:
+def endpoint(address: object, port: object) -> str:
+    """An end of a flow as people write it."""
     text = str(address)
     return f"[{text}]:{port}" if ":" in text else f"{text}:{port}"
 

@@ -23,7 +23,7 @@ from testbed.plan import Plan, make_plan
 from testbed.process import TOOLS, require
 from testbed.scenario import Scenario
 from testbed.store import Status
-from testbed.sweep import Finished, give_back, run_all
+from testbed.sweep import Finished, give_back, in_order, run_all
 
 INTERRUPTED = 130
 
@@ -69,6 +69,10 @@ def build_parser() -> Parser:
     )
     _experiment_options(run)
     run.add_argument("--engine", default="auto", metavar="|".join(ENGINES), help="where to run")
+    run.add_argument("--rerun", action="store_true", help="run again what is there already")
+    run.add_argument(
+        "--order", default="1", metavar="SEED|listed", help="shuffled by a seed (1), or as listed"
+    )
     run.add_argument("--jobs", type=_positive, metavar="N", help="trials side by side")
     run.add_argument("--out", type=Path, metavar="DIR", help="results folder (results/EXPERIMENT)")
     reduce = verb(
@@ -235,8 +239,17 @@ def run_experiment(options: argparse.Namespace) -> int:
     out = options.out or Path("results") / scenarios[0].experiment
     console.print(f"engine: {choice.engine.name} ({choice.reason})", markup=False)
     with Watch(len(scenarios)) as watch:
-        done = run_all(scenarios, choice, out, watch, options.jobs)
+        ordered = in_order(scenarios, _order(options.order))
+        done = run_all(ordered, choice, out, watch, options.jobs, options.rerun)
     return _show_results(experiment, out, done)
+
+
+def _order(text: str) -> int | None:
+    if text == "listed":
+        return None
+    if not text.isdigit():
+        raise UsageError(f"--order {text}: neither a seed nor `listed`", "e.g. --order 7")
+    return int(text)
 
 
 def _refuse_misspelt(controls: frozenset[str], plans: Sequence[Plan]) -> None:
@@ -254,7 +267,7 @@ def _show_results(experiment: Experiment | None, out: Path, done: Sequence[Finis
     frame = metrics.write_metrics(out)
     for warning in frame.attrs["warnings"]:
         errors.print(f"testbed: warning: {warning}", markup=False, soft_wrap=True)
-    counts = {status: sum(each.record.status is status for each in done) for status in Status}
+    counts = {status: sum(each.status is status for each in done) for status in Status}
     if counts[Status.OK]:
         own = experiment.table if experiment else None
         shown = own(out, frame) if own else tables.summary(frame)

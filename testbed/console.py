@@ -25,7 +25,7 @@ class Watch:
         self._done = 0
         self._begun = time.monotonic()
         self._running: list[str] = []
-        self._warned: set[str] = set()
+        self._said: set[str] = set()
         self._bar: Progress | None = None
         if console.is_terminal:
             self._bar = Progress(
@@ -57,6 +57,8 @@ class Watch:
         """Take note of a trial that began or finished."""
         if isinstance(event, Begun):
             self._running.append(event.scenario.name)
+            if event.stale:
+                self._once("results of another kernel or version are here: those trials run again")
         else:
             self._finish(event)
         if self._bar:
@@ -79,9 +81,13 @@ class Watch:
                 markup=False,
             )
         for warning in record.warnings:
-            if warning not in self._warned:  # the same of many trials is said once
-                self._warned.add(warning)
-                console.print(f"{event.scenario.name}: warning: {warning}", markup=False)
+            self._once(warning, f"{event.scenario.name}: warning: ")
+
+    def _once(self, text: str, before: str = "") -> None:
+        """What many trials have in common is said of the first."""
+        if text not in self._said:
+            self._said.add(text)
+            console.print(f"{before}{text}", markup=False)
 
     def _left(self) -> str:
         if self._done == self._total:

@@ -62,6 +62,7 @@ class CaptureRecord:
     snaplen_bytes: int
     packets: int
     dropped: int  # by tcpdump's kernel buffer
+    sha256: str = ""  # of the whole file, whatever became of it
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ class Record:
     engine: str = ""
     engine_reason: str = ""
     seed: int = 0
+    identity: str = ""  # of everything that determines the result
     epoch_s: float = 0.0  # captures' clock at second 0 of the trial
     kernel: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import os
+import random
 import shutil
 import threading
 import time
@@ -18,12 +20,14 @@ from testbed import variants
 from testbed.engines.base import Cancelled, Engine, Job, Missing
 from testbed.engines.choice import Choice
 from testbed.errors import TestbedError
+from testbed.identity import identify
 from testbed.leftovers import Journal
 from testbed.pcapng import Source, convert
 from testbed.plan import Plan, make_plan
 from testbed.provenance import versions
 from testbed.scenario import Scenario
 from testbed.store import NETWORK_UP, RECORD, SCENARIO, Record, Status, is_trial, open_trial
+from testbed.validate import validate
 
 
 @dataclass(frozen=True)
@@ -32,15 +36,21 @@ class Finished:
 
     scenario: Scenario
     path: Path
-    record: Record
+    status: Status
     fresh: bool = True
+
+    @property
+    def record(self) -> Record:
+        """How it went; read when asked for, so that thousands of trials take no memory."""
+        return open_trial(self.path).record
 
 
 @dataclass(frozen=True)
 class Begun:
-    """A trial that begins."""
+    """A trial that begins; `stale` if one is there that was made otherwise."""
 
     scenario: Scenario
+    stale: bool = False
 
 
 Watcher = Callable[[Begun | Finished], None]
@@ -52,17 +62,16 @@ def run_all(
     out: Path,
     watch: Watcher,
     jobs: int | None = None,
+    rerun: bool = False,
 ) -> list[Finished]:
     """Run every scenario that is not there yet; whole trials survive whatever happens."""
-    plans = [make_plan(scenario) for scenario in scenarios]  # all faults before any work
+    for scenario in scenarios:  # all faults before any work
+        validate(scenario)
     prepare_folder(out)
     workers = max(1, min(jobs or choice.engine.jobs(), len(scenarios)))
-    runner = _Runner(choice, out, watch, workers)
+    runner = _Runner(choice, out, watch, workers, rerun)
     with ThreadPoolExecutor(workers) as pool:
-        pending = {
-            pool.submit(runner.run, scenario, plan)
-            for scenario, plan in zip(scenarios, plans, strict=True)
-        }
+        pending = {pool.submit(runner.run, scenario) for scenario in scenarios}
         try:
             return _gather(pending)
         except BaseException as error:
@@ -79,6 +88,26 @@ def _gather(pending: set[Future[Finished]]) -> list[Finished]:
         finished, pending = wait(pending, return_when=FIRST_COMPLETED)
         done += [future.result() for future in finished]
     return done
+
+
+def in_order(scenarios: Sequence[Scenario], order: int | None) -> list[Scenario]:
+    """Shuffled by a seed, repeat by repeat, or as listed.
+
+    A host that grows slower in the course of a sweep then favours no variant.
+    """
+    if order is None:
+        return list(scenarios)
+    shuffled = []
+    for seed in dict.fromkeys(scenario.seed for scenario in scenarios):
+        block = [scenario for scenario in scenarios if scenario.seed == seed]
+        random.Random(f"{order} {seed}").shuffle(block)
+        shuffled += block
+    return shuffled
+
+
+def folder_name(scenario: Scenario, engine: Engine) -> str:
+    """A trial's folder: one for each engine."""
+    return f"{scenario.name}-{engine.name}"
 
 
 def prepare_folder(out: Path) -> None:
@@ -118,8 +147,12 @@ def _missing_parents(folder: Path) -> list[Path]:
 class _Runner:
     """What the worker threads share."""
 
-    def __init__(self, choice: Choice, out: Path, watch: Watcher, workers: int) -> None:
+    def __init__(
+        self, choice: Choice, out: Path, watch: Watcher, workers: int, rerun: bool
+    ) -> None:
         self._choice = choice
+        self._rerun = rerun
+        self._pinned = workers > 1
         self._out = out
         self._watch = watch
         self._lock = threading.Lock()
@@ -134,10 +167,10 @@ class _Runner:
         with self._lock:
             self._watch(event)
 
-    def run(self, scenario: Scenario, plan: Plan) -> Finished:
+    def run(self, scenario: Scenario) -> Finished:
         """One trial: found whole, or run now; what ends it early ends the sweep."""
         try:
-            return self._find_or_run(scenario, plan)
+            return self._find_or_run(scenario)
         except BaseException as error:
             # Here rather than in the main thread, which hears of it when this worker
             # may have begun the next trial.
@@ -146,27 +179,31 @@ class _Runner:
             self.cancel.set()
             raise
 
-    def _find_or_run(self, scenario: Scenario, plan: Plan) -> Finished:
-        path = self._out / scenario.name
-        if is_trial(path) and open_trial(path).record.status is Status.OK:
-            finished = Finished(scenario, path, open_trial(path).record, fresh=False)
+    def _find_or_run(self, scenario: Scenario) -> Finished:
+        if self.cancel.is_set():
+            raise Cancelled("cancelled")
+        engine = self._choice.engine
+        path = self._out / folder_name(scenario, engine)
+        plan = make_plan(scenario)
+        identity = identify(scenario, plan, engine)
+        if not self._rerun and _is_done(path, identity):
+            finished = Finished(scenario, path, Status.OK, fresh=False)
         else:
-            if self.cancel.is_set():
-                raise Cancelled("cancelled")
-            self._tell(Begun(scenario))
-            record = self._run_now(scenario, plan, path)
-            finished = Finished(scenario, path, record)
+            self._tell(Begun(scenario, stale=not self._rerun and _ran_well(path)))
+            record = self._run_now(scenario, plan, path, identity)
+            finished = Finished(scenario, path, record.status)
         self._tell(finished)
         return finished
 
-    def _run_now(self, scenario: Scenario, plan: Plan, path: Path) -> Record:
+    def _run_now(self, scenario: Scenario, plan: Plan, path: Path, identity: str) -> Record:
         core = self._cores.get()
         try:
             with _folder_in_the_making(path) as folder:
                 (folder / SCENARIO).write_text(scenario.to_json())
                 with Journal(folder) as journal:
-                    job = Job(scenario.seed, core, journal, self.cancel)
+                    job = Job(scenario.seed, core, journal, self.cancel, self._pinned)
                     record = self._attempt(folder, plan, job)
+                record = dataclasses.replace(record, identity=identity)
                 (folder / RECORD).write_text(record.to_json())
                 return record
         finally:
@@ -186,7 +223,7 @@ class _Runner:
                 peak_mb = outcome.peak_memory_mb
                 network_up_s = _modified(folder / NETWORK_UP) - wall_clock
                 record = _read_record(folder, outcome.status, outcome.errors)
-                _seal_captures(folder, record)
+                record = _seal_captures(folder, record)
             except Cancelled:
                 raise
             except (TestbedError, OSError) as error:
@@ -203,6 +240,15 @@ class _Runner:
             wall_s=round(time.monotonic() - begun, 3),
             peak_memory_mb=round(peak_mb, 1),
         )
+
+
+def _ran_well(path: Path) -> bool:
+    return is_trial(path) and open_trial(path).record.status is Status.OK
+
+
+def _is_done(path: Path, identity: str) -> bool:
+    """Whether the trial ran well, with just what it would be run with now."""
+    return _ran_well(path) and open_trial(path).record.identity == identity
 
 
 def unsupported(engine: Engine, missing: Iterable[Missing]) -> Record:
@@ -246,15 +292,20 @@ def _read_record(folder: Path, status: int, errors: str) -> Record:
         raise TestbedError(f"the trial died (exit status {status}){said}") from error
 
 
-def _seal_captures(folder: Path, record: Record) -> None:
-    """tcpdump's pcap files become pcapng with their interfaces' names."""
+def _seal_captures(folder: Path, record: Record) -> Record:
+    """tcpdump's pcap files become pcapng with their interfaces' names, known by their hashes."""
     (folder / NETWORK_UP).unlink(missing_ok=True)
+    sealed = []
     for capture in record.captures:
         pcapng = folder / capture.file
         pcap = pcapng.with_suffix(".pcap")
         application = f"tcpdump {versions()['tcpdump']}"
         convert(pcap, pcapng, Source(capture.interface, capture.node, application))
         pcap.unlink()
+        with pcapng.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        sealed.append(dataclasses.replace(capture, sha256=digest))
+    return dataclasses.replace(record, captures=tuple(sealed))
 
 
 @contextlib.contextmanager

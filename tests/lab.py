@@ -14,14 +14,14 @@ from typing import Any
 from testbed.engines.choice import choose
 from testbed.scenario import Scenario
 from testbed.store import Status, Trial, open_trial
-from testbed.sweep import run_all
+from testbed.sweep import folder_name, run_all
 
 
 def run_trials(scenarios: Sequence[Scenario], out: Path, engine: str = "guest") -> list[Trial]:
     """Run them all; each has to end well. In the order given."""
     choice = choose(engine, ())
     run_all(scenarios, choice, out, lambda _event: None)
-    trials = [open_trial(out / scenario.name) for scenario in scenarios]
+    trials = [open_trial(out / folder_name(scenario, choice.engine)) for scenario in scenarios]
     for trial in trials:
         assert trial.record.status is Status.OK, (trial.path.name, trial.record.reason)
     return trials

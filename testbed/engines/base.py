@@ -41,6 +41,7 @@ class Job:
     core: int  # the processor that a guest is pinned to
     journal: Journal  # where changes to the host are noted before they are made
     cancel: threading.Event  # set when the user wants to stop
+    pinned: bool = True  # other trials run beside it on other processors
 
 
 class Cancelled(TestbedError):
@@ -54,6 +55,9 @@ class Engine(Protocol):
 
     def ready(self) -> str:
         """Empty if trials can run here, else why not and what would mend it."""
+
+    def version(self) -> str:
+        """The kernel, to the last change of it."""
 
     def missing(self, needs: Sequence[Need]) -> list[Missing]:
         """Which of these features the kernel lacks."""

@@ -23,6 +23,7 @@ from testbed.store import SCENARIO
 PROJECT = Path(__file__).resolve().parents[2]
 BUILD = PROJECT / "kernel" / "build.sh"
 MEMORY_MB = 256
+OWN_MB = 64  # of a guest's processes on the host, beside its memory
 START_NS = 1_700_000_000 * 10**9  # the guest's clock at boot: any, but always the same
 POLL_S = 0.02
 HANG_S = 600  # wall time after which a guest is taken for hung …
@@ -58,9 +59,9 @@ class GuestEngine:
         return ""
 
     def version(self) -> str:
-        """What the kernel calls itself."""
+        """What the kernel calls itself, and the key of everything that went into it."""
         assert self.kernel is not None
-        return (self.kernel / "version").read_text().strip()
+        return f"{(self.kernel / 'version').read_text().strip()} {self.kernel.name}"
 
     def missing(self, needs: Sequence[Need]) -> list[Missing]:
         """Which features are not built in."""
@@ -75,8 +76,9 @@ class GuestEngine:
         return frozenset({"reno"} | aliases | named) - {"advanced", "hstcp"}
 
     def jobs(self) -> int:
-        """One a core: virtual time keeps guests apart."""
-        return len(os.sched_getaffinity(0))
+        """One a core: virtual time keeps guests apart. But no more than memory holds."""
+        fitting = _available_mb() // (MEMORY_MB + OWN_MB)
+        return max(1, min(len(os.sched_getaffinity(0)), fitting))
 
     def run(self, folder: Path, job: Job) -> Outcome:
         """Boot, run the trial, power off."""
@@ -142,6 +144,11 @@ def _wait(process: Process, patience_s: float, cancel: threading.Event) -> float
             end(process, signal.SIGKILL)
             raise TestbedError(f"the guest hung: no end after {patience_s:.0f} s of wall time")
     return peak_kb / 1024
+
+
+def _available_mb() -> int:
+    found = re.search(r"MemAvailable:\s+(\d+)", Path("/proc/meminfo").read_text())
+    return int(found[1]) // 1024 if found else MEMORY_MB
 
 
 def _resident_kb(pid: int) -> int:

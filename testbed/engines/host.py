@@ -31,6 +31,10 @@ class HostEngine:
         """Empty, or that we are not root."""
         return "" if os.geteuid() == 0 else "the host engine needs root: use sudo"
 
+    def version(self) -> str:
+        """The kernel's release and build."""
+        return f"{os.uname().release} {os.uname().version}"
+
     def missing(self, needs: Sequence[Need]) -> list[Missing]:
         """Which features this kernel lacks and cannot load."""
         return [self._missing(need) for need in needs if not self._has(need)]
@@ -62,7 +66,10 @@ class HostEngine:
         with _all_controls_allowed(job.journal), _restored(job.journal, plan.parameters):
             errors = folder / "trial.err"
             process = start(
-                [sys.executable, "-m", "testbed.trial", SCENARIO, "."],
+                [
+                    *(("taskset", "-c", str(job.core)) if job.pinned else ()),
+                    *(sys.executable, "-m", "testbed.trial", SCENARIO, "."),
+                ],
                 cwd=folder,
                 stderr=errors,
                 # setuptools' own distutils, which Mininet would get, is slow to start

@@ -258,7 +258,7 @@ def test_an_ordinary_user(tmp_path_factory: pytest.TempPathFactory, root: Path) 
             "MPLCONFIGDIR": str(home),
         }
         subprocess.run(argv, env=env, check=True, capture_output=True, text=True, cwd=home)
-        theirs = open_trial(home / "out" / scenario.name)
+        theirs = open_trial(home / "out" / f"{scenario.name}-guest")
         ours = run_trials([scenario], tmp_path_factory.mktemp("root"))[0]
         assert capture_hashes(theirs) == capture_hashes(ours)
         assert {path.stat().st_uid for path in theirs.path.rglob("*")} == {user.pw_uid}

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,10 +16,14 @@ import pytest
 from testbed.engines.base import Cancelled, Job, Missing, Outcome
 from testbed.engines.choice import Choice
 from testbed.errors import TestbedError
-from testbed.plan import Need
-from testbed.store import RECORD, Record, Status, trials_in
-from testbed.sweep import Begun, Finished, run_all
+from testbed.identity import identify
+from testbed.plan import Need, make_plan
+from testbed.store import RECORD, CaptureRecord, Record, Status, trials_in
+from testbed.sweep import Begun, Finished, in_order, run_all
+from tests.pcap_writer import write_pcap
 from tests.scenarios import router
+
+MANY = ("tahoe", "reno", "newreno", "sack", "vegas", "veno", "cubic", "bbr")
 
 
 class FakeEngine:
@@ -25,9 +34,13 @@ class FakeEngine:
     def __init__(self, act: Callable[[Path, Job], None], lacks: Sequence[str] = ()) -> None:
         self._act = act
         self._lacks = lacks
+        self.kernel = "one"
 
     def ready(self) -> str:
         return ""
+
+    def version(self) -> str:
+        return self.kernel
 
     def missing(self, needs: Sequence[Need]) -> list[Missing]:
         return [Missing(need, "buy a new one") for need in needs if need.name in self._lacks]
@@ -47,9 +60,11 @@ def succeed(folder: Path, job: Job) -> None:
     (folder / RECORD).write_text(Record(Status.OK, seed=job.seed).to_json())
 
 
-def sweep(out: Path, engine: FakeEngine, seeds: int = 2, jobs: int = 1) -> list[Finished]:
+def sweep(
+    out: Path, engine: FakeEngine, seeds: int = 2, jobs: int = 1, rerun: bool = False
+) -> list[Finished]:
     scenarios = [router(seed=seed) for seed in range(1, seeds + 1)]
-    return run_all(scenarios, Choice(engine, "a test"), out, lambda _event: None, jobs)
+    return run_all(scenarios, Choice(engine, "a test"), out, lambda _event: None, jobs, rerun)
 
 
 def names(out: Path) -> list[str]:
@@ -73,6 +88,86 @@ def test_what_is_there_is_not_run_again(tmp_path: Path) -> None:
 
     again = sweep(tmp_path / "out", FakeEngine(never))
     assert [each.fresh for each in again] == [False, False]
+
+
+def test_all_is_run_again_when_asked(tmp_path: Path) -> None:
+    sweep(tmp_path / "out", FakeEngine(succeed))
+    again = sweep(tmp_path / "out", FakeEngine(succeed), rerun=True)
+    assert [each.fresh for each in again] == [True, True]
+    assert len(names(tmp_path / "out")) == 2
+
+
+def test_more_seeds_add_only_those(tmp_path: Path) -> None:
+    sweep(tmp_path / "out", FakeEngine(succeed), seeds=1)
+    more = sweep(tmp_path / "out", FakeEngine(succeed), seeds=3)
+    assert {each.scenario.seed: each.fresh for each in more} == {1: False, 2: True, 3: True}
+
+
+def test_another_kernel_makes_another_trial(tmp_path: Path) -> None:
+    sweep(tmp_path / "out", FakeEngine(succeed))
+    other = FakeEngine(succeed)
+    other.kernel = "two"
+    told: list[object] = []
+    scenarios = [router(seed=seed) for seed in (1, 2)]
+    again = run_all(scenarios, Choice(other, "a test"), tmp_path / "out", told.append)
+    assert [each.fresh for each in again] == [True, True]
+    assert [event.stale for event in told if isinstance(event, Begun)] == [True, True]
+    assert len(names(tmp_path / "out")) == 2
+
+
+def test_engines_have_trials_of_their_own(tmp_path: Path) -> None:
+    sweep(tmp_path / "out", FakeEngine(succeed), seeds=1)
+    other = FakeEngine(succeed)
+    other.name = "other"
+    sweep(tmp_path / "out", other, seeds=1)
+    assert [name.rpartition("-")[2] for name in names(tmp_path / "out")] == ["fake", "other"]
+
+
+def run_python(argv: list[str], env: dict[str, str]) -> str:
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_what_identifies_a_trial() -> None:
+    """The same in every process; other if anything that matters is."""
+    engine = FakeEngine(succeed)
+    one = identify(router(), make_plan(router()), engine)
+    program = (
+        "from tests.scenarios import router; from tests.unit.test_sweep import *;"
+        "print(identify(router(), make_plan(router()), FakeEngine(succeed)))"
+    )
+    for seed in ("1", "2"):
+        env = {**os.environ, "PYTHONHASHSEED": seed}
+        argv = [sys.executable, "-c", program]
+        assert run_python(argv, env) == one
+    other = router(duration_s=6)
+    assert identify(other, make_plan(other), engine) != one
+    shorter = dataclasses.replace(make_plan(router()), end_s=1)
+    assert identify(router(), shorter, engine) != one
+
+
+def test_the_order_is_shuffled_repeat_by_repeat() -> None:
+    listed = [router(variant=name, seed=seed) for seed in (1, 2, 3) for name in MANY]
+    assert in_order(listed, None) == listed
+    mixed = in_order(listed, 1)
+    assert mixed != listed and in_order(listed, 1) == mixed != in_order(listed, 2)
+    assert [scenario.seed for scenario in mixed] == [scenario.seed for scenario in listed]
+    blocks = [mixed[: len(MANY)], mixed[len(MANY) : 2 * len(MANY)]]
+    assert all({s.flows[0].variant for s in block} == set(MANY) for block in blocks)
+    first, second = ([s.flows[0].variant for s in block] for block in blocks)
+    assert first != second
+
+
+def test_captures_are_known_by_their_hashes(tmp_path: Path) -> None:
+    def capture(folder: Path, job: Job) -> None:
+        (folder / "captures").mkdir()
+        write_pcap(folder / "captures" / "a.pcap", [], 96)
+        record = CaptureRecord("captures/a.pcapng", "a", "a-eth0", (), 96, 0, 0)
+        (folder / RECORD).write_text(Record(Status.OK, captures=(record,)).to_json())
+
+    done = sweep(tmp_path / "out", FakeEngine(capture), seeds=1)[0]
+    found = hashlib.sha256((done.path / "captures" / "a.pcapng").read_bytes()).hexdigest()
+    assert done.record.captures[0].sha256 == found
 
 
 def test_a_failed_trial_is_kept_with_its_reason_and_run_again(tmp_path: Path) -> None:

@@ -1,0 +1,87 @@
+"""Packet lengths against Wireshark's own table, and spikes counted by hand."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.lengths import ALL, packet_lengths
+from analysis.spikes import Spikes, spikes
+from tests.pcap_writer import Endpoints, Frame, udp, write_pcap
+
+ENDS = Endpoints("10.0.0.1", 1000, "10.0.0.2", 2000)
+
+
+def wiresharks(path: Path) -> dict[str, list[str]]:
+    """The table that tshark prints: a bucket's name and its cells."""
+    argv = ["tshark", "-r", str(path), "-q", "-z", "plen,tree"]
+    said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    rows = {}
+    for line in said.splitlines():
+        name, cells = line[:18].strip(), line[18:].split()
+        if len(cells) == 8:
+            rows[name] = cells
+    return rows
+
+
+def as_wireshark_writes(row: pd.Series) -> list[str]:
+    known = row["count"] > 0
+    percent = "100%" if row["lengths"] == ALL else f"{row['percent']:.2f}%"
+    return [
+        str(row["count"]),
+        f"{row['average']:.2f}" if known else "-",
+        str(int(row["min"])) if known else "-",
+        str(int(row["max"])) if known else "-",
+        f"{row['rate_per_ms']:.4f}",
+        percent,
+        f"{row['burst_rate_per_ms']:.4f}" if known else "-",
+        f"{row['burst_start_s']:.3f}" if known else "-",
+    ]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_table_is_wiresharks(tmp_path: Path, seed: int) -> None:
+    """Random lengths at random times: some together, some far apart."""
+    dice = np.random.default_rng(seed)
+    gaps = dice.exponential([0.1, 1, 5, 30, 200, 2][seed], 400) * 1e6
+    times = 1_700_000_000 * 10**9 + np.cumsum(gaps).astype(np.int64)
+    sizes = dice.choice([60, 79, 80, 159, 160, 319, 320, 639, 640, 1279, 1280, 2000], 400)
+    frames: list[Frame] = [
+        udp(ENDS, int(time), payload=int(size) - 42, ip_id=1)
+        for time, size in zip(times, sizes, strict=True)
+    ]
+    path = tmp_path / "lengths.pcap"
+    write_pcap(path, frames, 96)
+    ours = packet_lengths(times, sizes)
+    theirs = wiresharks(path)
+    assert len(theirs) == len(ours) == 11
+    for _, row in ours.iterrows():
+        assert as_wireshark_writes(row) == theirs[row["lengths"]], row["lengths"]
+
+
+def test_lengths_of_nothing() -> None:
+    table = packet_lengths(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+    assert list(table["count"]) == [0] * 11
+    assert math.isnan(table["average"][0])
+
+
+@pytest.mark.parametrize(
+    ("values", "threshold", "found"),
+    [
+        ([10, 100, 20], 50, Spikes(1, 80)),
+        ([10, 70, 20], 50, Spikes(1, 50)),  # no more than the threshold is enough
+        ([10, 69, 20], 50, Spikes(0, 0)),
+        ([100, 90, 100], 50, Spikes(0, 0)),  # high, but not above the neighbours
+        ([60, 0, 0, 300], 50, Spikes(2, 300)),  # nothing before the first, nor after the last
+        ([0, 100, 100, 0], 50, Spikes(0, 0)),
+        ([10, 100, 20], 81, Spikes(0, 0)),
+        ([], 50, Spikes(0, 0)),
+    ],
+)
+def test_spikes(values: list[float], threshold: float, found: Spikes) -> None:
+    assert spikes(values, threshold) == found
