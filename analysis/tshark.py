@@ -105,15 +105,15 @@ class Packets:
 
 def read_capture(path: Path) -> Packets:
     """Dissect a capture; a file that ends in the middle gives what is whole and a warning."""
-    _check_file(path)
+    check_file(path)
     with stream(command(path)) as process:
         assert process.stdout is not None and process.stderr is not None
         packets = parse_fields(process.stdout, path.name)
         said = process.stderr.read()
         status = process.wait()
-    warnings = tuple(line for line in _complaints(said) if CUT_SHORT in line)
+    warnings = tuple(line for line in complaints(said) if CUT_SHORT in line)
     if status and not warnings:
-        complaint = "; ".join(_complaints(said)) or f"tshark ended with status {status}"
+        complaint = "; ".join(complaints(said)) or f"tshark ended with status {status}"
         raise TestbedError(f"{path}: {complaint}", "is it a whole pcap or pcapng file?")
     told = (f"{path.name}: the capture ends in the middle of a packet",) if warnings else ()
     return Packets(packets.rows, packets.start_ns, (*packets.warnings, *told))
@@ -203,7 +203,7 @@ def _hexadecimal(column: pd.Series, missing: int) -> pd.Series[int]:
     return column.astype("object").map(numbers).fillna(missing).astype("int64")
 
 
-def _check_file(path: Path) -> None:
+def check_file(path: Path) -> None:
     """tshark takes any text for a capture of nothing: look at the first bytes."""
     if not path.is_file():
         kind = "a folder, not a capture" if path.is_dir() else "no such file"
@@ -219,7 +219,7 @@ def _check_file(path: Path) -> None:
         )
 
 
-def _complaints(said: str) -> list[str]:
+def complaints(said: str) -> list[str]:
     """tshark's own lines, without the remark that it runs as root."""
     lines = (line.strip() for line in said.splitlines())
     return [line.removeprefix("tshark: ") for line in lines if line.startswith("tshark: ")]

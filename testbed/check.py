@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import threading
 import time
@@ -41,6 +42,14 @@ def findings() -> Iterator[Finding]:
             yield Finding(tool, True, require(tool))
         except TestbedError as error:
             yield Finding(tool, False, "not installed", error.hint)
+    window = shutil.which("wireshark")
+    yield Finding(
+        "wireshark",
+        window is not None,
+        window or "not installed; `testbed inspect` prints what it would open",
+        "apt install wireshark",
+        needed=False,
+    )
     yield Finding("pace", PACE.exists(), str(PACE), "./setup.sh builds it")
     yield from _guest()
     yield from _host()

@@ -22,7 +22,7 @@ from testbed.experiment import Experiment
 from testbed.plan import Plan, make_plan
 from testbed.process import TOOLS, require
 from testbed.scenario import Scenario
-from testbed.store import Status
+from testbed.store import Status, open_trial
 from testbed.sweep import Finished, give_back, in_order, run_all
 
 INTERRUPTED = 130
@@ -83,6 +83,23 @@ def build_parser() -> Parser:
     )
     reduce.add_argument("pcap", nargs="+", type=Path, help="pcap or pcapng files")
     reduce.add_argument("--format", choices=("table", "csv", "json"), default="table")
+    inspect = verb(
+        "inspect",
+        inspect_trial,
+        "open a trial's flow in Wireshark with our profile, or print how to",
+        "testbed inspect results/fall-floyd/tahoe-lost4-… --flow tcp --point receiver",
+    )
+    inspect.add_argument("trial", type=Path, help="a trial's directory")
+    inspect.add_argument("--flow", default="", metavar="NAME", help="which flow (the first)")
+    inspect.add_argument(
+        "--point",
+        default="sender",
+        metavar="sender|receiver|bottleneck-in|bottleneck-out",
+        help="where it was captured (sender)",
+    )
+    how = inspect.add_mutually_exclusive_group()
+    how.add_argument("--print", action="store_true", help="only print the command and the filter")
+    how.add_argument("--packets", type=_positive, metavar="N", help="print the first N packets")
     verb("clean", clean, "remove what killed runs left behind, and only that", "testbed clean")
     return parser
 
@@ -312,6 +329,26 @@ def _cell(value: object) -> str:
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:.7g}"  # NaN: not known
     return str(value)
+
+
+def inspect_trial(options: argparse.Namespace) -> int:
+    """`testbed inspect`."""
+    from analysis import inspection
+
+    view = inspection.view_of(open_trial(options.trial), options.flow, options.point)
+    if options.packets:
+        for line in inspection.aligned(inspection.packet_table(view, options.packets)):
+            console.print(line, markup=False, soft_wrap=True)
+        return 0
+    for line in inspection.description(view):
+        console.print(line, markup=False, soft_wrap=True)
+    obstacle = "" if options.print else inspection.obstacle()
+    if options.print or obstacle:
+        for line in inspection.instructions(obstacle):
+            console.print(line, markup=False, soft_wrap=True)
+        return 0
+    inspection.open_window(view)
+    return 0
 
 
 def check(options: argparse.Namespace) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import pwd
 import shlex
 import shutil
 import signal
@@ -29,6 +31,7 @@ PACKAGES = {  # program → Debian package, for the hint when it is missing
     "tc": "iproute2",
     "tcpdump": "tcpdump",
     "tshark": "tshark",
+    "wireshark": "wireshark",
 }
 
 
@@ -80,6 +83,33 @@ class Place:
 
 
 HERE = Place()
+
+
+@dataclass(frozen=True)
+class User:
+    """Who ran sudo: the owner of what we write, and of the screen that we open windows on."""
+
+    uid: int
+    gid: int
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """setpriv's, to run as this user."""
+        return ("--reuid", f"{self.uid}", "--regid", f"{self.gid}", "--init-groups")
+
+    @property
+    def home(self) -> dict[str, str]:
+        """Variables of the environment that sudo has set to root's."""
+        entry = pwd.getpwuid(self.uid)
+        return {"HOME": entry.pw_dir, "USER": entry.pw_name, "LOGNAME": entry.pw_name}
+
+
+def sudo_user() -> User | None:
+    """The user behind sudo; none if we are not root, or root in our own right."""
+    uid, gid = os.environ.get("SUDO_UID"), os.environ.get("SUDO_GID")
+    if os.geteuid() != 0 or uid is None or gid is None:
+        return None
+    return User(int(uid), int(gid))
 
 
 def require(program: str) -> str:
@@ -136,14 +166,16 @@ def start(
     stderr: Path | None = None,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
+    user: User | None = None,
 ) -> Process:
     """Start a command that runs beside us; the kernel kills it should we die first.
 
-    `env` is the whole environment; without it the command has ours. Ctrl-C on the
-    terminal does not reach it: we decide when it ends.
+    `env` is the whole environment; without it the command has ours. With `user` it runs as
+    that user instead of root. Ctrl-C on the terminal does not reach it: we decide when it ends.
     """
     require(argv[0])
-    guarded = ["setpriv", "--pdeathsig", "KILL", "--", *argv]
+    become = user.options if user else ()
+    guarded = ["setpriv", *become, "--pdeathsig", "KILL", "--", *argv]
     with contextlib.ExitStack() as files, inside(place.pid):
         process = subprocess.Popen(
             guarded,
@@ -187,7 +219,9 @@ def start_held(argv: Sequence[str]) -> subprocess.Popen[str]:
 
 
 @contextlib.contextmanager
-def stream(argv: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+def stream(
+    argv: Sequence[str], *, env: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[str]]:
     """Run a command and read its output as it comes; ended when the block is left."""
     require(argv[0])
     process = subprocess.Popen(
@@ -196,6 +230,7 @@ def stream(argv: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env=env,
     )
     try:
         yield process

@@ -24,6 +24,7 @@ from testbed.identity import identify
 from testbed.leftovers import Journal
 from testbed.pcapng import Source, convert
 from testbed.plan import Plan, make_plan
+from testbed.process import sudo_user
 from testbed.provenance import versions
 from testbed.scenario import Scenario
 from testbed.store import NETWORK_UP, RECORD, SCENARIO, Record, Status, is_trial, open_trial
@@ -326,8 +327,8 @@ def _folder_in_the_making(path: Path) -> Iterator[Path]:
 
 def give_back(path: Path) -> None:
     """What root wrote belongs to the user who ran sudo."""
-    user, group = os.environ.get("SUDO_UID"), os.environ.get("SUDO_GID")
-    if os.geteuid() != 0 or user is None or group is None:
+    user = sudo_user()
+    if user is None:
         return
     for each in (path, *path.rglob("*")):
-        os.chown(each, int(user), int(group), follow_symlinks=False)
+        os.chown(each, user.uid, user.gid, follow_symlinks=False)

@@ -56,7 +56,8 @@ def test_every_command_is_logged(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="entering a namespace takes root")
 def test_a_command_has_its_nodes_network() -> None:
-    with stream(("unshare", "--net", "sh", "-c", "ip link add d0 type veth; echo; exec sleep 60")) as node:
+    script = "ip link add d0 type veth; echo; exec sleep 60"
+    with stream(("unshare", "--net", "sh", "-c", script)) as node:
         assert node.stdout and node.stdout.readline() == "\n"
         assert "d0" in run(("ip", "link"), place=Place("h1", node.pid)).stdout
         assert "d0" not in run(("ip", "link")).stdout
