@@ -23,6 +23,8 @@ journal = Journal(folder).__enter__()
 journal.change(setting, setting.read_text(), "after")
 setting.write_text("after")
 pid = os.posix_spawnp("sleep", ["sleep", "300"], {**os.environ, **journal.marker})
+while not Path(f"/proc/{pid}/environ").read_bytes():  # the kernel fills it in after the exec
+    time.sleep(0.001)
 print(pid, flush=True)
 time.sleep(300)
 """
