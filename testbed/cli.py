@@ -74,6 +74,9 @@ def build_parser() -> Parser:
         "--order", default="1", metavar="SEED|listed", help="shuffled by a seed (1), or as listed"
     )
     run.add_argument("--jobs", type=_positive, metavar="N", help="trials side by side")
+    run.add_argument(
+        "--cluster", metavar="ADDRESS", help="hand trials to a dask scheduler, e.g. tcp://host:8786"
+    )
     run.add_argument("--out", type=Path, metavar="DIR", help="results folder (results/EXPERIMENT)")
     reduce = verb(
         "reduce",
@@ -257,8 +260,32 @@ def run_experiment(options: argparse.Namespace) -> int:
     console.print(f"engine: {choice.engine.name} ({choice.reason})", markup=False)
     with Watch(len(scenarios)) as watch:
         ordered = in_order(scenarios, _order(options.order))
-        done = run_all(ordered, choice, out, watch, options.jobs, options.rerun)
+        if options.cluster:
+            from testbed.cluster import run_on_cluster
+
+            done = run_on_cluster(options.cluster, ordered, choice, out, watch, options.rerun)
+        else:
+            done = run_all(ordered, choice, out, watch, options.jobs, options.rerun)
+    _take_note(choice.engine.name, done)
+    if options.out is None:
+        _link_latest(out)
     return _show_results(experiment, out, done)
+
+
+def _take_note(engine: str, done: Sequence[Finished]) -> None:
+    """What this machine's guests took corrects the next estimate."""
+    if engine == "guest":
+        fresh = [each for each in done if each.fresh and each.status is Status.OK]
+        estimate.learn((make_plan(t.scenario), t.scenario, t.record.wall_s) for t in fresh)
+
+
+def _link_latest(out: Path) -> None:
+    """results/latest is the experiment that ran last."""
+    link = out.parent / "latest"
+    if link.is_symlink() or not link.exists():
+        new = link.with_name(f".latest.{os.getpid()}")
+        new.symlink_to(out.name)
+        new.replace(link)
 
 
 def _order(text: str) -> int | None:

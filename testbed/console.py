@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from testbed.store import Status
-from testbed.sweep import Begun, Finished
+from testbed.sweep import Begun, Finished, Unfit
 
 # a log or a pipe has no width: let tables be as wide as they are
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
@@ -53,9 +53,11 @@ class Watch:
         if self._bar:
             self._bar.stop()
 
-    def __call__(self, event: Begun | Finished) -> None:
-        """Take note of a trial that began or finished."""
-        if isinstance(event, Begun):
+    def __call__(self, event: Begun | Finished | Unfit) -> None:
+        """Take note of a trial that began or finished, or of a worker that takes none."""
+        if isinstance(event, Unfit):
+            console.print(f"{event.worker} takes no trials: {event.reason}", markup=False)
+        elif isinstance(event, Begun):
             self._running.append(event.scenario.name)
             if event.stale:
                 self._once("results of another kernel or version are here: those trials run again")

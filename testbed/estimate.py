@@ -1,7 +1,17 @@
-"""How long a trial takes in the guest, and how much disk: rough, said beforehand."""
+"""How long a trial takes in the guest, and how much disk: rough, said beforehand.
+
+What trials took on this machine before corrects the estimate.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import statistics
+from collections.abc import Iterable
+from pathlib import Path
+
+from testbed.leftovers import state_folder
 from testbed.plan import Plan
 from testbed.queues import FRAME_BYTES
 from testbed.scenario import Scenario
@@ -18,8 +28,33 @@ def _packets(plan: Plan, scenario: Scenario) -> float:
     return rate_bps * plan.end_s / (8 * FRAME_BYTES)
 
 
+def _history() -> Path:
+    return state_folder().parent / "speed.json"
+
+
+def pace() -> float:
+    """How many times as long as estimated trials have taken here; 1 if none has run."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        return float(json.loads(_history().read_text())["guest"])
+    return 1.0
+
+
+def learn(trials: Iterable[tuple[Plan, Scenario, float]]) -> None:
+    """Take note of what guests' trials took: each with its wall time in seconds."""
+    ratios = [wall_s / _seconds(plan, scenario) for plan, scenario, wall_s in trials]
+    if ratios:
+        _history().parent.mkdir(parents=True, exist_ok=True)
+        # half of what was known stays: a machine may have been busy
+        known = pace() if _history().exists() else statistics.median(ratios)
+        _history().write_text(json.dumps({"guest": (known + statistics.median(ratios)) / 2}))
+
+
 def guest_seconds(plan: Plan, scenario: Scenario) -> float:
     """Wall time on one core."""
+    return pace() * _seconds(plan, scenario)
+
+
+def _seconds(plan: Plan, scenario: Scenario) -> float:
     interval_s = scenario.sample_interval_ms / 1e3
     samples = plan.end_s / interval_s if interval_s else 0
     return BOOT_S + _packets(plan, scenario) * PACKET_S + samples * SAMPLE_S

@@ -33,7 +33,9 @@ def identify(scenario: Scenario, plan: Plan, engine: Engine) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """JSON's own types; sets in a fixed order, which Python's own is not."""
+    """JSON's own types; sets in a fixed order, which Python's own is not; 60.0 as 60."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     if dataclasses.is_dataclass(value):
         return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):

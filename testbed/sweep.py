@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from queue import SimpleQueue
 
 from testbed import variants
+from testbed.cores import a_core
 from testbed.engines.base import Cancelled, Engine, Job, Missing
 from testbed.engines.choice import Choice
 from testbed.errors import TestbedError
@@ -54,7 +54,15 @@ class Begun:
     stale: bool = False
 
 
-Watcher = Callable[[Begun | Finished], None]
+@dataclass(frozen=True)
+class Unfit:
+    """A worker of a cluster that gets no trials, and why."""
+
+    worker: str
+    reason: str
+
+
+Watcher = Callable[[Begun | Finished | Unfit], None]
 
 
 def run_all(
@@ -159,12 +167,8 @@ class _Runner:
         self._lock = threading.Lock()
         self.cancel = threading.Event()
         self.cause: BaseException | None = None  # what ended the sweep early, if a trial did
-        self._cores: SimpleQueue[int] = SimpleQueue()
-        usable = sorted(os.sched_getaffinity(0))
-        for index in range(workers):
-            self._cores.put(usable[index % len(usable)])
 
-    def _tell(self, event: Begun | Finished) -> None:
+    def _tell(self, event: Begun | Finished | Unfit) -> None:
         with self._lock:
             self._watch(event)
 
@@ -185,30 +189,26 @@ class _Runner:
             raise Cancelled("cancelled")
         engine = self._choice.engine
         path = self._out / folder_name(scenario, engine)
-        plan = make_plan(scenario)
-        identity = identify(scenario, plan, engine)
-        if not self._rerun and _is_done(path, identity):
+        if not self._rerun and is_done(self._out, scenario, engine):
             finished = Finished(scenario, path, Status.OK, fresh=False)
         else:
             self._tell(Begun(scenario, stale=not self._rerun and _ran_well(path)))
-            record = self._run_now(scenario, plan, path, identity)
+            record = self._run_now(scenario, path)
             finished = Finished(scenario, path, record.status)
         self._tell(finished)
         return finished
 
-    def _run_now(self, scenario: Scenario, plan: Plan, path: Path, identity: str) -> Record:
-        core = self._cores.get()
-        try:
-            with _folder_in_the_making(path) as folder:
-                (folder / SCENARIO).write_text(scenario.to_json())
-                with Journal(folder) as journal:
-                    job = Job(scenario.seed, core, journal, self.cancel, self._pinned)
-                    record = self._attempt(folder, plan, job)
-                record = dataclasses.replace(record, identity=identity)
-                (folder / RECORD).write_text(record.to_json())
-                return record
-        finally:
-            self._cores.put(core)
+    def _run_now(self, scenario: Scenario, path: Path) -> Record:
+        plan = make_plan(scenario)
+        identity = identify(scenario, plan, self._choice.engine)
+        with a_core() as core, folder_in_the_making(path) as folder:
+            (folder / SCENARIO).write_text(scenario.to_json())
+            with Journal(folder) as journal:
+                job = Job(scenario.seed, core, journal, self.cancel, self._pinned)
+                record = self._attempt(folder, plan, job)
+            record = dataclasses.replace(record, identity=identity)
+            (folder / RECORD).write_text(record.to_json())
+            return record
 
     def _attempt(self, folder: Path, plan: Plan, job: Job) -> Record:
         """Run the trial; anything but a cancel or a full disk becomes a record."""
@@ -247,8 +247,10 @@ def _ran_well(path: Path) -> bool:
     return is_trial(path) and open_trial(path).record.status is Status.OK
 
 
-def _is_done(path: Path, identity: str) -> bool:
+def is_done(out: Path, scenario: Scenario, engine: Engine) -> bool:
     """Whether the trial ran well, with just what it would be run with now."""
+    path = out / folder_name(scenario, engine)
+    identity = identify(scenario, make_plan(scenario), engine)
     return _ran_well(path) and open_trial(path).record.identity == identity
 
 
@@ -310,7 +312,7 @@ def _seal_captures(folder: Path, record: Record) -> Record:
 
 
 @contextlib.contextmanager
-def _folder_in_the_making(path: Path) -> Iterator[Path]:
+def folder_in_the_making(path: Path) -> Iterator[Path]:
     """A folder under a name that begins with a dot, renamed when whole, removed otherwise."""
     folder = path.with_name(f".{path.name}.{os.getpid()}")
     folder.mkdir()

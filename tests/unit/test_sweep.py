@@ -18,8 +18,9 @@ from testbed.engines.choice import Choice
 from testbed.errors import TestbedError
 from testbed.identity import identify
 from testbed.plan import Need, make_plan
+from testbed.scenario import Scenario
 from testbed.store import RECORD, CaptureRecord, Record, Status, trials_in
-from testbed.sweep import Begun, Finished, in_order, run_all
+from testbed.sweep import Begun, Finished, Unfit, in_order, run_all
 from tests.pcap_writer import write_pcap
 from tests.scenarios import router
 
@@ -140,6 +141,8 @@ def test_what_identifies_a_trial() -> None:
         env = {**os.environ, "PYTHONHASHSEED": seed}
         argv = [sys.executable, "-c", program]
         assert run_python(argv, env) == one
+    again = Scenario.from_json(router().to_json())  # whole numbers have become floats
+    assert identify(again, make_plan(again), engine) == one
     other = router(duration_s=6)
     assert identify(other, make_plan(other), engine) != one
     shorter = dataclasses.replace(make_plan(router()), end_s=1)
@@ -239,7 +242,7 @@ def test_side_by_side_trials_have_cores_of_their_own(
 
 
 def test_events_tell_of_every_trial(tmp_path: Path) -> None:
-    events: list[Begun | Finished] = []
+    events: list[Begun | Finished | Unfit] = []
     scenarios = [router(seed=1)]
     run_all(scenarios, Choice(FakeEngine(succeed), ""), tmp_path / "out", events.append)
     assert [type(event) for event in events] == [Begun, Finished]

@@ -1,0 +1,121 @@
+"""Trials on a dask cluster: a scheduler and two workers on this machine, started by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from testbed.cluster import run_on_cluster
+from testbed.engines.choice import choose
+from testbed.errors import TestbedError
+from testbed.store import Status, open_trial
+from testbed.sweep import Finished, Unfit
+from tests.lab import capture_hashes, run_trials
+from tests.scenarios import router
+
+SCENARIOS = [router(variant=name, duration_s=3) for name in ("reno", "cubic", "vegas", "bbr")]
+
+
+class Cluster:
+    """A scheduler, and workers that a test starts and kills."""
+
+    def __init__(self, folder: Path, root: Path) -> None:
+        self._folder, self._root = folder, root
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._file = folder / "scheduler.json"
+        # port 0: any that is free
+        self._start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+        wait_until(lambda: self._file.exists() and self._file.read_text().strip().endswith("}"))
+        self.address = str(json.loads(self._file.read_text())["address"])
+
+    def worker(self, **env: str) -> subprocess.Popen[bytes]:
+        """One more worker."""
+        words = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
+        return self._start("worker", *words, **env)
+
+    def _start(self, what: str, *words: str, **env: str) -> subprocess.Popen[bytes]:
+        argv = [sys.executable, "-m", "dask", what, "--scheduler-file", str(self._file), *words]
+        log = (self._folder / f"{what}{len(self._processes)}.log").open("wb")
+        process = subprocess.Popen(
+            argv, cwd=self._root, stdout=log, stderr=log, env={**os.environ, **env}
+        )
+        self._processes.append(process)
+        return process
+
+    def close(self) -> None:
+        for process in reversed(self._processes):
+            process.kill()
+            process.wait()
+
+
+def wait_until(condition: object, seconds: float = 60) -> None:
+    assert callable(condition)
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "did not happen"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, root: Path) -> Iterator[Cluster]:
+    made = Cluster(tmp_path, root)
+    yield made
+    made.close()
+
+
+def test_a_cluster_gives_what_this_machine_gives(cluster: Cluster, tmp_path: Path) -> None:
+    """Two workers, one of them killed when it has done a trial: the other does the rest."""
+    workers = [cluster.worker(), cluster.worker()]
+    done: list[Finished] = []
+
+    def watch(event: object) -> None:
+        if isinstance(event, Finished):
+            done.append(event)
+            if len(done) == 1:
+                workers[0].kill()
+
+    finished = run_on_cluster(
+        cluster.address, SCENARIOS, choose("guest", ()), tmp_path / "there", watch
+    )
+    assert {each.status for each in finished} == {Status.OK}
+    here = run_trials(SCENARIOS, tmp_path / "here")
+    for each, ours in zip(
+        sorted(finished, key=lambda f: f.path.name),
+        sorted(here, key=lambda t: t.path.name),
+        strict=True,
+    ):
+        assert capture_hashes(open_trial(each.path)) == capture_hashes(ours)
+        assert each.record.identity == ours.record.identity
+    again = run_on_cluster(
+        cluster.address, SCENARIOS, choose("guest", ()), tmp_path / "there", lambda _event: None
+    )
+    assert [each.fresh for each in again] == [False] * len(SCENARIOS)
+
+
+def test_a_worker_without_the_kernel_takes_none(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("testbed.cluster.PATIENCE_S", 5)
+    cluster.worker(XDG_CACHE_HOME=str(tmp_path / "empty"))
+    events: list[object] = []
+    with pytest.raises(TestbedError, match="no worker of the cluster can take trials"):
+        run_on_cluster(
+            cluster.address, SCENARIOS[:1], choose("guest", ()), tmp_path / "out", events.append
+        )
+    assert [type(event) for event in events] == [Unfit]
+    assert "the guest kernel is not built" in str(events[0])
+
+
+def test_no_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("testbed.cluster.PATIENCE_S", 1)
+    with pytest.raises(TestbedError, match=r"no dask scheduler answers at tcp://127\.0\.0\.1:9"):
+        run_on_cluster(
+            "tcp://127.0.0.1:9", SCENARIOS[:1], choose("guest", ()), tmp_path, lambda _event: None
+        )

@@ -1,0 +1,42 @@
+"""How long trials will take: what earlier ones took corrects it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from testbed import estimate
+from testbed.plan import make_plan
+from tests.scenarios import router
+
+
+@pytest.fixture(autouse=True)
+def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+def test_a_faster_link_takes_longer() -> None:
+    slow, fast = router(rate_mbit=1), router(rate_mbit=10)
+    plans = make_plan(slow), make_plan(fast)
+    assert estimate.guest_seconds(plans[0], slow) < estimate.guest_seconds(plans[1], fast)
+
+
+def test_estimates_learn() -> None:
+    scenario = router()
+    plan = make_plan(scenario)
+    first = estimate.guest_seconds(plan, scenario)
+    estimate.learn([(plan, scenario, 3 * first)] * 5)
+    assert estimate.guest_seconds(plan, scenario) == pytest.approx(3 * first)
+    estimate.learn([(plan, scenario, first)])
+    assert estimate.guest_seconds(plan, scenario) == pytest.approx(2 * first)
+    estimate.learn([])
+    assert estimate.pace() == pytest.approx(2)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"guest": "fast"}'])
+def test_a_damaged_history_is_no_history(tmp_path: Path, text: str) -> None:
+    folder = tmp_path / "tcp-testbed"
+    folder.mkdir()
+    (folder / "speed.json").write_text(text)
+    assert estimate.pace() == 1
