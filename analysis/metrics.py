@@ -244,10 +244,21 @@ def cached_metrics(trial: Trial) -> pd.DataFrame:
             kept = pd.read_parquet(cache)
             if kept.attrs.get("revision") == _revision():
                 return _renamed(kept, trial.path.name)
+            if any(not capture.file for capture in trial.record.captures):
+                return _as_reduced_before(kept, trial.path.name)
     frame = trial_metrics(trial)
     frame.attrs["revision"] = _revision()
     with contextlib.suppress(TestbedError):  # someone else's results: do without
         replace(cache, frame.to_parquet)
+    return frame
+
+
+def _as_reduced_before(kept: pd.DataFrame, trial: str) -> pd.DataFrame:
+    """Rows of other definitions, where the captures are gone that new ones could come from."""
+    frame = _renamed(kept.reindex(columns=list(COLUMNS)), trial)
+    frame.attrs["warnings"] = [
+        f"{trial}: its captures were dropped, so its numbers are those of an earlier version"
+    ]
     return frame
 
 

@@ -23,7 +23,7 @@ from testbed.plan import Plan, make_plan
 from testbed.process import TOOLS, require
 from testbed.scenario import Scenario
 from testbed.store import Status, open_trial
-from testbed.sweep import Finished, give_back, in_order, run_all
+from testbed.sweep import Begun, Finished, Unfit, give_back, in_order, run_all
 
 INTERRUPTED = 130
 
@@ -74,6 +74,12 @@ def build_parser() -> Parser:
         "--order", default="1", metavar="SEED|listed", help="shuffled by a seed (1), or as listed"
     )
     run.add_argument("--jobs", type=_positive, metavar="N", help="trials side by side")
+    run.add_argument(
+        "--captures",
+        default="keep",
+        metavar="keep|zstd|drop",
+        help="what becomes of them once they are reduced",
+    )
     run.add_argument(
         "--cluster", metavar="ADDRESS", help="hand trials to a dask scheduler, e.g. tcp://host:8786"
     )
@@ -258,14 +264,22 @@ def run_experiment(options: argparse.Namespace) -> int:
     _refuse_misspelt(choice.engine.controls(), plans)
     out = options.out or Path("results") / scenarios[0].experiment
     console.print(f"engine: {choice.engine.name} ({choice.reason})", markup=False)
-    with Watch(len(scenarios)) as watch:
-        ordered = in_order(scenarios, _order(options.order))
+    from analysis.incoming import Incoming
+
+    ordered = in_order(scenarios, _order(options.order))
+    with Watch(len(scenarios)) as watch, Incoming(options.captures) as incoming:
+
+        def tell(event: Begun | Finished | Unfit) -> None:
+            watch(event)
+            if isinstance(event, Finished) and event.status is Status.OK:
+                incoming.add(event.path)
+
         if options.cluster:
             from testbed.cluster import run_on_cluster
 
-            done = run_on_cluster(options.cluster, ordered, choice, out, watch, options.rerun)
+            done = run_on_cluster(options.cluster, ordered, choice, out, tell, options.rerun)
         else:
-            done = run_all(ordered, choice, out, watch, options.jobs, options.rerun)
+            done = run_all(ordered, choice, out, tell, options.jobs, options.rerun)
     _take_note(choice.engine.name, done)
     if options.out is None:
         _link_latest(out)

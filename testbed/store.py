@@ -55,7 +55,7 @@ class CaptureRecord:
     flow starts at that node) and `bottleneck-out:FLOW` (after it).
     """
 
-    file: str  # relative to the trial's directory
+    file: str  # relative to the trial's directory; empty if it was dropped
     node: str
     interface: str
     roles: tuple[str, ...]
@@ -118,7 +118,7 @@ class Trial:
     def capture(self, role: str) -> Path | None:
         """The capture that has this role, if it was taken."""
         for capture in self.record.captures:
-            if role in capture.roles:
+            if role in capture.roles and capture.file:
                 return self.path / capture.file
         return None
 

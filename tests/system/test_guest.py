@@ -226,8 +226,13 @@ def test_looking_changes_nothing(tmp_path: Path, variant: str) -> None:
 
 
 def flow_results(trial: Trial, flow: str, role: str) -> object:
-    """iperf3's intervals: bytes, retransmissions, windows and times."""
-    return report(trial, flow, role)["intervals"]
+    """iperf3's intervals: bytes, retransmissions, windows and times.
+
+    It computes jitter from the clock, which is at another time when more was set up before:
+    the last digits of a double are rounded otherwise.
+    """
+    text = json.dumps(report(trial, flow, role)["intervals"])
+    return json.loads(text, parse_float=lambda number: f"{float(number):.9g}")
 
 
 def unprivileged() -> pwd.struct_passwd:

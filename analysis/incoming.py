@@ -1,0 +1,44 @@
+"""Trials are reduced as they come in, while others still run, and their captures settled."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+
+from analysis import archive
+from analysis.metrics import cached_metrics
+from testbed.store import open_trial
+
+
+class Incoming:
+    """A context: when it is left, all trials that came in are reduced."""
+
+    def __init__(self, captures: str) -> None:
+        self._captures = archive.check(captures)
+        self._pool = ThreadPoolExecutor(1)
+        self._pending: list[Future[None]] = []
+
+    def add(self, path: Path) -> None:
+        """A whole trial that ran well."""
+        self._pending = [each for each in self._pending if not each.done() or each.exception()]
+        self._pending.append(self._pool.submit(self._reduce, path))
+
+    def _reduce(self, path: Path) -> None:
+        trial = open_trial(path)
+        cached_metrics(trial)
+        archive.settle(trial, self._captures)
+
+    def __enter__(self) -> Incoming:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._pool.shutdown(cancel_futures=error is not None)
+        if error is None:
+            for each in self._pending:
+                each.result()  # raises what went wrong

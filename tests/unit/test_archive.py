@@ -1,0 +1,100 @@
+"""Captures after their reduction: kept, compressed or dropped, and the numbers the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from analysis import archive, metrics
+from analysis.archive import settle
+from analysis.incoming import Incoming
+from analysis.metrics import cached_metrics, trial_metrics
+from testbed.errors import TestbedError, UsageError
+from testbed.store import Trial, open_trial
+from tests.trial_writer import write_trial
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Trial:
+    return open_trial(write_trial(tmp_path / "results" / "trial", samples=True))
+
+
+def files(trial: Trial) -> set[str]:
+    return {path.suffix for path in (trial.path / "captures").iterdir()}
+
+
+def test_compressed_captures_give_the_same_numbers(trial: Trial) -> None:
+    before = trial_metrics(trial)
+    size = sum(path.stat().st_size for path in (trial.path / "captures").iterdir())
+    settle(trial, "zstd")
+    packed = open_trial(trial.path)
+    assert files(packed) == {".zst"}
+    assert sum(path.stat().st_size for path in (trial.path / "captures").iterdir()) < size
+    pd.testing.assert_frame_equal(trial_metrics(packed), before)
+    settle(packed, "zstd")
+    assert files(packed) == {".zst"}
+
+
+def test_dropped_captures_leave_their_numbers(trial: Trial) -> None:
+    before = cached_metrics(trial)
+    settle(trial, "drop")
+    dropped = open_trial(trial.path)
+    assert files(dropped) == set()
+    assert dropped.capture("sender:tcp") is None
+    assert [capture.node for capture in dropped.record.captures] == [
+        capture.node for capture in trial.record.captures
+    ]
+    pd.testing.assert_frame_equal(cached_metrics(dropped), before)
+
+
+def test_numbers_that_cannot_be_made_anew_are_kept_and_told(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = cached_metrics(trial)
+    settle(trial, "drop")
+    monkeypatch.setattr(metrics, "REVISION", 10_000)
+    kept = cached_metrics(open_trial(trial.path))
+    assert "captures were dropped" in kept.attrs["warnings"][0]
+    pd.testing.assert_frame_equal(kept, before, check_flags=False)
+
+
+def test_kept_captures_are_left_alone(trial: Trial) -> None:
+    before = {path: path.stat().st_mtime_ns for path in trial.path.rglob("*")}
+    settle(trial, "keep")
+    assert {path: path.stat().st_mtime_ns for path in trial.path.rglob("*")} == before
+
+
+def test_an_interrupted_settling_loses_nothing(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The record changes before the files go."""
+
+    def fail(_path: Path, _write: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(archive, "replace", fail)
+    with pytest.raises(KeyboardInterrupt):
+        settle(trial, "drop")
+    assert open_trial(trial.path).record == trial.record
+    assert files(trial) == {".pcap"}
+
+
+def test_unknown_ways() -> None:
+    with pytest.raises(UsageError) as caught:
+        Incoming("zst")
+    assert caught.value.hint == "did you mean 'zstd'?"
+
+
+def test_trials_are_reduced_as_they_come(trial: Trial) -> None:
+    with Incoming("drop") as incoming:
+        incoming.add(trial.path)
+    assert (trial.path / "metrics.parquet").is_file()
+    assert files(trial) == set()
+
+
+def test_what_goes_wrong_is_raised(tmp_path: Path) -> None:
+    with pytest.raises(TestbedError, match="not a trial"), Incoming("keep") as incoming:
+        incoming.add(tmp_path)
+        incoming.add(tmp_path)
