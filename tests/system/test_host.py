@@ -112,14 +112,10 @@ def processes() -> list[str]:
 
 
 def started(argv: list[str], env: dict[str, str]) -> subprocess.Popen[str]:
+    # a shell that runs the tests in the background has it ignored, and programs inherit that
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     return subprocess.Popen(
-        argv,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **env},
-        # whoever runs the tests in the background may have had it ignored
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **env}
     )
 
 
