@@ -154,6 +154,13 @@ build_pacer() {
         die "could not compile testbed/traffic/pace.c" "the compiler's own message is above"
 }
 
+build_core() {
+    local library=.venv/lib/testbed-capture.so
+    [[ -f $library && -z $(find analysis/core -newer "$library" -name '*.[ch]') ]] && return
+    "${AS_USER[@]}" gcc -O2 -Wall -Wextra -shared -fPIC -o "$library" analysis/core/*.c ||
+        die "could not compile analysis/core" "the compiler's own message is above"
+}
+
 build_kernel() {
     if "${AS_USER[@]}" kernel/build.sh --path >/dev/null; then
         say "guest kernel: built"
@@ -172,6 +179,7 @@ set_up() { # PACKAGE…
     install_python_packages
     install_project
     build_pacer
+    build_core
     build_kernel
 }
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.flows import directions, endpoint
-from analysis.tshark import Packets
+from analysis.tcp import Packets
 from testbed.errors import UsageError
 
 UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}

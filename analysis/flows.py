@@ -1,77 +1,129 @@
-"""Any capture becomes one row a flow: a TCP connection or an exchange over UDP."""
+"""Any capture becomes one row a flow: a TCP connection or an exchange over UDP.
+
+The sums are made while the capture is read, so that the memory does not grow with it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
+from analysis.native import Core, Flow
+from analysis.pcap import feed
 
-from analysis import measures
-from analysis.measures import Interval
-from analysis.tshark import Packets, read_capture
+if TYPE_CHECKING:
+    import pandas as pd  # loaded where it is needed: it takes longer than a small capture
 
-COLUMNS = (
-    "file",
-    "flow",  # Wireshark's stream number: the filter `tcp.stream == N` shows the flow
-    "kind",
-    "src",  # the side that sends more payload
-    "dst",
-    "start_s",  # since the capture's first packet
-    "duration_s",  # from the flow's first to its last packet, either direction
-    "sent_packets",  # with data, from src; the rest as in metrics.csv, at this capture
-    "throughput_mbps",
-    "goodput_mbps",
-    "retransmissions",
-    "fast_retransmissions",
-    "spurious_retransmissions",
-    "out_of_order",
-    "duplicate_acks",
-    "rtt_min_ms",
-    "rtt_mean_ms",
-    "rtt_p95_ms",
-)
+NAN = float("nan")
+TCP = 0  # enum protocol of core.h
+
+
+@dataclass(frozen=True)
+class FlowRow:
+    """A flow's numbers, at one capture; those of TCP alone are NaN for UDP."""
+
+    file: str
+    flow: int  # Wireshark's stream number: the filter `tcp.stream == N` shows the flow
+    kind: str
+    src: str  # the side that sends more payload
+    dst: str
+    start_s: float  # since the capture's first packet
+    duration_s: float  # from the flow's first to its last packet, either direction
+    sent_packets: int  # with data, from src; the rest as in metrics.csv, at this capture
+    throughput_mbps: float
+    goodput_mbps: float
+    retransmissions: float
+    fast_retransmissions: float
+    spurious_retransmissions: float
+    out_of_order: float
+    duplicate_acks: float
+    rtt_min_ms: float
+    rtt_mean_ms: float
+    rtt_p95_ms: float  # exact up to 16384 round trips, beyond that to a part in 1024
+
+
+COLUMNS = tuple(each.name for each in fields(FlowRow))
+
+
+@dataclass(frozen=True)
+class Flows:
+    """The flows of a capture by the time of their first packets, and what was wrong with it."""
+
+    rows: tuple[FlowRow, ...]
+    warnings: tuple[str, ...]
 
 
 def capture_flows(path: Path) -> pd.DataFrame:
     """One row a flow, in the order of the first packets; `attrs["warnings"]` tells of damage."""
-    packets = read_capture(path)
-    table = flow_table(packets, path.name)
-    table.attrs["warnings"] = list(packets.warnings)
+    flows = read_flows(path)
+    table = flow_table(flows.rows)
+    table.attrs["warnings"] = list(flows.warnings)
     return table
 
 
-def flow_table(packets: Packets, file: str) -> pd.DataFrame:
-    """The flows of packets that are already read."""
-    groups = packets.rows.groupby(["protocol", "stream"], observed=True)
-    rows = [_flow(group, packets.start_ns, file) for _, group in groups]
-    table = pd.DataFrame(rows, columns=list(COLUMNS))
-    table = table.astype(dict.fromkeys(COLUMNS[COLUMNS.index("throughput_mbps") :], "float64"))
-    return table.sort_values("start_s", kind="stable", ignore_index=True)
+def flow_table(rows: Iterable[FlowRow]) -> pd.DataFrame:
+    """The rows as a table."""
+    import pandas as pd
+
+    table = pd.DataFrame([vars(row) for row in rows], columns=list(COLUMNS))
+    return table.astype(dict.fromkeys(COLUMNS[COLUMNS.index("throughput_mbps") :], "float64"))
 
 
-def _flow(rows: pd.DataFrame, start_ns: int, file: str) -> dict[str, object]:
-    data, acks = directions(rows)
-    first, last = int(rows["time_ns"].min()), int(rows["time_ns"].max())
-    interval = Interval(first, last)
-    kind = str(rows["protocol"].iloc[0])
-    sample = data.iloc[0]
-    return {
-        "file": file,
-        "flow": int(sample["stream"]),
-        "kind": kind,
-        "src": endpoint(sample["src"], sample["src_port"]),
-        "dst": endpoint(sample["dst"], sample["dst_port"]),
-        "start_s": (first - start_ns) / 1e9,
-        "duration_s": interval.seconds,
-        "sent_packets": measures.data_packets(data),
-        "throughput_mbps": measures.throughput_mbps(data, interval),
-        "goodput_mbps": measures.goodput_mbps(data, interval, kind),
-        **(_tcp(data, acks) if kind == "tcp" else {}),
-    }
+def read_flows(path: Path) -> Flows:
+    """Read a capture once and sum up its flows."""
+    with closing(Core(with_flows=True)) as core:
+        warnings = feed(path, core, lambda: None)
+        addresses = core.addresses()
+        rows = [
+            _row(core, number, flow, path.name, addresses)
+            for number, flow in enumerate(core.flows())
+        ]
+    return Flows(tuple(sorted(rows, key=lambda row: row.start_s)), warnings)
+
+
+def _row(core: Core, number: int, flow: Flow, file: str, addresses: list[str]) -> FlowRow:
+    src = _sender(flow)
+    data, acks = flow.sides[src], flow.sides[1 - src]
+    tcp = flow.protocol == TCP
+    duration_s = (flow.last_ns - flow.first_ns) / 1e9
+    return FlowRow(
+        file=file,
+        flow=flow.stream,
+        kind="tcp" if tcp else "udp",
+        src=endpoint(addresses[data.address], data.port),
+        dst=endpoint(addresses[acks.address], acks.port),
+        start_s=(flow.first_ns - core.state.start_ns) / 1e9,
+        duration_s=duration_s,
+        sent_packets=data.data_packets,
+        throughput_mbps=_rate_mbps(data.bytes, duration_s),
+        goodput_mbps=_rate_mbps(data.delivered if tcp else data.payload, duration_s),
+        retransmissions=data.retransmissions if tcp else NAN,
+        fast_retransmissions=data.fast_retransmissions if tcp else NAN,
+        spurious_retransmissions=data.spurious_retransmissions if tcp else NAN,
+        out_of_order=data.out_of_order if tcp else NAN,
+        duplicate_acks=acks.duplicate_acks if tcp else NAN,
+        rtt_min_ms=data.rtt_low_ms,
+        rtt_mean_ms=data.rtt_mean_ms,
+        rtt_p95_ms=core.flow_rtt_ms(number, src, 0.95),
+    )
+
+
+def _sender(flow: Flow) -> int:
+    """The side with more payload; of two equals, the one that began."""
+    began = int(flow.began)
+    return began if flow.sides[began].payload >= flow.sides[1 - began].payload else 1 - began
+
+
+def _rate_mbps(size_bytes: int, duration_s: float) -> float:
+    """NaN for a flow of no length, and for a number of bytes that is not known."""
+    return size_bytes * 8e-6 / duration_s if duration_s > 0 and size_bytes >= 0 else NAN
 
 
 def directions(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The direction with more payload first; of two equals, the one that began."""
+    """A flow's packets: those with more payload first; of two equals, those that began."""
     first = rows.iloc[0]
     begun = (rows["src"] == first["src"]) & (rows["src_port"] == first["src_port"])
     there, back = rows[begun], rows[~begun]
@@ -82,17 +134,3 @@ def endpoint(address: object, port: object) -> str:
     """An end of a flow as people write it."""
     text = str(address)
     return f"[{text}]:{port}" if ":" in text else f"{text}:{port}"
-
-
-def _tcp(data: pd.DataFrame, acks: pd.DataFrame) -> dict[str, object]:
-    low, mean, high = measures.low_mean_high(measures.rtts(data, acks)["rtt_ms"])
-    return {
-        "retransmissions": int(data["retransmission"].sum()),
-        "fast_retransmissions": int(data["fast_retransmission"].sum()),
-        "spurious_retransmissions": int(data["spurious_retransmission"].sum()),
-        "out_of_order": int(data["out_of_order"].sum()),
-        "duplicate_acks": int(acks["duplicate_ack"].sum()),
-        "rtt_min_ms": low,
-        "rtt_mean_ms": mean,
-        "rtt_p95_ms": high,
-    }

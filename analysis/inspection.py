@@ -16,7 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.tshark import CUT_SHORT, check_file, complaints
+from analysis.pcap import check_file
+from analysis.tshark import CUT_SHORT, complaints
 from testbed.errors import TestbedError, UsageError, nearest
 from testbed.process import end, start, stream, sudo_user
 from testbed.store import FlowRecord, Trial

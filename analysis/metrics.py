@@ -21,7 +21,7 @@ from analysis.matching import drop_rate, one_way_delays_ms
 from analysis.measures import NAN, Interval
 from analysis.samples import read_counters, read_samples
 from analysis.shared import read_shared
-from analysis.tshark import Packets
+from analysis.tcp import Packets
 from testbed.errors import TestbedError
 from testbed.scenario import Flow, FlowKind
 from testbed.store import FlowRecord, Status, Trial, trials_in
@@ -277,7 +277,7 @@ def write_metrics(results: Path) -> pd.DataFrame:
     `attrs["warnings"]` of the table are the warnings of all trials.
     """
     trials = list(trials_in(results))
-    with ThreadPoolExecutor(os.cpu_count()) as pool:  # the work is tshark's
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # the core works outside of Python's lock
         frames = list(pool.map(cached_metrics, trials))
     table = pd.concat([_frame([]), *frames], ignore_index=True) if frames else _frame([])
     replace(results / "metrics.csv", lambda path: _write_csv(table, path))

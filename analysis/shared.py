@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
-from analysis.tshark import Packets, read_capture
+from analysis.tcp import Packets, read_capture
 from testbed.errors import TestbedError
 
 KEPT = 32

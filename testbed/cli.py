@@ -92,6 +92,9 @@ def build_parser() -> Parser:
     )
     reduce.add_argument("pcap", nargs="+", type=Path, help="pcap or pcapng files")
     reduce.add_argument("--format", choices=("table", "csv", "json"), default="table")
+    reduce.add_argument(
+        "--verify", action="store_true", help="run tshark beside, and list every difference"
+    )
     inspect = verb(
         "inspect",
         inspect_trial,
@@ -346,24 +349,46 @@ def _show_results(experiment: Experiment | None, out: Path, done: Sequence[Finis
 
 def reduce_captures(options: argparse.Namespace) -> int:
     """`testbed reduce`."""
-    import pandas as pd
+    if options.verify:
+        return _verify(options.pcap)
+    from analysis.flows import COLUMNS, flow_table, read_flows
 
-    from analysis.flows import capture_flows
-
-    tables = [capture_flows(path) for path in options.pcap]
-    for warning in (text for table in tables for text in table.attrs["warnings"]):
+    flows = [read_flows(path) for path in options.pcap]
+    for warning in (text for each in flows for text in each.warnings):
         errors.print(f"testbed: warning: {warning}", markup=False, soft_wrap=True)
-    rows = pd.concat(tables, ignore_index=True)
+    if options.format == "table":  # without pandas, which is slow to load
+        shown = Table(*COLUMNS, box=None)
+        for row in (row for each in flows for row in each.rows):
+            shown.add_row(*(_cell(value) for value in vars(row).values()))
+        console.print(shown)
+        return 0
+    rows = flow_table(row for each in flows for row in each.rows)
     if options.format == "csv":
         sys.stdout.write(rows.to_csv(index=False, float_format="%.9g"))
-    elif options.format == "json":
-        sys.stdout.write(rows.to_json(orient="records", indent=2) + "\n")
     else:
-        shown = Table(*map(str, rows.columns), box=None)
-        for row in rows.itertuples(index=False):
-            shown.add_row(*(_cell(value) for value in row))
-        console.print(shown)
+        sys.stdout.write(rows.to_json(orient="records", indent=2) + "\n")
     return 0
+
+
+SHOWN_DIFFERENCES = 20  # of each capture
+
+
+def _verify(paths: Sequence[Path]) -> int:
+    """Compare with tshark, capture by capture; differences are a failure."""
+    from analysis.verify import Verdict, verify
+
+    total = Verdict()
+    for path in paths:
+        found = verify(path)
+        total += found
+        console.print(f"{path}: {found}", markup=False, soft_wrap=True)
+        for each in found.differences[:SHOWN_DIFFERENCES]:
+            console.print(f"    {each}", markup=False, soft_wrap=True)
+        if (hidden := len(found.differences) - SHOWN_DIFFERENCES) > 0:
+            console.print(f"    and {hidden} more")
+    if len(paths) > 1:
+        console.print(f"{len(paths)} captures: {total}", markup=False)
+    return 1 if total.differences else 0
 
 
 def _cell(value: object) -> str:

@@ -58,7 +58,7 @@ def _column(variant: str, trials: list[Trial], metrics: pd.DataFrame) -> Column:
     ran = [trial for trial in trials if trial.record.status is Status.OK]
     rows = metrics[metrics["trial"].isin([t.path.name for t in ran]) & (metrics["kind"] == "tcp")]
     first = trials[0].record
-    with ThreadPoolExecutor(os.cpu_count()) as pool:  # the work is tshark's
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # the core works outside of Python's lock
         series = tuple(pool.map(trial_series, ran))
     return Column(
         variant,

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from analysis.bins import flow_bins, parse_width
-from analysis.tshark import Packets, read_capture
+from analysis.tcp import Packets, read_capture
 from testbed.errors import UsageError
 from tests.trial_writer import write_trial
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from analysis import shared, tshark
+from analysis import native, shared
 from analysis.flows import COLUMNS, capture_flows
 from analysis.shared import read_shared
-from analysis.tshark import command, read_capture
+from analysis.tcp import read_capture
 from testbed.errors import TestbedError
 from tests.pcap_writer import Endpoints, Frame, icmp_unreachable, in_tunnel, tcp, udp, write_pcap
 from tests.trial_writer import ISN, captures
@@ -149,7 +148,8 @@ def test_a_capture_cut_short_gives_what_is_whole(whole: Path, tmp_path: Path) ->
     cut = tmp_path / "cut.pcap"
     cut.write_bytes(whole.read_bytes()[:-1])
     packets = read_capture(cut)
-    assert packets.warnings == ("cut.pcap: the capture ends in the middle of a packet",)
+    told = "cut.pcap: the capture ends in the middle of a packet, after frame 26 (byte 2924)"
+    assert packets.warnings == (told,)
     assert len(packets.rows) == len(read_capture(whole).rows) - 1
 
 
@@ -195,18 +195,13 @@ def test_a_damaged_capture_is_an_error(whole: Path, tmp_path: Path) -> None:
     assert caught.value.hint
 
 
-def test_without_tshark(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        tshark, "command", lambda path: ("tshark-that-is-not-there", os.fspath(path))
-    )
-    with pytest.raises(TestbedError, match="not installed") as caught:
+def test_without_the_compiled_core(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    native._library.cache_clear()
+    monkeypatch.setattr(native, "LIBRARY", Path("/nowhere/testbed-capture.so"))
+    with pytest.raises(TestbedError, match="not built") as caught:
         capture_flows(whole)
-    assert "apt install" in caught.value.hint
-
-
-def test_a_name_like_an_option_is_a_file() -> None:
-    argv = command(Path("-x.pcap"))
-    assert argv[argv.index("-r") + 1] == "-x.pcap"
+    native._library.cache_clear()
+    assert "setup.sh" in caught.value.hint
 
 
 def test_a_capture_is_read_once_while_it_is_the_same(

@@ -14,7 +14,7 @@ import pytest
 from analysis import metrics
 from analysis.definitions import COLUMNS, METRICS
 from analysis.metrics import trial_metrics, write_metrics
-from analysis.tshark import Packets, read_capture
+from analysis.tcp import Packets, read_capture
 from testbed.errors import TestbedError
 from testbed.scenario import Queue
 from testbed.store import RECORD, Record, Status, Trial, open_trial
@@ -114,7 +114,7 @@ def read_once(path: Path) -> Packets:
 
 @pytest.fixture
 def read_already(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Captures of the trial's copies are taken from the trial: tshark is slow to start."""
+    """Captures of the trial's copies are taken from the trial: each is read once."""
     monkeypatch.setattr(
         metrics, "read_shared", lambda path: read_once(trial.path / "captures" / path.name)
     )
@@ -299,7 +299,8 @@ def test_a_damaged_capture_is_told(tmp_path: Path) -> None:
     capture.write_bytes(capture.read_bytes()[:-10])
     for _ in range(2):  # from the capture, then from the rows kept
         warnings = write_metrics(tmp_path).attrs["warnings"]
-        assert warnings == ["a: receiver-eth0.pcap: the capture ends in the middle of a packet"]
+        told = "the capture ends in the middle of a packet, after frame 29 (byte 3404)"
+        assert warnings == [f"a: receiver-eth0.pcap: {told}"]
 
 
 def test_a_capture_that_is_gone_is_an_error(tmp_path: Path) -> None:

@@ -1,0 +1,346 @@
+/* Sums over each connection, by direction: what a table of flows is made of. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core.h"
+
+#define MAX_HOLES	16384	/* more: the capture is not of the connection's bytes */
+#define MAX_SAMPLES	16384	/* more go into a histogram */
+#define FINENESS	9	/* a histogram's bucket is 2^-9 of its value wide */
+#define BUCKETS		((64 - FINENESS) << FINENESS)
+
+struct interval { s64 begin, end; };
+
+/* TCP's bytes in order, each once: how far they are contiguous. */
+struct delivery {
+	struct interval *beyond;	/* behind a hole, in order, apart from each other */
+	u32 count, capacity;
+	s64 start, edge, last;
+	u32 last_seq;
+	bool known, from_syn, lost;
+};
+
+struct samples {
+	s64 *values;
+	u32 *buckets;	/* null up to MAX_SAMPLES */
+	u32 capacity;
+	u64 count;
+	double sum;
+	s64 low;
+};
+
+/* As Python reads it. */
+struct side {
+	u64 packets, data_packets, bytes, payload;
+	u64 retransmissions, fast_retransmissions, spurious_retransmissions, out_of_order;
+	u64 duplicate_acks, ce;
+	s64 delivered;		/* -1: not known */
+	u64 rtts;		/* of data from this side */
+	double rtt_low_ms, rtt_mean_ms;
+	s32 address;
+	s32 port;
+};
+
+struct flow {
+	s64 first_ns, last_ns, initial_rtt_ns;
+	s32 stream;
+	u8 protocol, began, completeness;
+	struct side sides[2];
+};
+
+struct detail {
+	struct delivery delivery[2];
+	struct samples rtts[2];
+};
+
+struct flows {
+	struct flow *items;
+	struct detail *details;
+	u32 count, capacity, detail_capacity;
+};
+
+struct flows *flows_new(void)
+{
+	return calloc(1, sizeof(struct flows));
+}
+
+void flows_free(struct flows *all)
+{
+	if (!all)
+		return;
+	for (u32 i = 0; i < all->count; i++) {
+		for (int side = 0; side < 2; side++) {
+			free(all->details[i].delivery[side].beyond);
+			free(all->details[i].rtts[side].values);
+			free(all->details[i].rtts[side].buckets);
+		}
+	}
+	free(all->items);
+	free(all->details);
+	free(all);
+}
+
+u32 flows_count(const struct flows *all)
+{
+	return all->count;
+}
+
+/* Bytes behind a hole wait for it to be filled. */
+static bool set_aside(struct delivery *to, s64 begin, s64 end)
+{
+	struct interval *items = to->beyond;
+	u32 at = to->count, stop;
+
+	while (at && items[at - 1].end >= begin)
+		at--;
+	for (stop = at; stop < to->count && items[stop].begin <= end; stop++) {
+		begin = items[stop].begin < begin ? items[stop].begin : begin;
+		end = items[stop].end > end ? items[stop].end : end;
+	}
+	if (stop == at) {
+		if (to->count == MAX_HOLES) {
+			to->lost = true;
+			return true;
+		}
+		items = grow(items, &to->capacity, to->count + 1, sizeof(*items));
+		if (!items)
+			return false;
+		to->beyond = items;
+		stop = at + 1;
+		memmove(&items[stop], &items[at], (to->count - at) * sizeof(*items));
+		to->count++;
+	}
+	items[at] = (struct interval){ begin, end };
+	memmove(&items[at + 1], &items[stop], (to->count - stop) * sizeof(*items));
+	to->count -= stop - at - 1;
+	return true;
+}
+
+static void take_filled(struct delivery *to)
+{
+	u32 filled = 0;
+
+	while (filled < to->count && to->beyond[filled].begin <= to->edge) {
+		if (to->beyond[filled].end > to->edge)
+			to->edge = to->beyond[filled].end;
+		filled++;
+	}
+	if (filled) {
+		memmove(to->beyond, to->beyond + filled,
+			(to->count - filled) * sizeof(*to->beyond));
+		to->count -= filled;
+	}
+}
+
+static bool deliver(struct delivery *to, const struct row *row)
+{
+	bool syn = row->flags & SYN && !to->from_syn;
+	s64 begin, end;
+
+	to->last += to->known ? (s32)(row->seq - to->last_seq) : (s64)row->seq;
+	to->last_seq = row->seq;
+	if (!to->known || syn) {
+		to->known = true;
+		to->from_syn |= syn;
+		to->start = to->edge = to->last + syn;
+		to->count = 0;
+	}
+	begin = to->last;
+	end = begin + row->payload;
+	if (begin > to->edge)
+		return !row->payload || to->lost || set_aside(to, begin, end);
+	if (end > to->edge) {
+		to->edge = end;
+		take_filled(to);
+	}
+	return true;
+}
+
+static u32 bucket(s64 value)
+{
+	u64 positive = value > 0 ? (u64)value : 0;
+	int shift;
+
+	if (positive < (1 << FINENESS))
+		return (u32)positive;
+	shift = 63 - __builtin_clzll(positive) - FINENESS;
+	return (u32)(((u64)(shift + 1) << FINENESS) + ((positive >> shift) - (1 << FINENESS)));
+}
+
+static double middle(u32 number)
+{
+	u32 shift = number >> FINENESS;
+	u64 low;
+
+	if (!shift)
+		return number;
+	low = ((u64)(number & ((1 << FINENESS) - 1)) + (1 << FINENESS)) << (shift - 1);
+	return (double)low + (double)((1ULL << (shift - 1)) - 1) / 2;
+}
+
+static bool to_buckets(struct samples *to)
+{
+	to->buckets = calloc(BUCKETS, sizeof(*to->buckets));
+	if (!to->buckets)
+		return false;
+	for (u32 i = 0; i < to->count; i++)
+		to->buckets[bucket(to->values[i])]++;
+	free(to->values);
+	to->values = NULL;
+	return true;
+}
+
+static bool sample(struct samples *to, s64 value)
+{
+	s64 *values;
+
+	if (to->count == MAX_SAMPLES && !to->buckets && !to_buckets(to))
+		return false;
+	if (to->buckets) {
+		to->buckets[bucket(value)]++;
+	} else {
+		values = grow(to->values, &to->capacity, (u32)to->count + 1, sizeof(*values));
+		if (!values)
+			return false;
+		to->values = values;
+		values[to->count] = value;
+	}
+	to->low = to->count && to->low < value ? to->low : value;
+	to->sum += (double)value;
+	to->count++;
+	return true;
+}
+
+static bool add(struct side *side, struct detail *detail, const struct row *row, int number)
+{
+	side->packets++;
+	side->data_packets += row->payload > 0;
+	side->bytes += (u64)row->length;
+	side->payload += (u64)(row->payload > 0 ? row->payload : 0);
+	side->ce += row->ecn == 3;
+	side->retransmissions += !!(row->marks & RETRANSMISSION);
+	side->fast_retransmissions += !!(row->marks & FAST_RETRANSMISSION);
+	side->spurious_retransmissions += !!(row->marks & SPURIOUS_RETRANSMISSION);
+	side->out_of_order += !!(row->marks & OUT_OF_ORDER);
+	side->duplicate_acks += !!(row->marks & DUPLICATE_ACK);
+	if (row->protocol != TCP)
+		return true;
+	if (row->acked_data && row->ack_rtt_ns &&
+	    !sample(&detail->rtts[!number], row->ack_rtt_ns))
+		return false;
+	return deliver(&detail->delivery[number], row);
+}
+
+static bool flow_new(struct flows *all, struct connection *connection, const struct row *row,
+		     int side)
+{
+	struct detail *details;
+	struct flow *items;
+
+	items = grow(all->items, &all->capacity, all->count + 1, sizeof(*items));
+	if (!items)
+		return false;
+	all->items = items;
+	details = grow(all->details, &all->detail_capacity, all->count + 1, sizeof(*details));
+	if (!details)
+		return false;
+	all->details = details;
+	connection->flow = (s32)all->count++;
+	details[connection->flow] = (struct detail){ 0 };
+	items[connection->flow] = (struct flow){
+		.first_ns = row->time_ns, .last_ns = row->time_ns, .stream = row->stream,
+		.protocol = row->protocol, .began = (u8)side,
+	};
+	items += connection->flow;
+	items->sides[side].address = row->src;
+	items->sides[side].port = row->src_port;
+	items->sides[!side].address = row->dst;
+	items->sides[!side].port = row->dst_port;
+	return true;
+}
+
+bool flows_add(struct flows *all, struct connection *connection, const struct row *row, int side)
+{
+	struct flow *flow;
+
+	if (connection->flow < 0 && !flow_new(all, connection, row, side))
+		return false;
+	flow = &all->items[connection->flow];
+	if (row->time_ns < flow->first_ns)
+		flow->first_ns = row->time_ns;
+	if (row->time_ns > flow->last_ns)
+		flow->last_ns = row->time_ns;
+	if (connection->tcp) {
+		flow->completeness = connection->tcp->completeness;
+		flow->initial_rtt_ns = connection->tcp->initial_rtt;
+	}
+	return add(&flow->sides[side], &all->details[connection->flow], row, side);
+}
+
+/* For Python. */
+
+size_t core_flow_size(void)
+{
+	return sizeof(struct flow);
+}
+
+/* The flows, with what is only known at the end. */
+const struct flow *core_flows(struct core *core)
+{
+	struct flows *all = core->flows;
+
+	for (u32 i = 0; i < all->count; i++) {
+		for (int number = 0; number < 2; number++) {
+			const struct delivery *delivery = &all->details[i].delivery[number];
+			const struct samples *rtts = &all->details[i].rtts[number];
+			struct side *side = &all->items[i].sides[number];
+
+			side->delivered = delivery->lost ? -1 : delivery->edge - delivery->start;
+			side->rtts = rtts->count;
+			side->rtt_low_ms = rtts->count ? (double)rtts->low / 1e6 : NAN;
+			side->rtt_mean_ms =
+				rtts->count ? rtts->sum / (double)rtts->count / 1e6 : NAN;
+		}
+	}
+	return all->items;
+}
+
+static int compare(const void *a, const void *b)
+{
+	s64 x = *(const s64 *)a, y = *(const s64 *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double ranked(const struct samples *from, u64 rank)
+{
+	u64 below = 0;
+
+	if (!from->buckets)
+		return (double)from->values[rank];
+	for (u32 i = 0; i < BUCKETS; i++) {
+		below += from->buckets[i];
+		if (below > rank)
+			return middle(i);
+	}
+	return NAN;
+}
+
+/* A quantile of the RTTs in ms, between ranks as numpy's percentile does it; exact up to
+ * MAX_SAMPLES, then to a part in 1024. */
+double core_flow_rtt(struct core *core, u32 flow, u32 side, double quantile)
+{
+	struct samples *from = &core->flows->details[flow].rtts[side];
+	double place = quantile * (double)(from->count - 1), low;
+	u64 rank = (u64)place;
+
+	if (!from->count)
+		return NAN;
+	if (!from->buckets)
+		qsort(from->values, from->count, sizeof(*from->values), compare);
+	low = ranked(from, rank);
+	if (rank + 1 < from->count)
+		low += (ranked(from, rank + 1) - low) * (place - (double)rank);
+	return low / 1e6;
+}

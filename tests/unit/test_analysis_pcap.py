@@ -1,0 +1,151 @@
+"""Capture files: compressed, in pieces, damaged, and no captures at all."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from analysis import pcap as reader
+from analysis import tcp
+from analysis.flows import capture_flows
+from analysis.tcp import read_capture
+from testbed.errors import TestbedError
+from testbed.process import run
+from tests.conversations import conversations, write
+from tests.wrappings import ETHERNET, block, enhanced, frames, interface, pcapng, section
+
+FRAME = frames(ETHERNET, 1)[0]
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some conversations."""
+    return write(tmp_path_factory.mktemp("capture") / "x.pcap", conversations(5, 100))
+
+
+def zstd(content: bytes) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(content)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def lz4(content: bytes) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "lz4") as stream:
+        stream.write(content)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def twice_gzip(content: bytes) -> bytes:
+    """Two members, as `cat a.gz b.gz` makes them."""
+    return gzip.compress(content[:1000]) + gzip.compress(content[1000:])
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, twice_gzip, zstd, lz4])
+def test_compressed(capture: Path, tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    packed = tmp_path / "packed"
+    packed.write_bytes(pack(capture.read_bytes()))
+    pd.testing.assert_frame_equal(read_capture(packed).rows, read_capture(capture).rows)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstd, lz4])
+def test_compressed_and_cut_short(
+    capture: Path, tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    packed = tmp_path / "packed"
+    content = pack(capture.read_bytes())
+    packed.write_bytes(content[: len(content) * 2 // 3])
+    warnings = [text for text in read_capture(packed).warnings if "ends in the middle" in text]
+    assert len(warnings) == 1
+
+
+def test_pieces_make_no_difference(capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, flows = read_capture(capture).rows, capture_flows(capture)
+    monkeypatch.setattr(reader, "WINDOW", 1)
+    monkeypatch.setattr(tcp, "LARGEST_CHUNK", 10)
+    monkeypatch.setattr(tcp, "CHUNK_ROWS", 7)
+    pd.testing.assert_frame_equal(read_capture(capture).rows, whole)
+    pd.testing.assert_frame_equal(capture_flows(capture), flows)
+
+
+def test_arrays_are_as_compact_as_they_can_be(capture: Path) -> None:
+    rows = read_capture(capture).rows
+    assert rows.memory_usage(index=False).sum() / len(rows) < 130
+
+
+PACKET = struct.pack("<IIIII", 0, 0, 0, 4, 4) + bytes(4)
+DAMAGED = {
+    "a packet of 2147483647 bytes": struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 0, 1)
+    + struct.pack("<IIII", 0, 0, 2**31 - 1, 0),
+    "which nobody writes": struct.pack("<IHHiIII", 0xA1B2C3D4, 9, 4, 0, 0, 0, 1),
+    "of no known byte order": struct.pack("<III", 0x0A0D0D0A, 28, 7) + bytes(16),
+    "section header of 0 bytes": struct.pack("<III", 0x0A0D0D0A, 0, 0x1A2B3C4D) + bytes(16),
+    "interface 0, which is not described": section("<") + block("<", 6, PACKET),
+    "in a shorter block": section("<")
+    + interface("<", 1)
+    + block("<", 6, PACKET[:12] + b"\xff" * 12),
+    "before any interface": section("<") + block("<", 3, bytes(4)),
+    "a block of 4294967295 bytes": section("<") + struct.pack("<III", 5, 2**32 - 1, 0),
+    "a block of 4 bytes": section("<") + struct.pack("<III", 5, 4, 0),
+    "whose two lengths differ": section("<")[:-4] + struct.pack("<I", 32),
+    "an interface description of 12 bytes": section("<") + block("<", 1, b""),
+    "a packet block of 12 bytes": section("<") + block("<", 6, b""),
+}
+
+
+@pytest.mark.parametrize("reason", DAMAGED)
+def test_damage_is_named(tmp_path: Path, reason: str) -> None:
+    (tmp_path / "x").write_bytes(DAMAGED[reason])
+    with pytest.raises(TestbedError, match=reason) as caught:
+        read_capture(tmp_path / "x")
+    assert "damaged at byte" in caught.value.message and caught.value.hint
+    assert len(caught.value.message.splitlines()) == 1
+
+
+def test_what_came_before_the_damage_is_counted(tmp_path: Path) -> None:
+    good = section("<") + interface("<", 1) + enhanced("<", FRAME, 0, 0)
+    (tmp_path / "x").write_bytes(good + block("<", 6, b""))
+    with pytest.raises(TestbedError, match=rf"byte {len(good)}, after frame 1"):
+        read_capture(tmp_path / "x")
+
+
+@pytest.mark.parametrize("size", [4, 10, 23, 27])
+def test_a_header_cut_short(tmp_path: Path, size: int) -> None:
+    (tmp_path / "x").write_bytes(section("<")[:size])
+    with pytest.raises(TestbedError, match="ends within its header"):
+        read_capture(tmp_path / "x")
+
+
+def test_every_cut_gives_what_is_whole(tmp_path: Path) -> None:
+    content = pcapng(3)
+    counts = []
+    for size in range(200, 4000, 97):
+        (tmp_path / "x").write_bytes(content[:size])
+        counts.append(len(read_capture(tmp_path / "x").rows))
+    assert counts == sorted(counts) and counts[-1] > 3
+
+
+def test_the_core_compiles_without_a_warning(root: Path, tmp_path: Path) -> None:
+    sources = [str(path) for path in sorted((root / "analysis" / "core").glob("*.c"))]
+    flags = ("-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC")
+    run(["gcc", *flags, "-o", str(tmp_path / "x.so"), *sources])
+
+
+def test_damaged_captures_break_nothing(root: Path) -> None:
+    """A little of what tests/fuzz/run does at length."""
+    done = run([str(root / "tests" / "fuzz" / "run"), "3000", "7"], check=False)
+    assert done.status == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("3000 inputs")
+
+
+def test_what_the_fuzzer_found(root: Path) -> None:
+    """Times whose difference does not fit its type: they wrap around, whatever they mean."""
+    rows = read_capture(root / "tests" / "fuzz" / "corpus" / "absurd-times.pcapng").rows
+    assert len(rows) == 4 and rows["payload"].tolist() == [0, 0, 0, 1000]

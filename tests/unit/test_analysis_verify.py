@@ -1,0 +1,71 @@
+"""Our reader says what tshark says: of random and adversarial conversations, and of every way
+in which a packet may be wrapped."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from analysis import verify as verifying
+from analysis.tcp import COLUMNS, read_capture
+from analysis.verify import Verdict, verify
+from testbed.cli import main
+from tests.conversations import conversations, write
+from tests.wrappings import ETHERNET, frames, pcap, write_all
+
+CONVERSATIONS = 1000
+
+
+def test_random_and_adversarial_conversations(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.pcap", conversations(20261121, CONVERSATIONS))
+    verdict = verify(path)
+    assert not verdict.differences, "\n".join(map(str, verdict.differences[:10]))
+    assert verdict.packets > 20 * CONVERSATIONS
+    marked = read_capture(path).rows.select_dtypes("bool").any()
+    assert marked.all(), f"no packet is {list(marked[~marked].index)}"
+
+
+@pytest.fixture(scope="module")
+def wrapped(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """A capture of every format and link type."""
+    return write_all(tmp_path_factory.mktemp("wrapped"), seed=7)
+
+
+def test_every_wrapping(wrapped: list[Path]) -> None:
+    total = Verdict()
+    for path in wrapped:
+        total += verify(path)
+    assert not total.differences, "\n".join(map(str, total.differences[:10]))
+    assert total.packets > 500
+
+
+def test_a_difference_is_told(
+    wrapped: list[Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def wrong(path: Path) -> object:
+        packets = read_capture(path)
+        payload = packets.rows["payload"].to_numpy(copy=True)
+        payload[3] += 1
+        rows = packets.rows.assign(payload=payload).drop(index=5)
+        return replace(packets, rows=rows)
+
+    monkeypatch.setattr(verifying, "read_capture", wrong)
+    path = wrapped[0]
+    rows = read_capture(path).rows
+    assert main(["reduce", "--verify", str(path)]) == 1
+    said = capsys.readouterr().out
+    frame, payload, lost = rows["frame"][3], rows["payload"][3], rows["frame"][5]
+    assert f"frame {frame}: payload: ours {payload + 1}, tshark's {payload}" in said
+    assert f"frame {lost}: frame: ours none, tshark's a packet" in said
+    assert f"{len(rows) - 1} packets, {(len(rows) - 1) * len(COLUMNS)} fields" in said
+
+
+def test_no_difference_is_a_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = []
+    for number in range(2):
+        paths.append(tmp_path / f"{number}.pcap")
+        paths[-1].write_bytes(pcap(frames(ETHERNET, number), ETHERNET))
+    assert main(["reduce", "--verify", *map(str, paths)]) == 0
+    assert "2 captures: " in capsys.readouterr().out
