@@ -125,6 +125,13 @@ METRICS = (
         "capture, over the whole capture",
     ),
     Metric("owd_p95_ms", "ms", "95th percentile of the one-way delays"),
+    Metric(
+        "queue_mean_ms",
+        "ms",
+        "mean time in the bottleneck: the same data packet at its two captures; none where "
+        "the flow starts at the bottleneck itself",
+    ),
+    Metric("queue_p95_ms", "ms", "95th percentile of the times in the bottleneck"),
     Metric("share", "", "the flow's goodput over the sum of all the trial's flows"),
     Metric(
         "jain",

@@ -46,6 +46,12 @@ class FlowRow:
 
 
 COLUMNS = tuple(each.name for each in fields(FlowRow))
+# the same columns as a table for people heads them
+HEADINGS = (
+    *("file", "flow", "kind", "src", "dst", "start s", "length s", "packets", "Mbit/s"),
+    *("goodput", "retr.", "fast", "spurious", "out of order", "dup. ACKs"),
+    *("RTT min", "mean", "95 % ms"),
+)
 
 
 @dataclass(frozen=True)

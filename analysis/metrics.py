@@ -145,7 +145,8 @@ def _measure(trial: Trial, flow: FlowRecord, packets: TrialPackets) -> Row:
         "duration_s": interval.seconds,
         **_at_receiver(packets.flow("receiver", flow), interval, flow.protocol),
         **_at_sender(packets.flow("sender", flow), flow.protocol),
-        **_one_way(packets, flow),
+        **_delays(packets, flow, "owd", ("sender", "receiver")),
+        **_delays(packets, flow, "queue", ("bottleneck-in", "bottleneck-out")),
         "drop_rate": _drop_rate(packets, flow),
         **(_counted(trial, flow) if flow.protocol == "tcp" else {}),
     }
@@ -198,13 +199,14 @@ def _at_sender(found: FlowPackets | None, protocol: str) -> Row:
     }
 
 
-def _one_way(packets: TrialPackets, flow: FlowRecord) -> Row:
-    sender, receiver = packets.flow("sender", flow), packets.flow("receiver", flow)
-    if sender is None or receiver is None:
+def _delays(packets: TrialPackets, flow: FlowRecord, way: str, ends: tuple[str, str]) -> Row:
+    """How long data packets take from one capture to the other."""
+    before, after = (packets.flow(end, flow) for end in ends)
+    if before is None or after is None:
         return {}
-    delays = one_way_delays_ms(sender.data, receiver.data)["owd_ms"]
+    delays = one_way_delays_ms(before.data, after.data)["owd_ms"]
     _, mean, high = measures.low_mean_high(delays)
-    return {"owd_mean_ms": mean, "owd_p95_ms": high}
+    return {f"{way}_mean_ms": mean, f"{way}_p95_ms": high}
 
 
 def _drop_rate(packets: TrialPackets, flow: FlowRecord) -> float:

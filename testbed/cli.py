@@ -7,15 +7,15 @@ import math
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from rich.table import Table
 
 from testbed import estimate, leftovers
-from testbed.console import Watch, console, errors
+from testbed.console import Watch, console, errors, track
 from testbed.engines.choice import ENGINES, choose
 from testbed.errors import TestbedError, UsageError, nearest
 from testbed.experiment import Experiment
@@ -24,6 +24,9 @@ from testbed.process import TOOLS, require
 from testbed.scenario import Scenario
 from testbed.store import Status, open_trial
 from testbed.sweep import Begun, Finished, Unfit, give_back, in_order, run_all
+
+if TYPE_CHECKING:
+    import pandas as pd  # loaded where it is needed
 
 INTERRUPTED = 130
 
@@ -91,8 +94,12 @@ def build_parser() -> Parser:
         "testbed reduce results/*/*/captures/sender1-eth0.pcapng --format csv",
     )
     reduce.add_argument("pcap", nargs="+", type=Path, help="pcap or pcapng files")
-    reduce.add_argument("--format", choices=("table", "csv", "json"), default="table")
-    reduce.add_argument(
+    rows = reduce.add_mutually_exclusive_group()
+    rows.add_argument("--packets", action="store_true", help="a row a packet, not a row a flow")
+    rows.add_argument("--bin", metavar="WIDTH", help="a row a flow and bin of time: 1s, 100ms")
+    reduce.add_argument("--format", choices=("table", "csv", "json", "parquet"), default="table")
+    reduce.add_argument("--out", type=Path, metavar="FILE", help="write there, not to the terminal")
+    rows.add_argument(
         "--verify", action="store_true", help="run tshark beside, and list every difference"
     )
     inspect = verb(
@@ -351,23 +358,77 @@ def reduce_captures(options: argparse.Namespace) -> int:
     """`testbed reduce`."""
     if options.verify:
         return _verify(options.pcap)
-    from analysis.flows import COLUMNS, flow_table, read_flows
-
-    flows = [read_flows(path) for path in options.pcap]
-    for warning in (text for each in flows for text in each.warnings):
-        errors.print(f"testbed: warning: {warning}", markup=False, soft_wrap=True)
-    if options.format == "table":  # without pandas, which is slow to load
-        shown = Table(*COLUMNS, box=None)
-        for row in (row for each in flows for row in each.rows):
-            shown.add_row(*(_cell(value) for value in vars(row).values()))
-        console.print(shown)
+    if options.format == "parquet" and options.out is None:
+        raise UsageError("--format parquet goes to a file", "add --out FILE")
+    if options.out is not None and options.format == "table":
+        raise UsageError("--out takes csv, json or parquet", "add --format csv")
+    if options.format == "table" and not (options.packets or options.bin):
+        _print_flows(options.pcap)
         return 0
-    rows = flow_table(row for each in flows for row in each.rows)
-    if options.format == "csv":
-        sys.stdout.write(rows.to_csv(index=False, float_format="%.9g"))
+    from analysis import reduction
+
+    tables = _told(_reductions(options))
+    if options.format == "table":
+        shown = map(reduction.for_people, tables) if options.packets else tables
+        for rows in shown:
+            _print_rows(rows)
+    elif options.format == "parquet":
+        reduction.write_parquet(tables, options.out)
+    elif options.out is None:
+        reduction.write_text(tables, options.format, sys.stdout)
     else:
-        sys.stdout.write(rows.to_json(orient="records", indent=2) + "\n")
+        with options.out.open("w") as file:
+            reduction.write_text(tables, options.format, file)
     return 0
+
+
+def _print_flows(paths: Sequence[Path]) -> None:
+    """Without pandas, which is slow to load."""
+    from analysis.flows import HEADINGS, read_flows
+    from analysis.reduction import each_of
+
+    table = Table(*HEADINGS, box=None)
+    for flows in track(each_of(paths, read_flows), len(paths)):
+        _warn(flows.warnings)
+        for row in flows.rows:
+            table.add_row(*(_cell(value) for value in vars(row).values()))
+    console.print(table)
+
+
+def _reductions(
+    options: argparse.Namespace,
+) -> Iterator[tuple[pd.DataFrame, Sequence[str]]]:
+    """Capture by capture, what was asked for and what was wrong."""
+    from analysis import reduction
+    from analysis.bins import parse_width
+    from analysis.flows import capture_flows
+
+    if options.packets:
+        found = reduction.packet_tables(options.pcap)
+    elif options.bin:
+        found = reduction.bin_tables(options.pcap, parse_width(options.bin))
+    else:
+        flows = reduction.each_of(options.pcap, capture_flows)
+        found = ((each, each.attrs["warnings"]) for each in flows)
+    return track(found, len(options.pcap))
+
+
+def _told(tables: Iterator[tuple[pd.DataFrame, Sequence[str]]]) -> Iterator[pd.DataFrame]:
+    for rows, warnings in tables:
+        _warn(warnings)
+        yield rows
+
+
+def _warn(warnings: Sequence[str]) -> None:
+    for warning in warnings:
+        errors.print(f"testbed: warning: {warning}", markup=False, soft_wrap=True)
+
+
+def _print_rows(rows: pd.DataFrame) -> None:
+    table = Table(*map(str, rows.columns), box=None)
+    for row in rows.itertuples(index=False):
+        table.add_row(*(_cell(value) for value in row))
+    console.print(table)
 
 
 SHOWN_DIFFERENCES = 20  # of each capture
@@ -393,7 +454,7 @@ def _verify(paths: Sequence[Path]) -> int:
 
 def _cell(value: object) -> str:
     if isinstance(value, float):
-        return "" if math.isnan(value) else f"{value:.7g}"  # NaN: not known
+        return "" if math.isnan(value) else f"{value:.5g}"  # NaN: not known
     return str(value)
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from types import TracebackType
+from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from testbed.store import Status
 from testbed.sweep import Begun, Finished, Unfit
+
+_T = TypeVar("_T")
 
 # a log or a pipe has no width: let tables be as wide as they are
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
@@ -96,3 +100,14 @@ class Watch:
             return ""
         spent = time.monotonic() - self._begun
         return f", about {spent / self._done * (self._total - self._done):.0f} s left"
+
+
+def track(things: Iterable[_T], total: int) -> Iterator[_T]:
+    """Show how far through many things one is, on a terminal; on its way, nothing else."""
+    if not errors.is_terminal or total < 2:
+        yield from things
+        return
+    with Progress(
+        BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=errors, transient=True
+    ) as bar:
+        yield from bar.track(things, total)

@@ -26,7 +26,8 @@ ISSUE_COLUMNS = (
     "variant_seen, seed, start_s, duration_s, throughput_mbps, goodput_mbps, sent_packets, "
     "received_packets, drop_rate, retransmissions, fast_retransmissions, "
     "spurious_retransmissions, retransmitted, timeouts, out_of_order, duplicate_acks, "
-    "rtt_min_ms, rtt_mean_ms, rtt_p95_ms, owd_mean_ms, owd_p95_ms, share, jain"
+    "rtt_min_ms, rtt_mean_ms, rtt_p95_ms, owd_mean_ms, owd_p95_ms, "
+    "queue_mean_ms, queue_p95_ms, share, jain"
 ).split(", ")
 
 TCP_GOODPUT = 10_000 * 8 / 10 / 1e6  # the last packet comes too late
@@ -69,6 +70,9 @@ EXPECTED = {
         "rtt_p95_ms": 120 + 0.8 * 55,
         "owd_mean_ms": (11 * 50 + 70) / 12,
         "owd_p95_ms": 50 + 0.45 * 20,
+        # from a millisecond after the sender to ten before the receiver
+        "queue_mean_ms": (11 * 39 + 59) / 12,
+        "queue_p95_ms": 39 + 0.45 * 20,
         "share": TCP_GOODPUT / (TCP_GOODPUT + CBR_GOODPUT),
         "jain": 1.0,  # of one TCP flow
     },
@@ -89,6 +93,8 @@ EXPECTED = {
         "rtt_mean_ms": math.nan,
         "owd_mean_ms": 50,
         "owd_p95_ms": 50,
+        "queue_mean_ms": 39,
+        "queue_p95_ms": 39,
         "share": CBR_GOODPUT / (TCP_GOODPUT + CBR_GOODPUT),
         "jain": 1.0,
     },
