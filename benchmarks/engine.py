@@ -62,7 +62,7 @@ def measure(engine: Engine, wanted: Scenario) -> Record:
     with tempfile.TemporaryDirectory(prefix="testbed-benchmark-") as name:
         choice = Choice(engine, "benchmark")
         done = run_all([wanted], choice, Path(name) / "out", lambda _event: None, jobs=1)
-    record = done[0].record
+        record = done[0].record
     assert record.status is Status.OK, record.reason
     assert not any(capture.dropped for capture in record.captures)
     return record

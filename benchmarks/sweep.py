@@ -1,0 +1,200 @@
+"""A sweep's speed: Kapre and Saxena's first experiment, its scaling, and what is ours of it.
+
+    .venv/bin/python -m benchmarks.sweep [--trials N] [--scaling N]
+
+The experiment: 4 variants x 10 loads of CBR x 2 orders x 5 seeds of 60 s on the six-node
+dumbbell, 400 trials, captures at every point, reduced and compressed as they come. Fewer
+`--trials` are a sample of the 400, drawn evenly; the whole is extrapolated and said so.
+Scaling: the same trials by one worker and by two, in turn. Our own share: an engine that
+does nothing. Statistics: 10,000 rows of metrics to intervals of every cell.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import random
+import resource
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis.definitions import COLUMNS
+from analysis.incoming import Incoming
+from analysis.tables import summary
+from testbed.engines.base import Engine, Job, Missing, Outcome
+from testbed.engines.choice import Choice
+from testbed.engines.guest import GuestEngine
+from testbed.plan import Need
+from testbed.scenario import (
+    Bottleneck,
+    Flow,
+    FlowKind,
+    Profile,
+    Queue,
+    Scenario,
+    Topology,
+    TopologyKind,
+)
+from testbed.scenario import (
+    Path as Way,
+)
+from testbed.store import RECORD, Record, Status
+from testbed.sweep import Begun, Finished, Unfit, run_all
+
+VARIANTS = ("tahoe", "reno", "newreno", "vegas")
+LOADS = tuple(range(1, 11))  # Mbit/s
+ORDERS = ("cbr first", "tcp first")
+SEEDS = tuple(range(1, 6))
+LIMIT_MINUTES = 45  # what all 400 may take on two cores
+
+
+def scenario(variant: str, load: float, order: str, seed: int, duration_s: float = 60) -> Scenario:
+    """One trial: TCP from N1 to N4, CBR from N2 to N3, either five seconds ahead."""
+    tcp_s, cbr_s = (5, 0) if order == "cbr first" else (0, 5)
+    queue = Queue("pfifo", limit_packets=10)
+    return Scenario(
+        experiment="benchmark",
+        label=f"{variant}-{load}-{order.replace(' ', '-')}",
+        topology=Topology(
+            TopologyKind.DUMBBELL,
+            Bottleneck(10, queue, delay_ms=10),
+            access=Way(delay_ms=10, rate_mbit=10, queue=queue),
+        ),
+        flows=(
+            Flow("tcp", FlowKind.TCP, "sender1", "receiver1", variant=variant, start_s=tcp_s),
+            Flow(
+                "cbr",
+                FlowKind.CBR,
+                "left",
+                "right",
+                rate_mbit=load,
+                packet_bytes=1000,
+                start_s=cbr_s,
+            ),
+        ),
+        duration_s=duration_s,
+        seed=seed,
+        profile=Profile.NS2,
+    )
+
+
+def everything() -> list[Scenario]:
+    """All 400."""
+    product = itertools.product(VARIANTS, LOADS, ORDERS, SEEDS)
+    return [scenario(variant, load, order, seed) for variant, load, order, seed in product]
+
+
+def sample(count: int) -> list[Scenario]:
+    """So many of them, drawn by chance that is always the same."""
+    whole = everything()
+    return whole if count >= len(whole) else random.Random(1).sample(whole, count)
+
+
+def run_sweep(scenarios: Sequence[Scenario], engine: Engine, jobs: int) -> float:
+    """Seconds that the trials take, reduction and compression included."""
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="testbed-benchmark-", dir="/var/tmp") as name:
+        with Incoming("zstd") as incoming:
+
+            def take(event: Begun | Finished | Unfit) -> None:
+                if isinstance(event, Finished):
+                    assert event.status is Status.OK, event.record.reason
+                    incoming.add(event.path)
+
+            run_all(scenarios, Choice(engine, "benchmark"), Path(name) / "out", take, jobs)
+        return time.monotonic() - begun
+
+
+class Idle:
+    """An engine that does nothing: what is left is our own work."""
+
+    name = "idle"
+
+    def ready(self) -> str:
+        return ""
+
+    def version(self) -> str:
+        return "none"
+
+    def missing(self, needs: Sequence[Need]) -> list[Missing]:
+        return []
+
+    def controls(self) -> frozenset[str]:
+        return frozenset()
+
+    def jobs(self) -> int:
+        return 1
+
+    def run(self, folder: Path, job: Job) -> Outcome:
+        (folder / RECORD).write_text(Record(Status.OK, seed=job.seed).to_json())
+        return Outcome(0, 0.0, "")
+
+
+def overhead(trials: int) -> tuple[float, float]:
+    """Milliseconds a trial of an engine that does nothing; memory of this process in MB."""
+    scenarios = [scenario("reno", 5, ORDERS[0], seed) for seed in range(trials)]
+    with tempfile.TemporaryDirectory(prefix="testbed-benchmark-") as name:
+        begun = time.monotonic()
+        run_all(scenarios, Choice(Idle(), ""), Path(name) / "out", lambda _event: None, 1)
+        spent = time.monotonic() - begun
+    return 1e3 * spent / trials, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def statistics_s(rows: int) -> float:
+    """Seconds from so many rows of metrics to a table of means and intervals."""
+    dice = np.random.default_rng(1)
+    cells = rows // 100
+    frame = pd.DataFrame(index=range(rows), columns=list(COLUMNS))
+    frame["variant"] = [f"v{row % cells}" for row in range(rows)]
+    frame["status"] = "ok"
+    for name in ("experiment", "topology", "queue", "engine", "flow"):
+        frame[name] = "x"
+    for name in ("throughput_mbps", "goodput_mbps", "rtt_mean_ms", "retransmitted"):
+        frame[name] = dice.normal(10, 1, rows)
+    begun = time.monotonic()
+    assert len(summary(frame).rows) == cells
+    return time.monotonic() - begun
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="How fast a sweep is.")
+    parser.add_argument("--trials", type=int, default=40, help="of the 400 (40)")
+    parser.add_argument("--scaling", type=int, default=8, help="trials for the scaling (8)")
+    options = parser.parse_args()
+    engine, cores = GuestEngine(), len(os.sched_getaffinity(0))
+    assert not engine.ready(), engine.ready()
+
+    small = overhead(200)
+    large = overhead(2000)
+    print(f"our own share: {large[0]:.1f} ms a trial (at most 50)")
+    print(f"memory of the parent: {small[1]:.0f} MB at 200 trials, {large[1]:.0f} MB at 2000")
+    print(f"10,000 rows to statistics: {statistics_s(10_000):.2f} s (at most 2)")
+
+    few = sample(options.scaling)
+    alone, together = run_sweep(few, engine, 1), run_sweep(few, engine, 2)
+    print(
+        f"{len(few)} trials: {alone:.1f} s by one worker, {together:.1f} s by two: "
+        f"{alone / together:.2f} times (at least 1.8)"
+    )
+
+    chosen = sample(options.trials)
+    spent = run_sweep(chosen, engine, cores)
+    emulated = sum(each.duration_s for each in chosen)
+    whole = spent / len(chosen) * len(everything()) / 60
+    kind = "measured" if len(chosen) == len(everything()) else "extrapolated"
+    print(
+        f"{len(chosen)} trials of 60 s by {cores} workers: {spent / 60:.1f} min, "
+        f"{emulated / spent:.1f} times real time; all {len(everything())}: {whole:.0f} min "
+        f"{kind} (at most {LIMIT_MINUTES})"
+    )
+
+
+if __name__ == "__main__":
+    main()
