@@ -28,6 +28,13 @@ METRICS = (
     Metric("dst", "", "the node that receives the data"),
     Metric("variant", "", "the TCP variant that the scenario asks for"),
     Metric("variant_seen", "", "the congestion control that the sender's socket reported"),
+    Metric("label", "", "what tells the trial from the others of its experiment, for people"),
+    Metric(
+        "setting",
+        "",
+        "a hash of the scenario without its seed and this flow's own variant: rows that agree "
+        "in it and in the variant are repeats",
+    ),
     Metric("seed", "", "the scenario's seed", count=True),
     Metric("start_s", "s", "when the flow started, on the trial's clock"),
     Metric("duration_s", "s", "the measured interval: from the flow's start to its stop"),
@@ -145,3 +152,6 @@ COLUMNS = tuple(metric.name for metric in METRICS)
 COUNTS = tuple(metric.name for metric in METRICS if metric.count)
 TEXTS = COLUMNS[: COLUMNS.index("seed")]
 NUMBERS = tuple(name for name in COLUMNS if name not in TEXTS)
+
+# Rows that agree in these are one cell: the same trial but for its seed.
+CELL = ("experiment", "topology", "queue", "engine", "variant", "flow", "setting")

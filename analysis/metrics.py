@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import os
 from collections.abc import Iterable
@@ -23,7 +24,7 @@ from analysis.samples import read_counters, read_samples
 from analysis.shared import read_shared
 from analysis.tcp import Packets
 from testbed.errors import TestbedError
-from testbed.scenario import Flow, FlowKind
+from testbed.scenario import Flow, FlowKind, Scenario
 from testbed.store import FlowRecord, Status, Trial, trials_in
 
 CACHE = "metrics.parquet"  # in the trial's directory
@@ -132,8 +133,21 @@ def _identity(trial: Trial, flow: Flow) -> Row:
         "dst": flow.dst,
         "variant": flow.variant or "",
         "variant_seen": "",
+        "label": scenario.label,
+        "setting": setting(scenario, flow),
         "seed": scenario.seed,
     }
+
+
+def setting(scenario: Scenario, flow: Flow) -> str:
+    """A hash of all but the seed, this flow's variant, and what only looks on."""
+    flows = tuple(
+        dataclasses.replace(each, variant=None) if each is flow else each for each in scenario.flows
+    )
+    bare = dataclasses.replace(
+        scenario, flows=flows, seed=0, label="", captures=(), snaplen_bytes=0, sample_interval_ms=0
+    )
+    return bare.hash
 
 
 def _measure(trial: Trial, flow: FlowRecord, packets: TrialPackets) -> Row:

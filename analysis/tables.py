@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
-from scipy import stats
 
+from analysis.definitions import CELL
 from analysis.labels import variant_key
+from analysis.stats import CONFIDENCE, half_width
 
-GROUP = ["experiment", "topology", "queue", "engine", "variant", "flow"]
+GROUP = list(CELL)
 ALWAYS = ("variant", "flow")  # the rest of the group only where it differs
-CONFIDENCE = 0.95
 UNKNOWN = "–"
 
 
@@ -71,8 +71,17 @@ def summary(metrics: pd.DataFrame) -> Table:
     groups = [(dict(zip(GROUP, key, strict=True)), rows) for key, rows in _groups(metrics)]
     groups.sort(key=_order)
     differing = [name for name in GROUP if len({key[name] for key, _ in groups}) > 1]
+    # a setting's hash says nothing to people; the label does, and is of the variant too
+    several_settings = len({tuple(key[n] for n in GROUP if n != "setting") for key, _ in groups})
+    differing = [n for n in differing if n != "setting"]
     keys = [name for name in GROUP if name in ALWAYS or name in differing]
     lines = tuple((*(key[name] for name in keys), *_numbers(rows)) for key, rows in groups)
+    if several_settings < len(groups):
+        keys.insert(0, "label")
+        lines = tuple(
+            (str(rows["label"].iloc[0]), *line)
+            for (_, rows), line in zip(groups, lines, strict=True)
+        )
     several = any(_ran(rows) > 1 for _, rows in groups)
     note = f"mean ± {100 * CONFIDENCE:.0f} % confidence interval over n seeds" if several else ""
     header = (*keys, *(shown.heading for shown in SHOWN), "n", "status")
@@ -86,7 +95,8 @@ def _groups(metrics: pd.DataFrame) -> list[tuple[tuple[str, ...], pd.DataFrame]]
 
 def _order(group: tuple[dict[str, str], pd.DataFrame]) -> tuple[object, ...]:
     key = group[0]
-    return (key["experiment"], key["queue"], key["engine"], variant_key(key["variant"]))
+    label = str(group[1]["label"].iloc[0])
+    return (key["experiment"], key["queue"], key["engine"], variant_key(key["variant"]), label)
 
 
 def _ran(rows: pd.DataFrame) -> int:
@@ -105,10 +115,3 @@ def _counted(counts: pd.Series[int]) -> list[str]:
     if len(counts) == 1 and counts.iloc[0] == 1:
         return [str(counts.index[0])]
     return [f"{count} {status}" for status, count in counts.items()]
-
-
-def half_width(values: pd.Series[float]) -> float:
-    """Half of Student's confidence interval of the mean."""
-    n = len(values)
-    quantile = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1))
-    return quantile * float(values.std(ddof=1)) / math.sqrt(n)

@@ -19,7 +19,8 @@ from matplotlib.ticker import MaxNLocator, NullLocator
 from analysis import style
 from analysis.labels import path_rtt_ms, setting_label, variant_key
 from analysis.router.columns import figures
-from analysis.tables import CONFIDENCE, UNKNOWN, half_width
+from analysis.stats import CONFIDENCE, half_width
+from analysis.tables import UNKNOWN
 from testbed.scenario import Scenario
 from testbed.store import Status, Trial, trials_in
 

@@ -119,6 +119,23 @@ def build_parser() -> Parser:
     how = inspect.add_mutually_exclusive_group()
     how.add_argument("--print", action="store_true", help="only print the command and the filter")
     how.add_argument("--packets", type=_positive, metavar="N", help="print the first N packets")
+    compare = verb(
+        "compare",
+        compare_folders,
+        "two results folders, cell by cell; exit status 0 if they agree, 1 if not",
+        "testbed compare results/guest results/host --tolerance throughput_mbps=5%,timeouts=2",
+    )
+    compare.add_argument("a", type=Path, metavar="A", help="a results folder")
+    compare.add_argument("b", type=Path, metavar="B", help="another")
+    compare.add_argument("--metric", default="", metavar="NAME,…", help="only these metrics")
+    compare.add_argument(
+        "--tolerance",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE,…",
+        help="a metric's: an amount in its unit, or N%% of A's mean",
+    )
+    compare.add_argument("--all", action="store_true", help="every line, however many agree")
     verb("clean", clean, "remove what killed runs left behind, and only that", "testbed clean")
     return parser
 
@@ -476,6 +493,28 @@ def inspect_trial(options: argparse.Namespace) -> int:
         return 0
     inspection.open_window(view)
     return 0
+
+
+def compare_folders(options: argparse.Namespace) -> int:
+    """`testbed compare`."""
+    from analysis.compare import compare_results
+    from analysis.compare_table import closing_lines, report_table
+    from analysis.tolerances import choose_tolerances
+
+    tolerances = choose_tolerances(options.metric, options.tolerance)
+    report = compare_results(options.a, options.b, tolerances)
+    shown = report_table(report, options.all)
+    if shown.rows:
+        table = Table(box=None)
+        for heading in shown.header:  # where it is narrow, the settings' names are folded
+            table.add_column(heading, overflow="fold", no_wrap=heading != "setting")
+        for row in shown.rows:
+            table.add_row(*row)
+        console.print(table)
+        console.print(shown.note, markup=False, soft_wrap=True)
+    for line in closing_lines(report):
+        console.print(line, markup=False, soft_wrap=True)
+    return 0 if report.agrees else 1
 
 
 def check(options: argparse.Namespace) -> int:

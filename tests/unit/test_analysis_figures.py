@@ -18,7 +18,8 @@ from analysis.metrics import write_metrics
 from analysis.router import figure as drawing
 from analysis.router.columns import figures
 from analysis.series import Series, grid_step_s, trial_series
-from analysis.tables import half_width, summary
+from analysis.stats import half_width
+from analysis.tables import summary
 from testbed.scenario import Queue, Scenario
 from testbed.store import Record, Status, Trial, open_trial, trials_in
 from tests.scenarios import router
@@ -220,6 +221,8 @@ def rows_of(*trials: Mapping[str, object]) -> pd.DataFrame:
         "flow": "tcp",
         "kind": "tcp",
         "variant": "reno",
+        "setting": "a",
+        "label": "",
     }
     return pd.DataFrame([{**alike, **trial} for trial in trials], columns=list(COLUMNS))
 
@@ -269,6 +272,19 @@ def test_table_names_what_differs() -> None:
     table = summary(rows_of({"queue": "pfifo 10 packets"}, {"queue": "codel 100 packets"}))
     assert table.header[:3] == ("queue", "variant", "flow")
     assert [row[0] for row in table.rows] == ["codel 100 packets", "pfifo 10 packets"]
+
+
+def test_table_keeps_settings_apart() -> None:
+    """Loads that differ in nothing that is a column are not averaged."""
+    table = summary(
+        rows_of(
+            {"setting": "a", "label": "load 1", "rtt_mean_ms": 5.0},
+            {"setting": "b", "label": "load 2", "rtt_mean_ms": 7.0},
+        )
+    )
+    assert table.header[:3] == ("label", "variant", "flow")
+    assert [row[0] for row in table.rows] == ["load 1", "load 2"]
+    assert [row[-2] for row in table.rows] == ["1", "1"]
 
 
 def test_table_of_nothing() -> None:

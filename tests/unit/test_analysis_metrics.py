@@ -13,23 +13,24 @@ import pytest
 
 from analysis import metrics
 from analysis.definitions import COLUMNS, METRICS
-from analysis.metrics import trial_metrics, write_metrics
+from analysis.metrics import setting, trial_metrics, write_metrics
 from analysis.tcp import Packets, read_capture
 from testbed.errors import TestbedError
-from testbed.scenario import Queue
+from testbed.scenario import Profile, Queue
 from testbed.store import RECORD, Record, Status, Trial, open_trial
 from tests.scenarios import router
 from tests.trial_writer import EPOCH_S, ROLES, TCP, flow_record, write_trial
 
 ISSUE_COLUMNS = (
     "experiment, trial, engine, status, topology, queue, flow, kind, src, dst, variant, "
-    "variant_seen, seed, start_s, duration_s, throughput_mbps, goodput_mbps, sent_packets, "
-    "received_packets, drop_rate, retransmissions, fast_retransmissions, "
+    "variant_seen, label, setting, seed, start_s, duration_s, throughput_mbps, goodput_mbps, "
+    "sent_packets, received_packets, drop_rate, retransmissions, fast_retransmissions, "
     "spurious_retransmissions, retransmitted, timeouts, out_of_order, duplicate_acks, "
     "rtt_min_ms, rtt_mean_ms, rtt_p95_ms, owd_mean_ms, owd_p95_ms, "
     "queue_mean_ms, queue_p95_ms, share, jain"
 ).split(", ")
 
+SCENARIO = router(variant="reno", cbr_mbit=0.1, duration_s=12)  # as the trial is written
 TCP_GOODPUT = 10_000 * 8 / 10 / 1e6  # the last packet comes too late
 CBR_GOODPUT = 4 * 972 * 8 / 10 / 1e6
 
@@ -47,6 +48,8 @@ EXPECTED = {
         "dst": "receiver",
         "variant": "reno",
         "variant_seen": "reno1990",
+        "label": "reno",
+        "setting": setting(SCENARIO, SCENARIO.flows[0]),
         "seed": 1,
         "start_s": 1.0,
         "duration_s": 10.0,
@@ -136,6 +139,24 @@ CASES = [(flow, name, value) for flow, row in EXPECTED.items() for name, value i
 def test_metric(table: pd.DataFrame, flow: str, name: str, value: Any) -> None:
     found = table.loc[flow, name]
     assert found == value if isinstance(value, str) else found == pytest.approx(value, nan_ok=True)
+
+
+def test_repeats_have_one_setting() -> None:
+    """Seeds, this flow's variant, labels and captures do not count; all else does."""
+    flow = SCENARIO.flows[0]
+    mine = setting(SCENARIO, flow)
+    other = router(variant="cubic", cbr_mbit=0.1, duration_s=12, seed=2, captures=())
+    assert setting(other, other.flows[0]) == mine
+    assert setting(SCENARIO, SCENARIO.flows[1]) != mine
+    for changed in (
+        router(variant="reno", cbr_mbit=0.2, duration_s=12),
+        router(variant="reno", cbr_mbit=0.1, duration_s=13),
+        router(variant="reno", cbr_mbit=0.1, duration_s=12, rate_mbit=2),
+        router(variant="reno", cbr_mbit=0.1, duration_s=12, profile=Profile.NS2),
+    ):
+        assert setting(changed, changed.flows[0]) != mine
+    # the other flow's variant is part of the setting
+    assert setting(SCENARIO, SCENARIO.flows[1]) != setting(other, other.flows[1])
 
 
 def test_every_column_is_asserted() -> None:
