@@ -7,7 +7,7 @@ import math
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
@@ -16,10 +16,10 @@ from rich.table import Table
 
 from testbed import estimate, leftovers
 from testbed.console import Watch, console, errors, track
-from testbed.engines.choice import ENGINES, choose
+from testbed.engines.choice import ENGINES, Choice, choose
 from testbed.errors import TestbedError, UsageError, nearest
 from testbed.experiment import Experiment
-from testbed.plan import Plan, make_plan
+from testbed.plan import Need, Plan, make_plan
 from testbed.process import TOOLS, require
 from testbed.scenario import Scenario
 from testbed.store import Status, open_trial
@@ -73,6 +73,10 @@ def build_parser() -> Parser:
     _experiment_options(run)
     run.add_argument("--engine", default="auto", metavar="|".join(ENGINES), help="where to run")
     run.add_argument("--rerun", action="store_true", help="run again what is there already")
+    run.add_argument("--until", metavar="ci=N%", help="add seeds until the intervals are so narrow")
+    run.add_argument(
+        "--max-seeds", type=_positive, default=30, metavar="N", help="but no more than these (30)"
+    )
     run.add_argument(
         "--order", default="1", metavar="SEED|listed", help="shuffled by a seed (1), or as listed"
     )
@@ -204,6 +208,11 @@ def _experiment(options: argparse.Namespace) -> tuple[Experiment | None, list[Sc
     from experiments.catalogue import experiment
 
     found = experiment(options.experiment)
+    if getattr(options, "until", None):
+        from analysis.precision import LEAST_SEEDS, parse_target
+
+        parse_target(options.until)  # a slip of the pen is found before anything runs
+        options.seeds = max(options.seeds, LEAST_SEEDS)
     return found, found.scenarios(_settings(options.set, found), options.seeds, options.quick)
 
 
@@ -284,13 +293,28 @@ def _print_commands(scenario: Scenario, plan: Plan) -> None:
 def run_experiment(options: argparse.Namespace) -> int:
     """`testbed run`."""
     experiment, scenarios = _experiment(options)
-    plans = [make_plan(scenario) for scenario in scenarios]
+    needs = dict.fromkeys(need for s in scenarios for need in make_plan(s).needs)
     for tool in TOOLS:
         require(tool)
-    choice = choose(options.engine, [need for plan in plans for need in plan.needs])
-    _refuse_misspelt(choice.engine.controls(), plans)
+    choice = choose(options.engine, needs)
+    _refuse_misspelt(choice.engine.controls(), needs)
     out = options.out or Path("results") / scenarios[0].experiment
     console.print(f"engine: {choice.engine.name} ({choice.reason})", markup=False)
+    done = _run_trials(options, choice, scenarios, out)
+    if options.until:
+        done = _run_more(options, choice, experiment, done, out)
+    if choice.engine.name == "guest" and not options.cluster:
+        fresh = [each for each in done if each.fresh and each.status is Status.OK]
+        estimate.learn((make_plan(t.scenario), t.scenario, t.record.wall_s) for t in fresh)
+    if options.out is None:
+        _link_latest(out)
+    return _show_results(experiment, out, done)
+
+
+def _run_trials(
+    options: argparse.Namespace, choice: Choice, scenarios: Sequence[Scenario], out: Path
+) -> list[Finished]:
+    """Run what is not there yet, here or on a cluster; reduced when this returns."""
     from analysis.incoming import Incoming
 
     ordered = in_order(scenarios, _order(options.order))
@@ -304,20 +328,40 @@ def run_experiment(options: argparse.Namespace) -> int:
         if options.cluster:
             from testbed.cluster import run_on_cluster
 
-            done = run_on_cluster(options.cluster, ordered, choice, out, tell, options.rerun)
-        else:
-            done = run_all(ordered, choice, out, tell, options.jobs, options.rerun)
-    _take_note(choice.engine.name, done)
-    if options.out is None:
-        _link_latest(out)
-    return _show_results(experiment, out, done)
+            return run_on_cluster(options.cluster, ordered, choice, out, tell, options.rerun)
+        return run_all(ordered, choice, out, tell, options.jobs, options.rerun)
 
 
-def _take_note(engine: str, done: Sequence[Finished]) -> None:
-    """What this machine's guests took corrects the next estimate."""
-    if engine == "guest":
-        fresh = [each for each in done if each.fresh and each.status is Status.OK]
-        estimate.learn((make_plan(t.scenario), t.scenario, t.record.wall_s) for t in fresh)
+def _run_more(
+    options: argparse.Namespace,
+    choice: Choice,
+    experiment: Experiment | None,
+    done: list[Finished],
+    out: Path,
+) -> list[Finished]:
+    """Add seeds until the main metric is known as well as asked, or there are enough."""
+    from analysis import metrics, precision
+
+    if experiment is None:
+        raise UsageError("--until needs an experiment", "a scenario.json has one seed")
+    target, seeds = precision.parse_target(options.until), options.seeds
+    options.rerun = False  # what ran in the first round is new
+    while True:
+        names = {each.path.name for each in done}
+        frame = metrics.write_metrics(out)
+        found = precision.widest(frame[frame["trial"].isin(names)], experiment.metric)
+        console.print(
+            f"{seeds} seeds: {experiment.metric} is known to ± {100 * found.relative:.2g} % "
+            f"or better ({found.variant})",
+            markup=False,
+        )
+        if found.relative <= target or seeds >= options.max_seeds:
+            return done
+        seeds = precision.seeds_needed(seeds, found.relative, target, options.max_seeds)
+        settings = _settings(options.set, experiment)
+        done = _run_trials(
+            options, choice, experiment.scenarios(settings, seeds, options.quick), out
+        )
 
 
 def _link_latest(out: Path) -> None:
@@ -337,11 +381,11 @@ def _order(text: str) -> int | None:
     return int(text)
 
 
-def _refuse_misspelt(controls: frozenset[str], plans: Sequence[Plan]) -> None:
+def _refuse_misspelt(controls: frozenset[str], needs: Iterable[Need]) -> None:
     """A name that neither the table, nor Linux, nor this kernel knows is a slip of the pen."""
     from testbed.variants import KNOWN, spelling_hint
 
-    for need in (need for plan in plans for need in plan.needs):
+    for need in needs:
         if need.kind == "congestion control" and need.name not in KNOWN | controls:
             raise UsageError(f"unknown variant {need.name!r}", spelling_hint(need.name))
 

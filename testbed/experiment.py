@@ -31,6 +31,7 @@ class Experiment:
     figures: Callable[[Path, Any], Sequence[Path]]
     quick: Mapping[str, tuple[Value, ...]]
     table: Callable[[Path, Any], Any] | None = None
+    metric: str = "goodput_mbps"  # the main one: what `--until` is about
 
     def scenarios(
         self, settings: Mapping[str, Sequence[str]], seeds: int, quick: bool
