@@ -26,6 +26,8 @@ from testbed.scenario import (
 )
 from testbed.variants import VARIANTS
 
+JITTER_MS = 100.0  # what a seed changes here: when the flow starts, against the kernel's ticks
+
 
 def scenario(
     *,
@@ -49,6 +51,7 @@ def scenario(
         flows=(Flow("tcp", FlowKind.TCP, "sender1", "receiver", variant=variant),),
         duration_s=duration_s,
         seed=seed,
+        start_jitter_ms=JITTER_MS,
         profile=Profile(profile),
     )
 

@@ -13,6 +13,7 @@ when it should and the captures hold nothing but the flow.
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -506,9 +507,10 @@ def _flow_plan(
     server_port = SERVER_PORTS[0] + index
     first = CLIENT_PORTS[0] + 64 * index
     stop_s = scenario.stop_s(flow)
+    start_s = _start_s(scenario, flow)
     server = ("iperf3", "--server", "--one-off", "--json", "--port", str(server_port))
     # longer than needed: the trial ends the client itself, to the instant
-    seconds = math.ceil(stop_s - flow.start_s) + 10
+    seconds = math.ceil(stop_s - start_s) + 10
     length = ("--bytes", str(flow.bytes)) if flow.bytes else ("--time", str(seconds))
     client: tuple[str, ...] = (
         "iperf3",
@@ -537,13 +539,19 @@ def _flow_plan(
         dst_address=dst,
         src_ports=tuple(range(first, first + flow.parallel)),
         dst_port=server_port,
-        start_s=flow.start_s,
+        start_s=start_s,
         stop_s=stop_s,
         server=Command(flow.dst, server),
         client=Command(flow.src, client),
         client_env=env,
         options=options if flow.kind is FlowKind.TCP else frozenset(),
     )
+
+
+def _start_s(scenario: Scenario, flow: Flow) -> float:
+    """To a microsecond; what starts at one time in reality never does quite."""
+    late_ms = random.Random(f"{scenario.seed} {flow.name}").uniform(0, scenario.start_jitter_ms)
+    return round(flow.start_s + late_ms / 1e3, 6)
 
 
 def cbr_gap_ns(flow: Flow) -> int:

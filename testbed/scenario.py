@@ -140,6 +140,7 @@ class Scenario:
     captures: tuple[CapturePoint, ...] = tuple(CapturePoint)
     snaplen_bytes: int = 144  # whole headers: 14 + 60 (IP options) + 60 (TCP options), rounded up
     sample_interval_ms: float = 10.0  # of sockets and queues; 0: no samples
+    start_jitter_ms: float = 0.0  # each flow starts later by up to this, drawn by the seed
 
     def to_json(self) -> str:
         """The scenario as JSON, complete: every default written out."""

@@ -46,6 +46,8 @@ def _faults(scenario: Scenario) -> Iterator[str]:
         yield f"snaplen_bytes: {scenario.snaplen_bytes} cuts the headers (at least 54)"
     if not 0 <= scenario.sample_interval_ms <= 60_000:
         yield f"sample_interval_ms: {scenario.sample_interval_ms:g} is not between 0 and 60000"
+    if not 0 <= scenario.start_jitter_ms <= 60_000:
+        yield f"start_jitter_ms: {scenario.start_jitter_ms:g} is not between 0 and 60000"
     yield from _path_faults("topology.access", topology.access)
     known_links = layout.link_names(topology)
     for name, path in topology.links.items():
@@ -104,7 +106,8 @@ def _flows_faults(scenario: Scenario) -> Iterator[str]:
 
 
 def _flow_times(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
-    if not 0 <= flow.start_s < scenario.duration_s:
+    latest_s = flow.start_s + scenario.start_jitter_ms / 1e3
+    if flow.start_s < 0 or latest_s >= scenario.stop_s(flow):
         length = f"{scenario.duration_s:g} s"
         yield f"{where}.start_s: {flow.start_s:g} is not within the trial's {length}"
     if flow.duration_s is not None:

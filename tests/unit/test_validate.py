@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from testbed.errors import UsageError
+from testbed.plan import make_plan
 from testbed.scenario import Bottleneck, Path, Queue, Scenario
 from testbed.validate import validate
 from tests.scenarios import dumbbell, router
@@ -53,6 +54,8 @@ def test_sound_scenarios_pass(scenario: Scenario) -> None:
         (with_flow(dst="sender1"), "flows[0]: goes from sender1 to itself"),
         (with_flow(start_s=7.0), "flows[0].start_s: 7 is not within the trial's 5 s"),
         (with_flow(duration_s=0.0), "flows[0].duration_s"),
+        (router(start_jitter_ms=-1.0), "start_jitter_ms: -1"),
+        (router(start_jitter_ms=5000.0), "flows[0].start_s: 0 is not within the trial's 5 s"),
         (with_flow(mss=9000), "flows[0].mss"),
         (with_flow(parallel=0), "flows[0].parallel"),
         (with_flow(bytes=-1), "flows[0].bytes"),
@@ -106,3 +109,13 @@ def test_one_host_has_one_variant() -> None:
     other = dataclasses.replace(scenario.flows[0], name="other", variant="cubic")
     with pytest.raises(UsageError, match="one variant a host"):
         validate(dataclasses.replace(scenario, flows=(*scenario.flows, other)))
+
+
+def test_seeds_start_flows_at_other_times() -> None:
+    """By up to the jitter, each flow by its own; the same seed at the same times."""
+    plans = [make_plan(router(seed=seed, cbr_mbit=0.1, start_jitter_ms=50)) for seed in (1, 1, 2)]
+    starts = [[flow.start_s for flow in plan.flows] for plan in plans]
+    assert starts[0] == starts[1] != starts[2]
+    assert len({*starts[0], *starts[2]}) == 4
+    assert all(0 < start < 0.05 for each in starts for start in each)
+    assert [flow.start_s for flow in make_plan(router()).flows] == [0]
