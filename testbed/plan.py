@@ -635,6 +635,7 @@ def _warnings(scenario: Scenario, network: Network) -> Iterator[str]:
     limit = queues.resolve(bottleneck.queue, bottleneck.rate_mbit, network.rtt_ms)
     if limit.bdp is not None and limit.bdp < 1:
         yield f"the bottleneck's buffer is {limit.bdp:.2f} BDP: one flow may not fill the link"
+    yield from queues.warnings(bottleneck.queue, limit)
     for flow in scenario.flows:
         if flow.rate_mbit is not None and flow.rate_mbit > bottleneck.rate_mbit:
             yield (

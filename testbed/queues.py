@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from testbed.errors import nearest
@@ -170,3 +170,17 @@ def _red_defaults(options: dict[str, float], limit_bytes: int) -> dict[str, floa
         "burst_packets": options.get("burst_packets", math.ceil(burst)),
         "probability": options.get("probability", 0.02),
     }
+
+
+def warnings(queue: Queue, limit: Limit) -> Iterator[str]:
+    """What a queue is set to and cannot do."""
+    if queue.discipline != "red":
+        return
+    options = _red_defaults(dict(queue.options), limit.bytes)
+    low, high = options["min_bytes"], options["max_bytes"]
+    if high >= limit.bytes:
+        yield f"RED's upper threshold of {high:g} B is not below its limit of {limit.bytes} B"
+    if low >= high:
+        yield f"RED's lower threshold of {low:g} B is not below its upper one of {high:g} B"
+    elif low < options["avpkt_bytes"]:
+        yield f"RED's lower threshold of {low:g} B holds no packet: it drops from the first on"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.queues import DISCIPLINES, arguments, resolve
+from testbed.queues import DISCIPLINES, arguments, resolve, warnings
 from testbed.scenario import Queue
 
 
@@ -67,3 +67,24 @@ def test_tc_words(queue: Queue, expected: str) -> None:
 def test_every_discipline_has_words() -> None:
     for name in DISCIPLINES:
         assert words(Queue(name, limit_bytes=60_000)).startswith(f"{name} ")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, []),
+        ({"max_bytes": 60_000}, ["upper threshold of 60000 B is not below its limit of 60000 B"]),
+        ({"max_bytes": 9000, "min_bytes": 9000}, ["lower threshold of 9000 B is not below"]),
+        ({"max_bytes": 3000, "min_bytes": 500}, ["lower threshold of 500 B holds no packet"]),
+    ],
+)
+def test_red_thresholds_that_cannot_act(options: dict[str, float], said: list[str]) -> None:
+    queue = Queue("red", limit_bytes=60_000, options=options)
+    found = list(warnings(queue, resolve(queue, 10, 20)))
+    assert len(found) == len(said)
+    assert all(text in warning for text, warning in zip(said, found, strict=True))
+
+
+def test_other_queues_have_no_thresholds() -> None:
+    queue = Queue("codel", limit_packets=10)
+    assert list(warnings(queue, resolve(queue, 10, 20))) == []
