@@ -19,6 +19,7 @@ from typing import Any
 
 from testbed.engines.choice import Choice, choose
 from testbed.errors import TestbedError
+from testbed.leftovers import WORKPLACE
 from testbed.provenance import versions
 from testbed.scenario import Scenario
 from testbed.store import RECORD, SCENARIO, Record, Status, open_trial
@@ -199,9 +200,8 @@ def _hand_out(
 
 def run_remotely(scenario: str, engine: str) -> dict[str, bytes]:
     """One trial on a worker; gives its files by their names within the trial's folder."""
-    with tempfile.TemporaryDirectory(prefix="testbed-worker-") as name:
-        out = Path(name) / "results"
-        choice = choose(engine, ())
+    with tempfile.TemporaryDirectory(prefix=WORKPLACE) as name:
+        out, choice = Path(name), choose(engine, ())
         (finished,) = run_all([Scenario.from_json(scenario)], choice, out, lambda _: None, jobs=1)
         files = [path for path in finished.path.rglob("*") if path.is_file()]
         return {str(path.relative_to(finished.path)): path.read_bytes() for path in files}

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
+WORKPLACE = "testbed-worker-"  # begins the name of a cluster's worker's temporary folder
 MARKER = "TCP_TESTBED_RUN"  # in the environment of every process of a host trial
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -104,6 +105,8 @@ def _clean_one(path: Path, data: dict[str, object]) -> Iterator[str]:
     if folder.name.startswith(".") and folder.is_dir():
         shutil.rmtree(folder)
         yield f"unfinished folder {folder}"
+        if folder.parent.name.startswith(WORKPLACE):
+            folder.parent.rmdir()
     path.unlink()
 
 

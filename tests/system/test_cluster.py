@@ -15,6 +15,7 @@ import pytest
 from testbed.cluster import run_on_cluster
 from testbed.engines.choice import choose
 from testbed.errors import TestbedError
+from testbed.leftovers import clean
 from testbed.store import Status, open_trial
 from testbed.sweep import Finished, Unfit
 from tests.lab import capture_hashes, run_trials
@@ -43,6 +44,8 @@ class Cluster:
     def _start(self, what: str, *words: str, **env: str) -> subprocess.Popen[bytes]:
         argv = [sys.executable, "-m", "dask", what, "--scheduler-file", str(self._file), *words]
         log = (self._folder / f"{what}{len(self._processes)}.log").open("wb")
+        (self._folder / "tmp").mkdir(exist_ok=True)
+        env = {"TMPDIR": str(self._folder / "tmp"), "XDG_STATE_HOME": str(self._folder), **env}
         process = subprocess.Popen(
             argv, cwd=self._root, stdout=log, stderr=log, env={**os.environ, **env}
         )
@@ -70,7 +73,9 @@ def cluster(tmp_path: Path, root: Path) -> Iterator[Cluster]:
     made.close()
 
 
-def test_a_cluster_gives_what_this_machine_gives(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_cluster_gives_what_this_machine_gives(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two workers, one of them killed when it has done a trial: the other does the rest."""
     workers = [cluster.worker(), cluster.worker()]
     done: list[Finished] = []
@@ -93,6 +98,9 @@ def test_a_cluster_gives_what_this_machine_gives(cluster: Cluster, tmp_path: Pat
     ):
         assert capture_hashes(open_trial(each.path)) == capture_hashes(ours)
         assert each.record.identity == ours.record.identity
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    clean()  # what the killed worker left
+    assert list((tmp_path / "tmp").glob("testbed-worker-*")) == []
     again = run_on_cluster(
         cluster.address, SCENARIOS, choose("guest", ()), tmp_path / "there", lambda _event: None
     )
