@@ -261,7 +261,10 @@ def show_plan(options: argparse.Namespace) -> int:
     console.print(table)
     seconds = sum(estimate.guest_seconds(p, s) for s, p in zip(scenarios, plans, strict=True))
     disk = sum(estimate.disk_mb(p, s) for s, p in zip(scenarios, plans, strict=True))
-    console.print(f"{len(plans)} trials; about {seconds:.0f} s on one core, {disk:.0f} MB")
+    console.print(
+        f"{len(plans)} trials; about {seconds:.0f} s on one core, {disk:.0f} MB of disk, "
+        f"{estimate.GUEST_MB} MB of memory for each guest that runs"
+    )
     for warning in dict.fromkeys(warning for plan in plans for warning in plan.warnings):
         console.print(f"warning: {warning}", markup=False)
     if options.commands:

@@ -11,12 +11,14 @@ import statistics
 from collections.abc import Iterable
 from pathlib import Path
 
+from testbed.engines.guest import MEMORY_MB, OWN_MB
 from testbed.leftovers import state_folder
 from testbed.plan import Plan
 from testbed.queues import FRAME_BYTES
 from testbed.scenario import Scenario
 
 BOOT_S = 1.0
+GUEST_MB = MEMORY_MB + OWN_MB
 PACKET_S = 80e-6  # wall time of a data packet and its ACK, captures included
 SAMPLE_S = 80e-6
 CAPTURED_BYTES = 144 + 32  # a packet of pcapng

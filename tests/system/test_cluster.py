@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,10 +19,12 @@ from testbed.engines.choice import choose
 from testbed.errors import TestbedError
 from testbed.leftovers import clean
 from testbed.store import Status, open_trial
-from testbed.sweep import Finished, Unfit
+from testbed.sweep import Unfit
 from tests.lab import capture_hashes, run_trials
 from tests.scenarios import router
 
+TIMES = int(os.environ.get("FAULTS", "1"))
+LONGEST_S = 8.0  # from the workers' start to the last trial's end
 SCENARIOS = [router(variant=name, duration_s=3) for name in ("reno", "cubic", "vegas", "bbr")]
 
 
@@ -73,22 +77,18 @@ def cluster(tmp_path: Path, root: Path) -> Iterator[Cluster]:
     made.close()
 
 
+@pytest.mark.parametrize("number", range(TIMES))
 def test_a_cluster_gives_what_this_machine_gives(
-    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """Two workers, one of them killed when it has done a trial: the other does the rest."""
+    """Two workers, one of them killed at a random moment: the other does the rest."""
     workers = [cluster.worker(), cluster.worker()]
-    done: list[Finished] = []
-
-    def watch(event: object) -> None:
-        if isinstance(event, Finished):
-            done.append(event)
-            if len(done) == 1:
-                workers[0].kill()
-
+    killer = threading.Timer(random.Random(number).uniform(1, LONGEST_S), workers[0].kill)
+    killer.start()
     finished = run_on_cluster(
-        cluster.address, SCENARIOS, choose("guest", ()), tmp_path / "there", watch
+        cluster.address, SCENARIOS, choose("guest", ()), tmp_path / "there", lambda _event: None
     )
+    killer.join()
     assert {each.status for each in finished} == {Status.OK}
     here = run_trials(SCENARIOS, tmp_path / "here")
     for each, ours in zip(
@@ -98,6 +98,7 @@ def test_a_cluster_gives_what_this_machine_gives(
     ):
         assert capture_hashes(open_trial(each.path)) == capture_hashes(ours)
         assert each.record.identity == ours.record.identity
+    workers[0].wait()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     clean()  # what the killed worker left
     assert list((tmp_path / "tmp").glob("testbed-worker-*")) == []
