@@ -139,6 +139,13 @@ METRICS = (
         "the flow starts at the bottleneck itself",
     ),
     Metric("queue_p95_ms", "ms", "95th percentile of the times in the bottleneck"),
+    Metric(
+        "convergence_s",
+        "s",
+        "since the flow's start, the first moment from which its throughput at the receiver, in "
+        "bins of 1 s, stays within 20 % of its mean over the second half; none where it has not "
+        "settled by the middle",
+    ),
     Metric("share", "", "the flow's goodput over the sum of all the trial's flows"),
     Metric(
         "jain",

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import measures
+from analysis.convergence import BIN_S, convergence_time_s
 from analysis.definitions import COLUMNS, COUNTS, METRICS, NUMBERS, TEXTS
 from analysis.files import replace
 from analysis.labels import queue_label
@@ -189,10 +190,23 @@ def _at_receiver(found: FlowPackets | None, interval: Interval, protocol: str) -
         "throughput_mbps": measures.throughput_mbps(found.data, interval),
         "goodput_mbps": measures.goodput_mbps(found.data, interval, protocol),
         "received_packets": measures.data_packets(found.data),
+        "convergence_s": _convergence_s(found.data, interval),
     }
     if protocol == "tcp":
         row["out_of_order"] = int(found.data["out_of_order"].sum())
     return row
+
+
+def _convergence_s(data: pd.DataFrame, interval: Interval) -> float:
+    """A bin without a packet is a rate of nought, not one that is not known."""
+    own = data[interval.holds(data["time_ns"])]
+    places = ((own["time_ns"].to_numpy() - interval.start_ns) / 1e9 / BIN_S).astype(np.int64)
+    bins = int(interval.seconds / BIN_S) + 1
+    sizes = np.bincount(places, weights=own["length"].to_numpy(), minlength=bins)
+    middles = np.arange(0.5, bins) * BIN_S
+    return convergence_time_s(
+        middles.astype(np.float64), sizes[:bins].astype(np.float64), 0.0, interval.seconds
+    )
 
 
 def _at_sender(found: FlowPackets | None, protocol: str) -> Row:

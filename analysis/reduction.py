@@ -55,6 +55,23 @@ def _bins(path: Path, width_s: float) -> tuple[pd.DataFrame, tuple[str, ...]]:
     return flow_bins(packets, path.name, width_s), packets.warnings
 
 
+def length_tables(paths: Sequence[Path]) -> Iterator[tuple[pd.DataFrame, tuple[str, ...]]]:
+    """Each capture's packet lengths, as Wireshark's statistics have them for TCP and UDP."""
+    return each_of(paths, _lengths)
+
+
+def _lengths(path: Path) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    from analysis.lengths import packet_lengths
+
+    packets = read_capture(path)
+    rows = packets.rows
+    table = packet_lengths(
+        rows["time_ns"].to_numpy(dtype="int64"), rows["length"].to_numpy(dtype="int64")
+    )
+    table.insert(0, "file", path.name)
+    return table, packets.warnings
+
+
 def write_text(tables: Iterator[pd.DataFrame], form: str, file: IO[str]) -> None:
     """Tables one after the other as one CSV, or as one JSON list of records."""
     for number, rows in enumerate(tables):

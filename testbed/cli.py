@@ -100,6 +100,9 @@ def build_parser() -> Parser:
     reduce.add_argument("pcap", nargs="+", type=Path, help="pcap or pcapng files")
     rows = reduce.add_mutually_exclusive_group()
     rows.add_argument("--packets", action="store_true", help="a row a packet, not a row a flow")
+    rows.add_argument(
+        "--lengths", action="store_true", help="packet lengths by bucket, with bursts, as Wireshark"
+    )
     rows.add_argument("--bin", metavar="WIDTH", help="a row a flow and bin of time: 1s, 100ms")
     reduce.add_argument("--format", choices=("table", "csv", "json", "parquet"), default="table")
     reduce.add_argument("--out", type=Path, metavar="FILE", help="write there, not to the terminal")
@@ -426,7 +429,7 @@ def reduce_captures(options: argparse.Namespace) -> int:
         raise UsageError("--format parquet goes to a file", "add --out FILE")
     if options.out is not None and options.format == "table":
         raise UsageError("--out takes csv, json or parquet", "add --format csv")
-    if options.format == "table" and not (options.packets or options.bin):
+    if options.format == "table" and not (options.packets or options.bin or options.lengths):
         _print_flows(options.pcap)
         return 0
     from analysis import reduction
@@ -469,6 +472,8 @@ def _reductions(
 
     if options.packets:
         found = reduction.packet_tables(options.pcap)
+    elif options.lengths:
+        found = reduction.length_tables(options.pcap)
     elif options.bin:
         found = reduction.bin_tables(options.pcap, parse_width(options.bin))
     else:

@@ -8,12 +8,14 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from analysis import metrics
 from analysis.definitions import COLUMNS, METRICS
-from analysis.metrics import setting, trial_metrics, write_metrics
+from analysis.measures import Interval
+from analysis.metrics import _convergence_s, setting, trial_metrics, write_metrics
 from analysis.tcp import Packets, read_capture
 from testbed.errors import TestbedError
 from testbed.scenario import Profile, Queue
@@ -27,7 +29,7 @@ ISSUE_COLUMNS = (
     "sent_packets, received_packets, drop_rate, retransmissions, fast_retransmissions, "
     "spurious_retransmissions, retransmitted, timeouts, out_of_order, duplicate_acks, "
     "rtt_min_ms, rtt_mean_ms, rtt_p95_ms, owd_mean_ms, owd_p95_ms, "
-    "queue_mean_ms, queue_p95_ms, share, jain"
+    "queue_mean_ms, queue_p95_ms, convergence_s, share, jain"
 ).split(", ")
 
 SCENARIO = router(variant="reno", cbr_mbit=0.1, duration_s=12)  # as the trial is written
@@ -76,6 +78,7 @@ EXPECTED = {
         # from a millisecond after the sender to ten before the receiver
         "queue_mean_ms": (11 * 39 + 59) / 12,
         "queue_p95_ms": 39 + 0.45 * 20,
+        "convergence_s": math.nan,  # it sends nothing in its second half but one packet too late
         "share": TCP_GOODPUT / (TCP_GOODPUT + CBR_GOODPUT),
         "jain": 1.0,  # of one TCP flow
     },
@@ -98,6 +101,7 @@ EXPECTED = {
         "owd_p95_ms": 50,
         "queue_mean_ms": 39,
         "queue_p95_ms": 39,
+        "convergence_s": math.nan,
         "share": CBR_GOODPUT / (TCP_GOODPUT + CBR_GOODPUT),
         "jain": 1.0,
     },
@@ -139,6 +143,16 @@ CASES = [(flow, name, value) for flow, row in EXPECTED.items() for name, value i
 def test_metric(table: pd.DataFrame, flow: str, name: str, value: Any) -> None:
     found = table.loc[flow, name]
     assert found == value if isinstance(value, str) else found == pytest.approx(value, nan_ok=True)
+
+
+def test_convergence_is_of_the_receivers_throughput() -> None:
+    """Three seconds of nothing much, then a packet every 10 ms to the end, at 20 s."""
+    early = [1.5 + k for k in range(3)]
+    times = np.array([*early, *np.arange(4, 21, 0.01)])
+    rows = pd.DataFrame({"time_ns": (times * 1e9).astype(np.int64), "length": 1000})
+    assert _convergence_s(rows, Interval(10**9, 21 * 10**9)) == 3
+    pauses = rows[(rows["time_ns"] < 15 * 10**9) | (rows["time_ns"] > 17 * 10**9)]
+    assert math.isnan(_convergence_s(pauses, Interval(10**9, 21 * 10**9)))
 
 
 def test_repeats_have_one_setting() -> None:

@@ -38,7 +38,7 @@ def test_flows_as_a_table(capsys: pytest.CaptureFixture[str], paths: list[str]) 
     assert "…" not in "".join(lines)
 
 
-@pytest.mark.parametrize("arguments", [[], ["--packets"], ["--bin", "1s"]])
+@pytest.mark.parametrize("arguments", [[], ["--packets"], ["--bin", "1s"], ["--lengths"]])
 def test_all_forms_say_the_same(
     capsys: pytest.CaptureFixture[str], paths: list[str], tmp_path: Path, arguments: list[str]
 ) -> None:
