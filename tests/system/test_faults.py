@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.store import open_trial
+from testbed.store import Status, trials_in
 from tests.lab import capture_hashes
 
 TIMES = int(os.environ.get("FAULTS", "2"))
@@ -41,9 +41,9 @@ class Sweeper:
         subprocess.run([self._testbed, "clean"], env=self._env, check=True, capture_output=True)
 
     def results(self) -> dict[str, dict[str, str]]:
-        """Every trial's captures by their hashes."""
-        names = [path for path in self.out.iterdir() if (path / "trial.json").exists()]
-        return {path.name: capture_hashes(open_trial(path)) for path in names}
+        """The captures of every trial that ended well, by their hashes."""
+        trials = trials_in(self.out) if self.out.exists() else ()
+        return {t.path.name: capture_hashes(t) for t in trials if t.record.status is Status.OK}
 
 
 def guests_of(parent: int) -> list[int]:
@@ -98,8 +98,6 @@ def test_killed_and_resumed(
         # it may have ended well between the look and the kill
         assert run.wait() in (0, 1)
     assert [path for path in tmp_path.rglob(".*") if path.is_dir()] == []
-    whole = sweeper.results() if sweeper.out.exists() else {}
-    good = {name: hashes for name, hashes in whole.items() if hashes}
-    assert good.items() <= undisturbed.items()
+    assert sweeper.results().items() <= undisturbed.items()
     assert sweeper.start().wait() == 0
     assert sweeper.results() == undisturbed
