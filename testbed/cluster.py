@@ -146,8 +146,14 @@ class _Workers:
         """Those that are there now: workers may come and go."""
         present = list(self._client.nthreads())
         new = [worker for worker in present if worker not in self._differences]
-        found = self._client.run(equipment, self._engine, workers=new) if new else {}
+        found: dict[str, Any] = {}
+        if new:
+            look = {"workers": new, "on_error": "return"}
+            with contextlib.suppress(OSError):  # one died just now: look again next time
+                found = self._client.run(equipment, self._engine, **look)
         for worker, each in found.items():
+            if not isinstance(each, Equipment):
+                continue
             self._differences[worker] = each.differences(self._ours)
             if self._differences[worker]:
                 self._watch(Unfit(worker, self._differences[worker]))
