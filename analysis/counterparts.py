@@ -52,7 +52,7 @@ def _side(folder: Path, trials: Iterable[Trial], by_engine: bool) -> Side:
 def _setting_json(trial: Trial) -> str:
     """The scenario but for its seed and for what only looks on."""
     plain = dataclasses.replace(
-        trial.scenario, seed=0, captures=(), snaplen_bytes=0, sample_interval_ms=0
+        trial.scenario, seed=0, axes={}, captures=(), snaplen_bytes=0, sample_interval_ms=0
     )
     return plain.to_json()
 

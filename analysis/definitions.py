@@ -29,6 +29,7 @@ METRICS = (
     Metric("variant", "", "the TCP variant that the scenario asks for"),
     Metric("variant_seen", "", "the congestion control that the sender's socket reported"),
     Metric("label", "", "what tells the trial from the others of its experiment, for people"),
+    Metric("axes", "", "where the trial lies on its experiment's axes: `name=value; …`"),
     Metric(
         "setting",
         "",

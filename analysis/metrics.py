@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import measures
+from analysis.axes import write_axes
 from analysis.convergence import BIN_S, convergence_time_s
 from analysis.definitions import COLUMNS, COUNTS, METRICS, NUMBERS, TEXTS
 from analysis.files import replace
@@ -135,6 +136,7 @@ def _identity(trial: Trial, flow: Flow) -> Row:
         "variant": flow.variant or "",
         "variant_seen": "",
         "label": scenario.label,
+        "axes": write_axes(scenario.axes),
         "setting": setting(scenario, flow),
         "seed": scenario.seed,
     }
@@ -146,7 +148,14 @@ def setting(scenario: Scenario, flow: Flow) -> str:
         dataclasses.replace(each, variant=None) if each is flow else each for each in scenario.flows
     )
     bare = dataclasses.replace(
-        scenario, flows=flows, seed=0, label="", captures=(), snaplen_bytes=0, sample_interval_ms=0
+        scenario,
+        flows=flows,
+        seed=0,
+        label="",
+        axes={},
+        captures=(),
+        snaplen_bytes=0,
+        sample_interval_ms=0,
     )
     return bare.hash
 

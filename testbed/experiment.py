@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -59,4 +60,6 @@ class Experiment:
     def _product(self, axes: Mapping[str, tuple[Value, ...]], seeds: int) -> Iterator[Scenario]:
         for seed in range(1, seeds + 1):
             for values in itertools.product(*axes.values()):
-                yield self.build(seed=seed, **dict(zip(axes, values, strict=True)))
+                point = dict(zip(axes, values, strict=True))
+                names = {k: v if isinstance(v, str) else f"{v:g}" for k, v in point.items()}
+                yield dataclasses.replace(self.build(seed=seed, **point), axes=names)

@@ -137,6 +137,7 @@ class Scenario:
     seed: int = 1
     profile: Profile = Profile.MODERN
     label: str = ""  # what distinguishes this trial within its experiment, readable
+    axes: Mapping[str, str] = field(default_factory=dict)  # the same, by the experiment's axes
     captures: tuple[CapturePoint, ...] = tuple(CapturePoint)
     snaplen_bytes: int = 144  # whole headers: 14 + 60 (IP options) + 60 (TCP options), rounded up
     sample_interval_ms: float = 10.0  # of sockets and queues; 0: no samples

@@ -25,7 +25,7 @@ from tests.trial_writer import EPOCH_S, ROLES, TCP, flow_record, write_trial
 
 ISSUE_COLUMNS = (
     "experiment, trial, engine, status, topology, queue, flow, kind, src, dst, variant, "
-    "variant_seen, label, setting, seed, start_s, duration_s, throughput_mbps, goodput_mbps, "
+    "variant_seen, label, axes, setting, seed, start_s, duration_s, throughput_mbps, goodput_mbps, "
     "sent_packets, received_packets, drop_rate, retransmissions, fast_retransmissions, "
     "spurious_retransmissions, retransmitted, timeouts, out_of_order, duplicate_acks, "
     "rtt_min_ms, rtt_mean_ms, rtt_p95_ms, owd_mean_ms, owd_p95_ms, "
@@ -51,6 +51,7 @@ EXPECTED = {
         "variant": "reno",
         "variant_seen": "reno1990",
         "label": "reno",
+        "axes": "",
         "setting": setting(SCENARIO, SCENARIO.flows[0]),
         "seed": 1,
         "start_s": 1.0,
