@@ -47,10 +47,11 @@ SOCKET_COLUMNS = (
     "time_s,flow,state,ca_state,cwnd,ssthresh,srtt_ms,rttvar_ms,rto_ms,backoff,min_rtt_ms,"
     "retrans,total_retrans,lost,pacing_mbps,delivery_mbps,unacked,bytes_acked"
 ).split(",")
+COUNTERS = ("drops", "marks", "overlimits", "sent_bytes", "sent_packets")
 QUEUE_COLUMNS = (
-    "time_s,node,interface,backlog_bytes,backlog_packets,drops,marks,overlimits,"
-    "sent_bytes,sent_packets"
-).split(",")
+    *("time_s", "node", "interface", "backlog_bytes", "backlog_packets"),
+    *COUNTERS,
+)
 
 
 @dataclass(frozen=True)
@@ -150,9 +151,24 @@ class QueueProbe:
         with inside(pid):
             index = socket.if_nametoindex(interface)
         self._request = struct.pack("=B3xiIII", 0, index, LEAF_HANDLE, 0, 0)
+        self._before = (0,) * len(COUNTERS)
+
+    def begin(self) -> None:
+        """From here on the counters count."""
+        if found := self._read():
+            self._before = found[1]
 
     def sample(self, time_s: float) -> tuple[object, ...] | None:
         """One row, or None if the queue is gone."""
+        found = self._read()
+        if found is None:
+            return None
+        waiting, counters = found
+        since = (now - before for now, before in zip(counters, self._before, strict=True))
+        return (f"{time_s:.6f}", *self._key, *waiting, *since)
+
+    def _read(self) -> tuple[tuple[int, int], tuple[int, ...]] | None:
+        """What waits now, in bytes and packets, and the counters."""
         answer = self._netlink.ask(RTM_GETQDISC, self._request)
         if answer is None:
             return None
@@ -162,8 +178,7 @@ class QueueProbe:
         marks = 0
         if self._marks is not None and len(stats.get(TCA_STATS_APP, b"")) >= self._marks + 4:
             (marks,) = struct.unpack_from("=I", stats[TCA_STATS_APP], self._marks)
-        counts = (backlog, length, drops, marks, over, sent_bytes, sent_packets)
-        return (f"{time_s:.6f}", *self._key, *counts)
+        return (backlog, length), (drops, marks, over, sent_bytes, sent_packets)
 
     def close(self) -> None:
         """Close the netlink socket."""
@@ -186,6 +201,8 @@ class Sampler:
         self._socket_rows.clear()
         self._queue_rows.clear()
         self._latest = ""
+        for queue_probe in self.queues:
+            queue_probe.begin()
 
     def sample(self, time_s: float) -> None:
         """Read every probe once; an instant that was sampled already is not again."""
@@ -206,6 +223,14 @@ class Sampler:
             if probe.variant:
                 seen.setdefault(probe.flow, set()).add(probe.variant)
         return {flow: "+".join(sorted(names)) for flow, names in seen.items()}
+
+    def options_seen(self) -> dict[str, frozenset[str]]:
+        """What each flow's sockets have agreed on; what only some of them have is not among it."""
+        seen: dict[str, frozenset[str]] = {}
+        for probe in self.sockets:
+            if probe.options is not None:
+                seen[probe.flow] = probe.options & seen.get(probe.flow, probe.options)
+        return seen
 
     def write(self, folder: Path) -> None:
         """Write sockets.csv and queues.csv."""

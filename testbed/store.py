@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,7 +44,27 @@ class FlowRecord:
     dst_port: int
     started_s: float
     stopped_s: float
+    planned_start_s: float = math.nan
+    planned_stop_s: float = math.nan
+    control: str = ""  # the congestion control that was asked for, and what the socket ran
     variant_seen: str = ""
+    options: tuple[str, ...] = ()  # of TCP's, that it was to agree on, and what it agreed on
+    options_seen: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class QueueRecord:
+    """A shaped interface: its rate, and the queue before it, as asked and as set up."""
+
+    node: str
+    interface: str
+    rate_mbit: float
+    burst_bytes: int  # of htb's bucket: what may leave at once
+    discipline: str
+    limit: int
+    unit: str  # "bytes" or "packets"
+    ecn: bool
+    sampled: bool
 
 
 @dataclass(frozen=True)
@@ -81,6 +102,7 @@ class Record:
     versions: Mapping[str, str] = field(default_factory=dict)
     sysctls: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # node → name → value
     flows: tuple[FlowRecord, ...] = ()
+    queues: tuple[QueueRecord, ...] = ()
     captures: tuple[CaptureRecord, ...] = ()
     warnings: tuple[str, ...] = ()
     network_up_s: float = 0.0  # wall time from the start, boot included
@@ -97,6 +119,7 @@ class Record:
         data = json.loads(text)
         data["status"] = Status(data["status"])
         data["flows"] = tuple(_known(FlowRecord, each) for each in data.get("flows", ()))
+        data["queues"] = tuple(_known(QueueRecord, each) for each in data.get("queues", ()))
         data["captures"] = tuple(_known(CaptureRecord, each) for each in data.get("captures", ()))
         return _known(Record, data)
 

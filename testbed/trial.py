@@ -20,13 +20,23 @@ from types import FrameType
 from testbed.capture import Capture
 from testbed.dropper import Dropper
 from testbed.errors import TestbedError
-from testbed.netns import inside
-from testbed.network import Lab, network, verify_parameters
-from testbed.plan import FlowPlan, Plan, make_plan
+from testbed.idle import idle_round_trips, write_idle
+from testbed.network import Lab, network
+from testbed.plan import FlowPlan, Plan, QueuePlan, burst_bytes, make_plan
 from testbed.probes import QueueProbe, Sampler, SocketId, SocketProbe
 from testbed.process import CommandLog, run
+from testbed.queues import DISCIPLINES
 from testbed.scenario import FlowKind, Scenario
-from testbed.store import NETWORK_UP, RECORD, SAMPLES, FlowRecord, Record, Status
+from testbed.snapshot import configuration, counters, tcp_settings
+from testbed.store import (
+    NETWORK_UP,
+    RECORD,
+    SAMPLES,
+    FlowRecord,
+    QueueRecord,
+    Record,
+    Status,
+)
 from testbed.timeline import Timeline, wake_exactly
 from testbed.traffic.iperf3 import Iperf3
 from testbed.variants import variant
@@ -64,6 +74,8 @@ class Session:
 
     def run(self) -> Record:
         """All of it, in order."""
+        before = configuration(self._plan, self._lab.places)
+        idle = idle_round_trips(self._plan, self._lab.places)
         self._open()
         sampler = self._sampler()
         sampler.rehearse()
@@ -76,18 +88,17 @@ class Session:
         captures = tuple(capture.stop() for capture in self._captures)
         sampler.write(self._folder / SAMPLES)
         sampler.close()
-        self._write_final_state()
-        seen = sampler.variants_seen()
-        self._check_variants(seen, sampler)
-        verify_parameters(self._plan)
+        write_idle(idle, self._folder / SAMPLES / "idle.csv")
+        self._write_final_state(before)
         lost = self._check_drops()
         return Record(
             status=Status.OK,
             seed=self._scenario.seed,
             epoch_s=timeline.epoch_s,
             kernel=" ".join((os.uname().sysname, os.uname().release, os.uname().version)),
-            sysctls={node: self._tcp_sysctls(node) for node in self._endpoints()},
-            flows=tuple(self._flow_record(each, seen) for each in self._plan.flows),
+            sysctls={node: tcp_settings(self._lab.place(node).pid) for node in self._endpoints()},
+            flows=tuple(self._flow_record(each, sampler) for each in self._plan.flows),
+            queues=tuple(_queue_record(each) for each in self._plan.queues),
             captures=captures,
             warnings=(
                 *self._plan.warnings,
@@ -159,25 +170,7 @@ class Session:
         if self._scenario.sample_interval_ms:
             interval_s = self._scenario.sample_interval_ms / 1e3
             timeline.every(interval_s, self._plan.end_s, sampler.sample)
-        timeline.at(self._plan.end_s, lambda _time_s: None)
-
-    def _check_variants(self, seen: dict[str, str], sampler: Sampler) -> None:
-        for flow in self._scenario.flows:
-            if flow.variant is None:
-                continue
-            wanted, found = variant(flow.variant).control, seen.get(flow.name, "")
-            if found != wanted:
-                raise TestbedError(
-                    f"{flow.name}: the socket ran {found or 'nothing'!r}, not {wanted!r}"
-                )
-
-        for probe in sampler.sockets:
-            agreed = self._plan.flow(probe.flow).options
-            if probe.options is not None and probe.options != agreed:
-                raise TestbedError(
-                    f"{probe.flow}: the socket has agreed on {_names(probe.options)}, "
-                    f"not on {_names(agreed)}"
-                )
+        timeline.at(self._plan.end_s, sampler.sample)  # all is drained
 
     def _check_drops(self) -> Iterator[str]:
         """What the droppers did, written down; a drop that never came is worth a warning."""
@@ -192,45 +185,42 @@ class Session:
             if counts[d.plan.flow]["dropped"] != len(d.plan.segments)
         )
 
-    def _flow_record(self, each: FlowPlan, seen: dict[str, str]) -> FlowRecord:
+    def _flow_record(self, each: FlowPlan, sampler: Sampler) -> FlowRecord:
+        name = each.flow.name
         return FlowRecord(
-            name=each.flow.name,
+            name=name,
             protocol="tcp" if each.flow.kind is FlowKind.TCP else "udp",
             src_address=each.src_address,
             dst_address=each.dst_address,
             src_ports=each.src_ports,
             dst_port=each.dst_port,
-            started_s=self._started[each.flow.name],
-            stopped_s=self._stopped[each.flow.name],
-            variant_seen=seen.get(each.flow.name, ""),
+            started_s=self._started[name],
+            stopped_s=self._stopped[name],
+            planned_start_s=each.start_s,
+            planned_stop_s=each.stop_s,
+            control=variant(each.flow.variant).control if each.flow.variant else "",
+            variant_seen=sampler.variants_seen().get(name, ""),
+            options=tuple(sorted(each.options)),
+            options_seen=tuple(sorted(sampler.options_seen().get(name, ()))),
         )
 
     def _endpoints(self) -> list[str]:
         return sorted({node for flow in self._scenario.flows for node in (flow.src, flow.dst)})
 
-    def _tcp_sysctls(self, node: str) -> dict[str, str]:
-        """Every TCP setting of a node, as provenance."""
-        with inside(self._lab.place(node).pid):
-            return {
-                f"net.ipv4.{path.name}": _read(path)
-                for path in sorted(Path("/proc/sys/net/ipv4").glob("tcp_*"))
-            }
-
-    def _write_final_state(self) -> None:
-        """What the kernel counted: every queue's totals, every endpoint's TCP counters."""
+    def _write_final_state(self, before: dict[str, str]) -> None:
+        """What the kernel counted, and its configuration before the flows and after them."""
         queues = {
             node: json.loads(
                 run(("tc", "-json", "-s", "qdisc", "show"), place=self._lab.place(node)).stdout
             )
             for node in sorted({queue.node for queue in self._plan.queues})
         }
-        counters = {}
-        for node in self._endpoints():
-            with inside(self._lab.place(node).pid):
-                counters[node] = _counters("/proc/self/net/netstat", "/proc/self/net/snmp")
-        folder = self._folder / SAMPLES
-        (folder / "qdiscs.json").write_text(json.dumps(queues, indent=1) + "\n")
-        (folder / "counters.json").write_text(json.dumps(counters, indent=1) + "\n")
+        counted = {node: counters(self._lab.place(node).pid) for node in self._endpoints()}
+        settings = {"begin": before, "end": configuration(self._plan, self._lab.places)}
+        named = {"qdiscs": queues, "counters": counted, "configuration": settings}
+        for name, content in named.items():
+            text = json.dumps(content, indent=1) + "\n"
+            (self._folder / SAMPLES / f"{name}.json").write_text(text)
 
     def kill(self) -> None:
         """Leave no process, however the trial ended."""
@@ -240,6 +230,22 @@ class Session:
             capture.kill()
         for dropper in self._droppers:
             dropper.close()
+
+
+def _queue_record(plan: QueuePlan) -> QueueRecord:
+    queue, limit = plan.shaper.queue, plan.shaper.limit
+    unit = DISCIPLINES[queue.discipline].counts
+    return QueueRecord(
+        node=plan.node,
+        interface=plan.interface,
+        rate_mbit=plan.shaper.rate_mbit,
+        burst_bytes=burst_bytes(plan.shaper.rate_mbit),
+        discipline=queue.discipline,
+        limit=limit.bytes if unit == "bytes" else limit.packets,
+        unit=unit,
+        ecn=queue.ecn,
+        sampled=plan.sampled,
+    )
 
 
 RNDRESEEDCRNG = 0x5207  # linux/random.h
@@ -253,28 +259,6 @@ def begin_randomness_anew() -> None:
     """
     with Path("/dev/urandom").open() as generator, contextlib.suppress(OSError):
         fcntl.ioctl(generator, RNDRESEEDCRNG)
-
-
-def _names(options: frozenset[str]) -> str:
-    return " and ".join(sorted(options)) or "nothing"
-
-
-def _read(path: Path) -> str:
-    with contextlib.suppress(OSError):  # keys that may only be written
-        return path.read_text().strip()
-    return ""
-
-
-def _counters(*files: str) -> dict[str, int]:
-    """The kernel's tables of paired lines: `TcpExt: names…` above `TcpExt: numbers…`."""
-    found = {}
-    for file in files:
-        lines = Path(file).read_text().splitlines()
-        for names, numbers in zip(lines[::2], lines[1::2], strict=True):
-            prefix = names.partition(":")[0]
-            pairs = zip(names.split()[1:], numbers.split()[1:], strict=True)
-            found.update({f"{prefix}{name}": int(number) for name, number in pairs})
-    return found
 
 
 @contextlib.contextmanager

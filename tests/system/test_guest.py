@@ -94,13 +94,23 @@ def test_the_queue_is_as_deep_as_asked(variants: dict[str, Trial]) -> None:
     assert 100_000 - 1514 < backlog <= 100_000
 
 
+def test_the_idle_path_has_its_delay_and_nothing_changed(variants: dict[str, Trial]) -> None:
+    trial = variants["cubic"]
+    round_trips = samples(trial, "idle")
+    assert [float(row["rtt_ms"]) for row in round_trips] == [0.0] * 3
+    settings = json.loads((trial.path / "samples" / "configuration.json").read_text())
+    assert settings["begin"] == settings["end"]
+    assert {"router: qdiscs of router-eth0", "sender1: mtu of sender1-eth0"} <= set(settings["end"])
+
+
 def test_queue_samples_agree_with_the_kernels_totals(variants: dict[str, Trial]) -> None:
     trial = variants["cubic"]
     last = samples(trial, "queues")[-1]
     totals = json.loads((trial.path / "samples" / "qdiscs.json").read_text())["router"]
     leaf = next(q for q in totals if q["dev"] == "router-eth0" and q["kind"] == "bfifo")
     assert int(last["drops"]) == leaf["drops"]
-    assert int(last["sent_bytes"]) == leaf["bytes"]
+    # samples count from the trial's begin; before it three echo requests found the path idle
+    assert int(last["sent_bytes"]) == leaf["bytes"] - 3 * 98
 
 
 def test_idle_round_trip_equals_the_delays(tmp_path: Path) -> None:

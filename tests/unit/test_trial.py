@@ -1,4 +1,4 @@
-"""What a trial reads back when its flows have ended: any difference fails it."""
+"""What a trial notes of its sockets, and of parameters that are not what they should be."""
 
 from __future__ import annotations
 
@@ -11,44 +11,42 @@ import pytest
 from testbed.errors import TestbedError
 from testbed.network import verify_parameters
 from testbed.plan import Parameter, make_plan
+from testbed.probes import Sampler
+from testbed.store import FlowRecord
 from testbed.trial import Session
 from tests.scenarios import router
 
 
-def check(tmp_path: Path, variant: str, seen: str, options: frozenset[str] | None) -> None:
-    """The checks on a flow whose socket showed these."""
+def recorded(tmp_path: Path, variant: str, probes: list[Any]) -> FlowRecord:
+    """The record of a flow whose sockets showed these."""
     scenario = router(variant=variant)
-    session = Session(scenario, make_plan(scenario), None, tmp_path)  # type: ignore[arg-type]
-    sampler: Any = SimpleNamespace(sockets=[SimpleNamespace(flow="tcp", options=options)])
-    session._check_variants({"tcp": seen}, sampler)
+    plan = make_plan(scenario)
+    session = Session(scenario, plan, None, tmp_path)  # type: ignore[arg-type]
+    session._started["tcp"], session._stopped["tcp"] = 0.0, 1.0
+    sampler = Sampler(probes, [])
+    return session._flow_record(plan.flows[0], sampler)
 
 
-def test_a_socket_as_asked(tmp_path: Path) -> None:
-    check(tmp_path, "cubic", "cubic", frozenset({"sack", "timestamps"}))
-    check(tmp_path, "newreno", "reno", frozenset())
-    check(tmp_path, "newreno", "reno", None)  # too short to be seen established
+def probe(control: str, options: frozenset[str] | None) -> Any:
+    return SimpleNamespace(flow="tcp", variant=control, options=options)
 
 
-def test_another_control(tmp_path: Path) -> None:
-    with pytest.raises(TestbedError, match="tcp: the socket ran 'cubic', not 'tahoe'"):
-        check(tmp_path, "tahoe", "cubic", frozenset())
-    with pytest.raises(TestbedError, match="tcp: the socket ran 'nothing', not 'tahoe'"):
-        check(tmp_path, "tahoe", "", frozenset())
+def test_what_was_asked_of_a_socket_stands_beside_what_it_ran(tmp_path: Path) -> None:
+    record = recorded(tmp_path, "tahoe", [probe("cubic", frozenset({"sack"}))])
+    assert (record.control, record.variant_seen) == ("tahoe", "cubic")
+    assert (record.options, record.options_seen) == ((), ("sack",))
 
 
-@pytest.mark.parametrize(
-    ("variant", "control", "agreed", "said"),
-    [
-        ("newreno", "reno", {"sack"}, "agreed on sack, not on nothing"),
-        ("sack", "reno", set(), "agreed on nothing, not on sack"),
-        ("cubic", "cubic", {"sack"}, "agreed on sack, not on sack and timestamps"),
-    ],
-)
-def test_other_options(
-    tmp_path: Path, variant: str, control: str, agreed: set[str], said: str
-) -> None:
-    with pytest.raises(TestbedError, match=said):
-        check(tmp_path, variant, control, frozenset(agreed))
+def test_an_option_counts_where_all_of_a_flows_sockets_have_it(tmp_path: Path) -> None:
+    both = [probe("cubic", frozenset({"sack", "timestamps"})), probe("reno", frozenset({"sack"}))]
+    record = recorded(tmp_path, "cubic", both)
+    assert record.options_seen == ("sack",)
+    assert record.variant_seen == "cubic+reno"
+
+
+def test_a_socket_that_was_never_seen(tmp_path: Path) -> None:
+    record = recorded(tmp_path, "cubic", [probe("", None)])
+    assert (record.variant_seen, record.options_seen) == ("", ())
 
 
 def test_a_parameter_that_is_not_what_it_should_be(
