@@ -1,0 +1,45 @@
+"""The experiment, or the single scenario, that a command line names."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from testbed.errors import UsageError, nearest
+from testbed.experiment import Experiment
+from testbed.scenario import Scenario
+
+
+def chosen(options: argparse.Namespace) -> tuple[Experiment | None, list[Scenario]]:
+    """The scenarios that the command line names, and the experiment unless it was a file."""
+    if options.experiment.endswith(".json"):
+        path = Path(options.experiment)
+        if not path.is_file():
+            raise UsageError(f"{path}: no such file", "name an experiment, or a scenario.json")
+        if options.set or options.seeds > 1:
+            raise UsageError("--set and --seeds are an experiment's", "edit the scenario instead")
+        return None, [Scenario.from_json(path.read_text())]
+    from experiments.catalogue import experiment
+
+    found = experiment(options.experiment)
+    if getattr(options, "until", None):
+        from analysis.precision import LEAST_SEEDS, parse_target
+
+        parse_target(options.until)  # a slip of the pen is found before anything runs
+        options.seeds = max(options.seeds, LEAST_SEEDS)
+    return found, found.scenarios(settings_of(options.set, found), options.seeds, options.quick)
+
+
+def settings_of(texts: Sequence[str], experiment: Experiment) -> Mapping[str, Sequence[str]]:
+    settings: dict[str, Sequence[str]] = {}
+    for text in texts:
+        key, equals, values = text.partition("=")
+        if not equals or not all(values.split(",")):
+            raise UsageError(
+                f"--set {text}: not KEY=VALUE", f"settings: {', '.join(experiment.axes)}"
+            )
+        if key not in experiment.axes:
+            raise UsageError(f"--set {key}: no such setting", nearest(key, experiment.axes))
+        settings[key] = values.split(",")
+    return settings

@@ -1,0 +1,31 @@
+"""`testbed compare`: two results folders, cell by cell."""
+
+from __future__ import annotations
+
+import argparse
+
+from rich.table import Table
+
+from testbed.console import console
+
+
+def compare_folders(options: argparse.Namespace) -> int:
+    """`testbed compare`."""
+    from analysis.compare import compare_results
+    from analysis.compare_table import closing_lines, report_table
+    from analysis.tolerances import choose_tolerances
+
+    tolerances = choose_tolerances(options.metric, options.tolerance)
+    report = compare_results(options.a, options.b, tolerances)
+    shown = report_table(report, options.all)
+    if shown.rows:
+        table = Table(box=None)
+        for heading in shown.header:  # where it is narrow, the settings' names are folded
+            table.add_column(heading, overflow="fold", no_wrap=heading != "setting")
+        for row in shown.rows:
+            table.add_row(*row)
+        console.print(table)
+        console.print(shown.note, markup=False, soft_wrap=True)
+    for line in closing_lines(report):
+        console.print(line, markup=False, soft_wrap=True)
+    return 0 if report.agrees else 1

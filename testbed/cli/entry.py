@@ -1,0 +1,53 @@
+"""From the words to an exit status: one verb runs, and every failure is told in two lines."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import NoReturn
+
+from testbed.cli.parser import build_parser
+from testbed.console import errors
+from testbed.errors import TestbedError, UsageError
+
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one verb; every failure ends as a line, a hint, and an exit status."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    parser = build_parser()
+    try:
+        options = parser.parse_args(arguments)
+        if not options.verb:
+            parser.print_help()
+            return 2
+        status: int = options.act(options)
+        return status
+    except UsageError as error:
+        return _fail(error, 2)
+    except TestbedError as error:
+        return _fail(error, 1)
+    except KeyboardInterrupt:
+        errors.print("testbed: interrupted; whole trials are kept, the same command goes on")
+        return INTERRUPTED
+    except BrokenPipeError:  # `testbed … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _fail(TestbedError(f"{where}{error.strerror or error}", "is the disk full?"), 1)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _fail(error: TestbedError, status: int) -> int:
+    errors.print(f"testbed: {error.message}", markup=False, soft_wrap=True)
+    if error.hint:
+        errors.print(f"    hint: {error.hint}", markup=False, soft_wrap=True)
+    return status

@@ -1,0 +1,76 @@
+"""`testbed list` and `testbed plan`: what there is, and what it would do."""
+
+from __future__ import annotations
+
+import argparse
+
+from rich.table import Table
+
+from testbed import estimate
+from testbed.cli.choosing import chosen
+from testbed.console import console
+from testbed.plan import Plan, make_plan
+from testbed.scenario import Scenario
+
+
+def list_experiments(_options: argparse.Namespace) -> int:
+    """`testbed list`."""
+    from experiments.catalogue import EXPERIMENTS
+
+    table = Table("experiment", "paper", "trials", "guest", "what", box=None)
+    for each in EXPERIMENTS.values():
+        scenarios = each.scenarios({}, 1, quick=False)
+        seconds = sum(estimate.guest_seconds(make_plan(s), s) for s in scenarios)
+        table.add_row(each.name, each.paper, str(len(scenarios)), f"{seconds:.0f} s", each.about)
+    console.print(table)
+    return 0
+
+
+def show_plan(options: argparse.Namespace) -> int:
+    """`testbed plan`."""
+    _, scenarios = chosen(options)
+    plans = [make_plan(scenario) for scenario in scenarios]
+    table = Table("trial", "queue", "limit", "guest", "disk", box=None)
+    for scenario, plan in zip(scenarios, plans, strict=True):
+        for queue in plan.queues:
+            if queue.sampled:
+                table.add_row(
+                    scenario.name,
+                    f"{queue.interface} {queue.shaper.rate_mbit:g} Mbit/s",
+                    f"{queue.shaper.queue.discipline} {queue.shaper.limit}",
+                    f"{estimate.guest_seconds(plan, scenario):.0f} s",
+                    f"{estimate.disk_mb(plan, scenario):.1f} MB",
+                )
+    console.print(table)
+    seconds = sum(estimate.guest_seconds(p, s) for s, p in zip(scenarios, plans, strict=True))
+    disk = sum(estimate.disk_mb(p, s) for s, p in zip(scenarios, plans, strict=True))
+    console.print(
+        f"{len(plans)} trials; about {seconds:.0f} s on one core, {disk:.0f} MB of disk, "
+        f"{estimate.GUEST_MB} MB of memory for each guest that runs"
+    )
+    for warning in dict.fromkeys(warning for plan in plans for warning in plan.warnings):
+        console.print(f"warning: {warning}", markup=False)
+    if options.commands:
+        for scenario, plan in zip(scenarios, plans, strict=True):
+            _print_commands(scenario, plan)
+    return 0
+
+
+def _print_commands(scenario: Scenario, plan: Plan) -> None:
+    console.print(f"\n{scenario.name}", markup=False)
+    for parameter in plan.parameters:
+        console.print(f"{parameter.file}: {parameter.value}", markup=False, soft_wrap=True)
+    for node, settings in plan.sysctls:
+        words = " ".join(f"{name}={value!r}" for name, value in settings)
+        console.print(f"[{node}] sysctl -w {words}", markup=False, soft_wrap=True)
+    for drops in plan.drops:
+        numbers = ", ".join(map(str, drops.segments))
+        console.print(
+            f"[{drops.node}] {drops.interface}: {drops.flow} loses segments {numbers}",
+            markup=False,
+            soft_wrap=True,
+        )
+    flows = [command for flow in plan.flows for command in (flow.server, flow.client)]
+    for command in (*plan.setup, *flows):
+        line = f"[{command.node}] {' '.join(command.argv)}"
+        console.print(line, markup=False, soft_wrap=True)

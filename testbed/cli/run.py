@@ -1,0 +1,147 @@
+"""`testbed run`: trials run, and their results told."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rich.table import Table
+
+from testbed import estimate
+from testbed.cli.choosing import chosen, settings_of
+from testbed.console import Watch, console, errors
+from testbed.engines.choice import Choice, choose
+from testbed.errors import UsageError
+from testbed.experiment import Experiment
+from testbed.plan import Need, make_plan
+from testbed.process import TOOLS, require
+from testbed.scenario import Scenario
+from testbed.store import Status
+from testbed.sweep import Begun, Finished, Unfit, give_back, in_order, run_all
+
+
+def run_experiment(options: argparse.Namespace) -> int:
+    """`testbed run`."""
+    experiment, scenarios = chosen(options)
+    needs = dict.fromkeys(need for s in scenarios for need in make_plan(s).needs)
+    for tool in TOOLS:
+        require(tool)
+    choice = choose(options.engine, needs)
+    _refuse_misspelt(choice.engine.controls(), needs)
+    out = options.out or Path("results") / scenarios[0].experiment
+    console.print(f"engine: {choice.engine.name} ({choice.reason})", markup=False)
+    done = _run_trials(options, choice, scenarios, out)
+    if options.until:
+        done = _run_more(options, choice, experiment, done, out)
+    if choice.engine.name == "guest" and not options.cluster:
+        fresh = [each for each in done if each.fresh and each.status is Status.OK]
+        estimate.learn((make_plan(t.scenario), t.scenario, t.record.wall_s) for t in fresh)
+    if options.out is None:
+        _link_latest(out)
+    return _show_results(experiment, out, done)
+
+
+def _run_trials(
+    options: argparse.Namespace, choice: Choice, scenarios: Sequence[Scenario], out: Path
+) -> list[Finished]:
+    """Run what is not there yet, here or on a cluster; reduced when this returns."""
+    from analysis.incoming import Incoming
+
+    ordered = in_order(scenarios, _order(options.order))
+    with Watch(len(scenarios)) as watch, Incoming(options.captures) as incoming:
+
+        def tell(event: Begun | Finished | Unfit) -> None:
+            watch(event)
+            if isinstance(event, Finished) and event.status is Status.OK:
+                incoming.add(event.path)
+
+        if options.cluster:
+            from testbed.cluster import run_on_cluster
+
+            return run_on_cluster(options.cluster, ordered, choice, out, tell, options.rerun)
+        return run_all(ordered, choice, out, tell, options.jobs, options.rerun)
+
+
+def _run_more(
+    options: argparse.Namespace,
+    choice: Choice,
+    experiment: Experiment | None,
+    done: list[Finished],
+    out: Path,
+) -> list[Finished]:
+    """Add seeds until the main metric is known as well as asked, or there are enough."""
+    from analysis import metrics, precision
+
+    if experiment is None:
+        raise UsageError("--until needs an experiment", "a scenario.json has one seed")
+    target, seeds = precision.parse_target(options.until), options.seeds
+    options.rerun = False  # what ran in the first round is new
+    while True:
+        names = {each.path.name for each in done}
+        frame = metrics.write_metrics(out)
+        found = precision.widest(frame[frame["trial"].isin(names)], experiment.metric)
+        console.print(
+            f"{seeds} seeds: {experiment.metric} is known to ± {100 * found.relative:.2g} % "
+            f"or better ({found.variant})",
+            markup=False,
+        )
+        if found.relative <= target or seeds >= options.max_seeds:
+            return done
+        seeds = precision.seeds_needed(seeds, found.relative, target, options.max_seeds)
+        settings = settings_of(options.set, experiment)
+        done = _run_trials(
+            options, choice, experiment.scenarios(settings, seeds, options.quick), out
+        )
+
+
+def _link_latest(out: Path) -> None:
+    """results/latest is the experiment that ran last."""
+    link = out.parent / "latest"
+    if link.is_symlink() or not link.exists():
+        new = link.with_name(f".latest.{os.getpid()}")
+        new.symlink_to(out.name)
+        new.replace(link)
+
+
+def _order(text: str) -> int | None:
+    if text == "listed":
+        return None
+    if not text.isdigit():
+        raise UsageError(f"--order {text}: neither a seed nor `listed`", "e.g. --order 7")
+    return int(text)
+
+
+def _refuse_misspelt(controls: frozenset[str], needs: Iterable[Need]) -> None:
+    """A name that neither the table, nor Linux, nor this kernel knows is a slip of the pen."""
+    from testbed.variants import KNOWN, spelling_hint
+
+    for need in needs:
+        if need.kind == "congestion control" and need.name not in KNOWN | controls:
+            raise UsageError(f"unknown variant {need.name!r}", spelling_hint(need.name))
+
+
+def _show_results(experiment: Experiment | None, out: Path, done: Sequence[Finished]) -> int:
+    from analysis import metrics, tables
+
+    frame = metrics.write_metrics(out)
+    for warning in frame.attrs["warnings"]:
+        errors.print(f"testbed: warning: {warning}", markup=False, soft_wrap=True)
+    counts = {status: sum(each.status is status for each in done) for status in Status}
+    if counts[Status.OK]:
+        own = experiment.table if experiment else None
+        shown = own(out, frame) if own else tables.summary(frame)
+        table = Table(*shown.header, box=None)
+        for row in shown.rows:
+            table.add_row(*row)
+        console.print(table)
+        if shown.note:
+            console.print(shown.note)
+        if experiment:
+            for figure in experiment.figures(out, frame):
+                console.print(f"figure: {figure}", markup=False, soft_wrap=True)
+    console.print(f"results: {out}/metrics.csv", markup=False, soft_wrap=True)
+    console.print(", ".join(f"{number} {status}" for status, number in counts.items() if number))
+    give_back(out)
+    return 0 if counts[Status.OK] == len(done) else 1
