@@ -73,6 +73,7 @@ class State(ctypes.Structure):
         ("addresses", ctypes.c_uint32),
         ("flows", ctypes.c_uint32),
         ("pings", ctypes.c_uint32),
+        ("sacks", ctypes.c_uint32),
         ("reason", ctypes.c_char * 120),
     )
 
@@ -133,6 +134,16 @@ class Echo(ctypes.Structure):
     )
 
 
+class Block(ctypes.Structure):
+    """A block of a selective acknowledgement."""
+
+    _fields_ = (
+        ("frame", ctypes.c_int32),
+        ("left", ctypes.c_uint32),
+        ("right", ctypes.c_uint32),
+    )
+
+
 class Columns(ctypes.Structure):
     """Where rows go: an address a column."""
 
@@ -189,6 +200,14 @@ class Core:
         found = self._library.core_pings(self._core)
         return [found[number] for number in range(self.state.pings)]
 
+    def sacks(self) -> ctypes.Array[Block]:
+        """A copy of all blocks of selective acknowledgements, in the order of the frames."""
+        count = self.state.sacks
+        copy: ctypes.Array[Block] = (Block * count)()
+        if count:
+            ctypes.memmove(copy, self._library.core_sacks(self._core), ctypes.sizeof(copy))
+        return copy
+
     def flow_rtt_ms(self, flow: int, side: int, quantile: float) -> float:
         """A quantile of a flow's round-trip times."""
         return float(self._library.core_flow_rtt(self._core, flow, side, quantile))
@@ -223,6 +242,8 @@ def _library() -> ctypes.CDLL:
     library.core_flows.restype = ctypes.POINTER(Flow)
     library.core_pings.argtypes = (pointer,)
     library.core_pings.restype = ctypes.POINTER(Echo)
+    library.core_sacks.argtypes = (pointer,)
+    library.core_sacks.restype = pointer
     library.core_flow_rtt.argtypes = (pointer, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_double)
     library.core_flow_rtt.restype = ctypes.c_double
     library.core_flow_size.restype = ctypes.c_size_t

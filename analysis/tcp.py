@@ -80,6 +80,7 @@ class Packets:
     """The TCP and UDP packets of a capture (see COLUMNS), and what was wrong with the file."""
 
     rows: pd.DataFrame
+    sacks: pd.DataFrame  # a row a block: `frame`, `left`, `right`, relative as `relative_ack` is
     start_ns: int  # the capture's first packet, of whatever protocol
     warnings: tuple[str, ...] = ()
 
@@ -91,6 +92,7 @@ class Arrays:
 
     columns: dict[str, Array]
     addresses: tuple[str, ...]
+    sacks: Array  # of the fields `frame`, `left` and `right`
     start_ns: int
     warnings: tuple[str, ...]
 
@@ -147,7 +149,8 @@ def read_arrays(path: Path) -> Arrays:
         supply = _Supply(path.stat().st_size if path.exists() else 0)
         warnings = feed(path, core, supply)
         columns = {name: supply.take(name) for name in TYPES}
-        return Arrays(columns, tuple(core.addresses()), core.state.start_ns, warnings)
+        sacks = np.ctypeslib.as_array(core.sacks())
+        return Arrays(columns, tuple(core.addresses()), sacks, core.state.start_ns, warnings)
 
 
 def read_capture(path: Path) -> Packets:
@@ -156,7 +159,9 @@ def read_capture(path: Path) -> Packets:
 
     arrays = read_arrays(path)
     columns = {name: _column(arrays, name) for name in COLUMNS}
-    return Packets(pd.DataFrame(columns, copy=False), arrays.start_ns, arrays.warnings)
+    sacks = pd.DataFrame({name: arrays.sacks[name] for name in ("frame", "left", "right")})
+    rows = pd.DataFrame(columns, copy=False)
+    return Packets(rows, sacks, arrays.start_ns, arrays.warnings)
 
 
 def _column(arrays: Arrays, name: str) -> Array | pd.Categorical:

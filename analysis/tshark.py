@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -58,6 +58,7 @@ TIMES = {  # ours in ns or ms, theirs in seconds
 }
 ADDRESSES = {"src": ("ip.src", "ipv6.src"), "dst": ("ip.dst", "ipv6.dst")}
 ECN = ("ip.dsfield.ecn", "ipv6.tclass.ecn")
+SACK = ("tcp.options.sack_le", "tcp.options.sack_re")  # an occurrence a block
 
 FIELDS = (
     *(field for fields in NUMBERS.values() for field in fields),
@@ -65,6 +66,7 @@ FIELDS = (
     *HEXADECIMAL.values(),
     *(field for fields in ADDRESSES.values() for field in fields),
     *ECN,
+    SACK[0],
     *MARKS.values(),
 )
 
@@ -90,14 +92,25 @@ ROWS = 1 << 17  # read at a time
 CUT_SHORT = "cut short"  # tshark's words; what came before is good
 
 
-def command(path: Path) -> tuple[str, ...]:
+def command(
+    path: Path, fields: Sequence[str] = FIELDS, chosen: str = FILTER, occurrence: str = "l"
+) -> tuple[str, ...]:
     """The command line that prints a capture's fields."""
-    argv = ["tshark", "-n", "-r", os.fspath(path), "-Y", FILTER]
+    argv = ["tshark", "-n", "-r", os.fspath(path), "-Y", chosen]
     for preference in PREFERENCES:
         argv += ["-o", preference]
-    # the last occurrence: within a tunnel, the innermost headers
-    argv += ["-T", "fields", "-E", "header=n", "-E", "separator=/t", "-E", "occurrence=l"]
-    for field in FIELDS:
+    # `l`, the last occurrence: within a tunnel, the innermost headers; `a`: all of them
+    argv += [
+        "-T",
+        "fields",
+        "-E",
+        "header=n",
+        "-E",
+        "separator=/t",
+        "-E",
+        f"occurrence={occurrence}",
+    ]
+    for field in fields:
         argv += ["-e", field]
     return tuple(argv)
 
@@ -107,21 +120,38 @@ def read_fields(path: Path) -> Iterator[pd.DataFrame]:
 
     Packets whose headers are cut short, so that their length is not known, are left out.
     """
-    with stream(command(path)) as process:
+    return map(_whole, _read(path, command(path), FIELDS))
+
+
+def read_sacks(path: Path) -> Iterator[tuple[int, list[tuple[int, int]] | None]]:
+    """The frames with SACK blocks, and those; None where an option is malformed."""
+    fields = ("frame.number", *SACK)
+    argv = command(path, fields, f"{SACK[0]} and tcp.len and {FILTER}", "a")
+    for rows in _read(path, argv, fields):
+        for frame, *edges in rows.itertuples(index=False):
+            left, right = (
+                [int(edge) for edge in each.split(",")] if isinstance(each, str) else []
+                for each in edges
+            )
+            whole = len(left) == len(right)
+            yield int(frame), list(zip(left, right, strict=True)) if whole else None
+
+
+def _read(path: Path, argv: Sequence[str], fields: Sequence[str]) -> Iterator[pd.DataFrame]:
+    with stream(argv) as process:
         assert process.stdout is not None and process.stderr is not None
         with contextlib.suppress(pd.errors.EmptyDataError):  # no such packet
-            for rows in pd.read_csv(
+            yield from pd.read_csv(
                 process.stdout,
                 sep="\t",
                 header=None,
-                names=list(FIELDS),
+                names=list(fields),
                 dtype="str",
                 quoting=csv.QUOTE_NONE,
                 keep_default_na=False,
                 na_values=[""],
                 chunksize=ROWS,
-            ):
-                yield _whole(rows)
+            )
         said = process.stderr.read()
         status = process.wait()
     # 2: the capture is damaged or cut short; what came before was printed

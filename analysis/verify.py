@@ -12,6 +12,7 @@ import pandas as pd
 from analysis import tshark
 from analysis.tcp import COLUMNS, Array, read_capture
 
+MAX_SACK_BLOCKS = 4  # as core.h has it
 MISSING = {"ip_id": -1}  # our value where tshark prints nothing; 0 elsewhere
 
 
@@ -54,9 +55,10 @@ class Verdict:
 
 def verify(path: Path) -> Verdict:
     """Read a capture twice, by ourselves and with tshark, and compare."""
-    ours = read_capture(path).rows
+    packets = read_capture(path)
+    ours = packets.rows
     verdict = Verdict()
-    done = 0
+    done, blocks = 0, not packets.sacks.empty
     for theirs in tshark.read_fields(path):
         if theirs.empty:
             continue
@@ -64,8 +66,22 @@ def verify(path: Path) -> Verdict:
         until = int(np.searchsorted(ours["frame"], frames[-1], side="right"))
         _compare(ours.iloc[done:until], theirs, frames, verdict)
         done = until
+        blocks |= bool(theirs[tshark.SACK[0]].notna().any())
     verdict.differences += _alone(ours["frame"].iloc[done:], "a packet", "none")
+    if blocks:  # a packet may have several, which takes tshark another reading
+        verdict.differences += _compare_sacks(packets.sacks, path)
     return verdict
+
+
+def _compare_sacks(sacks: pd.DataFrame, path: Path) -> Iterator[Difference]:
+    ours: dict[int, list[tuple[int, int]]] = {}
+    for frame, left, right in sacks.itertuples(index=False):
+        ours.setdefault(int(frame), []).append((int(left), int(right)))
+    for frame, theirs in tshark.read_sacks(path):
+        mine = ours.pop(frame, [])
+        if theirs is not None and mine != theirs[:MAX_SACK_BLOCKS]:
+            yield Difference(frame, "sacks", str(mine), str(theirs))
+    yield from (Difference(frame, "sacks", str(mine), "none") for frame, mine in ours.items())
 
 
 def _compare(ours: pd.DataFrame, theirs: pd.DataFrame, frames: Array, verdict: Verdict) -> None:

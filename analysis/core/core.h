@@ -8,6 +8,7 @@
  *	connections.c	which packets belong together; the addresses
  *	flows.c		sums over each connection
  *	pings.c		echo requests and their replies
+ *	sacks.c		the blocks of selective acknowledgements
  *
  * The rules were learnt from Wireshark's behaviour and documentation, and are held against
  * tshark packet for packet (analysis/verify.py); where they look odd, Wireshark is odd.
@@ -121,7 +122,7 @@ struct state {
 	u64 cut;		/* TCP and UDP packets whose headers are not whole */
 	u64 offset;		/* in the file: how far it was read, or where it is damaged */
 	s64 start_ns;		/* of the first frame */
-	u32 addresses, flows, pings;
+	u32 addresses, flows, pings, sacks;
 	char reason[120];	/* of the damage */
 };
 
@@ -295,11 +296,27 @@ u32 pings_count(const struct pings *);
 /* An echo request or reply, of which the first 8 bytes are there. */
 void pings_add(struct core *, const struct packet *, bool is_request, struct slice);
 
+/* sacks.c */
+
+#define MAX_SACK_BLOCKS		4	/* that a header has room for */
+
+struct sack {	/* a segment's; edges as Wireshark shows them, relative like relative_ack */
+	u32 count, left[MAX_SACK_BLOCKS], right[MAX_SACK_BLOCKS];
+};
+
+struct sacks;
+
+struct sacks *sacks_new(void);
+void sacks_free(struct sacks *);
+u32 sacks_count(const struct sacks *);
+void sacks_add(struct core *, s32 frame, const struct sack *);
+
 struct core {
 	struct state state;	/* first, for Python */
 	struct connections connections;
 	struct fragments *fragments;
 	struct pings *pings;
+	struct sacks *sacks;	/* filled where columns are */
 	struct flows *flows;	/* null: not wanted */
 	struct columns *columns;	/* null: not wanted */
 	struct file *file;

@@ -316,9 +316,11 @@ struct core *core_new(bool with_flows)
 	core->file = calloc(1, sizeof(*core->file));
 	core->fragments = fragments_new();
 	core->pings = pings_new();
+	core->sacks = sacks_new();
 	core->flows = with_flows ? flows_new() : NULL;
 	core->no_memory = !connections_init(&core->connections) || !core->file ||
-			  !core->fragments || !core->pings || (with_flows && !core->flows);
+			  !core->fragments || !core->pings || !core->sacks ||
+			  (with_flows && !core->flows);
 	return core;
 }
 
@@ -332,6 +334,7 @@ void core_free(struct core *core)
 	connections_clear(&core->connections);
 	fragments_free(core->fragments);
 	pings_free(core->pings);
+	sacks_free(core->sacks);
 	flows_free(core->flows);
 	free(core);
 }
@@ -341,6 +344,7 @@ struct state *core_state(struct core *core)
 	core->state.addresses = core->connections.address_count;
 	core->state.flows = core->flows ? flows_count(core->flows) : 0;
 	core->state.pings = pings_count(core->pings);
+	core->state.sacks = sacks_count(core->sacks);
 	return &core->state;
 }
 

@@ -11,7 +11,6 @@
 
 #define HEADER_BYTES		20
 #define MAX_SEGMENTS		10000	/* as many as Wireshark remembers */
-#define MAX_SACK_BLOCKS		4
 #define FAST_RETRANSMISSION_NS	20000000
 #define OUT_OF_ORDER_NS		3000000	/* without a handshake to take the RTT from */
 #define SANE_IN_FLIGHT		2000000000
@@ -369,10 +368,6 @@ static bool analyze(struct tcp *tcp, struct direction *fwd, struct direction *re
 
 /* The table of blocks is kept across a segment's options, so that a second, shorter SACK
  * option is judged by the blocks of the first. */
-struct sack {
-	u32 count, left[MAX_SACK_BLOCKS], right[MAX_SACK_BLOCKS];
-};
-
 static bool tells_duplicate(const struct sack *sack, u32 ack)
 {
 	return until(sack->right[0], ack) ||
@@ -422,9 +417,9 @@ static bool read_option(struct slice option, u8 kind, struct direction *fwd, u32
 	return true;
 }
 
-static bool read_options(struct slice options, struct direction *fwd, u32 base, u32 ack)
+static bool read_options(struct slice options, struct direction *fwd, u32 base, u32 ack,
+			 struct sack *sack)
 {
-	struct sack sack = { 0 };
 	bool ended = false;
 	u32 size;
 
@@ -449,7 +444,7 @@ static bool read_options(struct slice options, struct direction *fwd, u32 base, 
 			return true;
 		if (size > options.size - at)
 			return has(options, at, options.size - at - 2);
-		if (!read_option(trimmed(rest(options, at), size), kind, fwd, base, ack, &sack))
+		if (!read_option(trimmed(rest(options, at), size), kind, fwd, base, ack, sack))
 			return false;
 	}
 	return true;
@@ -565,9 +560,10 @@ void dissect_tcp(struct core *core, struct packet *packet, struct slice at)
 	struct segment segment = { .time = packet->row.time_ns, .frame = packet->row.frame };
 	struct row *row = &packet->row, told = { 0 };
 	struct direction *fwd, *rev;
+	struct sack sack = { 0 };
 	u32 header_size, relative_ack;
 	struct tcp *tcp;
-	bool is_new, sized;
+	bool is_new, sized, whole;
 
 	packet->is_row = false;
 	packet->is_cut = true;
@@ -610,8 +606,11 @@ void dissect_tcp(struct core *core, struct packet *packet, struct slice at)
 	/* From here on missing bytes keep the rest unsaid. */
 	if (!has(at, 16, 4))
 		return;
-	if (!read_options(trimmed(rest(at, HEADER_BYTES), header_size - HEADER_BYTES), fwd,
-			  rev->base_seq, relative_ack) || at.size < header_size)
+	whole = read_options(trimmed(rest(at, HEADER_BYTES), header_size - HEADER_BYTES), fwd,
+			     rev->base_seq, relative_ack, &sack);
+	if (packet->is_row && core->columns)
+		sacks_add(core, segment.frame, &sack);
+	if (!whole || at.size < header_size)
 		return;
 	if (segment.told) {
 		row->marks = segment.marks;

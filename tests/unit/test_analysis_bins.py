@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -45,7 +46,7 @@ def test_a_width_that_makes_too_many_bins(packets: Packets) -> None:
 
 
 def test_no_packets(packets: Packets) -> None:
-    assert flow_bins(Packets(packets.rows.iloc[:0], 0), "x.pcap", 1).empty
+    assert flow_bins(replace(packets, rows=packets.rows.iloc[:0]), "x.pcap", 1).empty
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from analysis import verify as verifying
@@ -69,3 +70,30 @@ def test_no_difference_is_a_success(tmp_path: Path, capsys: pytest.CaptureFixtur
         paths[-1].write_bytes(pcap(frames(ETHERNET, number), ETHERNET))
     assert main(["reduce", "--verify", *map(str, paths)]) == 0
     assert "2 captures: " in capsys.readouterr().out
+
+
+def test_sack_blocks_that_differ_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "x.pcap", conversations(3, 100))
+    blocks = read_capture(path).sacks
+    second = int(blocks["frame"].duplicated().to_numpy().argmax())  # of a packet that has two
+    assert second
+
+    def wrong(path: Path) -> object:
+        packets = read_capture(path)
+        left = packets.sacks["left"].to_numpy(copy=True)
+        left[second] ^= 1
+        sacks = packets.sacks.assign(left=left)
+        ours = pd.DataFrame({"frame": [10**6], "left": [1], "right": [2]})
+        last = sacks["frame"].iloc[-1]
+        sacks = pd.concat([sacks[sacks["frame"] != last], ours], ignore_index=True)
+        return replace(packets, sacks=sacks)
+
+    monkeypatch.setattr(verifying, "read_capture", wrong)
+    first, last = int(blocks["frame"][second]), int(blocks["frame"].iloc[-1])
+    found = verify(path).differences
+    assert [(each.frame, each.field) for each in found] == [
+        (first, "sacks"),
+        (last, "sacks"),
+        (10**6, "sacks"),
+    ]
+    assert found[1].ours == "[]" and found[2].theirs == "none"
