@@ -127,6 +127,12 @@ METRICS = (
     Metric("rtt_mean_ms", "ms", "mean of the round-trip times"),
     Metric("rtt_p95_ms", "ms", "95th percentile of the round-trip times"),
     Metric(
+        "recovery_latency_mean_ms",
+        "ms",
+        "mean time from a segment's first sending to the acknowledgement that covers it, at the "
+        "sender's capture, over the whole capture: the time that a loss's repair takes is in it",
+    ),
+    Metric(
         "owd_mean_ms",
         "ms",
         "mean one-way delay: the same data packet at the sender's and at the receiver's "

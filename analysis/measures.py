@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.delivery import delivered_bytes
+from analysis.delivery import delivered_bytes, unwrap
 
 NAN = float("nan")
+ACK = 0x10
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,37 @@ def rtts(data: pd.DataFrame, acks: pd.DataFrame) -> pd.DataFrame:
     carriers = data.loc[data["payload"] > 0, "frame"]
     found = acks[acks["acked_frame"].isin(carriers) & acks["ack_rtt_ms"].notna()]
     return found[["time_ns", "ack_rtt_ms"]].rename(columns={"ack_rtt_ms": "rtt_ms"})
+
+
+def recovery_latencies_ms(data: pd.DataFrame, acks: pd.DataFrame) -> npt.NDArray[np.float64]:
+    """How long each segment took from its first sending until an acknowledgement covered it.
+
+    A segment that was never acknowledged has no such time.
+    """
+    answers = dict(iter(acks.groupby("dst_port")))
+    found = [
+        _until_covered(rows, answers[port])
+        for port, rows in data.groupby("src_port")
+        if port in answers
+    ]
+    return np.concatenate([np.zeros(0), *found])
+
+
+def _until_covered(data: pd.DataFrame, acks: pd.DataFrame) -> npt.NDArray[np.float64]:
+    """Of one connection, in milliseconds."""
+    data = data[data["payload"] > 0]
+    acks = acks[(acks["flags"] & ACK) > 0]
+    if data.empty or acks.empty:
+        return np.zeros(0)
+    both = pd.concat((data["seq"].iloc[:1], acks["ack"])).to_numpy(dtype=np.int64)
+    reached = np.maximum.accumulate(unwrap(both)[1:])
+    ends = unwrap(data["seq"].to_numpy(dtype=np.int64)) + data["payload"].to_numpy(dtype=np.int64)
+    highest = np.maximum.accumulate(ends)
+    first = np.diff(highest, prepend=highest[:1] - 1) > 0  # a retransmission reaches no further
+    place = np.searchsorted(reached, ends[first])
+    known = place < len(reached)
+    waited = acks["time_ns"].to_numpy()[place[known]] - data["time_ns"].to_numpy()[first][known]
+    return np.asarray(waited / 1e6, dtype=np.float64)
 
 
 def low_mean_high(values: Iterable[float]) -> tuple[float, float, float]:

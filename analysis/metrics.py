@@ -225,6 +225,7 @@ def _at_sender(found: FlowPackets | None, protocol: str) -> Row:
     if protocol != "tcp":
         return row
     low, mean, high = measures.low_mean_high(measures.rtts(found.data, found.acks)["rtt_ms"])
+    _, recovery, _ = measures.low_mean_high(measures.recovery_latencies_ms(found.data, found.acks))
     return row | {
         "retransmissions": int(found.data["retransmission"].sum()),
         "fast_retransmissions": int(found.data["fast_retransmission"].sum()),
@@ -233,6 +234,7 @@ def _at_sender(found: FlowPackets | None, protocol: str) -> Row:
         "rtt_min_ms": low,
         "rtt_mean_ms": mean,
         "rtt_p95_ms": high,
+        "recovery_latency_mean_ms": recovery,
     }
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from analysis import metrics
 from analysis.definitions import COLUMNS, METRICS
-from analysis.measures import Interval
+from analysis.measures import Interval, recovery_latencies_ms
 from analysis.metrics import _convergence_s, setting, trial_metrics, write_metrics
 from analysis.tcp import Packets, read_capture
 from testbed.errors import TestbedError
@@ -28,7 +28,7 @@ ISSUE_COLUMNS = (
     "variant_seen, label, axes, setting, seed, start_s, duration_s, throughput_mbps, goodput_mbps, "
     "sent_packets, received_packets, drop_rate, retransmissions, fast_retransmissions, "
     "spurious_retransmissions, retransmitted, timeouts, out_of_order, duplicate_acks, "
-    "rtt_min_ms, rtt_mean_ms, rtt_p95_ms, owd_mean_ms, owd_p95_ms, "
+    "rtt_min_ms, rtt_mean_ms, rtt_p95_ms, recovery_latency_mean_ms, owd_mean_ms, owd_p95_ms, "
     "queue_mean_ms, queue_p95_ms, convergence_s, share, jain"
 ).split(", ")
 
@@ -74,6 +74,9 @@ EXPECTED = {
         # Wireshark takes the answer to the superfluous packet for one too
         "rtt_mean_ms": (3 * 100 + 175 + 120) / 5,
         "rtt_p95_ms": 120 + 0.8 * 55,
+        # of ten segments: the fourth's repair is acknowledged at 2.265, with all behind it; the
+        # eleventh never is
+        "recovery_latency_mean_ms": (3 * 100 + sum(range(175, 230, 10)) + 235) / 10,
         "owd_mean_ms": (11 * 50 + 70) / 12,
         "owd_p95_ms": 50 + 0.45 * 20,
         # from a millisecond after the sender to ten before the receiver
@@ -98,6 +101,7 @@ EXPECTED = {
         "timeouts": math.nan,
         "duplicate_acks": math.nan,
         "rtt_mean_ms": math.nan,
+        "recovery_latency_mean_ms": math.nan,
         "owd_mean_ms": 50,
         "owd_p95_ms": 50,
         "queue_mean_ms": 39,
@@ -172,6 +176,38 @@ def test_repeats_have_one_setting() -> None:
         assert setting(changed, changed.flows[0]) != mine
     # the other flow's variant is part of the setting
     assert setting(SCENARIO, SCENARIO.flows[1]) != setting(other, other.flows[1])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_recovery_latency_is_the_plain_search(seed: int) -> None:
+    """Segments across the end of the sequence numbers, some sent again, ACKs that repeat."""
+    dice = np.random.default_rng(seed)
+    isn, size = 2**32 - 2500, 1000
+    numbers = [int(n) for k in range(30) for n in (k, *dice.integers(0, k + 1, k % 3))]
+    reached = np.maximum.accumulate(dice.integers(1, 29, 60)).tolist()
+
+    def rows(seqs: list[int], *, ack: bool, payload: int) -> pd.DataFrame:
+        return pd.DataFrame(
+            {
+                "src_port": 1,
+                "dst_port": 1,
+                "time_ns": np.arange(len(seqs)) * 10_000_000 + 5_000_000_000 * ack,
+                "seq": 7 if ack else np.array(seqs) % 2**32,
+                "ack": np.array(seqs) % 2**32 if ack else 7,
+                "payload": payload,
+                "flags": 0x10,
+            }
+        )
+
+    data = rows([isn + size * n for n in numbers], ack=False, payload=size)
+    acks = rows([isn + size * n for n in reached], ack=True, payload=0)
+    reset = acks.tail(1).assign(ack=0, flags=0x04)
+    expected = [
+        5000 + 10 * (next(i for i, n in enumerate(reached) if n > k) - numbers.index(k))
+        for k in range(max(reached))
+    ]
+    found = recovery_latencies_ms(data, pd.concat((reset, acks, reset)))
+    assert found.tolist() == expected
 
 
 def test_every_column_is_asserted() -> None:
