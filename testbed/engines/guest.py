@@ -36,6 +36,7 @@ class GuestEngine:
     """Boots a guest for every trial; idle time is skipped, computing takes none."""
 
     name = "guest"
+    program = ("-m", "testbed.engines.inside")
 
     @functools.cached_property
     def kernel(self) -> Path | None:
@@ -82,7 +83,7 @@ class GuestEngine:
 
     def run(self, folder: Path, job: Job) -> Outcome:
         """Boot, run the trial, power off."""
-        argv = [sys.executable, "-m", "testbed.engines.inside", SCENARIO, "."]
+        argv = [sys.executable, *self.program, SCENARIO, "."]
         return self.boot(folder, argv, job, _patience_s(folder))
 
     def boot(self, folder: Path, argv: Sequence[str], job: Job, patience_s: float) -> Outcome:

@@ -26,6 +26,7 @@ class HostEngine:
     """Runs a trial in place; what it changes on the host is restored."""
 
     name = "host"
+    program = ("-m", "testbed.trial")
 
     def ready(self) -> str:
         """Empty, or that we are not root."""
@@ -68,7 +69,7 @@ class HostEngine:
             process = start(
                 [
                     *(("taskset", "-c", str(job.core)) if job.pinned else ()),
-                    *(sys.executable, "-m", "testbed.trial", SCENARIO, "."),
+                    *(sys.executable, *self.program, SCENARIO, "."),
                 ],
                 cwd=folder,
                 stderr=errors,

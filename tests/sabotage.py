@@ -1,0 +1,169 @@
+"""Trials that are broken on purpose: `python -m tests.sabotage NAME SCENARIO OUT`.
+
+Runs in place of `testbed.trial`, inside the guest or on the host, with one of its parts
+bent. What is bent while flows run is bent back before they end, where it can be: the
+verdict has to find it by what it did, not by what it left.
+"""
+
+from __future__ import annotations
+
+import functools
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from testbed import capture, trial
+from testbed.capture import Capture
+from testbed.engines.host import ALLOWED, AVAILABLE
+from testbed.network import Lab
+from testbed.probes import Sampler
+from testbed.process import Place, Process, run
+from testbed.timeline import Timeline
+from testbed.traffic.iperf3 import Iperf3
+from testbed.trial import Session
+
+FROM_S, UNTIL_S = 1.0, 4.0  # of a flow that runs from 0 to 5 s
+
+
+def meanwhile(begin: Sequence[str], end: Sequence[str] = (), node: str = "router") -> None:
+    """Run a command in a node in the midst of the trial, and one that undoes it."""
+
+    def act(lab: Lab, argv: Sequence[str], _time_s: float) -> None:
+        run(tuple(argv), place=lab.place(node))
+
+    schedule = Session._schedule
+
+    def bent(self: Session, timeline: Timeline, sampler: Sampler) -> None:
+        schedule(self, timeline, sampler)
+        timeline.at(FROM_S, functools.partial(act, self._lab, begin))
+        if end:
+            timeline.at(UNTIL_S, functools.partial(act, self._lab, end))
+
+    Session._schedule = bent  # type: ignore[method-assign]
+
+
+def wrong_variant() -> None:
+    """The client's own option goes before the sysctl."""
+    launch = Iperf3._launch
+
+    def bent(
+        self: Iperf3, role: str, place: Place, argv: tuple[str, ...], env: dict[str, str]
+    ) -> Process:
+        more = ("--congestion", "reno") if role == "client" else ()
+        return launch(self, role, place, (*argv, *more), env)
+
+    Iperf3._launch = bent  # type: ignore[method-assign]
+
+
+def offloads() -> None:
+    """Segments of 64 KB leave the sender for a while."""
+    interface = ("ethtool", "-K", "sender1-eth0")
+    meanwhile((*interface, "tso", "on", "gso", "on"), (*interface, "tso", "off", "gso", "off"),
+              "sender1")  # fmt: skip
+
+
+def hidden_loss() -> None:
+    """One packet in a hundred, on a wire."""
+    netem = ("tc", "qdisc", "change", "dev", "w0b", "root", "handle", "2:", "netem")
+    delay = ("delay", "15000us", "limit", "10000000")
+    meanwhile((*netem, *delay, "loss", "1%"), (*netem, *delay, "loss", "0%"), "wires")
+
+
+def slow_rate() -> None:
+    """3 % less than was asked."""
+    meanwhile(_class("9700000bit"), _class("10000000bit"))
+
+
+def _class(rate: str) -> tuple[str, ...]:
+    change = ("tc", "class", "change", "dev", "router-eth0", "parent", "1:", "classid", "1:3")
+    burst = ("burst", "1514", "cburst", "1514", "quantum", "1514")
+    return (*change, "htb", "rate", rate, "ceil", rate, *burst)
+
+
+def small_buffer() -> None:
+    """Half of the packets that may wait."""
+    change = ("tc", "qdisc", "change", "dev", "router-eth0", "parent", "1:3", "handle", "30:")
+    meanwhile((*change, "pfifo", "limit", "10"), (*change, "pfifo", "limit", "20"))
+
+
+def changed_sysctl() -> None:
+    """A hand on the machine, which leaves it changed."""
+    meanwhile(("sysctl", "-w", "net.ipv4.tcp_slow_start_after_idle=0"), node="sender1")
+    meanwhile(("sysctl", "-w", "net.ipv4.tcp_sack=0"), node="sender1")
+
+
+def slow_path() -> None:
+    """2 ms more than was asked, while the idle path is looked at."""
+    ask = trial.idle_round_trips
+    netem = ("tc", "qdisc", "change", "dev", "w0b", "root", "handle", "2:", "netem")
+
+    def bent(plan: Any, places: dict[str, Place]) -> Any:
+        for delay in ("17000us", "15000us"):
+            argv = (*netem, "delay", delay, "limit", "10000000")
+            run(argv, place=places["wires"])
+            if delay == "17000us":
+                found = ask(plan, places)
+        return found
+
+    trial.idle_round_trips = bent
+
+
+def late_start() -> None:
+    """The client takes its time."""
+    begin = Iperf3.begin
+
+    def bent(self: Iperf3) -> None:
+        time.sleep(0.05)
+        begin(self)
+
+    Iperf3.begin = bent  # type: ignore[method-assign]
+
+
+def lagging_samples() -> None:
+    """Now and then the sampler is elsewhere."""
+    sample = Sampler.sample
+
+    def bent(self: Sampler, time_s: float) -> None:
+        sample(self, time_s)
+        if round(time_s * 100) % 20 == 7:
+            time.sleep(0.09)
+
+    Sampler.sample = bent  # type: ignore[method-assign]
+
+
+def dropping_capture() -> None:
+    """tcpdump sleeps, and its buffer is small."""
+    capture.BUFFER_KIB = 64
+    schedule = Session._schedule
+
+    def bent(self: Session, timeline: Timeline, sampler: Sampler) -> None:
+        schedule(self, timeline, sampler)
+        last: Capture = self._captures[-1]
+        for time_s, number in ((FROM_S, signal.SIGSTOP), (UNTIL_S, signal.SIGCONT)):
+            timeline.at(time_s, lambda _time_s, n=number: last._process.send_signal(n))
+
+    Session._schedule = bent  # type: ignore[method-assign]
+
+
+SABOTAGES: dict[str, Callable[[], None]] = {
+    each.__name__.replace("_", "-"): each
+    for each in (
+        wrong_variant,
+        offloads,
+        hidden_loss,
+        slow_rate,
+        small_buffer,
+        changed_sysctl,
+        slow_path,
+        late_start,
+        lagging_samples,
+        dropping_capture,
+    )
+}
+
+if __name__ == "__main__":
+    ALLOWED.write_text(AVAILABLE.read_text())
+    SABOTAGES[sys.argv[1]]()
+    sys.exit(trial.main(sys.argv[2:]))
