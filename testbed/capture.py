@@ -46,6 +46,11 @@ class Capture:
                 )
             time.sleep(0.001)
 
+    @property
+    def pid(self) -> int:
+        """tcpdump's process id."""
+        return self._process.pid
+
     def _said(self) -> str:
         return self._messages.read_text(errors="replace")
 

@@ -1,8 +1,9 @@
 """What a killed run leaves behind, noted beforehand so that it can be removed: and only that.
 
 Every run writes a journal: who runs it, the folder that it writes to, the settings of
-the host that it changed. It is deleted when the run ends in order. `testbed clean` reads
-the journals whose owner is dead.
+the host that it changed. Its name is the run's mark, which its processes and its trace
+instance carry. It is deleted when the run ends in order. `testbed clean` reads the
+journals whose owner is dead.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
+
+from testbed import tracefs
 
 WORKPLACE = "testbed-worker-"  # begins the name of a cluster's worker's temporary folder
 MARKER = "TCP_TESTBED_RUN"  # in the environment of every process of a host trial
@@ -51,9 +54,14 @@ class Journal:
         }
 
     @property
+    def mark(self) -> str:
+        """What is the run's own: its processes and its trace instance go by it."""
+        return self._path.stem
+
+    @property
     def marker(self) -> dict[str, str]:
         """What the run's processes carry in their environment."""
-        return {MARKER: self._path.stem}
+        return {MARKER: self.mark}
 
     def change(self, path: Path, before: str, after: str) -> None:
         """Note a setting that is about to be changed."""
@@ -101,6 +109,8 @@ def _clean_one(path: Path, data: dict[str, object]) -> Iterator[str]:
         changes = data["changes"]
         assert isinstance(changes, list)
         yield from (_restore(change) for change in changes)
+        if name := tracefs.remove(path.stem):
+            yield f"trace instance {name}"
     folder = Path(str(data["folder"]))
     if folder.name.startswith(".") and folder.is_dir():
         shutil.rmtree(folder)

@@ -41,6 +41,7 @@ OPTIONS = {"timestamps": 1, "sack": 2}  # in TCP_INFO
 CA_STATES = ("open", "disorder", "cwr", "recovery", "loss")
 _DIAG_REQUEST = struct.Struct("=BBBBI")
 _DIAG_MESSAGE_BYTES = 72
+_DIAG_COOKIE = 44  # where it stands in the message
 INFINITE_SSTHRESH = 0x7FFFFFFF
 
 SOCKET_COLUMNS = (
@@ -81,12 +82,14 @@ class SocketProbe:
         self._request = head + connection.packed()
         self.variant = ""
         self.options: frozenset[str] | None = None  # that the connection has agreed on
+        self.cookie: int | None = None  # the kernel's number of this very socket
 
     def sample(self, time_s: float) -> tuple[object, ...] | None:
         """One row, or None while there is no such connection."""
         answer = self._netlink.ask(SOCK_DIAG_BY_FAMILY, self._request)
         if answer is None:
             return None
+        (self.cookie,) = struct.unpack_from("=Q", answer, _DIAG_COOKIE)
         found = attributes(answer, _DIAG_MESSAGE_BYTES)
         info = found.get(INET_DIAG_INFO)
         if info is None:

@@ -20,7 +20,9 @@ from types import FrameType
 from testbed.capture import Capture
 from testbed.dropper import Dropper
 from testbed.errors import TestbedError
+from testbed.events import Recorder, record
 from testbed.idle import idle_round_trips, write_idle
+from testbed.load import INTERVAL_S, Load
 from testbed.network import Lab, network
 from testbed.plan import FlowPlan, Plan, QueuePlan, burst_bytes, make_plan
 from testbed.probes import QueueProbe, Sampler, SocketId, SocketProbe
@@ -69,6 +71,8 @@ class Session:
         self._captures: list[Capture] = []
         self._flows: list[Iperf3] = []
         self._droppers: list[Dropper] = []
+        self._load = Load()
+        self._events: Recorder | None = None
         self._started: dict[str, float] = {}
         self._stopped: dict[str, float] = {}
 
@@ -79,14 +83,20 @@ class Session:
         self._open()
         sampler = self._sampler()
         sampler.rehearse()
+        self._events = record(self._plan)
         begin_randomness_anew()
         timeline = Timeline(LEAD_S)
         self._schedule(timeline, sampler)
         timeline.run()
+        self._load.look()
+        if self._events:
+            self._events.stop()
         for flow in self._flows:
             flow.collect()
         captures = tuple(capture.stop() for capture in self._captures)
         sampler.write(self._folder / SAMPLES)
+        self._load.write(self._folder / SAMPLES)
+        lost_events = self._write_events(timeline, sampler)
         sampler.close()
         write_idle(idle, self._folder / SAMPLES / "idle.csv")
         self._write_final_state(before)
@@ -103,6 +113,7 @@ class Session:
             warnings=(
                 *self._plan.warnings,
                 *lost,
+                *lost_events,
                 *(
                     f"{c.interface}: tcpdump lost {c.dropped} packets"
                     for c in captures
@@ -126,6 +137,20 @@ class Session:
             flow.wait_until_ready()
         for capture in self._captures:
             capture.wait_until_ready()
+        self._watch()
+
+    def _watch(self) -> None:
+        """Count what the trial's processes take from now on."""
+        self._load.watch("trial", "", os.getpid())
+        for capture in self._captures:
+            name = f"tcpdump {capture.plan.interface}"
+            self._load.watch(name, capture.plan.node, capture.pid)
+
+    def _write_events(self, timeline: Timeline, sampler: Sampler) -> tuple[str, ...]:
+        if not self._events:
+            return ()
+        cookies = frozenset(probe.cookie for probe in sampler.sockets if probe.cookie)
+        return tuple(self._events.write(self._folder / SAMPLES, timeline.time_s, cookies))
 
     def _sampler(self) -> Sampler:
         sockets = [
@@ -154,8 +179,11 @@ class Session:
         def begin(flow: Iperf3, time_s: float) -> None:
             self._started[flow.plan.flow.name] = time_s
             flow.begin()
+            for name, (node, pid) in flow.processes.items():
+                self._load.watch(name, node, pid)
 
         def stop(flow: Iperf3, time_s: float) -> None:
+            self._load.look(*flow.processes)
             if flow.ended and not flow.plan.flow.bytes:
                 flow.collect()
                 raise TestbedError(f"{flow.plan.flow.name}: iperf3 ended before its time")
@@ -170,6 +198,8 @@ class Session:
         if self._scenario.sample_interval_ms:
             interval_s = self._scenario.sample_interval_ms / 1e3
             timeline.every(interval_s, self._plan.end_s, sampler.sample)
+        if self._load.enabled:
+            timeline.every(INTERVAL_S, self._plan.end_s, self._load.sample)
         timeline.at(self._plan.end_s, sampler.sample)  # all is drained
 
     def _check_drops(self) -> Iterator[str]:
@@ -230,6 +260,8 @@ class Session:
             capture.kill()
         for dropper in self._droppers:
             dropper.close()
+        if self._events:
+            self._events.close()
 
 
 def _queue_record(plan: QueuePlan) -> QueueRecord:

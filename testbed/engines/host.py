@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from testbed import queues
+from testbed import queues, tracefs
 from testbed.engines.base import Cancelled, Job, Missing, Outcome
 from testbed.leftovers import Journal
 from testbed.plan import Need, Parameter, make_plan
@@ -82,6 +82,7 @@ class HostEngine:
                         raise Cancelled("cancelled")
             finally:
                 end(process, signal.SIGTERM, patience_s=15)
+                tracefs.remove(job.journal.mark)  # is there only if the trial was killed
             said = errors.read_text(errors="replace").strip()
             errors.unlink()
             return Outcome(process.returncode, 0.0, said.splitlines()[-1] if said else "")

@@ -66,6 +66,17 @@ class Iperf3:
             "client", self._client_place, self.plan.client.argv, dict(self.plan.client_env)
         )
 
+    @property
+    def processes(self) -> dict[str, tuple[str, int]]:
+        """What runs or ran: name → node and process id."""
+        each = {"client": (self._client, self._client_place)}
+        each["server"] = (self._server, self._server_place)
+        return {
+            f"iperf3 {role} {self.plan.flow.name}": (place.name, process.pid)
+            for role, (process, place) in each.items()
+            if process is not None
+        }
+
     def stop(self) -> None:
         """End the client as ^C would: it stops sending, reports, and ends the server."""
         if self._client is not None and self._client.poll() is None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from analysis.fall_floyd.reduce import outcome, sequence
+from testbed import tracefs
 from testbed.engines.choice import choose
 from testbed.engines.host import ALLOWED, HostEngine
 from testbed.plan import make_plan
@@ -20,10 +21,14 @@ from testbed.scenario import Profile
 from testbed.store import Status
 from testbed.sweep import run_all
 from testbed.variants import VARIANTS
-from tests.lab import packets, rate_mbit, run_trials
+from tests.lab import packets, rate_mbit, run_trials, samples
 from tests.scenarios import router
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the host engine needs root")
+
+needs_schedstat = pytest.mark.skipif(
+    not Path("/proc/self/schedstat").exists(), reason="this kernel does not count"
+)
 
 HYSTART = Path("/sys/module/tcp_cubic/parameters/hystart")
 
@@ -88,6 +93,8 @@ def host_state() -> dict[str, object]:
     links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True).stdout
     namespaces = {p.readlink() for p in Path("/proc").glob("[0-9]*/ns/net") if p.exists()}
     return {
+        "instances": trace_instances(),
+        "mounts": Path("/proc/mounts").read_text(),
         "links": sorted(re.findall(r"^\d+: ([^:@]+)", links, re.MULTILINE)),
         "namespaces": namespaces,
         "allowed": ALLOWED.read_text(),
@@ -95,6 +102,18 @@ def host_state() -> dict[str, object]:
         "processes": processes(),
         "named": subprocess.run(["ip", "netns"], capture_output=True, text=True, check=True).stdout,
     }
+
+
+def trace_instances() -> list[str]:
+    """All of the kernel's, ours or not."""
+    try:
+        root = tracefs._mount()
+    except OSError:
+        return []
+    try:
+        return sorted(path.name for path in tracefs._instances(root).iterdir())
+    finally:
+        os.close(root)
 
 
 def processes() -> list[str]:
@@ -149,6 +168,7 @@ def test_ended_in_mid_trial(tmp_path: Path, root: Path, engine: str, how: signal
     assert processes() != before["processes"]
     if engine == "host":
         assert HYSTART.read_text() != before["hystart"]
+        assert has_no_tracing() or trace_instances() != before["instances"]
     run.send_signal(how)
     _, said = run.communicate(timeout=30)
     if how is signal.SIGKILL:
@@ -181,6 +201,72 @@ def test_killed_inside_the_trial(tmp_path: Path, root: Path) -> None:
     assert run.returncode == 1
     assert "failed: the trial died (exit status -9)" in text.replace("\n", " ")
     wait_until(lambda: host_state() == before)
+
+
+def has_no_tracing() -> bool:
+    """Whether the kernel cannot be asked for events."""
+    try:
+        os.close(tracefs._mount())
+    except OSError:
+        return True
+    return False
+
+
+@pytest.mark.skipif(has_no_tracing(), reason="this kernel has no tracing")
+def test_events_are_what_the_capture_and_the_samples_show(tmp_path: Path) -> None:
+    """Each retransmission, each drop, and the window at each sample."""
+    scenario = router(variant="cubic", rate_mbit=5, duration_s=6)
+    trial = run_trials([scenario], tmp_path, "host")[0]
+    assert trial.record.warnings == ()
+    events = samples(trial, "events")
+    times = {
+        kind: [float(event["time_s"]) for event in events if event["event"] == kind]
+        for kind in ("probe", "retransmit", "state", "drop")
+    }
+    assert len(times["probe"]) > 500
+    resent = packets(trial, "sender:tcp", "tcp.analysis.retransmission")
+    assert len(times["retransmit"]) == len(resent) > 0
+    for packet, time_s in zip(resent, times["retransmit"], strict=True):
+        assert abs(packet.time_s - time_s) < 1e-3
+    dropped = max(int(row["drops"]) for row in samples(trial, "queues"))
+    assert len(times["drop"]) == dropped > 0
+    assert times["state"]
+    agree_on_the_window(events, samples(trial, "sockets"))
+
+
+def agree_on_the_window(events: list[dict[str, str]], sockets: list[dict[str, str]]) -> None:
+    """A probe shows the window before its ACK: the one since the event before it.
+
+    Samples that fall next to an event, and those after the last one, may show either.
+    """
+    compared = 0
+    for sample in sockets:
+        time_s = float(sample["time_s"])
+        near = [e for e in events if e["flow"] and abs(float(e["time_s"]) - time_s) < 1e-3]
+        later = [e for e in events if e["event"] != "drop" and float(e["time_s"]) > time_s]
+        if near or not later or later[0]["event"] != "probe":
+            continue
+        assert sample["cwnd"] == later[0]["cwnd"], time_s
+        assert float(sample["srtt_ms"]) == pytest.approx(float(later[0]["srtt_ms"]), abs=1e-3)
+        compared += 1
+    assert compared > 100
+
+
+@needs_schedstat
+def test_how_busy_the_machine_was(tmp_path: Path) -> None:
+    scenario = router(variant="cubic", rate_mbit=5, duration_s=3, cbr_mbit=1)
+    trial = run_trials([scenario], tmp_path, "host")[0]
+    seconds = samples(trial, "load")
+    assert len(seconds) >= 3
+    for row in seconds:
+        assert 0 < float(row["busiest"]) <= 1
+        assert 0 <= float(row["softirq"]) + float(row["steal"]) <= 1
+    watched = {row["name"]: row for row in samples(trial, "processes")}
+    roles = {f"iperf3 {role} {flow}" for role in ("client", "server") for flow in ("tcp", "cbr")}
+    captures = {f"tcpdump {capture.interface}" for capture in trial.record.captures}
+    assert set(watched) == {"trial"} | roles | captures
+    assert watched["iperf3 client tcp"]["node"] == "sender1"
+    assert all(int(row["slices"]) > 0 and float(row["run_s"]) > 0 for row in watched.values())
 
 
 @pytest.mark.parametrize("topology", ["router_bottleneck,senders=3", "dumbbell,pairs=2"])

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from testbed import tracefs
 from testbed.leftovers import Journal, clean, state_folder
 
 OWNER = """
 import os, sys, time
 from pathlib import Path
+from testbed import tracefs
 from testbed.leftovers import Journal
 from testbed.process import run
 folder, setting = Path(sys.argv[1]), Path(sys.argv[2])
@@ -66,6 +68,43 @@ def test_everything_of_a_killed_run_is_removed(tmp_path: Path, setting: Path) ->
             break
         time.sleep(0.01)
     assert not Path(f"/proc/{orphan}").exists()
+
+
+def test_the_trace_instance_of_a_dead_run_alone(
+    tmp_path: Path, setting: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which one is ours follows from the run's mark."""
+    asked: list[str] = []
+
+    def remove(mark: str) -> str:
+        asked.append(mark)
+        return "testbed-1"
+
+    monkeypatch.setattr(tracefs, "remove", remove)
+    living = tmp_path / ".trial.2"
+    living.mkdir()
+    killed_run(tmp_path / ".trial.1", setting)
+    dead = next(state_folder().iterdir()).stem
+    with Journal(living) as journal:
+        assert "trace instance testbed-1" in clean()
+        assert asked == [dead] != [journal.mark]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="tracing needs root")
+def test_an_instance_that_is_left_is_removed_and_no_other() -> None:
+    try:
+        instances = [tracefs.Instance(f"{os.getpid()}-{name}") for name in ("mine", "theirs")]
+    except OSError:
+        pytest.skip("this kernel has no tracing")
+    try:
+        mark = f"{os.getpid()}-mine"
+        assert tracefs.remove(mark) == tracefs.instance_name(mark)
+        assert tracefs.remove(mark) == ""
+        assert instances[1].format("tcp/tcp_probe")
+    finally:
+        for instance in instances:
+            instance.close()
+    assert tracefs.remove(f"{os.getpid()}-theirs") == ""
 
 
 def test_a_second_call_finds_nothing(tmp_path: Path, setting: Path) -> None:
