@@ -105,8 +105,8 @@ class Load:
     """The load of the machine and of a trial's processes, while it runs."""
 
     def __init__(self) -> None:
-        self._before = read_stat(STAT.read_text())
-        self.enabled = counts_time(self._before)
+        self.enabled = counts_time(read_stat(STAT.read_text()))
+        self._before: Times = {}
         self._rows: list[tuple[object, ...]] = []
         self._watched: list[Watched] = []
 
@@ -122,9 +122,9 @@ class Load:
                 each.look()
 
     def sample(self, time_s: float) -> None:
-        """One row of load.csv: since the one before, the first since the making."""
+        """One row of load.csv: since the call before."""
         now = read_stat(STAT.read_text())
-        if found := shares(self._before, now):
+        if self._before and (found := shares(self._before, now)):
             self._rows.append((f"{time_s:.6f}", *(f"{share:.4f}" for share in found)))
         self._before = now
 

@@ -96,6 +96,7 @@ def test_both_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load, "STAT", stat)
     found = Load()
     found.watch("trial", "", os.getpid())
+    found.sample(0.0)
     stat.write_text(AFTER)
     found.sample(1.0)
     found.look()
