@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from testbed import capture, trial
-from testbed.capture import Capture
 from testbed.engines.host import ALLOWED, AVAILABLE
+from testbed.idle import idle_round_trips
 from testbed.network import Lab
 from testbed.probes import Sampler
 from testbed.process import Place, Process, run
@@ -96,7 +96,7 @@ def changed_sysctl() -> None:
 
 def slow_path() -> None:
     """2 ms more than was asked, while the idle path is looked at."""
-    ask = trial.idle_round_trips
+    ask = idle_round_trips
     netem = ("tc", "qdisc", "change", "dev", "w0b", "root", "handle", "2:", "netem")
 
     def bent(plan: Any, places: dict[str, Place]) -> Any:
@@ -107,7 +107,7 @@ def slow_path() -> None:
                 found = ask(plan, places)
         return found
 
-    trial.idle_round_trips = bent
+    trial.idle_round_trips = bent  # type: ignore[attr-defined]
 
 
 def late_start() -> None:
@@ -140,11 +140,15 @@ def dropping_capture() -> None:
 
     def bent(self: Session, timeline: Timeline, sampler: Sampler) -> None:
         schedule(self, timeline, sampler)
-        last: Capture = self._captures[-1]
+        tcpdump = self._captures[-1]._process
         for time_s, number in ((FROM_S, signal.SIGSTOP), (UNTIL_S, signal.SIGCONT)):
-            timeline.at(time_s, lambda _time_s, n=number: last._process.send_signal(n))
+            timeline.at(time_s, functools.partial(_send, tcpdump, number))
 
     Session._schedule = bent  # type: ignore[method-assign]
+
+
+def _send(process: Process, number: int, _time_s: float) -> None:
+    process.send_signal(number)
 
 
 SABOTAGES: dict[str, Callable[[], None]] = {
