@@ -70,7 +70,9 @@ METRICS = (
         "",
         "of the flow's packets in the data's direction that entered the bottleneck, the part "
         "that did not leave it; packets that may still be inside when the captures end do "
-        "not count; none where the flow starts at the bottleneck itself",
+        "not count. Where a CBR flow starts at the bottleneck itself: of the packets that its "
+        "kernel numbered (IP's identification, first to last), the part that is missing behind "
+        "the queue; none for a TCP flow there",
     ),
     Metric(
         "retransmissions",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 # What a router leaves alone. IP's identification counts up a connection's packets, so that
@@ -57,3 +58,18 @@ def drop_rate(entered: pd.DataFrame, left: pd.DataFrame, end_ns: int) -> float:
         inside = int((behind + stay_ns >= end_ns).sum())
     known = len(entered) - inside
     return (known - len(left)) / known if known else float("nan")
+
+
+def numbering_drop_rate(left: pd.DataFrame) -> float:
+    """The part of a connection's packets that their own node's queue dropped; NaN if unknown.
+
+    A capture there sees what left the queue alone. But the kernel numbered them before, one
+    by one (IP's identification), so that each number missing between the first packet and
+    the last is a drop. Fewer than 65536 in a row, and none behind the last, can be seen.
+    """
+    rows = left[left["ip_id"] >= 0].sort_values("time_ns", kind="stable")
+    if rows.empty or rows["src_port"].nunique() > 1:  # each connection counts for itself
+        return float("nan")
+    steps = np.diff(rows["ip_id"].to_numpy()) % 65536
+    numbered = int(steps.sum()) + 1
+    return (numbered - len(rows)) / numbered

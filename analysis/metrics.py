@@ -20,7 +20,7 @@ from analysis.convergence import BIN_S, convergence_time_s
 from analysis.definitions import COLUMNS, COUNTS, METRICS, NUMBERS, TEXTS
 from analysis.files import replace
 from analysis.labels import queue_label
-from analysis.matching import drop_rate, one_way_delays_ms
+from analysis.matching import drop_rate, numbering_drop_rate, one_way_delays_ms
 from analysis.measures import NAN, Interval
 from analysis.samples import read_counters, read_samples
 from analysis.shared import read_shared
@@ -57,6 +57,12 @@ class TrialPackets:
         """The flow's packets at a capture with this role."""
         packets = self.capture(role, record.name)
         return None if packets is None else select(packets.rows, record)
+
+    def starts_at_bottleneck(self, flow: str) -> bool:
+        """Whether the flow starts at the bottleneck: its sender sends into the queue itself."""
+        return self._trial.capture(f"sender:{flow}") == self._trial.capture(
+            f"bottleneck-out:{flow}"
+        )
 
     @property
     def warnings(self) -> list[str]:
@@ -250,6 +256,8 @@ def _delays(packets: TrialPackets, flow: FlowRecord, way: str, ends: tuple[str, 
 
 def _drop_rate(packets: TrialPackets, flow: FlowRecord) -> float:
     entered, left = packets.flow("bottleneck-in", flow), packets.flow("bottleneck-out", flow)
+    if left is not None and flow.protocol == "udp" and packets.starts_at_bottleneck(flow.name):
+        return numbering_drop_rate(left.data)
     if entered is None or left is None:
         return NAN
     return drop_rate(entered.data, left.data, packets.end_ns())

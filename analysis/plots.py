@@ -43,3 +43,10 @@ def variants(results: Path, metrics: pd.DataFrame) -> list[Path]:
     from analysis import variants_figure
 
     return variants_figure.draw(results, metrics)
+
+
+def sweep(results: Path, metrics: pd.DataFrame, x: str, lines: str) -> list[Path]:
+    """Throughput over one axis, a line a value of another (or of a column of the metrics)."""
+    from analysis import sweep_figure
+
+    return sweep_figure.draw(results, metrics, x, lines)

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from experiments import fall_floyd, router_bottleneck, variants
+from experiments import (
+    dumbbell_load,
+    dumbbell_pairs,
+    dumbbell_queues,
+    fall_floyd,
+    router_bottleneck,
+    router_fairness,
+    variants,
+)
 from testbed.errors import UsageError, nearest
 from testbed.experiment import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
     each.name: each
-    for each in (router_bottleneck.EXPERIMENT, fall_floyd.EXPERIMENT, variants.EXPERIMENT)
+    for each in (
+        router_bottleneck.EXPERIMENT,
+        router_fairness.EXPERIMENT,
+        dumbbell_load.EXPERIMENT,
+        dumbbell_pairs.EXPERIMENT,
+        dumbbell_queues.EXPERIMENT,
+        fall_floyd.EXPERIMENT,
+        variants.EXPERIMENT,
+    )
 }
 
 

@@ -4,7 +4,8 @@
     romeo (sender1) ── router ── juliet (receiver)
 
 The router sends at 1 Mbit/s in both directions, behind a buffer of 0.1 MB, which is
-0.8 s of queue. 60 s a flow.
+0.8 s of queue, or behind CoDel with ECN. 60 s a flow. A flow to the router itself does not
+cross the bottleneck: only its ACKs do, on their way back.
 """
 
 from __future__ import annotations
@@ -27,6 +28,16 @@ from testbed.scenario import (
 
 BUFFER_BYTES = 100_000  # the paper's `limit 0.1MB`
 CODEL_PACKETS = 100  # the paper's `codel limit 100 target 10ms ecn`
+# The paper's round trips of an idle path are 0.9 ms to the receiver, 0.5 ms to the router.
+LINK_DELAY_MS = 0.225
+ACCESS_MBIT = 100.0  # the paper's links but for the router's; not stated there
+SHORT_S = 10.0  # at 100 Mbit/s
+JITTER_MS = 100.0  # what a seed changes: when the flow starts
+
+
+def bottleneck(rate_mbit: float, queue: str, delay_ms: float) -> Bottleneck:
+    """The router's shaping, both ways."""
+    return Bottleneck(rate_mbit, buffer(queue), delay_ms=delay_ms, both_directions=True)
 
 
 def buffer(name: str) -> Queue:
@@ -38,20 +49,28 @@ def buffer(name: str) -> Queue:
 
 
 def scenario(
-    *, variant: str, queue: str, rate_mbit: float, delay_ms: float, duration_s: float, seed: int
+    *,
+    variant: str,
+    queue: str,
+    path: str,
+    rate_mbit: float,
+    delay_ms: float,
+    duration_s: float,
+    seed: int,
 ) -> Scenario:
-    """One trial."""
+    """One trial; the delay is that of each of the two links, one way."""
     return Scenario(
         experiment="router-bottleneck",
-        label=f"{variant}-{queue}",
+        label=f"{variant}-{queue}-{path}",
         topology=Topology(
             TopologyKind.ROUTER_BOTTLENECK,
-            Bottleneck(rate_mbit, buffer(queue), both_directions=True),
-            access=Path(delay_ms=delay_ms),
+            bottleneck(rate_mbit, queue, delay_ms),
+            access=Path(delay_ms=delay_ms, rate_mbit=ACCESS_MBIT if path == "router" else None),
         ),
-        flows=(Flow("tcp", FlowKind.TCP, "sender1", "receiver", variant=variant),),
+        flows=(Flow("tcp", FlowKind.TCP, "sender1", path, variant=variant),),
         duration_s=duration_s,
         seed=seed,
+        start_jitter_ms=JITTER_MS,
     )
 
 
@@ -61,14 +80,16 @@ EXPERIMENT = Experiment(
     about="one flow of each variant through a router of 1 Mbit/s with 0.1 MB of buffer",
     axes={
         "variant": ("linux-reno", "cubic", "vegas", "bbr", "veno"),
-        "queue": ("bfifo",),
+        "queue": ("bfifo", "codel"),
+        "path": ("receiver",),
         "rate_mbit": (1.0,),
-        "delay_ms": (0.0,),
+        "delay_ms": (LINK_DELAY_MS,),
         "duration_s": (60.0,),
     },
+    parts=({}, {"path": ("router",), "duration_s": (SHORT_S,)}),
     build=scenario,
     figures=plots.router_bottleneck,
-    quick={"duration_s": (20.0,)},
+    quick={"queue": ("bfifo",), "path": ("receiver",), "duration_s": (20.0,)},
 )
 
 if __name__ == "__main__":

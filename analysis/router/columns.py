@@ -79,7 +79,10 @@ def figures(trials: Iterable[Trial], stem: str) -> dict[str, list[Trial]]:
 
 def _setting(trial: Trial) -> str:
     flows = tuple(replace(flow, variant=None) for flow in trial.scenario.flows)
-    return trial.record.engine + replace(trial.scenario, flows=flows, seed=0, label="").to_json()
+    return (
+        trial.record.engine
+        + replace(trial.scenario, flows=flows, seed=0, label="", axes={}).to_json()
+    )
 
 
 def _stems(groups: Sequence[Sequence[Trial]], stem: str) -> list[str]:
@@ -101,6 +104,7 @@ def _words(trial: Trial) -> dict[str, str]:
     words = {
         "engine": trial.record.engine,
         "queue": queue_label(bottleneck.queue),
+        "to": "+".join(dict.fromkeys(flow.dst for flow in scenario.flows)),
         "rate": f"{bottleneck.rate_mbit:g}mbit",
         "delay": f"{bottleneck.delay_ms + scenario.topology.access.delay_ms:g}ms",
         "duration": f"{scenario.duration_s:g}s",

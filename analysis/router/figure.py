@@ -29,12 +29,17 @@ DASHES = (0, (4, 2))
 def draw(results: Path, metrics: pd.DataFrame) -> list[Path]:
     """Draw the trials that the metrics name; PNG and SVG under figures/."""
     named = set(metrics["trial"])
-    trials = [trial for trial in trials_in(results) if trial.path.name in named]
+    trials = [trial for trial in trials_in(results) if trial.path.name in named and _crosses(trial)]
     written = []
     for stem, members in figures(trials, STEM).items():
         with mpl.rc_context(fname=style.SHEET):
             written += style.save(_figure(members, metrics), results / "figures", stem)
     return written
+
+
+def _crosses(trial: Trial) -> bool:
+    """Whether the flows cross the bottleneck, as those to the router itself do not."""
+    return all(flow.dst != "router" for flow in trial.scenario.flows)
 
 
 def _figure(trials: list[Trial], metrics: pd.DataFrame) -> Figure:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.catalogue import experiment
 from testbed.plan import Plan, make_plan
 from testbed.scenario import Queue
 from tests.scenarios import dumbbell, router
@@ -21,6 +22,11 @@ CASES = {
         queue=Queue("codel", limit_packets=100, ecn=True, options={"target_ms": 10}),
     ),
     "dumbbell": dumbbell(),
+    # the papers' own: a CBR that starts at the bottleneck, a flow that ends at the router
+    "dumbbell-load": experiment("dumbbell-load").scenarios({}, 1, False)[0],
+    "router-bottleneck-router": experiment("router-bottleneck").scenarios(
+        {"path": ["router"], "variant": ["vegas"], "queue": ["bfifo"]}, 1, False
+    )[0],
 }
 
 

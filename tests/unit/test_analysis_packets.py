@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from analysis.delivery import SYN, delivered_bytes, unwrap
-from analysis.matching import drop_rate, match, one_way_delays_ms
+from analysis.matching import drop_rate, match, numbering_drop_rate, one_way_delays_ms
 from analysis.measures import Interval, goodput_mbps, jain, low_mean_high, rtts, throughput_mbps
 
 WRAP = 2**32
@@ -184,3 +184,13 @@ def test_jain(rates: list[float], index: float) -> None:
 
 def test_jain_of_silence_and_of_the_unknown() -> None:
     assert math.isnan(jain([0, 0])) and math.isnan(jain([1, math.nan]))
+
+
+def test_a_connection_s_numbers_tell_what_its_own_queue_dropped() -> None:
+    """Numbers run on past 65535; what is missing between the first and the last was dropped."""
+    left = packets((10, 65533, 0), (20, 65534, 1), (40, 0, 2), (50, 1, 3), (90, 5, 4))
+    assert numbering_drop_rate(left) == 4 / 9
+    assert numbering_drop_rate(left[:2]) == 0
+    assert math.isnan(numbering_drop_rate(left[:0]))
+    two = pd.concat([left, left.assign(src_port=2)])
+    assert math.isnan(numbering_drop_rate(two))

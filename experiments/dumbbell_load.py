@@ -1,0 +1,91 @@
+#!/usr/bin/env -S sh -c 'exec "${0%/*}/../.venv/bin/python" "$0" "$@"'
+"""Kapre, Saxena 1 and Joshi, Hattikar 1: one TCP flow against a growing constant bit rate.
+
+    tcp:  N1 ── N2 ══ N3 ── N4        cbr:  N2 ══ N3
+
+CBR of 1 to 10 Mbit/s through the 10 Mbit/s between N2 and N3; each once with CBR first
+and, for KS, once with TCP first. KS's curves are those of a window of 20 packets, JH's of a
+large one.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+
+from analysis import plots
+from experiments import dumbbell
+from testbed.experiment import Experiment
+from testbed.scenario import Profile, Scenario
+
+EVEN_LOADS = dumbbell.LOADS[1::2]
+STARTS_S = {"cbr-first": (dumbbell.GAP_S, 0.0), "tcp-first": (0.0, dumbbell.GAP_S)}  # tcp, cbr
+
+
+def scenario(
+    *,
+    variant: str,
+    cbr_mbit: float,
+    order: str,
+    window: str,
+    profile: str,
+    duration_s: float,
+    seed: int,
+) -> Scenario:
+    """One trial."""
+    tcp_s, cbr_s = STARTS_S[order]
+    return Scenario(
+        experiment="dumbbell-load",
+        label=f"{variant}-cbr{cbr_mbit:g}-{order}-{window}-{profile}",
+        topology=dumbbell.network(),
+        flows=(
+            dumbbell.tcp("tcp", 1, variant, window, tcp_s),
+            dumbbell.cbr("left", "right", cbr_mbit, cbr_s),
+        ),
+        duration_s=duration_s,
+        seed=seed,
+        start_jitter_ms=dumbbell.JITTER_MS,
+        profile=Profile(profile),
+        sample_interval_ms=dumbbell.SAMPLE_MS,
+    )
+
+
+EXPERIMENT = Experiment(
+    name="dumbbell-load",
+    paper="KS 1, JH 1",
+    about="one TCP flow on the six-node dumbbell against CBR of 1 to 10 Mbit/s",
+    axes={
+        "variant": dumbbell.ALL_VARIANTS,
+        "cbr_mbit": dumbbell.LOADS,
+        "order": ("cbr-first",),
+        "window": ("large",),
+        "profile": ("ns2",),
+        "duration_s": (30.0,),
+    },
+    parts=(
+        {},
+        {"variant": ("newreno-impatient",), "cbr_mbit": EVEN_LOADS},  # ns-2's own default
+        {"variant": dumbbell.PAPER_VARIANTS, "window": ("small",)},
+        {
+            "variant": dumbbell.PAPER_VARIANTS,
+            "cbr_mbit": EVEN_LOADS,
+            "order": ("tcp-first",),
+            "window": ("small",),
+        },
+        {"cbr_mbit": (2.0, 5.0, 8.0, 10.0), "profile": ("modern",)},
+    ),
+    build=scenario,
+    figures=functools.partial(plots.sweep, x="cbr_mbit", lines="variant"),
+    quick={
+        "variant": dumbbell.PAPER_VARIANTS,
+        "cbr_mbit": (2.0, 5.0, 7.0, 8.0, 9.0, 10.0),
+        "order": ("cbr-first",),
+        "profile": ("ns2",),
+        "duration_s": (20.0,),
+    },
+)
+
+if __name__ == "__main__":
+    from testbed.cli import main
+
+    sys.exit(main(["run", EXPERIMENT.name, *sys.argv[1:]]))

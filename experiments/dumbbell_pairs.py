@@ -1,0 +1,81 @@
+#!/usr/bin/env -S sh -c 'exec "${0%/*}/../.venv/bin/python" "$0" "$@"'
+"""Kapre, Saxena 2 and Joshi, Hattikar 2: two TCP flows and a constant bit rate.
+
+    tcp1: N1 ── N2 ══ N3 ── N4        tcp2: N5 ── N2 ══ N3 ── N6        cbr: N2 ══ N3
+
+The papers' four pairs over CBR of 1 to 10 Mbit/s; and every variant against every other at
+one load. The two ways are alike, so that a pair stands for its mirror image too.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import sys
+
+from analysis import plots
+from experiments import dumbbell
+from testbed.experiment import Experiment
+from testbed.scenario import Profile, Scenario
+
+PAPER_PAIRS = ("reno/reno", "newreno/reno", "vegas/vegas", "newreno/vegas")
+MIRRORED = {"reno/newreno": "newreno/reno"}  # the way round that the papers have
+MATRIX = tuple(
+    MIRRORED.get(f"{one}/{other}", f"{one}/{other}")
+    for one, other in itertools.combinations_with_replacement(dumbbell.ALL_VARIANTS, 2)
+)
+MATRIX_MBIT = 5.0  # half the link is left for two flows
+
+
+def scenario(
+    *, pair: str, cbr_mbit: float, window: str, profile: str, duration_s: float, seed: int
+) -> Scenario:
+    """One trial."""
+    one, _, other = pair.partition("/")
+    return Scenario(
+        experiment="dumbbell-pairs",
+        label=f"{one}-{other}-cbr{cbr_mbit:g}-{window}-{profile}",
+        topology=dumbbell.network(pairs=2),
+        flows=(
+            dumbbell.tcp("tcp1", 1, one, window, dumbbell.GAP_S),
+            dumbbell.tcp("tcp2", 2, other, window, dumbbell.GAP_S),
+            dumbbell.cbr("left", "right", cbr_mbit, 0.0),
+        ),
+        duration_s=duration_s,
+        seed=seed,
+        start_jitter_ms=dumbbell.JITTER_MS,
+        profile=Profile(profile),
+        sample_interval_ms=dumbbell.SAMPLE_MS,
+    )
+
+
+EXPERIMENT = Experiment(
+    name="dumbbell-pairs",
+    paper="KS 2, JH 2",
+    about="two TCP flows and CBR on the six-node dumbbell: who takes what from whom",
+    axes={
+        "pair": PAPER_PAIRS,
+        "cbr_mbit": dumbbell.LOADS,
+        "window": ("small", "large"),
+        "profile": ("ns2",),
+        "duration_s": (30.0,),
+    },
+    parts=(
+        {},
+        {"pair": MATRIX, "cbr_mbit": (MATRIX_MBIT,), "window": ("large",)},
+        {"cbr_mbit": (2.0, 5.0, 8.0), "window": ("large",), "profile": ("modern",)},
+    ),
+    build=scenario,
+    figures=functools.partial(plots.sweep, x="cbr_mbit", lines="pair"),
+    quick={
+        "pair": PAPER_PAIRS,
+        "cbr_mbit": (2.0, 5.0, 8.0, 10.0),
+        "profile": ("ns2",),
+        "duration_s": (20.0,),
+    },
+)
+
+if __name__ == "__main__":
+    from testbed.cli import main
+
+    sys.exit(main(["run", EXPERIMENT.name, *sys.argv[1:]]))

@@ -1,0 +1,61 @@
+#!/usr/bin/env -S sh -c 'exec "${0%/*}/../.venv/bin/python" "$0" "$@"'
+"""Guo, Yuan, Sheng 2.2: four variants at once through a router of 1 Mbit/s.
+
+    PC1 … PC4 (sender1 … sender4) ── router ── PC5 (receiver)
+
+Reno, Cubic, Vegas and BBR start together and share the paper's buffer of 0.1 MB, or its
+CoDel with ECN.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+
+from analysis import plots
+from experiments.router_bottleneck import JITTER_MS, LINK_DELAY_MS, bottleneck
+from testbed.experiment import Experiment
+from testbed.scenario import Flow, FlowKind, Path, Scenario, Topology, TopologyKind
+
+VARIANTS = ("linux-reno", "cubic", "vegas", "bbr")  # PC1 … PC4
+
+
+def scenario(*, queue: str, rate_mbit: float, duration_s: float, seed: int) -> Scenario:
+    """One trial."""
+    return Scenario(
+        experiment="router-fairness",
+        label=queue,
+        topology=Topology(
+            TopologyKind.ROUTER_BOTTLENECK,
+            bottleneck(rate_mbit, queue, LINK_DELAY_MS),
+            hosts=len(VARIANTS),
+            access=Path(delay_ms=LINK_DELAY_MS),
+        ),
+        flows=tuple(
+            Flow(variant, FlowKind.TCP, f"sender{number}", "receiver", variant=variant)
+            for number, variant in enumerate(VARIANTS, start=1)
+        ),
+        duration_s=duration_s,
+        seed=seed,
+        start_jitter_ms=JITTER_MS,
+    )
+
+
+EXPERIMENT = Experiment(
+    name="router-fairness",
+    paper="GYS 2.2",
+    about="Reno, Cubic, Vegas and BBR at once through a router of 1 Mbit/s",
+    axes={
+        "queue": ("bfifo", "codel"),
+        "rate_mbit": (1.0,),
+        "duration_s": (60.0,),
+    },
+    build=scenario,
+    figures=functools.partial(plots.sweep, x="queue", lines="variant"),
+    quick={"duration_s": (30.0,)},
+)
+
+if __name__ == "__main__":
+    from testbed.cli import main
+
+    sys.exit(main(["run", EXPERIMENT.name, *sys.argv[1:]]))

@@ -1,0 +1,42 @@
+"""Flows that begin or end at a router, as the papers have them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from analysis.metrics import trial_metrics
+from experiments.catalogue import experiment
+from testbed.scenario import Scenario
+from tests.lab import packets, rate_mbit, run_trials
+
+
+def of(name: str, duration_s: float, **settings: str) -> Scenario:
+    texts = {key: [text] for key, text in settings.items()} | {"duration_s": [str(duration_s)]}
+    return experiment(name).scenarios(texts, 1, quick=False)[0]
+
+
+def test_a_flow_to_the_router_is_held_by_its_acks_alone(tmp_path: Path) -> None:
+    """The router's own address answers; data are not shaped, 1 Mbit/s of ACKs are."""
+    trial = run_trials([of("router-bottleneck", 2, path="router", variant="vegas")], tmp_path)[0]
+    data = packets(trial, "receiver:tcp", "tcp.len > 0")
+    assert rate_mbit(data, 0.5, 2) > 10
+    acks = packets(trial, "receiver:tcp", "tcp.len == 0 && tcp.srcport == 5201")
+    assert 0.5 < rate_mbit(acks, 0.5, 2) < 1.05
+
+
+def test_a_cbr_that_starts_at_the_bottleneck_has_the_drops_that_its_queue_counts(
+    tmp_path: Path,
+) -> None:
+    scenario = of("dumbbell-load", 4, cbr_mbit="12", order="cbr-first", variant="reno")
+    trial = run_trials([dataclasses.replace(scenario, flows=scenario.flows[1:])], tmp_path)[0]
+    totals = json.loads((trial.path / "samples" / "qdiscs.json").read_text())["left"]
+    leaf = next(q for q in totals if q["dev"] == "left-eth0" and q["kind"] == "pfifo")
+    row = trial_metrics(trial).iloc[0]
+    counted = leaf["drops"] / (leaf["drops"] + leaf["packets"])
+    # those behind the last packet that left have no number that is seen
+    assert row["drop_rate"] == pytest.approx(counted, abs=1e-3)
+    assert row["drop_rate"] == pytest.approx(1 - 10 / 12, abs=0.02)

@@ -1,0 +1,200 @@
+"""The experiments: how many trials, which places on which axes, and that each can be run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+
+import pytest
+
+from experiments import dumbbell, dumbbell_pairs
+from experiments.catalogue import EXPERIMENTS, experiment
+from testbed.errors import UsageError
+from testbed.estimate import guest_seconds, pace
+from testbed.experiment import Experiment
+from testbed.plan import make_plan
+from testbed.scenario import Flow, FlowKind, Scenario
+from tests.scenarios import router
+
+# name: axes, trials in full, trials of a first look
+PAPERS = {
+    "router-bottleneck": ("variant queue path rate_mbit delay_ms duration_s", 20, 5),
+    "router-fairness": ("queue rate_mbit duration_s", 2, 2),
+    "dumbbell-load": ("variant cbr_mbit order window profile duration_s", 177, 48),
+    "dumbbell-pairs": ("pair cbr_mbit window profile duration_s", 124, 32),
+    "dumbbell-queues": ("variant queue profile duration_s", 24, 12),
+}
+
+
+def everything(name: str, quick: bool = False) -> list[Scenario]:
+    return experiment(name).scenarios({}, 1, quick)
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_the_axes_and_how_many_trials(name: str) -> None:
+    axes, full, quick = PAPERS[name]
+    assert list(experiment(name).axes) == axes.split()
+    assert (len(everything(name)), len(everything(name, quick=True))) == (full, quick)
+
+
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_combination_can_be_planned(name: str, quick: bool) -> None:
+    scenarios = everything(name, quick)
+    for scenario in scenarios:
+        make_plan(scenario)  # raises if it has faults
+        assert Scenario.from_json(scenario.to_json()) == scenario
+        assert list(scenario.axes) == list(experiment(name).axes)
+    assert not [name for name, n in Counter(s.name for s in scenarios).items() if n > 1]
+    assert len({tuple(s.axes.values()) for s in scenarios}) == len(scenarios)
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_the_label_tells_trials_apart(name: str) -> None:
+    """What the engine knows by other means (duration) is in the hash alone."""
+    labels = [s.label for s in everything(name)]
+    assert len(set(labels)) == len(labels)
+
+
+def test_another_seed_starts_flows_at_other_times() -> None:
+    for name in PAPERS:
+        one, other = experiment(name).scenarios({}, 2, True)[:: len(everything(name, True))]
+        starts = [[flow.start_s for flow in make_plan(each).flows] for each in (one, other)]
+        assert starts[0] != starts[1], name
+
+
+def flow(scenario: Scenario, name: str) -> Flow:
+    return scenario.flow(name)
+
+
+def test_flows_of_the_dumbbell_go_where_the_papers_say() -> None:
+    load = everything("dumbbell-load")[0]
+    assert [(f.name, f.src, f.dst) for f in load.flows] == [
+        ("tcp", "sender1", "receiver1"),
+        ("cbr", "left", "right"),
+    ]
+    pairs = everything("dumbbell-pairs")[0]
+    assert [(f.name, f.src, f.dst) for f in pairs.flows] == [
+        ("tcp1", "sender1", "receiver1"),
+        ("tcp2", "sender2", "receiver2"),
+        ("cbr", "left", "right"),
+    ]
+    queues = everything("dumbbell-queues")[0]
+    assert (flow(queues, "cbr").src, flow(queues, "cbr").dst) == ("sender2", "receiver2")
+    assert (flow(queues, "cbr").start_s, queues.stop_s(flow(queues, "cbr"))) == (40, 60)
+
+
+def test_the_order_says_who_starts_first() -> None:
+    for order, first, second in (("cbr-first", "cbr", "tcp"), ("tcp-first", "tcp", "cbr")):
+        one = experiment("dumbbell-load").scenarios({"order": [order]}, 1, False)[0]
+        assert flow(one, first).start_s == 0 < flow(one, second).start_s == dumbbell.GAP_S
+
+
+def test_the_idle_round_trip_is_that_of_ns2() -> None:
+    """1040 bytes and 40 back over three links of 10 Mbit/s, beside 60 ms of propagation."""
+    assert make_plan(everything("dumbbell-load")[0]).network.rtt_ms == pytest.approx(62.592)
+
+
+def test_the_matrix_has_every_pair_once() -> None:
+    pairs = [frozenset(pair.split("/")) for pair in dumbbell_pairs.MATRIX]
+    assert len(pairs) == len(set(pairs)) == 36
+    assert set(dumbbell_pairs.PAPER_PAIRS) < set(dumbbell_pairs.MATRIX)
+
+
+def mirrored(scenario: Scenario) -> Scenario:
+    """The same with the two senders and the two receivers in each other's place."""
+    swap = str.maketrans("12", "21")
+    flows = [
+        dataclasses.replace(f, src=f.src.translate(swap), dst=f.dst.translate(swap))
+        for f in scenario.flows
+    ]
+    return dataclasses.replace(scenario, flows=tuple(flows))
+
+
+def test_a_pair_stands_for_its_mirror_image() -> None:
+    """Both ways have the same links: what differs is the order of names and addresses."""
+    one = everything("dumbbell-pairs")[0]
+    mirror = mirrored(one)
+    assert mirror.topology == one.topology and not one.topology.links
+    for scenario in (one, mirror):
+        network = make_plan(scenario).network
+        ways = [network.path(f"sender{n}", f"receiver{n}") for n in (1, 2)]
+        first, second = ([(h.link.delay_ms, h.shaper) for h in way] for way in ways)
+        assert first == second
+
+
+def test_a_flow_to_the_router_does_not_cross_the_bottleneck() -> None:
+    (one, *_) = experiment("router-bottleneck").scenarios({"path": ["router"]}, 1, False)
+    roles = [role for capture in make_plan(one).captures for role in capture.roles]
+    assert sorted(roles) == ["receiver:tcp", "sender:tcp"]
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_a_first_look_takes_five_minutes_at_most(name: str) -> None:
+    """By what the estimate says of two cores."""
+    seconds = sum(guest_seconds(make_plan(each), each) for each in everything(name, quick=True))
+    assert seconds / pace() / 2 < 5 * 60
+
+
+def test_all_have_four_variants_or_more_at_once() -> None:
+    one = everything("router-fairness")[0]
+    assert [f.name for f in one.flows] == ["linux-reno", "cubic", "vegas", "bbr"]
+    assert [f.name for f in one.flows] == [f.variant for f in one.flows]
+    assert len({f.start_s for f in one.flows}) == 1
+    assert all(f.kind is FlowKind.TCP and f.dst == "receiver" for f in one.flows)
+
+
+def two_parts() -> Experiment:
+    return Experiment(
+        name="test",
+        paper="",
+        about="",
+        axes={"letter": ("a", "b"), "number": (1.0, 2.0), "word": ("long",)},
+        parts=({}, {"letter": ("a", "c"), "number": (2.0, 3.0)}),
+        build=lambda seed, letter, number, word: router(seed=seed),
+        figures=lambda results, metrics: [],
+        quick={"number": (2.0,), "word": ("short",)},
+    )
+
+
+def points(settings: dict[str, list[str]], quick: bool = False) -> list[str]:
+    return [" ".join(s.axes.values()) for s in two_parts().scenarios(settings, 1, quick)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        # what two parts have in common is there once
+        ({}, "a1 a2 b1 b2 a3 c2 c3"),
+        # narrows every part to what it has
+        ({"letter": ["b", "c"]}, "b1 b2 c2 c3"),
+        ({"letter": ["b", "c"], "number": ["3"]}, "c3"),
+        # what no part has is for all of them
+        ({"number": ["7"]}, "a7 b7 c7"),
+        ({"number": ["3", "7"]}, "a7 b7 a3 c3 c7"),
+        ({"letter": ["d"]}, "d1 d2 d3"),
+        # known, but not together: wanted none the less
+        ({"letter": ["b"], "number": ["3"]}, "b3"),
+    ],
+)
+def test_settings_narrow_the_parts(settings: dict[str, list[str]], expected: str) -> None:
+    wanted = {f"{each[0]} {each[1]} long" for each in expected.split()}
+    found = points(settings)
+    assert len(found) == len(wanted) and set(found) == wanted
+
+
+def test_a_first_look_narrows_the_parts_and_a_setting_goes_before_it() -> None:
+    assert set(points({}, quick=True)) == {"a 2 short", "b 2 short", "c 2 short"}
+    assert set(points({"number": ["1"]}, quick=True)) == {"a 1 short", "b 1 short"}
+
+
+def test_a_setting_that_is_none_is_refused() -> None:
+    with pytest.raises(UsageError, match="no such setting"):
+        points({"digit": ["1"]})
+    with pytest.raises(UsageError, match="not a number"):
+        points({"number": ["x"]})
+
+
+def test_seeds_come_repeat_by_repeat() -> None:
+    scenarios = two_parts().scenarios({}, 2, False)
+    assert [s.seed for s in scenarios] == [1] * 7 + [2] * 7
