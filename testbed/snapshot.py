@@ -25,6 +25,7 @@ RTM_GETLINK, RTM_GETROUTE, RTM_GETQDISC, RTM_GETTCLASS = 18, 26, 38, 42
 IFLA_IFNAME, IFLA_MTU = 3, 4
 RTA_DST = 1
 TCA_KIND, TCA_OPTIONS = 1, 2
+LEAF_MAJOR = 0x30  # "30:" in the plan
 _TC_MESSAGE = struct.Struct("=B3xiIII")  # family, interface, handle, parent, info
 _LINK_MESSAGE_BYTES = 16
 _ROUTE_MESSAGE_BYTES = 12
@@ -83,7 +84,8 @@ def _traffic_control(netlink: Netlink, kind: int, index: int) -> Iterator[str]:
     """The disciplines, or the classes, of one interface."""
     for message in netlink.dump(kind, _TC_MESSAGE.pack(0, index, 0, 0, 0)):
         _, interface, handle, parent, _ = _TC_MESSAGE.unpack_from(message)
-        if interface == index:  # a kernel may list all of them
+        # a kernel may list all of them; classes of the queue itself are flows that come and go
+        if interface == index and not (kind == RTM_GETTCLASS and handle >> 16 == LEAF_MAJOR):
             own = attributes(message, _TC_MESSAGE.size)
             name = own[TCA_KIND].rstrip(b"\0").decode()
             yield f"{name} {handle:08x} in {parent:08x} {own.get(TCA_OPTIONS, b'').hex()}".rstrip()
