@@ -11,6 +11,9 @@ know too. A drop's event says neither where nor whose: it is ours if the sampled
 counters moved at that time, and has a flow only if there is one flow alone. `qdisc:*` are
 left out: of drops they tell nothing, of packets that pass the captures tell more.
 
+A probe shows the socket before its ACK is worked off. Its ssthresh is the kernel's current one:
+while the state is open, at least 3/4 of the window. Repeated states are no events.
+
 Events lie in the kernel until the trial ends; they are read once nothing runs any more.
 """
 

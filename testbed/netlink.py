@@ -16,6 +16,8 @@ NLM_F_ACK = 4
 NLM_F_ECHO = 8
 NLM_F_DUMP = 0x300
 NLM_F_CREATE = 0x600  # and it may not be there yet
+TIMEOUT = struct.pack("ll", 5, 0)  # seconds, microseconds
+BUFFER_BYTES = 262144
 _HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence, port
 _ATTRIBUTE = struct.Struct("=HH")  # length, type
 
@@ -27,21 +29,24 @@ class Netlink:
         with inside(pid):
             self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)
         self._socket.bind((0, 0))
-        self._socket.settimeout(5)
+        # not settimeout: Python would ask poll before every call, and in the guest calls are dear
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, TIMEOUT)
         self._sequence = 0
+        self._buffer = bytearray(BUFFER_BYTES)
 
     def ask(self, kind: int, payload: bytes) -> bytes | None:
         """Send one request that has one answer; None if the kernel knows no such object."""
         # rtnetlink answers a qdisc's request only as an echo
         self._send(kind, payload, NLM_F_REQUEST | NLM_F_ECHO)
-        data = self._socket.recv(65536)
-        length, answer, _flags, _sequence, _port = _HEADER.unpack_from(data)
-        return None if answer == NLMSG_ERROR else data[_HEADER.size : length]
+        self._receive()
+        length, answer, _flags, _sequence, _port = _HEADER.unpack_from(self._buffer)
+        return None if answer == NLMSG_ERROR else bytes(self._buffer[_HEADER.size : length])
 
     def change(self, kind: int, payload: bytes) -> None:
         """Send one request that makes an object; what the kernel answers with an error, raise."""
         self._send(kind, payload, NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE)
-        (code,) = struct.unpack_from("=i", self._socket.recv(65536), _HEADER.size)
+        self._receive()
+        (code,) = struct.unpack_from("=i", self._buffer, _HEADER.size)
         if code:
             raise OSError(-code, os.strerror(-code))
 
@@ -49,14 +54,18 @@ class Netlink:
         """Send one request that lists objects."""
         self._send(kind, payload, NLM_F_REQUEST | NLM_F_DUMP)
         while True:
-            data = self._socket.recv(262144)
+            size = self._receive()
             offset = 0
-            while offset < len(data):
-                length, answer, *_ = _HEADER.unpack_from(data, offset)
+            while offset < size:
+                length, answer, *_ = _HEADER.unpack_from(self._buffer, offset)
                 if answer in (NLMSG_DONE, NLMSG_ERROR):
                     return
-                yield data[offset + _HEADER.size : offset + length]
+                yield bytes(self._buffer[offset + _HEADER.size : offset + length])
                 offset += (length + 3) & ~3
+
+    def _receive(self) -> int:
+        """The next answer, into the buffer; its size."""
+        return self._socket.recv_into(self._buffer)
 
     def _send(self, kind: int, payload: bytes, flags: int) -> None:
         self._sequence += 1
