@@ -93,8 +93,6 @@ def host_state() -> dict[str, object]:
     links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True).stdout
     namespaces = {p.readlink() for p in Path("/proc").glob("[0-9]*/ns/net") if p.exists()}
     return {
-        "instances": trace_instances(),
-        "mounts": Path("/proc/mounts").read_text(),
         "links": sorted(re.findall(r"^\d+: ([^:@]+)", links, re.MULTILINE)),
         "namespaces": namespaces,
         "allowed": ALLOWED.read_text(),
@@ -102,18 +100,6 @@ def host_state() -> dict[str, object]:
         "processes": processes(),
         "named": subprocess.run(["ip", "netns"], capture_output=True, text=True, check=True).stdout,
     }
-
-
-def trace_instances() -> list[str]:
-    """All of the kernel's, ours or not."""
-    try:
-        root = tracefs._mount()
-    except OSError:
-        return []
-    try:
-        return sorted(path.name for path in tracefs._instances(root).iterdir())
-    finally:
-        os.close(root)
 
 
 def processes() -> list[str]:
@@ -168,7 +154,6 @@ def test_ended_in_mid_trial(tmp_path: Path, root: Path, engine: str, how: signal
     assert processes() != before["processes"]
     if engine == "host":
         assert HYSTART.read_text() != before["hystart"]
-        assert has_no_tracing() or trace_instances() != before["instances"]
     run.send_signal(how)
     _, said = run.communicate(timeout=30)
     if how is signal.SIGKILL:
@@ -210,6 +195,40 @@ def has_no_tracing() -> bool:
     except OSError:
         return True
     return False
+
+
+def has_instance(mark: str) -> bool:
+    """Whether the kernel has a trace instance of that run."""
+    root = tracefs._mount()
+    try:
+        return (tracefs._instances(root) / tracefs.instance_name(mark)).exists()
+    finally:
+        os.close(root)
+
+
+@pytest.mark.skipif(has_no_tracing(), reason="this kernel has no tracing")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_no_trace_instance_and_no_mount_stay(
+    tmp_path: Path, root: Path, how: signal.Signals
+) -> None:
+    mounts = Path("/proc/mounts").read_text()
+    env = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    scenario = tmp_path / "scenario.json"
+    scenario.write_text(router(variant="linux-reno", rate_mbit=10, duration_s=60).to_json())
+    testbed = str(root / ".venv/bin/testbed")
+    argv = [testbed, "run", str(scenario), "--engine", "host", "--out", str(tmp_path / "out")]
+    run = started(argv, env)
+    wait_until(lambda: flowing(tmp_path / "out"))
+    (journal,) = (tmp_path / "state").rglob("*.json")
+    wait_until(lambda: has_instance(journal.stem))
+    assert Path("/proc/mounts").read_text() == mounts
+    run.send_signal(how)
+    run.communicate(timeout=60)
+    if how is signal.SIGKILL:
+        said, _ = started([testbed, "clean"], env).communicate(timeout=60)
+        assert f"trace instance {tracefs.instance_name(journal.stem)}" in said
+    assert not has_instance(journal.stem)
+    assert Path("/proc/mounts").read_text() == mounts
 
 
 @pytest.mark.skipif(has_no_tracing(), reason="this kernel has no tracing")
