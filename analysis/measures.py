@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.delivery import delivered_bytes, unwrap
+from analysis.delivery import Integers, delivered_bytes, unwrap
 
 NAN = float("nan")
 ACK = 0x10
@@ -75,10 +75,9 @@ def rtts(data: pd.DataFrame, acks: pd.DataFrame) -> pd.DataFrame:
     return found[["time_ns", "ack_rtt_ms"]].rename(columns={"ack_rtt_ms": "rtt_ms"})
 
 
-def recovery_latencies_ms(data: pd.DataFrame, acks: pd.DataFrame) -> npt.NDArray[np.float64]:
-    """How long each segment took from its first sending until an acknowledgement covered it.
-
-    A segment that was never acknowledged has no such time.
+def recovery_latencies(data: pd.DataFrame, acks: pd.DataFrame) -> pd.DataFrame:
+    """How long each segment took from its first sending (`sent_ns`) until an acknowledgement
+    covered it (`recovery_ms`); a segment that was never acknowledged has no such time.
     """
     answers = dict(iter(acks.groupby("dst_port")))
     found = [
@@ -86,15 +85,17 @@ def recovery_latencies_ms(data: pd.DataFrame, acks: pd.DataFrame) -> npt.NDArray
         for port, rows in data.groupby("src_port")
         if port in answers
     ]
-    return np.concatenate([np.zeros(0), *found])
+    sent = np.concatenate([np.zeros(0, np.int64), *(sent for sent, _ in found)])
+    covered = np.concatenate([np.zeros(0, np.int64), *(covered for _, covered in found)])
+    return pd.DataFrame({"sent_ns": sent, "recovery_ms": (covered - sent) / 1e6})
 
 
-def _until_covered(data: pd.DataFrame, acks: pd.DataFrame) -> npt.NDArray[np.float64]:
-    """Of one connection, in milliseconds."""
+def _until_covered(data: pd.DataFrame, acks: pd.DataFrame) -> tuple[Integers, Integers]:
+    """Of one connection: when segments were first sent, and when they were covered."""
     data = data[data["payload"] > 0]
     acks = acks[(acks["flags"] & ACK) > 0]
     if data.empty or acks.empty:
-        return np.zeros(0)
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
     both = pd.concat((data["seq"].iloc[:1], acks["ack"])).to_numpy(dtype=np.int64)
     reached = np.maximum.accumulate(unwrap(both)[1:])
     ends = unwrap(data["seq"].to_numpy(dtype=np.int64)) + data["payload"].to_numpy(dtype=np.int64)
@@ -102,8 +103,8 @@ def _until_covered(data: pd.DataFrame, acks: pd.DataFrame) -> npt.NDArray[np.flo
     first = np.diff(highest, prepend=highest[:1] - 1) > 0  # a retransmission reaches no further
     place = np.searchsorted(reached, ends[first])
     known = place < len(reached)
-    waited = acks["time_ns"].to_numpy()[place[known]] - data["time_ns"].to_numpy()[first][known]
-    return np.asarray(waited / 1e6, dtype=np.float64)
+    sent, covered = data["time_ns"].to_numpy()[first], acks["time_ns"].to_numpy()
+    return sent[known], covered[place[known]]
 
 
 def low_mean_high(values: Iterable[float]) -> tuple[float, float, float]:

@@ -231,7 +231,8 @@ def _at_sender(found: FlowPackets | None, protocol: str) -> Row:
     if protocol != "tcp":
         return row
     low, mean, high = measures.low_mean_high(measures.rtts(found.data, found.acks)["rtt_ms"])
-    _, recovery, _ = measures.low_mean_high(measures.recovery_latencies_ms(found.data, found.acks))
+    recovered = measures.recovery_latencies(found.data, found.acks)["recovery_ms"]
+    _, recovery, _ = measures.low_mean_high(recovered)
     return row | {
         "retransmissions": int(found.data["retransmission"].sum()),
         "fast_retransmissions": int(found.data["fast_retransmission"].sum()),

@@ -14,7 +14,7 @@ import pytest
 
 from analysis import metrics
 from analysis.definitions import COLUMNS, METRICS
-from analysis.measures import Interval, recovery_latencies_ms
+from analysis.measures import Interval, recovery_latencies
 from analysis.metrics import _convergence_s, setting, trial_metrics, write_metrics
 from analysis.tcp import Packets, read_capture
 from testbed.errors import TestbedError
@@ -206,8 +206,8 @@ def test_recovery_latency_is_the_plain_search(seed: int) -> None:
         5000 + 10 * (next(i for i, n in enumerate(reached) if n > k) - numbers.index(k))
         for k in range(max(reached))
     ]
-    found = recovery_latencies_ms(data, pd.concat((reset, acks, reset)))
-    assert found.tolist() == expected
+    found = recovery_latencies(data, pd.concat((reset, acks, reset)))
+    assert found["recovery_ms"].tolist() == expected
 
 
 def test_every_column_is_asserted() -> None:

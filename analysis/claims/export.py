@@ -1,0 +1,59 @@
+"""The ledger as a table for people, as CSV, and as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable
+
+import pandas as pd
+
+from analysis.claims.model import Answer
+from analysis.tables import UNKNOWN, Table
+
+HEADER = ("claim", "profile", "answer", "what the data says", "n")
+NOTE = "n: seeds; a claim's test, its intervals, and the numbers side by side: testbed report"
+# a row of the CSV is an answer; what is a list there is left to JSON
+FLAT = tuple(
+    field.name for field in dataclasses.fields(Answer) if field.name not in ("rows", "evidence")
+)
+
+
+def ledger_table(found: Iterable[Answer]) -> Table:
+    """A line a claim and profile."""
+    lines = tuple(
+        (
+            each.id,
+            each.profile or UNKNOWN,
+            str(each.verdict),
+            " ".join(text for text in (each.statement, each.why) if text),
+            str(each.n) if each.n else UNKNOWN,
+        )
+        for each in found
+    )
+    return Table(HEADER, lines, NOTE if lines else "")
+
+
+def ledger_frame(found: Iterable[Answer]) -> pd.DataFrame:
+    """A row an answer, for CSV; `trials` are those that it names."""
+    rows = [
+        {name: str(getattr(each, name)) for name in FLAT}
+        | {"n": each.n, "trials": " ".join(trial for e in each.evidence for trial in e.trials)}
+        for each in found
+    ]
+    return pd.DataFrame(rows, columns=[*FLAT, "trials"])
+
+
+def numbers_frame(found: Iterable[Answer]) -> pd.DataFrame:
+    """A row a number that an answer rests on: ours, the paper's, ns-2's."""
+    rows = [
+        {"id": each.id, "profile": each.profile, **dataclasses.asdict(row)}
+        for each in found
+        for row in each.rows
+    ]
+    return pd.DataFrame(rows, columns=["id", "profile", "what", "ours", "paper", "ns2"])
+
+
+def ledger_json(found: Iterable[Answer]) -> str:
+    """Everything, as a list of objects."""
+    return json.dumps([dataclasses.asdict(each) for each in found], indent=1, ensure_ascii=False)

@@ -1,0 +1,150 @@
+"""A trial second by second: what a claim about time needs, kept in the trial's folder.
+
+Means of delays are by the second in which a packet (or a segment, for the first time) was sent,
+so that they tell of what it met on its way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from analysis import measures
+from analysis.claims.contrasts import Sample
+from analysis.claims.data import Group
+from analysis.claims.model import NotMeasured
+from analysis.files import replace
+from analysis.matching import one_way_delays_ms
+from analysis.metrics import TrialPackets, epoch_ns
+from testbed.errors import TestbedError
+from testbed.scenario import FlowKind
+from testbed.store import FlowRecord, Trial, open_trial
+
+CACHE = "seconds.parquet"  # in the trial's directory
+REVISION = 1  # raise it when a change here gives other numbers
+DELAYS = ("owd", "rtt", "recovery")
+COLUMNS = (
+    "flow",
+    "kind",
+    "second",
+    "throughput_mbps",
+    *(f"{name}_{what}" for name in DELAYS for what in ("ms", "n")),
+)
+
+
+def trial_seconds(trial: Trial) -> pd.DataFrame:
+    """A row a flow and second of the trial: rate at the receiver, mean delays and their number."""
+    cache = trial.path / CACHE
+    if cache.is_file():
+        with contextlib.suppress(OSError, ValueError):  # a damaged cache is only a slow one
+            kept = pd.read_parquet(cache)
+            if kept.attrs.get("revision") == REVISION:
+                return kept
+    packets = TrialPackets(trial)
+    kinds = {flow.name: flow.kind for flow in trial.scenario.flows}
+    tables = [_flow(trial, packets, each, kinds[each.name]) for each in trial.record.flows]
+    found = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(COLUMNS))
+    found.attrs["revision"] = REVISION
+    with contextlib.suppress(TestbedError):  # someone else's results: do without
+        replace(cache, found.to_parquet)
+    return found
+
+
+def _flow(trial: Trial, packets: TrialPackets, record: FlowRecord, kind: FlowKind) -> pd.DataFrame:
+    zero, count = epoch_ns(trial), int(np.ceil(trial.scenario.duration_s))
+    sender, receiver = packets.flow("sender", record), packets.flow("receiver", record)
+    if receiver is None:
+        raise NotMeasured(
+            f"{trial.path.name}: no capture at the receiver is left", "run it with --captures keep"
+        )
+    columns: dict[str, object] = {
+        "flow": record.name,
+        "kind": str(kind),
+        "second": np.arange(count),
+        "throughput_mbps": _sums(receiver.data, "time_ns", "length", zero, count) * 8e-6,
+    }
+    tables = dict.fromkeys(DELAYS, pd.DataFrame({"ns": [], "ms": []}))
+    if sender is not None:
+        tables["owd"] = _named(one_way_delays_ms(sender.data, receiver.data), "sent_ns", "owd_ms")
+        if kind is FlowKind.TCP:
+            tables["rtt"] = _named(measures.rtts(sender.data, sender.acks), "time_ns", "rtt_ms")
+            recovered = measures.recovery_latencies(sender.data, sender.acks)
+            tables["recovery"] = _named(recovered, "sent_ns", "recovery_ms")
+    for name, table in tables.items():
+        numbers = _sums(table.assign(one=1.0), "ns", "one", zero, count)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            columns[f"{name}_ms"] = _sums(table, "ns", "ms", zero, count) / numbers
+        columns[f"{name}_n"] = numbers
+    return pd.DataFrame(columns, columns=list(COLUMNS))
+
+
+def _named(table: pd.DataFrame, time: str, value: str) -> pd.DataFrame:
+    return table.rename(columns={time: "ns", value: "ms"})
+
+
+def _sums(
+    table: pd.DataFrame, time: str, value: str, zero: int, count: int
+) -> npt.NDArray[np.float64]:
+    """Of the values in each second; what lies outside the trial is left out."""
+    places = (table[time].to_numpy(dtype=np.int64) - zero) // 1_000_000_000
+    inside = (places >= 0) & (places < count)
+    weights = table[value].to_numpy(dtype=np.float64)[inside]
+    return np.asarray(
+        np.bincount(places[inside], weights=weights, minlength=count), dtype=np.float64
+    )
+
+
+def seconds(group: Group) -> dict[int, list[pd.DataFrame]]:
+    """By seed: the tables of the group's trials."""
+    if group.folder is None:
+        raise NotMeasured("the trials' folder is not at hand, only their metrics")
+    found: dict[int, list[pd.DataFrame]] = {}
+    trials = group.rows[["trial", "seed"]].drop_duplicates()
+    for name, seed in trials.itertuples(index=False):
+        path = group.folder / str(name)
+        found.setdefault(int(seed), []).append(trial_seconds(open_trial(path)))
+    return found
+
+
+def phase(
+    table: pd.DataFrame, flow: str, since_s: float, until_s: float, column: str = "throughput_mbps"
+) -> pd.Series[float]:
+    """A flow's whole seconds of a stretch of time."""
+    own = table[
+        (table["flow"] == flow) & (table["second"] >= since_s) & (table["second"] < until_s)
+    ]
+    return own.set_index("second")[column]
+
+
+def delay_ms(table: pd.DataFrame, flow: str, since_s: float, until_s: float, name: str) -> float:
+    """A flow's mean delay of a stretch of time, over its packets."""
+    means = phase(table, flow, since_s, until_s, f"{name}_ms")
+    numbers = phase(table, flow, since_s, until_s, f"{name}_n")
+    total = float(numbers.sum())
+    return float((means.fillna(0.0) * numbers).sum()) / total if total else float("nan")
+
+
+def rate(found: dict[int, list[pd.DataFrame]], flow: str, since_s: float, until_s: float) -> Sample:
+    """A flow's mean throughput of a stretch of time, by seed."""
+    return each_seed(found, lambda table: float(phase(table, flow, since_s, until_s).mean()))
+
+
+def delay(
+    found: dict[int, list[pd.DataFrame]], flow: str, since_s: float, until_s: float, name: str
+) -> Sample:
+    """Its mean delay, by seed."""
+    return each_seed(found, lambda table: delay_ms(table, flow, since_s, until_s, name))
+
+
+def each_seed(
+    found: dict[int, list[pd.DataFrame]], number: Callable[[pd.DataFrame], float]
+) -> Sample:
+    """A number of each trial, the mean of a seed's trials."""
+    return {
+        seed: float(np.mean([number(table) for table in tables]))
+        for seed, tables in sorted(found.items())
+    }

@@ -1,0 +1,390 @@
+"""The ledger: every claim answered yes, no and not known from tables made by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from analysis.claims.contrasts import RATE, Outcome, contrasts, within
+from analysis.claims.export import ledger_frame, ledger_json, ledger_table, numbers_frame
+from analysis.claims.ledger import CLAIMS, EXPERIMENTS, answers
+from analysis.claims.load_jh import straightness
+from analysis.claims.model import Answer, Part, Verdict, by_definition, together
+from analysis.claims.moments import delay_ms, trial_seconds
+from analysis.metrics import trial_metrics
+from testbed.store import open_trial
+from tests import claims_tables as made
+from tests.claims_tables import Numbers
+from tests.trial_writer import write_trial
+
+IDS = """
+KS1.1 KS1.2 KS1.3 KS1.4 KS1.5 KS1.6 KS1.7 KS2.1 KS2.2 KS2.3 KS2.4 KS2.5 KS3.1 KS3.2 KS3.3 KS3.4
+JH1.1 JH1.2 JH1.3 JH1.4 JH1.5 JH2.1 JH2.2 JH2.3 JH2.4 JH3.1 JH3.2 JH3.3 JH3.4 JH3.5
+GYS1.1 GYS1.2 GYS1.3 GYS2.1 GYS2.2 GYS3.1 GYS3.2
+""".split()
+Place = dict[str, str]
+
+
+def as_claimed(flow: str, second: int, place: Place) -> Numbers:
+    """The course of a trial as the papers have it."""
+    numbers = made.over_time(flow, second)
+    if place.get("variant") == "sack" and flow == "tcp" and 40 <= second < 45:
+        numbers["throughput_mbps"] += 0.5
+    return numbers
+
+
+def otherwise(flow: str, second: int, place: Place) -> Numbers:
+    """TCP gets what CBR leaves, CBR waits longer; of four flows none changes."""
+    if flow in made.FOUR_SHARES:
+        return {"throughput_mbps": 0.25}
+    if flow == "cbr":
+        return {"throughput_mbps": 1.0, "owd_ms": 50.0, "owd_n": 100.0}
+    return {"throughput_mbps": 2.9 if 40 <= second < 60 else 9.5, "owd_ms": 33.0, "owd_n": 800.0}
+
+
+MIRROR = {"vegas": "tahoe", "tahoe": "vegas", "reno": "newreno", "newreno": "reno"}
+
+
+def load_mirrored(place: Place) -> dict[str, Numbers]:
+    """Each variant has another's numbers."""
+    return made.load_world(place | {"variant": MIRROR[place["variant"]]})
+
+
+def pairs_mirrored(place: Place) -> dict[str, Numbers]:
+    """The like pairs are unfair, and the unlike ones fair or the other way round."""
+    shares = {"vegas/vegas": 0.8, "reno/reno": 0.3, "newreno/reno": 0.4, "newreno/vegas": 0.47}
+    return made.pairs_world(place, shares)
+
+
+def queues_mirrored(place: Place) -> dict[str, Numbers]:
+    """RED and DropTail have each other's numbers; all take three times as long."""
+    other = "droptail" if place["queue"] == "red" else "red"
+    found = made.queues_world(place | {"queue": other})
+    slower = {name: 3 * value for name, value in found["tcp"].items() if name.endswith("_ms")}
+    return found | {"tcp": found["tcp"] | slower}
+
+
+def router_as_it_is(place: Place) -> dict[str, Numbers]:
+    """What a link allows: all alike, and CoDel helps all who fill the buffer."""
+    slower = 0.1 if place["queue"] == "codel" else 1.0
+    rates = {"throughput_mbps": 0.99, "goodput_mbps": 0.95}
+    return {"tcp": {**rates, "owd_mean_ms": 500 * slower, "rtt_mean_ms": 501 * slower}}
+
+
+def fairness_mirrored(place: Place) -> dict[str, Numbers]:
+    """Cubic has most, BBR least."""
+    return {flow: {"share": share} for flow, share in MIRRORED_SHARES.items()}
+
+
+MIRRORED_SHARES = {"linux-reno": 0.15, "cubic": 0.65, "vegas": 0.12, "bbr": 0.08}
+
+
+def idle_as_claimed(place: Place) -> float:
+    return {"vegas": 3.0, "bbr": 1.0}.get(place["variant"], 2.0)
+
+
+def tables(seeds: int, claimed: bool) -> dict[str, pd.DataFrame]:
+    """Every experiment's, as the papers have it or not."""
+    load = made.load_world if claimed else load_mirrored
+    pairs = made.pairs_world if claimed else pairs_mirrored
+    windows = ("small", "large")
+    return {
+        "dumbbell-load": pd.concat([made.load_metrics(w, load, seeds) for w in windows]),
+        "dumbbell-pairs": pd.concat([made.pairs_metrics(w, pairs, seeds) for w in windows]),
+        "dumbbell-queues": made.queues_metrics(
+            made.queues_world if claimed else queues_mirrored, seeds
+        ),
+        "router-bottleneck": made.router_metrics(
+            made.router_world if claimed else router_as_it_is, seeds
+        ),
+        "router-fairness": made.fairness_metrics(
+            made.fairness_world if claimed else fairness_mirrored, seeds
+        ),
+    }
+
+
+def on_disk(folder: Path, found: dict[str, pd.DataFrame], claimed: bool) -> dict[str, Path]:
+    """The folders of the experiments whose claims ask what happened when."""
+    course = as_claimed if claimed else otherwise
+    return {
+        "dumbbell-queues": made.write_trials(folder / "q", found["dumbbell-queues"], course),
+        "router-fairness": made.write_trials(
+            folder / "f", found["router-fairness"], course, length_s=60
+        ),
+        "router-bottleneck": made.write_trials(
+            folder / "b",
+            found["router-bottleneck"],
+            course,
+            idle_as_claimed if claimed else lambda _: 0.9,
+            length_s=1,
+        ),
+    }
+
+
+def ledger(folder: Path, seeds: int, claimed: bool) -> dict[str, Answer]:
+    """The answers by id."""
+    found = tables(seeds, claimed)
+    return {each.id: each for each in answers(found, on_disk(folder, found, claimed))}
+
+
+@pytest.fixture(scope="module")
+def held(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Answer]:
+    """Where everything is as the papers say."""
+    return ledger(tmp_path_factory.mktemp("held"), made.SEEDS, claimed=True)
+
+
+@pytest.fixture(scope="module")
+def refuted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Answer]:
+    """Where nothing is."""
+    return ledger(tmp_path_factory.mktemp("refuted"), made.SEEDS, claimed=False)
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Answer]:
+    """Where everything is as the papers say, in a single seed."""
+    return ledger(tmp_path_factory.mktemp("once"), 1, claimed=True)
+
+
+def test_every_claim_of_the_three_papers_is_in_the_ledger() -> None:
+    assert [claim.id for claim in CLAIMS] == IDS
+    assert all(claim.id.startswith(claim.paper) for claim in CLAIMS)
+    assert all(claim.words and claim.tested.endswith(".") for claim in CLAIMS)
+
+
+@pytest.mark.parametrize("claim", IDS)
+def test_supported(held: dict[str, Answer], claim: str) -> None:
+    answer = held[claim]
+    assert answer.verdict is Verdict.SUPPORTED, (answer.statement, answer.why)
+    assert answer.n == made.SEEDS and answer.test and answer.effect and answer.interval
+    assert answer.statement.endswith(".") and answer.rows and not answer.why
+    assert answer.evidence[0].trials
+
+
+@pytest.mark.parametrize("claim", IDS)
+def test_contradicted(refuted: dict[str, Answer], claim: str) -> None:
+    answer = refuted[claim]
+    assert answer.verdict is Verdict.CONTRADICTED, (answer.statement, answer.why)
+    assert answer.why and answer.statement and answer.rows
+
+
+@pytest.mark.parametrize("claim", IDS)
+def test_open_with_one_seed(once: dict[str, Answer], claim: str) -> None:
+    answer = once[claim]
+    assert answer.verdict is Verdict.OPEN, answer.statement
+    assert "--seeds" in answer.why and answer.rows
+
+
+def test_what_was_not_run_is_open() -> None:
+    found = answers({})
+    assert [each.id for each in found] == IDS
+    assert {each.verdict for each in found} == {Verdict.OPEN}
+    assert {each.why for each in found} == {f"Not run: testbed run {e}" for e in EXPERIMENTS}
+
+
+def test_without_the_trials_claims_about_time_are_open() -> None:
+    found = {each.id: each for each in answers({"router-fairness": made.fairness_metrics()})}
+    assert found["GYS3.1"].verdict is Verdict.SUPPORTED
+    assert found["GYS3.2"].verdict is Verdict.OPEN and "folder" in found["GYS3.2"].why
+
+
+def test_a_variant_that_was_not_run_leaves_its_claims_open() -> None:
+    table = made.load_metrics("large")
+    found = {e.id: e for e in answers({"dumbbell-load": table[table["variant"] != "tahoe"]})}
+    assert found["JH1.1"].verdict is Verdict.OPEN and "tahoe" in found["JH1.1"].why
+    assert found["JH1.2"].verdict is Verdict.SUPPORTED  # not about Tahoe
+
+
+def one(metrics: pd.DataFrame, claim: str) -> list[Answer]:
+    """A claim's answers from one table."""
+    return [e for e in answers({str(metrics["experiment"].iloc[0]): metrics}) if e.id == claim]
+
+
+def test_an_answer_for_each_profile() -> None:
+    good, bad = made.load_metrics("large"), made.load_metrics("large", load_mirrored)
+    bad["axes"] = bad["axes"].str.replace("profile=ns2", "profile=modern")
+    bad["trial"] += "-modern"
+    found = one(pd.concat((bad, good)), "JH1.2")
+    assert [(e.profile, e.verdict) for e in found] == [
+        ("ns2", Verdict.SUPPORTED),
+        ("modern", Verdict.CONTRADICTED),
+    ]
+
+
+def test_the_papers_own_window_is_taken_where_it_was_run() -> None:
+    large = made.load_metrics("large")
+    both = pd.concat((large, made.load_metrics("small")))
+    assert "Window: small, which" in one(both, "KS1.3")[0].tested
+    assert "(small) was not run" in one(large, "KS1.3")[0].tested
+    assert one(both, "KS1.1")[0].verdict is Verdict.SUPPORTED
+    assert one(large, "KS1.1")[0].verdict is Verdict.CONTRADICTED
+
+
+def test_trials_that_failed_or_are_invalid_do_not_count() -> None:
+    good = made.load_metrics("large")
+    bad = made.load_metrics("large", load_mirrored).assign(seed=lambda t: t["seed"] + 100)
+    assert one(pd.concat((good, bad)), "JH1.2")[0].verdict is not Verdict.SUPPORTED
+    failed = pd.concat((good, bad.assign(status="failed")))
+    invalid = pd.concat((good.assign(verdict="valid"), bad.assign(verdict="invalid")))
+    for table in (failed, invalid):
+        assert one(table, "JH1.2")[0].verdict is Verdict.SUPPORTED
+
+
+def test_a_short_form_beside_the_full_one_does_not_count() -> None:
+    good = made.load_metrics("large")
+    short = made.load_metrics("large", load_mirrored)
+    short["axes"] = short["axes"].str.replace("duration_s=60", "duration_s=20")
+    assert one(pd.concat((good, short)), "JH1.2")[0].verdict is Verdict.SUPPORTED
+
+
+def test_a_seed_without_a_load_does_not_count() -> None:
+    """A mean over fewer loads would be another number."""
+    table = made.load_metrics("large")
+    cut = table[~((table["seed"] == 1) & table["axes"].str.contains("reno; cbr_mbit=2;"))]
+    assert one(cut, "JH1.2")[0].n == made.SEEDS - 1
+
+
+def test_a_load_that_only_some_variants_have_does_not_count() -> None:
+    table = made.load_metrics("large")
+    cut = table[~table["axes"].str.contains("variant=reno; cbr_mbit=2;")]
+    assert one(cut, "JH1.2")[0].n == made.SEEDS
+
+
+def test_readings_that_disagree_leave_a_claim_open() -> None:
+    table = made.load_metrics("large")
+    table.loc[table["variant"] == "vegas", "rtt_mean_ms"] *= 2
+    found = one(table, "JH1.4")[0]
+    assert found.verdict is Verdict.OPEN and "does not define its latency" in found.why
+    assert "by RTT, contradicted" in found.statement
+
+
+def test_a_pair_counts_in_either_position() -> None:
+    table = made.pairs_metrics("large")
+    turned = table["axes"].str.contains("newreno/reno")
+    table["axes"] = table["axes"].str.replace("newreno/reno", "reno/newreno")
+    flows = {"tcp1": "tcp2", "tcp2": "tcp1"}
+    table.loc[turned, "flow"] = table.loc[turned, "flow"].map(flows)
+    assert one(table, "JH2.3")[0].verdict is Verdict.SUPPORTED
+
+
+def test_ns2s_numbers_stand_beside_ours(tmp_path: Path) -> None:
+    rows = [
+        {"setting": "w1000rand", "variant": name, "cbr_mbps": load, "order": "cbr_first",
+         "flow": "tcp1", "throughput_mbps_mean": rate}
+        for name, rate in (("Reno", 4.0), ("Newreno", 4.4))
+        for load in range(1, 11)
+    ]  # fmt: skip
+    pd.DataFrame(rows).to_csv(tmp_path / "exp1_means.csv", index=False)
+    metrics = {"dumbbell-load": made.load_metrics("large")}
+    found = next(e for e in answers(metrics, reference=tmp_path) if e.id == "JH1.2")
+    beside = {row.what: row.ns2 for row in found.rows}
+    assert beside["throughput, reno, CBR 1–6 Mbit/s"] == "4.000 Mbit/s"
+    assert beside["throughput, tahoe, CBR 1–6 Mbit/s"] == ""
+
+
+def test_the_papers_t_test_gives_their_p() -> None:
+    rows = one(made.load_metrics("small"), "KS1.4")[0].rows
+    beside = {row.what.split("/")[-1]: row for row in rows if "t-test" in row.what}
+    assert [row.paper for row in beside.values()] == ["0.392", "0.307", "0.464"]
+    assert all(0 < float(row.ours) <= 0.5 for row in beside.values())
+
+
+def test_what_iperf_reports_stands_beside_the_goodput(tmp_path: Path) -> None:
+    found = tables(2, claimed=False)
+    folders = on_disk(tmp_path, found, claimed=False)
+    for path in folders["router-bottleneck"].iterdir():
+        (path / "flows").mkdir()
+        end = {"sum_sent": {"bits_per_second": 1.03e6}}
+        (path / "flows" / "tcp.client.json").write_text(json.dumps({"end": end}))
+    answer = next(e for e in answers(found, folders) if e.id == "GYS1.1")
+    assert any("1.030" in row.ours for row in answer.rows)
+    assert "bbr +0.08" in answer.why and "impossible" in answer.why
+
+
+def test_outcomes() -> None:
+    def outcome(a: list[float], b: list[float]) -> Outcome:
+        first, second = (dict(enumerate(each)) for each in (a, b))
+        return contrasts(RATE, [("a", first, "b", second)])[0].outcome
+
+    assert outcome([1.0, 1.001, 0.999], [1.01, 1.009, 1.011]) is Outcome.EQUAL  # within 2 %
+    assert outcome([1.2, 1.201, 1.199], [1.0, 1.001, 0.999]) is Outcome.ABOVE
+    assert outcome([1.0, 1.0], [1.5, 1.5]) is Outcome.BELOW  # constant: exact
+    assert outcome([1.0, 2.0, 0.5], [1.1, 1.9, 0.7]) is Outcome.UNCLEAR
+    assert outcome([1.0], [2.0]) is Outcome.UNCLEAR
+
+
+def test_many_comparisons_ask_for_more() -> None:
+    """Holm: what is clear alone need not be among thirty."""
+    close = {0: 1.0, 1: 1.1, 2: 1.2}, {0: 1.3, 1: 1.4, 2: 1.5}
+    alone = contrasts(RATE, [("a", close[0], "b", close[1])])[0]
+    among = contrasts(RATE, [("a", close[0], "b", close[1])] * 30)[0]
+    assert (alone.outcome, among.outcome) == (Outcome.BELOW, Outcome.UNCLEAR)
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ([0.5, 0.51, 0.49], Verdict.SUPPORTED),
+        ([0.7, 0.71, 0.69], Verdict.CONTRADICTED),
+        ([0.45, 0.65, 0.5], Verdict.OPEN),
+        ([0.5], Verdict.OPEN),
+    ],
+)
+def test_within_is_judged_by_the_interval(values: list[float], verdict: Verdict) -> None:
+    assert within("x", RATE, dict(enumerate(values)), 0.45, 0.55).verdict is verdict
+
+
+def test_parts_make_an_answer() -> None:
+    yes, no, dunno = (Part(v, "said", "test") for v in Verdict)
+    assert together((yes, yes)) is Verdict.SUPPORTED
+    assert together((yes, dunno, no)) is Verdict.CONTRADICTED
+    assert together((yes, dunno)) is Verdict.OPEN
+    assert together(()) is Verdict.OPEN
+    assert by_definition("latency", [("one", yes), ("other", no)]).undefined == "latency"
+    assert by_definition("latency", [("one", no), ("other", no)]).verdict is Verdict.CONTRADICTED
+
+
+def test_straightness() -> None:
+    x = pd.Series(range(1, 11), index=range(1, 11), dtype="float64")
+    assert straightness(10 - x) == pytest.approx((1, 0))
+    r2, bend = straightness(x**2)
+    # over 1…10 a parabola is 4.5² below its chord in the middle, and spans 99
+    assert bend == pytest.approx(4.5**2 / 99) and r2 < 0.98
+    assert math.isnan(straightness(x * 0)[0])
+
+
+def test_seconds_add_up_to_the_metrics(tmp_path: Path) -> None:
+    trial = open_trial(write_trial(tmp_path / "trial"))
+    table, whole = trial_seconds(trial), trial_metrics(trial).set_index("flow")
+    tcp = table[table["flow"] == "tcp"]
+    assert len(tcp) == 12
+    assert tcp["throughput_mbps"].iloc[1:11].sum() / 10 == pytest.approx(
+        whole.loc["tcp", "throughput_mbps"]
+    )
+    names = {"owd": "owd_mean_ms", "rtt": "rtt_mean_ms", "recovery": "recovery_latency_mean_ms"}
+    for name, metric in names.items():
+        mean = delay_ms(table, "tcp", 0, 12, name)
+        assert mean == pytest.approx(whole.loc["tcp", metric])
+    assert delay_ms(table, "cbr", 0, 12, "owd") == pytest.approx(whole.loc["cbr", "owd_mean_ms"])
+    assert math.isnan(delay_ms(table, "cbr", 0, 12, "rtt"))
+    for capture in (trial.path / "captures").iterdir():
+        capture.unlink()
+    pd.testing.assert_frame_equal(trial_seconds(trial), table)  # it was kept
+
+
+def test_the_ledger_as_texts(held: dict[str, Answer]) -> None:
+    found = list(held.values())
+    table = ledger_table(found)
+    assert [row[0] for row in table.rows] == IDS
+    assert {row[2] for row in table.rows} == {"supported"}
+    assert all(len(row) == len(table.header) for row in table.rows)
+    frame = ledger_frame(found)
+    assert frame["id"].tolist() == IDS and frame["trials"].str.len().gt(0).all()
+    numbers = numbers_frame(found)
+    assert set(numbers["id"]) == set(IDS) and numbers["ours"].str.len().gt(0).all()
+    read = json.loads(ledger_json(found))
+    assert [each["id"] for each in read] == IDS
+    assert read[0]["verdict"] == "supported" and read[0]["rows"] and read[0]["evidence"]
