@@ -46,6 +46,7 @@ def metrics_of(
                     {
                         "experiment": experiment,
                         "trial": trial,
+                        "engine": "guest",
                         "status": "ok",
                         "flow": flow,
                         "variant": "" if flow == "cbr" else place.get("variant", flow),

@@ -15,8 +15,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from analysis.claims.model import Part, Verdict
 from analysis.stats import Comparison, Finding, compare, compare_paired, half_width, holm, known
 
@@ -57,7 +55,6 @@ DROPS = Measure("%", 3, factor=100, relative=0.05, absolute=1e-4)
 DELAY = Measure("ms", 2, absolute=0.1)
 SHARE = Measure("%", 1, factor=100, absolute=0.01)
 RATIO = Measure("", 3, relative=0.02)
-SECONDS = Measure("s", 2, absolute=0.1)
 MEASURES = {
     "throughput_mbps": RATE,
     "goodput_mbps": RATE,
@@ -274,8 +271,3 @@ def relative(first: Sample, second: Sample) -> Sample:
     """The first over the second, seed by seed."""
     seeds = sorted(first.keys() & second.keys())
     return {seed: first[seed] / second[seed] for seed in seeds if second[seed]}
-
-
-def finite(sample: Mapping[int, float]) -> Sample:
-    """Without what is not known."""
-    return {seed: value for seed, value in sample.items() if np.isfinite(value)}

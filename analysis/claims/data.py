@@ -73,11 +73,14 @@ def _listed(value: object) -> list[object]:
 
 
 def usable(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Flows of trials that ran, were not judged invalid, and took as long as the longest of their
-    place on the axes: a short form beside the full one is not a repeat of it."""
+    """Flows of trials that ran and were not judged invalid; of one engine, the one that ran more;
+    as long as the longest of their place on the axes: a short form beside the full one is not a
+    repeat of it."""
     rows = metrics[metrics["status"] == "ok"]
     if "verdict" in rows:
         rows = rows[rows["verdict"] != "invalid"]
+    if rows["engine"].nunique() > 1:  # trials of two engines are no repeats of each other
+        rows = rows[rows["engine"] == rows["engine"].mode()[0]]
     rows = with_axes(rows)
     if "axis_duration_s" in rows:
         axes = (str(name) for name in rows if str(name).startswith("axis_"))

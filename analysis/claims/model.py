@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from analysis.claims.data import Group
 
 
+TOLD = 3  # parts in an answer's statement
+
+
 class Verdict(enum.StrEnum):
     """What the data says of a claim."""
 
@@ -153,13 +156,13 @@ def answer(claim: Claim, profile: str, found: Finding, evidence: Evidence, teste
         claim=claim.words,
         tested=tested,
         verdict=verdict,
-        statement="; ".join(part.said for part in decisive) + ".",
+        statement=_statement(decisive),
         test=_joined(part.test for part in found.parts),
         effect="; ".join(part.effect for part in found.parts if part.effect),
         interval="; ".join(part.interval for part in found.parts if part.interval),
         n=min((part.n for part in found.parts), default=0),
         profile=profile,
-        rows=found.rows,
+        rows=(*_part_rows(found.parts), *found.rows),
         why=_why(verdict, decisive, found.why),
         evidence=(evidence,),
     )
@@ -183,6 +186,18 @@ def unanswered(claim: Claim, profile: str, why: str) -> Answer:
         why=why,
         evidence=(Evidence(claim.experiment, ()),),
     )
+
+
+def _statement(parts: list[Part]) -> str:
+    """The first of them; the rest is among the rows."""
+    more = len(parts) - TOLD
+    rest = f"; and {more} more" if more > 0 else ""
+    return "; ".join(part.said for part in parts[:TOLD]) + rest + "."
+
+
+def _part_rows(parts: tuple[Part, ...]) -> tuple[Row, ...]:
+    """What became of each part, where there are several."""
+    return tuple(Row(part.said, str(part.verdict)) for part in parts) if len(parts) > 1 else ()
 
 
 def _why(verdict: Verdict, decisive: list[Part], whole: str) -> str:

@@ -233,6 +233,19 @@ def test_trials_that_failed_or_are_invalid_do_not_count() -> None:
         assert one(table, "JH1.2")[0].verdict is Verdict.SUPPORTED
 
 
+def test_engines_are_not_mixed() -> None:
+    good = made.load_metrics("large")
+    few = made.load_metrics("large", load_mirrored, seeds=2).assign(engine="host")
+    assert one(pd.concat((few, good)), "JH1.2")[0].n == made.SEEDS
+    assert one(pd.concat((few, good)), "JH1.2")[0].verdict is Verdict.SUPPORTED
+
+
+def test_an_answer_shows_what_became_of_each_part() -> None:
+    found = one(made.load_metrics("large", load_mirrored), "JH1.2")[0]
+    assert [row.ours for row in found.rows[:2]] == ["supported", "contradicted"]
+    assert found.statement.startswith("CBR 7–10 Mbit/s: newreno below reno (")
+
+
 def test_a_short_form_beside_the_full_one_does_not_count() -> None:
     good = made.load_metrics("large")
     short = made.load_metrics("large", load_mirrored)
