@@ -163,7 +163,7 @@ def vegas_latency(group: Group) -> Finding:
         ),
     )
     shape = by_definition(
-        "steps of latency", ((name, _shape(group, metric)) for name, metric in LATENCIES.items())
+        "latency", ((name, _shape(group, metric)) for name, metric in LATENCIES.items())
     )
     why = (
         "The paper does not say what its latency is. Recovery latency holds the time of repairs, "
