@@ -74,7 +74,7 @@ def conjunction(one: str, other: str) -> str:
 
 def view_of(trial: Trial, flow: str = "", point: str = Point.SENDER) -> View:
     """A flow of a trial (the first one, if none is named) as captured at a point of its way."""
-    ran = _flow(trial, flow)
+    ran = flow_record(trial, flow)
     capture = trial.capture(f"{point}:{ran.name}")
     if capture is None:
         taken = [str(each) for each in Point if trial.capture(f"{each}:{ran.name}")]
@@ -88,7 +88,8 @@ def view_of(trial: Trial, flow: str = "", point: str = Point.SENDER) -> View:
     return View(capture, flow_filter(ran), f"flow {ran.name} at {point}")
 
 
-def _flow(trial: Trial, name: str) -> FlowRecord:
+def flow_record(trial: Trial, name: str = "") -> FlowRecord:
+    """A flow that ran, by its name (the first one, if none is named)."""
     flows = {flow.name: flow for flow in trial.record.flows}
     if not flows:
         reason = trial.record.reason or "none is recorded"

@@ -36,6 +36,25 @@ def one_way_delays_ms(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame
     )
 
 
+def lost_packets(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+    """The data packets of `before` that never came by at `after`, in the order of time.
+
+    What may still be on its way when the captures end is not lost: what follows the last
+    packet that came by, within the longest way that any took.
+    """
+    sent = _data(before).sort_values("time_ns", kind="stable")
+    pairs = match(sent, _data(after)).dropna()
+    if sent.empty or pairs.empty:
+        return sent
+    came = pairs["before_row"].astype("int64")
+    longest_ns = int((pairs["time_ns"] - pairs["before_ns"]).max())
+    lost = np.ones(len(sent), dtype=bool)
+    lost[came] = False
+    end_ns = max(int(before["time_ns"].max()), int(after["time_ns"].max()))
+    late = sent["time_ns"].to_numpy() + longest_ns >= end_ns
+    return sent[lost & ~(late & (np.arange(len(sent)) > came.max()))]
+
+
 def _data(rows: pd.DataFrame) -> pd.DataFrame:
     """Data packets that have an identification to know them by."""
     return rows[(rows["payload"] > 0) & (rows["ip_id"] >= 0)]

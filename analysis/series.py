@@ -59,10 +59,12 @@ class TrialSeries:
     queue: QueueSeries | None
 
 
-def grid_step_s(trial: Trial) -> float:
-    """A round step for rates: a sixtieth of the trial, and fifty frames of the bottleneck."""
+def grid_step_s(trial: Trial, span_s: float | None = None) -> float:
+    """A round step for rates: a sixtieth of the trial (or the span of it that is shown),
+    and fifty frames of the bottleneck."""
     rate_bps = trial.scenario.topology.bottleneck.rate_mbit * 1e6
-    least = max(trial.scenario.duration_s / 60, 50 * FRAME_BITS / rate_bps)
+    shown_s = trial.scenario.duration_s if span_s is None else span_s
+    least = max(shown_s / 60, 50 * FRAME_BITS / rate_bps)
     return next((step for step in STEPS if step >= least * 0.999), least)
 
 
@@ -90,7 +92,10 @@ def _flow(
     delays = np.zeros(0)
     if receiver is not None:
         seconds = (receiver.data["time_ns"].to_numpy() - zero) / 1e9
-        throughput = _rate(seconds, receiver.data["length"].to_numpy(), record, grid_step_s(trial))
+        sizes = receiver.data["length"].to_numpy()
+        throughput = rates_mbps(
+            seconds, sizes, record.started_s, record.stopped_s, grid_step_s(trial)
+        )
     if receiver is not None and sender is not None:
         found = one_way_delays_ms(sender.data, receiver.data)
         delays = found["owd_ms"].to_numpy()
@@ -101,10 +106,12 @@ def _flow(
     return FlowSeries(record.name, throughput, delay, delays, cwnd, peak)
 
 
-def _rate(time_s: Floats, size: Floats, record: FlowRecord, step_s: float) -> Series:
-    """Mbit/s in each whole step of the flow's interval, at the step's middle."""
-    first = math.ceil(record.started_s / step_s - 1e-6)
-    last = math.floor(record.stopped_s / step_s + 1e-6)
+def rates_mbps(
+    time_s: Floats, size: Floats, start_s: float, stop_s: float, step_s: float
+) -> Series:
+    """Mbit/s in each whole step of the interval, at the step's middle."""
+    first = math.ceil(start_s / step_s - 1e-6)
+    last = math.floor(stop_s / step_s + 1e-6)
     edges = np.arange(first, last + 1) * step_s
     sums, _ = np.histogram(time_s, bins=edges, weights=size) if last > first else (edges[:0], 0)
     rates = np.asarray(sums, dtype=np.float64) * 8e-6 / step_s

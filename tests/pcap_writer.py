@@ -50,12 +50,16 @@ def tcp(
     payload: int = 0,
     flags: str = "A",
     ip_id: int = 0,
+    window: int = 8192,
+    options: bytes = b"",
 ) -> Frame:
-    """A TCP segment without options; the payload is zeros."""
+    """A TCP segment; the payload is zeros. Options come in whole words of four bytes."""
     bits = sum(FLAGS[letter] for letter in flags)
     ports = (ends.src_port, ends.dst_port)
-    header = struct.pack("!HHIIBBHHH", *ports, seq % 2**32, ack % 2**32, 5 << 4, bits, 8192, 0, 0)
-    return _frame(ends, time_ns, socket.IPPROTO_TCP, header + bytes(payload), ip_id)
+    size = 5 + len(options) // 4
+    numbers = (seq % 2**32, ack % 2**32)
+    header = struct.pack("!HHIIBBHHH", *ports, *numbers, size << 4, bits, window, 0, 0)
+    return _frame(ends, time_ns, socket.IPPROTO_TCP, header + options + bytes(payload), ip_id)
 
 
 def udp(ends: Endpoints, time_ns: int, *, payload: int, ip_id: int = 0) -> Frame:

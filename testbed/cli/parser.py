@@ -13,6 +13,7 @@ from testbed.cli.compare import compare_folders
 from testbed.cli.inspect import inspect_trial
 from testbed.cli.plan import list_experiments, show_plan
 from testbed.cli.reduce import reduce_captures
+from testbed.cli.report import report
 from testbed.cli.run import run_experiment
 from testbed.engines.choice import ENGINES
 from testbed.errors import UsageError
@@ -96,6 +97,13 @@ def build_parser() -> Parser:
     rows.add_argument(
         "--verify", action="store_true", help="run tshark beside, and list every difference"
     )
+    reports = verb(
+        "report",
+        report,
+        "a trial's flow over time: timeline and time-sequence figures, and their data",
+        "testbed report results/router-bottleneck/reno-… --flow tcp --from 2 --to 4",
+    )
+    _report_options(reports)
     inspect = verb(
         "inspect",
         inspect_trial,
@@ -141,6 +149,16 @@ def _experiment_options(parser: Parser) -> None:
     )
     parser.add_argument("--seeds", type=_positive, default=1, metavar="N", help="repeats (1)")
     parser.add_argument("--quick", action="store_true", help="shorter trials, for a first look")
+
+
+def _report_options(parser: Parser) -> None:
+    parser.add_argument("results", type=Path, metavar="TRIAL", help="a trial's directory")
+    parser.add_argument("--flow", default="", metavar="NAME", help="which flow (the first)")
+    for name, what in (("start", "from"), ("stop", "to")):
+        parser.add_argument(
+            f"--{what}", dest=name, type=float, metavar="S", help=f"{what} this second of the trial"
+        )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="figures' folder (TRIAL/figures)")
 
 
 def _positive(text: str) -> int:

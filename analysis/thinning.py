@@ -1,0 +1,25 @@
+"""Curves of very many points as the few that can be seen: what a column of pixels shows of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+COLUMNS = 1500  # more than a figure of A4's width has, printed at 200 dots per inch
+
+
+def seen(time_s: Floats, value: Floats, columns: int = COLUMNS) -> npt.NDArray[np.int64]:
+    """Which points to draw, in their order: of each column the first, lowest, highest and last.
+
+    `time_s` ascends. A line through them covers the same pixels as one through all.
+    """
+    if len(time_s) <= 4 * columns:
+        return np.arange(len(time_s))
+    edges = np.linspace(time_s[0], time_s[-1], columns + 1)[:-1]
+    first = np.unique(np.searchsorted(time_s, edges))
+    column = np.repeat(np.arange(len(first)), np.diff(first, append=len(time_s)))
+    order = np.lexsort((value, column))  # NaN is last
+    last = np.append(first[1:], len(time_s)) - 1
+    return np.unique(np.concatenate((first, order[first], order[last], last)))

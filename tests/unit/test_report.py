@@ -1,0 +1,67 @@
+"""`testbed report`: which files it writes and names, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from testbed.cli import main
+from tests.trial_writer import ROLES, write_trial
+
+SUFFIXES = ("png", "svg", "csv")
+
+
+def names(stem: str, kinds: tuple[str, ...] = ("timeline", "sequence")) -> list[str]:
+    return [f"{stem}-{kind}.{suffix}" for kind in kinds for suffix in SUFFIXES]
+
+
+def test_figures_go_into_the_trial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trial = write_trial(tmp_path / "reno", samples=True)
+    assert main(["report", str(trial)]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said == [str(trial / "figures" / name) for name in names("tcp")]
+    assert all(Path(line).stat().st_size for line in said)
+
+
+def test_a_part_of_another_flow_elsewhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trial, out = write_trial(tmp_path / "reno", samples=True), tmp_path / "a" / "b"
+    asked = ["--flow", "cbr", "--from", "2", "--to", "4.5", "--out", str(out)]
+    assert main(["report", str(trial), *asked]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said == [str(out / name) for name in names("cbr-2s-4.5s", ("timeline",))]
+    assert not (trial / "figures").exists()
+
+
+def test_without_the_sender_there_is_no_sequence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trial = write_trial(tmp_path / "reno", samples=True, without=tuple(ROLES))
+    assert main(["report", str(trial)]) == 0
+    said = [Path(line).name for line in capsys.readouterr().out.splitlines()]
+    assert said == names("tcp", ("timeline",))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "hint", "status"),
+    [
+        ([], "not a trial", "the directory of one trial", 1),
+        (["reno", "--flow", "tpc"], "no flow 'tpc'", "did you mean 'tcp'", 2),
+        (["reno", "--from", "4", "--to", "3"], "nothing lies between", "ran from 1 s to 11 s", 2),
+    ],
+)
+def test_what_it_refuses(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
+    hint: str,
+    status: int,
+) -> None:
+    write_trial(tmp_path / "reno", samples=True)
+    folder, *others = arguments or [""]
+    assert main(["report", str(tmp_path / folder), *others]) == status
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 2 and message in said[0] and hint in said[1]
