@@ -9,7 +9,13 @@ import pandas as pd
 import pytest
 
 from analysis.delivery import SYN, delivered_bytes, unwrap
-from analysis.matching import drop_rate, match, numbering_drop_rate, one_way_delays_ms
+from analysis.matching import (
+    drop_rate,
+    lost_packets,
+    match,
+    numbering_drop_rate,
+    one_way_delays_ms,
+)
 from analysis.measures import Interval, goodput_mbps, jain, low_mean_high, rtts, throughput_mbps
 
 WRAP = 2**32
@@ -130,6 +136,15 @@ def test_drop_rate_of_nothing_and_of_everything() -> None:
     entered, _ = through(4, 5, set())
     assert math.isnan(drop_rate(entered[:0], entered[:0], end_ns=100))
     assert drop_rate(entered, entered[:0], end_ns=100) == 1
+
+
+def test_lost_packets_are_those_that_never_came_by() -> None:
+    entered, left = through(10, 5, {2, 3, 9})
+    assert lost_packets(entered, left)["time_ns"].tolist() == [20, 30]  # the last is under way
+    later = pd.concat([entered, packets((500, 99, 99))])
+    assert lost_packets(later, left)["time_ns"].tolist() == [20, 30, 90]
+    assert lost_packets(entered, left[:0])["time_ns"].tolist() == entered["time_ns"].tolist()
+    assert lost_packets(entered[:0], left).empty
 
 
 def arrivals(*rows: tuple[float, int, int, int]) -> pd.DataFrame:
