@@ -7,8 +7,10 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
+from analysis.counted import invalid
 from analysis.definitions import CELL
 from analysis.stats import Comparison, Paired, Summary, compare, compare_paired, holm, summarise
 
@@ -22,8 +24,10 @@ def cell_table(metrics: pd.DataFrame, metric: str, by: Sequence[str] = CELL) -> 
     """One row a cell in the order of their first trials: `by`, n, and what `Summary` has.
 
     n counts the trials in which the metric is known; a cell with none stays, with n = 0.
+    Invalid trials are left out, and `invalid` counts them.
     """
-    values = metrics[metric].to_numpy(dtype=np.float64)
+    left_out = invalid(metrics).to_numpy()
+    values = _trusted(metrics, metric)
     grouped = metrics.groupby(list(by), sort=False, dropna=False)
     keys = metrics.loc[~metrics.duplicated(list(by)), list(by)].reset_index(drop=True)
     cell = grouped.ngroup().to_numpy()
@@ -36,7 +40,14 @@ def cell_table(metrics: pd.DataFrame, metric: str, by: Sequence[str] = CELL) -> 
         own = np.flatnonzero(counts == n)
         summary = summarise(ordered[starts[own][:, None] + np.arange(n)])
         numbers[own] = np.column_stack([getattr(summary, name) for name in NUMBERS])
-    return keys.assign(n=counts, **dict(zip(NUMBERS, numbers.T, strict=True)))
+    refused = np.bincount(cell[left_out], minlength=len(keys))
+    return keys.assign(n=counts, invalid=refused, **dict(zip(NUMBERS, numbers.T, strict=True)))
+
+
+def _trusted(metrics: pd.DataFrame, metric: str) -> npt.NDArray[np.float64]:
+    """The metric's values; those of invalid trials are not known."""
+    values = metrics[metric].to_numpy(dtype=np.float64)
+    return np.where(invalid(metrics).to_numpy(), np.nan, values)
 
 
 def pair_table(
@@ -46,8 +57,9 @@ def pair_table(
 
     `a` less `b`, as `Comparison` has it; `paired_…`, as `Paired` has it, where both have at
     least one seed in common and no seed twice. `p_holm` is Welch's p (`p_welch`) corrected
-    over the whole table, which is the family of comparisons.
+    over the whole table, which is the family of comparisons. Invalid trials are left out.
     """
+    metrics = metrics.assign(**{metric: _trusted(metrics, metric)})
     rest = [name for name in by if name != family]
     rows = list(_pairs(metrics[[*rest, family, "seed", metric]], metric, family, rest))
     numbers = [field.name for field in dataclasses.fields(Comparison)]

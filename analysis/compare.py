@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
+from analysis.counted import invalid
 from analysis.counterparts import labels, same_captures, sides, unmatched
 from analysis.metrics import cached_metrics
 from analysis.stats import compare, compare_paired, known
@@ -71,6 +73,7 @@ class Report:
     only_b: tuple[str, ...]
     other_status: tuple[str, ...]  # trials that ended otherwise, with both statuses
     not_run: tuple[str, ...]  # trials that ran in neither
+    invalid: tuple[str, ...]  # trials of either that are left out, and why
     identical: int  # trials whose captures are identical
     matched: int  # trials that ran in both, by seed
 
@@ -96,10 +99,13 @@ def compare_results(first: Path, second: Path, tolerances: Mapping[str, Toleranc
     pairs = [(a[key][s], b[key][s]) for key in common for s in sorted(a[key].keys() & b[key])]
     ran = [pair for pair in pairs if _statuses(pair) == {Status.OK}]
     same = frozenset(left.path for left, right in ran if same_captures(left, right))
-    values = _values(trial for side in (a, b) for key in common for trial in _ok(side[key]))
+    rows = _reduced(trial for side in (a, b) for key in common for trial in _ok(side[key]))
+    refused = {path for path, table in rows.items() if invalid(table).any()}
+    values = {path: _values(table) for path, table in rows.items()}
     lines: list[Line] = []
     for key, label in labels({key: next(iter(a[key].values())) for key in common}).items():
-        lines += _setting(_Cells(label, a[key], b[key], same, values), tolerances)
+        left, right = (_without(side[key], refused) for side in (a, b))
+        lines += _setting(_Cells(label, left, right, same, values), tolerances)
     return Report(
         tuple(lines),
         only_a=tuple(unmatched(a, b)),
@@ -114,6 +120,9 @@ def compare_results(first: Path, second: Path, tolerances: Mapping[str, Toleranc
             for left, right in pairs
             if left.record.status is right.record.status is not Status.OK
         ),
+        invalid=tuple(
+            f"{path.name}: {rows[path]['why'].iloc[0]}" for path in rows if path in refused
+        ),
         identical=len(same),
         matched=len(ran),
     )
@@ -127,19 +136,25 @@ def _ok(seeds: Mapping[int, Trial]) -> list[Trial]:
     return [trial for trial in seeds.values() if trial.record.status is Status.OK]
 
 
-def _values(trials: Iterable[Trial]) -> Values:
-    """The numbers of each trial's flows, reduced side by side (the work is tshark's)."""
+def _without(seeds: Mapping[int, Trial], refused: set[Path]) -> dict[int, Trial]:
+    return {seed: trial for seed, trial in seeds.items() if trial.path not in refused}
 
-    def flows(trial: Trial) -> dict[str, dict[str, float]]:
-        rows = cached_metrics(trial).set_index("flow")[list(COMPARABLE)].to_dict("index")
-        return {
-            str(flow): {str(name): float(v) for name, v in row.items()}
-            for flow, row in rows.items()
-        }
 
+def _reduced(trials: Iterable[Trial]) -> dict[Path, pd.DataFrame]:
+    """Each trial's metrics; several are reduced side by side."""
     every = list(trials)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return dict(zip((trial.path for trial in every), pool.map(flows, every), strict=True))
+        return dict(
+            zip((trial.path for trial in every), pool.map(cached_metrics, every), strict=True)
+        )
+
+
+def _values(metrics: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """The numbers of a trial's flows."""
+    rows = metrics.set_index("flow")[list(COMPARABLE)].to_dict("index")
+    return {
+        str(flow): {str(name): float(v) for name, v in row.items()} for flow, row in rows.items()
+    }
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,7 @@ def closing_lines(report: Report) -> Iterator[str]:
         ("only in B", report.only_b),
         ("ended otherwise", report.other_status),
         ("not compared", report.not_run),
+        ("invalid, left out", report.invalid),
     ):
         yield from (f"{heading}: {name}" for name in names)
     identical = f"{report.identical} of {report.matched} matching trials have identical captures"

@@ -20,6 +20,13 @@ METRICS = (
     Metric("trial", "", "the trial's directory"),
     Metric("engine", "", "where it ran: guest (own kernel, virtual time) or host"),
     Metric("status", "", "ok, failed or unsupported; only ok has numbers"),
+    Metric(
+        "verdict",
+        "",
+        "whether the numbers are to be trusted: valid, suspect or invalid, the worst of the "
+        "trial's checks (verdict.json); statistics leave invalid trials out",
+    ),
+    Metric("why", "", "what the worst check found; empty where all are valid"),
     Metric("topology", "", "the network"),
     Metric("queue", "", "the bottleneck's queue and its limit"),
     Metric("flow", "", "the flow's name in the scenario; parallel connections are one flow"),

@@ -8,7 +8,6 @@ import hashlib
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +17,13 @@ from analysis import measures
 from analysis.axes import write_axes
 from analysis.convergence import BIN_S, convergence_time_s
 from analysis.definitions import COLUMNS, COUNTS, METRICS, NUMBERS, TEXTS
+from analysis.fidelity import verdict as fidelity
 from analysis.files import replace
 from analysis.labels import queue_label
 from analysis.matching import drop_rate, numbering_drop_rate, one_way_delays_ms
 from analysis.measures import NAN, Interval
+from analysis.packets import FlowPackets, TrialPackets, measured_interval
 from analysis.samples import read_counters, read_samples
-from analysis.shared import read_shared
-from analysis.tcp import Packets
 from testbed.errors import TestbedError
 from testbed.scenario import Flow, FlowKind, Scenario
 from testbed.store import FlowRecord, Status, Trial, trials_in
@@ -37,84 +36,16 @@ TIMEOUTS = "TcpExtTCPTimeouts"
 Row = dict[str, object]
 
 
-class TrialPackets:
-    """A trial's captures, each read once, and a flow's packets in them."""
-
-    def __init__(self, trial: Trial) -> None:
-        self._trial = trial
-        self._read: dict[Path, Packets] = {}
-
-    def capture(self, role: str, flow: str) -> Packets | None:
-        """The capture with a role for a flow, None if the scenario took none."""
-        path = self._trial.capture(f"{role}:{flow}")
-        if path is None:
-            return None
-        if path not in self._read:
-            self._read[path] = read_shared(path)
-        return self._read[path]
-
-    def flow(self, role: str, record: FlowRecord) -> FlowPackets | None:
-        """The flow's packets at a capture with this role."""
-        packets = self.capture(role, record.name)
-        return None if packets is None else select(packets.rows, record)
-
-    def starts_at_bottleneck(self, flow: str) -> bool:
-        """Whether the flow starts at the bottleneck: its sender sends into the queue itself."""
-        return self._trial.capture(f"sender:{flow}") == self._trial.capture(
-            f"bottleneck-out:{flow}"
-        )
-
-    @property
-    def warnings(self) -> list[str]:
-        """What was wrong with the captures read so far."""
-        return [warning for packets in self._read.values() for warning in packets.warnings]
-
-    def end_ns(self) -> int:
-        """The last packet of all captures read so far."""
-        ends = [int(p.rows["time_ns"].max()) for p in self._read.values() if len(p.rows)]
-        return max(ends, default=0)
-
-
-@dataclass(frozen=True)
-class FlowPackets:
-    """A flow's packets at one capture, by direction."""
-
-    data: pd.DataFrame
-    acks: pd.DataFrame
-
-
-def select(rows: pd.DataFrame, flow: FlowRecord) -> FlowPackets:
-    """The packets with the flow's addresses and ports."""
-    own = rows[rows["protocol"] == flow.protocol]
-
-    def between(src: str, dst: str) -> pd.Series[bool]:
-        return (own["src"] == src) & (own["dst"] == dst)
-
-    there = between(flow.src_address, flow.dst_address)
-    there &= own["src_port"].isin(flow.src_ports) & (own["dst_port"] == flow.dst_port)
-    back = between(flow.dst_address, flow.src_address)
-    back &= own["dst_port"].isin(flow.src_ports) & (own["src_port"] == flow.dst_port)
-    return FlowPackets(own[there], own[back])
-
-
-def epoch_ns(trial: Trial) -> int:
-    """The captures' clock at second 0, which lies on a round microsecond."""
-    return round(trial.record.epoch_s * 1e6) * 1000
-
-
-def measured_interval(trial: Trial, flow: FlowRecord) -> Interval:
-    """When the flow was measured, on the captures' clock."""
-    zero = epoch_ns(trial)
-    return Interval(zero + round(flow.started_s * 1e9), zero + round(flow.stopped_s * 1e9))
-
-
 def trial_metrics(trial: Trial) -> pd.DataFrame:
     """One row a flow of the scenario; `attrs["warnings"]` says what to distrust."""
     packets = TrialPackets(trial)
     records = {record.name: record for record in trial.record.flows}
     ran = trial.record.status is Status.OK
+    verdict = fidelity.cached_verdict(trial, packets)
+    judged = {"verdict": str(verdict.verdict), "why": verdict.why} if verdict else {}
     rows = [
         _identity(trial, flow)
+        | judged
         | (_measure(trial, records[flow.name], packets) if ran and flow.name in records else {})
         for flow in trial.scenario.flows
     ]
@@ -133,6 +64,8 @@ def _identity(trial: Trial, flow: Flow) -> Row:
         "trial": trial.path.name,
         "engine": trial.record.engine,
         "status": str(trial.record.status),
+        "verdict": "",
+        "why": "",
         "topology": str(scenario.topology.kind),
         "queue": queue_label(scenario.topology.bottleneck.queue),
         "flow": flow.name,
@@ -281,8 +214,8 @@ def _frame(rows: Iterable[Row]) -> pd.DataFrame:
 
 
 def _revision() -> str:
-    """Changes with the definitions: rows of other ones are not to be mixed with ours."""
-    return hashlib.sha256(f"{REVISION} {METRICS}".encode()).hexdigest()[:12]
+    """Changes with the definitions and the tolerances: rows of others are not mixed in."""
+    return hashlib.sha256(f"{REVISION} {METRICS} {fidelity.revision()}".encode()).hexdigest()[:12]
 
 
 def cached_metrics(trial: Trial) -> pd.DataFrame:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.cells import cell_table
+from analysis.counted import counted
 from testbed.errors import UsageError
 
 LEAST_SEEDS = 3  # fewer say nothing about their spread
@@ -34,7 +35,8 @@ def parse_target(text: str) -> float:
 
 def widest(metrics: pd.DataFrame, metric: str) -> Widest:
     """Of the TCP flows' cells, the one with the widest interval of the mean."""
-    rows = metrics[(metrics["kind"] == "tcp") & (metrics["status"] == "ok")]
+    rows = counted(metrics)
+    rows = rows[rows["kind"] == "tcp"]
     if rows.empty:
         return Widest("", math.inf)
     cells = cell_table(rows, metric)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysis.matching import one_way_delays_ms
-from analysis.metrics import TrialPackets, epoch_ns
+from analysis.packets import TrialPackets, epoch_ns
 from analysis.samples import read_samples
 from testbed.scenario import FlowKind
 from testbed.store import FlowRecord, Trial

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -50,6 +51,13 @@ def variant_colours(variants: Iterable[str]) -> dict[str, str]:
     free = [colour for colour in OTHER_COLOURS if colour not in used]
     others = itertools.cycle(free or OTHER_COLOURS)
     return {name: VARIANT_COLOURS.get(name) or next(others) for name in names}
+
+
+def marker(suspect: bool, colour: str) -> dict[str, Any]:
+    """How a point looks: full, or hollow if its trial is suspect."""
+    if not suspect:
+        return {"color": colour, "markeredgewidth": 0}
+    return {"color": colour, "markerfacecolor": "white", "markeredgewidth": 0.8}
 
 
 def save(figure: Figure, folder: Path, stem: str) -> list[Path]:

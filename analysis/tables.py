@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from analysis.counted import counted, invalid
 from analysis.definitions import CELL
 from analysis.labels import variant_key
 from analysis.stats import CONFIDENCE, half_width
@@ -18,6 +19,7 @@ from analysis.stats import CONFIDENCE, half_width
 GROUP = list(CELL)
 ALWAYS = ("variant", "flow")  # the rest of the group only where it differs
 UNKNOWN = "–"
+VERDICTS = ("valid", "suspect", "invalid")
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ SHOWN = (
 
 
 def summary(metrics: pd.DataFrame) -> Table:
-    """A line for each variant and flow; n counts the trials that ran."""
+    """A line for each variant and flow; n counts the trials that ran and are not invalid."""
     groups = [(dict(zip(GROUP, key, strict=True)), rows) for key, rows in _groups(metrics)]
     groups.sort(key=_order)
     differing = [name for name in GROUP if len({key[name] for key, _ in groups}) > 1]
@@ -83,9 +85,11 @@ def summary(metrics: pd.DataFrame) -> Table:
             for (_, rows), line in zip(groups, lines, strict=True)
         )
     several = any(_ran(rows) > 1 for _, rows in groups)
-    note = f"mean ± {100 * CONFIDENCE:.0f} % confidence interval over n seeds" if several else ""
-    header = (*keys, *(shown.heading for shown in SHOWN), "n", "status")
-    return Table(header, lines, note)
+    notes = [f"mean ± {100 * CONFIDENCE:.0f} % confidence interval over n seeds"] * several
+    if invalid(metrics).any():
+        notes.append("invalid trials are left out")
+    header = (*keys, *(shown.heading for shown in SHOWN), "n", "verdict", "status")
+    return Table(header, lines, "; ".join(notes))
 
 
 def _groups(metrics: pd.DataFrame) -> list[tuple[tuple[str, ...], pd.DataFrame]]:
@@ -100,14 +104,20 @@ def _order(group: tuple[dict[str, str], pd.DataFrame]) -> tuple[object, ...]:
 
 
 def _ran(rows: pd.DataFrame) -> int:
-    return int((rows["status"] == "ok").sum())
+    return len(counted(rows))
 
 
 def _numbers(rows: pd.DataFrame) -> Sequence[str]:
-    values = [shown.write(rows[shown.metric]) for shown in SHOWN]
+    values = [shown.write(counted(rows)[shown.metric]) for shown in SHOWN]
     counts = rows["status"].value_counts(sort=False)
     status = "ok" if list(counts.index) == ["ok"] else ", ".join(_counted(counts))
-    return (*values, str(_ran(rows)), status)
+    return (*values, str(_ran(rows)), _verdicts(rows["verdict"]), status)
+
+
+def _verdicts(verdicts: pd.Series[str]) -> str:
+    """`5 valid`, `4 valid, 1 suspect`; trials that did not run have none."""
+    counts = verdicts[verdicts.isin(VERDICTS)].value_counts()
+    return ", ".join(_counted(counts.reindex(VERDICTS).dropna().astype(int))) or UNKNOWN
 
 
 def _counted(counts: pd.Series[int]) -> list[str]:

@@ -83,6 +83,7 @@ class Packets:
     sacks: pd.DataFrame  # a row a block: `frame`, `left`, `right`, relative as `relative_ack` is
     start_ns: int  # the capture's first packet, of whatever protocol
     warnings: tuple[str, ...] = ()
+    frames: int = 0  # all, of whatever protocol
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,7 @@ class Arrays:
     sacks: Array  # of the fields `frame`, `left` and `right`
     start_ns: int
     warnings: tuple[str, ...]
+    frames: int
 
     def marked(self, name: str) -> Array:
         """Which packets have a mark."""
@@ -150,7 +152,8 @@ def read_arrays(path: Path) -> Arrays:
         warnings = feed(path, core, supply)
         columns = {name: supply.take(name) for name in TYPES}
         sacks = np.ctypeslib.as_array(core.sacks())
-        return Arrays(columns, tuple(core.addresses()), sacks, core.state.start_ns, warnings)
+        addresses, state = tuple(core.addresses()), core.state
+        return Arrays(columns, addresses, sacks, state.start_ns, warnings, state.frames)
 
 
 def read_capture(path: Path) -> Packets:
@@ -161,7 +164,7 @@ def read_capture(path: Path) -> Packets:
     columns = {name: _column(arrays, name) for name in COLUMNS}
     sacks = pd.DataFrame({name: arrays.sacks[name] for name in ("frame", "left", "right")})
     rows = pd.DataFrame(columns, copy=False)
-    return Packets(rows, sacks, arrays.start_ns, arrays.warnings)
+    return Packets(rows, sacks, arrays.start_ns, arrays.warnings, arrays.frames)
 
 
 def _column(arrays: Arrays, name: str) -> Array | pd.Categorical:

@@ -17,12 +17,13 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from analysis import style
+from analysis.counted import INVALID, SUSPECT, counted, invalid
 from analysis.labels import path_rtt_ms, setting_label, variant_key
 from analysis.router.columns import figures
 from analysis.stats import CONFIDENCE, half_width
 from analysis.tables import UNKNOWN
 from testbed.scenario import Scenario
-from testbed.store import Status, Trial, trials_in
+from testbed.store import Trial, trials_in
 
 STEM = "variants"
 WIDE = 20  # times the median: what lies further out wants a logarithmic axis
@@ -52,6 +53,10 @@ class Line:
     def values(self, metric: str) -> pd.Series[float]:
         """The metric of every seed that has it."""
         return pd.to_numeric(self.ran[metric], errors="coerce").dropna().astype(float)
+
+    def suspect(self, metric: str) -> pd.Series[bool]:
+        """Which of these values are of suspect trials."""
+        return self.ran["verdict"].eq(SUSPECT).loc[self.values(metric).index]
 
     def mean(self, metric: str) -> float:
         """Over the seeds; NaN where none has the metric."""
@@ -92,8 +97,9 @@ def lines(metrics: pd.DataFrame) -> list[Line]:
 
 
 def _line(variant: str, rows: pd.DataFrame) -> Line:
-    ran = rows[rows["status"] == str(Status.OK)]
-    statuses = ", ".join(dict.fromkeys(map(str, rows["status"])))
+    ran = counted(rows)
+    ends = rows["status"].where(~invalid(rows), INVALID)
+    statuses = ", ".join(dict.fromkeys(map(str, ends)))
     return Line(variant, ran, statuses if ran.empty else "")
 
 
@@ -139,7 +145,8 @@ def _panel(axes: Axes, measure: Measure, down: Sequence[Line], colours: dict[str
     if measure.reference:
         _reference(axes, *measure.reference)
     for place, line in enumerate(down):
-        _dots(axes, place, line.values(measure.metric), colours[line.variant])
+        suspect = line.suspect(measure.metric)
+        _dots(axes, place, line.values(measure.metric), suspect, colours[line.variant])
     _numbers(axes, measure, down)
     _scale(axes, measure, down)
 
@@ -157,19 +164,23 @@ def _reference(axes: Axes, value: float, text: str) -> None:
     ).set_in_layout(False)  # it may stand out at the side
 
 
-def _dots(axes: Axes, place: int, values: pd.Series[float], colour: str) -> None:
-    """Every seed, their mean, and how far the seeds let it be trusted."""
+def _dots(
+    axes: Axes, place: int, values: pd.Series[float], suspect: pd.Series[bool], colour: str
+) -> None:
+    """Every seed, their mean, and how far the seeds let it be trusted; suspect ones hollow."""
     if values.empty:
         return
     mean = float(values.mean())
     if len(values) > 1:
-        below = np.full(len(values), place + 0.25)
-        axes.plot(values, below, ".", color=colour, markersize=3, alpha=0.6, markeredgewidth=0)
+        for hollow, own in values.groupby(suspect):
+            below = np.full(len(own), place + 0.25)
+            how = style.marker(bool(hollow), colour)
+            axes.plot(own, below, "o" if hollow else ".", markersize=3, alpha=0.6, **how)
         half = half_width(values)
         axes.plot(
             [mean - half, mean + half], [place, place], color=colour, linewidth=1.6, alpha=0.5
         )
-    axes.plot(mean, place, "o", color=colour, markersize=4.2, markeredgewidth=0)
+    axes.plot(mean, place, "o", markersize=4.2, **style.marker(bool(suspect.all()), colour))
 
 
 def _numbers(axes: Axes, measure: Measure, down: Sequence[Line]) -> None:
@@ -258,6 +269,8 @@ def _reading(down: Sequence[Line], trials: Sequence[Trial]) -> str:
     numbers = ", ".join(map(str, seeds[:8])) + (" …" if len(seeds) > 8 else "")
     most = max((len(line.ran) for line in down), default=0)
     how = f"n = {most} a variant, seed{'s' * (len(seeds) > 1)} {numbers}"
+    if any((line.ran["verdict"] == SUSPECT).any() for line in down):
+        how += "; hollow: suspect"
     if most < 2:
         return how
     return (

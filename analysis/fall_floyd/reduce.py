@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.fall_floyd.outcome import Outcome
-from analysis.metrics import FlowPackets, TrialPackets, epoch_ns
+from analysis.packets import FlowPackets, TrialPackets, epoch_ns
 from analysis.samples import read_samples
 from analysis.series import Floats
 from testbed.errors import TestbedError

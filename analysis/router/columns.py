@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from analysis.counted import INVALID, SUSPECT, counted
 from analysis.labels import queue_label, variant_key
 from analysis.series import Floats, FlowSeries, QueueSeries, Series, TrialSeries, trial_series
 from testbed.store import Status, Trial
@@ -24,6 +25,7 @@ class Column:
     trials: tuple[TrialSeries, ...]
     mean_mbps: float
     reason: str = ""
+    doubts: str = ""  # how many of its trials are suspect, or invalid and left out
 
     def all(self, measure: Callable[[FlowSeries], Series | None]) -> list[Series]:
         """The measure of every flow of every seed."""
@@ -55,17 +57,33 @@ def _variant(trial: Trial) -> str:
 
 
 def _column(variant: str, trials: list[Trial], metrics: pd.DataFrame) -> Column:
-    ran = [trial for trial in trials if trial.record.status is Status.OK]
-    rows = metrics[metrics["trial"].isin([t.path.name for t in ran]) & (metrics["kind"] == "tcp")]
-    first = trials[0].record
+    own = metrics[metrics["trial"].isin([trial.path.name for trial in trials])]
+    rows = counted(own)
+    names = set(rows["trial"])
+    ran = [trial for trial in trials if trial.path.name in names]
+    rows = rows[rows["kind"] == "tcp"]
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # the core works outside of Python's lock
         series = tuple(pool.map(trial_series, ran))
     return Column(
         variant,
         series,
         float(rows["throughput_mbps"].mean()),
-        "" if ran else f"{first.status}: {first.reason}",
+        "" if ran else _reason(trials[0], own),
+        _doubts(own),
     )
+
+
+def _reason(trial: Trial, rows: pd.DataFrame) -> str:
+    """Why a column is empty."""
+    if trial.record.status is not Status.OK:
+        return f"{trial.record.status}: {trial.record.reason}"
+    return f"invalid: {rows['why'].iloc[0]}"
+
+
+def _doubts(rows: pd.DataFrame) -> str:
+    trials = rows.drop_duplicates("trial")["verdict"]
+    counts = {name: int((trials == name).sum()) for name in (SUSPECT, INVALID)}
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
 
 
 def figures(trials: Iterable[Trial], stem: str) -> dict[str, list[Trial]]:

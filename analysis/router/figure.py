@@ -173,6 +173,17 @@ def _head(axes: Axes, column: Column, colour: str) -> None:
         fontweight="bold",
         color=colour,
     )
+    if column.doubts:
+        axes.annotate(
+            column.doubts,
+            (1, 1),
+            xycoords="axes fraction",
+            xytext=(0, 12),
+            textcoords="offset points",
+            fontsize=5.5,
+            color=style.GREY,
+            ha="right",
+        )
     if column.reason:
         text = textwrap.fill(column.reason, 24, max_lines=7)
         axes.text(0.05, 0.5, text, transform=axes.transAxes, fontsize=5.5, va="center")

@@ -216,6 +216,7 @@ def rows_of(*trials: Mapping[str, object]) -> pd.DataFrame:
         "experiment": "x",
         "engine": "guest",
         "status": "ok",
+        "verdict": "valid",
         "topology": "router-bottleneck",
         "queue": "bfifo 100000 B",
         "flow": "tcp",
@@ -242,6 +243,7 @@ def test_table_of_one_seed() -> None:
         "RTT 95 % ms": "–",
         "one-way ms": "–",
         "n": "1",
+        "verdict": "valid",
         "status": "ok",
     }
     assert table.note == ""
@@ -252,20 +254,33 @@ def test_table_of_several_seeds() -> None:
     # Student's t for two degrees of freedom is 4.303, the standard error 2 / √3
     assert table.rows[0][table.header.index("RTT ms")] == "10.0 ± 5.0"
     assert half_width(pd.Series([8.0, 10.0, 12.0])) == pytest.approx(4.3027 * 2 / 3**0.5, rel=1e-4)
-    assert table.rows[0][-2:] == ("3", "ok") and "95 %" in table.note
+    assert table.rows[0][-3:] == ("3", "3 valid", "ok") and "95 %" in table.note
 
 
 def test_table_keeps_failed_and_unsupported_apart() -> None:
     table = summary(
         rows_of(
-            {"variant": "veno", "status": "unsupported"},
+            {"variant": "veno", "status": "unsupported", "verdict": ""},
             {"variant": "reno", "rtt_mean_ms": 5.0},
-            {"variant": "reno", "status": "failed"},
+            {"variant": "reno", "status": "failed", "verdict": ""},
         )
     )
     assert [row[0] for row in table.rows] == ["reno", "veno"]  # in the usual order
-    assert table.rows[0][-2:] == ("1", "1 ok, 1 failed")
-    assert table.rows[1][-2:] == ("0", "unsupported")
+    assert table.rows[0][-3:] == ("1", "valid", "1 ok, 1 failed")
+    assert table.rows[1][-3:] == ("0", "–", "unsupported")
+
+
+def test_table_leaves_invalid_trials_out_and_says_so() -> None:
+    table = summary(
+        rows_of(
+            {"rtt_mean_ms": 5.0},
+            {"rtt_mean_ms": 7.0, "verdict": "suspect"},
+            {"rtt_mean_ms": 900.0, "verdict": "invalid"},
+        )
+    )
+    assert table.rows[0][table.header.index("RTT ms")].startswith("6.00 ±")
+    assert table.rows[0][-3:] == ("2", "1 valid, 1 suspect, 1 invalid", "ok")
+    assert "invalid trials are left out" in table.note
 
 
 def test_table_names_what_differs() -> None:
@@ -284,7 +299,7 @@ def test_table_keeps_settings_apart() -> None:
     )
     assert table.header[:3] == ("label", "variant", "flow")
     assert [row[0] for row in table.rows] == ["load 1", "load 2"]
-    assert [row[-2] for row in table.rows] == ["1", "1"]
+    assert [row[-3] for row in table.rows] == ["1", "1"]
 
 
 def test_table_of_nothing() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import metrics
+from analysis import metrics, packets
 from analysis.definitions import COLUMNS, METRICS
 from analysis.measures import Interval, recovery_latencies
 from analysis.metrics import _convergence_s, setting, trial_metrics, write_metrics
@@ -24,12 +24,12 @@ from tests.scenarios import router
 from tests.trial_writer import EPOCH_S, ROLES, TCP, flow_record, write_trial
 
 ISSUE_COLUMNS = (
-    "experiment, trial, engine, status, topology, queue, flow, kind, src, dst, variant, "
-    "variant_seen, label, axes, setting, seed, start_s, duration_s, throughput_mbps, goodput_mbps, "
-    "sent_packets, received_packets, drop_rate, retransmissions, fast_retransmissions, "
-    "spurious_retransmissions, retransmitted, timeouts, out_of_order, duplicate_acks, "
-    "rtt_min_ms, rtt_mean_ms, rtt_p95_ms, recovery_latency_mean_ms, owd_mean_ms, owd_p95_ms, "
-    "queue_mean_ms, queue_p95_ms, convergence_s, share, jain"
+    "experiment, trial, engine, status, verdict, why, topology, queue, flow, kind, src, dst, "
+    "variant, variant_seen, label, axes, setting, seed, start_s, duration_s, throughput_mbps, "
+    "goodput_mbps, sent_packets, received_packets, drop_rate, retransmissions, "
+    "fast_retransmissions, spurious_retransmissions, retransmitted, timeouts, out_of_order, "
+    "duplicate_acks, rtt_min_ms, rtt_mean_ms, rtt_p95_ms, recovery_latency_mean_ms, "
+    "owd_mean_ms, owd_p95_ms, queue_mean_ms, queue_p95_ms, convergence_s, share, jain"
 ).split(", ")
 
 SCENARIO = router(variant="reno", cbr_mbit=0.1, duration_s=12)  # as the trial is written
@@ -42,6 +42,8 @@ EXPECTED = {
         "trial": "trial",
         "engine": "guest",
         "status": "ok",
+        "verdict": "suspect",  # three samples in ten seconds
+        "why": "sampling of queues: 960, expected 10 ± 0.001 ms",
         "topology": "router-bottleneck",
         "queue": "bfifo 100000 B",
         "flow": "tcp",
@@ -134,7 +136,7 @@ def read_once(path: Path) -> Packets:
 def read_already(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     """Captures of the trial's copies are taken from the trial: each is read once."""
     monkeypatch.setattr(
-        metrics, "read_shared", lambda path: read_once(trial.path / "captures" / path.name)
+        packets, "read_shared", lambda path: read_once(trial.path / "captures" / path.name)
     )
 
 
@@ -313,7 +315,7 @@ def test_a_flows_packets_are_known_by_protocol_addresses_and_ports() -> None:
     ]
     columns = ["protocol", "src", "dst", "src_port", "dst_port"]
     rows = pd.DataFrame([own, back, *strangers], columns=columns)
-    found = metrics.select(rows, flow_record("tcp", TCP, "tcp"))
+    found = packets.select(rows, flow_record("tcp", TCP, "tcp"))
     assert list(found.data.index) == [0] and list(found.acks.index) == [1]
 
 
@@ -351,7 +353,7 @@ def test_rows_are_kept_in_the_trial_and_used_again(
     first = write_metrics(tmp_path)
     (tmp_path / "a").rename(tmp_path / "renamed")
     with monkeypatch.context() as patched:
-        patched.setattr(metrics, "read_shared", None)  # reading again would fail
+        patched.setattr(packets, "read_shared", None)  # reading again would fail
         again = write_metrics(tmp_path)
     pd.testing.assert_frame_equal(again, first.assign(trial="renamed"))
     assert (tmp_path / "metrics.csv").read_text().count("renamed") == 2

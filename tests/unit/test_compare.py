@@ -338,7 +338,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     flows = tuple(dataclasses.replace(flow, started_s=2.025) for flow in record.flows)
     (late / "trial.json").write_text(dataclasses.replace(record, flows=flows).to_json())
     capture = late / "captures" / "receiver-eth0.pcap"
-    capture.write_bytes(capture.read_bytes()[:-1])  # another file
+    content = capture.read_bytes()
+    capture.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))  # another file
     return root
 
 

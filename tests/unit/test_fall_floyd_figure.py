@@ -258,13 +258,14 @@ def row(variant: str, seed: int = 1, status: str = "ok", **numbers: float) -> di
         "variant": variant,
         "seed": seed,
         "status": status,
+        "verdict": "valid" if status == "ok" else "",
         "throughput_mbps": 0.9,
         "retransmitted": 10.0,
         "timeouts": 1.0,
         "rtt_mean_ms": 100.0,
     }
     if status != "ok":
-        usual |= dict.fromkeys(list(usual)[4:], math.nan)
+        usual |= dict.fromkeys(list(usual)[5:], math.nan)
     return usual | numbers
 
 

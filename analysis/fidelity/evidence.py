@@ -1,0 +1,180 @@
+"""What the checks look at: a trial's captures, samples and reports, each read once."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from analysis.fidelity.segments import Segments, connection
+from analysis.packets import FlowPackets, TrialPackets, epoch_ns
+from analysis.samples import read_samples
+from testbed.scenario import FRAME_OVERHEAD_BYTES
+from testbed.store import FLOWS, SAMPLES, FlowRecord, QueueRecord, Trial
+
+Integers = npt.NDArray[np.int64]
+
+FRAME_BYTES = 1500 + FRAME_OVERHEAD_BYTES
+LEAF = "30:"  # the plan's handle of the queue below htb
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """A flow's packets of one direction on both sides of a queue; `entered` is None where the
+    flow starts at the queue's own node."""
+
+    flow: FlowRecord
+    entered: pd.DataFrame | None
+    left: pd.DataFrame
+
+
+class Evidence:
+    """A trial that ran."""
+
+    def __init__(self, trial: Trial, packets: TrialPackets) -> None:
+        self.trial = trial
+        self.packets = packets
+        self.engine = trial.record.engine
+        self.flows = trial.record.flows
+        self.tcp = tuple(flow for flow in self.flows if flow.protocol == "tcp")
+        self.epoch_ns = epoch_ns(trial)
+        self._segments: dict[str, tuple[Segments, ...] | None] = {}
+
+    @property
+    def is_older(self) -> bool:
+        """Whether the recorder did not yet note what was asked for."""
+        return not self.trial.record.queues
+
+    def at(self, role: str, flow: FlowRecord) -> FlowPackets | None:
+        """A flow's packets at a capture."""
+        return self.packets.flow(role, flow)
+
+    def interface(self, role: str, flow: FlowRecord) -> str:
+        """Where that capture was taken; empty if it was not."""
+        for capture in self.trial.record.captures:
+            if f"{role}:{flow.name}" in capture.roles and capture.file:
+                return capture.interface
+        return ""
+
+    def ns(self, time_s: pd.Series[float]) -> Integers:
+        """Times of the trial's clock as captures have them."""
+        return self.epoch_ns + np.round(time_s.to_numpy(dtype=np.float64) * 1e9).astype(np.int64)
+
+    def segments(self, flow: FlowRecord) -> tuple[Segments, ...] | None:
+        """A TCP flow's connections at its sender; None if they were not captured whole."""
+        if flow.name not in self._segments:
+            self._segments[flow.name] = self._connections(flow)
+        return self._segments[flow.name]
+
+    def _connections(self, flow: FlowRecord) -> tuple[Segments, ...] | None:
+        found = self.at("sender", flow)
+        if found is None:
+            return None
+        whole = [connection(found.data, found.acks, port) for port in flow.src_ports]
+        known = tuple(each for each in whole if each is not None)
+        return known if len(known) == len(whole) else None
+
+    def own_queue_ns(self, flow: FlowRecord) -> int:
+        """How long a packet may wait in a shaped queue of the sender's own: TCP has sent it,
+        and the capture behind the queue has not seen it."""
+        name = self.interface("sender", flow)
+        for queue in self.trial.record.queues:
+            if queue.interface == name:
+                size = queue.limit * (1 if queue.unit == "bytes" else FRAME_BYTES) + FRAME_BYTES
+                return round(size * 8e3 / queue.rate_mbit)
+        return 0
+
+    @cached_property
+    def sockets(self) -> pd.DataFrame | None:
+        """All samples of sockets."""
+        return read_samples(self.trial, "sockets.csv")
+
+    @cached_property
+    def queues(self) -> pd.DataFrame | None:
+        """All samples of queues."""
+        return read_samples(self.trial, "queues.csv")
+
+    def socket(self, flow: FlowRecord) -> pd.DataFrame | None:
+        """A flow's samples until its stop."""
+        if self.sockets is None:
+            return None
+        own = self.sockets[
+            (self.sockets["flow"] == flow.name) & (self.sockets["time_s"] <= flow.stopped_s + 1e-6)
+        ]
+        return None if own.empty else own
+
+    def queue_end(self, interface: str) -> pd.Series[Any] | None:
+        """A sampled queue's counters at the trial's end."""
+        if self.queues is None:
+            return None
+        own = self.queues[self.queues["interface"] == interface]
+        return None if own.empty else own.iloc[-1]
+
+    @cached_property
+    def leaves(self) -> dict[str, dict[str, Any]]:
+        """The final statistics of every shaped interface's queue, as tc told them."""
+        nodes = self.json(SAMPLES, "qdiscs.json") or {}
+        return {
+            each["dev"]: each for node in nodes.values() for each in node if each["handle"] == LEAF
+        }
+
+    def json(self, folder: str, name: str) -> dict[str, Any] | None:
+        """A JSON file of the trial's; None if it is missing or no JSON."""
+        path: Path = self.trial.path / folder / name
+        try:
+            found: dict[str, Any] = json.loads(path.read_text())
+        except (OSError, ValueError):
+            return None
+        return found
+
+    def report(self, flow: FlowRecord, side: str) -> dict[str, Any] | None:
+        """What iperf3's client or server said."""
+        return self.json(FLOWS, f"{flow.name}.{side}.json")
+
+    def crossings(self, queue: QueueRecord) -> tuple[Crossing, ...]:
+        """What leaves by a captured interface: data of the flows that cross it that way, and
+        acknowledgements of those that cross it the other way."""
+        found = []
+        for flow in self.flows:
+            seen = self.packets.at(self._captures[queue.interface], flow)
+            there = self.interface("bottleneck-out", flow) == queue.interface
+            left = seen.data if there else seen.acks
+            if len(left):
+                found.append(Crossing(flow, self._entered(queue, flow, there), left))
+        return tuple(found)
+
+    def _entered(self, queue: QueueRecord, flow: FlowRecord, there: bool) -> pd.DataFrame | None:
+        """The same packets at the interface of the queue's node by which they came."""
+        role = "bottleneck-in" if there else "bottleneck-out"
+        name, found = self.interface(role, flow), self.at(role, flow)
+        nodes = {each.interface: each.node for each in self.trial.record.captures}
+        if found is None or nodes[name] != queue.node:
+            return None
+        return found.data if there else found.acks
+
+    @cached_property
+    def _captures(self) -> dict[str, Path]:
+        """The captures' files by interface."""
+        captures = self.trial.record.captures
+        return {each.interface: self.trial.path / each.file for each in captures if each.file}
+
+    @cached_property
+    def bottlenecks(self) -> tuple[QueueRecord, ...]:
+        """The shaped interfaces that are captured as a bottleneck's ends."""
+        names = {
+            capture.interface
+            for capture in self.trial.record.captures
+            if capture.file and any(role.startswith("bottleneck-") for role in capture.roles)
+        }
+        return tuple(q for q in self.trial.record.queues if q.interface in names)
+
+    def injected(self) -> dict[str, int]:
+        """Losses that were asked for, by flow."""
+        found = self.json(SAMPLES, "drops.json") or {}
+        return {flow: int(counts["dropped"]) for flow, counts in found.items()}

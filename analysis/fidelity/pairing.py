@@ -1,0 +1,61 @@
+"""Which packet of one capture is which of another, by what a router leaves alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+Integers = npt.NDArray[np.int64]
+
+NOWHERE = -1
+ID_HALF = 1 << 15  # of the identifications
+
+
+def pair(before: pd.DataFrame, after: pd.DataFrame) -> Integers:
+    """For each packet of `after` its place in `before`, NOWHERE if it is not there.
+
+    Of packets that look alike (resets, keep-alives) the first is the first. This is the
+    question of identity, without time: `matching.match` asks when a packet was last seen.
+    """
+    start = int(before["ip_id"].iloc[0]) if len(before) else 0
+    first, second = _identities(before, start), _identities(after, start)
+    keys = np.concatenate((first, second))
+    order = np.argsort(keys, kind="stable")  # packets of `before` go first among equals
+    ordered = keys[order]
+    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    group = np.cumsum(np.bincount(starts, minlength=len(ordered))[: len(ordered)]) - 1
+    is_before = order < len(first)
+    ahead = np.concatenate(([0], np.cumsum(is_before)))  # packets of `before` ahead of each place
+    befores = np.diff(np.append(ahead[starts], ahead[-1]))  # in each group
+    rank = np.arange(len(ordered)) - starts[group] - befores[group]  # of `after` in its group
+    found = np.full(len(second), NOWHERE, dtype=np.int64)
+    mine = ~is_before & (rank < befores[group])
+    found[order[mine] - len(first)] = order[(starts[group] + rank)[mine]]
+    return found
+
+
+def _place_in_stream(rows: pd.DataFrame, start: int) -> Integers:
+    """The sequence number; of UDP IP's identification, which counts packets, beyond 65535; it
+    begins near `start`."""
+    if len(rows) and rows["protocol"].iloc[0] == "udp":
+        steps = np.diff(rows["ip_id"].to_numpy(dtype=np.int64), prepend=start)
+        return np.asarray(np.cumsum((steps + ID_HALF) % (2 * ID_HALF) - ID_HALF))
+    return rows["seq"].to_numpy(dtype=np.int64)
+
+
+def _identities(rows: pd.DataFrame, start: int) -> npt.NDArray[np.uint64]:
+    """Port, IP identification, sequence number and payload in 64 bits: a multiplicative hash
+    keeps apart what overlaps."""
+    with np.errstate(over="ignore"):
+        found = _place_in_stream(rows, start).astype(np.uint64)
+        for name, factor in (
+            ("ip_id", 0x9E3779B97F4A7C15),
+            ("payload", 0xC2B2AE3D27D4EB4F),
+            ("src_port", 0x165667B19E3779F9),
+            ("dst_port", 0xD6E8FEB86659FD93),
+            ("ack", 0xFF51AFD7ED558CCD),
+        ):
+            column = rows[name].to_numpy().astype(np.int64).astype(np.uint64)
+            found = found * np.uint64(0x2545F4914F6CDD1D) + column * np.uint64(factor)
+    return found

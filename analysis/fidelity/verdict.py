@@ -1,0 +1,148 @@
+"""The verdict on a trial: the worst of its checks, kept with the trial."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.fidelity import (
+    configuration,
+    emulation,
+    layers,
+    recording,
+    reports,
+    stack,
+)
+from analysis.fidelity.checks import Check, Grade
+from analysis.fidelity.evidence import Evidence
+from analysis.fidelity.shaping import Passage, passage
+from analysis.fidelity.tolerances import RULES
+from analysis.files import replace
+from analysis.packets import TrialPackets
+from testbed.errors import TestbedError
+from testbed.store import QueueRecord, Status, Trial
+
+CACHE = "verdict.json"  # in the trial's directory
+REVISION = 1  # raise it when a change here gives other verdicts under the same tolerances
+
+_BAD = (Grade.INVALID, Grade.SUSPECT)
+_ORDER = {name: place for place, name in enumerate(RULES)}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Of a trial that ran: the worst of its checks decides, and `why` is that one's."""
+
+    verdict: Grade
+    why: str
+    checks: tuple[Check, ...]
+
+    def to_json(self) -> str:
+        """As verdict.json."""
+        data = dataclasses.asdict(self)
+        for check in data["checks"]:
+            check.update({key: _written(value) for key, value in check.items()})
+        return json.dumps({"revision": revision(), **data}, indent=1) + "\n"
+
+    @staticmethod
+    def from_json(text: str) -> Verdict:
+        """Read one."""
+        data = json.loads(text)
+        checks = tuple(_read(each) for each in data["checks"])
+        return Verdict(Grade(data["verdict"]), data["why"], checks)
+
+
+def _written(value: Any) -> Any:
+    """JSON has no infinity."""
+    return str(value) if isinstance(value, float) and math.isinf(value) else value
+
+
+def _read(data: dict[str, Any]) -> Check:
+    for key in ("measured", "expected", "tolerance"):
+        if data[key] in ("inf", "-inf"):
+            data[key] = float(data[key])
+    return Check(**{**data, "verdict": Grade(data["verdict"])})
+
+
+def revision() -> str:
+    """Changes with the tolerances: verdicts of other ones are not to be mixed with ours."""
+    return hashlib.sha256(f"{REVISION} {RULES}".encode()).hexdigest()[:12]
+
+
+def judge(trial: Trial, packets: TrialPackets | None = None) -> Verdict | None:
+    """The verdict on a trial; None if it did not run. `packets` are its captures, if read."""
+    if trial.record.status is not Status.OK:
+        return None
+    return conclude(tuple(_checks(Evidence(trial, packets or TrialPackets(trial)))))
+
+
+def conclude(checks: tuple[Check, ...]) -> Verdict:
+    """The worst decides; of equals the first in the table of tolerances, and the furthest off."""
+    bad = [check for check in checks if check.verdict in _BAD]
+    if not bad:
+        return Verdict(Grade.VALID, "", checks)
+    worst = min(bad, key=_rank)
+    return Verdict(worst.verdict, worst.why, checks)
+
+
+def _rank(check: Check) -> tuple[int, int, float]:
+    off = 0.0
+    if isinstance(check.measured, int | float) and isinstance(check.expected, int | float):
+        off = abs(check.measured - check.expected)
+    return _BAD.index(check.verdict), _ORDER[check.name], -off
+
+
+def _checks(evidence: Evidence) -> Iterator[Check]:
+    yield from recording.captures(evidence)
+    yield from configuration.sockets(evidence)
+    yield from configuration.settings(evidence)
+    yield from configuration.offloads(evidence)
+    yield from recording.machine(evidence)
+    yield from recording.times(evidence)
+    yield from recording.sampling(evidence)
+    yield from emulation.idle(evidence)
+    queues = {each.interface: each for each in evidence.bottlenecks}
+    passages = {name: passage(evidence.crossings(queue)) for name, queue in queues.items()}
+    yield from emulation.loss(evidence, passages)
+    for name, found in passages.items():
+        if len(found.left_ns):
+            yield from _queue(evidence, queues[name], found)
+    yield from stack.sockets(evidence)
+    yield from stack.hosts(evidence)
+    yield from reports.tcp(evidence)
+    yield from reports.udp(evidence)
+    yield from layers.receivers(evidence)
+
+
+def _queue(evidence: Evidence, queue: QueueRecord, found: Passage) -> Iterator[Check]:
+    """What is asked of a queue of the bottleneck's that something crosses."""
+    yield from emulation.shaping(evidence, queue, found)
+    yield from emulation.buffer(evidence, queue, found)
+    yield from layers.conservation(evidence, queue, found)
+    if queue.sampled:
+        yield from layers.marks(evidence, queue)
+
+
+def cached_verdict(trial: Trial, packets: TrialPackets | None = None) -> Verdict | None:
+    """The verdict that the trial keeps, if it is of this revision, or a new one.
+
+    Where captures are gone that a new one could come from, an older one stays.
+    """
+    kept = trial.path / CACHE
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # damaged: only slow
+        text = kept.read_text()
+        gone = any(not capture.file for capture in trial.record.captures)
+        if gone or json.loads(text)["revision"] == revision():
+            return Verdict.from_json(text)
+    verdict = judge(trial, packets)
+    if verdict is not None:
+        text = verdict.to_json()
+        with contextlib.suppress(TestbedError):  # someone else's results: do without
+            replace(kept, lambda path: path.write_text(text))
+    return verdict

@@ -1,0 +1,172 @@
+"""The arithmetic below the verdict: segments, pairs of packets, and a shaped interface."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.cells import cell_table, pair_table
+from analysis.counted import counted
+from analysis.definitions import CELL
+from analysis.fidelity.checks import Check, Grade, compare
+from analysis.fidelity.pairing import NOWHERE, pair
+from analysis.fidelity.segments import Segments, connection
+from analysis.fidelity.shaping import Passage, backlog_at_losses, backlogged
+from analysis.fidelity.verdict import conclude
+from analysis.packets import select
+from analysis.precision import widest
+from analysis.tcp import read_capture
+from tests.pcap_writer import write_pcap
+from tests.trial_writer import CBR, ISN, SIZE, TCP, captures, flow_record, ns
+
+MS = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def segments(tmp_path_factory: pytest.TempPathFactory) -> Segments:
+    """The connection of the trial made by hand, at its sender."""
+    path = tmp_path_factory.mktemp("captures") / "sender.pcap"
+    rows = read_capture(write_pcap(path, captures()["sender1-eth0"])).rows
+    found = select(rows, flow_record("tcp", TCP, "tcp"))
+    whole = connection(found.data, found.acks, TCP.src_port)
+    assert whole is not None
+    return whole
+
+
+def at(*times_s: float) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.array([ns(time_s) for time_s in times_s])
+
+
+def test_segments_sent_again_past_the_wrap(segments: Segments) -> None:
+    assert ISN + 3 * SIZE > 2**32
+    assert int(segments.again.sum()) == 2
+    assert list(segments.retransmissions(at(2.164, 2.166, 3.001))) == [0, 1, 2]
+
+
+def test_what_is_outstanding(segments: Segments) -> None:
+    """The SYN counts, its acknowledgement does not; four are out when the first ACK comes."""
+    assert list(segments.outstanding(at(1.01, 1.2, 2.045, 2.2, 2.4))) == [1, 0, 5, 7, 0]
+    assert list(segments.outstanding(at(1.9), late_ns=200 * MS)) == [10]
+
+
+def test_a_capture_that_begins_later_has_no_segments() -> None:
+    rows = pd.DataFrame({"src_port": [TCP.src_port], "flags": [16]})
+    assert connection(rows, rows, TCP.src_port) is None
+
+
+def test_smoothed_rtt_of_ten_segments() -> None:
+    """RFC 6298: the first one as it is, then an eighth of each; a repeated one does not count."""
+    begin = np.arange(10) * 100
+    sent = np.arange(10) * 10 * MS
+    every = Segments(
+        time_ns=np.append(sent, 200 * MS),
+        begin=np.append(begin, 400),
+        end=np.append(begin + 100, 500),
+        ack_ns=sent + 50 * MS + np.arange(10) * MS,
+        acked=begin + 100,
+    )
+    time_ns, smooth_ms, calm = every.smoothed_rtt()
+    assert len(time_ns) == 9 and smooth_ms[0] == 50
+    assert smooth_ms[1] == pytest.approx(50 * 7 / 8 + 51 / 8)
+    assert list(calm) == [True] * 4 + [False] * 5
+
+
+def udp_rows(ids: list[int], times: list[int]) -> pd.DataFrame:
+    columns = {"time_ns": times, "ip_id": ids, "protocol": "udp", "seq": 0, "ack": 0}
+    return pd.DataFrame({**columns, "payload": 900, "src_port": CBR.src_port, "dst_port": 1})
+
+
+def test_pairs_know_packets_again() -> None:
+    before = udp_rows([1, 2, 3, 4], [0, 1, 2, 3])
+    assert list(pair(before, before.iloc[[1, 3]])) == [1, 3]
+    assert list(pair(before.iloc[[0, 2]], before)) == [0, NOWHERE, 1, NOWHERE]
+    assert list(pair(before.iloc[:0], before)) == [NOWHERE] * 4 and not len(
+        pair(before, before[:0])
+    )
+
+
+def test_identifications_that_come_round() -> None:
+    """The first packet is lost: its twin, 65536 later, is another one."""
+    ids = [(32700 + i) % 65536 for i in range(65600)]
+    before = udp_rows(ids, list(range(len(ids))))
+    found = pair(before, before.iloc[1:])
+    assert list(found) == list(range(1, len(ids)))
+
+
+def test_packets_that_look_alike_are_taken_in_turn() -> None:
+    alike = udp_rows([5, 5, 5], [0, 1, 2]).assign(protocol="tcp")
+    assert list(pair(alike, alike.iloc[:2])) == [0, 1]
+
+
+def passage(left: list[int], arrived: list[int], lost: list[int]) -> Passage:
+    sizes = np.full(len(left), 1000)
+    return Passage(
+        np.array(left), np.array(arrived), sizes, np.array(lost), np.full(len(lost), 1000), 0, True
+    )
+
+
+def test_gaps_count_only_behind_a_backlog() -> None:
+    """1000 bytes take 1 ms at 8 Mbit/s. Two leave at once after a pause, as htb lets them."""
+    left = [0, 0, 1 * MS, 2 * MS, 50 * MS, 50 * MS, 51 * MS]
+    arrived = [0, 0, 0, 0, 50 * MS, 50 * MS, 50 * MS]
+    gaps = backlogged(passage(left, arrived, []), burst_bytes=1000)
+    assert list(gaps.gap_ns) == [MS, MS, MS]
+    assert gaps.rate_mbit() == 8 and gaps.share_off(8, 0.1) == 0
+    assert gaps.share_off(9, 0.1) == 1
+
+
+def test_backlog_when_packets_are_lost() -> None:
+    """Four arrive at once, the first leaves at once, a fifth finds three and is lost."""
+    found = passage([0, MS, 2 * MS, 3 * MS], [0, 0, 0, 0], [MS // 2, 5 * MS // 2])
+    packets, sizes = backlog_at_losses(found)
+    assert list(packets) == [4, 2] and list(sizes) == [4000, 2000]
+
+
+def test_numbers_are_judged_by_the_engines_limits() -> None:
+    assert compare("rate", "x", "guest", 10.005, 10).verdict is Grade.VALID
+    assert compare("rate", "x", "guest", 10.05, 10).verdict is Grade.SUSPECT
+    assert compare("rate", "x", "host", 10.05, 10).verdict is Grade.VALID
+    off = compare("rate", "x", "guest", 9.7, 10)
+    assert off.verdict is Grade.INVALID
+    assert off.why == "rate of x: 9.7, expected 10 ± 0.01 Mbit/s"
+
+
+def test_the_worst_check_decides_then_cause_before_effect() -> None:
+    def check(name: str, verdict: Grade, measured: float = 1) -> Check:
+        return Check(name, "x", measured, 0, 0, "", verdict, f"{name} {measured:g}")
+
+    suspect, loss = check("variant", Grade.SUSPECT), check("loss", Grade.INVALID)
+    assert conclude((suspect, loss)).why == "loss 1"
+    drops = check("capture drops", Grade.INVALID)
+    more = check("capture drops", Grade.INVALID, 9)
+    assert conclude((loss, drops, more)).why == "capture drops 9"
+    assert conclude((check("rate", Grade.UNKNOWN),)).verdict is Grade.VALID
+
+
+def metrics() -> pd.DataFrame:
+    """Two variants with three trials each; one of reno's is invalid and far off."""
+    rows: list[dict[str, object]] = [
+        {"variant": variant, "seed": seed, "verdict": "valid", "goodput_mbps": 1.0 + seed}
+        for variant in ("reno", "cubic")
+        for seed in (1, 2, 3)
+    ]
+    rows[2] |= {"verdict": "invalid", "goodput_mbps": 900.0}
+    alike = {name: "x" for name in CELL if name != "variant"} | {"kind": "tcp", "status": "ok"}
+    return pd.DataFrame([{**alike, **row} for row in rows])
+
+
+def test_statistics_leave_invalid_trials_out() -> None:
+    cells = cell_table(metrics(), "goodput_mbps").set_index("variant")
+    assert list(cells["n"]) == [2, 3] and list(cells["invalid"]) == [1, 0]
+    assert cells.loc["reno", "mean"] == 2.5
+    pairs = pair_table(metrics(), "goodput_mbps")
+    assert pairs["difference"][0] == pytest.approx(-0.5) and pairs["pairs"][0] == 2
+    assert len(counted(metrics())) == 5
+    assert widest(metrics(), "goodput_mbps").relative < 10
+
+
+def test_a_table_without_verdicts_has_no_invalid_trials(tmp_path: Path) -> None:
+    assert len(counted(metrics().drop(columns="verdict"))) == 6
