@@ -61,6 +61,13 @@ def build_parser() -> Parser:
     _experiment_options(run)
     run.add_argument("--engine", default="auto", metavar="|".join(ENGINES), help="where to run")
     run.add_argument("--rerun", action="store_true", help="run again what is there already")
+    run.add_argument(
+        "--retry-invalid",
+        type=_positive,
+        default=0,
+        metavar="N",
+        help="run trials that the verdict calls invalid again, up to N times",
+    )
     run.add_argument("--until", metavar="ci=N%", help="add seeds until the intervals are so narrow")
     run.add_argument(
         "--max-seeds", type=_positive, default=30, metavar="N", help="but no more than these (30)"

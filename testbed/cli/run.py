@@ -6,6 +6,7 @@ import argparse
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
@@ -21,6 +22,9 @@ from testbed.scenario import Scenario
 from testbed.store import Status
 from testbed.sweep import Begun, Finished, Unfit, give_back, in_order, run_all
 
+if TYPE_CHECKING:
+    import pandas as pd  # loaded where it is needed
+
 
 def run_experiment(options: argparse.Namespace) -> int:
     """`testbed run`."""
@@ -32,9 +36,11 @@ def run_experiment(options: argparse.Namespace) -> int:
     _refuse_misspelt(choice.engine.controls(), needs)
     out = options.out or Path("results") / scenarios[0].experiment
     console.print(f"engine: {choice.engine.name} ({choice.reason})", markup=False)
-    done = _run_trials(options, choice, scenarios, out)
+    done = _run_trials(options, choice, scenarios, out, options.rerun)
     if options.until:
         done = _run_more(options, choice, experiment, done, out)
+    for _ in range(options.retry_invalid):
+        done = _run_invalid_again(options, choice, done, out)
     if choice.engine.name == "guest" and not options.cluster:
         fresh = [each for each in done if each.fresh and each.status is Status.OK]
         estimate.learn((make_plan(t.scenario), t.scenario, t.record.wall_s) for t in fresh)
@@ -44,7 +50,11 @@ def run_experiment(options: argparse.Namespace) -> int:
 
 
 def _run_trials(
-    options: argparse.Namespace, choice: Choice, scenarios: Sequence[Scenario], out: Path
+    options: argparse.Namespace,
+    choice: Choice,
+    scenarios: Sequence[Scenario],
+    out: Path,
+    rerun: bool,
 ) -> list[Finished]:
     """Run what is not there yet, here or on a cluster; reduced when this returns."""
     from analysis.incoming import Incoming
@@ -60,8 +70,28 @@ def _run_trials(
         if options.cluster:
             from testbed.cluster import run_on_cluster
 
-            return run_on_cluster(options.cluster, ordered, choice, out, tell, options.rerun)
-        return run_all(ordered, choice, out, tell, options.jobs, options.rerun)
+            return run_on_cluster(options.cluster, ordered, choice, out, tell, rerun)
+        return run_all(ordered, choice, out, tell, options.jobs, rerun)
+
+
+def _run_invalid_again(
+    options: argparse.Namespace, choice: Choice, done: list[Finished], out: Path
+) -> list[Finished]:
+    """What the verdict calls invalid runs once more, and takes the old one's place."""
+    from analysis import metrics
+
+    again = [each for each in done if each.path.name in _invalid(metrics.write_metrics(out))]
+    if not again:
+        return done
+    console.print(f"{len(again)} invalid: running them again")
+    scenarios = [each.scenario for each in again]
+    fresh = {each.path: each for each in _run_trials(options, choice, scenarios, out, rerun=True)}
+    return [fresh.get(each.path, each) for each in done]
+
+
+def _invalid(frame: pd.DataFrame) -> set[str]:
+    """The trials whose verdict is that."""
+    return set(frame.loc[frame["verdict"] == "invalid", "trial"])
 
 
 def _run_more(
@@ -77,7 +107,6 @@ def _run_more(
     if experiment is None:
         raise UsageError("--until needs an experiment", "a scenario.json has one seed")
     target, seeds = precision.parse_target(options.until), options.seeds
-    options.rerun = False  # what ran in the first round is new
     while True:
         names = {each.path.name for each in done}
         frame = metrics.write_metrics(out)
@@ -91,9 +120,8 @@ def _run_more(
             return done
         seeds = precision.seeds_needed(seeds, found.relative, target, options.max_seeds)
         settings = settings_of(options.set, experiment)
-        done = _run_trials(
-            options, choice, experiment.scenarios(settings, seeds, options.quick), out
-        )
+        scenarios = experiment.scenarios(settings, seeds, options.quick)
+        done = _run_trials(options, choice, scenarios, out, rerun=False)  # the first round is new
 
 
 def _link_latest(out: Path) -> None:
@@ -143,5 +171,9 @@ def _show_results(experiment: Experiment | None, out: Path, done: Sequence[Finis
                 console.print(f"figure: {figure}", markup=False, soft_wrap=True)
     console.print(f"results: {out}/metrics.csv", markup=False, soft_wrap=True)
     console.print(", ".join(f"{number} {status}" for status, number in counts.items() if number))
+    invalid = _invalid(frame) & {each.path.name for each in done}
+    for name in sorted(invalid):
+        why = frame.loc[frame["trial"] == name, "why"].iloc[0]
+        errors.print(f"testbed: {name} is invalid: {why}", markup=False, soft_wrap=True)
     give_back(out)
-    return 0 if counts[Status.OK] == len(done) else 1
+    return 0 if counts[Status.OK] == len(done) and not invalid else 1
