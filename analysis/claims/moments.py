@@ -19,7 +19,7 @@ from analysis.claims.data import Group
 from analysis.claims.model import NotMeasured
 from analysis.files import replace
 from analysis.matching import one_way_delays_ms
-from analysis.metrics import TrialPackets, epoch_ns
+from analysis.packets import TrialPackets, epoch_ns
 from testbed.errors import TestbedError
 from testbed.scenario import FlowKind
 from testbed.store import FlowRecord, Trial, open_trial

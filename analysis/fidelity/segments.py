@@ -52,13 +52,16 @@ class Segments:
         """When the segments of new data were sent."""
         return self.time_ns[~self.again]
 
+    def edges(self, at_ns: Integers) -> Integers:
+        """Up to where all was acknowledged by then."""
+        place = np.searchsorted(self.ack_ns, at_ns, side="right")
+        return np.asarray(np.concatenate(([0], self.acked))[place])
+
     def outstanding(self, at_ns: Integers, late_ns: int = 0) -> Integers:
         """Segments sent and not acknowledged: TCP_INFO's `unacked`; those count as sent that
         pass the capture up to so much later."""
         sent = np.searchsorted(self.new_ns, at_ns + late_ns, side="right")
-        place = np.searchsorted(self.ack_ns, at_ns, side="right")
-        edges = np.concatenate(([0], self.acked))[place]
-        acked = np.searchsorted(self.new_end, edges, side="right")
+        acked = np.searchsorted(self.new_end, self.edges(at_ns), side="right")
         return np.asarray(np.maximum(0, sent - acked))
 
     def retransmissions(self, until_ns: Integers, late_ns: int = 0) -> Integers:
@@ -66,8 +69,8 @@ class Segments:
         return np.searchsorted(self.time_ns[self.again], until_ns + late_ns, side="right")
 
     def smoothed_rtt(self) -> tuple[Integers, Floats, Booleans]:
-        """When the kernel measured a round trip, the smoothed value afterwards in ms, and
-        whether the last acknowledgements were all of the kind that this understands.
+        """Of each acknowledgement: its time, the smoothed round trip afterwards in ms, and
+        whether it and those before it were all of the kind that this understands.
 
         tcp_clean_rtx_queue takes the oldest segment that an acknowledgement covers; nothing
         is measured where one of them had been sent again (Karn's rule). With SACK it measures
@@ -84,7 +87,9 @@ class Segments:
         smooth = pd.Series(rtt_ms).ewm(alpha=SRTT_WEIGHT, adjust=False).mean()
         odd = np.cumsum(~good)
         calm = odd - np.concatenate((np.zeros(MEMORY, dtype=np.int64), odd))[: len(odd)] == 0
-        return self.ack_ns[good], smooth.to_numpy(), calm[good]
+        so_far = np.cumsum(good)
+        known = np.concatenate(([np.nan], smooth.to_numpy()))[so_far]
+        return self.ack_ns, known, calm & (so_far > 0)
 
 
 def connection(data: pd.DataFrame, acks: pd.DataFrame, src_port: int) -> Segments | None:

@@ -104,25 +104,47 @@ def _outstanding(
 def _window(
     evidence: Evidence, flow: FlowRecord, segments: Segments, samples: pd.DataFrame
 ) -> Check:
-    """New data goes out only within cwnd: judged between samples that both know of no loss."""
+    """New data goes out only within cwnd: judged between samples that both know of no loss.
+
+    No control adds more to cwnd than is acknowledged. What is outstanding was sent during the
+    last round trip, within the cwnd of then: one that has fallen since allows it still.
+    """
     at_ns = evidence.ns(samples["time_s"])
     if len(at_ns) < 2:
         return unknown("window", flow.name, NOT_SAMPLED)
     calm = (samples["ca_state"] == "open").to_numpy()
     cwnd = samples["cwnd"].to_numpy(dtype=np.int64)
+    acked = np.searchsorted(segments.new_end, segments.edges(at_ns), side="right")
+    acked_since = np.searchsorted(segments.new_end, segments.edges(segments.new_ns), side="right")
     after = np.searchsorted(at_ns, segments.new_ns, side="left")
     known = (after > 0) & (after < len(at_ns))
     after = np.clip(after, 1, len(at_ns) - 1)
     known &= calm[after] & calm[after - 1] & (segments.new_ns < at_ns[-1])
+    # what goes out while no acknowledgement comes in is a timer's, a tail loss probe
+    srtt_ns = np.nan_to_num(samples["srtt_ms"].to_numpy())[after] * 1e6
+    heard_ns = np.concatenate(([0], segments.ack_ns))
+    last_ns = heard_ns[np.searchsorted(segments.ack_ns, segments.new_ns, side="right")]
+    known &= segments.new_ns - last_ns <= srtt_ns
     if known.sum() < LEAST_SENT:
         return unknown("window", flow.name, "hardly ever without losses")
-    allowed = np.maximum(cwnd[after], cwnd[after - 1])
+    # on a short path the window has many round trips to grow and shrink between two samples
+    grown = cwnd[after - 1] + acked_since - acked[after - 1]
+    allowed = np.maximum(_lately(at_ns, cwnd, samples["srtt_ms"].to_numpy())[after], grown)
     over = np.where(known, segments.outstanding(segments.new_ns) - allowed, -1)
     worst = int(over.argmax())
     sent, window = int(over[worst] + allowed[worst]), int(allowed[worst])
     return compare(
         "window", flow.name, evidence.engine, sent, window, deviation=max(0, int(over[worst]))
     )
+
+
+def _lately(at_ns: Integers, cwnd: Integers, srtt_ms: npt.NDArray[np.float64]) -> Integers:
+    """The largest cwnd of the round trip before each sample."""
+    since_ns = at_ns - np.round(2e6 * np.nan_to_num(srtt_ms)).astype(np.int64)
+    places = np.searchsorted(at_ns, since_ns, side="left")
+    spans = np.column_stack((places, np.arange(1, len(cwnd) + 1))).ravel()
+    padded = np.concatenate((cwnd, cwnd[-1:]))  # a span may end where the samples do
+    return np.asarray(np.maximum.reduceat(padded, spans)[::2])
 
 
 def _rtt(evidence: Evidence, flow: FlowRecord, segments: Segments, samples: pd.DataFrame) -> Check:

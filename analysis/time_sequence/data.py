@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.delivery import SYN, Integers, unwrap
 from analysis.matching import lost_packets
-from analysis.metrics import FlowPackets, TrialPackets
+from analysis.packets import FlowPackets, TrialPackets
 from analysis.series import Floats
 from analysis.timeline.data import Span
 from analysis.timeline.events import Kind, classes, seconds

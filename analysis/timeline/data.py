@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.measures import rtts
-from analysis.metrics import TrialPackets
+from analysis.packets import TrialPackets
 from analysis.samples import read_samples
 from analysis.series import Floats, Series, grid_step_s, rates_mbps
 from analysis.timeline.events import Kind, flow_events, seconds

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.matching import lost_packets
-from analysis.metrics import FlowPackets, TrialPackets, epoch_ns
+from analysis.packets import FlowPackets, TrialPackets, epoch_ns
 from analysis.series import Floats
 from testbed.store import FlowRecord, Trial
 

@@ -36,7 +36,7 @@ class GuestEngine:
     """Boots a guest for every trial; idle time is skipped, computing takes none."""
 
     name = "guest"
-    program = ("-m", "testbed.engines.inside")
+    program: tuple[str, ...] = ("-m", "testbed.engines.inside")
 
     @functools.cached_property
     def kernel(self) -> Path | None:

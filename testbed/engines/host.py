@@ -26,7 +26,7 @@ class HostEngine:
     """Runs a trial in place; what it changes on the host is restored."""
 
     name = "host"
-    program = ("-m", "testbed.trial")
+    program: tuple[str, ...] = ("-m", "testbed.trial")
 
     def ready(self) -> str:
         """Empty, or that we are not root."""

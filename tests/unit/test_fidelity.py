@@ -69,9 +69,10 @@ def test_smoothed_rtt_of_ten_segments() -> None:
         acked=begin + 100,
     )
     time_ns, smooth_ms, calm = every.smoothed_rtt()
-    assert len(time_ns) == 9 and smooth_ms[0] == 50
+    assert len(time_ns) == 10 and smooth_ms[0] == 50
     assert smooth_ms[1] == pytest.approx(50 * 7 / 8 + 51 / 8)
-    assert list(calm) == [True] * 4 + [False] * 5
+    assert smooth_ms[4] == smooth_ms[3]
+    assert list(calm) == [True] * 4 + [False] * 6
 
 
 def udp_rows(ids: list[int], times: list[int]) -> pd.DataFrame:
