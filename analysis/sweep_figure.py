@@ -12,15 +12,16 @@ from matplotlib.figure import Figure
 
 from analysis import style
 from analysis.axes import with_axes
+from analysis.counted import counted
 from testbed.scenario import FlowKind
-from testbed.store import Status
 
 COLUMNS = 3  # of panels
 
 
 def draw(results: Path, metrics: pd.DataFrame, x: str, lines: str) -> list[Path]:
     """Mean throughput of the TCP flows over the axis `x`; PNG and SVG under figures/."""
-    ran = metrics[(metrics["status"] == str(Status.OK)) & (metrics["kind"] == FlowKind.TCP)]
+    rows = counted(metrics)
+    ran = rows[rows["kind"] == FlowKind.TCP]
     if ran.empty:
         return []
     table = with_axes(ran)

@@ -14,6 +14,7 @@ from analysis.axes import with_axes
 from analysis.claims.contrasts import Sample
 from analysis.claims.model import Claim, Evidence, NotMeasured
 from analysis.claims.reference import Reference
+from analysis.counted import counted
 
 MODERN = "modern"
 NAMED = 8  # trials that an answer names
@@ -76,9 +77,7 @@ def usable(metrics: pd.DataFrame) -> pd.DataFrame:
     """Flows of trials that ran and were not judged invalid; of one engine, the one that ran more;
     as long as the longest of their place on the axes: a short form beside the full one is not a
     repeat of it."""
-    rows = metrics[metrics["status"] == "ok"]
-    if "verdict" in rows:
-        rows = rows[rows["verdict"] != "invalid"]
+    rows = counted(metrics)
     if rows["engine"].nunique() > 1:  # trials of two engines are no repeats of each other
         rows = rows[rows["engine"] == rows["engine"].mode()[0]]
     rows = with_axes(rows)

@@ -90,6 +90,10 @@ class Evidence:
                 return round(size * 8e3 / queue.rate_mbit)
         return 0
 
+    def has_unknown_queue(self, flow: FlowRecord) -> bool:
+        """Whether the sender has a queue of its own that an older trial does not describe."""
+        return self.is_older and self.interface("sender", flow) in self.leaves
+
     @cached_property
     def sockets(self) -> pd.DataFrame | None:
         """All samples of sockets."""

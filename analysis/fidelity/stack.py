@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.fidelity.checks import NOT_CAPTURED, NOT_SAMPLED, Check, compare, unknown
+from analysis.fidelity.checks import NOT_CAPTURED, NOT_SAMPLED, OLDER, Check, compare, unknown
 from analysis.fidelity.evidence import Evidence
 from analysis.fidelity.segments import Segments
 from analysis.samples import read_counters
@@ -27,8 +27,8 @@ def sockets(evidence: Evidence) -> Iterator[Check]:
     for flow in evidence.tcp:
         every = evidence.segments(flow)
         samples = evidence.socket(flow)
-        if every is None or samples is None:
-            why = NOT_CAPTURED if every is None else NOT_SAMPLED
+        if every is None or samples is None or evidence.has_unknown_queue(flow):
+            why = NOT_CAPTURED if every is None else NOT_SAMPLED if samples is None else OLDER
             for name in ("retransmissions", "outstanding", "window", "RTT"):
                 yield unknown(name, flow.name, why)
             continue

@@ -282,6 +282,22 @@ def test_results_of_an_older_recorder_are_valid_as_far_as_they_tell(trial: Path)
     assert unknown == {"variant", "options", "configuration", "start", "stop", "idle RTT"}
 
 
+def test_a_queue_of_the_senders_own_may_hold_what_it_has_sent(trial: Path) -> None:
+    """TCP counts a segment that the capture behind the queue has not seen."""
+    SABOTAGES["TCP_INFO's unacked"][0](trial)
+    own = {"node": "sender1", "interface": "sender1-eth0", "rate_mbit": 1, "burst_bytes": 1514}
+    own |= {"discipline": "pfifo", "limit": 100, "unit": "packets", "ecn": False, "sampled": False}
+    edit(trial / RECORD, lambda record: record["queues"].append(own))
+    assert "outstanding" not in bad(judged(trial))
+    edit(trial / RECORD, lambda record: record.update(queues=[]))
+
+    def shaped(data: Any) -> None:
+        data["sender1"] = [{"handle": "30:", "dev": "sender1-eth0", "drops": 0}]
+
+    edit(trial / "samples" / "qdiscs.json", shaped)
+    assert "outstanding" not in bad(judged(trial))  # an older trial: unknown
+
+
 def test_what_was_not_captured_or_sampled_is_not_known(trial: Path) -> None:
     edit(trial / RECORD, lambda record: record.update(captures=[]))
     shutil.rmtree(trial / "samples")
