@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 
 from analysis import archive
+from analysis.digest import cached_digest
 from analysis.metrics import cached_metrics
 from testbed.store import open_trial
 
@@ -27,6 +28,7 @@ class Incoming:
     def _reduce(self, path: Path) -> None:
         trial = open_trial(path)
         cached_metrics(trial)
+        cached_digest(trial)
         archive.settle(trial, self._captures)
 
     def __enter__(self) -> Incoming:

@@ -99,9 +99,9 @@ def _flow(
     if receiver is not None and sender is not None:
         found = one_way_delays_ms(sender.data, receiver.data)
         delays = found["owd_ms"].to_numpy()
-        delay = _means((found["sent_ns"].to_numpy() - zero) / 1e9, delays, fine)
+        delay = means((found["sent_ns"].to_numpy() - zero) / 1e9, delays, fine)
     if sockets is not None and len(own := sockets[sockets["flow"] == record.name]):
-        cwnd = _means(own["time_s"].to_numpy(), own["cwnd"].to_numpy(dtype=np.float64), fine)
+        cwnd = means(own["time_s"].to_numpy(), own["cwnd"].to_numpy(dtype=np.float64), fine)
         peak = float(own["cwnd"].max())
     return FlowSeries(record.name, throughput, delay, delays, cwnd, peak)
 
@@ -118,7 +118,7 @@ def rates_mbps(
     return Series(np.asarray(edges[:-1] + step_s / 2, dtype=np.float64), rates)
 
 
-def _means(time_s: Floats, value: Floats, step_s: float) -> Series:
+def means(time_s: Floats, value: Floats, step_s: float) -> Series:
     """The mean within each step, NaN in steps without a value."""
     if not len(time_s):
         return Series(np.zeros(0), np.zeros(0))
@@ -141,7 +141,7 @@ def _queue(trial: Trial, samples: pd.DataFrame | None) -> QueueSeries | None:
     rises = np.diff(own["drops"].to_numpy(), prepend=0) > 0
     backlog = own["backlog_bytes"].to_numpy() / 1e3
     return QueueSeries(
-        backlog_kb=_means(time_s, backlog, trial.scenario.duration_s / 600),
+        backlog_kb=means(time_s, backlog, trial.scenario.duration_s / 600),
         peak_kb=float(backlog.max()),
         drop_times_s=time_s[rises],
         drops=int(own["drops"].iloc[-1]),

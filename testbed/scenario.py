@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import json
 import math
 import types
@@ -216,10 +217,13 @@ def _read(kind: Any, data: Any, where: str, faults: list[str]) -> Any:
     return _read_scalar(kind, data, where, faults)
 
 
+_type_hints = functools.cache(typing.get_type_hints)  # slow, and asked for a thousand trials
+
+
 def _read_dataclass(kind: Any, data: Any, where: str, faults: list[str]) -> Any:
     if not isinstance(data, dict):
         return _fault(faults, where, "an object", data)
-    hints = typing.get_type_hints(kind)
+    hints = _type_hints(kind)
     fields = {f.name: f for f in dataclasses.fields(kind)}
     faults += [f"{where}.{name}: unknown field" for name in data.keys() - fields.keys()]
     required = {

@@ -1,0 +1,87 @@
+"""What was run: parameters in words, and the command that runs the same again."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterable
+
+from analysis.labels import path_rtt_ms, queue_label
+from analysis.report.figures.base import text
+from analysis.report.material import AXIS, Material
+from testbed.scenario import Scenario
+
+MOST = 8  # values that are written out
+MOST_VALUES = 16  # the same, of an axis: the command has them all
+
+
+def values(material: Material, axis: str) -> list[str]:
+    """An axis's values, numbers by size."""
+    found = material.rows[AXIS + axis].dropna().unique().tolist()
+    return [text(each) for each in (sorted(found) if not isinstance(found[0], str) else found)]
+
+
+def axes(material: Material) -> list[tuple[str, str]]:
+    """Each axis with all its values."""
+    return [(name, _several(values(material, name), MOST_VALUES)) for name in material.axes()]
+
+
+def settings(material: Material) -> list[tuple[str, str]]:
+    """What the trials ran with; where they differ, what there is."""
+    scenarios = [trial.scenario for trial in material.trials]
+    records = [trial.record for trial in material.trials]
+    necks = [scenario.topology.bottleneck for scenario in scenarios]
+    versions = dict.fromkeys(
+        f"{name} {version}" for record in records for name, version in record.versions.items()
+    )
+    rows = (
+        ("network", _several(_network(scenario) for scenario in scenarios)),
+        ("bottleneck", _several(f"{neck.rate_mbit:g} Mbit/s" for neck in necks)),
+        ("queue", _several(queue_label(neck.queue) for neck in necks)),
+        ("path RTT", _several(f"{path_rtt_ms(s):g} ms, and serialisation" for s in scenarios)),
+        ("profile", _several(str(scenario.profile) for scenario in scenarios)),
+        ("length of a trial", _several(f"{scenario.duration_s:g} s" for scenario in scenarios)),
+        ("seeds", _several((str(s.seed) for s in scenarios), 12)),
+        ("engine", _several(record.engine for record in records if record.engine)),
+        ("why this engine", _several(record.engine_reason for record in records)),
+        ("kernel", _several(record.kernel for record in records)),
+        ("versions", ", ".join(versions)),
+    )
+    return [(name, words) for name, words in rows if words]
+
+
+def _network(scenario: Scenario) -> str:
+    topology = scenario.topology
+    unit = "sender" if topology.kind == "router-bottleneck" else "pair"
+    return f"{topology.kind}, {topology.hosts} {unit}{'s' * (topology.hosts > 1)}"
+
+
+def _several(texts: Iterable[str], most: int = MOST) -> str:
+    found = [each for each in dict.fromkeys(texts) if each]
+    return ", ".join(found[:most]) + (f", … ({len(found)})" if len(found) > most else "")
+
+
+def command(material: Material) -> str:
+    """The exact call; an experiment that is a file is run trial by trial."""
+    names = material.axes()
+    if not names:
+        first = material.trials[0]
+        return f"testbed run {shlex.quote(f'{first.path.name}/scenario.json')}"
+    seeds = max(trial.scenario.seed for trial in material.trials)
+    argv = ["testbed", "run", material.experiment]
+    for name in names:
+        argv += ["--set", f"{name}={','.join(values(material, name))}"]
+    argv += ["--seeds", str(seeds), "--engine", material.engine or "auto"]
+    return shlex.join(argv)
+
+
+def command_note(material: Material) -> str:
+    """Where the command gives more or other trials than these, how."""
+    names = material.axes()
+    if not names:
+        others = len(material.trials) - 1
+        return f"and so for each of the other {others}" if others else ""
+    seeds = max(trial.scenario.seed for trial in material.trials)
+    whole = seeds * math.prod(len(values(material, name)) for name in names)
+    here = len(material.trials)
+    return f"gives {whole} trials, of which these are {here}" if whole != here else ""

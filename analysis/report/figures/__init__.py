@@ -1,0 +1,1 @@
+"""The report's figures, a file a kind; `catalogue.py` says which experiment gets which."""

@@ -1,0 +1,29 @@
+"""Which experiment gets which figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from analysis.report.figures import (
+    dumbbell_load,
+    dumbbell_pairs,
+    dumbbell_queues,
+    general,
+    router_bottleneck,
+    router_fairness,
+)
+from analysis.report.figures.base import Drawn
+from analysis.report.material import Material
+
+FIGURES: Mapping[str, Callable[[Material], Iterator[Drawn]]] = {
+    "dumbbell-load": dumbbell_load.draw,
+    "dumbbell-pairs": dumbbell_pairs.draw,
+    "dumbbell-queues": dumbbell_queues.draw,
+    "router-bottleneck": router_bottleneck.draw,
+    "router-fairness": router_fairness.draw,
+}
+
+
+def draw(material: Material) -> Iterator[Drawn]:
+    """The experiment's own figures, or those that suit any."""
+    yield from FIGURES.get(material.experiment, general.draw)(material)

@@ -1,0 +1,87 @@
+"""Measures over an axis: lines where it is a number, dots where it is a name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, NullLocator
+
+from analysis.report.figures import base
+from analysis.report.figures.base import Look, Measure
+from analysis.report.material import AXIS
+
+
+def axis_label(name: str) -> str:
+    """`cbr_mbit` as `cbr (Mbit/s)`, and known ones in words."""
+    if name == "cbr_mbit":
+        return "CBR load (Mbit/s)"
+    start, _, unit = name.rpartition("_")
+    return (
+        f"{start.replace('_', ' ')} ({base.UNITS[unit]})" if start and unit in base.UNITS else name
+    )
+
+
+def is_number(rows: pd.DataFrame, axis: str) -> bool:
+    """Whether lines may join an axis's values."""
+    return pd.api.types.is_numeric_dtype(rows[AXIS + axis])
+
+
+def panels(
+    parts: Sequence[tuple[str, pd.DataFrame]],
+    axis: str,
+    measures: Sequence[Measure],
+    series: str,
+) -> tuple[Figure, pd.DataFrame]:
+    """A row a part of the rows, a column a measure; and the table of what is drawn."""
+    names = [str(name) for _, rows in parts for name in rows[series].unique()]
+    known = base.looks(names)
+    figure, grid = base.grid(len(parts), len(measures), panel=1.7)
+    tables = []
+    for line, (words, rows) in zip(grid, parts, strict=True):
+        for axes, measure in zip(line, measures, strict=True):
+            table = base.summary(rows, [series, AXIS + axis], measure)
+            tables.append(table.assign(part=words, measure=measure.label))
+            _panel(axes, table, AXIS + axis, series, known)
+            axes.set_ylabel(measure.label)
+            if measure.zero:
+                axes.set_ylim(bottom=0)
+        if words:
+            line[0].set_title(words, loc="left", fontweight="bold", fontsize=7)
+    for axes in grid[-1]:
+        axes.set_xlabel(axis_label(axis))
+    base.legend(figure, known)
+    return figure, pd.concat(tables, ignore_index=True)
+
+
+def _panel(axes: Axes, table: pd.DataFrame, x: str, series: str, known: dict[str, Look]) -> None:
+    if not pd.api.types.is_numeric_dtype(table[x]):
+        _dots(axes, table, x, series, known)
+        return
+    for name, look in known.items():
+        own = table[table[series] == name]
+        if len(own):
+            base.line(axes, own, x, look)
+    values = np.sort(table[x].unique())
+    if len(values) <= 10:
+        axes.set_xticks(values)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(8))
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+
+
+def _dots(axes: Axes, table: pd.DataFrame, x: str, series: str, known: dict[str, Look]) -> None:
+    """Names side by side; within one, the series in their order."""
+    values = list(dict.fromkeys(table[x]))
+    width = 0.7 / max(1, len(known))
+    for number, (name, look) in enumerate(known.items()):
+        shift = (number - (len(known) - 1) / 2) * width
+        for _, cell in table[table[series] == name].iterrows():
+            base.dot(axes, values.index(cell[x]) + shift, cell, look, across=False)
+    axes.set_xticks(range(len(values)), [base.text(value) for value in values])
+    axes.set_xlim(-0.5, len(values) - 0.5)
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_locator(MaxNLocator(5))

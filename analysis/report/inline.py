@@ -1,0 +1,72 @@
+"""A matplotlib figure as SVG that lives in the page: its colours are the page's, light or dark."""
+
+from __future__ import annotations
+
+import io
+import re
+
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+
+from analysis import style
+
+# What the page's style sheet calls the figures' colours.
+INKS = {
+    "#000000": "ink",
+    "#e4e4e4": "grid",
+    "#f2f2f2": "grid",
+    "#ffffff": "card",
+    style.GREY: "muted",
+    style.ORANGE: "orange",
+    style.SKY: "sky",
+    style.GREEN: "green",
+    style.BLUE: "blue",
+    style.VERMILLION: "vermillion",
+    style.PURPLE: "purple",
+    style.INDIGO: "indigo",
+    style.BROWN: "brown",
+}
+_NAMES = {colour.lower(): name for colour, name in INKS.items()}
+_COLOUR = re.compile(r"#[0-9a-fA-F]{6}\b(?=[;\"'])")
+_ID = re.compile(r"(?<=\bid=\")[^\"]+(?=\")|(?<=url\(#)[^)]+(?=\))|(?<=href=\"#)[^\"]+(?=\")")
+_LONG = re.compile(r"-?\d+\.\d{3,}")
+_FONT = re.compile(r"font: (?:(\d+) )?([\d.]+)px [^;\"]*")
+
+
+def drawn(figure: Figure) -> str:
+    """The figure as SVG, a file's whole text."""
+    file = io.StringIO()
+    # not savefig: it draws twice, and drawing is what a report's time goes into
+    none = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    FigureCanvasSVG(figure).print_svg(file, metadata=none)  # type: ignore[no-untyped-call]
+    return _LONG.sub(
+        lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), file.getvalue()
+    )
+
+
+def element(text: str, key: str, alt: str) -> str:
+    """A page's element of such a text; `key` keeps its ids apart from those of other figures."""
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
+    text = re.sub(r"<!--.*?-->\n?", "", text, flags=re.S)
+    text = _COLOUR.sub(_variable, text)
+    text = _ID.sub(lambda found: f"{key}-{found[0]}", text)
+    text = _FONT.sub(_font, text)
+    text = re.sub(r"\n\s*", " ", text)
+    head = f'<svg class="plot" role="img" aria-label="{_escaped(alt)}" viewBox='
+    return re.sub(r"<svg\b.*?viewBox=(\"[^\"]*\")[^>]*>", lambda m: f"{head}{m[1]}>", text, count=1)
+
+
+def _variable(found: re.Match[str]) -> str:
+    name = _NAMES.get(found[0].lower())
+    return f"var(--{name})" if name else found[0]
+
+
+def _font(found: re.Match[str]) -> str:
+    """The size and weight; the family is the page's."""
+    weight = f"font-weight: {found[1]}; " if found[1] else ""
+    return f"{weight}font-size: {found[2]}px"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")

@@ -1,0 +1,170 @@
+"""The ledger of claims as the page shows it: each with its numbers and links to its evidence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from analysis.report.figures.base import text
+
+ORDER = ("contradicted", "supported", "open")
+PAPERS = {
+    "KS": "Kapre, Saxena",
+    "JH": "Joshi, Hattikar",
+    "GYS": "Guo, Yuan, Sheng",
+    "PMW": "Parvez, Mahanti, Williamson",
+    "RGSJ": "Rajore, Gupta, Sikka, Jain",
+}
+
+
+class Row(Protocol):
+    """A number of a claim: ours, the paper's, ns-2's."""
+
+    @property
+    def what(self) -> str: ...
+    @property
+    def ours(self) -> object: ...
+    @property
+    def paper(self) -> object: ...
+    @property
+    def ns2(self) -> object: ...
+
+
+class Evidence(Protocol):
+    """Where to look: trials of an experiment, and the figure that shows them."""
+
+    @property
+    def experiment(self) -> str: ...
+    @property
+    def trials(self) -> Sequence[str]: ...
+    @property
+    def figure(self) -> str: ...
+
+
+class Answer(Protocol):
+    """A claim and what became of it."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def paper(self) -> str: ...
+    @property
+    def claim(self) -> str: ...
+    @property
+    def tested(self) -> str: ...
+    @property
+    def verdict(self) -> str: ...
+    @property
+    def statement(self) -> str: ...
+    @property
+    def test(self) -> str: ...
+    @property
+    def effect(self) -> object: ...
+    @property
+    def interval(self) -> object: ...
+    @property
+    def n(self) -> object: ...
+    @property
+    def profile(self) -> str: ...
+    @property
+    def rows(self) -> Sequence[Row]: ...
+    @property
+    def why(self) -> str: ...
+    @property
+    def evidence(self) -> Sequence[Evidence]: ...
+
+
+@dataclass(frozen=True)
+class Link:
+    """To a figure of the page, or to some of its trials (`1-5 9`)."""
+
+    words: str
+    figure: str = ""
+    trials: str = ""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of the ledger."""
+
+    answer: Answer
+    key: str
+    rows: tuple[tuple[str, str, str, str], ...]
+    numbers: tuple[tuple[str, str], ...]  # test, effect, interval, n, profile: those that are there
+    links: tuple[Link, ...]
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper's entries."""
+
+    name: str
+    entries: tuple[Entry, ...]
+
+
+def papers(
+    answers: Iterable[Answer], numbers: Mapping[str, int], figures: Sequence[str]
+) -> tuple[Paper, ...]:
+    """The ledger by paper, in the order of the claims."""
+    groups: dict[str, list[Entry]] = {}
+    for place, answer in enumerate(answers):
+        entry = _entry(answer, f"claim-{answer.id}-{place}", numbers, figures)
+        groups.setdefault(answer.paper, []).append(entry)
+    return tuple(Paper(PAPERS.get(name, name), tuple(found)) for name, found in groups.items())
+
+
+def counts(answers: Iterable[Answer]) -> dict[str, int]:
+    """How many of each verdict, those that there are."""
+    verdicts = [str(answer.verdict) for answer in answers]
+    return {verdict: verdicts.count(verdict) for verdict in ORDER if verdict in verdicts}
+
+
+def _entry(answer: Answer, key: str, numbers: Mapping[str, int], figures: Sequence[str]) -> Entry:
+    rows = tuple((row.what, show(row.ours), show(row.paper), show(row.ns2)) for row in answer.rows)
+    facts = (
+        ("test", show(answer.test)),
+        ("effect", show(answer.effect)),
+        ("95 % interval", show(answer.interval)),
+        ("n", show(answer.n)),
+        ("profile", show(answer.profile)),
+    )
+    links = [link for each in answer.evidence for link in _links(each, numbers, figures)]
+    return Entry(answer, key, rows, tuple(f for f in facts if f[1]), tuple(links))
+
+
+def _links(
+    evidence: Evidence, numbers: Mapping[str, int], figures: Sequence[str]
+) -> Iterable[Link]:
+    name = str(evidence.figure or "")
+    found = [stem for stem in figures if name and (stem == name or stem.startswith(f"{name}-"))]
+    found = found or [s for s in figures if s.startswith(evidence.experiment) and name in s][:1]
+    yield from (Link(f"figure {stem}", figure=stem) for stem in found)
+    own = sorted(numbers[trial] for trial in evidence.trials if trial in numbers)
+    if own:
+        words = f"{len(own)} trial{'s' * (len(own) > 1)} of {evidence.experiment}"
+        yield Link(words, trials=ranges(own))
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """`1-3 7` for 1, 2, 3, 7: a thousand trials are few letters."""
+    parts: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1][1:] = [number]
+        else:
+            parts.append([number])
+    return " ".join("-".join(map(str, part)) for part in parts)
+
+
+def show(value: object) -> str:
+    """A number with four digits, an interval with its ends, nothing for what is not known."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, tuple | list):
+        ends = [show(each) for each in value]
+        return f"{ends[0]} … {ends[1]}" if len(ends) == 2 and all(ends) else ", ".join(ends)
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return text(value)

@@ -1,0 +1,204 @@
+"""The page's tables: a row a cell of repeats, a row a trial, a row a doubtful trial."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+import pandas as pd
+
+from analysis.definitions import METRICS
+from analysis.report.figures.base import text
+from analysis.report.material import AXIS, Material
+from analysis.stats import half_width
+from testbed.store import Trial
+
+MEASURES = (
+    "throughput_mbps",
+    "goodput_mbps",
+    "drop_rate",
+    "rtt_mean_ms",
+    "owd_mean_ms",
+    "retransmissions",
+    "share",
+)
+UNITS = {metric.name: metric.unit for metric in METRICS}
+DEFINITIONS = {metric.name: metric.definition for metric in METRICS}
+HEADS = {
+    "throughput_mbps": "throughput",
+    "goodput_mbps": "goodput",
+    "drop_rate": "drop rate",
+    "rtt_mean_ms": "RTT, mean",
+    "owd_mean_ms": "one-way delay, mean",
+    "retransmissions": "retransmissions",
+    "share": "share",
+}
+TIMELINE = ("timeline*.html", "timeline*.svg", "timeline*.png")
+
+
+@dataclass(frozen=True)
+class Head:
+    """A column's head."""
+
+    words: str
+    unit: str = ""
+    hint: str = ""
+    number: bool = False
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is shown, and what it is sorted by."""
+
+    words: str
+    key: str = ""
+    number: bool = False
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table of the page."""
+
+    heads: tuple[Head, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A trial's line, with the way to its files."""
+
+    number: int
+    name: str
+    axes: str
+    seed: int
+    status: str
+    verdict: str
+    why: str
+    rates: str
+    captures: str = ""
+    record: str = ""
+    timelines: tuple[tuple[str, str], ...] = field(default=())
+
+
+def cells(material: Material) -> Sheet:
+    """Mean and half of the 95 % interval of each measure, a row a cell of repeats."""
+    rows = material.good
+    varied = [name for name in material.axes() if rows[AXIS + name].nunique() > 1]
+    shown = [name for name in varied if name != "variant"]
+    by = [*(AXIS + name for name in shown), "flow", "variant"]
+    measures = [name for name in MEASURES if name in rows and rows[name].notna().any()]
+    heads = [
+        *(Head(name.replace("_", " ")) for name in shown),
+        Head("flow"),
+        Head("variant"),
+        Head("n", hint="trials that count", number=True),
+    ]
+    heads += [Head(HEADS[m], UNITS[m], DEFINITIONS[m], True) for m in measures]
+    lines = []
+    for key, members in rows.groupby(by, sort=False, dropna=False):
+        keys = key if isinstance(key, tuple) else (key,)
+        line = [_name(value) for value in keys]
+        line.append(_number(float(members["trial"].nunique())))
+        line += [mean_cell(members[m]) for m in measures]
+        lines.append(tuple(line))
+    return Sheet(tuple(heads), tuple(lines))
+
+
+def _name(value: object) -> Cell:
+    words = "" if isinstance(value, float) and math.isnan(value) else text(value)
+    return Cell(words, words, isinstance(value, float))
+
+
+def _number(value: float) -> Cell:
+    return Cell(f"{value:g}", f"{value:g}", True)
+
+
+def mean_cell(values: pd.Series) -> Cell:
+    """Mean and half of its 95 % interval; a dash where nothing is known."""
+    mean = float(values.mean())
+    if math.isnan(mean):
+        return Cell("–", "", True)
+    half = half_width(values)
+    words = f"{mean:.4g}" + (f" ± {half:.2g}" if math.isfinite(half) and half else "")
+    return Cell(words, f"{mean:.9g}", True)
+
+
+def trials(material: Material, page: Path) -> Iterator[Listed]:
+    """Every trial, with links that hold as long as page and results move together."""
+    rates = _rates(material.rows)
+    first = material.rows.drop_duplicates("trial").set_index("trial")
+    facts = first[["number", "seed", "axes", "verdict", "why"]].to_dict("index")
+    for trial in material.trials:
+        name = trial.path.name
+        fact = facts[name]
+        status = str(trial.record.status)
+        yield Listed(
+            int(fact["number"]),
+            name,
+            str(fact["axes"]),
+            int(fact["seed"]),
+            status,
+            str(fact["verdict"]),
+            str(fact["why"]) or trial.record.reason,
+            rates.get(name, ""),
+            _captures(trial, page),
+            _link(trial.path, page),
+            tuple((path.stem, _link(path, page)) for path in _timelines(trial)),
+        )
+
+
+def _rates(rows: pd.DataFrame) -> dict[str, str]:
+    """`tcp 0.96, cbr 2.1` by trial."""
+    known = rows[rows["throughput_mbps"].notna()]
+    words = known["flow"] + " " + known["throughput_mbps"].map(lambda v: f"{v:.3g}")
+    return {str(trial): ", ".join(found) for trial, found in words.groupby(known["trial"])}
+
+
+def _captures(trial: Trial, page: Path) -> str:
+    files = [capture.file for capture in trial.record.captures if capture.file]
+    return _link((trial.path / files[0]).parent, page) if files else ""
+
+
+def _timelines(trial: Trial) -> list[Path]:
+    """What `testbed report TRIAL` drew, the first kind of file that there is."""
+    for folder in (trial.path, trial.path / "figures"):
+        for pattern in TIMELINE if folder.is_dir() else ():
+            if found := sorted(folder.glob(pattern)):
+                return found
+    return []
+
+
+def _link(path: Path, page: Path) -> str:
+    relative = os.path.relpath(path.resolve(), page.resolve().parent)
+    return quote(relative) + ("/" if path.is_dir() else "")
+
+
+def verdicts(material: Material) -> dict[str, int]:
+    """How many trials have which verdict; "not judged" where nobody looked."""
+    first = material.rows.drop_duplicates("trial")
+    ran = first[first["status"] == "ok"]["verdict"].replace("", "not judged")
+    order = ("valid", "suspect", "invalid", "not judged")
+    return {name: int((ran == name).sum()) for name in order if (ran == name).any()}
+
+
+def statuses(material: Material) -> dict[str, int]:
+    """How many trials ended how."""
+    first = material.rows.drop_duplicates("trial")["status"]
+    return {str(name): int(count) for name, count in first.value_counts().items()}
+
+
+def doubts(material: Material) -> list[tuple[str, int, str, str]]:
+    """Verdict, count, reason and the trials' numbers, the most frequent first."""
+    from analysis.report.ledger import ranges
+
+    first = material.rows.drop_duplicates("trial")
+    bad = first[first["verdict"].isin(["suspect", "invalid"])]
+    found = [
+        (str(verdict), len(own), str(why), ranges([int(n) for n in own["number"]]))
+        for (verdict, why), own in bad.groupby(["verdict", "why"])
+    ]
+    return sorted(found, key=lambda row: (row[0], -row[1]))

@@ -1,0 +1,84 @@
+"""Results folders become the page, and the figures beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from analysis import style
+from analysis.files import replace
+from analysis.report import facts, inline, ledger, listing, network, page, papertables
+from analysis.report.figures.base import Drawn
+from analysis.report.figures.catalogue import draw
+from analysis.report.ledger import Answer
+from analysis.report.material import Collection, Material, collect
+
+
+def make_report(results: Sequence[Path], out: Path, answers: Sequence[Answer] = ()) -> Path:
+    """Write the page of these results folders to `out`, its figures beside it in `STEM-figures/`.
+
+    `answers` is the ledger of claims; without any the page has none.
+    """
+    found = collect(results)
+    folder = out.with_name(f"{out.stem}-figures")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(exist_ok=True)
+    parts = [_part(material, folder, out) for material in found.materials]
+    text = page.render(_whole(found, parts, answers))
+    replace(out, lambda path: path.write_text(text, encoding="utf-8"))
+    return out
+
+
+def _part(material: Material, folder: Path, out: Path) -> page.Part:
+    """An experiment on an engine."""
+    with mpl.rc_context(fname=style.SHEET):
+        mpl.rcParams["svg.fonttype"] = "none"  # letters stay letters: small, and searchable
+        figures = tuple(_shown(drawn, folder) for drawn in draw(material))
+    return page.Part(
+        key=material.key,
+        name=material.experiment,
+        engine=material.engine,
+        network=network.drawing([trial.scenario for trial in material.trials]),
+        axes=tuple(facts.axes(material)),
+        settings=tuple(facts.settings(material)),
+        command=facts.command(material),
+        command_note=facts.command_note(material),
+        figures=figures,
+        tables=tuple(papertables.tables(material)),
+        cells=listing.cells(material),
+        trials=tuple(listing.trials(material, out)),
+        statuses=listing.statuses(material),
+        verdicts=listing.verdicts(material),
+        doubts=tuple(listing.doubts(material)),
+    )
+
+
+def _shown(drawn: Drawn, folder: Path) -> page.Shown:
+    """Into the page, and into files."""
+    text = inline.drawn(drawn.figure)
+    drawn.figure.set_layout_engine("none")  # it is laid out now; once is enough
+    drawn.figure.set_dpi(style.PNG_DPI)
+    replace(folder / f"{drawn.stem}.svg", lambda path: path.write_text(text))
+    replace(folder / f"{drawn.stem}.png", FigureCanvasAgg(drawn.figure).print_png)
+    table = drawn.data.rename(columns=lambda name: str(name).removeprefix("axis_"))
+    replace(
+        folder / f"{drawn.stem}.csv",
+        lambda path: table.to_csv(path, index=False, float_format="%.6g"),
+    )
+    element = inline.element(text, drawn.stem, drawn.caption)
+    return page.Shown(drawn.stem, drawn.caption, drawn.reading, element, folder.name)
+
+
+def _whole(found: Collection, parts: Sequence[page.Part], answers: Sequence[Answer]) -> page.Page:
+    numbers = {trial.path.name: place for place, trial in enumerate(found.trials, start=1)}
+    stems = [figure.stem for part in parts for figure in part.figures]
+    return page.Page(
+        parts=tuple(parts),
+        papers=ledger.papers(answers, numbers, stems),
+        counts=ledger.counts(answers),
+        warnings=found.warnings,
+        again=len(found.again),
+    )

@@ -1,0 +1,130 @@
+"""The network of a scenario as a small drawing: nodes, links with their settings, flows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from analysis.labels import queue_label
+from testbed.scenario import FlowKind, Path, Scenario, Topology, TopologyKind
+
+WIDTH, STEP, TOP = 720, 64, 30
+BOX_W, BOX_H = 92, 30
+
+
+@dataclass(frozen=True)
+class Node:
+    """A box, by its middle."""
+
+    name: str
+    x: float
+    y: float
+    router: bool = False
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A line between two boxes, with words above and below its middle."""
+
+    one: str
+    other: str
+    above: str = ""
+    below: str = ""
+    neck: bool = False
+
+
+def drawing(scenarios: Sequence[Scenario]) -> str:
+    """The network that the scenarios share, as an SVG element; what differs is written as such."""
+    scenario = scenarios[0]
+    nodes, edges = _layout(scenarios)
+    height = max(node.y for node in nodes) + 46
+    notes = _flows(scenario)
+    by_name = {node.name: node for node in nodes}
+    parts = [
+        '<svg class="network" role="img" '
+        f'aria-label="The network: {escape(scenario.topology.kind)}" '
+        f'viewBox="0 0 {WIDTH} {height:g}">'
+    ]
+    parts += [_edge(edge, by_name) for edge in edges]
+    parts += [_node(node, notes.get(node.name, "")) for node in nodes]
+    return "".join([*parts, "</svg>"])
+
+
+def _layout(scenarios: Sequence[Scenario]) -> tuple[list[Node], list[Edge]]:
+    topology = scenarios[0].topology
+    hosts = topology.hosts
+    middle = TOP + (hosts - 1) * STEP / 2
+    neck = {"above": _neck(scenarios), "below": _queues(scenarios), "neck": True}
+    if topology.kind is TopologyKind.ROUTER_BOTTLENECK:
+        nodes = [Node("router", 330, middle, True), Node("receiver", 660, middle)]
+        edges = [Edge("router", "receiver", **neck)]  # type: ignore[arg-type]
+        ends = [("sender", "router", 58.0)]
+    else:
+        nodes = [Node("left", 245, middle, True), Node("right", 475, middle, True)]
+        edges = [Edge("left", "right", **neck)]  # type: ignore[arg-type]
+        ends = [("sender", "left", 58.0), ("receiver", "right", 662.0)]
+    for side, router, x in ends:
+        for number in range(1, hosts + 1):
+            name = f"{side}{number}"
+            nodes.append(Node(name, x, TOP + (number - 1) * STEP))
+            path = topology.links.get(f"{name}-{router}", topology.access)
+            edges.append(Edge(name, router, *_path(path)))
+    return nodes, edges
+
+
+def _path(path: Path) -> tuple[str, str]:
+    rate = f"{path.rate_mbit:g} Mbit/s" if path.rate_mbit else ""
+    return rate, f"{path.delay_ms:g} ms" if path.delay_ms else ""
+
+
+def _several(texts: Iterable[str], what: str) -> str:
+    found = list(dict.fromkeys(texts))
+    return found[0] if len(found) == 1 else f"{len(found)} {what}"
+
+
+def _neck(scenarios: Sequence[Scenario]) -> str:
+    def words(topology: Topology) -> str:
+        neck = topology.bottleneck
+        delay = f", {neck.delay_ms:g} ms" if neck.delay_ms else ""
+        return f"{neck.rate_mbit:g} Mbit/s{delay}"
+
+    return _several((words(s.topology) for s in scenarios), "settings")
+
+
+def _queues(scenarios: Sequence[Scenario]) -> str:
+    return _several((queue_label(s.topology.bottleneck.queue) for s in scenarios), "queues")
+
+
+def _flows(scenario: Scenario) -> dict[str, str]:
+    """What starts where, by node."""
+    notes: dict[str, list[str]] = {}
+    for flow in scenario.flows:
+        kind = "TCP" if flow.kind is FlowKind.TCP else "CBR"
+        notes.setdefault(flow.src, []).append(f"{kind} → {flow.dst}")
+    return {name: ", ".join(dict.fromkeys(texts)) for name, texts in notes.items()}
+
+
+def _edge(edge: Edge, nodes: dict[str, Node]) -> str:
+    one, other = nodes[edge.one], nodes[edge.other]
+    kind = "neck" if edge.neck else "link"
+    line = f'<line class="{kind}" x1="{one.x:g}" y1="{one.y:g}" x2="{other.x:g}" y2="{other.y:g}"/>'
+    x, y = (one.x + other.x) / 2, (one.y + other.y) / 2
+    for words, dy in ((edge.above, -9), (edge.below, 19)):
+        if words:
+            line += f'<text class="halo" x="{x:g}" y="{y + dy:g}">{escape(words)}</text>'
+    return line
+
+
+def _node(node: Node, note: str) -> str:
+    x, y = node.x - BOX_W / 2, node.y - BOX_H / 2
+    round_ = BOX_H / 2 if node.router else 5
+    kind = "router" if node.router else "host"
+    text = (
+        f'<rect class="{kind}" x="{x:g}" y="{y:g}" '
+        f'width="{BOX_W}" height="{BOX_H}" rx="{round_:g}"/>'
+        f'<text x="{node.x:g}" y="{node.y + 4:g}">{escape(node.name)}</text>'
+    )
+    if note:
+        text += f'<text class="note" x="{node.x:g}" y="{node.y + 29:g}">{escape(note)}</text>'
+    return text

@@ -1,0 +1,67 @@
+"""Tables in a paper's own form, its printed numbers beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from analysis.report.figures.dumbbell_queues import QUEUE, queues
+from analysis.report.listing import Cell, Head, Sheet, mean_cell
+from analysis.report.material import AXIS, Material
+
+# Joshi, Hattikar, their tables of experiment 3: drop rate, and latency in seconds.
+JH = {
+    ("reno", "droptail"): (0.00154448, 0.0655081),
+    ("reno", "red"): (0.00061112, 0.065285),
+    ("sack", "droptail"): (0.00160811, 0.0658671),
+    ("sack", "red"): (0.000616975, 0.0651426),
+}
+HEADS = (
+    Head("TCP"),
+    Head("queue"),
+    Head("n", number=True),
+    Head("drop rate", hint="of the TCP flow's packets at the bottleneck", number=True),
+    Head("drop rate, paper", number=True),
+    Head("latency", "s", "mean one-way delay of the TCP flow's data packets", True),
+    Head("latency, paper", "s", number=True),
+    Head("latency of CBR", "s", "mean one-way delay of the CBR flow's packets", True),
+)
+
+
+def tables(material: Material) -> Iterator[tuple[str, Sheet]]:
+    """A title and a table for each that the experiment's paper prints."""
+    rows = material.good
+    if material.experiment != "dumbbell-queues" or rows.empty or QUEUE not in rows:
+        return
+    column = f"{AXIS}profile"
+    profiles = list(dict.fromkeys(rows[column])) if column in rows else [""]
+    for profile in profiles:
+        own = rows[rows[column] == profile] if profile else rows
+        words = f", profile {profile}" if profile else ""
+        yield f"Drop rate and latency as Joshi and Hattikar print them{words}", _queues(own)
+
+
+def _queues(rows: pd.DataFrame) -> Sheet:
+    lines = []
+    for variant in sorted(set(rows.loc[rows["kind"] == "tcp", "variant"])):
+        for queue in queues(rows):
+            own = rows[(rows[f"{AXIS}variant"] == variant) & (rows[QUEUE] == queue)]
+            tcp, cbr = own[own["kind"] == "tcp"], own[own["kind"] == "cbr"]
+            drops, latency = JH.get((variant, queue), (None, None))
+            line = (
+                Cell(variant, variant),
+                Cell(queue, queue),
+                Cell(str(len(tcp)), str(len(tcp)), True),
+                mean_cell(tcp["drop_rate"]),
+                _printed(drops),
+                mean_cell(tcp["owd_mean_ms"] / 1e3),
+                _printed(latency),
+                mean_cell(cbr["owd_mean_ms"] / 1e3),
+            )
+            lines.append(line)
+    return Sheet(HEADS, tuple(lines))
+
+
+def _printed(value: float | None) -> Cell:
+    return Cell("–", "", True) if value is None else Cell(f"{value:g}", f"{value:g}", True)

@@ -1,0 +1,156 @@
+"""Chromium without a window, told what to do over a pair of pipes (the DevTools protocol)."""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import json
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+NAMES = ("chromium-headless-shell", "chromium")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",  # root has none, and the pages are our own
+    "--disable-gpu",
+    "--hide-scrollbars",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-dev-shm-usage",
+    "--remote-debugging-pipe",
+)
+
+
+def chromium() -> str | None:
+    """The browser's path, None where none is installed."""
+    return next((found for name in NAMES if (found := shutil.which(name))), None)
+
+
+class Tab:
+    """A page in the browser; `requests` and `complaints` gather what it loaded and said."""
+
+    def __init__(self, reading: int, writing: int) -> None:
+        self._in = os.fdopen(reading, "rb", buffering=0)
+        self._out = os.fdopen(writing, "wb", buffering=0)
+        self._number = 0
+        self._session = ""
+        self._rest = b""
+        self._seen: list[dict[str, Any]] = []
+        self.requests: list[str] = []
+        self.complaints: list[str] = []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = attached["sessionId"]
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            self.call(f"{domain}.enable")
+
+    def call(self, method: str, **params: object) -> dict[str, Any]:
+        """Send a command and wait for its answer."""
+        self._number += 1
+        message: dict[str, object] = {"id": self._number, "method": method, "params": params}
+        if self._session:
+            message["sessionId"] = self._session
+        self._out.write(json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._next()
+            if answer.get("id") == self._number:
+                assert "error" not in answer, answer
+                result: dict[str, Any] = answer["result"]
+                return result
+
+    def _next(self) -> dict[str, Any]:
+        while b"\0" not in self._rest:
+            part = self._in.read(1 << 16)
+            assert part, "the browser ended"
+            self._rest += part
+        text, _, self._rest = self._rest.partition(b"\0")
+        message: dict[str, Any] = json.loads(text)
+        self._note(message.get("method", ""), message.get("params", {}))
+        self._seen.append(message)
+        return message
+
+    def _note(self, method: str, params: dict[str, Any]) -> None:
+        if method == "Network.requestWillBeSent":
+            self.requests.append(params["request"]["url"])
+        elif method == "Runtime.exceptionThrown":
+            self.complaints.append(str(params["exceptionDetails"]))
+        elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning"):
+            self.complaints.append(str(params["args"]))
+        elif method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
+            self.complaints.append(params["entry"]["text"])
+
+    def open(self, page: Path, width: int, *, dark: bool = False) -> None:
+        """Load a page from disk in a window of this width, and wait until it is there."""
+        self.resize(width)
+        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        self.call("Emulation.setEmulatedMedia", features=scheme)
+        self._seen.clear()
+        self.call("Page.navigate", url=page.resolve().as_uri())
+        while not any(each.get("method") == "Page.loadEventFired" for each in self._seen):
+            self._next()
+
+    def resize(self, width: int) -> None:
+        """As wide as a phone, or a screen."""
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=800,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+
+    def run(self, script: str) -> Any:
+        """What an expression gives; promises are waited for."""
+        found = self.call(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
+        assert "exceptionDetails" not in found, found["exceptionDetails"]
+        return found["result"].get("value")
+
+    def picture(self, path: Path, *, whole: bool = True) -> None:
+        """A PNG of the page."""
+        taken = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
+        path.write_bytes(base64.b64decode(taken["data"]))
+
+    def print(self, path: Path) -> None:
+        """A PDF on A4."""
+        made = self.call(
+            "Page.printToPDF", paperWidth=8.27, paperHeight=11.69, preferCSSPageSize=True
+        )
+        path.write_bytes(base64.b64decode(made["data"]))
+
+
+@contextmanager
+def browser() -> Iterator[Tab]:
+    """A tab of a browser of its own, which ends with the context."""
+    program = chromium()
+    assert program
+    commands, write = os.pipe()
+    read, answers = os.pipe()
+    # the protocol wants its pipes at 3 and 4; copies far above them are in nobody's way
+    far = [fcntl.fcntl(end, fcntl.F_DUPFD, 100) for end in (commands, answers)]
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        pid = os.posix_spawn(
+            program,
+            [program, *FLAGS, f"--user-data-dir={profile}"],
+            os.environ,
+            file_actions=[
+                *((os.POSIX_SPAWN_OPEN, out, os.devnull, os.O_WRONLY, 0) for out in (1, 2)),
+                (os.POSIX_SPAWN_DUP2, far[0], 3),
+                (os.POSIX_SPAWN_DUP2, far[1], 4),
+                *((os.POSIX_SPAWN_CLOSE, end) for end in far),
+            ],
+        )
+        for end in (commands, answers, *far):
+            os.close(end)
+        try:
+            yield Tab(read, write)
+        finally:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)

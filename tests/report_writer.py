@@ -1,0 +1,243 @@
+"""Results folders as the five experiments leave them, with numbers made up instead of measured:
+whole trials with their reduced tables, but without captures. Nothing in it is a finding."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis import digest, metrics
+from analysis.axes import write_axes
+from analysis.definitions import COLUMNS, NUMBERS, TEXTS
+from testbed.scenario import (
+    Bottleneck,
+    Flow,
+    FlowKind,
+    Profile,
+    Queue,
+    Scenario,
+    Topology,
+    TopologyKind,
+)
+from testbed.scenario import Path as Link
+from testbed.store import CAPTURES, RECORD, SCENARIO, CaptureRecord, Record, Status
+
+VARIANTS = "tahoe reno newreno vegas sack veno cubic bbr".split()
+STRENGTH = dict(zip(VARIANTS, (0.75, 0.85, 1.0, 0.6, 1.05, 0.95, 1.25, 1.6), strict=True))
+STRENGTH["linux-reno"] = 1.0
+QUEUES = "droptail red codel fq_codel pie cake".split()
+AXES: Mapping[str, Mapping[str, Sequence[str | float]]] = {
+    "router-bottleneck": {
+        "variant": ("linux-reno", "cubic", "vegas", "bbr"),
+        "queue": ("bfifo", "codel"),
+        "path": ("receiver", "router"),
+        "rate_mbit": (1.0,),
+        "delay_ms": (0.0,),
+        "duration_s": (60.0,),
+    },
+    "router-fairness": {
+        "queue": ("bfifo", "codel"),
+        "rate_mbit": (1.0,),
+        "duration_s": (60.0,),
+    },
+    "dumbbell-load": {
+        "variant": VARIANTS,
+        "cbr_mbit": tuple(map(float, range(1, 11))),
+        "order": ("cbr-first", "tcp-first"),
+        "window": ("small", "large"),
+        "profile": ("ns2", "modern"),
+        "duration_s": (60.0,),
+    },
+    "dumbbell-pairs": {
+        "pair": tuple(f"{a}/{b}" for a, b in itertools.product(VARIANTS, VARIANTS)),
+        "cbr_mbit": (1.0, 4.0, 7.0, 10.0),
+        "window": ("large",),
+        "profile": ("ns2",),
+        "duration_s": (60.0,),
+    },
+    "dumbbell-queues": {
+        "variant": ("reno", "sack"),
+        "queue": QUEUES,
+        "profile": ("ns2",),
+        "duration_s": (80.0,),
+    },
+    "someones-own": {"variant": ("cubic", "bbr"), "target_ms": (1.0, 5.0, 20.0)},
+}
+
+
+def points(experiment: str, seeds: int) -> Iterator[tuple[dict[str, str | float], int]]:
+    """Every combination of the experiment's axes, seed by seed."""
+    axes = AXES[experiment]
+    for seed in range(1, seeds + 1):
+        for values in itertools.product(*axes.values()):
+            yield dict(zip(axes, values, strict=True)), seed
+
+
+def scenario(experiment: str, point: Mapping[str, str | float], seed: int) -> Scenario:
+    """A scenario like the experiment's."""
+    dumbbell = experiment.startswith("dumbbell")
+    flows = list(_flows(experiment, point))
+    names = {k: v if isinstance(v, str) else f"{v:g}" for k, v in point.items()}
+    queue = Queue(str(point.get("queue", "bfifo")), limit_packets=10 if dumbbell else 66)
+    return Scenario(
+        experiment=experiment,
+        topology=Topology(
+            TopologyKind.DUMBBELL if dumbbell else TopologyKind.ROUTER_BOTTLENECK,
+            Bottleneck(10.0 if dumbbell else 1.0, queue, delay_ms=10.0 if dumbbell else 0.0),
+            hosts=max(1, sum(flow.src.startswith("sender") for flow in flows)),
+            access=Link(delay_ms=10.0, rate_mbit=10.0) if dumbbell else Link(),
+        ),
+        flows=tuple(flows),
+        duration_s=float(point.get("duration_s", 20.0)),
+        seed=seed,
+        profile=Profile(str(point.get("profile", "modern"))),
+        label="-".join(names[k] for k in names if k != "duration_s").replace("/", "-"),
+        axes=names,
+    )
+
+
+def _flows(experiment: str, point: Mapping[str, str | float]) -> Iterator[Flow]:
+    if experiment == "router-fairness":
+        for number, name in enumerate(("linux-reno", "cubic", "vegas", "bbr"), start=1):
+            yield Flow(name, FlowKind.TCP, f"sender{number}", "receiver", variant=name)
+    elif "pair" in point:
+        for number, name in enumerate(str(point["pair"]).split("/"), start=1):
+            ends = f"sender{number}", f"receiver{number}"
+            yield Flow(f"tcp{number}", FlowKind.TCP, *ends, variant=name)
+    else:
+        end = "receiver1" if experiment.startswith("dumbbell") else "receiver"
+        yield Flow("tcp", FlowKind.TCP, "sender1", end, variant=str(point["variant"]))
+    if experiment == "dumbbell-queues":
+        yield Flow("cbr", FlowKind.CBR, "left", "right", 40.0, 20.0, rate_mbit=7.0)
+    elif "cbr_mbit" in point:
+        load = float(point["cbr_mbit"])
+        yield Flow("cbr", FlowKind.CBR, "left", "right", rate_mbit=load)
+
+
+def numbers(made: Scenario, dice: np.random.Generator) -> pd.DataFrame:
+    """Metrics of a trial, a row a flow."""
+    rate = made.topology.bottleneck.rate_mbit
+    tcp = [flow for flow in made.flows if flow.kind is FlowKind.TCP]
+    load = sum(flow.rate_mbit or 0 for flow in made.flows)
+    left = max(0.03 * rate, rate - load) * 0.97
+    if made.experiment == "dumbbell-queues":
+        left = 0.8 * rate
+    weights = {flow.name: STRENGTH[str(flow.variant)] * dice.normal(1, 0.03) for flow in tcp}
+    rows = []
+    for flow in made.flows:
+        cbr = flow.kind is FlowKind.CBR
+        strong = STRENGTH.get(flow.variant or "", 1.0)
+        part = weights.get(flow.name, 0) / sum(weights.values())
+        alone = 0.9 + 0.08 * min(strong, 1.2) / 1.2 if len(tcp) == 1 else 1.0
+        got = min(flow.rate_mbit or 0, rate) if cbr else left * part * alone
+        delay = (31 if rate == 10 else 5) + 6 * strong * (1 + load / 10) + dice.normal(0, 0.2)
+        delay *= {"codel": 0.6, "fq_codel": 0.5, "cake": 0.5, "red": 0.8}.get(
+            made.topology.bottleneck.queue.discipline, 1.0
+        )
+        rows.append(
+            {
+                "throughput_mbps": got,
+                "goodput_mbps": got * 0.95,
+                "drop_rate": max(0.0, 0.002 * strong * (1 + load) + dice.normal(0, 0.0003)),
+                "retransmissions": float(dice.poisson(20 * strong)),
+                "rtt_min_ms": delay * 0.9,
+                "rtt_mean_ms": delay * 2,
+                "rtt_p95_ms": delay * 2.6,
+                "owd_mean_ms": delay,
+                "owd_p95_ms": delay * 1.4,
+                "start_s": flow.start_s,
+                "duration_s": made.stop_s(flow) - flow.start_s,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def write(folder: Path, made: Scenario, **settings: str) -> Path:
+    """One trial's directory; `verdict`, `why` and `status` as given."""
+    status = Status(settings.get("status", "ok"))
+    path = folder / f"{made.name}-guest"
+    (path / CAPTURES).mkdir(parents=True)
+    (path / SCENARIO).write_text(made.to_json())
+    captures = tuple(
+        CaptureRecord(f"captures/{node}.pcapng", node, node, (), 144, 1, 0)
+        for node in ("sender1-eth0", "receiver1-eth0")
+    )
+    record = Record(
+        status,
+        "not in this kernel" if status is not Status.OK else "",
+        engine="guest",
+        seed=made.seed,
+        kernel="Linux 6.1.1-testbed",
+        versions={"iperf3": "3.12"},
+        captures=captures,
+    )
+    (path / RECORD).write_text(record.to_json())
+    dice = np.random.default_rng(int(made.hash, 16))
+    rows = _metrics(path, made, status, dice)
+    if "verdict" in settings:
+        rows["verdict"], rows["why"] = settings["verdict"], settings.get("why", "")
+    rows.attrs = {"revision": metrics._revision(), "warnings": []}
+    rows.to_parquet(path / metrics.CACHE)
+    if status is Status.OK:
+        digest._write(_digest(made, rows, dice), path / digest.CACHE)
+    return path
+
+
+def _metrics(path: Path, made: Scenario, status: Status, dice: np.random.Generator) -> pd.DataFrame:
+    rows = pd.DataFrame(
+        [
+            {
+                "experiment": made.experiment,
+                "trial": path.name,
+                "engine": "guest",
+                "status": str(status),
+                "flow": flow.name,
+                "kind": str(flow.kind),
+                "variant": flow.variant or "",
+                "axes": write_axes(made.axes),
+                "seed": made.seed,
+            }
+            for flow in made.flows
+        ],
+        columns=list(COLUMNS),
+    )
+    if status is Status.OK:
+        known = numbers(made, dice)
+        rows[known.columns] = known
+        total = rows["goodput_mbps"].sum()
+        rows["share"] = rows["goodput_mbps"] / total
+    kinds = dict.fromkeys(TEXTS, "str") | dict.fromkeys(NUMBERS, "float64")
+    texts = list(TEXTS)
+    rows[texts] = rows[texts].astype(object).fillna("")
+    return rows.astype(kinds)
+
+
+def _digest(made: Scenario, rows: pd.DataFrame, dice: np.random.Generator) -> pd.DataFrame:
+    parts = []
+    for _, row in rows.iterrows():
+        times = np.arange(0.5, made.duration_s)
+        own = (times > row["start_s"]) & (times < row["start_s"] + row["duration_s"])
+        wave = 1 + 0.12 * np.sin(times / 3 + made.seed) + dice.normal(0, 0.04, len(times))
+        got = row["throughput_mbps"] * wave
+        if made.experiment == "dumbbell-queues" and row["kind"] == "tcp":
+            got = np.where((times > 40) & (times < 60), 0.35 * got, 1.15 * got)
+        spread = np.quantile(dice.gamma(9, 1 / 9, 2000), digest.FRACTIONS)
+        parts.append(_part(row, digest.THROUGHPUT, times[own], got[own]))
+        parts.append(_part(row, digest.DELAYS, digest.FRACTIONS, row["owd_mean_ms"] * spread))
+        if row["kind"] == "tcp":
+            parts.append(_part(row, digest.RTTS, digest.FRACTIONS, row["rtt_mean_ms"] * spread))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _part(row: pd.Series, what: str, x: np.ndarray, value: np.ndarray) -> pd.DataFrame:
+    return pd.DataFrame({"flow": row["flow"], "what": what, "x": x, "value": value})
+
+
+def write_experiment(folder: Path, experiment: str, seeds: int, most: int = 10**9) -> list[Path]:
+    """All its trials, or the first ones."""
+    made = (scenario(experiment, point, seed) for point, seed in points(experiment, seeds))
+    return [write(folder, each) for each in itertools.islice(made, most)]

@@ -1,0 +1,292 @@
+"""The report's page and figures, from results made up by hand."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import digest
+from analysis.report import make_report
+from analysis.report.facts import command
+from analysis.report.figures import plane
+from analysis.report.figures.base import exemplary
+from analysis.report.figures.dumbbell_pairs import matrix
+from analysis.report.ledger import ranges, show
+from analysis.report.material import collect
+from analysis.report.network import drawing
+from testbed.errors import TestbedError
+from testbed.store import open_trial
+from tests import report_writer
+from tests.scenarios import dumbbell
+from tests.trial_writer import write_trial
+
+WHY = "the rate was 3.1 % below what was asked"
+
+
+@dataclass(frozen=True)
+class Row:
+    what: str
+    ours: float
+    paper: float | None
+    ns2: float | None = None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    experiment: str
+    trials: tuple[str, ...]
+    figure: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The least that the ledger asks for."""
+
+    id: str
+    verdict: str
+    evidence: tuple[Evidence, ...]
+    paper: str = "KS"
+    claim: str = "Vegas < the others"
+    tested: str = "means"
+    statement: str = "it is"
+    test: str = "Welch"
+    effect: float = -0.25
+    interval: tuple[float, float] = (-0.5, -0.125)
+    n: int = 5
+    profile: str = "ns2"
+    rows: tuple[Row, ...] = (Row("Vegas", 0.5, 0.392),)
+    why: str = ""
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Small results of each experiment, some of the trials doubtful."""
+    root = tmp_path_factory.mktemp("results")
+    for name, seeds, most in (
+        ("router-bottleneck", 2, 99),
+        ("router-fairness", 2, 99),
+        ("dumbbell-load", 1, 24),
+        ("dumbbell-pairs", 1, 24),
+        ("dumbbell-queues", 2, 99),
+        ("someones-own", 5, 99),
+    ):
+        report_writer.write_experiment(root / name, name, seeds, most)
+    point, _ = next(report_writer.points("router-bottleneck", 1))
+    for seed, settings in enumerate(
+        (
+            {"verdict": "suspect", "why": WHY},
+            {"verdict": "invalid", "why": "a packet is missing"},
+            {"status": "unsupported"},
+        ),
+        start=11,
+    ):
+        made = report_writer.scenario("router-bottleneck", point, seed)
+        report_writer.write(root / "router-bottleneck", made, **settings)
+    return sorted(root.iterdir())
+
+
+@pytest.fixture(scope="module")
+def page(folders: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of all of them, with a ledger of two claims."""
+    some = tuple(path.name for path in sorted(folders[0].iterdir())[:3])
+    answers = (
+        Answer("KS1.1", "supported", (Evidence("dumbbell-load", some, "load"),)),
+        Answer("JH1.1", "contradicted", (), paper="JH", why="a queue of ten packets"),
+    )
+    return make_report(folders, tmp_path_factory.mktemp("out") / "report.html", answers)
+
+
+@pytest.fixture(scope="module")
+def html(page: Path) -> str:
+    return page.read_text()
+
+
+def addresses(html: str) -> list[str]:
+    return re.findall(r'\bhref="([^"]*)"', html)
+
+
+def test_every_link_leads_somewhere(page: Path, html: str) -> None:
+    ids = re.findall(r'\bid="([^"]*)"', html)
+    assert not [name for name, count in Counter(ids).items() if count > 1]
+    inside = {link[1:] for link in addresses(html) if link.startswith("#")}
+    assert inside <= set(ids)
+    outside = [link for link in addresses(html) if link[0] != "#" and link != "data:,"]
+    assert outside
+    for link in outside:
+        assert (page.parent / unquote(link)).exists(), link
+
+
+def test_nothing_comes_from_elsewhere(html: str) -> None:
+    assert not re.findall(r'(?:src|href)="(?:https?:)?//', html)
+    assert "@import" not in html
+    assert not re.findall(r"<(?:script|link|img)[^>]+(?:src|href)=\"(?!data:)", html)
+
+
+def test_every_experiment_has_figures_with_their_files(page: Path, html: str) -> None:
+    stems = re.findall(r'<figure id="([^"]+)">', html)
+    for start in (
+        "dumbbell-load-guest-load-ns2",
+        "dumbbell-pairs-guest-shares",
+        "dumbbell-pairs-guest-matrix",
+        "dumbbell-queues-guest-timeline",
+        "dumbbell-queues-guest-queues",
+        "router-bottleneck-guest-variants-router",
+        "router-bottleneck-guest-plane",
+        "router-fairness-guest-time",
+        "router-fairness-guest-shares",
+        "someones-own-guest-sweep",
+        "someones-own-guest-plane",
+        "someones-own-guest-delays",
+    ):
+        assert any(stem.startswith(start) for stem in stems), start
+    folder = page.with_name("report-figures")
+    for stem in stems:
+        assert (folder / f"{stem}.png").read_bytes().startswith(b"\x89PNG")
+        assert "<svg" in (folder / f"{stem}.svg").read_text()
+        with (folder / f"{stem}.csv").open() as file:
+            assert len(list(csv.reader(file))) > 1, stem
+
+
+def test_figures_have_the_pages_colours_and_no_pictures(html: str) -> None:
+    plots = re.findall(r'<svg class="plot".*?</svg>', html, re.S)
+    assert all("var(--muted)" in plot for plot in plots)
+    assert not any("<image" in plot or "#666666" in plot or "#000000" in plot for plot in plots)
+
+
+def test_invalid_trials_are_left_out_and_counted(folders: list[Path], html: str) -> None:
+    folder = next(path for path in folders if path.name == "router-bottleneck")
+    [material] = collect([folder]).materials
+    assert set(material.rows["seed"]) == {1, 2, 11, 12, 13}
+    assert set(material.good["seed"]) == {1, 2, 11}
+    for badge in ("1 suspect", "1 invalid", "1 unsupported"):
+        assert f">{badge}</span>" in html
+    assert html.count(WHY) == 2  # with the doubts, and with the trial
+    assert "hollow: a suspect trial among them" in html
+
+
+def test_a_claim_has_its_numbers_and_evidence(html: str) -> None:
+    first, second = re.findall(r'<details class="claim".*?</details>', html, re.S)
+    assert "KS1.1" in first and "Vegas &lt; the others" in first
+    assert "-0.5 … -0.125" in first and "0.392" in first
+    assert 'href="#dumbbell-load-guest-load-ns2-' in first
+    assert 'data-trials="1-3"' in first
+    assert "a queue of ten packets" in second
+    assert '<span class="badge contradicted">1 contradicted</span>' in html
+
+
+def test_the_papers_numbers_stand_beside_ours(html: str) -> None:
+    assert "0.00154448" in html and "0.0655081" in html
+
+
+def test_the_command_runs_the_same_again(folders: list[Path]) -> None:
+    folder = next(path for path in folders if path.name == "someones-own")
+    [material] = collect([folder]).materials
+    assert command(material) == (
+        "testbed run someones-own --set variant=bbr,cubic --set target_ms=1,5,20 "
+        "--seeds 5 --engine guest"
+    )
+
+
+def test_a_thousand_trials_are_all_there(tmp_path: Path) -> None:
+    report_writer.write_experiment(tmp_path / "r", "someones-own", 167, 1000)
+    page = make_report([tmp_path / "r"], tmp_path / "report.html")
+    text = page.read_text()
+    assert len(re.findall(r'<tr id="t\d+">', text)) == 1000
+    assert "1000 trials." in text
+    assert page.stat().st_size < 3_000_000
+    with (tmp_path / "report-figures" / "someones-own-guest-sweep.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    throughput = [int(row["n"]) for row in rows if row["measure"].startswith("throughput")]
+    assert sorted(throughput) == [166, 166, 167, 167, 167, 167]
+
+
+def test_a_trial_in_two_folders_counts_once(folders: list[Path]) -> None:
+    found = collect([folders[0], folders[0]])
+    once = collect([folders[0]])
+    assert len(found.metrics) == len(once.metrics)
+    assert len(found.again) == len(list(once.trials))
+
+
+def test_a_folder_without_trials_is_said(tmp_path: Path) -> None:
+    with pytest.raises(TestbedError, match="no trials in it"):
+        collect([tmp_path])
+
+
+def test_the_digest_of_a_trial(tmp_path: Path) -> None:
+    trial = open_trial(write_trial(tmp_path / "t"))
+    table = digest.cached_digest(trial)
+    tcp = table[table["flow"] == "tcp"]
+    rates = tcp[tcp["what"] == digest.THROUGHPUT]
+    assert list(rates["x"]) == [1.5 + second for second in range(10)]
+    # 2 s to 3 s: nine data packets and the repeated one, of 1054 bytes, at the receiver
+    assert rates["value"].iloc[1] == pytest.approx(10 * 1054 * 8e-6)
+    delays = tcp[tcp["what"] == digest.DELAYS].set_index("x")["value"]
+    assert delays[0.5] == pytest.approx(50)
+    assert delays[1.0] == pytest.approx(70)
+    assert (tcp["what"] == digest.RTTS).any()
+    assert not (table[table["flow"] == "cbr"]["what"] == digest.RTTS).any()
+
+
+def test_the_digest_is_kept(tmp_path: Path) -> None:
+    trial = open_trial(write_trial(tmp_path / "t"))
+    first = digest.cached_digest(trial)
+    for capture in (tmp_path / "t" / "captures").iterdir():
+        capture.unlink()
+    pd.testing.assert_frame_equal(digest.cached_digest(trial), first)
+    (tmp_path / "t" / digest.CACHE).write_bytes(b"damaged")
+    with pytest.raises(TestbedError):
+        digest.cached_digest(trial)
+
+
+def test_the_confidence_region_of_a_mean() -> None:
+    points = np.array([[1.0, 0], [-1, 0], [0, 2], [0, -2], [0.5, 0], [-0.5, 0]])
+    found = plane.region(points)
+    assert found is not None
+    centre, width, height, angle = found
+    assert centre == pytest.approx((0, 0))
+    # Hotelling: (p (n-1) / (n (n-p))) F(0.95; 2, 4) = 5/12 * 6.944; variances 0.5 and 1.6
+    scale = 5 / 12 * 6.9443
+    assert sorted((width, height)) == pytest.approx(
+        [2 * (scale * 0.5) ** 0.5, 2 * (scale * 1.6) ** 0.5], rel=1e-4
+    )
+    assert angle % 180 == pytest.approx(0, abs=1e-6) or angle % 180 == pytest.approx(90)
+    assert plane.region(points[:3]) is None
+
+
+def test_the_matrix_counts_both_orders_of_a_pair() -> None:
+    def trial(name: str, one: str, other: str, share: float) -> list[dict[str, object]]:
+        return [
+            {"trial": name, "flow": "tcp1", "variant": one, "share_percent": share},
+            {"trial": name, "flow": "tcp2", "variant": other, "share_percent": 100 - share},
+        ]
+
+    rows = [*trial("a", "reno", "bbr", 20), *trial("b", "bbr", "reno", 60)]
+    rows += trial("c", "bbr", "bbr", 45)
+    table = matrix(pd.DataFrame(rows))
+    assert list(table.index) == list(table.columns) == ["reno", "bbr"]
+    assert table.loc["reno", "bbr"] == pytest.approx(30)
+    assert table.loc["bbr", "reno"] == pytest.approx(70)
+    assert table.loc["bbr", "bbr"] == pytest.approx(45)
+    assert table.isna().to_numpy().sum() == 1
+
+
+def test_the_network_is_drawn_with_its_settings() -> None:
+    drawn = drawing([dumbbell()])
+    for words in ("sender2", "receiver2", "10 Mbit/s, 10 ms", "pfifo 10 packets", "CBR → right"):
+        assert f">{words}<" in drawn
+    assert drawn.count("<line") == 5
+
+
+def test_ranges_and_numbers_in_words() -> None:
+    assert ranges([3, 1, 2, 7, 9, 10]) == "1-3 7 9-10"
+    assert show((-0.5, 0.25)) == "-0.5 … 0.25"
+    assert show(float("nan")) == show(None) == ""
+    assert exemplary([1.0, 2.0, 3.0, 4.0, 5.0]) == [1.0, 3.0, 5.0]

@@ -1,0 +1,104 @@
+"""The page in a browser: nothing complains, nothing is fetched, tables answer, all of it fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from analysis.report import make_report
+from tests import report_writer
+from tests.browser import Tab, browser, chromium
+
+pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium here")
+
+TABLE = "document.querySelector('#someones-own-guest table.sortable')"
+COLUMN = f"[...{TABLE}.tBodies[0].rows].map(row => parseFloat(row.cells[NUMBER].textContent))"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("page")
+    for name in ("someones-own", "dumbbell-queues"):
+        report_writer.write_experiment(root / name, name, 2)
+    return make_report(sorted(root.iterdir()), root / "report.html")
+
+
+@pytest.fixture(scope="module")
+def tab() -> Iterator[Tab]:
+    with browser() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [360, 1440])
+def test_it_fits_and_is_quiet(tab: Tab, page: Path, width: int, dark: bool) -> None:
+    tab.requests.clear()
+    tab.open(page, width, dark=dark)
+    assert tab.run("document.documentElement.scrollWidth") == width
+    too_wide = (
+        "[...document.querySelectorAll('body *')].filter(each => "
+        "!each.closest('.scroll') && each.getBoundingClientRect().right > innerWidth + 1)"
+        ".map(each => each.outerHTML.slice(0, 80))"
+    )
+    assert tab.run(too_wide) == []
+    assert tab.complaints == []
+    assert {request for request in tab.requests if not request.startswith("data:,")} == {
+        page.resolve().as_uri()
+    }
+
+
+def test_figures_can_be_read_in_the_dark(tab: Tab, page: Path) -> None:
+    colours = []
+    for dark in (False, True):
+        tab.open(page, 1440, dark=dark)
+        colours.append(
+            tab.run(
+                "['svg.plot text', 'figure > .scroll'].map(name => getComputedStyle("
+                "document.querySelector(name)))"
+                ".map((style, i) => i ? style.backgroundColor : style.fill)"
+            )
+        )
+    (ink, card), (dark_ink, dark_card) = colours
+    assert ink != dark_ink and card != dark_card
+    assert dark_ink != dark_card
+
+
+def test_a_click_sorts_and_another_turns_it_round(tab: Tab, page: Path) -> None:
+    tab.open(page, 1440)
+    heads = tab.run(f"[...{TABLE}.tHead.rows[0].cells].map(each => each.innerText)")
+    number = next(i for i, words in enumerate(heads) if words.startswith("one-way delay"))
+    column = COLUMN.replace("NUMBER", str(number))
+    click = f"{TABLE}.tHead.rows[0].cells[{number}].firstChild.click()"
+    before = tab.run(column)
+    tab.run(click)
+    assert tab.run(column) == sorted(before) != before
+    tab.run(click)
+    assert tab.run(column) == sorted(before, reverse=True)
+    assert tab.run(f"{TABLE}.tHead.rows[0].cells[{number}].ariaSort") == "descending"
+
+
+def test_rows_can_be_filtered_and_copied(tab: Tab, page: Path) -> None:
+    tab.open(page, 1440)
+    section = "document.querySelector('#someones-own-guest')"
+    tab.run(
+        "globalThis.copied = ''; Object.defineProperty(navigator, 'clipboard', "
+        "{value: {writeText: async text => { globalThis.copied = text; }}})"
+    )
+    tab.run(
+        f"(() => {{ const input = {section}.querySelector('.tools input'); input.value = 'bbr';"
+        "input.dispatchEvent(new Event('input')); })()"
+    )
+    tab.run(f"{section}.querySelector('.tools .copy').click()")
+    lines = tab.run("globalThis.copied").split("\n")
+    assert lines[0].startswith("target ms\tflow\tvariant\tn\tthroughput")
+    assert len(lines) == 1 + 3 and all("\tbbr\t" in line for line in lines[1:])
+    tab.run(f"{section}.querySelector('.command .copy').click()")
+    assert tab.run("globalThis.copied").startswith("testbed run someones-own --set")
+
+
+def test_it_prints(tab: Tab, page: Path, tmp_path: Path) -> None:
+    tab.open(page, 1440)
+    tab.print(tmp_path / "report.pdf")
+    assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
