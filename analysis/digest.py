@@ -16,7 +16,7 @@ from analysis import measures
 from analysis.files import replace
 from analysis.matching import one_way_delays_ms
 from analysis.metrics import TrialPackets, epoch_ns
-from analysis.series import Floats, means, rates
+from analysis.series import Floats, means, rates_mbps
 from testbed.errors import TestbedError
 from testbed.store import FlowRecord, Status, Trial
 
@@ -47,7 +47,9 @@ def _flow(trial: Trial, packets: TrialPackets, flow: FlowRecord) -> Iterator[pd.
     sender, receiver = packets.flow("sender", flow), packets.flow("receiver", flow)
     if receiver is not None:
         seconds = (receiver.data["time_ns"].to_numpy() - zero) / 1e9
-        series = rates(seconds, receiver.data["length"].to_numpy(), flow, BIN_S)
+        series = rates_mbps(
+            seconds, receiver.data["length"].to_numpy(), flow.started_s, flow.stopped_s, BIN_S
+        )
         yield _part(flow, THROUGHPUT, series.time_s, series.value)
     if sender is not None and receiver is not None:
         found = one_way_delays_ms(sender.data, receiver.data)

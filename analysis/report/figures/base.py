@@ -110,11 +110,11 @@ def legend(figure: Figure, looks: Mapping[str, Look]) -> None:
         handles=handles,
         loc="upper left",
         bbox_to_anchor=(0.0, 1 - 0.25 / figure.get_figheight()),
-        ncols=min(8, len(handles)),
+        ncols=min(10, len(handles)),
         frameon=False,
-        fontsize=7,
-        handlelength=1.6,
-        columnspacing=1.2,
+        fontsize=7 if len(handles) < 9 else 6,
+        handlelength=1.6 if len(handles) < 9 else 1.2,
+        columnspacing=1.2 if len(handles) < 9 else 0.8,
         borderaxespad=0.2,
     )
 

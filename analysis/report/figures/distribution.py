@@ -14,6 +14,7 @@ from analysis.report.figures import base
 from analysis.report.figures.base import Look
 
 KINDS = {RTTS: "round-trip time (ms)", DELAYS: "one-way delay (ms)"}
+FAR = 12  # times the least: beyond, a logarithmic axis
 READING = "each packet counts once a trial; lines: quantiles, averaged over the seeds; tick: median"
 
 
@@ -68,5 +69,9 @@ def _panel(axes: Axes, curve: pd.DataFrame, series: str, known: dict[str, Look])
     axes.set_ylim(0, 100)
     if widest:
         low, high = min(w[0] for w in widest), max(w[1] for w in widest)
+        if low > 0 and high > FAR * low:
+            axes.set_xscale("log")
+            axes.set_xlim(low / 1.1, high * 1.1)
+            return
         room = 0.05 * (high - low) or 0.05 * high or 1.0
         axes.set_xlim(max(0.0, low - room), high + room)  # single stragglers are in the table

@@ -63,7 +63,8 @@ def sweeps(material: Material) -> Iterator[Drawn]:
         figure, data = sweep.panels([(words, own)], axis, measures(own), SERIES)
         base.words(
             figure,
-            f"{material.experiment}: measures over {sweep.axis_label(axis)}",
+            f"{material.experiment}: "
+            + ("each variant" if axis == "flows" else f"over {sweep.axis_label(axis)}"),
             base.foot(material, own),
         )
         stem = base.stem(material.key, "sweep", *case.values())

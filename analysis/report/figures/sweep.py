@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, NullLocator
+from matplotlib.ticker import MaxNLocator
 
+from analysis.labels import variant_key
 from analysis.report.figures import base
 from analysis.report.figures.base import Look, Measure
 from analysis.report.material import AXIS
@@ -39,19 +40,24 @@ def panels(
     """A row a part of the rows, a column a measure; and the table of what is drawn."""
     names = [str(name) for _, rows in parts for name in rows[series].unique()]
     known = base.looks(names)
-    figure, grid = base.grid(len(parts), len(measures), panel=1.7)
+    lines = is_number(parts[0][1], axis)
+    height = 1.7 if lines else max(1.5, 0.2 * max(rows[AXIS + axis].nunique() for _, rows in parts))
+    figure, grid = base.grid(len(parts), len(measures), panel=height)
     tables = []
     for line, (words, rows) in zip(grid, parts, strict=True):
         for axes, measure in zip(line, measures, strict=True):
             table = base.summary(rows, [series, AXIS + axis], measure)
             tables.append(table.assign(part=words, measure=measure.label))
             _panel(axes, table, AXIS + axis, series, known)
-            axes.set_ylabel(measure.label)
+            if lines:
+                axes.set_ylabel(measure.label)
+            else:
+                axes.set_xlabel(measure.label)
             if measure.zero:
-                axes.set_ylim(bottom=0)
+                axes.set_ylim(bottom=0) if lines else axes.set_xlim(left=0)
         if words:
             line[0].set_title(words, loc="left", fontweight="bold", fontsize=7)
-    for axes in grid[-1]:
+    for axes in grid[-1] if lines else ():
         axes.set_xlabel(axis_label(axis))
     base.legend(figure, known)
     return figure, pd.concat(tables, ignore_index=True)
@@ -74,14 +80,17 @@ def _panel(axes: Axes, table: pd.DataFrame, x: str, series: str, known: dict[str
 
 
 def _dots(axes: Axes, table: pd.DataFrame, x: str, series: str, known: dict[str, Look]) -> None:
-    """Names side by side; within one, the series in their order."""
-    values = list(dict.fromkeys(table[x]))
-    width = 0.7 / max(1, len(known))
+    """A line a name; within it, the series in their order. Only the first panel has the names."""
+    values = sorted(dict.fromkeys(table[x]), key=lambda value: variant_key(str(value)))
+    alone = table.groupby(x)[series].nunique().max() == 1
+    width = 0.0 if alone else 0.7 / max(1, len(known))
     for number, (name, look) in enumerate(known.items()):
         shift = (number - (len(known) - 1) / 2) * width
         for _, cell in table[table[series] == name].iterrows():
-            base.dot(axes, values.index(cell[x]) + shift, cell, look, across=False)
-    axes.set_xticks(range(len(values)), [base.text(value) for value in values])
-    axes.set_xlim(-0.5, len(values) - 0.5)
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_locator(MaxNLocator(5))
+            base.dot(axes, values.index(cell[x]) + shift, cell, look)
+    first = axes.get_subplotspec()
+    shown = first is None or first.is_first_col()
+    axes.set_yticks(range(len(values)), [base.text(v) if shown else "" for v in values])
+    axes.set_ylim(len(values) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.xaxis.set_major_locator(MaxNLocator(5))
