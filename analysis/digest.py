@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from analysis import measures
 from analysis.files import replace
 from analysis.matching import one_way_delays_ms
-from analysis.metrics import TrialPackets, epoch_ns
+from analysis.packets import TrialPackets, epoch_ns
 from analysis.series import Floats, means, rates_mbps
 from testbed.errors import TestbedError
 from testbed.store import FlowRecord, Status, Trial
