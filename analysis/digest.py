@@ -33,9 +33,9 @@ RTTS = "rtt_ms"  # the same
 COLUMNS = ("flow", "what", "x", "value")
 
 
-def trial_digest(trial: Trial) -> pd.DataFrame:
+def trial_digest(trial: Trial, packets: TrialPackets | None = None) -> pd.DataFrame:
     """Each flow's throughput and delay over time, and the quantiles of its delays and RTTs."""
-    packets = TrialPackets(trial)
+    packets = packets or TrialPackets(trial)
     parts = [part for flow in trial.record.flows for part in _flow(trial, packets, flow)]
     if not parts:
         return pd.DataFrame({name: [] for name in COLUMNS}).astype({"x": float, "value": float})
@@ -72,14 +72,14 @@ def _part(flow: FlowRecord, what: str, x: Floats, value: Floats) -> pd.DataFrame
     return pd.DataFrame({"flow": flow.name, "what": what, "x": x, "value": value})
 
 
-def cached_digest(trial: Trial) -> pd.DataFrame:
+def cached_digest(trial: Trial, packets: TrialPackets | None = None) -> pd.DataFrame:
     """The trial's digest: the one that it keeps, if it is of this revision, or a new one."""
     cache = trial.path / CACHE
     if (kept := _read(cache)) is not None:
         return kept
     if trial.record.status is not Status.OK or _dropped(trial):
         return pd.DataFrame({name: [] for name in COLUMNS}).astype({"x": float, "value": float})
-    frame = trial_digest(trial)
+    frame = trial_digest(trial, packets)
     with contextlib.suppress(TestbedError):  # someone else's results: do without
         replace(cache, lambda path: _write(frame, path))
     return frame

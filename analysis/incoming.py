@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 
 from analysis import archive
+from analysis.claims.model import NotMeasured
+from analysis.claims.moments import trial_seconds
 from analysis.digest import cached_digest
 from analysis.metrics import cached_metrics
+from analysis.packets import TrialPackets
 from testbed.store import open_trial
 
 
@@ -27,8 +31,11 @@ class Incoming:
 
     def _reduce(self, path: Path) -> None:
         trial = open_trial(path)
-        cached_metrics(trial)
-        cached_digest(trial)
+        packets = TrialPackets(trial)
+        cached_metrics(trial, packets)
+        cached_digest(trial, packets)
+        with contextlib.suppress(NotMeasured):  # a trial without captures
+            trial_seconds(trial, packets)
         archive.settle(trial, self._captures)
 
     def __enter__(self) -> Incoming:

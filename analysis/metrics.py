@@ -36,9 +36,12 @@ TIMEOUTS = "TcpExtTCPTimeouts"
 Row = dict[str, object]
 
 
-def trial_metrics(trial: Trial) -> pd.DataFrame:
-    """One row a flow of the scenario; `attrs["warnings"]` says what to distrust."""
-    packets = TrialPackets(trial)
+def trial_metrics(trial: Trial, packets: TrialPackets | None = None) -> pd.DataFrame:
+    """One row a flow of the scenario; `attrs["warnings"]` says what to distrust.
+
+    `packets` are its captures, if they are read for something else too.
+    """
+    packets = packets or TrialPackets(trial)
     records = {record.name: record for record in trial.record.flows}
     ran = trial.record.status is Status.OK
     verdict = fidelity.cached_verdict(trial, packets)
@@ -218,7 +221,7 @@ def _revision() -> str:
     return hashlib.sha256(f"{REVISION} {METRICS} {fidelity.revision()}".encode()).hexdigest()[:12]
 
 
-def cached_metrics(trial: Trial) -> pd.DataFrame:
+def cached_metrics(trial: Trial, packets: TrialPackets | None = None) -> pd.DataFrame:
     """The trial's rows: those that it keeps, if they are of this revision, or new ones."""
     cache = trial.path / CACHE
     if cache.is_file():
@@ -229,7 +232,7 @@ def cached_metrics(trial: Trial) -> pd.DataFrame:
                 return _renamed(kept, trial.path.name)
             if any(not capture.file for capture in trial.record.captures):
                 return _as_reduced_before(kept, trial.path.name)
-    frame = trial_metrics(trial)
+    frame = trial_metrics(trial, packets)
     frame.attrs["revision"] = _revision()
     with contextlib.suppress(TestbedError):  # someone else's results: do without
         replace(cache, frame.to_parquet)

@@ -126,7 +126,7 @@ def prepare_folder(out: Path) -> None:
     foreign = [
         path.name
         for path in (out.iterdir() if out.exists() else ())
-        if not path.name.startswith((".", "metrics.", "figures")) and not is_trial(path)
+        if not path.name.startswith((".", "metrics.", "figures", "report")) and not is_trial(path)
     ]
     if foreign:
         raise TestbedError(

@@ -36,7 +36,7 @@ COLUMNS = (
 )
 
 
-def trial_seconds(trial: Trial) -> pd.DataFrame:
+def trial_seconds(trial: Trial, packets: TrialPackets | None = None) -> pd.DataFrame:
     """A row a flow and second of the trial: rate at the receiver, mean delays and their number."""
     cache = trial.path / CACHE
     if cache.is_file():
@@ -44,7 +44,7 @@ def trial_seconds(trial: Trial) -> pd.DataFrame:
             kept = pd.read_parquet(cache)
             if kept.attrs.get("revision") == REVISION:
                 return kept
-    packets = TrialPackets(trial)
+    packets = packets or TrialPackets(trial)
     kinds = {flow.name: flow.kind for flow in trial.scenario.flows}
     tables = [_flow(trial, packets, each, kinds[each.name]) for each in trial.record.flows]
     found = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(COLUMNS))

@@ -14,15 +14,14 @@ from analysis.report import facts, inline, ledger, listing, network, page, paper
 from analysis.report.figures.base import Drawn
 from analysis.report.figures.catalogue import draw
 from analysis.report.ledger import Answer
-from analysis.report.material import Collection, Material, collect
+from analysis.report.material import Collection, Material
 
 
-def make_report(results: Sequence[Path], out: Path, answers: Sequence[Answer] = ()) -> Path:
-    """Write the page of these results folders to `out`, its figures beside it in `STEM-figures/`.
+def make_report(found: Collection, out: Path, answers: Sequence[Answer] = ()) -> Path:
+    """Write the page of what was collected to `out`, its figures beside it in `STEM-figures/`.
 
     `answers` is the ledger of claims; without any the page has none.
     """
-    found = collect(results)
     folder = out.with_name(f"{out.stem}-figures")
     out.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(exist_ok=True)

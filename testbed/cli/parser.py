@@ -107,8 +107,8 @@ def build_parser() -> Parser:
     reports = verb(
         "report",
         report,
-        "a trial's flow over time: timeline and time-sequence figures, and their data",
-        "testbed report results/router-bottleneck/reno-… --flow tcp --from 2 --to 4",
+        "results as one page, with the papers' claims answered; or one trial: checks and timelines",
+        "testbed report results/dumbbell-load results/dumbbell-pairs --out report.html",
     )
     _report_options(reports)
     inspect = verb(
@@ -159,13 +159,25 @@ def _experiment_options(parser: Parser) -> None:
 
 
 def _report_options(parser: Parser) -> None:
-    parser.add_argument("results", type=Path, metavar="TRIAL", help="a trial's directory")
-    parser.add_argument("--flow", default="", metavar="NAME", help="which flow (the first)")
+    parser.add_argument(
+        "results", nargs="+", type=Path, metavar="FOLDER", help="results folders, or one trial's"
+    )
+    parser.add_argument(
+        "--reference", type=Path, metavar="DIR", help="ns-2's figures as CSV, to stand beside ours"
+    )
+    parser.add_argument(
+        "--flow", default="", metavar="NAME", help="of a trial: which flow (the first)"
+    )
     for name, what in (("start", "from"), ("stop", "to")):
         parser.add_argument(
             f"--{what}", dest=name, type=float, metavar="S", help=f"{what} this second of the trial"
         )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="figures' folder (TRIAL/figures)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="PATH",
+        help="the page (FOLDER/report.html), or a folder",
+    )
 
 
 def _positive(text: str) -> int:

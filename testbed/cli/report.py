@@ -1,32 +1,106 @@
-"""`testbed report`: a trial's flow in figures."""
+"""`testbed report`: a trial in figures and checks, or whole results as one page."""
 
 from __future__ import annotations
 
 import argparse
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from testbed.console import console
-from testbed.errors import TestbedError
+from rich.table import Table
+
+from testbed.console import console, errors
+from testbed.errors import UsageError
 from testbed.store import FlowRecord, Trial, is_trial, open_trial
+from testbed.sweep import give_back
+
+if TYPE_CHECKING:
+    from analysis.claims.model import Answer
+    from analysis.report.material import Collection
 
 FIGURES = "figures"  # in the trial's folder
+PAGE = "report.html"
 
 
 def report(options: argparse.Namespace) -> int:
     """`testbed report`."""
+    trials = [path for path in options.results if is_trial(path)]
+    if not trials:
+        return _report_results(options)
+    if len(options.results) > 1:
+        raise UsageError(
+            f"{trials[0]} is a trial, and not all that was named",
+            "name one trial, or folders of trials",
+        )
+    return _report_trial(options, open_trial(trials[0]))
+
+
+def _report_results(options: argparse.Namespace) -> int:
+    """One page of one or several results folders."""
+    from analysis.claims import export
+    from analysis.files import replace
+    from analysis.report import collect, make_report
+
+    found = collect(options.results)
+    for text in found.warnings:
+        errors.print(f"testbed: warning: {text}", markup=False, soft_wrap=True)
+    answers = _answers(found, options.reference)
+    out = options.out or options.results[0] / PAGE
+    page = make_report(found, out, answers)
+    if answers:
+        stem = page.with_name(f"{page.stem}-claims")
+        replace(stem.with_suffix(".json"), lambda p: p.write_text(export.ledger_json(answers)))
+        table = export.ledger_frame(answers)
+        replace(stem.with_suffix(".csv"), lambda p: table.to_csv(p, index=False))
+        counts = Counter(str(each.verdict) for each in answers)
+        said = ", ".join(f"{number} {verdict}" for verdict, number in counts.most_common())
+        console.print(f"claims: {said}")
+    console.print(f"report: {page}", markup=False, soft_wrap=True)
+    give_back(page.parent)
+    return 0
+
+
+def _answers(found: Collection, reference: Path | None) -> Sequence[Answer]:
+    """Every claim of the papers of which an experiment was run."""
+    from analysis.claims.ledger import CLAIMS, answers
+
+    metrics = found.metrics
+    tables = {str(name): rows for name, rows in metrics.groupby("experiment")}
+    folders = {trial.scenario.experiment: trial.path.parent for trial in found.trials}
+    papers = {claim.paper for claim in CLAIMS if claim.experiment in tables}
+    if not papers:
+        return ()
+    return [each for each in answers(tables, folders, reference) if each.paper in papers]
+
+
+def _report_trial(options: argparse.Namespace, trial: Trial) -> int:
+    """Its verdict, check by check, and its flow's figures."""
     from analysis.inspection import flow_record
 
-    if not is_trial(options.results):
-        raise TestbedError(
-            f"{options.results}: not a trial",
-            "name the directory of one trial (trial.json is in it)",
-        )
-    trial = open_trial(options.results)
     flow = flow_record(trial, options.flow)
+    _print_checks(trial)
     folder = options.out or trial.path / FIGURES
     for path in _draw(trial, flow, options.start, options.stop, folder):
         console.print(path, markup=False, soft_wrap=True)
+    give_back(folder)
     return 0
+
+
+def _print_checks(trial: Trial) -> None:
+    from analysis.fidelity.tables import checks_table
+    from analysis.fidelity.verdict import cached_verdict
+
+    verdict = cached_verdict(trial)
+    if verdict is None:
+        console.print(f"{trial.record.status}: {trial.record.reason}", markup=False)
+        return
+    shown = checks_table(verdict)
+    table = Table(*shown.header, box=None)
+    for row in shown.rows:
+        table.add_row(*row)
+    console.print(table)
+    console.print(f"verdict: {verdict.verdict} ({shown.note})", markup=False)
 
 
 def _draw(

@@ -16,10 +16,17 @@ def names(stem: str, kinds: tuple[str, ...] = ("timeline", "sequence")) -> list[
     return [f"{stem}-{kind}.{suffix}" for kind in kinds for suffix in SUFFIXES]
 
 
+def files(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The paths that it names, after its table of checks."""
+    lines = capsys.readouterr().out.splitlines()
+    verdict = next(i for i, line in enumerate(lines) if line.startswith("verdict: "))
+    return lines[verdict + 1 :]
+
+
 def test_figures_go_into_the_trial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trial = write_trial(tmp_path / "reno", samples=True)
     assert main(["report", str(trial)]) == 0
-    said = capsys.readouterr().out.splitlines()
+    said = files(capsys)
     assert said == [str(trial / "figures" / name) for name in names("tcp")]
     assert all(Path(line).stat().st_size for line in said)
 
@@ -30,7 +37,7 @@ def test_a_part_of_another_flow_elsewhere(
     trial, out = write_trial(tmp_path / "reno", samples=True), tmp_path / "a" / "b"
     asked = ["--flow", "cbr", "--from", "2", "--to", "4.5", "--out", str(out)]
     assert main(["report", str(trial), *asked]) == 0
-    said = capsys.readouterr().out.splitlines()
+    said = files(capsys)
     assert said == [str(out / name) for name in names("cbr-2s-4.5s", ("timeline",))]
     assert not (trial / "figures").exists()
 
@@ -40,14 +47,15 @@ def test_without_the_sender_there_is_no_sequence(
 ) -> None:
     trial = write_trial(tmp_path / "reno", samples=True, without=tuple(ROLES))
     assert main(["report", str(trial)]) == 0
-    said = [Path(line).name for line in capsys.readouterr().out.splitlines()]
+    said = [Path(line).name for line in files(capsys)]
     assert said == names("tcp", ("timeline",))
 
 
 @pytest.mark.parametrize(
     ("arguments", "message", "hint", "status"),
     [
-        ([], "not a trial", "the directory of one trial", 1),
+        (["none"], "no such folder", "`testbed run` makes one", 1),
+        (["reno", "{reno}/.."], "is a trial, and not all", "name one trial, or folders", 2),
         (["reno", "--flow", "tpc"], "no flow 'tpc'", "did you mean 'tcp'", 2),
         (["reno", "--from", "4", "--to", "3"], "nothing lies between", "ran from 1 s to 11 s", 2),
     ],
@@ -61,7 +69,7 @@ def test_what_it_refuses(
     status: int,
 ) -> None:
     write_trial(tmp_path / "reno", samples=True)
-    folder, *others = arguments or [""]
+    folder, *others = (text.format(reno=tmp_path / "reno") for text in arguments)
     assert main(["report", str(tmp_path / folder), *others]) == status
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 2 and message in said[0] and hint in said[1]

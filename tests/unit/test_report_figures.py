@@ -14,13 +14,12 @@ import pandas as pd
 import pytest
 
 from analysis import digest
-from analysis.report import make_report
+from analysis.report import collect, make_report
 from analysis.report.facts import command
 from analysis.report.figures import plane
 from analysis.report.figures.base import exemplary
 from analysis.report.figures.dumbbell_pairs import matrix
 from analysis.report.ledger import ranges, show
-from analysis.report.material import collect
 from analysis.report.network import drawing
 from testbed.errors import TestbedError
 from testbed.store import open_trial
@@ -101,7 +100,7 @@ def page(folders: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
         Answer("KS1.1", "supported", (Evidence("dumbbell-load", some, "load"),)),
         Answer("JH1.1", "contradicted", (), paper="JH", why="a queue of ten packets"),
     )
-    return make_report(folders, tmp_path_factory.mktemp("out") / "report.html", answers)
+    return make_report(collect(folders), tmp_path_factory.mktemp("out") / "report.html", answers)
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +196,7 @@ def test_the_command_runs_the_same_again(folders: list[Path]) -> None:
 
 def test_a_thousand_trials_are_all_there(tmp_path: Path) -> None:
     report_writer.write_experiment(tmp_path / "r", "someones-own", 167, 1000)
-    page = make_report([tmp_path / "r"], tmp_path / "report.html")
+    page = make_report(collect([tmp_path / "r"]), tmp_path / "report.html")
     text = page.read_text()
     assert len(re.findall(r'<tr id="t\d+">', text)) == 1000
     assert "1000 trials." in text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.report import make_report
+from analysis.report import collect, make_report
 from tests import report_writer
 from tests.browser import Tab, browser, chromium
 
@@ -22,7 +22,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("page")
     for name in ("someones-own", "dumbbell-queues"):
         report_writer.write_experiment(root / name, name, 2)
-    return make_report(sorted(root.iterdir()), root / "report.html")
+    return make_report(collect(sorted(root.iterdir())), root / "report.html")
 
 
 @pytest.fixture(scope="module")
