@@ -11,7 +11,7 @@ readonly LAB_PACKAGES=(
 readonly KERNEL_PACKAGES=(
     bc bison flex gcc libc6-dev linux-source-6.1 make patch perl-base tar xz-utils
 )
-readonly TEST_PACKAGES=(shellcheck vagrant)
+readonly TEST_PACKAGES=(chromium-headless-shell shellcheck vagrant)
 
 readonly PYTHON=/usr/bin/python3 # Debian's own: it is the one that sees Debian's Mininet
 

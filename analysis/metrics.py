@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from analysis import measures
 from analysis.axes import write_axes
@@ -211,7 +214,10 @@ def _compare_flows(frame: pd.DataFrame) -> None:
 
 def _frame(rows: Iterable[Row]) -> pd.DataFrame:
     """Rows with all columns in their order; what a row does not know is NaN."""
-    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    return _frame_of(pd.DataFrame(rows, columns=list(COLUMNS)))
+
+
+def _frame_of(frame: pd.DataFrame) -> pd.DataFrame:
     kinds: dict[str, str] = dict.fromkeys(TEXTS, "str") | dict.fromkeys(NUMBERS, "float64")
     return frame.astype(kinds)
 
@@ -257,18 +263,43 @@ def _renamed(frame: pd.DataFrame, trial: str) -> pd.DataFrame:
     return frame
 
 
+def all_metrics(trials: Sequence[Trial]) -> pd.DataFrame:
+    """The rows of all of them, in their order; `attrs["warnings"]` are those of all trials."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # the core works outside of Python's lock
+        parts = list(pool.map(_as_arrow, trials))
+    table = _frame([])
+    if parts:
+        whole = pa.concat_tables((part for part, _ in parts), promote_options="permissive")
+        table = _frame_of(whole.select(list(COLUMNS)).to_pandas())
+    table.attrs = {"warnings": [text for _, warnings in parts for text in warnings]}
+    return table
+
+
+def _as_arrow(trial: Trial) -> tuple[pa.Table, list[str]]:
+    """A trial's rows and warnings. A kept table does not become pandas' for that: of a thousand
+    trials, that would take longer than all else."""
+    cache = trial.path / CACHE
+    with contextlib.suppress(OSError, ValueError), pa.memory_map(str(cache)) as file:
+        table = pq.ParquetFile(file).read(use_threads=False)
+        attrs = json.loads((table.schema.metadata or {}).get(b"PANDAS_ATTRS", b"{}"))
+        if attrs.get("revision") == _revision():
+            place = table.schema.get_field_index("trial")
+            names = pa.array([trial.path.name] * len(table))
+            return table.set_column(place, "trial", names), attrs["warnings"]
+    frame = cached_metrics(trial)
+    return pa.Table.from_pandas(frame, preserve_index=False), frame.attrs["warnings"]
+
+
 def write_metrics(results: Path) -> pd.DataFrame:
     """Reduce all trials of a results folder and write metrics.csv and metrics.parquet there.
 
     `attrs["warnings"]` of the table are the warnings of all trials.
     """
-    trials = list(trials_in(results))
-    with ThreadPoolExecutor(os.cpu_count()) as pool:  # the core works outside of Python's lock
-        frames = list(pool.map(cached_metrics, trials))
-    table = pd.concat([_frame([]), *frames], ignore_index=True) if frames else _frame([])
+    table = all_metrics(list(trials_in(results)))
+    warnings = table.attrs.pop("warnings")
     replace(results / "metrics.csv", lambda path: _write_csv(table, path))
     replace(results / "metrics.parquet", table.to_parquet)
-    table.attrs["warnings"] = [text for frame in frames for text in frame.attrs["warnings"]]
+    table.attrs["warnings"] = warnings
     return table
 
 

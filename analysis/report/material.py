@@ -12,7 +12,7 @@ import pandas as pd
 
 from analysis.axes import with_axes
 from analysis.digest import cached_digest
-from analysis.metrics import cached_metrics
+from analysis.metrics import all_metrics
 from testbed.errors import TestbedError
 from testbed.store import Status, Trial, trials_in
 
@@ -111,10 +111,10 @@ def _material(
     experiment: str, engine: str, trials: Sequence[Trial], first: int
 ) -> tuple[Material, list[str]]:
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # the core works outside of Python's lock
-        frames = list(pool.map(cached_metrics, trials))
         digests = list(pool.map(cached_digest, trials))
     numbers = {trial.path.name: first + place for place, trial in enumerate(trials)}
-    rows = with_axes(pd.concat(frames, ignore_index=True))
+    frame = all_metrics(trials)
+    rows = with_axes(frame)
     rows["number"] = rows["trial"].map(numbers)
     rows = _judged(rows)
     good = rows[(rows["status"] == str(Status.OK)) & (rows["verdict"] != "invalid")]
@@ -125,8 +125,8 @@ def _material(
         if trial.path.name in named
     ]
     digest = pd.concat(parts, ignore_index=True) if parts else digests[0].assign(trial="")
-    warnings = [text for frame in frames for text in frame.attrs.get("warnings", ())]
-    return Material(experiment, engine, tuple(trials), rows, good, digest), warnings
+    own = Material(experiment, engine, tuple(trials), rows, good, digest)
+    return own, frame.attrs["warnings"]
 
 
 def _judged(rows: pd.DataFrame) -> pd.DataFrame:
