@@ -64,9 +64,12 @@ def _report_results(options: argparse.Namespace) -> int:
 def _answers(found: Collection, reference: Path | None) -> Sequence[Answer]:
     """Every claim of the papers of which an experiment was run."""
     from analysis.claims.ledger import CLAIMS, answers
+    from analysis.definitions import COLUMNS
 
-    metrics = found.metrics
-    tables = {str(name): rows for name, rows in metrics.groupby("experiment")}
+    # the columns of all: another experiment's axes would look like this one's without values
+    tables = {
+        str(name): rows for name, rows in found.metrics[list(COLUMNS)].groupby("experiment")
+    }
     folders = {trial.scenario.experiment: trial.path.parent for trial in found.trials}
     papers = {claim.paper for claim in CLAIMS if claim.experiment in tables}
     if not papers:
