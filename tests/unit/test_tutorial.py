@@ -1,0 +1,66 @@
+"""The tutorial's code can be planned, and what the docs point at is there."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.catalogue import EXPERIMENTS
+from testbed import queues
+from testbed.plan import make_plan
+from testbed.queues import Discipline, arguments, resolve
+from testbed.scenario import Queue
+
+LINKED = re.compile(r"`((?:docs|kernel|analysis|testbed|experiments|tests|topologies)/[\w./]+)")
+TO_BE_WRITTEN = {
+    "experiments/buffer_size.py",
+    "topologies/parking_lot.py",
+    "kernel/congestion/tcp_NAME.c",
+}
+
+
+def block(root: Path, first: str) -> str:
+    """The indented block of the tutorial that begins with this line."""
+    text = (root / "docs" / "tutorial.md").read_text()
+    start = text.index(f"    {first}")
+    lines = text[start:].splitlines()
+    ends = (number for number, line in enumerate(lines) if line and not line.startswith("    "))
+    return textwrap.dedent("\n".join(lines[: next(ends)]))
+
+
+def test_its_experiment_can_be_planned(root: Path) -> None:
+    names: dict[str, Any] = {"__name__": "experiments.buffer_size"}
+    exec(compile(block(root, "#!/usr/bin/env"), "<tutorial>", "exec"), names)
+    scenarios = names["EXPERIMENT"].scenarios({}, 1, False)
+    assert [s.label for s in scenarios] == [
+        f"linux-reno-{size}bdp" for size in ("0.1", "0.25", "0.5", "1", "2")
+    ]
+    for scenario in scenarios:
+        make_plan(scenario)
+
+
+def test_its_queue_becomes_tcs_words(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    row: Discipline = eval(f"({block(root, 'Discipline(')})", {"Discipline": Discipline})[0]
+    monkeypatch.setitem(queues.DISCIPLINES, row.name, row)
+    queue = Queue(row.name, limit_packets=66, ecn=True, options={"target_ms": 5})
+    words = " ".join(arguments(queue, resolve(queue, 1, 100), 1))
+    assert words == "fq_pie limit 66 target 5ms ecn"
+    assert f"CONFIG_NET_SCH_{row.name.upper()}=y" in (root / "kernel/guest.config").read_text()
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/tutorial.md", "docs/faq.md"])
+def test_what_it_points_at_is_there(root: Path, name: str) -> None:
+    for path in LINKED.findall((root / name).read_text()):
+        assert path in TO_BE_WRITTEN or (root / path.rstrip(".")).exists(), path
+
+
+def test_the_readme_lists_the_experiments(root: Path) -> None:
+    """Each with how many trials it has."""
+    text = (root / "README.md").read_text()
+    listed = dict(re.findall(r"^\| `([\w-]+)` \| (\d+) \|", text, re.MULTILINE))
+    expected = {n: str(len(e.scenarios({}, 1, False))) for n, e in EXPERIMENTS.items()}
+    assert listed == expected
