@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from analysis.fidelity.checks import Grade
+from analysis.fidelity.verdict import judge
 from testbed.engines.choice import choose
 from testbed.scenario import Scenario
 from testbed.store import Status, Trial, open_trial
@@ -18,12 +20,15 @@ from testbed.sweep import folder_name, run_all
 
 
 def run_trials(scenarios: Sequence[Scenario], out: Path, engine: str = "guest") -> list[Trial]:
-    """Run them all; each has to end well. In the order given."""
+    """Run them all, in the order given; each has to end well, in the guest with a sound verdict."""
     choice = choose(engine, ())
     run_all(scenarios, choice, out, lambda _event: None)
     trials = [open_trial(out / folder_name(scenario, choice.engine)) for scenario in scenarios]
     for trial in trials:
         assert trial.record.status is Status.OK, (trial.path.name, trial.record.reason)
+        if engine == "guest":
+            found = judge(trial)
+            assert found and found.verdict is Grade.VALID, (trial.path.name, found and found.why)
     return trials
 
 

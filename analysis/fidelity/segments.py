@@ -68,6 +68,16 @@ class Segments:
         """How many segments had been sent again by then, as above."""
         return np.searchsorted(self.time_ns[self.again], until_ns + late_ns, side="right")
 
+    def joined(self, until_ns: Integers) -> Integers:
+        """How many segments had become part of others by then: a retransmission of short ones
+        may join them (tcp_retrans_try_collapse), and the kernel counts one where two were sent."""
+        begin, end = self.begin[self.again], self.end[self.again]
+        inside = np.searchsorted(self.new_end, end, side="left") - np.searchsorted(
+            self.new_end, begin, side="right"
+        )
+        so_far = np.concatenate(([0], np.cumsum(np.maximum(0, inside))))
+        return np.asarray(so_far[self.retransmissions(until_ns)])
+
     def smoothed_rtt(self) -> tuple[Integers, Floats, Booleans]:
         """Of each acknowledgement: its time, the smoothed round trip afterwards in ms, and
         whether it and those before it were all of the kind that this understands.

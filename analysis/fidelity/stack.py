@@ -87,6 +87,7 @@ def _outstanding(
 ) -> Check:
     at_ns = evidence.ns(samples["time_s"])
     low, high = _bounds(segments.outstanding, at_ns, evidence.own_queue_ns(flow))
+    low = low - segments.joined(at_ns + CLOCK_NS)
     told = samples["unacked"].to_numpy(dtype=np.int64)
     worst, off = _farthest(told, low, high)
     note = f"TCP_INFO at {samples['time_s'].iloc[worst]:.3f} s" if off else ""

@@ -75,6 +75,17 @@ def test_smoothed_rtt_of_ten_segments() -> None:
     assert list(calm) == [True] * 4 + [False] * 6
 
 
+def test_a_retransmission_may_join_two_short_segments() -> None:
+    every = Segments(
+        time_ns=np.array([0, 1, 2, 9, 19]),
+        begin=np.array([0, 100, 140, 100, 0]),
+        end=np.array([100, 140, 200, 200, 100]),
+        ack_ns=np.array([], dtype=np.int64),
+        acked=np.array([], dtype=np.int64),
+    )
+    assert list(every.joined(np.array([5, 9, 30]))) == [0, 1, 1]
+
+
 def udp_rows(ids: list[int], times: list[int]) -> pd.DataFrame:
     columns = {"time_ns": times, "ip_id": ids, "protocol": "udp", "seq": 0, "ack": 0}
     return pd.DataFrame({**columns, "payload": 900, "src_port": CBR.src_port, "dst_port": 1})
