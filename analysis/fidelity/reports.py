@@ -18,7 +18,7 @@ from testbed.store import FlowRecord
 Integers = npt.NDArray[np.int64]
 
 COOKIE_BYTES = 37  # by which iperf3 knows a connection: delivered, but no data
-FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
+FIN, RST = 0x01, 0x04
 NO_REPORT = "iperf3 left no report"
 LATE_NS = 50_000_000  # of iperf3 on a host, when it is told to end
 
@@ -97,9 +97,9 @@ class _Delivered:
         self._time_ns = data["time_ns"].to_numpy(dtype=np.int64)
         self._bytes = np.concatenate(([0], delivered_bytes(data)))
         self.largest = int(data["payload"].max()) if len(data) else 0
-        flags = data["flags"].to_numpy()
-        accepted = np.flatnonzero((flags & ACK > 0) & (flags & SYN == 0))
-        self.accepted_ns = int(self._time_ns[accepted[0]]) if len(accepted) else 0
+        # not at the handshake's end: the first packet of data may be lost
+        known = np.flatnonzero(self._bytes[1:] >= COOKIE_BYTES)
+        self.accepted_ns = int(self._time_ns[known[0]]) if len(known) else 0
         ends = acks.loc[(acks["flags"] & (FIN | RST)) > 0, "time_ns"]
         self._end_ns = int(ends.iloc[0]) if len(ends) else None
 
@@ -117,7 +117,7 @@ class _Delivered:
 def _intervals(
     evidence: Evidence, flow: FlowRecord, report: dict[str, Any], every: list[_Delivered]
 ) -> Check:
-    """The server's intervals, from when it had accepted all connections.
+    """The server's intervals, from when it knew all connections by their first bytes.
 
     A server whose client was interrupted repeats its last whole interval at the end (so does
     iperf3's own sum: all bytes over the time of whole intervals); the repetition is left out.
