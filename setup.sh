@@ -195,13 +195,16 @@ main() {
             ;;
         demo)
             set_up "${LAB_PACKAGES[@]}" "${KERNEL_PACKAGES[@]}"
-            say "demo: the router-bottleneck experiment"
-            exec "${AS_USER[@]}" .venv/bin/testbed run router-bottleneck --out results/demo
+            say "demo: the router-bottleneck experiment, one of its queues"
+            exec "${AS_USER[@]}" .venv/bin/testbed run router-bottleneck --set queue=bfifo \
+                --set path=receiver --out results/demo
             ;;
         test)
             set_up "${LAB_PACKAGES[@]}" "${KERNEL_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
             say "test: linters and unit tests first, then real trials"
-            exec "${AS_USER[@]}" .venv/bin/python -m pytest
+            # side by side; real trials take the processors themselves, one file after the other
+            "${AS_USER[@]}" .venv/bin/python -m pytest -n "$(nproc)" tests/unit tests/golden
+            exec "${AS_USER[@]}" .venv/bin/python -m pytest tests/system
             ;;
         -h | --help) usage ;;
         *)

@@ -67,9 +67,7 @@ def _answers(found: Collection, reference: Path | None) -> Sequence[Answer]:
     from analysis.definitions import COLUMNS
 
     # the columns of all: another experiment's axes would look like this one's without values
-    tables = {
-        str(name): rows for name, rows in found.metrics[list(COLUMNS)].groupby("experiment")
-    }
+    tables = {str(name): rows for name, rows in found.metrics[list(COLUMNS)].groupby("experiment")}
     folders = {trial.scenario.experiment: trial.path.parent for trial in found.trials}
     papers = {claim.paper for claim in CLAIMS if claim.experiment in tables}
     if not papers:

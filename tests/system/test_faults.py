@@ -33,7 +33,9 @@ class Sweeper:
     def start(self) -> subprocess.Popen[bytes]:
         """The sweep: five trials of a few seconds."""
         argv = [self._testbed, "run", "router-bottleneck", "--engine", "guest"]
-        argv += ["--set", f"variant={VARIANTS}", "--set", "duration_s=3", "--out", str(self.out)]
+        settings = (f"variant={VARIANTS}", "queue=bfifo", "path=receiver", "duration_s=3")
+        argv += [word for each in settings for word in ("--set", each)]
+        argv += ["--out", str(self.out)]
         quiet = subprocess.DEVNULL
         return subprocess.Popen(argv, env=self._env, stdout=quiet, stderr=quiet)
 
