@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -11,18 +13,22 @@ import pytest
 from analysis.cells import cell_table, pair_table
 from analysis.counted import counted
 from analysis.definitions import CELL
+from analysis.delivery import SYN
+from analysis.fidelity import reports
 from analysis.fidelity.checks import Check, Grade, compare
+from analysis.fidelity.evidence import Evidence
 from analysis.fidelity.pairing import NOWHERE, pair
 from analysis.fidelity.segments import Segments, connection
 from analysis.fidelity.shaping import Passage, backlog_at_losses, backlogged
 from analysis.fidelity.verdict import conclude
-from analysis.packets import select
+from analysis.packets import FlowPackets, select
 from analysis.precision import widest
 from analysis.tcp import read_capture
 from tests.pcap_writer import write_pcap
 from tests.trial_writer import CBR, ISN, SIZE, TCP, captures, flow_record, ns
 
 MS = 1_000_000
+ACK = 0x10
 
 
 @pytest.fixture(scope="module")
@@ -182,3 +188,42 @@ def test_statistics_leave_invalid_trials_out() -> None:
 
 def test_a_table_without_verdicts_has_no_invalid_trials(tmp_path: Path) -> None:
     assert len(counted(metrics().drop(columns="verdict"))) == 6
+
+
+@pytest.mark.parametrize("cookie_s", [0.001, 0.3])
+def test_iperf3s_clock_begins_with_the_cookie(cookie_s: float) -> None:
+    """A cookie that is lost and sent again puts the server's intervals off."""
+    arrived = [(0.0, 0, SYN), (0.0005, 0, ACK), (cookie_s, 37, ACK)]
+    arrived += [(cookie_s + second + 0.9, 100, ACK) for second in (0, 1) for _ in range(10)]
+    sizes = [size for _, size, _ in arrived]
+    data = pd.DataFrame(
+        {
+            "time_ns": [ns(time_s) for time_s, _, _ in arrived],
+            "src_port": 1,
+            "seq": np.cumsum([0, 1, *sizes[1:-1]]),
+            "payload": sizes,
+            "flags": [flags for _, _, flags in arrived],
+        }
+    )
+    acks = pd.DataFrame(
+        {name: pd.Series(dtype=np.int64) for name in ("time_ns", "dst_port", "flags")}
+    )
+    report = {
+        "intervals": [
+            {"sum": {"start": start, "end": start + 1.0, "bytes": 1000}} for start in (0.0, 1.0)
+        ],
+        "end": {"sum_received": {"bytes": 2000}},
+    }
+    flow = SimpleNamespace(name="tcp", src_ports=(1,), started_s=0.0, stopped_s=2.0)
+    evidence = SimpleNamespace(
+        engine="guest",
+        epoch_ns=ns(0),
+        tcp=(flow,),
+        report=lambda *_: report,
+        at=lambda *_: FlowPackets(data, acks),
+        segments=lambda _: None,
+    )
+    checks = {each.name: each for each in reports.tcp(cast(Evidence, evidence))}
+    assert checks["iperf3 intervals"].verdict is Grade.VALID
+    assert checks["iperf3 intervals"].measured == pytest.approx(0.008)
+    assert checks["goodput"].verdict is Grade.VALID
