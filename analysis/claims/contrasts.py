@@ -24,6 +24,7 @@ WELCH = "Welch's t, two-sided, Holm over the claim's comparisons"
 PAIRED = "paired t (by seed), two-sided, Holm over the claim's comparisons"
 STUDENT = "Student's 95 % interval of the mean over seeds"
 SHOWN = 4  # comparisons that are told one by one
+SAMPLED = 2  # of more than these
 
 
 @dataclass(frozen=True)
@@ -205,8 +206,8 @@ def all_are(
     else:
         verdict, told = Verdict.SUPPORTED, list(found)
     told = sorted(told, key=lambda each: -abs(each.comparison.difference))
-    texts = [each.said for each in told[:SHOWN]]
     tally = "" if len(found) <= SHOWN else f"{_tally(found)}; e.g. "
+    texts = _said(told[: SAMPLED if tally else SHOWN])
     return Part(
         verdict,
         f"{where + ': ' if where else ''}{tally}{', '.join(texts)}",
@@ -215,6 +216,26 @@ def all_are(
         ", ".join(each.interval for each in told[:SHOWN]),
         min((each.n for each in found), default=0),
     )
+
+
+def _said(told: Sequence[Contrast]) -> list[str]:
+    """In words; what one thing is to several others, at once."""
+    groups: dict[tuple[str, Outcome, float], list[Contrast]] = {}
+    for each in told:
+        groups.setdefault((each.a, each.outcome, each.mean_a), []).append(each)
+    return [own[0].said if len(own) == 1 else _to_several(own) for own in groups.values()]
+
+
+def _to_several(own: Sequence[Contrast]) -> str:
+    first = own[0]
+    means = [first.measure.write(each.mean_b) for each in own]
+    mine = first.measure.write(first.mean_a)
+    names = [each.b for each in own]
+    if {mine} == set(means):
+        listed = f"{', '.join(names[:-1])} and {names[-1]} (all {mine})"
+        return f"{first.a} {first.outcome} {listed}"
+    listed = ", ".join(f"{name} ({value})" for name, value in zip(names, means, strict=True))
+    return f"{first.a} ({mine}) {first.outcome} {listed}"
 
 
 def _tally(found: Sequence[Contrast]) -> str:

@@ -63,18 +63,24 @@ def table(group: Group, metric: str, name: str = "") -> tuple[Row, ...]:
     """Every variant and queue that was run."""
     measure = MEASURES[metric]
     rows = []
-    for (variant, queue), own in group.where(flow="tcp").rows.groupby(
-        ["variant", "axis_queue"], sort=False
-    ):
-        ns2 = group.reference.queue(str(variant), str(queue), metric)
+    cases = group.where(flow="tcp").rows.groupby(["variant", "axis_queue"], sort=False)
+    named = [(str(variant), str(queue), own) for (variant, queue), own in cases]
+    for variant, queue, own in sorted(named, key=lambda each: _papers_first(each[0], each[1])):
+        ns2 = group.reference.queue(variant, queue, metric)
         rows.append(
             Row(
-                f"{name or NAMES[metric]}, {label(str(variant), str(queue))}",
+                f"{name or NAMES[metric]}, {label(variant, queue)}",
                 spread(measure, sample(own, metric)),
                 ns2=measure.write(ns2) if math.isfinite(ns2) else "",
             )
         )
     return tuple(rows)
+
+
+def _papers_first(variant: str, queue: str) -> tuple[int, str, str]:
+    """The papers' own cases, then the others by the alphabet."""
+    case = (variant, queue)
+    return CASES.index(case) if case in CASES else len(CASES), variant, queue
 
 
 def latency_tables(group: Group) -> tuple[Row, ...]:
@@ -172,7 +178,8 @@ def printed_drop_rates(group: Group) -> Finding:
         )
     why = (
         "The rates depend on how long TCP runs, on its window and on RED's thresholds, none of "
-        "which the paper states; what can be compared is RED's rate over DropTail's, in the rows."
+        "which the paper states; what can be compared is RED's rate over DropTail's, in the rows: "
+        "neither here nor in ns-2 does RED drop the less, let alone 0.4 of it."
     )
     return Finding(tuple(parts), tuple(rows), why)
 

@@ -22,9 +22,9 @@ METRICS = {
     "rtt_mean_ms": "rtt_ms",
     "recovery_latency_mean_ms": "recovery_latency_ms",
 }
-# over a flow's whole life, where a trial has phases
+# Over a flow's life, where a trial has phases; not throughput: theirs ends with CBR, a mean over
+# more time without CBR is another number.
 WHOLE = {
-    "throughput_mbps": "throughput_all_mbps",
     "drop_rate": "drop_rate_all",
     "rtt_mean_ms": "rtt_all_ms",
     "recovery_latency_mean_ms": "recovery_latency_all_ms",

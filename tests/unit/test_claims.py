@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.claims.contrasts import RATE, Outcome, contrasts, within
+from analysis.claims.contrasts import RATE, Outcome, all_are, contrasts, within
 from analysis.claims.export import ledger_frame, ledger_json, ledger_table, numbers_frame
 from analysis.claims.ledger import CLAIMS, EXPERIMENTS, answers
 from analysis.claims.load_jh import straightness
@@ -327,6 +327,45 @@ def test_outcomes() -> None:
     assert outcome([1.0, 1.0], [1.5, 1.5]) is Outcome.BELOW  # constant: exact
     assert outcome([1.0, 2.0, 0.5], [1.1, 1.9, 0.7]) is Outcome.UNCLEAR
     assert outcome([1.0], [2.0]) is Outcome.UNCLEAR
+
+
+def test_what_one_is_to_several_is_said_at_once() -> None:
+    own, more = {0: 1.0, 1: 1.0}, {0: 2.0, 1: 2.0}
+    alike = contrasts(RATE, [("a", own, name, own) for name in "bcd"])
+    assert all_are(Outcome.ABOVE, alike).said == "a equal to b, c and d (all 1.000 Mbit/s)"
+    below = contrasts(RATE, [("a", own, "b", more), ("a", own, "c", {0: 3.0, 1: 3.0})])
+    said = "a (1.000 Mbit/s) below c (3.000 Mbit/s), b (2.000 Mbit/s)"
+    assert all_are(Outcome.ABOVE, below).said == said
+    many = contrasts(RATE, [(name, own, "z", more) for name in "abcdef"])
+    words = all_are(Outcome.ABOVE, many).said
+    assert (
+        words.startswith("of 6 comparisons below in 6; e.g. a below z") and "c below" not in words
+    )
+
+
+def test_the_other_queue_stands_beside_the_shares() -> None:
+    """The paper does not say which it had; a mean of two kinds of outcome would hide both."""
+    plain = made.fairness_metrics(fairness_mirrored, 2)
+    codel = plain.assign(axes=plain["axes"].str.replace("bfifo", "codel"), share=[0.2, 0.8] * 4)
+    codel["trial"] += "-codel"
+    found = one(pd.concat((plain, codel)), "GYS3.1")[0]
+    beside = {row.what: row.ours for row in found.rows}
+    assert beside["share of bbr, CoDel with ECN, by seed"].count("%") == 2
+    assert "does not say which" in found.why and found.n == 2
+
+
+def test_the_papers_own_queues_come_first() -> None:
+    """And CBR's wait is that of those queues: others keep it for longer."""
+    table = made.queues_metrics()
+    cake = table[table["axes"].str.contains("red")].copy()
+    cake["axes"] = cake["axes"].str.replace("queue=red", "queue=cake")
+    cake["trial"] += "-cake"
+    found = one(pd.concat((cake, table)), "KS3.4")[0]
+    whats = [row.what for row in found.rows]
+    assert [what.split(", ")[1] for what in whats][:4] == [
+        "Reno + DropTail", "Reno + RED", "SACK + DropTail", "SACK + RED"
+    ]  # fmt: skip
+    assert "cake" in whats[4]
 
 
 def test_many_comparisons_ask_for_more() -> None:
