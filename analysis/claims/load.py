@@ -55,10 +55,10 @@ def run_of(group: Group, loads: Sequence[int]) -> tuple[int, ...]:
     return tuple(load for load in loads if all(load in each for each in there))
 
 
-def where(loads: Sequence[int]) -> str:
+def where(loads: Sequence[float]) -> str:
     """The loads, in words."""
-    whole = len(loads) > 2 and list(loads) == list(range(loads[0], loads[-1] + 1))
-    text = f"{loads[0]}–{loads[-1]}" if whole else ", ".join(f"{load:g}" for load in loads)
+    whole = len(loads) > 2 and list(loads) == [loads[0] + step for step in range(len(loads))]
+    text = f"{loads[0]:g}–{loads[-1]:g}" if whole else ", ".join(f"{load:g}" for load in loads)
     return f"CBR {text} Mbit/s"
 
 

@@ -280,9 +280,9 @@ def ecn_delay(group: Group) -> Finding:
     why = (
         "Reno fills the buffer of 0.1 MB (0.8 s) as Cubic does, and both answer CoDel's marks: of "
         "the wait three or four packets of 12 ms are left. Vegas waits hardly longer than that "
-        "without marks; BBR of this kernel does not answer them. The paper's delays, 0.9 ms, are less "
-        "than one packet takes to be sent at 1 Mbit/s: they are of an idle path, where no queue "
-        "acts."
+        "without marks; BBR of this kernel does not answer them. The paper's delays, 0.9 ms, are "
+        "less than one packet takes to be sent at 1 Mbit/s: they are of an idle path, where no "
+        "queue acts."
     )
     return Finding(tuple(parts), _before_and_after(group, "owd_mean_ms"), why)
 
