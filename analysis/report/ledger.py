@@ -9,6 +9,7 @@ from typing import Protocol
 
 from analysis.report.figures.base import text
 
+TOLD = 2  # headlines of a verdict, of a paper
 ORDER = ("contradicted", "supported", "open")
 PAPERS = {
     "KS": "Kapre, Saxena",
@@ -98,10 +99,12 @@ class Entry:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper's entries."""
+    """A paper's entries; what became of them in short, each claim once."""
 
     name: str
     entries: tuple[Entry, ...]
+    counts: Mapping[str, int]
+    headlines: tuple[Entry, ...]
 
 
 def papers(
@@ -112,11 +115,45 @@ def papers(
     for place, answer in enumerate(answers):
         entry = _entry(answer, f"claim-{answer.id}-{place}", numbers, figures)
         groups.setdefault(answer.paper, []).append(entry)
-    return tuple(Paper(PAPERS.get(name, name), tuple(found)) for name, found in groups.items())
+    return tuple(
+        Paper(PAPERS.get(name, name), tuple(found), counts(_once(found)), headlines(found))
+        for name, found in groups.items()
+    )
 
 
-def counts(answers: Iterable[Answer]) -> dict[str, int]:
+def headlines(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """Some that were confirmed and some that were not, of as many experiments as can be."""
+    once = _once(entries)
+    return tuple(
+        entry
+        for verdict in ("supported", "contradicted")
+        for entry in _of_many([e for e in once if str(e.answer.verdict) == verdict])[:TOLD]
+    )
+
+
+def _once(entries: Iterable[Entry]) -> list[Entry]:
+    """Of each claim the first profile's: the papers' own, where it was run."""
+    found: dict[str, Entry] = {}
+    for entry in entries:
+        found.setdefault(entry.answer.id, entry)
+    return list(found.values())
+
+
+def _of_many(entries: Sequence[Entry]) -> list[Entry]:
+    """The first of each experiment before the others."""
+    seen: set[str] = set()
+    first = []
+    for entry in entries:
+        experiment = entry.answer.evidence[0].experiment if entry.answer.evidence else ""
+        if experiment not in seen:
+            seen.add(experiment)
+            first.append(entry)
+    return first + [entry for entry in entries if entry not in first]
+
+
+def counts(found: Iterable[Answer | Entry]) -> dict[str, int]:
     """How many of each verdict, those that there are."""
+    answers = (each.answer if isinstance(each, Entry) else each for each in found)
     verdicts = [str(answer.verdict) for answer in answers]
     return {verdict: verdicts.count(verdict) for verdict in ORDER if verdict in verdicts}
 

@@ -23,9 +23,10 @@ HEADS = (
     Head("n", number=True),
     Head("drop rate", hint="of the TCP flow's packets at the bottleneck", number=True),
     Head("drop rate, paper", number=True),
-    Head("latency", "s", "mean one-way delay of the TCP flow's data packets", True),
+    Head("latency", "s", "mean round trip of the TCP flow: what the paper's numbers can be", True),
     Head("latency, paper", "s", number=True),
-    Head("latency of CBR", "s", "mean one-way delay of the CBR flow's packets", True),
+    Head("one-way, TCP", "s", "mean one-way delay of the TCP flow's data packets", True),
+    Head("one-way, CBR", "s", "mean one-way delay of the CBR flow's packets", True),
 )
 
 
@@ -55,8 +56,9 @@ def _queues(rows: pd.DataFrame) -> Sheet:
                 Cell(str(len(tcp)), str(len(tcp)), True),
                 mean_cell(tcp["drop_rate"]),
                 _printed(drops),
-                mean_cell(tcp["owd_mean_ms"] / 1e3),
+                mean_cell(tcp["rtt_mean_ms"] / 1e3),
                 _printed(latency),
+                mean_cell(tcp["owd_mean_ms"] / 1e3),
                 mean_cell(cbr["owd_mean_ms"] / 1e3),
             )
             lines.append(line)

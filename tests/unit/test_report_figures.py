@@ -12,14 +12,16 @@ from urllib.parse import unquote
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Annotation
 
 from analysis import digest
 from analysis.report import collect, make_report
 from analysis.report.facts import command
 from analysis.report.figures import plane
-from analysis.report.figures.base import exemplary
-from analysis.report.figures.dumbbell_pairs import matrix
-from analysis.report.ledger import ranges, show
+from analysis.report.figures.base import APART, at_the_end, exemplary, not_too_close
+from analysis.report.figures.dumbbell_pairs import matrix, widest
+from analysis.report.ledger import headlines, papers, ranges, show
 from analysis.report.network import drawing
 from testbed.errors import TestbedError
 from testbed.store import open_trial
@@ -275,6 +277,45 @@ def test_the_matrix_counts_both_orders_of_a_pair() -> None:
     assert table.loc["bbr", "reno"] == pytest.approx(70)
     assert table.loc["bbr", "bbr"] == pytest.approx(45)
     assert table.isna().to_numpy().sum() == 1
+
+
+def test_the_matrix_is_of_the_loads_that_have_it() -> None:
+    """Panels of other pairs would have rows without names."""
+    few = [{"axis_cbr_mbit": load, "axis_pair": "reno/reno"} for load in (1, 5, 10)]
+    rows = pd.DataFrame([*few, {"axis_cbr_mbit": 5, "axis_pair": "bbr/reno"}])
+    assert widest(rows) == [5.0]
+
+
+def test_differences_of_no_account_are_not_blown_up() -> None:
+    axes = Figure().subplots()
+    axes.set(xlim=(1.0002, 1.0004), ylim=(1.0, 2.0))
+    not_too_close(axes, "x", "y")
+    assert axes.get_xlim() == pytest.approx((0.95, 1.05), rel=1e-3)
+    assert axes.get_ylim() == (1.0, 2.0)
+
+
+def test_names_at_the_ends_of_lines_do_not_overlap() -> None:
+    axes = Figure().subplots()
+    axes.set_ylim(0, 100)
+    at_the_end(axes, [(50.5, "one", "black"), (50, "other", "black"), (90, "third", "black")])
+    heights = {text.get_text(): text.xy[1] for text in axes.texts if isinstance(text, Annotation)}
+    assert heights["other"] == pytest.approx(0.5) and heights["third"] == pytest.approx(0.9)
+    assert heights["one"] >= heights["other"] + APART
+
+
+def test_headlines_show_both_sides() -> None:
+    """Of each answer two, of other experiments first; of a claim's profiles the first."""
+
+    def answer(claim: str, verdict: str, experiment: str, profile: str = "ns2") -> Answer:
+        return Answer(claim, verdict, (Evidence(experiment, (), ""),), profile=profile)
+
+    yes, no = "supported", "contradicted"
+    given = [answer(f"KS1.{n}", no, "load") for n in range(4)]
+    given += [answer("KS1.0", yes, "load", "modern"), answer("KS2.1", no, "pairs")]
+    given += [answer("KS2.2", yes, "pairs"), answer("KS2.3", "open", "pairs")]
+    [paper] = papers(given, {}, [])
+    told = [each.answer.id for each in headlines(paper.entries)]
+    assert told == ["KS2.2", "KS1.0", "KS2.1"]
 
 
 def test_the_network_is_drawn_with_its_settings() -> None:

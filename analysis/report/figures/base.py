@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -173,6 +174,52 @@ def dot(axes: Axes, place: float, cell: pd.Series, look: Look, *, across: bool =
     )
 
 
+def seeds(axes: Axes, values: Iterable[float], place: float, look: Look) -> None:
+    """Single trials on the line of their mean: two kinds of outcome have none in the middle."""
+    found = known(values)
+    axes.plot(
+        found,
+        [place] * len(found),
+        "o",
+        markersize=2.2,
+        markerfacecolor=PAPER,
+        markeredgecolor=look.colour,
+        markeredgewidth=0.6,
+    )
+
+
+APART = 0.08  # of an axis's height: less, and names at the lines' ends overlap
+LEAST_SPAN = 0.1  # of the largest value: differences below it are no difference to look at
+
+
+def at_the_end(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
+    """Names in their colours where lines end, the upper ones moved up where two meet."""
+    low, high = axes.get_ylim()
+    last = -np.inf
+    for value, words, colour in sorted(ends):
+        last = max((value - low) / (high - low), last + APART)
+        axes.annotate(
+            words,
+            (1.01, last),
+            xycoords="axes fraction",
+            fontsize=6,
+            color=colour,
+            va="center",
+            annotation_clip=False,
+        )
+
+
+def not_too_close(axes: Axes, *which: Literal["x", "y"]) -> None:
+    """Axes `x`, `y` that would blow up differences of no account are widened; numbers are written
+    whole, not as small ones beside an offset."""
+    for name in which:
+        low, high = sorted(getattr(axes, f"get_{name}lim")())
+        middle, least = (low + high) / 2, LEAST_SPAN * max(abs(low), abs(high))
+        if 0 < high - low < least:
+            getattr(axes, f"set_{name}lim")(middle - least / 2, middle + least / 2)
+        axes.ticklabel_format(axis=name, useOffset=False)
+
+
 def foot(material: Material, rows: pd.DataFrame, reading: str = READING) -> str:
     """n, who ran it, how to read it."""
     per = rows.groupby([AXIS + name for name in material.varied(rows)] or ["experiment"])
@@ -204,6 +251,11 @@ def cases(rows: pd.DataFrame, axes: Sequence[str]) -> Iterator[tuple[dict[str, s
             },
             members,
         )
+
+
+def papers_first(values: Iterable[Any]) -> list[Any]:
+    """An axis's values, the papers' own before the others."""
+    return sorted(values, key=lambda value: _place([value]))
 
 
 def _place(values: Sequence[object]) -> list[tuple[int, float, str]]:

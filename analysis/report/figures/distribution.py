@@ -75,3 +75,4 @@ def _panel(axes: Axes, curve: pd.DataFrame, series: str, known: dict[str, Look])
             return
         room = 0.05 * (high - low) or 0.05 * high or 1.0
         axes.set_xlim(max(0.0, low - room), high + room)  # single stragglers are in the table
+        base.not_too_close(axes, "x")

@@ -51,24 +51,17 @@ def _over_load(material: Material, case: dict[str, str], rows: pd.DataFrame) -> 
         own = rows[rows[PAIR] == pair]
         variants = own.drop_duplicates("flow").set_index("flow")["variant"].sort_index()
         known = base.looks(list(variants))
+        ends: list[tuple[float, str, str]] = []
         for number, (flow, variant) in enumerate(variants.items()):
             table = base.summary(own[own["flow"] == flow], [LOAD], SHARE)
             tables.append(table.assign(pair=pair, flow=flow, variant=variant))
             alike = number and variants.nunique() == 1
             look = Look(style.GREY, "D") if alike else known[str(variant)]
             base.line(axes, table, LOAD, look, dashed=bool(alike))
-            last = table.iloc[-1]
-            axes.annotate(
-                f"{variant} ({flow})",
-                (1.01, float(last["mean"])),
-                xycoords=axes.get_yaxis_transform(),
-                fontsize=6,
-                color=look.colour,
-                va="center",
-                annotation_clip=False,
-            )
+            ends.append((float(table.iloc[-1]["mean"]), f"{variant} ({flow})", look.colour))
         axes.axhline(50, color=style.GREY, linewidth=0.7, linestyle=(0, (4, 2)), zorder=1.5)
         axes.set(ylim=(0, 100), xticks=np.sort(own[LOAD].unique()))
+        base.at_the_end(axes, ends)
         axes.set_title(pair, loc="left", fontweight="bold", fontsize=7)
         axes.set_xlabel(sweep.axis_label("cbr_mbit"))
     for line in grid:
@@ -113,8 +106,15 @@ def matrix(rows: pd.DataFrame) -> pd.DataFrame:
     return table.reindex(index=names, columns=names)
 
 
+def widest(rows: pd.DataFrame) -> list[float]:
+    """The loads that most pairs were run at: all panels of a matrix have the same rows."""
+    pairs = rows.groupby(LOAD)[PAIR].nunique()
+    return sorted(float(load) for load in pairs[pairs == pairs.max()].index)
+
+
 def _matrix(material: Material, case: dict[str, str], rows: pd.DataFrame) -> Drawn:
-    loads = base.exemplary(sorted(rows[LOAD].unique()))
+    loads = base.exemplary(widest(rows))
+    rows = rows[rows[LOAD].isin(loads)]
     figure, grid = base.grid(1, len(loads), panel=2.75 if len(loads) > 1 else 3.6, head=0.3)
     tables = {load: matrix(rows[rows[LOAD] == load]) for load in loads}
     for number, (axes, (load, table)) in enumerate(zip(grid[0], tables.items(), strict=True)):

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from analysis import style
 from analysis.labels import variant_key
-from analysis.report.figures import base, general, overtime, sweep
+from analysis.report.figures import base, general, overtime, plane, sweep
 from analysis.report.figures.base import DROPS, LATENCY, THROUGHPUT, Drawn, Look
 from analysis.report.material import AXIS, Material
 
@@ -25,8 +25,30 @@ def draw(material: Material) -> Iterator[Drawn]:
             if not material.digest.empty:
                 yield _timeline(material, case, rows)
             yield _measures(material, case, rows[rows["kind"] == "tcp"])
-    yield from general.planes(material)
+    if not material.tcp.empty and QUEUE in material.tcp:
+        yield _plane(material)
     yield from general.distributions(material)
+
+
+def _plane(material: Material) -> Drawn:
+    """A colour a queue: the queues are what is compared."""
+    rows = material.tcp.dropna(subset=[plane.X, plane.Y])
+    place = queues(rows)
+    rows = rows.assign(queue_name=rows[QUEUE])
+    rows = rows.sort_values(QUEUE, key=lambda column: column.map(place.index), kind="stable")
+    parts = [
+        (base.case_words(case), own)
+        for case, own in general.few_cases(rows, ("profile", "variant"))
+    ]
+    figure, data = plane.panels(parts, "queue_name")
+    base.words(
+        figure,
+        f"{material.experiment}: throughput against delay",
+        base.foot(material, rows, plane.READING),
+    )
+    how = "Throughput and one-way delay at once; up and to the left is better."
+    stem = base.stem(material.key, "plane")
+    return Drawn(stem, plane.best(rows, "queue_name"), figure, data, how)
 
 
 def queues(rows: pd.DataFrame) -> list[str]:

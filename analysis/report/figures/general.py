@@ -119,14 +119,13 @@ def _parts(rows: pd.DataFrame, axis: str) -> list[tuple[str, pd.DataFrame]]:
     if not axis:
         return [("", rows)]
     column = AXIS + axis
-    values = (
-        sorted(rows[column].unique())
-        if sweep.is_number(rows, axis)
-        else list(dict.fromkeys(rows[column]))[:3]
-    )
+    if sweep.is_number(rows, axis):
+        values = base.exemplary(sorted(rows[column].unique()))
+    else:
+        values = base.papers_first(rows[column].unique())[:3]
     return [
         (f"{sweep.axis_label(axis)}: {base.text(value)}", rows[rows[column] == value])
-        for value in (base.exemplary(values) if sweep.is_number(rows, axis) else values)
+        for value in values
     ]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -31,10 +33,27 @@ def series(rows: pd.DataFrame, digest: pd.DataFrame, what: str = THROUGHPUT) -> 
     )
 
 
-def line(axes: Axes, table: pd.DataFrame, look: Look, label: str = "") -> None:
+def singles(rows: pd.DataFrame, digest: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Each trial's own course."""
+    for _, own in rows.groupby("trial", sort=False):
+        yield series(own, digest)
+
+
+def thin(axes: Axes, tables: Iterable[pd.DataFrame], look: Look) -> None:
+    """Single trials: where they part ways, a band would be of courses that none took."""
+    for table in tables:
+        axes.plot(
+            table["time_s"], table["mean"], color=look.colour, linewidth=0.45, alpha=0.55, zorder=2
+        )
+
+
+def line(
+    axes: Axes, table: pd.DataFrame, look: Look, label: str = "", *, band: bool = True
+) -> None:
     """Mean and band."""
-    low = table["low"].clip(lower=0)
-    axes.fill_between(
-        table["time_s"], low, table["high"], color=look.colour, alpha=0.2, linewidth=0
-    )
+    if band:
+        low = table["low"].clip(lower=0)
+        axes.fill_between(
+            table["time_s"], low, table["high"], color=look.colour, alpha=0.2, linewidth=0
+        )
     axes.plot(table["time_s"], table["mean"], color=look.colour, linewidth=0.9, label=label)

@@ -55,6 +55,7 @@ def panels(
             color=style.GREY,
         )
         axes.margins(0.12)
+        base.not_too_close(axes, "x", "y")
     base.legend(figure, known)
     data = pd.concat(
         [

@@ -54,6 +54,7 @@ def _figure(material: Material, case: dict[str, str], rows: pd.DataFrame) -> Dra
         axes.set_ylim(len(variants) - 0.5, -0.5)
         axes.set_xlabel(measure.label)
         axes.tick_params(axis="y", length=0)
+        base.not_too_close(axes, "x")
         if measure.zero and np.isfinite(table["mean"]).any():
             axes.set_xlim(left=0)
     rate = material.trials[0].scenario.topology.bottleneck.rate_mbit

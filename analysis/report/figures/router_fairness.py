@@ -39,7 +39,9 @@ def _over_time(material: Material, rows: pd.DataFrame) -> Drawn:
             name: overtime.series(own[own["variant"] == name], material.digest) for name in variants
         }
         for name, table in found.items():
-            overtime.line(lines, table, known[name])
+            members = own[own["variant"] == name]
+            overtime.thin(lines, overtime.singles(members, material.digest), known[name])
+            overtime.line(lines, table, known[name], band=False)
             tables.append(table.assign(variant=name, **case))
         _stack(areas, found, {name: known[name].colour for name in variants})
         lines.set_title(base.case_words(case), loc="left", fontweight="bold", fontsize=7)
@@ -50,7 +52,7 @@ def _over_time(material: Material, rows: pd.DataFrame) -> Drawn:
     for axes in grid[-1]:
         axes.set_xlabel("time (s)")
     base.legend(figure, known)
-    reading = "1 s bins; lines: mean over the seeds; bands: 95 % interval (Student's t)"
+    reading = "1 s bins; thick lines and areas: mean over the seeds; thin lines: single seeds"
     base.words(figure, "Four variants at once, over time", base.foot(material, rows, reading))
     return Drawn(
         base.stem(material.key, "time"),
@@ -85,12 +87,14 @@ def _shares(material: Material, rows: pd.DataFrame) -> Drawn:
             base.dot(dots, variants.index(name), cell, known[name])
             dots.annotate(
                 f"{cell['mean']:.1f}",
-                (1.0, variants.index(name)),
+                (1.02, variants.index(name)),
                 xycoords=dots.get_yaxis_transform(),
                 fontsize=6.5,
                 va="center",
-                ha="right",
+                annotation_clip=False,
             )
+            single = own.loc[own["variant"] == name, SHARE.metric]
+            base.seeds(dots, single, variants.index(name), known[name])
         dots.axvline(100 / len(variants), color=style.GREY, linewidth=0.7, linestyle=(0, (4, 2)))
         dots.set_yticks(range(len(variants)), variants)
         dots.set(xlim=(0, 100), ylim=(len(variants) - 0.5, -0.5), xlabel=SHARE.label)
@@ -111,7 +115,7 @@ def _shares(material: Material, rows: pd.DataFrame) -> Drawn:
     base.words(
         figure,
         "Who gets how much",
-        base.foot(material, rows, base.READING + "; dashed: an even split"),
+        base.foot(material, rows, base.READING + "; rings: single seeds; dashed: an even split"),
     )
     return Drawn(
         base.stem(material.key, "shares"),

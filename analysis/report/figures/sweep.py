@@ -53,6 +53,7 @@ def panels(
                 axes.set_ylabel(measure.label)
             else:
                 axes.set_xlabel(measure.label)
+            base.not_too_close(axes, "y" if lines else "x")
             if measure.zero:
                 axes.set_ylim(bottom=0) if lines else axes.set_xlim(left=0)
         if words:
