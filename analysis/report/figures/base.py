@@ -128,6 +128,17 @@ class Look:
     marker: str
 
 
+# Of queues, in the order in which a figure shows them.
+QUEUE_LOOKS = (
+    Look(style.BLUE, "o"),
+    Look(style.VERMILLION, "D"),
+    Look(style.GREEN, "^"),
+    Look(style.PURPLE, "s"),
+    Look(style.ORANGE, "v"),
+    Look(style.BLACK, "P"),
+)
+
+
 def looks(names: Sequence[str]) -> dict[str, Look]:
     """A look for each variant, in the usual order; the usual ones always have the same."""
     ordered = sorted(dict.fromkeys(names), key=variant_key)

@@ -33,14 +33,13 @@ def draw(material: Material) -> Iterator[Drawn]:
 def _plane(material: Material) -> Drawn:
     """A colour a queue: the queues are what is compared."""
     rows = material.tcp.dropna(subset=[plane.X, plane.Y])
-    place = queues(rows)
     rows = rows.assign(queue_name=rows[QUEUE])
-    rows = rows.sort_values(QUEUE, key=lambda column: column.map(place.index), kind="stable")
+    known = dict(zip(queues(rows), base.QUEUE_LOOKS, strict=False))
     parts = [
         (base.case_words(case), own)
         for case, own in general.few_cases(rows, ("profile", "variant"))
     ]
-    figure, data = plane.panels(parts, "queue_name")
+    figure, data = plane.panels(parts, "queue_name", known=known)
     base.words(
         figure,
         f"{material.experiment}: throughput against delay",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -23,11 +23,14 @@ READING = "ellipse: 95 % confidence region of the mean (Hotelling's T²), from 4
 
 
 def panels(
-    parts: Sequence[tuple[str, pd.DataFrame]], series: str, path: str = ""
+    parts: Sequence[tuple[str, pd.DataFrame]],
+    series: str,
+    path: str = "",
+    known: Mapping[str, Look] | None = None,
 ) -> tuple[Figure, pd.DataFrame]:
     """A panel a part; with `path`, the numbers of that axis are joined, the last one labelled."""
-    names = [str(name) for _, rows in parts for name in rows[series].unique()]
-    known = base.looks(names)
+    if known is None:
+        known = base.looks([str(name) for _, rows in parts for name in rows[series].unique()])
     across = 2 if len(parts) in (2, 4) else min(3, len(parts))
     down = -(-len(parts) // across)
     figure, grid = base.grid(down, across, panel=2.6 if across < 3 else 2.2)

@@ -10,21 +10,13 @@ import pandas as pd
 from analysis import style
 from analysis.labels import variant_key
 from analysis.report.figures import base, general
-from analysis.report.figures.base import Drawn, Look, Measure
+from analysis.report.figures.base import Drawn, Measure
 from analysis.report.material import AXIS, Material
 
 MEASURES = (
     Measure("throughput_mbps", "throughput (Mbit/s)", zero=False),
     Measure("rtt_min_ms", "smallest RTT: idle path (ms)"),
     Measure("rtt_mean_ms", "mean RTT: under load (ms)"),
-)
-LOOKS = (
-    Look(style.BLUE, "o"),
-    Look(style.VERMILLION, "D"),
-    Look(style.GREEN, "^"),
-    Look(style.PURPLE, "s"),
-    Look(style.ORANGE, "v"),
-    Look(style.BLACK, "P"),
 )
 
 
@@ -40,7 +32,7 @@ def draw(material: Material) -> Iterator[Drawn]:
 
 def _figure(material: Material, case: dict[str, str], rows: pd.DataFrame) -> Drawn:
     variants = sorted(set(rows["variant"]), key=variant_key)
-    known = dict(zip(dict.fromkeys(rows[f"{AXIS}queue"]), LOOKS, strict=False))
+    known = dict(zip(dict.fromkeys(rows[f"{AXIS}queue"]), base.QUEUE_LOOKS, strict=False))
     figure, [line] = base.grid(1, len(MEASURES), panel=0.3 * len(variants) + 0.7)
     tables = []
     for axes, measure in zip(line, MEASURES, strict=True):
