@@ -29,7 +29,7 @@ def draw(material: Material) -> Iterator[Drawn]:
     if not rows.empty and LOAD in rows and PAIR in rows:
         for case, own in base.cases(rows, ("profile", "window")):
             yield _over_load(material, case, own)
-            if own["variant"].nunique() > 2:
+            if own[PAIR].nunique() > len(PAPERS):  # those are in the figure over load
                 yield _matrix(material, case, own)
     if PAIR not in rows or rows[PAIR].nunique() <= 4:  # of 64 pairs nobody could tell the lines
         yield from general.distributions(material)

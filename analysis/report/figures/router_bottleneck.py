@@ -72,9 +72,12 @@ def _caption(rows: pd.DataFrame) -> str:
         rates = own.groupby("variant")["throughput_mbps"].mean().dropna()
         loads = own.groupby("variant")["rtt_mean_ms"].mean().dropna()
         if len(rates) > 1 and len(loads) > 1:
+            spread = f"throughput from {rates.min():.3g} Mbit/s ({rates.idxmin()}) to "
+            spread += f"{rates.max():.3g} ({rates.idxmax()})"
+            if rates.max() < 1.01 * rates.min():
+                spread = f"each variant's throughput is {rates.mean():.3g} Mbit/s"
             said.append(
-                f"{queue}: throughput from {rates.min():.4g} ({rates.idxmin()}) to "
-                f"{rates.max():.4g} Mbit/s ({rates.idxmax()}), mean RTT from "
+                f"{queue}: {spread}, mean RTT from "
                 f"{loads.min():.3g} ({loads.idxmin()}) to {loads.max():.3g} ms ({loads.idxmax()})"
             )
     text = "; ".join(said)
