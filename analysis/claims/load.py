@@ -4,6 +4,9 @@ The bounds, chosen beforehand. *Low* is CBR up to 6 Mbit/s and *congested* from 
 congestion begin. A *steep* rise of latency is a step of 10 % of the latency at CBR 1 from one load
 to the next: a full queue of ten packets adds 8.3 ms, 13 % of the idle round trip. *Linear* is a
 straight line with R² of at least 0.98 whose quadratic term bends it by at most 10 % of its range.
+
+An order of starts (CBR or TCP first) that was run at some of the loads only does not count: a sweep
+that has another mean of orders at every other load would zigzag.
 """
 
 from __future__ import annotations
@@ -42,10 +45,21 @@ BEND = 0.1
 
 def tcp(group: Group, loads: Sequence[int] = LOADS, variants: Sequence[str] = FOUR) -> Group:
     """The TCP flows of these variants, at those of the loads that were run."""
-    own = group.where(flow="tcp").asked("variant", variants).where(cbr_mbit=loads)
+    own = _whole(group.where(flow="tcp")).asked("variant", variants).where(cbr_mbit=loads)
     if own.rows.empty:
         raise NotMeasured(f"no usable trials with {where(loads)}")
     return own
+
+
+def _whole(group: Group) -> Group:
+    """Only orders that were run at all loads, where there is one."""
+    loads = group.values("cbr_mbit")
+    orders = [each for each in group.values("order") if _at_all(group.where(order=each), loads)]
+    return group.where(order=orders) if orders else group
+
+
+def _at_all(group: Group, loads: Sequence[object]) -> bool:
+    return set(loads) <= set(group.values("cbr_mbit"))
 
 
 def run_of(group: Group, loads: Sequence[int]) -> tuple[int, ...]:
@@ -92,11 +106,12 @@ def table(
 ) -> tuple[Row, ...]:
     """Every variant that was run at all of these loads, and ns-2's number beside it."""
     own = group.where(flow="tcp")
-    if order:
-        own = own.where(order=order)
+    own = own.where(order=order) if order else _whole(own)
+    orders = [str(each) for each in own.values("order")]
+    order = orders[0] if len(orders) == 1 else ""
     loads = run_of(own, loads)
     own = own.where(cbr_mbit=loads)
-    whole = [each for each in own.values("variant") if _at_all(own, each, loads)]
+    whole = [each for each in own.values("variant") if _at_all(own.where(variant=each), loads)]
     found = samples(own.where(variant=whole).rows, metric, "variant", CELLS)
     measure = MEASURES[metric]
     label = name or NAMES.get(metric, metric)
@@ -111,10 +126,6 @@ def table(
             )
         )
     return tuple(rows)
-
-
-def _at_all(group: Group, variant: object, loads: Sequence[int]) -> bool:
-    return set(loads) <= set(group.where(variant=variant).values("cbr_mbit"))
 
 
 def latency_tables(group: Group, loads: Sequence[int] = LOADS) -> tuple[Row, ...]:

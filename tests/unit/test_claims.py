@@ -266,6 +266,19 @@ def test_a_load_that_only_some_variants_have_does_not_count() -> None:
     assert one(cut, "JH1.2")[0].n == made.SEEDS
 
 
+def test_an_order_that_was_run_at_some_loads_only_does_not_count() -> None:
+    """Else a sweep would have another mean of orders at every other load."""
+    table = made.load_metrics("small")
+    table["axes"] = table["axes"].str.replace("order=tcp-first", "order=cbr-first")
+    even = table[table["axes"].str.contains("cbr_mbit=(?:2|4|6|8|10);")].copy()
+    even["axes"] = even["axes"].str.replace("order=cbr-first", "order=tcp-first")
+    even["trial"] += "-tcp-first"
+    even["throughput_mbps"] *= 3
+    for claim in ("KS1.2", "KS1.3"):
+        [both], [alone] = one(pd.concat((table, even)), claim), one(table, claim)
+        assert (both.statement, both.rows) == (alone.statement, alone.rows)
+
+
 def test_readings_that_disagree_leave_a_claim_open() -> None:
     table = made.load_metrics("large")
     table.loc[table["variant"] == "vegas", "rtt_mean_ms"] *= 2
