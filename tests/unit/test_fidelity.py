@@ -25,6 +25,7 @@ from analysis.packets import FlowPackets, select
 from analysis.precision import widest
 from analysis.tcp import read_capture
 from tests.pcap_writer import write_pcap
+from tests.scenarios import router
 from tests.trial_writer import CBR, ISN, SIZE, TCP, captures, flow_record, ns
 
 MS = 1_000_000
@@ -218,6 +219,7 @@ def test_iperf3s_clock_begins_with_the_cookie(cookie_s: float) -> None:
     evidence = SimpleNamespace(
         engine="guest",
         epoch_ns=ns(0),
+        trial=SimpleNamespace(scenario=router()),
         tcp=(flow,),
         report=lambda *_: report,
         at=lambda *_: FlowPackets(data, acks),
