@@ -24,6 +24,7 @@ from analysis.claims.load import (
     CONGESTED,
     FOUR,
     LATENCIES,
+    LINUX_VEGAS,
     LOADS,
     LOW,
     RIVALS,
@@ -185,8 +186,4 @@ def vegas_drops_everywhere(group: Group) -> Finding:
         )
         for each in FOUR
     )
-    why = (
-        "Where several packets are lost as CBR takes the link, Vegas too loses them: its window of "
-        "at least two packets is no smaller than the others', which have halved theirs."
-    )
-    return Finding((lowest, steeper), (*table(group, "drop_rate"), *rows), why)
+    return Finding((lowest, steeper), (*table(group, "drop_rate"), *rows), LINUX_VEGAS)

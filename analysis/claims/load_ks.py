@@ -21,6 +21,7 @@ from analysis.claims.load import (
     CONGESTED,
     FOUR,
     LATENCIES,
+    LINUX_VEGAS,
     LOADS,
     LOW,
     RIVALS,
@@ -204,11 +205,7 @@ def vegas_drops(group: Group) -> Finding:
         before, after = float(sweep[8] - sweep[1]), float(sweep[10] - sweep[8])
         ratio[seed] = after / max(before, 1e-4)
     steep = within("vegas: rise from CBR 8 to 10 over that from 1 to 8", RATIO, ratio, low=2)
-    why = (
-        "Drops are the queue's: they follow what the senders overshoot by, which for Vegas depends "
-        "on how many packets it keeps waiting, beside CBR whose share grows with the load."
-    )
-    return Finding((lowest, steep), table(group, "drop_rate"), why)
+    return Finding((lowest, steep), table(group, "drop_rate"), LINUX_VEGAS)
 
 
 def reno_as_tahoe(group: Group) -> Finding:

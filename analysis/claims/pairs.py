@@ -23,7 +23,7 @@ from analysis.claims.contrasts import (
     within,
 )
 from analysis.claims.data import Group, sample
-from analysis.claims.load import CONGESTED, where
+from analysis.claims.load import CONGESTED, LINUX_VEGAS, where
 from analysis.claims.model import Finding, NotMeasured, Part, Row
 
 FAIR = 0.05
@@ -185,13 +185,7 @@ def _why(group: Group, loser: str) -> str:
 
 
 def _why_vegas(group: Group) -> str:
-    text = (
-        "Linux's Vegas judges by the least round trip of a window, ns-2's by their mean: beside a "
-        "jittered CBR a queue of ten packets is empty once in most round trips, so that Linux's "
-        "sees nothing wait and does not give way before packets are lost. ns-2's does. (That "
-        "follows from the sources; it was not tried with the kernel changed.)"
-    )
-    return f"{text} {_why_equal(group)}" if group.window == "small" else text
+    return f"{LINUX_VEGAS} {_why_equal(group)}" if group.window == "small" else LINUX_VEGAS
 
 
 def _why_equal(group: Group) -> str:

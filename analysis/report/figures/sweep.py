@@ -16,6 +16,9 @@ from analysis.report.figures.base import Look, Measure
 from analysis.report.material import AXIS
 
 
+ROOM = 1.3  # above the highest mean
+
+
 def axis_label(name: str) -> str:
     """`cbr_mbit` as `cbr (Mbit/s)`, and known ones in words."""
     if name == "cbr_mbit":
@@ -56,6 +59,9 @@ def panels(
             base.not_too_close(axes, "y" if lines else "x")
             if measure.zero:
                 axes.set_ylim(bottom=0) if lines else axes.set_xlim(left=0)
+            if lines and measure.zero and (most := float(table["mean"].max())) > 0:
+                # the band of two seeds can be ten times as high as what it is about
+                axes.set_ylim(top=min(axes.get_ylim()[1], ROOM * most))
         if words:
             line[0].set_title(words, loc="left", fontweight="bold", fontsize=7)
     for axes in grid[-1] if lines else ():
