@@ -15,7 +15,6 @@ from analysis.report.figures import base
 from analysis.report.figures.base import Look, Measure
 from analysis.report.material import AXIS
 
-
 ROOM = 1.3  # above the highest mean
 
 
