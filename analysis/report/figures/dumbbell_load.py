@@ -40,10 +40,10 @@ def _caption(rows: pd.DataFrame) -> str:
         own = means.loc[load].dropna()
         if len(own) > 1:
             most, least = str(own.idxmax()), str(own.idxmin())
-            said.append(
-                f"at {load:g} Mbit/s of CBR {most} has most ({own[most]:.3g} Mbit/s) "
-                f"and {least} least ({own[least]:.3g})"
-            )
+            words = f"{most} has most ({own[most]:.3g} Mbit/s) and {least} least ({own[least]:.3g})"
+            if own[most] < 1.01 * own[least]:
+                words = f"each has {own.mean():.3g} Mbit/s"
+            said.append(f"at {load:g} Mbit/s of CBR {words}")
     drops = rows.groupby("variant")["drop_rate"].mean().dropna()
     text = "; ".join(said)
     text = f"{text[:1].upper()}{text[1:]}." if said else ""
