@@ -28,8 +28,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.flow_plan import FlowPlan
 from testbed.leftovers import MARKER
-from testbed.plan import FlowPlan, Plan
+from testbed.plan import Plan
 from testbed.probes import CA_STATES, INFINITE_SSTHRESH
 from testbed.scenario import FRAME_OVERHEAD_BYTES, FlowKind
 from testbed.tracefs import Instance

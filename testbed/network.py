@@ -21,10 +21,11 @@ from mininet.net import Mininet
 from mininet.node import Node
 
 from testbed import queues
+from testbed.commands import Command
 from testbed.errors import TestbedError
 from testbed.netns import inside
 from testbed.offloads import offloads_on
-from testbed.plan import Command, Parameter, Plan, QueuePlan, RoutePlan
+from testbed.plan import Parameter, Plan, QueuePlan, RoutePlan
 from testbed.process import CommandLog, Place, end, run, start_held
 
 BATCHES = {"ip": ("ip", "-batch", "-"), "tc": ("tc", "-batch", "-")}

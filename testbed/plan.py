@@ -1,59 +1,28 @@
 """A scenario becomes data: the commands of every node, the captures, the flows, the checks.
 
-Nothing here starts anything; `testbed plan` prints it and the trial applies it.
-
-Three kinds of node carry the network. The Topo's own hosts and routers; `wires`, in
-which every link that has a delay is a pair of interfaces tied together by mirred, each
-with a netem of its own, so that delay never shares an interface with a queue that is
-measured nor sits on a sender's egress; and `control`, a router that carries iperf3's control
-connections and its UDP greeting beside the network under test, so that a flow starts
-when it should and the captures hold nothing but the flow.
+Nothing here starts anything; `testbed plan` prints it and the trial applies it. Three kinds of
+node carry the network: the Topo's own hosts and routers, `wires` (wires.py), and `control`
+(control.py).
 """
 
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from testbed import layout, queues
+from testbed.commands import Command, Veth, neighbour, peer_mac
+from testbed.control import CONTROL, control_commands, control_sysctls, control_veths
+from testbed.flow_plan import FlowPlan, plan_flow
 from testbed.layout import Hop, Interface, Link, Network, Shaper
 from testbed.profiles import PROFILES
-from testbed.scenario import FRAME_OVERHEAD_BYTES, CapturePoint, Flow, FlowKind, Path, Scenario
+from testbed.scenario import CapturePoint, Flow, Path, Scenario
 from testbed.validate import validate
 from testbed.variants import Variant, variant
+from testbed.wires import WIRES, wire_commands, wire_ends
 
-WIRES = "wires"
-CONTROL = "control"
-SERVER_PORTS = (5201, 5999)
-CLIENT_PORTS = (40001, 49999)
-CONTROL_TABLE = "9"
-CONTROL_MARK = "9"  # pace.c puts it on UDP sockets until their first paced packet
-BLOCK_BYTES = "131072"
-UDP_IP_HEADERS = 28
-NETEM_LIMIT = 10_000_000  # packets: a delay must never drop
 TAIL_S = 2.0  # after the last flow: queues drain, and tcpdump's blocks retire (1 s)
-
-
-@dataclass(frozen=True)
-class Command:
-    """One command in one node."""
-
-    node: str
-    argv: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Veth:
-    """A pair of interfaces, each born in its node with its own hardware address."""
-
-    node1: str
-    name1: str
-    mac1: str
-    node2: str
-    name2: str
-    mac2: str
 
 
 @dataclass(frozen=True)
@@ -73,23 +42,6 @@ class CapturePlan:
     node: str
     interface: str
     roles: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class FlowPlan:
-    """A flow with its addresses, ports, times, and the two commands that make it."""
-
-    flow: Flow
-    src_address: str
-    dst_address: str
-    src_ports: tuple[int, ...]
-    dst_port: int
-    start_s: float
-    stop_s: float
-    server: Command
-    client: Command
-    client_env: tuple[tuple[str, str], ...] = ()
-    options: frozenset[str] = frozenset()  # of TCP's, that the two hosts agree on
 
 
 @dataclass(frozen=True)
@@ -176,19 +128,19 @@ def make_plan(scenario: Scenario) -> Plan:
     sysctls = {node: _sysctls(scenario, network, node) for node in network.nodes}
     routes = tuple(_route_plans(scenario, network))
     flows = tuple(
-        _flow_plan(scenario, network, index, _options(flow, sysctls))
+        plan_flow(scenario, network, index, _options(flow, sysctls))
         for index, flow in enumerate(scenario.flows)
     )
     drops = tuple(_drop_plans(network, flows))
     nodes = (*network.nodes, *([WIRES] if wired else []), CONTROL)
     offloads = tuple((end.node, end.name) for link in network.links for end in link.ends) + tuple(
-        _wire_ends(network)
+        wire_ends(network)
     )
     setup = (
         *_address_commands(network),
         *(_route_command(route) for route in routes),
-        *_control_commands(scenario, network, endpoints),
-        *_wire_commands(network),
+        *control_commands(scenario, network, endpoints),
+        *wire_commands(network),
         *(Command(d.node, ("tc", "qdisc", "add", "dev", d.interface, "clsact")) for d in drops),
         *(Command(node, ("ethtool", "-K", name, *NO_OFFLOADS)) for node, name in offloads),
         *(command for queue in shaped for command in _shaper_commands(queue)),
@@ -196,10 +148,10 @@ def make_plan(scenario: Scenario) -> Plan:
     return Plan(
         network=network,
         nodes=nodes,
-        veths=(*_veths(network), *_control_veths(endpoints)),
+        veths=(*_veths(network), *control_veths(endpoints)),
         sysctls=(
             *((node, tuple(settings.items())) for node, settings in sysctls.items()),
-            (CONTROL, (*NO_IPV6, *_control_sysctls(endpoints))),
+            (CONTROL, (*NO_IPV6, *control_sysctls(endpoints))),
             *([(WIRES, NO_IPV6)] if wired else []),
         ),
         parameters=tuple(_parameters(scenario)),
@@ -336,18 +288,7 @@ def _veths(network: Network) -> Iterator[Veth]:
             yield Veth(one.node, one.name, one.mac, other.node, other.name, other.mac)
             continue
         for end, letter in ((one, "a"), (other, "b")):
-            yield Veth(end.node, end.name, end.mac, WIRES, f"w{number}{letter}", _peer_mac(end.mac))
-
-
-def _peer_mac(mac: str) -> str:
-    return "06" + mac[2:]
-
-
-def _wire_ends(network: Network) -> Iterator[tuple[str, str]]:
-    for number, link in enumerate(network.links):
-        if link.delay_ms:
-            yield WIRES, f"w{number}a"
-            yield WIRES, f"w{number}b"
+            yield Veth(end.node, end.name, end.mac, WIRES, f"w{number}{letter}", peer_mac(end.mac))
 
 
 def _address_commands(network: Network) -> Iterator[Command]:
@@ -358,71 +299,10 @@ def _address_commands(network: Network) -> Iterator[Command]:
             yield Command(node, ("ip", "link", "set", end.name, "up"))
     for link in network.links:
         for end, peer in (link.ends, reversed(link.ends)):
-            yield _neighbour(end.node, end.name, peer.ip, peer.mac)
+            yield neighbour(end.node, end.name, peer.ip, peer.mac)
     for node in network.nodes:
         for destination, gateway in network.routes[node]:
             yield Command(node, ("ip", "route", "add", destination, "via", gateway))
-
-
-def _neighbour(node: str, interface: str, ip: str, mac: str) -> Command:
-    """A fixed entry: no ARP between a flow's packets."""
-    argv = ("ip", "neigh", "replace", ip, "lladdr", mac, "dev", interface, "nud", "permanent")
-    return Command(node, argv)
-
-
-def _control_veths(endpoints: tuple[str, ...]) -> Iterator[Veth]:
-    for number, node in enumerate(endpoints):
-        mac = _control_mac(number)
-        yield Veth(node, f"{node}-ctl", mac, CONTROL, f"c{number}", _peer_mac(mac))
-
-
-def _control_sysctls(endpoints: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    yield "net.ipv4.ip_forward", "1"
-    yield "net.ipv4.conf.all.rp_filter", "0"
-    for number in range(len(endpoints)):
-        yield f"net.ipv4.conf.c{number}.rp_filter", "0"
-
-
-def _control_mac(number: int) -> str:
-    return f"02:00:00:01:{number:02x}:01"
-
-
-def _control_commands(
-    scenario: Scenario, network: Network, endpoints: tuple[str, ...]
-) -> Iterator[Command]:
-    """Routes, not a bridge: a new bridge's ports may take a second to forward."""
-    for number, node in enumerate(endpoints):
-        yield Command(CONTROL, ("ip", "link", "set", f"c{number}", "up"))
-        yield Command(node, ("ip", "link", "set", f"{node}-ctl", "up"))
-    for flow in scenario.flows:
-        src, dst = _addresses(network, flow)
-        for node, own, peer_ip in ((flow.src, src, dst), (flow.dst, dst, src)):
-            number = endpoints.index(node)
-            own_mac = _control_mac(number)
-            to, device = f"c{number}", f"{node}-ctl"
-            yield _neighbour(CONTROL, to, own, own_mac)
-            yield Command(CONTROL, ("ip", "route", "replace", own, "dev", to))
-            yield _neighbour(node, device, peer_ip, _peer_mac(own_mac))
-            route = ("ip", "route", "replace", peer_ip, "dev", device, "src", own)
-            yield Command(node, (*route, "table", CONTROL_TABLE))
-    for node in endpoints:
-        yield from _control_rules(node)
-
-
-def _control_rules(node: str) -> Iterator[Command]:
-    """TCP between a server's and a client's port is data; the rest of a server's is control."""
-    server = "{}-{}".format(*SERVER_PORTS)
-    client = "{}-{}".format(*CLIENT_PORTS)
-    tcp = ("ipproto", "tcp")
-    rules: tuple[tuple[tuple[str, ...], str], ...] = (
-        ((*tcp, "sport", client, "dport", server), "main"),
-        ((*tcp, "sport", server, "dport", client), "main"),
-        ((*tcp, "dport", server), CONTROL_TABLE),
-        ((*tcp, "sport", server), CONTROL_TABLE),
-        (("fwmark", CONTROL_MARK), CONTROL_TABLE),
-    )
-    for preference, (match, table) in enumerate(rules, start=100):
-        yield Command(node, ("ip", "rule", "add", "pref", str(preference), *match, "lookup", table))
 
 
 def _queue_plans(network: Network, scenario: Scenario) -> Iterator[QueuePlan]:
@@ -466,114 +346,6 @@ def _shaper_commands(queue: QueuePlan) -> Iterator[Command]:
     yield Command(
         queue.node,
         ("tc", "qdisc", "add", *device, "parent", "1:3", "handle", "30:", *words),
-    )
-
-
-def _wire_commands(network: Network) -> Iterator[Command]:
-    wires = [
-        (f"w{number}a", f"w{number}b", f"{link.delay_ms * 1000:.3f}us")
-        for number, link in enumerate(network.links)
-        if link.delay_ms
-    ]
-    for one, other, _ in wires:
-        yield Command(WIRES, ("ip", "link", "set", one, "up"))
-        yield Command(WIRES, ("ip", "link", "set", other, "up"))
-    for one, other, delay in wires:
-        for end, peer in ((one, other), (other, one)):
-            yield Command(WIRES, ("tc", "qdisc", "add", "dev", end, "clsact"))
-            yield Command(
-                WIRES,
-                ("tc", "filter", "add", "dev", end, "ingress", "matchall")
-                + ("action", "mirred", "egress", "redirect", "dev", peer),
-            )
-            yield Command(
-                WIRES,
-                ("tc", "qdisc", "add", "dev", end, "root", "handle", "2:", "netem")
-                + ("delay", delay, "limit", str(NETEM_LIMIT)),
-            )
-
-
-def _addresses(network: Network, flow: Flow) -> tuple[str, str]:
-    """The ends of a flow: the interfaces that its path leaves by and arrives at."""
-    path = network.path(flow.src, flow.dst)
-    return path[0].out.ip, path[-1].into.ip
-
-
-def _flow_plan(
-    scenario: Scenario, network: Network, index: int, options: frozenset[str]
-) -> FlowPlan:
-    flow = scenario.flows[index]
-    src, dst = _addresses(network, flow)
-    server_port = SERVER_PORTS[0] + index
-    first = CLIENT_PORTS[0] + 64 * index
-    stop_s = scenario.stop_s(flow)
-    start_s = _start_s(scenario, flow)
-    server = ("iperf3", "--server", "--one-off", "--json", "--port", str(server_port))
-    # longer than needed: the trial ends the client itself, to the instant
-    seconds = math.ceil(stop_s - start_s) + 10
-    length = ("--bytes", str(flow.bytes)) if flow.bytes else ("--time", str(seconds))
-    client: tuple[str, ...] = (
-        "iperf3",
-        "--client",
-        dst,
-        "--port",
-        str(server_port),
-        "--json",
-        *length,
-    )
-    client += ("--interval", "1", "--cport", str(first))
-    env: tuple[tuple[str, str], ...] = ()
-    if flow.kind is FlowKind.CBR:
-        client += _cbr_arguments(flow)
-        env = _pace_environment(scenario, flow, index)
-    else:
-        mss = flow.mss or PROFILES[scenario.profile].mss
-        client += ("--set-mss", str(mss)) if mss else ()
-        client += ("--parallel", str(flow.parallel)) if flow.parallel > 1 else ()
-        if flow.bytes:
-            client += ("--length", BLOCK_BYTES)  # pace.c knows a data connection by it
-            env = (("LIMIT_BYTES", str(flow.bytes)),)
-    return FlowPlan(
-        flow=flow,
-        src_address=src,
-        dst_address=dst,
-        src_ports=tuple(range(first, first + flow.parallel)),
-        dst_port=server_port,
-        start_s=start_s,
-        stop_s=stop_s,
-        server=Command(flow.dst, server),
-        client=Command(flow.src, client),
-        client_env=env,
-        options=options if flow.kind is FlowKind.TCP else frozenset(),
-    )
-
-
-def _start_s(scenario: Scenario, flow: Flow) -> float:
-    """To a microsecond; what starts at one time in reality never does quite."""
-    late_ms = random.Random(f"{scenario.seed} {flow.name}").uniform(0, scenario.start_jitter_ms)
-    return round(flow.start_s + late_ms / 1e3, 6)
-
-
-def cbr_gap_ns(flow: Flow) -> int:
-    """Nanoseconds from packet to packet at the flow's rate on the wire."""
-    assert flow.packet_bytes is not None and flow.rate_mbit is not None
-    return round((flow.packet_bytes + FRAME_OVERHEAD_BYTES) * 8e3 / flow.rate_mbit)
-
-
-def _cbr_arguments(flow: Flow) -> tuple[str, ...]:
-    assert flow.packet_bytes is not None
-    payload = flow.packet_bytes - UDP_IP_HEADERS
-    # as fast as it can: pace.c holds each packet until its time
-    return ("--udp", "--length", str(payload), "--bitrate", "0")
-
-
-def _pace_environment(scenario: Scenario, flow: Flow, index: int) -> tuple[tuple[str, str], ...]:
-    assert flow.packet_bytes is not None
-    return (
-        ("PACE_BYTES", str(flow.packet_bytes - UDP_IP_HEADERS)),
-        ("PACE_GAP_NS", str(cbr_gap_ns(flow))),
-        ("PACE_JITTER", f"{flow.jitter:g}"),
-        ("PACE_SEED", str(scenario.seed * 1000 + index)),
     )
 
 

@@ -21,10 +21,11 @@ from testbed.capture import Capture
 from testbed.dropper import Dropper
 from testbed.errors import TestbedError
 from testbed.events import Recorder, record
+from testbed.flow_plan import FlowPlan
 from testbed.idle import idle_round_trips, write_idle
 from testbed.load import INTERVAL_S, Load
 from testbed.network import Lab, network
-from testbed.plan import FlowPlan, Plan, QueuePlan, burst_bytes, make_plan
+from testbed.plan import Plan, QueuePlan, burst_bytes, make_plan
 from testbed.probes import QueueProbe, Sampler, SocketId, SocketProbe
 from testbed.process import CommandLog, run
 from testbed.queues import DISCIPLINES

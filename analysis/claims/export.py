@@ -1,4 +1,4 @@
-"""The ledger as a table for people, as CSV, and as JSON."""
+"""The ledger as CSV and as JSON; for people it is on the report's page."""
 
 from __future__ import annotations
 
@@ -9,29 +9,11 @@ from collections.abc import Iterable
 import pandas as pd
 
 from analysis.claims.model import Answer
-from analysis.tables import UNKNOWN, Table
 
-HEADER = ("claim", "profile", "answer", "what the data says", "n")
-NOTE = "n: seeds; a claim's test, its intervals, and the numbers side by side: testbed report"
 # a row of the CSV is an answer; what is a list there is left to JSON
 FLAT = tuple(
     field.name for field in dataclasses.fields(Answer) if field.name not in ("rows", "evidence")
 )
-
-
-def ledger_table(found: Iterable[Answer]) -> Table:
-    """A line a claim and profile."""
-    lines = tuple(
-        (
-            each.id,
-            each.profile or UNKNOWN,
-            str(each.verdict),
-            " ".join(text for text in (each.statement, each.why) if text),
-            str(each.n) if each.n else UNKNOWN,
-        )
-        for each in found
-    )
-    return Table(HEADER, lines, NOTE if lines else "")
 
 
 def ledger_frame(found: Iterable[Answer]) -> pd.DataFrame:

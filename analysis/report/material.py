@@ -11,10 +11,11 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.axes import with_axes
+from analysis.counted import counted
 from analysis.digest import cached_digest
 from analysis.metrics import all_metrics
 from testbed.errors import TestbedError
-from testbed.store import Status, Trial, trials_in
+from testbed.store import Trial, trials_in
 
 AXIS = "axis_"
 LENGTH_AXES = ("duration_s",)  # how long is no question of its own
@@ -117,7 +118,7 @@ def _material(
     rows = with_axes(frame)
     rows["number"] = rows["trial"].map(numbers)
     rows = _judged(rows)
-    good = rows[(rows["status"] == str(Status.OK)) & (rows["verdict"] != "invalid")]
+    good = counted(rows)
     named = set(good["trial"])
     parts = [
         digest.assign(trial=trial.path.name)

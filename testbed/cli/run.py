@@ -91,7 +91,9 @@ def _run_invalid_again(
 
 def _invalid(frame: pd.DataFrame) -> set[str]:
     """The trials whose verdict is that."""
-    return set(frame.loc[frame["verdict"] == "invalid", "trial"])
+    from analysis.counted import invalid
+
+    return set(frame.loc[invalid(frame), "trial"])
 
 
 def _run_more(

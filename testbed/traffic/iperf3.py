@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.errors import TestbedError
-from testbed.plan import FlowPlan
+from testbed.flow_plan import FlowPlan
 from testbed.probes import listening
 from testbed.process import Place, Process, end, start
 from testbed.store import FLOWS

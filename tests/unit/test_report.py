@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from testbed.cli import main
+from tests import report_writer
 from tests.trial_writer import ROLES, write_trial
 
 SUFFIXES = ("png", "svg", "csv")
@@ -49,6 +52,25 @@ def test_without_the_sender_there_is_no_sequence(
     assert main(["report", str(trial)]) == 0
     said = [Path(line).name for line in files(capsys)]
     assert said == names("tcp", ("timeline",))
+
+
+def test_results_become_a_page_with_the_papers_claims(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "fairness"
+    report_writer.write_experiment(folder, "router-fairness", 2)
+    assert main(["report", str(folder)]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("claims: ") and said[1] == f"report: {folder / 'report.html'}"
+    ledger = pd.read_csv(folder / "report-claims.csv").set_index("id")
+    assert set(ledger["paper"]) == {"GYS"}  # no experiment of the others was run
+    assert ledger.loc["GYS3.1", "n"] == 2
+    assert ledger.loc["GYS1.1", "verdict"] == "open"
+    numbers = pd.read_csv(folder / "report-claims-numbers.csv")
+    assert "share of bbr" in set(numbers.loc[numbers["id"] == "GYS3.1", "what"])
+    assert {each["id"] for each in json.loads((folder / "report-claims.json").read_text())} == set(
+        ledger.index
+    )
 
 
 @pytest.mark.parametrize(
