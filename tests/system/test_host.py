@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -256,19 +257,25 @@ def test_events_are_what_the_capture_and_the_samples_show(tmp_path: Path) -> Non
 def agree_on_the_window(events: list[dict[str, str]], sockets: list[dict[str, str]]) -> None:
     """A probe shows the window before its ACK: the one since the event before it.
 
-    Samples that fall next to an event, and those after the last one, may show either.
+    A sample is stamped before it is read. Where the machine makes the reader wait in
+    between, it may show what a later ACK left, but never what the next sample's time
+    has passed; and mostly it does not wait.
     """
-    compared = 0
-    for sample in sockets:
-        time_s = float(sample["time_s"])
-        near = [e for e in events if e["flow"] and abs(float(e["time_s"]) - time_s) < 1e-3]
-        later = [e for e in events if e["event"] != "drop" and float(e["time_s"]) > time_s]
-        if near or not later or later[0]["event"] != "probe":
+    compared = at_once = 0
+    for sample, after in pairwise(sockets):
+        begin, end = float(sample["time_s"]), float(after["time_s"])
+        later = [e for e in events if e["event"] != "drop" and float(e["time_s"]) > begin]
+        until = next((n for n, e in enumerate(later) if float(e["time_s"]) > end), None)
+        if until is None or any(e["event"] != "probe" for e in later[: until + 1]):
             continue
-        assert sample["cwnd"] == later[0]["cwnd"], time_s
-        assert float(sample["srtt_ms"]) == pytest.approx(float(later[0]["srtt_ms"]), abs=1e-3)
+        read = (int(sample["cwnd"]), float(sample["srtt_ms"]))
+        shown = [(int(e["cwnd"]), float(e["srtt_ms"])) for e in later[: until + 1]]
+        same = [pytest.approx(each, abs=1e-3) == read for each in shown]
+        assert any(same), sample["time_s"]
         compared += 1
-    assert compared > 100
+        at_once += same[0]
+    assert at_once > 100
+    assert at_once > 0.8 * compared
 
 
 @needs_schedstat
