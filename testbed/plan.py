@@ -244,7 +244,10 @@ def _route_plans(scenario: Scenario, network: Network) -> Iterator[RoutePlan]:
     profile = PROFILES[scenario.profile]
     found: dict[tuple[str, str], dict[str, int]] = {}
     for flow, _ in _tcp_flows(scenario):
-        found.setdefault((flow.src, flow.dst), {}).update(profile.sender_route)
+        there = found.setdefault((flow.src, flow.dst), {})
+        there.update(profile.sender_route)
+        if flow.rto_min_ms is not None:
+            there["rto_min"] = flow.rto_min_ms
         back = found.setdefault((flow.dst, flow.src), {})
         back.update(profile.receiver_route)
         if flow.window_bytes is not None:
@@ -258,9 +261,16 @@ def _route_plans(scenario: Scenario, network: Network) -> Iterator[RoutePlan]:
             yield RoutePlan(node, address, gateway, path[0].out.name, tuple(attributes.items()))
 
 
+ROUTE_UNITS = {"rto_min": "ms"}  # `ip route` shows it without
+
+
 def _route_command(route: RoutePlan) -> Command:
     via = ("via", route.gateway) if route.gateway else ()
-    words = tuple(word for name, value in route.attributes for word in (name, str(value)))
+    words = tuple(
+        word
+        for name, value in route.attributes
+        for word in (name, f"{value}{ROUTE_UNITS.get(name, '')}")
+    )
     argv = ("ip", "route", "replace", route.peer, *via, "dev", route.interface, *words)
     return Command(route.node, argv)
 

@@ -104,7 +104,8 @@ class Flow:
     """One stream of traffic from `src` to `dst`, from `start_s` on.
 
     A TCP flow ends after `duration_s` or after `bytes`. Its receiver lets at most
-    `window_bytes` be in flight. The segments of new data whose numbers are in `drops` are
+    `window_bytes` be in flight; its retransmit timer adds at least `rto_min_ms` to the
+    smoothed round trip (200 unless said). The segments of new data whose numbers are in `drops` are
     lost once, at the first router; number 1 holds the 37 bytes by which iperf3 knows the
     connection. A CBR flow sends IP packets of `packet_bytes` at `rate_mbit` on the wire,
     each gap drawn uniformly from (1 ± `jitter`) times the even gap.
@@ -120,6 +121,7 @@ class Flow:
     variant: str | None = None
     mss: int | None = None
     window_bytes: int | None = None
+    rto_min_ms: int | None = None
     drops: tuple[int, ...] = ()
     parallel: int = 1
     rate_mbit: float | None = None

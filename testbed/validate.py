@@ -16,6 +16,7 @@ MAX_SECONDS = 24 * 3600.0
 MIN_UDP_PACKET = 28 + 16  # IP and UDP headers, and iperf3's own of 16 bytes
 MAX_FLOWS = 100
 LONGEST_DELAY_MS = 60_000.0
+MAX_RTO_MS = 120_000  # TCP_RTO_MAX
 MAX_WINDOW_BYTES = 1 << 30  # as far as TCP's window scale goes
 MAX_DROPS = 1000
 
@@ -126,6 +127,8 @@ def _tcp_faults(flow: Flow, where: str) -> Iterator[str]:
         yield f"{where}.mss: {flow.mss} is not between 88 and 1448"
     if flow.window_bytes is not None:
         yield from _range(f"{where}.window_bytes", flow.window_bytes, 0, MAX_WINDOW_BYTES)
+    if flow.rto_min_ms is not None and not 1 <= flow.rto_min_ms <= MAX_RTO_MS:
+        yield f"{where}.rto_min_ms: {flow.rto_min_ms} is not between 1 and {MAX_RTO_MS}"
     yield from _drop_faults(flow, where)
     if not 1 <= flow.parallel <= 64:
         yield f"{where}.parallel: {flow.parallel} is not between 1 and 64"
@@ -144,6 +147,9 @@ def _drop_faults(flow: Flow, where: str) -> Iterator[str]:
         yield f"{where}.drops: which of {flow.parallel} parallel connections is meant?"
 
 
+TCP_ONLY = ("variant", "mss", "bytes", "window_bytes", "rto_min_ms", "drops")
+
+
 def _cbr_faults(flow: Flow, where: str) -> Iterator[str]:
     if flow.rate_mbit is None or flow.packet_bytes is None:
         yield f"{where}: a CBR flow needs rate_mbit and packet_bytes"
@@ -156,9 +162,9 @@ def _cbr_faults(flow: Flow, where: str) -> Iterator[str]:
         )
     if not 0 <= flow.jitter <= 1:
         yield f"{where}.jitter: {flow.jitter:g} is not between 0 and 1"
-    foreign = (flow.variant, flow.mss, flow.bytes, flow.window_bytes, flow.drops or None)
-    if any(value is not None for value in foreign):
-        yield f"{where}: variant, mss, bytes, window_bytes and drops are a TCP flow's"
+    foreign = [name for name in TCP_ONLY if getattr(flow, name) not in (None, ())]
+    if foreign:
+        yield f"{where}: {' and '.join(foreign)}: a TCP flow's"
 
 
 def _one_variant_a_host(scenario: Scenario) -> Iterator[str]:
@@ -197,10 +203,11 @@ def _recipes(scenario: Scenario) -> list[tuple[Flow, variants.Variant]]:
 
 
 def _one_route_a_pair(scenario: Scenario) -> Iterator[str]:
-    """A window is an attribute of the route between two hosts."""
+    """A window and a least timer are attributes of the route between two hosts."""
     firsts: dict[tuple[str, str], Flow] = {}
     for flow in scenario.flows:
         if flow.kind is FlowKind.TCP:
             first = firsts.setdefault((flow.src, flow.dst), flow)
-            if first.window_bytes != flow.window_bytes:
-                yield f"flows: {first.name} and {flow.name}: one window_bytes a pair of hosts"
+            for name in ("window_bytes", "rto_min_ms"):
+                if getattr(first, name) != getattr(flow, name):
+                    yield f"flows: {first.name} and {flow.name}: one {name} a pair of hosts"

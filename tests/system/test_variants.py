@@ -255,6 +255,17 @@ def test_a_receivers_window_bounds_what_is_in_flight(tmp_path: Path) -> None:
     assert max(in_flight) == 10
 
 
+def test_the_timer_is_a_round_trip_and_the_least_that_the_route_adds(tmp_path: Path) -> None:
+    scenario = dataclasses.replace(
+        router(variant="newreno", rate_mbit=50, delay_ms=35, duration_s=2), profile=Profile.NS2
+    )
+    flow = dataclasses.replace(scenario.flows[0], rto_min_ms=130, window_bytes=10_000)
+    trial = run_trials([dataclasses.replace(scenario, flows=(flow,))], tmp_path)[0]
+    last = samples(trial, "sockets")[-1]
+    assert float(last["srtt_ms"]) == pytest.approx(70, abs=1)
+    assert float(last["rto_ms"]) == pytest.approx(200, abs=4)  # ticks of 4 ms
+
+
 def test_a_drop_that_never_comes_is_told(tmp_path: Path) -> None:
     scenario = router(duration_s=1)
     flow = dataclasses.replace(scenario.flows[0], drops=(5, 100_000))

@@ -83,7 +83,7 @@ def test_sound_scenarios_pass(scenario: Scenario) -> None:
         (cbr(packet_bytes=20), "packet_bytes: 20"),
         (cbr(jitter=2.0), "jitter: 2"),
         (cbr(name="tcp"), "the name 'tcp' is used twice"),
-        (cbr(variant="reno"), "window_bytes and drops are a TCP flow's"),
+        (cbr(variant="reno"), "variant: a TCP flow's"),
         (router(duration_s=0), "duration_s: 0"),
         (router(seed=-1), "seed: -1"),
         (router(snaplen_bytes=20), "snaplen_bytes: 20"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -113,10 +114,13 @@ def test_ns2_sets_every_host_that_has_flows_and_their_routes() -> None:
 
 
 def test_the_flows_own_wishes_go_before_the_profiles() -> None:
-    plan = make_plan(ns2("newreno", mss=500, window_bytes=20_000))
+    plan = make_plan(ns2("newreno", mss=500, window_bytes=20_000, rto_min_ms=130))
     assert "--set-mss 500" in " ".join(plan.flow("tcp").client.argv)
     routes = {route.node: dict(route.attributes) for route in plan.routes}
     assert routes["receiver"] == {"quickack": 1, "window": 20_000}
+    assert routes["sender1"] == {"initcwnd": 1, "rto_min": 130}
+    (command,) = (each.argv for each in plan.setup if "rto_min" in each.argv)
+    assert command[-2:] == ("rto_min", "130ms")
 
 
 def test_ns2_vegas_and_cubic() -> None:
@@ -150,11 +154,13 @@ def test_variants_that_ask_different_things_of_one_receiver() -> None:
     assert "one needs another tcp_dsack at receiver1 than two" in caught.value.message
 
 
-def test_one_window_a_pair_of_hosts() -> None:
+@pytest.mark.parametrize("wish", ["window_bytes", "rto_min_ms"])
+def test_one_window_and_one_least_timer_a_pair_of_hosts(wish: str) -> None:
     scenario = router()
     flow = scenario.flows[0]
-    second = dataclasses.replace(flow, name="two", window_bytes=9000)
-    with pytest.raises(UsageError, match="one window_bytes a pair"):
+    changes: dict[str, Any] = {wish: 900}
+    second = dataclasses.replace(flow, name="two", **changes)
+    with pytest.raises(UsageError, match=f"one {wish} a pair"):
         validate(dataclasses.replace(scenario, flows=(flow, second)))
 
 
@@ -167,6 +173,7 @@ def test_one_window_a_pair_of_hosts() -> None:
         ({"drops": (1,), "parallel": 2}, "which of 2 parallel"),
         ({"drops": tuple(range(1, 1002))}, "at most 1000"),
         ({"window_bytes": 0}, "window_bytes"),
+        ({"rto_min_ms": 0}, "rto_min_ms: 0 is not between"),
     ],
 )
 def test_faults(changes: dict[str, object], said: str) -> None:
