@@ -202,9 +202,11 @@ main() {
         test)
             set_up "${LAB_PACKAGES[@]}" "${KERNEL_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
             say "test: linters and unit tests first, then real trials"
-            # side by side; real trials take the processors themselves, one file after the other
             "${AS_USER[@]}" .venv/bin/python -m pytest -n "$(nproc)" tests/unit tests/golden
-            exec "${AS_USER[@]}" .venv/bin/python -m pytest tests/system
+            # in the guest side by side, a file after the other; on the host one at a time
+            "${AS_USER[@]}" .venv/bin/python -m pytest -n "$(nproc)" --dist loadscope \
+                -m "not host" tests/system
+            exec "${AS_USER[@]}" .venv/bin/python -m pytest -m host tests/system
             ;;
         -h | --help) usage ;;
         *)

@@ -99,6 +99,7 @@ def busy_cores() -> Iterator[None]:
             each.wait()
 
 
+@pytest.mark.host
 @pytest.mark.skipif(os.geteuid() != 0, reason="the host engine needs root")
 def test_a_busy_host_is_named(tmp_path: Path) -> None:
     scenario = router(variant="cubic", rate_mbit=5, duration_s=6)

@@ -25,7 +25,10 @@ from testbed.variants import VARIANTS
 from tests.lab import packets, rate_mbit, run_trials, samples
 from tests.scenarios import router
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the host engine needs root")
+pytestmark = [
+    pytest.mark.host,
+    pytest.mark.skipif(os.geteuid() != 0, reason="the host engine needs root"),
+]
 
 needs_schedstat = pytest.mark.skipif(
     not Path("/proc/self/schedstat").exists(), reason="this kernel does not count"
