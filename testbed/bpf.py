@@ -6,8 +6,10 @@ An instruction is eight bytes: an opcode, two registers, an offset and a constan
 
 from __future__ import annotations
 
+import array
 import ctypes
 import errno
+import itertools
 import os
 import platform
 import socket
@@ -21,13 +23,13 @@ from testbed.netns import inside
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _NUMBER = {"x86_64": 321, "aarch64": 280}  # of the system call
-_MAP_CREATE, _MAP_LOOKUP, _PROG_LOAD = 0, 1, 5
+_MAP_CREATE, _MAP_LOOKUP, _PROG_LOAD, _MAP_UPDATE_BATCH = 0, 1, 5, 26
 _ARRAY, _SCHED_CLS = 2, 3  # kinds of map and of program
 _LOG_BYTES = 1 << 16
 
 BYTE, HALF, WORD = 0x10, 0x08, 0x00  # sizes of a load or store
 MAP_LOOKUP_ELEM = 1  # the helper
-PASS, DROP = 0, 2  # TC_ACT_OK, TC_ACT_SHOT
+PASS, DROP = 0xFFFFFFFF, 2  # TC_ACT_UNSPEC, so that a program behind this one is asked; _SHOT
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def copy(dst: int, src: int) -> Instruction:
     return Instruction(0xBF, dst, src)
 
 
-ADD, SUB, AND, LSH, RSH = 0x00, 0x10, 0x50, 0x60, 0x70
+ADD, SUB, MUL, AND, LSH, RSH, MOD = 0x00, 0x10, 0x20, 0x50, 0x60, 0x70, 0x90
 
 
 def compute(operation: int, dst: int, value: int) -> Instruction:
@@ -88,7 +90,7 @@ def store(dst: int, offset: int, src: int) -> Instruction:
     return Instruction(0x63, dst, src, offset)
 
 
-EQUAL, DIFFERENT, AT_MOST_SIGNED = 0x10, 0x50, 0xD0
+EQUAL, DIFFERENT, BELOW_SIGNED, AT_MOST_SIGNED = 0x10, 0x50, 0xC0, 0xD0
 
 
 def jump(comparison: int, dst: int, value: int, target: str) -> Instruction:
@@ -99,6 +101,11 @@ def jump(comparison: int, dst: int, value: int, target: str) -> Instruction:
 def jump_without(dst: int, target: str) -> Instruction:
     """To the target if the pointer in dst is none."""
     return Instruction(0x05 | EQUAL, dst, target=target)
+
+
+def jump_always(target: str) -> Instruction:
+    """To the target."""
+    return Instruction(0x05, target=target)
 
 
 def map_address(dst: int, descriptor: int) -> tuple[Instruction, Instruction]:
@@ -167,6 +174,27 @@ class Counters:
         os.close(self.descriptor)
 
 
+def pairs(content: Sequence[tuple[int, int]]) -> int:
+    """A descriptor of an array of two 32-bit numbers each."""
+    count = len(content)
+    descriptor = _bpf(_MAP_CREATE, struct.pack("=4I", _ARRAY, 4, 8, count))
+    keys = array.array("I", range(count)).tobytes()
+    values = array.array("I", itertools.chain.from_iterable(content)).tobytes()
+    where = (_address(keys), _address(values))
+    try:
+        # one call for all: in the guest calls are dear
+        _bpf(_MAP_UPDATE_BATCH, struct.pack("=QQQQIIQQ", 0, 0, *where, count, descriptor, 0, 0))
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _address(content: bytes) -> int:
+    """Where the bytes are; for as long as they are held."""
+    return ctypes.cast(content, ctypes.c_void_p).value or 0
+
+
 def load_program(lines: Sequence[Line]) -> int:
     """A descriptor of the program, checked by the kernel."""
     code = ctypes.create_string_buffer(assemble(lines))
@@ -188,15 +216,16 @@ def load_program(lines: Sequence[Line]) -> int:
 
 
 _RTM_NEWTFILTER = 44
-_INGRESS = 0xFFFFFFF2  # of a clsact
+INGRESS, EGRESS = 0xFFFFFFF2, 0xFFFFFFF3  # of a clsact
 _ALL_PROTOCOLS = 0x0300  # ETH_P_ALL in network order
 _TCA_KIND, _TCA_OPTIONS = 1, 2
 _TCA_BPF_FD, _TCA_BPF_NAME, _TCA_BPF_FLAGS = 6, 7, 8
 _DIRECT_ACTION = 1
 
 
-def attach(pid: int | None, interface: str, program: int, name: str) -> None:
-    """Run the program on what arrives at an interface that has a clsact; it goes with it."""
+def attach(pid: int | None, interface: str, side: int, program: int, name: str) -> None:
+    """Run the program on what comes in at an interface that has a clsact, or on what goes out
+    before that waits in a queue; it ends with the interface."""
     with inside(pid):
         index = socket.if_nametoindex(interface)
     options: Iterable[bytes] = (
@@ -204,7 +233,7 @@ def attach(pid: int | None, interface: str, program: int, name: str) -> None:
         attribute(_TCA_BPF_NAME, name.encode() + b"\0"),
         attribute(_TCA_BPF_FLAGS, struct.pack("=I", _DIRECT_ACTION)),
     )
-    message = struct.pack("=B3xiIII", 0, index, 0, _INGRESS, 1 << 16 | _ALL_PROTOCOLS)
+    message = struct.pack("=B3xiIII", 0, index, 0, side, 1 << 16 | _ALL_PROTOCOLS)
     message += attribute(_TCA_KIND, b"bpf\0") + attribute(_TCA_OPTIONS, b"".join(options))
     netlink = Netlink(socket.NETLINK_ROUTE, pid)
     try:

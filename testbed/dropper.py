@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ipaddress
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from testbed import bpf
 from testbed.bpf import AND, BYTE, DIFFERENT, EQUAL, HALF, LSH, RSH, SUB, WORD, Line
-from testbed.plan import DropPlan
+from testbed.loss_plan import AtRouter, DropPlan
 
 ETHERNET = 14
 STARTED, NEXT_SEQUENCE, SEGMENTS, DROPPED = 0, 4, 8, 12  # places in the counters
@@ -27,22 +27,34 @@ class Dropper:
         self._counters = bpf.Counters(("started", "next_sequence", "segments", "dropped"))
         program = bpf.load_program(listing(plan, self._counters.descriptor))
         try:
-            bpf.attach(pid, plan.interface, program, "testbed-drops")
+            bpf.attach(pid, plan.interface, bpf.INGRESS, program, "testbed-drops")
         finally:
             os.close(program)
 
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> Mapping[str, int | str]:
         """Segments of new data seen, and how many of them were dropped."""
         found = self._counters.read()
         return {name: found[name] for name in ("segments", "dropped")}
+
+    def complaint(self) -> str:
+        """What did not go as asked: a drop that never came."""
+        found, asked = self._counters.read(), len(self.plan.segments)
+        if found["dropped"] == asked:
+            return ""
+        return (
+            f"{self.plan.flow}: {found['dropped']} of {asked} drops: "
+            f"the flow sent {found['segments']} segments"
+        )
 
     def close(self) -> None:
         """Let go of the counters; the program ends with its interface."""
         self._counters.close()
 
 
-def listing(plan: DropPlan, counters: int) -> Sequence[Line]:
-    """The program; r6 is the packet, as the loads want it."""
+def data_segments(plan: AtRouter) -> Sequence[Line]:
+    """A program's beginning: what is no data of the connection goes to "pass"; of what is, r8 has
+    the sequence number where the data begins and r9 that behind its end. r6 is the packet, as the
+    loads want it."""
     source, destination = (
         int(ipaddress.IPv4Address(each)) for each in (plan.src_address, plan.dst_address)
     )
@@ -78,14 +90,27 @@ def listing(plan: DropPlan, counters: int) -> Sequence[Line]:
         bpf.jump(EQUAL, 7, 0, "pass"),
         bpf.copy(9, 8),
         bpf.compute_with(bpf.ADD, 9, 7),
-        # r0: the counters
-        bpf.constant(1, 0),
+    )
+
+
+def element(array: int, otherwise: str) -> Sequence[Line]:
+    """r0 = the array's element whose number is in r1; to `otherwise` if there is none."""
+    return (
         bpf.store(10, -4, 1),
-        *bpf.map_address(1, counters),
+        *bpf.map_address(1, array),
         bpf.copy(2, 10),
         bpf.compute(bpf.ADD, 2, -4),
         bpf.call(bpf.MAP_LOOKUP_ELEM),
-        bpf.jump_without(0, "pass"),
+        bpf.jump_without(0, otherwise),
+    )
+
+
+def listing(plan: DropPlan, counters: int) -> Sequence[Line]:
+    """The program."""
+    return (
+        *data_segments(plan),
+        bpf.constant(1, 0),
+        *element(counters, "pass"),
         bpf.load(1, 0, STARTED),
         bpf.jump(DIFFERENT, 1, 0, "started"),
         bpf.constant(1, 1),

@@ -108,6 +108,11 @@ def link_names(topology: Topology) -> tuple[str, ...]:
     return tuple(name for name in names if name != BOTTLENECKS[topology.kind])
 
 
+def are_neighbours(topology: Topology, one: str, other: str) -> bool:
+    """Whether a link is all that is between two nodes."""
+    return {one, other} in [set(ends) for ends in _topo(topology).links(sort=False)]
+
+
 BOTTLENECKS = {
     TopologyKind.ROUTER_BOTTLENECK: "router-receiver",
     TopologyKind.DUMBBELL: "left-right",

@@ -8,7 +8,7 @@ node carry the network: the Topo's own hosts and routers, `wires` (wires.py), an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from testbed import layout, queues
@@ -16,6 +16,7 @@ from testbed.commands import Command, Veth, neighbour, peer_mac
 from testbed.control import CONTROL, control_commands, control_sysctls, control_veths
 from testbed.flow_plan import FlowPlan, plan_flow
 from testbed.layout import Hop, Interface, Link, Network, Shaper
+from testbed.loss_plan import DropPlan, LossPlan, clsact_commands, drop_plans, loss_plans
 from testbed.profiles import PROFILES
 from testbed.scenario import CapturePoint, Flow, Path, Scenario
 from testbed.validate import validate
@@ -70,20 +71,6 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class DropPlan:
-    """Segments of a flow that are lost at a router's interface."""
-
-    flow: str
-    node: str
-    interface: str
-    src_address: str
-    src_port: int
-    dst_address: str
-    dst_port: int
-    segments: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class QueuePlan:
     """A queue to verify after it was set up; `sampled` ones are watched while flows run."""
 
@@ -108,6 +95,7 @@ class Plan:
     plain_interfaces: tuple[tuple[str, str], ...]  # (node, interface) without offloads
     captures: tuple[CapturePlan, ...]
     drops: tuple[DropPlan, ...]
+    losses: tuple[LossPlan, ...]
     flows: tuple[FlowPlan, ...]
     needs: tuple[Need, ...]
     warnings: tuple[str, ...]
@@ -131,7 +119,8 @@ def make_plan(scenario: Scenario) -> Plan:
         plan_flow(scenario, network, index, _options(flow, sysctls))
         for index, flow in enumerate(scenario.flows)
     )
-    drops = tuple(_drop_plans(network, flows))
+    drops = tuple(drop_plans(network, flows))
+    losses = tuple(loss_plans(scenario, network, flows))
     nodes = (*network.nodes, *([WIRES] if wired else []), CONTROL)
     offloads = tuple((end.node, end.name) for link in network.links for end in link.ends) + tuple(
         wire_ends(network)
@@ -141,7 +130,7 @@ def make_plan(scenario: Scenario) -> Plan:
         *(_route_command(route) for route in routes),
         *control_commands(scenario, network, endpoints),
         *wire_commands(network),
-        *(Command(d.node, ("tc", "qdisc", "add", "dev", d.interface, "clsact")) for d in drops),
+        *clsact_commands((*drops, *losses)),
         *(Command(node, ("ethtool", "-K", name, *NO_OFFLOADS)) for node, name in offloads),
         *(command for queue in shaped for command in _shaper_commands(queue)),
     )
@@ -162,6 +151,7 @@ def make_plan(scenario: Scenario) -> Plan:
         plain_interfaces=offloads,
         captures=tuple(_captures(scenario, network)),
         drops=drops,
+        losses=losses,
         flows=flows,
         needs=tuple(dict.fromkeys(_needs(scenario, network))),
         warnings=tuple(_warnings(scenario, network)),
@@ -275,22 +265,6 @@ def _route_command(route: RoutePlan) -> Command:
     return Command(route.node, argv)
 
 
-def _drop_plans(network: Network, flows: Iterable[FlowPlan]) -> Iterator[DropPlan]:
-    for each in flows:
-        if each.flow.drops:
-            door = network.path(each.flow.src, each.flow.dst)[0].into
-            yield DropPlan(
-                flow=each.flow.name,
-                node=door.node,
-                interface=door.name,
-                src_address=each.src_address,
-                src_port=each.src_ports[0],
-                dst_address=each.dst_address,
-                dst_port=each.dst_port,
-                segments=each.flow.drops,
-            )
-
-
 def _veths(network: Network) -> Iterator[Veth]:
     for number, link in enumerate(network.links):
         one, other = link.ends
@@ -394,7 +368,7 @@ def control_need(control: str) -> Need:
 def _needs(scenario: Scenario, network: Network) -> Iterator[Need]:
     for flow, recipe in _tcp_flows(scenario):
         yield control_need(recipe.control)
-        if flow.drops:
+        if flow.drops or flow.loss:
             yield Need("queue discipline", "clsact", "CONFIG_NET_SCH_INGRESS", "sch_ingress")
             yield Need("classifier", "bpf", "CONFIG_NET_CLS_BPF", "cls_bpf")
     for link in network.links:

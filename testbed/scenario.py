@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from testbed.errors import UsageError
+from testbed.losses import Loss
 
 FRAME_OVERHEAD_BYTES = 14  # Ethernet header: counted by htb and by captures
 
@@ -107,8 +108,9 @@ class Flow:
     `window_bytes` be in flight; its retransmit timer adds at least `rto_min_ms` to the
     smoothed round trip (200 unless said). The segments of new data whose numbers are in `drops` are
     lost once, at the first router; number 1 holds the 37 bytes by which iperf3 knows the
-    connection. A CBR flow sends IP packets of `packet_bytes` at `rate_mbit` on the wire,
-    each gap drawn uniformly from (1 ± `jitter`) times the even gap.
+    connection. `loss` loses by chance, on the receiver's access link. A CBR flow sends IP
+    packets of `packet_bytes` at `rate_mbit` on the wire, each gap drawn uniformly from
+    (1 ± `jitter`) times the even gap.
     """
 
     name: str
@@ -123,6 +125,7 @@ class Flow:
     window_bytes: int | None = None
     rto_min_ms: int | None = None
     drops: tuple[int, ...] = ()
+    loss: Loss | None = None
     parallel: int = 1
     rate_mbit: float | None = None
     packet_bytes: int | None = None

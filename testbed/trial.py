@@ -24,6 +24,7 @@ from testbed.events import Recorder, record
 from testbed.flow_plan import FlowPlan
 from testbed.idle import idle_round_trips, write_idle
 from testbed.load import INTERVAL_S, Load
+from testbed.loss_dropper import LossDropper
 from testbed.network import Lab, network
 from testbed.plan import Plan, QueuePlan, burst_bytes, make_plan
 from testbed.probes import QueueProbe, Sampler, SocketId, SocketProbe
@@ -71,7 +72,7 @@ class Session:
         self._folder = folder
         self._captures: list[Capture] = []
         self._flows: list[Iperf3] = []
-        self._droppers: list[Dropper] = []
+        self._droppers: list[Dropper | LossDropper] = []
         self._load = Load()
         self._events: Recorder | None = None
         self._started: dict[str, float] = {}
@@ -129,6 +130,8 @@ class Session:
             self._flows.append(Iperf3(each, server, client, self._folder))
         for drops in self._plan.drops:
             self._droppers.append(Dropper(drops, self._lab.place(drops.node).pid))
+        for losses in self._plan.losses:
+            self._droppers.append(LossDropper(losses, self._lab.place(losses.node).pid))
         for wanted in self._plan.captures:
             place = self._lab.place(wanted.node)
             self._captures.append(
@@ -204,17 +207,12 @@ class Session:
         timeline.at(self._plan.end_s, sampler.sample)  # all is drained
 
     def _check_drops(self) -> Iterator[str]:
-        """What the droppers did, written down; a drop that never came is worth a warning."""
+        """What the droppers did, written down; what did not go as asked is worth a warning."""
         counts = {dropper.plan.flow: dropper.counts() for dropper in self._droppers}
         if counts:
             text = json.dumps(counts, indent=1) + "\n"
             (self._folder / SAMPLES / "drops.json").write_text(text)
-        return (
-            f"{d.plan.flow}: {counts[d.plan.flow]['dropped']} of {len(d.plan.segments)} drops: "
-            f"the flow sent {counts[d.plan.flow]['segments']} segments"
-            for d in self._droppers
-            if counts[d.plan.flow]["dropped"] != len(d.plan.segments)
-        )
+        return filter(None, (dropper.complaint() for dropper in self._droppers))
 
     def _flow_record(self, each: FlowPlan, sampler: Sampler) -> FlowRecord:
         name = each.flow.name

@@ -6,7 +6,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Iterator
 
-from testbed import layout, queues, variants
+from testbed import layout, losses, queues, variants
 from testbed.errors import UsageError, nearest
 from testbed.scenario import Flow, FlowKind, Path, Scenario
 
@@ -101,6 +101,7 @@ def _flows_faults(scenario: Scenario) -> Iterator[str]:
         yield from (
             _tcp_faults(flow, where) if flow.kind is FlowKind.TCP else _cbr_faults(flow, where)
         )
+        yield from _loss_faults(scenario, flow, f"{where}.loss")
     yield from _one_variant_a_host(scenario)
     yield from _one_recipe_a_receiver(scenario)
     yield from _one_route_a_pair(scenario)
@@ -147,7 +148,19 @@ def _drop_faults(flow: Flow, where: str) -> Iterator[str]:
         yield f"{where}.drops: which of {flow.parallel} parallel connections is meant?"
 
 
-TCP_ONLY = ("variant", "mss", "bytes", "window_bytes", "rto_min_ms", "drops")
+def _loss_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
+    if flow.loss is None:
+        return
+    yield from losses.faults(flow.loss, where)
+    if flow.parallel > 1:
+        yield f"{where}: which of {flow.parallel} parallel connections is meant?"
+    if flow.drops:
+        yield f"{where}: the flow has drops already"
+    if layout.are_neighbours(scenario.topology, flow.src, flow.dst):
+        yield f"{where}: no router between {flow.src} and {flow.dst}"
+
+
+TCP_ONLY = ("variant", "mss", "bytes", "window_bytes", "rto_min_ms", "drops", "loss")
 
 
 def _cbr_faults(flow: Flow, where: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from testbed import capture, trial
+from testbed import capture, layout, trial
 from testbed.engines.host import ALLOWED, AVAILABLE
 from testbed.idle import idle_round_trips
 from testbed.network import Lab
@@ -23,6 +23,7 @@ from testbed.process import Place, Process, run
 from testbed.timeline import Timeline
 from testbed.traffic.iperf3 import Iperf3
 from testbed.trial import Session
+from tests.scenarios import dumbbell
 
 FROM_S, UNTIL_S = 1.0, 4.0  # of a flow that runs from 0 to 5 s
 
@@ -68,6 +69,15 @@ def hidden_loss() -> None:
     """One packet in a hundred, on a wire."""
     netem = ("tc", "qdisc", "change", "dev", "w0b", "root", "handle", "2:", "netem")
     delay = ("delay", "15000us", "limit", "10000000")
+    meanwhile((*netem, *delay, "loss", "1%"), (*netem, *delay, "loss", "0%"), "wires")
+
+
+def hidden_loss_behind_the_dropper() -> None:
+    """The same on the access link of the dumbbell's first receiver."""
+    links = [link.name for link in layout.build(dumbbell().topology).links]
+    wire = f"w{links.index('receiver1-right')}a"
+    netem = ("tc", "qdisc", "change", "dev", wire, "root", "handle", "2:", "netem")
+    delay = ("delay", "10000us", "limit", "10000000")
     meanwhile((*netem, *delay, "loss", "1%"), (*netem, *delay, "loss", "0%"), "wires")
 
 
@@ -157,6 +167,7 @@ SABOTAGES: dict[str, Callable[[], None]] = {
         wrong_variant,
         offloads,
         hidden_loss,
+        hidden_loss_behind_the_dropper,
         slow_rate,
         small_buffer,
         changed_sysctl,

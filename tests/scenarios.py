@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+from testbed.losses import Loss
 from testbed.scenario import (
     Bottleneck,
     Flow,
@@ -72,3 +75,9 @@ def dumbbell() -> Scenario:
         ),
         duration_s=5,
     )
+
+
+def with_loss(scenario: Scenario, loss: Loss, **changes: object) -> Scenario:
+    """The scenario, whose first flow loses."""
+    flow = dataclasses.replace(scenario.flows[0], loss=loss, **changes)  # type: ignore[arg-type]
+    return dataclasses.replace(scenario, flows=(flow, *scenario.flows[1:]))

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 from analysis.fidelity.checks import NOT_CAPTURED, NOT_SAMPLED, OLDER, Check, compare, unknown
 from analysis.fidelity.evidence import Evidence
-from analysis.fidelity.pairing import NOWHERE, pair
+from analysis.fidelity.pairing import differences
 from analysis.fidelity.shaping import Passage, backlog_at_losses, backlogged
 from analysis.samples import read_samples
 from testbed.store import FlowRecord, QueueRecord
@@ -71,7 +70,7 @@ def buffer(evidence: Evidence, queue: QueueRecord, found: Passage) -> Iterator[C
         yield compare("buffer", queue.interface, evidence.engine, peak, queue.limit, deviation=over)
     if queue.discipline not in TAIL_DROP or not len(found.lost_ns):
         return
-    if not found.complete or evidence.injected():
+    if not found.complete or evidence.injected(queue):
         yield unknown("tail drop", queue.interface, "other losses, or arrivals not captured")
         return
     packets, sizes = backlog_at_losses(found)
@@ -103,7 +102,10 @@ def loss(evidence: Evidence, passages: Mapping[str, Passage]) -> Iterator[Check]
         return
     yield from _strays(evidence, links)
     links = [link for link in links if not link.is_queue]
-    seen = {name: len(each.lost_ns) for name, each in passages.items()}
+    seen = {
+        queue.interface: len(passages[queue.interface].lost_ns) - evidence.injected(queue)
+        for queue in evidence.bottlenecks
+    }
     counts = {name: int(leaf["drops"]) for name, leaf in evidence.leaves.items()}
     others = sum(max(0, count - seen.get(name, 0)) for name, count in counts.items())
     lost = sum(link.lost for link in links)
@@ -140,12 +142,9 @@ def _links(evidence: Evidence, flow: FlowRecord) -> Iterator[_Link]:
         inside = here == "bottleneck-in"
         queues = [inside and (evidence.is_older or each in shaped) for each in (second, first)]
         lost, stray = differences(one.data, other.data)
+        if there == "receiver":
+            # the check of the droppers' own counts has told if those are not right
+            lost = max(0, lost - evidence.injected_behind(flow))
         yield _Link(flow.name, first, second, lost, stray, queues[0])
         lost, stray = differences(other.acks, one.acks)
         yield _Link(flow.name, second, first, lost, stray, queues[1])
-
-
-def differences(before: pd.DataFrame, after: pd.DataFrame) -> tuple[int, int]:
-    """How many packets are not seen again, and how many only later."""
-    again = int((pair(before, after) != NOWHERE).sum())
-    return len(before) - again, len(after) - again

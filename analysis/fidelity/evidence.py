@@ -34,6 +34,16 @@ class Crossing:
     left: pd.DataFrame
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What a dropper counted: losses by chance at the interface by which the flow goes to its
+    receiver, exact losses (no interface) where it comes to its first router."""
+
+    dropped: int
+    interface: str
+    undecided: int  # segments that came when its runs had run out
+
+
 class Evidence:
     """A trial that ran."""
 
@@ -178,7 +188,32 @@ class Evidence:
         }
         return tuple(q for q in self.trial.record.queues if q.interface in names)
 
-    def injected(self) -> dict[str, int]:
-        """Losses that were asked for, by flow."""
+    @cached_property
+    def asked(self) -> dict[str, Asked]:
+        """Losses that were asked for, by flow, as the droppers counted them."""
         found = self.json(SAMPLES, "drops.json") or {}
-        return {flow: int(counts["dropped"]) for flow, counts in found.items()}
+        return {
+            flow: Asked(
+                int(counts["dropped"]),
+                str(counts.get("interface", "")),
+                int(counts.get("undecided", 0)),
+            )
+            for flow, counts in found.items()
+        }
+
+    def injected(self, queue: QueueRecord) -> int:
+        """Losses that were asked for between the captures before and behind a queue."""
+        own = [
+            asked
+            for flow in self.flows
+            if (asked := self.asked.get(flow.name))
+            and self.interface("bottleneck-out", flow) == queue.interface
+        ]
+        return sum(asked.dropped for asked in own if asked.interface in ("", queue.interface))
+
+    def injected_behind(self, flow: FlowRecord) -> int:
+        """Losses of a flow that were asked for on the last link before its receiver."""
+        asked = self.asked.get(flow.name)
+        if asked is None or asked.interface in ("", self.interface("bottleneck-out", flow)):
+            return 0
+        return asked.dropped

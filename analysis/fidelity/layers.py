@@ -34,8 +34,7 @@ def conservation(evidence: Evidence, queue: QueueRecord, found: Passage) -> Iter
         return
     dropped = int(leaf["drops"] if end is None and leaf else end["drops"])  # type: ignore[index]
     inside = 0 if end is None else int(end["backlog_packets"])
-    data = {f.name for f in evidence.flows if evidence.interface("bottleneck-out", f) == name}
-    asked = sum(count for flow, count in evidence.injected().items() if flow in data)
+    asked = evidence.injected(queue)
     yield _balance(evidence, name, found, (dropped, inside, asked))
     if end is not None:
         yield from _sent(evidence, name, found, (int(end["sent_packets"]), int(end["sent_bytes"])))

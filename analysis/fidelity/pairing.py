@@ -35,6 +35,12 @@ def pair(before: pd.DataFrame, after: pd.DataFrame) -> Integers:
     return found
 
 
+def differences(before: pd.DataFrame, after: pd.DataFrame) -> tuple[int, int]:
+    """How many packets are not seen again, and how many only later."""
+    again = int((pair(before, after) != NOWHERE).sum())
+    return len(before) - again, len(after) - again
+
+
 def _place_in_stream(rows: pd.DataFrame, start: int) -> Integers:
     """The sequence number; of UDP IP's identification, which counts packets, beyond 65535; it
     begins near `start`."""

@@ -144,6 +144,12 @@ RULES: Mapping[str, Rule] = {
             "a FIFO drops where it is full and nowhere else; host: packets between two captures",
             relative=True,
         ),
+        _exact(
+            "losses by chance",
+            "segments",
+            "the dropper counts each segment that it takes, and the captures around it lack those "
+            "and no others; a queue between them may have dropped some more",
+        ),
         _exact("loss", "packets", "links without a queue lose nothing: their netem has no limit"),
         Rule(
             "conservation",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.fidelity import (
+    asked,
     configuration,
     emulation,
     layers,
@@ -110,6 +111,7 @@ def _checks(evidence: Evidence) -> Iterator[Check]:
     queues = {each.interface: each for each in evidence.bottlenecks}
     passages = {name: passage(evidence.crossings(queue)) for name, queue in queues.items()}
     yield from emulation.loss(evidence, passages)
+    yield from asked.by_chance(evidence)
     for name, found in passages.items():
         if len(found.left_ns):
             yield from _queue(evidence, queues[name], found)

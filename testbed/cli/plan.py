@@ -70,6 +70,12 @@ def _print_commands(scenario: Scenario, plan: Plan) -> None:
             markup=False,
             soft_wrap=True,
         )
+    for loss in plan.losses:
+        console.print(
+            f"[{loss.node}] {loss.interface}: {loss.flow} loses by chance: {loss.loss}",
+            markup=False,
+            soft_wrap=True,
+        )
     flows = [command for flow in plan.flows for command in (flow.server, flow.client)]
     for command in (*plan.setup, *flows):
         line = f"[{command.node}] {' '.join(command.argv)}"

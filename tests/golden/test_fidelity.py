@@ -108,7 +108,7 @@ def test_a_sound_trial_is_valid_in_every_check() -> None:
     verdict = judged(SOUND)
     assert (verdict.verdict, verdict.why) == (Grade.VALID, "")
     valid = {check.name for check in verdict.checks if check.verdict is Grade.VALID}
-    assert valid == set(RULES) - HOST_ONLY
+    assert valid == set(RULES) - HOST_ONLY - {"losses by chance"}  # it asked for none
     # the queue of the acknowledgements is never full
     unknown = {c.subject for c in verdict.checks if c.verdict is Grade.UNKNOWN}
     assert unknown == {"router-eth1"}
@@ -265,6 +265,43 @@ def test_what_is_doctored_is_named(name: str, trial: Path) -> None:
     verdict = judged(trial)
     assert verdict.verdict in (Grade.SUSPECT, Grade.INVALID)
     assert verdict.why.startswith(f"{check} of ")
+
+
+@pytest.mark.parametrize(
+    ("counts", "named"),
+    [
+        ({"dropped": 1}, set()),
+        ({"dropped": 0}, {"losses by chance", "loss"}),
+        ({"dropped": 2}, {"losses by chance"}),
+        ({"dropped": 1, "undecided": 3}, {"losses by chance"}),
+    ],
+)
+def test_losses_by_chance_are_those_that_the_dropper_counted(
+    trial: Path, counts: dict[str, int], named: set[str]
+) -> None:
+    """A segment is missing behind the bottleneck, as if that were not yet the access link."""
+    SABOTAGES["a packet missing at the receiver"][0](trial)
+    counts_of = {"tcp": {"interface": "access-eth1", **counts}}
+    (trial / "samples" / "drops.json").write_text(json.dumps(counts_of))
+    own = {"losses by chance", "loss", "conservation", "tail drop", "capture gaps"}
+    assert bad(judged(trial)) & own == named
+
+
+def test_a_dropper_before_the_bottlenecks_own_queue(trial: Path) -> None:
+    """What it took came in and did not come out, like what the queue dropped."""
+    queued = json.loads((trial / "samples" / "qdiscs.json").read_text())["router"]
+    (leaf,) = (q for q in queued if q["handle"] == "30:" and q["dev"] == "router-eth0")
+    drops = trial / "samples" / "drops.json"
+    for more in (0, 1):  # as many as the queue says, and one more
+        counted = {"interface": "router-eth0", "dropped": leaf["drops"] + more}
+        drops.write_text(json.dumps({"tcp": counted}))
+        edit(trial / "samples" / "qdiscs.json", lambda d: _of(d, "router-eth0").update(drops=0))
+        names = {c.name for c in judged(trial).checks if c.verdict is Grade.INVALID}
+        assert ("losses by chance" in names) == bool(more)
+
+
+def _of(qdiscs: Any, interface: str) -> Any:
+    return next(q for q in qdiscs["router"] if (q["handle"], q["dev"]) == ("30:", interface))
 
 
 def test_results_of_an_older_recorder_are_valid_as_far_as_they_tell(trial: Path) -> None:

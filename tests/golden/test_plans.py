@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from experiments.catalogue import experiment
+from testbed.losses import Loss, LossEvents
 from testbed.plan import Plan, make_plan
 from testbed.scenario import Queue
-from tests.scenarios import dumbbell, router
+from tests.scenarios import dumbbell, router, with_loss
 
 HERE = Path(__file__).parent / "plans"
 CASES = {
@@ -22,6 +23,7 @@ CASES = {
         queue=Queue("codel", limit_packets=100, ecn=True, options={"target_ms": 10}),
     ),
     "dumbbell": dumbbell(),
+    "dumbbell-loss": with_loss(dumbbell(), Loss(LossEvents(0.001, 4, spacing=2))),
     # the papers' own: a CBR that starts at the bottleneck, a flow that ends at the router
     "dumbbell-load": experiment("dumbbell-load").scenarios({}, 1, False)[0],
     "router-bottleneck-router": experiment("router-bottleneck").scenarios(
@@ -36,6 +38,7 @@ def as_text(plan: Plan) -> str:
         lines += [f"[{node}] sysctl {name}={value}" for name, value in settings]
     lines += [f"[{c.node}] {' '.join(c.argv)}" for c in plan.setup]
     lines += [f"capture {c.interface}: {' '.join(c.roles)}" for c in plan.captures]
+    lines += [f"loss {p.interface}: {p.loss} {p.dice!r} {p.packets}" for p in plan.losses]
     for flow in plan.flows:
         lines += [f"{flow.flow.name}: {flow.start_s:g} to {flow.stop_s:g} s"]
         lines += [f"[{c.node}] {' '.join(c.argv)}" for c in (flow.server, flow.client)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import struct
 from collections.abc import Iterator
@@ -11,35 +10,25 @@ import pytest
 
 from testbed import bpf
 from testbed.dropper import listing
-from testbed.plan import DropPlan
+from testbed.loss_plan import DropPlan
 from tests.pcap_writer import Endpoints, tcp, udp
+from tests.program import Program
 
 PLAN = DropPlan("tcp", "router", "router-eth1", "10.0.1.2", 40001, "192.168.0.2", 5201, (2, 4))
+PASS, DROP = bpf.PASS, bpf.DROP
 ENDS = Endpoints(PLAN.src_address, PLAN.src_port, PLAN.dst_address, PLAN.dst_port)
-_PROG_TEST_RUN = 10
 
 
-class Runner:
-    """The program in this machine's kernel, one packet at a time."""
+class Runner(Program):
+    """The program with its counters."""
 
     def __init__(self) -> None:
         self.counters = bpf.Counters(("started", "next_sequence", "segments", "dropped"))
-        self._program = bpf.load_program(listing(PLAN, self.counters.descriptor))
-
-    def run(self, frame: bytes) -> int:
-        """What the program says of a packet."""
-        data = ctypes.create_string_buffer(frame, len(frame))
-        size = len(frame)
-        head = struct.pack("=IIIIQQII", self._program, 0, size, 0, ctypes.addressof(data), 0, 1, 0)
-        buffer = ctypes.create_string_buffer(head + bytes(64), len(head) + 64)
-        number = bpf._NUMBER[os.uname().machine]
-        result = bpf._libc.syscall(number, _PROG_TEST_RUN, buffer, len(head) + 64)
-        assert result == 0, os.strerror(ctypes.get_errno())
-        return int(struct.unpack_from("=I", buffer, 4)[0])
+        super().__init__(bpf.load_program(listing(PLAN, self.counters.descriptor)))
 
     def close(self) -> None:
         self.counters.close()
-        os.close(self._program)
+        super().close()
 
 
 @pytest.fixture
@@ -63,7 +52,7 @@ def segment(number: int, isn: int = 1000, size: int = 100, ends: Endpoints = END
 @pytest.mark.parametrize("isn", [1000, 2**32 - 250])
 def test_the_wanted_segments_are_lost_once(runner: Runner, isn: int) -> None:
     said = [runner.run(segment(n, isn)) for n in (1, 2, 3, 2, 4, 2, 3, 4, 5)]
-    assert said == [0, 2, 0, 0, 2, 0, 0, 0, 0]
+    assert said == [PASS, DROP, PASS, PASS, DROP, PASS, PASS, PASS, PASS]
     counts = runner.counters.read()
     assert (counts["segments"], counts["dropped"]) == (5, 2)
 
@@ -78,9 +67,9 @@ def test_other_packets_pass_and_do_not_count(runner: Runner) -> None:
     frames = [segment(n, ends=each) for each in others for n in (1, 2, 3)]
     frames += [tcp(ENDS, 0, seq=1, flags="S").data, tcp(ENDS, 0, seq=2, ack=1).data]
     frames += [udp(ENDS, 0, payload=100, ip_id=1).data, b"\0" * 20]
-    assert [runner.run(frame) for frame in frames] == [0] * len(frames)
+    assert [runner.run(frame) for frame in frames] == [PASS] * len(frames)
     assert runner.counters.read()["segments"] == 0
-    assert [runner.run(segment(n)) for n in (1, 2)] == [0, 2]
+    assert [runner.run(segment(n)) for n in (1, 2)] == [PASS, DROP]
 
 
 def test_options_in_the_headers_do_not_confuse_it(runner: Runner) -> None:
@@ -91,7 +80,7 @@ def test_options_in_the_headers_do_not_confuse_it(runner: Runner) -> None:
     header[12] = 8 << 4
     packet = ip + b"\1\1\1\1" + header + b"\1" * 12
     packet[2:4] = struct.pack("!H", len(packet))
-    assert runner.run(bytes(frame[:14] + packet)) == 0
+    assert runner.run(bytes(frame[:14] + packet)) == PASS
     assert runner.counters.read()["segments"] == 0
 
 
@@ -110,4 +99,4 @@ def test_labels_become_distances() -> None:
 
 def test_netlink_says_what_the_kernel_refuses() -> None:
     with pytest.raises(OSError, match=r"clsact|exist|permitted|argument"):
-        bpf.attach(None, "lo", 0, "not a program")
+        bpf.attach(None, "lo", bpf.INGRESS, 0, "not a program")

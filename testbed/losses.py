@@ -1,0 +1,172 @@
+"""Losses by chance on a flow's way: what may be asked for, and the dice that were thrown for it.
+
+All randomness is thrown before the trial: runs of "let so many pass, lose so many" follow from
+the scenario's seed and the flow's name alone. What loses the packets only counts.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+MAX_RUNS = 1 << 20  # 8 MiB in the kernel
+MAX_LOSSES = 1 << 22  # of a channel: some seconds of throwing
+MAX_PACKETS = 1 << 29  # a run's and a flow's: the kernel counts in 32 bits with a sign
+MOST = 10_000  # losses of an event, and the spacing between them
+
+
+@dataclass(frozen=True)
+class LossEvents:
+    """With probability `rate` a packet begins an event, in which `losses` packets are lost: that
+    one and every `spacing`-th after it.
+
+    With `one_at_a_time` the dice rest until the last loss of an event was sent again; without it
+    they go on behind the last loss.
+    """
+
+    rate: float
+    losses: int = 1
+    spacing: int = 1
+    one_at_a_time: bool = True
+
+
+@dataclass(frozen=True)
+class GilbertElliott:
+    """A channel that is good or bad (Gilbert 1960, Elliott 1963): after each packet it becomes
+    bad with probability `to_bad`, or good again with `to_good`; in either state a packet is lost
+    with that state's probability."""
+
+    to_bad: float
+    to_good: float
+    loss_in_bad: float = 1.0
+    loss_in_good: float = 0.0
+
+    @property
+    def loss_rate(self) -> float:
+        """In the long run."""
+        bad = self.to_bad / (self.to_bad + self.to_good)
+        return bad * self.loss_in_bad + (1 - bad) * self.loss_in_good
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Losses on the receiver's access link, by exactly one of the models.
+
+    What counts there, and may be lost, are the flow's segments of new data; if what was sent
+    again is not spared, all its segments of data.
+    """
+
+    events: LossEvents | None = None
+    gilbert_elliott: GilbertElliott | None = None
+    spare_retransmissions: bool = True
+
+    @property
+    def spacing(self) -> int:
+        """From a lost packet of a run to the next one."""
+        return self.events.spacing if self.events else 1
+
+    @property
+    def one_at_a_time(self) -> bool:
+        """Whether a run has to be mended before the next one begins."""
+        return self.events is not None and self.events.one_at_a_time
+
+
+@dataclass(frozen=True)
+class Run:
+    """Let so many packets pass, then lose so many."""
+
+    passing: int
+    losing: int
+
+
+def faults(loss: Loss, where: str) -> Iterator[str]:
+    """What is wrong with the numbers, each with its field."""
+    if (loss.events is None) == (loss.gilbert_elliott is None):
+        yield f"{where}: give one of events and gilbert_elliott"
+    if loss.events is not None:
+        yield from _chance(f"{where}.events.rate", loss.events.rate)
+        for name, value in (("losses", loss.events.losses), ("spacing", loss.events.spacing)):
+            if not 1 <= value <= MOST:
+                yield f"{where}.events.{name}: {value} is not between 1 and {MOST}"
+        if loss.events.one_at_a_time and not loss.spare_retransmissions:
+            # where the receiver had the data, it is never sent again, and the event never over
+            yield f"{where}.events.one_at_a_time: needs spare_retransmissions"
+    if loss.gilbert_elliott is not None:
+        yield from _channel_faults(loss.gilbert_elliott, f"{where}.gilbert_elliott")
+
+
+def _channel_faults(channel: GilbertElliott, where: str) -> Iterator[str]:
+    yield from _chance(f"{where}.to_bad", channel.to_bad)
+    yield from _chance(f"{where}.to_good", channel.to_good)
+    yield from _chance(f"{where}.loss_in_bad", channel.loss_in_bad)
+    if not 0 <= channel.loss_in_good < channel.loss_in_bad:
+        yield (
+            f"{where}.loss_in_good: {channel.loss_in_good:g} is not at least 0 and below "
+            f"loss_in_bad, {channel.loss_in_bad:g}"
+        )
+
+
+def _chance(where: str, value: float) -> Iterator[str]:
+    if not 0 < value <= 1:
+        yield f"{where}: {value:g} is no probability above 0 and up to 1"
+
+
+def throw(loss: Loss, dice: str, packets: int) -> tuple[Run, ...]:
+    """Runs for that many packets, whose seed is `dice`; at most MAX_RUNS."""
+    generator = random.Random(dice)
+    if loss.events is not None:
+        runs = _events(loss.events, generator, packets)
+    else:
+        assert loss.gilbert_elliott is not None
+        runs = _bursts(loss.gilbert_elliott, generator, packets)
+    return tuple(itertools.islice(runs, MAX_RUNS))
+
+
+def _events(events: LossEvents, dice: random.Random, packets: int) -> Iterator[Run]:
+    length = 1 + (events.losses - 1) * events.spacing
+    thrown = 0
+    while thrown < packets:
+        run = Run(_passing(dice, events.rate), events.losses)
+        yield run
+        thrown += run.passing + length
+
+
+def _bursts(channel: GilbertElliott, dice: random.Random, packets: int) -> Iterator[Run]:
+    """What is lost one after the other is one run, whatever the states in between."""
+    run, thrown = Run(0, 0), 0
+    for gap in itertools.islice(_gaps(channel, dice, packets), MAX_LOSSES):
+        if gap and run.losing:
+            yield run
+            run = Run(0, 0)
+        run = Run(run.passing + gap, run.losing + 1)
+        thrown += gap + 1
+        if thrown >= packets:
+            break
+    yield run
+
+
+def _gaps(channel: GilbertElliott, dice: random.Random, packets: int) -> Iterator[int]:
+    """How many packets pass before each lost one; the last is lost behind them all."""
+    bad = dice.random() < channel.to_bad / (channel.to_bad + channel.to_good)
+    since, at = 0, 0  # packets since the last loss, and before this state
+    while at < packets:
+        left = 1 + _passing(dice, channel.to_good if bad else channel.to_bad)  # of this state
+        lose = channel.loss_in_bad if bad else channel.loss_in_good
+        at += left
+        while lose and (passing := _passing(dice, lose)) < left:
+            yield since + passing
+            left -= passing + 1
+            since = 0
+        since += left
+        bad = not bad
+    yield since
+
+
+def _passing(dice: random.Random, chance: float) -> int:
+    """Failures before the first success, geometrically."""
+    if chance == 1:
+        return 0
+    return min(MAX_PACKETS, int(math.log(1 - dice.random()) / math.log1p(-chance)))

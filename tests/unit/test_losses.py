@@ -1,0 +1,304 @@
+"""Losses by chance: the dice thrown before a trial, and the kernel's program that follows them."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from testbed import bpf, losses
+from testbed.loss_dropper import COUNTED, STATE, LossDropper, listing
+from testbed.loss_plan import LossPlan, loss_plans
+from testbed.losses import GilbertElliott, Loss, LossEvents, Run, throw
+from testbed.plan import make_plan
+from testbed.scenario import Scenario
+from testbed.validate import validate
+from tests.loss_model import LossModel
+from tests.pcap_writer import Endpoints, tcp
+from tests.program import Program
+from tests.scenarios import dumbbell, router, with_loss
+
+EVENTS = Loss(LossEvents(0.01, 4))
+CHANNEL = Loss(gilbert_elliott=GilbertElliott(0.01, 0.2, 0.7, 0.001))
+
+
+@pytest.mark.parametrize("loss", [EVENTS, CHANNEL], ids=["events", "channel"])
+def test_the_seed_alone_decides(loss: Loss) -> None:
+    one, again, other = (
+        throw(loss, dice, 100_000) for dice in ("1 a loss", "1 a loss", "2 a loss")
+    )
+    assert one == again != other
+    longer = throw(loss, "1 a loss", 200_000)
+    assert longer[: len(one) - 1] == one[:-1]  # a longer trial begins as a shorter one does
+
+
+@pytest.mark.parametrize("rate", [0.0005, 0.05, 1.0])
+def test_events_begin_with_their_probability(rate: float) -> None:
+    """A gap and the packet that begins the event are 1 / rate packets in the mean."""
+    runs = throw(Loss(LossEvents(rate, 3)), "dice", round(20_000 / rate))
+    mean = sum(run.passing + 1 for run in runs) / len(runs)
+    assert mean == pytest.approx(1 / rate, rel=4 / len(runs) ** 0.5)
+    assert {run.losing for run in runs} == {3}
+
+
+def test_runs_reach_to_the_last_packet_and_not_much_further() -> None:
+    spaced = Loss(LossEvents(0.01, 4, spacing=5))
+    for loss, length in ((EVENTS, 4), (spaced, 16)):
+        runs = throw(loss, "dice", 10_000)
+        spans = [run.passing + length for run in runs]
+        assert sum(spans[:-1]) < 10_000 <= sum(spans)
+
+
+@pytest.mark.parametrize(
+    "channel",
+    [
+        GilbertElliott(0.01, 0.2),
+        GilbertElliott(0.01, 0.2, 0.7, 0.001),
+        GilbertElliott(0.3, 1.0, 0.5),
+        GilbertElliott(1.0, 1.0, 1.0),
+    ],
+)
+def test_a_channel_loses_at_its_rate(channel: GilbertElliott) -> None:
+    packets = 400_000
+    runs = throw(Loss(gilbert_elliott=channel), "dice", packets)
+    lost = sum(run.losing for run in runs)
+    assert sum(run.passing + run.losing for run in runs) >= packets
+    assert lost / packets == pytest.approx(channel.loss_rate, rel=0.03)
+
+
+def test_bursts_of_a_channel_last_as_long_as_its_bad_state() -> None:
+    runs = throw(Loss(gilbert_elliott=GilbertElliott(0.001, 0.1)), "dice", 2_000_000)
+    mean = sum(run.losing for run in runs) / len(runs)
+    assert mean == pytest.approx(10, rel=0.1)
+    assert all(run.passing for run in runs[1:])
+    passing = sum(run.passing for run in runs) / len(runs)
+    assert passing == pytest.approx(1000, rel=0.1)
+
+
+def test_a_channel_that_is_never_bad_still_has_runs_to_the_end() -> None:
+    assert throw(Loss(gilbert_elliott=GilbertElliott(1e-12, 1.0)), "dice", 1000)[0].passing >= 999
+
+
+def test_what_is_thrown_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(losses, "MAX_RUNS", 50)
+    monkeypatch.setattr(losses, "MAX_LOSSES", 70)
+    assert len(throw(EVENTS, "dice", 10**6)) == 50
+    assert len(throw(CHANNEL, "dice", 10**6)) <= 50
+    (run,) = throw(Loss(gilbert_elliott=GilbertElliott(1.0, 1e-12)), "dice", 10**6)
+    assert run.losing == 70
+
+
+def test_the_dropper_is_on_the_receivers_access_link() -> None:
+    scenario = with_loss(dumbbell(), EVENTS)
+    (plan,) = make_plan(scenario).losses
+    assert (plan.node, plan.interface) == ("right", "right-eth1")
+    assert plan.dice == "1 one loss"
+    # 5 s at 10 Mbit/s are 4128 frames of 1514 bytes, and there are a few more
+    assert 4128 * 1.1 <= plan.packets <= 4129 * 1.1 + 1001
+
+
+def test_without_a_shaped_way_the_dice_are_thrown_for_a_fast_machine() -> None:
+    scenario = with_loss(router(), EVENTS)
+    network = make_plan(scenario).network
+    links = tuple(dataclasses.replace(link, shapers=(None, None)) for link in network.links)
+    bare = dataclasses.replace(network, links=links)
+    (plan,) = loss_plans(scenario, bare, make_plan(scenario).flows)
+    assert plan.packets > 10**7
+
+
+def test_two_flows_share_an_interface() -> None:
+    scenario = with_loss(router(cbr_mbit=0.1), EVENTS)
+    second = dataclasses.replace(scenario.flows[0], name="second", src="sender2")
+    plan = make_plan(dataclasses.replace(scenario, flows=(scenario.flows[0], second)))
+    assert len({each.dice for each in plan.losses}) == 2
+    clsacts = [c for c in plan.setup if c.argv[-1] == "clsact" and c.node == "router"]
+    assert len(clsacts) == 1
+
+
+def test_losses_travel_as_json() -> None:
+    for loss in (EVENTS, CHANNEL):
+        scenario = with_loss(router(), loss)
+        assert Scenario.from_json(scenario.to_json()) == scenario
+        validate(scenario)
+    assert with_loss(router(), EVENTS).name != router().name
+
+
+@pytest.mark.parametrize(
+    ("loss", "changes", "said"),
+    [
+        (Loss(), {}, "flows[0].loss: give one of events and gilbert_elliott"),
+        (Loss(EVENTS.events, CHANNEL.gilbert_elliott), {}, "flows[0].loss: give one of"),
+        (Loss(LossEvents(0.0)), {}, "flows[0].loss.events.rate: 0 is no probability"),
+        (Loss(LossEvents(1.5)), {}, "flows[0].loss.events.rate: 1.5"),
+        (Loss(LossEvents(0.1, 0)), {}, "flows[0].loss.events.losses: 0 is not between"),
+        (Loss(LossEvents(0.1, 1, 0)), {}, "flows[0].loss.events.spacing: 0 is not between"),
+        (Loss(None, GilbertElliott(0.0, 1)), {}, "gilbert_elliott.to_bad: 0 is no"),
+        (Loss(None, GilbertElliott(0.1, 2)), {}, "gilbert_elliott.to_good: 2 is no"),
+        (Loss(None, GilbertElliott(0.1, 1, 0.0)), {}, "gilbert_elliott.loss_in_bad: 0 is no"),
+        (Loss(None, GilbertElliott(0.1, 1, 0.5, 0.5)), {}, "loss_in_good: 0.5 is not at least 0"),
+        (Loss(LossEvents(0.1), None, False), {}, "one_at_a_time: needs spare_retransmissions"),
+        (EVENTS, {"parallel": 2}, "flows[0].loss: which of 2 parallel connections"),
+        (EVENTS, {"drops": (3,)}, "flows[0].loss: the flow has drops already"),
+        (EVENTS, {"dst": "router"}, "flows[0].loss: no router between sender1 and router"),
+    ],
+)
+def test_faults_of_losses(loss: Loss, changes: dict[str, object], said: str) -> None:
+    from testbed.errors import UsageError
+
+    with pytest.raises(UsageError) as caught:
+        validate(with_loss(router(), loss, **changes))
+    assert said in caught.value.message
+
+
+ENDS = Endpoints("10.0.1.2", 40001, "192.168.0.2", 5201)
+HERE = ("tcp", "right", "right-eth1", ENDS.src, ENDS.src_port, ENDS.dst, ENDS.dst_port)
+LOSSES = [
+    Loss(LossEvents(0.1, count, spacing, once), spare_retransmissions=spare)
+    for count, spacing, (once, spare) in itertools.product(
+        (1, 3), (1, 4), ((True, True), (False, True), (False, False))
+    )
+]
+
+
+class Dropper(Program):
+    """The program of some losses, with its counters."""
+
+    def __init__(self, loss: Loss, runs: tuple[Run, ...]) -> None:
+        self.state = bpf.Counters(STATE)
+        array = bpf.pairs([(run.passing, run.losing) for run in runs])
+        plan = LossPlan(*HERE, loss, "dice", 0)
+        super().__init__(bpf.load_program(listing(plan, self.state.descriptor, array)))
+        os.close(array)
+
+    def loses(self, seq: int, size: int, ends: Endpoints = ENDS) -> bool:
+        said = self.run(tcp(ends, 0, seq=seq, ack=1, payload=size, flags="PA").data)
+        assert said in (bpf.PASS, bpf.DROP)
+        return said == bpf.DROP
+
+    @property
+    def counts(self) -> dict[str, int]:
+        found = self.state.read()
+        return {name: found[name] for name in COUNTED}
+
+
+@pytest.fixture
+def dropper(request: pytest.FixtureRequest) -> Iterator[tuple[Dropper, LossModel]]:
+    """The program and the reference, with the same losses."""
+    if os.geteuid() != 0:
+        pytest.skip("loading a program takes root; the guest's tests run it for anyone")
+    loss, runs = request.param
+    try:
+        made = Dropper(loss, runs)
+    except OSError as error:
+        pytest.skip(f"this kernel loads no programs: {error}")
+    yield made, LossModel(loss, runs)
+    made.state.close()
+    made.close()
+
+
+class Sender:
+    """Sends as one might: new segments, old ones, some of them put together, and what was lost."""
+
+    def __init__(self, isn: int) -> None:
+        self._dice = random.Random(isn)
+        self._at = isn
+        self._sent: list[tuple[int, int]] = []
+        self.lost: list[tuple[int, int]] = []
+
+    def next(self) -> tuple[int, int]:
+        """A segment's sequence number and size."""
+        kind = self._dice.random()
+        if self.lost and kind < 0.15:
+            return self.lost.pop(self._dice.randrange(len(self.lost)))
+        if len(self._sent) < 2 or kind < 0.8:
+            size = self._dice.choice((1, 100, 1448))
+            self._sent.append((self._at, size))
+            self._at = (self._at + size) % 2**32
+            return self._sent[-1]
+        if kind < 0.85:
+            (start, size), (_, more) = self._sent[-2:]
+            return start, size + more
+        return self._dice.choice(self._sent[-20:])
+
+
+@pytest.mark.parametrize("isn", [1000, 2**32 - 50_000])
+@pytest.mark.parametrize(
+    "dropper",
+    [(loss, throw(loss, "dice", 500)) for loss in LOSSES],
+    ids=[str(number) for number in range(len(LOSSES))],
+    indirect=True,
+)
+def test_the_program_does_what_the_reference_does(
+    dropper: tuple[Dropper, LossModel], isn: int
+) -> None:
+    """Every candidate, over random segments that outlast the runs."""
+    program, model = dropper
+    sender = Sender(isn)
+    for _ in range(5000):
+        seq, size = sender.next()
+        lost = program.loses(seq, size)
+        assert lost == model.loses(seq, size)
+        if lost:
+            sender.lost.append((seq, size))
+        if model.counts["undecided"] > 50:
+            break
+    assert model.counts["undecided"] > 50
+    assert program.counts == model.counts
+    assert model.counts["dropped"] > 20
+
+
+@pytest.mark.parametrize(
+    "dropper", [(Loss(LossEvents(0.5, 2, 3)), (Run(2, 2), Run(0, 2)))], indirect=True
+)
+def test_one_event_at_a_time_and_then_the_next(dropper: tuple[Dropper, LossModel]) -> None:
+    """Segments 3 and 6 are lost; the next event waits until 6 was sent again, and spares 3."""
+    program, _ = dropper
+    sent = (1, 2, 3, 4, 5, 6, 7, 3, 8, 6, 9, 10, 11, 12, 13)
+    lost = [number for number in sent if program.loses(1000 * number, 1000)]
+    assert lost == [3, 6, 9, 12]
+    assert program.counts == {
+        "seen": 15, "segments": 13, "events": 2, "dropped": 4, "undecided": 0
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("dropper", [(EVENTS, (Run(0, 3),))], indirect=True)
+def test_a_stranger_is_neither_lost_nor_counted(dropper: tuple[Dropper, LossModel]) -> None:
+    program, _ = dropper
+    stranger = Endpoints(ENDS.src, 40002, ENDS.dst, ENDS.dst_port)
+    assert not program.loses(1, 100, stranger) and not program.loses(1, 0)
+    assert program.counts["seen"] == 0
+    assert program.loses(1, 100)
+
+
+def test_runs_that_run_out_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("loading a program takes root")
+    attached: list[tuple[str, int, Program]] = []
+
+    def attach(_pid: int | None, interface: str, side: int, program: int, _name: str) -> None:
+        attached.append((interface, side, Program(os.dup(program))))
+
+    monkeypatch.setattr(bpf, "attach", attach)
+    loss = Loss(LossEvents(1.0, 2, one_at_a_time=False))
+    dropper = LossDropper(LossPlan(*HERE, loss, "dice", packets=3), None)
+    ((interface, side, program),) = attached
+    assert (interface, side) == ("right-eth1", bpf.EGRESS)
+    for number in range(4):
+        program.run(tcp(ENDS, 0, seq=1 + 100 * number, ack=1, payload=100).data)
+    assert dropper.complaint() == ""
+    program.run(tcp(ENDS, 0, seq=401, ack=1, payload=100).data)
+    assert dropper.complaint().startswith("tcp: its 2 runs of losses had run out: 1 segments more")
+    assert dropper.counts() == {
+        "interface": "right-eth1",
+        "seen": 5,
+        "segments": 5,
+        "events": 2,
+        "dropped": 4,
+        "undecided": 1,
+    }
+    dropper.close()
+    program.close()
