@@ -154,6 +154,13 @@ build_pacer() {
         die "could not compile testbed/traffic/pace.c" "the compiler's own message is above"
 }
 
+build_background() {
+    local program=.venv/lib/testbed-background source=testbed/traffic/background
+    [[ -f $program && -z $(find "$source" -newer "$program" -name '*.[ch]') ]] && return
+    "${AS_USER[@]}" gcc -O2 -Wall -Wextra -o "$program" "$source"/*.c -lm ||
+        die "could not compile $source" "the compiler's own message is above"
+}
+
 build_core() {
     local library=.venv/lib/testbed-capture.so
     [[ -f $library && -z $(find analysis/core -newer "$library" -name '*.[ch]') ]] && return
@@ -179,6 +186,7 @@ set_up() { # PACKAGE…
     install_python_packages
     install_project
     build_pacer
+    build_background
     build_core
     build_kernel
 }

@@ -70,15 +70,17 @@ class FlowPackets:
 
 
 def select(rows: pd.DataFrame, flow: FlowRecord) -> FlowPackets:
-    """The packets with the flow's addresses and ports."""
+    """The packets with the flow's addresses and ports; one without ports has all of them."""
     own = rows[rows["protocol"] == flow.protocol]
 
     def between(src: str, dst: str) -> pd.Series[bool]:
         return (own["src"] == src) & (own["dst"] == dst)
 
     there = between(flow.src_address, flow.dst_address)
-    there &= own["src_port"].isin(flow.src_ports) & (own["dst_port"] == flow.dst_port)
     back = between(flow.dst_address, flow.src_address)
+    if not flow.src_ports:
+        return FlowPackets(own[there], own[back])
+    there &= own["src_port"].isin(flow.src_ports) & (own["dst_port"] == flow.dst_port)
     back &= own["dst_port"].isin(flow.src_ports) & (own["src_port"] == flow.dst_port)
     return FlowPackets(own[there], own[back])
 

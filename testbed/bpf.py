@@ -90,6 +90,16 @@ def store(dst: int, offset: int, src: int) -> Instruction:
     return Instruction(0x63, dst, src, offset)
 
 
+def load_long(dst: int, src: int, offset: int) -> Instruction:
+    """dst = the 64 bits at src + offset."""
+    return Instruction(0x79, dst, src, offset)
+
+
+def store_long(dst: int, offset: int, src: int) -> Instruction:
+    """The 64 bits at dst + offset = src."""
+    return Instruction(0x7B, dst, src, offset)
+
+
 EQUAL, DIFFERENT, BELOW_SIGNED, AT_MOST_SIGNED = 0x10, 0x50, 0xC0, 0xD0
 
 
@@ -174,12 +184,20 @@ class Counters:
         os.close(self.descriptor)
 
 
+def longs(content: Sequence[int]) -> int:
+    """A descriptor of an array of 64-bit numbers, which a program looks up by their places."""
+    return _filled(array.array("Q", content).tobytes())
+
+
 def pairs(content: Sequence[tuple[int, int]]) -> int:
-    """A descriptor of an array of two 32-bit numbers each."""
-    count = len(content)
+    """The same of two 32-bit numbers each."""
+    return _filled(array.array("I", itertools.chain.from_iterable(content)).tobytes())
+
+
+def _filled(values: bytes) -> int:
+    count = len(values) // 8
     descriptor = _bpf(_MAP_CREATE, struct.pack("=4I", _ARRAY, 4, 8, count))
     keys = array.array("I", range(count)).tobytes()
-    values = array.array("I", itertools.chain.from_iterable(content)).tobytes()
     where = (_address(keys), _address(values))
     try:
         # one call for all: in the guest calls are dear

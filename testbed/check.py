@@ -21,6 +21,7 @@ from testbed.process import TOOLS, require
 from testbed.profiles import PROFILES
 from testbed.queues import DISCIPLINES
 from testbed.traffic.iperf3 import PACE
+from testbed.traffic.sessions import BACKGROUND
 from testbed.variants import VARIANTS, Variant
 
 
@@ -33,6 +34,9 @@ class Finding:
     state: str
     mend: str = ""
     needed: bool = True
+
+
+BUILDS = "./setup.sh builds it"
 
 
 def findings() -> Iterator[Finding]:
@@ -50,7 +54,8 @@ def findings() -> Iterator[Finding]:
         "apt install wireshark",
         needed=False,
     )
-    yield Finding("pace", PACE.exists(), str(PACE), "./setup.sh builds it")
+    for built in (PACE, BACKGROUND):
+        yield Finding(built.stem.removeprefix("testbed-"), built.exists(), str(built), BUILDS)
     yield from _guest()
     yield from _host()
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from testbed import layout, queues
+from testbed.background import BackgroundPlan, as_flow, plan_background
 from testbed.commands import Command, Veth, neighbour, peer_mac
 from testbed.control import CONTROL, control_commands, control_sysctls, control_veths
 from testbed.flow_plan import FlowPlan, plan_flow
@@ -21,7 +22,7 @@ from testbed.profiles import PROFILES
 from testbed.scenario import CapturePoint, Flow, Path, Scenario
 from testbed.validate import validate
 from testbed.variants import Variant, variant
-from testbed.wires import WIRES, wire_commands, wire_ends
+from testbed.wires import WIRES, is_wire, wire_commands, wire_ends
 
 TAIL_S = 2.0  # after the last flow: queues drain, and tcpdump's blocks retire (1 s)
 
@@ -97,6 +98,7 @@ class Plan:
     drops: tuple[DropPlan, ...]
     losses: tuple[LossPlan, ...]
     flows: tuple[FlowPlan, ...]
+    background: BackgroundPlan | None
     needs: tuple[Need, ...]
     warnings: tuple[str, ...]
     end_s: float
@@ -110,7 +112,9 @@ def make_plan(scenario: Scenario) -> Plan:
     """Everything that running this scenario takes; raises if the scenario has faults."""
     validate(scenario)
     network = layout.build(scenario.topology)
-    wired = any(link.delay_ms for link in network.links)
+    background = plan_background(scenario, network)
+    many = background.link if background else ""  # the link with many delays
+    wired = any(is_wire(link, many) for link in network.links)
     endpoints = _endpoints(scenario)
     shaped = tuple(_queue_plans(network, scenario))
     sysctls = {node: _sysctls(scenario, network, node) for node in network.nodes}
@@ -123,13 +127,13 @@ def make_plan(scenario: Scenario) -> Plan:
     losses = tuple(loss_plans(scenario, network, flows))
     nodes = (*network.nodes, *([WIRES] if wired else []), CONTROL)
     offloads = tuple((end.node, end.name) for link in network.links for end in link.ends) + tuple(
-        wire_ends(network)
+        wire_ends(network, many)
     )
     setup = (
         *_address_commands(network),
         *(_route_command(route) for route in routes),
         *control_commands(scenario, network, endpoints),
-        *wire_commands(network),
+        *wire_commands(network, many),
         *clsact_commands((*drops, *losses)),
         *(Command(node, ("ethtool", "-K", name, *NO_OFFLOADS)) for node, name in offloads),
         *(command for queue in shaped for command in _shaper_commands(queue)),
@@ -137,7 +141,7 @@ def make_plan(scenario: Scenario) -> Plan:
     return Plan(
         network=network,
         nodes=nodes,
-        veths=(*_veths(network), *control_veths(endpoints)),
+        veths=(*_veths(network, many), *control_veths(endpoints)),
         sysctls=(
             *((node, tuple(settings.items())) for node, settings in sysctls.items()),
             (CONTROL, (*NO_IPV6, *control_sysctls(endpoints))),
@@ -153,9 +157,11 @@ def make_plan(scenario: Scenario) -> Plan:
         drops=drops,
         losses=losses,
         flows=flows,
+        background=background,
         needs=tuple(dict.fromkeys(_needs(scenario, network))),
         warnings=tuple(_warnings(scenario, network)),
-        end_s=max(flow.stop_s for flow in flows) + TAIL_S,
+        end_s=max([*(flow.stop_s for flow in flows), *([background.stop_s] if background else [])])
+        + TAIL_S,
     )
 
 
@@ -172,8 +178,16 @@ def _endpoints(scenario: Scenario) -> tuple[str, ...]:
     return tuple(dict.fromkeys(node for flow in scenario.flows for node in (flow.src, flow.dst)))
 
 
+def traffic_hosts(scenario: Scenario) -> tuple[str, ...]:
+    """Where traffic starts and ends, the background's too."""
+    background = scenario.background
+    return (*_endpoints(scenario), *((background.src, background.dst) if background else ()))
+
+
 def _tcp_flows(scenario: Scenario) -> Iterator[tuple[Flow, Variant]]:
-    for flow in scenario.flows:
+    """All that runs over TCP, the background too."""
+    background = (as_flow(scenario.background),) if scenario.background else ()
+    for flow in (*scenario.flows, *background):
         if flow.variant is not None:
             yield flow, variant(flow.variant)
 
@@ -196,6 +210,7 @@ def _sysctls(scenario: Scenario, network: Network, node: str) -> dict[str, str]:
         settings["net.ipv4.ip_forward"] = "1"
     if node in _endpoints(scenario):
         settings[f"net.ipv4.conf.{node}-ctl.rp_filter"] = "0"
+    if node in traffic_hosts(scenario):
         settings |= PROFILES[scenario.profile].sysctls
     for flow, recipe in _tcp_flows(scenario):
         if flow.dst == node:
@@ -265,10 +280,10 @@ def _route_command(route: RoutePlan) -> Command:
     return Command(route.node, argv)
 
 
-def _veths(network: Network) -> Iterator[Veth]:
+def _veths(network: Network, many: str) -> Iterator[Veth]:
     for number, link in enumerate(network.links):
         one, other = link.ends
-        if not link.delay_ms:
+        if not is_wire(link, many):
             yield Veth(one.node, one.name, one.mac, other.node, other.name, other.mac)
             continue
         for end, letter in ((one, "a"), (other, "b")):
@@ -339,11 +354,12 @@ def _captures(scenario: Scenario, network: Network) -> Iterator[CapturePlan]:
     def add(end: Interface, role: str) -> None:
         roles.setdefault((end.node, end.name), []).append(role)
 
-    for flow in scenario.flows:
+    background = (as_flow(scenario.background),) if scenario.background else ()
+    for flow in (*scenario.flows, *background):
         path = network.path(flow.src, flow.dst)
-        if CapturePoint.SENDERS in scenario.captures:
+        if CapturePoint.SENDERS in scenario.captures and flow in scenario.flows:
             add(path[0].out, f"sender:{flow.name}")
-        if CapturePoint.RECEIVERS in scenario.captures:
+        if CapturePoint.RECEIVERS in scenario.captures and flow in scenario.flows:
             add(path[-1].into, f"receiver:{flow.name}")
         if CapturePoint.BOTTLENECK in scenario.captures:
             for position, hop in enumerate(path):
@@ -373,6 +389,10 @@ def _needs(scenario: Scenario, network: Network) -> Iterator[Need]:
             yield Need("classifier", "bpf", "CONFIG_NET_CLS_BPF", "cls_bpf")
     for link in network.links:
         yield from _link_needs(link)
+    if scenario.background:
+        yield Need("queue discipline", "fq", "CONFIG_NET_SCH_FQ", "sch_fq")
+        yield Need("queue discipline", "clsact", "CONFIG_NET_SCH_INGRESS", "sch_ingress")
+        yield Need("classifier", "bpf", "CONFIG_NET_CLS_BPF", "cls_bpf")
 
 
 def _link_needs(link: Link) -> Iterator[Need]:

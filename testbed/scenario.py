@@ -133,6 +133,31 @@ class Flow:
 
 
 @dataclass(frozen=True)
+class Background:
+    """Traffic from `src` to `dst`, two hosts that do nothing else, in `sessions` sessions.
+
+    The part `long_share` of them are transfers without an end. The others are web sessions: one
+    asks for a file, waits for all of it, thinks, and asks for the next; files are Pareto with
+    `mean_bytes` and `shape`, thoughts exponential with the mean `think_ms`. Each has a round trip
+    of its own, drawn uniformly, its path's included, and at most `window_bytes` in flight. The
+    first `spread_s` seconds see them start. All of it follows from the scenario's seed.
+    """
+
+    src: str
+    dst: str
+    sessions: int
+    long_share: float = 0.25
+    think_ms: float = 500.0
+    mean_bytes: int = 48_000
+    shape: float = 1.2
+    rtt_min_ms: float = 20.0
+    rtt_max_ms: float = 460.0
+    window_bytes: int = 64_000
+    variant: str = "newreno"
+    spread_s: float = 1.0
+
+
+@dataclass(frozen=True)
 class Scenario:
     """Everything that determines a trial's result, except the engine that runs it."""
 
@@ -147,6 +172,7 @@ class Scenario:
     captures: tuple[CapturePoint, ...] = tuple(CapturePoint)
     snaplen_bytes: int = 144  # whole headers: 14 + 60 (IP options) + 60 (TCP options), rounded up
     sample_interval_ms: float = 10.0  # of sockets and queues; 0: no samples
+    background: Background | None = None  # what shares the bottleneck with the flows
     start_jitter_ms: float = 0.0  # each flow starts later by up to this, drawn by the seed
 
     def to_json(self) -> str:

@@ -102,6 +102,7 @@ class Record:
     versions: Mapping[str, str] = field(default_factory=dict)
     sysctls: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # node → name → value
     flows: tuple[FlowRecord, ...] = ()
+    background: FlowRecord | None = None  # all its sessions as one flow, which has no ports
     queues: tuple[QueueRecord, ...] = ()
     captures: tuple[CaptureRecord, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -119,6 +120,8 @@ class Record:
         data = json.loads(text)
         data["status"] = Status(data["status"])
         data["flows"] = tuple(_known(FlowRecord, each) for each in data.get("flows", ()))
+        if data.get("background"):
+            data["background"] = _known(FlowRecord, data["background"])
         data["queues"] = tuple(_known(QueueRecord, each) for each in data.get("queues", ()))
         data["captures"] = tuple(_known(CaptureRecord, each) for each in data.get("captures", ()))
         return _known(Record, data)

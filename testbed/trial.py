@@ -18,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 
 from testbed.capture import Capture
+from testbed.delays import attach_delays
 from testbed.dropper import Dropper
 from testbed.errors import TestbedError
 from testbed.events import Recorder, record
@@ -26,7 +27,7 @@ from testbed.idle import idle_round_trips, write_idle
 from testbed.load import INTERVAL_S, Load
 from testbed.loss_dropper import LossDropper
 from testbed.network import Lab, network
-from testbed.plan import Plan, QueuePlan, burst_bytes, make_plan
+from testbed.plan import Plan, QueuePlan, burst_bytes, make_plan, traffic_hosts
 from testbed.probes import QueueProbe, Sampler, SocketId, SocketProbe
 from testbed.process import CommandLog, run
 from testbed.queues import DISCIPLINES
@@ -43,7 +44,10 @@ from testbed.store import (
 )
 from testbed.timeline import Timeline, wake_exactly
 from testbed.traffic.iperf3 import Iperf3
+from testbed.traffic.sessions import INTERVAL_S as COUNTS_S
+from testbed.traffic.sessions import Sessions
 from testbed.variants import variant
+from testbed.wires import WIRES
 
 LEAD_S = 0.1
 
@@ -73,6 +77,7 @@ class Session:
         self._captures: list[Capture] = []
         self._flows: list[Iperf3] = []
         self._droppers: list[Dropper | LossDropper] = []
+        self._background: Sessions | None = None
         self._load = Load()
         self._events: Recorder | None = None
         self._started: dict[str, float] = {}
@@ -95,9 +100,14 @@ class Session:
             self._events.stop()
         for flow in self._flows:
             flow.collect()
+        if self._background:
+            self._background.collect()
         captures = tuple(capture.stop() for capture in self._captures)
         sampler.write(self._folder / SAMPLES)
         self._load.write(self._folder / SAMPLES)
+        if self._background:
+            rate_mbit = self._scenario.topology.bottleneck.rate_mbit
+            self._background.write(self._folder / SAMPLES, rate_mbit)
         lost_events = self._write_events(timeline, sampler)
         sampler.close()
         write_idle(idle, self._folder / SAMPLES / "idle.csv")
@@ -110,6 +120,7 @@ class Session:
             kernel=" ".join((os.uname().sysname, os.uname().release, os.uname().version)),
             sysctls={node: tcp_settings(self._lab.place(node).pid) for node in self._endpoints()},
             flows=tuple(self._flow_record(each, sampler) for each in self._plan.flows),
+            background=self._background.record() if self._background else None,
             queues=tuple(_queue_record(each) for each in self._plan.queues),
             captures=captures,
             warnings=(
@@ -128,6 +139,12 @@ class Session:
         for each in self._plan.flows:
             server, client = (self._lab.place(c.node) for c in (each.server, each.client))
             self._flows.append(Iperf3(each, server, client, self._folder))
+        if background := self._plan.background:
+            attach_delays(background, self._lab.place(WIRES).pid)
+            server, client = (
+                self._lab.place(n) for n in (background.flow.src, background.flow.dst)
+            )
+            self._background = Sessions(background, server, client, self._folder)
         for drops in self._plan.drops:
             self._droppers.append(Dropper(drops, self._lab.place(drops.node).pid))
         for losses in self._plan.losses:
@@ -139,6 +156,8 @@ class Session:
             )
         for flow in self._flows:
             flow.wait_until_ready()
+        if self._background:
+            self._background.wait_until_ready()
         for capture in self._captures:
             capture.wait_until_ready()
         self._watch()
@@ -199,12 +218,27 @@ class Session:
         for flow in self._flows:
             timeline.at(flow.plan.start_s, functools.partial(begin, flow))
             timeline.at(flow.plan.stop_s, functools.partial(stop, flow))
+        if self._background:
+            self._schedule_background(timeline, self._background)
         if self._scenario.sample_interval_ms:
             interval_s = self._scenario.sample_interval_ms / 1e3
             timeline.every(interval_s, self._plan.end_s, sampler.sample)
         if self._load.enabled:
             timeline.every(INTERVAL_S, self._plan.end_s, self._load.sample)
         timeline.at(self._plan.end_s, sampler.sample)  # all is drained
+
+    def _schedule_background(self, timeline: Timeline, sessions: Sessions) -> None:
+        """From second 0 to the end of the flows; its last packets are counted when all is still."""
+
+        def begin(time_s: float) -> None:
+            sessions.begin(time_s)
+            for process in sessions.processes:
+                self._load.watch(*process)
+
+        timeline.at(0, begin)
+        timeline.every(COUNTS_S, sessions.plan.stop_s, sessions.count)
+        timeline.at(sessions.plan.stop_s, sessions.stop)
+        timeline.at(self._plan.end_s, sessions.count)
 
     def _check_drops(self) -> Iterator[str]:
         """What the droppers did, written down; what did not go as asked is worth a warning."""
@@ -234,7 +268,7 @@ class Session:
         )
 
     def _endpoints(self) -> list[str]:
-        return sorted({node for flow in self._scenario.flows for node in (flow.src, flow.dst)})
+        return sorted(set(traffic_hosts(self._scenario)))
 
     def _write_final_state(self, before: dict[str, str]) -> None:
         """What the kernel counted, and its configuration before the flows and after them."""
@@ -255,6 +289,8 @@ class Session:
         """Leave no process, however the trial ended."""
         for flow in self._flows:
             flow.kill()
+        if self._background:
+            self._background.kill()
         for capture in self._captures:
             capture.kill()
         for dropper in self._droppers:

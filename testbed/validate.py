@@ -6,7 +6,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Iterator
 
-from testbed import layout, losses, queues, variants
+from testbed import background, layout, losses, queues, variants
 from testbed.errors import UsageError, nearest
 from testbed.scenario import Flow, FlowKind, Path, Scenario
 
@@ -23,7 +23,7 @@ MAX_DROPS = 1000
 
 def validate(scenario: Scenario) -> None:
     """Raise one error that lists all faults, if there are any."""
-    faults = list(_faults(scenario))
+    faults = list(_faults(scenario)) or list(background.rtt_faults(scenario))
     if faults:
         raise UsageError("; ".join(faults), "correct these fields of the scenario")
 
@@ -56,6 +56,7 @@ def _faults(scenario: Scenario) -> Iterator[str]:
             yield f"topology.links: unknown link {name!r}: {nearest(name, known_links)}"
         yield from _path_faults(f"topology.links.{name}", path)
     yield from _flows_faults(scenario)
+    yield from background.faults(scenario)
 
 
 def _has_delay(scenario: Scenario) -> bool:

@@ -1,6 +1,8 @@
 """Links with a delay: two interfaces tied together by mirred, each with a netem of its own.
 
 So a delay never shares an interface with a queue that is measured, nor sits on a sender's egress.
+One link may have many delays, one a session of the background traffic: a program writes on each
+packet when it may leave (delays.py), and fq in netem's place holds it until then.
 """
 
 from __future__ import annotations
@@ -8,31 +10,44 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from testbed.commands import Command
-from testbed.layout import Network
+from testbed.layout import Link, Network
 
 WIRES = "wires"
 NETEM_LIMIT = 10_000_000  # packets: a delay must never drop
 
 
-def wire_ends(network: Network) -> Iterator[tuple[str, str]]:
+def is_wire(link: Link, many: str = "") -> bool:
+    """Whether a link goes through here: it has a delay, or it is the one with many delays."""
+    return bool(link.delay_ms) or link.name == many
+
+
+def wire_ends(network: Network, many: str = "") -> Iterator[tuple[str, str]]:
     """The ends of all wires: (node, interface)."""
     for number, link in enumerate(network.links):
-        if link.delay_ms:
+        if is_wire(link, many):
             yield WIRES, f"w{number}a"
             yield WIRES, f"w{number}b"
 
 
-def wire_commands(network: Network) -> Iterator[Command]:
-    """Each wire's two ends up, tied together, each with a netem of the delay."""
+def _holder(link: Link, many: str) -> tuple[str, ...]:
+    """The discipline that lets packets wait."""
+    if link.name != many:
+        return ("netem", "delay", f"{link.delay_ms * 1000:.3f}us", "limit", str(NETEM_LIMIT))
+    limits = ("limit", str(NETEM_LIMIT), "flow_limit", str(NETEM_LIMIT))
+    return ("fq", *limits, "nopacing", "timer_slack", "0")
+
+
+def wire_commands(network: Network, many: str = "") -> Iterator[Command]:
+    """Each wire's two ends up, tied together, each with what makes packets wait."""
     wires = [
-        (f"w{number}a", f"w{number}b", f"{link.delay_ms * 1000:.3f}us")
+        (f"w{number}a", f"w{number}b", _holder(link, many))
         for number, link in enumerate(network.links)
-        if link.delay_ms
+        if is_wire(link, many)
     ]
     for one, other, _ in wires:
         yield Command(WIRES, ("ip", "link", "set", one, "up"))
         yield Command(WIRES, ("ip", "link", "set", other, "up"))
-    for one, other, delay in wires:
+    for one, other, holder in wires:
         for end, peer in ((one, other), (other, one)):
             yield Command(WIRES, ("tc", "qdisc", "add", "dev", end, "clsact"))
             yield Command(
@@ -42,6 +57,5 @@ def wire_commands(network: Network) -> Iterator[Command]:
             )
             yield Command(
                 WIRES,
-                ("tc", "qdisc", "add", "dev", end, "root", "handle", "2:", "netem")
-                + ("delay", delay, "limit", str(NETEM_LIMIT)),
+                ("tc", "qdisc", "add", "dev", end, "root", "handle", "2:", *holder),
             )

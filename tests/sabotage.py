@@ -161,6 +161,24 @@ def _send(process: Process, number: int, _time_s: float) -> None:
     process.send_signal(number)
 
 
+def dead_background() -> None:
+    """The program that serves all sessions is killed."""
+    schedule = Session._schedule
+
+    def bent(self: Session, timeline: Timeline, sampler: Sampler) -> None:
+        schedule(self, timeline, sampler)
+        assert self._background
+        server = self._background._processes["server"]
+        timeline.at(FROM_S, functools.partial(_send, server, signal.SIGKILL))
+
+    Session._schedule = bent  # type: ignore[method-assign]
+
+
+def no_delays() -> None:
+    """No session of the background traffic has a round trip of its own."""
+    trial.attach_delays = lambda plan, pid: None  # type: ignore[attr-defined]
+
+
 SABOTAGES: dict[str, Callable[[], None]] = {
     each.__name__.replace("_", "-"): each
     for each in (
@@ -175,6 +193,8 @@ SABOTAGES: dict[str, Callable[[], None]] = {
         late_start,
         lagging_samples,
         dropping_capture,
+        dead_background,
+        no_delays,
     )
 }
 

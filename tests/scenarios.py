@@ -6,10 +6,12 @@ import dataclasses
 
 from testbed.losses import Loss
 from testbed.scenario import (
+    Background,
     Bottleneck,
     Flow,
     FlowKind,
     Path,
+    Profile,
     Queue,
     Scenario,
     Topology,
@@ -81,3 +83,22 @@ def with_loss(scenario: Scenario, loss: Loss, **changes: object) -> Scenario:
     """The scenario, whose first flow loses."""
     flow = dataclasses.replace(scenario.flows[0], loss=loss, **changes)  # type: ignore[arg-type]
     return dataclasses.replace(scenario, flows=(flow, *scenario.flows[1:]))
+
+
+def background(sessions: int = 16, duration_s: float = 10, **settings: object) -> Scenario:
+    """One flow through 15 Mbit/s, beside sessions of the other pair (profile ns2)."""
+    return Scenario(
+        experiment="test",
+        topology=Topology(
+            TopologyKind.DUMBBELL,
+            Bottleneck(15, Queue("pfifo", limit_packets=150), delay_ms=5),
+            hosts=2,
+            access=Path(delay_ms=1),
+            links={"receiver1-right": Path(delay_ms=19)},
+        ),
+        flows=(Flow("tcp", FlowKind.TCP, "sender1", "receiver1", variant="newreno"),),
+        duration_s=duration_s,
+        profile=Profile.NS2,
+        background=Background("sender2", "receiver2", sessions),
+        **settings,  # type: ignore[arg-type]
+    )

@@ -53,6 +53,8 @@ class Evidence:
         self.engine = trial.record.engine
         self.flows = trial.record.flows
         self.tcp = tuple(flow for flow in self.flows if flow.protocol == "tcp")
+        background = trial.record.background
+        self.traffic = (*self.flows, *((background,) if background else ()))  # all of it
         self.epoch_ns = epoch_ns(trial)
         self._segments: dict[str, tuple[Segments, ...] | None] = {}
 
@@ -152,10 +154,10 @@ class Evidence:
         return self.json(FLOWS, f"{flow.name}.{side}.json")
 
     def crossings(self, queue: QueueRecord) -> tuple[Crossing, ...]:
-        """What leaves by a captured interface: data of the flows that cross it that way, and
-        acknowledgements of those that cross it the other way."""
+        """What leaves by a captured interface: data of the flows and the background that cross it
+        that way, and acknowledgements of those that cross it the other way."""
         found = []
-        for flow in self.flows:
+        for flow in self.traffic:
             seen = self.packets.at(self._captures[queue.interface], flow)
             there = self.interface("bottleneck-out", flow) == queue.interface
             left = seen.data if there else seen.acks

@@ -118,6 +118,24 @@ RULES: Mapping[str, Rule] = {
             "guest: netem's and the timers' rounding; host: some tenths of a ms in the kernel's "
             "queues and the scheduler",
         ),
+        _exact("background sessions", "sessions", "as many of either kind as were asked for"),
+        Rule(
+            "background RTT",
+            "ms",
+            Limits(0.01, 1),
+            Limits(0.5, 2),
+            "as the idle RTT, from what TCP saw: at least what was drawn for the session, at most "
+            "that and all that the queues hold",
+        ),
+        _exact("background window", "bytes", "no more than the window was ever allowed"),
+        Rule(
+            "background failures",
+            "connections",
+            Limits(0, ANY),
+            Limits(0, ANY),
+            "a file that did not come is load that was missing; a crowded link may do that",
+        ),
+        _exact("memory", "times", "TCP that runs short of memory shrinks windows everywhere"),
         Rule(
             "rate",
             "Mbit/s",

@@ -13,6 +13,7 @@ from typing import Any
 
 from analysis.fidelity import (
     asked,
+    background,
     configuration,
     emulation,
     layers,
@@ -120,6 +121,7 @@ def _checks(evidence: Evidence) -> Iterator[Check]:
     yield from reports.tcp(evidence)
     yield from reports.udp(evidence)
     yield from layers.receivers(evidence)
+    yield from background.background(evidence)
 
 
 def _queue(evidence: Evidence, queue: QueueRecord, found: Passage) -> Iterator[Check]:

@@ -77,6 +77,8 @@ def _print_commands(scenario: Scenario, plan: Plan) -> None:
             soft_wrap=True,
         )
     flows = [command for flow in plan.flows for command in (flow.server, flow.client)]
+    if plan.background:
+        flows += [plan.background.server, plan.background.client]
     for command in (*plan.setup, *flows):
         line = f"[{command.node}] {' '.join(command.argv)}"
         console.print(line, markup=False, soft_wrap=True)

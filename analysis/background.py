@@ -1,0 +1,83 @@
+"""The background traffic of a trial, as it was: its load, its losses, its sessions and files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from testbed.store import FLOWS, SAMPLES, Trial
+
+REPORT = "background.json"
+COUNTS = "background.csv"
+FILES = "background.client.json"
+
+
+@dataclass(frozen=True)
+class Load:
+    """What background traffic made of an interval: Mbit/s of Ethernet frames that arrived, their
+    share of the bottleneck, and the part of the packets that was lost on the way."""
+
+    mbit: float
+    share: float
+    loss_rate: float
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """All of it; `sessions` has a row each, `counts` what was sent and delivered until then."""
+
+    whole: Load
+    sessions: pd.DataFrame
+    counts: pd.DataFrame
+    rate_mbit: float  # of the bottleneck
+
+    def load(self, begin_s: float, end_s: float) -> Load:
+        """Of a part of the trial, by the counts nearest to its ends. Packets that were under way
+        at either end make the loss rate a little wrong: not for intervals of many round trips."""
+        times = self.counts["time_s"].to_numpy()
+        first, last = (int(np.abs(times - each).argmin()) for each in (begin_s, end_s))
+        span = self.counts.iloc[last] - self.counts.iloc[first]
+        if not span["time_s"] > 0:
+            return Load(0.0, 0.0, 0.0)
+        mbit = float(span["delivered_bytes"] * 8e-6 / span["time_s"])
+        sent = float(span["sent_packets"])
+        lost = (sent - float(span["delivered_packets"])) / sent if sent else 0.0
+        return Load(mbit, mbit / self.rate_mbit, lost)
+
+
+def read_report(trial: Trial) -> dict[str, Any] | None:
+    """background.json; None if the trial had no background traffic."""
+    path: Path = trial.path / SAMPLES / REPORT
+    if not path.is_file():
+        return None
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def read_traffic(trial: Trial) -> Traffic | None:
+    """The background traffic; None if the trial had none."""
+    report = read_report(trial)
+    if report is None:
+        return None
+    return Traffic(
+        whole=Load(report["load_mbit"], report["share_of_link"], report["loss_rate"]),
+        sessions=pd.DataFrame(report["sessions"]),
+        counts=pd.read_csv(trial.path / SAMPLES / COUNTS),
+        rate_mbit=trial.scenario.topology.bottleneck.rate_mbit,
+    )
+
+
+def read_files(trial: Trial) -> pd.DataFrame:
+    """Every file that was fetched whole: its session, when it was asked for, how long it took."""
+    report = json.loads((trial.path / FLOWS / FILES).read_text())
+    rows = [
+        (number, begun_ns / 1e9, took_ns / 1e9, size)
+        for number, session in enumerate(report["sessions"])
+        for begun_ns, took_ns, size in session["files"]
+    ]
+    return pd.DataFrame(rows, columns=["session", "begun_s", "took_s", "bytes"])

@@ -1,0 +1,134 @@
+"""What background traffic costs in the guest: sessions of one process, against a process each.
+
+    .venv/bin/python -m benchmarks.background [--seconds S] [--sessions 4,64,256] [--each N]
+
+The sessions (a quarter of them long, round trips of 20 to 460 ms) and one NewReno flow share
+15 Mbit/s, captured at the flow's two hosts. Emulated seconds over wall seconds say how far a core
+is ahead of real time; over the processors' seconds (the machine's boot included in both), what it
+would be without company. Then N long transfers as sessions, and the same N as flows of iperf3,
+two processes each, over the same round trip.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+from dataclasses import dataclass, replace
+
+from benchmarks.engine import measure
+from testbed.engines.guest import GuestEngine
+from testbed.scenario import (
+    Background,
+    Bottleneck,
+    CapturePoint,
+    Flow,
+    FlowKind,
+    Profile,
+    Queue,
+    Scenario,
+    Topology,
+    TopologyKind,
+)
+from testbed.scenario import (
+    Path as Way,
+)
+
+RATE_MBIT = 15
+ENDS = (CapturePoint.SENDERS, CapturePoint.RECEIVERS)
+LONG_MS = 44.0  # of the background's link, where all its round trips are one
+LONG_RTT_MS = 2 * (1 + 5 + LONG_MS)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one trial."""
+
+    wall_s: float
+    cpu_s: float
+    memory_mb: float
+
+
+def shared(sessions: int, seconds: float) -> Scenario:
+    """The paper's mix beside one flow."""
+    return Scenario(
+        experiment="benchmark",
+        topology=Topology(
+            TopologyKind.DUMBBELL,
+            Bottleneck(RATE_MBIT, Queue("pfifo", limit_packets=150), delay_ms=5),
+            hosts=2,
+            access=Way(delay_ms=1),
+            links={"receiver1-right": Way(delay_ms=19)},
+        ),
+        flows=(Flow("tcp", FlowKind.TCP, "sender1", "receiver1", variant="newreno"),),
+        duration_s=seconds,
+        profile=Profile.NS2,
+        captures=ENDS,
+        background=Background("sender2", "receiver2", sessions),
+    )
+
+
+def as_sessions(count: int, seconds: float) -> Scenario:
+    """Long transfers by one process at either end."""
+    wanted = shared(count, seconds)
+    assert wanted.background
+    long = replace(wanted.background, long_share=1.0, spread_s=0.0)
+    return replace(
+        wanted,
+        topology=replace(wanted.topology, links={"receiver2-right": Way(delay_ms=LONG_MS)}),
+        background=replace(long, rtt_min_ms=LONG_RTT_MS, rtt_max_ms=LONG_RTT_MS),
+        captures=(),
+        sample_interval_ms=0,
+    )
+
+
+def as_flows(count: int, seconds: float) -> Scenario:
+    """The same by iperf3: a client and a server each."""
+    wanted = as_sessions(count, seconds)
+    each = Flow("", FlowKind.TCP, "sender2", "receiver2", variant="newreno", window_bytes=64_000)
+    flows = tuple(replace(each, name=f"tcp{number}") for number in range(count))
+    return replace(wanted, background=None, flows=(*wanted.flows, *flows))
+
+
+def cost(wanted: Scenario) -> Cost:
+    """Run it, alone among our children."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    record = measure(GuestEngine(), wanted)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Cost(record.wall_s, spent_s, record.peak_memory_mb)
+
+
+def line(what: str, seconds: float, found: Cost) -> str:
+    """One line of the table."""
+    return (
+        f"{what:<22} wall {found.wall_s:6.1f} s, {seconds / found.wall_s:5.2f} x real time"
+        f"  processors {found.cpu_s:6.1f} s, {seconds / found.cpu_s:5.2f} x"
+        f"  {found.memory_mb:4.0f} MB"
+    )
+
+
+def main() -> None:
+    """Print the table and the ratio."""
+    parser = argparse.ArgumentParser(description="The cost of background traffic in the guest.")
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--sessions", default="4,64,256")
+    parser.add_argument("--each", type=int, default=16, help="long transfers, made both ways")
+    options = parser.parse_args()
+    if problem := GuestEngine().ready():
+        raise SystemExit(problem)
+    seconds = options.seconds
+    print(f"{seconds:g} s at {RATE_MBIT} Mbit/s beside one flow")
+    for sessions in map(int, options.sessions.split(",")):
+        print(line(f"{sessions} sessions", seconds, cost(shared(sessions, seconds))), flush=True)
+    ours = cost(as_sessions(options.each, seconds))
+    print(line(f"{options.each} long sessions", seconds, ours), flush=True)
+    theirs = cost(as_flows(options.each, seconds))
+    print(line(f"{options.each} flows of iperf3", seconds, theirs))
+    print(
+        f"iperf3 against sessions: wall {theirs.wall_s / ours.wall_s:.2f} x, "
+        f"processors {theirs.cpu_s / ours.cpu_s:.2f} x"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""The program that delays sessions: the kernel running it on packets made by hand."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from testbed import bpf
+from testbed.background import FIRST_PORT, MAX_SESSIONS
+from testbed.delays import NO_SESSION, TSTAMP, listing
+from tests.pcap_writer import Endpoints, tcp, udp
+
+SERVER, CLIENT = "10.1.2.2", "10.2.2.2"
+DELAYS_NS = (5_000_000, 220_000_000, 70_000_000_000)
+LINK_NS = 1_000_000
+CONTEXT_BYTES = 192
+SLACK_NS = 1_000_000_000  # between the program's look at the clock and ours
+_PROG_TEST_RUN = 10
+
+
+class Runner:
+    """The program in this machine's kernel, one packet at a time."""
+
+    def __init__(self) -> None:
+        table = bpf.longs(DELAYS_NS)
+        self._program = bpf.load_program(listing(table, LINK_NS))
+        os.close(table)  # the program keeps it
+
+    def delay_ns(self, frame: bytes) -> float:
+        """How much later than now the packet may leave, to a second or so."""
+        data = ctypes.create_string_buffer(frame, len(frame))
+        context = ctypes.create_string_buffer(CONTEXT_BYTES)
+        where = ctypes.addressof(context)
+        head = struct.pack("=IIIIQQII", self._program, 0, len(frame), 0, ctypes.addressof(data),
+                           0, 1, 0)  # fmt: skip
+        tail = struct.pack("=IIQQ", CONTEXT_BYTES, CONTEXT_BYTES, where, where)
+        buffer = ctypes.create_string_buffer(head + tail, len(head) + len(tail))
+        number = bpf._NUMBER[os.uname().machine]
+        before = time.monotonic_ns()
+        result = bpf._libc.syscall(number, _PROG_TEST_RUN, buffer, len(head) + len(tail))
+        assert result == 0, os.strerror(ctypes.get_errno())
+        (leaves,) = struct.unpack_from("=Q", context, TSTAMP)
+        return float(leaves - before)
+
+    def close(self) -> None:
+        os.close(self._program)
+
+
+@pytest.fixture
+def runner() -> Iterator[Runner]:
+    if os.geteuid() != 0:
+        pytest.skip("loading a program takes root; the guest's tests run it for anyone")
+    try:
+        made = Runner()
+    except OSError as error:
+        pytest.skip(f"this kernel loads no programs: {error}")
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("session", [0, 1, 2])
+def test_a_sessions_packets_wait_both_ways(runner: Runner, session: int) -> None:
+    ends = Endpoints(SERVER, FIRST_PORT + session, CLIENT, 50_001)
+    for each in (ends, ends.back):
+        waited = runner.delay_ns(tcp(each, 0, seq=1, payload=100).data)
+        assert DELAYS_NS[session] <= waited < DELAYS_NS[session] + SLACK_NS
+
+
+def test_what_belongs_to_no_session_waits_for_the_link(runner: Runner) -> None:
+    others = [Endpoints(SERVER, port, CLIENT, 50_001) for port in (FIRST_PORT + 3, FIRST_PORT - 1)]
+    frames = [tcp(each, 0, seq=1).data for each in others]
+    frames.append(udp(Endpoints(SERVER, FIRST_PORT + 2, CLIENT, 7), 0, payload=9, ip_id=1).data)
+    for frame in frames:
+        assert LINK_NS <= runner.delay_ns(frame) < LINK_NS + SLACK_NS
+
+
+def test_options_in_the_ip_header_do_not_confuse_it(runner: Runner) -> None:
+    frame = tcp(Endpoints(SERVER, FIRST_PORT + 2, CLIENT, 50_001), 0, seq=1).data
+    ip, rest = bytearray(frame[14:34]), frame[34:]
+    ip[0] = 0x46
+    assert runner.delay_ns(frame[:14] + bytes(ip) + b"\1\1\1\1" + rest) >= DELAYS_NS[2]
+
+
+def test_no_sessions_hash_is_that_of_the_others() -> None:
+    assert MAX_SESSIONS <= NO_SESSION < 1024  # fq's ten bits
