@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import assert_never
+
 from testbed.scenario import Queue, Scenario, TopologyKind
 from testbed.store import Trial
 
@@ -18,6 +21,9 @@ VARIANT_ORDER = (
     "bbr",
     "linux-reno",
 )
+
+
+BETWEEN = " · "
 
 
 def queue_label(queue: Queue) -> str:
@@ -41,8 +47,32 @@ def variant_key(name: str) -> tuple[int, str]:
 def path_rtt_ms(scenario: Scenario) -> float:
     """Propagation there and back, on links without settings of their own."""
     topology = scenario.topology
-    access = topology.access.delay_ms * (2 if topology.kind is TopologyKind.DUMBBELL else 1)
-    return 2 * (topology.bottleneck.delay_ms + access)
+    return 2 * (
+        topology.bottleneck.delay_ms + _access_links(topology.kind) * topology.access.delay_ms
+    )
+
+
+def _access_links(kind: TopologyKind) -> int:
+    """How many of them a path has, one way."""
+    match kind:
+        case TopologyKind.ROUTER_BOTTLENECK:
+            return 1
+        case TopologyKind.DUMBBELL:
+            return 2
+        case _:
+            assert_never(kind)
+
+
+def in_lines(parts: Iterable[str], letters: int) -> str:
+    """The parts with dots between them, in lines of at most so many letters."""
+    lines = [""]
+    for part in parts:
+        longer = f"{lines[-1]}{BETWEEN}{part}" if lines[-1] else part
+        if not lines[-1] or len(longer) <= letters:
+            lines[-1] = longer
+        else:
+            lines.append(part)
+    return "\n".join(lines)
 
 
 def setting_label(trial: Trial) -> str:
@@ -52,7 +82,7 @@ def setting_label(trial: Trial) -> str:
     bottleneck = topology.bottleneck
     ways = "both ways" if bottleneck.both_directions else "one way"
     kernel = " ".join(record.kernel.split()[:2])  # without the build's date
-    return " · ".join(
+    return BETWEEN.join(
         [
             f"{topology.kind}, {topology.hosts} sender{'s' * (topology.hosts > 1)}",
             f"{bottleneck.rate_mbit:g} Mbit/s {ways}",

@@ -60,9 +60,19 @@ def marker(suspect: bool, colour: str) -> dict[str, Any]:
     return {"color": colour, "markerfacecolor": "white", "markeredgewidth": 0.8}
 
 
+def _settle(figure: Figure) -> None:
+    """Lay it out once, to a millionth of its size: the solver's last digits are not the same in
+    every call, and the SVG's names are made of them."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for axes in figure.axes:
+        axes.set_position([round(float(part), 6) for part in axes.get_position().bounds])
+
+
 def save(figure: Figure, folder: Path, stem: str) -> list[Path]:
     """Write the figure as PNG and as SVG."""
     folder.mkdir(exist_ok=True)
+    _settle(figure)
     paths = [folder / f"{stem}.png", folder / f"{stem}.svg"]
     for path in paths:
         metadata = {"Date": None} if path.suffix == ".svg" else None

@@ -77,9 +77,10 @@ class Watch:
         record = event.record
         if record.status is not Status.OK:
             console.print(f"{event.scenario.name}: {record.status}: {record.reason}", markup=False)
-            if record.hint:
-                console.print(f"    hint: {record.hint}", markup=False)
-            console.print(f"    see {event.path}/", markup=False)
+            if record.status is Status.FAILED:  # the run sums up what is unsupported
+                if record.hint:
+                    console.print(f"    hint: {record.hint}", markup=False)
+                console.print(f"    see {event.path}/", markup=False)
         elif not self._bar:
             how = f"{record.wall_s:.1f} s" if event.fresh else "already there"
             console.print(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from analysis.claims import router, senders
+from analysis.claims import router, router_ecn, senders
 from analysis.claims.model import Claim
 
 _single = partial(Claim, paper="GYS", experiment="router-bottleneck")
@@ -41,14 +41,14 @@ CLAIMS = (
         words="With CoDel and ECN throughput goes down for all but BBR, whose throughput goes up.",
         tested="To the receiver, CoDel with ECN against bfifo: goodput lower for Reno, Cubic and "
         "Vegas, higher for BBR, by more than 2 %.",
-        judge=router.ecn_throughput,
+        judge=router_ecn.ecn_throughput,
     ),
     _single(
         id="GYS2.2",
         words="ECN lowers the delay clearly for Cubic and hardly for the others.",
         tested="Mean one-way delay under load, CoDel with ECN over bfifo: at most 0.8 for Cubic, "
         "within 0.8 to 1.2 for Reno, Vegas and BBR.",
-        judge=router.ecn_delay,
+        judge=router_ecn.ecn_delay,
     ),
     _four(
         id="GYS3.1",

@@ -16,13 +16,22 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from analysis.claims.contrasts import MEASURES, Contrast, contrasts, spread
+from analysis.claims.contrasts import (
+    MEASURES,
+    RATIO,
+    Contrast,
+    contrasts,
+    relative,
+    spread,
+    within,
+)
 from analysis.claims.data import Group, samples, sweeps
-from analysis.claims.model import NotMeasured, Row
+from analysis.claims.model import NotMeasured, Part, Row
 from analysis.labels import variant_key
 
 RIVALS = ("tahoe", "reno", "newreno")
 FOUR = (*RIVALS, "vegas")
+PROPER = {"tahoe": "Tahoe", "reno": "Reno", "newreno": "NewReno", "vegas": "Vegas"}
 LOADS = tuple(range(1, 11))
 LOW = tuple(range(1, 7))
 CONGESTED = tuple(range(7, 11))
@@ -105,6 +114,18 @@ def each_load(
         at = f" at {load:g}"
         pairs += [(hero + at, found.get(hero, {}), each, found.get(each, {})) for each in rivals]
     return contrasts(MEASURES[metric], pairs)
+
+
+def ratio_within(
+    group: Group, hero: str, rival: str, loads: Sequence[int], low: float, high: float
+) -> Part:
+    """Whether one's throughput over another's is within bounds, in the mean over the loads."""
+    own = tcp(group, loads, [hero, rival])
+    found = samples(own.rows, "throughput_mbps", "variant", CELLS)
+    ratio = relative(found.get(hero, {}), found.get(rival, {}))
+    names = [f"{PROPER.get(each, each)}'s" for each in (hero, rival)]
+    what = f"{' over '.join(names)} throughput, {where(run_of(group, loads))},"
+    return within(what, RATIO, ratio, low, high)
 
 
 def table(

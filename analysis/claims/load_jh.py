@@ -13,14 +13,12 @@ from analysis.claims.contrasts import (
     Outcome,
     all_are,
     contrasts,
-    relative,
     spread,
     within,
 )
-from analysis.claims.data import Group, samples, sweeps
+from analysis.claims.data import Group, sweeps
 from analysis.claims.load import (
     BEND,
-    CELLS,
     CONGESTED,
     FOUR,
     LATENCIES,
@@ -32,6 +30,7 @@ from analysis.claims.load import (
     beside,
     each_load,
     latency_tables,
+    ratio_within,
     run_of,
     steps,
     table,
@@ -61,12 +60,7 @@ def vegas_above_all(group: Group) -> Finding:
 
 def newreno_and_reno(group: Group) -> Finding:
     """Alike (within 5 %) at low CBR, NewReno ahead under congestion."""
-    own = tcp(group, LOW, ["reno", "newreno"])
-    found = samples(own.rows, "throughput_mbps", "variant", CELLS)
-    ratio = relative(found.get("newreno", {}), found.get("reno", {}))
-    alike = within(
-        f"NewReno's over Reno's throughput, {where(run_of(group, LOW))},", RATIO, ratio, 0.95, 1.05
-    )
+    alike = ratio_within(group, "newreno", "reno", LOW, 0.95, 1.05)
     ahead = all_are(
         Outcome.ABOVE,
         beside(group, "throughput_mbps", "newreno", ("reno",), CONGESTED),

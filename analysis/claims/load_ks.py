@@ -11,13 +11,11 @@ from analysis.claims.contrasts import (
     Outcome,
     all_are,
     contrasts,
-    relative,
     students_p,
     within,
 )
-from analysis.claims.data import Group, samples, sweeps
+from analysis.claims.data import Group, sweeps
 from analysis.claims.load import (
-    CELLS,
     CONGESTED,
     FOUR,
     LATENCIES,
@@ -28,6 +26,7 @@ from analysis.claims.load import (
     STEEP,
     beside,
     latency_tables,
+    ratio_within,
     run_of,
     steps,
     table,
@@ -210,18 +209,8 @@ def vegas_drops(group: Group) -> Finding:
 
 def reno_as_tahoe(group: Group) -> Finding:
     """Reno's throughput is within a tenth of Tahoe's under congestion."""
-    own = tcp(group, CONGESTED, ["reno", "tahoe"])
-    found = samples(own.rows, "throughput_mbps", "variant", CELLS)
-    ratio = relative(found.get("reno", {}), found.get("tahoe", {}))
-    part = within(
-        f"Reno's over Tahoe's throughput, {where(run_of(group, CONGESTED))},",
-        RATIO,
-        ratio,
-        0.9,
-        1.1,
-    )
     return Finding(
-        (part,),
+        (ratio_within(group, "reno", "tahoe", CONGESTED, 0.9, 1.1),),
         table(group, "throughput_mbps", CONGESTED),
         "Averages over a trial mix windows with one loss, in which Reno recovers fast, with "
         "windows with several; fall-floyd shows the latter by themselves.",

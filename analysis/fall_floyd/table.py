@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from analysis.fall_floyd.outcome import Expected, Outcome
@@ -37,9 +37,14 @@ def expected_and_seen(results: Path, expected: Expectations) -> Table:
         variant = trial.scenario.flows[0].variant or ""
         rows = expected.get(variant, ())[len(seen.lost) - 1 : len(seen.lost)]
         lines.append((variant, str(len(seen.lost)), *_cells(seen, rows[0] if rows else None)))
-    right = sum(line[-1] == AS_EXPECTED for line in lines)
-    note = f"seen (expected): {right} of {len(lines)} {AS_EXPECTED}"
-    return Table(HEADER, tuple(lines), note)
+    return Table(HEADER, tuple(lines), _note([line[-1] for line in lines]))
+
+
+def _note(verdicts: Sequence[str]) -> str:
+    """How many are as expected, of those of which something is."""
+    judged = [each for each in verdicts if each != NOTHING_EXPECTED]
+    right = judged.count(AS_EXPECTED)
+    return f"seen (expected): {right} of {len(judged)} {AS_EXPECTED}" if judged else ""
 
 
 HEADER = (
@@ -53,6 +58,7 @@ HEADER = (
     "verdict",
 )
 AS_EXPECTED = "as expected"
+NOTHING_EXPECTED = "–"
 SHOWN = 7  # segments sent again
 
 
@@ -68,7 +74,7 @@ def _cells(seen: Outcome, wanted: Expected | None) -> tuple[str, ...]:
         f"{seen.round_trips:.1f}",
     )
     if wanted is None:
-        return (*texts, "–")
+        return (*texts, NOTHING_EXPECTED)
     low, high = wanted.round_trips
     brackets = (
         "the lost" if wanted.exactly_the_lost else "at least the lost",

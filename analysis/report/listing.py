@@ -123,7 +123,9 @@ def mean_cell(values: pd.Series) -> Cell:
     if math.isnan(mean):
         return Cell("–", "", True)
     half = half_width(values)
-    words = f"{mean:.4g}" + (f" ± {half:.2g}" if math.isfinite(half) and half else "")
+    # two digits, but no exponent: 490, not 4.9e+02
+    width = f" ± {float(f'{half:.2g}'):g}" if math.isfinite(half) and half else ""
+    words = f"{mean:.4g}{width}"
     return Cell(words, f"{mean:.9g}", True)
 
 

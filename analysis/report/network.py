@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import assert_never
 
 from analysis.labels import queue_label
 from testbed.scenario import FlowKind, Path, Scenario, Topology, TopologyKind
@@ -56,21 +57,37 @@ def _layout(scenarios: Sequence[Scenario]) -> tuple[list[Node], list[Edge]]:
     hosts = topology.hosts
     middle = TOP + (hosts - 1) * STEP / 2
     neck = {"above": _neck(scenarios), "below": _queues(scenarios), "neck": True}
-    if topology.kind is TopologyKind.ROUTER_BOTTLENECK:
-        nodes = [Node("router", 330, middle, True), Node("receiver", 660, middle)]
-        edges = [Edge("router", "receiver", **neck)]  # type: ignore[arg-type]
-        ends = [("sender", "router", 58.0)]
-    else:
-        nodes = [Node("left", 245, middle, True), Node("right", 475, middle, True)]
-        edges = [Edge("left", "right", **neck)]  # type: ignore[arg-type]
-        ends = [("sender", "left", 58.0), ("receiver", "right", 662.0)]
+    match topology.kind:
+        case TopologyKind.ROUTER_BOTTLENECK:
+            nodes = [Node("router", 330, middle, True), Node("receiver", 660, middle)]
+            edges = [Edge("router", "receiver", **neck)]  # type: ignore[arg-type]
+            ends = [("sender", "router", 58.0)]
+        case TopologyKind.DUMBBELL:
+            nodes = [Node("left", 245, middle, True), Node("right", 475, middle, True)]
+            edges = [Edge("left", "right", **neck)]  # type: ignore[arg-type]
+            ends = [("sender", "left", 58.0), ("receiver", "right", 662.0)]
+        case _:
+            assert_never(topology.kind)
     for side, router, x in ends:
-        for number in range(1, hosts + 1):
-            name = f"{side}{number}"
-            nodes.append(Node(name, x, TOP + (number - 1) * STEP))
-            path = topology.links.get(f"{name}-{router}", topology.access)
-            edges.append(Edge(name, router, *_path(path)))
+        names = [f"{side}{number}" for number in range(1, hosts + 1)]
+        paths = [topology.links.get(f"{name}-{router}", topology.access) for name in names]
+        nodes += [Node(name, x, TOP + place * STEP) for place, name in enumerate(names)]
+        edges += [
+            Edge(name, router, *words) for name, words in zip(names, _paths(paths), strict=True)
+        ]
     return nodes, edges
+
+
+def _paths(paths: Sequence[Path]) -> Iterator[tuple[str, str]]:
+    """What is written above and below each link: of links that are alike once, above the first
+    and below the last, as there is no room between them."""
+    last = len(paths) - 1
+    alike = last > 0 and all(path == paths[0] for path in paths)
+    for place, path in enumerate(paths):
+        rate, delay = _path(path)
+        if alike:
+            rate, delay = rate if place == 0 else "", delay if place == last else ""
+        yield rate, delay
 
 
 def _path(path: Path) -> tuple[str, str]:

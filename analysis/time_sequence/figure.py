@@ -17,14 +17,14 @@ from analysis.time_sequence.close import draw_close
 from analysis.time_sequence.data import Sequence, Stretches, sequence, table, zoom
 from analysis.time_sequence.marks import ACKS, COLUMNS, MANY, MEGA, NEW, bars, legend, steps
 from analysis.timeline.data import Span
-from analysis.timeline.frame import write_words
+from analysis.timeline.frame import doubt_inches, write_words
 from analysis.timeline.looks import MARKERS
-from analysis.timeline.text import counted, foot, title
+from analysis.timeline.text import counted, doubt, foot, title
 from testbed.store import FlowRecord, Trial
 
 HEIGHT = 4.3  # inches
 LEGEND_INCHES = 0.36  # from the top
-HEAD, FOOT = 0.6 / HEIGHT, 0.32 / HEIGHT
+HEAD_INCHES, FOOT_INCHES = 0.6, 0.32
 
 
 def draw(
@@ -35,22 +35,28 @@ def draw(
     found = sequence(trial, flow)
     near = near or zoom(found, span)
     with mpl.rc_context(fname=style.SHEET):
-        paths = style.save(_figure(trial, flow, found, span, near), folder, f"{stem}-sequence")
+        figure = _figure(trial, flow, found, span, near, doubt(trial))
+        paths = style.save(figure, folder, f"{stem}-sequence")
     data = folder / f"{stem}-sequence.csv"
     replace(data, lambda path: table(found).to_csv(path, index=False, float_format="%.9f"))
     return [*paths, data]
 
 
-def _figure(trial: Trial, flow: FlowRecord, found: Sequence, span: Span, near: Span) -> Figure:
+def _figure(
+    trial: Trial, flow: FlowRecord, found: Sequence, span: Span, near: Span, doubt: str = ""
+) -> Figure:
+    more = doubt_inches(doubt)
+    height = HEIGHT + more
+    head, foot_ = (HEAD_INCHES + more) / height, FOOT_INCHES / height
     figure = Figure(
-        figsize=(style.WIDTH_INCHES, HEIGHT),
-        layout=ConstrainedLayoutEngine(rect=(0, FOOT, 1, 1 - HEAD - FOOT), w_pad=0.06),
+        figsize=(style.WIDTH_INCHES, height),
+        layout=ConstrainedLayoutEngine(rect=(0, foot_, 1, 1 - head - foot_), w_pad=0.06),
     )
     overview, close = figure.subplots(1, 2, width_ratios=[1, 1.6])
     _draw_overview(overview, found, span, near)
     draw_close(close, found, near)
-    write_words(figure, title(trial, flow), _about(found), foot(trial))
-    legend(figure, found, 1 - LEGEND_INCHES / HEIGHT)
+    write_words(figure, title(trial, flow), _about(found), foot(trial), doubt)
+    legend(figure, found, 1 - (LEGEND_INCHES + more) / height)
     return figure
 
 

@@ -16,14 +16,15 @@ from analysis import style
 from analysis.files import replace
 from analysis.timeline.data import Span, Timeline, table, timeline
 from analysis.timeline.events import Kind
-from analysis.timeline.frame import write_words
+from analysis.timeline.frame import doubt_inches, write_words
 from analysis.timeline.lanes import draw_lanes, lanes_inches
 from analysis.timeline.panels import Words, draw_queue, draw_rtts, draw_throughput, draw_window
-from analysis.timeline.text import footer, outcome, title
+from analysis.timeline.text import doubt, footer, outcome, title
 from testbed.errors import TestbedError
 from testbed.store import FlowRecord, Trial
 
 MARGIN = 0.875  # of the width, where the words beside the panels begin
+HEAD_INCHES = 0.42  # above the panels
 LINE_INCHES = 0.115  # between words beside a panel
 Panel = Callable[[Axes, Trial, Timeline], Words]
 
@@ -37,15 +38,17 @@ def draw(trial: Trial, flow: FlowRecord, span: Span, folder: Path, stem: str) ->
             "run the trial again with captures (`testbed run --captures keep`)",
         )
     with mpl.rc_context({"hatch.linewidth": 0.5}, style.SHEET):
-        paths = style.save(_figure(trial, flow, found), folder, f"{stem}-timeline")
+        figure = _figure(trial, flow, found, doubt(trial))
+        paths = style.save(figure, folder, f"{stem}-timeline")
     data = folder / f"{stem}-timeline.csv"
     replace(data, lambda path: table(found).to_csv(path, index=False, float_format="%.9g"))
     return [*paths, data]
 
 
-def _figure(trial: Trial, flow: FlowRecord, found: Timeline) -> Figure:
+def _figure(trial: Trial, flow: FlowRecord, found: Timeline, doubt: str = "") -> Figure:
     panels = _panels(found)
-    figure, axes = _grid([height for height, _ in panels], lanes_inches(found))
+    head = HEAD_INCHES + doubt_inches(doubt)
+    figure, axes = _grid([height for height, _ in panels], lanes_inches(found), head)
     for each, (height, draw_panel) in zip(axes, panels, strict=False):
         _beside(each, draw_panel(each, trial, found), height)
         each.tick_params(axis="x", length=0)
@@ -56,7 +59,7 @@ def _figure(trial: Trial, flow: FlowRecord, found: Timeline) -> Figure:
     axes[-1].set_xlabel("time (s)")
     axes[-1].xaxis.set_major_locator(MaxNLocator(10))
     figure.align_ylabels(axes[:-1])
-    write_words(figure, title(trial, flow), outcome(found), footer(trial, found))
+    write_words(figure, title(trial, flow), outcome(found), footer(trial, found), doubt)
     return figure
 
 
@@ -71,10 +74,10 @@ def _panels(found: Timeline) -> list[tuple[float, Panel]]:
     return [(height, panel) for height, panel, data in wanted if data is not None]
 
 
-def _grid(heights: Sequence[float], lanes: float) -> tuple[Figure, list[Axes]]:
+def _grid(heights: Sequence[float], lanes: float, above: float) -> tuple[Figure, list[Axes]]:
     """The panels and the lanes, between a title and a footer of fixed heights."""
-    inches = sum(heights) + lanes + 1.15
-    head, foot = 0.42 / inches, 0.42 / inches
+    inches = sum(heights) + lanes + above + 0.73
+    head, foot = above / inches, 0.42 / inches
     figure = Figure(
         figsize=(style.WIDTH_INCHES, inches),
         layout=ConstrainedLayoutEngine(rect=(0, foot, MARGIN, 1 - head - foot), h_pad=0.03),

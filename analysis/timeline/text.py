@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import numpy as np
 
-from analysis.labels import path_rtt_ms, setting_label
+from analysis.fidelity.checks import Grade
+from analysis.fidelity.verdict import cached_verdict
+from analysis.labels import BETWEEN, in_lines, path_rtt_ms, setting_label
 from analysis.series import Floats
 from analysis.timeline.data import Timeline
 from analysis.timeline.events import RESENT, Kind
 from testbed.store import FlowRecord, Trial
 
 FOOT_LETTERS = 165  # of a footer's line
-BETWEEN = " · "
+DOUBT_LETTERS = 120  # of the line about the verdict
 
 
 def title(trial: Trial, flow: FlowRecord) -> str:
@@ -76,14 +80,15 @@ def footer(trial: Trial, found: Timeline) -> str:
 
 def foot(trial: Trial) -> str:
     """What was run and where, in lines as wide as the figure."""
-    lines = [""]
-    for part in setting_label(trial).split(BETWEEN):
-        longer = f"{lines[-1]}{BETWEEN}{part}" if lines[-1] else part
-        if len(longer) <= FOOT_LETTERS:
-            lines[-1] = longer
-        else:
-            lines.append(part)
-    return "\n".join(lines)
+    return in_lines(setting_label(trial).split(BETWEEN), FOOT_LETTERS)
+
+
+def doubt(trial: Trial) -> str:
+    """The verdict on the trial and why, where it is not valid."""
+    found = cached_verdict(trial)
+    if found is None or found.verdict is Grade.VALID:
+        return ""
+    return textwrap.shorten(f"{found.verdict}: {found.why}", DOUBT_LETTERS, placeholder=" …")
 
 
 def counted(number: int, what: str) -> str:

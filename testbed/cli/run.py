@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from rich.table import Table
 from testbed import estimate
 from testbed.cli.choosing import chosen, settings_of
 from testbed.console import Watch, console, errors
+from testbed.engines.base import Engine
 from testbed.engines.choice import Choice, choose
 from testbed.errors import UsageError
 from testbed.experiment import Experiment
@@ -24,6 +26,8 @@ from testbed.sweep import Begun, Finished, Unfit, give_back, in_order, run_all
 
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed
+
+DELAYS = "netem"
 
 
 def run_experiment(options: argparse.Namespace) -> int:
@@ -46,7 +50,7 @@ def run_experiment(options: argparse.Namespace) -> int:
         estimate.learn((make_plan(t.scenario), t.scenario, t.record.wall_s) for t in fresh)
     if options.out is None:
         _link_latest(out)
-    return _show_results(experiment, out, done)
+    return _show_results(choice, experiment, out, done)
 
 
 def _run_trials(
@@ -152,7 +156,29 @@ def _refuse_misspelt(controls: frozenset[str], needs: Iterable[Need]) -> None:
             raise UsageError(f"unknown variant {need.name!r}", spelling_hint(need.name))
 
 
-def _show_results(experiment: Experiment | None, out: Path, done: Sequence[Finished]) -> int:
+def say_what_is_lacking(engine: Engine, done: Sequence[Finished]) -> None:
+    """What the unsupported trials could not do without, each with how many of them that is."""
+    idle = [each for each in done if each.status is Status.UNSUPPORTED]
+    needs = Counter(need for each in idle for need in make_plan(each.scenario).needs)
+    lacks = engine.missing(list(needs))
+    if not lacks:  # on a cluster it is another machine's kernel: each trial's record says it
+        return
+    words = [f"{missing} ({needs[missing.need]} of {len(idle)})" for missing in lacks]
+    errors.print(
+        f"testbed: unsupported: the {engine.name}'s kernel has no {', no '.join(words)}",
+        markup=False,
+        soft_wrap=True,
+    )
+    hints = [missing.mend for missing in lacks]
+    if any(missing.need.name == DELAYS for missing in lacks):
+        hints.append(f"{DELAYS} makes the delays: a network without any does not need it")
+    for hint in dict.fromkeys(hints):
+        errors.print(f"    hint: {hint}", markup=False, soft_wrap=True)
+
+
+def _show_results(
+    choice: Choice, experiment: Experiment | None, out: Path, done: Sequence[Finished]
+) -> int:
     from analysis import metrics, tables
 
     frame = metrics.write_metrics(out)
@@ -173,6 +199,7 @@ def _show_results(experiment: Experiment | None, out: Path, done: Sequence[Finis
                 console.print(f"figure: {figure}", markup=False, soft_wrap=True)
     console.print(f"results: {out}/metrics.csv", markup=False, soft_wrap=True)
     console.print(", ".join(f"{number} {status}" for status, number in counts.items() if number))
+    say_what_is_lacking(choice.engine, done)
     invalid = _invalid(frame) & {each.path.name for each in done}
     for name in sorted(invalid):
         why = frame.loc[frame["trial"] == name, "why"].iloc[0]

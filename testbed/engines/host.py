@@ -38,11 +38,10 @@ class HostEngine:
 
     def missing(self, needs: Sequence[Need]) -> list[Missing]:
         """Which features this kernel lacks and cannot load."""
-        return [self._missing(need) for need in needs if not self._has(need)]
-
-    def _missing(self, need: Need) -> Missing:
-        release = os.uname().release
-        return Missing(need, f"kernel {release} has no module {need.module}; --engine guest has it")
+        lacks = [need for need in needs if not self._has(need)]
+        modules = ", ".join(need.module for need in lacks)
+        mend = f"kernel {os.uname().release} has no module {modules}; --engine guest needs none"
+        return [Missing(need, mend) for need in lacks]
 
     def _has(self, need: Need) -> bool:
         if need.kind == "congestion control":

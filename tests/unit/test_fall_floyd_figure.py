@@ -15,10 +15,11 @@ from matplotlib.figure import Figure
 
 from analysis import style, variants_figure
 from analysis.fall_floyd import figure as drawing
-from analysis.fall_floyd.outcome import Outcome
+from analysis.fall_floyd.outcome import Expected, Outcome
 from analysis.fall_floyd.panels import Panel, figures
 from analysis.fall_floyd.reduce import Points
 from analysis.fall_floyd.reduce import Sequence as Segments
+from analysis.fall_floyd.table import expected_and_seen
 from analysis.fall_floyd.text import DEFINITIONS, note, title
 from analysis.labels import variant_key
 from testbed.scenario import Profile, Scenario
@@ -364,3 +365,30 @@ def test_order_and_colours_know_every_variant() -> None:
     assert {name: colours[name] for name in kept} == kept
     few = style.variant_colours(["newreno", "tahoe", "westwood"])  # one that is not used yet
     assert len(set(few.values())) == 3
+
+
+ONE_LOSS = Expected(0, 1, slow_start=False, exactly_the_lost=True, round_trips=(1, 1))
+
+
+@pytest.mark.parametrize(
+    ("expected", "note"),
+    [
+        ({"reno": (ONE_LOSS,)}, "seen (expected): 1 of 1 as expected"),
+        (
+            {"reno": (dataclasses.replace(ONE_LOSS, timeouts=1),)},
+            "seen (expected): 0 of 1 as expected",
+        ),
+        ({}, ""),
+    ],
+)
+def test_the_table_counts_what_something_is_expected_of(
+    monkeypatch: pytest.MonkeyPatch, expected: dict[str, tuple[Expected, ...]], note: str
+) -> None:
+    ran = [
+        (Trial(Path(name), router(variant=name), Record(Status.OK)), outcome())
+        for name in ("reno", "bbr")
+    ]
+    monkeypatch.setattr("analysis.fall_floyd.table.outcomes", lambda _results: ran)
+    table = expected_and_seen(Path(), expected)
+    assert table.note == note
+    assert table.rows[1][-1] == "–"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 from urllib.parse import unquote
 
 import numpy as np
@@ -16,14 +18,17 @@ from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
 from analysis import digest
+from analysis.labels import in_lines, path_rtt_ms
 from analysis.report import collect, make_report
 from analysis.report.facts import command
-from analysis.report.figures import plane
+from analysis.report.figures import plane, sweep
 from analysis.report.figures.base import APART, at_the_end, exemplary, not_too_close
 from analysis.report.figures.dumbbell_pairs import matrix, widest
 from analysis.report.ledger import headlines, papers, ranges, show
 from analysis.report.network import drawing
 from testbed.errors import TestbedError
+from testbed.scenario import Path as Way
+from testbed.scenario import TopologyKind
 from testbed.store import open_trial
 from tests import report_writer
 from tests.scenarios import dumbbell
@@ -325,8 +330,60 @@ def test_the_network_is_drawn_with_its_settings() -> None:
     assert drawn.count("<line") == 5
 
 
+def test_links_that_are_alike_are_said_once() -> None:
+    """Between the lines of several pairs there is no room."""
+    one = dumbbell()
+    access = Way(delay_ms=3, rate_mbit=50)
+    alike = dataclasses.replace(
+        one, topology=dataclasses.replace(one.topology, access=access, links={})
+    )
+    drawn = drawing([alike])
+    assert drawn.count(">50 Mbit/s<") == drawn.count(">3 ms<") == 2  # sides
+    other = {"sender2-left": Way(delay_ms=7)}
+    drawn = drawing(
+        [dataclasses.replace(alike, topology=dataclasses.replace(alike.topology, links=other))]
+    )
+    assert drawn.count(">7 ms<") == drawn.count(">3 ms<") == 1
+
+
+@pytest.mark.parametrize("kind", TopologyKind)
+def test_every_kind_of_network_has_a_drawing_and_a_round_trip(kind: TopologyKind) -> None:
+    one = dumbbell()
+    topology = dataclasses.replace(one.topology, kind=kind, access=Way(delay_ms=3), links={})
+    made = dataclasses.replace(one, topology=topology)
+    assert "receiver" in drawing([made])
+    assert path_rtt_ms(made) > 2 * topology.bottleneck.delay_ms
+
+
+def test_a_kind_that_is_not_known_is_taken_for_no_other() -> None:
+    one = dumbbell()
+    made = dataclasses.replace(
+        one, topology=dataclasses.replace(one.topology, kind=cast(TopologyKind, "ring"))
+    )
+    for show_it in (lambda: drawing([made]), lambda: path_rtt_ms(made)):
+        with pytest.raises(AssertionError):
+            show_it()
+
+
+def test_an_axis_bends_where_one_line_presses_the_others_flat() -> None:
+    cells = {"reno": (0.1, 0.2, 5.0), "bbr": (3.0, 8.0, 9.0), "vegas": (0.0, 0.1, 4.0)}
+    table = pd.DataFrame(
+        [(name, load, mean) for name, means in cells.items() for load, mean in enumerate(means)],
+        columns=["variant", "load", "mean"],
+    )
+    assert sweep.towers(table, "load")
+    assert not sweep.towers(table[table["variant"] != "bbr"].query("load > 1"), "load")
+    assert not sweep.towers(table[table["variant"] == "bbr"], "load")
+    assert not sweep.towers(table.assign(mean=0.0), "load")
+
+
 def test_ranges_and_numbers_in_words() -> None:
     assert ranges([3, 1, 2, 7, 9, 10]) == "1-3 7 9-10"
     assert show((-0.5, 0.25)) == "-0.5 … 0.25"
     assert show(float("nan")) == show(None) == ""
     assert exemplary([1.0, 2.0, 3.0, 4.0, 5.0]) == [1.0, 3.0, 5.0]
+
+
+def test_a_long_foot_is_broken_between_its_parts() -> None:
+    assert in_lines(["one", "two", "three"], 9) == "one · two\nthree"
+    assert in_lines(["much too long", "b"], 5) == "much too long\nb"

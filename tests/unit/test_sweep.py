@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from testbed.cli.run import say_what_is_lacking
 from testbed.engines.base import Cancelled, Job, Missing, Outcome
 from testbed.engines.choice import Choice
 from testbed.errors import TestbedError
@@ -197,6 +198,20 @@ def test_unsupported_names_the_feature(tmp_path: Path) -> None:
         "the fake's kernel has no congestion control reno, no queue discipline bfifo"
     )
     assert record.hint == "buy a new one"
+
+
+def test_what_was_unsupported_is_summed_up(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine = FakeEngine(succeed, lacks=["reno", "netem"])
+    done = sweep(tmp_path / "out", engine, seeds=2)
+    say_what_is_lacking(engine, done)
+    assert capsys.readouterr().err.splitlines() == [
+        "testbed: unsupported: the fake's kernel has no congestion control reno (2 of 2)",
+        "    hint: buy a new one",
+    ]
+    say_what_is_lacking(FakeEngine(succeed), done)
+    assert not capsys.readouterr().err
 
 
 def test_cancelling_keeps_whole_trials_and_nothing_else(tmp_path: Path) -> None:

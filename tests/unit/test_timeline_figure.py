@@ -11,12 +11,14 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from analysis.fidelity.checks import Grade
+from analysis.fidelity.verdict import Verdict
 from analysis.inspection import flow_record
 from analysis.thinning import seen
 from analysis.timeline import figure as drawing
 from analysis.timeline.data import Span, Timeline, flow_span, table, timeline
 from analysis.timeline.events import Kind
-from analysis.timeline.text import footer, outcome, stem, title
+from analysis.timeline.text import doubt, footer, outcome, stem, title
 from testbed.errors import TestbedError, UsageError
 from testbed.scenario import Queue
 from testbed.store import QueueRecord, Trial, open_trial
@@ -255,6 +257,22 @@ def test_title_and_outcome(trial: Trial) -> None:
     said = outcome(story(trial))
     for part in ("1 s to 11.5 s: ", "1 dropped", "2 sent again", "RTT 100 ms at least"):
         assert part in said
+
+
+def test_a_verdict_that_is_not_valid_is_printed(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verdicts = {
+        "": Verdict(Grade.VALID, "", ()),
+        "suspect: it rained": Verdict(Grade.SUSPECT, "it rained", ()),
+    }
+    for words, verdict in verdicts.items():
+        monkeypatch.setattr("analysis.timeline.text.cached_verdict", lambda _t, v=verdict: v)
+        assert doubt(trial) == words
+    figure = drawing._figure(trial, flow_record(trial), story(trial), words)
+    figure.draw_without_rendering()
+    assert words in [text.get_text() for text in figure.texts]
+    assert not overlapping(figure)
 
 
 def test_a_udp_flow_has_a_queue_and_a_rate(trial: Trial) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,7 +16,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
 from analysis import style
-from analysis.labels import variant_key
+from analysis.labels import in_lines, variant_key
 from analysis.report.material import AXIS, Material
 from analysis.stats import half_width, known
 
@@ -35,6 +36,8 @@ OTHER_MARKERS = "o^sDvPX*ph"
 # The papers' own settings, in the order to show them; others follow by the alphabet.
 FIRST = ("ns2", "small", "cbr-first", "receiver", "bfifo", "droptail", "red")
 UNITS = {"mbit": "Mbit/s", "ms": "ms", "s": "s", "bytes": "bytes", "packets": "packets"}
+FOOT_LETTERS = 165  # of a line below a figure
+FOOT_INCHES = 0.26  # two lines
 PAPER = "white"  # inside of a hollow point
 READING = "points: means; bands and bars: 95 % interval of the mean (Student's t)"
 
@@ -58,10 +61,11 @@ class Measure:
     label: str
     scale: float = 1.0
     zero: bool = True
+    linear_below: float = math.inf  # and logarithmic above, where one line presses the rest flat
 
 
 THROUGHPUT = Measure("throughput_mbps", "throughput (Mbit/s)")
-DROPS = Measure("drop_rate", "drop rate (%)", 100)
+DROPS = Measure("drop_rate", "drop rate (%)", 100, linear_below=0.1)
 LATENCY = Measure("owd_mean_ms", "one-way delay (ms)", zero=False)
 
 
@@ -83,11 +87,13 @@ def grid(
     down: int, across: int, *, panel: float = 1.5, head: float = 0.5, share: bool = False
 ) -> tuple[Figure, list[list[Axes]]]:
     """Panels below room for a title and a legend, above room for a foot."""
-    inches = panel * down + head + 0.3
+    inches = panel * down + head + FOOT_INCHES + 0.08
     figure = Figure(
         figsize=(style.WIDTH_INCHES, inches),
         layout=ConstrainedLayoutEngine(
-            rect=(0, 0.22 / inches, 1, 1 - (0.22 + head) / inches), h_pad=0.05, w_pad=0.05
+            rect=(0, FOOT_INCHES / inches, 1, 1 - (FOOT_INCHES + head) / inches),
+            h_pad=0.05,
+            w_pad=0.05,
         ),
     )
     axes = figure.subplots(down, across, squeeze=False, sharex=share, sharey=share)
@@ -243,7 +249,7 @@ def foot(material: Material, rows: pd.DataFrame, reading: str = READING) -> str:
     parts.append(reading)
     if (rows["verdict"] == "suspect").any():
         parts.append("hollow: a suspect trial among them")
-    return " · ".join(parts)
+    return in_lines(parts, FOOT_LETTERS)
 
 
 def cases(rows: pd.DataFrame, axes: Sequence[str]) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:

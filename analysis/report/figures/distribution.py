@@ -8,12 +8,14 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from analysis.digest import DELAYS, RTTS
 from analysis.report.figures import base
 from analysis.report.figures.base import Look
 
 KINDS = {RTTS: "round-trip time (ms)", DELAYS: "one-way delay (ms)"}
+WIDE = 300  # times the least: beyond, only powers of ten are written
 FAR = 12  # times the least: beyond, a logarithmic axis
 READING = "each packet counts once a trial; lines: quantiles, averaged over the seeds; tick: median"
 
@@ -72,6 +74,9 @@ def _panel(axes: Axes, curve: pd.DataFrame, series: str, known: dict[str, Look])
         if low > 0 and high > FAR * low:
             axes.set_xscale("log")
             axes.set_xlim(low / 1.1, high * 1.1)
+            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < WIDE * low else (1,)))
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda ms, _: f"{ms:g}"))
+            axes.xaxis.set_minor_formatter(NullFormatter())
             return
         room = 0.05 * (high - low) or 0.05 * high or 1.0
         axes.set_xlim(max(0.0, low - room), high + room)  # single stragglers are in the table

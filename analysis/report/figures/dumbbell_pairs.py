@@ -83,10 +83,8 @@ def _caption(rows: pd.DataFrame, pairs: list[str]) -> str:
         first = rows[(rows[PAIR] == pair) & (rows["flow"] == rows["flow"].min())]
         by = first.groupby(LOAD)["share_percent"].mean().dropna()
         if len(by):
-            said.append(
-                f"{pair}: {by.mean():.0f} % for the first on average, "
-                f"{by.min():.0f}–{by.max():.0f} % over the loads"
-            )
+            over = f" on average, {by.min():.0f}–{by.max():.0f} % over the loads"
+            said.append(f"{pair}: {by.mean():.0f} % for the first{over * (len(by) > 1)}")
     return "; ".join(said) + ". The dashed line at 50 % is an even split."
 
 

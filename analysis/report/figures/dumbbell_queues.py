@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from analysis import style
 from analysis.labels import variant_key
@@ -75,6 +76,7 @@ def _timeline(material: Material, case: dict[str, str], rows: pd.DataFrame) -> D
         axes.set_title(queue, loc="left", fontweight="bold", fontsize=7)
     for axes in grid[-1]:
         axes.set_xlabel("time (s)")
+        axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
     base.legend(figure, {**known, "cbr": CBR})
     words = base.case_words(case)
     reading = "1 s bins; lines: mean over the seeds; bands: 95 % interval (Student's t)"

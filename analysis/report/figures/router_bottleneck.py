@@ -50,12 +50,12 @@ def _figure(material: Material, case: dict[str, str], rows: pd.DataFrame) -> Dra
         if measure.zero and np.isfinite(table["mean"]).any():
             axes.set_xlim(left=0)
     rate = material.trials[0].scenario.topology.bottleneck.rate_mbit
-    if (rows["throughput_mbps"] > 0.8 * rate).all():
+    if rows["throughput_mbps"].between(0.8 * rate, 1.2 * rate).all():
         line[0].axvline(rate, color=style.GREY, linewidth=0.7, linestyle=(0, (4, 2)), zorder=1.5)
     base.legend(figure, known)
     base.words(
         figure,
-        f"One flow through {rate:g} Mbit/s: {base.case_words(case)}",
+        _title(rate, case),
         base.foot(material, rows),
     )
     return Drawn(
@@ -64,6 +64,13 @@ def _figure(material: Material, case: dict[str, str], rows: pd.DataFrame) -> Dra
         figure,
         pd.concat(tables, ignore_index=True),
     )
+
+
+def _title(rate_mbit: float, case: dict[str, str]) -> str:
+    way = f"One flow through {rate_mbit:g} Mbit/s"
+    if case.get("path") == "router":
+        way = f"One flow, of which only the ACKs pass the {rate_mbit:g} Mbit/s"
+    return f"{way}: {base.case_words(case)}" if case else way
 
 
 def _caption(rows: pd.DataFrame) -> str:

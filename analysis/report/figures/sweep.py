@@ -10,12 +10,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from analysis import style
 from analysis.labels import variant_key
 from analysis.report.figures import base
 from analysis.report.figures.base import Look, Measure
 from analysis.report.material import AXIS
 
 ROOM = 1.3  # above the highest mean
+TOWER = 3  # times the next: a line that is so far above it
 
 
 def axis_label(name: str) -> str:
@@ -61,12 +63,39 @@ def panels(
             if lines and measure.zero and (most := float(table["mean"].max())) > 0:
                 # the band of two seeds can be ten times as high as what it is about
                 axes.set_ylim(top=min(axes.get_ylim()[1], ROOM * most))
+            if lines and towers(table, AXIS + axis):
+                _bend(axes, measure)
         if words:
             line[0].set_title(words, loc="left", fontweight="bold", fontsize=7)
     for axes in grid[-1] if lines else ():
         axes.set_xlabel(axis_label(axis))
     base.legend(figure, known)
     return figure, pd.concat(tables, ignore_index=True)
+
+
+def towers(table: pd.DataFrame, x: str) -> bool:
+    """Whether, at most places, one line is so far above all others that they lie flat."""
+    ratios = []
+    for _, there in table.groupby(x):
+        first, *others = sorted(there["mean"].dropna(), reverse=True) or [0.0]
+        if others and first > 0:
+            ratios.append(first / others[0] if others[0] > 0 else np.inf)
+    return bool(ratios) and float(np.median(ratios)) > TOWER
+
+
+def _bend(axes: Axes, measure: Measure) -> None:
+    """An axis that is linear below and logarithmic above a bound, and says so."""
+    bound = measure.linear_below
+    if not np.isfinite(bound):
+        return
+    _, top = axes.get_ylim()
+    axes.set_yscale("symlog", linthresh=bound, linscale=0.5)
+    ticks = [0.0, *(bound * 10.0**power for power in range(int(np.log10(top / bound)) + 1))]
+    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.minorticks_off()
+    axes.set_ylim(0, top)
+    axes.axhline(bound, color=style.GREY, linewidth=0.5, linestyle=(0, (1, 2)), zorder=1.5)
+    axes.set_ylabel(f"{measure.label.removesuffix(')')}; log > {bound:g})")
 
 
 def _panel(axes: Axes, table: pd.DataFrame, x: str, series: str, known: dict[str, Look]) -> None:
