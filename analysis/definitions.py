@@ -45,7 +45,13 @@ METRICS = (
     ),
     Metric("seed", "", "the scenario's seed", count=True),
     Metric("start_s", "s", "when the flow started, on the trial's clock"),
-    Metric("duration_s", "s", "the measured interval: from the flow's start to its stop"),
+    Metric(
+        "duration_s",
+        "s",
+        "the measured interval: from the flow's start, or from the scenario's measure_from_s "
+        "where that is later, to the flow's stop. What is said of the whole capture below is "
+        "said of it from measure_from_s on",
+    ),
     Metric(
         "throughput_mbps",
         "Mbit/s",
@@ -104,15 +110,88 @@ METRICS = (
         "retransmitted",
         "packets",
         "segments that the sender's kernel sent again, by its own count (TCP_INFO's "
-        "total_retrans, over the flow's connections) at the flow's stop",
+        "total_retrans, over the flow's connections) in the measured interval",
         count=True,
     ),
     Metric(
         "timeouts",
         "",
         "times that the retransmit timer fired: the kernel's count (TCPTimeouts) of the "
-        "sending host; none known where that host sends several TCP connections",
+        "sending host over the whole trial; none known where that host sends several TCP "
+        "connections",
         count=True,
+    ),
+    Metric(
+        "timeouts_seen",
+        "",
+        "the same for this flow in the measured interval, at the sender's capture: the segment "
+        "that the receiver waits for is sent again when nothing has been acknowledged for a "
+        "timeout and no acknowledgement has just come, or once more than recovery explains. A "
+        "tail loss probe of the only segment outstanding looks the same",
+        count=True,
+    ),
+    Metric(
+        "recoveries",
+        "",
+        "times that duplicate acknowledgements had the segment sent again that the receiver "
+        "waits for, in the measured interval: each begins a fast recovery (Tahoe: a slow start). "
+        "SACK begins some without that segment, and BBR many: those are not seen",
+        count=True,
+    ),
+    Metric(
+        "segment_bytes",
+        "B",
+        "payload of most of the flow's data packets at the sender's capture",
+        count=True,
+    ),
+    Metric(
+        "loss_rate",
+        "",
+        "of the packets with data that the sender sent in the measured interval, retransmissions "
+        "included, the part that never came by at the receiver's capture. Where the receiver was "
+        "not captured: the part that was sent again before it was acknowledged (not "
+        "Wireshark's spurious_retransmission)",
+    ),
+    Metric(
+        "loss_events",
+        "",
+        "loss events that began in the measured interval. One begins with the first lost packet "
+        "that leads from congestion avoidance to a recovery or a timeout; all losses belong to it "
+        "of what had been sent when its first retransmission was, or when a timeout ended it "
+        "(Parvez, Mahanti, Williamson)",
+        count=True,
+    ),
+    Metric("loss_event_rate", "", "loss events over packets sent with data: p of the models"),
+    Metric(
+        "losses_per_event",
+        "packets",
+        "mean number of packets lost in a loss event, retransmissions included: m of the models",
+    ),
+    Metric(
+        "slow_start_events",
+        "",
+        "the same as loss events, but leading out of slow start: the window was below ssthresh "
+        "at the last sample of the socket before the retransmission. Where sockets were not "
+        "sampled: the first event of a connection",
+        count=True,
+    ),
+    Metric(
+        "rto_mean_ms",
+        "ms",
+        "mean of the retransmit timer's length over the samples of the sender's socket (TCP_INFO's "
+        "rto) in the measured interval, except while it is backed off",
+    ),
+    Metric(
+        "rto_at_timeout_ms",
+        "ms",
+        "mean of the same at the last sample before each timeout that is the first for its data: "
+        "RTO of the models",
+    ),
+    Metric(
+        "timeout_wait_ms",
+        "ms",
+        "mean time, at the sender's capture, from the last acknowledgement of new data to each of "
+        "these timeouts. Shorter than the timer where not each acknowledgement sets it anew",
     ),
     Metric(
         "out_of_order",

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from analysis import measures
 from analysis.files import replace
 from analysis.matching import one_way_delays_ms
-from analysis.packets import TrialPackets, epoch_ns
+from analysis.packets import TrialPackets, epoch_ns, settled_ns
 from analysis.series import Floats, means, rates_mbps
 from testbed.errors import TestbedError
 from testbed.store import FlowRecord, Status, Trial
@@ -54,12 +54,14 @@ def _flow(trial: Trial, packets: TrialPackets, flow: FlowRecord) -> Iterator[pd.
     if sender is not None and receiver is not None:
         found = one_way_delays_ms(sender.data, receiver.data)
         delays = found["owd_ms"].to_numpy()
+        settled = found["sent_ns"].to_numpy() >= settled_ns(trial)
         series = means((found["sent_ns"].to_numpy() - zero) / 1e9, delays, BIN_S)
         yield _part(flow, DELAY, series.time_s, series.value)
-        yield _quantiles(flow, DELAYS, delays)
+        yield _quantiles(flow, DELAYS, delays[settled])
     if sender is not None and flow.protocol == "tcp":
-        rtts = measures.rtts(sender.data, sender.acks)["rtt_ms"]
-        yield _quantiles(flow, RTTS, rtts.to_numpy(dtype=np.float64))
+        rtts = measures.rtts(sender.data, sender.acks)
+        rtts = rtts[rtts["time_ns"] >= settled_ns(trial)]
+        yield _quantiles(flow, RTTS, rtts["rtt_ms"].to_numpy(dtype=np.float64))
 
 
 def _quantiles(flow: FlowRecord, what: str, values: Floats) -> pd.DataFrame:

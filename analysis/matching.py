@@ -60,8 +60,9 @@ def _data(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[(rows["payload"] > 0) & (rows["ip_id"] >= 0)]
 
 
-def drop_rate(entered: pd.DataFrame, left: pd.DataFrame, end_ns: int) -> float:
+def drop_rate(entered: pd.DataFrame, left: pd.DataFrame, end_ns: int, begin_ns: int = 0) -> float:
     """The part of the packets that entered a queue and did not leave it; NaN if none entered.
+    Those that entered before `begin_ns` don't count.
 
     Packets that may still have been inside when the captures ended (`end_ns`) don't count:
     those behind the last that left, if they entered within the longest stay seen.
@@ -75,8 +76,9 @@ def drop_rate(entered: pd.DataFrame, left: pd.DataFrame, end_ns: int) -> float:
         stay_ns = int((pairs["time_ns"] - pairs["before_ns"]).max())
         behind = entered["time_ns"].sort_values().iloc[last_row + 1 :]
         inside = int((behind + stay_ns >= end_ns).sum())
-    known = len(entered) - inside
-    return (known - len(left)) / known if known else float("nan")
+    known = int((entered["time_ns"] >= begin_ns).sum()) - inside
+    gone = known - len(left) + int((pairs["before_ns"] < begin_ns).sum())
+    return gone / known if known > 0 else float("nan")
 
 
 def numbering_drop_rate(left: pd.DataFrame) -> float:

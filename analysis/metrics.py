@@ -18,25 +18,19 @@ import pyarrow.parquet as pq
 
 from analysis import measures
 from analysis.axes import write_axes
-from analysis.convergence import BIN_S, convergence_time_s
 from analysis.definitions import COLUMNS, COUNTS, METRICS, NUMBERS, TEXTS
 from analysis.fidelity import verdict as fidelity
 from analysis.files import replace
+from analysis.flow_row import Row, measured_row
 from analysis.labels import queue_label
-from analysis.matching import drop_rate, numbering_drop_rate, one_way_delays_ms
-from analysis.measures import NAN, Interval
-from analysis.packets import FlowPackets, TrialPackets, measured_interval
-from analysis.samples import read_counters, read_samples
+from analysis.measures import NAN
+from analysis.packets import TrialPackets
 from testbed.errors import TestbedError
 from testbed.scenario import Flow, FlowKind, Scenario
-from testbed.store import FlowRecord, Status, Trial, trials_in
+from testbed.store import Status, Trial, trials_in
 
 CACHE = "metrics.parquet"  # in the trial's directory
 REVISION = 1  # raise it when a change here gives other numbers under the same definitions
-
-TIMEOUTS = "TcpExtTCPTimeouts"
-
-Row = dict[str, object]
 
 
 def trial_metrics(trial: Trial, packets: TrialPackets | None = None) -> pd.DataFrame:
@@ -52,7 +46,7 @@ def trial_metrics(trial: Trial, packets: TrialPackets | None = None) -> pd.DataF
     rows = [
         _identity(trial, flow)
         | judged
-        | (_measure(trial, records[flow.name], packets) if ran and flow.name in records else {})
+        | (measured_row(trial, records[flow.name], packets) if ran and flow.name in records else {})
         for flow in trial.scenario.flows
     ]
     frame = _frame(rows)
@@ -103,104 +97,6 @@ def setting(scenario: Scenario, flow: Flow) -> str:
         sample_interval_ms=0,
     )
     return bare.hash
-
-
-def _measure(trial: Trial, flow: FlowRecord, packets: TrialPackets) -> Row:
-    """What the captures say of a flow that ran."""
-    interval = measured_interval(trial, flow)
-    return {
-        "variant_seen": flow.variant_seen,
-        "start_s": flow.started_s,
-        "duration_s": interval.seconds,
-        **_at_receiver(packets.flow("receiver", flow), interval, flow.protocol),
-        **_at_sender(packets.flow("sender", flow), flow.protocol),
-        **_delays(packets, flow, "owd", ("sender", "receiver")),
-        **_delays(packets, flow, "queue", ("bottleneck-in", "bottleneck-out")),
-        "drop_rate": _drop_rate(packets, flow),
-        **(_counted(trial, flow) if flow.protocol == "tcp" else {}),
-    }
-
-
-def _counted(trial: Trial, flow: FlowRecord) -> Row:
-    """What the sender's kernel counted."""
-    row: Row = {}
-    sockets = read_samples(trial, "sockets.csv")
-    if sockets is not None and len(own := sockets[sockets["flow"] == flow.name]):
-        # a flow's connections are rows of the same instant
-        row["retransmitted"] = int(own.groupby("time_s")["total_retrans"].sum().max())
-    src = trial.scenario.flow(flow.name).src
-    senders = [each for each in trial.scenario.flows if each.src == src]
-    connections = sum(each.parallel for each in senders if each.kind is FlowKind.TCP)
-    counters = read_counters(trial, src)
-    if connections == 1 and TIMEOUTS in counters:
-        row["timeouts"] = counters[TIMEOUTS]
-    return row
-
-
-def _at_receiver(found: FlowPackets | None, interval: Interval, protocol: str) -> Row:
-    if found is None:
-        return {}
-    row: Row = {
-        "throughput_mbps": measures.throughput_mbps(found.data, interval),
-        "goodput_mbps": measures.goodput_mbps(found.data, interval, protocol),
-        "received_packets": measures.data_packets(found.data),
-        "convergence_s": _convergence_s(found.data, interval),
-    }
-    if protocol == "tcp":
-        row["out_of_order"] = int(found.data["out_of_order"].sum())
-    return row
-
-
-def _convergence_s(data: pd.DataFrame, interval: Interval) -> float:
-    """A bin without a packet is a rate of nought, not one that is not known."""
-    own = data[interval.holds(data["time_ns"])]
-    places = ((own["time_ns"].to_numpy() - interval.start_ns) / 1e9 / BIN_S).astype(np.int64)
-    bins = int(interval.seconds / BIN_S) + 1
-    sizes = np.bincount(places, weights=own["length"].to_numpy(), minlength=bins)
-    middles = np.arange(0.5, bins) * BIN_S
-    return convergence_time_s(
-        middles.astype(np.float64), sizes[:bins].astype(np.float64), 0.0, interval.seconds
-    )
-
-
-def _at_sender(found: FlowPackets | None, protocol: str) -> Row:
-    if found is None:
-        return {}
-    row: Row = {"sent_packets": measures.data_packets(found.data)}
-    if protocol != "tcp":
-        return row
-    low, mean, high = measures.low_mean_high(measures.rtts(found.data, found.acks)["rtt_ms"])
-    recovered = measures.recovery_latencies(found.data, found.acks)["recovery_ms"]
-    _, recovery, _ = measures.low_mean_high(recovered)
-    return row | {
-        "retransmissions": int(found.data["retransmission"].sum()),
-        "fast_retransmissions": int(found.data["fast_retransmission"].sum()),
-        "spurious_retransmissions": int(found.data["spurious_retransmission"].sum()),
-        "duplicate_acks": int(found.acks["duplicate_ack"].sum()),
-        "rtt_min_ms": low,
-        "rtt_mean_ms": mean,
-        "rtt_p95_ms": high,
-        "recovery_latency_mean_ms": recovery,
-    }
-
-
-def _delays(packets: TrialPackets, flow: FlowRecord, way: str, ends: tuple[str, str]) -> Row:
-    """How long data packets take from one capture to the other."""
-    before, after = (packets.flow(end, flow) for end in ends)
-    if before is None or after is None:
-        return {}
-    delays = one_way_delays_ms(before.data, after.data)["owd_ms"]
-    _, mean, high = measures.low_mean_high(delays)
-    return {f"{way}_mean_ms": mean, f"{way}_p95_ms": high}
-
-
-def _drop_rate(packets: TrialPackets, flow: FlowRecord) -> float:
-    entered, left = packets.flow("bottleneck-in", flow), packets.flow("bottleneck-out", flow)
-    if left is not None and flow.protocol == "udp" and packets.starts_at_bottleneck(flow.name):
-        return numbering_drop_rate(left.data)
-    if entered is None or left is None:
-        return NAN
-    return drop_rate(entered.data, left.data, packets.end_ns())
 
 
 def _compare_flows(frame: pd.DataFrame) -> None:

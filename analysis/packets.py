@@ -90,7 +90,20 @@ def epoch_ns(trial: Trial) -> int:
     return round(trial.record.epoch_s * 1e6) * 1000
 
 
-def measured_interval(trial: Trial, flow: FlowRecord) -> Interval:
-    """When the flow was measured, on the captures' clock."""
+def whole_interval(trial: Trial, flow: FlowRecord) -> Interval:
+    """When the flow ran, on the captures' clock."""
     zero = epoch_ns(trial)
     return Interval(zero + round(flow.started_s * 1e9), zero + round(flow.stopped_s * 1e9))
+
+
+def measured_interval(trial: Trial, flow: FlowRecord) -> Interval:
+    """When it was measured: all the while, but for what the scenario leaves out at the start."""
+    whole = whole_interval(trial, flow)
+    begin_ns = epoch_ns(trial) + round(trial.scenario.measure_from_s * 1e9)
+    return Interval(min(max(whole.start_ns, begin_ns), whole.stop_ns), whole.stop_ns)
+
+
+def settled_ns(trial: Trial) -> int:
+    """From when on packets count, those after a flow's stop included; 0: all of them do."""
+    begin_s = trial.scenario.measure_from_s
+    return epoch_ns(trial) + round(begin_s * 1e9) if begin_s else 0

@@ -174,6 +174,7 @@ class Scenario:
     sample_interval_ms: float = 10.0  # of sockets and queues; 0: no samples
     background: Background | None = None  # what shares the bottleneck with the flows
     start_jitter_ms: float = 0.0  # each flow starts later by up to this, drawn by the seed
+    measure_from_s: float = 0.0  # metrics leave out what was before: how a flow settles in
 
     def to_json(self) -> str:
         """The scenario as JSON, complete: every default written out."""

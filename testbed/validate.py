@@ -49,6 +49,11 @@ def _faults(scenario: Scenario) -> Iterator[str]:
         yield f"sample_interval_ms: {scenario.sample_interval_ms:g} is not between 0 and 60000"
     if not 0 <= scenario.start_jitter_ms <= 60_000:
         yield f"start_jitter_ms: {scenario.start_jitter_ms:g} is not between 0 and 60000"
+    if not 0 <= scenario.measure_from_s < scenario.duration_s:
+        yield (
+            f"measure_from_s: {scenario.measure_from_s:g} is not within the trial's "
+            f"{scenario.duration_s:g} s"
+        )
     yield from _path_faults("topology.access", topology.access)
     known_links = layout.link_names(topology)
     for name, path in topology.links.items():

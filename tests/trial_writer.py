@@ -122,11 +122,11 @@ ROLES = {
 
 
 SOCKETS = """\
-time_s,flow,state,ca_state,cwnd,ssthresh,srtt_ms,rttvar_ms,backoff,min_rtt_ms,retrans,total_retrans,lost,\
-pacing_mbps,delivery_mbps,unacked,bytes_acked
-2.000000,tcp,established,open,10,,100.0,50.0,0,100.0,0,0,0,,0.1,1,0
-2.010000,tcp,established,open,12,,100.0,50.0,0,100.0,0,0,0,,0.1,2,1000
-3.000000,tcp,established,recovery,5,5,100.0,50.0,0,100.0,0,1,0,,0.1,0,9000
+time_s,flow,state,ca_state,cwnd,ssthresh,srtt_ms,rttvar_ms,rto_ms,backoff,min_rtt_ms,retrans,\
+total_retrans,lost,pacing_mbps,delivery_mbps,unacked,bytes_acked
+2.000000,tcp,established,open,10,,100.0,50.0,300.0,0,100.0,0,0,0,,0.1,1,0
+2.010000,tcp,established,open,12,,100.0,50.0,300.0,0,100.0,0,0,0,,0.1,2,1000
+3.000000,tcp,established,recovery,5,5,100.0,50.0,360.0,0,100.0,0,1,0,,0.1,0,9000
 """
 QUEUES = """\
 time_s,node,interface,backlog_bytes,backlog_packets,drops,marks,overlimits,sent_bytes,sent_packets

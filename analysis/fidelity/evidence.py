@@ -92,15 +92,18 @@ class Evidence:
         known = tuple(each for each in whole if each is not None)
         return known if len(known) == len(whole) else None
 
-    def own_queue_ns(self, flow: FlowRecord) -> int:
-        """How long a packet may wait in a shaped queue of the sender's own: TCP has sent it,
-        and the capture behind the queue has not seen it."""
+    def own_queue(self, flow: FlowRecord) -> QueueRecord | None:
+        """The shaped queue of the sender's own: TCP has sent what waits there, and the capture
+        behind it has not seen it."""
         name = self.interface("sender", flow)
-        for queue in self.trial.record.queues:
-            if queue.interface == name:
-                size = queue.limit * (1 if queue.unit == "bytes" else FRAME_BYTES) + FRAME_BYTES
-                return round(size * 8e3 / queue.rate_mbit)
-        return 0
+        return next((q for q in self.trial.record.queues if q.interface == name), None)
+
+    def own_queue_ns(self, flow: FlowRecord) -> int:
+        """How long a packet may wait in that queue."""
+        if (queue := self.own_queue(flow)) is None:
+            return 0
+        size = queue.limit * (1 if queue.unit == "bytes" else FRAME_BYTES) + FRAME_BYTES
+        return round(size * 8e3 / queue.rate_mbit)
 
     def has_unknown_queue(self, flow: FlowRecord) -> bool:
         """Whether the sender has a queue of its own that an older trial does not describe."""

@@ -28,6 +28,7 @@ class Segments:
     Only what takes room in the sequence space is a segment here: data, SYN and FIN.
     """
 
+    row: Integers  # of the flow's packets
     time_ns: Integers
     begin: Integers
     end: Integers
@@ -116,6 +117,7 @@ def connection(data: pd.DataFrame, acks: pd.DataFrame, src_port: int) -> Segment
     heard = acks[(acks["dst_port"] == src_port) & ((acks["flags"] & ACK) > 0)]
     edges = unwrap(np.concatenate((seq[:1], heard["ack"].to_numpy(dtype=np.int64)))) - seq[0]
     return Segments(
+        row=sent.index.to_numpy()[takes],
         time_ns=sent["time_ns"].to_numpy(dtype=np.int64)[takes],
         begin=begin,
         end=begin + room[takes],

@@ -14,7 +14,10 @@ import pytest
 
 from analysis.fall_floyd.outcome import Outcome
 from analysis.fall_floyd.reduce import Sequence, outcome, sequence
+from analysis.fidelity.evidence import Evidence
+from analysis.loss.connections import Connection, connections
 from analysis.metrics import trial_metrics
+from analysis.packets import TrialPackets
 from analysis.samples import read_counters, read_samples
 from experiments.fall_floyd import EXPECTED, EXPERIMENT, LOST
 from testbed.scenario import Profile, Queue, Scenario
@@ -98,6 +101,31 @@ def test_timeouts_are_those_that_the_kernel_counted(
     last = read_samples(case.trial, "sockets.csv")
     assert last is not None
     assert len(case.outcome.sent_again) == last["total_retrans"].max()
+
+
+def connection(trial: Trial) -> Connection:
+    """The trial's only one, with what its captures tell of its losses."""
+    found = connections(Evidence(trial, TrialPackets(trial)), trial.record.flows[0])
+    assert found is not None
+    return found[0]
+
+
+def counted(trial: Trial) -> tuple[int, int]:
+    """What the sender's kernel says it had of timeouts and of recoveries."""
+    counters = read_counters(trial, "sender1")
+    entered = counters["TcpExtTCPRenoRecovery"] + counters["TcpExtTCPSackRecovery"]
+    return counters["TcpExtTCPTimeouts"], entered
+
+
+@pytest.mark.parametrize(("variant", "lost"), CASES)
+def test_all_that_is_lost_is_one_loss_event(
+    cases: dict[tuple[str, int], Case], variant: str, lost: int
+) -> None:
+    """However often the variant times out or recovers for it."""
+    found = connection(cases[variant, lost].trial)
+    assert [event.losses for event in found.events] == [lost]
+    seen = len(found.answers.timeouts), len(found.answers.recoveries)
+    assert seen == counted(cases[variant, lost].trial)
 
 
 @pytest.mark.parametrize("lost", LOST)
@@ -215,6 +243,20 @@ def test_metrics_count_what_the_kernel_counted(lossy: dict[str, Trial], name: st
     late = len(packets(lossy[name], "sender:tcp", after))
     assert 0 <= counters["TcpRetransSegs"] - row["retransmitted"] <= late
     assert row["timeouts"] == counters["TcpExtTCPTimeouts"]
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_timeouts_and_recoveries_are_seen_in_the_capture(
+    lossy: dict[str, Trial], name: str
+) -> None:
+    """Every loss event has one that began it; SACK begins some without the first segment."""
+    found = connection(lossy[name])
+    seen = len(found.answers.timeouts), len(found.answers.recoveries)
+    timeouts, recoveries = counted(lossy[name])
+    assert seen[0] == timeouts and 0 < seen[1] <= recoveries
+    if name != "sack":
+        assert seen[1] == recoveries
+        assert 0 < len(found.events) <= sum(seen)
 
 
 @pytest.mark.parametrize("name", [name for name in VARIANTS if name not in ("vegas", "bbr")])

@@ -14,8 +14,10 @@ import pytest
 
 from analysis import metrics, packets
 from analysis.definitions import COLUMNS, METRICS
+from analysis.flow_row import convergence_s
 from analysis.measures import Interval, recovery_latencies
-from analysis.metrics import _convergence_s, setting, trial_metrics, write_metrics
+from analysis.metrics import setting, trial_metrics, write_metrics
+from analysis.packets import FlowPackets
 from analysis.tcp import Packets, read_capture
 from testbed.errors import TestbedError
 from testbed.scenario import Profile, Queue
@@ -27,7 +29,9 @@ ISSUE_COLUMNS = (
     "experiment, trial, engine, status, verdict, why, topology, queue, flow, kind, src, dst, "
     "variant, variant_seen, label, axes, setting, seed, start_s, duration_s, throughput_mbps, "
     "goodput_mbps, sent_packets, received_packets, drop_rate, retransmissions, "
-    "fast_retransmissions, spurious_retransmissions, retransmitted, timeouts, out_of_order, "
+    "fast_retransmissions, spurious_retransmissions, retransmitted, timeouts, timeouts_seen, "
+    "recoveries, segment_bytes, loss_rate, loss_events, loss_event_rate, losses_per_event, "
+    "slow_start_events, rto_mean_ms, rto_at_timeout_ms, timeout_wait_ms, out_of_order, "
     "duplicate_acks, rtt_min_ms, rtt_mean_ms, rtt_p95_ms, recovery_latency_mean_ms, "
     "owd_mean_ms, owd_p95_ms, queue_mean_ms, queue_p95_ms, convergence_s, share, jain"
 ).split(", ")
@@ -69,6 +73,17 @@ EXPECTED = {
         "spurious_retransmissions": 1,
         "retransmitted": 1,
         "timeouts": 3,
+        "timeouts_seen": 0,
+        "recoveries": 1,
+        "segment_bytes": 1000,
+        "loss_rate": 1 / 13,
+        "loss_events": 0,
+        "loss_event_rate": 0,
+        "losses_per_event": math.nan,
+        "slow_start_events": 1,
+        "rto_mean_ms": 320,
+        "rto_at_timeout_ms": math.nan,
+        "timeout_wait_ms": math.nan,
         "out_of_order": 1,
         "duplicate_acks": 7,
         "rtt_min_ms": 100,
@@ -101,6 +116,8 @@ EXPECTED = {
         "retransmissions": math.nan,
         "retransmitted": math.nan,
         "timeouts": math.nan,
+        "loss_events": math.nan,
+        "loss_rate": math.nan,
         "duplicate_acks": math.nan,
         "rtt_mean_ms": math.nan,
         "recovery_latency_mean_ms": math.nan,
@@ -157,9 +174,10 @@ def test_convergence_is_of_the_receivers_throughput() -> None:
     early = [1.5 + k for k in range(3)]
     times = np.array([*early, *np.arange(4, 21, 0.01)])
     rows = pd.DataFrame({"time_ns": (times * 1e9).astype(np.int64), "length": 1000})
-    assert _convergence_s(rows, Interval(10**9, 21 * 10**9)) == 3
+    interval = Interval(10**9, 21 * 10**9)
+    assert convergence_s(FlowPackets(rows, rows[:0]), interval) == 3
     pauses = rows[(rows["time_ns"] < 15 * 10**9) | (rows["time_ns"] > 17 * 10**9)]
-    assert math.isnan(_convergence_s(pauses, Interval(10**9, 21 * 10**9)))
+    assert math.isnan(convergence_s(FlowPackets(pauses, rows[:0]), interval))
 
 
 def test_repeats_have_one_setting() -> None:
@@ -402,3 +420,49 @@ def test_results_that_cannot_be_written(tmp_path: Path) -> None:
 def test_a_record_that_is_missing_is_no_trial(tmp_path: Path) -> None:
     (write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER) / RECORD).unlink()
     assert write_metrics(tmp_path).empty
+
+
+@pytest.mark.usefixtures("read_already")
+def test_what_was_before_the_measured_time_does_not_count(tmp_path: Path) -> None:
+    """From second 2.105 on the TCP flow sends three packets, and six arrive before its stop."""
+    scenario = dataclasses.replace(SCENARIO, measure_from_s=2.105)
+    path = write_trial(tmp_path / "trial", scenario=scenario, samples=True)
+    row = trial_metrics(open_trial(path)).iloc[0]
+    expected = {
+        "start_s": 1.0,
+        "duration_s": 8.895,
+        "throughput_mbps": 6 * 1054 * 8 / 8.895 / 1e6,
+        "goodput_mbps": 7000 * 8 / 8.895 / 1e6,  # three had been delivered, seven wait for one
+        "sent_packets": 3,
+        "received_packets": 7,
+        "drop_rate": 0,
+        "retransmissions": 2,
+        "retransmitted": 1,
+        "duplicate_acks": 7,
+        "rtt_mean_ms": (2 * 100 + 175 + 120) / 4,
+        "recovery_latency_mean_ms": math.nan,
+        "owd_mean_ms": (50 + 70 + 50) / 3,
+        "queue_mean_ms": (39 + 59 + 39) / 3,
+        "loss_rate": 0,
+        "slow_start_events": 0,
+        "recoveries": 1,
+        "rto_mean_ms": 360,
+    }
+    assert row[list(expected)].to_dict() == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.mark.usefixtures("read_already")
+def test_a_loss_in_congestion_avoidance_is_a_loss_event(tmp_path: Path) -> None:
+    path = write_trial(tmp_path / "trial", scenario=SCENARIO, samples=True)
+    sockets = path / "samples" / "sockets.csv"
+    sockets.write_text(sockets.read_text().replace("open,12,,", "open,12,11,"))
+    row = trial_metrics(open_trial(path)).iloc[0]
+    columns = ["loss_events", "loss_event_rate", "losses_per_event", "slow_start_events"]
+    assert row[columns].tolist() == [1, 1 / 13, 1, 0]
+
+
+def test_without_the_receiver_what_was_sent_again_was_lost(tmp_path: Path) -> None:
+    """The needless one had been acknowledged; without samples the first event is slow start's."""
+    path = write_trial(tmp_path / "trial", without=("receiver-eth0",))
+    row = trial_metrics(open_trial(path)).iloc[0]
+    assert row[["loss_rate", "loss_events", "slow_start_events"]].tolist() == [1 / 13, 0, 1]

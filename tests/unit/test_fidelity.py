@@ -69,6 +69,7 @@ def test_smoothed_rtt_of_ten_segments() -> None:
     begin = np.arange(10) * 100
     sent = np.arange(10) * 10 * MS
     every = Segments(
+        row=np.arange(11),
         time_ns=np.append(sent, 200 * MS),
         begin=np.append(begin, 400),
         end=np.append(begin + 100, 500),
@@ -84,6 +85,7 @@ def test_smoothed_rtt_of_ten_segments() -> None:
 
 def test_a_retransmission_may_join_two_short_segments() -> None:
     every = Segments(
+        row=np.arange(5),
         time_ns=np.array([0, 1, 2, 9, 19]),
         begin=np.array([0, 100, 140, 100, 0]),
         end=np.array([100, 140, 200, 200, 100]),

@@ -55,6 +55,8 @@ def test_sound_scenarios_pass(scenario: Scenario) -> None:
         (with_flow(start_s=7.0), "flows[0].start_s: 7 is not within the trial's 5 s"),
         (with_flow(duration_s=0.0), "flows[0].duration_s"),
         (router(start_jitter_ms=-1.0), "start_jitter_ms: -1"),
+        (router(measure_from_s=-1.0), "measure_from_s: -1 is not within the trial's 5 s"),
+        (router(measure_from_s=5.0), "measure_from_s: 5 is not within the trial's 5 s"),
         (router(start_jitter_ms=5000.0), "flows[0].start_s: 0 is not within the trial's 5 s"),
         (with_flow(mss=9000), "flows[0].mss"),
         (with_flow(parallel=0), "flows[0].parallel"),
