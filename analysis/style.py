@@ -66,7 +66,8 @@ def _settle(figure: Figure) -> None:
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     for axes in figure.axes:
-        axes.set_position([round(float(part), 6) for part in axes.get_position().bounds])
+        left, bottom, width, height = (round(float(part), 6) for part in axes.get_position().bounds)
+        axes.set_position((left, bottom, width, height))
 
 
 def save(figure: Figure, folder: Path, stem: str) -> list[Path]:

@@ -7,6 +7,8 @@ from experiments import (
     dumbbell_pairs,
     dumbbell_queues,
     fall_floyd,
+    newreno_background,
+    newreno_models,
     router_bottleneck,
     router_fairness,
     variants,
@@ -22,6 +24,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         dumbbell_load.EXPERIMENT,
         dumbbell_pairs.EXPERIMENT,
         dumbbell_queues.EXPERIMENT,
+        newreno_models.EXPERIMENT,
+        newreno_background.EXPERIMENT,
         fall_floyd.EXPERIMENT,
         variants.EXPERIMENT,
     )

@@ -210,7 +210,7 @@ def _filled(values: bytes) -> int:
 
 def _address(content: bytes) -> int:
     """Where the bytes are; for as long as they are held."""
-    return ctypes.cast(content, ctypes.c_void_p).value or 0
+    return ctypes.cast(ctypes.c_char_p(content), ctypes.c_void_p).value or 0
 
 
 def load_program(lines: Sequence[Line]) -> int:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.claims import gys, jh, ks
+from analysis.claims import gys, jh, ks, pmw
 from analysis.claims.data import Group, groups, usable
 from analysis.claims.model import Answer, Claim, NotMeasured, answer, unanswered
 from analysis.claims.reference import Reference
 
-CLAIMS: tuple[Claim, ...] = (*ks.CLAIMS, *jh.CLAIMS, *gys.CLAIMS)
+CLAIMS: tuple[Claim, ...] = (*ks.CLAIMS, *jh.CLAIMS, *gys.CLAIMS, *pmw.CLAIMS)
 EXPERIMENTS = tuple(dict.fromkeys(claim.experiment for claim in CLAIMS))
 
 

@@ -117,6 +117,11 @@ def _number(value: float) -> Cell:
     return Cell(f"{value:g}", f"{value:g}", True)
 
 
+def printed(value: float | None) -> Cell:
+    """A number of a paper's, or a dash where it has none."""
+    return Cell("–", "", True) if value is None else Cell(f"{value:g}", f"{value:g}", True)
+
+
 def mean_cell(values: pd.Series) -> Cell:
     """Mean and half of its 95 % interval; a dash where nothing is known."""
     mean = float(values.mean())

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import pandas as pd
 
+from analysis.claims.paper_numbers import JH_DROP_RATES, JH_LATENCIES_S
+from analysis.report import pmwtables
 from analysis.report.figures.dumbbell_queues import QUEUE, queues
-from analysis.report.listing import Cell, Head, Sheet, mean_cell
+from analysis.report.listing import Cell, Head, Sheet, mean_cell, printed
 from analysis.report.material import AXIS, Material
 
 # Joshi, Hattikar, their tables of experiment 3: drop rate, and latency in seconds.
-JH = {
-    ("reno", "droptail"): (0.00154448, 0.0655081),
-    ("reno", "red"): (0.00061112, 0.065285),
-    ("sack", "droptail"): (0.00160811, 0.0658671),
-    ("sack", "red"): (0.000616975, 0.0651426),
-}
+JH = {key: (rate, JH_LATENCIES_S[key]) for key, rate in JH_DROP_RATES.items()}
 HEADS = (
     Head("TCP"),
     Head("queue"),
@@ -32,8 +29,13 @@ HEADS = (
 
 def tables(material: Material) -> Iterator[tuple[str, Sheet]]:
     """A title and a table for each that the experiment's paper prints."""
+    if not material.good.empty and material.experiment in TABLES:
+        yield from TABLES[material.experiment](material)
+
+
+def _queue_tables(material: Material) -> Iterator[tuple[str, Sheet]]:
     rows = material.good
-    if material.experiment != "dumbbell-queues" or rows.empty or QUEUE not in rows:
+    if QUEUE not in rows:
         return
     column = f"{AXIS}profile"
     profiles = list(dict.fromkeys(rows[column])) if column in rows else [""]
@@ -55,9 +57,9 @@ def _queues(rows: pd.DataFrame) -> Sheet:
                 Cell(queue, queue),
                 Cell(str(len(tcp)), str(len(tcp)), True),
                 mean_cell(tcp["drop_rate"]),
-                _printed(drops),
+                printed(drops),
                 mean_cell(tcp["rtt_mean_ms"] / 1e3),
-                _printed(latency),
+                printed(latency),
                 mean_cell(tcp["owd_mean_ms"] / 1e3),
                 mean_cell(cbr["owd_mean_ms"] / 1e3),
             )
@@ -65,5 +67,8 @@ def _queues(rows: pd.DataFrame) -> Sheet:
     return Sheet(HEADS, tuple(lines))
 
 
-def _printed(value: float | None) -> Cell:
-    return Cell("–", "", True) if value is None else Cell(f"{value:g}", f"{value:g}", True)
+TABLES: Mapping[str, Callable[[Material], Iterator[tuple[str, Sheet]]]] = {
+    "dumbbell-queues": _queue_tables,
+    "newreno-models": pmwtables.model_errors,
+    "newreno-background": pmwtables.table_two,
+}

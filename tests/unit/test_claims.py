@@ -18,6 +18,7 @@ from analysis.claims.moments import delay_ms, trial_seconds
 from analysis.metrics import trial_metrics
 from testbed.store import open_trial
 from tests import claims_tables as made
+from tests import pmw_tables as pmw
 from tests.claims_tables import Numbers
 from tests.trial_writer import write_trial
 
@@ -25,6 +26,7 @@ IDS = """
 KS1.1 KS1.2 KS1.3 KS1.4 KS1.5 KS1.6 KS1.7 KS2.1 KS2.2 KS2.3 KS2.4 KS2.5 KS3.1 KS3.2 KS3.3 KS3.4
 JH1.1 JH1.2 JH1.3 JH1.4 JH1.5 JH2.1 JH2.2 JH2.3 JH2.4 JH3.1 JH3.2 JH3.3 JH3.4 JH3.5
 GYS1.1 GYS1.2 GYS1.3 GYS2.1 GYS2.2 GYS3.1 GYS3.2
+PMW1 PMW2 PMW3 PMW4
 """.split()
 Place = dict[str, str]
 
@@ -104,6 +106,12 @@ def tables(seeds: int, claimed: bool) -> dict[str, pd.DataFrame]:
         "router-fairness": made.fairness_metrics(
             made.fairness_world if claimed else fairness_mirrored, seeds
         ),
+        "newreno-models": pmw.models_metrics(
+            pmw.models_world if claimed else pmw.models_mirrored, seeds
+        ),
+        "newreno-background": pmw.background_metrics(
+            pmw.background_world if claimed else pmw.background_mirrored, seeds
+        ),
     }
 
 
@@ -149,7 +157,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Answer]:
     return ledger(tmp_path_factory.mktemp("once"), 1, claimed=True)
 
 
-def test_every_claim_of_the_three_papers_is_in_the_ledger() -> None:
+def test_every_claim_of_the_papers_is_in_the_ledger() -> None:
     assert [claim.id for claim in CLAIMS] == IDS
     assert all(claim.id.startswith(claim.paper) for claim in CLAIMS)
     assert all(claim.words and claim.tested.endswith(".") for claim in CLAIMS)

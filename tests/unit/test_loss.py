@@ -6,15 +6,12 @@ A segment is 100 bytes and known by its number; a round trip takes 50 ms. The ti
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from analysis.fidelity.segments import Segments
-from analysis.loss.conditions import measured_conditions, measured_segments_per_s
 from analysis.loss.connections import _repaired, busy_ns
 from analysis.loss.events import LossEvent, loss_events
 from analysis.loss.responses import Responses, Stack, responses
@@ -215,22 +212,3 @@ def test_a_link_is_busy_until_a_packet_comes_late() -> None:
     left_ns = np.array([0, 1, 2, 5, 6, 9]) * MS
     sizes = np.array([1250, 1250, 1250, 1250, 125, 1250])
     assert (busy_ns(left_ns, sizes, 10) / MS).tolist() == [1, 2, 3, 1, 1.1, 1]
-
-
-@pytest.mark.parametrize("event_rate", [0.0, 0.01])
-def test_conditions_of_a_row(event_rate: float) -> None:
-    row = {
-        "loss_event_rate": event_rate,
-        "losses_per_event": 2.5,
-        "rtt_mean_ms": 70.0,
-        "rto_mean_ms": 280.0,
-        "rto_at_timeout_ms": math.nan,
-        "segment_bytes": 1000.0,
-        "goodput_mbps": 8.0,
-    }
-    asked = {"loss_event_rate": event_rate, "losses_per_event": 2.5, "rtt_s": 0.07, "rto_s": 0.28}
-    assert measured_conditions(row) == asked
-    assert measured_conditions(row | {"rto_at_timeout_ms": 300.0})["rto_s"] == 0.3
-    assert measured_conditions(row | {"rto_mean_ms": math.nan})["rto_s"] is None
-    assert measured_segments_per_s(row) == 1000
-    assert math.isnan(measured_segments_per_s(row | {"segment_bytes": math.nan}))

@@ -9,6 +9,8 @@ from analysis.report.figures import (
     dumbbell_pairs,
     dumbbell_queues,
     general,
+    newreno_background,
+    newreno_models,
     router_bottleneck,
     router_fairness,
 )
@@ -19,6 +21,8 @@ FIGURES: Mapping[str, Callable[[Material], Iterator[Drawn]]] = {
     "dumbbell-load": dumbbell_load.draw,
     "dumbbell-pairs": dumbbell_pairs.draw,
     "dumbbell-queues": dumbbell_queues.draw,
+    "newreno-background": newreno_background.draw,
+    "newreno-models": newreno_models.draw,
     "router-bottleneck": router_bottleneck.draw,
     "router-fairness": router_fairness.draw,
 }

@@ -1,0 +1,140 @@
+#!/usr/bin/env -S sh -c 'exec "${0%/*}/../.venv/bin/python" "$0" "$@"'
+"""Parvez, Mahanti, Williamson, figure 2: two forms of NewReno under loss events (p, m).
+
+    slow-but-steady:  sender1 ──┐                   ┌──╳── receiver1
+                                ├─ left ═════ right ┤
+    impatient:        sender2 ──┘                   └──╳── receiver2
+
+45 Mbit/s, which neither fills, and 70 ms. On each receiver's access link a segment of new data
+begins a loss event with probability p; m segments of the window are lost then. What the models
+say of p, m, the round trip and the retransmit timer stands beside what the stacks did.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import sys
+
+from analysis import plots
+from testbed.experiment import Axes, Experiment
+from testbed.losses import Loss, LossEvents
+from testbed.scenario import (
+    Bottleneck,
+    CapturePoint,
+    Flow,
+    FlowKind,
+    Path,
+    Profile,
+    Queue,
+    Scenario,
+    Topology,
+    TopologyKind,
+)
+
+RATE_MBIT = 45.0
+ACCESS_MS, MIDDLE_MS = 5.0, 25.0  # one way: 70 ms there and back
+WINDOW_BYTES = 4_000_000  # never in the way
+WARM_UP = 0.25  # of the duration: the paper leaves out 250 of 1000 s
+FLOWS = {"sbs": (1, "newreno"), "imp": (2, "newreno-impatient")}
+
+# What the paper does not say of its dropper; docs/papers/parvez-mahanti-williamson.md has what
+# each of them gives.
+DROPPERS = {
+    "consecutive": LossEvents(0, 0),  # m segments of new data in a row, events one at a time
+    "spaced": LossEvents(0, 0, spacing=2),
+    "any-time": LossEvents(0, 0, one_at_a_time=False),
+}
+# What the route makes the timer add at least to the smoothed round trip of 70 ms: a timer of
+# 200 ms, which is ns-2's least, or of 270 ms, which is Linux's own.
+TIMERS = {"ns2": 130, "linux": 200}
+FEW = (1, 3, 5, 6, 10, 20, 30)  # losses an event, for what stands beside
+M_OF_P = {0.05: range(1, 41), 0.1: range(1, 36)}  # p in percent
+
+
+def scenario(
+    *,
+    p_percent: float,
+    m: float,
+    dropper: str,
+    timer: str,
+    profile: str,
+    duration_s: float,
+    seed: int,
+) -> Scenario:
+    """One point of the figure, both forms at once."""
+    events = dataclasses.replace(DROPPERS[dropper], rate=p_percent / 100, losses=int(m))
+    return Scenario(
+        experiment="newreno-models",
+        label=f"p{p_percent:g}-m{m:g}-{dropper}-{timer}timer",
+        topology=Topology(
+            TopologyKind.DUMBBELL,
+            Bottleneck(RATE_MBIT, Queue("bfifo", limit_bdp=4), delay_ms=MIDDLE_MS),
+            hosts=len(FLOWS),
+            access=Path(delay_ms=ACCESS_MS),
+        ),
+        flows=tuple(
+            Flow(
+                name,
+                FlowKind.TCP,
+                f"sender{pair}",
+                f"receiver{pair}",
+                variant=variant,
+                window_bytes=WINDOW_BYTES,
+                rto_min_ms=TIMERS[timer],
+                loss=Loss(events=events),
+            )
+            for name, (pair, variant) in FLOWS.items()
+        ),
+        duration_s=duration_s,
+        measure_from_s=WARM_UP * duration_s,
+        seed=seed,
+        profile=Profile(profile),
+        captures=(CapturePoint.SENDERS, CapturePoint.RECEIVERS),
+        sample_interval_ms=50,
+    )
+
+
+def _few(p_percent: float) -> tuple[float, ...]:
+    """The smallest and the largest, and some in between."""
+    return tuple(float(m) for m in M_OF_P[p_percent] if m in FEW)
+
+
+def _parts(p_percent: float) -> tuple[Axes, ...]:
+    """The paper's points, and fewer with the other timer and the other droppers."""
+    p, few = (p_percent,), _few(p_percent)
+    return (
+        {"p_percent": p, "m": tuple(map(float, M_OF_P[p_percent]))},
+        {"p_percent": p, "m": few, "timer": ("linux",)},
+        {"p_percent": p, "m": few, "dropper": tuple(DROPPERS)},
+    )
+
+
+EXPERIMENT = Experiment(
+    name="newreno-models",
+    paper="PMW figure 2",
+    about="NewReno's two forms under loss events (p, m), beside the models of their throughput",
+    axes={
+        "p_percent": tuple(M_OF_P),
+        "m": tuple(map(float, M_OF_P[0.05])),
+        "dropper": ("consecutive",),
+        "timer": ("ns2",),
+        "profile": ("ns2",),
+        "duration_s": (250.0,),
+    },
+    parts=tuple(part for p in M_OF_P for part in _parts(p)),
+    build=scenario,
+    figures=functools.partial(plots.sweep, x="m", lines="variant"),
+    quick={
+        "p_percent": (0.1,),
+        "m": (1.0, 2.0, 4.0, 6.0, 10.0, 20.0, 30.0),
+        "dropper": ("consecutive",),
+        "timer": ("ns2",),
+        "duration_s": (100.0,),
+    },
+)
+
+if __name__ == "__main__":
+    from testbed.cli import main
+
+    sys.exit(main(["run", EXPERIMENT.name, *sys.argv[1:]]))
