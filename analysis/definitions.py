@@ -176,6 +176,13 @@ METRICS = (
         count=True,
     ),
     Metric(
+        "srtt_mean_ms",
+        "ms",
+        "mean of the smoothed round trip over the samples of the sender's socket (TCP_INFO's rtt) "
+        "in the measured interval: RTT of the models. It leaves out how long acknowledgements wait "
+        "for a repair, which rtt_mean_ms has in it",
+    ),
+    Metric(
         "rto_mean_ms",
         "ms",
         "mean of the retransmit timer's length over the samples of the sender's socket (TCP_INFO's "

@@ -47,7 +47,7 @@ def _flow(met: Conditions, expected: float, above: float) -> Numbers:
         "loss_event_rate": met.loss_event_rate,
         "losses_per_event": met.losses_per_event,
         "loss_rate": met.loss_event_rate * met.losses_per_event,
-        "rtt_mean_ms": 1e3 * met.rtt_s,
+        "srtt_mean_ms": 1e3 * met.rtt_s,
         "rto_mean_ms": 1e3 * met.rto_s,
         "rto_at_timeout_ms": 1e3 * met.rto_s,
         "segment_bytes": SEGMENT,

@@ -251,7 +251,7 @@ def _equations_crossing(flows: pd.DataFrame, p: float) -> Sample:
     for seed, own in timers.groupby("seed"):
         rto = float(own["rto_at_timeout_ms"].mean())
         if math.isfinite(rto):
-            turns[int(float(str(seed)))] = Regions(rto / float(own["rtt_mean_ms"].mean())).crossing(
-                p
-            )
+            turns[int(float(str(seed)))] = Regions(
+                rto / float(own["srtt_mean_ms"].mean())
+            ).crossing(p)
     return turns

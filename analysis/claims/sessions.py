@@ -99,7 +99,7 @@ def table_rows(rows: pd.DataFrame) -> list[Row]:
         own = steady[steady["axis_sessions"] == line.flows]
         if own.empty:
             continue
-        rtt_s = own["rtt_mean_ms"] / 1e3
+        rtt_s = own["srtt_mean_ms"] / 1e3
         means = (
             f"p {own['loss_event_rate'].mean():.2%}, losses {own['loss_rate'].mean():.2%}, "
             f"{(own['goodput_pps'] * rtt_s).mean():.2f}, "

@@ -41,7 +41,7 @@ def loss_columns(evidence: Evidence, flow: FlowRecord, interval: Interval) -> Ro
         "recoveries": sum(_count(each, each.answers.recoveries, interval) for each in every),
         "timeouts_seen": sum(_count(each, each.answers.timeouts, interval) for each in every),
         **_timer(evidence, every, own, interval),
-        "rto_mean_ms": _rto_mean_ms(evidence, samples, interval),
+        **_means_of_samples(evidence, samples, interval),
     }
 
 
@@ -118,13 +118,17 @@ def _timer(
     return row
 
 
-def _rto_mean_ms(evidence: Evidence, samples: pd.DataFrame | None, interval: Interval) -> float:
-    """Over the samples in which the timer has not fired."""
+def _means_of_samples(evidence: Evidence, samples: pd.DataFrame | None, interval: Interval) -> Row:
+    """Of the smoothed round trip; and of the timer while it has not fired."""
     if samples is None or "rto_ms" not in samples:
-        return NAN
+        return {}
     use = _within(evidence.ns(samples["time_s"]), interval)
-    use &= (samples["backoff"] == 0).to_numpy() & (samples["state"] == "established").to_numpy()
-    return _mean(samples["rto_ms"].to_numpy()[use])
+    use &= (samples["state"] == "established").to_numpy()
+    calm = use & (samples["backoff"] == 0).to_numpy()
+    return {
+        "srtt_mean_ms": _mean(samples["srtt_ms"].to_numpy()[use]),
+        "rto_mean_ms": _mean(samples["rto_ms"].to_numpy()[calm]),
+    }
 
 
 def _commonest(sizes: Integers) -> float:

@@ -32,7 +32,7 @@ def conditions(row: Row) -> Conditions:
     rto_ms = next((each for each in timers if math.isfinite(each)), None)
     return Conditions(
         float(row["loss_event_rate"]),
-        float(row["rtt_mean_ms"]) / 1e3,
+        float(row["srtt_mean_ms"]) / 1e3,
         float(row["losses_per_event"]),
         None if rto_ms is None else rto_ms / 1e3,
     )

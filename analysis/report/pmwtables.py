@@ -112,7 +112,7 @@ def _lines(rows: pd.DataFrame, *, paper: bool) -> Iterator[tuple[Cell, ...]]:
             if row
             else (None,) * 4
         )
-        rtt_s = steady["rtt_mean_ms"] / 1e3
+        rtt_s = steady["srtt_mean_ms"] / 1e3
         ours = (
             100 * steady["loss_event_rate"],
             100 * steady["loss_rate"],

@@ -31,8 +31,8 @@ ISSUE_COLUMNS = (
     "goodput_mbps, sent_packets, received_packets, drop_rate, retransmissions, "
     "fast_retransmissions, spurious_retransmissions, retransmitted, timeouts, timeouts_seen, "
     "recoveries, segment_bytes, loss_rate, loss_events, loss_event_rate, losses_per_event, "
-    "slow_start_events, rto_mean_ms, rto_at_timeout_ms, timeout_wait_ms, out_of_order, "
-    "duplicate_acks, rtt_min_ms, rtt_mean_ms, rtt_p95_ms, recovery_latency_mean_ms, "
+    "slow_start_events, srtt_mean_ms, rto_mean_ms, rto_at_timeout_ms, timeout_wait_ms, "
+    "out_of_order, duplicate_acks, rtt_min_ms, rtt_mean_ms, rtt_p95_ms, recovery_latency_mean_ms, "
     "owd_mean_ms, owd_p95_ms, queue_mean_ms, queue_p95_ms, convergence_s, share, jain"
 ).split(", ")
 
@@ -81,6 +81,7 @@ EXPECTED = {
         "loss_event_rate": 0,
         "losses_per_event": math.nan,
         "slow_start_events": 1,
+        "srtt_mean_ms": 100,
         "rto_mean_ms": 320,
         "rto_at_timeout_ms": math.nan,
         "timeout_wait_ms": math.nan,

@@ -15,7 +15,7 @@ ROW = {
     "variant": "newreno",
     "loss_event_rate": 0.001,
     "losses_per_event": 2.5,
-    "rtt_mean_ms": 70.0,
+    "srtt_mean_ms": 70.0,
     "rto_mean_ms": 280.0,
     "rto_at_timeout_ms": math.nan,
     "segment_bytes": 1000.0,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from analysis.claims.paper_numbers import PMW_TABLE_2
 from analysis.models.held import held
@@ -19,9 +20,10 @@ EVENTS = Measure("loss_event_rate", "loss events (% of segments)", 100)
 LOSSES = Measure("losses_per_event", "losses an event")
 PANELS = (RATE, EVENTS, LOSSES)
 LOGARITHMIC = (RATE, EVENTS)
-READING = (
-    "points: means with 95 % intervals (Student's t); line: the model, given each flow's own p, m "
-    "and timer; crosses: the paper's table II"
+READING = "lines: the models; crosses: the paper's table II"
+HOW = (
+    "Points are means with 95 % intervals (Student's t); lines are what the models expect of each "
+    "flow's own p, m, round trip and timer."
 )
 PAPER = {
     RATE: [row.simulated for row in PMW_TABLE_2],
@@ -41,7 +43,7 @@ def draw(material: Material) -> Iterator[Drawn]:
 def _with_models(rows: pd.DataFrame) -> pd.DataFrame:
     """Held against their models, in segments a round trip as the paper has it."""
     found = held(rows)
-    rtt_s = found["rtt_mean_ms"] / 1e3
+    rtt_s = found["srtt_mean_ms"] / 1e3
     return found.assign(
         segments_a_rtt=found["goodput_pps"] * rtt_s, expected_a_rtt=found["expected_pps"] * rtt_s
     )
@@ -73,7 +75,7 @@ def _figure(material: Material, rows: pd.DataFrame) -> Drawn:
         figure, "NewReno among web sessions and long transfers", base.foot(material, rows, READING)
     )
     stem = base.stem(material.key, "sessions")
-    return Drawn(stem, _caption(rows), figure, pd.concat(tables, ignore_index=True))
+    return Drawn(stem, _caption(rows), figure, pd.concat(tables, ignore_index=True), HOW)
 
 
 def _scale(axes: Axes, measure: Measure, *, paper: bool) -> None:
@@ -84,6 +86,9 @@ def _scale(axes: Axes, measure: Measure, *, paper: bool) -> None:
     axes.set_xticks([4, 16, 64, 256], ["4", "16", "64", "256"])
     if measure in LOGARITHMIC:
         axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
     else:
         axes.set_ylim(bottom=1)
     axes.set_ylabel(measure.label)

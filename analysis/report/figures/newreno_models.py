@@ -22,10 +22,7 @@ LOSSES, CHANCE = "m", "p_percent"
 GOODPUT = Measure("goodput_mbps", "goodput (Mbit/s)")
 ERROR = Measure("model_error", "model above flow (%)", 100, zero=False)
 IMPATIENT = "newreno-impatient"
-READING = (
-    "points: means with 95 % intervals (Student's t); lines: the models, given each flow's own p, "
-    "m, round trip and timer; dashed: the paper's first m from which Impatient is better"
-)
+READING = "dashed: from here on Impatient is better in the paper"
 
 
 def draw(material: Material) -> Iterator[Drawn]:
@@ -80,8 +77,9 @@ def _throughput(material: Material, case: dict[str, str], rows: pd.DataFrame) ->
     )
     stem = base.stem(material.key, "events", *case.values())
     how = (
-        "Above: what arrived. Below: by how much the model is above it; bands are the errors that "
-        "the paper prints."
+        "Above: what arrived (points: means with 95 % intervals, Student's t) and what the models "
+        "expect of each flow's own p, m, round trip and timer (lines). Below: by how much the "
+        "model is above the flow; bands are the errors that the paper prints."
     )
     return Drawn(stem, _caption(rows), figure, pd.concat(tables, ignore_index=True), how)
 
@@ -139,7 +137,7 @@ def _regions(material: Material, rows: pd.DataFrame) -> Iterator[Drawn]:
     flows = rows[(rows["variant"] == IMPATIENT) & rows["rto_at_timeout_ms"].notna()]
     found = {}
     for case, own in base.cases(flows, ("timer",)):
-        ratio = float((own["rto_at_timeout_ms"] / own["rtt_mean_ms"]).mean())
+        ratio = float((own["rto_at_timeout_ms"] / own["srtt_mean_ms"]).mean())
         found[base.case_words(case)] = Regions(ratio)
     if not found:
         return
