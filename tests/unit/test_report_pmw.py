@@ -1,0 +1,75 @@
+"""What the report shows of PMW's experiments, from tables made by hand."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+
+from analysis.axes import with_axes
+from analysis.claims.paper_numbers import PMW_TABLE_2
+from analysis.report.figures import newreno_background, newreno_models
+from analysis.report.listing import Sheet
+from analysis.report.material import Material
+from analysis.report.papertables import tables
+from tests import pmw_tables as made
+
+
+def material(experiment: str, table: pd.DataFrame) -> Material:
+    rows = with_axes(table.assign(kind="tcp", verdict="", number=1))
+    return Material(experiment, "guest", (), rows, rows, pd.DataFrame())
+
+
+@pytest.fixture(scope="module")
+def events() -> Material:
+    return material("newreno-models", made.models_metrics(seeds=2))
+
+
+@pytest.fixture(scope="module")
+def traffic() -> Material:
+    return material("newreno-background", made.background_metrics(seeds=2))
+
+
+def texts(sheet: Sheet) -> list[list[str]]:
+    return [[cell.words for cell in row] for row in sheet.rows]
+
+
+def test_figure_two_and_the_map(events: Material) -> None:
+    plane, regions = newreno_models.draw(events)
+    assert plane.stem == "newreno-models-guest-events-ns2-consecutive"
+    goodput = plane.data[plane.data["measure"] == "goodput (Mbit/s)"]
+    assert set(goodput.groupby("p_percent")["axis_m"].max()) == {40, 35}
+    # the forms change places where the table was made to have them
+    assert "Impatient comes to lead from m = 27 on" in plane.caption
+    assert "At p = 0.05 % the models are -1.1 to -0.9 % off" in plane.caption
+    assert regions.stem == "newreno-models-guest-regions"
+    assert "m* = 6" in regions.caption  # with the timer that most of the timeouts had
+    plt.close("all")
+
+
+def test_the_models_errors_beside_the_papers(events: Material) -> None:
+    (_, errors), (_, points) = tables(events)
+    forms = {(row[0], row[1]): row for row in texts(errors)}
+    row = forms["Slow-but-Steady", "0.05"]
+    assert row[2] == "39"  # with 40 losses too little of the window is left for the model
+    assert row[5].startswith("1.0") and row[-2:] == ["0.15", "3.11"]
+    assert len(points.rows) == 40 + 35
+    assert texts(points)[0][:3] == ["0.05", "1", "2"]
+
+
+def test_figure_three(traffic: Material) -> None:
+    (drawn,) = newreno_background.draw(traffic)
+    assert "With droptail Slow-but-Steady is +5.5 to +13.6 % ahead of Impatient" in drawn.caption
+    assert "with red Slow-but-Steady is +3.0 to +3.0 %" in drawn.caption
+    assert set(drawn.data["part"]) == {"queue droptail", "queue red"}
+    plt.close("all")
+
+
+def test_table_two_has_the_papers_rows_beside_ours(traffic: Material) -> None:
+    (title, plain), (_, red) = tables(traffic)
+    assert "droptail" in title
+    lines = texts(plain)
+    assert [line[0] for line in lines] == [str(row.flows) for row in PMW_TABLE_2]
+    assert [line[7] for line in lines] == [f"{row.simulated:g}" for row in PMW_TABLE_2]
+    assert {line[7] for line in texts(red)} == {"–"}  # the paper prints none
+    assert lines[0][-1].startswith("13.")
