@@ -30,9 +30,9 @@ CLAIMS = (
         "4.16 drops for Slow-but-Steady, 1.93 to 2.93 for Impatient; with RED 1.22 (4 flows) to "
         "1.40 (256).",
         tested="Given the measured p, m and RTT: the mean magnitude of the error over 4 to 192 "
-        "sessions between 4.78 and 14.78 %, with RED between 2.07 and 12.07 %; at 256 at least 10 % above. Losses an event, "
-        "the mean over 4 to 192 sessions, within the paper's ranges; with RED, over all, within "
-        "1.22 to 1.40.",
+        "sessions between 4.78 and 14.78 %, with RED between 2.07 and 12.07 %; at 256 the model at "
+        "least 10 % above. Losses an event, the mean over 4 to 192 sessions, within the paper's "
+        "ranges; with RED, over all, within 1.22 to 1.40.",
         judge=sessions.accuracy,
     ),
     _traffic(
