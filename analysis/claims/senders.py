@@ -65,7 +65,7 @@ _WHY_SHARES = (
     "Its buffer of 0.1 MB is 0.8 s of the link: loss-based variants fill it, and BBR, which keeps "
     "two of its least round trips in flight, is held to what that leaves it. With CoDel and ECN "
     "(in the rows, seed by seed) either BBR has three quarters, as in the paper, or next to "
-    "nothing: who loses a packet in the first second starves, since the queue stays above "
+    "nothing: who loses packets in the first second may starve, since the queue stays above "
     "CoDel's target and what is sent again is not ECN-capable, so that CoDel drops it. So the "
     "paper's shares are one draw of two."
 )
