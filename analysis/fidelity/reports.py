@@ -20,6 +20,7 @@ Integers = npt.NDArray[np.int64]
 COOKIE_BYTES = 37  # by which iperf3 knows a connection: delivered, but no data
 FIN, RST = 0x01, 0x04
 NO_REPORT = "iperf3 left no report"
+EDGE_NS = 100_000  # what arrives so near to the end of an interval may be read on either side of it
 LATE_NS = 50_000_000  # of iperf3 on a host, when it is told to end
 
 
@@ -131,18 +132,23 @@ def _intervals(
     accepted_ns = max(each.accepted_ns for each in every)
     begins_s, ends_s = (np.array([key[i] for key in told]) for i in (0, 1))
 
-    def until(times_s: npt.NDArray[np.float64]) -> Integers:
-        at_ns = accepted_ns + np.round(times_s * 1e9).astype(np.int64)
+    def until(times_s: npt.NDArray[np.float64], later_ns: int = 0) -> Integers:
+        at_ns = accepted_ns + np.round(times_s * 1e9).astype(np.int64) + later_ns
         return np.asarray(np.sum([each.until(at_ns) for each in every], axis=0))
 
-    # on a path without delay data arrive in the nanosecond in which the connection is accepted
-    before = np.where(begins_s > 0, until(begins_s), 0)
+    def within(wider_ns: int) -> npt.NDArray[np.float64]:
+        # on a path without delay data arrive in the nanosecond in which the connection is accepted
+        before = np.where(begins_s > 0, until(begins_s, -wider_ns), 0)
+        return np.asarray((until(ends_s, wider_ns) - before) * scale)
+
     scale = 8e-6 / np.maximum(ends_s - begins_s, 1e-9)
     measured = np.array([each["bytes"] for each in told.values()]) * scale
-    expected = (until(ends_s) - before) * scale
-    # a segment may arrive as the interval ends, and be read in the next one
+    expected = within(0)
+    # a segment may arrive as the interval ends, and be read in the next one; several where one
+    # fills a hole
     segment = max(each.largest for each in every) * scale
-    off = np.maximum(0, np.abs(measured - expected) - segment)
+    below, above = within(-EDGE_NS) - segment - measured, measured - within(EDGE_NS) - segment
+    off = np.maximum(0, np.maximum(below, above))
     worst = int(off.argmax())
     return compare(
         "iperf3 intervals",

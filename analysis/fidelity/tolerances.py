@@ -200,7 +200,7 @@ RULES: Mapping[str, Rule] = {
             "Mbit/s",
             Limits(1e-3, 0.02),
             Limits(0.05, 0.5),
-            "guest: as goodput, but for a packet that arrives with the end of the second; host: "
+            "guest: as goodput, but for what arrives within 0.1 ms of the end of the second; host: "
             "iperf3's clock begins some ms after the handshake",
             relative=True,
         ),
