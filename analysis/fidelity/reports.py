@@ -68,7 +68,8 @@ def _sent_again(evidence: Evidence, flow: FlowRecord) -> Check:
         return unknown("retransmissions", f"{flow.name} iperf3", why)
     told = sum(int(each["sum"].get("retransmits", 0)) for each in report.get("intervals", ()))
     stop_ns = evidence.epoch_ns + round(flow.stopped_s * 1e9)
-    late_ns = 1000 if evidence.engine == GUEST else LATE_NS
+    # what waits in the sender's own queue has been sent, and not been captured
+    late_ns = evidence.own_queue_ns(flow) + (1000 if evidence.engine == GUEST else LATE_NS)
     low, high = (
         int(sum(each.retransmissions(np.array([at]))[0] for each in every))
         for at in (stop_ns - 1000, stop_ns + late_ns)
