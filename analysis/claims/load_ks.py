@@ -167,9 +167,9 @@ def vegas_latency(group: Group) -> Finding:
     )
     why = (
         "The paper does not say what its latency is. Recovery latency holds the time of repairs, "
-        "of which Vegas needs few; RTT and one-way delay hold the queue only, in which Vegas, "
-        "which keeps two to four packets there at all times, can be above variants that have just "
-        "halved their window."
+        "of which Vegas needs few; one-way delay holds the queue only, and RTT little else: "
+        "there Vegas, which keeps two to four packets queued at all times, can be above variants "
+        "that have just halved their window."
     )
     return Finding((lowest, shape), latency_tables(group), why)
 

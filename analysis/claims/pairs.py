@@ -34,7 +34,8 @@ CELLS = ("axis_cbr_mbit", "position")
 def shares(group: Group, first: str, second: str) -> pd.DataFrame:
     """A row a trial of the pair, in either position: the first variant's `share`, and both drop
     rates."""
-    names = {f"{first}/{second}": ("tcp1", "tcp2"), f"{second}/{first}": ("tcp2", "tcp1")}
+    # of a pair of likes there is one position, and the first flow is the first
+    names = {f"{second}/{first}": ("tcp2", "tcp1")} | {f"{first}/{second}": ("tcp1", "tcp2")}
     if not set(names) & set(group.values("pair")):
         raise NotMeasured(
             f"no usable trials of the pair {first}/{second} (profile {group.profile})",

@@ -113,7 +113,8 @@ def why_red(group: Group) -> str:
     return (
         f"The papers state neither RED's thresholds nor its unit; here {settings}. What RED drops "
         "early keeps the queue shorter; each drop halves a window before a path of 78 packets, and "
-        "its repair counts in recovery latency but not in RTT and one-way delay."
+        "its repair counts in recovery latency and, through the ACKs that wait for it, a little in "
+        "RTT, but not in one-way delay."
     )
 
 

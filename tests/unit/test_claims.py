@@ -186,6 +186,11 @@ def test_open_with_one_seed(once: dict[str, Answer], claim: str) -> None:
     assert "--seeds" in answer.why and answer.rows
 
 
+def test_of_two_likes_the_share_is_the_first_flows(held: dict[str, Answer]) -> None:
+    assert "the first vegas flow" in held["KS2.1"].statement
+    assert "51.0 %" in held["KS2.1"].statement  # tests/claims_tables.py: 0.51 for tcp1
+
+
 def test_what_was_not_run_is_open() -> None:
     found = answers({})
     assert [each.id for each in found] == IDS
