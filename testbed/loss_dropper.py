@@ -16,7 +16,11 @@ from testbed.loss_plan import LossPlan
 from testbed.losses import Loss, throw
 
 COUNTED = ("seen", "segments", "events", "dropped", "undecided")
-STATE = (*COUNTED, "started", "next_sequence", "run", "place", "mending", "lost_end")
+STATE = (
+    *COUNTED,
+    *("started", "next_sequence", "run", "place"),
+    *("losing", "mending", "lost_end"),  # of the event
+)
 _PLACES = {name: 4 * number for number, name in enumerate(STATE)}
 _STATE = 6  # the register that has its address
 
@@ -84,7 +88,7 @@ def listing(plan: LossPlan, state: int, runs: int) -> Sequence[Line]:
         *element(state, "pass"),
         bpf.copy(_STATE, 0),
         *_is_new(),
-        *(_mended() if loss.one_at_a_time else ()),
+        *((*_cut(), *_mended()) if loss.one_at_a_time else ()),
         *([bpf.jump(EQUAL, 7, 0, "pass")] if loss.spare_retransmissions else ()),
         _load(1, "run"),
         *element(runs, "undecided"),
@@ -116,6 +120,22 @@ def _is_new() -> Sequence[Line]:
         *_count("segments"),
         "old",
     )
+
+
+def _cut() -> Sequence[Line]:
+    """What is sent again ends an event's losses: the rest would be of another window."""
+    return (
+        _load(1, "losing"),
+        bpf.jump(EQUAL, 1, 0, "whole"),
+        bpf.jump(DIFFERENT, 7, 0, "whole"),
+        *_end_run(),
+        *_set("mending", 1),
+        "whole",
+    )
+
+
+def _end_run() -> Sequence[Line]:
+    return (*_set("losing", 0), *_set("place", 0), *_count("run"))
 
 
 def _mended() -> Sequence[Line]:
@@ -152,6 +172,7 @@ def _decide(loss: Loss) -> Sequence[Line]:
         *_count("dropped"),
         bpf.jump(DIFFERENT, 3, 0, "begun"),
         *_count("events"),
+        *_set("losing", 1),
         "begun",
         _store("lost_end", 9),
         # was it the run's last?
@@ -160,9 +181,8 @@ def _decide(loss: Loss) -> Sequence[Line]:
         bpf.compute(MUL, 1, loss.spacing),
         bpf.compute_with(SUB, 1, 3),
         bpf.jump(DIFFERENT, 1, 0, "drop"),
-        *_set("place", 0),
+        *_end_run(),
         *(_set("mending", 1) if loss.one_at_a_time else ()),
-        *_count("run"),
         "drop",
         bpf.constant(0, bpf.DROP),
         bpf.LEAVE,

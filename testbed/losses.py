@@ -23,8 +23,9 @@ class LossEvents:
     """With probability `rate` a packet begins an event, in which `losses` packets are lost: that
     one and every `spacing`-th after it.
 
-    With `one_at_a_time` the dice rest until the last loss of an event was sent again; without it
-    they go on behind the last loss.
+    With `one_at_a_time` an event's losses are of one window: there are no more of them once
+    anything is sent again, and the dice rest until the last one was. Without it they go on
+    behind the last loss.
     """
 
     rate: float

@@ -24,6 +24,7 @@ class LossModel:
         self.lost_numbers: list[int] = []  # of new data, from 1
         self._edge: int | None = None
         self._place = 0
+        self._losing = False
         self._mending = False
         self._lost_end = 0
 
@@ -31,6 +32,9 @@ class LossModel:
         """Whether the segment is lost."""
         end = (seq + size) % (2 * HALF)
         new = self._see(seq, end)
+        if self._losing and self.loss.one_at_a_time and not new:
+            self._end_run()  # what is sent again ends an event's losses
+            self._mending = True
         if self._mending:
             # it has the last byte that was lost
             self._mending = not (after(end, self._lost_end) >= 0 > after(seq, self._lost_end))
@@ -44,6 +48,11 @@ class LossModel:
         if lost and new:
             self.lost_numbers.append(self.counts["segments"])
         return lost
+
+    def _end_run(self) -> None:
+        self.runs.pop(0)
+        self._place = 0
+        self._losing = False
 
     def _see(self, seq: int, end: int) -> bool:
         self.counts["seen"] += 1
@@ -59,10 +68,11 @@ class LossModel:
         if behind < 0 or behind % self.loss.spacing:
             return False
         self.counts["dropped"] += 1
-        self.counts["events"] += behind == 0
+        if behind == 0:
+            self.counts["events"] += 1
+            self._losing = True
         self._lost_end = end
         if behind == (run.losing - 1) * self.loss.spacing:
-            self.runs.pop(0)
-            self._place = 0
+            self._end_run()
             self._mending = self.loss.one_at_a_time
         return True

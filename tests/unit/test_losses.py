@@ -265,6 +265,18 @@ def test_one_event_at_a_time_and_then_the_next(dropper: tuple[Dropper, LossModel
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "dropper", [(Loss(LossEvents(0.5, 5)), (Run(1, 5), Run(0, 2)))], indirect=True
+)
+def test_an_events_losses_are_of_one_window(dropper: tuple[Dropper, LossModel]) -> None:
+    """Of five losses three are sent before the first is sent again; the rest is spared."""
+    program, _ = dropper
+    sent = (1, 2, 3, 4, 2, 5, 6, 3, 4, 7, 8)
+    lost = [number for number in sent if program.loses(1000 * number, 1000)]
+    assert lost == [2, 3, 4, 7, 8]
+    assert program.counts["events"] == 2
+
+
 @pytest.mark.parametrize("dropper", [(EVENTS, (Run(0, 3),))], indirect=True)
 def test_a_stranger_is_neither_lost_nor_counted(dropper: tuple[Dropper, LossModel]) -> None:
     program, _ = dropper
