@@ -82,7 +82,7 @@ def scenario(
                 variant=variant,
                 window_bytes=WINDOW_BYTES,
                 rto_min_ms=TIMERS[timer],
-                loss=Loss(events=events),
+                loss=Loss(events=events, dice="both forms"),
             )
             for name, (pair, variant) in FLOWS.items()
         ),

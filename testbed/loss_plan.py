@@ -72,7 +72,7 @@ def loss_plans(
             yield LossPlan(
                 *_connection(each, door.node, door.name),
                 loss=each.flow.loss,
-                dice=f"{scenario.seed} {each.flow.name} loss",
+                dice=f"{scenario.seed} {each.flow.loss.dice or each.flow.name} loss",
                 packets=_most_packets(scenario, network, each),
             )
 

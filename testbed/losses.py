@@ -57,12 +57,14 @@ class Loss:
     """Losses on the receiver's access link, by exactly one of the models.
 
     What counts there, and may be lost, are the flow's segments of new data; if what was sent
-    again is not spared, all its segments of data.
+    again is not spared, all its segments of data. Each flow has dice of its own; flows that name
+    the same `dice` share one series of throws, so that what they differ in is not chance.
     """
 
     events: LossEvents | None = None
     gilbert_elliott: GilbertElliott | None = None
     spare_retransmissions: bool = True
+    dice: str = ""
 
     @property
     def spacing(self) -> int:

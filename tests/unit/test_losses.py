@@ -119,6 +119,14 @@ def test_two_flows_share_an_interface() -> None:
     assert len(clsacts) == 1
 
 
+def test_flows_that_name_the_same_dice_share_them() -> None:
+    scenario = with_loss(router(cbr_mbit=0.1), dataclasses.replace(EVENTS, dice="both"))
+    second = dataclasses.replace(scenario.flows[0], name="second", src="sender2")
+    both = make_plan(dataclasses.replace(scenario, flows=(scenario.flows[0], second))).losses
+    one, other = (throw(each.loss, each.dice, 9000) for each in both)
+    assert one == other
+
+
 def test_losses_travel_as_json() -> None:
     for loss in (EVENTS, CHANNEL):
         scenario = with_loss(router(), loss)
