@@ -262,7 +262,8 @@ def agree_on_the_window(events: list[dict[str, str]], sockets: list[dict[str, st
 
     A sample is stamped before it is read. Where the machine makes the reader wait in
     between, it may show what a later ACK left, but never what the next sample's time
-    has passed; and mostly it does not wait.
+    has passed; and mostly it does not wait. Samples right after an event are left out:
+    another processor may still be at the ACK.
     """
     compared = at_once = 0
     for sample, after in pairwise(sockets):
@@ -270,6 +271,8 @@ def agree_on_the_window(events: list[dict[str, str]], sockets: list[dict[str, st
         later = [e for e in events if e["event"] != "drop" and float(e["time_s"]) > begin]
         until = next((n for n, e in enumerate(later) if float(e["time_s"]) > end), None)
         if until is None or any(e["event"] != "probe" for e in later[: until + 1]):
+            continue
+        if any(e["flow"] and 0 <= begin - float(e["time_s"]) < 1e-3 for e in events):
             continue
         read = (int(sample["cwnd"]), float(sample["srtt_ms"]))
         shown = [(int(e["cwnd"]), float(e["srtt_ms"])) for e in later[: until + 1]]
