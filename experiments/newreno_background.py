@@ -16,13 +16,11 @@ import functools
 import sys
 
 from analysis import plots
+from experiments import newreno
 from testbed.experiment import Experiment
 from testbed.scenario import (
     Background,
     Bottleneck,
-    CapturePoint,
-    Flow,
-    FlowKind,
     Path,
     Profile,
     Queue,
@@ -39,11 +37,8 @@ MIDDLE_MS, ACCESS_MS = 5.0, 10.0  # one way: 50 ms there and back
 # loses hundreds of segments at once, and without timestamps a timer that has backed off in the
 # repair stays so (Karn): for minutes, in single trials.
 START_S = 10.0
-WARM_UP = 0.25  # of the duration: the paper leaves out 250 of 1000 s
-WINDOW_BYTES = 4_000_000  # never in the way
 # with the 50 to 130 ms of a round trip a timer of about 200 ms, ns-2's least
 RTO_MIN_MS = 100
-FLOWS = {"sbs": (1, "newreno"), "imp": (2, "newreno-impatient")}
 SESSIONS = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 180, 192, 224, 256)  # table II's
 QUEUES = {
     "droptail": Queue("pfifo", limit_packets=QUEUE_PACKETS),
@@ -73,32 +68,20 @@ def scenario(
         topology=Topology(
             TopologyKind.DUMBBELL,
             Bottleneck(RATE_MBIT, QUEUES[queue], delay_ms=MIDDLE_MS),
-            hosts=len(FLOWS) + 1,
+            hosts=len(newreno.FORMS) + 1,
             access=Path(delay_ms=ACCESS_MS),
             # the sessions' round trips are their own
             links={"sender3-left": Path(), "receiver3-right": Path()},
         ),
-        flows=tuple(
-            Flow(
-                name,
-                FlowKind.TCP,
-                f"sender{pair}",
-                f"receiver{pair}",
-                start_s=min(START_S, duration_s / 10),
-                variant=variant,
-                window_bytes=WINDOW_BYTES,
-                rto_min_ms=RTO_MIN_MS,
-            )
-            for name, (pair, variant) in FLOWS.items()
-        ),
+        flows=newreno.flows(RTO_MIN_MS, start_s=min(START_S, duration_s / 10)),
         background=Background("sender3", "receiver3", int(sessions)),
         duration_s=duration_s,
-        measure_from_s=WARM_UP * duration_s,
+        measure_from_s=newreno.WARM_UP * duration_s,
         seed=seed,
         start_jitter_ms=100,
         profile=Profile(profile),
-        captures=(CapturePoint.SENDERS, CapturePoint.RECEIVERS),
-        sample_interval_ms=50,
+        captures=newreno.CAPTURES,
+        sample_interval_ms=newreno.SAMPLE_MS,
     )
 
 

@@ -17,13 +17,11 @@ import functools
 import sys
 
 from analysis import plots
+from experiments import newreno
 from testbed.experiment import Axes, Experiment
 from testbed.losses import Loss, LossEvents
 from testbed.scenario import (
     Bottleneck,
-    CapturePoint,
-    Flow,
-    FlowKind,
     Path,
     Profile,
     Queue,
@@ -34,12 +32,8 @@ from testbed.scenario import (
 
 RATE_MBIT = 45.0
 ACCESS_MS, MIDDLE_MS = 5.0, 25.0  # one way: 70 ms there and back
-WINDOW_BYTES = 4_000_000  # never in the way
-WARM_UP = 0.25  # of the duration: the paper leaves out 250 of 1000 s
-FLOWS = {"sbs": (1, "newreno"), "imp": (2, "newreno-impatient")}
 
-# What the paper does not say of its dropper; docs/papers/parvez-mahanti-williamson.md has what
-# each of them gives.
+# The paper does not say how its dropper loses: candidates, to see which fits its figures.
 DROPPERS = {
     "consecutive": LossEvents(0, 0),  # m segments of new data in a row, events one at a time
     "spaced": LossEvents(0, 0, spacing=2),
@@ -70,28 +64,16 @@ def scenario(
         topology=Topology(
             TopologyKind.DUMBBELL,
             Bottleneck(RATE_MBIT, Queue("bfifo", limit_bdp=4), delay_ms=MIDDLE_MS),
-            hosts=len(FLOWS),
+            hosts=len(newreno.FORMS),
             access=Path(delay_ms=ACCESS_MS),
         ),
-        flows=tuple(
-            Flow(
-                name,
-                FlowKind.TCP,
-                f"sender{pair}",
-                f"receiver{pair}",
-                variant=variant,
-                window_bytes=WINDOW_BYTES,
-                rto_min_ms=TIMERS[timer],
-                loss=Loss(events=events, dice="both forms"),
-            )
-            for name, (pair, variant) in FLOWS.items()
-        ),
+        flows=newreno.flows(TIMERS[timer], loss=Loss(events=events, dice="both forms")),
         duration_s=duration_s,
-        measure_from_s=WARM_UP * duration_s,
+        measure_from_s=newreno.WARM_UP * duration_s,
         seed=seed,
         profile=Profile(profile),
-        captures=(CapturePoint.SENDERS, CapturePoint.RECEIVERS),
-        sample_interval_ms=50,
+        captures=newreno.CAPTURES,
+        sample_interval_ms=newreno.SAMPLE_MS,
     )
 
 

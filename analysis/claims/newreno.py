@@ -90,8 +90,7 @@ WHY_ACCURACY = (
     "The equations have a recovery of m round trips in which a quarter of the window is sent, and "
     "a cycle from half of the peak window. Linux shrinks the window by proportional rate "
     "reduction, sends on in recovery, halves what is outstanding and not the window, and its "
-    "timer runs to a tick of 4 ms. docs/papers/parvez-mahanti-williamson.md has the errors point "
-    "by point, and what each difference does."
+    "timer runs to a tick of 4 ms. The table of the experiment has the errors point by point."
 )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import struct
 import time
@@ -14,53 +13,33 @@ from testbed import bpf
 from testbed.background import FIRST_PORT, MAX_SESSIONS
 from testbed.delays import NO_SESSION, TSTAMP, listing
 from tests.pcap_writer import Endpoints, tcp, udp
+from tests.program import Program, loaded
 
 SERVER, CLIENT = "10.1.2.2", "10.2.2.2"
 DELAYS_NS = (5_000_000, 220_000_000, 70_000_000_000)
 LINK_NS = 1_000_000
-CONTEXT_BYTES = 192
 SLACK_NS = 1_000_000_000  # between the program's look at the clock and ours
-_PROG_TEST_RUN = 10
 
 
-class Runner:
-    """The program in this machine's kernel, one packet at a time."""
+class Runner(Program):
+    """The program with its table of delays."""
 
     def __init__(self) -> None:
         table = bpf.longs(DELAYS_NS)
-        self._program = bpf.load_program(listing(table, LINK_NS))
+        super().__init__(bpf.load_program(listing(table, LINK_NS)))
         os.close(table)  # the program keeps it
 
     def delay_ns(self, frame: bytes) -> float:
         """How much later than now the packet may leave, to a second or so."""
-        data = ctypes.create_string_buffer(frame, len(frame))
-        context = ctypes.create_string_buffer(CONTEXT_BYTES)
-        where = ctypes.addressof(context)
-        head = struct.pack("=IIIIQQII", self._program, 0, len(frame), 0, ctypes.addressof(data),
-                           0, 1, 0)  # fmt: skip
-        tail = struct.pack("=IIQQ", CONTEXT_BYTES, CONTEXT_BYTES, where, where)
-        buffer = ctypes.create_string_buffer(head + tail, len(head) + len(tail))
-        number = bpf._NUMBER[os.uname().machine]
         before = time.monotonic_ns()
-        result = bpf._libc.syscall(number, _PROG_TEST_RUN, buffer, len(head) + len(tail))
-        assert result == 0, os.strerror(ctypes.get_errno())
-        (leaves,) = struct.unpack_from("=Q", context, TSTAMP)
+        _, written = self.ask(frame)
+        (leaves,) = struct.unpack_from("=Q", written, TSTAMP)
         return float(leaves - before)
-
-    def close(self) -> None:
-        os.close(self._program)
 
 
 @pytest.fixture
 def runner() -> Iterator[Runner]:
-    if os.geteuid() != 0:
-        pytest.skip("loading a program takes root; the guest's tests run it for anyone")
-    try:
-        made = Runner()
-    except OSError as error:
-        pytest.skip(f"this kernel loads no programs: {error}")
-    yield made
-    made.close()
+    yield from loaded(Runner)
 
 
 @pytest.mark.parametrize("session", [0, 1, 2])

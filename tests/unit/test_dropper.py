@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Iterator
 
@@ -12,7 +11,7 @@ from testbed import bpf
 from testbed.dropper import listing
 from testbed.loss_plan import DropPlan
 from tests.pcap_writer import Endpoints, tcp, udp
-from tests.program import Program
+from tests.program import Program, loaded
 
 PLAN = DropPlan("tcp", "router", "router-eth1", "10.0.1.2", 40001, "192.168.0.2", 5201, (2, 4))
 PASS, DROP = bpf.PASS, bpf.DROP
@@ -33,14 +32,7 @@ class Runner(Program):
 
 @pytest.fixture
 def runner() -> Iterator[Runner]:
-    if os.geteuid() != 0:
-        pytest.skip("loading a program takes root; the guest's tests run it for anyone")
-    try:
-        made = Runner()
-    except OSError as error:
-        pytest.skip(f"this kernel loads no programs: {error}")
-    yield made
-    made.close()
+    yield from loaded(Runner)
 
 
 def segment(number: int, isn: int = 1000, size: int = 100, ends: Endpoints = ENDS) -> bytes:
