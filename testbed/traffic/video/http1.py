@@ -1,0 +1,115 @@
+"""HTTP/1.1 over TCP, with or without TLS: one connection, requests one behind the other.
+
+Requests do not wait for answers: so a page's objects take the round trips that they take with
+HTTP/2, whose many streams share one connection too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import deque
+
+from testbed.traffic.video.transfer import NAME, Site, Transfer
+
+_ROOM = 1 << 18  # bytes that one read may take: in the guest each read is paid for in wall time
+_END = b"\r\n\r\n"
+
+
+class Http1(asyncio.BufferedProtocol):
+    """The client's end of a connection."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._room = bytearray(_ROOM)
+        self._waiting: deque[Transfer] = deque()
+        self._head = bytearray()
+        self._missing = 0  # of the body that is coming in
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The connection is open."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def request(self, path: str, *, keep: bool = False) -> Transfer:
+        """Send a request."""
+        assert self._transport is not None
+        transfer = Transfer(path, keep, self._loop.time())
+        self._waiting.append(transfer)
+        head = f"GET /{path} HTTP/1.1\r\nHost: {NAME}\r\nAccept: */*\r\n\r\n"
+        self._transport.write(head.encode())
+        return transfer
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def get_buffer(self, sizehint: int) -> bytearray:
+        """Where the next read goes."""
+        return self._room
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Some bytes have come: ends of bodies, heads, beginnings of bodies."""
+        now_s = self._loop.time()
+        data = memoryview(self._room)[:nbytes]
+        while data:
+            data = self._take_body(data, now_s) if self._missing else self._take_head(data, now_s)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Whatever is still waited for will not come."""
+        for transfer in self._waiting:
+            transfer.fail(f"the connection ended ({exc or 'closed by the server'})")
+        self._waiting.clear()
+
+    def _take_body(self, data: memoryview, now_s: float) -> memoryview:
+        part = data[: self._missing]
+        self._waiting[0].take(part, now_s)
+        self._missing -= len(part)
+        if not self._missing:
+            self._waiting.popleft().finish(now_s)
+        return data[len(part) :]
+
+    def _take_head(self, data: memoryview, now_s: float) -> memoryview:
+        before = len(self._head)
+        self._head += data
+        end = self._head.find(_END)
+        if end < 0:
+            return data[:0]
+        used = end + len(_END) - before
+        length = _length(bytes(self._head[:end]))
+        if length is None:
+            self._refuse(bytes(self._head[:end]).partition(b"\r")[0].decode("latin-1"))
+            return data[:0]
+        self._missing = length
+        self._head.clear()
+        if not length:
+            self._waiting.popleft().finish(now_s)
+        return data[used:]
+
+    def _refuse(self, status: str) -> None:
+        """An answer that is none to us: what else the server may say is of no use."""
+        for transfer in self._waiting:
+            transfer.fail(status)
+        self._waiting.clear()
+        self.close()
+
+
+def _length(head: bytes) -> int | None:
+    """How long the body is; none if this is not the file that was asked for."""
+    status, *lines = head.decode("latin-1").split("\r\n")
+    pairs = (line.partition(":") for line in lines)
+    fields = {key.strip().lower(): value.strip() for key, _, value in pairs}
+    if status.split(" ")[1:2] != ["200"] or "content-length" not in fields:
+        return None
+    return int(fields["content-length"])
+
+
+async def connect(site: Site) -> Http1:
+    """Open a connection."""
+    trust = ssl.create_default_context(cafile=site.authority) if site.authority else None
+    _, client = await asyncio.get_running_loop().create_connection(
+        Http1, site.address, site.port, ssl=trust, server_hostname=NAME if trust else None
+    )
+    return client

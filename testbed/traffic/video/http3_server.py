@@ -1,0 +1,80 @@
+"""An HTTP/3 server of files by aioquic: `python -m testbed.traffic.video.http3_server …`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from aioquic.asyncio.protocol import QuicConnectionProtocol
+from aioquic.asyncio.server import serve
+from aioquic.h3.connection import H3Connection
+from aioquic.h3.events import HeadersReceived
+from aioquic.quic.connection import QuicConnection
+from aioquic.quic.events import QuicEvent
+
+from testbed.timeline import wake_exactly
+from testbed.traffic.video.certificate import certificate_path, key_path
+from testbed.traffic.video.http3 import CONTROLS, configuration
+
+
+class FileServer(QuicConnectionProtocol):
+    """The server's end of a connection."""
+
+    root = Path()
+
+    def __init__(self, quic: QuicConnection, stream_handler: Any = None) -> None:
+        super().__init__(quic, stream_handler)
+        self._http = H3Connection(quic)
+
+    def quic_event_received(self, event: QuicEvent) -> None:
+        """A request, or something else that concerns only HTTP/3 itself."""
+        for each in self._http.handle_event(event):
+            if isinstance(each, HeadersReceived):
+                self._answer(each.stream_id, dict(each.headers).get(b":path", b"/").decode())
+
+    def _answer(self, stream: int, target: str) -> None:
+        path = (self.root / target.lstrip("/")).resolve()
+        if not path.is_relative_to(self.root) or not path.is_file():
+            self._http.send_headers(stream, [(b":status", b"404")], end_stream=True)
+            return
+        body = path.read_bytes()
+        length = str(len(body)).encode()
+        headers = [(b":status", b"200"), (b"content-length", length)]
+        self._http.send_headers(stream, headers)
+        self._http.send_data(stream, body, end_stream=True)
+
+
+async def run(options: argparse.Namespace) -> None:
+    """Serve until SIGTERM."""
+    settings = configuration(is_client=False, control=options.control)
+    settings.load_cert_chain(certificate_path(options.keys), key_path(options.keys))
+    FileServer.root = options.root.resolve()
+    server = await serve(
+        options.address, options.port, configuration=settings, create_protocol=FileServer
+    )
+    over = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, over.set)
+    options.ready.touch()
+    await over.wait()
+    server.close()
+
+
+def options_of(argv: list[str]) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="http3_server", description=__doc__)
+    parser.add_argument("--root", type=Path, required=True, help="what is served")
+    parser.add_argument("--keys", type=Path, required=True, help="where certificate and key are")
+    parser.add_argument("--address", default="0.0.0.0")
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--control", choices=CONTROLS, default="reno")
+    parser.add_argument("--ready", type=Path, required=True, help="made when it listens")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    wake_exactly()
+    sys.exit(asyncio.run(run(options_of(sys.argv[1:]))))

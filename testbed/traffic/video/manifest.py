@@ -1,0 +1,77 @@
+"""The manifest (MPEG-DASH's MPD): which segments there are, how long, at which rates."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from xml.etree import ElementTree
+
+MANIFEST = "manifest.mpd"
+_TEMPLATE = "video/$RepresentationID$/$Number$.m4s"
+_SPACE = "urn:mpeg:dash:schema:mpd:2011"
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One rendition: a name, its mean rate, the picture's size."""
+
+    name: str
+    bit_per_s: int
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a player knows of a video before it asks for a segment; rungs from low to high."""
+
+    duration_s: float
+    segment_s: float
+    rungs: tuple[Rung, ...]
+
+    @property
+    def segments(self) -> tuple[float, ...]:
+        """How long each segment plays; the last one may be shorter."""
+        count = math.ceil(self.duration_s / self.segment_s - 1e-9)
+        last = self.duration_s - (count - 1) * self.segment_s
+        return (self.segment_s,) * (count - 1) + (last,)
+
+    def path(self, rung: Rung, number: int) -> str:
+        """Where a segment is, below the manifest; the first has number 1."""
+        return _TEMPLATE.replace("$RepresentationID$", rung.name).replace("$Number$", f"{number}")
+
+    def to_xml(self) -> str:
+        """As a manifest that any DASH player reads."""
+        renditions = "\n".join(
+            f'   <Representation id="{rung.name}" bandwidth="{rung.bit_per_s}" '
+            f'codecs="avc1.4d401f" width="{rung.width}" height="{rung.height}"/>'
+            for rung in self.rungs
+        )
+        return f"""<?xml version="1.0" encoding="UTF-8"?>
+<MPD xmlns="{_SPACE}" type="static" profiles="urn:mpeg:dash:profile:isoff-live:2011"
+     mediaPresentationDuration="PT{self.duration_s}S" minBufferTime="PT{self.segment_s}S">
+ <Period>
+  <AdaptationSet mimeType="video/mp4" segmentAlignment="true">
+   <SegmentTemplate media="{_TEMPLATE}" timescale="1000"
+                    duration="{round(self.segment_s * 1000)}" startNumber="1"/>
+{renditions}
+  </AdaptationSet>
+ </Period>
+</MPD>
+"""
+
+    @staticmethod
+    def from_xml(text: str) -> Manifest:
+        """Read what `to_xml` wrote."""
+        root = ElementTree.fromstring(text)
+        template = next(root.iter(f"{{{_SPACE}}}SegmentTemplate"))
+        return Manifest(
+            duration_s=float(root.attrib["mediaPresentationDuration"].strip("PTS")),
+            segment_s=int(template.attrib["duration"]) / int(template.attrib["timescale"]),
+            rungs=tuple(_rung(node) for node in root.iter(f"{{{_SPACE}}}Representation")),
+        )
+
+
+def _rung(node: ElementTree.Element) -> Rung:
+    numbers = (int(node.attrib[key]) for key in ("bandwidth", "width", "height"))
+    return Rung(node.attrib["id"], *numbers)

@@ -1,0 +1,74 @@
+"""What a player asks a server for, and what it sees of the answer: the same for TCP and QUIC."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from testbed.errors import TestbedError
+
+NAME = "video.test"  # the server's, as its certificate has it; RFC 6761 keeps .test free
+
+
+class Transport(enum.Enum):
+    """What the video comes over."""
+
+    HTTP = "http"  # HTTP/1.1 over TCP
+    HTTPS = "https"  # the same with TLS 1.3, as browsers have it
+    QUIC = "quic"  # HTTP/3
+
+
+@dataclass
+class Transfer:
+    """One request and its answer; times in seconds of the event loop's clock."""
+
+    path: str
+    keep: bool  # whether the body is wanted, not just its arrival
+    requested_s: float
+    first_byte_s: float | None = None
+    last_byte_s: float | None = None
+    received: int = 0  # bytes of the body, so far
+    body: bytearray = field(default_factory=bytearray)
+    done: asyncio.Future[None] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+    def take(self, data: bytes | memoryview, now_s: float) -> None:
+        """Some of the body has come."""
+        if self.first_byte_s is None:
+            self.first_byte_s = now_s
+        self.received += len(data)
+        if self.keep:
+            self.body += data
+
+    def finish(self, now_s: float) -> None:
+        """That was all of it."""
+        self.last_byte_s = now_s
+        if not self.done.done():
+            self.done.set_result(None)
+
+    def fail(self, why: str) -> None:
+        """It will not come."""
+        if not self.done.done():
+            self.done.set_exception(TestbedError(f"{self.path}: {why}"))
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a server is, and what a client needs to trust it (nothing, without TLS)."""
+
+    address: str
+    port: int
+    authority: str = ""  # the file of the certificate
+
+
+class Client(Protocol):
+    """A connection to a server that stays open."""
+
+    def request(self, path: str, *, keep: bool = False) -> Transfer:
+        """Ask for a file; several may be asked for before the first has come."""
+
+    def close(self) -> None:
+        """Hang up."""
