@@ -231,7 +231,7 @@ def test_an_answer_that_is_none(answer: bytes) -> None:
         feed(client, answer, 1000)
         client.connection_lost(None)
         assert wire.closed is bool(answer)
-        for transfer in transfers:
+        for transfer in (*transfers, client.request("c")):
             with pytest.raises(TestbedError, match="404 Not Found" if answer else "closed by"):
                 await transfer.done
 

@@ -26,6 +26,7 @@ class Http1(asyncio.BufferedProtocol):
         self._head = bytearray()
         self._missing = 0  # of the body that is coming in
         self._transport: asyncio.Transport | None = None
+        self._over = ""  # why nothing more will come
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is open."""
@@ -36,6 +37,9 @@ class Http1(asyncio.BufferedProtocol):
         """Send a request."""
         assert self._transport is not None
         transfer = Transfer(path, keep, self._loop.time())
+        if self._over:
+            transfer.fail(self._over)
+            return transfer
         self._waiting.append(transfer)
         head = f"GET /{path} HTTP/1.1\r\nHost: {NAME}\r\nAccept: */*\r\n\r\n"
         self._transport.write(head.encode())
@@ -59,9 +63,7 @@ class Http1(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Whatever is still waited for will not come."""
-        for transfer in self._waiting:
-            transfer.fail(f"the connection ended ({exc or 'closed by the server'})")
-        self._waiting.clear()
+        self._fail(f"the connection ended ({exc or 'closed by the server'})")
 
     def _take_body(self, data: memoryview, now_s: float) -> memoryview:
         part = data[: self._missing]
@@ -80,7 +82,9 @@ class Http1(asyncio.BufferedProtocol):
         used = end + len(_END) - before
         length = _length(bytes(self._head[:end]))
         if length is None:
-            self._refuse(bytes(self._head[:end]).partition(b"\r")[0].decode("latin-1"))
+            # what else the server may say is of no use
+            self._fail(bytes(self._head[:end]).partition(b"\r")[0].decode("latin-1"))
+            self.close()
             return data[:0]
         self._missing = length
         self._head.clear()
@@ -88,12 +92,11 @@ class Http1(asyncio.BufferedProtocol):
             self._waiting.popleft().finish(now_s)
         return data[used:]
 
-    def _refuse(self, status: str) -> None:
-        """An answer that is none to us: what else the server may say is of no use."""
+    def _fail(self, why: str) -> None:
+        self._over = self._over or why
         for transfer in self._waiting:
-            transfer.fail(status)
+            transfer.fail(self._over)
         self._waiting.clear()
-        self.close()
 
 
 def _length(head: bytes) -> int | None:

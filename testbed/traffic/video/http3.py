@@ -48,10 +48,14 @@ class Http3(QuicConnectionProtocol):
         quic._ack_delay = _ACK_DELAY_S
         self._http = H3Connection(quic)
         self._waiting: dict[int, Transfer] = {}
+        self._over = ""  # why nothing more will come
 
     def request(self, path: str, *, keep: bool = False) -> Transfer:
         """Send a request, on a stream of its own."""
         transfer = Transfer(path, keep, self._loop.time())
+        if self._over:
+            transfer.fail(self._over)
+            return transfer
         stream = self._quic.get_next_available_stream_id()
         self._waiting[stream] = transfer
         fields = {
@@ -90,6 +94,7 @@ class Http3(QuicConnectionProtocol):
             self._waiting.pop(event.stream_id).finish(now_s)
 
     def _fail(self, why: str) -> None:
+        self._over = why
         for transfer in self._waiting.values():
             transfer.fail(why)
         self._waiting.clear()
