@@ -214,9 +214,12 @@ def test_http_in_pieces_of_any_size(piece: int) -> None:
 
 
 def feed(client: Http1, data: bytes, piece: int) -> None:
+    """As asyncio's TLS does: several records into slices of one buffer, then one call."""
     for start in range(0, len(data), piece):
         part = data[start : start + piece]
-        client.get_buffer(-1)[: len(part)] = part
+        room = client.get_buffer(-1)
+        for place, byte in enumerate(part):
+            room[place:][:1] = bytes([byte])
         client.buffer_updated(len(part))
 
 

@@ -21,7 +21,8 @@ class Http1(asyncio.BufferedProtocol):
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._room = bytearray(_ROOM)
+        # a view: TLS fills it piece by piece, and a slice of a bytearray would be a copy
+        self._room = memoryview(bytearray(_ROOM))
         self._waiting: deque[Transfer] = deque()
         self._head = bytearray()
         self._missing = 0  # of the body that is coming in
@@ -50,14 +51,14 @@ class Http1(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._transport.close()
 
-    def get_buffer(self, sizehint: int) -> bytearray:
+    def get_buffer(self, sizehint: int) -> memoryview:
         """Where the next read goes."""
         return self._room
 
     def buffer_updated(self, nbytes: int) -> None:
         """Some bytes have come: ends of bodies, heads, beginnings of bodies."""
         now_s = self._loop.time()
-        data = memoryview(self._room)[:nbytes]
+        data = self._room[:nbytes]
         while data:
             data = self._take_body(data, now_s) if self._missing else self._take_head(data, now_s)
 
