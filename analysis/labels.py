@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import assert_never
 
-from testbed.scenario import Queue, Scenario, TopologyKind
+from testbed.scenario import Bottleneck, Path, Queue, Scenario, Topology, TopologyKind
 from testbed.store import Trial
 
 # The order in which people name them; others follow by the alphabet.
@@ -24,6 +24,7 @@ VARIANT_ORDER = (
 
 
 BETWEEN = " · "
+ACCESS_LINKS = ("server-isp", "ap-station")  # beside the line, on an access link's path
 
 
 def queue_label(queue: Queue) -> str:
@@ -45,22 +46,46 @@ def variant_key(name: str) -> tuple[int, str]:
 
 
 def path_rtt_ms(scenario: Scenario) -> float:
-    """Propagation there and back, on links without settings of their own."""
+    """Propagation there and back: of an access link's one path, else on links without settings of
+    their own."""
     topology = scenario.topology
-    return 2 * (
-        topology.bottleneck.delay_ms + _access_links(topology.kind) * topology.access.delay_ms
-    )
+    return 2 * (topology.bottleneck.delay_ms + sum(_access_delays_ms(topology)))
 
 
-def _access_links(kind: TopologyKind) -> int:
-    """How many of them a path has, one way."""
-    match kind:
+def _access_delays_ms(topology: Topology) -> tuple[float, ...]:
+    """Of the links of a path beside the bottleneck, one way."""
+    match topology.kind:
         case TopologyKind.ROUTER_BOTTLENECK:
-            return 1
+            return (topology.access.delay_ms,)
         case TopologyKind.DUMBBELL:
-            return 2
+            return (topology.access.delay_ms,) * 2
+        case TopologyKind.ACCESS_LINK:
+            links = (topology.links.get(name, topology.access) for name in ACCESS_LINKS)
+            return tuple(path.delay_ms for path in links)
         case _:
-            assert_never(kind)
+            assert_never(topology.kind)
+
+
+def hosts_label(topology: Topology) -> str:
+    """The network and how many of its hosts: `dumbbell, 2 pairs`."""
+    match topology.kind:
+        case TopologyKind.ROUTER_BOTTLENECK:
+            unit = "sender"
+        case TopologyKind.DUMBBELL:
+            unit = "pair"
+        case TopologyKind.ACCESS_LINK:
+            unit = "station"
+        case _:
+            assert_never(topology.kind)
+    return f"{topology.kind}, {topology.hosts} {unit}{'s' * (topology.hosts > 1)}"
+
+
+def rate_label(link: Bottleneck | Path) -> str:
+    """`1.024/0.512 Mbit/s` where the two ways differ; nothing for a link without a rate."""
+    if link.rate_mbit is None:
+        return ""
+    back = "" if link.back_rate_mbit is None else f"/{link.back_rate_mbit:g}"
+    return f"{link.rate_mbit:g}{back} Mbit/s"
 
 
 def in_lines(parts: Iterable[str], letters: int) -> str:
@@ -84,8 +109,8 @@ def setting_label(trial: Trial) -> str:
     kernel = " ".join(record.kernel.split()[:2])  # without the build's date
     return BETWEEN.join(
         [
-            f"{topology.kind}, {topology.hosts} sender{'s' * (topology.hosts > 1)}",
-            f"{bottleneck.rate_mbit:g} Mbit/s {ways}",
+            hosts_label(topology),
+            f"{rate_label(bottleneck)} {ways}",
             queue_label(bottleneck.queue),
             f"path RTT {path_rtt_ms(scenario):g} ms and serialisation",
             f"{scenario.duration_s:g} s",

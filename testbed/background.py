@@ -166,9 +166,14 @@ def _host_faults(scenario: Scenario, wanted: Background) -> Iterator[str]:
 
 
 def rtt_faults(scenario: Scenario) -> Iterator[str]:
-    """Round trips shorter than the path: asked when there is nothing else to say."""
+    """Round trips shorter than the path, or a link that cannot have them: asked when there is
+    nothing else to say."""
     wanted = scenario.background
     if wanted is not None:
-        least_ms = path_rtt_ms(layout.build(scenario.topology), wanted)
+        network = layout.build(scenario.topology)
+        last = network.path(wanted.src, wanted.dst)[-1].link
+        if last.jitter_ms or last.loss:
+            yield f"background.dst: {last.name} has jitter or losses, and takes delays of its own"
+        least_ms = path_rtt_ms(network, wanted)
         if wanted.rtt_min_ms < least_ms:
             yield f"background.rtt_min_ms: {wanted.rtt_min_ms:g}: its path has {least_ms:g} ms"

@@ -18,7 +18,7 @@ from testbed.netns import inside
 from testbed.plan import Plan
 from testbed.process import Place
 
-COLUMNS = ("flow", "src", "dst", "rtt_ms", "expected_ms")
+COLUMNS = ("flow", "src", "dst", "rtt_ms", "expected_ms", "jitter_ms", "lossy")
 REQUESTS = 3
 PAYLOAD = bytes(56)  # as ping's: 98 bytes on the wire
 PATIENCE_S = 1.0  # beyond the path's own delay
@@ -31,6 +31,7 @@ class Idle:
     """One request: its round trip, None if no reply came, and the propagation there and back.
 
     Nothing is added for the bottleneck's rate: a full bucket lets a first packet out at once.
+    Its links' jitter may make it longer or shorter by `jitter_ms`; on a `lossy` way it may be lost.
     """
 
     flow: str
@@ -38,6 +39,8 @@ class Idle:
     dst: str
     rtt_ms: float | None
     expected_ms: float
+    jitter_ms: float = 0.0
+    lossy: bool = False
 
 
 def idle_round_trips(plan: Plan, places: dict[str, Place]) -> list[Idle]:
@@ -46,15 +49,18 @@ def idle_round_trips(plan: Plan, places: dict[str, Place]) -> list[Idle]:
     for flow in plan.flows:
         path = plan.network.path(flow.flow.src, flow.flow.dst)
         expected_ms = 2 * sum(hop.link.delay_ms for hop in path)
+        jitter_ms = 2 * sum(hop.link.jitter_ms for hop in path)
+        lossy = any(hop.link.loss for hop in path)
         with inside(places[flow.flow.src].pid):
             link = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
         with link:
             link.bind((flow.src_address, 0))
             link.connect((flow.dst_address, 0))
             for number in range(REQUESTS):
-                rtt_ms = _ask(link, number, PATIENCE_S + expected_ms / 1e3)
+                rtt_ms = _ask(link, number, PATIENCE_S + (expected_ms + jitter_ms) / 1e3)
                 ends = (flow.src_address, flow.dst_address)
-                found.append(Idle(flow.flow.name, *ends, rtt_ms, expected_ms))
+                asked = Idle(flow.flow.name, *ends, rtt_ms, expected_ms, jitter_ms, lossy)
+                found.append(asked)
     return found
 
 
@@ -95,4 +101,5 @@ def write_idle(rows: Sequence[Idle], path: Path) -> None:
         writer.writerow(COLUMNS)
         for row in rows:
             rtt = "" if row.rtt_ms is None else f"{row.rtt_ms:.6f}"
-            writer.writerow((row.flow, row.src, row.dst, rtt, f"{row.expected_ms:g}"))
+            asked = (f"{row.expected_ms:g}", f"{row.jitter_ms:g}", int(row.lossy))
+            writer.writerow((row.flow, row.src, row.dst, rtt, *asked))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
 from testbed import queues
+from testbed.losses import GilbertElliott
 from testbed.queues import Limit
-from testbed.scenario import Path, Queue, Topology, TopologyKind
+from testbed.scenario import Bottleneck, Path, Queue, Topology, TopologyKind
+from topologies.access_link import AccessLink
 from topologies.dumbbell import Dumbbell
 from topologies.router import Router
 from topologies.router_bottleneck import RouterBottleneck
@@ -40,12 +42,15 @@ class Shaper:
 
 @dataclass(frozen=True)
 class Link:
-    """Two interfaces, the delay between them, and the shapers on their way out."""
+    """Two interfaces, what is between them (a delay that may vary, losses), and the shapers on
+    their way out."""
 
     name: str
     ends: tuple[Interface, Interface]
     delay_ms: float
     shapers: tuple[Shaper | None, Shaper | None]
+    jitter_ms: float = 0.0
+    loss: GilbertElliott | None = None
 
 
 @dataclass(frozen=True)
@@ -116,13 +121,20 @@ def are_neighbours(topology: Topology, one: str, other: str) -> bool:
 BOTTLENECKS = {
     TopologyKind.ROUTER_BOTTLENECK: "router-receiver",
     TopologyKind.DUMBBELL: "left-right",
+    TopologyKind.ACCESS_LINK: "isp-ap",
 }
 
 
-def _topo(topology: Topology) -> RouterBottleneck | Dumbbell:
-    if topology.kind is TopologyKind.ROUTER_BOTTLENECK:
-        return RouterBottleneck(senders=topology.hosts)
-    return Dumbbell(pairs=topology.hosts)
+def _topo(topology: Topology) -> RouterBottleneck | Dumbbell | AccessLink:
+    match topology.kind:
+        case TopologyKind.ROUTER_BOTTLENECK:
+            return RouterBottleneck(senders=topology.hosts)
+        case TopologyKind.DUMBBELL:
+            return Dumbbell(pairs=topology.hosts)
+        case TopologyKind.ACCESS_LINK:
+            return AccessLink()
+        case _:
+            assert_never(topology.kind)
 
 
 def _link_name(one: str, other: str) -> str:
@@ -154,13 +166,23 @@ def _longest_access_ms(topology: Topology) -> float:
     delays = {
         name: topology.links.get(name, topology.access).delay_ms for name in link_names(topology)
     }
-    pairs = [
-        delays[f"sender{n}-router"]
-        if topology.kind is TopologyKind.ROUTER_BOTTLENECK
-        else delays[f"sender{n}-left"] + delays[f"receiver{n}-right"]
-        for n in range(1, topology.hosts + 1)
-    ]
-    return max(pairs)
+    return max(
+        sum(delays[name] for name in names)
+        for names in _access_paths(topology.kind, topology.hosts)
+    )
+
+
+def _access_paths(kind: TopologyKind, hosts: int) -> Iterator[tuple[str, ...]]:
+    """The access links of every path from end to end."""
+    match kind:
+        case TopologyKind.ROUTER_BOTTLENECK:
+            yield from ((f"sender{n}-router",) for n in range(1, hosts + 1))
+        case TopologyKind.DUMBBELL:
+            yield from ((f"sender{n}-left", f"receiver{n}-right") for n in range(1, hosts + 1))
+        case TopologyKind.ACCESS_LINK:
+            yield "server-isp", "ap-station"
+        case _:
+            assert_never(kind)
 
 
 def _routes(info: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
@@ -185,19 +207,29 @@ def _link(
         _interface(number, 2, other, details, info),
     )
     bottleneck = topology.bottleneck
-    neck = Shaper(
-        bottleneck.rate_mbit,
-        bottleneck.queue,
-        queues.resolve(bottleneck.queue, bottleneck.rate_mbit, rtt_ms),
-    )
+    neck, neck_back = _bottleneck_shapers(bottleneck, rtt_ms)
     if name == BOTTLENECKS[topology.kind]:
-        back = neck if bottleneck.both_directions and other in routers else None
+        back = neck_back if other in routers else None
         return Link(name, ends, bottleneck.delay_ms, (neck, back))
     path = topology.links.get(name, topology.access)
-    own = _path_shaper(path, rtt_ms)
+    own, own_back = _path_shapers(path, rtt_ms)
     # with one router, its ways back to the senders are the bottleneck's other direction
-    reverse = topology.kind is TopologyKind.ROUTER_BOTTLENECK and bottleneck.both_directions
-    return Link(name, ends, path.delay_ms, (own, neck if reverse else own))
+    if topology.kind is TopologyKind.ROUTER_BOTTLENECK and neck_back is not None:
+        own_back = neck_back
+    return Link(name, ends, path.delay_ms, (own, own_back), path.jitter_ms, path.loss)
+
+
+def _bottleneck_shapers(bottleneck: Bottleneck, rtt_ms: float) -> tuple[Shaper, Shaper | None]:
+    """There and back."""
+    there = _shaper(bottleneck.rate_mbit, bottleneck.queue, rtt_ms)
+    if not bottleneck.both_directions:
+        return there, None
+    rate_mbit = bottleneck.back_rate_mbit or bottleneck.rate_mbit
+    return there, _shaper(rate_mbit, bottleneck.back_queue or bottleneck.queue, rtt_ms)
+
+
+def _shaper(rate_mbit: float, queue: Queue, rtt_ms: float) -> Shaper:
+    return Shaper(rate_mbit, queue, queues.resolve(queue, rate_mbit, rtt_ms))
 
 
 def _interface(
@@ -215,8 +247,10 @@ def _interface(
 DEFAULT_PATH_QUEUE = Queue("pfifo", limit_packets=1000)  # as long as Linux's own txqueuelen
 
 
-def _path_shaper(path: Path, rtt_ms: float) -> Shaper | None:
+def _path_shapers(path: Path, rtt_ms: float) -> tuple[Shaper | None, Shaper | None]:
+    """There and back."""
     if path.rate_mbit is None:
-        return None
+        return None, None
     queue = path.queue or DEFAULT_PATH_QUEUE
-    return Shaper(path.rate_mbit, queue, queues.resolve(queue, path.rate_mbit, rtt_ms))
+    there = _shaper(path.rate_mbit, queue, rtt_ms)
+    return there, _shaper(path.back_rate_mbit or path.rate_mbit, queue, rtt_ms)

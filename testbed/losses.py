@@ -98,10 +98,11 @@ def faults(loss: Loss, where: str) -> Iterator[str]:
             # where the receiver had the data, it is never sent again, and the event never over
             yield f"{where}.events.one_at_a_time: needs spare_retransmissions"
     if loss.gilbert_elliott is not None:
-        yield from _channel_faults(loss.gilbert_elliott, f"{where}.gilbert_elliott")
+        yield from channel_faults(loss.gilbert_elliott, f"{where}.gilbert_elliott")
 
 
-def _channel_faults(channel: GilbertElliott, where: str) -> Iterator[str]:
+def channel_faults(channel: GilbertElliott, where: str) -> Iterator[str]:
+    """What is wrong with a channel's numbers."""
     yield from _chance(f"{where}.to_bad", channel.to_bad)
     yield from _chance(f"{where}.to_good", channel.to_good)
     yield from _chance(f"{where}.loss_in_bad", channel.loss_in_bad)

@@ -8,8 +8,10 @@ them into a shell in each node, which is slow, and ignores what fails.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import json
+import math
 import re
 import signal
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,10 +25,12 @@ from mininet.node import Node
 from testbed import queues
 from testbed.commands import Command
 from testbed.errors import TestbedError
+from testbed.losses import GilbertElliott
 from testbed.netns import inside
 from testbed.offloads import offloads_on
 from testbed.plan import Parameter, Plan, QueuePlan, RoutePlan
 from testbed.process import CommandLog, Place, end, run, start_held
+from testbed.wires import WIRES, lossy_ends
 
 BATCHES = {"ip": ("ip", "-batch", "-"), "tc": ("tc", "-batch", "-")}
 
@@ -185,6 +189,8 @@ def verify(plan: Plan, lab: Lab) -> None:
         by_node.setdefault(queue.node, []).append(queue)
     for node, each in by_node.items():
         _verify_queues(lab.place(node), each)
+    if channels := dict(lossy_ends(plan.network)):
+        _verify_channels(lab.place(WIRES), channels)
     for node, interface in plan.plain_interfaces:
         with inside(lab.place(node).pid):
             on = offloads_on(interface)
@@ -236,6 +242,17 @@ def _verify_queues(place: Place, wanted: list[QueuePlan]) -> None:
             raise TestbedError(f"{where}: no {plan.shaper.queue.discipline} below the htb: {leaf}")
         _verify_limit(where, plan, leaf[0].get("options", {}))
         _verify_rate(place, plan)
+
+
+def _verify_channels(place: Place, wanted: Mapping[str, GilbertElliott]) -> None:
+    found = json.loads(run(("tc", "-json", "qdisc", "show"), place=place).stdout)
+    models = {q["dev"]: q["options"].get("loss-gemodel") for q in found if q["kind"] == "netem"}
+    for interface, channel in wanted.items():
+        model = models.get(interface) or {}
+        chances = dataclasses.astuple(channel)
+        seen = tuple(float(model.get(name, math.nan)) for name in ("p", "r", "1-h", "1-k"))
+        if not all(abs(one - other) < 1e-6 for one, other in zip(seen, chances, strict=True)):
+            raise TestbedError(f"{place.name}: {interface} loses by {model}, not by {channel}")
 
 
 def _verify_rate(place: Place, plan: QueuePlan) -> None:

@@ -19,12 +19,14 @@ from testbed.flow_plan import FlowPlan, plan_flow
 from testbed.layout import Hop, Interface, Link, Network, Shaper
 from testbed.loss_plan import DropPlan, LossPlan, clsact_commands, drop_plans, loss_plans
 from testbed.profiles import PROFILES
-from testbed.scenario import CapturePoint, Flow, Path, Scenario
+from testbed.scenario import Bottleneck, CapturePoint, Flow, Path, Scenario
 from testbed.validate import validate
 from testbed.variants import Variant, variant
 from testbed.wires import WIRES, is_wire, wire_commands, wire_ends
 
-TAIL_S = 2.0  # after the last flow: queues drain, and tcpdump's blocks retire (1 s)
+# after the last flow: queues drain, and tcpdump's blocks retire
+TAIL_S = 2.0
+RETIRE_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,7 @@ def make_plan(scenario: Scenario) -> Plan:
         needs=tuple(dict.fromkeys(_needs(scenario, network))),
         warnings=tuple(_warnings(scenario, network)),
         end_s=max([*(flow.stop_s for flow in flows), *([background.stop_s] if background else [])])
-        + TAIL_S,
+        + max(TAIL_S, RETIRE_S + _longest_queue_s(network)),
     )
 
 
@@ -204,7 +206,7 @@ def _sysctls(scenario: Scenario, network: Network, node: str) -> dict[str, str]:
         "net.ipv4.ip_local_port_range": "50000\t60999",
         "net.ipv4.tcp_sack": "1",
         "net.ipv4.tcp_timestamps": "1",
-        "net.ipv4.tcp_ecn": "1" if scenario.topology.bottleneck.queue.ecn else "2",
+        "net.ipv4.tcp_ecn": "1" if _marks(scenario.topology.bottleneck) else "2",
     }
     if node in network.routers:
         settings["net.ipv4.ip_forward"] = "1"
@@ -219,6 +221,11 @@ def _sysctls(scenario: Scenario, network: Network, node: str) -> dict[str, str]:
         if flow.src == node:
             settings |= recipe.sysctls
     return settings
+
+
+def _marks(bottleneck: Bottleneck) -> bool:
+    """Whether a queue of either direction marks packets."""
+    return bottleneck.queue.ecn or (bottleneck.back_queue or bottleneck.queue).ecn
 
 
 def _options(flow: Flow, sysctls: Mapping[str, Mapping[str, str]]) -> frozenset[str]:
@@ -317,6 +324,12 @@ def _queue_plans(network: Network, scenario: Scenario) -> Iterator[QueuePlan]:
                 yield QueuePlan(end.node, end.name, shaper, sampled=end.name in crossed)
 
 
+def _longest_queue_s(network: Network) -> float:
+    """How long a full queue of the network takes to drain."""
+    shapers = [shaper for link in network.links for shaper in link.shapers if shaper]
+    return max((shaper.limit.ms / 1e3 for shaper in shapers), default=0.0)
+
+
 def _is_bottleneck(network: Network, hop: Hop) -> bool:
     return hop.link.name == network.bottleneck and hop.shaper is not None
 
@@ -401,7 +414,7 @@ def _link_needs(link: Link) -> Iterator[Need]:
             row = queues.DISCIPLINES[shaper.queue.discipline]
             yield Need("queue discipline", "htb", "CONFIG_NET_SCH_HTB", "sch_htb")
             yield Need("queue discipline", row.name, row.symbol, f"sch_{row.name}")
-    if link.delay_ms:
+    if is_wire(link):
         yield Need("queue discipline", "netem", "CONFIG_NET_SCH_NETEM", "sch_netem")
         yield Need("queue discipline", "clsact", "CONFIG_NET_SCH_INGRESS", "sch_ingress")
 
@@ -412,6 +425,10 @@ def _warnings(scenario: Scenario, network: Network) -> Iterator[str]:
     if limit.bdp is not None and limit.bdp < 1:
         yield f"the bottleneck's buffer is {limit.bdp:.2f} BDP: one flow may not fill the link"
     yield from queues.warnings(bottleneck.queue, limit)
+    if bottleneck.back_queue is not None:
+        rate_mbit = bottleneck.back_rate_mbit or bottleneck.rate_mbit
+        limit = queues.resolve(bottleneck.back_queue, rate_mbit, network.rtt_ms)
+        yield from queues.warnings(bottleneck.back_queue, limit)
     for flow in scenario.flows:
         if flow.rate_mbit is not None and flow.rate_mbit > bottleneck.rate_mbit:
             yield (

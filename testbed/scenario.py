@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from testbed.errors import UsageError
-from testbed.losses import Loss
+from testbed.losses import GilbertElliott, Loss
 
 FRAME_OVERHEAD_BYTES = 14  # Ethernet header: counted by htb and by captures
 
@@ -31,6 +31,7 @@ class TopologyKind(enum.StrEnum):
 
     ROUTER_BOTTLENECK = "router-bottleneck"
     DUMBBELL = "dumbbell"
+    ACCESS_LINK = "access-link"
 
 
 class FlowKind(enum.StrEnum):
@@ -69,28 +70,42 @@ class Queue:
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """The shaped link: its rate, the queue before it, and its propagation delay one way."""
+    """The shaped link: its rate, the queue before it, and its propagation delay one way.
+
+    The other way has the same rate and queue, unless `back_rate_mbit` or `back_queue` are given.
+    """
 
     rate_mbit: float
     queue: Queue
     delay_ms: float = 0.0
     both_directions: bool = True
+    back_rate_mbit: float | None = None
+    back_queue: Queue | None = None
 
 
 @dataclass(frozen=True)
 class Path:
-    """Any other link; without a rate it is as fast as the machine."""
+    """Any other link; without a rate it is as fast as the machine.
+
+    `back_rate_mbit` is the rate from the second node of the link's name to the first, if it is
+    another. With `jitter_ms` each packet's delay is drawn, uniformly from `delay_ms` ± that, and
+    no packet overtakes another. `loss` loses whatever goes either way, in bursts.
+    """
 
     delay_ms: float = 0.0
     rate_mbit: float | None = None
     queue: Queue | None = None
+    back_rate_mbit: float | None = None
+    jitter_ms: float = 0.0
+    loss: GilbertElliott | None = None
 
 
 @dataclass(frozen=True)
 class Topology:
-    """A network of the papers: `hosts` senders (router bottleneck) or pairs (dumbbell).
+    """A network of the papers: `hosts` senders (router bottleneck) or pairs (dumbbell), or one
+    home (access link).
 
-    `links` overrides `access` for single links by name, e.g. `sender2-left`.
+    `links` overrides `access` for single links by name, e.g. `sender2-left`, `ap-station`.
     """
 
     kind: TopologyKind

@@ -47,7 +47,7 @@ from testbed.traffic.iperf3 import Iperf3
 from testbed.traffic.sessions import INTERVAL_S as COUNTS_S
 from testbed.traffic.sessions import Sessions
 from testbed.variants import variant
-from testbed.wires import WIRES
+from testbed.wires import WIRES, lossy_ends
 
 LEAD_S = 0.1
 
@@ -272,11 +272,14 @@ class Session:
 
     def _write_final_state(self, before: dict[str, str]) -> None:
         """What the kernel counted, and its configuration before the flows and after them."""
+        nodes = {queue.node for queue in self._plan.queues}
+        if any(lossy_ends(self._plan.network)):
+            nodes.add(WIRES)
         queues = {
             node: json.loads(
                 run(("tc", "-json", "-s", "qdisc", "show"), place=self._lab.place(node)).stdout
             )
-            for node in sorted({queue.node for queue in self._plan.queues})
+            for node in sorted(nodes)
         }
         counted = {node: counters(self._lab.place(node).pid) for node in self._endpoints()}
         settings = {"begin": before, "end": configuration(self._plan, self._lab.places)}

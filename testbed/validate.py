@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from testbed import background, layout, losses, queues, variants
 from testbed.errors import UsageError, nearest
-from testbed.scenario import Flow, FlowKind, Path, Scenario
+from testbed.scenario import Bottleneck, Flow, FlowKind, Path, Scenario, TopologyKind
 
 MAX_HOSTS = 99  # receiver99-eth0 is as long as the name of an interface may be
 MAX_RATE_MBIT = 40_000.0
@@ -31,13 +31,9 @@ def validate(scenario: Scenario) -> None:
 def _faults(scenario: Scenario) -> Iterator[str]:
     topology = scenario.topology
     yield from _range("duration_s", scenario.duration_s, 0, MAX_SECONDS)
-    yield from _range(
-        "topology.bottleneck.rate_mbit", topology.bottleneck.rate_mbit, 0, MAX_RATE_MBIT
-    )
-    yield from _delay("topology.bottleneck.delay_ms", topology.bottleneck.delay_ms)
-    yield from queues.faults(topology.bottleneck.queue, "topology.bottleneck.queue")
-    if topology.bottleneck.queue.limit_bdp is not None and not _has_delay(scenario):
-        yield "topology.bottleneck.queue.limit_bdp: the path has no delay, so no BDP"
+    yield from _bottleneck_faults(scenario, topology.bottleneck)
+    if topology.kind is TopologyKind.ACCESS_LINK and topology.hosts != 1:
+        yield f"topology.hosts: {topology.hosts}: an access link has one station"
     if not 1 <= topology.hosts <= MAX_HOSTS:
         yield f"topology.hosts: {topology.hosts} is not between 1 and {MAX_HOSTS}"
         return  # what follows needs the nodes
@@ -64,6 +60,22 @@ def _faults(scenario: Scenario) -> Iterator[str]:
     yield from background.faults(scenario)
 
 
+def _bottleneck_faults(scenario: Scenario, bottleneck: Bottleneck) -> Iterator[str]:
+    where = "topology.bottleneck"
+    yield from _range(f"{where}.rate_mbit", bottleneck.rate_mbit, 0, MAX_RATE_MBIT)
+    yield from _delay(f"{where}.delay_ms", bottleneck.delay_ms)
+    for name in ("queue", "back_queue"):
+        queue = getattr(bottleneck, name)
+        if queue is not None:
+            yield from queues.faults(queue, f"{where}.{name}")
+            if queue.limit_bdp is not None and not _has_delay(scenario):
+                yield f"{where}.{name}.limit_bdp: the path has no delay, so no BDP"
+    if bottleneck.back_rate_mbit is not None:
+        yield from _range(f"{where}.back_rate_mbit", bottleneck.back_rate_mbit, 0, MAX_RATE_MBIT)
+    if not bottleneck.both_directions and (bottleneck.back_rate_mbit or bottleneck.back_queue):
+        yield f"{where}: back_rate_mbit and back_queue need both_directions"
+
+
 def _has_delay(scenario: Scenario) -> bool:
     topology = scenario.topology
     paths = [topology.access, *topology.links.values()]
@@ -88,6 +100,14 @@ def _path_faults(where: str, path: Path) -> Iterator[str]:
         yield from queues.faults(path.queue, f"{where}.queue")
         if path.rate_mbit is None:
             yield f"{where}.queue: a queue needs a rate_mbit to wait for"
+    if path.back_rate_mbit is not None:
+        yield from _range(f"{where}.back_rate_mbit", path.back_rate_mbit, 0, MAX_RATE_MBIT)
+        if path.rate_mbit is None:
+            yield f"{where}.back_rate_mbit: needs a rate_mbit"
+    if not 0 <= path.jitter_ms <= path.delay_ms:
+        yield f"{where}.jitter_ms: {path.jitter_ms:g} is not between 0 and delay_ms"
+    if path.loss is not None:
+        yield from losses.channel_faults(path.loss, f"{where}.loss")
 
 
 def _flows_faults(scenario: Scenario) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from experiments.access import NETWORKS
 from testbed.losses import Loss
 from testbed.scenario import (
     Background,
@@ -76,6 +77,17 @@ def dumbbell() -> Scenario:
             Flow("cbr", FlowKind.CBR, "left", "right", rate_mbit=2, packet_bytes=1000, jitter=0),
         ),
         duration_s=5,
+    )
+
+
+def access(network: str = "shaped", duration_s: float = 5, **settings: object) -> Scenario:
+    """One TCP flow down to a home's station."""
+    return Scenario(
+        experiment="test",
+        topology=NETWORKS[network],
+        flows=(Flow("tcp", FlowKind.TCP, "server", "station", variant="cubic"),),
+        duration_s=duration_s,
+        **settings,  # type: ignore[arg-type]
     )
 
 

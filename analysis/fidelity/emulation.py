@@ -30,15 +30,23 @@ def idle(evidence: Evidence) -> Iterator[Check]:
         return
     for flow, rows in table.groupby("flow", sort=False):
         answered = rows.dropna(subset=["rtt_ms"])
-        if len(answered) < len(rows):
+        lossy = "lossy" in rows and bool(rows["lossy"].any())
+        if lossy and not len(answered):
+            yield unknown("idle RTT", str(flow), "the channel lost every echo request")
+            continue
+        if len(answered) < len(rows) and not lossy:
             expected = float(rows["expected_ms"].iloc[0])
             note = f"{len(rows) - len(answered)} of {len(rows)} echo requests had no reply"
             yield compare("idle RTT", str(flow), evidence.engine, math.inf, expected, note=note)
             continue
         rtts, wanted = (answered[name].to_numpy() for name in ("rtt_ms", "expected_ms"))
-        worst = int(np.abs(rtts - wanted).argmax())
+        jitter_ms = answered["jitter_ms"].to_numpy() if "jitter_ms" in answered else 0.0
+        off = np.maximum(0.0, np.abs(rtts - wanted) - jitter_ms)
+        worst = int(off.argmax())
         rtt, expected = float(rtts[worst]), float(wanted[worst])
-        yield compare("idle RTT", str(flow), evidence.engine, rtt, expected)
+        yield compare(
+            "idle RTT", str(flow), evidence.engine, rtt, expected, deviation=float(off[worst])
+        )
 
 
 def shaping(evidence: Evidence, queue: QueueRecord, found: Passage) -> Iterator[Check]:
@@ -94,7 +102,7 @@ class _Link:
 
 def loss(evidence: Evidence, passages: Mapping[str, Passage]) -> Iterator[Check]:
     """Nothing is lost where there is no queue, or as much as the queues have dropped of what
-    was not seen to enter them."""
+    was not seen to enter them, and as the channels of lossy links have lost."""
     links = [link for flow in evidence.flows for link in _links(evidence, flow)]
     if not links:
         yield unknown("loss", "links", NOT_CAPTURED)
@@ -108,9 +116,11 @@ def loss(evidence: Evidence, passages: Mapping[str, Passage]) -> Iterator[Check]
     }
     counts = {name: int(leaf["drops"]) for name, leaf in evidence.leaves.items()}
     others = sum(max(0, count - seen.get(name, 0)) for name, count in counts.items())
+    others += evidence.lost_by_channels
     lost = sum(link.lost for link in links)
     if lost <= others:
-        note = f"{lost} lost at queues whose entrance is not captured" if lost else ""
+        note = f"{lost} lost at queues whose entrance is not captured, or by channels"
+        note = note if lost else ""
         yield compare("loss", "links", evidence.engine, lost, lost, note=note)
         return
     for link in links:

@@ -22,6 +22,7 @@ Integers = npt.NDArray[np.int64]
 
 FRAME_BYTES = 1500 + FRAME_OVERHEAD_BYTES
 LEAF = "30:"  # the plan's handle of the queue below htb
+WIRES = "wires"  # the plan's node that holds links with a delay
 
 
 @dataclass(frozen=True)
@@ -138,10 +139,23 @@ class Evidence:
     @cached_property
     def leaves(self) -> dict[str, dict[str, Any]]:
         """The final statistics of every shaped interface's queue, as tc told them."""
-        nodes = self.json(SAMPLES, "qdiscs.json") or {}
         return {
-            each["dev"]: each for node in nodes.values() for each in node if each["handle"] == LEAF
+            each["dev"]: each
+            for node in self._disciplines.values()
+            for each in node
+            if each["handle"] == LEAF
         }
+
+    @cached_property
+    def lost_by_channels(self) -> int:
+        """What links lost that were asked to lose: a netem there drops nothing else."""
+        wires = self._disciplines.get(WIRES, [])
+        return sum(int(each["drops"]) for each in wires if each["kind"] == "netem")
+
+    @cached_property
+    def _disciplines(self) -> dict[str, list[dict[str, Any]]]:
+        """Node by node, with statistics, at the trial's end."""
+        return self.json(SAMPLES, "qdiscs.json") or {}
 
     def json(self, folder: str, name: str) -> dict[str, Any] | None:
         """A JSON file of the trial's; None if it is missing or no JSON."""

@@ -6,10 +6,9 @@ import math
 import shlex
 from collections.abc import Iterable
 
-from analysis.labels import path_rtt_ms, queue_label
+from analysis.labels import hosts_label, path_rtt_ms, queue_label, rate_label
 from analysis.report.figures.base import text
 from analysis.report.material import AXIS, Material
-from testbed.scenario import Scenario
 
 MOST = 8  # values that are written out
 MOST_VALUES = 16  # the same, of an axis: the command has them all
@@ -35,8 +34,8 @@ def settings(material: Material) -> list[tuple[str, str]]:
         f"{name} {version}" for record in records for name, version in record.versions.items()
     )
     rows = (
-        ("network", _several(_network(scenario) for scenario in scenarios)),
-        ("bottleneck", _several(f"{neck.rate_mbit:g} Mbit/s" for neck in necks)),
+        ("network", _several(hosts_label(scenario.topology) for scenario in scenarios)),
+        ("bottleneck", _several(rate_label(neck) for neck in necks)),
         ("queue", _several(queue_label(neck.queue) for neck in necks)),
         ("path RTT", _several(f"{path_rtt_ms(s):g} ms, and serialisation" for s in scenarios)),
         ("profile", _several(str(scenario.profile) for scenario in scenarios)),
@@ -48,12 +47,6 @@ def settings(material: Material) -> list[tuple[str, str]]:
         ("versions", ", ".join(versions)),
     )
     return [(name, words) for name, words in rows if words]
-
-
-def _network(scenario: Scenario) -> str:
-    topology = scenario.topology
-    unit = "sender" if topology.kind == "router-bottleneck" else "pair"
-    return f"{topology.kind}, {topology.hosts} {unit}{'s' * (topology.hosts > 1)}"
 
 
 def _several(texts: Iterable[str], most: int = MOST) -> str:

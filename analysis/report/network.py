@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import assert_never
 
-from analysis.labels import queue_label
+from analysis.labels import ACCESS_LINKS, queue_label, rate_label
 from testbed.scenario import FlowKind, Path, Scenario, Topology, TopologyKind
 
 WIDTH, STEP, TOP = 720, 64, 30
@@ -66,6 +66,8 @@ def _layout(scenarios: Sequence[Scenario]) -> tuple[list[Node], list[Edge]]:
             nodes = [Node("left", 245, middle, True), Node("right", 475, middle, True)]
             edges = [Edge("left", "right", **neck)]  # type: ignore[arg-type]
             ends = [("sender", "left", 58.0), ("receiver", "right", 662.0)]
+        case TopologyKind.ACCESS_LINK:
+            return _home(topology, middle, neck)
         case _:
             assert_never(topology.kind)
     for side, router, x in ends:
@@ -76,6 +78,20 @@ def _layout(scenarios: Sequence[Scenario]) -> tuple[list[Node], list[Edge]]:
             Edge(name, router, *words) for name, words in zip(names, _paths(paths), strict=True)
         ]
     return nodes, edges
+
+
+def _home(topology: Topology, y: float, neck: dict[str, object]) -> tuple[list[Node], list[Edge]]:
+    """Server, line and station in a row."""
+    names = ("server", "isp", "ap", "station")
+    nodes = [
+        Node(name, 58.0 + place * 604 / 3, y, name in ("isp", "ap"))
+        for place, name in enumerate(names)
+    ]
+    edges = []
+    for name in ACCESS_LINKS:
+        one, _, other = name.partition("-")
+        edges.append(Edge(one, other, *_path(topology.links.get(name, topology.access))))
+    return nodes, [Edge("isp", "ap", **neck), *edges]  # type: ignore[arg-type]
 
 
 def _paths(paths: Sequence[Path]) -> Iterator[tuple[str, str]]:
@@ -91,8 +107,10 @@ def _paths(paths: Sequence[Path]) -> Iterator[tuple[str, str]]:
 
 
 def _path(path: Path) -> tuple[str, str]:
-    rate = f"{path.rate_mbit:g} Mbit/s" if path.rate_mbit else ""
-    return rate, f"{path.delay_ms:g} ms" if path.delay_ms else ""
+    jitter = f" ± {path.jitter_ms:g}" if path.jitter_ms else ""
+    loss = f"{100 * path.loss.loss_rate:.2g} % lost" if path.loss else ""
+    delay = f"{path.delay_ms:g}{jitter} ms" if path.delay_ms else ""
+    return rate_label(path), ", ".join(filter(None, (delay, loss)))
 
 
 def _several(texts: Iterable[str], what: str) -> str:
@@ -104,7 +122,7 @@ def _neck(scenarios: Sequence[Scenario]) -> str:
     def words(topology: Topology) -> str:
         neck = topology.bottleneck
         delay = f", {neck.delay_ms:g} ms" if neck.delay_ms else ""
-        return f"{neck.rate_mbit:g} Mbit/s{delay}"
+        return f"{rate_label(neck)}{delay}"
 
     return _several((words(s.topology) for s in scenarios), "settings")
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from analysis.fidelity.checks import Grade
 from analysis.fidelity.verdict import cached_verdict
-from analysis.labels import BETWEEN, in_lines, path_rtt_ms, setting_label
+from analysis.labels import BETWEEN, in_lines, path_rtt_ms, rate_label, setting_label
 from analysis.series import Floats
 from analysis.timeline.data import Timeline
 from analysis.timeline.events import RESENT, Kind
@@ -27,7 +27,7 @@ def title(trial: Trial, flow: FlowRecord) -> str:
     sender = f"{variant} (flow {flow.name})" if variant else f"flow {flow.name}"
     parts = (
         f"{sender} through {queue}{_limit(trial)}",
-        f"{bottleneck.rate_mbit:g} Mbit/s",
+        rate_label(bottleneck),
         f"path RTT {path_rtt_ms(scenario):g} ms",
         f"seed {scenario.seed}",
     )

@@ -11,7 +11,7 @@ from experiments.catalogue import experiment
 from testbed.losses import Loss, LossEvents
 from testbed.plan import Plan, make_plan
 from testbed.scenario import Queue
-from tests.scenarios import dumbbell, router, with_loss
+from tests.scenarios import access, dumbbell, router, with_loss
 
 HERE = Path(__file__).parent / "plans"
 CASES = {
@@ -23,6 +23,8 @@ CASES = {
         queue=Queue("codel", limit_packets=100, ecn=True, options={"target_ms": 10}),
     ),
     "dumbbell": dumbbell(),
+    "access-shaped": access(),
+    "access-congested": access("wifi-congested"),
     "dumbbell-loss": with_loss(dumbbell(), Loss(LossEvents(0.001, 4, spacing=2))),
     # the papers' own: a CBR that starts at the bottleneck, a flow that ends at the router
     "dumbbell-load": experiment("dumbbell-load").scenarios({}, 1, False)[0],

@@ -32,6 +32,6 @@ def test_a_lost_request_has_no_round_trip(tmp_path: Path) -> None:
     rows = [Idle("tcp", "a", "b", 60.0001, 60), Idle("tcp", "a", "b", None, 60)]
     write_idle(rows, tmp_path / "idle.csv")
     assert (tmp_path / "idle.csv").read_text().splitlines()[1:] == [
-        "tcp,a,b,60.000100,60",
-        "tcp,a,b,,60",
+        "tcp,a,b,60.000100,60,0,0",
+        "tcp,a,b,,60,0,0",
     ]

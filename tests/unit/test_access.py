@@ -1,0 +1,135 @@
+"""The access link: where its rates, delays and losses go, and what may not be asked of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from analysis.labels import hosts_label, path_rtt_ms, rate_label
+from analysis.report.network import drawing
+from experiments.access import CONGESTED, NETWORKS
+from testbed import layout
+from testbed.errors import UsageError
+from testbed.losses import GilbertElliott
+from testbed.plan import make_plan
+from testbed.scenario import Bottleneck, Path, Queue, Scenario
+from testbed.validate import validate
+from testbed.wires import lossy_ends
+from tests.scenarios import access, background, dumbbell, router
+
+FIFO = Queue("pfifo", limit_packets=10)
+CHANNEL = GilbertElliott(0.01, 0.5)
+
+
+def test_each_way_has_its_rate_and_queue() -> None:
+    network = layout.build(NETWORKS["wifi-congested"])
+    down, up = network.path("server", "station"), network.path("station", "server")
+    assert [hop.out.name for hop in down] == ["server-eth0", "isp-eth1", "ap-eth1"]
+    rates = [[hop.shaper.rate_mbit if hop.shaper else None for hop in way] for way in (down, up)]
+    assert rates == [[None, 100, 1.89], [0.01, 100, None]]
+    assert network.rtt_ms == 2 * (10 + 2 + 10)
+    shaped = layout.build(NETWORKS["shaped"]).path("station", "server")
+    assert shaped[1].shaper is not None
+    assert (shaped[1].shaper.rate_mbit, shaped[1].shaper.limit.packets) == (0.512, 127)
+
+
+def test_the_way_back_through_one_router_has_the_other_rate() -> None:
+    scenario = router()
+    neck = dataclasses.replace(scenario.topology.bottleneck, back_rate_mbit=0.25, back_queue=FIFO)
+    topology = dataclasses.replace(scenario.topology, bottleneck=neck)
+    there, back = (
+        layout.build(topology).path(*ends)
+        for ends in (("sender1", "receiver"), ("receiver", "sender1"))
+    )
+    assert there[1].shaper and there[1].shaper.rate_mbit == 1
+    assert back[1].shaper and back[1].shaper.rate_mbit == 0.25
+    assert back[1].shaper.queue == FIFO
+
+
+def test_only_the_radio_loses() -> None:
+    plan = make_plan(access("wifi-congested"))
+    assert dict(lossy_ends(plan.network)) == {"w2a": CONGESTED.loss, "w2b": CONGESTED.loss}
+    assert not dict(lossy_ends(make_plan(access("shaped")).network))
+
+
+def test_a_loss_without_a_delay_has_a_wire() -> None:
+    scenario = access("ethernet")
+    links = {**scenario.topology.links, "ap-station": Path(loss=CHANNEL)}
+    changed = dataclasses.replace(scenario.topology, links=links)
+    plan = make_plan(dataclasses.replace(scenario, topology=changed))
+    assert "netem" in [need.name for need in plan.needs]
+    assert dict(lossy_ends(plan.network)) == {"w2a": CHANNEL, "w2b": CHANNEL}
+
+
+def test_a_trial_lasts_until_its_slowest_queue_is_empty() -> None:
+    assert make_plan(router()).end_s == 5 + 2
+    slow = make_plan(access("wifi-congested"))
+    assert slow.end_s == pytest.approx(5 + 1 + 50 * 1514 * 8 / 10_000)
+
+
+def with_path(**settings: Any) -> Scenario:
+    scenario = access()
+    topology = dataclasses.replace(scenario.topology, access=Path(**settings))
+    return dataclasses.replace(scenario, topology=topology)
+
+
+def with_bottleneck(**settings: Any) -> Scenario:
+    scenario = dumbbell()
+    neck = Bottleneck(10, FIFO, delay_ms=1, **settings)
+    return dataclasses.replace(
+        scenario, topology=dataclasses.replace(scenario.topology, bottleneck=neck)
+    )
+
+
+def with_lossy_background() -> Scenario:
+    scenario = background()
+    links = {"receiver2-right": Path(delay_ms=1, loss=CHANNEL)}
+    return dataclasses.replace(
+        scenario, topology=dataclasses.replace(scenario.topology, links=links)
+    )
+
+
+@pytest.mark.parametrize(
+    ("scenario", "said"),
+    [
+        (with_path(jitter_ms=1.0), "access.jitter_ms: 1 is not between 0 and delay_ms"),
+        (with_path(jitter_ms=-1.0, delay_ms=5.0), "access.jitter_ms: -1"),
+        (with_path(back_rate_mbit=1.0), "access.back_rate_mbit: needs a rate_mbit"),
+        (with_path(rate_mbit=1.0, back_rate_mbit=0.0), "access.back_rate_mbit: 0 is not above 0"),
+        (with_path(loss=GilbertElliott(0, 0.5)), "access.loss.to_bad: 0 is no probability"),
+        (with_bottleneck(back_rate_mbit=-1.0), "bottleneck.back_rate_mbit: -1"),
+        (with_bottleneck(back_queue=Queue("pfifo")), "bottleneck.back_queue: give the limit"),
+        (
+            with_bottleneck(back_rate_mbit=1.0, both_directions=False),
+            "back_rate_mbit and back_queue need both_directions",
+        ),
+        (
+            dataclasses.replace(access(), topology=dataclasses.replace(access().topology, hosts=2)),
+            "topology.hosts: 2: an access link has one station",
+        ),
+        (with_lossy_background(), "background.dst: receiver2-right has jitter or losses"),
+    ],
+)
+def test_faults(scenario: Scenario, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        validate(scenario)
+    assert said in caught.value.message
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_papers_networks_are_sound(name: str) -> None:
+    validate(access(name))
+    assert Scenario.from_json(access(name).to_json()) == access(name)
+
+
+def test_how_it_is_shown() -> None:
+    scenario = access("wifi-congested")
+    assert hosts_label(scenario.topology) == "access-link, 1 station"
+    assert rate_label(NETWORKS["shaped"].bottleneck) == "1.024/0.512 Mbit/s"
+    assert rate_label(Path()) == ""
+    assert path_rtt_ms(scenario) == 44
+    drawn = drawing([scenario])
+    assert ">1.89/0.01 Mbit/s<" in drawn
+    assert ">10 ± 8 ms, 1.9 % lost<" in drawn
