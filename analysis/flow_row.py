@@ -18,7 +18,6 @@ from analysis.packets import (
     whole_interval,
 )
 from analysis.samples import read_counters, read_samples
-from testbed.scenario import FlowKind
 from testbed.store import FlowRecord, Trial
 
 TIMEOUTS = "TcpExtTCPTimeouts"
@@ -56,7 +55,7 @@ def _counted(trial: Trial, flow: FlowRecord) -> Row:
         row["retransmitted"] = int(total.max()) - int(before.max() if len(before) else 0)
     src = trial.scenario.flow(flow.name).src
     senders = [each for each in trial.scenario.flows if each.src == src]
-    connections = sum(each.parallel for each in senders if each.kind is FlowKind.TCP)
+    connections = sum(each.parallel for each in senders if each.protocol == "tcp")
     counters = read_counters(trial, src)
     if connections == 1 and TIMEOUTS in counters:
         row["timeouts"] = counters[TIMEOUTS]

@@ -54,6 +54,14 @@ def findings() -> Iterator[Finding]:
         "apt install wireshark",
         needed=False,
     )
+    server = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
+    yield Finding(
+        "nginx",
+        server is not None,
+        server or "not installed; videos over TCP need it",
+        "apt install nginx",
+        needed=False,
+    )
     for built in (PACE, BACKGROUND):
         yield Finding(built.stem.removeprefix("testbed-"), built.exists(), str(built), BUILDS)
     yield from _guest()

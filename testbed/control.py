@@ -10,13 +10,18 @@ from collections.abc import Iterator
 
 from testbed.commands import Command, Veth, addresses_of, neighbour, peer_mac
 from testbed.layout import Network
-from testbed.scenario import Scenario
+from testbed.scenario import Flow, FlowKind, Scenario
 
 CONTROL = "control"
 SERVER_PORTS = (5201, 5999)
 CLIENT_PORTS = (40001, 49999)
 CONTROL_TABLE = "9"
 CONTROL_MARK = "9"  # pace.c puts it on UDP sockets until their first paced packet
+
+
+def controlled(scenario: Scenario) -> tuple[Flow, ...]:
+    """The flows that need it: iperf3's."""
+    return tuple(flow for flow in scenario.flows if flow.kind is not FlowKind.VIDEO)
 
 
 def control_veths(endpoints: tuple[str, ...]) -> Iterator[Veth]:
@@ -45,7 +50,7 @@ def control_commands(
     for number, node in enumerate(endpoints):
         yield Command(CONTROL, ("ip", "link", "set", f"c{number}", "up"))
         yield Command(node, ("ip", "link", "set", f"{node}-ctl", "up"))
-    for flow in scenario.flows:
+    for flow in controlled(scenario):
         src, dst = addresses_of(network, flow)
         for node, own, peer_ip in ((flow.src, src, dst), (flow.dst, dst, src)):
             number = endpoints.index(node)

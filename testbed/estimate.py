@@ -21,13 +21,17 @@ BOOT_S = 1.0
 GUEST_MB = MEMORY_MB + OWN_MB
 PACKET_S = 80e-6  # wall time of a data packet and its ACK, captures included
 SAMPLE_S = 80e-6
+VIDEO_BPS = 3.3e6  # at most, of those that the player may choose
 CAPTURED_BYTES = 144 + 32  # a packet of pcapng
 
 
 def _packets(plan: Plan, scenario: Scenario) -> float:
-    """Data packets, if the bottleneck is busy all the time."""
-    rate_bps = scenario.topology.bottleneck.rate_mbit * 1e6
-    return rate_bps * plan.end_s / (8 * FRAME_BYTES)
+    """Data packets, if the bottleneck is busy all the time, or until all videos have come."""
+    bits = scenario.topology.bottleneck.rate_mbit * 1e6 * plan.end_s
+    videos = [flow.video for flow in scenario.flows if flow.video is not None]
+    if len(videos) == len(scenario.flows) and not scenario.background:
+        bits = min(bits, sum(VIDEO_BPS * video.length_s for video in videos))
+    return bits / (8 * FRAME_BYTES)
 
 
 def _history() -> Path:

@@ -32,7 +32,7 @@ from testbed.flow_plan import FlowPlan
 from testbed.leftovers import MARKER
 from testbed.plan import Plan
 from testbed.probes import CA_STATES, INFINITE_SSTHRESH
-from testbed.scenario import FRAME_OVERHEAD_BYTES, FlowKind
+from testbed.scenario import FRAME_OVERHEAD_BYTES
 from testbed.tracefs import Instance
 
 COLUMNS = ("time_s", "flow", "event", "cwnd", "ssthresh", "srtt_ms", "detail")
@@ -134,7 +134,7 @@ def record(plan: Plan) -> Recorder | None:
 
 
 def _tcp_flows(plan: Plan) -> list[FlowPlan]:
-    return [each for each in plan.flows if each.flow.kind is FlowKind.TCP]
+    return [each for each in plan.flows if each.flow.protocol == "tcp"]
 
 
 def socket_filter(flows: Sequence[FlowPlan]) -> str:

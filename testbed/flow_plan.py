@@ -1,4 +1,4 @@
-"""A flow becomes the two commands of iperf3 that make it, its addresses, ports and times."""
+"""A flow becomes the two commands that make it, its addresses, ports and times."""
 
 from __future__ import annotations
 
@@ -11,9 +11,20 @@ from testbed.control import CLIENT_PORTS, SERVER_PORTS
 from testbed.layout import Network
 from testbed.profiles import PROFILES
 from testbed.scenario import FRAME_OVERHEAD_BYTES, Flow, FlowKind, Scenario
+from testbed.traffic.video.watching import CERTIFICATE, Serving, Site, Watching
+from testbed.viewing import Transport, Viewing
 
 BLOCK_BYTES = "131072"
 UDP_IP_HEADERS = 28
+VIDEO_PORT = 443  # of the first flow, and on from there
+
+
+@dataclass(frozen=True)
+class VideoPlan:
+    """What the server and the player of a video are told."""
+
+    serving: Serving
+    watching: Watching
 
 
 @dataclass(frozen=True)
@@ -31,6 +42,7 @@ class FlowPlan:
     client: Command
     client_env: tuple[tuple[str, str], ...] = ()
     options: frozenset[str] = frozenset()  # of TCP's, that the two hosts agree on
+    video: VideoPlan | None = None
 
 
 def plan_flow(
@@ -38,6 +50,8 @@ def plan_flow(
 ) -> FlowPlan:
     """The plan of the flow with that index; `options` are what its hosts agree on."""
     flow = scenario.flows[index]
+    if flow.video is not None:
+        return _plan_video(scenario, network, index, flow.video, options)
     src, dst = addresses_of(network, flow)
     server_port = SERVER_PORTS[0] + index
     first = CLIENT_PORTS[0] + 64 * index
@@ -80,6 +94,34 @@ def plan_flow(
         client=Command(flow.src, client),
         client_env=env,
         options=options if flow.kind is FlowKind.TCP else frozenset(),
+    )
+
+
+def _plan_video(
+    scenario: Scenario, network: Network, index: int, video: Viewing, options: frozenset[str]
+) -> FlowPlan:
+    """Data go from the server to the player, who opens the connection from a port of its own."""
+    flow = scenario.flows[index]
+    src, dst = addresses_of(network, flow)
+    port, own_port = VIDEO_PORT + index, CLIENT_PORTS[0] + 64 * index
+    authority = "" if video.transport is Transport.HTTP else CERTIFICATE
+    site = Site(src, port, authority, own_port)
+    plan = VideoPlan(
+        Serving(video.transport, port, video.control or ""),
+        Watching(video.transport, site, video.rule),
+    )
+    return FlowPlan(
+        flow=flow,
+        src_address=src,
+        dst_address=dst,
+        src_ports=(port,),
+        dst_port=own_port,
+        start_s=_start_s(scenario, flow),
+        stop_s=scenario.stop_s(flow),
+        server=Command(flow.src, plan.serving.words),
+        client=Command(flow.dst, plan.watching.words),
+        options=options if flow.protocol == "tcp" else frozenset(),
+        video=plan,
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from testbed.engines.base import Engine
 from testbed.plan import Plan
-from testbed.provenance import versions
+from testbed.provenance import versions_for
 from testbed.scenario import Scenario
 
 # Raise it when a change gives other packets or other files without changing any plan.
@@ -20,12 +20,13 @@ REVISION = 3
 
 def identify(scenario: Scenario, plan: Plan, engine: Engine) -> str:
     """Of the scenario, of the commands that we make of it, and of what runs them."""
+    found = versions_for(scenario)
     parts = {
         "scenario": scenario.to_json(),
         "plan": _plain(plan),
         "engine": engine.name,
         "kernel": engine.version(),
-        "iperf3": versions()["iperf3"],
+        **{name: found[name] for name in ("iperf3", "nginx", "aioquic") if name in found},
         "revision": REVISION,
     }
     text = json.dumps(parts, sort_keys=True)

@@ -8,13 +8,19 @@ node carry the network: the Topo's own hosts and routers, `wires` (wires.py), an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from testbed import layout, queues
 from testbed.background import BackgroundPlan, as_flow, plan_background
 from testbed.commands import Command, Veth, neighbour, peer_mac
-from testbed.control import CONTROL, control_commands, control_sysctls, control_veths
+from testbed.control import (
+    CONTROL,
+    control_commands,
+    control_sysctls,
+    control_veths,
+    controlled,
+)
 from testbed.flow_plan import FlowPlan, plan_flow
 from testbed.layout import Hop, Interface, Link, Network, Shaper
 from testbed.loss_plan import DropPlan, LossPlan, clsact_commands, drop_plans, loss_plans
@@ -117,7 +123,7 @@ def make_plan(scenario: Scenario) -> Plan:
     background = plan_background(scenario, network)
     many = background.link if background else ""  # the link with many delays
     wired = any(is_wire(link, many) for link in network.links)
-    endpoints = _endpoints(scenario)
+    endpoints = _hosts(controlled(scenario))
     shaped = tuple(_queue_plans(network, scenario))
     sysctls = {node: _sysctls(scenario, network, node) for node in network.nodes}
     routes = tuple(_route_plans(scenario, network))
@@ -127,7 +133,11 @@ def make_plan(scenario: Scenario) -> Plan:
     )
     drops = tuple(drop_plans(network, flows))
     losses = tuple(loss_plans(scenario, network, flows))
-    nodes = (*network.nodes, *([WIRES] if wired else []), CONTROL)
+    nodes = (
+        *network.nodes,
+        *([WIRES] if wired else []),
+        *([CONTROL] if endpoints else []),
+    )
     offloads = tuple((end.node, end.name) for link in network.links for end in link.ends) + tuple(
         wire_ends(network, many)
     )
@@ -146,7 +156,7 @@ def make_plan(scenario: Scenario) -> Plan:
         veths=(*_veths(network, many), *control_veths(endpoints)),
         sysctls=(
             *((node, tuple(settings.items())) for node, settings in sysctls.items()),
-            (CONTROL, (*NO_IPV6, *control_sysctls(endpoints))),
+            *([(CONTROL, (*NO_IPV6, *control_sysctls(endpoints)))] if endpoints else []),
             *([(WIRES, NO_IPV6)] if wired else []),
         ),
         parameters=tuple(_parameters(scenario)),
@@ -176,14 +186,14 @@ NO_OFFLOADS = ("tso", "off", "gso", "off", "gro", "off")
 NO_IPV6 = (("net.ipv6.conf.all.disable_ipv6", "1"), ("net.ipv6.conf.default.disable_ipv6", "1"))
 
 
-def _endpoints(scenario: Scenario) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(node for flow in scenario.flows for node in (flow.src, flow.dst)))
+def _hosts(flows: Iterable[Flow]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(node for flow in flows for node in (flow.src, flow.dst)))
 
 
 def traffic_hosts(scenario: Scenario) -> tuple[str, ...]:
     """Where traffic starts and ends, the background's too."""
     background = scenario.background
-    return (*_endpoints(scenario), *((background.src, background.dst) if background else ()))
+    return (*_hosts(scenario.flows), *((background.src, background.dst) if background else ()))
 
 
 def _tcp_flows(scenario: Scenario) -> Iterator[tuple[Flow, Variant]]:
@@ -192,6 +202,18 @@ def _tcp_flows(scenario: Scenario) -> Iterator[tuple[Flow, Variant]]:
     for flow in (*scenario.flows, *background):
         if flow.variant is not None:
             yield flow, variant(flow.variant)
+
+
+def _viewers(scenario: Scenario) -> Iterator[tuple[str, Variant]]:
+    """Hosts that watch a video with a variant of their own."""
+    for flow in scenario.flows:
+        if flow.video is not None and flow.video.viewer_variant is not None:
+            yield flow.dst, variant(flow.video.viewer_variant)
+
+
+def _recipes(scenario: Scenario) -> Iterator[Variant]:
+    """Every host's variant that is asked for."""
+    yield from (recipe for _, recipe in (*_tcp_flows(scenario), *_viewers(scenario)))
 
 
 def _sysctls(scenario: Scenario, network: Network, node: str) -> dict[str, str]:
@@ -210,7 +232,7 @@ def _sysctls(scenario: Scenario, network: Network, node: str) -> dict[str, str]:
     }
     if node in network.routers:
         settings["net.ipv4.ip_forward"] = "1"
-    if node in _endpoints(scenario):
+    if node in _hosts(controlled(scenario)):
         settings[f"net.ipv4.conf.{node}-ctl.rp_filter"] = "0"
     if node in traffic_hosts(scenario):
         settings |= PROFILES[scenario.profile].sysctls
@@ -219,6 +241,9 @@ def _sysctls(scenario: Scenario, network: Network, node: str) -> dict[str, str]:
             settings |= {f"net.ipv4.{name}": value for name, value in recipe.receiver.items()}
     for flow, recipe in _tcp_flows(scenario):
         if flow.src == node:
+            settings |= recipe.sysctls
+    for host, recipe in _viewers(scenario):
+        if host == node:
             settings |= recipe.sysctls
     return settings
 
@@ -242,7 +267,7 @@ def _parameters(scenario: Scenario) -> Iterator[Parameter]:
     profile = PROFILES[scenario.profile]
     values = {
         (recipe.control, name): value
-        for _, recipe in _tcp_flows(scenario)
+        for recipe in _recipes(scenario)
         for name, value in {
             **recipe.parameters,
             **profile.parameters.get(recipe.control, {}),
@@ -395,8 +420,9 @@ def control_need(control: str) -> Need:
 
 
 def _needs(scenario: Scenario, network: Network) -> Iterator[Need]:
-    for flow, recipe in _tcp_flows(scenario):
+    for recipe in _recipes(scenario):
         yield control_need(recipe.control)
+    for flow in scenario.flows:
         if flow.drops or flow.loss:
             yield Need("queue discipline", "clsact", "CONFIG_NET_SCH_INGRESS", "sch_ingress")
             yield Need("classifier", "bpf", "CONFIG_NET_CLS_BPF", "cls_bpf")

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 
 from testbed.process import run
+from testbed.scenario import FlowKind, Scenario
 
 _COMMANDS = {
     "iperf3": ("iperf3", "--version"),
@@ -27,6 +28,20 @@ def versions() -> Mapping[str, str]:
         "python": platform.python_version(),
         **found,
     }
+
+
+@functools.cache
+def _video_versions() -> Mapping[str, str]:
+    return {
+        "nginx": _version(("nginx", "-v")),
+        "aioquic": importlib.metadata.version("aioquic"),
+    }
+
+
+def versions_for(scenario: Scenario) -> Mapping[str, str]:
+    """The same, and of what this scenario needs besides."""
+    videos = any(flow.kind is FlowKind.VIDEO for flow in scenario.flows)
+    return {**versions(), **(_video_versions() if videos else {})}
 
 
 def _version(argv: tuple[str, ...]) -> str:

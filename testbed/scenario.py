@@ -22,6 +22,7 @@ from typing import Any
 
 from testbed.errors import UsageError
 from testbed.losses import GilbertElliott, Loss
+from testbed.viewing import Transport, Viewing
 
 FRAME_OVERHEAD_BYTES = 14  # Ethernet header: counted by htb and by captures
 
@@ -35,10 +36,11 @@ class TopologyKind(enum.StrEnum):
 
 
 class FlowKind(enum.StrEnum):
-    """What sends: iperf3 over TCP, or iperf3's UDP at a constant bit rate."""
+    """What sends: iperf3 over TCP, iperf3's UDP at a constant bit rate, or a video's server."""
 
     TCP = "tcp"
     CBR = "cbr"
+    VIDEO = "video"
 
 
 class Profile(enum.StrEnum):
@@ -125,7 +127,8 @@ class Flow:
     lost once, at the first router; number 1 holds the 37 bytes by which iperf3 knows the
     connection. `loss` loses by chance, on the receiver's access link. A CBR flow sends IP
     packets of `packet_bytes` at `rate_mbit` on the wire, each gap drawn uniformly from
-    (1 ± `jitter`) times the even gap.
+    (1 ± `jitter`) times the even gap. A video flow is one that `src` serves and `dst` watches, for
+    `duration_s` at most.
     """
 
     name: str
@@ -145,6 +148,13 @@ class Flow:
     rate_mbit: float | None = None
     packet_bytes: int | None = None
     jitter: float = 0.5
+    video: Viewing | None = None
+
+    @property
+    def protocol(self) -> str:
+        """What it runs over: `tcp` or `udp`."""
+        quic = self.video is not None and self.video.transport is Transport.QUIC
+        return "udp" if quic or self.kind is FlowKind.CBR else "tcp"
 
 
 @dataclass(frozen=True)

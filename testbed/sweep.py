@@ -25,7 +25,7 @@ from testbed.leftovers import Journal
 from testbed.pcapng import Source, convert
 from testbed.plan import Plan, make_plan
 from testbed.process import sudo_user
-from testbed.provenance import versions
+from testbed.provenance import versions, versions_for
 from testbed.scenario import Scenario
 from testbed.store import NETWORK_UP, RECORD, SCENARIO, Record, Status, is_trial, open_trial
 from testbed.validate import validate
@@ -206,7 +206,8 @@ class _Runner:
             with Journal(folder) as journal:
                 job = Job(scenario.seed, core, journal, self.cancel, self._pinned)
                 record = self._attempt(folder, plan, job)
-            record = dataclasses.replace(record, identity=identity)
+            made_by = versions_for(scenario)
+            record = dataclasses.replace(record, identity=identity, versions=made_by)
             (folder / RECORD).write_text(record.to_json())
             return record
 
@@ -236,7 +237,6 @@ class _Runner:
             engine=engine.name,
             engine_reason=self._choice.reason,
             seed=job.seed,
-            versions=versions(),
             network_up_s=round(max(0.0, network_up_s), 3),
             wall_s=round(time.monotonic() - begun, 3),
             peak_memory_mb=round(peak_mb, 1),

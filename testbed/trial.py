@@ -31,7 +31,7 @@ from testbed.plan import Plan, QueuePlan, burst_bytes, make_plan, traffic_hosts
 from testbed.probes import QueueProbe, Sampler, SocketId, SocketProbe
 from testbed.process import CommandLog, run
 from testbed.queues import DISCIPLINES
-from testbed.scenario import FlowKind, Scenario
+from testbed.scenario import Scenario
 from testbed.snapshot import configuration, counters, tcp_settings
 from testbed.store import (
     NETWORK_UP,
@@ -46,6 +46,7 @@ from testbed.timeline import Timeline, wake_exactly
 from testbed.traffic.iperf3 import Iperf3
 from testbed.traffic.sessions import INTERVAL_S as COUNTS_S
 from testbed.traffic.sessions import Sessions
+from testbed.traffic.video.flow import VideoFlow
 from testbed.variants import variant
 from testbed.wires import WIRES, lossy_ends
 
@@ -75,7 +76,7 @@ class Session:
         self._lab = lab
         self._folder = folder
         self._captures: list[Capture] = []
-        self._flows: list[Iperf3] = []
+        self._flows: list[Iperf3 | VideoFlow] = []
         self._droppers: list[Dropper | LossDropper] = []
         self._background: Sessions | None = None
         self._load = Load()
@@ -138,7 +139,8 @@ class Session:
     def _open(self) -> None:
         for each in self._plan.flows:
             server, client = (self._lab.place(c.node) for c in (each.server, each.client))
-            self._flows.append(Iperf3(each, server, client, self._folder))
+            kind = Iperf3 if each.video is None else VideoFlow
+            self._flows.append(kind(each, server, client, self._folder))
         if background := self._plan.background:
             attach_delays(background, self._lab.place(WIRES).pid)
             server, client = (
@@ -183,7 +185,7 @@ class Session:
                 SocketId(each.src_address, port, each.dst_address, each.dst_port),
             )
             for each in self._plan.flows
-            if each.flow.kind is FlowKind.TCP
+            if each.flow.protocol == "tcp"
             for port in each.src_ports
         ]
         queues = [
@@ -199,19 +201,19 @@ class Session:
         return Sampler(sockets, queues)
 
     def _schedule(self, timeline: Timeline, sampler: Sampler) -> None:
-        def begin(flow: Iperf3, time_s: float) -> None:
+        def begin(flow: Iperf3 | VideoFlow, time_s: float) -> None:
             self._started[flow.plan.flow.name] = time_s
             flow.begin()
             for name, (node, pid) in flow.processes.items():
                 self._load.watch(name, node, pid)
 
-        def stop(flow: Iperf3, time_s: float) -> None:
+        def stop(flow: Iperf3 | VideoFlow, time_s: float) -> None:
             self._load.look(*flow.processes)
-            if flow.ended and not flow.plan.flow.bytes:
+            if flow.ended and not flow.may_end:
                 flow.collect()
                 raise TestbedError(f"{flow.plan.flow.name}: iperf3 ended before its time")
             sampler.sample(time_s)  # the flow's last state, sampling or not
-            done_ns = flow.acknowledged_ns()  # a flow of so many bytes may be done
+            done_ns = flow.done_ns()
             self._stopped[flow.plan.flow.name] = timeline.time_s(done_ns) if done_ns else time_s
             flow.stop()
 
@@ -252,7 +254,7 @@ class Session:
         name = each.flow.name
         return FlowRecord(
             name=name,
-            protocol="tcp" if each.flow.kind is FlowKind.TCP else "udp",
+            protocol=each.flow.protocol,
             src_address=each.src_address,
             dst_address=each.dst_address,
             src_ports=each.src_ports,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Iterator
+from typing import assert_never
 
-from testbed import background, layout, losses, queues, variants
+from testbed import background, layout, losses, queues, variants, viewing
 from testbed.errors import UsageError, nearest
-from testbed.scenario import Bottleneck, Flow, FlowKind, Path, Scenario, TopologyKind
+from testbed.scenario import Bottleneck, Flow, FlowKind, Path, Profile, Scenario, TopologyKind
 
 MAX_HOSTS = 99  # receiver99-eth0 is as long as the name of an interface may be
 MAX_RATE_MBIT = 40_000.0
@@ -124,9 +125,7 @@ def _flows_faults(scenario: Scenario) -> Iterator[str]:
         if flow.src == flow.dst:
             yield f"{where}: goes from {flow.src} to itself"
         yield from _flow_times(scenario, flow, where)
-        yield from (
-            _tcp_faults(flow, where) if flow.kind is FlowKind.TCP else _cbr_faults(flow, where)
-        )
+        yield from _kind_faults(scenario, flow, where)
         yield from _loss_faults(scenario, flow, f"{where}.loss")
     yield from _one_variant_a_host(scenario)
     yield from _one_recipe_a_receiver(scenario)
@@ -142,14 +141,30 @@ def _flow_times(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
         yield from _range(f"{where}.duration_s", flow.duration_s, 0, MAX_SECONDS)
 
 
+def _kind_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
+    match flow.kind:
+        case FlowKind.TCP:
+            yield from _tcp_faults(flow, where)
+        case FlowKind.CBR:
+            yield from _cbr_faults(flow, where)
+        case FlowKind.VIDEO:
+            yield from _video_faults(scenario, flow, where)
+        case _:
+            assert_never(flow.kind)
+
+
+def _variant_faults(name: str | None, where: str) -> Iterator[str]:
+    if name is not None:
+        try:
+            variants.variant(name)
+        except UsageError as error:
+            yield f"{where}: {error.message}: {error.hint}"
+
+
 def _tcp_faults(flow: Flow, where: str) -> Iterator[str]:
     if flow.variant is None:
         yield f"{where}.variant: missing for a TCP flow"
-    else:
-        try:
-            variants.variant(flow.variant)
-        except UsageError as error:
-            yield f"{where}.variant: {error.message}: {error.hint}"
+    yield from _variant_faults(flow.variant, f"{where}.variant")
     if flow.mss is not None and not 88 <= flow.mss <= 1448:
         yield f"{where}.mss: {flow.mss} is not between 88 and 1448"
     if flow.window_bytes is not None:
@@ -163,6 +178,8 @@ def _tcp_faults(flow: Flow, where: str) -> Iterator[str]:
         yield f"{where}.bytes: must be above 0"
     if flow.rate_mbit is not None or flow.packet_bytes is not None:
         yield f"{where}: rate_mbit and packet_bytes are a CBR flow's"
+    if flow.video is not None:
+        yield f"{where}.video: a video flow's"
 
 
 def _drop_faults(flow: Flow, where: str) -> Iterator[str]:
@@ -187,6 +204,25 @@ def _loss_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
 
 
 TCP_ONLY = ("variant", "mss", "bytes", "window_bytes", "rto_min_ms", "drops", "loss")
+NO_VIDEOS = (*TCP_ONLY[1:], "rate_mbit", "packet_bytes")
+
+
+def _video_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
+    if flow.video is None:
+        yield f"{where}.video: missing for a video flow"
+        return
+    yield from viewing.faults(flow.video, f"{where}.video")
+    yield from _variant_faults(flow.variant, f"{where}.variant")
+    yield from _variant_faults(flow.video.viewer_variant, f"{where}.video.viewer_variant")
+    if flow.protocol == "tcp" and flow.variant is None:
+        yield f"{where}.variant: missing for a video over TCP"
+    if flow.protocol == "udp" and flow.variant is not None:
+        yield f"{where}.variant: TCP's; QUIC's own is video.control"
+    foreign = [name for name in NO_VIDEOS if getattr(flow, name) not in (None, ())]
+    if foreign or flow.parallel != 1:
+        yield f"{where}: {' and '.join(foreign or ['parallel'])}: not a video flow's"
+    if scenario.profile is not Profile.MODERN:
+        yield f"{where}: a video's stacks are as the kernel ships them: profile modern"
 
 
 def _cbr_faults(flow: Flow, where: str) -> Iterator[str]:
@@ -204,14 +240,20 @@ def _cbr_faults(flow: Flow, where: str) -> Iterator[str]:
     foreign = [name for name in TCP_ONLY if getattr(flow, name) not in (None, ())]
     if foreign:
         yield f"{where}: {' and '.join(foreign)}: a TCP flow's"
+    if flow.video is not None:
+        yield f"{where}.video: a video flow's"
 
 
 def _one_variant_a_host(scenario: Scenario) -> Iterator[str]:
     """The congestion control is a host's setting (sysctl), so a host has one."""
     seen: dict[str, str | None] = {}
     for flow in scenario.flows:
-        if flow.kind is FlowKind.TCP and seen.setdefault(flow.src, flow.variant) != flow.variant:
-            yield f"flows: {flow.src} sends {seen[flow.src]} and {flow.variant}: one variant a host"
+        wishes = [(flow.src, flow.variant)] if flow.protocol == "tcp" else []
+        if flow.video and flow.video.viewer_variant is not None:
+            wishes.append((flow.dst, flow.video.viewer_variant))
+        for host, wish in wishes:
+            if seen.setdefault(host, wish) != wish:
+                yield f"flows: {host} sends {seen[host]} and {wish}: one variant a host"
 
 
 def _one_recipe_a_receiver(scenario: Scenario) -> Iterator[str]:
@@ -236,7 +278,7 @@ def _recipes(scenario: Scenario) -> list[tuple[Flow, variants.Variant]]:
     found = []
     for flow in scenario.flows:
         with contextlib.suppress(UsageError):  # told of above
-            if flow.kind is FlowKind.TCP and flow.variant is not None:
+            if flow.protocol == "tcp" and flow.variant is not None:
                 found.append((flow, variants.variant(flow.variant)))
     return found
 
@@ -245,7 +287,7 @@ def _one_route_a_pair(scenario: Scenario) -> Iterator[str]:
     """A window and a least timer are attributes of the route between two hosts."""
     firsts: dict[tuple[str, str], Flow] = {}
     for flow in scenario.flows:
-        if flow.kind is FlowKind.TCP:
+        if flow.protocol == "tcp":
             first = firsts.setdefault((flow.src, flow.dst), flow)
             for name in ("window_bytes", "rto_min_ms"):
                 if getattr(first, name) != getattr(flow, name):

@@ -18,6 +18,7 @@ from testbed.scenario import (
     Topology,
     TopologyKind,
 )
+from testbed.viewing import Transport, Viewing
 
 
 def router(
@@ -89,6 +90,27 @@ def access(network: str = "shaped", duration_s: float = 5, **settings: object) -
         duration_s=duration_s,
         **settings,  # type: ignore[arg-type]
     )
+
+
+def video(
+    transport: Transport = Transport.HTTPS,
+    network: str = "shaped",
+    length_s: float = 12,
+    duration_s: float = 40,
+    **viewing: object,
+) -> Scenario:
+    """Somebody at home watches a short video, over TCP (cubic) or QUIC (reno)."""
+    quic = transport is Transport.QUIC
+    wanted = {"rule": "240p", "control": "reno" if quic else None, **viewing}
+    flow = Flow(
+        "video",
+        FlowKind.VIDEO,
+        "server",
+        "station",
+        variant=None if quic else "cubic",
+        video=Viewing(transport, length_s=length_s, **wanted),  # type: ignore[arg-type]
+    )
+    return dataclasses.replace(access(network, duration_s), flows=(flow,))
 
 
 def with_loss(scenario: Scenario, loss: Loss, **changes: object) -> Scenario:

@@ -16,8 +16,9 @@ from testbed.timeline import wake_exactly
 from testbed.traffic.video.certificate import certificate_path
 from testbed.traffic.video.content import Video
 from testbed.traffic.video.server import VideoServer, write_files
-from testbed.traffic.video.transfer import Site, Transport
-from testbed.traffic.video.viewer import Viewer, Watching
+from testbed.traffic.video.viewer import Viewer
+from testbed.traffic.video.watching import Serving, Site, Watching
+from testbed.viewing import Transport
 
 ADDRESSES = {"station": "10.0.0.1", "server": "10.0.0.2"}
 MACS = {"station": "02:00:00:00:00:01", "server": "02:00:00:00:00:02"}
@@ -60,11 +61,11 @@ def play(options: argparse.Namespace, folder: Path) -> None:
     station, server = node("station"), node("server")
     join(station, server, options.rate_mbit, options.loss)
     write_files(folder, Video(options.duration_s))
-    serving = VideoServer(folder, server, transport, PORT, options.control)
+    serving = VideoServer(folder, server, Serving(transport, PORT, options.control))
     authority = "" if transport is Transport.HTTP else f"{certificate_path(folder)}"
     site = Site(ADDRESSES["server"], PORT, authority)
     watching = Watching(transport, site, options.rule, deadline_s=options.deadline_s)
-    viewer = Viewer(watching, station, Path("result.json"))
+    viewer = Viewer(watching, station, Path("result.json"), folder)
     words = ["tcpdump", "-Z", "root", "-n", "-s", "120", "-i", "line", "-w", "st.pcap"]
     capture = start(words, place=station)
     serving.wait_until_ready()

@@ -11,6 +11,8 @@ from analysis.fidelity.checks import NOT_SAMPLED, OLDER, Check, compare, unknown
 from analysis.fidelity.evidence import Evidence
 from analysis.fidelity.tolerances import GUEST
 from analysis.samples import read_samples
+from testbed.scenario import FlowKind
+from testbed.store import FlowRecord
 
 BUSY = 0.95  # of a core: what is left of a second goes to the sampling itself
 
@@ -35,21 +37,28 @@ def times(evidence: Evidence) -> Iterator[Check]:
             yield unknown("start", flow.name, OLDER)
             yield unknown("stop", flow.name, OLDER)
             continue
-        first = _first_packet_s(evidence, flow.name)
+        first = _first_packet_s(evidence, flow)
         started = flow.started_s if first is None else first
         yield compare("start", flow.name, evidence.engine, started, flow.planned_start_s)
-        if evidence.trial.scenario.flow(flow.name).bytes:
-            continue  # it ends when its bytes have arrived
+        wanted = evidence.trial.scenario.flow(flow.name)
+        early = flow.stopped_s < flow.planned_stop_s
+        if wanted.bytes or (wanted.kind is FlowKind.VIDEO and early):
+            continue  # it ends when its bytes have arrived, or the video has been shown
         yield compare("stop", flow.name, evidence.engine, flow.stopped_s, flow.planned_stop_s)
 
 
-def _first_packet_s(evidence: Evidence, name: str) -> float | None:
-    """When a TCP flow's SYN left; a paced UDP flow begins with a gap."""
-    for flow in evidence.tcp:
-        segments = evidence.segments(flow) if flow.name == name else None
-        if segments:
-            return float(min(each.time_ns[0] for each in segments) - evidence.epoch_ns) / 1e9
-    return None
+def _first_packet_s(evidence: Evidence, flow: FlowRecord) -> float | None:
+    """When a TCP flow's SYN left; a paced UDP flow begins with a gap. A video begins with what its
+    viewer sends."""
+    if evidence.trial.scenario.flow(flow.name).kind is FlowKind.VIDEO:
+        viewer = evidence.at("receiver", flow)
+        if viewer is None or not len(viewer.acks):
+            return None
+        return float(viewer.acks["time_ns"].iloc[0] - evidence.epoch_ns) / 1e9
+    segments = evidence.segments(flow) if flow.protocol == "tcp" else None
+    if not segments:
+        return None
+    return float(min(each.time_ns[0] for each in segments) - evidence.epoch_ns) / 1e9
 
 
 def sampling(evidence: Evidence) -> Iterator[Check]:

@@ -13,6 +13,7 @@ from analysis.fidelity.checks import NOT_CAPTURED, Check, compare, unknown
 from analysis.fidelity.evidence import Evidence
 from analysis.fidelity.tolerances import GUEST
 from analysis.packets import FlowPackets
+from testbed.scenario import FlowKind
 from testbed.store import FlowRecord
 
 Integers = npt.NDArray[np.int64]
@@ -27,14 +28,20 @@ LATE_NS = 50_000_000  # of iperf3 on a host, when it is told to end
 def tcp(evidence: Evidence) -> Iterator[Check]:
     """Bytes and retransmissions of every TCP flow."""
     for flow in evidence.tcp:
+        if not _is_iperf3(evidence, flow):
+            continue
         yield from _received(evidence, flow)
         yield _sent_again(evidence, flow)
+
+
+def _is_iperf3(evidence: Evidence, flow: FlowRecord) -> bool:
+    return evidence.trial.scenario.flow(flow.name).kind is not FlowKind.VIDEO
 
 
 def udp(evidence: Evidence) -> Iterator[Check]:
     """Bytes that every UDP flow's receiver had read when the client was told to end."""
     for flow in evidence.flows:
-        if flow.protocol != "udp":
+        if flow.protocol != "udp" or not _is_iperf3(evidence, flow):
             continue
         report, found = evidence.report(flow, "server"), evidence.at("receiver", flow)
         if report is None or found is None:

@@ -118,6 +118,9 @@ RULES: Mapping[str, Rule] = {
             "guest: netem's and the timers' rounding; host: some tenths of a ms in the kernel's "
             "queues and the scheduler",
         ),
+        _exact("video", "", "another transport or another rule is another experiment"),
+        _exact("video bytes", "bytes", "a file that came is as long as the server has it"),
+        _exact("video capture", "bytes", "what the player was given has come in packets"),
         _exact("background sessions", "sessions", "as many of either kind as were asked for"),
         Rule(
             "background RTT",

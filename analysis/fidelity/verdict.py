@@ -25,6 +25,7 @@ from analysis.fidelity.checks import Check, Grade
 from analysis.fidelity.evidence import Evidence
 from analysis.fidelity.shaping import Passage, passage
 from analysis.fidelity.tolerances import RULES
+from analysis.fidelity.video import videos
 from analysis.files import replace
 from analysis.packets import TrialPackets
 from testbed.errors import TestbedError
@@ -122,6 +123,7 @@ def _checks(evidence: Evidence) -> Iterator[Check]:
     yield from reports.udp(evidence)
     yield from layers.receivers(evidence)
     yield from background.background(evidence)
+    yield from videos(evidence)
 
 
 def _queue(evidence: Evidence, queue: QueueRecord, found: Passage) -> Iterator[Check]:

@@ -12,6 +12,7 @@ from testbed.scenario import FlowKind, Path, Scenario, Topology, TopologyKind
 
 WIDTH, STEP, TOP = 720, 64, 30
 BOX_W, BOX_H = 92, 30
+KINDS = {FlowKind.TCP: "TCP", FlowKind.CBR: "CBR", FlowKind.VIDEO: "video"}
 
 
 @dataclass(frozen=True)
@@ -135,8 +136,7 @@ def _flows(scenario: Scenario) -> dict[str, str]:
     """What starts where, by node."""
     notes: dict[str, list[str]] = {}
     for flow in scenario.flows:
-        kind = "TCP" if flow.kind is FlowKind.TCP else "CBR"
-        notes.setdefault(flow.src, []).append(f"{kind} → {flow.dst}")
+        notes.setdefault(flow.src, []).append(f"{KINDS[flow.kind]} → {flow.dst}")
     return {name: ", ".join(dict.fromkeys(texts)) for name, texts in notes.items()}
 
 

@@ -87,7 +87,12 @@ class Iperf3:
         """Whether the client has ended."""
         return self._client is not None and self._client.poll() is not None
 
-    def acknowledged_ns(self) -> int | None:
+    @property
+    def may_end(self) -> bool:
+        """A flow of so many bytes may be over before its time."""
+        return bool(self.plan.flow.bytes)
+
+    def done_ns(self) -> int | None:
         """When the last of so many bytes was acknowledged, as pace.c says."""
         said = self._output("client").with_suffix(".err")
         found = re.search(r"acknowledged (\d+)", said.read_text()) if said.exists() else None

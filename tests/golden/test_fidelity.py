@@ -31,6 +31,7 @@ WITH_BACKGROUND = {  # tests/unit/test_background_fidelity.py has these
     *("background sessions", "background RTT", "background window", "background failures"),
     "memory",
 }
+WITH_VIDEO = {"video", "video bytes", "video capture"}  # tests/unit/test_video_fidelity.py
 Frame = tuple[int, bytes, int]  # nanoseconds, what was captured, bytes on the wire
 
 
@@ -112,8 +113,8 @@ def test_a_sound_trial_is_valid_in_every_check() -> None:
     verdict = judged(SOUND)
     assert (verdict.verdict, verdict.why) == (Grade.VALID, "")
     valid = {check.name for check in verdict.checks if check.verdict is Grade.VALID}
-    # it asked for no losses by chance, and for no background
-    assert valid == set(RULES) - HOST_ONLY - WITH_BACKGROUND - {"losses by chance"}
+    # it asked for no losses by chance, for no background and no video
+    assert valid == set(RULES) - HOST_ONLY - WITH_BACKGROUND - WITH_VIDEO - {"losses by chance"}
     # the queue of the acknowledgements is never full
     unknown = {c.subject for c in verdict.checks if c.verdict is Grade.UNKNOWN}
     assert unknown == {"router-eth1"}

@@ -16,7 +16,7 @@ from testbed.engines.guest import GuestEngine
 from testbed.leftovers import Journal
 from testbed.traffic.video.content import LADDER, Video
 from testbed.traffic.video.result import Result
-from testbed.traffic.video.transfer import Transport
+from testbed.viewing import Transport
 
 TRANSPORTS = [each.value for each in Transport]
 RATE_BIT = 2e6

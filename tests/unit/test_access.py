@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import pathlib
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from analysis.fidelity import emulation
+from analysis.fidelity.checks import Grade
 from analysis.labels import hosts_label, path_rtt_ms, rate_label
 from analysis.report.network import drawing
 from experiments.access import CONGESTED, NETWORKS
-from testbed import layout
-from testbed.errors import UsageError
+from testbed import layout, network
+from testbed.errors import TestbedError, UsageError
+from testbed.idle import Idle, write_idle
 from testbed.losses import GilbertElliott
 from testbed.plan import make_plan
+from testbed.process import Place
 from testbed.scenario import Bottleneck, Path, Queue, Scenario
 from testbed.validate import validate
 from testbed.wires import lossy_ends
@@ -24,12 +31,12 @@ CHANNEL = GilbertElliott(0.01, 0.5)
 
 
 def test_each_way_has_its_rate_and_queue() -> None:
-    network = layout.build(NETWORKS["wifi-congested"])
-    down, up = network.path("server", "station"), network.path("station", "server")
+    built = layout.build(NETWORKS["wifi-congested"])
+    down, up = built.path("server", "station"), built.path("station", "server")
     assert [hop.out.name for hop in down] == ["server-eth0", "isp-eth1", "ap-eth1"]
     rates = [[hop.shaper.rate_mbit if hop.shaper else None for hop in way] for way in (down, up)]
     assert rates == [[None, 100, 1.89], [0.01, 100, None]]
-    assert network.rtt_ms == 2 * (10 + 2 + 10)
+    assert built.rtt_ms == 2 * (10 + 2 + 10)
     shaped = layout.build(NETWORKS["shaped"]).path("station", "server")
     assert shaped[1].shaper is not None
     assert (shaped[1].shaper.rate_mbit, shaped[1].shaper.limit.packets) == (0.512, 127)
@@ -133,3 +140,44 @@ def test_how_it_is_shown() -> None:
     drawn = drawing([scenario])
     assert ">1.89/0.01 Mbit/s<" in drawn
     assert ">10 ± 8 ms, 1.9 % lost<" in drawn
+
+
+def judged_idle(folder: pathlib.Path, rows: list[Idle]) -> tuple[Grade, float | str | None]:
+    (folder / "samples").mkdir()
+    write_idle(rows, folder / "samples" / "idle.csv")
+    evidence: Any = SimpleNamespace(trial=SimpleNamespace(path=folder), engine="guest")
+    (check,) = emulation.idle(evidence)
+    return check.verdict, check.measured
+
+
+@pytest.mark.parametrize(
+    ("rtts_ms", "jitter_ms", "lossy", "expected"),
+    [
+        ((45.0, 59.9), 16.0, False, Grade.VALID),
+        ((45.0, 62.0), 16.0, False, Grade.INVALID),  # later than it may be
+        ((26.0, 44.0), 16.0, False, Grade.INVALID),  # sooner
+        ((44.5, 44.0), 0.0, False, Grade.SUSPECT),
+        ((44.0, None), 0.0, True, Grade.VALID),  # the channel's, one of them
+        ((None, None), 0.0, True, Grade.UNKNOWN),
+        ((44.0, None), 0.0, False, Grade.INVALID),
+    ],
+)
+def test_echoes_may_vary_and_be_lost_where_that_was_asked_for(
+    tmp_path: pathlib.Path,
+    rtts_ms: tuple[float | None, ...],
+    jitter_ms: float,
+    lossy: bool,
+    expected: Grade,
+) -> None:
+    rows = [Idle("tcp", "a", "b", rtt, 44.0, jitter_ms, lossy) for rtt in rtts_ms]
+    assert judged_idle(tmp_path, rows)[0] is expected
+
+
+def test_a_channel_that_is_not_as_asked_ends_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {"p": 0.01, "r": 0.5, "1-h": 0.9, "1-k": 0.0}
+    text = json.dumps([{"kind": "netem", "dev": "w2a", "options": {"loss-gemodel": found}}])
+    monkeypatch.setattr(network, "run", lambda *_args, **_options: SimpleNamespace(stdout=text))
+    network._verify_channels(Place("wires"), {"w2a": GilbertElliott(0.01, 0.5, 0.9)})
+    for interface, channel in (("w2a", CHANNEL), ("w2b", GilbertElliott(0.01, 0.5, 0.9))):
+        with pytest.raises(TestbedError, match=f"wires: {interface} loses by"):
+            network._verify_channels(Place("wires"), {interface: channel})

@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
 from testbed.traffic.video.transfer import NAME
+from testbed.traffic.video.watching import CERTIFICATE, KEY
 
 _FROM = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
 _UNTIL = datetime.datetime(2040, 1, 1, tzinfo=datetime.UTC)
@@ -18,12 +19,12 @@ _UNTIL = datetime.datetime(2040, 1, 1, tzinfo=datetime.UTC)
 
 def certificate_path(folder: Path) -> Path:
     """The certificate, which a client takes for its authority too."""
-    return folder / "certificate.pem"
+    return folder / CERTIFICATE
 
 
 def key_path(folder: Path) -> Path:
     """The private key."""
-    return folder / "key.pem"
+    return folder / KEY
 
 
 def write_certificate(folder: Path) -> None:

@@ -10,7 +10,8 @@ import asyncio
 import ssl
 from collections import deque
 
-from testbed.traffic.video.transfer import NAME, Site, Transfer
+from testbed.traffic.video.transfer import NAME, Transfer
+from testbed.traffic.video.watching import Site
 
 _ROOM = 1 << 18  # bytes that one read may take: in the guest each read is paid for in wall time
 _END = b"\r\n\r\n"
@@ -114,6 +115,11 @@ async def connect(site: Site) -> Http1:
     """Open a connection."""
     trust = ssl.create_default_context(cafile=site.authority) if site.authority else None
     _, client = await asyncio.get_running_loop().create_connection(
-        Http1, site.address, site.port, ssl=trust, server_hostname=NAME if trust else None
+        Http1,
+        site.address,
+        site.port,
+        ssl=trust,
+        server_hostname=NAME if trust else None,
+        local_addr=site.local,
     )
     return client

@@ -13,9 +13,9 @@ from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import QuicConnection
 from aioquic.quic.events import ConnectionTerminated, QuicEvent, StreamReset
 
-from testbed.traffic.video.transfer import NAME, Site, Transfer
+from testbed.traffic.video.transfer import NAME, Transfer
+from testbed.traffic.video.watching import Site
 
-CONTROLS = ("reno", "cubic")  # aioquic's congestion controls
 # The frames of the paper's captures are 1392 bytes long: this much, and UDP, IP and Ethernet.
 _DATAGRAM_BYTES = 1350
 _WINDOW_BYTES = 15 << 20  # what a browser lets a server send unasked: Chromium's 15 MB
@@ -105,7 +105,9 @@ async def connect(site: Site) -> Http3:
     settings = configuration(is_client=True)
     settings.load_verify_locations(site.authority)
     _, client = await asyncio.get_running_loop().create_datagram_endpoint(
-        lambda: Http3(QuicConnection(configuration=settings)), remote_addr=(site.address, site.port)
+        lambda: Http3(QuicConnection(configuration=settings)),
+        local_addr=site.local,
+        remote_addr=(site.address, site.port),
     )
     client.connect((site.address, site.port))
     await client.wait_connected()

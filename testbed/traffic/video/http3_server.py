@@ -18,7 +18,8 @@ from aioquic.quic.events import QuicEvent
 
 from testbed.timeline import wake_exactly
 from testbed.traffic.video.certificate import certificate_path, key_path
-from testbed.traffic.video.http3 import CONTROLS, configuration
+from testbed.traffic.video.http3 import configuration
+from testbed.viewing import CONTROLS
 
 
 class FileServer(QuicConnectionProtocol):

@@ -23,7 +23,9 @@ from testbed.traffic.video.content import PAGE
 from testbed.traffic.video.manifest import MANIFEST, Manifest, Rung
 from testbed.traffic.video.playback import Playback, State, Thresholds
 from testbed.traffic.video.result import Load, Result, Segment
-from testbed.traffic.video.transfer import Client, Site, Transfer, Transport
+from testbed.traffic.video.transfer import Client, Transfer
+from testbed.traffic.video.watching import Site
+from testbed.viewing import Transport
 
 Connect = Callable[[Site], Awaitable[Client]]
 
@@ -191,7 +193,7 @@ async def watch(options: argparse.Namespace) -> Result:
     """Play until the end, the deadline or SIGTERM, and tell."""
     transport = Transport(options.transport)
     connect = connector(transport)  # before the clock starts: loading a library is not watching
-    site = Site(options.address, options.port, options.authority)
+    site = Site(options.address, options.port, options.authority, options.own_port)
     thresholds = Thresholds(options.start_s, options.resume_s, options.cap_s)
     if options.ready:
         await _told_to_begin(options.ready)
@@ -231,6 +233,7 @@ def options_of(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--transport", choices=[each.value for each in Transport], required=True)
     parser.add_argument("--address", required=True)
     parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--own-port", type=int, default=0, help="to come from (0: any)")
     parser.add_argument("--authority", default="", help="the server's certificate (https, quic)")
     parser.add_argument("--rule", default="throughput", help="throughput, buffer, or a rung's name")
     parser.add_argument("--start-s", type=float, default=usual.start_s)

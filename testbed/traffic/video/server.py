@@ -4,59 +4,53 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 from pathlib import Path
 
 from testbed.errors import TestbedError
 from testbed.probes import listening
 from testbed.process import Place, Process, end, start
-from testbed.traffic.video.certificate import certificate_path, key_path, write_certificate
 from testbed.traffic.video.content import Video, write_site
-from testbed.traffic.video.transfer import Transport
+from testbed.traffic.video.watching import (
+    CERTIFICATE,
+    KEY,
+    NGINX_CONFIG,
+    SERVER_READY,
+    SITE_FOLDER,
+    Serving,
+    executable,
+)
+from testbed.viewing import Transport
 
 READY_S = 10.0
 
 
 def write_files(folder: Path, video: Video) -> None:
     """The site and the certificate of a server."""
-    write_site(video, folder / "site")
+    from testbed.traffic.video.certificate import write_certificate  # loads a big library
+
+    write_site(video, folder / SITE_FOLDER)
     write_certificate(folder)
 
 
 class VideoServer:
     """A server in a place; `folder` holds its files and what it says."""
 
-    def __init__(
-        self, folder: Path, place: Place, transport: Transport, port: int, control: str = "reno"
-    ) -> None:
-        """Start it; `control` is QUIC's congestion control, TCP's is the kernel's to choose."""
+    def __init__(self, folder: Path, place: Place, serving: Serving) -> None:
+        """Start it."""
         self._folder = folder
         self._place = place
-        self._transport = transport
-        self._port = port
-        argv = self._http3(control) if transport is Transport.QUIC else self._nginx()
+        self._serving = serving
+        if serving.transport is not Transport.QUIC:
+            config = nginx_config(folder, serving.transport, serving.port)
+            (folder / NGINX_CONFIG).write_text(config)
         self._process: Process = start(
-            argv, place=place, stderr=folder / "server.err", env=dict(os.environ)
+            executable(serving.words),
+            place=place,
+            stderr=folder / "server.err",
+            env=dict(os.environ),
+            cwd=folder,
         )
-
-    def _nginx(self) -> list[str]:
-        config = self._folder / "nginx.conf"
-        config.write_text(nginx_config(self._folder, self._transport, self._port))
-        # -e: else it opens /var/log/nginx/error.log before it has read its configuration
-        return ["nginx", "-p", f"{self._folder}", "-c", f"{config}", "-e", "stderr"]
-
-    def _http3(self, control: str) -> list[str]:
-        folder = self._folder
-        return [
-            *(sys.executable, "-m", "testbed.traffic.video.http3_server"),
-            *("--root", f"{folder / 'site'}", "--keys", f"{folder}", "--port", f"{self._port}"),
-            *("--control", control, "--ready", f"{self._ready_file}"),
-        ]
-
-    @property
-    def _ready_file(self) -> Path:
-        return self._folder / "server.ready"
 
     @property
     def pid(self) -> int:
@@ -66,9 +60,9 @@ class VideoServer:
     @property
     def ready(self) -> bool:
         """Whether it takes connections."""
-        if self._transport is Transport.QUIC:
-            return self._ready_file.exists()
-        return listening(self._place.pid, self._port)
+        if self._serving.transport is Transport.QUIC:
+            return (self._folder / SERVER_READY).exists()
+        return listening(self._place.pid, self._serving.port)
 
     def wait_until_ready(self) -> None:
         """Return once it takes connections."""
@@ -83,13 +77,17 @@ class VideoServer:
         """End it."""
         end(self._process, signal.SIGTERM)
 
+    def kill(self) -> None:
+        """End it without ceremony, when the trial failed."""
+        end(self._process, signal.SIGKILL)
+
 
 def nginx_config(folder: Path, transport: Transport, port: int) -> str:
     """One process in the foreground, for any user; Debian's settings where they matter to TCP."""
     secure = transport is Transport.HTTPS
     tls = f"""
-    ssl_certificate {certificate_path(folder)};
-    ssl_certificate_key {key_path(folder)};
+    ssl_certificate {folder / CERTIFICATE};
+    ssl_certificate_key {folder / KEY};
     ssl_protocols TLSv1.3;
     ssl_session_tickets off;"""
     temporary = "\n".join(
@@ -116,7 +114,7 @@ http {{
   }}
   server {{
     listen {port}{" ssl" if secure else ""};
-    root {folder}/site;{tls if secure else ""}
+    root {folder}/{SITE_FOLDER};{tls if secure else ""}
   }}
 }}
 """

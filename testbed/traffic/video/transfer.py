@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import enum
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from testbed.errors import TestbedError
 
 NAME = "video.test"  # the server's, as its certificate has it; RFC 6761 keeps .test free
-
-
-class Transport(enum.Enum):
-    """What the video comes over."""
-
-    HTTP = "http"  # HTTP/1.1 over TCP
-    HTTPS = "https"  # the same with TLS 1.3, as browsers have it
-    QUIC = "quic"  # HTTP/3
 
 
 @dataclass
@@ -53,15 +44,6 @@ class Transfer:
         """It will not come."""
         if not self.done.done():
             self.done.set_exception(TestbedError(f"{self.path}: {why}"))
-
-
-@dataclass(frozen=True)
-class Site:
-    """Where a server is, and what a client needs to trust it (nothing, without TLS)."""
-
-    address: str
-    port: int
-    authority: str = ""  # the file of the certificate
 
 
 class Client(Protocol):

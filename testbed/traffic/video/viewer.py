@@ -4,53 +4,28 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from testbed.errors import TestbedError
 from testbed.process import Place, Process, end, start
-from testbed.traffic.video.playback import Thresholds
 from testbed.traffic.video.result import Result
 from testbed.traffic.video.server import READY_S
-from testbed.traffic.video.transfer import Site, Transport
+from testbed.traffic.video.watching import Watching, executable
 
 PATIENCE_S = 20.0
 
 
-@dataclass(frozen=True)
-class Watching:
-    """What is watched, and how."""
-
-    transport: Transport
-    site: Site
-    rule: str = "throughput"  # or `buffer`, or a rung's name
-    thresholds: Thresholds = field(default_factory=Thresholds)
-    deadline_s: float = 3600.0
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The player's command line, but for files."""
-        return (
-            *("--transport", self.transport.value, "--rule", self.rule),
-            *("--address", self.site.address, "--port", f"{self.site.port}"),
-            *(("--authority", self.site.authority) if self.site.authority else ()),
-            *("--start-s", f"{self.thresholds.start_s}"),
-            *("--resume-s", f"{self.thresholds.resume_s}"),
-            *("--cap-s", f"{self.thresholds.cap_s}", "--deadline-s", f"{self.deadline_s}"),
-        )
-
-
 class Viewer:
-    """A player in a place; its result is written to `output`."""
+    """A player in a place; its result is written to `output`, `folder` has what it needs."""
 
-    def __init__(self, watching: Watching, place: Place, output: Path) -> None:
-        self._output = output
-        self._ready = output.with_suffix(".ready")
-        argv = [sys.executable, "-m", "testbed.traffic.video.player", *watching.words]
-        argv += ["--ready", f"{self._ready}", f"{output}"]
-        self._process: Process = start(argv, place=place, stderr=self._errors, env=dict(os.environ))
+    def __init__(self, watching: Watching, place: Place, output: Path, folder: Path) -> None:
+        self._output = output.resolve()
+        self._ready = self._output.with_suffix(".ready")
+        argv = [*executable(watching.words), "--ready", f"{self._ready}", f"{self._output}"]
+        self._process: Process = start(
+            argv, place=place, stderr=self._errors, env=dict(os.environ), cwd=folder
+        )
 
     @property
     def _errors(self) -> Path:
@@ -78,6 +53,11 @@ class Viewer:
     def begin(self) -> None:
         """Its first packet leaves now."""
         self._process.send_signal(signal.SIGUSR1)
+
+    def stop(self) -> None:
+        """Tell it that it is over, if it has not ended."""
+        if not self.ended:
+            self._process.send_signal(signal.SIGTERM)
 
     def collect(self) -> Result:
         """End it, if it has not ended, and read what it saw."""

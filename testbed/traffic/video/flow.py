@@ -1,0 +1,97 @@
+"""A flow that is a video: a server and a player, beginning and ending as the trial says."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from pathlib import Path
+
+from testbed.flow_plan import FlowPlan
+from testbed.process import Place
+from testbed.store import FLOWS
+from testbed.traffic.video.content import Video
+from testbed.traffic.video.result import Result
+from testbed.traffic.video.server import VideoServer, write_files
+from testbed.traffic.video.viewer import Viewer
+from testbed.traffic.video.watching import SITE_FOLDER
+
+
+class VideoFlow:
+    """The server and the player of one flow."""
+
+    def __init__(self, plan: FlowPlan, server: Place, viewer: Place, folder: Path) -> None:
+        assert plan.video is not None and plan.flow.video is not None
+        self.plan = plan
+        self._places = {"server": server, "player": viewer}
+        (folder / FLOWS).mkdir(exist_ok=True)
+        # not in the trial's folder: hundreds of files, which say nothing that their sizes do not
+        self._files = tempfile.TemporaryDirectory(prefix="testbed-video-")
+        site = Path(self._files.name)
+        write_files(site, Video(plan.flow.video.length_s))
+        self._report = (folder / FLOWS / f"{plan.flow.name}.json").resolve()
+        self._server = VideoServer(site, server, plan.video.serving)
+        self._viewer = Viewer(plan.video.watching, viewer, self._report, site)
+        self._result: Result | None = None
+        self._begun_ns = 0
+
+    def wait_until_ready(self) -> None:
+        """Return once the server listens, and the player only waits to be told."""
+        self._server.wait_until_ready()
+        self._viewer.wait_until_ready()
+
+    def begin(self) -> None:
+        """The player's first packet leaves now."""
+        self._begun_ns = time.monotonic_ns()
+        self._viewer.begin()
+
+    @property
+    def processes(self) -> dict[str, tuple[str, int]]:
+        """What runs or ran: name → node and process id."""
+        pids = {"server": self._server.pid, "player": self._viewer.pid}
+        return {
+            f"video {role} {self.plan.flow.name}": (self._places[role].name, pid)
+            for role, pid in pids.items()
+        }
+
+    @property
+    def may_end(self) -> bool:
+        """A video may be over before its time."""
+        return True
+
+    @property
+    def ended(self) -> bool:
+        """Whether the player has ended."""
+        return self._viewer.ended
+
+    def done_ns(self) -> int | None:
+        """When the player was done, by the monotonic clock, if it is."""
+        if not self.ended:
+            return None
+        result = self._read()
+        return self._begun_ns + round(result.stopped_s * 1e9)
+
+    def stop(self) -> None:
+        """Close the player's window, if it is still open."""
+        self._viewer.stop()
+
+    def collect(self) -> None:
+        """Wait for both ends, and note how large what was asked for is."""
+        result = self._read()
+        self._server.stop()
+        loads = (*result.page, *(segment.load for segment in result.segments))
+        site = Path(self._files.name) / SITE_FOLDER
+        sizes = {load.path: (site / load.path).stat().st_size for load in loads}
+        self._report.with_suffix(".sizes.json").write_text(json.dumps(sizes, indent=1) + "\n")
+        self._files.cleanup()
+
+    def _read(self) -> Result:
+        if self._result is None:
+            self._result = self._viewer.collect()
+        return self._result
+
+    def kill(self) -> None:
+        """End both ends without ceremony, when the trial failed."""
+        self._viewer.kill()
+        self._server.kill()
+        self._files.cleanup()
