@@ -6,7 +6,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 readonly LAB_PACKAGES=(
-    ethtool iperf3 iproute2 iputils-ping kmod mininet procps python3-venv tcpdump tshark util-linux
+    ethtool iperf3 iproute2 iputils-ping kmod mininet nginx procps python3-venv tcpdump tshark
+    util-linux
 )
 readonly KERNEL_PACKAGES=(
     bc bison flex gcc libc6-dev linux-source-6.1 make patch perl-base tar xz-utils
@@ -101,9 +102,29 @@ apt_install() { # PACKAGE…
         -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0)
     "${apt[@]}" update </dev/null ||
         die "apt-get update failed" "apt's own message is above; is the network up?"
+    forbid_services
     "${apt[@]}" install --yes --no-install-recommends "$@" </dev/null >/dev/null ||
         die "apt-get install failed" \
             "apt's own message is above; on anything but Debian 12 use: vagrant up"
+    allow_services
+    if [[ " $* " == *" nginx "* ]] && command -v systemctl >/dev/null; then
+        as_root systemctl disable --quiet nginx 2>/dev/null || true # no service manager runs
+    fi
+}
+
+# nginx is wanted as a program, not as a web server on port 80, now or after the next boot.
+readonly POLICY=/usr/sbin/policy-rc.d # Debian asks it whether a new package's service may start
+
+forbid_services() {
+    [[ -e $POLICY ]] && return # somebody's own
+    printf '#!/bin/sh\nexit 101\n' | as_root install -m 755 /dev/stdin "$POLICY"
+    trap allow_services EXIT
+}
+
+allow_services() {
+    [[ $(trap -p EXIT) == *allow_services* ]] || return 0
+    trap - EXIT
+    as_root rm -f "$POLICY"
 }
 
 is_stamped() { # FILE VALUE: whether a step was completed for this value
