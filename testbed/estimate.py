@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import statistics
 from collections.abc import Iterable
 from pathlib import Path
 
 from testbed.engines.guest import MEMORY_MB, OWN_MB
 from testbed.leftovers import state_folder
+from testbed.losses import Loss
 from testbed.plan import Plan
 from testbed.queues import FRAME_BYTES
-from testbed.scenario import Scenario
+from testbed.scenario import Flow, Scenario
 
 BOOT_S = 1.0
 GUEST_MB = MEMORY_MB + OWN_MB
@@ -26,12 +28,30 @@ CAPTURED_BYTES = 144 + 32  # a packet of pcapng
 
 
 def _packets(plan: Plan, scenario: Scenario) -> float:
-    """Data packets, if the bottleneck is busy all the time, or until all videos have come."""
-    bits = scenario.topology.bottleneck.rate_mbit * 1e6 * plan.end_s
-    videos = [flow.video for flow in scenario.flows if flow.video is not None]
-    if len(videos) == len(scenario.flows) and not scenario.background:
-        bits = min(bits, sum(VIDEO_BPS * video.length_s for video in videos))
-    return bits / (8 * FRAME_BYTES)
+    """Data packets, if the bottleneck is busy all the time, or if all flows together send less."""
+    full = scenario.topology.bottleneck.rate_mbit * 1e6 * plan.end_s / (8 * FRAME_BYTES)
+    if scenario.background:
+        return full
+    return min(full, sum(_flow_packets(flow, plan) for flow in scenario.flows))
+
+
+def _flow_packets(flow: Flow, plan: Plan) -> float:
+    """At most of one flow: a whole video, or what the losses made for it leave a TCP flow."""
+    if flow.video is not None:
+        return VIDEO_BPS * flow.video.length_s / (8 * FRAME_BYTES)
+    rate = _event_rate(flow.loss) if flow.loss else 0.0
+    if not rate or not plan.network.rtt_ms:
+        return math.inf
+    # the square-root law (Mathis and others, 1997)
+    return plan.end_s / (plan.network.rtt_ms / 1e3) * math.sqrt(1.5 / rate)
+
+
+def _event_rate(loss: Loss) -> float:
+    """How many packets in one begin a loss event, roughly."""
+    if loss.events is not None:
+        return loss.events.rate
+    assert loss.gilbert_elliott is not None
+    return loss.gilbert_elliott.loss_rate
 
 
 def _history() -> Path:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.newreno_models import EXPERIMENT
 from testbed import estimate
 from testbed.plan import make_plan
 from tests.scenarios import router
@@ -32,6 +33,23 @@ def test_estimates_learn() -> None:
     assert estimate.guest_seconds(plan, scenario) == pytest.approx(2 * first)
     estimate.learn([])
     assert estimate.pace() == pytest.approx(2)
+
+
+def test_losses_keep_a_link_empty() -> None:
+    rare, frequent = (
+        EXPERIMENT.build(
+            p_percent=percent,
+            m=1.0,
+            dropper="consecutive",
+            timer="ns2",
+            profile="ns2",
+            duration_s=100.0,
+            seed=1,
+        )
+        for percent in (0.05, 0.2)
+    )
+    packets = [estimate.disk_mb(make_plan(each), each) for each in (rare, frequent)]
+    assert packets[0] == pytest.approx(2 * packets[1])
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"guest": "fast"}'])
