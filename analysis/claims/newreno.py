@@ -33,9 +33,12 @@ from analysis.claims.paper_numbers import (
     PMW_FIRST_IMPATIENT,
     PMW_MODEL_ERRORS,
 )
-from analysis.models.held import held
+from analysis.claims.reference import Reference
+from analysis.models.conditions import Conditions, Invalid
+from analysis.models.held import MODEL_OF, held
 from analysis.models.newreno import imp_window
 from analysis.models.regions import Regions
+from analysis.models.table import predict
 
 SBS, IMP = "newreno", "newreno-impatient"
 NAMES = {SBS: "Slow-but-Steady", IMP: "Impatient"}
@@ -46,6 +49,7 @@ NEAR_LOSSES = 2.0
 LINE_FROM = 10  # losses: below, the difference over m is no line
 APART = 3  # losses from where they cross, within which either may be ahead
 SEEDS = 2  # fewer say nothing
+PAPER_RTT_S, NS2_RTO_S = 0.07, 0.2
 EQUATIONS_NEAR = 1.0  # losses, of m_t by the equations
 
 
@@ -81,7 +85,7 @@ def accuracy(group: Group) -> Finding:
             error = largest_error(flows, variant)
             what = f"largest error of {NAMES[variant]}'s model at p = {p:.2%}"
             parts.append(_of_means(what, error, most, int(flows["seed"].nunique())))
-            rows.append(_error_row(flows, variant, p, least, most))
+            rows.append(_error_row(flows, variant, p, (least, most), own.reference))
         parts += _where_they_part(flows, p)
     return Finding(tuple(parts), tuple(rows), WHY_ACCURACY)
 
@@ -122,18 +126,31 @@ def _of_means(what: str, value: float, most: float, seeds: int) -> Part:
     return Part(verdict, said, "largest over m, of the means over seeds", effect, n=seeds)
 
 
-def _error_row(flows: pd.DataFrame, variant: str, p: float, least: float, most: float) -> Row:
-    found = errors(flows, variant)
+def _error_row(
+    flows: pd.DataFrame,
+    variant: str,
+    p: float,
+    printed: tuple[float, float],
+    reference: Reference,
+) -> Row:
+    return Row(
+        f"error of {NAMES[variant]}'s model, p = {p:.2%}",
+        _written(errors(flows, variant)) or "the model does not hold",
+        " to ".join(PERCENT.write(each) for each in printed),
+        _written(_ns2_errors(reference, variant, p)),
+    )
+
+
+def _written(found: pd.Series[float]) -> str:
+    """The range of errors, without and with their sign, and the mean."""
+    if found.empty:
+        return ""
     absolute = found.abs()
-    ours = (
+    return (
         f"{PERCENT.write(float(absolute.min()))} to {PERCENT.write(float(absolute.max()))}, mean "
         f"{PERCENT.write(float(absolute.mean()))}; with sign {PERCENT.write(found.min(), '+')} to "
         f"{PERCENT.write(found.max(), '+')}"
-        if len(found)
-        else "the model does not hold"
     )
-    paper = f"{PERCENT.write(least)} to {PERCENT.write(most)}"
-    return Row(f"error of {NAMES[variant]}'s model, p = {p:.2%}", ours, paper)
 
 
 def difference(flows: pd.DataFrame) -> dict[int, pd.Series[float]]:
@@ -163,6 +180,26 @@ def crossing(series: pd.Series[float]) -> float:
         return math.nan
     slope, start = np.polyfit(m[far], series.to_numpy(dtype=float)[far], 1)
     return float(-start / slope) if slope < 0 else math.nan
+
+
+def _ns2_errors(reference: Reference, variant: str, p: float) -> pd.Series[float]:
+    found = reference.newreno(impatient=variant == IMP, p=p)
+    expected = {
+        m: predict(
+            MODEL_OF[variant], Conditions(float(each), PAPER_RTT_S, float(str(m)), NS2_RTO_S)
+        )
+        for m, each in found["p"].items()
+    }
+    numbers = pd.Series({m: each for m, each in expected.items() if not isinstance(each, Invalid)})
+    return (numbers / found["goodput_pps"] - 1).dropna()
+
+
+def _ns2_crossing(reference: Reference, p: float) -> str:
+    steady, impatient = (
+        reference.newreno(impatient=each == IMP, p=p)["goodput_pps"] for each in NAMES
+    )
+    at = crossing((2 * (steady - impatient) / (steady + impatient)).dropna())
+    return LOSSES.write(at) if math.isfinite(at) else ""
 
 
 def _where_they_part(flows: pd.DataFrame, p: float) -> list[Part]:
@@ -204,9 +241,9 @@ def regions(group: Group) -> Finding:
             )
         )
         crossings = {seed: crossing(each) for seed, each in difference(flows).items()}
-        rows.append(
-            Row(f"where the trials cross, p = {p:.2%}", spread(LOSSES, crossings), f"{wanted}")
-        )
+        where = f"where the trials cross, p = {p:.2%}"
+        ns2 = _ns2_crossing(own.reference, p)
+        rows.append(Row(where, spread(LOSSES, crossings), f"{wanted}", ns2))
         rows.append(Row(f"m_t by the equations, p = {p:.2%}", spread(LOSSES, turn), f"{wanted}"))
     return Finding(tuple(parts), tuple(rows), WHY_REGIONS)
 

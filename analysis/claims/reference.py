@@ -36,13 +36,15 @@ VARIANTS = {
     "vegas": "Vegas",
     "sack": "Sack1",
 }
+FINE_TICK_S = 0.01  # of ns-2's timers: with 0.1 s four losses are no timeout
 QUEUES = {"droptail": "DropTail", "red": "RED"}
 SETTINGS = {"small": "w20rand", "large": "w1000rand", "": "w1000rand"}
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A folder with `exp1_means.csv`, `exp2_means.csv` and `exp3_means.csv`, or none."""
+    """A folder with `exp1_means.csv`, `exp2_means.csv`, `exp3_means.csv` and `parvez_ns2.csv`, or
+    none."""
 
     folder: Path | None = None
 
@@ -87,6 +89,17 @@ class Reference:
             return math.nan
         chosen = (rows["variant"] == VARIANTS.get(variant)) & (rows["queue"] == QUEUES.get(queue))
         return _mean(rows[chosen], WHOLE[metric])
+
+    def newreno(self, *, impatient: bool, p: float) -> pd.DataFrame:
+        """Under loss events, by m: `goodput_pps` and the rate of events that was (`p`), with a
+        timer of at least 0.2 s."""
+        if self.folder is None or not (self.folder / "parvez_ns2.csv").is_file():
+            return pd.DataFrame(columns=["goodput_pps", "p"], dtype=float)
+        table = _read(self.folder / "parvez_ns2.csv")
+        chosen = (table["mode"] == "B") & (table["tick"] == FINE_TICK_S) & (table["p"] == p)
+        own = table[chosen & (table["imp"] == impatient)]
+        means = own.groupby("m")[["goodput_pps", "p_meas"]].mean()
+        return means.rename(columns={"p_meas": "p"})
 
     def _rows(self, name: str, window: str, flow: str) -> pd.DataFrame:
         if self.folder is None or not (self.folder / name).is_file():

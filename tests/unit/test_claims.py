@@ -324,6 +324,23 @@ def test_ns2s_numbers_stand_beside_ours(tmp_path: Path) -> None:
     assert beside["throughput, tahoe, CBR 1–6 Mbit/s"] == ""
 
 
+def test_ns2s_newrenos_stand_beside_ours(tmp_path: Path) -> None:
+    """Their models' errors, by what ns-2 itself measured of p, and where its forms cross."""
+    rows = [
+        {"mode": mode, "imp": imp, "tick": 0.01, "p": p, "m": m, "p_meas": p, "goodput_pps": rate}
+        for mode, imp, height in (("B", 0, 510.0), ("B", 1, 380.0), ("A", 0, 1.0))
+        for p in (0.0005, 0.001)
+        for m, rate in ((10, height), (20, 380.0), (30, 380.0**2 / height))
+    ]
+    pd.DataFrame(rows).to_csv(tmp_path / "parvez_ns2.csv", index=False)
+    metrics = {"newreno-models": pmw.models_metrics(pmw.models_world, 2)}
+    found = {each.id: each for each in answers(metrics, reference=tmp_path)}
+    beside = {row.what: row.ns2 for id in ("PMW1", "PMW4") for row in found[id].rows}
+    assert beside["where the trials cross, p = 0.05%"] == "20.0 losses"
+    # equation 4 has 629.2 segments a second at m = 10
+    assert "+23.36 %" in beside["error of Slow-but-Steady's model, p = 0.05%"]
+
+
 def test_the_papers_t_test_gives_their_p() -> None:
     rows = one(made.load_metrics("small"), "KS1.4")[0].rows
     beside = {row.what.split("/")[-1]: row for row in rows if "t-test" in row.what}
