@@ -38,6 +38,7 @@ DROPPERS = {
     "consecutive": LossEvents(0, 0),  # m segments of new data in a row, events one at a time
     "spaced": LossEvents(0, 0, spacing=2),
     "any-time": LossEvents(0, 0, one_at_a_time=False),
+    "even": LossEvents(0, 0, even=True),  # no chance: cycles alike, as the models have them
 }
 # What the route makes the timer add at least to the smoothed round trip of 70 ms: a timer of
 # 200 ms, which is ns-2's least, or of 270 ms, which is Linux's own.

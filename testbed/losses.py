@@ -25,13 +25,16 @@ class LossEvents:
 
     With `one_at_a_time` an event's losses are of one window: there are no more of them once
     anything is sent again, and the dice rest until the last one was. Without it they go on
-    behind the last loss.
+    behind the last loss. With `even`, chance says where the first event begins, and the others
+    follow as evenly as models have it: so many packets after the one before as `rate` makes it
+    on average.
     """
 
     rate: float
     losses: int = 1
     spacing: int = 1
     one_at_a_time: bool = True
+    even: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,11 +134,13 @@ def throw(loss: Loss, dice: str, packets: int) -> tuple[Run, ...]:
 
 def _events(events: LossEvents, dice: random.Random, packets: int) -> Iterator[Run]:
     length = 1 + (events.losses - 1) * events.spacing
+    apart = round(1 / events.rate) - 1
+    passing = dice.randint(0, apart) if events.even else _passing(dice, events.rate)
     thrown = 0
     while thrown < packets:
-        run = Run(_passing(dice, events.rate), events.losses)
-        yield run
-        thrown += run.passing + length
+        yield Run(passing, events.losses)
+        thrown += passing + length
+        passing = apart if events.even else _passing(dice, events.rate)
 
 
 def _bursts(channel: GilbertElliott, dice: random.Random, packets: int) -> Iterator[Run]:

@@ -45,6 +45,14 @@ def test_events_begin_with_their_probability(rate: float) -> None:
     assert {run.losing for run in runs} == {3}
 
 
+def test_even_events_are_equally_far_apart() -> None:
+    """Only where the first one begins is chance; on average they are as frequent."""
+    first, second = (throw(Loss(LossEvents(0.01, 3, even=True)), dice, 10_000) for dice in "ab")
+    assert {run.passing for run in (*first[1:], *second[1:])} == {99}
+    assert first[0].passing != second[0].passing
+    assert all(0 <= runs[0].passing <= 99 for runs in (first, second))
+
+
 def test_runs_reach_to_the_last_packet_and_not_much_further() -> None:
     spaced = Loss(LossEvents(0.01, 4, spacing=5))
     for loss, length in ((EVENTS, 4), (spaced, 16)):
