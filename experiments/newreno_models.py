@@ -40,6 +40,8 @@ DROPPERS = {
     "any-time": LossEvents(0, 0, one_at_a_time=False),
     "even": LossEvents(0, 0, even=True),  # no chance: cycles alike, as the models have them
 }
+# Events by chance, as the paper has p; and the one with which its models' errors are the paper's.
+PAPERS = ("consecutive", "even")
 # What the route makes the timer add at least to the smoothed round trip of 70 ms: a timer of
 # 200 ms, which is ns-2's least, or of 270 ms, which is Linux's own.
 TIMERS = {"ns2": 130, "linux": 200}
@@ -87,7 +89,7 @@ def _parts(p_percent: float) -> tuple[Axes, ...]:
     """The paper's points, and fewer with the other timer and the other droppers."""
     p, few = (p_percent,), _few(p_percent)
     return (
-        {"p_percent": p, "m": tuple(map(float, M_OF_P[p_percent]))},
+        {"p_percent": p, "m": tuple(map(float, M_OF_P[p_percent])), "dropper": PAPERS},
         {"p_percent": p, "m": few, "timer": ("linux",)},
         {"p_percent": p, "m": few, "dropper": tuple(DROPPERS)},
     )

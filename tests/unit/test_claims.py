@@ -324,6 +324,19 @@ def test_ns2s_numbers_stand_beside_ours(tmp_path: Path) -> None:
     assert beside["throughput, tahoe, CBR 1–6 Mbit/s"] == ""
 
 
+def test_events_evenly_apart_are_judged_too() -> None:
+    """Beside those by chance: what one of them has is not said of the other."""
+    chance = pmw.models_metrics(pmw.models_world, 2)
+    even = pmw.models_metrics(pmw.models_mirrored, 2)
+    even["axes"] = even["axes"].str.replace("dropper=consecutive", "dropper=even")
+    even["trial"] += "-even"
+    for id in ("PMW1", "PMW4"):
+        assert one(chance, id)[0].verdict is Verdict.SUPPORTED
+        found = one(pd.concat((chance, even)), id)[0]
+        assert found.verdict is Verdict.CONTRADICTED and "evenly apart" in found.statement
+        assert any(row.what.endswith("evenly apart") for row in found.rows)
+
+
 def test_ns2s_newrenos_stand_beside_ours(tmp_path: Path) -> None:
     """Their models' errors, by what ns-2 itself measured of p, and where its forms cross."""
     rows = [
