@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A column: its unit, its definition, and whether it is a count (written as an integer)."""
-
-    name: str
-    unit: str
-    definition: str
-    count: bool = False
-
+from analysis.metric import Metric
+from analysis.video_definitions import VIDEO
 
 METRICS = (
     Metric("experiment", "", "name of the experiment"),
@@ -30,7 +20,7 @@ METRICS = (
     Metric("topology", "", "the network"),
     Metric("queue", "", "the bottleneck's queue and its limit"),
     Metric("flow", "", "the flow's name in the scenario; parallel connections are one flow"),
-    Metric("kind", "", "tcp, or cbr: UDP at a constant bit rate"),
+    Metric("kind", "", "tcp; cbr: UDP at a constant bit rate; or video"),
     Metric("src", "", "the node that sends the data"),
     Metric("dst", "", "the node that receives the data"),
     Metric("variant", "", "the TCP variant that the scenario asks for"),
@@ -255,6 +245,7 @@ METRICS = (
         "Jain's index over the goodputs of the trial's TCP flows (of all flows where none "
         "is TCP): 1 is equal",
     ),
+    *VIDEO,
 )
 
 COLUMNS = tuple(metric.name for metric in METRICS)

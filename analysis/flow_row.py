@@ -18,6 +18,8 @@ from analysis.packets import (
     whole_interval,
 )
 from analysis.samples import read_counters, read_samples
+from analysis.video_row import video_columns
+from testbed.scenario import FlowKind
 from testbed.store import FlowRecord, Trial
 
 TIMEOUTS = "TcpExtTCPTimeouts"
@@ -41,6 +43,9 @@ def measured_row(trial: Trial, flow: FlowRecord, packets: TrialPackets) -> Row:
     }
     if flow.protocol == "tcp":
         row |= _counted(trial, flow) | loss_columns(Evidence(trial, packets), flow, interval)
+    if trial.scenario.flow(flow.name).kind is FlowKind.VIDEO:
+        ends = (packets.flow(role, flow) for role in ("sender", "receiver"))
+        row |= video_columns(trial, flow, *(each and _since(each, begin_ns) for each in ends))
     return row
 
 

@@ -50,3 +50,10 @@ def sweep(results: Path, metrics: pd.DataFrame, x: str, lines: str) -> list[Path
     from analysis import sweep_figure
 
     return sweep_figure.draw(results, metrics, x, lines)
+
+
+def video_access(results: Path, metrics: pd.DataFrame) -> list[Path]:
+    """When videos had come and how long they stood still, network by network."""
+    from analysis import video_figure
+
+    return video_figure.draw(results, metrics)

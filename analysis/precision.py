@@ -34,9 +34,9 @@ def parse_target(text: str) -> float:
 
 
 def widest(metrics: pd.DataFrame, metric: str) -> Widest:
-    """Of the TCP flows' cells, the one with the widest interval of the mean."""
+    """Of the cells of TCP flows and videos, the one with the widest interval of the mean."""
     rows = counted(metrics)
-    rows = rows[rows["kind"] == "tcp"]
+    rows = rows[rows["kind"] != "cbr"]
     if rows.empty:
         return Widest("", math.inf)
     cells = cell_table(rows, metric)

@@ -12,6 +12,7 @@ from experiments import (
     router_bottleneck,
     router_fairness,
     variants,
+    video_access,
 )
 from testbed.errors import UsageError, nearest
 from testbed.experiment import Experiment
@@ -28,6 +29,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         newreno_background.EXPERIMENT,
         fall_floyd.EXPERIMENT,
         variants.EXPERIMENT,
+        video_access.EXPERIMENT,
     )
 }
 

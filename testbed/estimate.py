@@ -18,12 +18,14 @@ from testbed.losses import Loss
 from testbed.plan import Plan
 from testbed.queues import FRAME_BYTES
 from testbed.scenario import Flow, Scenario
+from testbed.viewing import RULES, Transport, Viewing
 
 BOOT_S = 1.0
 GUEST_MB = MEMORY_MB + OWN_MB
 PACKET_S = 80e-6  # wall time of a data packet and its ACK, captures included
 SAMPLE_S = 80e-6
-VIDEO_BPS = 3.3e6  # at most, of those that the player may choose
+PAGE_BITS = 8e6  # what a video's viewer loads before it
+QUIC = 3  # times as long as TCP: two more programs work on each packet
 CAPTURED_BYTES = 144 + 32  # a packet of pcapng
 
 
@@ -38,7 +40,7 @@ def _packets(plan: Plan, scenario: Scenario) -> float:
 def _flow_packets(flow: Flow, plan: Plan) -> float:
     """At most of one flow: a whole video, or what the losses made for it leave a TCP flow."""
     if flow.video is not None:
-        return VIDEO_BPS * flow.video.length_s / (8 * FRAME_BYTES)
+        return _bits(flow.video) / (8 * FRAME_BYTES)
     rate = _event_rate(flow.loss) if flow.loss else 0.0
     if not rate or not plan.network.rtt_ms:
         return math.inf
@@ -52,6 +54,19 @@ def _event_rate(loss: Loss) -> float:
         return loss.events.rate
     assert loss.gilbert_elliott is not None
     return loss.gilbert_elliott.loss_rate
+
+
+def _bits(video: Viewing) -> float:
+    """Of a video and its page: at its bitrate, or the highest that its player may choose."""
+    from testbed.traffic.video.content import LADDER  # few scenarios need it
+
+    rates = [rung.bit_per_s for rung in LADDER if video.rule in (*RULES, rung.name)]
+    return PAGE_BITS + max(rates) * video.length_s
+
+
+def _packet_s(scenario: Scenario) -> float:
+    quic = any(f.video and f.video.transport is Transport.QUIC for f in scenario.flows)
+    return PACKET_S * (QUIC if quic else 1)
 
 
 def _history() -> Path:
@@ -83,7 +98,7 @@ def guest_seconds(plan: Plan, scenario: Scenario) -> float:
 def _seconds(plan: Plan, scenario: Scenario) -> float:
     interval_s = scenario.sample_interval_ms / 1e3
     samples = plan.end_s / interval_s if interval_s else 0
-    return BOOT_S + _packets(plan, scenario) * PACKET_S + samples * SAMPLE_S
+    return BOOT_S + _packets(plan, scenario) * _packet_s(scenario) + samples * SAMPLE_S
 
 
 def disk_mb(plan: Plan, scenario: Scenario) -> float:

@@ -6,10 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from analysis.metrics import trial_metrics
+from analysis.reduction import length_tables
+from analysis.spikes import spikes
 from analysis.video import video_measures
+from testbed.store import Trial
 from testbed.viewing import Transport
-from tests.lab import capture_hashes, run_trials
+from tests.lab import capture_hashes, packets, run_trials
 from tests.scenarios import video
+from tests.wireshark_tables import as_wireshark_writes, frames_per_second, lengths
 
 
 @pytest.mark.parametrize("transport", [Transport.HTTPS, Transport.QUIC])
@@ -32,13 +37,56 @@ def test_on_the_shaped_line(tmp_path: Path, transport: Transport) -> None:
     assert flow.control == flow.variant_seen == ("cubic" if transport == "https" else "")
 
 
-@pytest.mark.parametrize("transport", [Transport.HTTPS, Transport.QUIC])
-def test_on_a_radio_that_loses(tmp_path: Path, transport: Transport) -> None:
-    """The verdict takes neither its losses nor its varying delay for faults."""
-    scenario = video(transport, "wifi-weak", rule="480p", viewer_variant="vegas")
-    (trial,) = run_trials([scenario], tmp_path)
-    row = video_measures([trial]).iloc[0]
+@pytest.fixture(scope="module", params=[Transport.HTTPS, Transport.QUIC])
+def lossy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trial:
+    """On a radio that loses; with a sound verdict, which takes neither its losses nor its varying
+    delay for faults."""
+    scenario = video(request.param, "wifi-weak", rule="480p", viewer_variant="vegas")
+    (trial,) = run_trials([scenario], tmp_path_factory.mktemp("lossy"))
+    return trial
+
+
+def test_on_a_radio_that_loses(lossy: Trial) -> None:
+    row = video_measures([lossy]).iloc[0]
     assert (row["why"], row["segments"]) == ("", 3)
+
+
+def test_its_packet_lengths_are_wiresharks(lossy: Trial) -> None:
+    path = station(lossy)
+    ((ours, warnings),) = length_tables([path])
+    theirs = lengths(path)
+    assert not warnings
+    assert len(theirs) == len(ours) == 11
+    for _, row in ours.iterrows():
+        assert as_wireshark_writes(row) == theirs[row["lengths"]], row["lengths"]
+
+
+def test_its_columns_are_what_the_captures_say(lossy: Trial) -> None:
+    row = trial_metrics(lossy).iloc[0]
+    graph = frames_per_second(station(lossy), "frame")
+    tall = spikes(graph)
+    assert (row["spikes"], row["largest_spike_pps"]) == (tall.count, tall.largest)
+    # all has drained, so that what is not there is lost
+    assert row["lost_packets"] == row["sent_packets"] - row["received_packets"] > 0
+    assert 0 < row["lost_packets_peak"] <= row["lost_packets"]
+    sizes = [packet.length for packet in packets(lossy, "receiver:video", "frame")]
+    assert row["mean_packet_bytes"] == pytest.approx(sum(sizes) / len(sizes))
+    if lossy.record.flows[0].protocol == "udp":
+        assert row[["error_packets", "error_packets_peak", "retransmitted_bytes"]].isna().all()
+        return
+    errors = frames_per_second(station(lossy), "tcp.analysis.flags && !tcp.analysis.window_update")
+    assert (row["error_packets"], row["error_packets_peak"]) == (sum(errors), max(errors))
+    marked = "tcp.srcport == 443 && (tcp.analysis.retransmission || tcp.analysis.out_of_order)"
+    again = packets(lossy, "sender:video", marked)
+    assert row["retransmitted_bytes"] == sum(packet.length for packet in again)
+    assert len(again) == row["retransmitted"] > 0  # by the kernel's own count
+
+
+def station(trial: Trial) -> Path:
+    """What was captured at the viewer's."""
+    path = trial.capture("receiver:video")
+    assert path is not None
+    return path
 
 
 def test_a_trial_that_is_over_before_the_video(tmp_path: Path) -> None:

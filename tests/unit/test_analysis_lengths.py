@@ -3,45 +3,17 @@
 from __future__ import annotations
 
 import math
-import subprocess
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from analysis.lengths import ALL, packet_lengths
+from analysis.lengths import packet_lengths
 from analysis.spikes import Spikes, spikes
 from tests.pcap_writer import Endpoints, Frame, udp, write_pcap
+from tests.wireshark_tables import as_wireshark_writes, lengths
 
 ENDS = Endpoints("10.0.0.1", 1000, "10.0.0.2", 2000)
-
-
-def wiresharks(path: Path) -> dict[str, list[str]]:
-    """The table that tshark prints: a bucket's name and its cells."""
-    argv = ["tshark", "-r", str(path), "-q", "-z", "plen,tree"]
-    said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-    rows = {}
-    for line in said.splitlines():
-        name, cells = line[:18].strip(), line[18:].split()
-        if len(cells) == 8:
-            rows[name] = cells
-    return rows
-
-
-def as_wireshark_writes(row: pd.Series) -> list[str]:
-    known = row["count"] > 0
-    percent = "100%" if row["lengths"] == ALL else f"{row['percent']:.2f}%"
-    return [
-        str(row["count"]),
-        f"{row['average']:.2f}" if known else "-",
-        str(int(row["min"])) if known else "-",
-        str(int(row["max"])) if known else "-",
-        f"{row['rate_per_ms']:.4f}",
-        percent,
-        f"{row['burst_rate_per_ms']:.4f}" if known else "-",
-        f"{row['burst_start_s']:.3f}" if known else "-",
-    ]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -58,7 +30,7 @@ def test_the_table_is_wiresharks(tmp_path: Path, seed: int) -> None:
     path = tmp_path / "lengths.pcap"
     write_pcap(path, frames, 96)
     ours = packet_lengths(times, sizes)
-    theirs = wiresharks(path)
+    theirs = lengths(path)
     assert len(theirs) == len(ours) == 11
     for _, row in ours.iterrows():
         assert as_wireshark_writes(row) == theirs[row["lengths"]], row["lengths"]

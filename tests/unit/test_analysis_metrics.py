@@ -19,6 +19,7 @@ from analysis.measures import Interval, recovery_latencies
 from analysis.metrics import setting, trial_metrics, write_metrics
 from analysis.packets import FlowPackets
 from analysis.tcp import Packets, read_capture
+from analysis.video_definitions import VIDEO
 from testbed.errors import TestbedError
 from testbed.scenario import Profile, Queue
 from testbed.store import RECORD, Record, Status, Trial, open_trial
@@ -33,7 +34,10 @@ ISSUE_COLUMNS = (
     "recoveries, segment_bytes, loss_rate, loss_events, loss_event_rate, losses_per_event, "
     "slow_start_events, srtt_mean_ms, rto_mean_ms, rto_at_timeout_ms, timeout_wait_ms, "
     "out_of_order, duplicate_acks, rtt_min_ms, rtt_mean_ms, rtt_p95_ms, recovery_latency_mean_ms, "
-    "owd_mean_ms, owd_p95_ms, queue_mean_ms, queue_p95_ms, convergence_s, share, jain"
+    "owd_mean_ms, owd_p95_ms, queue_mean_ms, queue_p95_ms, convergence_s, share, jain, "
+    "page_s, startup_s, loaded_s, ended_s, stalls, stall_s, video_mbps, switches, "
+    "mean_packet_bytes, error_packets, error_packets_peak, lost_packets, lost_packets_peak, "
+    "retransmitted_bytes, spikes, largest_spike_pps"
 ).split(", ")
 
 SCENARIO = router(variant="reno", cbr_mbit=0.1, duration_s=12)  # as the trial is written
@@ -103,6 +107,7 @@ EXPECTED = {
         "convergence_s": math.nan,  # it sends nothing in its second half but one packet too late
         "share": TCP_GOODPUT / (TCP_GOODPUT + CBR_GOODPUT),
         "jain": 1.0,  # of one TCP flow
+        **dict.fromkeys((metric.name for metric in VIDEO), math.nan),
     },
     "cbr": {
         "kind": "cbr",

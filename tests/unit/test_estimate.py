@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from experiments.newreno_models import EXPERIMENT
 from testbed import estimate
 from testbed.plan import make_plan
-from tests.scenarios import router
+from testbed.viewing import Transport
+from tests.scenarios import router, video
 
 
 @pytest.fixture(autouse=True)
@@ -21,6 +23,18 @@ def test_a_faster_link_takes_longer() -> None:
     slow, fast = router(rate_mbit=1), router(rate_mbit=10)
     plans = make_plan(slow), make_plan(fast)
     assert estimate.guest_seconds(plans[0], slow) < estimate.guest_seconds(plans[1], fast)
+
+
+def test_a_video_takes_as_long_as_it_is_large() -> None:
+    """Whatever the line could bring; a player that chooses may choose the largest."""
+
+    def seconds(**settings: Any) -> float:
+        scenario = video(network="ethernet", length_s=270, **settings)
+        return estimate.guest_seconds(make_plan(scenario), scenario)
+
+    assert seconds(rule="240p") < seconds(rule="720p") < seconds(rule="buffer")
+    assert seconds(rule="buffer") == seconds(rule="1080p")
+    assert seconds(rule="240p") < seconds(rule="240p", transport=Transport.QUIC)
 
 
 def test_estimates_learn() -> None:

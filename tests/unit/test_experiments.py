@@ -9,6 +9,7 @@ import pytest
 
 from experiments import dumbbell, dumbbell_pairs
 from experiments.catalogue import EXPERIMENTS, experiment
+from experiments.video_access import KERNELS
 from testbed.errors import UsageError
 from testbed.estimate import guest_seconds, pace
 from testbed.experiment import Experiment
@@ -23,6 +24,11 @@ PAPERS = {
     "dumbbell-load": ("variant cbr_mbit order window profile duration_s", 177, 48),
     "dumbbell-pairs": ("pair cbr_mbit window profile duration_s", 124, 32),
     "dumbbell-queues": ("variant queue profile duration_s", 24, 12),
+    "video-access": (
+        "network variant transport setting rule profile duration_s",
+        75,
+        8,
+    ),
 }
 
 
@@ -142,6 +148,20 @@ def test_all_have_four_variants_or_more_at_once() -> None:
     assert [f.name for f in one.flows] == [f.variant for f in one.flows]
     assert len({f.start_s for f in one.flows}) == 1
     assert all(f.kind is FlowKind.TCP and f.dst == "receiver" for f in one.flows)
+
+
+def test_the_laptops_variant_leaves_the_server_at_its_default() -> None:
+    """As in the paper; and each variant is somebody's."""
+    for one in everything("video-access"):
+        video, at = one.flow("video"), one.axes
+        assert video.video and (video.src, video.dst) == ("server", "station")
+        name = KERNELS[at["variant"]]
+        if at["setting"] == "receiver":
+            assert video.video.viewer_variant == name
+            assert (video.variant, video.video.control) in (("cubic", None), (None, "reno"))
+        else:
+            assert video.video.viewer_variant is None
+            assert (video.variant, video.video.control) in ((name, None), (None, at["variant"]))
 
 
 def two_parts() -> Experiment:

@@ -70,3 +70,9 @@ def test_targets() -> None:
     for text in ("2%", "ci=2", "ci=0%", "ci=%", "sd=2%"):
         with pytest.raises(UsageError, match="not ci=N%"):
             parse_target(text)
+
+
+@pytest.mark.parametrize(("kind", "known"), [("video", True), ("cbr", False)])
+def test_videos_count_and_a_steady_stream_does_not(kind: str, known: bool) -> None:
+    found = widest(rows(a=[9, 10, 11]).assign(kind=kind), "goodput_mbps")
+    assert math.isfinite(found.relative) == known

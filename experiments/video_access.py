@@ -1,0 +1,130 @@
+#!/usr/bin/env -S sh -c 'exec "${0%/*}/../.venv/bin/python" "$0" "$@"'
+"""Rajore, Gupta, Sikka, Jain: a video of 4:30 min at home, over TCP's variants and over QUIC.
+
+    server ───── isp ══════════ ap ─ ─ ─ station
+         internet      line        radio (or a cable)
+
+The networks are those of `access.py`. The paper chose the variant on the laptop, which is the
+receiver of the data (`setting=receiver`: the server is at its default then). That of the sender
+governs (`setting=sender`). `rule=240p` has the bitrate of the paper's captures; the others choose
+it as browsers do.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from analysis import plots
+from experiments.access import NETWORKS
+from testbed.experiment import Experiment
+from testbed.scenario import CapturePoint, Flow, FlowKind, Profile, Scenario
+from testbed.viewing import RULES, Transport, Viewing
+
+LENGTH_S = 270.0
+# A viewer's patience: the slowest networks take some six minutes for the video, and a trial costs
+# nothing once its player has ended.
+PATIENCE_S = 900.0
+# What a seed changes on a network without chance, by where it starts between the kernel's ticks.
+JITTER_MS = 100.0
+# Every packet of the video passes both hosts; with more captures a trial takes longer.
+CAPTURES = (CapturePoint.SENDERS, CapturePoint.RECEIVERS)
+SAMPLE_MS = 100.0
+
+PAPERS = ("veno", "cubic", "vegas")
+TCP_DEFAULT, QUIC_DEFAULT = "cubic", "reno"  # what a server does unless it is told
+# over TCP: Reno as Linux has it today, which is near to what aioquic has under that name
+KERNELS = {name: name for name in (*PAPERS, "bbr")} | {"reno": "linux-reno"}
+POOR = ("shaped", "wifi-congested", "wifi-weak")  # where a bitrate has to be chosen
+
+
+def scenario(
+    *,
+    network: str,
+    variant: str,
+    transport: str,
+    setting: str,
+    rule: str,
+    profile: str,
+    duration_s: float,
+    seed: int,
+) -> Scenario:
+    """One person watches one video."""
+    words = [network, transport, variant]
+    words += ["receiver"] if setting == "receiver" else []
+    words += [rule] if rule in RULES else []
+    return Scenario(
+        experiment="video-access",
+        label="-".join(words),
+        topology=NETWORKS[network],
+        flows=(_video(Transport(transport), variant, setting == "receiver", rule),),
+        duration_s=duration_s,
+        seed=seed,
+        start_jitter_ms=JITTER_MS,
+        profile=Profile(profile),
+        captures=CAPTURES,
+        sample_interval_ms=SAMPLE_MS,
+    )
+
+
+def _video(transport: Transport, variant: str, receivers: bool, rule: str) -> Flow:
+    """From the server to the station; the variant is that of one of them."""
+    kernel = KERNELS.get(variant, variant)
+    quic = transport is Transport.QUIC
+    control = QUIC_DEFAULT if receivers else variant
+    return Flow(
+        "video",
+        FlowKind.VIDEO,
+        "server",
+        "station",
+        variant=None if quic else TCP_DEFAULT if receivers else kernel,
+        video=Viewing(
+            transport,
+            rule,
+            LENGTH_S,
+            control=control if quic else None,
+            viewer_variant=kernel if receivers else None,
+        ),
+    )
+
+
+EXPERIMENT = Experiment(
+    name="video-access",
+    paper="RGSJ",
+    about="a video at home: six networks, TCP's variants at either end, QUIC",
+    axes={
+        "network": tuple(NETWORKS),
+        "variant": (*PAPERS, "reno", "bbr"),
+        "transport": ("https",),
+        "setting": ("sender",),
+        "rule": ("240p",),
+        "profile": ("modern",),
+        "duration_s": (PATIENCE_S,),
+    },
+    parts=(
+        {},
+        {"variant": PAPERS, "setting": ("receiver",)},
+        {"transport": ("quic",), "variant": ("reno", "cubic")},
+        {
+            "transport": ("quic",),
+            "network": ("wifi-good",),
+            "variant": PAPERS,
+            "setting": ("receiver",),
+        },
+        {"network": POOR, "variant": (TCP_DEFAULT,), "rule": RULES},
+        {"network": POOR, "variant": (QUIC_DEFAULT,), "rule": RULES, "transport": ("quic",)},
+    ),
+    build=scenario,
+    figures=plots.video_access,
+    quick={
+        "network": ("shaped", "wifi-congested"),
+        "variant": PAPERS,
+        "rule": ("240p",),
+        "setting": ("sender",),
+    },
+    metric="loaded_s",
+)
+
+if __name__ == "__main__":
+    from testbed.cli import main
+
+    sys.exit(main(["run", EXPERIMENT.name, *sys.argv[1:]]))
