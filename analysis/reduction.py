@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -10,6 +11,7 @@ from typing import IO, TYPE_CHECKING, TypeVar
 
 from analysis.files import replace
 from analysis.tcp import MARKS, read_capture
+from testbed.store import CAPTURES, is_trial, open_trial, trials_in
 
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed: it takes longer than a small capture
@@ -18,6 +20,27 @@ _T = TypeVar("_T")
 AHEAD = 2  # captures that are read while others are written
 # `--packets` as a table for people; other formats have every column
 SHOWN = ("file", "frame", "time_s", "src", "dst", "seq", "ack", "payload", "window", "analysis")
+
+
+def captures_of(path: Path) -> list[Path]:
+    """A capture itself; of a trial's folder, or one of results, all captures that it keeps."""
+    if not path.is_dir():
+        return [path]
+    trials = [open_trial(path)] if is_trial(path) else list(trials_in(path))
+    found = [trial.path / each.file for trial in trials for each in trial.record.captures]
+    return [each for each in found if each.is_file()]
+
+
+def names_of(paths: Sequence[Path]) -> list[str]:
+    """What tables call captures: their files' names, with their trials' where these are alike."""
+    counts = Counter(path.name for path in paths)
+    return [path.name if counts[path.name] == 1 else _with_its_folder(path) for path in paths]
+
+
+def _with_its_folder(path: Path) -> str:
+    folder = path.absolute().parent
+    trial = folder.parent if folder.name == CAPTURES else folder
+    return f"{trial.name}/{path.name}"
 
 
 def each_of(paths: Sequence[Path], read: Callable[[Path], _T]) -> Iterator[_T]:

@@ -11,6 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 from analysis import style
 from analysis.axes import with_axes
@@ -24,14 +25,15 @@ MEASURES = {
     "loaded_s": "all loaded (s)",
     "stall_s": "stood still (s)",
 }
-# transport and setting: the words above a column
+# transport and setting: the words above a column, whose congestion control it is
 COLUMNS = {
-    ("https", "sender"): "TCP, the server's variant",
-    ("https", "receiver"): "TCP, the laptop's variant",
-    ("quic", "sender"): "QUIC, the server's variant",
-    ("quic", "receiver"): "QUIC, the laptop's variant",
+    ("https", "sender"): "TCP,\nserver's",
+    ("https", "receiver"): "TCP,\nlaptop's",
+    ("quic", "sender"): "QUIC,\nserver's",
+    ("quic", "receiver"): "QUIC,\nlaptop's",
 }
-NARROW, SPREAD = 0.5, 0.7  # columns of few networks; how much of its place a network's dots take
+NARROW = 0.3  # a column of one network, beside one of all
+SPREAD = 0.7  # of a network's place: what its dots take
 
 
 def draw(results: Path, metrics: pd.DataFrame) -> list[Path]:
@@ -61,7 +63,9 @@ def _figure(table: pd.DataFrame) -> Figure:
         grid[0][place].set_title(words, fontsize=6.5, loc="left")
     for axes, words in zip(grid[:, 0], MEASURES.values(), strict=True):
         axes.set_ylabel(words)
-    grid[0][0].set_yscale("log")
+    grid[0][0].set_yscale("log")  # from a part of a second to minutes
+    grid[0][0].yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    grid[0][0].yaxis.set_minor_formatter(NullFormatter())
     for axes in grid[1:, 0]:
         axes.set_ylim(bottom=-0.03 * axes.get_ylim()[1])
     dots = [Line2D([], [], marker="o", ls="", ms=3.5, color=colours[n], label=n) for n in names]
@@ -80,13 +84,13 @@ def _columns(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 def _title(table: pd.DataFrame) -> str:
     rule, seeds = table["axis_rule"].iloc[0], table["seed"].nunique()
     medians = f", medians of {seeds} seeds" if seeds > 1 else ""
-    return f"{table['experiment'].iloc[0]}: bitrate {rule}{medians}"
+    return f"{table['experiment'].iloc[0]}: bitrate {rule}, by whose variant it is{medians}"
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, metric: str, colours: Mapping[str, str]) -> None:
     networks = list(dict.fromkeys(map(str, rows["axis_network"])))
     names = sorted(rows["axis_variant"].unique(), key=variant_key)
-    step = SPREAD / len(names)
+    step = SPREAD / len(colours)
     for key, own in rows.groupby(["axis_network", "axis_variant"], sort=False):
         network, name = map(str, key)
         x = networks.index(network) + (names.index(name) - (len(names) - 1) / 2) * step
@@ -101,5 +105,6 @@ def _dots(axes: Axes, x: float, step: float, rows: pd.DataFrame, metric: str, co
         return
     for value, verdict in zip(values, rows.loc[values.index, "verdict"], strict=True):
         look = style.marker(verdict == SUSPECT, colour)
-        axes.plot(x, value, marker="o", markersize=2.5, alpha=0.7, **look)
-    axes.hlines(float(values.median()), x - step / 2, x + step / 2, color=colour, linewidth=1.4)
+        axes.plot(x, value, marker="o", markersize=2.5, alpha=0.4, **look)
+    half = 0.55 * step
+    axes.hlines(float(values.median()), x - half, x + half, color=colour, linewidth=1.6)

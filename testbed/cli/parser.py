@@ -92,7 +92,12 @@ def build_parser() -> Parser:
         "captures become a table, a row a flow; any capture, not only ours",
         "testbed reduce results/*/*/captures/sender1-eth0.pcapng --format csv",
     )
-    reduce.add_argument("pcap", nargs="+", type=Path, help="pcap or pcapng files")
+    reduce.add_argument(
+        "pcap",
+        nargs="+",
+        type=Path,
+        help="pcap or pcapng files; a trial's folder, or one of results: all captures in it",
+    )
     rows = reduce.add_mutually_exclusive_group()
     rows.add_argument("--packets", action="store_true", help="a row a packet, not a row a flow")
     rows.add_argument(

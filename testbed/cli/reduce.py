@@ -22,6 +22,9 @@ SHOWN_DIFFERENCES = 20  # of each capture
 
 def reduce_captures(options: argparse.Namespace) -> int:
     """`testbed reduce`."""
+    from analysis.reduction import captures_of
+
+    options.pcap = [capture for path in options.pcap for capture in captures_of(path)]
     if options.verify:
         return _verify(options.pcap)
     if options.format == "parquet" and options.out is None:
@@ -51,13 +54,14 @@ def reduce_captures(options: argparse.Namespace) -> int:
 def _print_flows(paths: Sequence[Path]) -> None:
     """Without pandas, which is slow to load."""
     from analysis.flows import HEADINGS, read_flows
-    from analysis.reduction import each_of
+    from analysis.reduction import each_of, names_of
 
     table = Table(*HEADINGS, box=None)
-    for flows in track(each_of(paths, read_flows), len(paths)):
+    found = track(each_of(paths, read_flows), len(paths))
+    for name, flows in zip(names_of(paths), found, strict=True):
         _warn(flows.warnings)
         for row in flows.rows:
-            table.add_row(*(_cell(value) for value in vars(row).values()))
+            table.add_row(name, *(_cell(value) for value in list(vars(row).values())[1:]))
     console.print(table)
 
 
@@ -78,7 +82,14 @@ def _reductions(
     else:
         flows = reduction.each_of(options.pcap, capture_flows)
         found = ((each, each.attrs["warnings"]) for each in flows)
-    return track(found, len(options.pcap))
+    return track(_named(found, reduction.names_of(options.pcap)), len(options.pcap))
+
+
+def _named(
+    tables: Iterator[tuple[pd.DataFrame, Sequence[str]]], names: Sequence[str]
+) -> Iterator[tuple[pd.DataFrame, Sequence[str]]]:
+    for (rows, warnings), name in zip(tables, names, strict=True):
+        yield rows.assign(file=name), warnings
 
 
 def _told(tables: Iterator[tuple[pd.DataFrame, Sequence[str]]]) -> Iterator[pd.DataFrame]:

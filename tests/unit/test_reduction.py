@@ -97,6 +97,23 @@ def test_wrong_requests(
     assert message in lines[0] and hint in lines[1]
 
 
+@pytest.mark.parametrize("arguments", [[], ["--packets"], ["--bin", "1s"], ["--lengths"]])
+def test_a_folder_is_all_its_captures(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str]
+) -> None:
+    """Files of two trials have the same names: what tells them apart is the trial's."""
+    for name in ("one", "two"):
+        write_trial(tmp_path / name, without=("router-eth0", "router-eth1", "router-eth2"))
+    form = (*arguments, "--format", "csv")
+    of_one = table(said(capsys, str(tmp_path / "one"), *form))
+    files = ("sender1-eth0.pcap", "sender2-eth0.pcap", "receiver-eth0.pcap")
+    assert set(of_one["file"]) == set(files)
+    of_all = table(said(capsys, str(tmp_path), *form))
+    assert set(of_all["file"]) == {f"{name}/{file}" for name in ("one", "two") for file in files}
+    assert len(of_all) == 2 * len(of_one)
+    assert not arguments or "two/sender1-eth0.pcap" in said(capsys, str(tmp_path), *arguments)
+
+
 def test_one_bad_capture_among_good_ones(
     capsys: pytest.CaptureFixture[str], paths: list[str], tmp_path: Path
 ) -> None:
