@@ -41,6 +41,11 @@ def read_sizes(trial: Trial, flow: str) -> dict[str, int] | None:
     return _read(trial, f"{flow}.sizes.json")
 
 
+def read_server(trial: Trial, flow: str) -> dict[str, int] | None:
+    """What QUIC's server counted; over TCP that is the kernel's business."""
+    return _read(trial, f"{flow}.server.json")
+
+
 def _read(trial: Trial, name: str) -> dict[str, Any] | None:
     try:
         found: dict[str, Any] = json.loads((trial.path / FLOWS / name).read_text())

@@ -70,6 +70,15 @@ PACKETS = (
         count=True,
     ),
     Metric(
+        "quic_lost_packets",
+        "packets",
+        "what QUIC's server took for lost, by its own count: three packets sent later were "
+        "acknowledged, or 9/8 of a round trip had passed (RFC 9002). Not among them are packets "
+        "of acknowledgements alone, and what a probe timeout sends again. Over TCP that is "
+        "retransmitted",
+        count=True,
+    ),
+    Metric(
         "retransmitted_bytes",
         "B",
         "bytes of the frames in the data's direction at the sender's capture that bring again what "

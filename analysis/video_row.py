@@ -11,7 +11,7 @@ from analysis.matching import lost_packets
 from analysis.packets import FlowPackets
 from analysis.spikes import spikes
 from analysis.tcp import MARKS
-from analysis.video import measures
+from analysis.video import measures, read_server
 from testbed.store import FlowRecord, Trial
 
 ERRORS = tuple(mark for mark in MARKS if mark != "window_update")
@@ -26,6 +26,8 @@ def video_columns(
 ) -> Row:
     """All that is known of them; the packets are those that count."""
     row = _player(trial, flow.name)
+    if (counted := read_server(trial, flow.name)) is not None:
+        row["quic_lost_packets"] = counted["lost_packets"]
     begin_ns = _begin_ns(sender, receiver)
     if receiver is not None:
         row |= _at_receiver(receiver, flow.protocol, begin_ns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -73,7 +74,10 @@ def test_its_columns_are_what_the_captures_say(lossy: Trial) -> None:
     assert row["mean_packet_bytes"] == pytest.approx(sum(sizes) / len(sizes))
     if lossy.record.flows[0].protocol == "udp":
         assert row[["error_packets", "error_packets_peak", "retransmitted_bytes"]].isna().all()
+        # its server noticed: but for acknowledgements alone, and what a probe sent again first
+        assert row["quic_lost_packets"] == pytest.approx(row["lost_packets"], rel=0.1)
         return
+    assert math.isnan(row["quic_lost_packets"])
     errors = frames_per_second(station(lossy), "tcp.analysis.flags && !tcp.analysis.window_update")
     assert (row["error_packets"], row["error_packets_peak"]) == (sum(errors), max(errors))
     marked = "tcp.srcport == 443 && (tcp.analysis.retransmission || tcp.analysis.out_of_order)"

@@ -37,7 +37,7 @@ ISSUE_COLUMNS = (
     "owd_mean_ms, owd_p95_ms, queue_mean_ms, queue_p95_ms, convergence_s, share, jain, "
     "page_s, startup_s, loaded_s, ended_s, stalls, stall_s, video_mbps, switches, "
     "mean_packet_bytes, error_packets, error_packets_peak, lost_packets, lost_packets_peak, "
-    "retransmitted_bytes, spikes, largest_spike_pps"
+    "quic_lost_packets, retransmitted_bytes, spikes, largest_spike_pps"
 ).split(", ")
 
 SCENARIO = router(variant="reno", cbr_mbit=0.1, duration_s=12)  # as the trial is written

@@ -91,12 +91,13 @@ def test_the_columns_of_a_video(tmp_path: Path) -> None:
         "error_packets_peak": 8,
         "lost_packets": 1,
         "lost_packets_peak": 1,
+        "quic_lost_packets": math.nan,
         "retransmitted_bytes": 2 * 1054,
         "spikes": 0,
         "largest_spike_pps": 0,
     }
     assert list(expected) == [metric.name for metric in (*PLAYER, *PACKETS)]
-    assert table.loc["tcp", list(expected)].to_dict() == pytest.approx(expected)
+    assert table.loc["tcp", list(expected)].to_dict() == pytest.approx(expected, nan_ok=True)
     assert table.loc["cbr", list(expected)].isna().all()
 
 
@@ -114,6 +115,12 @@ def test_what_did_not_happen_is_none(tmp_path: Path) -> None:
     own = row(trial(tmp_path, seen))
     names = ["page_s", "loaded_s", "ended_s", "video_mbps", "switches"]
     assert own[names].tolist() == pytest.approx([0.5, math.nan, math.nan, math.nan, 0], nan_ok=True)
+
+
+def test_what_quics_server_counted(tmp_path: Path) -> None:
+    found = trial(tmp_path, result())
+    (found.path / "flows" / "tcp.server.json").write_text('{"lost_packets": 7}')
+    assert row(found)["quic_lost_packets"] == 7
 
 
 def test_without_the_players_report_the_packets_are_known(tmp_path: Path) -> None:

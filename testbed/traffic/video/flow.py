@@ -76,9 +76,10 @@ class VideoFlow:
         self._viewer.stop()
 
     def collect(self) -> None:
-        """Wait for both ends, and note how large what was asked for is."""
+        """Wait for both ends, and note how large what was asked for is, and QUIC's losses."""
         result = self._read()
-        self._server.stop()
+        if told := self._server.stop():
+            self._report.with_suffix(".server.json").write_text(told)
         loads = (*result.page, *(segment.load for segment in result.segments))
         site = Path(self._files.name) / SITE_FOLDER
         sizes = {load.path: (site / load.path).stat().st_size for load in loads}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import dataclasses
+import json
 import signal
 import sys
 from pathlib import Path
@@ -17,6 +19,7 @@ from aioquic.quic.connection import QuicConnection
 from aioquic.quic.events import QuicEvent
 
 from testbed.timeline import wake_exactly
+from testbed.traffic.video import counted
 from testbed.traffic.video.certificate import certificate_path, key_path
 from testbed.traffic.video.http3 import configuration
 from testbed.viewing import CONTROLS
@@ -50,7 +53,8 @@ class FileServer(QuicConnectionProtocol):
 
 
 async def run(options: argparse.Namespace) -> None:
-    """Serve until SIGTERM."""
+    """Serve until SIGTERM; then tell what was lost."""
+    counted.register()
     settings = configuration(is_client=False, control=options.control)
     settings.load_cert_chain(certificate_path(options.keys), key_path(options.keys))
     FileServer.root = options.root.resolve()
@@ -62,6 +66,7 @@ async def run(options: argparse.Namespace) -> None:
     options.ready.touch()
     await over.wait()
     server.close()
+    options.report.write_text(json.dumps(dataclasses.asdict(counted.COUNTS), indent=1) + "\n")
 
 
 def options_of(argv: list[str]) -> argparse.Namespace:
@@ -73,6 +78,7 @@ def options_of(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--control", choices=CONTROLS, default="reno")
     parser.add_argument("--ready", type=Path, required=True, help="made when it listens")
+    parser.add_argument("--report", type=Path, required=True, help="where losses are told")
     return parser.parse_args(argv)
 
 

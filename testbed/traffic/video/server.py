@@ -16,6 +16,7 @@ from testbed.traffic.video.watching import (
     KEY,
     NGINX_CONFIG,
     SERVER_READY,
+    SERVER_REPORT,
     SITE_FOLDER,
     Serving,
     executable,
@@ -73,9 +74,11 @@ class VideoServer:
                 raise TestbedError(f"the video's server did not start: {' '.join(said[-1:])}")
             time.sleep(0.001)
 
-    def stop(self) -> None:
-        """End it."""
+    def stop(self) -> str:
+        """End it; what QUIC's tells of losses, as JSON."""
         end(self._process, signal.SIGTERM)
+        report = self._folder / SERVER_REPORT
+        return report.read_text() if report.exists() else ""
 
     def kill(self) -> None:
         """End it without ceremony, when the trial failed."""

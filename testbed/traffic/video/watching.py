@@ -13,6 +13,7 @@ NGINX_CONFIG = "nginx.conf"
 SITE_FOLDER = "site"
 CERTIFICATE, KEY = "certificate.pem", "key.pem"
 SERVER_READY = "server.ready"
+SERVER_REPORT = "server.json"  # QUIC's
 
 
 def executable(words: tuple[str, ...]) -> list[str]:
@@ -38,6 +39,7 @@ class Serving:
             *(PYTHON, "-m", "testbed.traffic.video.http3_server"),
             *("--root", SITE_FOLDER, "--keys", ".", "--port", f"{self.port}"),
             *("--control", self.control, "--ready", SERVER_READY),
+            *("--report", SERVER_REPORT),
         )
 
 
