@@ -21,8 +21,8 @@ from testbed.scenario import CapturePoint, Flow, FlowKind, Profile, Scenario
 from testbed.viewing import RULES, Transport, Viewing
 
 LENGTH_S = 270.0
-# A viewer's patience: the slowest networks take some six minutes for the video, and a trial costs
-# nothing once its player has ended.
+# A viewer's patience: on the slowest network a video takes up to eight minutes, and a trial costs
+# little once its player has ended.
 PATIENCE_S = 900.0
 # What a seed changes on a network without chance, by where it starts between the kernel's ticks.
 JITTER_MS = 100.0

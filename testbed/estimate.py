@@ -25,7 +25,8 @@ GUEST_MB = MEMORY_MB + OWN_MB
 PACKET_S = 80e-6  # wall time of a data packet and its ACK, captures included
 SAMPLE_S = 80e-6
 PAGE_BITS = 8e6  # what a video's viewer loads before it
-QUIC = 3  # times as long as TCP: two more programs work on each packet
+PROGRAMS_S = 1.5  # until a video's server and player are loaded; aioquic takes as long again
+QUIC = 3  # times as long a packet as TCP: two programs, not the kernel, work on it
 CAPTURED_BYTES = 144 + 32  # a packet of pcapng
 
 
@@ -64,9 +65,17 @@ def _bits(video: Viewing) -> float:
     return PAGE_BITS + max(rates) * video.length_s
 
 
+def _programs_s(scenario: Scenario) -> float:
+    """Of videos: the time to load what serves and plays them."""
+    return sum(PROGRAMS_S * (1 + _is_quic(f.video)) for f in scenario.flows if f.video)
+
+
 def _packet_s(scenario: Scenario) -> float:
-    quic = any(f.video and f.video.transport is Transport.QUIC for f in scenario.flows)
-    return PACKET_S * (QUIC if quic else 1)
+    return PACKET_S * (QUIC if any(_is_quic(flow.video) for flow in scenario.flows) else 1)
+
+
+def _is_quic(video: Viewing | None) -> bool:
+    return video is not None and video.transport is Transport.QUIC
 
 
 def _history() -> Path:
@@ -98,7 +107,8 @@ def guest_seconds(plan: Plan, scenario: Scenario) -> float:
 def _seconds(plan: Plan, scenario: Scenario) -> float:
     interval_s = scenario.sample_interval_ms / 1e3
     samples = plan.end_s / interval_s if interval_s else 0
-    return BOOT_S + _packets(plan, scenario) * _packet_s(scenario) + samples * SAMPLE_S
+    loaded_s = BOOT_S + _programs_s(scenario)
+    return loaded_s + _packets(plan, scenario) * _packet_s(scenario) + samples * SAMPLE_S
 
 
 def disk_mb(plan: Plan, scenario: Scenario) -> float:
