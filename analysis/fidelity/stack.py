@@ -105,7 +105,8 @@ def _outstanding(
 def _window(
     evidence: Evidence, flow: FlowRecord, segments: Segments, samples: pd.DataFrame
 ) -> Check:
-    """New data goes out only within cwnd: judged between samples that both know of no loss.
+    """New data goes out only within cwnd: judged between samples that both know of no loss, with
+    nothing sent again between them (a whole recovery fits between samples that are far apart).
 
     No control adds more to cwnd than is acknowledged. What is outstanding was sent during the
     last round trip, within the cwnd of then: one that has fallen since allows it still.
@@ -115,12 +116,14 @@ def _window(
         return unknown("window", flow.name, NOT_SAMPLED)
     calm = (samples["ca_state"] == "open").to_numpy()
     cwnd = samples["cwnd"].to_numpy(dtype=np.int64)
+    again = segments.retransmissions(at_ns)
     acked = np.searchsorted(segments.new_end, segments.edges(at_ns), side="right")
     acked_since = np.searchsorted(segments.new_end, segments.edges(segments.new_ns), side="right")
     after = np.searchsorted(at_ns, segments.new_ns, side="left")
     known = (after > 0) & (after < len(at_ns))
     after = np.clip(after, 1, len(at_ns) - 1)
     known &= calm[after] & calm[after - 1] & (segments.new_ns < at_ns[-1])
+    known &= again[after] == again[after - 1]
     # what goes out while no acknowledgement comes in is a timer's, a tail loss probe
     srtt_ns = np.nan_to_num(samples["srtt_ms"].to_numpy())[after] * 1e6
     heard_ns = np.concatenate(([0], segments.ack_ns))

@@ -14,7 +14,7 @@ from analysis.cells import cell_table, pair_table
 from analysis.counted import counted
 from analysis.definitions import CELL
 from analysis.delivery import SYN
-from analysis.fidelity import reports
+from analysis.fidelity import reports, stack
 from analysis.fidelity.checks import Check, Grade, compare
 from analysis.fidelity.evidence import Evidence
 from analysis.fidelity.pairing import NOWHERE, pair
@@ -57,6 +57,33 @@ def test_what_is_outstanding(segments: Segments) -> None:
     """The SYN counts, its acknowledgement does not; four are out when the first ACK comes."""
     assert list(segments.outstanding(at(1.01, 1.2, 2.045, 2.2, 2.4))) == [1, 0, 5, 7, 0]
     assert list(segments.outstanding(at(1.9), late_ns=200 * MS)) == [10]
+
+
+@pytest.mark.parametrize(("repaired", "grade"), [(True, Grade.VALID), (False, Grade.INVALID)])
+def test_a_recovery_between_two_samples_says_nothing_of_the_window(
+    repaired: bool, grade: Grade
+) -> None:
+    """30 segments are acknowledged as they go; then 40 go out while the first of them is awaited,
+    which SACK allows within a window of 10. Without a repair it is more than was allowed."""
+    sent_ms = [*range(30), *range(110, 150), *([155] if repaired else [])]
+    place = [*range(70), *([30] if repaired else [])]
+    begin = np.array(place) * 100
+    ack_ms = [*(k + 5 for k in range(30)), *range(115, 155), 165]
+    acked = [*((k + 1) * 100 for k in range(30)), *[3000] * 40, 7000]
+    every = Segments(
+        row=np.arange(len(place)),
+        time_ns=np.array(sent_ms) * MS,
+        begin=begin,
+        end=begin + 100,
+        ack_ns=np.array(ack_ms) * MS,
+        acked=np.array(acked),
+    )
+    samples = pd.DataFrame(
+        {"time_s": [0.0, 0.1, 0.2], "ca_state": "open", "cwnd": 10, "srtt_ms": 50.0}
+    )
+    evidence = SimpleNamespace(ns=lambda time_s: (time_s * 1e9).to_numpy(int), engine="guest")
+    found = stack._window(cast(Evidence, evidence), flow_record("tcp", TCP, "tcp"), every, samples)
+    assert found.verdict is grade
 
 
 def test_a_capture_that_begins_later_has_no_segments() -> None:
