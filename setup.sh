@@ -6,8 +6,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 readonly LAB_PACKAGES=(
-    ethtool iperf3 iproute2 iputils-ping kmod mininet nginx procps python3-venv tcpdump tshark
-    util-linux
+    ethtool hostapd iperf3 iproute2 iputils-ping iw kmod mininet nginx procps python3-venv tcpdump
+    tshark util-linux
 )
 readonly KERNEL_PACKAGES=(
     bc bison flex gcc libc6-dev linux-source-6.1 make patch perl-base tar xz-utils
@@ -107,12 +107,15 @@ apt_install() { # PACKAGE…
         die "apt-get install failed" \
             "apt's own message is above; on anything but Debian 12 use: vagrant up"
     allow_services
-    if [[ " $* " == *" nginx "* ]] && command -v systemctl >/dev/null; then
-        as_root systemctl disable --quiet nginx 2>/dev/null || true # no service manager runs
-    fi
+    local service
+    for service in nginx hostapd; do
+        if [[ " $* " == *" $service "* ]] && command -v systemctl >/dev/null; then
+            as_root systemctl disable --quiet "$service" 2>/dev/null || true # no manager runs
+        fi
+    done
 }
 
-# nginx is wanted as a program, not as a web server on port 80, now or after the next boot.
+# nginx and hostapd are wanted as programs: no web server on port 80, now or after the next boot.
 readonly POLICY=/usr/sbin/policy-rc.d # Debian asks it whether a new package's service may start
 
 forbid_services() {
@@ -182,6 +185,13 @@ build_background() {
         die "could not compile $source" "the compiler's own message is above"
 }
 
+build_medium() {
+    local program=.venv/lib/testbed-medium source=testbed/medium
+    [[ -f $program && -z $(find "$source" -newer "$program" -name '*.[ch]') ]] && return
+    "${AS_USER[@]}" gcc -O2 -Wall -Wextra -o "$program" "$source"/*.c -lm ||
+        die "could not compile $source" "the compiler's own message is above"
+}
+
 build_core() {
     local library=.venv/lib/testbed-capture.so
     [[ -f $library && -z $(find analysis/core -newer "$library" -name '*.[ch]') ]] && return
@@ -208,6 +218,7 @@ set_up() { # PACKAGE…
     install_project
     build_pacer
     build_background
+    build_medium
     build_core
     build_kernel
 }

@@ -81,7 +81,10 @@ def hosts_label(topology: Topology) -> str:
 
 
 def rate_label(link: Bottleneck | Path) -> str:
-    """`1.024/0.512 Mbit/s` where the two ways differ; nothing for a link without a rate."""
+    """`1.024/0.512 Mbit/s` where the two ways differ; a radio's signal; nothing for a link
+    without a rate."""
+    if isinstance(link, Path) and link.radio is not None:
+        return f"{link.radio.signal_dbm} dBm"
     if link.rate_mbit is None:
         return ""
     back = "" if link.back_rate_mbit is None else f"/{link.back_rate_mbit:g}"

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.air import MEDIUM
 from testbed.engines.base import Job
 from testbed.engines.guest import GuestEngine
 from testbed.engines.host import HostEngine
@@ -62,7 +63,16 @@ def findings() -> Iterator[Finding]:
         "apt install nginx",
         needed=False,
     )
-    for built in (PACE, BACKGROUND):
+    for program in ("hostapd", "iw"):
+        found = shutil.which(program) or shutil.which(program, path="/usr/sbin")
+        yield Finding(
+            program,
+            found is not None,
+            found or "not installed; radio links need it",
+            f"apt install {program}",
+            needed=False,
+        )
+    for built in (PACE, BACKGROUND, MEDIUM):
         yield Finding(built.stem.removeprefix("testbed-"), built.exists(), str(built), BUILDS)
     yield from _guest()
     yield from _host()

@@ -26,7 +26,11 @@ def identify(scenario: Scenario, plan: Plan, engine: Engine) -> str:
         "plan": _plain(plan),
         "engine": engine.name,
         "kernel": engine.version(),
-        **{name: found[name] for name in ("iperf3", "nginx", "aioquic") if name in found},
+        **{
+            name: found[name]
+            for name in ("iperf3", "nginx", "aioquic", "hostapd", "iw")
+            if name in found
+        },
         "revision": REVISION,
     }
     text = json.dumps(parts, sort_keys=True)

@@ -17,6 +17,7 @@ from pathlib import Path
 from testbed.netns import inside
 from testbed.plan import Plan
 from testbed.process import Place
+from testbed.radio import IDLE_MS
 
 COLUMNS = ("flow", "src", "dst", "rtt_ms", "expected_ms", "jitter_ms", "lossy")
 REQUESTS = 3
@@ -31,7 +32,8 @@ class Idle:
     """One request: its round trip, None if no reply came, and the propagation there and back.
 
     Nothing is added for the bottleneck's rate: a full bucket lets a first packet out at once.
-    Its links' jitter may make it longer or shorter by `jitter_ms`; on a `lossy` way it may be lost.
+    Its links' jitter may make it longer or shorter by `jitter_ms`, a radio too, the more the busier
+    its air is; on a `lossy` way it may be lost.
     """
 
     flow: str
@@ -50,7 +52,9 @@ def idle_round_trips(plan: Plan, places: dict[str, Place]) -> list[Idle]:
         path = plan.network.path(flow.flow.src, flow.flow.dst)
         expected_ms = 2 * sum(hop.link.delay_ms for hop in path)
         jitter_ms = 2 * sum(hop.link.jitter_ms for hop in path)
-        lossy = any(hop.link.loss for hop in path)
+        radios = [hop.link.radio for hop in path if hop.link.radio]
+        jitter_ms += sum(IDLE_MS / (1 - radio.busy) ** 2 for radio in radios)
+        lossy = bool(radios) or any(hop.link.loss for hop in path)
         with inside(places[flow.flow.src].pid):
             link = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
         with link:

@@ -9,7 +9,7 @@ from typing import Any, assert_never
 from testbed import queues
 from testbed.losses import GilbertElliott
 from testbed.queues import Limit
-from testbed.scenario import Bottleneck, Path, Queue, Topology, TopologyKind
+from testbed.scenario import Bottleneck, Path, Queue, Radio, Topology, TopologyKind
 from topologies.access_link import AccessLink
 from topologies.dumbbell import Dumbbell
 from topologies.router import Router
@@ -42,8 +42,8 @@ class Shaper:
 
 @dataclass(frozen=True)
 class Link:
-    """Two interfaces, what is between them (a delay that may vary, losses), and the shapers on
-    their way out."""
+    """Two interfaces, what is between them (a delay that may vary, losses; or a radio), and the
+    shapers on their way out."""
 
     name: str
     ends: tuple[Interface, Interface]
@@ -51,6 +51,7 @@ class Link:
     shapers: tuple[Shaper | None, Shaper | None]
     jitter_ms: float = 0.0
     loss: GilbertElliott | None = None
+    radio: Radio | None = None
 
 
 @dataclass(frozen=True)
@@ -202,21 +203,22 @@ def _link(
     routers: frozenset[str],
 ) -> Link:
     name = _link_name(one, other)
+    path = topology.links.get(name, topology.access)
+    kind = "wlan" if path.radio else "eth"
     ends = (
-        _interface(number, 1, one, details, info),
-        _interface(number, 2, other, details, info),
+        _interface(number, 1, one, kind, details, info),
+        _interface(number, 2, other, kind, details, info),
     )
     bottleneck = topology.bottleneck
     neck, neck_back = _bottleneck_shapers(bottleneck, rtt_ms)
     if name == BOTTLENECKS[topology.kind]:
         back = neck_back if other in routers else None
         return Link(name, ends, bottleneck.delay_ms, (neck, back))
-    path = topology.links.get(name, topology.access)
     own, own_back = _path_shapers(path, rtt_ms)
     # with one router, its ways back to the senders are the bottleneck's other direction
     if topology.kind is TopologyKind.ROUTER_BOTTLENECK and neck_back is not None:
         own_back = neck_back
-    return Link(name, ends, path.delay_ms, (own, own_back), path.jitter_ms, path.loss)
+    return Link(name, ends, path.delay_ms, (own, own_back), path.jitter_ms, path.loss, path.radio)
 
 
 def _bottleneck_shapers(bottleneck: Bottleneck, rtt_ms: float) -> tuple[Shaper, Shaper | None]:
@@ -236,12 +238,13 @@ def _interface(
     number: int,
     end: int,
     node: str,
+    kind: str,
     details: Mapping[str, Any],
     info: Mapping[str, Mapping[str, str]],
 ) -> Interface:
     port = details[f"port{end}"]
     address = details.get(f"params{end}", {}).get("ip") or info[node]["ip"]
-    return Interface(node, f"{node}-eth{port}", address, f"02:00:00:00:{number:02x}:{end:02x}")
+    return Interface(node, f"{node}-{kind}{port}", address, f"02:00:00:00:{number:02x}:{end:02x}")
 
 
 DEFAULT_PATH_QUEUE = Queue("pfifo", limit_packets=1000)  # as long as Linux's own txqueuelen

@@ -23,6 +23,7 @@ from mininet.net import Mininet
 from mininet.node import Node
 
 from testbed import queues
+from testbed.air import Air
 from testbed.commands import Command
 from testbed.errors import TestbedError
 from testbed.losses import GilbertElliott
@@ -72,6 +73,7 @@ class Lab:
 
     def __init__(self, mininet: Mininet, log: CommandLog) -> None:
         self._mininet = mininet
+        self.air: Air | None = None  # of the radio link
         self.places: dict[str, Place] = {
             node.name: Place(node.name, node.pid, log) for node in mininet.hosts
         }
@@ -82,10 +84,11 @@ class Lab:
 
 
 @contextlib.contextmanager
-def network(plan: Plan, log: CommandLog) -> Iterator[Lab]:
+def network(plan: Plan, log: CommandLog, folder: Path) -> Iterator[Lab]:
     """The network of a plan, up and verified; gone when the block is left."""
     Mininet.inited = True  # init() would raise limits and change sysctls of the host
     mininet = Mininet(build=False, controller=None, waitConnected=False)
+    lab = None
     try:
         for name in plan.nodes:
             mininet.addHost(name, cls=LabNode)
@@ -102,10 +105,17 @@ def network(plan: Plan, log: CommandLog) -> Iterator[Lab]:
             )
         lab = Lab(mininet, log)
         lay_cables(plan, lab, log)
+        if plan.radio:
+            lab.air = Air(plan.radio, lab.places, folder)
+            lab.air.place_radios()
         apply(plan, lab)
+        if lab.air:
+            lab.air.join()
         verify(plan, lab)
         yield lab
     finally:
+        if lab and lab.air:
+            lab.air.kill()
         _take_down(mininet)
 
 
@@ -189,6 +199,9 @@ def verify(plan: Plan, lab: Lab) -> None:
         by_node.setdefault(queue.node, []).append(queue)
     for node, each in by_node.items():
         _verify_queues(lab.place(node), each)
+    if plan.radio:
+        for side in plan.radio.ends:
+            _verify_radio_queue(lab.place(side.node), side.name, plan.radio.packets)
     if channels := dict(lossy_ends(plan.network)):
         _verify_channels(lab.place(WIRES), channels)
     for node, interface in plan.plain_interfaces:
@@ -244,6 +257,18 @@ def _verify_queues(place: Place, wanted: list[QueuePlan]) -> None:
         _verify_rate(place, plan)
 
 
+def _verify_radio_queue(place: Place, interface: str, packets: int) -> None:
+    found = json.loads(run(("tc", "-json", "qdisc", "show", "dev", interface), place=place).stdout)
+    limit = found[0].get("options", {}).get("limit")
+    if found[0]["kind"] != "pfifo" or _number(limit) != packets:
+        raise TestbedError(f"{place.name}: {interface}: no pfifo of the asked length: {found}")
+
+
+def _number(limit: object) -> int | None:
+    """tc prints some limits with their unit."""
+    return int(re.sub(r"\D", "", str(limit)) or 0) if limit is not None else None
+
+
 def _verify_channels(place: Place, wanted: Mapping[str, GilbertElliott]) -> None:
     found = json.loads(run(("tc", "-json", "qdisc", "show"), place=place).stdout)
     models = {q["dev"]: q["options"].get("loss-gemodel") for q in found if q["kind"] == "netem"}
@@ -272,8 +297,7 @@ def _verify_limit(where: str, plan: QueuePlan, options: Mapping[str, Any]) -> No
     limit = plan.shaper.limit
     wanted = limit.bytes if row.counts == "bytes" else limit.packets
     found = options.get("limit", options.get("memlimit"))
-    number = int(re.sub(r"\D", "", str(found)) or 0) if found is not None else None
-    if number != wanted:
+    if _number(found) != wanted:
         raise TestbedError(f"{where}: {row.name}'s limit is {found}, not {wanted}")
     if row.ecn and row.name not in queues.ALWAYS_ECN:
         marks = bool(options.get("ecn", False))

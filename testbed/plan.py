@@ -25,6 +25,7 @@ from testbed.flow_plan import FlowPlan, plan_flow
 from testbed.layout import Hop, Interface, Link, Network, Shaper
 from testbed.loss_plan import DropPlan, LossPlan, clsact_commands, drop_plans, loss_plans
 from testbed.profiles import PROFILES
+from testbed.radio import RadioPlan, plan_radio, radio_commands
 from testbed.scenario import Bottleneck, CapturePoint, Flow, Path, Scenario
 from testbed.validate import validate
 from testbed.variants import Variant, variant
@@ -39,7 +40,7 @@ RETIRE_S = 1.0
 class Need:
     """A kernel feature without which the scenario cannot run."""
 
-    kind: str  # "congestion control", "queue discipline", "classifier"
+    kind: str  # "congestion control", "queue discipline", "classifier", "radio"
     name: str
     symbol: str
     module: str
@@ -107,6 +108,7 @@ class Plan:
     losses: tuple[LossPlan, ...]
     flows: tuple[FlowPlan, ...]
     background: BackgroundPlan | None
+    radio: RadioPlan | None
     needs: tuple[Need, ...]
     warnings: tuple[str, ...]
     end_s: float
@@ -131,6 +133,7 @@ def make_plan(scenario: Scenario) -> Plan:
         plan_flow(scenario, network, index, _options(flow, sysctls))
         for index, flow in enumerate(scenario.flows)
     )
+    radio = plan_radio(scenario, network)
     drops = tuple(drop_plans(network, flows))
     losses = tuple(loss_plans(scenario, network, flows))
     nodes = (
@@ -146,6 +149,7 @@ def make_plan(scenario: Scenario) -> Plan:
         *(_route_command(route) for route in routes),
         *control_commands(scenario, network, endpoints),
         *wire_commands(network, many),
+        *radio_commands(radio),
         *clsact_commands((*drops, *losses)),
         *(Command(node, ("ethtool", "-K", name, *NO_OFFLOADS)) for node, name in offloads),
         *(command for queue in shaped for command in _shaper_commands(queue)),
@@ -170,10 +174,11 @@ def make_plan(scenario: Scenario) -> Plan:
         losses=losses,
         flows=flows,
         background=background,
+        radio=radio,
         needs=tuple(dict.fromkeys(_needs(scenario, network))),
         warnings=tuple(_warnings(scenario, network)),
         end_s=max([*(flow.stop_s for flow in flows), *([background.stop_s] if background else [])])
-        + max(TAIL_S, RETIRE_S + _longest_queue_s(network)),
+        + max(TAIL_S, RETIRE_S + _longest_queue_s(network) + (radio.drain_s if radio else 0)),
     )
 
 
@@ -315,6 +320,8 @@ def _route_command(route: RoutePlan) -> Command:
 def _veths(network: Network, many: str) -> Iterator[Veth]:
     for number, link in enumerate(network.links):
         one, other = link.ends
+        if link.radio is not None:
+            continue
         if not is_wire(link, many):
             yield Veth(one.node, one.name, one.mac, other.node, other.name, other.mac)
             continue
@@ -440,6 +447,8 @@ def _link_needs(link: Link) -> Iterator[Need]:
             row = queues.DISCIPLINES[shaper.queue.discipline]
             yield Need("queue discipline", "htb", "CONFIG_NET_SCH_HTB", "sch_htb")
             yield Need("queue discipline", row.name, row.symbol, f"sch_{row.name}")
+    if link.radio is not None:
+        yield Need("radio", "mac80211_hwsim", "CONFIG_MAC80211_HWSIM", "mac80211_hwsim")
     if is_wire(link):
         yield Need("queue discipline", "netem", "CONFIG_NET_SCH_NETEM", "sch_netem")
         yield Need("queue discipline", "clsact", "CONFIG_NET_SCH_INGRESS", "sch_ingress")

@@ -21,8 +21,10 @@ Process = subprocess.Popen[bytes]
 
 PACKAGES = {  # program → Debian package, for the hint when it is missing
     "ethtool": "ethtool",
+    "hostapd": "hostapd",
     "ip": "iproute2",
     "iperf3": "iperf3",
+    "iw": "iw",
     "mnexec": "mininet",
     "modprobe": "kmod",
     "setarch": "util-linux",

@@ -38,10 +38,20 @@ def _video_versions() -> Mapping[str, str]:
     }
 
 
+@functools.cache
+def _radio_versions() -> Mapping[str, str]:
+    return {"hostapd": _version(("hostapd", "-v")), "iw": _version(("iw", "--version"))}
+
+
 def versions_for(scenario: Scenario) -> Mapping[str, str]:
     """The same, and of what this scenario needs besides."""
     videos = any(flow.kind is FlowKind.VIDEO for flow in scenario.flows)
-    return {**versions(), **(_video_versions() if videos else {})}
+    radios = any(path.radio for path in scenario.topology.links.values())
+    return {
+        **versions(),
+        **(_video_versions() if videos else {}),
+        **(_radio_versions() if radios else {}),
+    }
 
 
 def _version(argv: tuple[str, ...]) -> str:

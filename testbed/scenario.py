@@ -86,12 +86,22 @@ class Bottleneck:
 
 
 @dataclass(frozen=True)
+class Radio:
+    """802.11n at 2.4 GHz, 20 MHz, one stream: an access point and a station that hear each other
+    with `signal_dbm`, while other stations ask for the part `busy` of the time."""
+
+    signal_dbm: int
+    busy: float = 0.0
+
+
+@dataclass(frozen=True)
 class Path:
     """Any other link; without a rate it is as fast as the machine.
 
     `back_rate_mbit` is the rate from the second node of the link's name to the first, if it is
     another. With `jitter_ms` each packet's delay is drawn, uniformly from `delay_ms` ± that, and
-    no packet overtakes another. `loss` loses whatever goes either way, in bursts.
+    no packet overtakes another. `loss` loses whatever goes either way, in bursts. `radio` makes it
+    a radio link, by the kernel's own 802.11, whose rate, delays and losses come of themselves.
     """
 
     delay_ms: float = 0.0
@@ -100,6 +110,7 @@ class Path:
     back_rate_mbit: float | None = None
     jitter_ms: float = 0.0
     loss: GilbertElliott | None = None
+    radio: Radio | None = None
 
 
 @dataclass(frozen=True)

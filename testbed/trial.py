@@ -60,7 +60,7 @@ def run_trial(scenario: Scenario, folder: Path) -> Record:
     with contextlib.ExitStack() as stack:
         log = CommandLog(folder / "commands.log")
         stack.callback(log.close)
-        lab = stack.enter_context(network(plan, log))
+        lab = stack.enter_context(network(plan, log, folder))
         (folder / NETWORK_UP).touch()
         session = Session(scenario, plan, lab, folder)
         stack.callback(session.kill)
@@ -113,6 +113,8 @@ class Session:
         sampler.close()
         write_idle(idle, self._folder / SAMPLES / "idle.csv")
         self._write_final_state(before)
+        if self._lab.air:
+            self._lab.air.write(self._folder / SAMPLES)
         lost = self._check_drops()
         return Record(
             status=Status.OK,
@@ -275,6 +277,7 @@ class Session:
     def _write_final_state(self, before: dict[str, str]) -> None:
         """What the kernel counted, and its configuration before the flows and after them."""
         nodes = {queue.node for queue in self._plan.queues}
+        nodes |= {end.node for end in self._plan.radio.ends} if self._plan.radio else set()
         if any(lossy_ends(self._plan.network)):
             nodes.add(WIRES)
         queues = {

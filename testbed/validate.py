@@ -9,7 +9,16 @@ from typing import assert_never
 
 from testbed import background, layout, losses, queues, variants, viewing
 from testbed.errors import UsageError, nearest
-from testbed.scenario import Bottleneck, Flow, FlowKind, Path, Profile, Scenario, TopologyKind
+from testbed.scenario import (
+    Bottleneck,
+    Flow,
+    FlowKind,
+    Path,
+    Profile,
+    Radio,
+    Scenario,
+    TopologyKind,
+)
 
 MAX_HOSTS = 99  # receiver99-eth0 is as long as the name of an interface may be
 MAX_RATE_MBIT = 40_000.0
@@ -20,6 +29,9 @@ LONGEST_DELAY_MS = 60_000.0
 MAX_RTO_MS = 120_000  # TCP_RTO_MAX
 MAX_WINDOW_BYTES = 1 << 30  # as far as TCP's window scale goes
 MAX_DROPS = 1000
+RADIO_LINK = "ap-station"
+SIGNALS_DBM = (-82, -20)  # below, 802.11 expects no receiver to understand anything
+MOST_BUSY = 0.9
 
 
 def validate(scenario: Scenario) -> None:
@@ -57,6 +69,7 @@ def _faults(scenario: Scenario) -> Iterator[str]:
         if name not in known_links:
             yield f"topology.links: unknown link {name!r}: {nearest(name, known_links)}"
         yield from _path_faults(f"topology.links.{name}", path)
+    yield from _radio_places(scenario)
     yield from _flows_faults(scenario)
     yield from background.faults(scenario)
 
@@ -99,7 +112,7 @@ def _path_faults(where: str, path: Path) -> Iterator[str]:
         yield from _range(f"{where}.rate_mbit", path.rate_mbit, 0, MAX_RATE_MBIT)
     if path.queue is not None:
         yield from queues.faults(path.queue, f"{where}.queue")
-        if path.rate_mbit is None:
+        if path.rate_mbit is None and path.radio is None:
             yield f"{where}.queue: a queue needs a rate_mbit to wait for"
     if path.back_rate_mbit is not None:
         yield from _range(f"{where}.back_rate_mbit", path.back_rate_mbit, 0, MAX_RATE_MBIT)
@@ -109,6 +122,33 @@ def _path_faults(where: str, path: Path) -> Iterator[str]:
         yield f"{where}.jitter_ms: {path.jitter_ms:g} is not between 0 and delay_ms"
     if path.loss is not None:
         yield from losses.channel_faults(path.loss, f"{where}.loss")
+    if path.radio is not None:
+        yield from _radio_faults(f"{where}.radio", path, path.radio)
+
+
+def _radio_faults(where: str, path: Path, radio: Radio) -> Iterator[str]:
+    low, high = SIGNALS_DBM
+    if not low <= radio.signal_dbm <= high:
+        yield f"{where}.signal_dbm: {radio.signal_dbm} is not between {low} and {high}"
+    if not 0 <= radio.busy <= MOST_BUSY:
+        yield f"{where}.busy: {radio.busy:g} is not between 0 and {MOST_BUSY:g}"
+    if path.delay_ms or path.rate_mbit or path.loss:
+        yield f"{where}: its delay, rate and losses are the radio's own"
+    if path.queue and not (path.queue.discipline == "pfifo" and path.queue.limit_packets):
+        yield f"{where}: its queue is a pfifo with limit_packets"
+
+
+def _radio_places(scenario: Scenario) -> Iterator[str]:
+    """Where there is an access point and a station, and nowhere else."""
+    topology = scenario.topology
+    places = {"topology.access": topology.access} | {
+        f"topology.links.{name}": path
+        for name, path in topology.links.items()
+        if name != RADIO_LINK or topology.kind is not TopologyKind.ACCESS_LINK
+    }
+    for where, path in places.items():
+        if path.radio is not None:
+            yield f"{where}.radio: only an access link's {RADIO_LINK} can be a radio"
 
 
 def _flows_faults(scenario: Scenario) -> Iterator[str]:

@@ -148,9 +148,17 @@ class Evidence:
 
     @cached_property
     def lost_by_channels(self) -> int:
-        """What links lost that were asked to lose: a netem there drops nothing else."""
+        """What links lost that were asked to lose (a netem there drops nothing else), and the
+        frames that a radio has tried in vain."""
         wires = self._disciplines.get(WIRES, [])
-        return sum(int(each["drops"]) for each in wires if each["kind"] == "netem")
+        radios = self.medium["radios"] if self.medium else []
+        in_vain = sum(int(each["lost"]) for each in radios)
+        return in_vain + sum(int(each["drops"]) for each in wires if each["kind"] == "netem")
+
+    @cached_property
+    def medium(self) -> dict[str, Any] | None:
+        """What the medium of a radio link counted; None if there is none."""
+        return self.json(SAMPLES, "radio.json")
 
     @cached_property
     def _disciplines(self) -> dict[str, list[dict[str, Any]]]:

@@ -118,6 +118,14 @@ RULES: Mapping[str, Rule] = {
             "guest: netem's and the timers' rounding; host: some tenths of a ms in the kernel's "
             "queues and the scheduler",
         ),
+        _exact("radio", "", "another signal is another link, and who left it is not on it"),
+        Rule(
+            "radio share",
+            "of the time",
+            Limits(0.05, 0.15),
+            Limits(0.05, 0.15),
+            "the other stations' frames come at random: some thousand of them, of about a ms",
+        ),
         _exact("video", "", "another transport or another rule is another experiment"),
         _exact("video bytes", "bytes", "a file that came is as long as the server has it"),
         _exact("video capture", "bytes", "what the player was given has come in packets"),

@@ -23,6 +23,7 @@ from analysis.fidelity import (
 )
 from analysis.fidelity.checks import Check, Grade
 from analysis.fidelity.evidence import Evidence
+from analysis.fidelity.radio import radio
 from analysis.fidelity.shaping import Passage, passage
 from analysis.fidelity.tolerances import RULES
 from analysis.fidelity.video import videos
@@ -110,6 +111,7 @@ def _checks(evidence: Evidence) -> Iterator[Check]:
     yield from recording.times(evidence)
     yield from recording.sampling(evidence)
     yield from emulation.idle(evidence)
+    yield from radio(evidence)
     queues = {each.interface: each for each in evidence.bottlenecks}
     passages = {name: passage(evidence.crossings(queue)) for name, queue in queues.items()}
     yield from emulation.loss(evidence, passages)

@@ -111,7 +111,8 @@ def _path(path: Path) -> tuple[str, str]:
     jitter = f" ± {path.jitter_ms:g}" if path.jitter_ms else ""
     loss = f"{100 * path.loss.loss_rate:.2g} % lost" if path.loss else ""
     delay = f"{path.delay_ms:g}{jitter} ms" if path.delay_ms else ""
-    return rate_label(path), ", ".join(filter(None, (delay, loss)))
+    busy = f"{100 * path.radio.busy:g} % others'" if path.radio and path.radio.busy else ""
+    return rate_label(path), ", ".join(filter(None, (delay, loss, busy)))
 
 
 def _several(texts: Iterable[str], what: str) -> str:

@@ -76,6 +76,8 @@ def _print_commands(scenario: Scenario, plan: Plan) -> None:
             markup=False,
             soft_wrap=True,
         )
+    if plan.radio:
+        console.print(" ".join(plan.radio.medium), markup=False, soft_wrap=True)
     flows = [command for flow in plan.flows for command in (flow.server, flow.client)]
     if plan.background:
         flows += [plan.background.server, plan.background.client]

@@ -20,6 +20,7 @@ from testbed.store import SCENARIO
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 POLL_S = 0.05
+NO_RADIO = "a radio's medium answers in virtual time: --engine guest"
 
 
 class HostEngine:
@@ -41,13 +42,15 @@ class HostEngine:
         lacks = [need for need in needs if not self._has(need)]
         modules = ", ".join(need.module for need in lacks)
         mend = f"kernel {os.uname().release} has no module {modules}; --engine guest needs none"
-        return [Missing(need, mend) for need in lacks]
+        return [Missing(need, NO_RADIO if need.kind == "radio" else mend) for need in lacks]
 
     def _has(self, need: Need) -> bool:
         if need.kind == "congestion control":
             return need.name in self.controls() or (
                 _load(need.module) and need.name in self.controls()
             )
+        if need.kind == "radio":
+            return False
         if need.kind == "classifier":
             return _has_classifier()
         return _has_discipline(need.name)

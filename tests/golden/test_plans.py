@@ -25,7 +25,8 @@ CASES = {
     ),
     "dumbbell": dumbbell(),
     "access-shaped": access(),
-    "access-congested": access("wifi-congested"),
+    "access-congested": access("netem-congested"),
+    "access-radio": access("wifi-congested"),
     "video-https": video(viewer_variant="vegas"),
     "video-quic": video(Transport.QUIC),
     "dumbbell-loss": with_loss(dumbbell(), Loss(LossEvents(0.001, 4, spacing=2))),
@@ -39,6 +40,8 @@ CASES = {
 
 def as_text(plan: Plan) -> str:
     lines = [f"veth {v.node1}:{v.name1} {v.node2}:{v.name2}" for v in plan.veths]
+    if plan.radio:
+        lines += [" ".join(plan.radio.medium), *plan.radio.hostapd.splitlines()]
     for node, settings in plan.sysctls:
         lines += [f"[{node}] sysctl {name}={value}" for name, value in settings]
     lines += [f"[{c.node}] {' '.join(c.argv)}" for c in plan.setup]

@@ -46,7 +46,7 @@ def test_an_upload_has_the_other_rate(tmp_path: Path) -> None:
 def test_a_radio_loses_in_bursts_and_keeps_the_order(tmp_path: Path) -> None:
     trials = []
     for name in ("once", "again"):
-        trials += run_trials([access("wifi-weak", duration_s=30)], tmp_path / name)
+        trials += run_trials([access("netem-weak", duration_s=30)], tmp_path / name)
     one, again = trials
     assert capture_hashes(one) == capture_hashes(again)
     before, behind = (seen(one, role).data for role in ("bottleneck-out", "receiver"))
@@ -67,7 +67,7 @@ def test_a_radio_loses_in_bursts_and_keeps_the_order(tmp_path: Path) -> None:
 
 
 def test_a_radio_that_hardly_lets_anything_up(tmp_path: Path) -> None:
-    (trial,) = run_trials([access("wifi-congested", duration_s=20)], tmp_path)
+    (trial,) = run_trials([access("netem-congested", duration_s=20)], tmp_path)
     acks = seen(trial, "receiver").acks
     span_s = (acks["time_ns"].iloc[-1] - acks["time_ns"].iloc[0]) / 1e9
     assert acks["length"].sum() * 8e-3 / span_s < 12  # kbit/s

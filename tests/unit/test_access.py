@@ -31,7 +31,7 @@ CHANNEL = GilbertElliott(0.01, 0.5)
 
 
 def test_each_way_has_its_rate_and_queue() -> None:
-    built = layout.build(NETWORKS["wifi-congested"])
+    built = layout.build(NETWORKS["netem-congested"])
     down, up = built.path("server", "station"), built.path("station", "server")
     assert [hop.out.name for hop in down] == ["server-eth0", "isp-eth1", "ap-eth1"]
     rates = [[hop.shaper.rate_mbit if hop.shaper else None for hop in way] for way in (down, up)]
@@ -56,7 +56,7 @@ def test_the_way_back_through_one_router_has_the_other_rate() -> None:
 
 
 def test_only_the_radio_loses() -> None:
-    plan = make_plan(access("wifi-congested"))
+    plan = make_plan(access("netem-congested"))
     assert dict(lossy_ends(plan.network)) == {"w2a": CONGESTED.loss, "w2b": CONGESTED.loss}
     assert not dict(lossy_ends(make_plan(access("shaped")).network))
 
@@ -72,7 +72,7 @@ def test_a_loss_without_a_delay_has_a_wire() -> None:
 
 def test_a_trial_lasts_until_its_slowest_queue_is_empty() -> None:
     assert make_plan(router()).end_s == 5 + 2
-    slow = make_plan(access("wifi-congested"))
+    slow = make_plan(access("netem-congested"))
     assert slow.end_s == pytest.approx(5 + 1 + 50 * 1514 * 8 / 10_000)
 
 
@@ -132,7 +132,7 @@ def test_the_papers_networks_are_sound(name: str) -> None:
 
 
 def test_how_it_is_shown() -> None:
-    scenario = access("wifi-congested")
+    scenario = access("netem-congested")
     assert hosts_label(scenario.topology) == "access-link, 1 station"
     assert rate_label(NETWORKS["shaped"].bottleneck) == "1.024/0.512 Mbit/s"
     assert rate_label(Path()) == ""
