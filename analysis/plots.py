@@ -38,6 +38,20 @@ def fall_floyd_table(results: Path, metrics: pd.DataFrame, expected: Expectation
     return table.expected_and_seen(results, expected)
 
 
+def players(results: Path, metrics: pd.DataFrame) -> list[Path]:
+    """What lay in the buffer, of the model and of the browser."""
+    from analysis import players_figure
+
+    return players_figure.draw(results)
+
+
+def players_table(results: Path, metrics: pd.DataFrame) -> Table:
+    """The model's measures beside the browser's."""
+    from analysis import players as found
+
+    return found.table(results)
+
+
 def variants(results: Path, metrics: pd.DataFrame) -> list[Path]:
     """Throughput, retransmissions, timeouts and round trips, a line a variant."""
     from analysis import variants_figure

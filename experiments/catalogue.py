@@ -13,6 +13,7 @@ from experiments import (
     router_fairness,
     variants,
     video_access,
+    video_players,
 )
 from testbed.errors import UsageError, nearest
 from testbed.experiment import Experiment
@@ -30,6 +31,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         fall_floyd.EXPERIMENT,
         variants.EXPERIMENT,
         video_access.EXPERIMENT,
+        video_players.EXPERIMENT,
     )
 }
 

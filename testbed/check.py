@@ -18,7 +18,7 @@ from testbed.engines.host import HostEngine
 from testbed.errors import TestbedError
 from testbed.leftovers import Journal
 from testbed.plan import Need, control_need
-from testbed.process import TOOLS, require
+from testbed.process import CHROMIUM, TOOLS, require
 from testbed.profiles import PROFILES
 from testbed.queues import DISCIPLINES
 from testbed.traffic.iperf3 import PACE
@@ -72,6 +72,14 @@ def findings() -> Iterator[Finding]:
             f"apt install {program}",
             needed=False,
         )
+    browser = shutil.which(CHROMIUM)
+    yield Finding(
+        CHROMIUM,
+        browser is not None,
+        browser or "not installed; videos that a browser plays need it",
+        f"apt install {CHROMIUM}",
+        needed=False,
+    )
     for built in (PACE, BACKGROUND, MEDIUM):
         yield Finding(built.stem.removeprefix("testbed-"), built.exists(), str(built), BUILDS)
     yield from _guest()

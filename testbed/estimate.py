@@ -15,7 +15,7 @@ from pathlib import Path
 from testbed.engines.guest import MEMORY_MB, OWN_MB
 from testbed.leftovers import state_folder
 from testbed.losses import Loss
-from testbed.plan import Plan
+from testbed.plan import Plan, browsers
 from testbed.queues import FRAME_BYTES
 from testbed.scenario import Flow, Scenario
 from testbed.viewing import RULES, Transport, Viewing
@@ -27,6 +27,8 @@ SAMPLE_S = 80e-6
 PAGE_BITS = 8e6  # what a video's viewer loads before it
 PROGRAMS_S = 1.5  # until a video's server and player are loaded; aioquic takes as long again
 QUIC = 3  # times as long a packet as TCP: two programs, not the kernel, work on it
+BROWSER_S = 12.0  # until a browser is there
+SHOWN_S = 0.4  # a second of video in a browser
 CAPTURED_BYTES = 144 + 32  # a packet of pcapng
 
 
@@ -108,7 +110,11 @@ def _seconds(plan: Plan, scenario: Scenario) -> float:
     interval_s = scenario.sample_interval_ms / 1e3
     samples = plan.end_s / interval_s if interval_s else 0
     loaded_s = BOOT_S + _programs_s(scenario)
-    return loaded_s + _packets(plan, scenario) * _packet_s(scenario) + samples * SAMPLE_S
+    shown_s = sum(
+        BROWSER_S + SHOWN_S * flow.video.length_s for flow in browsers(scenario) if flow.video
+    )
+    packets_s = _packets(plan, scenario) * _packet_s(scenario)
+    return loaded_s + shown_s + packets_s + samples * SAMPLE_S
 
 
 def disk_mb(plan: Plan, scenario: Scenario) -> float:

@@ -54,7 +54,7 @@ def plan_flow(
         return _plan_video(scenario, network, index, flow.video, options)
     src, dst = addresses_of(network, flow)
     server_port = SERVER_PORTS[0] + index
-    first = CLIENT_PORTS[0] + 64 * index
+    first = own_port(index)
     stop_s = scenario.stop_s(flow)
     start_s = _start_s(scenario, flow)
     server = ("iperf3", "--server", "--one-off", "--json", "--port", str(server_port))
@@ -97,25 +97,30 @@ def plan_flow(
     )
 
 
+def own_port(index: int) -> int:
+    """The first of the ports that the client of the flow with that index comes from."""
+    return CLIENT_PORTS[0] + 64 * index
+
+
 def _plan_video(
     scenario: Scenario, network: Network, index: int, video: Viewing, options: frozenset[str]
 ) -> FlowPlan:
     """Data go from the server to the player, who opens the connection from a port of its own."""
     flow = scenario.flows[index]
     src, dst = addresses_of(network, flow)
-    port, own_port = VIDEO_PORT + index, CLIENT_PORTS[0] + 64 * index
+    port, local = VIDEO_PORT + index, own_port(index)
     authority = "" if video.transport is Transport.HTTP else CERTIFICATE
-    site = Site(src, port, authority, own_port)
+    site = Site(src, port, authority, local)
     plan = VideoPlan(
         Serving(video.transport, port, video.control or ""),
-        Watching(video.transport, site, video.rule),
+        Watching(video.transport, site, video.rule, player=video.player),
     )
     return FlowPlan(
         flow=flow,
         src_address=src,
         dst_address=dst,
         src_ports=(port,),
-        dst_port=own_port,
+        dst_port=local,
         start_s=_start_s(scenario, flow),
         stop_s=scenario.stop_s(flow),
         server=Command(flow.src, plan.serving.words),

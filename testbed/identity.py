@@ -28,7 +28,7 @@ def identify(scenario: Scenario, plan: Plan, engine: Engine) -> str:
         "kernel": engine.version(),
         **{
             name: found[name]
-            for name in ("iperf3", "nginx", "aioquic", "hostapd", "iw")
+            for name in ("iperf3", "nginx", "aioquic", "chromium", "hostapd", "iw")
             if name in found
         },
         "revision": REVISION,

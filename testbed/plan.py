@@ -21,14 +21,16 @@ from testbed.control import (
     control_veths,
     controlled,
 )
-from testbed.flow_plan import FlowPlan, plan_flow
+from testbed.flow_plan import FlowPlan, own_port, plan_flow
 from testbed.layout import Hop, Interface, Link, Network, Shaper
 from testbed.loss_plan import DropPlan, LossPlan, clsact_commands, drop_plans, loss_plans
+from testbed.process import CHROMIUM
 from testbed.profiles import PROFILES
 from testbed.radio import RadioPlan, plan_radio, radio_commands
 from testbed.scenario import Bottleneck, CapturePoint, Flow, Path, Scenario
 from testbed.validate import validate
 from testbed.variants import Variant, variant
+from testbed.viewing import Player
 from testbed.wires import WIRES, is_wire, wire_commands, wire_ends
 
 # after the last flow: queues drain, and tcpdump's blocks retire
@@ -38,12 +40,12 @@ RETIRE_S = 1.0
 
 @dataclass(frozen=True)
 class Need:
-    """A kernel feature without which the scenario cannot run."""
+    """A kernel feature, or a program, without which the scenario cannot run."""
 
-    kind: str  # "congestion control", "queue discipline", "classifier", "radio"
+    kind: str  # "congestion control", "queue discipline", "classifier", "radio", "program"
     name: str
-    symbol: str
-    module: str
+    symbol: str = ""
+    module: str = ""
 
 
 @dataclass(frozen=True)
@@ -250,7 +252,17 @@ def _sysctls(scenario: Scenario, network: Network, node: str) -> dict[str, str]:
     for host, recipe in _viewers(scenario):
         if host == node:
             settings |= recipe.sysctls
+    for browser in browsers(scenario):
+        if browser.dst == node:
+            # the only way to tell a browser which port to come from
+            port = own_port(scenario.flows.index(browser))
+            settings["net.ipv4.ip_local_port_range"] = f"{port}\t{port}"
     return settings
+
+
+def browsers(scenario: Scenario) -> list[Flow]:
+    """Videos that a real browser plays."""
+    return [f for f in scenario.flows if f.video and f.video.player is Player.CHROMIUM]
 
 
 def _marks(bottleneck: Bottleneck) -> bool:
@@ -427,6 +439,8 @@ def control_need(control: str) -> Need:
 
 
 def _needs(scenario: Scenario, network: Network) -> Iterator[Need]:
+    if browsers(scenario):
+        yield Need("program", CHROMIUM)
     for recipe in _recipes(scenario):
         yield control_need(recipe.control)
     for flow in scenario.flows:

@@ -37,6 +37,8 @@ PACKAGES = {  # program → Debian package, for the hint when it is missing
 }
 
 
+CHROMIUM = "chromium-headless-shell"  # Debian's; Chromium without a window
+
 # what a trial cannot do without
 TOOLS = ("mnexec", "ip", "tc", "ethtool", "iperf3", "tcpdump", "tshark", "setpriv", "taskset")
 
@@ -207,6 +209,13 @@ def end(process: Process, first: int = signal.SIGTERM, patience_s: float = 5.0) 
         return process.wait()
 
 
+def end_all(process: Process) -> None:
+    """End a process that leads a session, and all that it has started, at once."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
 def start_held(argv: Sequence[str]) -> subprocess.Popen[str]:
     """Start a command that lives on our stdin's other end: it ends when we do, or close it."""
     require(argv[0])
@@ -216,6 +225,21 @@ def start_held(argv: Sequence[str]) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
+        start_new_session=True,
+    )
+
+
+def start_told(argv: Sequence[str], env: Mapping[str, str]) -> Process:
+    """Start a command that is told and tells by its descriptors 3 and 4, which are the process's
+    `stdin` and `stdout` here; the kernel kills it should we die first."""
+    require(argv[0])
+    moved = 'exec "$@" 3<&0 4>&1 </dev/null >/dev/null'
+    return subprocess.Popen(
+        ["setpriv", "--pdeathsig", "KILL", "--", "sh", "-c", moved, "sh", *argv],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=env,
         start_new_session=True,
     )
 

@@ -8,8 +8,9 @@ import platform
 import re
 from collections.abc import Mapping
 
-from testbed.process import run
-from testbed.scenario import FlowKind, Scenario
+from testbed.process import CHROMIUM, run
+from testbed.scenario import Scenario
+from testbed.viewing import Player
 
 _COMMANDS = {
     "iperf3": ("iperf3", "--version"),
@@ -43,13 +44,20 @@ def _radio_versions() -> Mapping[str, str]:
     return {"hostapd": _version(("hostapd", "-v")), "iw": _version(("iw", "--version"))}
 
 
+@functools.cache
+def _browser_version() -> Mapping[str, str]:
+    return {"chromium": _version((CHROMIUM, "--version"))}
+
+
 def versions_for(scenario: Scenario) -> Mapping[str, str]:
     """The same, and of what this scenario needs besides."""
-    videos = any(flow.kind is FlowKind.VIDEO for flow in scenario.flows)
+    videos = [flow.video for flow in scenario.flows if flow.video is not None]
+    browsers = any(video.player is Player.CHROMIUM for video in videos)
     radios = any(path.radio for path in scenario.topology.links.values())
     return {
         **versions(),
         **(_video_versions() if videos else {}),
+        **(_browser_version() if browsers else {}),
         **(_radio_versions() if radios else {}),
     }
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from testbed import variants
 from testbed.cores import a_core
-from testbed.engines.base import Cancelled, Engine, Job, Missing
+from testbed.engines.base import Cancelled, Engine, Job, Missing, in_want
 from testbed.engines.choice import Choice
 from testbed.errors import TestbedError
 from testbed.identity import identify
@@ -255,9 +255,9 @@ def is_done(out: Path, scenario: Scenario, engine: Engine) -> bool:
 
 
 def unsupported(engine: Engine, missing: Iterable[Missing]) -> Record:
-    """The record of a trial that this engine's kernel cannot run."""
+    """The record of a trial that this engine cannot run."""
     each = list(missing)
-    reason = f"the {engine.name}'s kernel has no " + ", no ".join(str(m) for m in each)
+    reason = f"{in_want(engine, each)} has no " + ", no ".join(str(m) for m in each)
     hints = dict.fromkeys(m.mend for m in each)
     for lack in each:
         if lack.need.kind == "congestion control" and lack.need.name not in variants.KNOWN:

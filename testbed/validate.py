@@ -19,6 +19,7 @@ from testbed.scenario import (
     Scenario,
     TopologyKind,
 )
+from testbed.viewing import Player
 
 MAX_HOSTS = 99  # receiver99-eth0 is as long as the name of an interface may be
 MAX_RATE_MBIT = 40_000.0
@@ -168,6 +169,7 @@ def _flows_faults(scenario: Scenario) -> Iterator[str]:
         yield from _kind_faults(scenario, flow, where)
         yield from _loss_faults(scenario, flow, f"{where}.loss")
     yield from _one_variant_a_host(scenario)
+    yield from _one_browser_a_host(scenario)
     yield from _one_recipe_a_receiver(scenario)
     yield from _one_route_a_pair(scenario)
 
@@ -294,6 +296,13 @@ def _one_variant_a_host(scenario: Scenario) -> Iterator[str]:
         for host, wish in wishes:
             if seen.setdefault(host, wish) != wish:
                 yield f"flows: {host} sends {seen[host]} and {wish}: one variant a host"
+
+
+def _one_browser_a_host(scenario: Scenario) -> Iterator[str]:
+    """Its connection's port is a setting of the host."""
+    viewers = [f.dst for f in scenario.flows if f.video and f.video.player is Player.CHROMIUM]
+    for host in {host for host in viewers if viewers.count(host) > 1}:
+        yield f"flows: {host} has several browsers: one a host"
 
 
 def _one_recipe_a_receiver(scenario: Scenario) -> Iterator[str]:

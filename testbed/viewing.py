@@ -21,6 +21,13 @@ class Transport(enum.StrEnum):
     QUIC = "quic"  # HTTP/3
 
 
+class Player(enum.StrEnum):
+    """Who watches."""
+
+    MODEL = "model"  # a client of ours with a buffer
+    CHROMIUM = "chromium"  # a real browser
+
+
 @dataclass(frozen=True)
 class Viewing:
     """What a flow of kind video is: a video of `length_s`, which the flow's `dst` watches.
@@ -36,6 +43,7 @@ class Viewing:
     length_s: float = 270.0
     control: str | None = None
     viewer_variant: str | None = None
+    player: Player = Player.MODEL
 
 
 def faults(viewing: Viewing, where: str) -> Iterator[str]:
@@ -53,3 +61,8 @@ def faults(viewing: Viewing, where: str) -> Iterator[str]:
             yield f"{where}.control: {viewing.control!r}: QUIC needs {' or '.join(CONTROLS)}"
     elif viewing.control is not None:
         yield f"{where}.control: QUIC's; TCP's is the flow's variant"
+    if viewing.player is Player.CHROMIUM:
+        if viewing.rule in RULES:
+            yield f"{where}.rule: {viewing.rule}: the browser's page plays one bitrate, e.g. 240p"
+        if viewing.transport is Transport.HTTP:
+            yield f"{where}.transport: a browser opens one connection over https and quic only"

@@ -14,7 +14,7 @@ from rich.table import Table
 from testbed import estimate
 from testbed.cli.choosing import chosen, settings_of
 from testbed.console import Watch, console, errors
-from testbed.engines.base import Engine
+from testbed.engines.base import Engine, in_want
 from testbed.engines.choice import Choice, choose
 from testbed.errors import UsageError
 from testbed.experiment import Experiment
@@ -165,7 +165,7 @@ def say_what_is_lacking(engine: Engine, done: Sequence[Finished]) -> None:
         return
     words = [f"{missing} ({needs[missing.need]} of {len(idle)})" for missing in lacks]
     errors.print(
-        f"testbed: unsupported: the {engine.name}'s kernel has no {', no '.join(words)}",
+        f"testbed: unsupported: {in_want(engine, lacks)} has no {', no '.join(words)}",
         markup=False,
         soft_wrap=True,
     )

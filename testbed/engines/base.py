@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -22,6 +23,21 @@ class Missing:
 
     def __str__(self) -> str:
         return f"{self.need.kind} {self.need.name}"
+
+
+def missing_programs(needs: Sequence[Need]) -> list[Missing]:
+    """Which programs are not installed: host and guest have the same."""
+    return [
+        Missing(need, f"apt install {need.name}")
+        for need in needs
+        if need.kind == "program" and shutil.which(need.name) is None
+    ]
+
+
+def in_want(engine: Engine, missing: Iterable[Missing]) -> str:
+    """What lacks it: the engine's kernel, or the engine with all that it has."""
+    kernels = all(each.need.symbol for each in missing)
+    return f"the {engine.name}'s kernel" if kernels else f"the {engine.name}"
 
 
 @dataclass(frozen=True)

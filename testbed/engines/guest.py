@@ -13,9 +13,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from testbed.engines.base import Cancelled, Job, Missing, Outcome
+from testbed.engines.base import Cancelled, Job, Missing, Outcome, missing_programs
 from testbed.errors import TestbedError
-from testbed.plan import Need
+from testbed.plan import Need, browsers
 from testbed.process import Process, end, run, start
 from testbed.scenario import Scenario
 from testbed.store import SCENARIO
@@ -23,6 +23,7 @@ from testbed.store import SCENARIO
 PROJECT = Path(__file__).resolve().parents[2]
 BUILD = PROJECT / "kernel" / "build.sh"
 MEMORY_MB = 256
+BROWSER_MB = 1024  # with less Chromium does not start; it touches some 300 MB of it
 OWN_MB = 64  # of a guest's processes on the host, beside its memory
 START_NS = 1_700_000_000 * 10**9  # the guest's clock at boot: any, but always the same
 POLL_S = 0.02
@@ -65,9 +66,12 @@ class GuestEngine:
         return f"{(self.kernel / 'version').read_text().strip()} {self.kernel.name}"
 
     def missing(self, needs: Sequence[Need]) -> list[Missing]:
-        """Which features are not built in."""
+        """Which features are not built in, and which programs are not installed."""
         mend = "add it to kernel/guest.config and run ./setup.sh"
-        return [Missing(need, mend) for need in needs if need.symbol not in self._config]
+        return [
+            *(Missing(n, mend) for n in needs if n.symbol and n.symbol not in self._config),
+            *missing_programs(needs),
+        ]
 
     def controls(self) -> frozenset[str]:
         """The congestion controls that are built in."""
@@ -84,15 +88,24 @@ class GuestEngine:
     def run(self, folder: Path, job: Job) -> Outcome:
         """Boot, run the trial, power off."""
         argv = [sys.executable, *self.program, SCENARIO, "."]
-        return self.boot(folder, argv, job, _patience_s(folder))
+        scenario = Scenario.from_json((folder / SCENARIO).read_text())
+        memory_mb = BROWSER_MB if browsers(scenario) else MEMORY_MB
+        return self.boot(folder, argv, job, _patience_s(scenario), memory_mb)
 
-    def boot(self, folder: Path, argv: Sequence[str], job: Job, patience_s: float) -> Outcome:
+    def boot(
+        self,
+        folder: Path,
+        argv: Sequence[str],
+        job: Job,
+        patience_s: float,
+        memory_mb: int = MEMORY_MB,
+    ) -> Outcome:
         """Run one command in a guest that sees the folder as its working directory."""
         assert self.kernel is not None
         (folder / "guest.argv").write_text("".join(f"{word}\n" for word in argv))
         (folder / "guest.paths").write_text("".join(f"{path}\n" for path in _hidden_paths()))
         process = start(
-            _command(self.kernel, job.seed, job.core),
+            _command(self.kernel, job.seed, job.core, memory_mb),
             stderr=folder / "guest.console",
             env=_environment(),
             cwd=folder,
@@ -107,11 +120,11 @@ class GuestEngine:
         return Outcome(status, peak_mb, errors)
 
 
-def _command(kernel: Path, seed: int, core: int) -> list[str]:
+def _command(kernel: Path, seed: int, core: int, memory_mb: int) -> list[str]:
     """The command line is mixed into the guest's random pool: only the seed may differ."""
     return [
         *("setarch", "-R", "taskset", "-c", str(core), str(kernel / "linux")),
-        *(f"mem={MEMORY_MB}M", f"um_seed={seed}"),
+        *(f"mem={memory_mb}M", f"um_seed={seed}"),
         *("time-travel=inf-cpu", f"time-travel-start={START_NS}", "stderr=1", "quiet"),
     ]
 
@@ -127,8 +140,7 @@ def _hidden_paths() -> list[Path]:
     return sorted(path for path in needed if any(path.is_relative_to(hidden) for hidden in HIDDEN))
 
 
-def _patience_s(folder: Path) -> float:
-    scenario = Scenario.from_json((folder / SCENARIO).read_text())
+def _patience_s(scenario: Scenario) -> float:
     return max(HANG_S, HANG_FACTOR * scenario.duration_s)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from testbed import queues, tracefs
-from testbed.engines.base import Cancelled, Job, Missing, Outcome
+from testbed.engines.base import Cancelled, Job, Missing, Outcome, missing_programs
 from testbed.leftovers import Journal
 from testbed.plan import Need, Parameter, make_plan
 from testbed.process import end, run, start
@@ -39,10 +39,12 @@ class HostEngine:
 
     def missing(self, needs: Sequence[Need]) -> list[Missing]:
         """Which features this kernel lacks and cannot load."""
-        lacks = [need for need in needs if not self._has(need)]
+        features = [need for need in needs if need.kind != "program"]
+        lacks = [need for need in features if not self._has(need)]
         modules = ", ".join(need.module for need in lacks)
         mend = f"kernel {os.uname().release} has no module {modules}; --engine guest needs none"
-        return [Missing(need, NO_RADIO if need.kind == "radio" else mend) for need in lacks]
+        radio = [Missing(need, NO_RADIO if need.kind == "radio" else mend) for need in lacks]
+        return [*radio, *missing_programs(needs)]
 
     def _has(self, need: Need) -> bool:
         if need.kind == "congestion control":
@@ -75,8 +77,14 @@ class HostEngine:
                 ],
                 cwd=folder,
                 stderr=errors,
-                # setuptools' own distutils, which Mininet would get, is slow to start
-                env={**os.environ, "SETUPTOOLS_USE_DISTUTILS": "stdlib", **job.journal.marker},
+                env={
+                    **os.environ,
+                    # setuptools' own, which Mininet would get, is slow to start
+                    "SETUPTOOLS_USE_DISTUTILS": "stdlib",
+                    # what a killed trial leaves there goes with the trial's own folder
+                    "TMPDIR": str(folder.resolve()),
+                    **job.journal.marker,
+                },
             )
             try:
                 while process.poll() is None:

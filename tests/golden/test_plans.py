@@ -11,7 +11,7 @@ from experiments.catalogue import experiment
 from testbed.losses import Loss, LossEvents
 from testbed.plan import Plan, make_plan
 from testbed.scenario import Queue
-from testbed.viewing import Transport
+from testbed.viewing import Player, Transport
 from tests.scenarios import access, dumbbell, router, video, with_loss
 
 HERE = Path(__file__).parent / "plans"
@@ -29,6 +29,7 @@ CASES = {
     "access-radio": access("wifi-congested"),
     "video-https": video(viewer_variant="vegas"),
     "video-quic": video(Transport.QUIC),
+    "video-chromium": video(player=Player.CHROMIUM),
     "dumbbell-loss": with_loss(dumbbell(), Loss(LossEvents(0.001, 4, spacing=2))),
     # the papers' own: a CBR that starts at the bottleneck, a flow that ends at the router
     "dumbbell-load": experiment("dumbbell-load").scenarios({}, 1, False)[0],

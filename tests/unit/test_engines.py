@@ -16,8 +16,11 @@ from testbed.engines.host import HostEngine
 from testbed.errors import TestbedError, UsageError
 from testbed.leftovers import Journal
 from testbed.plan import Need, make_plan
+from testbed.scenario import Scenario
 from testbed.store import SCENARIO
-from tests.scenarios import router
+from testbed.sweep import unsupported
+from testbed.viewing import Player
+from tests.scenarios import router, video
 
 VEGAS = Need("congestion control", "vegas", "CONFIG_TCP_CONG_VEGAS", "tcp_vegas")
 RED = Need("queue discipline", "red", "CONFIG_NET_SCH_RED", "sch_red")
@@ -35,10 +38,15 @@ def guest(folder: Path, script: str, config: str = "") -> GuestEngine:
     return engine
 
 
-def run(engine: GuestEngine, folder: Path, cancel: threading.Event | None = None) -> object:
+def run(
+    engine: GuestEngine,
+    folder: Path,
+    cancel: threading.Event | None = None,
+    scenario: Scenario | None = None,
+) -> object:
     trial = folder / "trial"
     trial.mkdir()
-    (trial / SCENARIO).write_text(router().to_json())
+    (trial / SCENARIO).write_text((scenario or router()).to_json())
     core = min(os.sched_getaffinity(0))
     return engine.run(trial, Job(7, core, Journal(trial), cancel or threading.Event()))
 
@@ -90,6 +98,22 @@ def test_what_the_guest_lacks_is_named(tmp_path: Path) -> None:
     engine = guest(tmp_path, "exit 0", "CONFIG_TCP_CONG_VEGAS=y\n# CONFIG_NET_SCH_RED is not set\n")
     assert [str(missing) for missing in engine.missing([VEGAS, RED])] == ["queue discipline red"]
     assert engine.controls() == {"reno", "vegas"}
+
+
+def test_a_program_that_is_not_installed(tmp_path: Path) -> None:
+    engine = guest(tmp_path, "exit 0")
+    assert engine.missing([Need("program", "sh")]) == []
+    (missing,) = engine.missing([Need("program", "no-such-browser")])
+    assert missing.mend == "apt install no-such-browser"
+    record = unsupported(engine, [missing])
+    assert record.reason == "the guest has no program no-such-browser"
+
+
+@pytest.mark.parametrize(("player", "memory"), [(Player.MODEL, "256M"), (Player.CHROMIUM, "1024M")])
+def test_a_browser_has_more_memory(tmp_path: Path, player: Player, memory: str) -> None:
+    script = 'printf "%s\\n" "$@" > ../seen; echo 0 > guest.status'
+    run(guest(tmp_path, script), tmp_path, scenario=video(player=player))
+    assert f"mem={memory}" in (tmp_path / "seen").read_text().split()
 
 
 def test_a_kernel_that_is_not_built() -> None:

@@ -10,7 +10,7 @@ import pytest
 from experiments.newreno_models import EXPERIMENT
 from testbed import estimate
 from testbed.plan import make_plan
-from testbed.viewing import Transport
+from testbed.viewing import Player, Transport
 from tests.scenarios import router, video
 
 
@@ -35,6 +35,12 @@ def test_a_video_takes_as_long_as_it_is_large() -> None:
     assert seconds(rule="240p") < seconds(rule="720p") < seconds(rule="buffer")
     assert seconds(rule="buffer") == seconds(rule="1080p")
     assert seconds(rule="240p") < seconds(rule="240p", transport=Transport.QUIC)
+
+
+def test_a_browser_takes_longer() -> None:
+    model, browser = video(), video(player=Player.CHROMIUM)
+    plans = make_plan(model), make_plan(browser)
+    assert estimate.guest_seconds(plans[1], browser) > 10 + estimate.guest_seconds(plans[0], model)
 
 
 def test_estimates_learn() -> None:

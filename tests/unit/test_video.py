@@ -274,7 +274,7 @@ def test_a_result_is_read_as_it_was_written() -> None:
 @pytest.mark.parametrize("transport", [Transport.HTTP, Transport.HTTPS])
 def test_nginx_is_told_of_one_folder_only(tmp_path: Path, transport: Transport) -> None:
     text = nginx_config(tmp_path, transport, 443)
-    assert ("listen 443 ssl;" in text) is (transport is Transport.HTTPS)
+    assert ("listen 443 ssl http2;" in text) is (transport is Transport.HTTPS)
     assert "daemon off;" in text
     # every path there is lies below it
     words = text.replace(";", " ").split()

@@ -11,12 +11,14 @@ from testbed.control import CONTROL
 from testbed.errors import UsageError
 from testbed.flow_plan import VIDEO_PORT
 from testbed.plan import Plan, make_plan
+from testbed.process import CHROMIUM
 from testbed.scenario import Flow, FlowKind, Profile, Scenario
 from testbed.validate import validate
-from testbed.viewing import Transport
+from testbed.viewing import Player, Transport
 from tests.scenarios import access, router, video
 
 TCP = access().flows[0]
+BROWSED = video(player=Player.CHROMIUM)
 UP = dataclasses.replace(TCP, name="up", src="station", dst="server", variant="reno")
 
 
@@ -61,6 +63,18 @@ def test_sound_videos(transport: Transport, rule: str) -> None:
         (with_flow(video(), parallel=2), "parallel: not a video flow's"),
         (dataclasses.replace(video(), profile=Profile.NS2), "profile modern"),
         (with_flow(router(), video=video().flows[0].video), "flows[0].video: a video flow's"),
+        (
+            video(player=Player.CHROMIUM, rule="buffer"),
+            "video.rule: buffer: the browser's page plays one bitrate, e.g. 240p",
+        ),
+        (
+            video(Transport.HTTP, player=Player.CHROMIUM),
+            "video.transport: a browser opens one connection over https and quic only",
+        ),
+        (
+            with_another(BROWSED, dataclasses.replace(BROWSED.flows[0], name="second")),
+            "flows: station has several browsers: one a host",
+        ),
         (
             with_another(video(viewer_variant="vegas"), UP),
             "station sends vegas and reno: one variant a host",
@@ -107,6 +121,16 @@ def test_every_video_has_ports_of_its_own() -> None:
     plan = make_plan(with_another(video(), second))
     ports = [(flow.src_ports, flow.dst_port) for flow in plan.flows]
     assert ports == [((VIDEO_PORT,), 40001), ((VIDEO_PORT + 1,), 40065)]
+
+
+def test_a_browser_comes_from_the_ports_that_the_captures_and_samples_ask_for() -> None:
+    second = dataclasses.replace(BROWSED.flows[0], name="second")
+    plan = make_plan(with_another(video(), second))
+    assert plan.flows[1].dst_port == 40065
+    assert setting(plan, "station", "net.ipv4.ip_local_port_range") == "40065\t40065"
+    assert setting(plan, "server", "net.ipv4.ip_local_port_range") == "50000\t60999"
+    assert CHROMIUM in {need.name for need in plan.needs}
+    assert CHROMIUM not in {need.name for need in make_plan(video()).needs}
 
 
 def test_what_a_flow_runs_over() -> None:

@@ -28,9 +28,10 @@ MEMORY = 0.6
 PAGE = "index.html"
 _HTML_BYTES = 120_000
 # What the page shows and runs, compressed as it would be: about 1 MB with the page itself.
-_OBJECTS = (("style.css", 60_000), ("player.js", 600_000), ("poster.jpg", 80_000)) + tuple(
+OBJECTS = (("style.css", 60_000), ("player.js", 600_000), ("poster.jpg", 80_000)) + tuple(
     (f"thumbnail{number}.jpg", 12_000) for number in range(1, 7)
 )
+PAGE_BYTES = _HTML_BYTES + sum(size for _, size in OBJECTS)
 _TAGS = {
     ".css": '<link rel="stylesheet" href="{}">',
     ".js": '<script src="{}"></script>',
@@ -75,7 +76,7 @@ def write_site(video: Video, folder: Path) -> None:
     """The page, the manifest and all segments, below one folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / PAGE).write_text(page())
-    for name, size in _OBJECTS:
+    for name, size in OBJECTS:
         _write_sparse(folder / name, size)
     (folder / MANIFEST).write_text(video.manifest.to_xml())
     for rung in video.ladder:
@@ -87,7 +88,7 @@ def write_site(video: Video, folder: Path) -> None:
 
 def page() -> str:
     """The page's own text, which names its objects and is as long as such a page is."""
-    tags = "\n".join(_TAGS[Path(name).suffix].format(name) for name, _ in _OBJECTS)
+    tags = "\n".join(_TAGS[Path(name).suffix].format(name) for name, _ in OBJECTS)
     head = f"<!DOCTYPE html>\n<title>A video</title>\n{tags}\n<video></video>\n<!-- "
     return head.ljust(_HTML_BYTES - 4, ".") + "-->\n"
 

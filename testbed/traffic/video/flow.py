@@ -15,6 +15,17 @@ from testbed.traffic.video.result import Result
 from testbed.traffic.video.server import VideoServer, write_files
 from testbed.traffic.video.viewer import Viewer
 from testbed.traffic.video.watching import SITE_FOLDER
+from testbed.viewing import Player, Viewing
+
+
+def _write(viewing: Viewing, folder: Path) -> None:
+    """What the server serves; a browser wants files that it understands."""
+    video = Video(viewing.length_s)
+    write_files(folder, video)
+    if viewing.player is Player.CHROMIUM:
+        from testbed.traffic.video.shown import write_shown  # loads what draws its pictures
+
+        write_shown(video, viewing.rule, folder / SITE_FOLDER)
 
 
 class VideoFlow:
@@ -28,7 +39,7 @@ class VideoFlow:
         # not in the trial's folder: hundreds of files, which say nothing that their sizes do not
         self._files = tempfile.TemporaryDirectory(prefix="testbed-video-")
         site = Path(self._files.name)
-        write_files(site, Video(plan.flow.video.length_s))
+        _write(plan.flow.video, site)
         self._report = (folder / FLOWS / f"{plan.flow.name}.json").resolve()
         self._server = VideoServer(site, server, plan.video.serving)
         self._viewer = Viewer(plan.video.watching, viewer, self._report, site)

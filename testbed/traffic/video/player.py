@@ -196,7 +196,7 @@ async def watch(options: argparse.Namespace) -> Result:
     site = Site(options.address, options.port, options.authority, options.own_port)
     thresholds = Thresholds(options.start_s, options.resume_s, options.cap_s)
     if options.ready:
-        await _told_to_begin(options.ready)
+        await told_to_begin(options.ready)
     player = Player(adaptation.rule(options.rule), thresholds)
     task = asyncio.ensure_future(player.play(connect, site))
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
@@ -204,7 +204,7 @@ async def watch(options: argparse.Namespace) -> Result:
     return player.result(transport, options.rule, why)
 
 
-async def _told_to_begin(ready: Path) -> None:
+async def told_to_begin(ready: Path) -> None:
     """Say that all is loaded, and wait for SIGUSR1: the first packet then leaves at once."""
     told = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, told.set)

@@ -116,7 +116,7 @@ http {{
     application/dash+xml mpd; video/mp4 m4s;
   }}
   server {{
-    listen {port}{" ssl" if secure else ""};
+    listen {port}{" ssl http2" if secure else ""};
     root {folder}/{SITE_FOLDER};{tls if secure else ""}
   }}
 }}

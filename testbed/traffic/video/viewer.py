@@ -10,9 +10,9 @@ from pathlib import Path
 from testbed.errors import TestbedError
 from testbed.process import Place, Process, end, start
 from testbed.traffic.video.result import Result
-from testbed.traffic.video.server import READY_S
 from testbed.traffic.video.watching import Watching, executable
 
+READY_S = 30.0  # a browser takes its time
 PATIENCE_S = 20.0
 
 
@@ -69,8 +69,8 @@ class Viewer:
         return Result.from_json(self._output.read_text())
 
     def kill(self) -> None:
-        """End it without ceremony, when the trial failed."""
-        end(self._process, signal.SIGKILL)
+        """End it without ceremony, when the trial failed; but a browser it has to end itself."""
+        end(self._process, signal.SIGINT)
 
     @property
     def _said(self) -> str:

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass, field
 
 from testbed.traffic.video.playback import Thresholds
-from testbed.viewing import Transport
+from testbed.viewing import Player, Transport
 
 PYTHON = "python3"
 NGINX_CONFIG = "nginx.conf"
@@ -14,6 +14,10 @@ SITE_FOLDER = "site"
 CERTIFICATE, KEY = "certificate.pem", "key.pem"
 SERVER_READY = "server.ready"
 SERVER_REPORT = "server.json"  # QUIC's
+_MODULES = {
+    Player.MODEL: "testbed.traffic.video.player",
+    Player.CHROMIUM: "testbed.traffic.video.browser",
+}
 
 
 def executable(words: tuple[str, ...]) -> list[str]:
@@ -68,17 +72,25 @@ class Watching:
     rule: str = "throughput"  # or `buffer`, or a rung's name
     thresholds: Thresholds = field(default_factory=Thresholds)
     deadline_s: float = 3600.0
+    player: Player = Player.MODEL
 
     @property
     def words(self) -> tuple[str, ...]:
         """The player's command line, but for its output."""
         return (
-            *(PYTHON, "-m", "testbed.traffic.video.player"),
+            *(PYTHON, "-m", _MODULES[self.player]),
             *("--transport", self.transport.value, "--rule", self.rule),
             *("--address", self.site.address, "--port", f"{self.site.port}"),
             *(("--own-port", f"{self.site.own_port}") if self.site.own_port else ()),
             *(("--authority", self.site.authority) if self.site.authority else ()),
-            *("--start-s", f"{self.thresholds.start_s}"),
-            *("--resume-s", f"{self.thresholds.resume_s}"),
+            *self._thresholds,
             *("--cap-s", f"{self.thresholds.cap_s}", "--deadline-s", f"{self.deadline_s}"),
         )
+
+    @property
+    def _thresholds(self) -> tuple[str, ...]:
+        """When the picture moves; a browser's element knows that by itself."""
+        if self.player is not Player.MODEL:
+            return ()
+        start, resume = self.thresholds.start_s, self.thresholds.resume_s
+        return ("--start-s", f"{start}", "--resume-s", f"{resume}")

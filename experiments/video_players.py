@@ -1,0 +1,110 @@
+#!/usr/bin/env -S sh -c 'exec "${0%/*}/../.venv/bin/python" "$0" "$@"'
+"""The player's model held against a real browser: one video, one network, both transports.
+
+    server ───── isp ══════════ ap ─ ─ ─ station
+         internet      line        radio, or a cable
+
+Chromium and the model watch in the guest, in virtual time, on networks of the paper's. In real time
+they do so on a host, as root, on a machine that does nothing else; where its kernel has no netem,
+over the lines without delays that are called near. Bitrates are chosen for what they do: 240p is
+the paper's, 720p twice what the shaped line carries, so that the picture stops again and again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+
+from analysis import plots
+from experiments.access import NETWORKS
+from testbed.experiment import Experiment
+from testbed.scenario import Flow, FlowKind, Scenario, Topology
+from testbed.traffic.video.content import LADDER, PAGE_BYTES
+from testbed.viewing import Player, Transport, Viewing
+
+NEAR = "-near"
+# Beyond the bytes of page and video: heads of packets, the handshake, what a browser takes to begin
+OVERHEAD, BEGINNING_S = 1.12, 6.0
+# On a radio losses cost more than that; in virtual time to wait for nothing costs little.
+ON_A_RADIO, LONGER_S = 3.0, 60.0
+
+
+def line(name: str) -> Topology:
+    """A network of the paper's; or one without its delays, and so without a radio."""
+    topology = NETWORKS[name.removesuffix(NEAR)]
+    if not name.endswith(NEAR):
+        return topology
+    bottleneck = dataclasses.replace(topology.bottleneck, delay_ms=0)
+    return dataclasses.replace(topology, bottleneck=bottleneck, links={})
+
+
+def scenario(
+    *, network: str, rule: str, transport: str, player: str, length_s: float, seed: int
+) -> Scenario:
+    """One trial."""
+    quic = transport == Transport.QUIC
+    topology = line(network)
+    watched = Viewing(
+        Transport(transport),
+        rule,
+        length_s,
+        control="reno" if quic else None,
+        player=Player(player),
+    )
+    return Scenario(
+        experiment="video-players",
+        label=f"{network}-{rule}-{transport}-{player}-{length_s:g}s",
+        topology=topology,
+        flows=(
+            Flow(
+                "video",
+                FlowKind.VIDEO,
+                "server",
+                "station",
+                variant=None if quic else "cubic",
+                video=watched,
+            ),
+        ),
+        duration_s=watched_s(topology, rule, length_s),
+        seed=seed,
+    )
+
+
+def watched_s(topology: Topology, rule: str, length_s: float) -> float:
+    """Long enough for all of it: a trial on the host takes its time even when all is over."""
+    rates = [topology.bottleneck.rate_mbit, *(link.rate_mbit for link in topology.links.values())]
+    bit_per_s = 1e6 * min(rate for rate in rates if rate is not None)
+    wanted = {rung.name: rung.bit_per_s for rung in LADDER}.get(rule, 0)
+    seconds = PAGE_BYTES * 8 / bit_per_s + length_s * max(1.0, wanted / bit_per_s)
+    if topology.links:
+        return round(ON_A_RADIO * seconds + LONGER_S, 1)
+    return round(OVERHEAD * seconds + BEGINNING_S, 1)
+
+
+EXPERIMENT = Experiment(
+    name="video-players",
+    paper="RGSJ",
+    about="the player's model against Chromium: the same video, seen by both",
+    axes={
+        "network": ("shaped",),
+        "rule": ("240p", "720p"),
+        "transport": ("https", "quic"),
+        "player": ("model", "chromium"),
+        "length_s": (30.0,),
+    },
+    parts=(
+        {},
+        {"network": ("wifi-good",), "rule": ("1080p",)},
+        {"network": ("wifi-weak",), "rule": ("720p",)},
+        {"network": ("wifi-congested",), "rule": ("240p",)},
+    ),
+    build=scenario,
+    figures=plots.players,
+    table=plots.players_table,
+    quick={"network": ("shaped",), "length_s": (12.0,)},
+)
+
+if __name__ == "__main__":
+    from testbed.cli import main
+
+    sys.exit(main(["run", EXPERIMENT.name, *sys.argv[1:]]))

@@ -1,0 +1,171 @@
+"""The same viewer with a real browser: `python -m testbed.traffic.video.browser … RESULT`.
+
+Takes the player's command line and leaves the same result. Chromium is there, with an empty page,
+before the clock starts. What the page does is in watch.js.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import contextlib
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from testbed.errors import TestbedError
+from testbed.process import CHROMIUM, end_all, start_told
+from testbed.traffic.video.content import PAGE
+from testbed.traffic.video.devtools import Tab
+from testbed.traffic.video.player import options_of, told_to_begin
+from testbed.traffic.video.result import Load, Result, Segment
+from testbed.traffic.video.transfer import NAME
+from testbed.viewing import Transport
+
+_FLAGS = (
+    "--headless",
+    "--no-sandbox",  # root has none, and the page is our own
+    "--disable-gpu",
+    "--mute-audio",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--disable-breakpad",
+    "--autoplay-policy=no-user-gesture-required",
+    "--remote-debugging-pipe",
+)
+_BINDING = "report"  # as watch.js calls it
+_PROTOCOLS = {Transport.HTTP: "http/1.1", Transport.HTTPS: "h2", Transport.QUIC: "h3"}
+_PATIENCE_S = 10.0
+
+
+def flags(options: argparse.Namespace, profile: str) -> list[str]:
+    """How Chromium finds and trusts the server, and leaves everything else alone."""
+    found = [
+        *_FLAGS,
+        f"--user-data-dir={profile}",
+        f"--host-resolver-rules=MAP {NAME} {options.address}",
+    ]
+    if options.authority:
+        found.append(
+            f"--ignore-certificate-errors-spki-list={fingerprint(Path(options.authority))}"
+        )
+    if options.transport == Transport.QUIC:
+        found += ["--enable-quic", f"--origin-to-force-quic-on={NAME}:{options.port}"]
+    return found
+
+
+def fingerprint(certificate: Path) -> str:
+    """Of its public key, as Chromium wants it: SHA-256, in base64."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+
+    key = x509.load_pem_x509_certificate(certificate.read_bytes()).public_key()
+    digest = hashes.Hash(hashes.SHA256())
+    digest.update(
+        key.public_bytes(
+            serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+    )
+    return base64.b64encode(digest.finalize()).decode()
+
+
+def address(options: argparse.Namespace) -> str:
+    """Of the page, with what it is to play."""
+    scheme = "http" if options.transport == Transport.HTTP else "https"
+    settings = f"rule={options.rule}&cap={options.cap_s:g}"
+    return f"{scheme}://{NAME}:{options.port}/{PAGE}#{settings}"
+
+
+@contextlib.asynccontextmanager
+async def browser(options: argparse.Namespace) -> AsyncIterator[Tab]:
+    """A browser of our own, which ends with the context; so does all that it wrote."""
+    with tempfile.TemporaryDirectory(dir=".", ignore_cleanup_errors=True) as profile:
+        # all that it writes goes there, also what its libraries keep at home
+        environment = {**os.environ, "HOME": profile, "TMPDIR": profile}
+        process = start_told([CHROMIUM, *flags(options, profile)], environment)
+        try:
+            tab = Tab(process, _BINDING)
+            await tab.open()
+            yield tab
+            with contextlib.suppress(TestbedError, TimeoutError):
+                await asyncio.wait_for(tab.call("Browser.close"), _PATIENCE_S)
+        finally:
+            end_all(process)
+
+
+async def watch(options: argparse.Namespace) -> Result:
+    """Play until the end, the deadline or SIGTERM, and tell."""
+    async with browser(options) as tab:
+        if options.ready:
+            await told_to_begin(options.ready)
+        epoch_s = time.time_ns() / 1e9
+        over = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, over.set)
+        visit = asyncio.ensure_future(tab.call("Page.navigate", url=address(options)))
+        stopped = asyncio.ensure_future(over.wait())
+        await asyncio.wait(
+            (tab.told, stopped),
+            timeout=options.deadline_s,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        stopped.cancel()
+        if not tab.told.done():
+            why = "stopped" if over.is_set() else "deadline"
+            await tab.call("Runtime.evaluate", expression=f"watching.end({why!r})")
+        await visit
+        return result(options, json.loads(await tab.told), epoch_s)
+
+
+def result(options: argparse.Namespace, seen: dict[str, Any], epoch_s: float) -> Result:
+    """What the page saw, since the playback's begin."""
+    transport = Transport(options.transport)
+    if seen["protocol"] != _PROTOCOLS[transport]:
+        wanted = _PROTOCOLS[transport]
+        raise TestbedError(f"the page came by {seen['protocol'] or 'nothing'}, not by {wanted}")
+    late_s = seen["origin_s"] - epoch_s
+
+    def since(page_s: float | None) -> float | None:
+        return None if page_s is None else page_s + late_s
+
+    def load(each: dict[str, Any]) -> Load:
+        times = {key: since(value) for key, value in each.items() if key.endswith("_s")}
+        return Load(**{**each, **times})
+
+    segments = tuple(Segment(**{**each, "load": load(each["load"])}) for each in seen["segments"])
+    stopped_s = seen["stopped_s"] + late_s
+    stalls = tuple((begin + late_s, since(end) or stopped_s) for begin, end in seen["stalls"])
+    moments = ("connected_s", "page_s", "startup_s", "loaded_s", "ended_s")
+    return Result(
+        epoch_s=epoch_s,
+        transport=options.transport,
+        rule=options.rule,
+        why=seen["why"],
+        **{name: since(seen[name]) for name in moments},
+        stopped_s=stopped_s,
+        stalls=stalls,
+        segments=segments,
+        page=tuple(map(load, seen["page"])),
+        levels=tuple((time_s + late_s, level) for time_s, level in seen["levels"]),
+    )
+
+
+def main(argv: list[str]) -> int:
+    """Watch, and write the result; the exit status says whether a picture was seen."""
+    options = options_of(argv)
+    found = asyncio.run(watch(options))
+    options.result.write_text(found.to_json())
+    return 0 if found.startup_s is not None else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,128 @@
+"""Chromium watches what the model watches: in the guest, exactly; on the host, in real time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from analysis.video import video_measures
+from experiments.video_players import scenario
+from testbed.leftovers import MARKER
+from testbed.process import CHROMIUM
+from testbed.scenario import Scenario
+from testbed.store import Trial
+from testbed.viewing import Player, Transport
+from tests.browser import chromium
+from tests.lab import capture_hashes, run_trials
+from tests.scenarios import video
+
+pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium here")
+
+MEASURES = ("page_s", "startup_s", "loaded_s", "ended_s", "stall_s")
+
+
+def browsers() -> list[str]:
+    """Processes of Chromium that belong to trials; their files are in the trial's own folder."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            program = (entry / "cmdline").read_bytes().split(b"\0")[0].decode(errors="replace")
+            ours = f"{MARKER}=".encode() in (entry / "environ").read_bytes()
+        except OSError:
+            continue
+        if CHROMIUM in program and ours:
+            found.append(f"{program} {entry.name}")
+    return sorted(found)
+
+
+def agree(trials: list[Trial], seconds: float, share: float = 0.0) -> None:
+    """The model is as near to the browser as is said, in each measure; stalls are as many."""
+    model, browser = video_measures(trials).to_dict("records")
+    assert (model["why"], browser["why"]) == ("", "")
+    assert model["bytes"] == browser["bytes"]
+    assert model["stalls"] == browser["stalls"] > 0
+    for name in MEASURES:
+        assert model[name] == pytest.approx(browser[name], abs=seconds, rel=share), name
+
+
+@pytest.mark.parametrize("transport", [Transport.HTTPS, Transport.QUIC])
+def test_the_model_is_as_the_browser_in_virtual_time(tmp_path: Path, transport: Transport) -> None:
+    """On the shaped line, with its delays, at twice the rate that it carries."""
+    pair = [video(transport, rule="720p", length_s=8, player=player) for player in Player]
+    agree(run_trials(pair, tmp_path), 0.1)
+
+
+def test_the_browser_does_the_same_each_time(tmp_path: Path) -> None:
+    """Real TLS, a real browser of many processes: the same packets at the same nanosecond.
+
+    And it may be told to stop before the video has ended.
+    """
+    scenario = video(length_s=40, duration_s=12, player=Player.CHROMIUM)
+    once, again = (run_trials([scenario], tmp_path / name)[0] for name in ("once", "again"))
+    assert capture_hashes(once) == capture_hashes(again)
+    row = video_measures([once]).iloc[0]
+    assert row["why"] == "stopped"
+    assert 0 < row["segments"] < 10
+    assert row["startup_s"] < 12
+
+
+@pytest.mark.host
+@pytest.mark.skipif(os.geteuid() != 0, reason="the host engine needs root")
+@pytest.mark.parametrize("transport", ["https", "quic"])
+def test_the_model_is_as_the_browser_in_real_time(tmp_path: Path, transport: str) -> None:
+    before = browsers()
+    pair = [_near(transport, player) for player in Player]
+    trials = run_trials(pair, tmp_path, "host")
+    agree(trials, 1.0, 0.05)
+    assert browsers() == before
+    assert not [path for trial in trials for path in trial.path.glob("testbed-video-*")]
+
+
+def _near(transport: str, player: str, length_s: float = 8) -> Scenario:
+    return scenario(
+        network="shaped-near",
+        rule="720p",
+        transport=transport,
+        player=player,
+        length_s=length_s,
+        seed=1,
+    )
+
+
+@pytest.mark.host
+@pytest.mark.skipif(os.geteuid() != 0, reason="the host engine needs root")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_browser_ends_with_its_trial(tmp_path: Path, root: Path, how: signal.Signals) -> None:
+    """Stopped, or killed and cleaned up: no process and no file of it stays."""
+    before = browsers()
+    path = tmp_path / "scenario.json"
+    path.write_text(_near("https", "chromium", length_s=60).to_json())
+    testbed = str(root / ".venv/bin/testbed")
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # programs inherit that it is ignored
+    out = tmp_path / "out"
+    run = subprocess.Popen(
+        [testbed, "run", str(path), "--engine", "host", "--out", str(out)], env=environment
+    )
+    _wait_until(lambda: any(file.stat().st_size > 50_000 for file in out.glob(".*/captures/*")))
+    assert browsers() != before
+    run.send_signal(how)
+    run.wait(60)
+    if how is signal.SIGKILL:
+        _wait_until(lambda: browsers() == before)
+        subprocess.run([testbed, "clean"], env=environment, check=True)
+    assert browsers() == before
+    assert list(out.iterdir()) == []
+
+
+def _wait_until(condition: object, seconds: float = 60) -> None:
+    assert callable(condition)
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "did not happen"
+        time.sleep(0.1)
