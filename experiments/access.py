@@ -90,12 +90,14 @@ CONGESTED_RADIO = Path(radio=Radio(-80, busy=0.5), queue=ACCESS_POINT)
 STRONG_RADIO = Path(radio=Radio(-40), queue=ACCESS_POINT)
 
 NETWORKS: Mapping[str, Topology] = {
+    # the paper's
     "ethernet": _network(ETHERNET, Path()),
     "shaped": _network(SHAPED, Path()),
     "wifi-good": _network(ETHERNET, GOOD_RADIO),
     "wifi-congested": _network(ETHERNET, CONGESTED_RADIO),
     "wifi-weak": _network(ETHERNET, WEAK_RADIO),
     "wifi-strong": _network(ETHERNET, STRONG_RADIO),
+    # and its radios as netem has them
     "netem-good": _network(ETHERNET, GOOD),
     "netem-congested": _network(ETHERNET, CONGESTED),
     "netem-weak": _network(ETHERNET, WEAK),

@@ -4,7 +4,8 @@
     server ───── isp ══════════ ap ─ ─ ─ station
          internet      line        radio (or a cable)
 
-The networks are those of `access.py`. The paper chose the variant on the laptop, which is the
+The networks are those of `access.py`; two of its radios again as netem has them, to show what the
+kernel's own 802.11 makes of them. The paper chose the variant on the laptop, which is the
 receiver of the data (`setting=receiver`: the server is at its default then). That of the sender
 governs (`setting=sender`). `rule=240p` has the bitrate of the paper's captures; the others choose
 it as browsers do.
@@ -34,6 +35,8 @@ PAPERS = ("veno", "cubic", "vegas")
 TCP_DEFAULT, QUIC_DEFAULT = "cubic", "reno"  # what a server does unless it is told
 # over TCP: Reno as Linux has it today, which is near to what aioquic has under that name
 KERNELS = {name: name for name in (*PAPERS, "bbr")} | {"reno": "linux-reno"}
+PAPERS_NETWORKS = tuple(name for name in NETWORKS if not name.startswith("netem"))
+NETEM = ("netem-congested", "netem-weak")
 POOR = ("shaped", "wifi-congested", "wifi-weak")  # where a bitrate has to be chosen
 
 
@@ -92,7 +95,7 @@ EXPERIMENT = Experiment(
     paper="RGSJ",
     about="a video at home: six networks, TCP's variants at either end, QUIC",
     axes={
-        "network": tuple(NETWORKS),
+        "network": PAPERS_NETWORKS,
         "variant": (*PAPERS, "reno", "bbr"),
         "transport": ("https",),
         "setting": ("sender",),
@@ -110,6 +113,8 @@ EXPERIMENT = Experiment(
             "variant": PAPERS,
             "setting": ("receiver",),
         },
+        {"network": NETEM, "variant": PAPERS},
+        {"network": NETEM, "transport": ("quic",), "variant": (QUIC_DEFAULT,)},
         {"network": POOR, "variant": (TCP_DEFAULT,), "rule": RULES},
         {"network": POOR, "variant": (QUIC_DEFAULT,), "rule": RULES, "transport": ("quic",)},
     ),

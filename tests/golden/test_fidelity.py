@@ -32,6 +32,7 @@ WITH_BACKGROUND = {  # tests/unit/test_background_fidelity.py has these
     "memory",
 }
 WITH_VIDEO = {"video", "video bytes", "video capture"}  # tests/unit/test_video_fidelity.py
+WITH_RADIO = {"radio", "radio share"}  # tests/unit/test_radio.py
 Frame = tuple[int, bytes, int]  # nanoseconds, what was captured, bytes on the wire
 
 
@@ -113,8 +114,9 @@ def test_a_sound_trial_is_valid_in_every_check() -> None:
     verdict = judged(SOUND)
     assert (verdict.verdict, verdict.why) == (Grade.VALID, "")
     valid = {check.name for check in verdict.checks if check.verdict is Grade.VALID}
-    # it asked for no losses by chance, for no background and no video
-    assert valid == set(RULES) - HOST_ONLY - WITH_BACKGROUND - WITH_VIDEO - {"losses by chance"}
+    # it asked for no losses by chance, for no background, no video and no radio
+    others = HOST_ONLY | WITH_BACKGROUND | WITH_VIDEO | WITH_RADIO | {"losses by chance"}
+    assert valid == set(RULES) - others
     # the queue of the acknowledgements is never full
     unknown = {c.subject for c in verdict.checks if c.verdict is Grade.UNKNOWN}
     assert unknown == {"router-eth1"}

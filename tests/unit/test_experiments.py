@@ -26,7 +26,7 @@ PAPERS = {
     "dumbbell-queues": ("variant queue profile duration_s", 24, 12),
     "video-access": (
         "network variant transport setting rule profile duration_s",
-        75,
+        83,
         8,
     ),
 }
