@@ -31,6 +31,7 @@ class Group:
     folder: Path | None
     reference: Reference
     window: str = ""
+    setting: str = ""
 
     def where(self, **axes: object) -> Group:
         """The part of it with these values on the axes: one value, or several of them."""
@@ -57,7 +58,8 @@ class Group:
 
     def evidence(self) -> Evidence:
         """A few of its trials, spread evenly."""
-        names = list(dict.fromkeys(self.rows["trial"].astype(str)))
+        rows = self.where(setting=self.setting).rows if self.setting else self.rows
+        names = list(dict.fromkeys(rows["trial"].astype(str)))
         step = max(1, -(-len(names) // NAMED))
         return Evidence(self.experiment, tuple(names[::step]))
 
@@ -96,13 +98,16 @@ def usable(metrics: pd.DataFrame) -> pd.DataFrame:
 def groups(
     claim: Claim, rows: pd.DataFrame, folder: Path | None, reference: Reference
 ) -> Iterator[Group]:
-    """Of usable rows one a profile; of the windows the one that fits the claim's paper, where it
-    was run."""
+    """Of usable rows one a profile and setting; of the windows the one that fits the claim's paper,
+    where it was run."""
+    for name, value in claim.where.items():
+        rows = rows[rows[_column(rows, name)] == value]
     profile = rows["axis_profile"] if "axis_profile" in rows else pd.Series(MODERN, rows.index)
     found = [name for name in PROFILES if (profile == name).any()]
     for name in found:
         own, window = _window(rows[profile == name], claim.window)
-        yield Group(claim.experiment, name, own, folder, reference, window)
+        for setting in claim.settings or ("",):
+            yield Group(claim.experiment, name, own, folder, reference, window, setting)
 
 
 def _window(rows: pd.DataFrame, wanted: str) -> tuple[pd.DataFrame, str]:

@@ -29,11 +29,12 @@ def ledger_frame(found: Iterable[Answer]) -> pd.DataFrame:
 def numbers_frame(found: Iterable[Answer]) -> pd.DataFrame:
     """A row a number that an answer rests on: ours, the paper's, ns-2's."""
     rows = [
-        {"id": each.id, "profile": each.profile, **dataclasses.asdict(row)}
+        {"id": each.id, "profile": each.profile, "setting": each.setting, **dataclasses.asdict(row)}
         for each in found
         for row in each.rows
     ]
-    return pd.DataFrame(rows, columns=["id", "profile", "what", "ours", "paper", "ns2"])
+    columns = ["id", "profile", "setting", "what", "ours", "paper", "ns2"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def ledger_json(found: Iterable[Answer]) -> str:

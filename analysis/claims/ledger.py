@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.claims import gys, jh, ks, pmw
+from analysis.claims import gys, jh, ks, pmw, rgsj
 from analysis.claims.data import Group, groups, usable
 from analysis.claims.model import Answer, Claim, NotMeasured, answer, unanswered
 from analysis.claims.reference import Reference
 
-CLAIMS: tuple[Claim, ...] = (*ks.CLAIMS, *jh.CLAIMS, *gys.CLAIMS, *pmw.CLAIMS)
+CLAIMS: tuple[Claim, ...] = (*ks.CLAIMS, *jh.CLAIMS, *gys.CLAIMS, *pmw.CLAIMS, *rgsj.CLAIMS)
+SET = {
+    "receiver": "The variant was set on the laptop, as in the paper; the server had its own.",
+    "sender": "The variant was set on the server.",
+}
 EXPERIMENTS = tuple(dict.fromkeys(claim.experiment for claim in CLAIMS))
 
 
@@ -21,7 +25,7 @@ def answers(
     folders: Mapping[str, Path] | None = None,
     reference: Path | None = None,
 ) -> tuple[Answer, ...]:
-    """Every claim, once for each profile that there is data of.
+    """Every claim, once for each profile that there is data of, and each setting that it asks for.
 
     `metrics` are the tables by experiment, `folders` hold the trials that they are of (some claims
     need what happened when), `reference` holds ns-2's numbers as CSV files.
@@ -39,11 +43,11 @@ def _answers(
     claim: Claim, rows: pd.DataFrame | None, folder: Path | None, reference: Reference
 ) -> Iterator[Answer]:
     if rows is None:
-        yield unanswered(claim, "", f"Not run: testbed run {claim.experiment}")
+        yield unanswered(claim, f"Not run: testbed run {claim.experiment}")
         return
     found = list(groups(claim, rows, folder, reference))
     if not found:
-        yield unanswered(claim, "", f"No usable trials: testbed run {claim.experiment}")
+        yield unanswered(claim, f"No usable trials: testbed run {claim.experiment}")
     for group in found:
         yield _answer(claim, group)
 
@@ -52,14 +56,15 @@ def _answer(claim: Claim, group: Group) -> Answer:
     try:
         finding = claim.judge(group)
     except NotMeasured as error:
-        return unanswered(claim, group.profile, f"{str(error)[:1].upper()}{str(error)[1:]}.")
-    return answer(
-        claim, group.profile, finding, group.evidence(), claim.tested + _note(claim, group)
-    )
+        why = f"{str(error)[:1].upper()}{str(error)[1:]}."
+        return unanswered(claim, why, group.profile, group.setting)
+    return answer(claim, group, finding, claim.tested + _note(claim, group))
 
 
 def _note(claim: Claim, group: Group) -> str:
-    """Which window, where there is a choice."""
+    """Which window, where there is a choice; and who was set to the variant."""
+    if group.setting:
+        return f" {SET[group.setting]}"
     if not group.window:
         return ""
     if group.window == claim.window:

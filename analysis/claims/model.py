@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from testbed.errors import TestbedError
@@ -85,11 +85,13 @@ class Claim:
     experiment: str
     judge: Callable[[Group], Finding]
     window: str = ""  # the TCP window that fits the paper's figures
+    where: Mapping[str, str] = field(default_factory=dict)  # the part of the axes that it is about
+    settings: tuple[str, ...] = ()  # whose congestion control was set: answered for each alone
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A claim's line in the ledger, for one profile of the stacks."""
+    """A claim's line in the ledger, for one profile of the stacks and one setting."""
 
     id: str
     paper: str
@@ -102,6 +104,7 @@ class Answer:
     interval: str
     n: int
     profile: str
+    setting: str
     rows: tuple[Row, ...]
     why: str
     evidence: tuple[Evidence, ...]
@@ -146,7 +149,7 @@ def both(first: Part, second: Part) -> Part:
     )
 
 
-def answer(claim: Claim, profile: str, found: Finding, evidence: Evidence, tested: str) -> Answer:
+def answer(claim: Claim, group: Group, found: Finding, tested: str) -> Answer:
     """The line in the ledger: its statement is that of the parts that decided."""
     verdict = together(found.parts)
     decisive = [part for part in found.parts if part.verdict is verdict]
@@ -161,14 +164,15 @@ def answer(claim: Claim, profile: str, found: Finding, evidence: Evidence, teste
         effect="; ".join(part.effect for part in found.parts if part.effect),
         interval="; ".join(part.interval for part in found.parts if part.interval),
         n=min((part.n for part in found.parts), default=0),
-        profile=profile,
+        profile=group.profile,
+        setting=group.setting,
         rows=(*_part_rows(found.parts), *found.rows),
         why=_why(verdict, decisive, found.why),
-        evidence=(evidence,),
+        evidence=(group.evidence(),),
     )
 
 
-def unanswered(claim: Claim, profile: str, why: str) -> Answer:
+def unanswered(claim: Claim, why: str, profile: str = "", setting: str = "") -> Answer:
     """The line of a claim that nothing was measured for."""
     return Answer(
         id=claim.id,
@@ -182,6 +186,7 @@ def unanswered(claim: Claim, profile: str, why: str) -> Answer:
         interval="",
         n=0,
         profile=profile,
+        setting=setting,
         rows=(),
         why=why,
         evidence=(Evidence(claim.experiment, ()),),

@@ -70,6 +70,8 @@ class Answer(Protocol):
     @property
     def profile(self) -> str: ...
     @property
+    def setting(self) -> str: ...
+    @property
     def rows(self) -> Sequence[Row]: ...
     @property
     def why(self) -> str: ...
@@ -93,7 +95,7 @@ class Entry:
     answer: Answer
     key: str
     rows: tuple[tuple[str, str, str, str], ...]
-    numbers: tuple[tuple[str, str], ...]  # test, effect, interval, n, profile: those that are there
+    numbers: tuple[tuple[str, str], ...]  # test, effect, interval, n, …: those that are there
     links: tuple[Link, ...]
 
 
@@ -132,7 +134,7 @@ def headlines(entries: Sequence[Entry]) -> tuple[Entry, ...]:
 
 
 def _once(entries: Iterable[Entry]) -> list[Entry]:
-    """Of each claim the first profile's: the papers' own, where it was run."""
+    """Of each claim the first profile's and setting's: the papers' own, where it was run."""
     found: dict[str, Entry] = {}
     for entry in entries:
         found.setdefault(entry.answer.id, entry)
@@ -166,6 +168,7 @@ def _entry(answer: Answer, key: str, numbers: Mapping[str, int], figures: Sequen
         ("95 % interval", show(answer.interval)),
         ("n", show(answer.n)),
         ("profile", show(answer.profile)),
+        ("set to the variant", show(answer.setting)),
     )
     links = [link for each in answer.evidence for link in _links(each, numbers, figures)]
     return Entry(answer, key, rows, tuple(f for f in facts if f[1]), tuple(links))

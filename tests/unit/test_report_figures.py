@@ -68,6 +68,7 @@ class Answer:
     interval: tuple[float, float] = (-0.5, -0.125)
     n: int = 5
     profile: str = "ns2"
+    setting: str = ""
     rows: tuple[Row, ...] = (Row("Vegas", 0.5, 0.392),)
     why: str = ""
 
