@@ -17,7 +17,9 @@ from analysis.files import replace
 from analysis.matching import one_way_delays_ms
 from analysis.packets import TrialPackets, epoch_ns, settled_ns
 from analysis.series import Floats, means, rates_mbps
+from analysis.video_digest import video_parts
 from testbed.errors import TestbedError
+from testbed.scenario import FlowKind
 from testbed.store import FlowRecord, Status, Trial
 
 CACHE = "digest.parquet"  # in the trial's directory
@@ -51,6 +53,9 @@ def _flow(trial: Trial, packets: TrialPackets, flow: FlowRecord) -> Iterator[pd.
             seconds, receiver.data["length"].to_numpy(), flow.started_s, flow.stopped_s, BIN_S
         )
         yield _part(flow, THROUGHPUT, series.time_s, series.value)
+        if trial.scenario.flow(flow.name).kind is FlowKind.VIDEO:
+            for what, x, value in video_parts(receiver, flow.protocol):
+                yield _part(flow, what, x, value)
     if sender is not None and receiver is not None:
         found = one_way_delays_ms(sender.data, receiver.data)
         delays = found["owd_ms"].to_numpy()

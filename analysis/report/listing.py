@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
+import numpy as np
 import pandas as pd
 
 from analysis.definitions import METRICS
 from analysis.report.figures.base import text
 from analysis.report.material import AXIS, Material
-from analysis.stats import half_width
+from analysis.stats import half_width, known
 from testbed.store import Trial
 
 MEASURES = (
@@ -25,6 +26,10 @@ MEASURES = (
     "owd_mean_ms",
     "retransmissions",
     "share",
+    "startup_s",
+    "loaded_s",
+    "stalls",
+    "stall_s",
 )
 UNITS = {metric.name: metric.unit for metric in METRICS}
 DEFINITIONS = {metric.name: metric.definition for metric in METRICS}
@@ -36,6 +41,10 @@ HEADS = {
     "owd_mean_ms": "one-way delay, mean",
     "retransmissions": "retransmissions",
     "share": "share",
+    "startup_s": "picture moves",
+    "loaded_s": "video loaded",
+    "stalls": "stalls",
+    "stall_s": "time stalled",
 }
 TIMELINE = ("timeline*.html", "timeline*.svg", "timeline*.png")
 
@@ -132,6 +141,17 @@ def mean_cell(values: pd.Series) -> Cell:
     width = f" ± {float(f'{half:.2g}'):g}" if math.isfinite(half) and half else ""
     words = f"{mean:.4g}{width}"
     return Cell(words, f"{mean:.9g}", True)
+
+
+def median_cell(values: Iterable[float], decimals: int = 1) -> Cell:
+    """The median, and from least to most: with five repeats its 94 % interval."""
+    found = known(values)
+    if not len(found):
+        return Cell("–", "", True)
+    median = float(np.median(found))
+    ends = [f"{each:.{decimals}f}" for each in (found.min(), found.max())]
+    span = f" ({ends[0]}–{ends[1]})" if ends[0] != ends[1] else ""
+    return Cell(f"{median:.{decimals}f}{span}", f"{median:.9g}", True)
 
 
 def trials(material: Material, page: Path) -> Iterator[Listed]:

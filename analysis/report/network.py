@@ -68,7 +68,7 @@ def _layout(scenarios: Sequence[Scenario]) -> tuple[list[Node], list[Edge]]:
             edges = [Edge("left", "right", **neck)]  # type: ignore[arg-type]
             ends = [("sender", "left", 58.0), ("receiver", "right", 662.0)]
         case TopologyKind.ACCESS_LINK:
-            return _home(topology, middle, neck)
+            return _home(scenarios, middle, neck)
         case _:
             assert_never(topology.kind)
     for side, router, x in ends:
@@ -81,7 +81,9 @@ def _layout(scenarios: Sequence[Scenario]) -> tuple[list[Node], list[Edge]]:
     return nodes, edges
 
 
-def _home(topology: Topology, y: float, neck: dict[str, object]) -> tuple[list[Node], list[Edge]]:
+def _home(
+    scenarios: Sequence[Scenario], y: float, neck: dict[str, object]
+) -> tuple[list[Node], list[Edge]]:
     """Server, line and station in a row."""
     names = ("server", "isp", "ap", "station")
     nodes = [
@@ -91,7 +93,10 @@ def _home(topology: Topology, y: float, neck: dict[str, object]) -> tuple[list[N
     edges = []
     for name in ACCESS_LINKS:
         one, _, other = name.partition("-")
-        edges.append(Edge(one, other, *_path(topology.links.get(name, topology.access))))
+        networks = (scenario.topology for scenario in scenarios)
+        found = {_path(each.links.get(name, each.access)) for each in networks}
+        words = found.pop() if len(found) == 1 else (f"{len(found)} settings", "")
+        edges.append(Edge(one, other, *words))
     return nodes, [Edge("isp", "ap", **neck), *edges]  # type: ignore[arg-type]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 import pandas as pd
 
 from analysis.claims.paper_numbers import JH_DROP_RATES, JH_LATENCIES_S
-from analysis.report import pmwtables
+from analysis.report import pmwtables, videotables
 from analysis.report.figures.dumbbell_queues import QUEUE, queues
 from analysis.report.listing import Cell, Head, Sheet, mean_cell, printed
 from analysis.report.material import AXIS, Material
@@ -71,4 +71,5 @@ TABLES: Mapping[str, Callable[[Material], Iterator[tuple[str, Sheet]]]] = {
     "dumbbell-queues": _queue_tables,
     "newreno-models": pmwtables.model_errors,
     "newreno-background": pmwtables.table_two,
+    "video-access": videotables.video_tables,
 }

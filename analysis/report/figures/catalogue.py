@@ -13,6 +13,7 @@ from analysis.report.figures import (
     newreno_models,
     router_bottleneck,
     router_fairness,
+    video_access,
 )
 from analysis.report.figures.base import Drawn
 from analysis.report.material import Material
@@ -25,6 +26,7 @@ FIGURES: Mapping[str, Callable[[Material], Iterator[Drawn]]] = {
     "newreno-models": newreno_models.draw,
     "router-bottleneck": router_bottleneck.draw,
     "router-fairness": router_fairness.draw,
+    "video-access": video_access.draw,
 }
 
 

@@ -1,0 +1,232 @@
+"""What the report shows of video-access, from tables made by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+
+from analysis.axes import with_axes
+from analysis.claims.access import NETWORKS
+from analysis.claims.paper_numbers import RGSJ_LENGTHS
+from analysis.lengths import packet_lengths
+from analysis.packets import FlowPackets
+from analysis.report.figures import video_access
+from analysis.report.figures.base import Drawn
+from analysis.report.listing import Sheet, median_cell
+from analysis.report.material import Material
+from analysis.report.network import drawing
+from analysis.report.papertables import tables
+from analysis.tcp import MARKS
+from analysis.video_digest import ERRORS_SEEN, PACKETS, lengths_of, video_parts
+from experiments.video_access import EXPERIMENT
+from testbed.store import FLOWS, RECORD, SCENARIO, Record, Status, Trial, open_trial
+from tests import video_tables as made
+from tests.scenarios import router
+
+SECOND_NS = 10**9
+CONGESTED = "wifi-congested-{}-{}-sender-{}-modern-900-seed1"
+PLAYED = (("cubic", "https", "240p"), ("reno", "quic", "240p"), ("reno", "quic", "buffer"))
+
+
+def packets() -> FlowPackets:
+    """Three segments in a second, one with an error, and an acknowledgement two seconds later."""
+    rows = pd.DataFrame(
+        {
+            "frame": [1, 2, 3, 4],
+            "time_ns": [SECOND_NS, SECOND_NS + 1000, SECOND_NS + 2000, 3 * SECOND_NS + 1],
+            "length": [1514, 1514, 700, 66],
+            **dict.fromkeys(MARKS, False),
+        }
+    )
+    rows["retransmission"] = [False, True, False, False]
+    rows["window_update"] = [False, False, False, True]
+    return FlowPackets(rows.iloc[:3], rows.iloc[3:])
+
+
+def digest_of(trial: str) -> pd.DataFrame:
+    parts = [
+        pd.DataFrame({"what": what, "x": x, "value": value})
+        for what, x, value in video_parts(packets(), "tcp")
+    ]
+    return pd.concat(parts, ignore_index=True).assign(trial=trial, flow="video")
+
+
+def played(folder: Path, trial: str, rule: str) -> Trial:
+    """A trial whose player left a report."""
+    path = folder / trial
+    (path / FLOWS).mkdir(parents=True)
+    (path / SCENARIO).write_text(router().to_json())
+    (path / RECORD).write_text(Record(Status.OK).to_json())
+    rate = 600_000 if rule == "buffer" else 330_000
+    report = {
+        "levels": [[10.0, 0.0], [10.0, 4.0], [14.0, 0.0], [20.0, 4.0], [24.0, 0.0]],
+        "stalls": [[14.0, 20.0]],
+        "segments": [
+            {"bit_per_s": rate, "load": {"last_byte_s": last}} for last in (10.0, 20.0, None)
+        ],
+    }
+    (path / FLOWS / "video.json").write_text(json.dumps(report))
+    return open_trial(path)
+
+
+@pytest.fixture(scope="module")
+def material(tmp_path_factory: pytest.TempPathFactory) -> Material:
+    table = made.video_metrics(seeds=2)
+    other = table[table["trial"] == CONGESTED.format("reno", "quic", "240p")].copy()
+    for name in ("trial", "axes"):
+        other[name] = other[name].str.replace("240p", "buffer")
+    table = pd.concat((table, other), ignore_index=True)
+    table = table.assign(kind="video", verdict="", video_mbps=0.33)
+    rows = with_axes(table.assign(number=table["trial"].factorize()[0] + 1))
+    folder = tmp_path_factory.mktemp("played")
+    trials = tuple(
+        played(folder, CONGESTED.format(variant, transport, rule), rule)
+        for variant, transport, rule in PLAYED
+    )
+    seen = rows.loc[rows["seed"] == 1, "trial"]
+    digest = pd.concat([digest_of(trial) for trial in seen], ignore_index=True)
+    return Material("video-access", "guest", trials, rows, rows, digest)
+
+
+@pytest.fixture(scope="module")
+def drawn(material: Material) -> Iterator[dict[str, Drawn]]:
+    yield {each.stem.removeprefix("video-access-guest-"): each for each in draw(material)}
+    plt.close("all")
+
+
+def draw(material: Material) -> list[Drawn]:
+    return list(video_access.draw(material))
+
+
+def texts(sheet: Sheet) -> list[list[str]]:
+    return [[cell.words for cell in row] for row in sheet.rows]
+
+
+def sheet_of(material: Material, start: str) -> Sheet:
+    return next(sheet for title, sheet in tables(material) if title.startswith(start))
+
+
+def test_the_figures(drawn: dict[str, Drawn]) -> None:
+    assert list(drawn) == ["load", "waits", "setting", "packets", "playback"]
+    assert "WiFi, good: 109 s (TCP veno) to 124 s (TCP vegas)" in drawn["load"].caption
+    assert set(drawn["load"].data["network"]) == set(made.NETWORKS)
+    assert "TCP bbr" in set(drawn["load"].data["line"])
+    assert "WiFi, congested: stalled for 0.0 s (QUIC" in drawn["waits"].caption
+
+
+def test_whose_setting_is_drawn_seed_by_seed(material: Material, drawn: dict[str, Drawn]) -> None:
+    data = drawn["setting"].data
+    good = data[(data["axis_network"] == "wifi-good") & (data["setting"] == "sender")]
+    means = good.set_index("axis_variant")["mean"]
+    assert means.sum() == pytest.approx(0, abs=1e-6)
+    assert means["veno"] == pytest.approx(109 - (109 + 122 + 124) / 3, abs=0.3)
+    alone = material.good[material.good["axis_setting"] == "sender"]
+    others = Material("video-access", "guest", material.trials, alone, alone, material.digest)
+    assert not any(each.stem.endswith("setting") for each in draw(others))
+
+
+def test_a_seed_without_one_of_the_three_is_not_drawn(material: Material) -> None:
+    rows = material.good.copy()
+    first = (rows["seed"] == 1) & (rows["axis_variant"] == "vegas")
+    rows.loc[first, "loaded_s"] = np.nan
+    less = Material("video-access", "guest", material.trials, rows, rows, material.digest)
+    [setting] = [each for each in draw(less) if each.stem.endswith("setting")]
+    assert set(setting.data["n"]) == {1}
+
+
+def test_packets_and_errors_by_the_second(drawn: dict[str, Drawn]) -> None:
+    own = drawn["packets"].data.query("network == 'shaped' and variant == 'veno'")
+    assert own[PACKETS].tolist() == [3, 0, 1]
+    assert own[ERRORS_SEEN].tolist() == [1, 0, 0]  # a window update is no error
+    assert own["time_s"].tolist() == [0.5, 1.5, 2.5]
+
+
+def test_a_playback_is_of_the_players_report(drawn: dict[str, Drawn]) -> None:
+    data = drawn["playback"].data
+    assert set(zip(data["rule"], data["over"], strict=True)) == {
+        ("240p", "TCP (cubic)"),
+        ("240p", "QUIC (reno)"),
+        ("buffer", "QUIC (reno)"),
+    }
+    rates = data[data["what"] == "bitrate_mbps"]
+    assert rates.groupby("rule")["value"].max().to_dict() == {"240p": 0.33, "buffer": 0.6}
+    assert len(rates[rates["rule"] == "buffer"]) == 2  # one segment never came
+    assert "240p over TCP (cubic): picture after 90 s, 20 s stalled" in drawn["playback"].caption
+
+
+def test_lengths_come_out_of_the_digest_as_they_went_in() -> None:
+    found, both = lengths_of(digest_of("one")), packets()
+    rows = pd.concat((both.data, both.acks))
+    asked = packet_lengths(rows["time_ns"].to_numpy(), rows["length"].to_numpy())
+    for name in asked.columns.drop("lengths"):
+        np.testing.assert_array_equal(found[name], asked[name].astype("float64"))
+
+
+def test_packet_lengths_as_wireshark_prints_them(material: Material) -> None:
+    sheet = sheet_of(material, "Packet lengths over TCP (cubic)")
+    whole, *buckets = texts(sheet)
+    assert whole[:4] == ["Packet Lengths", "4", "3682", "948.50"]
+    assert [line[0] for line in buckets][:2] == ["0-19", "20-39"]
+    assert buckets[-1][0] == "5120 and greater"
+    assert buckets[2][1:3] == ["1", "1809"] and buckets[7][1] == "2"
+    assert [line[2] for line in buckets] == [str(r.count) for r in RGSJ_LENGTHS["https"][1:]]
+    assert sheet_of(material, "Packet lengths over QUIC (cubic)")
+
+
+def test_load_times_beside_the_papers(material: Material) -> None:
+    lines = texts(sheet_of(material, "Time to load"))
+    good = {(line[1], line[2], line[3]): line for line in lines if line[0] == "WiFi, good"}
+    own = good["TCP", "veno", "laptop"]
+    assert own[4] == "2" and own[5].startswith("109") and own[6] == "109"
+    assert own[8] == "6" and own[10] == "186"
+    assert good["TCP", "bbr", "server"][6] == "–"
+    assert good["QUIC", "cubic", "laptop"][6] == "–"  # the paper has none over QUIC
+
+
+def test_shaped_run_by_run(material: Material) -> None:
+    sheet = sheet_of(material, "Shaped Ethernet")
+    assert [head.words for head in sheet.heads][3:7] == ["1", "2", "median", "median, paper"]
+    line = next(line for line in texts(sheet) if line[0] == "retransmitted bytes")
+    assert line[1:3] == ["vegas", "laptop"]
+    assert line[-2:] == ["16852", "11621, 43003, 16852, 37958, 14992"]
+
+
+def test_the_lecture_hall(material: Material) -> None:
+    lines = {(line[0], line[1], line[2]): line for line in texts(sheet_of(material, "Congested"))}
+    own = lines["TCP", "veno", "server"]
+    assert own[6] == "60 to 120" and own[10] == "re-buffers, least" and own[13] == "100"
+    quic = lines["QUIC", "reno", "server"]
+    assert quic[6] == "40 to 50 sooner" and quic[11] == "–" and quic[13] == "12.5"
+
+
+def test_signals(material: Material) -> None:
+    lines = texts(sheet_of(material, "Signal strength"))
+    own = next(line for line in lines if line[:4] == ["weak", "TCP", "cubic", "laptop"])
+    assert own[5].startswith("33") and own[6] == "33" and own[8] == "12" and own[10] == "112"
+
+
+def test_spreads(material: Material) -> None:
+    lines = {line[0]: line for line in texts(sheet_of(material, "Whose congestion"))}
+    assert list(lines) == list(NETWORKS.values())
+    assert lines["Ethernet"][1] == "2" and lines["Ethernet"][5].startswith("18.")
+
+
+def test_medians() -> None:
+    assert median_cell([3.0, 1.0, 2.0]).words == "2.0 (1.0–3.0)"
+    assert median_cell([2.0, 2.0]).words == "2.0"
+    assert median_cell([float("nan")]).words == "–"
+
+
+def test_networks_that_differ_are_said_to() -> None:
+    points = list(EXPERIMENT.scenarios({}, 1, quick=False))
+    drawn = drawing(points)
+    assert ">internet<" not in drawn and ">10 ms<" in drawn  # the server's side is all the same
+    assert ">4 settings<" in drawn and ">2 settings<" in drawn and ">2 queues<" in drawn
+    one = drawing([each for each in points if each.axes["network"] == "wifi-good"])
+    assert ">44.03 Mbit/s<" in one and "0.0" in one
