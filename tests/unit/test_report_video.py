@@ -227,6 +227,10 @@ def test_networks_that_differ_are_said_to() -> None:
     points = list(EXPERIMENT.scenarios({}, 1, quick=False))
     drawn = drawing(points)
     assert ">internet<" not in drawn and ">10 ms<" in drawn  # the server's side is all the same
-    assert ">4 settings<" in drawn and ">2 settings<" in drawn and ">2 queues<" in drawn
-    one = drawing([each for each in points if each.axes["network"] == "wifi-good"])
-    assert ">44.03 Mbit/s<" in one and "0.0" in one
+    assert ">7 settings<" in drawn and ">2 settings<" in drawn and ">2 queues<" in drawn
+    ours, netem = (
+        drawing([each for each in points if each.axes["network"] == name])
+        for name in ("wifi-congested", "netem-congested")
+    )
+    assert ">-80 dBm<" in ours and "50 % others" in ours
+    assert ">1.89/0.01 Mbit/s<" in netem and "% lost" in netem
