@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.players import WITHIN_S
 from analysis.video import video_measures
 from experiments.video_players import scenario
 from testbed.leftovers import MARKER
@@ -54,7 +55,7 @@ def agree(trials: list[Trial], seconds: float, share: float = 0.0) -> None:
 def test_the_model_is_as_the_browser_in_virtual_time(tmp_path: Path, transport: Transport) -> None:
     """On the shaped line, with its delays, at twice the rate that it carries."""
     pair = [video(transport, rule="720p", length_s=8, player=player) for player in Player]
-    agree(run_trials(pair, tmp_path), 0.1)
+    agree(run_trials(pair, tmp_path), WITHIN_S)
 
 
 def test_the_browser_does_the_same_each_time(tmp_path: Path) -> None:
