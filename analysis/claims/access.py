@@ -30,6 +30,8 @@ NETWORKS = {
     "wifi-congested": "WiFi, congested",
     "wifi-weak": "WiFi, weak",
     "wifi-strong": "WiFi, strong",
+    "netem-congested": "netem, congested",
+    "netem-weak": "netem, weak",
 }
 LAPTOP, SERVER = "receiver", "sender"
 PAPERS = 1e6 / 8 / 1e3  # KB/s of a Mbit/s
