@@ -20,7 +20,7 @@ from analysis.report.figures.base import Drawn, Look, Measure
 from analysis.report.material import AXIS, Material
 
 LEAST_S = 0.01  # below it, the scale of differences is linear
-SLOW = ("shaped", "wifi-congested", "wifi-weak")  # where a video may stand still
+SLOW = ("shaped", "wifi-congested", "netem-congested")  # where a video may stand still
 LOAD = Measure("loaded_s", "time to load (s)", zero=False)
 START = Measure("startup_s", "until the picture moves (s)")
 STALL = Measure("stall_s", "time stalled (s)")
@@ -129,15 +129,15 @@ def _waits(material: Material, rows: pd.DataFrame) -> Iterator[Drawn]:
     tables = []
     for line, network in zip(grid, there, strict=True):
         own = rows[rows[f"{AXIS}network"] == network]
+        if network.endswith("congested"):
+            line[0].axvspan(*RGSJ_STARTUP_S, color=style.GREY, alpha=0.12, linewidth=0)
         for axes, measure in zip(line, (START, STALL), strict=True):
             table = _panel(axes, own, measure, lines)
             tables.append(table.assign(network=network, measure=measure.label))
             most = axes.get_xlim()[1] if np.nanmax(table["mean"], initial=0) else 1.0
-            axes.set_xlim(-0.02 * most, most)  # a point at nought is seen whole
+            axes.set_xlim(-0.02 * most, 1.02 * most)  # a point at nought is seen whole
         line[0].set_title(NETWORKS[network], loc="left", fontweight="bold", fontsize=7)
         line[1].set_yticklabels([])
-        if network == "wifi-congested":
-            line[0].axvspan(*RGSJ_STARTUP_S, color=style.GREY, alpha=0.12, linewidth=0)
     base.legend(figure, LOOKS)
     reading = f"{MEANS}; grey: the paper's 1 to 2 min, over TCP"
     base.words(
