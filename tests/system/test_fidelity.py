@@ -39,7 +39,7 @@ FAULTS = {
 SHORT_S = 3.0
 # Trials of all experiments, evenly; SOUND=702 takes every combination there is. All trials that
 # other tests run in the guest are judged too (tests/lab.py): together more than two hundred.
-SOUND = int(os.environ.get("SOUND", "120"))
+SOUND = int(os.environ.get("SOUND", "100"))
 
 
 def broken() -> Scenario:
