@@ -190,7 +190,7 @@ def test_both_programs_on_the_loopback(tmp_path: Path) -> None:
     draws = ("48000", "1.2", "1e6", table)
     client = started(tmp_path / "client", "fetch", "127.0.0.1", str(port), "1000", *draws)
     time.sleep(0.5)
-    for process in (server, client):
+    for process in (client, server):  # the other way round the client meets a port that is closed
         process.send_signal(signal.SIGTERM)
         process.wait()
     assert server.returncode == client.returncode == 0
@@ -198,7 +198,7 @@ def test_both_programs_on_the_loopback(tmp_path: Path) -> None:
     reports = [json.loads(text)["sessions"] for text in said]
     for wish, served, fetched in zip(sessions, *reports, strict=True):
         assert fetched["kind"] == wish.kind
-        assert fetched["failures"] <= 1  # the one that the server's end cut
+        assert fetched["failures"] == 0
         assert abs(fetched["connections"] - served["connections"]) <= 1
         dice = Generator(wish.seed)
         for _, _, size in fetched["files"]:
