@@ -34,6 +34,8 @@ NETWORKS = {
     "netem-weak": "netem, weak",
 }
 LAPTOP, SERVER = "receiver", "sender"
+HALL = "wifi-congested"
+SLOW_UP = "netem-congested"  # the same, with the paper's 0.01 Mbit/s up
 PAPERS = 1e6 / 8 / 1e3  # KB/s of a Mbit/s
 
 SECONDS = Measure("s", 1, absolute=1.0)
@@ -98,6 +100,20 @@ def middle(measure: Measure, sample: Sample) -> str:
     )
     unit = f" {measure.unit}" if measure.unit else ""
     return f"{median}{unit}" if least == most else f"{median}{unit} ({least} to {most})"
+
+
+def in_the_hall(group: Group) -> Group:
+    """The congested radio on which a claim is judged: the kernel's own 802.11."""
+    return group.where(network=HALL)
+
+
+def beside(group: Group, what: str, measure: Measure, metric: str) -> list[Row]:
+    """The same of netem's radio, to be read beside: no part of an answer."""
+    own = group.where(network=SLOW_UP)
+    tcp = by_variant(own.where(transport=TCP, setting=group.setting), metric)
+    quic = by_variant(own.where(transport=QUIC, setting=SERVER), metric)
+    rows = rows_of(f"{what}, netem with 10 kbit/s up", measure, tcp)
+    return rows + rows_of(f"{what} over QUIC, netem with 10 kbit/s up", measure, quic)
 
 
 def rows_of(

@@ -101,7 +101,7 @@ def groups(
     """Of usable rows one a profile and setting; of the windows the one that fits the claim's paper,
     where it was run."""
     for name, value in claim.where.items():
-        rows = rows[rows[_column(rows, name)] == value]
+        rows = rows[rows[_column(rows, name)].isin(_listed(value))]
     profile = rows["axis_profile"] if "axis_profile" in rows else pd.Series(MODERN, rows.index)
     found = [name for name in PROFILES if (profile == name).any()]
     for name in found:

@@ -85,7 +85,8 @@ class Claim:
     experiment: str
     judge: Callable[[Group], Finding]
     window: str = ""  # the TCP window that fits the paper's figures
-    where: Mapping[str, str] = field(default_factory=dict)  # the part of the axes that it is about
+    # the part of the axes that it is about: a value, or several
+    where: Mapping[str, object] = field(default_factory=dict)
     settings: tuple[str, ...] = ()  # whose congestion control was set: answered for each alone
 
 

@@ -1,4 +1,10 @@
-"""RGSJ's claims, and in words what is tested of each. Written before there was data."""
+"""RGSJ's claims, and in words what is tested of each.
+
+Written before there was data, but for two things. RGSJ0 first tested the largest spread by network
+and seed: the dice of a radio fell otherwise for single trials of a seed, so that it became the
+means over the networks. And the hall of RGSJ6 and 7 was netem's when they were written; they are
+judged on the kernel's own 802.11 since there is one, and netem's numbers stand beside.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +12,13 @@ from collections.abc import Mapping
 from functools import partial
 
 from analysis.claims import access_load, access_packets, access_setting
-from analysis.claims.access import LAPTOP, SERVER, TCP
+from analysis.claims.access import HALL, LAPTOP, SERVER, SLOW_UP, TCP
 from analysis.claims.model import Claim
 
 _any = partial(Claim, paper="RGSJ", experiment="video-access")
 
 
-def _at(network: str) -> Mapping[str, str]:
+def _at(network: str) -> Mapping[str, object]:
     return {"network": network, "rule": "240p"}
 
 
@@ -20,7 +26,7 @@ _video = partial(_any, settings=(LAPTOP, SERVER))
 _good = partial(_video, where=_at("wifi-good"))
 _ethernet = partial(_video, where=_at("ethernet"))
 _shaped = partial(_video, where=_at("shaped"))
-_congested = partial(_video, where=_at("wifi-congested"))
+_congested = partial(_video, where={"network": [HALL, SLOW_UP], "rule": "240p"})
 _signal = partial(_video, where={"rule": "240p"})
 
 CLAIMS = (
