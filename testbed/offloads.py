@@ -1,4 +1,4 @@
-"""Whether an interface joins segments, asked of the kernel by ethtool's ioctl."""
+"""Whether an interface joins segments, asked and told by ethtool's ioctl, without a process."""
 
 from __future__ import annotations
 
@@ -9,15 +9,24 @@ import struct
 
 SIOCETHTOOL = 0x8946
 _GET = {"tso": 0x1E, "gso": 0x23, "gro": 0x2B}  # ETHTOOL_GTSO, _GGSO, _GGRO
+_SET = {name: command + 1 for name, command in _GET.items()}  # ETHTOOL_STSO, …
 
 
 def offloads_on(interface: str) -> list[str]:
     """The segmentation offloads that are on, in the namespace that we are in."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
-        return [name for name, command in _GET.items() if _is_on(control, interface, command)]
+        return [name for name, command in _GET.items() if _call(control, interface, command)]
 
 
-def _is_on(control: socket.socket, interface: str, command: int) -> bool:
+def switch_offloads_off(interface: str) -> None:
+    """As `ethtool -K INTERFACE tso off gso off gro off`, in the namespace that we are in."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        for command in _SET.values():
+            _call(control, interface, command)
+
+
+def _call(control: socket.socket, interface: str, command: int) -> bool:
+    """Ask, or tell that it is to be off; whether it is on."""
     value = array.array("I", [command, 0])
     request = struct.pack("16sP", interface.encode(), value.buffer_info()[0])
     fcntl.ioctl(control, SIOCETHTOOL, request)

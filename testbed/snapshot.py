@@ -26,9 +26,16 @@ IFLA_IFNAME, IFLA_MTU = 3, 4
 RTA_DST = 1
 TCA_KIND, TCA_OPTIONS = 1, 2
 LEAF_MAJOR = 0x30  # "30:" in the plan
+SHAPER = 0x10003  # "1:3", htb's class above it
+TCA_HTB_PARMS, TCA_HTB_RATE64 = 1, 6
 _TC_MESSAGE = struct.Struct("=B3xiIII")  # family, interface, handle, parent, info
 _LINK_MESSAGE_BYTES = 16
 _ROUTE_MESSAGE_BYTES = 12
+
+
+def sysctl_file(name: str) -> Path:
+    """Where /proc has a setting; names of interfaces have no dots here."""
+    return Path("/proc/sys", *name.split("."))
 
 
 def configuration(plan: Plan, places: dict[str, Place]) -> dict[str, str]:
@@ -37,8 +44,8 @@ def configuration(plan: Plan, places: dict[str, Place]) -> dict[str, str]:
     for node, settings in plan.sysctls:
         with inside(places[node].pid):
             for name, _ in settings:
-                path = Path("/proc/sys", *name.split("."))
-                found[f"{node}: sysctl {name}"] = " ".join(path.read_text().split())
+                text = sysctl_file(name).read_text()
+                found[f"{node}: sysctl {name}"] = " ".join(text.split())
     for parameter in plan.parameters:
         value = Path(parameter.file).read_text().strip()
         found[f"parameter {parameter.name} of {parameter.control}"] = value
@@ -89,6 +96,22 @@ def _traffic_control(netlink: Netlink, kind: int, index: int) -> Iterator[str]:
             own = attributes(message, _TC_MESSAGE.size)
             name = own[TCA_KIND].rstrip(b"\0").decode()
             yield f"{name} {handle:08x} in {parent:08x} {own.get(TCA_OPTIONS, b'').hex()}".rstrip()
+
+
+def htb_rates(pid: int | None) -> dict[str, int]:
+    """The rate of each interface's shaper, bit/s: exactly, while tc prints it rounded."""
+    found: dict[str, int] = {}
+    with contextlib.closing(Netlink(NETLINK_ROUTE, pid)) as netlink:
+        for index, name, _ in _links(netlink):
+            for message in netlink.dump(RTM_GETTCLASS, _TC_MESSAGE.pack(0, index, 0, 0, 0)):
+                _, interface, handle, _, _ = _TC_MESSAGE.unpack_from(message)
+                if (interface, handle) == (index, SHAPER):
+                    options = attributes(attributes(message, _TC_MESSAGE.size)[TCA_OPTIONS])
+                    (rate,) = struct.unpack_from("=8xI", options[TCA_HTB_PARMS])
+                    if TCA_HTB_RATE64 in options:  # more than 32 bits have room for
+                        (rate,) = struct.unpack("=Q", options[TCA_HTB_RATE64])
+                    found[name] = rate * 8
+    return found
 
 
 def tcp_settings(pid: int | None) -> dict[str, str]:

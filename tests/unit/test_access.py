@@ -15,7 +15,7 @@ from analysis.fidelity.checks import Grade
 from analysis.labels import hosts_label, path_rtt_ms, rate_label
 from analysis.report.network import drawing
 from experiments.access import CONGESTED, NETWORKS
-from testbed import layout, network
+from testbed import layout, verification
 from testbed.errors import TestbedError, UsageError
 from testbed.idle import Idle, write_idle
 from testbed.losses import GilbertElliott
@@ -176,8 +176,8 @@ def test_echoes_may_vary_and_be_lost_where_that_was_asked_for(
 def test_a_channel_that_is_not_as_asked_ends_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {"p": 0.01, "r": 0.5, "1-h": 0.9, "1-k": 0.0}
     text = json.dumps([{"kind": "netem", "dev": "w2a", "options": {"loss-gemodel": found}}])
-    monkeypatch.setattr(network, "run", lambda *_args, **_options: SimpleNamespace(stdout=text))
-    network._verify_channels(Place("wires"), {"w2a": GilbertElliott(0.01, 0.5, 0.9)})
+    monkeypatch.setattr(verification, "run", lambda *_, **__: SimpleNamespace(stdout=text))
+    verification._verify_channels(Place("wires"), {"w2a": GilbertElliott(0.01, 0.5, 0.9)})
     for interface, channel in (("w2a", CHANNEL), ("w2b", GilbertElliott(0.01, 0.5, 0.9))):
         with pytest.raises(TestbedError, match=f"wires: {interface} loses by"):
-            network._verify_channels(Place("wires"), {interface: channel})
+            verification._verify_channels(Place("wires"), {interface: channel})

@@ -14,7 +14,7 @@ import pytest
 from analysis.fidelity.checks import Grade
 from analysis.fidelity.radio import radio
 from analysis.report.network import drawing
-from testbed import network
+from testbed import verification
 from testbed.air import MEDIUM, Air
 from testbed.engines.host import HostEngine
 from testbed.errors import TestbedError, UsageError
@@ -216,10 +216,10 @@ def test_a_queue_before_a_radio_that_is_not_as_asked_ends_the_trial(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     text = json.dumps([{"kind": "pfifo", "options": {"limit": 50}}])
-    monkeypatch.setattr(network, "run", lambda *_args, **_options: SimpleNamespace(stdout=text))
-    network._verify_radio_queue(Place("ap"), "ap-wlan1", 50)
+    monkeypatch.setattr(verification, "run", lambda *_, **__: SimpleNamespace(stdout=text))
+    verification._verify_radio_queue(Place("ap"), "ap-wlan1", 50)
     with pytest.raises(TestbedError, match="ap: ap-wlan1: no pfifo of the asked length"):
-        network._verify_radio_queue(Place("ap"), "ap-wlan1", 51)
+        verification._verify_radio_queue(Place("ap"), "ap-wlan1", 51)
 
 
 def test_a_medium_that_cannot_start_says_why(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.network import verify_parameters
 from testbed.plan import Parameter, make_plan
 from testbed.probes import Sampler
 from testbed.store import FlowRecord
 from testbed.trial import Session
+from testbed.verification import verify_parameters
 from tests.scenarios import router
 
 
