@@ -49,6 +49,7 @@ class Timeline:
         self._zero = monotonic + epoch - real
         self._order = itertools.count()
         self._queue: list[tuple[int, int, Action]] = []
+        self._end: float = math.inf
 
     def at(self, time_s: float, action: Action) -> None:
         """Do something once; what falls on the same instant is done in the order of calls."""
@@ -67,6 +68,10 @@ class Timeline:
 
         self._push(self._zero, lambda now_s: tick(self._zero, now_s))
 
+    def end(self, time_s: float) -> None:
+        """Do nothing that would come later than this."""
+        self._end = self._zero + round(time_s * NS)
+
     def time_s(self, monotonic_ns: int) -> float:
         """An instant in seconds of the trial's clock."""
         return (monotonic_ns - self._zero) / NS
@@ -78,6 +83,8 @@ class Timeline:
         """Do everything in its time, until nothing is left."""
         while self._queue:
             due, _, action = heapq.heappop(self._queue)
+            if due > self._end:
+                return
             sleep_until(due)
             while (now := time.monotonic_ns()) < due:  # a signal came
                 sleep_until(due)

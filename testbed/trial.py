@@ -51,6 +51,7 @@ from testbed.variants import variant
 from testbed.wires import WIRES, lossy_ends
 
 LEAD_S = 0.1
+LOOK_S = 1.0  # how often it is asked whether nothing is left to wait for
 
 
 def run_trial(scenario: Scenario, folder: Path) -> Record:
@@ -210,6 +211,8 @@ class Session:
                 self._load.watch(name, node, pid)
 
         def stop(flow: Iperf3 | VideoFlow, time_s: float) -> None:
+            if flow.plan.flow.name in self._stopped:
+                return
             self._load.look(*flow.processes)
             if flow.ended and not flow.may_end:
                 flow.collect()
@@ -230,6 +233,21 @@ class Session:
         if self._load.enabled:
             timeline.every(INTERVAL_S, self._plan.end_s, self._load.sample)
         timeline.at(self._plan.end_s, sampler.sample)  # all is drained
+        if not self._background and all(flow.may_end for flow in self._flows):
+            last_s = max(flow.plan.stop_s for flow in self._flows)
+
+            def look(time_s: float) -> None:
+                if len(self._stopped) == len(self._flows):
+                    return
+                if not all(flow.ended for flow in self._flows):
+                    return
+                for flow in self._flows:
+                    stop(flow, time_s)
+                end_s = time_s + self._plan.end_s - last_s
+                timeline.at(end_s, sampler.sample)
+                timeline.end(end_s)
+
+            timeline.every(LOOK_S, last_s, look)
 
     def _schedule_background(self, timeline: Timeline, sessions: Sessions) -> None:
         """From second 0 to the end of the flows; its last packets are counted when all is still."""

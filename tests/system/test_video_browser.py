@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -46,7 +47,7 @@ def agree(trials: list[Trial], seconds: float, share: float = 0.0) -> None:
     model, browser = video_measures(trials).to_dict("records")
     assert (model["why"], browser["why"]) == ("", "")
     assert model["bytes"] == browser["bytes"]
-    assert model["stalls"] == browser["stalls"] > 0
+    assert model["stalls"] == browser["stalls"]
     for name in MEASURES:
         assert model[name] == pytest.approx(browser[name], abs=seconds, rel=share), name
 
@@ -55,7 +56,9 @@ def agree(trials: list[Trial], seconds: float, share: float = 0.0) -> None:
 def test_the_model_is_as_the_browser_in_virtual_time(tmp_path: Path, transport: Transport) -> None:
     """On the shaped line, with its delays, at twice the rate that it carries."""
     pair = [video(transport, rule="720p", length_s=8, player=player) for player in Player]
-    agree(run_trials(pair, tmp_path), WITHIN_S)
+    trials = run_trials(pair, tmp_path)
+    agree(trials, WITHIN_S)
+    assert (video_measures(trials)["stalls"] > 0).all()
 
 
 def test_the_browser_does_the_same_each_time(tmp_path: Path) -> None:
@@ -85,14 +88,18 @@ def test_the_model_is_as_the_browser_in_real_time(tmp_path: Path, transport: str
 
 
 def _near(transport: str, player: str, length_s: float = 8) -> Scenario:
-    return scenario(
+    """A line without delays, fast enough for the video: in real time nobody waits for stalls."""
+    made = scenario(
         network="shaped-near",
-        rule="720p",
+        rule="1080p",
         transport=transport,
         player=player,
         length_s=length_s,
         seed=1,
     )
+    bottleneck = dataclasses.replace(made.topology.bottleneck, rate_mbit=8)
+    topology = dataclasses.replace(made.topology, bottleneck=bottleneck)
+    return dataclasses.replace(made, topology=topology)
 
 
 @pytest.mark.host

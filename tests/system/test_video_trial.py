@@ -13,7 +13,7 @@ from analysis.spikes import spikes
 from analysis.video import video_measures
 from testbed.store import Trial
 from testbed.viewing import Transport
-from tests.lab import capture_hashes, packets, run_trials
+from tests.lab import capture_hashes, packets, run_trials, samples
 from tests.scenarios import video
 from tests.wireshark_tables import as_wireshark_writes, frames_per_second, lengths
 
@@ -36,6 +36,9 @@ def test_on_the_shaped_line(tmp_path: Path, transport: Transport) -> None:
     (flow,) = one.record.flows
     assert flow.stopped_s == pytest.approx(row["ended_s"], abs=0.01)
     assert flow.control == flow.variant_seen == ("cubic" if transport == "https" else "")
+    # nothing is left to wait for: it does not go on to its 40 s
+    last_s = float(samples(one, "queues")[-1]["time_s"])
+    assert flow.stopped_s < last_s < flow.stopped_s + 5
 
 
 @pytest.fixture(scope="module", params=[Transport.HTTPS, Transport.QUIC])

@@ -64,3 +64,13 @@ def test_missed_ticks_are_left_out_not_caught_up(clock: Clock) -> None:
     timeline.every(0.1, 0.55, slow)
     timeline.run()
     assert seen == [0.0, 0.25, 0.3, 0.4, 0.5]
+
+
+def test_an_end_that_comes_sooner(clock: Clock) -> None:
+    timeline = Timeline(0)
+    seen: list[float] = []
+    timeline.every(0.1, 10, seen.append)
+    timeline.at(0.25, lambda now: timeline.end(now + 0.15))
+    timeline.at(10, seen.append)
+    timeline.run()
+    assert seen == [0.0, 0.1, 0.2, 0.3, 0.4]
