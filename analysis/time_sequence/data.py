@@ -18,7 +18,8 @@ from testbed.errors import TestbedError
 from testbed.store import FlowRecord, Trial
 
 ACK = 0x10
-BEFORE_RTTS, AFTER_RTTS = 1.5, 4.5  # of the zoom, around the first loss
+BEFORE_RTTS, AFTER_RTTS = 0.75, 4.5  # of the zoom, around the first loss
+REPAIRED_RTTS, MOST_RTTS = 0.5, 8.0  # what it shows beyond the repair, and at most
 WINDOW_UNKNOWN = -1  # a window scale whose SYN was not seen
 
 
@@ -132,23 +133,37 @@ def _signed(steps: Integers) -> Integers:
 
 
 def zoom(found: Sequence, span: Span) -> Span:
-    """A few round trips around the first loss; the first ones of a flow without any."""
-    rtt_s = _rtt_s(found)
+    """From before the first loss to its repair; the first round trips of a flow without any."""
     start_s = found.first_trouble_s
     if start_s is None:
         start_s = float(found.new.time_s[0]) if len(found.new) else span.start_s
+    rtt_s = _rtt_s(found, start_s)
+    stop_s = start_s + AFTER_RTTS * rtt_s
+    if repaired_s := _repaired_s(found, start_s):
+        stop_s = min(repaired_s + REPAIRED_RTTS * rtt_s, start_s + MOST_RTTS * rtt_s)
     return Span(
         max(span.start_s, start_s - BEFORE_RTTS * rtt_s),
-        min(span.stop_s, start_s + AFTER_RTTS * rtt_s),
+        min(span.stop_s, stop_s),
     )
 
 
-def _rtt_s(found: Sequence) -> float:
-    """How long the first data took to be acknowledged."""
+def _repaired_s(found: Sequence, lost_s: float) -> float | None:
+    """When all was acknowledged that was outstanding as the first segment was sent again."""
+    times = [t for each in found.again.values() for t in each.time_s[each.time_s >= lost_s][:1]]
+    if not times:
+        return None
+    sent = found.new.stop[found.new.time_s <= min(times)]
+    later = found.ack_s[found.ack >= max(sent, default=0)]
+    return float(later[0]) if len(later) else None
+
+
+def _rtt_s(found: Sequence, at_s: float) -> float:
+    """How long the data before this instant took to be acknowledged; or else the first."""
     if not len(found.new):
         return 1.0
-    later = found.ack_s[found.ack >= found.new.stop[0]]
-    return float(later[0] - found.new.time_s[0]) if len(later) else 1.0
+    place = max(0, int(np.searchsorted(found.new.time_s, at_s)) - 1)
+    later = found.ack_s[found.ack >= found.new.stop[place]]
+    return float(later[0] - found.new.time_s[place]) if len(later) else 1.0
 
 
 def table(found: Sequence) -> pd.DataFrame:
