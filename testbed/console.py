@@ -21,6 +21,11 @@ console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
 errors = Console(stderr=True, highlight=False)
 
 
+def wide_console() -> Console:
+    """For tables with a column a trial: in a log no line of them is broken."""
+    return console if console.is_terminal else Console(highlight=False, width=2000)
+
+
 class Watch:
     """Shows what a sweep tells; a context, so that the bar is gone afterwards."""
 

@@ -13,6 +13,8 @@ import pandas as pd
 from analysis import digest, metrics
 from analysis.axes import write_axes
 from analysis.definitions import COLUMNS, NUMBERS, TEXTS
+from analysis.fidelity.checks import compare, unknown
+from analysis.fidelity.verdict import CACHE, conclude
 from testbed.scenario import (
     Bottleneck,
     Flow,
@@ -182,6 +184,8 @@ def write(folder: Path, made: Scenario, **settings: str) -> Path:
         rows["verdict"], rows["why"] = settings["verdict"], settings.get("why", "")
     rows.attrs = {"revision": metrics._revision(), "warnings": []}
     rows.to_parquet(path / metrics.CACHE)
+    checks = (compare("rate", "left-eth0", "guest", 9.7, 10), unknown("gaps", "left-eth0", "-"))
+    (path / CACHE).write_text(conclude(checks).to_json())
     if status is Status.OK:
         digest._write(_digest(made, rows, dice), path / digest.CACHE)
     return path

@@ -1,19 +1,23 @@
-"""Verdicts as tables: the checks of one trial, and how often each check failed in a folder."""
+"""Verdicts as tables: the checks of a trial, of several side by side, and how often each failed."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from analysis.fidelity.checks import Check, Grade, Value
-from analysis.fidelity.tolerances import RULES
+from analysis.fidelity.subjects import SUBJECTS
+from analysis.fidelity.tolerances import RULES, Limits, Rule
 from analysis.fidelity.verdict import Verdict, cached_verdict
 from analysis.tables import UNKNOWN, Table
-from testbed.store import trials_in
+from testbed.store import Trial, trials_in
 
+PART_OF = "of the "
 HEADER = ("check", "of", "measured", "expected", "±", "unit", "verdict", "why")
 COLUMNS = ("trial", "name", "subject", "measured", "expected", "tolerance", "unit", "verdict")
 
@@ -51,34 +55,57 @@ def fidelity_checks(results: Path) -> pd.DataFrame:
     """Every check of every trial that ran, a row each: COLUMNS and `why`."""
     rows = [
         {"trial": name, **{each: getattr(check, each) for each in (*COLUMNS[1:], "why")}}
-        for name, verdict in _verdicts(results)
+        for name, verdict in _verdicts(trials_in(results))
         for check in verdict.checks
     ]
     return pd.DataFrame(rows, columns=[*COLUMNS, "why"])
 
 
-def fidelity_table(results: Path) -> Table:
-    """A line a check: in how many trials it was valid, suspect, invalid or unknown.
+def tolerances() -> Table:
+    """Every check there is: what it holds against what, how far that may be off, and why."""
+    rows = []
+    for name, rule in RULES.items():
+        subject = SUBJECTS[name]
+        rows.append((name, subject.measured, subject.expected, tolerance(rule), rule.reason))
+    return Table(("check", "measured", "held against", "valid up to", "because"), tuple(rows), "")
 
-    A trial counts once a check, by the worst of its subjects.
-    """
+
+def tolerance(rule: Rule) -> str:
+    """Up to which deviation it is valid: in the guest, and on a host where that is another."""
+    guest, host = (_limit(rule, limits) for limits in (rule.guest, rule.host))
+    return guest if guest == host else f"{guest}; host {host}"
+
+
+def _limit(rule: Rule, limits: Limits) -> str:
+    if math.isinf(limits.suspect):
+        return "not asked"
+    if not limits.suspect:
+        return "equal"
+    if rule.relative:
+        return f"{limits.suspect * 100:g} %"
+    if rule.unit.startswith(PART_OF):
+        return f"{limits.suspect * 100:g} % {rule.unit}"
+    return f"{limits.suspect:g} {rule.unit}".rstrip()
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Of one check: in how many trials it was what; a trial counts by the worst of its subjects."""
+
+    rule: Rule
+    trials: Mapping[Grade, int]
+
+
+def tally(verdicts: Iterable[Verdict]) -> list[Tally]:
+    """Every check that these trials were asked, in the order of the table of tolerances."""
     worst: dict[str, Counter[Grade]] = {name: Counter() for name in RULES}
-    trials: Counter[Grade] = Counter()
-    for _, verdict in _verdicts(results):
-        trials[verdict.verdict] += 1
+    for verdict in verdicts:
         by_name: dict[str, list[Grade]] = {}
         for check in verdict.checks:
             by_name.setdefault(check.name, []).append(check.verdict)
         for name, found in by_name.items():
             worst[name][_worst(found)] += 1
-    grades = (Grade.VALID, Grade.SUSPECT, Grade.INVALID, Grade.UNKNOWN)
-    rows = [
-        (name, *(str(counts[grade]) for grade in grades))
-        for name, counts in worst.items()
-        if counts
-    ]
-    total = ", ".join(f"{trials[grade]} {grade}" for grade in grades if trials[grade])
-    return Table(("check", *map(str, grades)), tuple(rows), f"trials: {total or 'none ran'}")
+    return [Tally(RULES[name], counts) for name, counts in worst.items() if counts]
 
 
 def _worst(grades: Iterable[Grade]) -> Grade:
@@ -87,7 +114,47 @@ def _worst(grades: Iterable[Grade]) -> Grade:
     return min(grades, key=order.index)
 
 
-def _verdicts(results: Path) -> Iterable[tuple[str, Verdict]]:
-    for trial in trials_in(results):
+def side_by_side(trials: Sequence[Trial]) -> Table:
+    """What was measured and what that was held against, a line a check and a column a trial."""
+    verdicts = dict(_verdicts(trials))
+    cells: dict[tuple[str, str], dict[str, str]] = {}
+    for name, verdict in verdicts.items():
+        for check in verdict.checks:
+            unit = f", {check.unit}" if check.unit else ""
+            cells.setdefault((check.name + unit, check.subject), {})[name] = _sides(check)
+    order = list(RULES)
+    rows = [
+        (*key, *(found.get(name, "") for name in verdicts))
+        for key, found in sorted(cells.items(), key=lambda each: order.index(_rule(each[0][0])))
+    ]
+    counts = Counter(verdict.verdict for verdict in verdicts.values())
+    note = ", ".join(f"{counts[grade]} {grade}" for grade in Grade if counts[grade])
+    heads = ("check", "of", *_names([trial for trial in trials if trial.path.name in verdicts]))
+    return Table(heads, tuple(rows), note)
+
+
+def _rule(heading: str) -> str:
+    return heading.partition(", ")[0]
+
+
+def _sides(check: Check) -> str:
+    """`98 = 98`; within the tolerance `9.9996 ~ 10`; beyond it `9.7 != 10`."""
+    if check.verdict is Grade.UNKNOWN:
+        return UNKNOWN
+    measured, expected = _text(check.measured), _text(check.expected)
+    if measured == expected:
+        return f"{measured} = {expected}"
+    return f"{measured} {'≈' if check.verdict is Grade.VALID else '≠'} {expected}"
+
+
+def _names(trials: Sequence[Trial]) -> Iterator[str]:
+    """What tells them apart: labels, and where those are the same their folders."""
+    labels = [trial.scenario.label for trial in trials]
+    for trial, label in zip(trials, labels, strict=True):
+        yield label if label and labels.count(label) == 1 else trial.path.name
+
+
+def _verdicts(trials: Iterable[Trial]) -> Iterator[tuple[str, Verdict]]:
+    for trial in trials:
         if verdict := cached_verdict(trial):
             yield trial.path.name, verdict

@@ -46,20 +46,21 @@ class Verdict:
     verdict: Grade
     why: str
     checks: tuple[Check, ...]
+    revision: str  # of the checks and their tolerances
 
     def to_json(self) -> str:
         """As verdict.json."""
         data = dataclasses.asdict(self)
         for check in data["checks"]:
             check.update({key: _written(value) for key, value in check.items()})
-        return json.dumps({"revision": revision(), **data}, indent=1) + "\n"
+        return json.dumps(data, indent=1) + "\n"
 
     @staticmethod
     def from_json(text: str) -> Verdict:
         """Read one."""
         data = json.loads(text)
         checks = tuple(_read(each) for each in data["checks"])
-        return Verdict(Grade(data["verdict"]), data["why"], checks)
+        return Verdict(Grade(data["verdict"]), data["why"], checks, data["revision"])
 
 
 def _written(value: Any) -> Any:
@@ -90,9 +91,9 @@ def conclude(checks: tuple[Check, ...]) -> Verdict:
     """The worst decides; of equals the first in the table of tolerances, and the furthest off."""
     bad = [check for check in checks if check.verdict in _BAD]
     if not bad:
-        return Verdict(Grade.VALID, "", checks)
+        return Verdict(Grade.VALID, "", checks, revision())
     worst = min(bad, key=_rank)
-    return Verdict(worst.verdict, worst.why, checks)
+    return Verdict(worst.verdict, worst.why, checks, revision())
 
 
 def _rank(check: Check) -> tuple[int, int, float]:
@@ -137,20 +138,25 @@ def _queue(evidence: Evidence, queue: QueueRecord, found: Passage) -> Iterator[C
         yield from layers.marks(evidence, queue)
 
 
+def kept_verdict(trial: Trial) -> Verdict | None:
+    """The verdict that the trial keeps, whatever its revision; None if there is none to be read."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # damaged: only slow
+        return Verdict.from_json((trial.path / CACHE).read_text())
+    return None
+
+
 def cached_verdict(trial: Trial, packets: TrialPackets | None = None) -> Verdict | None:
     """The verdict that the trial keeps, if it is of this revision, or a new one.
 
     Where captures are gone that a new one could come from, an older one stays.
     """
-    kept = trial.path / CACHE
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # damaged: only slow
-        text = kept.read_text()
-        gone = any(not capture.file for capture in trial.record.captures)
-        if gone or json.loads(text)["revision"] == revision():
-            return Verdict.from_json(text)
+    kept = kept_verdict(trial)
+    gone = any(not capture.file for capture in trial.record.captures)
+    if kept and (gone or kept.revision == revision()):
+        return kept
     verdict = judge(trial, packets)
     if verdict is not None:
         text = verdict.to_json()
         with contextlib.suppress(TestbedError):  # someone else's results: do without
-            replace(kept, lambda path: path.write_text(text))
+            replace(trial.path / CACHE, lambda path: path.write_text(text))
     return verdict

@@ -10,7 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from analysis import style
 from analysis.files import replace
-from analysis.report import facts, inline, ledger, listing, network, page, papertables
+from analysis.report import facts, fidelity, inline, ledger, listing, network, page, papertables
 from analysis.report.figures.base import Drawn
 from analysis.report.figures.catalogue import draw
 from analysis.report.ledger import Answer
@@ -78,6 +78,7 @@ def _whole(found: Collection, parts: Sequence[page.Part], answers: Sequence[Answ
         parts=tuple(parts),
         papers=ledger.papers(answers, numbers, stems),
         counts=ledger.counts(answers),
+        checks=fidelity.checks(found.trials),
         warnings=found.warnings,
         again=len(found.again),
     )

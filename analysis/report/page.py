@@ -55,6 +55,7 @@ class Page:
     parts: tuple[Part, ...]
     papers: tuple[Paper, ...]
     counts: Mapping[str, int]
+    checks: Sheet
     warnings: tuple[str, ...]
     again: int  # trials that lay in more than one folder
 

@@ -112,7 +112,8 @@ def build_parser() -> Parser:
     reports = verb(
         "report",
         report,
-        "results as one page, with the papers' claims answered; or one trial: checks and timelines",
+        "results as one page, with the papers' claims answered; one trial: checks and timelines; "
+        "several: their checks side by side",
         "testbed report results/dumbbell-load results/dumbbell-pairs --out report.html",
     )
     _report_options(reports)
@@ -165,7 +166,7 @@ def _experiment_options(parser: Parser) -> None:
 
 def _report_options(parser: Parser) -> None:
     parser.add_argument(
-        "results", nargs="+", type=Path, metavar="FOLDER", help="results folders, or one trial's"
+        "results", nargs="+", type=Path, metavar="FOLDER", help="results folders, or trials'"
     )
     parser.add_argument(
         "--reference", type=Path, metavar="DIR", help="ns-2's figures as CSV, to stand beside ours"
@@ -181,7 +182,7 @@ def _report_options(parser: Parser) -> None:
         "--out",
         type=Path,
         metavar="PATH",
-        help="the page (FOLDER/report.html), or a folder",
+        help="the page (FOLDER/report.html); one trial's figures: a folder; several: a CSV file",
     )
 
 

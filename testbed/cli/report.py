@@ -1,16 +1,17 @@
-"""`testbed report`: a trial in figures and checks, or whole results as one page."""
+"""`testbed report`: a trial in figures and checks, several side by side, or results as a page."""
 
 from __future__ import annotations
 
 import argparse
+import csv
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from testbed.console import console, errors
+from testbed.console import console, errors, wide_console
 from testbed.errors import UsageError
 from testbed.store import FlowRecord, Trial, is_trial, open_trial
 from testbed.sweep import give_back
@@ -28,11 +29,13 @@ def report(options: argparse.Namespace) -> int:
     trials = [path for path in options.results if is_trial(path)]
     if not trials:
         return _report_results(options)
-    if len(options.results) > 1:
+    if len(trials) < len(options.results):
         raise UsageError(
             f"{trials[0]} is a trial, and not all that was named",
-            "name one trial, or folders of trials",
+            "name one trial, several to see them side by side, or folders of trials",
         )
+    if len(trials) > 1:
+        return _compare_trials(options, [open_trial(path) for path in trials])
     return _report_trial(options, open_trial(trials[0]))
 
 
@@ -89,6 +92,32 @@ def _report_trial(options: argparse.Namespace, trial: Trial) -> int:
         console.print(path, markup=False, soft_wrap=True)
     give_back(folder)
     return 0
+
+
+def _compare_trials(options: argparse.Namespace, trials: Sequence[Trial]) -> int:
+    """Their checks side by side: what was measured, and what that was held against."""
+    from analysis.fidelity.tables import side_by_side
+    from analysis.files import replace
+
+    if options.flow or options.start is not None or options.stop is not None:
+        raise UsageError("--flow, --from and --to are of one trial", "name one, or leave them out")
+    shown = side_by_side(trials)
+    if options.out:
+        replace(options.out, lambda path: _write_csv(path, (shown.header, *shown.rows)))
+        give_back(options.out)
+        console.print(options.out, markup=False, soft_wrap=True)
+    else:
+        table = Table(*shown.header, box=None)
+        for row in shown.rows:
+            table.add_row(*row)
+        wide_console().print(table)
+    console.print(f"verdicts: {shown.note or 'none ran'}", markup=False)
+    return 0
+
+
+def _write_csv(path: Path, rows: Iterable[Sequence[str]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(rows)
 
 
 def _print_checks(trial: Trial) -> None:

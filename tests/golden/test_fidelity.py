@@ -1,31 +1,24 @@
-"""A recorded trial, sound in every layer, and what the verdict says once a part of it is doctored.
-
-The trial is real: linux-reno through 1 Mbit/s and a pfifo of 16 packets, 3.5 s in the guest.
-"""
+"""A recorded trial, sound in every layer, and what the verdict says once a part is doctored."""
 
 from __future__ import annotations
 
 import dataclasses
-import gzip
 import json
 import shutil
-import struct
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from analysis.fidelity.checks import Grade
-from analysis.fidelity.tables import checks_table, fidelity_checks, fidelity_table
+from analysis.fidelity.subjects import SUBJECTS
+from analysis.fidelity.tables import checks_table, fidelity_checks, side_by_side, tally, tolerances
 from analysis.fidelity.tolerances import RULES
 from analysis.fidelity.verdict import CACHE, Verdict, cached_verdict, judge
+from analysis.tables import UNKNOWN
 from testbed.store import RECORD, Record, Status, open_trial
+from tests.doctored import SABOTAGES, SOUND, edit
 
-SOUND = Path(__file__).with_name("fidelity") / "trial"
-RECORD_HEADER = struct.Struct("<IIII")
-ETHERNET = 14
 HOST_ONLY = {"cpu", "softirq", "steal", "scheduling delay"}
 WITH_BACKGROUND = {  # tests/unit/test_background_fidelity.py has these
     *("background sessions", "background RTT", "background window", "background failures"),
@@ -33,7 +26,6 @@ WITH_BACKGROUND = {  # tests/unit/test_background_fidelity.py has these
 }
 WITH_VIDEO = {"video", "video bytes", "video capture"}  # tests/unit/test_video_fidelity.py
 WITH_RADIO = {"radio", "radio share"}  # tests/unit/test_radio.py
-Frame = tuple[int, bytes, int]  # nanoseconds, what was captured, bytes on the wire
 
 
 @pytest.fixture
@@ -53,63 +45,6 @@ def bad(verdict: Verdict) -> set[str]:
     return {c.name for c in verdict.checks if c.verdict in (Grade.SUSPECT, Grade.INVALID)}
 
 
-def edit(path: Path, change: Callable[[Any], object]) -> None:
-    """Change a JSON file."""
-    data = json.loads(path.read_text())
-    change(data)
-    path.write_text(json.dumps(data))
-
-
-def edit_table(path: Path, change: Callable[[pd.DataFrame], object]) -> None:
-    """Change a CSV file."""
-    table = pd.read_csv(path)
-    change(table)
-    table.to_csv(path, index=False)
-
-
-def frames(content: bytes) -> Iterator[Frame]:
-    """The frames of a nanosecond pcap."""
-    at = 24
-    while at < len(content):
-        seconds, nanoseconds, kept, size = RECORD_HEADER.unpack_from(content, at)
-        at += RECORD_HEADER.size
-        yield seconds * 10**9 + nanoseconds, content[at : at + kept], size
-        at += kept
-
-
-def edit_capture(path: Path, interface: str, change: Callable[[int, Frame], Frame | None]) -> None:
-    """Change each frame of a capture, or leave it out; the record knows how many there are."""
-    file = path / "captures" / f"{interface}.pcap.gz"
-    content = gzip.decompress(file.read_bytes())
-    kept = [change(i, frame) for i, frame in enumerate(frames(content))]
-    out = [content[:24]]
-    for frame in kept:
-        if frame is not None:
-            time_ns, data, size = frame
-            out += [RECORD_HEADER.pack(*divmod(time_ns, 10**9), len(data), size), data]
-    file.write_bytes(gzip.compress(b"".join(out)))
-    count = sum(frame is not None for frame in kept)
-
-    def recount(record: Any) -> None:
-        for capture in record["captures"]:
-            if capture["interface"] == interface:
-                capture["packets"] = count
-
-    edit(path / RECORD, recount)
-
-
-def without(number: int) -> Callable[[int, Frame], Frame | None]:
-    return lambda i, frame: None if i == number else frame
-
-
-def with_ce(i: int, frame: Frame) -> Frame:
-    """A data packet that carries CE."""
-    time_ns, data, size = frame
-    if not 100 <= i < 110 or size < 1000:
-        return frame
-    return time_ns, data[: ETHERNET + 1] + b"\x03" + data[ETHERNET + 2 :], size
-
-
 def test_a_sound_trial_is_valid_in_every_check() -> None:
     verdict = judged(SOUND)
     assert (verdict.verdict, verdict.why) == (Grade.VALID, "")
@@ -120,150 +55,6 @@ def test_a_sound_trial_is_valid_in_every_check() -> None:
     # the queue of the acknowledgements is never full
     unknown = {c.subject for c in verdict.checks if c.verdict is Grade.UNKNOWN}
     assert unknown == {"router-eth1"}
-
-
-def _flow(name: str, value: object) -> Callable[[Path], None]:
-    return lambda path: edit(path / RECORD, lambda r: r["flows"][0].update({name: value}))
-
-
-def _sample(file: str, column: str, value: int) -> Callable[[Path], None]:
-    def change(table: pd.DataFrame) -> None:
-        table[column] = table[column].where(table.index != len(table) // 2, value)
-
-    return lambda path: edit_table(path / "samples" / file, change)
-
-
-def _counter(node: str, name: str) -> Callable[[Path], None]:
-    def change(data: Any) -> None:
-        data[node][name] = data[node].get(name, 0) + 1
-
-    return lambda path: edit(path / "samples" / "counters.json", change)
-
-
-def _last(column: str, more: int) -> Callable[[Path], None]:
-    def change(table: pd.DataFrame) -> None:
-        table[column] += (table.index == len(table) - 1) * more
-
-    return lambda path: edit_table(path / "samples" / "queues.csv", change)
-
-
-def _setting(path: Path) -> None:
-    def change(data: Any) -> None:
-        data["end"]["sender1: sysctl net.ipv4.tcp_sack"] = "0"
-
-    edit(path / "samples" / "configuration.json", change)
-
-
-def _late(path: Path) -> None:
-    def change(table: pd.DataFrame) -> None:
-        table["rtt_ms"] += 2
-
-    edit_table(path / "samples" / "idle.csv", change)
-
-
-def _report(path: Path) -> None:
-    def change(data: Any) -> None:
-        data["end"]["sum_received"]["bytes"] -= 5000
-
-    edit(path / "flows" / "tcp.server.json", change)
-
-
-def _interval(path: Path) -> None:
-    def change(data: Any) -> None:
-        data["intervals"][1]["sum"]["bytes"] += 5000
-
-    edit(path / "flows" / "tcp.server.json", change)
-
-
-def _retransmits(path: Path) -> None:
-    def change(data: Any) -> None:
-        data["intervals"][1]["sum"]["retransmits"] += 1
-
-    edit(path / "flows" / "tcp.client.json", change)
-
-
-def _queue(name: str, value: object) -> Callable[[Path], None]:
-    def change(record: Any) -> None:
-        next(q for q in record["queues"] if q["interface"] == "router-eth0")[name] = value
-
-    return lambda path: edit(path / RECORD, change)
-
-
-def _dropped(path: Path) -> None:
-    edit(path / RECORD, lambda r: r["captures"][0].update(dropped=2))
-
-
-def _fewer(path: Path) -> None:
-    edit(path / RECORD, lambda r: r["captures"][0].update(packets=1))
-
-
-def _samples_gap(path: Path) -> None:
-    for name in ("queues.csv", "sockets.csv"):
-        file = path / "samples" / name
-        table = pd.read_csv(file)
-        table[~table["time_s"].between(1, 1.2)].to_csv(file, index=False)
-
-
-def _scaled(column: str, factor: float) -> Callable[[Path], None]:
-    def change(table: pd.DataFrame) -> None:
-        table[column] = (table[column] * factor).astype(table[column].dtype)
-
-    return lambda path: edit_table(path / "samples" / "sockets.csv", change)
-
-
-def _larger(i: int, frame: Frame) -> Frame:
-    return (*frame[:2], 1600) if i == 100 else frame
-
-
-SABOTAGES: dict[str, tuple[Callable[[Path], None], str]] = {
-    "tcpdump lost packets": (_dropped, "capture drops"),
-    "a file with other packets": (_fewer, "capture file"),
-    "another variant": (_flow("variant_seen", "cubic"), "variant"),
-    "an option missing": (_flow("options_seen", ["timestamps"]), "options"),
-    "a setting changed": (_setting, "configuration"),
-    "a packet beyond the MTU": (
-        lambda path: edit_capture(path, "sender1-eth0", _larger),
-        "offloads",
-    ),
-    "a late start": (_flow("planned_start_s", -0.05), "start"),
-    "a late stop": (_flow("planned_stop_s", 3.4), "stop"),
-    "samples missing": (_samples_gap, "sampling"),
-    "a longer path": (_late, "idle RTT"),
-    "a rate 3 % off": (_queue("rate_mbit", 1.03), "rate"),
-    "a larger buffer than asked": (_queue("limit", 15), "buffer"),
-    "a smaller buffer than asked": (_queue("limit", 30), "tail drop"),
-    "a packet missing at the sender": (
-        lambda path: edit_capture(path, "sender1-eth0", without(200)),
-        "capture gaps",
-    ),
-    "a packet missing at the receiver": (
-        lambda path: edit_capture(path, "receiver-eth0", without(201)),
-        "loss",
-    ),
-    "a packet missing behind the queue": (
-        lambda path: edit_capture(path, "router-eth0", without(200)),
-        "capture gaps",
-    ),
-    "a drop too many": (_last("drops", 1), "conservation"),
-    "a packet too many": (_last("sent_packets", 1), "queue counters"),
-    "other bytes": (_last("sent_bytes", 1), "queue counters"),
-    "a mark too many": (_last("marks", 1), "ECN"),
-    "a CE that the kernel did not count": (
-        lambda path: edit_capture(path, "receiver-eth0", with_ce),
-        "ECN",
-    ),
-    "TCP_INFO's retransmissions": (
-        _sample("sockets.csv", "total_retrans", 99),
-        "retransmissions",
-    ),
-    "the kernel's retransmissions": (_counter("sender1", "TcpRetransSegs"), "retransmissions"),
-    "iperf3's retransmissions": (_retransmits, "retransmissions"),
-    "TCP_INFO's unacked": (_sample("sockets.csv", "unacked", 99), "outstanding"),
-    "a small window": (_scaled("cwnd", 1 / 3), "window"),
-    "another srtt": (_scaled("srtt_ms", 1.1), "RTT"),
-    "iperf3's sum": (_report, "goodput"),
-    "an interval of iperf3's": (_interval, "iperf3 intervals"),
-}
 
 
 @pytest.mark.parametrize("name", SABOTAGES)
@@ -353,20 +144,6 @@ def test_what_was_not_captured_or_sampled_is_not_known(trial: Path) -> None:
     assert known == {"variant", "options", "start", "stop"}
 
 
-def test_a_busy_host_is_suspect(trial: Path) -> None:
-    edit(trial / RECORD, lambda record: record.update(engine="host"))
-    load = {"time_s": [1, 2, 3], "busiest": [0.4, 0.99, 1.0], "softirq": 0.1, "steal": 0.0}
-    waits = {"name": ["iperf3", "tcpdump"], "node": "sender1", "run_s": 1.0}
-    waits |= {"wait_s": [0.1, 5.0], "slices": [1000, 1000]}
-    pd.DataFrame(load).to_csv(trial / "samples" / "load.csv", index=False)
-    pd.DataFrame(waits).to_csv(trial / "samples" / "processes.csv", index=False)
-    verdict = judged(trial)
-    assert bad(verdict) == {"cpu", "scheduling delay"}
-    assert verdict.why.startswith("cpu of host: 0.666667")
-    late = next(c for c in verdict.checks if c.name == "scheduling delay")
-    assert (late.subject, late.measured) == ("tcpdump on sender1", 5.0)
-
-
 def test_a_verdict_is_kept_and_read_back(trial: Path) -> None:
     first = cached_verdict(open_trial(trial))
     assert first is not None
@@ -399,24 +176,47 @@ def test_a_trial_that_did_not_run_has_no_verdict(trial: Path) -> None:
     assert cached_verdict(open_trial(trial)) is None and not (trial / CACHE).exists()
 
 
+def test_every_check_is_named_by_some_fault() -> None:
+    named = {check for _, check in SABOTAGES.values()}
+    elsewhere = WITH_BACKGROUND | WITH_VIDEO | WITH_RADIO | {"losses by chance"}
+    assert named | elsewhere == set(RULES)
+
+
 def test_tables(trial: Path) -> None:
-    _dropped(trial)
+    SABOTAGES["tcpdump lost packets"][0](trial)
     verdict = judged(trial)
     table = checks_table(verdict, everything=False)
     assert table.rows[0][:4] == ("capture drops", "sender1-eth0", "2", "0")
     assert table.note.startswith("1 invalid, ")
-    counts = fidelity_table(trial.parent)
-    rows = {row[0]: row[1:] for row in counts.rows}
-    assert rows["capture drops"] == ("0", "0", "1", "0") and rows["rate"] == ("1", "0", "0", "0")
-    assert counts.note == "trials: 1 invalid"
+    counts = {each.rule.name: each.trials for each in tally([verdict])}
+    assert counts["capture drops"] == {Grade.INVALID: 1} and counts["rate"] == {Grade.VALID: 1}
     assert len(fidelity_checks(trial.parent)) == len(verdict.checks)
+
+
+def test_trials_side_by_side(trial: Path) -> None:
+    other = Path(shutil.copytree(trial, trial.with_name("other")))
+    SABOTAGES["TCP_INFO's retransmissions"][0](other)
+    table = side_by_side([open_trial(trial), open_trial(other)])
+    assert table.header == ("check", "of", "trial", "other")
+    assert table.note == "1 valid, 1 invalid"
+    lines = {row[:2]: row[2:] for row in table.rows}
+    assert lines["retransmissions, segments", "tcp"] == ("23 = 23", "99 ≠ 22")
+    assert lines["RTT, ms", "tcp"][0] == "175.575 ≈ 175.578"
+    assert lines["rate, Mbit/s", "router-eth1"] == (UNKNOWN, UNKNOWN)
 
 
 def test_every_tolerance_has_its_reason() -> None:
     assert all(rule.reason and rule.name == name for name, rule in RULES.items())
+    assert list(SUBJECTS) == list(RULES)
     for rule in RULES.values():
         for limits in (rule.guest, rule.host):
             assert limits.suspect <= limits.invalid
         assert dataclasses.astuple(rule.guest) <= dataclasses.astuple(rule.host) or (
             rule.name in HOST_ONLY
         )
+
+
+def test_the_page_has_the_table_of_tolerances(root: Path) -> None:
+    page = (root / "docs" / "verdicts.md").read_text()
+    for row in tolerances().rows:
+        assert f"| {' | '.join(row)} |\n" in page, row[0]

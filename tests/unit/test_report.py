@@ -73,11 +73,26 @@ def test_results_become_a_page_with_the_papers_claims(
     )
 
 
+def test_trials_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trials = [str(write_trial(tmp_path / name, samples=True)) for name in ("one", "other")]
+    assert main(["report", *trials]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["check", "of", "one", "other"]
+    assert any(line.split()[:2] == ["capture", "drops,"] for line in lines)
+    assert lines[-1].startswith("verdicts: 2 ")
+    assert main(["report", *trials, "--out", str(tmp_path / "both.csv")]) == 0
+    table = pd.read_csv(tmp_path / "both.csv")
+    assert list(table.columns) == ["check", "of", "one", "other"]
+    assert len(table) == len(lines) - 2
+    assert not (tmp_path / "one" / "figures").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message", "hint", "status"),
     [
         (["none"], "no such folder", "`testbed run` makes one", 1),
-        (["reno", "{reno}/.."], "is a trial, and not all", "name one trial, or folders", 2),
+        (["reno", "{reno}/.."], "is a trial, and not all", "name one trial, several to", 2),
+        (["reno", "{reno}", "--from", "4"], "are of one trial", "name one, or leave", 2),
         (["reno", "--flow", "tpc"], "no flow 'tpc'", "did you mean 'tcp'", 2),
         (["reno", "--from", "4", "--to", "3"], "nothing lies between", "ran from 1 s to 11 s", 2),
     ],

@@ -263,8 +263,8 @@ def test_a_verdict_that_is_not_valid_is_printed(
     trial: Trial, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     verdicts = {
-        "": Verdict(Grade.VALID, "", ()),
-        "suspect: it rained": Verdict(Grade.SUSPECT, "it rained", ()),
+        "": Verdict(Grade.VALID, "", (), ""),
+        "suspect: it rained": Verdict(Grade.SUSPECT, "it rained", (), ""),
     }
     for words, verdict in verdicts.items():
         monkeypatch.setattr("analysis.timeline.text.cached_verdict", lambda _t, v=verdict: v)
