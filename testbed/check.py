@@ -38,6 +38,13 @@ class Finding:
 
 
 BUILDS = "./setup.sh builds it"
+OPTIONAL = {  # and what is missed without
+    "wireshark": "`testbed inspect` prints what it would open",
+    "nginx": "videos over TCP need it",
+    "hostapd": "radio links need it",
+    "iw": "radio links need it",
+    CHROMIUM: "videos that a browser plays need it",
+}
 
 
 def findings() -> Iterator[Finding]:
@@ -47,39 +54,10 @@ def findings() -> Iterator[Finding]:
             yield Finding(tool, True, require(tool))
         except TestbedError as error:
             yield Finding(tool, False, "not installed", error.hint)
-    window = shutil.which("wireshark")
-    yield Finding(
-        "wireshark",
-        window is not None,
-        window or "not installed; `testbed inspect` prints what it would open",
-        "apt install wireshark",
-        needed=False,
-    )
-    server = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
-    yield Finding(
-        "nginx",
-        server is not None,
-        server or "not installed; videos over TCP need it",
-        "apt install nginx",
-        needed=False,
-    )
-    for program in ("hostapd", "iw"):
+    for program, without in OPTIONAL.items():
         found = shutil.which(program) or shutil.which(program, path="/usr/sbin")
-        yield Finding(
-            program,
-            found is not None,
-            found or "not installed; radio links need it",
-            f"apt install {program}",
-            needed=False,
-        )
-    browser = shutil.which(CHROMIUM)
-    yield Finding(
-        CHROMIUM,
-        browser is not None,
-        browser or "not installed; videos that a browser plays need it",
-        f"apt install {CHROMIUM}",
-        needed=False,
-    )
+        state = found or f"not installed; {without}"
+        yield Finding(program, found is not None, state, f"apt install {program}", needed=False)
     for built in (PACE, BACKGROUND, MEDIUM):
         yield Finding(built.stem.removeprefix("testbed-"), built.exists(), str(built), BUILDS)
     yield from _guest()

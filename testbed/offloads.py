@@ -19,10 +19,12 @@ def offloads_on(interface: str) -> list[str]:
 
 
 def switch_offloads_off(interface: str) -> None:
-    """As `ethtool -K INTERFACE tso off gso off gro off`, in the namespace that we are in."""
+    """As `ethtool -K INTERFACE tso off gso off gro off`, in the namespace that we are in: what is
+    off already is not touched, since a radio, which has none, knows no such command."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
-        for command in _SET.values():
-            _call(control, interface, command)
+        for name, command in _GET.items():
+            if _call(control, interface, command):
+                _call(control, interface, _SET[name])
 
 
 def _call(control: socket.socket, interface: str, command: int) -> bool:
