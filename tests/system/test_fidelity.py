@@ -16,7 +16,7 @@ from tests.lab import run_trials
 SHORT_S = 3.0
 # Trials of all experiments, evenly; SOUND=702 takes every combination there is. All trials that
 # other tests run in the guest are judged too (tests/lab.py): together more than two hundred.
-SOUND = int(os.environ.get("SOUND", "100"))
+SOUND = int(os.environ.get("SOUND", "90"))
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -180,7 +180,7 @@ def test_parallel_streams_and_mss(tmp_path: Path) -> None:
 
 DETERMINISTIC = [
     router(variant=variant, rate_mbit=rate, delay_ms=10, queue=DEEP, cbr_mbit=rate / 5, **length)
-    for rate, length in ((1, {"duration_s": 8}), (10, {"duration_s": 4}), (100, {"duration_s": 1}))
+    for rate, length in ((1, {"duration_s": 8}), (100, {"duration_s": 1}))
     for variant in ("linux-reno", "cubic", "vegas", "bbr")
 ]
 

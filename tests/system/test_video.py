@@ -64,7 +64,7 @@ def test_a_short_video(tmp_path: Path, transport: str) -> None:
 @pytest.mark.parametrize("transport", ["https", "quic"])
 def test_the_same_seed_gives_the_same_playback(tmp_path: Path, transport: str) -> None:
     """Bad luck with packets included: every time, every packet, every encrypted byte."""
-    words = (transport, "--loss", "1", "--rule", "throughput", "--rate-mbit", "1")
+    words = (transport, "--loss", "1", "--rule", "throughput", "--duration-s", "6")
     seen = []
     for name in ("once", "again"):
         watch(tmp_path / name, *words)
@@ -92,7 +92,7 @@ def test_a_line_that_is_too_slow(tmp_path: Path, transport: str) -> None:
 
 
 def test_cubic_and_reno_of_quic_differ(tmp_path: Path) -> None:
-    words = ("quic", "--loss", "2", "--duration-s", "8")
+    words = ("quic", "--loss", "2", "--duration-s", "4")
     one, other = (
         watch(tmp_path / control, *words, "--control", control) for control in ("reno", "cubic")
     )
