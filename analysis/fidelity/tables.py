@@ -85,7 +85,8 @@ def _limit(rule: Rule, limits: Limits) -> str:
         return f"{limits.suspect * 100:g} %"
     if rule.unit.startswith(PART_OF):
         return f"{limits.suspect * 100:g} % {rule.unit}"
-    return f"{limits.suspect:g} {rule.unit}".rstrip()
+    unit = rule.unit.removesuffix("s") if limits.suspect == 1 and len(rule.unit) > 2 else rule.unit
+    return f"{limits.suspect:g} {unit}".rstrip()
 
 
 @dataclass(frozen=True)
