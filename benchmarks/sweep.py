@@ -30,7 +30,7 @@ from analysis.tables import summary
 from testbed.engines.base import Engine, Job, Missing, Outcome
 from testbed.engines.choice import Choice
 from testbed.engines.guest import GuestEngine
-from testbed.plan import Need
+from testbed.needs import Need
 from testbed.scenario import (
     Bottleneck,
     Flow,

@@ -17,7 +17,7 @@ from testbed.engines.guest import GuestEngine
 from testbed.engines.host import HostEngine
 from testbed.errors import TestbedError
 from testbed.leftovers import Journal
-from testbed.plan import Need, control_need
+from testbed.needs import Need, control_need
 from testbed.process import CHROMIUM, TOOLS, require
 from testbed.profiles import PROFILES
 from testbed.queues import DISCIPLINES

@@ -13,9 +13,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from testbed.engines.guest import MEMORY_MB, OWN_MB
+from testbed.hosts import browsers
 from testbed.leftovers import state_folder
 from testbed.losses import Loss
-from testbed.plan import Plan, browsers
+from testbed.plan import Plan
 from testbed.queues import FRAME_BYTES
 from testbed.scenario import Flow, Scenario
 from testbed.viewing import RULES, Transport, Viewing

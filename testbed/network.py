@@ -21,9 +21,10 @@ from mininet.node import Node
 from testbed.air import Air
 from testbed.commands import Command
 from testbed.errors import TestbedError
+from testbed.hosts import Parameter
 from testbed.netns import inside
 from testbed.offloads import switch_offloads_off
-from testbed.plan import NO_OFFLOADS, Parameter, Plan
+from testbed.plan import NO_OFFLOADS, Plan
 from testbed.process import CommandLog, Place, end, run, start_held
 from testbed.snapshot import sysctl_file
 from testbed.verification import verify

@@ -8,7 +8,7 @@ node carry the network: the Topo's own hosts and routers, `wires` (wires.py), an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from testbed import layout, queues
@@ -21,31 +21,30 @@ from testbed.control import (
     control_veths,
     controlled,
 )
-from testbed.flow_plan import FlowPlan, own_port, plan_flow
-from testbed.layout import Hop, Interface, Link, Network, Shaper
+from testbed.flow_plan import FlowPlan, plan_flow
+from testbed.hosts import (
+    NO_IPV6,
+    Parameter,
+    RoutePlan,
+    agreed_options,
+    hosts,
+    parameters,
+    route_command,
+    route_plans,
+    sysctls_of,
+)
+from testbed.layout import Hop, Interface, Network, Shaper
 from testbed.loss_plan import DropPlan, LossPlan, clsact_commands, drop_plans, loss_plans
-from testbed.process import CHROMIUM
-from testbed.profiles import PROFILES
+from testbed.needs import Need, needs
 from testbed.radio import RadioPlan, plan_radio, radio_commands
-from testbed.scenario import Bottleneck, CapturePoint, Flow, Path, Scenario
+from testbed.scenario import CapturePoint, Path, Scenario
 from testbed.validate import validate
-from testbed.variants import Variant, variant
-from testbed.viewing import Player
 from testbed.wires import WIRES, is_wire, wire_commands, wire_ends
 
 # after the last flow: queues drain, and tcpdump's blocks retire
 TAIL_S = 2.0
 RETIRE_S = 1.0
-
-
-@dataclass(frozen=True)
-class Need:
-    """A kernel feature, or a program, without which the scenario cannot run."""
-
-    kind: str  # "congestion control", "queue discipline", "classifier", "radio", "program"
-    name: str
-    symbol: str = ""
-    module: str = ""
+NO_OFFLOADS = ("tso", "off", "gso", "off", "gro", "off")
 
 
 @dataclass(frozen=True)
@@ -55,31 +54,6 @@ class CapturePlan:
     node: str
     interface: str
     roles: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class RoutePlan:
-    """A route between a flow's hosts and what it asks of TCP, as `ip route` names it."""
-
-    node: str
-    peer: str  # an address
-    gateway: str  # empty: a neighbour
-    interface: str
-    attributes: tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A setting of a congestion control, for the whole kernel."""
-
-    control: str
-    name: str
-    value: int
-
-    @property
-    def file(self) -> str:
-        """Where the kernel shows it."""
-        return f"/sys/module/tcp_{self.control}/parameters/{self.name}"
 
 
 @dataclass(frozen=True)
@@ -127,12 +101,12 @@ def make_plan(scenario: Scenario) -> Plan:
     background = plan_background(scenario, network)
     many = background.link if background else ""  # the link with many delays
     wired = any(is_wire(link, many) for link in network.links)
-    endpoints = _hosts(controlled(scenario))
+    endpoints = hosts(controlled(scenario))
     shaped = tuple(_queue_plans(network, scenario))
-    sysctls = {node: _sysctls(scenario, network, node) for node in network.nodes}
-    routes = tuple(_route_plans(scenario, network))
+    sysctls = {node: sysctls_of(scenario, network, node) for node in network.nodes}
+    routes = tuple(route_plans(scenario, network))
     flows = tuple(
-        plan_flow(scenario, network, index, _options(flow, sysctls))
+        plan_flow(scenario, network, index, agreed_options(flow, sysctls))
         for index, flow in enumerate(scenario.flows)
     )
     radio = plan_radio(scenario, network)
@@ -148,7 +122,7 @@ def make_plan(scenario: Scenario) -> Plan:
     )
     setup = (
         *_address_commands(network),
-        *(_route_command(route) for route in routes),
+        *(route_command(route) for route in routes),
         *control_commands(scenario, network, endpoints),
         *wire_commands(network, many),
         *radio_commands(radio),
@@ -165,7 +139,7 @@ def make_plan(scenario: Scenario) -> Plan:
             *([(CONTROL, (*NO_IPV6, *control_sysctls(endpoints)))] if endpoints else []),
             *([(WIRES, NO_IPV6)] if wired else []),
         ),
-        parameters=tuple(_parameters(scenario)),
+        parameters=tuple(parameters(scenario)),
         routes=routes,
         # no node's commands need another's: node by node, a tool's can share a process
         setup=tuple(sorted(setup, key=lambda command: nodes.index(command.node))),
@@ -177,156 +151,11 @@ def make_plan(scenario: Scenario) -> Plan:
         flows=flows,
         background=background,
         radio=radio,
-        needs=tuple(dict.fromkeys(_needs(scenario, network))),
+        needs=tuple(dict.fromkeys(needs(scenario, network))),
         warnings=tuple(_warnings(scenario, network)),
         end_s=max([*(flow.stop_s for flow in flows), *([background.stop_s] if background else [])])
         + max(TAIL_S, RETIRE_S + _longest_queue_s(network) + (radio.drain_s if radio else 0)),
     )
-
-
-# What Linux 6.1 gives itself with 1 GB of memory or more; with less it would be less.
-BUFFERS = (
-    ("net.ipv4.tcp_rmem", "4096\t131072\t6291456"),
-    ("net.ipv4.tcp_wmem", "4096\t16384\t4194304"),
-)
-NO_OFFLOADS = ("tso", "off", "gso", "off", "gro", "off")
-NO_IPV6 = (("net.ipv6.conf.all.disable_ipv6", "1"), ("net.ipv6.conf.default.disable_ipv6", "1"))
-
-
-def _hosts(flows: Iterable[Flow]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(node for flow in flows for node in (flow.src, flow.dst)))
-
-
-def traffic_hosts(scenario: Scenario) -> tuple[str, ...]:
-    """Where traffic starts and ends, the background's too."""
-    background = scenario.background
-    return (*_hosts(scenario.flows), *((background.src, background.dst) if background else ()))
-
-
-def _tcp_flows(scenario: Scenario) -> Iterator[tuple[Flow, Variant]]:
-    """All that runs over TCP, the background too."""
-    background = (as_flow(scenario.background),) if scenario.background else ()
-    for flow in (*scenario.flows, *background):
-        if flow.variant is not None:
-            yield flow, variant(flow.variant)
-
-
-def _viewers(scenario: Scenario) -> Iterator[tuple[str, Variant]]:
-    """Hosts that watch a video with a variant of their own."""
-    for flow in scenario.flows:
-        if flow.video is not None and flow.video.viewer_variant is not None:
-            yield flow.dst, variant(flow.video.viewer_variant)
-
-
-def _recipes(scenario: Scenario) -> Iterator[Variant]:
-    """Every host's variant that is asked for."""
-    yield from (recipe for _, recipe in (*_tcp_flows(scenario), *_viewers(scenario)))
-
-
-def _sysctls(scenario: Scenario, network: Network, node: str) -> dict[str, str]:
-    """A node's settings: the later ones of these go before the earlier ones."""
-    settings = {
-        **dict(NO_IPV6),
-        # iperf3's control connection takes another way than its data
-        "net.ipv4.conf.all.rp_filter": "0",
-        "net.ipv4.tcp_no_metrics_save": "1",
-        **dict(BUFFERS),
-        # leaves the data connections' ports alone
-        "net.ipv4.ip_local_port_range": "50000\t60999",
-        "net.ipv4.tcp_sack": "1",
-        "net.ipv4.tcp_timestamps": "1",
-        "net.ipv4.tcp_ecn": "1" if _marks(scenario.topology.bottleneck) else "2",
-    }
-    if node in network.routers:
-        settings["net.ipv4.ip_forward"] = "1"
-    if node in _hosts(controlled(scenario)):
-        settings[f"net.ipv4.conf.{node}-ctl.rp_filter"] = "0"
-    if node in traffic_hosts(scenario):
-        settings |= PROFILES[scenario.profile].sysctls
-    for flow, recipe in _tcp_flows(scenario):
-        if flow.dst == node:
-            settings |= {f"net.ipv4.{name}": value for name, value in recipe.receiver.items()}
-    for flow, recipe in _tcp_flows(scenario):
-        if flow.src == node:
-            settings |= recipe.sysctls
-    for host, recipe in _viewers(scenario):
-        if host == node:
-            settings |= recipe.sysctls
-    for browser in browsers(scenario):
-        if browser.dst == node:
-            # the only way to tell a browser which port to come from
-            port = own_port(scenario.flows.index(browser))
-            settings["net.ipv4.ip_local_port_range"] = f"{port}\t{port}"
-    return settings
-
-
-def browsers(scenario: Scenario) -> list[Flow]:
-    """Videos that a real browser plays."""
-    return [f for f in scenario.flows if f.video and f.video.player is Player.CHROMIUM]
-
-
-def _marks(bottleneck: Bottleneck) -> bool:
-    """Whether a queue of either direction marks packets."""
-    return bottleneck.queue.ecn or (bottleneck.back_queue or bottleneck.queue).ecn
-
-
-def _options(flow: Flow, sysctls: Mapping[str, Mapping[str, str]]) -> frozenset[str]:
-    """What both hosts offer is what the connection uses."""
-    return frozenset(
-        option
-        for option in ("sack", "timestamps")
-        if all(sysctls[end][f"net.ipv4.tcp_{option}"] == "1" for end in (flow.src, flow.dst))
-    )
-
-
-def _parameters(scenario: Scenario) -> Iterator[Parameter]:
-    """Every control's own, once; the profile's go before the variant's."""
-    profile = PROFILES[scenario.profile]
-    values = {
-        (recipe.control, name): value
-        for recipe in _recipes(scenario)
-        for name, value in {
-            **recipe.parameters,
-            **profile.parameters.get(recipe.control, {}),
-        }.items()
-    }
-    for (control, name), value in values.items():
-        yield Parameter(control, name, value)
-
-
-def _route_plans(scenario: Scenario, network: Network) -> Iterator[RoutePlan]:
-    profile = PROFILES[scenario.profile]
-    found: dict[tuple[str, str], dict[str, int]] = {}
-    for flow, _ in _tcp_flows(scenario):
-        there = found.setdefault((flow.src, flow.dst), {})
-        there.update(profile.sender_route)
-        if flow.rto_min_ms is not None:
-            there["rto_min"] = flow.rto_min_ms
-        back = found.setdefault((flow.dst, flow.src), {})
-        back.update(profile.receiver_route)
-        if flow.window_bytes is not None:
-            back["window"] = flow.window_bytes
-    for (node, peer), attributes in found.items():
-        if attributes:
-            path = network.path(node, peer)
-            gateway = path[0].into.ip if len(path) > 1 else ""
-            # a flow's own addresses, which are those of the way that it goes
-            address = path[-1].into.ip
-            yield RoutePlan(node, address, gateway, path[0].out.name, tuple(attributes.items()))
-
-
-ROUTE_UNITS = {"rto_min": "ms"}  # `ip route` shows it without
-
-
-def _route_command(route: RoutePlan) -> Command:
-    via = ("via", route.gateway) if route.gateway else ()
-    words = tuple(
-        word
-        for name, value in route.attributes
-        for word in (name, f"{value}{ROUTE_UNITS.get(name, '')}")
-    )
-    argv = ("ip", "route", "replace", route.peer, *via, "dev", route.interface, *words)
-    return Command(route.node, argv)
 
 
 def _veths(network: Network, many: str) -> Iterator[Veth]:
@@ -426,46 +255,6 @@ def _captures(scenario: Scenario, network: Network) -> Iterator[CapturePlan]:
                         add(path[position - 1].into, f"bottleneck-in:{flow.name}")
     for (node, interface), each in roles.items():
         yield CapturePlan(node, interface, tuple(each))
-
-
-# reno is part of TCP itself
-ODD_SYMBOLS = {"reno": "CONFIG_INET", "highspeed": "CONFIG_TCP_CONG_HSTCP"}
-
-
-def control_need(control: str) -> Need:
-    """What a kernel must have to run a congestion control."""
-    symbol = ODD_SYMBOLS.get(control, f"CONFIG_TCP_CONG_{control.upper()}")
-    return Need("congestion control", control, symbol, f"tcp_{control}")
-
-
-def _needs(scenario: Scenario, network: Network) -> Iterator[Need]:
-    if browsers(scenario):
-        yield Need("program", CHROMIUM)
-    for recipe in _recipes(scenario):
-        yield control_need(recipe.control)
-    for flow in scenario.flows:
-        if flow.drops or flow.loss:
-            yield Need("queue discipline", "clsact", "CONFIG_NET_SCH_INGRESS", "sch_ingress")
-            yield Need("classifier", "bpf", "CONFIG_NET_CLS_BPF", "cls_bpf")
-    for link in network.links:
-        yield from _link_needs(link)
-    if scenario.background:
-        yield Need("queue discipline", "fq", "CONFIG_NET_SCH_FQ", "sch_fq")
-        yield Need("queue discipline", "clsact", "CONFIG_NET_SCH_INGRESS", "sch_ingress")
-        yield Need("classifier", "bpf", "CONFIG_NET_CLS_BPF", "cls_bpf")
-
-
-def _link_needs(link: Link) -> Iterator[Need]:
-    for shaper in link.shapers:
-        if shaper:
-            row = queues.DISCIPLINES[shaper.queue.discipline]
-            yield Need("queue discipline", "htb", "CONFIG_NET_SCH_HTB", "sch_htb")
-            yield Need("queue discipline", row.name, row.symbol, f"sch_{row.name}")
-    if link.radio is not None:
-        yield Need("radio", "mac80211_hwsim", "CONFIG_MAC80211_HWSIM", "mac80211_hwsim")
-    if is_wire(link):
-        yield Need("queue discipline", "netem", "CONFIG_NET_SCH_NETEM", "sch_netem")
-        yield Need("queue discipline", "clsact", "CONFIG_NET_SCH_INGRESS", "sch_ingress")
 
 
 def _warnings(scenario: Scenario, network: Network) -> Iterator[str]:

@@ -23,11 +23,12 @@ from testbed.dropper import Dropper
 from testbed.errors import TestbedError
 from testbed.events import Recorder, record
 from testbed.flow_plan import FlowPlan
+from testbed.hosts import traffic_hosts
 from testbed.idle import idle_round_trips, write_idle
 from testbed.load import INTERVAL_S, Load
 from testbed.loss_dropper import LossDropper
 from testbed.network import Lab, network
-from testbed.plan import Plan, QueuePlan, burst_bytes, make_plan, traffic_hosts
+from testbed.plan import Plan, QueuePlan, burst_bytes, make_plan
 from testbed.probes import QueueProbe, Sampler, SocketId, SocketProbe
 from testbed.process import CommandLog, run
 from testbed.queues import DISCIPLINES

@@ -12,10 +12,11 @@ from typing import Any
 
 from testbed import queues
 from testbed.errors import TestbedError
+from testbed.hosts import RoutePlan
 from testbed.losses import GilbertElliott
 from testbed.netns import inside
 from testbed.offloads import offloads_on
-from testbed.plan import Plan, QueuePlan, RoutePlan
+from testbed.plan import Plan, QueuePlan
 from testbed.process import Place, run
 from testbed.snapshot import htb_rates, sysctl_file
 from testbed.wires import WIRES, lossy_ends

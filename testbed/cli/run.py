@@ -18,7 +18,8 @@ from testbed.engines.base import Engine, in_want
 from testbed.engines.choice import Choice, choose
 from testbed.errors import UsageError
 from testbed.experiment import Experiment
-from testbed.plan import Need, make_plan
+from testbed.needs import Need
+from testbed.plan import make_plan
 from testbed.process import TOOLS, require
 from testbed.scenario import Scenario
 from testbed.store import Status

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from testbed.errors import TestbedError
 from testbed.leftovers import Journal
-from testbed.plan import Need
+from testbed.needs import Need
 
 
 @dataclass(frozen=True)

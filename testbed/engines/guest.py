@@ -15,7 +15,8 @@ from pathlib import Path
 
 from testbed.engines.base import Cancelled, Job, Missing, Outcome, missing_programs
 from testbed.errors import TestbedError
-from testbed.plan import Need, browsers
+from testbed.hosts import browsers
+from testbed.needs import Need
 from testbed.process import Process, end, run, start
 from testbed.scenario import Scenario
 from testbed.store import SCENARIO

@@ -11,8 +11,10 @@ from pathlib import Path
 
 from testbed import queues, tracefs
 from testbed.engines.base import Cancelled, Job, Missing, Outcome, missing_programs
+from testbed.hosts import Parameter
 from testbed.leftovers import Journal
-from testbed.plan import Need, Parameter, make_plan
+from testbed.needs import Need
+from testbed.plan import make_plan
 from testbed.process import end, run, start
 from testbed.scenario import Queue, Scenario
 from testbed.store import SCENARIO

@@ -15,7 +15,8 @@ from testbed.engines.guest import GuestEngine
 from testbed.engines.host import HostEngine
 from testbed.errors import TestbedError, UsageError
 from testbed.leftovers import Journal
-from testbed.plan import Need, make_plan
+from testbed.needs import Need
+from testbed.plan import make_plan
 from testbed.scenario import Scenario
 from testbed.store import SCENARIO
 from testbed.sweep import unsupported

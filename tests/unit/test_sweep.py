@@ -18,7 +18,8 @@ from testbed.engines.base import Cancelled, Job, Missing, Outcome
 from testbed.engines.choice import Choice
 from testbed.errors import TestbedError
 from testbed.identity import identify
-from testbed.plan import Need, make_plan
+from testbed.needs import Need
+from testbed.plan import make_plan
 from testbed.scenario import Scenario
 from testbed.store import RECORD, CaptureRecord, Record, Status, trials_in
 from testbed.sweep import Begun, Finished, Unfit, in_order, run_all

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.plan import Parameter, make_plan
+from testbed.hosts import Parameter
+from testbed.plan import make_plan
 from testbed.probes import Sampler
 from testbed.store import FlowRecord
 from testbed.trial import Session

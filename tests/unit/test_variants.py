@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from testbed.errors import UsageError
-from testbed.plan import Plan, control_need, make_plan
+from testbed.needs import control_need
+from testbed.plan import Plan, make_plan
 from testbed.scenario import Profile, Scenario
 from testbed.validate import validate
 from testbed.variants import LINUX_CONTROLS, PERIOD, VARIANTS, variant
