@@ -170,12 +170,24 @@ def _veths(network: Network, many: str) -> Iterator[Veth]:
             yield Veth(end.node, end.name, end.mac, WIRES, f"w{number}{letter}", peer_mac(end.mac))
 
 
+ONE_SEGMENT = ("gso_max_segs", "1")
+
+
 def _address_commands(network: Network) -> Iterator[Command]:
+    """TCP hands down several segments as one packet, whatever the offloads are: a queue of its own
+    host would count them as one, and let them out at one instant. So, where there is one, not."""
+    shaped = {
+        end.name
+        for link in network.links
+        for end, shaper in zip(link.ends, link.shapers, strict=True)
+        if shaper
+    }
     for node in network.nodes:
         yield Command(node, ("ip", "link", "set", "lo", "up"))
         for end in network.interfaces(node):
             yield Command(node, ("ip", "address", "add", end.address, "dev", end.name))
-            yield Command(node, ("ip", "link", "set", end.name, "up"))
+            single = ONE_SEGMENT if end.name in shaped else ()
+            yield Command(node, ("ip", "link", "set", end.name, "up", *single))
     for link in network.links:
         for end, peer in (link.ends, reversed(link.ends)):
             yield neighbour(end.node, end.name, peer.ip, peer.mac)

@@ -22,7 +22,7 @@ from testbed.process import Place
 
 NETLINK_ROUTE = 0
 RTM_GETLINK, RTM_GETROUTE, RTM_GETQDISC, RTM_GETTCLASS = 18, 26, 38, 42
-IFLA_IFNAME, IFLA_MTU = 3, 4
+IFLA_IFNAME, IFLA_MTU, IFLA_GSO_MAX_SEGS = 3, 4, 40
 RTA_DST = 1
 TCA_KIND, TCA_OPTIONS = 1, 2
 LEAF_MAJOR = 0x30  # "30:" in the plan
@@ -60,8 +60,9 @@ def configuration(plan: Plan, places: dict[str, Place]) -> dict[str, str]:
 def _of_node(node: str, pid: int | None) -> Iterator[tuple[str, str]]:
     """Interfaces with their queues, and routes."""
     with contextlib.closing(Netlink(NETLINK_ROUTE, pid)) as netlink:
-        for index, name, mtu in _links(netlink):
+        for index, name, mtu, segments in _links(netlink):
             yield f"{node}: mtu of {name}", str(mtu)
+            yield f"{node}: segments at once of {name}", str(segments)
             trees = (("qdiscs", RTM_GETQDISC), ("classes", RTM_GETTCLASS))
             for what, kind in trees:
                 if tree := sorted(_traffic_control(netlink, kind, index)):
@@ -76,14 +77,17 @@ def _of_node(node: str, pid: int | None) -> Iterator[tuple[str, str]]:
             yield f"{node}: route to {name}", "; ".join(sorted(messages))
 
 
-def _links(netlink: Netlink) -> list[tuple[int, str, int]]:
-    """Index, name and MTU of every interface."""
+def _links(netlink: Netlink) -> list[tuple[int, str, int, int]]:
+    """Index, name, MTU and how many segments a packet may have, of every interface."""
     found = []
     for message in netlink.dump(RTM_GETLINK, bytes(_LINK_MESSAGE_BYTES)):
         (index,) = struct.unpack_from("=4xi", message)
         own = attributes(message, _LINK_MESSAGE_BYTES)
         name = own[IFLA_IFNAME].rstrip(b"\0").decode()
-        found.append((index, name, int(struct.unpack("=I", own[IFLA_MTU])[0])))
+        (mtu,), (segments,) = (
+            struct.unpack("=I", own[each]) for each in (IFLA_MTU, IFLA_GSO_MAX_SEGS)
+        )
+        found.append((index, name, mtu, segments))
     return found
 
 
@@ -98,11 +102,17 @@ def _traffic_control(netlink: Netlink, kind: int, index: int) -> Iterator[str]:
             yield f"{name} {handle:08x} in {parent:08x} {own.get(TCA_OPTIONS, b'').hex()}".rstrip()
 
 
+def segments_at_once(pid: int | None) -> dict[str, int]:
+    """How many segments TCP may hand down as one packet, by interface."""
+    with contextlib.closing(Netlink(NETLINK_ROUTE, pid)) as netlink:
+        return {name: segments for _, name, _, segments in _links(netlink)}
+
+
 def htb_rates(pid: int | None) -> dict[str, int]:
     """The rate of each interface's shaper, bit/s: exactly, while tc prints it rounded."""
     found: dict[str, int] = {}
     with contextlib.closing(Netlink(NETLINK_ROUTE, pid)) as netlink:
-        for index, name, _ in _links(netlink):
+        for index, name, *_ in _links(netlink):
             for message in netlink.dump(RTM_GETTCLASS, _TC_MESSAGE.pack(0, index, 0, 0, 0)):
                 _, interface, handle, _, _ = _TC_MESSAGE.unpack_from(message)
                 if (interface, handle) == (index, SHAPER):

@@ -18,7 +18,7 @@ from testbed.netns import inside
 from testbed.offloads import offloads_on
 from testbed.plan import Plan, QueuePlan
 from testbed.process import Place, run
-from testbed.snapshot import htb_rates, sysctl_file
+from testbed.snapshot import htb_rates, segments_at_once, sysctl_file
 from testbed.wires import WIRES, lossy_ends
 
 HTB_STEP = 8  # bit/s: it counts whole bytes
@@ -88,7 +88,7 @@ def _verify_routes(place: Place, wanted: list[RoutePlan]) -> None:
 
 def _verify_queues(place: Place, wanted: list[QueuePlan]) -> None:
     found = json.loads(run(("tc", "-json", "qdisc", "show"), place=place).stdout)
-    rates = htb_rates(place.pid)
+    rates, segments = htb_rates(place.pid), segments_at_once(place.pid)
     for plan in wanted:
         leaf = [q for q in found if q.get("dev") == plan.interface and q["handle"] == "30:"]
         where = f"{place.name}: {plan.interface}"
@@ -98,6 +98,8 @@ def _verify_queues(place: Place, wanted: list[QueuePlan]) -> None:
         rate, asked = rates.get(plan.interface, 0), plan.shaper.rate_mbit * 1e6
         if abs(rate - asked) > HTB_STEP:
             raise TestbedError(f"{where}: htb's rate is {rate:g} bit/s, not {asked:g}")
+        if (joined := segments.get(plan.interface)) != 1:
+            raise TestbedError(f"{where}: TCP may hand it {joined} segments as one packet, not 1")
 
 
 def _verify_radio_queue(place: Place, interface: str, packets: int) -> None:

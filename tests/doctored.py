@@ -149,6 +149,13 @@ def _queue(name: str, value: object) -> Callable[[Path], None]:
     return lambda path: edit(path / RECORD, change)
 
 
+def _own_queue(path: Path) -> None:
+    """As if its own link had been as slow as the bottleneck: two segments an ACK are too many."""
+    own = {"node": "sender1", "interface": "sender1-eth0", "rate_mbit": 1, "burst_bytes": 1514}
+    own |= {"discipline": "pfifo", "limit": 100, "unit": "packets", "ecn": False, "sampled": False}
+    edit(path / RECORD, lambda record: record["queues"].append(own))
+
+
 def _dropped(path: Path) -> None:
     edit(path / RECORD, lambda r: r["captures"][0].update(dropped=2))
 
@@ -223,6 +230,7 @@ SABOTAGES: dict[str, tuple[Callable[[Path], None], str]] = {
         lambda path: edit_capture(path, "router-eth0", _uneven),
         "gaps",
     ),
+    "segments that leave as one": (_own_queue, "gaps"),
     "a larger buffer than asked": (_queue("limit", 15), "buffer"),
     "a smaller buffer than asked": (_queue("limit", 30), "tail drop"),
     "a packet missing at the sender": (

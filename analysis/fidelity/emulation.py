@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from analysis.fidelity.checks import NOT_CAPTURED, NOT_SAMPLED, OLDER, Check, compare, unknown
 from analysis.fidelity.evidence import Evidence
 from analysis.fidelity.pairing import differences
-from analysis.fidelity.shaping import Passage, backlog_at_losses, backlogged
+from analysis.fidelity.shaping import Passage, backlog_at_losses, backlogged, too_soon
 from analysis.samples import read_samples
 from testbed.store import FlowRecord, QueueRecord
 
@@ -62,6 +63,28 @@ def shaping(evidence: Evidence, queue: QueueRecord, found: Passage) -> Iterator[
     share = gaps.share_off(queue.rate_mbit, OFF)
     yield compare("rate", name, evidence.engine, rate, queue.rate_mbit)
     yield compare("gaps", name, evidence.engine, share, 0)
+
+
+def senders(evidence: Evidence) -> Iterator[Check]:
+    """A sender's own shaped queue lets packets out one by one, also what TCP hands down as one."""
+    for queue in evidence.trial.record.queues:
+        parts = [
+            found.data[["time_ns", "length"]]
+            for flow in evidence.flows
+            if evidence.interface("sender", flow) == queue.interface
+            and (found := evidence.at("sender", flow)) is not None
+        ]
+        if not parts or queue.interface in {each.interface for each in evidence.bottlenecks}:
+            continue
+        rows = pd.concat(parts).sort_values("time_ns", kind="stable")
+        share = too_soon(
+            rows["time_ns"].to_numpy(dtype=np.int64),
+            rows["length"].to_numpy(dtype=np.int64),
+            queue.rate_mbit,
+            queue.burst_bytes,
+        )
+        note = "packets that left sooner than the rate lets them" if share else ""
+        yield compare("gaps", queue.interface, evidence.engine, share, 0, note=note)
 
 
 def buffer(evidence: Evidence, queue: QueueRecord, found: Passage) -> Iterator[Check]:

@@ -14,7 +14,7 @@ import pandas as pd
 
 from analysis.fidelity.segments import Segments, connection
 from analysis.packets import FlowPackets, TrialPackets, epoch_ns
-from analysis.samples import read_samples
+from analysis.samples import read_counters, read_samples
 from testbed.scenario import FRAME_OVERHEAD_BYTES
 from testbed.store import FLOWS, SAMPLES, FlowRecord, QueueRecord, Trial
 
@@ -22,6 +22,7 @@ Integers = npt.NDArray[np.int64]
 
 FRAME_BYTES = 1500 + FRAME_OVERHEAD_BYTES
 LEAF = "30:"  # the plan's handle of the queue below htb
+REFUSED = "TcpExtTCPRetransFail"
 WIRES = "wires"  # the plan's node that holds links with a delay
 
 
@@ -105,6 +106,18 @@ class Evidence:
             return 0
         size = queue.limit * (1 if queue.unit == "bytes" else FRAME_BYTES) + FRAME_BYTES
         return round(size * 8e3 / queue.rate_mbit)
+
+    def refused_again(self, node: str) -> int:
+        """Segments that a host's TCP counts as sent again, and whose copy its own queue had no
+        room for: they are on no wire, and it tries anew."""
+        return read_counters(self.trial, node).get(REFUSED, 0)
+
+    def refused_new(self, flow: FlowRecord) -> int:
+        """Segments of new data that the sender's own queue had no room for, at most: to TCP they
+        are under way."""
+        leaf = self.leaves.get(self.interface("sender", flow), {})
+        again = self.refused_again(self.trial.scenario.flow(flow.name).src)
+        return max(0, int(leaf.get("drops", 0)) - again)
 
     def has_unknown_queue(self, flow: FlowRecord) -> bool:
         """Whether the sender has a queue of its own that an older trial does not describe."""

@@ -81,6 +81,7 @@ def _sent_again(evidence: Evidence, flow: FlowRecord) -> Check:
         int(sum(each.retransmissions(np.array([at]))[0] for each in every))
         for at in (stop_ns - 1000, stop_ns + late_ns)
     )
+    high += evidence.refused_again(evidence.trial.scenario.flow(flow.name).src)
     seen = min(max(told, low), high)
     return compare("retransmissions", f"{flow.name} iperf3", evidence.engine, told, seen)
 

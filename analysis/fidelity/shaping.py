@@ -15,6 +15,8 @@ Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
 
+SLACK = 0.1  # of the serialisation time
+
 
 @dataclass(frozen=True)
 class Passage:
@@ -102,6 +104,21 @@ def backlogged(found: Passage, burst_bytes: int) -> Gaps:
     use = waited & spent[:-1]
     gaps = np.diff(found.left_ns)[use]
     return Gaps(gaps, found.length[:-1][use] * 8)
+
+
+def too_soon(left_ns: Integers, length: Integers, rate_mbit: float, burst_bytes: int) -> float:
+    """Which part of an interface's packets left before a token bucket of this rate let them.
+
+    Each packet puts the bucket into debt for its serialisation time; the next may go while the
+    debt is no more than the burst. `backlogged` asks for more, and needs to know who waited.
+    """
+    if len(left_ns) < 2:
+        return 0.0
+    takes_ns = length * 8e3 / rate_mbit
+    before_ns = np.concatenate(([0.0], np.cumsum(takes_ns)[:-1]))
+    paid_ns = np.maximum.accumulate(left_ns - before_ns)[:-1] + before_ns[1:]
+    allowed_ns = burst_bytes * 8e3 / rate_mbit + SLACK * takes_ns[:-1]
+    return float((paid_ns - left_ns[1:] > allowed_ns).mean())
 
 
 def backlog_at_losses(found: Passage) -> tuple[Integers, Integers]:

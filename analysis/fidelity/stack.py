@@ -66,6 +66,7 @@ def _retransmissions(
     late_ns = evidence.own_queue_ns(flow)
     bounds = [_bounds(each.retransmissions, at_ns, late_ns) for each in every]
     low, high = (np.sum([bound[i] for bound in bounds], axis=0) for i in (0, 1))
+    high = high + evidence.refused_again(evidence.trial.scenario.flow(flow.name).src)
     told = total.to_numpy(dtype=np.int64)
     worst, off = _farthest(told, low, high)
     worst = worst if off else len(told) - 1
@@ -88,6 +89,7 @@ def _outstanding(
     at_ns = evidence.ns(samples["time_s"])
     low, high = _bounds(segments.outstanding, at_ns, evidence.own_queue_ns(flow))
     low = low - segments.joined(at_ns + CLOCK_NS)
+    high = high + evidence.refused_new(flow)
     told = samples["unacked"].to_numpy(dtype=np.int64)
     worst, off = _farthest(told, low, high)
     note = f"TCP_INFO at {samples['time_s'].iloc[worst]:.3f} s" if off else ""
@@ -185,5 +187,6 @@ def hosts(evidence: Evidence) -> Iterator[Check]:
             yield unknown("retransmissions", node, why)
             continue
         seen = sum(int(each.again.sum()) for every in known if every for each in every)
-        counted = counters[RETRANSMITTED]
-        yield compare("retransmissions", node, evidence.engine, counted, seen)
+        counted, refused = counters[RETRANSMITTED], evidence.refused_again(node)
+        note = f"{refused} of them refused by the host's own queue" if refused else ""
+        yield compare("retransmissions", node, evidence.engine, counted, seen + refused, note=note)

@@ -45,7 +45,10 @@ SUBJECTS: Mapping[str, Subject] = {
     "background failures": Subject("files that did not come", "none"),
     "memory": Subject("times that TCP ran short of memory", "none"),
     "rate": Subject("departures of the backlogged bottleneck, captured", "the rate asked for"),
-    "gaps": Subject("gaps between backlogged packets, captured", "the serialisation time"),
+    "gaps": Subject(
+        "gaps between backlogged packets, captured; packets of a sender's own shaped queue",
+        "the serialisation time; the token bucket's",
+    ),
     "buffer": Subject("the largest backlog of the samples", "the limit asked for"),
     "tail drop": Subject("the smallest backlog that met a drop, captured", "the limit and one"),
     "losses by chance": Subject(

@@ -194,8 +194,9 @@ RULES: Mapping[str, Rule] = {
             "segments",
             NONE,
             Limits(1, 5),
-            "both count segments whose bytes were sent before; host: what is sent between a "
-            "sample and its time stamp",
+            "both count segments whose bytes were sent before (the kernel also those that the "
+            "sender's own queue refused, which it counts apart: TCPRetransFail); host: what is "
+            "sent between a sample and its time stamp",
         ),
         Rule(
             "goodput",

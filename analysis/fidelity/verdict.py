@@ -33,7 +33,7 @@ from testbed.errors import TestbedError
 from testbed.store import QueueRecord, Status, Trial
 
 CACHE = "verdict.json"  # in the trial's directory
-REVISION = 7  # raise it when a change here gives other verdicts under the same tolerances
+REVISION = 8  # raise it when a change here gives other verdicts under the same tolerances
 
 _BAD = (Grade.INVALID, Grade.SUSPECT)
 _ORDER = {name: place for place, name in enumerate(RULES)}
@@ -120,6 +120,7 @@ def _checks(evidence: Evidence) -> Iterator[Check]:
     for name, found in passages.items():
         if len(found.left_ns):
             yield from _queue(evidence, queues[name], found)
+    yield from emulation.senders(evidence)
     yield from stack.sockets(evidence)
     yield from stack.hosts(evidence)
     yield from reports.tcp(evidence)

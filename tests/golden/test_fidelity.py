@@ -118,12 +118,21 @@ def test_results_of_an_older_recorder_are_valid_as_far_as_they_tell(trial: Path)
     assert unknown == {"variant", "options", "configuration", "start", "stop", "idle RTT"}
 
 
+def test_what_the_senders_own_queue_refused_is_sent_again_and_not_seen(trial: Path) -> None:
+    """The kernel counts it as sent and as failed; on the wire it is not."""
+    for name, number in (("TcpRetransSegs", 5), ("TcpExtTCPRetransFail", 5)):
+
+        def more(data: Any, name: str = name, number: int = number) -> None:
+            data["sender1"][name] = data["sender1"].get(name, 0) + number
+
+        edit(trial / "samples" / "counters.json", more)
+        assert ("retransmissions" in bad(judged(trial))) == (name == "TcpRetransSegs")
+
+
 def test_a_queue_of_the_senders_own_may_hold_what_it_has_sent(trial: Path) -> None:
     """TCP counts a segment that the capture behind the queue has not seen."""
     SABOTAGES["TCP_INFO's unacked"][0](trial)
-    own = {"node": "sender1", "interface": "sender1-eth0", "rate_mbit": 1, "burst_bytes": 1514}
-    own |= {"discipline": "pfifo", "limit": 100, "unit": "packets", "ecn": False, "sampled": False}
-    edit(trial / RECORD, lambda record: record["queues"].append(own))
+    SABOTAGES["segments that leave as one"][0](trial)
     assert "outstanding" not in bad(judged(trial))
     edit(trial / RECORD, lambda record: record.update(queues=[]))
 

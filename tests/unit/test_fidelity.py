@@ -19,7 +19,7 @@ from analysis.fidelity.checks import Check, Grade, compare
 from analysis.fidelity.evidence import Evidence
 from analysis.fidelity.pairing import NOWHERE, pair
 from analysis.fidelity.segments import Segments, connection
-from analysis.fidelity.shaping import Passage, backlog_at_losses, backlogged
+from analysis.fidelity.shaping import Passage, backlog_at_losses, backlogged, too_soon
 from analysis.fidelity.verdict import conclude
 from analysis.packets import FlowPackets, select
 from analysis.precision import widest
@@ -164,6 +164,16 @@ def test_gaps_count_only_behind_a_backlog() -> None:
     assert list(gaps.gap_ns) == [MS, MS, MS]
     assert gaps.rate_mbit() == 8 and gaps.share_off(8, 0.1) == 0
     assert gaps.share_off(9, 0.1) == 1
+
+
+def test_packets_that_leave_before_their_bucket_lets_them() -> None:
+    """1 Mbit/s, a millisecond a packet of 125 bytes; a burst of one packet lets two go at once."""
+    length = np.full(6, 125)
+    even = np.arange(6) * 1_000_000
+    assert too_soon(even, length, 1, 125) == 0
+    assert too_soon(even - 1_000_000 * (np.arange(6) % 2), length, 1, 125) == 0  # in pairs
+    assert too_soon(even - 1_000_000 * (np.arange(6) % 3), length, 1, 125) == 2 / 5  # in threes
+    assert too_soon(even[:1], length[:1], 1, 125) == 0
 
 
 def test_backlog_when_packets_are_lost() -> None:

@@ -42,11 +42,13 @@ def kernel(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         for queue in plan.queues
     ]
     rates = {queue.interface: RATE for queue in plan.queues}
-    found = SimpleNamespace(leaves=leaves, rates=rates, on=[])
+    segments = dict.fromkeys(rates, 1)
+    found = SimpleNamespace(leaves=leaves, rates=rates, segments=segments, on=[])
     monkeypatch.setattr(
         verification, "run", lambda *_, **__: SimpleNamespace(stdout=json.dumps(found.leaves))
     )
     monkeypatch.setattr(verification, "htb_rates", lambda _pid: found.rates)
+    monkeypatch.setattr(verification, "segments_at_once", lambda _pid: found.segments)
     monkeypatch.setattr(verification, "offloads_on", lambda _interface: found.on)
     return found
 
@@ -70,6 +72,7 @@ def test_what_is_as_asked_is_let_through(plan: Plan, kernel: SimpleNamespace) ->
         (lambda k: k.leaves[0]["options"].update(ecn=False), "ecn is False, not True"),
         (lambda k: k.rates.clear(), "htb's rate is 0 bit/s, not 1e.07"),
         (lambda k: k.rates.update(dict.fromkeys(k.rates, RATE - 16)), "rate is .*, not 1e.07"),
+        (lambda k: k.segments.update(dict.fromkeys(k.segments, 44)), "44 segments as one packet"),
         (lambda k: k.on.extend(("tso", "gso")), "still has tso, gso on"),
     ],
 )
