@@ -28,7 +28,7 @@ from testbed.idle import idle_round_trips, write_idle
 from testbed.load import INTERVAL_S, Load
 from testbed.loss_dropper import LossDropper
 from testbed.network import Lab, network
-from testbed.plan import Plan, QueuePlan, burst_bytes, make_plan
+from testbed.plan import RETIRE_S, Plan, QueuePlan, burst_bytes, make_plan
 from testbed.probes import QueueProbe, Sampler, SocketId, SocketProbe
 from testbed.process import CommandLog, run
 from testbed.queues import DISCIPLINES
@@ -85,6 +85,7 @@ class Session:
         self._events: Recorder | None = None
         self._started: dict[str, float] = {}
         self._stopped: dict[str, float] = {}
+        self._counted: dict[str, dict[str, int]] = {}
 
     def run(self) -> Record:
         """All of it, in order."""
@@ -234,6 +235,7 @@ class Session:
         if self._load.enabled:
             timeline.every(INTERVAL_S, self._plan.end_s, self._load.sample)
         timeline.at(self._plan.end_s, sampler.sample)  # all is drained
+        timeline.at(self._plan.end_s - RETIRE_S, self._count)
         if not self._background and all(flow.may_end for flow in self._flows):
             last_s = max(flow.plan.stop_s for flow in self._flows)
 
@@ -246,9 +248,15 @@ class Session:
                     stop(flow, time_s)
                 end_s = time_s + self._plan.end_s - last_s
                 timeline.at(end_s, sampler.sample)
+                timeline.at(end_s - RETIRE_S, self._count)
                 timeline.end(end_s)
 
             timeline.every(LOOK_S, last_s, look)
+
+    def _count(self, _time_s: float) -> None:
+        """What the hosts' kernels have counted while captures still have time to be written: of a
+        packet that a late timer sends after that, tcpdump says nothing."""
+        self._counted = {node: counters(self._lab.place(node).pid) for node in self._endpoints()}
 
     def _schedule_background(self, timeline: Timeline, sessions: Sessions) -> None:
         """From second 0 to the end of the flows; its last packets are counted when all is still."""
@@ -305,9 +313,8 @@ class Session:
             )
             for node in sorted(nodes)
         }
-        counted = {node: counters(self._lab.place(node).pid) for node in self._endpoints()}
         settings = {"begin": before, "end": configuration(self._plan, self._lab.places)}
-        named = {"qdiscs": queues, "counters": counted, "configuration": settings}
+        named = {"qdiscs": queues, "counters": self._counted, "configuration": settings}
         for name, content in named.items():
             text = json.dumps(content, indent=1) + "\n"
             (self._folder / SAMPLES / f"{name}.json").write_text(text)

@@ -23,6 +23,7 @@ Integers = npt.NDArray[np.int64]
 FRAME_BYTES = 1500 + FRAME_OVERHEAD_BYTES
 LEAF = "30:"  # the plan's handle of the queue below htb
 REFUSED = "TcpExtTCPRetransFail"
+RETIRE_NS = 10**9  # what tcpdump has seen is written within this (testbed/plan.py)
 WIRES = "wires"  # the plan's node that holds links with a delay
 
 
@@ -132,6 +133,16 @@ class Evidence:
     def queues(self) -> pd.DataFrame | None:
         """All samples of queues."""
         return read_samples(self.trial, "queues.csv")
+
+    @cached_property
+    def counted_ns(self) -> Integers:
+        """When the hosts' counters were read: one instant, of the captures' clock."""
+        last_s = [
+            float(table["time_s"].iloc[-1])
+            for table in (self.sockets, self.queues)
+            if table is not None and len(table)
+        ]
+        return np.array([self.epoch_ns + round(max(last_s, default=0.0) * 1e9) - RETIRE_NS])
 
     def socket(self, flow: FlowRecord) -> pd.DataFrame | None:
         """A flow's samples until its stop."""

@@ -294,4 +294,4 @@ def _names(scenarios: list[Scenario]) -> list[str]:
 
 
 def test_the_set_for_determinism_has_no_doubles() -> None:
-    assert len(set(_names(DETERMINISTIC))) == len(DETERMINISTIC) == 12
+    assert len(set(_names(DETERMINISTIC))) == len(DETERMINISTIC) == 8

@@ -26,6 +26,7 @@ from testbed.variants import LINUX_CONTROLS, VARIANTS
 from tests.lab import capture_hashes, packets, run_trials, samples
 from tests.scenarios import router
 
+WHEEL_S = 0.032  # of timers from 0.25 to 2 s, with 250 ticks a second (kernel/time/timer.c)
 CASES = tuple(itertools.product(EXPECTED, LOST))
 
 
@@ -162,8 +163,9 @@ def test_impatient_times_out_a_timeout_after_the_first_partial_ack(
     partial = acks.time_s[acks.number >= first_hole][0]
     assert acks.number[acks.number >= first_hole][0] == second_hole - 1
     fired = case.sequence.timeouts_s[0]
-    # to a tick of the kernel's timers and a sample
-    assert fired - partial == pytest.approx(case.outcome.rto_ms / 1e3, abs=0.010)
+    # never early; late by what the kernel's wheel rounds so long a timer up to, and a sample
+    late = fired - partial - case.outcome.rto_ms / 1e3
+    assert -0.005 <= late <= WHEEL_S + 0.005
 
 
 @pytest.mark.parametrize("variant", EXPECTED)
