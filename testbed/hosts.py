@@ -50,6 +50,7 @@ NO_IPV6 = (("net.ipv6.conf.all.disable_ipv6", "1"), ("net.ipv6.conf.default.disa
 
 
 def hosts(flows: Iterable[Flow]) -> tuple[str, ...]:
+    """Where these flows start and end, each once."""
     return tuple(dict.fromkeys(node for flow in flows for node in (flow.src, flow.dst)))
 
 
@@ -151,6 +152,7 @@ def parameters(scenario: Scenario) -> Iterator[Parameter]:
 
 
 def route_plans(scenario: Scenario, network: Network) -> Iterator[RoutePlan]:
+    """The routes of TCP's hosts to each other, where profile or flow ask something of them."""
     profile = PROFILES[scenario.profile]
     found: dict[tuple[str, str], dict[str, int]] = {}
     for flow, _ in tcp_flows(scenario):
@@ -175,6 +177,7 @@ ROUTE_UNITS = {"rto_min": "ms"}  # `ip route` shows it without
 
 
 def route_command(route: RoutePlan) -> Command:
+    """As ip has it."""
     via = ("via", route.gateway) if route.gateway else ()
     words = tuple(
         word

@@ -34,6 +34,7 @@ def control_need(control: str) -> Need:
 
 
 def needs(scenario: Scenario, network: Network) -> Iterator[Need]:
+    """All of it, some things more than once."""
     if browsers(scenario):
         yield Need("program", CHROMIUM)
     for recipe in recipes(scenario):

@@ -234,8 +234,7 @@ class Session:
             timeline.every(interval_s, self._plan.end_s, sampler.sample)
         if self._load.enabled:
             timeline.every(INTERVAL_S, self._plan.end_s, self._load.sample)
-        timeline.at(self._plan.end_s, sampler.sample)  # all is drained
-        timeline.at(self._plan.end_s - RETIRE_S, self._count)
+        self._schedule_end(timeline, sampler, self._plan.end_s)
         if not self._background and all(flow.may_end for flow in self._flows):
             last_s = max(flow.plan.stop_s for flow in self._flows)
 
@@ -247,11 +246,15 @@ class Session:
                 for flow in self._flows:
                     stop(flow, time_s)
                 end_s = time_s + self._plan.end_s - last_s
-                timeline.at(end_s, sampler.sample)
-                timeline.at(end_s - RETIRE_S, self._count)
+                self._schedule_end(timeline, sampler, end_s)
                 timeline.end(end_s)
 
             timeline.every(LOOK_S, last_s, look)
+
+    def _schedule_end(self, timeline: Timeline, sampler: Sampler, end_s: float) -> None:
+        """All is drained."""
+        timeline.at(end_s - RETIRE_S, self._count)
+        timeline.at(end_s, sampler.sample)
 
     def _count(self, _time_s: float) -> None:
         """What the hosts' kernels have counted while captures still have time to be written: of a

@@ -82,6 +82,7 @@ def senders(evidence: Evidence) -> Iterator[Check]:
             rows["length"].to_numpy(dtype=np.int64),
             queue.rate_mbit,
             queue.burst_bytes,
+            OFF,
         )
         note = "packets that left sooner than the rate lets them" if share else ""
         yield compare("gaps", queue.interface, evidence.engine, share, 0, note=note)

@@ -15,8 +15,6 @@ Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
 
-SLACK = 0.1  # of the serialisation time
-
 
 @dataclass(frozen=True)
 class Passage:
@@ -106,8 +104,11 @@ def backlogged(found: Passage, burst_bytes: int) -> Gaps:
     return Gaps(gaps, found.length[:-1][use] * 8)
 
 
-def too_soon(left_ns: Integers, length: Integers, rate_mbit: float, burst_bytes: int) -> float:
-    """Which part of an interface's packets left before a token bucket of this rate let them.
+def too_soon(
+    left_ns: Integers, length: Integers, rate_mbit: float, burst_bytes: int, part: float
+) -> float:
+    """The share of an interface's packets that left before a token bucket of this rate let them, by
+    more than this part of the serialisation time.
 
     Each packet puts the bucket into debt for its serialisation time; the next may go while the
     debt is no more than the burst. `backlogged` asks for more, and needs to know who waited.
@@ -117,7 +118,7 @@ def too_soon(left_ns: Integers, length: Integers, rate_mbit: float, burst_bytes:
     takes_ns = length * 8e3 / rate_mbit
     before_ns = np.concatenate(([0.0], np.cumsum(takes_ns)[:-1]))
     paid_ns = np.maximum.accumulate(left_ns - before_ns)[:-1] + before_ns[1:]
-    allowed_ns = burst_bytes * 8e3 / rate_mbit + SLACK * takes_ns[:-1]
+    allowed_ns = burst_bytes * 8e3 / rate_mbit + part * takes_ns[:-1]
     return float((paid_ns - left_ns[1:] > allowed_ns).mean())
 
 

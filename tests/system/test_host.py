@@ -264,9 +264,9 @@ def agree_on_the_window(events: list[dict[str, str]], sockets: list[dict[str, st
     between, it may show what a later ACK left, but not what the next sample's time
     has passed; and mostly it does not wait. Samples right after an event are left out:
     another processor may still be at the ACK. So it may be when a reader had to wait, who then
-    sees one part of the ACK's work and not yet the other: a few may not agree.
+    sees the window from before an ACK and the round trip from after it: each is of some moment.
     """
-    compared = agreed = at_once = 0
+    compared = at_once = 0
     for sample, after in pairwise(sockets):
         begin, end = float(sample["time_s"]), float(after["time_s"])
         later = [e for e in events if e["event"] != "drop" and float(e["time_s"]) > begin]
@@ -278,12 +278,12 @@ def agree_on_the_window(events: list[dict[str, str]], sockets: list[dict[str, st
         read = (int(sample["cwnd"]), float(sample["srtt_ms"]))
         shown = [(int(e["cwnd"]), float(e["srtt_ms"])) for e in later[: until + 1]]
         same = [pytest.approx(each, abs=1e-3) == read for each in shown]
+        for value, moments in zip(read, zip(*shown, strict=True), strict=True):
+            assert any(pytest.approx(each, abs=1e-3) == value for each in moments), sample["time_s"]
         compared += 1
-        agreed += any(same)
         at_once += same[0]
     assert at_once > 100
-    assert at_once > 0.7 * compared
-    assert agreed > 0.97 * compared
+    assert at_once > 0.8 * compared
 
 
 @needs_schedstat

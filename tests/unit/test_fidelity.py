@@ -170,10 +170,12 @@ def test_packets_that_leave_before_their_bucket_lets_them() -> None:
     """1 Mbit/s, a millisecond a packet of 125 bytes; a burst of one packet lets two go at once."""
     length = np.full(6, 125)
     even = np.arange(6) * 1_000_000
-    assert too_soon(even, length, 1, 125) == 0
-    assert too_soon(even - 1_000_000 * (np.arange(6) % 2), length, 1, 125) == 0  # in pairs
-    assert too_soon(even - 1_000_000 * (np.arange(6) % 3), length, 1, 125) == 2 / 5  # in threes
-    assert too_soon(even[:1], length[:1], 1, 125) == 0
+    assert too_soon(even, length, 1, 125, 0.1) == 0
+    assert too_soon(even - 1_000_000 * (np.arange(6) % 2), length, 1, 125, 0.1) == 0  # in pairs
+    assert (
+        too_soon(even - 1_000_000 * (np.arange(6) % 3), length, 1, 125, 0.1) == 2 / 5
+    )  # in threes
+    assert too_soon(even[:1], length[:1], 1, 125, 0.1) == 0
 
 
 def test_backlog_when_packets_are_lost() -> None:
