@@ -186,7 +186,7 @@ build_background() {
 }
 
 build_medium() {
-    local program=.venv/lib/testbed-medium source=testbed/medium
+    local program=.venv/lib/testbed-medium source=testbed/trial/medium
     [[ -f $program && -z $(find "$source" -newer "$program" -name '*.[ch]') ]] && return
     "${AS_USER[@]}" gcc -O2 -Wall -Wextra -o "$program" "$source"/*.c -lm ||
         die "could not compile $source" "the compiler's own message is above"
@@ -194,9 +194,9 @@ build_medium() {
 
 build_core() {
     local library=.venv/lib/testbed-capture.so
-    [[ -f $library && -z $(find analysis/core -newer "$library" -name '*.[ch]') ]] && return
-    "${AS_USER[@]}" gcc -O2 -Wall -Wextra -shared -fPIC -o "$library" analysis/core/*.c ||
-        die "could not compile analysis/core" "the compiler's own message is above"
+    [[ -f $library && -z $(find analysis/captures/core -newer "$library" -name '*.[ch]') ]] && return
+    "${AS_USER[@]}" gcc -O2 -Wall -Wextra -shared -fPIC -o "$library" analysis/captures/core/*.c ||
+        die "could not compile analysis/captures/core" "the compiler's own message is above"
 }
 
 build_kernel() {

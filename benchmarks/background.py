@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from benchmarks.engine import measure
 from testbed.engines.guest import GuestEngine
-from testbed.scenario import (
+from testbed.scenario.model import (
     Background,
     Bottleneck,
     CapturePoint,
@@ -29,7 +29,7 @@ from testbed.scenario import (
     Topology,
     TopologyKind,
 )
-from testbed.scenario import (
+from testbed.scenario.model import (
     Path as Way,
 )
 

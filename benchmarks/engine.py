@@ -21,7 +21,8 @@ from testbed.engines.base import Engine
 from testbed.engines.choice import Choice
 from testbed.engines.guest import GuestEngine
 from testbed.engines.host import HostEngine
-from testbed.scenario import (
+from testbed.runs.sweep import run_all
+from testbed.scenario.model import (
     Bottleneck,
     Flow,
     FlowKind,
@@ -30,11 +31,10 @@ from testbed.scenario import (
     Topology,
     TopologyKind,
 )
-from testbed.scenario import (
+from testbed.scenario.model import (
     Path as Way,
 )
 from testbed.store import Record, Status
-from testbed.sweep import run_all
 
 SECONDS = 60
 RTT_MS = {1: 0, 10: 60, 100: 60}

@@ -20,7 +20,7 @@ from itertools import pairwise, product
 from pathlib import Path
 
 from testbed.errors import TestbedError
-from testbed.process import run
+from testbed.machine.process import run
 
 SCRIPT = Path(__file__).with_suffix(".tcl")
 INSTALL_HINT = "apt-get install ns2"
@@ -229,7 +229,7 @@ def last(state: Iterable[Value], name: str, until_s: float = SECONDS) -> float |
 
 def kernel_outcomes(results: Path) -> list[Outcome]:
     """The same from the trials of the experiment fall-floyd."""
-    from analysis.fall_floyd.table import outcomes as found
+    from analysis.figures.fall_floyd.outcome_table import outcomes as found
 
     return [
         Outcome(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import TestbedError
-from testbed.process import run
+from testbed.machine.process import run
 
 SOURCE = Path(__file__).with_name("ns3_bottleneck.cc")
 HEADER = Path("/usr/include/ns3/core-module.h")

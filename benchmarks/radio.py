@@ -15,11 +15,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from experiments.access import NETWORKS
+from experiments.access_settings import NETWORKS
 from testbed.engines.choice import choose
-from testbed.scenario import Flow, FlowKind, Radio, Scenario
+from testbed.runs.sweep import run_all
+from testbed.scenario.model import Flow, FlowKind, Radio, Scenario
 from testbed.store import Trial, trials_in
-from testbed.sweep import run_all
 
 RADIOS = (Radio(-40), Radio(-60), Radio(-64), Radio(-75), Radio(-80), Radio(-80, busy=0.5))
 

@@ -4,7 +4,7 @@
 
 The capture is bulk transfer over 40 connections with a little loss and reordering. Each time
 is a whole process's, Python's start included, with the file in the page cache; ratios are of
-medians. tshark prints the fields that our columns are held against (analysis/tshark.py).
+medians. tshark prints the fields that our columns are held against (analysis/captures/tshark.py).
 pyshark's time is extrapolated from 5,000 packets.
 """
 
@@ -22,8 +22,8 @@ from random import Random
 
 import numpy as np
 
-from analysis.tshark import command
-from testbed.process import run, stream
+from analysis.captures.tshark import command
+from testbed.machine.process import run, stream
 
 CONNECTIONS = 40
 SEGMENT = 1448
@@ -38,7 +38,7 @@ peak = next(line.split()[1] for line in open("/proc/self/status") if line.starts
 COLUMNS = f"""
 import sys
 from pathlib import Path
-from analysis.tcp import read_arrays
+from analysis.captures.tcp import read_arrays
 arrays = read_arrays(Path(sys.argv[1]))
 {PEAK}
 print(len(arrays.columns["frame"]), peak)
@@ -46,7 +46,7 @@ print(len(arrays.columns["frame"]), peak)
 TABLE = f"""
 import sys
 from pathlib import Path
-from analysis.tcp import read_capture
+from analysis.captures.tcp import read_capture
 rows = read_capture(Path(sys.argv[1])).rows
 {PEAK}
 print(len(rows), peak)
@@ -54,7 +54,7 @@ print(len(rows), peak)
 FLOWS = f"""
 import sys
 from pathlib import Path
-from analysis.flows import read_flows
+from analysis.captures.flow_table import read_flows
 rows = read_flows(Path(sys.argv[1])).rows
 {PEAK}
 print(len(rows), peak)
@@ -210,7 +210,7 @@ def compare(folder: Path, packets: int, repeats: int, with_pyshark: bool) -> Non
         pyshark_s = seconds(lambda: python(PYSHARK, some)) * packets / PYSHARK_PACKETS
         print(f"  pyshark, extrapolated {pyshark_s:7.0f} s", end="")
         print(f"  columns {pyshark_s / columns_s:6.0f} x (at least 3000)")
-    reduce = [sys.executable, "-m", "testbed.cli", "reduce", str(small)]
+    reduce = [sys.executable, "-m", "experiments", "reduce", str(small)]
     print(f"  a small capture      {median(repeats, lambda: run(reduce)):8.3f} s (at most 0.5 s)")
     for name, program in (("all columns ", COLUMNS), ("pandas table", TABLE)):
         grown = bytes_a_packet(program, large, empty, packets)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from benchmarks.engine import SECONDS, measure, scenario
 from testbed.engines.base import Engine
 from testbed.engines.guest import GuestEngine
-from testbed.scenario import Scenario
+from testbed.scenario.model import Scenario
 
 INTERVALS_MS = (0.0, 10.0, 1.0)
 

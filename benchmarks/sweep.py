@@ -24,14 +24,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.definitions import COLUMNS
-from analysis.incoming import Incoming
-from analysis.tables import summary
+from analysis.metrics.columns import COLUMNS
+from analysis.results.live_reduction import Incoming
+from analysis.statistics.text_tables import summary
 from testbed.engines.base import Engine, Job, Missing, Outcome
 from testbed.engines.choice import Choice
 from testbed.engines.guest import GuestEngine
-from testbed.needs import Need
-from testbed.scenario import (
+from testbed.plan.requirements import Need
+from testbed.runs.sweep import Begun, Finished, Unfit, run_all
+from testbed.scenario.model import (
     Bottleneck,
     Flow,
     FlowKind,
@@ -41,11 +42,10 @@ from testbed.scenario import (
     Topology,
     TopologyKind,
 )
-from testbed.scenario import (
+from testbed.scenario.model import (
     Path as Way,
 )
 from testbed.store import RECORD, Record, Status
-from testbed.sweep import Begun, Finished, Unfit, run_all
 
 VARIANTS = ("tahoe", "reno", "newreno", "vegas")
 LOADS = tuple(range(1, 11))  # Mbit/s

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from experiments import (
+    all_variants,
     dumbbell_load,
     dumbbell_pairs,
     dumbbell_queues,
@@ -11,12 +12,10 @@ from experiments import (
     newreno_models,
     router_bottleneck,
     router_fairness,
-    variants,
     video_access,
     video_players,
 )
-from testbed.errors import UsageError, nearest
-from testbed.experiment import Experiment
+from testbed.scenario.experiment import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
     each.name: each
@@ -29,15 +28,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         newreno_models.EXPERIMENT,
         newreno_background.EXPERIMENT,
         fall_floyd.EXPERIMENT,
-        variants.EXPERIMENT,
+        all_variants.EXPERIMENT,
         video_access.EXPERIMENT,
         video_players.EXPERIMENT,
     )
 }
-
-
-def experiment(name: str) -> Experiment:
-    """The experiment of that name."""
-    if name not in EXPERIMENTS:
-        raise UsageError(f"unknown experiment {name!r}", nearest(name, EXPERIMENTS))
-    return EXPERIMENTS[name]

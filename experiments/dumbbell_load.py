@@ -13,13 +13,16 @@ from __future__ import annotations
 import functools
 import sys
 
-from analysis import plots
-from experiments import dumbbell
-from testbed.experiment import Experiment
-from testbed.scenario import Profile, Scenario
+from analysis.figures import plots
+from experiments import dumbbell_settings
+from testbed.scenario.experiment import Experiment
+from testbed.scenario.model import Profile, Scenario
 
-EVEN_LOADS = dumbbell.LOADS[1::2]
-STARTS_S = {"cbr-first": (dumbbell.GAP_S, 0.0), "tcp-first": (0.0, dumbbell.GAP_S)}  # tcp, cbr
+EVEN_LOADS = dumbbell_settings.LOADS[1::2]
+STARTS_S = {
+    "cbr-first": (dumbbell_settings.GAP_S, 0.0),
+    "tcp-first": (0.0, dumbbell_settings.GAP_S),
+}  # tcp, cbr
 
 
 def scenario(
@@ -37,16 +40,16 @@ def scenario(
     return Scenario(
         experiment="dumbbell-load",
         label=f"{variant}-cbr{cbr_mbit:g}-{order}-{window}-{profile}",
-        topology=dumbbell.network(),
+        topology=dumbbell_settings.network(),
         flows=(
-            dumbbell.tcp("tcp", 1, variant, window, tcp_s),
-            dumbbell.cbr("left", "right", cbr_mbit, cbr_s),
+            dumbbell_settings.tcp("tcp", 1, variant, window, tcp_s),
+            dumbbell_settings.cbr("left", "right", cbr_mbit, cbr_s),
         ),
         duration_s=duration_s,
         seed=seed,
-        start_jitter_ms=dumbbell.JITTER_MS,
+        start_jitter_ms=dumbbell_settings.JITTER_MS,
         profile=Profile(profile),
-        sample_interval_ms=dumbbell.SAMPLE_MS,
+        sample_interval_ms=dumbbell_settings.SAMPLE_MS,
     )
 
 
@@ -55,8 +58,8 @@ EXPERIMENT = Experiment(
     paper="KS 1, JH 1",
     about="one TCP flow on the six-node dumbbell against CBR of 1 to 10 Mbit/s",
     axes={
-        "variant": dumbbell.ALL_VARIANTS,
-        "cbr_mbit": dumbbell.LOADS,
+        "variant": dumbbell_settings.ALL_VARIANTS,
+        "cbr_mbit": dumbbell_settings.LOADS,
         "order": ("cbr-first",),
         "window": ("large",),
         "profile": ("ns2",),
@@ -65,9 +68,9 @@ EXPERIMENT = Experiment(
     parts=(
         {},
         {"variant": ("newreno-impatient",), "cbr_mbit": EVEN_LOADS},  # ns-2's own default
-        {"variant": dumbbell.PAPER_VARIANTS, "window": ("small",)},
+        {"variant": dumbbell_settings.PAPER_VARIANTS, "window": ("small",)},
         {
-            "variant": dumbbell.PAPER_VARIANTS,
+            "variant": dumbbell_settings.PAPER_VARIANTS,
             "cbr_mbit": EVEN_LOADS,
             "order": ("tcp-first",),
             "window": ("small",),
@@ -77,7 +80,7 @@ EXPERIMENT = Experiment(
     build=scenario,
     figures=functools.partial(plots.sweep, x="cbr_mbit", lines="variant"),
     quick={
-        "variant": dumbbell.PAPER_VARIANTS,
+        "variant": dumbbell_settings.PAPER_VARIANTS,
         "cbr_mbit": (2.0, 5.0, 7.0, 8.0, 9.0, 10.0),
         "order": ("cbr-first",),
         "profile": ("ns2",),
@@ -88,4 +91,4 @@ EXPERIMENT = Experiment(
 if __name__ == "__main__":
     from testbed.cli import main
 
-    sys.exit(main(["run", EXPERIMENT.name, *sys.argv[1:]]))
+    sys.exit(main(["run", EXPERIMENT.name, *sys.argv[1:]], {EXPERIMENT.name: EXPERIMENT}))

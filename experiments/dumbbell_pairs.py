@@ -13,16 +13,16 @@ import functools
 import itertools
 import sys
 
-from analysis import plots
-from experiments import dumbbell
-from testbed.experiment import Experiment
-from testbed.scenario import Profile, Scenario
+from analysis.figures import plots
+from experiments import dumbbell_settings
+from testbed.scenario.experiment import Experiment
+from testbed.scenario.model import Profile, Scenario
 
 PAPER_PAIRS = ("reno/reno", "newreno/reno", "vegas/vegas", "newreno/vegas")
 MIRRORED = {"reno/newreno": "newreno/reno"}  # the way round that the papers have
 MATRIX = tuple(
     MIRRORED.get(f"{one}/{other}", f"{one}/{other}")
-    for one, other in itertools.combinations_with_replacement(dumbbell.ALL_VARIANTS, 2)
+    for one, other in itertools.combinations_with_replacement(dumbbell_settings.ALL_VARIANTS, 2)
 )
 MATRIX_MBIT = 5.0  # half the link is left for two flows
 
@@ -35,17 +35,17 @@ def scenario(
     return Scenario(
         experiment="dumbbell-pairs",
         label=f"{one}-{other}-cbr{cbr_mbit:g}-{window}-{profile}",
-        topology=dumbbell.network(pairs=2),
+        topology=dumbbell_settings.network(pairs=2),
         flows=(
-            dumbbell.tcp("tcp1", 1, one, window, dumbbell.GAP_S),
-            dumbbell.tcp("tcp2", 2, other, window, dumbbell.GAP_S),
-            dumbbell.cbr("left", "right", cbr_mbit, 0.0),
+            dumbbell_settings.tcp("tcp1", 1, one, window, dumbbell_settings.GAP_S),
+            dumbbell_settings.tcp("tcp2", 2, other, window, dumbbell_settings.GAP_S),
+            dumbbell_settings.cbr("left", "right", cbr_mbit, 0.0),
         ),
         duration_s=duration_s,
         seed=seed,
-        start_jitter_ms=dumbbell.JITTER_MS,
+        start_jitter_ms=dumbbell_settings.JITTER_MS,
         profile=Profile(profile),
-        sample_interval_ms=dumbbell.SAMPLE_MS,
+        sample_interval_ms=dumbbell_settings.SAMPLE_MS,
     )
 
 
@@ -55,7 +55,7 @@ EXPERIMENT = Experiment(
     about="two TCP flows and CBR on the six-node dumbbell: who takes what from whom",
     axes={
         "pair": PAPER_PAIRS,
-        "cbr_mbit": dumbbell.LOADS,
+        "cbr_mbit": dumbbell_settings.LOADS,
         "window": ("small", "large"),
         "profile": ("ns2",),
         "duration_s": (30.0,),
@@ -78,4 +78,4 @@ EXPERIMENT = Experiment(
 if __name__ == "__main__":
     from testbed.cli import main
 
-    sys.exit(main(["run", EXPERIMENT.name, *sys.argv[1:]]))
+    sys.exit(main(["run", EXPERIMENT.name, *sys.argv[1:]], {EXPERIMENT.name: EXPERIMENT}))

@@ -12,10 +12,10 @@ from __future__ import annotations
 import functools
 import sys
 
-from analysis import plots
-from experiments import dumbbell
-from testbed.experiment import Experiment
-from testbed.scenario import Profile, Queue, Scenario
+from analysis.figures import plots
+from experiments import dumbbell_settings
+from testbed.scenario.experiment import Experiment
+from testbed.scenario.model import Profile, Queue, Scenario
 
 CBR_MBIT = 7.0
 CBR_S = (40.0, 60.0)  # at a duration of 80 s
@@ -23,7 +23,7 @@ CBR_S = (40.0, 60.0)  # at a duration of 80 s
 # ns-2's RED as it is by default: in bytes, with a mean packet of 500. Its limit of 10 is then
 # about five packets, its thresholds are 6.25 and 18.75 of 500 bytes, so that the queue is full
 # before the average comes to the upper one.
-FRAME = dumbbell.PACKET_BYTES + 54
+FRAME = dumbbell_settings.PACKET_BYTES + 54
 RED = Queue(
     "red",
     limit_bytes=5 * FRAME,
@@ -36,7 +36,7 @@ RED = Queue(
     },
 )
 QUEUES = {
-    "droptail": dumbbell.DROPTAIL,
+    "droptail": dumbbell_settings.DROPTAIL,
     "red": RED,
     "codel": Queue("codel", limit_packets=1000),
     "fq_codel": Queue("fq_codel", limit_packets=10240),
@@ -51,16 +51,16 @@ def scenario(*, variant: str, queue: str, profile: str, duration_s: float, seed:
     return Scenario(
         experiment="dumbbell-queues",
         label=f"{variant}-{queue}-{profile}",
-        topology=dumbbell.network(QUEUES[queue], pairs=2),
+        topology=dumbbell_settings.network(QUEUES[queue], pairs=2),
         flows=(
-            dumbbell.tcp("tcp", 1, variant, "large", 0.0),
-            dumbbell.cbr("sender2", "receiver2", CBR_MBIT, begin_s, end_s),
+            dumbbell_settings.tcp("tcp", 1, variant, "large", 0.0),
+            dumbbell_settings.cbr("sender2", "receiver2", CBR_MBIT, begin_s, end_s),
         ),
         duration_s=duration_s,
         seed=seed,
-        start_jitter_ms=dumbbell.JITTER_MS,
+        start_jitter_ms=dumbbell_settings.JITTER_MS,
         profile=Profile(profile),
-        sample_interval_ms=dumbbell.SAMPLE_MS,
+        sample_interval_ms=dumbbell_settings.SAMPLE_MS,
     )
 
 
@@ -82,4 +82,4 @@ EXPERIMENT = Experiment(
 if __name__ == "__main__":
     from testbed.cli import main
 
-    sys.exit(main(["run", EXPERIMENT.name, *sys.argv[1:]]))
+    sys.exit(main(["run", EXPERIMENT.name, *sys.argv[1:]], {EXPERIMENT.name: EXPERIMENT}))

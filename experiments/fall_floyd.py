@@ -14,10 +14,10 @@ from __future__ import annotations
 import functools
 import sys
 
-from analysis import plots
-from analysis.fall_floyd.outcome import Expected
-from testbed.experiment import Experiment
-from testbed.scenario import (
+from analysis.figures import plots
+from analysis.figures.fall_floyd.outcome import Expected
+from testbed.scenario.experiment import Experiment
+from testbed.scenario.model import (
     Bottleneck,
     Flow,
     FlowKind,
@@ -101,4 +101,4 @@ EXPERIMENT = Experiment(
 if __name__ == "__main__":
     from testbed.cli import main
 
-    sys.exit(main(["run", EXPERIMENT.name, *sys.argv[1:]]))
+    sys.exit(main(["run", EXPERIMENT.name, *sys.argv[1:]], {EXPERIMENT.name: EXPERIMENT}))

@@ -15,10 +15,10 @@ from __future__ import annotations
 import functools
 import sys
 
-from analysis import plots
-from experiments import newreno
-from testbed.experiment import Experiment
-from testbed.scenario import (
+from analysis.figures import plots
+from experiments import newreno_settings
+from testbed.scenario.experiment import Experiment
+from testbed.scenario.model import (
     Background,
     Bottleneck,
     Path,
@@ -68,20 +68,20 @@ def scenario(
         topology=Topology(
             TopologyKind.DUMBBELL,
             Bottleneck(RATE_MBIT, QUEUES[queue], delay_ms=MIDDLE_MS),
-            hosts=len(newreno.FORMS) + 1,
+            hosts=len(newreno_settings.FORMS) + 1,
             access=Path(delay_ms=ACCESS_MS),
             # the sessions' round trips are their own
             links={"sender3-left": Path(), "receiver3-right": Path()},
         ),
-        flows=newreno.flows(RTO_MIN_MS, start_s=min(START_S, duration_s / 10)),
+        flows=newreno_settings.flows(RTO_MIN_MS, start_s=min(START_S, duration_s / 10)),
         background=Background("sender3", "receiver3", int(sessions)),
         duration_s=duration_s,
-        measure_from_s=newreno.WARM_UP * duration_s,
+        measure_from_s=newreno_settings.WARM_UP * duration_s,
         seed=seed,
         start_jitter_ms=100,
         profile=Profile(profile),
-        captures=newreno.CAPTURES,
-        sample_interval_ms=newreno.SAMPLE_MS,
+        captures=newreno_settings.CAPTURES,
+        sample_interval_ms=newreno_settings.SAMPLE_MS,
     )
 
 
@@ -103,4 +103,4 @@ EXPERIMENT = Experiment(
 if __name__ == "__main__":
     from testbed.cli import main
 
-    sys.exit(main(["run", EXPERIMENT.name, *sys.argv[1:]]))
+    sys.exit(main(["run", EXPERIMENT.name, *sys.argv[1:]], {EXPERIMENT.name: EXPERIMENT}))

@@ -16,11 +16,11 @@ import dataclasses
 import functools
 import sys
 
-from analysis import plots
-from experiments import newreno
-from testbed.experiment import Axes, Experiment
-from testbed.losses import Loss, LossEvents
-from testbed.scenario import (
+from analysis.figures import plots
+from experiments import newreno_settings
+from testbed.scenario.experiment import Axes, Experiment
+from testbed.scenario.losses import Loss, LossEvents
+from testbed.scenario.model import (
     Bottleneck,
     Path,
     Profile,
@@ -67,16 +67,16 @@ def scenario(
         topology=Topology(
             TopologyKind.DUMBBELL,
             Bottleneck(RATE_MBIT, Queue("bfifo", limit_bdp=4), delay_ms=MIDDLE_MS),
-            hosts=len(newreno.FORMS),
+            hosts=len(newreno_settings.FORMS),
             access=Path(delay_ms=ACCESS_MS),
         ),
-        flows=newreno.flows(TIMERS[timer], loss=Loss(events=events, dice="both forms")),
+        flows=newreno_settings.flows(TIMERS[timer], loss=Loss(events=events, dice="both forms")),
         duration_s=duration_s,
-        measure_from_s=newreno.WARM_UP * duration_s,
+        measure_from_s=newreno_settings.WARM_UP * duration_s,
         seed=seed,
         profile=Profile(profile),
-        captures=newreno.CAPTURES,
-        sample_interval_ms=newreno.SAMPLE_MS,
+        captures=newreno_settings.CAPTURES,
+        sample_interval_ms=newreno_settings.SAMPLE_MS,
     )
 
 
@@ -122,4 +122,4 @@ EXPERIMENT = Experiment(
 if __name__ == "__main__":
     from testbed.cli import main
 
-    sys.exit(main(["run", EXPERIMENT.name, *sys.argv[1:]]))
+    sys.exit(main(["run", EXPERIMENT.name, *sys.argv[1:]], {EXPERIMENT.name: EXPERIMENT}))

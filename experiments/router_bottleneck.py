@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import sys
 
-from analysis import plots
-from testbed.experiment import Experiment
-from testbed.queues import DISCIPLINES
-from testbed.scenario import (
+from analysis.figures import plots
+from testbed.scenario.experiment import Experiment
+from testbed.scenario.model import (
     Bottleneck,
     Flow,
     FlowKind,
@@ -25,6 +24,7 @@ from testbed.scenario import (
     Topology,
     TopologyKind,
 )
+from testbed.scenario.queues import DISCIPLINES
 
 BUFFER_BYTES = 100_000  # the paper's `limit 0.1MB`
 CODEL_PACKETS = 100  # the paper's `codel limit 100 target 10ms ecn`
@@ -95,4 +95,4 @@ EXPERIMENT = Experiment(
 if __name__ == "__main__":
     from testbed.cli import main
 
-    sys.exit(main(["run", EXPERIMENT.name, *sys.argv[1:]]))
+    sys.exit(main(["run", EXPERIMENT.name, *sys.argv[1:]], {EXPERIMENT.name: EXPERIMENT}))

@@ -12,10 +12,10 @@ from __future__ import annotations
 import functools
 import sys
 
-from analysis import plots
+from analysis.figures import plots
 from experiments.router_bottleneck import JITTER_MS, LINK_DELAY_MS, bottleneck
-from testbed.experiment import Experiment
-from testbed.scenario import Flow, FlowKind, Path, Scenario, Topology, TopologyKind
+from testbed.scenario.experiment import Experiment
+from testbed.scenario.model import Flow, FlowKind, Path, Scenario, Topology, TopologyKind
 
 VARIANTS = ("linux-reno", "cubic", "vegas", "bbr")  # PC1 … PC4
 
@@ -58,4 +58,4 @@ EXPERIMENT = Experiment(
 if __name__ == "__main__":
     from testbed.cli import main
 
-    sys.exit(main(["run", EXPERIMENT.name, *sys.argv[1:]]))
+    sys.exit(main(["run", EXPERIMENT.name, *sys.argv[1:]], {EXPERIMENT.name: EXPERIMENT}))

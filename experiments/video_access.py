@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import sys
 
-from analysis import plots
-from experiments.access import NETWORKS
-from testbed.experiment import Experiment
-from testbed.scenario import CapturePoint, Flow, FlowKind, Profile, Scenario
-from testbed.viewing import RULES, Transport, Viewing
+from analysis.figures import plots
+from experiments.access_settings import NETWORKS
+from testbed.scenario.experiment import Experiment
+from testbed.scenario.model import CapturePoint, Flow, FlowKind, Profile, Scenario
+from testbed.scenario.video import RULES, Transport, Viewing
 
 LENGTH_S = 270.0
 # A viewer's patience: on the slowest network a video takes up to eight minutes, and a trial costs
@@ -132,4 +132,4 @@ EXPERIMENT = Experiment(
 if __name__ == "__main__":
     from testbed.cli import main
 
-    sys.exit(main(["run", EXPERIMENT.name, *sys.argv[1:]]))
+    sys.exit(main(["run", EXPERIMENT.name, *sys.argv[1:]], {EXPERIMENT.name: EXPERIMENT}))

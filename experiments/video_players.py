@@ -15,12 +15,12 @@ from __future__ import annotations
 import dataclasses
 import sys
 
-from analysis import plots
-from experiments.access import NETWORKS
-from testbed.experiment import Experiment
-from testbed.scenario import Flow, FlowKind, Scenario, Topology
-from testbed.traffic.video.content import LADDER, PAGE_BYTES
-from testbed.viewing import Player, Transport, Viewing
+from analysis.figures import plots
+from experiments.access_settings import NETWORKS
+from testbed.scenario.experiment import Experiment
+from testbed.scenario.model import Flow, FlowKind, Scenario, Topology
+from testbed.scenario.video import Player, Transport, Viewing
+from testbed.scenario.video_content import LADDER, PAGE_BYTES
 
 NEAR = "-near"
 # Beyond the bytes of page and video: heads of packets, the handshake, what a browser takes to begin
@@ -107,4 +107,4 @@ EXPERIMENT = Experiment(
 if __name__ == "__main__":
     from testbed.cli import main
 
-    sys.exit(main(["run", EXPERIMENT.name, *sys.argv[1:]]))
+    sys.exit(main(["run", EXPERIMENT.name, *sys.argv[1:]], {EXPERIMENT.name: EXPERIMENT}))

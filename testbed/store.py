@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from testbed.errors import TestbedError
-from testbed.scenario import Scenario
+from testbed.scenario.model import Scenario
 
 _T = TypeVar("_T")
 

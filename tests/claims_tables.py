@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.axes import write_axes
-from analysis.claims import moments
-from analysis.claims.moments import COLUMNS, DELAYS
+from analysis.metrics import per_second
+from analysis.metrics.axes import write_axes
+from analysis.metrics.per_second import COLUMNS, DELAYS
 from testbed.store import RECORD, SCENARIO, Record, Status
 from tests.scenarios import router
 
@@ -246,7 +246,7 @@ def write_trials(
     length_s: int = 80,
 ) -> Path:
     """Trials without captures, whose seconds were reduced before."""
-    from analysis.axes import read_axes
+    from analysis.metrics.axes import read_axes
 
     for (name, axes, seed), rows in metrics.groupby(["trial", "axes", "seed"]):
         place = read_axes(str(axes))
@@ -267,8 +267,8 @@ def write_trials(
             ],
             columns=list(COLUMNS),
         )
-        table.attrs["revision"] = moments.REVISION
-        table.to_parquet(trial / moments.CACHE)
+        table.attrs["revision"] = per_second.REVISION
+        table.to_parquet(trial / per_second.CACHE)
         if idle_ms:
             value = idle_ms(place) * noise(int(str(seed)[0]), str(name))
             (trial / "samples" / "idle.csv").write_text(

@@ -18,13 +18,13 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from analysis.fidelity.verdict import Verdict, judge
+from analysis.verdict.verdict import Verdict, judge
 from testbed.engines.choice import choose
 from testbed.engines.guest import GuestEngine
 from testbed.engines.host import HostEngine
-from testbed.scenario import Queue, Scenario
+from testbed.runs.sweep import folder_name, run_all
+from testbed.scenario.model import Queue, Scenario
 from testbed.store import open_trial
-from testbed.sweep import folder_name, run_all
 from tests.doctored import SABOTAGES, SOUND
 from tests.scenarios import router
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.fidelity.checks import Grade
-from analysis.fidelity.verdict import judge
+from analysis.verdict.checks import Grade
+from analysis.verdict.verdict import judge
 from testbed.engines.choice import choose
-from testbed.scenario import Scenario
+from testbed.runs.sweep import folder_name, run_all
+from testbed.scenario.model import Scenario
 from testbed.store import Status, Trial, open_trial
-from testbed.sweep import folder_name, run_all
 
 
 def run_trials(scenarios: Sequence[Scenario], out: Path, engine: str = "guest") -> list[Trial]:

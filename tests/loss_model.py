@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from testbed.losses import Loss, Run
+from testbed.scenario.losses import Loss, Run
 
 HALF = 1 << 31
 

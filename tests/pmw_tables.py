@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.claims.paper_numbers import PMW_MOST_LOSSES, PMW_TABLE_2
-from analysis.models.background import segments_a_round_trip
+from analysis.claims.engine.paper_numbers import PMW_MOST_LOSSES, PMW_TABLE_2
+from analysis.claims.parvez_mahanti_williamson.table_two import segments_a_round_trip
+from analysis.models.all_models import predict
 from analysis.models.conditions import Conditions
-from analysis.models.table import predict
 from tests.claims_tables import SEEDS, Numbers, World, metrics_of
 
 VARIANTS = {"sbs": "newreno", "imp": "newreno-impatient"}

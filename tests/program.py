@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import pytest
 
-from testbed import bpf
+from testbed.machine import bpf
 
 _PROG_TEST_RUN = 10
 CONTEXT_BYTES = 192  # of struct __sk_buff

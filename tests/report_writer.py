@@ -10,12 +10,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis import digest, metrics
-from analysis.axes import write_axes
-from analysis.definitions import COLUMNS, NUMBERS, TEXTS
-from analysis.fidelity.checks import compare, unknown
-from analysis.fidelity.verdict import CACHE, conclude
-from testbed.scenario import (
+from analysis.metrics import digest
+from analysis.metrics.axes import write_axes
+from analysis.metrics.columns import COLUMNS, NUMBERS, TEXTS
+from analysis.results import table
+from analysis.verdict.checks import compare, unknown
+from analysis.verdict.verdict import CACHE, conclude
+from testbed.scenario.model import (
     Bottleneck,
     Flow,
     FlowKind,
@@ -25,7 +26,7 @@ from testbed.scenario import (
     Topology,
     TopologyKind,
 )
-from testbed.scenario import Path as Link
+from testbed.scenario.model import Path as Link
 from testbed.store import CAPTURES, RECORD, SCENARIO, CaptureRecord, Record, Status
 
 VARIANTS = "tahoe reno newreno vegas sack veno cubic bbr".split()
@@ -182,8 +183,8 @@ def write(folder: Path, made: Scenario, **settings: str) -> Path:
     rows = _metrics(path, made, status, dice)
     if "verdict" in settings:
         rows["verdict"], rows["why"] = settings["verdict"], settings.get("why", "")
-    rows.attrs = {"revision": metrics._revision(), "warnings": []}
-    rows.to_parquet(path / metrics.CACHE)
+    rows.attrs = {"revision": table._revision(), "warnings": []}
+    rows.to_parquet(path / table.CACHE)
     checks = (compare("rate", "left-eth0", "guest", 9.7, 10), unknown("gaps", "left-eth0", "-"))
     (path / CACHE).write_text(conclude(checks).to_json())
     if status is Status.OK:

@@ -14,15 +14,16 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from testbed import capture, layout, trial
 from testbed.engines.host import ALLOWED, AVAILABLE
-from testbed.idle import idle_round_trips
-from testbed.network import Lab
-from testbed.probes import Sampler
-from testbed.process import Place, Process, run
-from testbed.timeline import Timeline
+from testbed.machine.process import Place, Process, run
+from testbed.plan.network import build_network
 from testbed.traffic.iperf3 import Iperf3
-from testbed.trial import Session
+from testbed.trial import capture, session
+from testbed.trial.build import Lab
+from testbed.trial.idle_rtt import idle_round_trips
+from testbed.trial.sampling import Sampler
+from testbed.trial.scheduler import Timeline
+from testbed.trial.session import Session
 from tests.scenarios import dumbbell
 
 FROM_S, UNTIL_S = 1.0, 4.0  # of a flow that runs from 0 to 5 s
@@ -74,7 +75,7 @@ def hidden_loss() -> None:
 
 def hidden_loss_behind_the_dropper() -> None:
     """The same on the access link of the dumbbell's first receiver."""
-    links = [link.name for link in layout.build(dumbbell().topology).links]
+    links = [link.name for link in build_network(dumbbell().topology).links]
     wire = f"w{links.index('receiver1-right')}a"
     netem = ("tc", "qdisc", "change", "dev", wire, "root", "handle", "2:", "netem")
     delay = ("delay", "10000us", "limit", "10000000")
@@ -117,7 +118,7 @@ def slow_path() -> None:
                 found = ask(plan, places)
         return found
 
-    trial.idle_round_trips = bent  # type: ignore[attr-defined]
+    session.idle_round_trips = bent  # type: ignore[attr-defined]
 
 
 def late_start() -> None:
@@ -176,7 +177,7 @@ def dead_background() -> None:
 
 def no_delays() -> None:
     """No session of the background traffic has a round trip of its own."""
-    trial.attach_delays = lambda plan, pid: None  # type: ignore[attr-defined]
+    session.attach_delays = lambda plan, pid: None  # type: ignore[attr-defined]
 
 
 SABOTAGES: dict[str, Callable[[], None]] = {
@@ -201,4 +202,4 @@ SABOTAGES: dict[str, Callable[[], None]] = {
 if __name__ == "__main__":
     ALLOWED.write_text(AVAILABLE.read_text())
     SABOTAGES[sys.argv[1]]()
-    sys.exit(trial.main(sys.argv[2:]))
+    sys.exit(session.main(sys.argv[2:]))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from experiments.access import NETWORKS
-from testbed.losses import Loss
-from testbed.scenario import (
+from experiments.access_settings import NETWORKS
+from testbed.scenario.losses import Loss
+from testbed.scenario.model import (
     Background,
     Bottleneck,
     Flow,
@@ -18,7 +18,7 @@ from testbed.scenario import (
     Topology,
     TopologyKind,
 )
-from testbed.viewing import Transport, Viewing
+from testbed.scenario.video import Transport, Viewing
 
 
 def router(

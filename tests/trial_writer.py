@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from testbed.scenario import Scenario
+from testbed.scenario.model import Scenario
 from testbed.store import RECORD, SAMPLES, SCENARIO, CaptureRecord, FlowRecord, Record, Status
 from tests.pcap_writer import Endpoints, Frame, tcp, udp, write_pcap
 from tests.scenarios import router

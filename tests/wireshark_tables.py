@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.lengths import ALL
+from analysis.captures.lengths import ALL
 
 
 def _said(path: Path, statistics: str) -> list[str]:

@@ -1,1 +1,1 @@
-"""The ledger: each claim of a paper with its answer, and the numbers that the answer rests on."""
+"""The papers' claims, answered from metrics: `ledger.py`, over a room per paper."""

@@ -7,10 +7,15 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.claims import gys, jh, ks, pmw, rgsj
-from analysis.claims.data import Group, groups, usable
-from analysis.claims.model import Answer, Claim, NotMeasured, answer, unanswered
-from analysis.claims.reference import Reference
+from analysis.claims.engine.answers import Answer, Claim, answer, unanswered
+from analysis.claims.engine.reference import Reference
+from analysis.claims.engine.selection import Group, groups, usable
+from analysis.claims.guo_yuan_sheng import gys
+from analysis.claims.joshi_hattikar import jh
+from analysis.claims.kapre_saxena import ks
+from analysis.claims.parvez_mahanti_williamson import pmw
+from analysis.claims.rajore_gupta_sikka_jain import rgsj
+from analysis.metrics.per_second import NotMeasured
 
 CLAIMS: tuple[Claim, ...] = (*ks.CLAIMS, *jh.CLAIMS, *gys.CLAIMS, *pmw.CLAIMS, *rgsj.CLAIMS)
 SET = {

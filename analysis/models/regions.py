@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from analysis.models.all_models import predict
 from analysis.models.conditions import Conditions, Prediction
 from analysis.models.newreno import (
     critical_losses,
@@ -21,7 +22,6 @@ from analysis.models.newreno import (
     sbs_segments,
     sbs_window,
 )
-from analysis.models.table import predict
 
 DUPLICATES = 3  # segments of a window that must arrive for a fast retransmission
 

@@ -1,6 +1,6 @@
 """The report: results folders become one page that needs nothing else."""
 
 from analysis.report.make import make_report
-from analysis.report.material import collect
+from analysis.results.material import collect
 
 __all__ = ["collect", "make_report"]

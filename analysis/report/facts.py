@@ -6,9 +6,9 @@ import math
 import shlex
 from collections.abc import Iterable
 
-from analysis.labels import hosts_label, path_rtt_ms, queue_label, rate_label
-from analysis.report.figures.base import text
-from analysis.report.material import AXIS, Material
+from analysis.figures.shared.common import text
+from analysis.results.material import AXIS, Material
+from analysis.trials.labels import hosts_label, path_rtt_ms, queue_label, rate_label
 
 MOST = 8  # values that are written out
 MOST_VALUES = 16  # the same, of an axis: the command has them all

@@ -8,7 +8,7 @@ import re
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from analysis import style
+from analysis.figures.shared import style
 
 # What the page's style sheet calls the figures' colours.
 INKS = {

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.claims.paper_numbers import LengthsRow
-from analysis.lengths import ALL, BUCKETS
+from analysis.captures.lengths import ALL, BUCKETS
+from analysis.claims.engine.paper_numbers import LengthsRow
+from analysis.metrics.video_digest import lengths_of
 from analysis.report.listing import Cell, Head, Sheet
-from analysis.video_digest import lengths_of
 
 LENGTH_HEADS = (
     Head("Topic / Item"),

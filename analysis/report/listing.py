@@ -12,10 +12,10 @@ from urllib.parse import quote
 import numpy as np
 import pandas as pd
 
-from analysis.definitions import METRICS
-from analysis.report.figures.base import text
-from analysis.report.material import AXIS, Material
-from analysis.stats import half_width, known
+from analysis.figures.shared.common import text
+from analysis.metrics.columns import METRICS
+from analysis.results.material import AXIS, Material
+from analysis.statistics.intervals import half_width, known
 from testbed.store import Trial
 
 MEASURES = (
@@ -220,7 +220,7 @@ def statuses(material: Material) -> dict[str, int]:
 
 def doubts(material: Material) -> list[tuple[str, int, str, str]]:
     """Verdict, count, reason and the trials' numbers, the most frequent first."""
-    from analysis.report.ledger import ranges
+    from analysis.report.claims_section import ranges
 
     first = material.rows.drop_duplicates("trial")
     bad = first[first["verdict"].isin(["suspect", "invalid"])]

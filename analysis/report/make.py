@@ -8,13 +8,22 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from analysis import style
-from analysis.files import replace
-from analysis.report import facts, fidelity, inline, ledger, listing, network, page, papertables
-from analysis.report.figures.base import Drawn
-from analysis.report.figures.catalogue import draw
-from analysis.report.ledger import Answer
-from analysis.report.material import Collection, Material
+from analysis.captures.atomic_write import replace
+from analysis.figures.figure_catalogue import draw
+from analysis.figures.shared import style
+from analysis.figures.shared.common import Drawn
+from analysis.report import (
+    checks_section,
+    claims_section,
+    facts,
+    inline,
+    listing,
+    network_drawing,
+    page,
+    papertables,
+)
+from analysis.report.claims_section import Answer
+from analysis.results.material import Collection, Material
 
 
 def make_report(found: Collection, out: Path, answers: Sequence[Answer] = ()) -> Path:
@@ -40,7 +49,7 @@ def _part(material: Material, folder: Path, out: Path) -> page.Part:
         key=material.key,
         name=material.experiment,
         engine=material.engine,
-        network=network.drawing([trial.scenario for trial in material.trials]),
+        network=network_drawing.drawing([trial.scenario for trial in material.trials]),
         axes=tuple(facts.axes(material)),
         settings=tuple(facts.settings(material)),
         command=facts.command(material),
@@ -76,9 +85,9 @@ def _whole(found: Collection, parts: Sequence[page.Part], answers: Sequence[Answ
     stems = [figure.stem for part in parts for figure in part.figures]
     return page.Page(
         parts=tuple(parts),
-        papers=ledger.papers(answers, numbers, stems),
-        counts=ledger.counts(answers),
-        checks=fidelity.checks(found.trials),
+        papers=claims_section.papers(answers, numbers, stems),
+        counts=claims_section.counts(answers),
+        checks=checks_section.checks(found.trials),
         warnings=found.warnings,
         again=len(found.again),
     )

@@ -9,8 +9,8 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from analysis.definitions import METRICS
-from analysis.report.ledger import Paper
+from analysis.metrics.columns import METRICS
+from analysis.report.claims_section import Paper
 from analysis.report.listing import Listed, Sheet
 
 TEMPLATES = Path(__file__).with_name("templates")

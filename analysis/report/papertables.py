@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pandas as pd
 
-from analysis.claims.paper_numbers import JH_DROP_RATES, JH_LATENCIES_S
+from analysis.claims.engine.paper_numbers import JH_DROP_RATES, JH_LATENCIES_S
+from analysis.figures.papers.dumbbell_queues import QUEUE, queues
 from analysis.report import pmwtables, videotables
-from analysis.report.figures.dumbbell_queues import QUEUE, queues
 from analysis.report.listing import Cell, Head, Sheet, mean_cell, printed
-from analysis.report.material import AXIS, Material
+from analysis.results.material import AXIS, Material
 
 # Joshi, Hattikar, their tables of experiment 3: drop rate, and latency in seconds.
 JH = {key: (rate, JH_LATENCIES_S[key]) for key, rate in JH_DROP_RATES.items()}

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from analysis.claims.newreno import NAMES, SBS, difference, errors
-from analysis.claims.paper_numbers import PMW_MODEL_ERRORS, PMW_TABLE_2
-from analysis.models.held import held
-from analysis.report.figures import base
+from analysis.claims.engine.paper_numbers import PMW_MODEL_ERRORS, PMW_TABLE_2
+from analysis.claims.parvez_mahanti_williamson.newreno_claims import NAMES, SBS, difference, errors
+from analysis.figures.shared import common
+from analysis.models.flow_against_model import held
 from analysis.report.listing import Cell, Head, Sheet, mean_cell, printed
-from analysis.report.material import AXIS, Material
+from analysis.results.material import AXIS, Material
 
 ERROR_HINT = "of the mean over seeds, over the losses an event for which the model holds"
 ERROR_HEADS = (
@@ -53,8 +53,8 @@ TABLE_TWO_HEADS = (
 def model_errors(material: Material) -> Iterator[tuple[str, Sheet]]:
     """How far the models are off, in sum and point by point, for each timer and dropper."""
     rows = held(material.tcp)
-    for case, own in base.cases(rows, ("timer", "dropper")):
-        words = base.case_words(case)
+    for case, own in common.cases(rows, ("timer", "dropper")):
+        words = common.case_words(case)
         yield f"Errors of the models, {words}", Sheet(ERROR_HEADS, tuple(_error_lines(own)))
         yield f"Figure 2 point by point, {words}", Sheet(POINT_HEADS, tuple(_points(own)))
 
@@ -93,9 +93,9 @@ def _points(rows: pd.DataFrame) -> Iterator[tuple[Cell, ...]]:
 def table_two(material: Material) -> Iterator[tuple[str, Sheet]]:
     """Table II, for each queue; the paper has DropTail's."""
     rows = held(material.tcp)
-    for case, own in base.cases(rows, ("queue",)):
+    for case, own in common.cases(rows, ("queue",)):
         paper = case.get("queue") == "droptail"
-        words = base.case_words(case)
+        words = common.case_words(case)
         yield (
             f"Table II: Slow-but-Steady, {words}",
             Sheet(TABLE_TWO_HEADS, tuple(_lines(own, paper=paper))),

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pandas as pd
 
-from analysis.claims.access import LAPTOP, NETWORKS, PAPERS, QUIC, SERVER, TCP, THREE
-from analysis.claims.paper_numbers import (
+from analysis.claims.engine.paper_numbers import (
     RGSJ_LENGTHS,
     RGSJ_LOAD_S,
     RGSJ_QUIC_SOONER_S,
@@ -18,10 +17,19 @@ from analysis.claims.paper_numbers import (
     RGSJ_STARTUP_S,
     RGSJ_WORST_ERRORS,
 )
-from analysis.labels import variant_key
+from analysis.claims.rajore_gupta_sikka_jain.access import (
+    LAPTOP,
+    NETWORKS,
+    PAPERS,
+    QUIC,
+    SERVER,
+    TCP,
+    THREE,
+)
 from analysis.report.lengthtable import length_sheet
 from analysis.report.listing import Cell, Head, Sheet, median_cell, printed
-from analysis.report.material import AXIS, Material
+from analysis.results.material import AXIS, Material
+from analysis.trials.labels import variant_key
 
 MEDIAN = "median of the trials, and from least to most: of five, its 94 % interval"
 NONE = Cell("–", "", True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from testbed.console import console
+from testbed.cli.console import console
 
 
 def check(options: argparse.Namespace) -> int:
     """`testbed check`."""
-    from testbed import check as checks
+    from testbed.runs import check as checks
 
     if options.variants:
         for line in checks.variant_lines():

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from testbed.errors import UsageError, nearest
-from testbed.experiment import Experiment
-from testbed.scenario import Scenario
+from testbed.scenario.experiment import Experiment
+from testbed.scenario.model import Scenario
 
 
 def chosen(options: argparse.Namespace) -> tuple[Experiment | None, list[Scenario]]:
@@ -20,15 +20,19 @@ def chosen(options: argparse.Namespace) -> tuple[Experiment | None, list[Scenari
         if options.set or options.seeds > 1:
             raise UsageError("--set and --seeds are an experiment's", "edit the scenario instead")
         return None, [Scenario.from_json(path.read_text())]
-    from experiments.catalogue import experiment
-
-    found = experiment(options.experiment)
+    found = _named(options.experiment, options.experiments)
     if getattr(options, "until", None):
-        from analysis.precision import LEAST_SEEDS, parse_target
+        from analysis.statistics.precision import LEAST_SEEDS, parse_target
 
         parse_target(options.until)  # a slip of the pen is found before anything runs
         options.seeds = max(options.seeds, LEAST_SEEDS)
     return found, found.scenarios(settings_of(options.set, found), options.seeds, options.quick)
+
+
+def _named(name: str, experiments: Mapping[str, Experiment]) -> Experiment:
+    if name not in experiments:
+        raise UsageError(f"unknown experiment {name!r}", nearest(name, experiments))
+    return experiments[name]
 
 
 def settings_of(texts: Sequence[str], experiment: Experiment) -> Mapping[str, Sequence[str]]:

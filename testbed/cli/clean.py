@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from testbed import leftovers
-from testbed.console import console
+from testbed.cli.console import console
+from testbed.machine import journal
 
 
 def clean(_options: argparse.Namespace) -> int:
     """`testbed clean`."""
-    removed = leftovers.clean()
+    removed = journal.clean()
     for each in removed:
         console.print(f"removed {each}", markup=False, soft_wrap=True)
     if not removed:

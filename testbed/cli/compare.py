@@ -6,14 +6,14 @@ import argparse
 
 from rich.table import Table
 
-from testbed.console import console
+from testbed.cli.console import console
 
 
 def compare_folders(options: argparse.Namespace) -> int:
     """`testbed compare`."""
-    from analysis.compare import compare_results
-    from analysis.compare_table import closing_lines, report_table
-    from analysis.tolerances import choose_tolerances
+    from analysis.statistics.comparison import compare_results
+    from analysis.statistics.comparison_table import closing_lines, report_table
+    from analysis.statistics.tolerances import choose_tolerances
 
     tolerances = choose_tolerances(options.metric, options.tolerance)
     report = compare_results(options.a, options.b, tolerances)

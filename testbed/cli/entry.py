@@ -5,21 +5,28 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import NoReturn
 
+from testbed.cli.console import errors
 from testbed.cli.parser import build_parser
-from testbed.console import errors
 from testbed.errors import TestbedError, UsageError
+from testbed.scenario.experiment import Experiment
 
 INTERRUPTED = 130
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one verb; every failure ends as a line, a hint, and an exit status."""
+def main(
+    arguments: Sequence[str] | None = None, experiments: Mapping[str, Experiment] | None = None
+) -> int:
+    """Run one verb; every failure ends as a line, a hint, and an exit status.
+
+    `experiments` are those that can be named: the command line itself knows none.
+    """
     signal.signal(signal.SIGTERM, _interrupt)
     parser = build_parser()
+    parser.set_defaults(experiments=experiments or {})
     try:
         options = parser.parse_args(arguments)
         if not options.verb:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from testbed.console import console
+from testbed.cli.console import console
 from testbed.store import open_trial
 
 
 def inspect_trial(options: argparse.Namespace) -> int:
     """`testbed inspect`."""
-    from analysis import inspection
+    from analysis.captures import inspection
 
     view = inspection.view_of(open_trial(options.trial), options.flow, options.point)
     if options.packets:

@@ -6,19 +6,17 @@ import argparse
 
 from rich.table import Table
 
-from testbed import estimate
 from testbed.cli.choosing import chosen
-from testbed.console import console
-from testbed.plan import Plan, make_plan
-from testbed.scenario import Scenario
+from testbed.cli.console import console
+from testbed.plan.plan import Plan, make_plan
+from testbed.runs import estimate
+from testbed.scenario.model import Scenario
 
 
-def list_experiments(_options: argparse.Namespace) -> int:
+def list_experiments(options: argparse.Namespace) -> int:
     """`testbed list`."""
-    from experiments.catalogue import EXPERIMENTS
-
     table = Table("experiment", "paper", "trials", "guest", "what", box=None)
-    for each in EXPERIMENTS.values():
+    for each in options.experiments.values():
         scenarios = each.scenarios({}, 1, quick=False)
         seconds = sum(estimate.guest_seconds(make_plan(s), s) for s in scenarios)
         table.add_row(each.name, each.paper, str(len(scenarios)), f"{seconds:.0f} s", each.about)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from testbed.console import console, errors, track
+from testbed.cli.console import console, errors, track
 from testbed.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ SHOWN_DIFFERENCES = 20  # of each capture
 
 def reduce_captures(options: argparse.Namespace) -> int:
     """`testbed reduce`."""
-    from analysis.reduction import captures_of
+    from analysis.captures.reduction import captures_of
 
     options.pcap = [capture for path in options.pcap for capture in captures_of(path)]
     if options.verify:
@@ -34,7 +34,7 @@ def reduce_captures(options: argparse.Namespace) -> int:
     if options.format == "table" and not (options.packets or options.bin or options.lengths):
         _print_flows(options.pcap)
         return 0
-    from analysis import reduction
+    from analysis.captures import reduction
 
     tables = _told(_reductions(options))
     if options.format == "table":
@@ -53,8 +53,8 @@ def reduce_captures(options: argparse.Namespace) -> int:
 
 def _print_flows(paths: Sequence[Path]) -> None:
     """Without pandas, which is slow to load."""
-    from analysis.flows import HEADINGS, read_flows
-    from analysis.reduction import each_of, names_of
+    from analysis.captures.flow_table import HEADINGS, read_flows
+    from analysis.captures.reduction import each_of, names_of
 
     table = Table(*HEADINGS, box=None)
     found = track(each_of(paths, read_flows), len(paths))
@@ -69,9 +69,9 @@ def _reductions(
     options: argparse.Namespace,
 ) -> Iterator[tuple[pd.DataFrame, Sequence[str]]]:
     """Capture by capture, what was asked for and what was wrong."""
-    from analysis import reduction
-    from analysis.bins import parse_width
-    from analysis.flows import capture_flows
+    from analysis.captures import reduction
+    from analysis.captures.bins import parse_width
+    from analysis.captures.flow_table import capture_flows
 
     if options.packets:
         found = reduction.packet_tables(options.pcap)
@@ -112,7 +112,7 @@ def _print_rows(rows: pd.DataFrame) -> None:
 
 def _verify(paths: Sequence[Path]) -> int:
     """Compare with tshark, capture by capture; differences are a failure."""
-    from analysis.verify import Verdict, verify
+    from analysis.captures.tshark_verify import Verdict, verify
 
     total = Verdict()
     for path in paths:

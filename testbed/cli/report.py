@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from testbed.console import console, errors, wide_console
+from testbed.cli.console import console, errors, wide_console
 from testbed.errors import UsageError
+from testbed.runs.sweep import give_back
 from testbed.store import FlowRecord, Trial, is_trial, open_trial
-from testbed.sweep import give_back
 
 if TYPE_CHECKING:
-    from analysis.claims.model import Answer
-    from analysis.report.material import Collection
+    from analysis.claims.engine.answers import Answer
+    from analysis.results.material import Collection
 
 FIGURES = "figures"  # in the trial's folder
 PAGE = "report.html"
@@ -41,8 +41,8 @@ def report(options: argparse.Namespace) -> int:
 
 def _report_results(options: argparse.Namespace) -> int:
     """One page of one or several results folders."""
-    from analysis.claims import export
-    from analysis.files import replace
+    from analysis.captures.atomic_write import replace
+    from analysis.claims.engine import export
     from analysis.report import collect, make_report
 
     found = collect(options.results)
@@ -70,7 +70,7 @@ def _report_results(options: argparse.Namespace) -> int:
 def _answers(found: Collection, reference: Path | None) -> Sequence[Answer]:
     """Every claim of the papers of which an experiment was run."""
     from analysis.claims.ledger import CLAIMS, answers
-    from analysis.definitions import COLUMNS
+    from analysis.metrics.columns import COLUMNS
 
     # the columns of all: another experiment's axes would look like this one's without values
     tables = {str(name): rows for name, rows in found.metrics[list(COLUMNS)].groupby("experiment")}
@@ -83,7 +83,7 @@ def _answers(found: Collection, reference: Path | None) -> Sequence[Answer]:
 
 def _report_trial(options: argparse.Namespace, trial: Trial) -> int:
     """Its verdict, check by check, and its flow's figures."""
-    from analysis.inspection import flow_record
+    from analysis.captures.inspection import flow_record
 
     flow = flow_record(trial, options.flow)
     _print_checks(trial)
@@ -96,8 +96,8 @@ def _report_trial(options: argparse.Namespace, trial: Trial) -> int:
 
 def _compare_trials(options: argparse.Namespace, trials: Sequence[Trial]) -> int:
     """Their checks side by side: what was measured, and what that was held against."""
-    from analysis.fidelity.tables import side_by_side
-    from analysis.files import replace
+    from analysis.captures.atomic_write import replace
+    from analysis.report.verdict_tables import side_by_side
 
     if options.flow or options.start is not None or options.stop is not None:
         raise UsageError("--flow, --from and --to are of one trial", "name one, or leave them out")
@@ -121,8 +121,8 @@ def _write_csv(path: Path, rows: Iterable[Sequence[str]]) -> None:
 
 
 def _print_checks(trial: Trial) -> None:
-    from analysis.fidelity.tables import checks_table
-    from analysis.fidelity.verdict import cached_verdict
+    from analysis.report.verdict_tables import checks_table
+    from analysis.verdict.verdict import cached_verdict
 
     verdict = cached_verdict(trial)
     if verdict is None:
@@ -140,10 +140,10 @@ def _draw(
     trial: Trial, flow: FlowRecord, start_s: float | None, stop_s: float | None, folder: Path
 ) -> list[Path]:
     """The flow's timeline; of TCP also its time-sequence diagram."""
-    from analysis.time_sequence import figure as time_sequence
-    from analysis.timeline import figure as timeline
-    from analysis.timeline.data import flow_span
-    from analysis.timeline.text import stem
+    from analysis.figures.time_sequence import sequence_figure as time_sequence
+    from analysis.figures.timeline import timeline_figure as timeline
+    from analysis.figures.timeline.timeline_data import flow_span
+    from analysis.figures.timeline.timeline_text import stem
 
     folder.mkdir(parents=True, exist_ok=True)
     whole, asked = flow_span(flow, None, None), flow_span(flow, start_s, stop_s)

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from testbed import estimate
 from testbed.cli.choosing import chosen, settings_of
-from testbed.console import Watch, console, errors
+from testbed.cli.console import Watch, console, errors
 from testbed.engines.base import Engine, in_want
 from testbed.engines.choice import Choice, choose
 from testbed.errors import UsageError
-from testbed.experiment import Experiment
-from testbed.needs import Need
-from testbed.plan import make_plan
-from testbed.process import TOOLS, require
-from testbed.scenario import Scenario
+from testbed.machine.process import TOOLS, require
+from testbed.plan.plan import make_plan
+from testbed.plan.requirements import Need
+from testbed.runs import estimate
+from testbed.runs.sweep import Begun, Finished, Unfit, give_back, in_order, run_all
+from testbed.scenario.experiment import Experiment
+from testbed.scenario.model import Scenario
 from testbed.store import Status
-from testbed.sweep import Begun, Finished, Unfit, give_back, in_order, run_all
 
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed
@@ -62,7 +62,7 @@ def _run_trials(
     rerun: bool,
 ) -> list[Finished]:
     """Run what is not there yet, here or on a cluster; reduced when this returns."""
-    from analysis.incoming import Incoming
+    from analysis.results.live_reduction import Incoming
 
     ordered = in_order(scenarios, _order(options.order))
     with Watch(len(scenarios)) as watch, Incoming(options.captures) as incoming:
@@ -73,7 +73,7 @@ def _run_trials(
                 incoming.add(event.path)
 
         if options.cluster:
-            from testbed.cluster import run_on_cluster
+            from testbed.runs.cluster import run_on_cluster
 
             return run_on_cluster(options.cluster, ordered, choice, out, tell, rerun)
         return run_all(ordered, choice, out, tell, options.jobs, rerun)
@@ -83,9 +83,9 @@ def _run_invalid_again(
     options: argparse.Namespace, choice: Choice, done: list[Finished], out: Path
 ) -> list[Finished]:
     """What the verdict calls invalid runs once more, and takes the old one's place."""
-    from analysis import metrics
+    from analysis.results.table import write_metrics
 
-    again = [each for each in done if each.path.name in _invalid(metrics.write_metrics(out))]
+    again = [each for each in done if each.path.name in _invalid(write_metrics(out))]
     if not again:
         return done
     console.print(f"{len(again)} invalid: running them again")
@@ -96,7 +96,7 @@ def _run_invalid_again(
 
 def _invalid(frame: pd.DataFrame) -> set[str]:
     """The trials whose verdict is that."""
-    from analysis.counted import invalid
+    from analysis.metrics.valid_trials import invalid
 
     return set(frame.loc[invalid(frame), "trial"])
 
@@ -109,14 +109,15 @@ def _run_more(
     out: Path,
 ) -> list[Finished]:
     """Add seeds until the main metric is known as well as asked, or there are enough."""
-    from analysis import metrics, precision
+    from analysis.results.table import write_metrics
+    from analysis.statistics import precision
 
     if experiment is None:
         raise UsageError("--until needs an experiment", "a scenario.json has one seed")
     target, seeds = precision.parse_target(options.until), options.seeds
     while True:
         names = {each.path.name for each in done}
-        frame = metrics.write_metrics(out)
+        frame = write_metrics(out)
         found = precision.widest(frame[frame["trial"].isin(names)], experiment.metric)
         console.print(
             f"{seeds} seeds: {experiment.metric} is known to ± {100 * found.relative:.2g} % "
@@ -150,7 +151,7 @@ def _order(text: str) -> int | None:
 
 def _refuse_misspelt(controls: frozenset[str], needs: Iterable[Need]) -> None:
     """A name that neither the table, nor Linux, nor this kernel knows is a slip of the pen."""
-    from testbed.variants import KNOWN, spelling_hint
+    from testbed.scenario.variants import KNOWN, spelling_hint
 
     for need in needs:
         if need.kind == "congestion control" and need.name not in KNOWN | controls:
@@ -180,15 +181,16 @@ def say_what_is_lacking(engine: Engine, done: Sequence[Finished]) -> None:
 def _show_results(
     choice: Choice, experiment: Experiment | None, out: Path, done: Sequence[Finished]
 ) -> int:
-    from analysis import metrics, tables
+    from analysis.results.table import write_metrics
+    from analysis.statistics import text_tables
 
-    frame = metrics.write_metrics(out)
+    frame = write_metrics(out)
     for warning in frame.attrs["warnings"]:
         errors.print(f"testbed: warning: {warning}", markup=False, soft_wrap=True)
     counts = {status: sum(each.status is status for each in done) for status in Status}
     if counts[Status.OK]:
         own = experiment.table if experiment else None
-        shown = own(out, frame) if own else tables.summary(frame)
+        shown = own(out, frame) if own else text_tables.summary(frame)
         table = Table(*shown.header, box=None)
         for row in shown.rows:
             table.add_row(*row)

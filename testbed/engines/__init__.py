@@ -1,1 +1,1 @@
-"""Where a trial runs: in the guest kernel (virtual time, no root) or on the host's own."""
+"""Where a trial runs: the guest in virtual time, or the host as root in real time."""

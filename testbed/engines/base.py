@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Protocol
 
 from testbed.errors import TestbedError
-from testbed.leftovers import Journal
-from testbed.needs import Need
+from testbed.machine.journal import Journal
+from testbed.plan.requirements import Need
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from testbed.engines.base import Engine
 from testbed.engines.guest import GuestEngine
 from testbed.engines.host import HostEngine
 from testbed.errors import TestbedError, UsageError, nearest
-from testbed.needs import Need
+from testbed.plan.requirements import Need
 
 ENGINES = ("auto", "guest", "host")
 

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from testbed.engines.base import Cancelled, Job, Missing, Outcome, missing_programs
 from testbed.errors import TestbedError
-from testbed.hosts import browsers
-from testbed.needs import Need
-from testbed.process import Process, end, run, start
-from testbed.scenario import Scenario
+from testbed.machine.process import Process, end, run, start
+from testbed.plan.host_settings import browsers
+from testbed.plan.requirements import Need
+from testbed.scenario.model import Scenario
 from testbed.store import SCENARIO
 
 PROJECT = Path(__file__).resolve().parents[2]

@@ -9,14 +9,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from testbed import queues, tracefs
 from testbed.engines.base import Cancelled, Job, Missing, Outcome, missing_programs
-from testbed.hosts import Parameter
-from testbed.leftovers import Journal
-from testbed.needs import Need
-from testbed.plan import make_plan
-from testbed.process import end, run, start
-from testbed.scenario import Queue, Scenario
+from testbed.machine import tracefs
+from testbed.machine.journal import Journal
+from testbed.machine.process import end, run, start
+from testbed.plan.host_settings import Parameter
+from testbed.plan.plan import make_plan
+from testbed.plan.requirements import Need
+from testbed.scenario import queues
+from testbed.scenario.model import Queue, Scenario
 from testbed.store import SCENARIO
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")

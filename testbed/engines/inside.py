@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sys
 
-from testbed import trial
 from testbed.engines.host import ALLOWED, AVAILABLE
+from testbed.trial import session
 
 if __name__ == "__main__":
     ALLOWED.write_text(AVAILABLE.read_text())
-    sys.exit(trial.main(sys.argv[1:]))
+    sys.exit(session.main(sys.argv[1:]))

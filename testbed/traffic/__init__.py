@@ -1,1 +1,1 @@
-"""What sends: one file a kind of tool."""
+"""The programs that make traffic: iperf3, background sessions, video."""

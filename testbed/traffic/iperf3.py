@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from testbed.errors import TestbedError
-from testbed.flow_plan import FlowPlan
-from testbed.probes import listening
-from testbed.process import Place, Process, end, start
+from testbed.machine.process import Place, Process, end, start
+from testbed.machine.sockets import listening
+from testbed.plan.flows import FlowPlan
 from testbed.store import FLOWS
 
 PACE = Path(sys.prefix) / "lib" / "testbed-pace.so"  # built from pace.c by setup.sh

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../analysis/core/core.h"
+#include "../../analysis/captures/core/core.h"
 
 #define MAX_INPUT	(1u << 16)
 #define LIMIT_S		10

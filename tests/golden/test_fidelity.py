@@ -10,12 +10,18 @@ from typing import Any
 
 import pytest
 
-from analysis.fidelity.checks import Grade
-from analysis.fidelity.subjects import SUBJECTS
-from analysis.fidelity.tables import checks_table, fidelity_checks, side_by_side, tally, tolerances
-from analysis.fidelity.tolerances import RULES
-from analysis.fidelity.verdict import CACHE, Verdict, cached_verdict, judge
-from analysis.tables import UNKNOWN
+from analysis.report.verdict_tables import (
+    checks_table,
+    fidelity_checks,
+    side_by_side,
+    tally,
+    tolerances,
+)
+from analysis.statistics.text_tables import UNKNOWN
+from analysis.verdict.checks import Grade
+from analysis.verdict.rules import RULES
+from analysis.verdict.subjects import SUBJECTS
+from analysis.verdict.verdict import CACHE, Verdict, cached_verdict, judge
 from testbed.store import RECORD, Record, Status, open_trial
 from tests.doctored import SABOTAGES, SOUND, edit
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from experiments.catalogue import experiment
-from testbed.losses import Loss, LossEvents
-from testbed.plan import Plan, make_plan
-from testbed.scenario import Queue
-from testbed.viewing import Player, Transport
+from experiments.catalogue import EXPERIMENTS
+from testbed.plan.plan import Plan, make_plan
+from testbed.scenario.losses import Loss, LossEvents
+from testbed.scenario.model import Queue
+from testbed.scenario.video import Player, Transport
 from tests.scenarios import access, dumbbell, router, video, with_loss
 
 HERE = Path(__file__).parent / "plans"
@@ -32,8 +32,8 @@ CASES = {
     "video-chromium": video(player=Player.CHROMIUM),
     "dumbbell-loss": with_loss(dumbbell(), Loss(LossEvents(0.001, 4, spacing=2))),
     # the papers' own: a CBR that starts at the bottleneck, a flow that ends at the router
-    "dumbbell-load": experiment("dumbbell-load").scenarios({}, 1, False)[0],
-    "router-bottleneck-router": experiment("router-bottleneck").scenarios(
+    "dumbbell-load": EXPERIMENTS["dumbbell-load"].scenarios({}, 1, False)[0],
+    "router-bottleneck-router": EXPERIMENTS["router-bottleneck"].scenarios(
         {"path": ["router"], "variant": ["vegas"], "queue": ["bfifo"]}, 1, False
     )[0],
 }

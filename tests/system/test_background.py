@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from analysis.background import read_files, read_traffic
-from analysis.fidelity.checks import Grade
-from analysis.fidelity.verdict import judge
-from testbed.background import draw_sessions, path_rtt_ms
+from analysis.trials.background import read_files, read_traffic
+from analysis.verdict.checks import Grade
+from analysis.verdict.verdict import judge
 from testbed.engines.choice import choose
 from testbed.engines.guest import GuestEngine
-from testbed.layout import build
-from testbed.scenario import Bottleneck, CapturePoint, Queue, Scenario
+from testbed.plan.background import draw_sessions, path_rtt_ms
+from testbed.plan.network import build_network
+from testbed.runs.sweep import folder_name, run_all
+from testbed.scenario.model import Bottleneck, CapturePoint, Queue, Scenario
 from testbed.store import Status, Trial, open_trial
-from testbed.sweep import folder_name, run_all
 from tests.draws import Generator
 from tests.lab import capture_hashes, run_trials
 from tests.scenarios import background
@@ -137,4 +137,4 @@ def test_the_path_of_the_tests() -> None:
     """14 ms, as the draws above are given."""
     scenario: Scenario = background()
     assert scenario.background
-    assert path_rtt_ms(build(scenario.topology), scenario.background) == 14
+    assert path_rtt_ms(build_network(scenario.topology), scenario.background) == 14

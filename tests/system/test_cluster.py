@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from testbed.cluster import run_on_cluster
 from testbed.engines.choice import choose
 from testbed.errors import TestbedError
-from testbed.leftovers import clean
+from testbed.machine.journal import clean
+from testbed.runs.cluster import run_on_cluster
+from testbed.runs.sweep import Unfit
 from testbed.store import Status, open_trial
-from testbed.sweep import Unfit
 from tests.lab import capture_hashes, run_trials
 from tests.scenarios import router
 
@@ -111,7 +111,7 @@ def test_a_cluster_gives_what_this_machine_gives(
 def test_a_worker_without_the_kernel_takes_none(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("testbed.cluster.PATIENCE_S", 5)
+    monkeypatch.setattr("testbed.runs.cluster.PATIENCE_S", 5)
     cluster.worker(XDG_CACHE_HOME=str(tmp_path / "empty"))
     events: list[object] = []
     with pytest.raises(TestbedError, match="no worker of the cluster can take trials"):
@@ -123,7 +123,7 @@ def test_a_worker_without_the_kernel_takes_none(
 
 
 def test_no_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("testbed.cluster.PATIENCE_S", 1)
+    monkeypatch.setattr("testbed.runs.cluster.PATIENCE_S", 1)
     with pytest.raises(TestbedError, match=r"no dask scheduler answers at tcp://127\.0\.0\.1:9"):
         run_on_cluster(
             "tcp://127.0.0.1:9", SCENARIOS[:1], choose("guest", ()), tmp_path, lambda _event: None

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from analysis.metrics import trial_metrics
-from experiments.catalogue import experiment
-from testbed.scenario import Scenario
+from analysis.results.table import trial_metrics
+from experiments.catalogue import EXPERIMENTS
+from testbed.scenario.model import Scenario
 from tests.lab import packets, rate_mbit, run_trials
 
 
 def of(name: str, duration_s: float, **settings: str) -> Scenario:
     texts = {key: [text] for key, text in settings.items()} | {"duration_s": [str(duration_s)]}
-    return experiment(name).scenarios(texts, 1, quick=False)[0]
+    return EXPERIMENTS[name].scenarios(texts, 1, quick=False)[0]
 
 
 def test_a_flow_to_the_router_is_held_by_its_acks_alone(tmp_path: Path) -> None:

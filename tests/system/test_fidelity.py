@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis.fidelity.checks import Grade
+from analysis.verdict.checks import Grade
 from experiments.catalogue import EXPERIMENTS
-from testbed.scenario import Scenario
+from testbed.scenario.model import Scenario
 from tests.faults import FAULTS, broken, run_broken, run_busy, verdict
 from tests.lab import run_trials
 

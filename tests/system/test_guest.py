@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from testbed.engines.guest import GuestEngine
-from testbed.queues import DISCIPLINES
-from testbed.scenario import Queue, Scenario
+from testbed.scenario.model import Queue, Scenario
+from testbed.scenario.queues import DISCIPLINES
 from testbed.store import Trial, open_trial
 from tests.lab import capture_hashes, packets, rate_mbit, report, run_trials, samples
 from tests.scenarios import dumbbell, router

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from analysis.fall_floyd.reduce import outcome, sequence
-from testbed import tracefs
+from analysis.figures.fall_floyd.outcomes import outcome, sequence
 from testbed.engines.choice import choose
 from testbed.engines.host import ALLOWED, HostEngine
-from testbed.plan import make_plan
-from testbed.scenario import Profile
+from testbed.machine import tracefs
+from testbed.plan.plan import make_plan
+from testbed.runs.sweep import run_all
+from testbed.scenario.model import Profile
+from testbed.scenario.variants import VARIANTS
 from testbed.store import Status
-from testbed.sweep import run_all
-from testbed.variants import VARIANTS
 from tests.lab import packets, rate_mbit, run_trials, samples
 from tests.scenarios import router
 

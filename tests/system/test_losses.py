@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.fidelity.checks import Grade
-from analysis.fidelity.pairing import NOWHERE, pair
-from analysis.fidelity.verdict import judge
-from analysis.packets import TrialPackets
+from analysis.trials.packets import TrialPackets
+from analysis.trials.pairing import NOWHERE, pair
+from analysis.verdict.checks import Grade
+from analysis.verdict.verdict import judge
 from testbed.engines.choice import choose
 from testbed.engines.guest import GuestEngine
-from testbed.losses import GilbertElliott, Loss, LossEvents, throw
-from testbed.plan import make_plan
-from testbed.scenario import Queue, Scenario
+from testbed.plan.plan import make_plan
+from testbed.runs.sweep import folder_name, run_all
+from testbed.scenario.losses import GilbertElliott, Loss, LossEvents, throw
+from testbed.scenario.model import Queue, Scenario
 from testbed.store import Trial, open_trial
-from testbed.sweep import folder_name, run_all
 from tests.lab import run_trials
 from tests.loss_model import LossModel
 from tests.scenarios import dumbbell, router, with_loss

@@ -8,9 +8,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from analysis.fidelity.pairing import NOWHERE, pair
-from analysis.packets import TrialPackets
-from testbed.scenario import Radio, Scenario
+from analysis.trials.packets import TrialPackets
+from analysis.trials.pairing import NOWHERE, pair
+from testbed.scenario.model import Radio, Scenario
 from testbed.store import Trial
 from tests.lab import capture_hashes, report, run_trials
 from tests.scenarios import access, video

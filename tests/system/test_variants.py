@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from analysis.fall_floyd.outcome import Outcome
-from analysis.fall_floyd.reduce import Sequence, outcome, sequence
-from analysis.fidelity.evidence import Evidence
-from analysis.loss.connections import Connection, connections
-from analysis.metrics import trial_metrics
-from analysis.packets import TrialPackets
-from analysis.samples import read_counters, read_samples
+from analysis.figures.fall_floyd.outcome import Outcome
+from analysis.figures.fall_floyd.outcomes import Sequence, outcome, sequence
+from analysis.metrics.loss.loss_connections import Connection, connections
+from analysis.results.table import trial_metrics
+from analysis.trials.evidence import Evidence
+from analysis.trials.packets import TrialPackets
+from analysis.trials.samples import read_counters, read_samples
 from experiments.fall_floyd import EXPECTED, EXPERIMENT, LOST
-from testbed.scenario import Profile, Queue, Scenario
+from testbed.scenario.model import Profile, Queue, Scenario
+from testbed.scenario.variants import LINUX_CONTROLS, VARIANTS
 from testbed.store import Trial
-from testbed.variants import LINUX_CONTROLS, VARIANTS
 from tests.lab import capture_hashes, packets, run_trials, samples
 from tests.scenarios import router
 

@@ -13,10 +13,10 @@ import pytest
 from testbed.engines.base import Job
 from testbed.engines.choice import choose
 from testbed.engines.guest import GuestEngine
-from testbed.leftovers import Journal
-from testbed.traffic.video.content import LADDER, Video
+from testbed.machine.journal import Journal
+from testbed.scenario.video import Transport
+from testbed.scenario.video_content import LADDER, Video
 from testbed.traffic.video.result import Result
-from testbed.viewing import Transport
 
 TRANSPORTS = [each.value for each in Transport]
 RATE_BIT = 2e6

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from analysis.players import WITHIN_S
-from analysis.video import video_measures
+from analysis.figures.papers.players import WITHIN_S
+from analysis.trials.video import video_measures
 from experiments.video_players import scenario
-from testbed.leftovers import MARKER
-from testbed.process import CHROMIUM
-from testbed.scenario import Scenario
+from testbed.machine.journal import MARKER
+from testbed.machine.process import CHROMIUM
+from testbed.scenario.model import Scenario
+from testbed.scenario.video import Player, Transport
 from testbed.store import Trial
-from testbed.viewing import Player, Transport
 from tests.browser import chromium
 from tests.lab import capture_hashes, run_trials
 from tests.scenarios import video

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from analysis.metrics import trial_metrics
-from analysis.reduction import length_tables
-from analysis.spikes import spikes
-from analysis.video import video_measures
+from analysis.captures.reduction import length_tables
+from analysis.metrics.spikes import spikes
+from analysis.results.table import trial_metrics
+from analysis.trials.video import video_measures
+from testbed.scenario.video import Transport
 from testbed.store import Trial
-from testbed.viewing import Transport
 from tests.lab import capture_hashes, packets, run_trials, samples
 from tests.scenarios import video
 from tests.wireshark_tables import as_wireshark_writes, frames_per_second, lengths

@@ -10,20 +10,21 @@ from typing import Any
 
 import pytest
 
-from analysis.fidelity import emulation
-from analysis.fidelity.checks import Grade
-from analysis.labels import hosts_label, path_rtt_ms, rate_label
-from analysis.report.network import drawing
-from experiments.access import CONGESTED, NETWORKS
-from testbed import layout, verification
+from analysis.report.network_drawing import drawing
+from analysis.trials.labels import hosts_label, path_rtt_ms, rate_label
+from analysis.verdict import emulation
+from analysis.verdict.checks import Grade
+from experiments.access_settings import CONGESTED, NETWORKS
 from testbed.errors import TestbedError, UsageError
-from testbed.idle import Idle, write_idle
-from testbed.losses import GilbertElliott
-from testbed.plan import make_plan
-from testbed.process import Place
-from testbed.scenario import Bottleneck, Path, Queue, Scenario
-from testbed.validate import validate
-from testbed.wires import lossy_ends
+from testbed.machine.process import Place
+from testbed.plan.delay_links import lossy_ends
+from testbed.plan.network import build_network
+from testbed.plan.plan import make_plan
+from testbed.plan.validate import validate
+from testbed.scenario.losses import GilbertElliott
+from testbed.scenario.model import Bottleneck, Path, Queue, Scenario
+from testbed.trial import verify
+from testbed.trial.idle_rtt import Idle, write_idle
 from tests.scenarios import access, background, dumbbell, router
 
 FIFO = Queue("pfifo", limit_packets=10)
@@ -31,13 +32,13 @@ CHANNEL = GilbertElliott(0.01, 0.5)
 
 
 def test_each_way_has_its_rate_and_queue() -> None:
-    built = layout.build(NETWORKS["netem-congested"])
+    built = build_network(NETWORKS["netem-congested"])
     down, up = built.path("server", "station"), built.path("station", "server")
     assert [hop.out.name for hop in down] == ["server-eth0", "isp-eth1", "ap-eth1"]
     rates = [[hop.shaper.rate_mbit if hop.shaper else None for hop in way] for way in (down, up)]
     assert rates == [[None, 100, 1.89], [0.01, 100, None]]
     assert built.rtt_ms == 2 * (10 + 2 + 10)
-    shaped = layout.build(NETWORKS["shaped"]).path("station", "server")
+    shaped = build_network(NETWORKS["shaped"]).path("station", "server")
     assert shaped[1].shaper is not None
     assert (shaped[1].shaper.rate_mbit, shaped[1].shaper.limit.packets) == (0.512, 127)
 
@@ -47,7 +48,7 @@ def test_the_way_back_through_one_router_has_the_other_rate() -> None:
     neck = dataclasses.replace(scenario.topology.bottleneck, back_rate_mbit=0.25, back_queue=FIFO)
     topology = dataclasses.replace(scenario.topology, bottleneck=neck)
     there, back = (
-        layout.build(topology).path(*ends)
+        build_network(topology).path(*ends)
         for ends in (("sender1", "receiver"), ("receiver", "sender1"))
     )
     assert there[1].shaper and there[1].shaper.rate_mbit == 1
@@ -176,8 +177,8 @@ def test_echoes_may_vary_and_be_lost_where_that_was_asked_for(
 def test_a_channel_that_is_not_as_asked_ends_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {"p": 0.01, "r": 0.5, "1-h": 0.9, "1-k": 0.0}
     text = json.dumps([{"kind": "netem", "dev": "w2a", "options": {"loss-gemodel": found}}])
-    monkeypatch.setattr(verification, "run", lambda *_, **__: SimpleNamespace(stdout=text))
-    verification._verify_channels(Place("wires"), {"w2a": GilbertElliott(0.01, 0.5, 0.9)})
+    monkeypatch.setattr(verify, "run", lambda *_, **__: SimpleNamespace(stdout=text))
+    verify._verify_channels(Place("wires"), {"w2a": GilbertElliott(0.01, 0.5, 0.9)})
     for interface, channel in (("w2a", CHANNEL), ("w2b", GilbertElliott(0.01, 0.5, 0.9))):
         with pytest.raises(TestbedError, match=f"wires: {interface} loses by"):
-            verification._verify_channels(Place("wires"), {interface: channel})
+            verify._verify_channels(Place("wires"), {interface: channel})

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.bins import flow_bins, parse_width
-from analysis.tcp import Packets, read_capture
+from analysis.captures.bins import flow_bins, parse_width
+from analysis.captures.tcp import Packets, read_capture
 from testbed.errors import UsageError
 from tests.trial_writer import write_trial
 

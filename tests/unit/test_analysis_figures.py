@@ -12,15 +12,16 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis import plots, style
-from analysis.definitions import COLUMNS
-from analysis.metrics import write_metrics
-from analysis.router import figure as drawing
-from analysis.router.columns import figures
-from analysis.series import Series, grid_step_s, trial_series
-from analysis.stats import half_width
-from analysis.tables import summary
-from testbed.scenario import Queue, Scenario
+from analysis.figures import plots
+from analysis.figures.router import router_figure as drawing
+from analysis.figures.router.queue_columns import figures
+from analysis.figures.shared import style
+from analysis.metrics.columns import COLUMNS
+from analysis.results.table import write_metrics
+from analysis.statistics.intervals import half_width
+from analysis.statistics.text_tables import summary
+from analysis.trials.series import Series, grid_step_s, trial_series
+from testbed.scenario.model import Queue, Scenario
 from testbed.store import Record, Status, Trial, open_trial, trials_in
 from tests.scenarios import router
 from tests.trial_writer import ROLES, write_trial

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from analysis import native, shared
-from analysis.flows import COLUMNS, capture_flows
-from analysis.shared import read_shared
-from analysis.tcp import read_capture
+from analysis.captures import native
+from analysis.captures.flow_table import COLUMNS, capture_flows
+from analysis.captures.tcp import read_capture
+from analysis.trials import shared
+from analysis.trials.shared import read_shared
 from testbed.errors import TestbedError
 from tests.pcap_writer import Endpoints, Frame, icmp_unreachable, in_tunnel, tcp, udp, write_pcap
 from tests.trial_writer import ISN, captures

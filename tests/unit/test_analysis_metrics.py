@@ -12,16 +12,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import metrics, packets
-from analysis.definitions import COLUMNS, METRICS
-from analysis.flow_row import convergence_s
-from analysis.measures import Interval, recovery_latencies
-from analysis.metrics import setting, trial_metrics, write_metrics
-from analysis.packets import FlowPackets
-from analysis.tcp import Packets, read_capture
-from analysis.video_definitions import VIDEO
+from analysis.captures.tcp import Packets, read_capture
+from analysis.metrics.columns import COLUMNS, METRICS
+from analysis.metrics.flow_row import convergence_s
+from analysis.metrics.video_columns import VIDEO
+from analysis.results import table as results_table
+from analysis.results.table import setting, trial_metrics, write_metrics
+from analysis.trials import packets
+from analysis.trials.measures import Interval, recovery_latencies
+from analysis.trials.packets import FlowPackets
 from testbed.errors import TestbedError
-from testbed.scenario import Profile, Queue
+from testbed.scenario.model import Profile, Queue
 from testbed.store import RECORD, Record, Status, Trial, open_trial
 from tests.scenarios import router
 from tests.trial_writer import EPOCH_S, ROLES, TCP, flow_record, write_trial
@@ -247,26 +248,26 @@ def test_columns_are_the_issues(table: pd.DataFrame) -> None:
 
 def test_jain_of_two_tcp_flows() -> None:
     frame = pd.DataFrame({"kind": ["tcp", "tcp", "cbr"], "goodput_mbps": [3.0, 1.0, 4.0]})
-    metrics._compare_flows(frame)
+    results_table._compare_flows(frame)
     assert list(frame["jain"]) == [16 / 20] * 3
     assert list(frame["share"]) == [3 / 8, 1 / 8, 4 / 8]
 
 
 def test_jain_without_tcp_is_over_all_flows() -> None:
     frame = pd.DataFrame({"kind": ["cbr", "cbr"], "goodput_mbps": [3.0, 1.0]})
-    metrics._compare_flows(frame)
+    results_table._compare_flows(frame)
     assert list(frame["jain"]) == [16 / 20] * 2
 
 
 def test_beside_a_flow_that_is_unknown_nothing_is_shared_out() -> None:
     frame = pd.DataFrame({"kind": ["tcp", "tcp"], "goodput_mbps": [3.0, math.nan]})
-    metrics._compare_flows(frame)
+    results_table._compare_flows(frame)
     assert frame["share"].isna().all() and frame["jain"].isna().all()
 
 
 def test_share_of_nothing_is_unknown() -> None:
     frame = pd.DataFrame({"kind": ["tcp"], "goodput_mbps": [0.0]})
-    metrics._compare_flows(frame)
+    results_table._compare_flows(frame)
     assert frame["share"].isna().all() and frame["jain"].isna().all()
 
 

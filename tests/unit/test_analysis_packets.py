@@ -8,15 +8,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.delivery import SYN, delivered_bytes, unwrap
-from analysis.matching import (
+from analysis.captures.packet_matching import (
     drop_rate,
     lost_packets,
     match,
     numbering_drop_rate,
     one_way_delays_ms,
 )
-from analysis.measures import Interval, goodput_mbps, jain, low_mean_high, rtts, throughput_mbps
+from analysis.trials.delivery import SYN, delivered_bytes, unwrap
+from analysis.trials.measures import (
+    Interval,
+    goodput_mbps,
+    jain,
+    low_mean_high,
+    rtts,
+    throughput_mbps,
+)
 
 WRAP = 2**32
 

@@ -11,12 +11,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from analysis import pcap as reader
-from analysis import tcp
-from analysis.flows import capture_flows
-from analysis.tcp import read_capture
+from analysis.captures import pcap as reader
+from analysis.captures import tcp
+from analysis.captures.flow_table import capture_flows
+from analysis.captures.tcp import read_capture
 from testbed.errors import TestbedError
-from testbed.process import run
+from testbed.machine.process import run
 from tests.conversations import conversations, write
 from tests.wrappings import ETHERNET, block, enhanced, frames, interface, pcapng, section
 
@@ -133,7 +133,7 @@ def test_every_cut_gives_what_is_whole(tmp_path: Path) -> None:
 
 
 def test_the_core_compiles_without_a_warning(root: Path, tmp_path: Path) -> None:
-    sources = [str(path) for path in sorted((root / "analysis" / "core").glob("*.c"))]
+    sources = [str(path) for path in sorted((root / "analysis" / "captures" / "core").glob("*.c"))]
     flags = ("-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC")
     run(["gcc", *flags, "-o", str(tmp_path / "x.so"), *sources])
 

@@ -6,8 +6,8 @@ import struct
 from pathlib import Path
 from random import Random
 
-from analysis.pings import read_pings
-from testbed.process import run
+from analysis.captures.pings import read_pings
+from testbed.machine.process import run
 from tests.conversations import Captured
 from tests.wrappings import ETHERNET, MS, START_NS, V4, V6, ethernet, pcap, wrap
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis import verify as verifying
-from analysis.tcp import COLUMNS, read_capture
-from analysis.verify import Verdict, verify
-from testbed.cli import main
+from analysis.captures import tshark_verify as verifying
+from analysis.captures.tcp import COLUMNS, read_capture
+from analysis.captures.tshark_verify import Verdict, verify
+from experiments.command import main
 from tests.conversations import conversations, write
 from tests.wrappings import ETHERNET, frames, pcap, write_all
 

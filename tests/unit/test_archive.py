@@ -7,10 +7,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis import archive, metrics
-from analysis.archive import settle
-from analysis.incoming import Incoming
-from analysis.metrics import cached_metrics, trial_metrics
+from analysis.results import table
+from analysis.results.live_reduction import Incoming
+from analysis.results.table import cached_metrics, trial_metrics
+from analysis.trials import retention
+from analysis.trials.retention import settle
 from testbed.errors import TestbedError, UsageError
 from testbed.store import Trial, open_trial
 from tests.trial_writer import write_trial
@@ -54,7 +55,7 @@ def test_numbers_that_cannot_be_made_anew_are_kept_and_told(
 ) -> None:
     before = cached_metrics(trial)
     settle(trial, "drop")
-    monkeypatch.setattr(metrics, "REVISION", 10_000)
+    monkeypatch.setattr(table, "REVISION", 10_000)
     kept = cached_metrics(open_trial(trial.path))
     assert "captures were dropped" in kept.attrs["warnings"][0]
     pd.testing.assert_frame_equal(kept, before, check_flags=False)
@@ -74,7 +75,7 @@ def test_an_interrupted_settling_loses_nothing(
     def fail(_path: Path, _write: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(archive, "replace", fail)
+    monkeypatch.setattr(retention, "replace", fail)
     with pytest.raises(KeyboardInterrupt):
         settle(trial, "drop")
     assert open_trial(trial.path).record == trial.record

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.axes import read_axes, with_axes, write_axes
-from experiments.variants import EXPERIMENT
+from analysis.metrics.axes import read_axes, with_axes, write_axes
+from experiments.all_variants import EXPERIMENT
 
 
 def test_an_experiment_notes_where_each_of_its_scenarios_lies() -> None:

@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from testbed.background import draw_sessions, plan_background
 from testbed.errors import UsageError
-from testbed.layout import build
-from testbed.plan import make_plan
-from testbed.probes import listening
-from testbed.scenario import Background, CapturePoint, Flow, FlowKind, Scenario
-from testbed.traffic.sessions import BACKGROUND
-from testbed.validate import validate
+from testbed.machine.sockets import listening
+from testbed.plan.background import draw_sessions, plan_background
+from testbed.plan.network import build_network
+from testbed.plan.plan import make_plan
+from testbed.plan.validate import validate
+from testbed.scenario.model import Background, CapturePoint, Flow, FlowKind, Scenario
+from testbed.traffic.background.sessions import BACKGROUND
 from tests.draws import Generator
 from tests.scenarios import background, router
 
@@ -152,7 +152,7 @@ def test_what_it_needs_of_a_kernel() -> None:
 
 def test_a_trial_without_it_is_planned_as_before() -> None:
     scenario = dataclasses.replace(background(), background=None)
-    assert plan_background(scenario, build(scenario.topology)) is None
+    assert plan_background(scenario, build_network(scenario.topology)) is None
     text = " ".join(" ".join(c.argv) for c in make_plan(scenario).setup)
     assert " fq " not in text
 

@@ -12,9 +12,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.background import read_files, read_traffic
-from analysis.fidelity.background import PRESSURE, background
-from analysis.fidelity.checks import Check, Grade
+from analysis.trials.background import read_files, read_traffic
+from analysis.verdict.background import PRESSURE, background
+from analysis.verdict.checks import Check, Grade
 from testbed.store import FlowRecord, QueueRecord
 from tests import scenarios
 

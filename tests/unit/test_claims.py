@@ -9,13 +9,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.claims.contrasts import RATE, Outcome, all_are, contrasts, within
-from analysis.claims.export import ledger_frame, ledger_json, numbers_frame
+from analysis.claims.engine.answers import Answer, Part, Verdict, by_definition, together
+from analysis.claims.engine.contrasts import RATE, Outcome, all_are, contrasts, within
+from analysis.claims.engine.export import ledger_frame, ledger_json, numbers_frame
+from analysis.claims.engine.moments import delay_ms
+from analysis.claims.joshi_hattikar.load_jh import straightness
 from analysis.claims.ledger import CLAIMS, EXPERIMENTS, answers
-from analysis.claims.load_jh import straightness
-from analysis.claims.model import Answer, Part, Verdict, by_definition, together
-from analysis.claims.moments import delay_ms, trial_seconds
-from analysis.metrics import trial_metrics
+from analysis.metrics.per_second import trial_seconds
+from analysis.results.table import trial_metrics
 from testbed.store import open_trial
 from tests import claims_tables as made
 from tests import pmw_tables as pmw

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from analysis.claims import access
-from analysis.claims.access import LAPTOP, SERVER
-from analysis.claims.export import numbers_frame
+from analysis.claims.engine.answers import Answer, Verdict
+from analysis.claims.engine.export import numbers_frame
+from analysis.claims.engine.paper_numbers import RGSJ_LENGTHS, RGSJ_PACKET_BYTES, RGSJ_SHAPED
 from analysis.claims.ledger import CLAIMS, answers
-from analysis.claims.model import Answer, Verdict
-from analysis.claims.paper_numbers import RGSJ_LENGTHS, RGSJ_PACKET_BYTES, RGSJ_SHAPED
+from analysis.claims.rajore_gupta_sikka_jain import access
+from analysis.claims.rajore_gupta_sikka_jain.access import LAPTOP, SERVER
 from tests import video_tables as made
 from tests.claims_tables import SEEDS, Numbers
 

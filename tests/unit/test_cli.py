@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.cli import main
+from experiments.command import main
 from tests.scenarios import router
 
 

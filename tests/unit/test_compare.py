@@ -12,14 +12,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis import compare as module
-from analysis.compare import Report, Verdict, compare_results, judge
-from analysis.compare_table import LONG, closing_lines, report_table
-from analysis.definitions import COLUMNS
-from analysis.tolerances import TOLERANCES, Tolerance, choose_tolerances
-from testbed.cli import main
+from analysis.metrics.columns import COLUMNS
+from analysis.statistics import comparison as module
+from analysis.statistics.comparison import Report, Verdict, compare_results, judge
+from analysis.statistics.comparison_table import LONG, closing_lines, report_table
+from analysis.statistics.tolerances import TOLERANCES, Tolerance, choose_tolerances
+from experiments.command import main
 from testbed.errors import TestbedError, UsageError
-from testbed.scenario import CapturePoint, Scenario
+from testbed.scenario.model import CapturePoint, Scenario
 from testbed.store import CaptureRecord, Record, Status, Trial
 from tests.scenarios import router
 from tests.trial_writer import ROLES, write_trial

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from testbed import bpf
-from testbed.background import FIRST_PORT, MAX_SESSIONS
-from testbed.delays import NO_SESSION, TSTAMP, listing
+from testbed.machine import bpf
+from testbed.plan.background import FIRST_PORT, MAX_SESSIONS
+from testbed.trial.session_delays import NO_SESSION, TSTAMP, listing
 from tests.pcap_writer import Endpoints, tcp, udp
 from tests.program import Program, loaded
 

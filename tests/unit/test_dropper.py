@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from testbed import bpf
-from testbed.dropper import listing
-from testbed.loss_plan import DropPlan
+from testbed.machine import bpf
+from testbed.plan.losses import DropPlan
+from testbed.trial.exact_losses import listing
 from tests.pcap_writer import Endpoints, tcp, udp
 from tests.program import Program, loaded
 

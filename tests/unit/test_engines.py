@@ -14,13 +14,13 @@ from testbed.engines.base import Cancelled, Job, Missing
 from testbed.engines.guest import GuestEngine
 from testbed.engines.host import HostEngine
 from testbed.errors import TestbedError, UsageError
-from testbed.leftovers import Journal
-from testbed.needs import Need
-from testbed.plan import make_plan
-from testbed.scenario import Scenario
+from testbed.machine.journal import Journal
+from testbed.plan.plan import make_plan
+from testbed.plan.requirements import Need
+from testbed.runs.sweep import unsupported
+from testbed.scenario.model import Scenario
+from testbed.scenario.video import Player
 from testbed.store import SCENARIO
-from testbed.sweep import unsupported
-from testbed.viewing import Player
 from tests.scenarios import router, video
 
 VEGAS = Need("congestion control", "vegas", "CONFIG_TCP_CONG_VEGAS", "tcp_vegas")

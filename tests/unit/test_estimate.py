@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from experiments.newreno_models import EXPERIMENT
-from testbed import estimate
-from testbed.plan import make_plan
-from testbed.viewing import Player, Transport
+from testbed.plan.plan import make_plan
+from testbed.runs import estimate
+from testbed.scenario.video import Player, Transport
 from tests.scenarios import router, video
 
 

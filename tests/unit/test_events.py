@@ -6,10 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from testbed import events
-from testbed.events import Event, buffer_kib, changes, confirmed, drop_filter, drops_counted, ours
-from testbed.leftovers import MARKER
-from testbed.plan import Plan, make_plan
+from testbed.machine.journal import MARKER
+from testbed.plan.plan import Plan, make_plan
+from testbed.trial import kernel_trace
+from testbed.trial.kernel_trace import (
+    Event,
+    buffer_kib,
+    changes,
+    confirmed,
+    drop_filter,
+    drops_counted,
+    ours,
+)
 from tests.scenarios import router
 
 PROBE = (
@@ -45,7 +53,7 @@ def plan() -> Plan:
 
 def rows(plan: Plan, *lines: str) -> list[tuple[object, ...]]:
     """As they are written; second 0 is the kernel's second 100."""
-    found = events.read(lines, plan, lambda ns: (ns - 100 * 10**9) / 1e9)
+    found = kernel_trace.read(lines, plan, lambda ns: (ns - 100 * 10**9) / 1e9)
     return [event.row() for event in found]
 
 
@@ -128,17 +136,17 @@ def test_filters() -> None:
     flow = plan.flows[0]
     port = flow.src_ports[0]
     wanted = f"(dport=={flow.dst_port} && sport>={port} && sport<={port})"
-    assert events.socket_filter([flow]) == wanted
+    assert kernel_trace.socket_filter([flow]) == wanted
     assert drop_filter(REASONS) == "protocol==2048 && (reason==64 || reason==66)"
     assert drop_filter("") == ""  # before 5.17 drops had no reason
 
 
 def test_the_buffers_hold_a_whole_trial_if_memory_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "_available_bytes", lambda: 10**12)
+    monkeypatch.setattr(kernel_trace, "_available_bytes", lambda: 10**12)
     quick, slow = (make_plan(router(rate_mbit=rate, duration_s=60)) for rate in (100, 1))
-    assert buffer_kib(quick) * 1024 > 490_000 * events.PROBE_BYTES  # an ACK for each of them
+    assert buffer_kib(quick) * 1024 > 490_000 * kernel_trace.PROBE_BYTES  # an ACK for each of them
     assert buffer_kib(slow) < buffer_kib(quick) / 30
-    monkeypatch.setattr(events, "_available_bytes", lambda: 10**7)
+    monkeypatch.setattr(kernel_trace, "_available_bytes", lambda: 10**7)
     assert buffer_kib(quick) * 1024 <= 10**7 / 8
 
 
@@ -146,7 +154,7 @@ def test_nothing_is_recorded_that_nobody_would_clean_up(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(MARKER, raising=False)
-    assert events.record(plan) is None
+    assert kernel_trace.record(plan) is None
 
 
 def test_a_kernel_without_tracing(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,5 +162,5 @@ def test_a_kernel_without_tracing(plan: Plan, monkeypatch: pytest.MonkeyPatch) -
         raise OSError("No such device")
 
     monkeypatch.setenv(MARKER, "1-test")
-    monkeypatch.setattr("testbed.tracefs._mount", none)
-    assert events.record(plan) is None
+    monkeypatch.setattr("testbed.machine.tracefs._mount", none)
+    assert kernel_trace.record(plan) is None

@@ -7,14 +7,14 @@ from collections import Counter
 
 import pytest
 
-from experiments import dumbbell, dumbbell_pairs
-from experiments.catalogue import EXPERIMENTS, experiment
+from experiments import dumbbell_pairs, dumbbell_settings
+from experiments.catalogue import EXPERIMENTS
 from experiments.video_access import KERNELS
 from testbed.errors import UsageError
-from testbed.estimate import guest_seconds, pace
-from testbed.experiment import Experiment
-from testbed.plan import make_plan
-from testbed.scenario import Flow, FlowKind, Scenario
+from testbed.plan.plan import make_plan
+from testbed.runs.estimate import guest_seconds, pace
+from testbed.scenario.experiment import Experiment
+from testbed.scenario.model import Flow, FlowKind, Scenario
 from tests.scenarios import router
 
 # name: axes, trials in full, trials of a first look
@@ -33,13 +33,13 @@ PAPERS = {
 
 
 def everything(name: str, quick: bool = False) -> list[Scenario]:
-    return experiment(name).scenarios({}, 1, quick)
+    return EXPERIMENTS[name].scenarios({}, 1, quick)
 
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_the_axes_and_how_many_trials(name: str) -> None:
     axes, full, quick = PAPERS[name]
-    assert list(experiment(name).axes) == axes.split()
+    assert list(EXPERIMENTS[name].axes) == axes.split()
     assert (len(everything(name)), len(everything(name, quick=True))) == (full, quick)
 
 
@@ -50,7 +50,7 @@ def test_every_combination_can_be_planned(name: str, quick: bool) -> None:
     for scenario in scenarios:
         make_plan(scenario)  # raises if it has faults
         assert Scenario.from_json(scenario.to_json()) == scenario
-        assert list(scenario.axes) == list(experiment(name).axes)
+        assert list(scenario.axes) == list(EXPERIMENTS[name].axes)
     assert not [name for name, n in Counter(s.name for s in scenarios).items() if n > 1]
     assert len({tuple(s.axes.values()) for s in scenarios}) == len(scenarios)
 
@@ -64,7 +64,7 @@ def test_the_label_tells_trials_apart(name: str) -> None:
 
 def test_another_seed_starts_flows_at_other_times() -> None:
     for name in PAPERS:
-        one, other = experiment(name).scenarios({}, 2, True)[:: len(everything(name, True))]
+        one, other = EXPERIMENTS[name].scenarios({}, 2, True)[:: len(everything(name, True))]
         starts = [[flow.start_s for flow in make_plan(each).flows] for each in (one, other)]
         assert starts[0] != starts[1], name
 
@@ -92,8 +92,8 @@ def test_flows_of_the_dumbbell_go_where_the_papers_say() -> None:
 
 def test_the_order_says_who_starts_first() -> None:
     for order, first, second in (("cbr-first", "cbr", "tcp"), ("tcp-first", "tcp", "cbr")):
-        one = experiment("dumbbell-load").scenarios({"order": [order]}, 1, False)[0]
-        assert flow(one, first).start_s == 0 < flow(one, second).start_s == dumbbell.GAP_S
+        one = EXPERIMENTS["dumbbell-load"].scenarios({"order": [order]}, 1, False)[0]
+        assert flow(one, first).start_s == 0 < flow(one, second).start_s == dumbbell_settings.GAP_S
 
 
 def test_the_idle_round_trip_is_that_of_ns2() -> None:
@@ -130,7 +130,7 @@ def test_a_pair_stands_for_its_mirror_image() -> None:
 
 
 def test_a_flow_to_the_router_does_not_cross_the_bottleneck() -> None:
-    (one, *_) = experiment("router-bottleneck").scenarios({"path": ["router"]}, 1, False)
+    (one, *_) = EXPERIMENTS["router-bottleneck"].scenarios({"path": ["router"]}, 1, False)
     roles = [role for capture in make_plan(one).captures for role in capture.roles]
     assert sorted(roles) == ["receiver:tcp", "sender:tcp"]
 

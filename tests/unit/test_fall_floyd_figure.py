@@ -13,16 +13,17 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis import style, variants_figure
-from analysis.fall_floyd import figure as drawing
-from analysis.fall_floyd.outcome import Expected, Outcome
-from analysis.fall_floyd.panels import Panel, figures
-from analysis.fall_floyd.reduce import Points
-from analysis.fall_floyd.reduce import Sequence as Segments
-from analysis.fall_floyd.table import expected_and_seen
-from analysis.fall_floyd.text import DEFINITIONS, note, title
-from analysis.labels import variant_key
-from testbed.scenario import Profile, Scenario
+from analysis.figures.fall_floyd import fall_floyd_figure as drawing
+from analysis.figures.fall_floyd.loss_panels import Panel, figures
+from analysis.figures.fall_floyd.outcome import Expected, Outcome
+from analysis.figures.fall_floyd.outcome_table import expected_and_seen
+from analysis.figures.fall_floyd.outcome_text import DEFINITIONS, note, title
+from analysis.figures.fall_floyd.outcomes import Points
+from analysis.figures.fall_floyd.outcomes import Sequence as Segments
+from analysis.figures.papers import variants_figure
+from analysis.figures.shared import style
+from analysis.trials.labels import variant_key
+from testbed.scenario.model import Profile, Scenario
 from testbed.store import RECORD, SCENARIO, Record, Status, Trial
 from tests.scenarios import router
 
@@ -241,7 +242,8 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = trial()
     write(tmp_path, one.scenario, one.record)
     monkeypatch.setattr(
-        "analysis.fall_floyd.panels.panel", lambda each: Panel(each, segments(), outcome())
+        "analysis.figures.fall_floyd.loss_panels.panel",
+        lambda each: Panel(each, segments(), outcome()),
     )
     files = written(drawing.draw(tmp_path), tmp_path)
     assert files == ["figures/fall-floyd.png", "figures/fall-floyd.svg"]
@@ -388,7 +390,7 @@ def test_the_table_counts_what_something_is_expected_of(
         (Trial(Path(name), router(variant=name), Record(Status.OK)), outcome())
         for name in ("reno", "bbr")
     ]
-    monkeypatch.setattr("analysis.fall_floyd.table.outcomes", lambda _results: ran)
+    monkeypatch.setattr("analysis.figures.fall_floyd.outcome_table.outcomes", lambda _results: ran)
     table = expected_and_seen(Path(), expected)
     assert table.note == note
     assert table.rows[1][-1] == "–"

@@ -10,20 +10,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.cells import cell_table, pair_table
-from analysis.counted import counted
-from analysis.definitions import CELL
-from analysis.delivery import SYN
-from analysis.fidelity import reports, stack
-from analysis.fidelity.checks import Check, Grade, compare
-from analysis.fidelity.evidence import Evidence
-from analysis.fidelity.pairing import NOWHERE, pair
-from analysis.fidelity.segments import Segments, connection
-from analysis.fidelity.shaping import Passage, backlog_at_losses, backlogged, too_soon
-from analysis.fidelity.verdict import conclude
-from analysis.packets import FlowPackets, select
-from analysis.precision import widest
-from analysis.tcp import read_capture
+from analysis.captures.tcp import read_capture
+from analysis.metrics.columns import CELL
+from analysis.metrics.valid_trials import counted
+from analysis.statistics.cells import cell_table, pair_table
+from analysis.statistics.precision import widest
+from analysis.trials.delivery import SYN
+from analysis.trials.evidence import Evidence
+from analysis.trials.packets import FlowPackets, select
+from analysis.trials.pairing import NOWHERE, pair
+from analysis.trials.segments import Segments, connection
+from analysis.verdict import iperf3, kernel_tcp
+from analysis.verdict.checks import Check, Grade, compare
+from analysis.verdict.shaping import Passage, backlog_at_losses, backlogged, too_soon
+from analysis.verdict.verdict import conclude
 from tests.pcap_writer import write_pcap
 from tests.scenarios import router
 from tests.trial_writer import CBR, ISN, SIZE, TCP, captures, flow_record, ns
@@ -82,7 +82,9 @@ def test_a_recovery_between_two_samples_says_nothing_of_the_window(
         {"time_s": [0.0, 0.1, 0.2], "ca_state": "open", "cwnd": 10, "srtt_ms": 50.0}
     )
     evidence = SimpleNamespace(ns=lambda time_s: (time_s * 1e9).to_numpy(int), engine="guest")
-    found = stack._window(cast(Evidence, evidence), flow_record("tcp", TCP, "tcp"), every, samples)
+    found = kernel_tcp._window(
+        cast(Evidence, evidence), flow_record("tcp", TCP, "tcp"), every, samples
+    )
     assert found.verdict is grade
 
 
@@ -266,7 +268,7 @@ def test_iperf3s_clock_begins_with_the_cookie(cookie_s: float) -> None:
         at=lambda *_: FlowPackets(data, acks),
         segments=lambda _: None,
     )
-    checks = {each.name: each for each in reports.tcp(cast(Evidence, evidence))}
+    checks = {each.name: each for each in iperf3.tcp(cast(Evidence, evidence))}
     assert checks["iperf3 intervals"].verdict is Grade.VALID
     assert checks["iperf3 intervals"].measured == pytest.approx(0.008)
     assert checks["goodput"].verdict is Grade.VALID

@@ -7,9 +7,9 @@ import math
 import pandas as pd
 import pytest
 
+from analysis.models.all_models import predict
 from analysis.models.conditions import Conditions, Invalid
-from analysis.models.held import conditions, expected_pps, goodput_pps, held
-from analysis.models.table import predict
+from analysis.models.flow_against_model import conditions, expected_pps, goodput_pps, held
 
 ROW = {
     "variant": "newreno",

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from analysis import inspection
-from testbed.cli import main
+from analysis.captures import inspection
+from experiments.command import main
 from testbed.errors import TestbedError
-from testbed.process import User, end, start
+from testbed.machine.process import User, end, start
 from testbed.store import FlowRecord, Record, Status, open_trial
 from tests.trial_writer import CBR, TCP, captures, flow_record, write_trial
 

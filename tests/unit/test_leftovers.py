@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from testbed import tracefs
-from testbed.leftovers import Journal, clean, state_folder
+from testbed.machine import tracefs
+from testbed.machine.journal import Journal, clean, state_folder
 
 OWNER = """
 import os, sys, time
 from pathlib import Path
-from testbed import tracefs
-from testbed.leftovers import Journal
-from testbed.process import run
+from testbed.machine import tracefs
+from testbed.machine.journal import Journal
+from testbed.machine.process import run
 folder, setting = Path(sys.argv[1]), Path(sys.argv[2])
 folder.mkdir()
 journal = Journal(folder).__enter__()

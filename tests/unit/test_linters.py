@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.process import run
+from testbed.machine.process import run
 
 TYPED = ("testbed", "analysis", "topologies", "experiments", "benchmarks", "tests")
 SOURCES = (*TYPED, "kernel", "docs")

@@ -9,8 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from testbed import load
-from testbed.load import Load, Scheduled, Watched, counts_time, read_schedstats, read_stat, shares
+from testbed.trial import cpu_load
+from testbed.trial.cpu_load import (
+    Load,
+    Scheduled,
+    Watched,
+    counts_time,
+    read_schedstats,
+    read_stat,
+    shares,
+)
 
 BEFORE = """cpu  100 0 50 800 50 0 10 0 0 0
 cpu0 60 0 30 380 25 0 5 0 0 0
@@ -46,7 +54,7 @@ def test_virtual_time_is_told_from_real_time(
     assert not counts_time(read_stat(VIRTUAL))
     stat = tmp_path / "stat"
     stat.write_text(VIRTUAL)
-    monkeypatch.setattr(load, "STAT", stat)
+    monkeypatch.setattr(cpu_load, "STAT", stat)
     found = Load()
     found.watch("trial", "", os.getpid())
     found.write(tmp_path)
@@ -93,7 +101,7 @@ def test_a_process_that_was_never_seen() -> None:
 def test_both_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stat = tmp_path / "stat"
     stat.write_text(BEFORE)
-    monkeypatch.setattr(load, "STAT", stat)
+    monkeypatch.setattr(cpu_load, "STAT", stat)
     found = Load()
     found.watch("trial", "", os.getpid())
     found.sample(0.0)

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.fidelity.segments import Segments
-from analysis.loss.connections import _repaired, busy_ns
-from analysis.loss.events import LossEvent, loss_events
-from analysis.loss.responses import Responses, Stack, responses
+from analysis.metrics.loss.loss_connections import _repaired, busy_ns
+from analysis.metrics.loss.loss_events import LossEvent, loss_events
+from analysis.metrics.loss.responses import Responses, Stack, responses
+from analysis.trials.segments import Segments
 
 MS = 1_000_000
 SIZE = 100

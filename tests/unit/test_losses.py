@@ -10,13 +10,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from testbed import bpf, losses
-from testbed.loss_dropper import COUNTED, STATE, LossDropper, listing
-from testbed.loss_plan import LossPlan, loss_plans
-from testbed.losses import GilbertElliott, Loss, LossEvents, Run, throw
-from testbed.plan import make_plan
-from testbed.scenario import Scenario
-from testbed.validate import validate
+from testbed.machine import bpf
+from testbed.plan.losses import LossPlan, loss_plans
+from testbed.plan.plan import make_plan
+from testbed.plan.validate import validate
+from testbed.scenario import losses
+from testbed.scenario.losses import GilbertElliott, Loss, LossEvents, Run, throw
+from testbed.scenario.model import Scenario
+from testbed.trial.random_losses import COUNTED, STATE, LossDropper, listing
 from tests.loss_model import LossModel
 from tests.pcap_writer import Endpoints, tcp
 from tests.program import Program, loaded

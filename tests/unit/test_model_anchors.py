@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.claims.paper_numbers import (
+from analysis.claims.engine.paper_numbers import (
     PMW_CRITICAL_LOSSES,
     PMW_CROSSING_OF_WINDOW,
     PMW_CROSSINGS,
@@ -24,15 +24,15 @@ from analysis.claims.paper_numbers import (
     PMW_WORST_ERROR,
     BackgroundRow,
 )
-from analysis.models import figure
-from analysis.models.background import mean_error, recompute
+from analysis.claims.parvez_mahanti_williamson.table_two import mean_error, recompute
+from analysis.figures.papers import newreno_curves
+from analysis.models.all_models import predict
 from analysis.models.conditions import Conditions, Invalid
 from analysis.models.newreno import imp_cycle_rtts, imp_window, sbs_cycle_rtts, sbs_window
 from analysis.models.regions import Region, Regions, break_even_rto, curves, sbs_most_losses
-from analysis.models.table import predict
 
-TIMER = figure.TIMER_S / PMW_RTT_S  # ns-2's least RTO in round trips
-MEASURED = figure.MEASURED_S / PMW_RTT_S
+TIMER = newreno_curves.TIMER_S / PMW_RTT_S  # ns-2's least RTO in round trips
+MEASURED = newreno_curves.MEASURED_S / PMW_RTT_S
 
 
 # PMW's anchors. What of them no single RTO gives: docs/papers/parvez-mahanti-williamson.md
@@ -60,7 +60,7 @@ def test_one_rto_gives_both_numbers_of_figure_2() -> None:
     ranges = [rto_range_s(p, first) for p, first in PMW_FIRST_IMPATIENT.items()]
     low, high = max(a for a, _ in ranges), min(b for _, b in ranges)
     assert (low, high) == pytest.approx((0.268, 0.326), abs=5e-4)
-    assert low < figure.MEASURED_S < high
+    assert low < newreno_curves.MEASURED_S < high
 
 
 def test_whole_numbers_somewhere_would_give_27_and_21() -> None:
@@ -92,7 +92,7 @@ def test_whole_numbers_somewhere_would_give_27_and_21() -> None:
 
 def test_curves_cross_where_figure_2_has_it() -> None:
     for p, first in PMW_FIRST_IMPATIENT.items():
-        points = curves(p, range(1, 36), PMW_RTT_S, figure.MEASURED_S)
+        points = curves(p, range(1, 36), PMW_RTT_S, newreno_curves.MEASURED_S)
         ahead = [
             point.losses
             for point in points
@@ -245,14 +245,14 @@ def test_table_2s_own_errors() -> None:
 
 
 def test_the_map_is_drawn(tmp_path: Path) -> None:
-    png, svg = figure.draw(tmp_path, Regions(TIMER), [Regions(MEASURED)])
+    png, svg = newreno_curves.draw(tmp_path, Regions(TIMER), [Regions(MEASURED)])
     assert png.stat().st_size > 10_000
     assert svg.stat().st_size > 10_000
 
 
 def test_the_maps_lines_are_the_regions() -> None:
     """A line for each ratio of RTO to RTT, and the paper's anchors where it prints them."""
-    axes = figure.chart(Regions(TIMER), [Regions(MEASURED)]).axes[0]
+    axes = newreno_curves.chart(Regions(TIMER), [Regions(MEASURED)]).axes[0]
     lines = {str(line.get_label()): np.asarray(line.get_xydata()).tolist() for line in axes.lines}
     for rto_rtts in (TIMER, MEASURED):
         for p, losses in lines[f"$m_t$ with RTO {rto_rtts:.2f} RTT"]:
@@ -270,7 +270,7 @@ def test_the_maps_lines_are_the_regions() -> None:
 )
 def test_the_maps_areas_are_the_regions(label: str, region: Region) -> None:
     regions = Regions(TIMER)
-    axes = figure.chart(regions).axes[0]
+    axes = newreno_curves.chart(regions).axes[0]
     (area,) = [each for each in axes.collections if each.get_label() == label]
     (path,) = area.get_paths()
     for p in (0.0003, 0.002, 0.009, 0.02, 0.031, 0.034, 0.04):

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from analysis.models.all_models import MODELS, predict
 from analysis.models.classic import backoff, cubic_window, pftk_window, timeout_probability
 from analysis.models.conditions import Conditions, Invalid, bits_per_s
 from analysis.models.newreno import (
@@ -21,7 +22,6 @@ from analysis.models.newreno import (
     sbs_window,
 )
 from analysis.models.regions import Regions, break_even_rto
-from analysis.models.table import MODELS, predict
 
 RATES = (1e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2)
 LOSSES = (1, 1.5, 2, 3, 4, 8, 20)

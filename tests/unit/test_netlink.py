@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from testbed.probes import SOCKET_COLUMNS, SocketId, SocketProbe, listening
+from testbed.machine.sockets import listening
+from testbed.trial.sampling import SOCKET_COLUMNS, SocketId, SocketProbe
 
 SO_COOKIE = 57  # asm-generic/socket.h
 

@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from analysis.metrics import write_metrics
+from analysis.results.table import write_metrics
 from tests.trial_writer import write_trial
 
 NOTEBOOK = Path("docs", "results.ipynb")

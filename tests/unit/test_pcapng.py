@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.pcapng import NANOSECOND_MAGIC, Source, convert
+from testbed.runs.pcapng import NANOSECOND_MAGIC, Source, convert
 
 SOURCE = Source("router-eth0", "router", "tcpdump 4.99")
 PACKETS = [

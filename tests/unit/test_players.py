@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.players import pairs, table
-from analysis.players_figure import draw
+from analysis.figures.papers.players import pairs, table
+from analysis.figures.papers.players_figure import draw
 from experiments.video_players import scenario
 from testbed.store import FLOWS, RECORD, SCENARIO, Record, Status
 from testbed.traffic.video.result import Result

@@ -7,8 +7,8 @@ import math
 import pandas as pd
 import pytest
 
-from analysis.definitions import COLUMNS
-from analysis.precision import parse_target, seeds_needed, widest
+from analysis.metrics.columns import COLUMNS
+from analysis.statistics.precision import parse_target, seeds_needed, widest
 from testbed.errors import UsageError
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.process import CommandLog, Place, end, require, run, start, stream
+from testbed.machine.process import CommandLog, Place, end, require, run, start, stream
 
 
 def test_output_and_status() -> None:
@@ -74,7 +74,7 @@ def test_end_insists() -> None:
 def test_what_we_start_dies_with_us(tmp_path: Path) -> None:
     """Even when we are killed and can't clean up: the kernel does it."""
     code = (
-        "import sys, time; from testbed.process import start;"
+        "import sys, time; from testbed.machine.process import start;"
         "print(start(('sleep', '300')).pid, flush=True); time.sleep(300)"
     )
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.queues import DISCIPLINES, arguments, resolve, warnings
-from testbed.scenario import Queue
+from testbed.scenario.model import Queue
+from testbed.scenario.queues import DISCIPLINES, arguments, resolve, warnings
 
 
 def words(queue: Queue, rate_mbit: float = 1, rtt_ms: float = 100) -> str:

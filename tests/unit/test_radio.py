@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from analysis.fidelity.checks import Grade
-from analysis.fidelity.radio import radio
-from analysis.report.network import drawing
-from testbed import verification
-from testbed.air import MEDIUM, Air
+from analysis.report.network_drawing import drawing
+from analysis.verdict.checks import Grade
+from analysis.verdict.radio import radio
 from testbed.engines.host import HostEngine
 from testbed.errors import TestbedError, UsageError
-from testbed.plan import make_plan
-from testbed.process import Place, run
-from testbed.scenario import Path as Way
-from testbed.scenario import Queue, Radio, Scenario
-from testbed.validate import validate
+from testbed.machine.process import Place, run
+from testbed.plan.plan import make_plan
+from testbed.plan.validate import validate
+from testbed.scenario.model import Path as Way
+from testbed.scenario.model import Queue, Radio, Scenario
+from testbed.trial import verify
+from testbed.trial.radio import MEDIUM, Air
 from tests.scenarios import access, dumbbell
 
 # IEEE 802.11-2016, table 19-23: the signal that a receiver has to understand, MCS by MCS, 20 MHz
@@ -70,7 +70,7 @@ Turns = Callable[..., tuple[list[list[int]], float]]
 def turns(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Turns:
     """The medium's turns, without a kernel: counts of each sender, and the others' share."""
     program = tmp_path_factory.mktemp("medium") / "medium"
-    source = root / "testbed" / "medium"
+    source = root / "testbed" / "trial" / "medium"
     files = (root / "tests" / "medium.c", source / "access.c", source / "phy.c")
     words = ("-O2", "-Wall", "-Wextra", "-Werror", f"-I{source}", "-o", program, *files, "-lm")
     run(("gcc", *map(str, words)))
@@ -216,10 +216,10 @@ def test_a_queue_before_a_radio_that_is_not_as_asked_ends_the_trial(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     text = json.dumps([{"kind": "pfifo", "options": {"limit": 50}}])
-    monkeypatch.setattr(verification, "run", lambda *_, **__: SimpleNamespace(stdout=text))
-    verification._verify_radio_queue(Place("ap"), "ap-wlan1", 50)
+    monkeypatch.setattr(verify, "run", lambda *_, **__: SimpleNamespace(stdout=text))
+    verify._verify_radio_queue(Place("ap"), "ap-wlan1", 50)
     with pytest.raises(TestbedError, match="ap: ap-wlan1: no pfifo of the asked length"):
-        verification._verify_radio_queue(Place("ap"), "ap-wlan1", 51)
+        verify._verify_radio_queue(Place("ap"), "ap-wlan1", 51)
 
 
 def test_a_medium_that_cannot_start_says_why(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.flows import COLUMNS, HEADINGS
-from testbed.cli import main
+from analysis.captures.flow_table import COLUMNS, HEADINGS
+from experiments.command import main
 from tests.trial_writer import captures, write_trial
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from testbed.cli import main
+from experiments.command import main
 from tests import report_writer
 from tests.trial_writer import ROLES, write_trial
 

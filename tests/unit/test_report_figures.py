@@ -17,18 +17,18 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
-from analysis import digest
-from analysis.labels import in_lines, path_rtt_ms
+from analysis.figures.papers.dumbbell_pairs import matrix, widest
+from analysis.figures.shared import load_sweep, plane
+from analysis.figures.shared.common import APART, at_the_end, exemplary, not_too_close
+from analysis.metrics import digest
 from analysis.report import collect, make_report
+from analysis.report.claims_section import headlines, papers, ranges, show
 from analysis.report.facts import command
-from analysis.report.figures import plane, sweep
-from analysis.report.figures.base import APART, at_the_end, exemplary, not_too_close
-from analysis.report.figures.dumbbell_pairs import matrix, widest
-from analysis.report.ledger import headlines, papers, ranges, show
-from analysis.report.network import drawing
+from analysis.report.network_drawing import drawing
+from analysis.trials.labels import in_lines, path_rtt_ms
 from testbed.errors import TestbedError
-from testbed.scenario import Path as Way
-from testbed.scenario import TopologyKind
+from testbed.scenario.model import Path as Way
+from testbed.scenario.model import TopologyKind
 from testbed.store import open_trial
 from tests import report_writer
 from tests.scenarios import dumbbell
@@ -374,10 +374,10 @@ def test_an_axis_bends_where_one_line_presses_the_others_flat() -> None:
         [(name, load, mean) for name, means in cells.items() for load, mean in enumerate(means)],
         columns=["variant", "load", "mean"],
     )
-    assert sweep.towers(table, "load")
-    assert not sweep.towers(table[table["variant"] != "bbr"].query("load > 1"), "load")
-    assert not sweep.towers(table[table["variant"] == "bbr"], "load")
-    assert not sweep.towers(table.assign(mean=0.0), "load")
+    assert load_sweep.towers(table, "load")
+    assert not load_sweep.towers(table[table["variant"] != "bbr"].query("load > 1"), "load")
+    assert not load_sweep.towers(table[table["variant"] == "bbr"], "load")
+    assert not load_sweep.towers(table.assign(mean=0.0), "load")
 
 
 def test_ranges_and_numbers_in_words() -> None:

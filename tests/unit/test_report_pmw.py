@@ -6,12 +6,12 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
-from analysis.axes import with_axes
-from analysis.claims.paper_numbers import PMW_TABLE_2
-from analysis.report.figures import newreno_background, newreno_models
+from analysis.claims.engine.paper_numbers import PMW_TABLE_2
+from analysis.figures.papers import newreno_background, newreno_models
+from analysis.metrics.axes import with_axes
 from analysis.report.listing import Sheet
-from analysis.report.material import Material
 from analysis.report.papertables import tables
+from analysis.results.material import Material
 from tests import pmw_tables as made
 
 

@@ -11,19 +11,19 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
-from analysis.axes import with_axes
-from analysis.claims.access import NETWORKS
-from analysis.claims.paper_numbers import RGSJ_LENGTHS
-from analysis.lengths import packet_lengths
-from analysis.packets import FlowPackets
-from analysis.report.figures import video_access
-from analysis.report.figures.base import Drawn
+from analysis.captures.lengths import packet_lengths
+from analysis.captures.tcp import MARKS
+from analysis.claims.engine.paper_numbers import RGSJ_LENGTHS
+from analysis.claims.rajore_gupta_sikka_jain.access import NETWORKS
+from analysis.figures.papers import video_access
+from analysis.figures.shared.common import Drawn
+from analysis.metrics.axes import with_axes
+from analysis.metrics.video_digest import ERRORS_SEEN, PACKETS, lengths_of, video_parts
 from analysis.report.listing import Sheet, median_cell
-from analysis.report.material import Material
-from analysis.report.network import drawing
+from analysis.report.network_drawing import drawing
 from analysis.report.papertables import tables
-from analysis.tcp import MARKS
-from analysis.video_digest import ERRORS_SEEN, PACKETS, lengths_of, video_parts
+from analysis.results.material import Material
+from analysis.trials.packets import FlowPackets
 from experiments.video_access import EXPERIMENT
 from testbed.store import FLOWS, RECORD, SCENARIO, Record, Status, Trial, open_trial
 from tests import video_tables as made

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from testbed.errors import UsageError
-from testbed.scenario import Scenario
+from testbed.scenario.model import Scenario
 from tests.scenarios import dumbbell, router
 
 

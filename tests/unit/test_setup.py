@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.process import run
+from testbed.machine.process import run
 
 
 def test_help_names_the_three_forms(root: Path) -> None:

@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 from scipy import stats as scipy_stats
 
-from analysis import ranks
-from analysis.cells import cell_table, pair_table
-from analysis.convergence import convergence_time_s
-from analysis.definitions import CELL
-from analysis.stats import (
+from analysis.metrics.columns import CELL
+from analysis.metrics.convergence import convergence_time_s
+from analysis.statistics import ranks
+from analysis.statistics.cells import cell_table, pair_table
+from analysis.statistics.intervals import (
     CONFIDENCE,
     Finding,
     compare,

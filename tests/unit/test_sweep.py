@@ -17,12 +17,12 @@ from testbed.cli.run import say_what_is_lacking
 from testbed.engines.base import Cancelled, Job, Missing, Outcome
 from testbed.engines.choice import Choice
 from testbed.errors import TestbedError
-from testbed.identity import identify
-from testbed.needs import Need
-from testbed.plan import make_plan
-from testbed.scenario import Scenario
+from testbed.plan.plan import make_plan
+from testbed.plan.requirements import Need
+from testbed.runs.identity import identify
+from testbed.runs.sweep import Begun, Finished, Unfit, in_order, run_all
+from testbed.scenario.model import Scenario
 from testbed.store import RECORD, CaptureRecord, Record, Status, trials_in
-from testbed.sweep import Begun, Finished, Unfit, in_order, run_all
 from tests.pcap_writer import write_pcap
 from tests.scenarios import router
 

@@ -14,13 +14,13 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from analysis.inspection import flow_record
-from analysis.time_sequence import figure as drawing
-from analysis.time_sequence import marks
-from analysis.time_sequence.close import CAPPED_KB
-from analysis.time_sequence.data import Sequence, Stretches, sequence, table, zoom
-from analysis.timeline.data import Span
-from analysis.timeline.events import Kind
+from analysis.captures.inspection import flow_record
+from analysis.figures.time_sequence import sequence_figure as drawing
+from analysis.figures.time_sequence import sequence_marks
+from analysis.figures.time_sequence.close_up import CAPPED_KB
+from analysis.figures.time_sequence.sequence_data import Sequence, Stretches, sequence, table, zoom
+from analysis.figures.timeline.timeline_data import Span
+from analysis.figures.timeline.timeline_events import Kind
 from testbed.errors import TestbedError
 from testbed.store import Trial, open_trial
 from tests.pcap_writer import Frame, tcp, write_pcap
@@ -229,11 +229,11 @@ def test_many_segments_stay_few_lines(trial: Trial, found: Sequence) -> None:
     large = dataclasses.replace(found, new=new, ack_s=times, ack=start, window_edge=start)
     overview, close = drawn(trial, large, Span(2, 11)).axes
     shown = bars(overview, "segments")
-    assert len(shown) <= marks.COLUMNS + 1
+    assert len(shown) <= sequence_marks.COLUMNS + 1
     assert shown[0][1] == 0 and shown[-1][2] == round(count * 1448 / 1e6, 3)
     # no gap between a column's bar and the next one's
     assert all(one[2] == other[1] for one, other in itertools.pairwise(shown))
-    assert len(curve(overview, "ACKs")) <= 4 * marks.COLUMNS
+    assert len(curve(overview, "ACKs")) <= 4 * sequence_marks.COLUMNS
     (lines,) = (each for each in close.collections if each.get_label() == "segments")
     assert lines.get_rasterized()
 

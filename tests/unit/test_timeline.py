@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from testbed.timeline import EPOCH_GRID_NS, NS, Timeline
+from testbed.machine.timer import NS
+from testbed.trial.scheduler import EPOCH_GRID_NS, Timeline
 
 
 class Clock:
@@ -25,7 +26,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(time, "monotonic_ns", lambda: made.ns)
     monkeypatch.setattr(time, "time_ns", lambda: 1_700_000_000 * NS + made.ns)
-    monkeypatch.setattr("testbed.timeline.sleep_until", made.sleep_until)
+    monkeypatch.setattr("testbed.trial.scheduler.sleep_until", made.sleep_until)
     return made
 
 

@@ -11,16 +11,16 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.fidelity.checks import Grade
-from analysis.fidelity.verdict import Verdict
-from analysis.inspection import flow_record
-from analysis.thinning import seen
-from analysis.timeline import figure as drawing
-from analysis.timeline.data import Span, Timeline, flow_span, table, timeline
-from analysis.timeline.events import Kind
-from analysis.timeline.text import doubt, footer, outcome, stem, title
+from analysis.captures.inspection import flow_record
+from analysis.figures.shared.thinning import seen
+from analysis.figures.timeline import timeline_figure as drawing
+from analysis.figures.timeline.timeline_data import Span, Timeline, flow_span, table, timeline
+from analysis.figures.timeline.timeline_events import Kind
+from analysis.figures.timeline.timeline_text import doubt, footer, outcome, stem, title
+from analysis.verdict.checks import Grade
+from analysis.verdict.verdict import Verdict
 from testbed.errors import TestbedError, UsageError
-from testbed.scenario import Queue
+from testbed.scenario.model import Queue
 from testbed.store import QueueRecord, Trial, open_trial
 from tests.scenarios import router
 from tests.trial_writer import ROLES, write_trial
@@ -267,7 +267,9 @@ def test_a_verdict_that_is_not_valid_is_printed(
         "suspect: it rained": Verdict(Grade.SUSPECT, "it rained", (), ""),
     }
     for words, verdict in verdicts.items():
-        monkeypatch.setattr("analysis.timeline.text.cached_verdict", lambda _t, v=verdict: v)
+        monkeypatch.setattr(
+            "analysis.figures.timeline.timeline_text.cached_verdict", lambda _t, v=verdict: v
+        )
         assert doubt(trial) == words
     figure = drawing._figure(trial, flow_record(trial), story(trial), words)
     figure.draw_without_rendering()

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.hosts import Parameter
-from testbed.plan import make_plan
-from testbed.probes import Sampler
+from testbed.plan.host_settings import Parameter
+from testbed.plan.plan import make_plan
 from testbed.store import FlowRecord
-from testbed.trial import Session
-from testbed.verification import verify_parameters
+from testbed.trial.sampling import Sampler
+from testbed.trial.session import Session
+from testbed.trial.verify import verify_parameters
 from tests.scenarios import router
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from experiments.catalogue import EXPERIMENTS
-from testbed import queues
-from testbed.plan import make_plan
-from testbed.queues import Discipline, arguments, resolve
-from testbed.scenario import Queue
+from testbed.plan.plan import make_plan
+from testbed.scenario import queues
+from testbed.scenario.model import Queue
+from testbed.scenario.queues import Discipline, arguments, resolve
 
 LINKED = re.compile(r"`((?:docs|kernel|analysis|testbed|experiments|tests|topologies)/[\w./]+)")
 TO_BE_WRITTEN = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.process import Completed, run
+from testbed.machine.process import Completed, run
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from testbed.errors import UsageError
-from testbed.plan import make_plan
-from testbed.scenario import Bottleneck, Path, Queue, Scenario
-from testbed.validate import validate
+from testbed.plan.plan import make_plan
+from testbed.plan.validate import validate
+from testbed.scenario.model import Bottleneck, Path, Queue, Scenario
 from tests.scenarios import dumbbell, router
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from testbed.errors import UsageError
-from testbed.needs import control_need
-from testbed.plan import Plan, make_plan
-from testbed.scenario import Profile, Scenario
-from testbed.validate import validate
-from testbed.variants import LINUX_CONTROLS, PERIOD, VARIANTS, variant
+from testbed.plan.plan import Plan, make_plan
+from testbed.plan.requirements import control_need
+from testbed.plan.validate import validate
+from testbed.scenario.model import Profile, Scenario
+from testbed.scenario.variants import LINUX_CONTROLS, PERIOD, VARIANTS, variant
 from tests.scenarios import dumbbell, router
 
 
@@ -89,7 +89,7 @@ def test_symbols_of_the_controls() -> None:
 
 
 def test_ecn_is_the_queues_wish_and_the_variants_ability() -> None:
-    from testbed.scenario import Queue
+    from testbed.scenario.model import Queue
 
     marking = Queue("codel", limit_packets=100, ecn=True)
     wishes = {

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from testbed import offloads, verification
 from testbed.errors import TestbedError
-from testbed.plan import Plan, make_plan
-from testbed.process import Place
-from testbed.scenario import Queue
+from testbed.machine import ethtool
+from testbed.machine.process import Place
+from testbed.plan.plan import Plan, make_plan
+from testbed.scenario.model import Queue
+from testbed.trial import verify as verification
 from tests.scenarios import router
 
 RATE = 10_000_000
@@ -86,13 +87,13 @@ def test_what_differs_is_named(
 
 def test_only_offloads_that_are_on_are_switched(monkeypatch: pytest.MonkeyPatch) -> None:
     """A radio has none, and refuses even to switch them off."""
-    on, told = {offloads._GET["tso"], offloads._GET["gro"]}, []
+    on, told = {ethtool._GET["tso"], ethtool._GET["gro"]}, []
 
     def call(_control: object, interface: str, command: int) -> bool:
         told.append((interface, command))
         return command in on
 
-    monkeypatch.setattr(offloads, "_call", call)
-    offloads.switch_offloads_off("eth9")
-    asked = [("eth9", command) for command in offloads._GET.values()]
+    monkeypatch.setattr(ethtool, "_call", call)
+    ethtool.switch_offloads_off("eth9")
+    asked = [("eth9", command) for command in ethtool._GET.values()]
     assert [each for each in told if each not in asked] == [("eth9", 0x1F), ("eth9", 0x2C)]

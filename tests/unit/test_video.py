@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import TestbedError
+from testbed.scenario.video import Thresholds, Transport
+from testbed.scenario.video_content import LADDER, PAGE, Video, page, write_site
+from testbed.scenario.video_manifest import MANIFEST, Manifest
 from testbed.traffic.video.adaptation import Situation, rule
-from testbed.traffic.video.content import LADDER, PAGE, Video, page, write_site
 from testbed.traffic.video.http1 import Http1
-from testbed.traffic.video.manifest import MANIFEST, Manifest
-from testbed.traffic.video.playback import Playback, Stall, State, Thresholds
+from testbed.traffic.video.playback import Playback, Stall, State
 from testbed.traffic.video.player import objects_of, options_of
 from testbed.traffic.video.result import Load, Result, Segment
 from testbed.traffic.video.server import nginx_config
-from testbed.viewing import Transport
 
 BY_NAME = {rung.name: rung for rung in LADDER}
 THRESHOLDS = Thresholds(start_s=4, resume_s=8, cap_s=20)

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.process import end_all, start_told
+from testbed.machine.process import end_all, start_told
+from testbed.scenario.video_content import LADDER, OBJECTS, PAGE_BYTES, Video, page, write_site
 from testbed.traffic.video.browser import address, flags, result
-from testbed.traffic.video.content import LADDER, OBJECTS, PAGE_BYTES, Video, page, write_site
 from testbed.traffic.video.devtools import Tab
 from testbed.traffic.video.shown import write_shown
 from testbed.traffic.video.webm import Film, film, segment

@@ -11,11 +11,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.fidelity.checks import Check, Grade
-from analysis.fidelity.video import videos
-from analysis.video import COLUMNS, video_measures
+from analysis.trials.video import COLUMNS, video_measures
+from analysis.verdict.checks import Check, Grade
+from analysis.verdict.video import videos
+from testbed.scenario.video import Transport
 from testbed.traffic.video.result import Load, Result, Segment
-from testbed.viewing import Transport
 from tests.scenarios import video
 
 SIZES = {"index.html": 1000, "video/240p/1.m4s": 5000, "video/240p/2.m4s": 6000}

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis import plots
-from analysis.axes import write_axes
-from analysis.definitions import COLUMNS, NUMBERS
+from analysis.figures import plots
+from analysis.metrics.axes import write_axes
+from analysis.metrics.columns import COLUMNS, NUMBERS
 
 
 def watched(network: str, variant: str, loaded_s: float, **changes: str) -> dict[str, object]:

@@ -11,15 +11,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.metrics import trial_metrics
-from analysis.packets import FlowPackets
-from analysis.tcp import MARKS
-from analysis.video_definitions import PACKETS, PLAYER
-from analysis.video_row import video_columns
-from testbed.scenario import FlowKind, Scenario
+from analysis.captures.tcp import MARKS
+from analysis.metrics.video_columns import PACKETS, PLAYER
+from analysis.metrics.video_row import video_columns
+from analysis.results.table import trial_metrics
+from analysis.trials.packets import FlowPackets
+from testbed.scenario.model import FlowKind, Scenario
+from testbed.scenario.video import Viewing
 from testbed.store import Trial, open_trial
 from testbed.traffic.video.result import Load, Result, Segment
-from testbed.viewing import Viewing
 from tests.scenarios import router
 from tests.trial_writer import write_trial
 from tests.wireshark_tables import frames_per_second

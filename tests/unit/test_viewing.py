@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from testbed.control import CONTROL
 from testbed.errors import UsageError
-from testbed.flow_plan import VIDEO_PORT
-from testbed.plan import Plan, make_plan
-from testbed.process import CHROMIUM
-from testbed.scenario import Flow, FlowKind, Profile, Scenario
-from testbed.validate import validate
-from testbed.viewing import Player, Transport
+from testbed.machine.process import CHROMIUM
+from testbed.plan.control_network import CONTROL
+from testbed.plan.flows import VIDEO_PORT
+from testbed.plan.plan import Plan, make_plan
+from testbed.plan.validate import validate
+from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
+from testbed.scenario.video import Player, Transport
 from tests.scenarios import access, router, video
 
 TCP = access().flows[0]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.wireshark import first_packets, look
+from analysis.captures.wireshark import first_packets, look
 from testbed.errors import TestbedError, UsageError
 from tests.pcap_writer import tcp, write_pcap
 from tests.trial_writer import TCP, captures, write_trial

@@ -9,8 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from analysis.inspection import CONFIGURATION, FILTER_COLUMN, PROFILE, PROFILE_FOLDER, VARIABLE
-from testbed.process import Completed, run, stream
+from analysis.captures.inspection import (
+    CONFIGURATION,
+    FILTER_COLUMN,
+    PROFILE,
+    PROFILE_FOLDER,
+    VARIABLE,
+)
+from testbed.machine.process import Completed, run, stream
 from tests.pcap_writer import Frame, icmp_unreachable, tcp, udp, write_pcap
 from tests.trial_writer import CBR, ISN, TCP, captures
 

@@ -1,1 +1,1 @@
-"""A segmented video: what is served, the servers, and a player, over TCP and over QUIC."""
+"""A segmented video: servers, the player with its buffer, Chromium in its place."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from testbed.traffic.video.manifest import Rung
+from testbed.scenario.video_manifest import Rung
 
 
 @dataclass(frozen=True)

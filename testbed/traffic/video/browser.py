@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from testbed.errors import TestbedError
-from testbed.process import CHROMIUM, end_all, start_told
-from testbed.traffic.video.content import PAGE
+from testbed.machine.process import CHROMIUM, end_all, start_told
+from testbed.scenario.video import Transport
+from testbed.scenario.video_content import PAGE
 from testbed.traffic.video.devtools import Tab
 from testbed.traffic.video.player import options_of, told_to_begin
 from testbed.traffic.video.result import Load, Result, Segment
 from testbed.traffic.video.transfer import NAME
-from testbed.viewing import Transport
 
 _FLAGS = (
     "--headless",

@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
+from testbed.plan.video_commands import CERTIFICATE, KEY
 from testbed.traffic.video.transfer import NAME
-from testbed.traffic.video.watching import CERTIFICATE, KEY
 
 _FROM = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
 _UNTIL = datetime.datetime(2040, 1, 1, tzinfo=datetime.UTC)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from testbed.errors import TestbedError
-from testbed.process import Process
+from testbed.machine.process import Process
 
 _LONGEST = 1 << 26  # bytes of a message
 _END = b"\0"

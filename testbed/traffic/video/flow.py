@@ -7,15 +7,15 @@ import tempfile
 import time
 from pathlib import Path
 
-from testbed.flow_plan import FlowPlan
-from testbed.process import Place
+from testbed.machine.process import Place
+from testbed.plan.flows import FlowPlan
+from testbed.plan.video_commands import SITE_FOLDER
+from testbed.scenario.video import Player, Viewing
+from testbed.scenario.video_content import Video
 from testbed.store import FLOWS
-from testbed.traffic.video.content import Video
 from testbed.traffic.video.result import Result
 from testbed.traffic.video.server import VideoServer, write_files
 from testbed.traffic.video.viewer import Viewer
-from testbed.traffic.video.watching import SITE_FOLDER
-from testbed.viewing import Player, Viewing
 
 
 def _write(viewing: Viewing, folder: Path) -> None:

@@ -18,11 +18,11 @@ from aioquic.h3.events import HeadersReceived
 from aioquic.quic.connection import QuicConnection
 from aioquic.quic.events import QuicEvent
 
-from testbed.timeline import wake_exactly
+from testbed.machine.timer import wake_exactly
+from testbed.scenario.video import CONTROLS
 from testbed.traffic.video import counted
 from testbed.traffic.video.certificate import certificate_path, key_path
 from testbed.traffic.video.http3 import configuration
-from testbed.viewing import CONTROLS
 
 
 class FileServer(QuicConnectionProtocol):

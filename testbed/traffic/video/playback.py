@@ -8,18 +8,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 
-
-@dataclass(frozen=True)
-class Thresholds:
-    """Seconds of video in the buffer at which something happens.
-
-    The cap is what the paper's own player held: it had loaded all of 270 s after some 120 s,
-    so that about 150 s lay before it.
-    """
-
-    start_s: float = 4.0
-    resume_s: float = 4.0
-    cap_s: float = 150.0
+from testbed.scenario.video import Thresholds
 
 
 class State(enum.Enum):

@@ -16,16 +16,16 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from testbed.errors import TestbedError
-from testbed.timeline import wake_exactly
+from testbed.machine.timer import wake_exactly
+from testbed.plan.video_commands import Site
+from testbed.scenario.video import Thresholds, Transport
+from testbed.scenario.video_content import PAGE
+from testbed.scenario.video_manifest import MANIFEST, Manifest, Rung
 from testbed.traffic.video import adaptation, http1
 from testbed.traffic.video.adaptation import Rule, Situation
-from testbed.traffic.video.content import PAGE
-from testbed.traffic.video.manifest import MANIFEST, Manifest, Rung
-from testbed.traffic.video.playback import Playback, State, Thresholds
+from testbed.traffic.video.playback import Playback, State
 from testbed.traffic.video.result import Load, Result, Segment
 from testbed.traffic.video.transfer import Client, Transfer
-from testbed.traffic.video.watching import Site
-from testbed.viewing import Transport
 
 Connect = Callable[[Site], Awaitable[Client]]
 

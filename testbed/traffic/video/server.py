@@ -8,10 +8,9 @@ import time
 from pathlib import Path
 
 from testbed.errors import TestbedError
-from testbed.probes import listening
-from testbed.process import Place, Process, end, start
-from testbed.traffic.video.content import Video, write_site
-from testbed.traffic.video.watching import (
+from testbed.machine.process import Place, Process, end, start
+from testbed.machine.sockets import listening
+from testbed.plan.video_commands import (
     CERTIFICATE,
     KEY,
     NGINX_CONFIG,
@@ -21,7 +20,8 @@ from testbed.traffic.video.watching import (
     Serving,
     executable,
 )
-from testbed.viewing import Transport
+from testbed.scenario.video import Transport
+from testbed.scenario.video_content import Video, write_site
 
 READY_S = 10.0
 

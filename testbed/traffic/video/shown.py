@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from testbed.traffic.video.content import OBJECTS, Video
+from testbed.scenario.video_content import OBJECTS, Video
 from testbed.traffic.video.webm import film, segment
 
 SCRIPT = Path(__file__).with_name("watch.js")

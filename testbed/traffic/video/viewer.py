@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 from testbed.errors import TestbedError
-from testbed.process import Place, Process, end, start
+from testbed.machine.process import Place, Process, end, start
+from testbed.plan.video_commands import Watching, executable
 from testbed.traffic.video.result import Result
-from testbed.traffic.video.watching import Watching, executable
 
 READY_S = 30.0  # a browser takes its time
 PATIENCE_S = 20.0

@@ -1,0 +1,183 @@
+"""A capture's TCP and UDP packets, with what Wireshark's analysis says of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.captures.native import TYPES, Columns, Core
+from analysis.captures.pcap import feed
+
+if TYPE_CHECKING:
+    import pandas as pd  # loaded where it is needed: it takes longer than a small capture
+
+Array = npt.NDArray[Any]
+
+CHUNK_ROWS = 1 << 18
+LARGEST_CHUNK = 1 << 24
+SMALLEST_RECORD = 16 + 28  # bytes of a file that a packet takes at least: its header, IP and UDP
+
+# enum mark of core.h, in the order of its bits; Wireshark's tcp.analysis.…
+MARKS = (
+    "retransmission",
+    "fast_retransmission",
+    "spurious_retransmission",
+    "out_of_order",
+    "duplicate_ack",
+    "lost_segment",
+    "ack_lost_segment",
+    "window_update",
+    "window_full",
+    "zero_window",
+    "zero_window_probe",
+    "zero_window_probe_ack",
+    "keep_alive",
+    "keep_alive_ack",
+    "reused_ports",
+)
+
+COLUMNS = (
+    "frame",  # number in the capture, from 1
+    "time_ns",  # since 1970
+    "length",  # bytes of the frame on the wire, whatever the snaplen kept
+    "protocol",  # "tcp" or "udp"
+    "stream",  # Wireshark's number of the connection, separate for TCP and UDP
+    "src",
+    "dst",
+    "src_port",
+    "dst_port",
+    "ip_id",  # -1: IPv6 has none
+    "seq",  # as in the header, so that captures of one connection can be compared
+    "ack",
+    "payload",  # bytes
+    "flags",
+    *MARKS[:5],
+    "ack_rtt_ms",  # NaN where the packet acknowledges nothing new
+    "acked_frame",  # 0 where the packet acknowledges nothing new
+    *MARKS[5:],
+    "duplicate_ack_number",  # 0: no duplicate
+    "duplicate_ack_frame",  # the acknowledgement that it repeats
+    "initial_rtt_ms",  # of the handshake; NaN where Wireshark does not say it
+    "bytes_in_flight",  # 0: not said
+    "push_bytes_sent",
+    "relative_seq",  # as Wireshark shows them
+    "relative_ack",
+    "window",  # scaled
+    "window_scale",  # the factor; -1: not known, -2: not in use, 0: a SYN
+    "ecn",  # IP's bits: 1 and 2 are ECT, 3 is CE; TCP's ECE and CWR are flags
+    "completeness",  # tcp.completeness before the packet, as tshark prints it
+)
+
+
+@dataclass(frozen=True)
+class Packets:
+    """The TCP and UDP packets of a capture (see COLUMNS), and what was wrong with the file."""
+
+    rows: pd.DataFrame
+    sacks: pd.DataFrame  # a row a block: `frame`, `left`, `right`, relative as `relative_ack` is
+    start_ns: int  # the capture's first packet, of whatever protocol
+    warnings: tuple[str, ...] = ()
+    frames: int = 0  # all, of whatever protocol
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """The same as plain arrays: `marks` has a bit for each of MARKS, `protocol` is 0 for TCP,
+    `src` and `dst` are places in `addresses`."""
+
+    columns: dict[str, Array]
+    addresses: tuple[str, ...]
+    sacks: Array  # of the fields `frame`, `left` and `right`
+    start_ns: int
+    warnings: tuple[str, ...]
+    frames: int
+
+    def marked(self, name: str) -> Array:
+        """Which packets have a mark."""
+        found: Array = (self.columns["marks"] & np.uint32(1 << MARKS.index(name))) != 0
+        return found
+
+
+class _Chunk:
+    """Arrays that the core fills."""
+
+    def __init__(self, capacity: int) -> None:
+        self.arrays: dict[str, Array] = {
+            name: np.empty(capacity, kind) for name, kind in TYPES.items()
+        }
+        places = (array.ctypes.data for array in self.arrays.values())
+        self.columns = Columns(capacity, 0, *places)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether another one is needed."""
+        return self.columns.used == self.columns.capacity
+
+
+class _Supply:
+    """Columns for the core, a chunk of rows after the other; one is enough for most files.
+
+    Memory that is not written to is not used, so that a chunk may be as large as the file
+    could make it.
+    """
+
+    def __init__(self, size_bytes: int) -> None:
+        self._rows = min(size_bytes // SMALLEST_RECORD + 1, LARGEST_CHUNK)
+        self.chunks: list[_Chunk] = []
+
+    def __call__(self) -> Columns:
+        if not self.chunks or self.chunks[-1].is_full:
+            # a second one: the file is compressed, or so large that this makes no difference
+            self.chunks.append(_Chunk(max(self._rows, CHUNK_ROWS) if self.chunks else self._rows))
+        return self.chunks[-1].columns
+
+    def take(self, name: str) -> Array:
+        """A column as one array; the chunks give theirs up, so that no two are held long."""
+        parts = [chunk.arrays.pop(name)[: chunk.columns.used] for chunk in self.chunks]
+        if len(parts) == 1:
+            return parts[0]
+        return np.concatenate(parts) if parts else np.zeros(0, TYPES[name])
+
+
+def read_arrays(path: Path) -> Arrays:
+    """Read a capture; a file that ends in the middle gives what is whole and a warning."""
+    with closing(Core(with_flows=False)) as core:
+        supply = _Supply(path.stat().st_size if path.exists() else 0)
+        warnings = feed(path, core, supply)
+        columns = {name: supply.take(name) for name in TYPES}
+        sacks = np.ctypeslib.as_array(core.sacks())
+        addresses, state = tuple(core.addresses()), core.state
+        return Arrays(columns, addresses, sacks, state.start_ns, warnings, state.frames)
+
+
+def read_capture(path: Path) -> Packets:
+    """The same as a table."""
+    import pandas as pd
+
+    arrays = read_arrays(path)
+    columns = {name: _column(arrays, name) for name in COLUMNS}
+    sacks = pd.DataFrame({name: arrays.sacks[name] for name in ("frame", "left", "right")})
+    rows = pd.DataFrame(columns, copy=False)
+    return Packets(rows, sacks, arrays.start_ns, arrays.warnings, arrays.frames)
+
+
+def _column(arrays: Arrays, name: str) -> Array | pd.Categorical:
+    """A column of the table; the array that it was made of is given up."""
+    if name in MARKS:
+        return arrays.marked(name)
+    array = arrays.columns.pop(name)
+    if name == "protocol":
+        return _category(array, ("tcp", "udp"))
+    return _category(array, arrays.addresses) if name in ("src", "dst") else array
+
+
+def _category(codes: Array, names: Sequence[str]) -> pd.Categorical:
+    import pandas as pd
+
+    return pd.Categorical.from_codes(codes, categories=pd.Index(list(names), dtype="str"))

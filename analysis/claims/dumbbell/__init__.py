@@ -1,0 +1,1 @@
+"""Tests that the two dumbbell papers share: load, pairs, phases, queues."""

@@ -1,0 +1,1 @@
+"""What every claim is made of: samples, contrasts, parts, answers, references."""

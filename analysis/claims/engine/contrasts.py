@@ -1,0 +1,302 @@
+"""The statistics that all claims come down to: two samples compared, or one held against bounds.
+
+A sample is a number a seed (the mean over what the seed was run with), so that n counts
+independent repeats, not points of one sweep. Two samples are *equal* when Welch's 95 % interval
+of their difference lies within the measure's margin: a deterministic guest makes intervals so
+narrow that a difference can be beyond doubt and of no account. Otherwise one is above or below the
+other if the interval leaves out nought and p, corrected by Holm over the claim's comparisons, is
+below 0.05; else it is not clear.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from analysis.claims.engine.answers import Part, Verdict
+from analysis.statistics.intervals import (
+    Comparison,
+    Finding,
+    compare,
+    compare_paired,
+    half_width,
+    holm,
+    known,
+)
+
+Sample = Mapping[int, float]  # by seed
+SIGNIFICANT = 0.05
+WELCH = "Welch's t, two-sided, Holm over the claim's comparisons"
+PAIRED = "paired t (by seed), two-sided, Holm over the claim's comparisons"
+STUDENT = "Student's 95 % interval of the mean over seeds"
+SHOWN = 4  # comparisons that are told one by one
+SAMPLED = 2  # of more than these
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How a measure is written, and below which difference two values of it are the same."""
+
+    unit: str
+    decimals: int
+    factor: float = 1
+    relative: float = 0.0
+    absolute: float = 0.0
+
+    def write(self, value: float, sign: str = "") -> str:
+        """A number with its unit."""
+        if not math.isfinite(value):
+            return "not known"
+        return f"{value * self.factor:{sign}.{self.decimals}f} {self.unit}".rstrip()
+
+    def margin(self, a: float, b: float) -> float:
+        """Differences up to this are of no account."""
+        return max(self.absolute, self.relative * (abs(a) + abs(b)) / 2)
+
+
+# 2 %: what `testbed compare` takes for the same rate; 5 % of a drop rate, or one packet in ten
+# thousand: about one drop in a trial; 0.1 ms: an eighth of the time that a packet of 1000 bytes
+# takes at 10 Mbit/s; 1 percentage point of a share: 2 % of a half.
+RATE = Measure("Mbit/s", 3, relative=0.02)
+DROPS = Measure("%", 3, factor=100, relative=0.05, absolute=1e-4)
+DELAY = Measure("ms", 2, absolute=0.1)
+SHARE = Measure("%", 1, factor=100, absolute=0.01)
+RATIO = Measure("", 3, relative=0.02)
+MEASURES = {
+    "throughput_mbps": RATE,
+    "goodput_mbps": RATE,
+    "drop_rate": DROPS,
+    "owd_mean_ms": DELAY,
+    "rtt_mean_ms": DELAY,
+    "recovery_latency_mean_ms": DELAY,
+    "share": SHARE,
+}
+
+
+class Outcome(enum.StrEnum):
+    """The first sample beside the second."""
+
+    ABOVE = "above"
+    EQUAL = "equal to"
+    BELOW = "below"
+    UNCLEAR = "not separable from"
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Two samples, and how they lie."""
+
+    a: str
+    b: str
+    mean_a: float
+    mean_b: float
+    comparison: Comparison
+    p: float
+    outcome: Outcome
+    measure: Measure
+    test: str = WELCH
+
+    @property
+    def said(self) -> str:
+        """In words."""
+        write = self.measure.write
+        return f"{self.a} {self.outcome} {self.b} ({write(self.mean_a)}, {write(self.mean_b)})"
+
+    @property
+    def effect(self) -> str:
+        """The difference, and Cohen's d."""
+        d = self.comparison.cohen_d
+        size = f", d = {d:.3g}" if math.isfinite(d) and d else ""
+        return f"{self.a} − {self.b}: {self.measure.write(self.comparison.difference, '+')}{size}"
+
+    @property
+    def interval(self) -> str:
+        """Of the difference."""
+        c = self.comparison
+        if not math.isfinite(c.low):
+            return "no interval"
+        write = self.measure.write
+        p = f", p = {self.p:.2g}" if math.isfinite(self.p) else f", {c.finding}"
+        return f"{write(c.low, '+')} to {write(c.high, '+')}{p}"
+
+    @property
+    def n(self) -> int:
+        """Seeds of the smaller sample."""
+        return min(self.comparison.n_a, self.comparison.n_b)
+
+
+def mean(sample: Sample) -> float:
+    """Of the known values; NaN for none."""
+    values = known(sample.values())
+    return float(values.mean()) if len(values) else math.nan
+
+
+def spread(measure: Measure, sample: Sample) -> str:
+    """The mean, and half of its interval where there is one."""
+    half = half_width(sample.values())
+    value = measure.write(mean(sample))
+    return (
+        f"{value} ± {half * measure.factor:.{measure.decimals}f}" if math.isfinite(half) else value
+    )
+
+
+def contrasts(
+    measure: Measure, pairs: Iterable[tuple[str, Sample, str, Sample]], *, paired: bool = False
+) -> tuple[Contrast, ...]:
+    """Each pair compared; together they are the family that Holm corrects for.
+
+    `paired` is for two numbers of one trial, which are not independent: their differences by seed
+    are tested.
+    """
+    named = list(pairs)
+    compared = _by_seed if paired else _independent
+    found = [compared(first, second) for _, first, _, second in named]
+    corrected = holm(each.p_welch for each in found)
+    result = []
+    for (a, first, b, second), comparison, p in zip(named, found, corrected, strict=True):
+        means = mean(first), mean(second)
+        outcome = _outcome(comparison, float(p), measure.margin(*means))
+        test = PAIRED if paired else WELCH
+        result.append(Contrast(a, b, *means, comparison, float(p), outcome, measure, test))
+    return tuple(result)
+
+
+def beyond(what: str, measure: Measure, sample: Sample, value: float) -> tuple[Contrast, ...]:
+    """A sample held against a number."""
+    return contrasts(
+        measure, [(what, sample, "this bound", dict.fromkeys(sample, value))], paired=True
+    )
+
+
+def _independent(first: Sample, second: Sample) -> Comparison:
+    return compare(first.values(), second.values())
+
+
+def _by_seed(first: Sample, second: Sample) -> Comparison:
+    found = compare_paired(first, second)
+    return Comparison(
+        found.finding,
+        found.n,
+        found.n,
+        found.difference,
+        found.low,
+        found.high,
+        p_welch=found.p_t,
+        cohen_d=found.cohen_d,
+    )
+
+
+def _outcome(found: Comparison, p: float, margin: float) -> Outcome:
+    if found.finding is Finding.NOT_KNOWN:
+        return Outcome.UNCLEAR
+    if max(abs(found.low), abs(found.high)) <= margin:
+        return Outcome.EQUAL
+    sure = found.finding is Finding.CONSTANT or p < SIGNIFICANT
+    if sure and found.low > 0:
+        return Outcome.ABOVE
+    return Outcome.BELOW if sure and found.high < 0 else Outcome.UNCLEAR
+
+
+def all_are(
+    wanted: Outcome, found: Sequence[Contrast], where: str = "", also: tuple[Outcome, ...] = ()
+) -> Part:
+    """That every contrast comes out as wanted, or as one of `also`; an unclear one leaves it
+    open, any other refutes it."""
+    allowed = (wanted, *also)
+    others = [each for each in found if each.outcome not in (*allowed, Outcome.UNCLEAR)]
+    unclear = [each for each in found if each.outcome is Outcome.UNCLEAR]
+    if others:
+        verdict, told = Verdict.CONTRADICTED, others
+    elif unclear or not found:
+        verdict, told = Verdict.OPEN, unclear
+    else:
+        verdict, told = Verdict.SUPPORTED, list(found)
+    told = sorted(told, key=lambda each: -abs(each.comparison.difference))
+    tally = "" if len(found) <= SHOWN else f"{_tally(found)}; e.g. "
+    texts = _said(told[: SAMPLED if tally else SHOWN])
+    return Part(
+        verdict,
+        f"{where + ': ' if where else ''}{tally}{', '.join(texts)}",
+        ", ".join(dict.fromkeys(each.test for each in found)),
+        ", ".join(each.effect for each in told[:SHOWN]),
+        ", ".join(each.interval for each in told[:SHOWN]),
+        min((each.n for each in found), default=0),
+    )
+
+
+def _said(told: Sequence[Contrast]) -> list[str]:
+    """In words; what one thing is to several others, at once."""
+    groups: dict[tuple[str, Outcome, float], list[Contrast]] = {}
+    for each in told:
+        groups.setdefault((each.a, each.outcome, each.mean_a), []).append(each)
+    return [own[0].said if len(own) == 1 else _to_several(own) for own in groups.values()]
+
+
+def _to_several(own: Sequence[Contrast]) -> str:
+    first = own[0]
+    means = [first.measure.write(each.mean_b) for each in own]
+    mine = first.measure.write(first.mean_a)
+    names = [each.b for each in own]
+    if {mine} == set(means):
+        listed = f"{', '.join(names[:-1])} and {names[-1]} (all {mine})"
+        return f"{first.a} {first.outcome} {listed}"
+    listed = ", ".join(f"{name} ({value})" for name, value in zip(names, means, strict=True))
+    return f"{first.a} ({mine}) {first.outcome} {listed}"
+
+
+def _tally(found: Sequence[Contrast]) -> str:
+    """`above in 3 of 30, equal in 27`."""
+    words = {Outcome.EQUAL: "equal", Outcome.UNCLEAR: "not separable"}
+    counts = {
+        outcome: sum(each.outcome is outcome for each in found)
+        for outcome in Outcome
+        if any(each.outcome is outcome for each in found)
+    }
+    texts = [f"{words.get(outcome, str(outcome))} in {n}" for outcome, n in counts.items()]
+    return f"of {len(found)} comparisons " + ", ".join(texts)
+
+
+def within(
+    what: str, measure: Measure, sample: Sample, low: float = -math.inf, high: float = math.inf
+) -> Part:
+    """That the mean lies between bounds: by its interval, which may lie in, out, or across."""
+    values = known(sample.values())
+    half = half_width(values)
+    centre = mean(sample)
+    bounds = _bounds(measure, low, high)
+    if not math.isfinite(half):
+        verdict = Verdict.OPEN
+    elif centre - half >= low and centre + half <= high:
+        verdict = Verdict.SUPPORTED
+    elif centre + half < low or centre - half > high:
+        verdict = Verdict.CONTRADICTED
+    else:
+        verdict = Verdict.OPEN
+    interval = (
+        f"{measure.write(centre - half)} to {measure.write(centre + half)}"
+        if math.isfinite(half)
+        else "no interval"
+    )
+    said = f"{what} {measure.write(centre)} (asked: {bounds})"
+    return Part(verdict, said, STUDENT, f"{what} {measure.write(centre)}", interval, len(values))
+
+
+def _bounds(measure: Measure, low: float, high: float) -> str:
+    if math.isinf(high):
+        return f"at least {measure.write(low)}"
+    if math.isinf(low):
+        return f"at most {measure.write(high)}"
+    return f"{measure.write(low)} to {measure.write(high)}"
+
+
+def students_p(first: Iterable[float], second: Iterable[float]) -> float:
+    """The papers' t-test, over whatever they took for a sample."""
+    return compare(first, second).p_student
+
+
+def relative(first: Sample, second: Sample) -> Sample:
+    """The first over the second, seed by seed."""
+    seeds = sorted(first.keys() & second.keys())
+    return {seed: first[seed] / second[seed] for seed in seeds if second[seed]}

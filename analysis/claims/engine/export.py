@@ -1,0 +1,42 @@
+"""The ledger as CSV and as JSON; for people it is on the report's page."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable
+
+import pandas as pd
+
+from analysis.claims.engine.answers import Answer
+
+# a row of the CSV is an answer; what is a list there is left to JSON
+FLAT = tuple(
+    field.name for field in dataclasses.fields(Answer) if field.name not in ("rows", "evidence")
+)
+
+
+def ledger_frame(found: Iterable[Answer]) -> pd.DataFrame:
+    """A row an answer, for CSV; `trials` are those that it names."""
+    rows = [
+        {name: str(getattr(each, name)) for name in FLAT}
+        | {"n": each.n, "trials": " ".join(trial for e in each.evidence for trial in e.trials)}
+        for each in found
+    ]
+    return pd.DataFrame(rows, columns=[*FLAT, "trials"])
+
+
+def numbers_frame(found: Iterable[Answer]) -> pd.DataFrame:
+    """A row a number that an answer rests on: ours, the paper's, ns-2's."""
+    rows = [
+        {"id": each.id, "profile": each.profile, "setting": each.setting, **dataclasses.asdict(row)}
+        for each in found
+        for row in each.rows
+    ]
+    columns = ["id", "profile", "setting", "what", "ours", "paper", "ns2"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def ledger_json(found: Iterable[Answer]) -> str:
+    """Everything, as a list of objects."""
+    return json.dumps([dataclasses.asdict(each) for each in found], indent=1, ensure_ascii=False)

@@ -1,0 +1,65 @@
+"""Phases of trials, second by second: what claims about time are tested on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+from analysis.claims.engine.contrasts import Sample
+from analysis.claims.engine.selection import Group
+from analysis.metrics.per_second import NotMeasured, trial_seconds
+from testbed.store import open_trial
+
+
+def seconds(group: Group) -> dict[int, list[pd.DataFrame]]:
+    """By seed: the tables of the group's trials."""
+    if group.folder is None:
+        raise NotMeasured("the trials' folder is not at hand, only their metrics")
+    found: dict[int, list[pd.DataFrame]] = {}
+    trials = group.rows[["trial", "seed"]].drop_duplicates()
+    for name, seed in trials.itertuples(index=False):
+        path = group.folder / str(name)
+        found.setdefault(int(seed), []).append(trial_seconds(open_trial(path)))
+    return found
+
+
+def phase(
+    table: pd.DataFrame, flow: str, since_s: float, until_s: float, column: str = "throughput_mbps"
+) -> pd.Series[float]:
+    """A flow's whole seconds of a stretch of time."""
+    own = table[
+        (table["flow"] == flow) & (table["second"] >= since_s) & (table["second"] < until_s)
+    ]
+    return own.set_index("second")[column]
+
+
+def delay_ms(table: pd.DataFrame, flow: str, since_s: float, until_s: float, name: str) -> float:
+    """A flow's mean delay of a stretch of time, over its packets."""
+    means = phase(table, flow, since_s, until_s, f"{name}_ms")
+    numbers = phase(table, flow, since_s, until_s, f"{name}_n")
+    total = float(numbers.sum())
+    return float((means.fillna(0.0) * numbers).sum()) / total if total else float("nan")
+
+
+def rate(found: dict[int, list[pd.DataFrame]], flow: str, since_s: float, until_s: float) -> Sample:
+    """A flow's mean throughput of a stretch of time, by seed."""
+    return each_seed(found, lambda table: float(phase(table, flow, since_s, until_s).mean()))
+
+
+def delay(
+    found: dict[int, list[pd.DataFrame]], flow: str, since_s: float, until_s: float, name: str
+) -> Sample:
+    """Its mean delay, by seed."""
+    return each_seed(found, lambda table: delay_ms(table, flow, since_s, until_s, name))
+
+
+def each_seed(
+    found: dict[int, list[pd.DataFrame]], number: Callable[[pd.DataFrame], float]
+) -> Sample:
+    """A number of each trial, the mean of a seed's trials."""
+    return {
+        seed: float(np.mean([number(table) for table in tables]))
+        for seed, tables in sorted(found.items())
+    }

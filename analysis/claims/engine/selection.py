@@ -1,0 +1,168 @@
+"""The trials that a claim is tested on, and samples of them: a number a seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from analysis.claims.engine.answers import Claim, Evidence
+from analysis.claims.engine.contrasts import Sample
+from analysis.claims.engine.reference import Reference
+from analysis.metrics.axes import with_axes
+from analysis.metrics.per_second import NotMeasured
+from analysis.metrics.valid_trials import counted
+
+MODERN = "modern"
+NAMED = 8  # trials that an answer names
+PROFILES = ("ns2", MODERN)  # in this order
+
+
+@dataclass(frozen=True)
+class Group:
+    """An experiment's flows with one profile of the stacks; `folder` holds the trials."""
+
+    experiment: str
+    profile: str
+    rows: pd.DataFrame
+    folder: Path | None
+    reference: Reference
+    window: str = ""
+    setting: str = ""
+
+    def where(self, **axes: object) -> Group:
+        """The part of it with these values on the axes: one value, or several of them."""
+        rows = self.rows
+        for name, value in axes.items():
+            rows = rows[rows[_column(rows, name)].isin(_listed(value))]
+        return replace(self, rows=rows)
+
+    def values(self, axis: str) -> list[object]:
+        """What is there on an axis, in order."""
+        if f"axis_{axis}" not in self.rows:
+            return []
+        return sorted(self.rows[f"axis_{axis}"].dropna().unique())
+
+    def asked(self, axis: str, wanted: Collection[object]) -> Group:
+        """The part with these values, all of which must be there."""
+        missing = [str(each) for each in wanted if each not in self.values(axis)]
+        if missing:
+            raise NotMeasured(
+                f"no usable trials with {axis} {', '.join(missing)} (profile {self.profile})",
+                f"testbed run {self.experiment}",
+            )
+        return self.where(**{axis: wanted})
+
+    def evidence(self) -> Evidence:
+        """A few of its trials, spread evenly."""
+        rows = self.where(setting=self.setting).rows if self.setting else self.rows
+        names = list(dict.fromkeys(rows["trial"].astype(str)))
+        step = max(1, -(-len(names) // NAMED))
+        return Evidence(self.experiment, tuple(names[::step]))
+
+
+def _column(rows: pd.DataFrame, name: str) -> str:
+    for column in (f"axis_{name}", name):  # an axis is of the trial, a metric of one flow
+        if column in rows:
+            return column
+    raise NotMeasured(f"the trials have no axis {name}")
+
+
+def _listed(value: object) -> list[object]:
+    return list(value) if isinstance(value, list | tuple | range) else [value]
+
+
+def usable(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Flows of trials that ran and were not judged invalid; of one engine, the one that ran more;
+    as long as the longest of their place on the axes: a short form beside the full one is not a
+    repeat of it."""
+    rows = counted(metrics)
+    if rows["engine"].nunique() > 1:  # trials of two engines are no repeats of each other
+        rows = rows[rows["engine"] == rows["engine"].mode()[0]]
+    rows = with_axes(rows)
+    if "axis_duration_s" in rows:
+        axes = (str(name) for name in rows if str(name).startswith("axis_"))
+        place = [name for name in axes if name != "axis_duration_s"]
+        longest = (
+            rows.groupby(place, dropna=False)["axis_duration_s"].transform("max")
+            if place
+            else rows["axis_duration_s"].max()
+        )
+        rows = rows[rows["axis_duration_s"] == longest]
+    return rows
+
+
+def groups(
+    claim: Claim, rows: pd.DataFrame, folder: Path | None, reference: Reference
+) -> Iterator[Group]:
+    """Of usable rows one a profile and setting; of the windows the one that fits the claim's paper,
+    where it was run."""
+    for name, value in claim.where.items():
+        rows = rows[rows[_column(rows, name)].isin(_listed(value))]
+    profile = rows["axis_profile"] if "axis_profile" in rows else pd.Series(MODERN, rows.index)
+    found = [name for name in PROFILES if (profile == name).any()]
+    for name in found:
+        own, window = _window(rows[profile == name], claim.window)
+        for setting in claim.settings or ("",):
+            yield Group(claim.experiment, name, own, folder, reference, window, setting)
+
+
+def _window(rows: pd.DataFrame, wanted: str) -> tuple[pd.DataFrame, str]:
+    if not wanted or "axis_window" not in rows:
+        return rows, ""
+    there = sorted(rows["axis_window"].dropna().unique())
+    window = wanted if wanted in there else (there or [""])[0]
+    return rows[rows["axis_window"] == window], window
+
+
+def samples(
+    rows: pd.DataFrame, metric: str, of: str, over: Sequence[str] = ()
+) -> dict[str, Sample]:
+    """For each value of column `of`: by seed, the mean over the cells of `over`.
+
+    Only cells that all values know count, and only seeds that know all of these cells: a mean
+    over other loads would be another number.
+    """
+    known = _cells(rows, metric, of, [name for name in over if name in rows])
+    cells = [set().union(*seeds.values()) for seeds in known.values()]
+    in_all = set.intersection(*cells) if cells else set()
+    return {
+        name: {
+            seed: float(np.mean([np.mean(own[cell]) for cell in in_all]))
+            for seed, own in sorted(seeds.items())
+            if in_all and in_all <= own.keys()
+        }
+        for name, seeds in known.items()
+    }
+
+
+Cell = tuple[object, ...]
+
+
+def _cells(
+    rows: pd.DataFrame, metric: str, of: str, over: list[str]
+) -> dict[str, dict[int, dict[Cell, list[float]]]]:
+    """The known values by what they are of, seed and cell: plain loops, since tables are small
+    and there are hundreds of them."""
+    found: dict[str, dict[int, dict[Cell, list[float]]]] = {}
+    cells = list(zip(*(rows[name] for name in over), strict=True)) or [()] * len(rows)
+    for name, seed, cell, value in zip(rows[of], rows["seed"], cells, rows[metric], strict=True):
+        if math.isfinite(value):
+            own = found.setdefault(str(name), {}).setdefault(int(seed), {})
+            own.setdefault(cell, []).append(value)
+    return found
+
+
+def sample(rows: pd.DataFrame, metric: str, over: Sequence[str] = ()) -> Sample:
+    """The same of all rows together."""
+    return samples(rows.assign(all="all"), metric, "all", over).get("all", {})
+
+
+def sweeps(rows: pd.DataFrame, metric: str, along: str) -> dict[int, pd.Series[float]]:
+    """By seed: the metric along an axis, the mean of what else differs; whole sweeps only."""
+    table = rows.pivot_table(index="seed", columns=along, values=metric).dropna()
+    return {int(float(str(seed))): row for seed, row in table.iterrows()}

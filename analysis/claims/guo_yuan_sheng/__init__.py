@@ -1,0 +1,1 @@
+"""The claims of Guo, Yuan and Sheng."""

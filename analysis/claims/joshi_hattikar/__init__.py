@@ -1,0 +1,1 @@
+"""The claims of Joshi and Hattikar."""

@@ -1,0 +1,183 @@
+"""JH's first experiment: a function a claim."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+
+from analysis.claims.dumbbell.load_claims import (
+    BEND,
+    CONGESTED,
+    FOUR,
+    LATENCIES,
+    LINUX_VEGAS,
+    LOADS,
+    LOW,
+    RIVALS,
+    STRAIGHT,
+    beside,
+    each_load,
+    latency_tables,
+    ratio_within,
+    run_of,
+    steps,
+    table,
+    tcp,
+    where,
+)
+from analysis.claims.engine.answers import Finding, Row, by_definition
+from analysis.claims.engine.contrasts import (
+    MEASURES,
+    RATIO,
+    Outcome,
+    all_are,
+    contrasts,
+    spread,
+    within,
+)
+from analysis.claims.engine.selection import Group, sweeps
+
+MOST = 0.55  # of ten loads: six
+
+
+def vegas_above_all(group: Group) -> Finding:
+    """Vegas above every other at every load; NewReno next in the mean."""
+    every = all_are(Outcome.ABOVE, each_load(group, "throughput_mbps", "vegas", RIVALS))
+    second = all_are(
+        Outcome.ABOVE,
+        beside(group, "throughput_mbps", "newreno", ("reno", "tahoe"), LOADS),
+        "NewReno next, mean of the loads",
+    )
+    why = (
+        "With queues of ten packets, before a path that holds 78, every variant that halves its "
+        "window leaves the link idle for a while; how much Vegas gains by not doing so depends on "
+        "CBR's share of the queue, and is nought where all of them wait for the same link."
+    )
+    return Finding((every, second), table(group, "throughput_mbps"), why)
+
+
+def newreno_and_reno(group: Group) -> Finding:
+    """Alike (within 5 %) at low CBR, NewReno ahead under congestion."""
+    alike = ratio_within(group, "newreno", "reno", LOW, 0.95, 1.05)
+    ahead = all_are(
+        Outcome.ABOVE,
+        beside(group, "throughput_mbps", "newreno", ("reno",), CONGESTED),
+        where(run_of(group, CONGESTED)),
+    )
+    rows = (*table(group, "throughput_mbps", LOW), *table(group, "throughput_mbps", CONGESTED))
+    why = (
+        "The two differ only where one window has several losses: NewReno stays in recovery, Reno "
+        "waits for its timer. How often that happens is the queue's and the load's doing."
+    )
+    return Finding((alike, ahead), rows, why)
+
+
+def linear_fall(group: Group) -> Finding:
+    """Vegas's and NewReno's throughput falls on a straight line, Reno's does not."""
+    parts = []
+    rows = []
+    for variant in ("vegas", "newreno", "reno"):
+        found = sweeps(tcp(group, LOADS, [variant]).rows, "throughput_mbps", "axis_cbr_mbit")
+        fits = {seed: straightness(sweep) for seed, sweep in found.items()}
+        straight = {seed: fit[0] for seed, fit in fits.items()}
+        bend = {seed: abs(fit[1]) for seed, fit in fits.items()}
+        rows.append(
+            Row(
+                f"{variant}: R² of the line",
+                spread(RATIO, straight),
+                "linear" * (variant != "reno"),
+            )
+        )
+        rows.append(Row(f"{variant}: bend over the range", spread(RATIO, bend)))
+        if variant == "reno":
+            crooked = {
+                seed: max((1 - straight[seed]) / (1 - STRAIGHT), bend[seed] / BEND) for seed in fits
+            }
+            what = "reno: departure from a line over what is allowed"
+            parts.append(within(what, RATIO, crooked, low=1).because(_LINE_TOO))
+        else:
+            parts.append(within(f"{variant}: R²", RATIO, straight, low=STRAIGHT).because(_BENT))
+            parts.append(within(f"{variant}: bend", RATIO, bend, high=BEND).because(_BENT))
+    return Finding(tuple(parts), tuple(rows))
+
+
+_LINE_TOO = (
+    "A loss-based flow of long life gets what CBR leaves, less a part for its halved windows: that "
+    "is close to a line for Reno too."
+)
+_BENT = (
+    "Throughput falls with CBR only where the network limits TCP: what a window allows at low CBR, "
+    "and what a full queue leaves near the link's rate, are no part of that line."
+)
+
+
+def straightness(sweep: pd.Series[float]) -> tuple[float, float]:
+    """R² of a straight line, and how far a parabola bends from its chord, over the range."""
+    x = sweep.index.to_numpy(dtype=np.float64)
+    y = sweep.to_numpy(dtype=np.float64)
+    span = float(np.ptp(y))
+    if len(y) < 4 or not span:
+        return math.nan, math.nan
+    left = y - np.polyval(np.polyfit(x, y, 1), x)
+    quadratic = float(np.polyfit(x, y, 2)[0])
+    total = float(((y - y.mean()) ** 2).sum())
+    return 1 - float((left**2).sum()) / total, quadratic * (float(np.ptp(x)) / 2) ** 2 / span
+
+
+def vegas_latency_at_most_loads(group: Group) -> Finding:
+    """At more than half of the loads Vegas's latency is the lowest of the four."""
+    parts = []
+    for name, metric in LATENCIES.items():
+        found = {
+            each: sweeps(tcp(group, LOADS, [each]).rows, metric, "axis_cbr_mbit") for each in FOUR
+        }
+        seeds = sorted(set.intersection(*(set(each) for each in found.values())))
+        part = {
+            seed: float(
+                pd.DataFrame({each: found[each][seed] for each in FOUR})
+                .dropna()
+                .idxmin(axis=1)
+                .eq("vegas")
+                .mean()
+            )
+            for seed in seeds
+        }
+        parts.append((name, within("part of the loads with Vegas lowest", RATIO, part, low=MOST)))
+    why = (
+        "The paper does not say what its latency is; the readings differ in whether the repair of "
+        "a loss counts."
+    )
+    return Finding((by_definition("latency", parts),), latency_tables(group), why)
+
+
+def vegas_drops_everywhere(group: Group) -> Finding:
+    """Nowhere above another; at CBR 9 the others' rates rise at least twice as much as Vegas's."""
+    lowest = all_are(
+        Outcome.BELOW, each_load(group, "drop_rate", "vegas", RIVALS), also=(Outcome.EQUAL,)
+    )
+    rises = {
+        each: {
+            seed: float(step.get(9, math.nan))
+            for seed, step in steps(group, "drop_rate", each).items()
+        }
+        for each in FOUR
+    }
+    twice = {seed: 2 * value for seed, value in rises["vegas"].items()}
+    steeper = all_are(
+        Outcome.ABOVE,
+        contrasts(
+            MEASURES["drop_rate"],
+            [(f"{each}'s rise", rises[each], "twice Vegas's", twice) for each in RIVALS],
+        ),
+        "from CBR 8 to 9",
+    )
+    rows = tuple(
+        Row(
+            f"rise of the drop rate from CBR 8 to 9, {each}",
+            spread(MEASURES["drop_rate"], rises[each]),
+        )
+        for each in FOUR
+    )
+    return Finding((lowest, steeper), (*table(group, "drop_rate"), *rows), LINUX_VEGAS)

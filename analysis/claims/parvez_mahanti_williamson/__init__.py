@@ -1,0 +1,1 @@
+"""The claims of Parvez, Mahanti and Williamson."""

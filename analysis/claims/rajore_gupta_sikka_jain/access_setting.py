@@ -1,0 +1,108 @@
+"""Whose congestion control governs a download: the laptop's, as RGSJ have it, or the server's.
+
+An answer of our own beside the paper's claims, all of which take it for granted that it is the
+laptop's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+
+from analysis.claims.engine.answers import Finding, Part, Row, Verdict
+from analysis.claims.engine.contrasts import Outcome, Sample, all_are, contrasts
+from analysis.claims.engine.selection import Group, samples
+from analysis.claims.rajore_gupta_sikka_jain.access import (
+    LAPTOP,
+    SECONDS,
+    SERVER,
+    TCP,
+    THREE,
+    middle,
+    ranked,
+)
+from analysis.metrics.per_second import NotMeasured
+
+BESIDE = {  # what else would differ if a setting did anything
+    "goodput_mbps": "goodput",
+    "sent_packets": "packets sent",
+    "retransmissions": "retransmissions",
+    "duplicate_acks": "duplicate ACKs",
+    "stall_s": "time stalled",
+}
+OPPOSITE = {
+    Verdict.SUPPORTED: Verdict.CONTRADICTED,
+    Verdict.CONTRADICTED: Verdict.SUPPORTED,
+    Verdict.OPEN: Verdict.OPEN,
+}
+Spreads = pd.DataFrame  # by seed; a column a network: the largest less the smallest of the three
+
+
+def spreads(group: Group, setting: str, metric: str) -> Spreads:
+    """Of the three variants, where all three are known."""
+    own = group.where(transport=TCP, setting=setting).asked("variant", THREE)
+    rows = own.where(variant=THREE).rows
+    table = rows.pivot_table(
+        index=["seed", "axis_network"], columns="axis_variant", values=metric
+    ).dropna()
+    return (table.max(axis=1) - table.min(axis=1)).unstack("axis_network")
+
+
+def governing(group: Group) -> Finding:
+    """The spread of load times: set on the laptop, and set on the server."""
+    laptop, server = (spreads(group, each, "loaded_s") for each in (LAPTOP, SERVER))
+    shared = laptop.dropna(axis=1).columns.intersection(server.dropna(axis=1).columns)
+    if shared.empty:
+        raise NotMeasured("no network has load times of both settings")
+    own, other = (_means(each[shared]) for each in (laptop, server))
+    names = "spread of load times, set on the laptop,", "that set on the server"
+    beside = contrasts(SECONDS, [(*names[:1], own, names[1], other)], paired=True)
+    parts = (
+        _differ(group, [str(name) for name in shared]),
+        all_are(Outcome.ABOVE, beside, also=(Outcome.EQUAL,)),
+    )
+    rows = [
+        Row(
+            f"spread of load times, {network}, set on the {where}",
+            middle(SECONDS, _sample(table[network])),
+        )
+        for network in shared
+        for where, table in (("laptop", laptop), ("server", server))
+    ]
+    return Finding(parts, (*rows, *_beside(group)), WHY)
+
+
+def _differ(group: Group, networks: list[str]) -> Part:
+    """That the three do not all load at the same time: the opposite of being equal."""
+    rows = group.where(setting=LAPTOP, variant=THREE, network=networks).rows
+    found = samples(rows, "loaded_s", "axis_variant", ["axis_network"])
+    pairs = (("veno", "cubic"), ("veno", "vegas"), ("cubic", "vegas"))
+    equal = ranked(SECONDS, found, pairs, Outcome.EQUAL, "set on the laptop")
+    return replace(equal, verdict=OPPOSITE[equal.verdict])
+
+
+WHY = (
+    "Congestion control is the sender's. The laptop sends requests and acknowledgements, and these "
+    "come as they would under any other: where every number above is nought, the captures of the "
+    "three are the same. What the paper measured as variants are repeated runs of what YouTube's "
+    "servers were set to."
+)
+
+
+def _means(table: Spreads) -> Sample:
+    return {int(float(str(seed))): float(value) for seed, value in table.mean(axis=1).items()}
+
+
+def _sample(column: pd.Series[float]) -> Sample:
+    return {int(float(str(seed))): float(value) for seed, value in column.items()}
+
+
+def _beside(group: Group) -> list[Row]:
+    """The largest spread anywhere of what else there is."""
+    rows = []
+    for metric, words in BESIDE.items():
+        found = [float(spreads(group, each, metric).max().max()) for each in (LAPTOP, SERVER)]
+        said = f"{found[0]:.4g} set on the laptop, {found[1]:.4g} on the server"
+        rows.append(Row(f"largest spread of {words}, any network and seed", said))
+    return rows

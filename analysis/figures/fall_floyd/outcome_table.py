@@ -1,0 +1,91 @@
+"""Expected and seen, a line a variant and number of losses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from analysis.figures.fall_floyd.outcome import Expected, Outcome
+from analysis.figures.fall_floyd.outcomes import outcome, sequence
+from analysis.statistics.text_tables import Table
+from analysis.trials.labels import variant_key
+from testbed.store import Status, Trial, trials_in
+
+Expectations = Mapping[str, tuple[Expected, ...]]  # variant → with one loss, two, …
+
+
+def outcomes(results: Path) -> list[tuple[Trial, Outcome]]:
+    """Every trial that ran, with its outcome, in the order of the figure."""
+    found = []
+    for trial in trials_in(results):
+        flow = trial.scenario.flows[0]
+        if trial.record.status is Status.OK and flow.drops:
+            found.append((trial, outcome(trial, flow, sequence(trial, flow))))
+    return sorted(found, key=lambda each: _place(each[0]))
+
+
+def _place(trial: Trial) -> tuple[object, ...]:
+    flow = trial.scenario.flows[0]
+    engine, profile = trial.record.engine, str(trial.scenario.profile)
+    return engine, profile, variant_key(flow.variant or ""), len(flow.drops), trial.record.seed
+
+
+def expected_and_seen(results: Path, expected: Expectations) -> Table:
+    """The table of the experiment: what was seen, with what was expected in brackets."""
+    lines = []
+    for trial, seen in outcomes(results):
+        variant = trial.scenario.flows[0].variant or ""
+        rows = expected.get(variant, ())[len(seen.lost) - 1 : len(seen.lost)]
+        lines.append((variant, str(len(seen.lost)), *_cells(seen, rows[0] if rows else None)))
+    return Table(HEADER, tuple(lines), _note([line[-1] for line in lines]))
+
+
+def _note(verdicts: Sequence[str]) -> str:
+    """How many are as expected, of those of which something is."""
+    judged = [each for each in verdicts if each != NOTHING_EXPECTED]
+    right = judged.count(AS_EXPECTED)
+    return f"seen (expected): {right} of {len(judged)} {AS_EXPECTED}" if judged else ""
+
+
+HEADER = (
+    "variant",
+    "lost",
+    "sent again",
+    "timeouts",
+    "halvings",
+    "slow start",
+    "round trips",
+    "verdict",
+)
+AS_EXPECTED = "as expected"
+NOTHING_EXPECTED = "–"
+SHOWN = 7  # segments sent again
+
+
+def _cells(seen: Outcome, wanted: Expected | None) -> tuple[str, ...]:
+    again = [str(number) for number in seen.sent_again[:SHOWN]]
+    if len(seen.sent_again) > SHOWN:
+        again += [f"… {len(seen.sent_again)} in all"]
+    texts = (
+        " ".join(again),
+        str(seen.timeouts),
+        str(seen.halvings),
+        _yes(seen.slow_start),
+        f"{seen.round_trips:.1f}",
+    )
+    if wanted is None:
+        return (*texts, NOTHING_EXPECTED)
+    low, high = wanted.round_trips
+    brackets = (
+        "the lost" if wanted.exactly_the_lost else "at least the lost",
+        str(wanted.timeouts),
+        str(wanted.halvings),
+        _yes(wanted.slow_start),
+        f"{low:g}" if low == high else f"{low:g}–{high:g}",
+    )
+    verdict = "; ".join(wanted.differences(seen)) or AS_EXPECTED
+    return (*(f"{a} ({b})" for a, b in zip(texts, brackets, strict=True)), verdict)
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"

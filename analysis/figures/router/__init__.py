@@ -1,0 +1,1 @@
+"""The router-bottleneck experiments: rates, queues and their figures."""

@@ -1,0 +1,1 @@
+"""A flow's segments at its sender: sequence numbers over time."""

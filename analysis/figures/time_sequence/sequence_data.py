@@ -1,0 +1,181 @@
+"""A connection's segments, acknowledgements, windows and SACK blocks, in bytes since its SYN."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.captures.packet_matching import lost_packets
+from analysis.figures.timeline.timeline_data import Span
+from analysis.figures.timeline.timeline_events import Kind, classes, seconds
+from analysis.trials.delivery import SYN, Integers, unwrap
+from analysis.trials.packets import FlowPackets, TrialPackets
+from analysis.trials.series import Floats
+from testbed.errors import TestbedError
+from testbed.store import FlowRecord, Trial
+
+ACK = 0x10
+BEFORE_RTTS, AFTER_RTTS = 0.75, 4.5  # of the zoom, around the first loss
+REPAIRED_RTTS, MOST_RTTS = 0.5, 8.0  # what it shows beyond the repair, and at most
+WINDOW_UNKNOWN = -1  # a window scale whose SYN was not seen
+
+
+@dataclass(frozen=True)
+class Stretches:
+    """Ranges of sequence numbers at instants."""
+
+    time_s: Floats
+    start: Integers
+    stop: Integers
+
+    def within(self, span: Span) -> Stretches:
+        """Those whose time lies in the span."""
+        chosen = (self.time_s >= span.start_s) & (self.time_s <= span.stop_s)
+        return Stretches(self.time_s[chosen], self.start[chosen], self.stop[chosen])
+
+    def __len__(self) -> int:
+        return len(self.time_s)
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """A connection at its sender's capture."""
+
+    new: Stretches  # data sent for the first time
+    again: Mapping[Kind, Stretches]  # by Wireshark's class
+    lost: Stretches  # those of all these that the receiver's capture does not have
+    sacks: Stretches
+    ack_s: Floats
+    ack: Integers
+    window_edge: Integers | None  # what the receiver lets be sent, at `ack_s`; None: not known
+    duplicates: Integers  # places in `ack_s`
+    connections: int  # of the flow; this is its first
+
+    @property
+    def first_trouble_s(self) -> float | None:
+        """When the first segment was lost, or sent again or out of order; None if none was."""
+        times = [each.time_s[0] for each in (self.lost, *self.again.values()) if len(each)]
+        return float(min(times)) if times else None
+
+
+def sequence(trial: Trial, flow: FlowRecord) -> Sequence:
+    """The flow's first connection."""
+    packets = TrialPackets(trial)
+    own = packets.flow("sender", flow)
+    if flow.protocol != "tcp" or own is None:
+        why = "no TCP" if flow.protocol != "tcp" else "not captured at its sender"
+        raise TestbedError(f"{trial.path}: flow {flow.name} is {why}", "name another with --flow")
+    port = flow.src_ports[0]
+    data = own.data[own.data["src_port"] == port]
+    acks = own.acks[(own.acks["dst_port"] == port) & (own.acks["flags"] & ACK > 0)]
+    receiver = packets.flow("receiver", flow)
+    start = unwrap(data["relative_seq"].to_numpy(dtype=np.int64))
+    sent = data.assign(start=start, time_s=seconds(data, trial))
+    sent = sent[sent["payload"] > 0]
+    kinds = classes(sent)
+    again = {kind: _stretches(sent[chosen]) for kind, chosen in kinds.items()}
+    is_new = ~np.logical_or.reduce([chosen.to_numpy() for chosen in kinds.values()])
+    capture = packets.capture("sender", flow.name)
+    assert capture is not None
+    ack = unwrap(acks["relative_ack"].to_numpy(dtype=np.int64))
+    return Sequence(
+        new=_stretches(sent[is_new]),
+        again=again,
+        lost=_lost(sent, receiver),
+        sacks=_sacks(capture.sacks, acks, ack, seconds(acks, trial)),
+        ack_s=seconds(acks, trial),
+        ack=ack,
+        window_edge=_window_edge(acks, ack),
+        duplicates=np.flatnonzero(acks["duplicate_ack"].to_numpy()),
+        connections=len(flow.src_ports),
+    )
+
+
+def _stretches(sent: pd.DataFrame) -> Stretches:
+    start = sent["start"].to_numpy()
+    return Stretches(sent["time_s"].to_numpy(), start, start + sent["payload"].to_numpy())
+
+
+def _lost(sent: pd.DataFrame, receiver: FlowPackets | None) -> Stretches:
+    if receiver is None or sent.empty:
+        return _stretches(sent[:0])
+    return _stretches(sent.loc[lost_packets(sent, receiver.data).index])
+
+
+def _window_edge(acks: pd.DataFrame, ack: Integers) -> Integers | None:
+    """A SYN's window is never scaled, and says nothing of the later ones."""
+    later = (acks["flags"] & SYN == 0).to_numpy()
+    if (acks["window_scale"].to_numpy()[later] == WINDOW_UNKNOWN).any():
+        return None
+    edge: Integers = ack + acks["window"].to_numpy(dtype=np.int64)
+    return edge
+
+
+def _sacks(sacks: pd.DataFrame, acks: pd.DataFrame, ack: Integers, time_s: Floats) -> Stretches:
+    """The blocks of the acknowledgements; edges are near the number that is acknowledged."""
+    place = pd.Series(np.arange(len(acks)), index=acks["frame"].to_numpy())
+    own = sacks[sacks["frame"].isin(place.index)]
+    at = place.loc[own["frame"]].to_numpy(dtype=np.int64)
+    left, right = (
+        ack[at] + _signed(own[edge].to_numpy(dtype=np.int64) - ack[at])
+        for edge in ("left", "right")
+    )
+    return Stretches(time_s[at], left, right)
+
+
+def _signed(steps: Integers) -> Integers:
+    """Differences of sequence numbers, the shorter way round."""
+    half = 1 << 31
+    return (steps + half) % (2 * half) - half
+
+
+def zoom(found: Sequence, span: Span) -> Span:
+    """From before the first loss to its repair; the first round trips of a flow without any."""
+    start_s = found.first_trouble_s
+    if start_s is None:
+        start_s = float(found.new.time_s[0]) if len(found.new) else span.start_s
+    rtt_s = _rtt_s(found, start_s)
+    stop_s = start_s + AFTER_RTTS * rtt_s
+    if repaired_s := _repaired_s(found, start_s):
+        stop_s = min(repaired_s + REPAIRED_RTTS * rtt_s, start_s + MOST_RTTS * rtt_s)
+    return Span(
+        max(span.start_s, start_s - BEFORE_RTTS * rtt_s),
+        min(span.stop_s, stop_s),
+    )
+
+
+def _repaired_s(found: Sequence, lost_s: float) -> float | None:
+    """When all was acknowledged that was outstanding as the first segment was sent again."""
+    times = [t for each in found.again.values() for t in each.time_s[each.time_s >= lost_s][:1]]
+    if not times:
+        return None
+    sent = found.new.stop[found.new.time_s <= min(times)]
+    later = found.ack_s[found.ack >= max(sent, default=0)]
+    return float(later[0]) if len(later) else None
+
+
+def _rtt_s(found: Sequence, at_s: float) -> float:
+    """How long the data before this instant took to be acknowledged; or else the first."""
+    if not len(found.new):
+        return 1.0
+    place = max(0, int(np.searchsorted(found.new.time_s, at_s)) - 1)
+    later = found.ack_s[found.ack >= found.new.stop[place]]
+    return float(later[0] - found.new.time_s[place]) if len(later) else 1.0
+
+
+def table(found: Sequence) -> pd.DataFrame:
+    """All of it in rows of `time_s`, `what`, `start` and `stop`, in the order of time."""
+    parts = [_rows("segment", found.new), _rows("sack", found.sacks), _rows("lost", found.lost)]
+    parts += [_rows(str(kind), each) for kind, each in found.again.items()]
+    parts.append(_rows("ack", Stretches(found.ack_s, found.ack, found.ack)))
+    if found.window_edge is not None:
+        parts.append(_rows("window", Stretches(found.ack_s, found.ack, found.window_edge)))
+    return pd.concat(parts, ignore_index=True).sort_values("time_s", kind="stable")
+
+
+def _rows(what: str, each: Stretches) -> pd.DataFrame:
+    columns = {"time_s": each.time_s, "what": what, "start": each.start, "stop": each.stop}
+    return pd.DataFrame(columns)

@@ -1,0 +1,1 @@
+"""A flow over time: window, round trips, queue, losses on one axis."""

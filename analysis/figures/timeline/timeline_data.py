@@ -1,0 +1,231 @@
+"""What happened to a flow, from the trial's captures, samples and traced events, on one clock."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.figures.timeline.timeline_events import Kind, flow_events, seconds
+from analysis.trials.measures import rtts
+from analysis.trials.packets import TrialPackets
+from analysis.trials.samples import read_samples
+from analysis.trials.series import Floats, Series, grid_step_s, rates_mbps
+from testbed.errors import UsageError
+from testbed.store import FlowRecord, QueueRecord, Trial
+
+LONG_S = 10  # of a flow whose first second is shown whole
+AFTERWARDS_S = 0.5  # shown beyond the flow's stop: what was under way arrives
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stretch of the trial's clock."""
+
+    start_s: float
+    stop_s: float
+
+    def of(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """The rows whose `time_s` lies in it."""
+        return rows[(rows["time_s"] >= self.start_s) & (rows["time_s"] <= self.stop_s)]
+
+    def within(self, times: Floats) -> Floats:
+        """Those of the times that lie in it."""
+        return times[(times >= self.start_s) & (times <= self.stop_s)]
+
+    @property
+    def seconds(self) -> float:
+        """Its length."""
+        return self.stop_s - self.start_s
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """A flow over time; what was neither captured, sampled nor traced is None or absent."""
+
+    span: Span
+    window: pd.DataFrame | None  # time_s, cwnd, ssthresh (NaN: none yet), srtt_ms
+    states: pd.DataFrame | None  # start_s, stop_s, state
+    rtts: pd.DataFrame | None  # time_s, rtt_ms
+    queue: pd.DataFrame | None  # time_s, bytes, packets
+    queue_record: QueueRecord | None
+    throughput: Series | None  # Mbit/s
+    step_s: float  # of the throughput
+    events: Mapping[Kind, Floats]  # seconds
+    traced: bool  # window and states are the kernel's events, not samples
+
+
+def flow_span(flow: FlowRecord, start_s: float | None, stop_s: float | None) -> Span:
+    """What is asked for of a flow; all of it, if nothing is."""
+    long = flow.stopped_s - flow.started_s > LONG_S
+    began_s = math.floor(flow.started_s) if long else flow.started_s
+    span = Span(
+        began_s if start_s is None else start_s,
+        flow.stopped_s + AFTERWARDS_S if stop_s is None else stop_s,
+    )
+    if span.seconds <= 0:
+        raise UsageError(
+            f"from {span.start_s:g} s to {span.stop_s:g} s: nothing lies between",
+            f"flow {flow.name} ran from {flow.started_s:g} s to {flow.stopped_s:g} s",
+        )
+    return span
+
+
+def timeline(trial: Trial, flow: FlowRecord, span: Span) -> Timeline:
+    """Everything about the flow within the span."""
+    packets = TrialPackets(trial)
+    sockets = _sockets(trial, flow)
+    traced = _traced(trial, flow)
+    window, states = _traced_window(traced, flow) if traced is not None else (None, None)
+    if sockets is not None and window is None:
+        window = sockets[["time_s", "cwnd", "ssthresh", "srtt_ms"]]
+    if sockets is not None and states is None:
+        names = sockets["ca_state"].to_numpy()
+        states = _runs(sockets["time_s"].to_numpy(), names, flow.stopped_s)
+    queue, record = _queue(trial)
+    events = flow_events(trial, flow, packets, sockets, queue)
+    step_s = grid_step_s(trial, span.seconds)
+    return Timeline(
+        span=span,
+        window=None if window is None else _held(window, span),
+        states=None if states is None else _clipped(states, span),
+        rtts=_rtts(packets, flow, trial, span),
+        queue=None if queue is None else span.of(queue),
+        queue_record=record,
+        throughput=_throughput(packets, flow, trial, span, step_s),
+        step_s=step_s,
+        events={kind: span.within(times) for kind, times in events.items()},
+        traced=traced is not None,
+    )
+
+
+def _held(rows: pd.DataFrame, span: Span) -> pd.DataFrame:
+    """The span's rows, and the last one before it: its values still hold."""
+    before = rows[rows["time_s"] < span.start_s].tail(1).assign(time_s=span.start_s)
+    return pd.concat([before, span.of(rows)], ignore_index=True)
+
+
+def _clipped(states: pd.DataFrame, span: Span) -> pd.DataFrame:
+    clipped = states.assign(
+        start_s=states["start_s"].clip(lower=span.start_s),
+        stop_s=states["stop_s"].clip(upper=span.stop_s),
+    )
+    return clipped[clipped["stop_s"] > clipped["start_s"]].reset_index(drop=True)
+
+
+def _sockets(trial: Trial, flow: FlowRecord) -> pd.DataFrame | None:
+    """The flow's samples while it was established; its connections are added up."""
+    table = read_samples(trial, "sockets.csv")
+    if table is None:
+        return None
+    own = table[(table["flow"] == flow.name) & (table["state"] == "established")]
+    if own.empty:
+        return None
+    if not own["time_s"].duplicated().any():
+        return own.reset_index(drop=True)
+    order = {name: place for place, name in enumerate(STATES)}
+    worst = own.assign(ca_state=own["ca_state"].map(order))
+    together = worst.groupby("time_s").agg(
+        cwnd=("cwnd", "sum"),
+        ssthresh=("ssthresh", lambda each: each.sum(skipna=False)),
+        srtt_ms=("srtt_ms", "mean"),
+        ca_state=("ca_state", "max"),
+        backoff=("backoff", "sum"),
+    )
+    named = together["ca_state"].map(dict(enumerate(STATES)))
+    return together.assign(ca_state=named).reset_index()
+
+
+STATES = ("open", "disorder", "cwr", "recovery", "loss")  # ever more serious
+
+
+def _traced(trial: Trial, flow: FlowRecord) -> pd.DataFrame | None:
+    """The kernel's own events of the flow, where they were traced."""
+    table = read_samples(trial, "events.csv")
+    if table is None or len(flow.src_ports) > 1:  # events do not say of which connection
+        return None
+    own = table[table["flow"] == flow.name]
+    return None if own.empty else own
+
+
+def _traced_window(
+    events: pd.DataFrame, flow: FlowRecord
+) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
+    probes = events[events["event"] == "probe"][["time_s", "cwnd", "ssthresh", "srtt_ms"]]
+    changes = events[events["event"] == "state"]
+    if changes.empty:
+        return (None if probes.empty else probes), None
+    times = np.concatenate(([flow.started_s], changes["time_s"].to_numpy()))
+    names = np.concatenate(([STATES[0]], changes["detail"].to_numpy()))
+    return (None if probes.empty else probes), _runs(times, names, flow.stopped_s)
+
+
+def _runs(time_s: Floats, state: np.ndarray, stop_s: float) -> pd.DataFrame:
+    """Stretches of one state: from the first time it is seen until another one is."""
+    begins = np.flatnonzero(np.append(True, state[1:] != state[:-1]))
+    starts = time_s[begins]
+    ends = np.append(starts[1:], max(stop_s, float(time_s[-1])))
+    return pd.DataFrame({"start_s": starts, "stop_s": ends, "state": state[begins]})
+
+
+def _queue(trial: Trial) -> tuple[pd.DataFrame | None, QueueRecord | None]:
+    """The first queue that is sampled: flows cross it forwards."""
+    record = next((queue for queue in trial.record.queues if queue.sampled), None)
+    table = read_samples(trial, "queues.csv")
+    if table is None:
+        return None, record
+    own = table[table["interface"] == table["interface"].iloc[0]]
+    names = {"backlog_bytes": "bytes", "backlog_packets": "packets"}
+    return own.rename(columns=names)[["time_s", "bytes", "packets", "drops", "marks"]], record
+
+
+def _rtts(packets: TrialPackets, flow: FlowRecord, trial: Trial, span: Span) -> pd.DataFrame | None:
+    sender = packets.flow("sender", flow)
+    if sender is None or flow.protocol != "tcp":
+        return None
+    found = rtts(sender.data, sender.acks)
+    return span.of(pd.DataFrame({"time_s": seconds(found, trial), "rtt_ms": found["rtt_ms"]}))
+
+
+def _throughput(
+    packets: TrialPackets, flow: FlowRecord, trial: Trial, span: Span, step_s: float
+) -> Series | None:
+    receiver = packets.flow("receiver", flow)
+    if receiver is None:
+        return None
+    start_s, stop_s = max(span.start_s, flow.started_s), min(span.stop_s, flow.stopped_s)
+    sizes = receiver.data["length"].to_numpy()
+    return rates_mbps(seconds(receiver.data, trial), sizes, start_s, stop_s, step_s)
+
+
+def table(found: Timeline) -> pd.DataFrame:
+    """All of it in rows of `time_s`, `what` and `value`, in the order of time."""
+    parts = []
+    if found.window is not None:
+        parts += [_part(found.window, name) for name in ("cwnd", "ssthresh", "srtt_ms")]
+    if found.rtts is not None:
+        parts.append(_part(found.rtts, "rtt_ms"))
+    if found.queue is not None:
+        backlog = found.queue.rename(columns={"bytes": "queue_bytes", "packets": "queue_packets"})
+        parts += [_part(backlog, name) for name in ("queue_bytes", "queue_packets")]
+    if found.throughput is not None:
+        rates = {"time_s": found.throughput.time_s, "throughput_mbps": found.throughput.value}
+        parts.append(_part(pd.DataFrame(rates), "throughput_mbps"))
+    if found.states is not None:
+        states = found.states.rename(columns={"start_s": "time_s", "state": "ca_state"})
+        parts.append(_part(states, "ca_state"))
+    for kind, times in found.events.items():
+        parts.append(_part(pd.DataFrame({"time_s": times, "event": str(kind)}), "event"))
+    rows = [part for part in parts if not part.empty]
+    if not rows:
+        return pd.DataFrame(columns=["time_s", "what", "value"])
+    return pd.concat(rows, ignore_index=True).sort_values("time_s", kind="stable")
+
+
+def _part(rows: pd.DataFrame, name: str) -> pd.DataFrame:
+    known = rows[["time_s", name]].dropna()
+    values = known[name].astype("object")
+    return pd.DataFrame({"time_s": known["time_s"], "what": name, "value": values})

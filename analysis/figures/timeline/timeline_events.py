@@ -1,0 +1,92 @@
+"""When something happened to a flow: drops and marks at the queue, what its sender saw and did."""
+
+from __future__ import annotations
+
+import enum
+
+import numpy as np
+import pandas as pd
+
+from analysis.captures.packet_matching import lost_packets
+from analysis.trials.packets import FlowPackets, TrialPackets, epoch_ns
+from analysis.trials.series import Floats
+from testbed.store import FlowRecord, Trial
+
+CE = 3  # of IP's ECN bits
+
+
+class Kind(enum.StrEnum):
+    """Events of a flow, as the figure names them; retransmissions by Wireshark's classes."""
+
+    DROP = "dropped at the queue"
+    MARK = "marked (CE)"
+    RETRANSMISSION = "retransmission"
+    FAST = "fast retransmission"
+    SPURIOUS = "spurious retransmission"
+    OUT_OF_ORDER = "out-of-order"
+    DUPLICATE_ACK = "duplicate ACK"
+    TIMEOUT = "timeout"
+
+
+# What Wireshark calls out-of-order was sent again too: at its own sender nothing overtakes.
+RESENT = (Kind.RETRANSMISSION, Kind.FAST, Kind.SPURIOUS, Kind.OUT_OF_ORDER)
+
+
+def seconds(rows: pd.DataFrame, trial: Trial) -> Floats:
+    """The packets' times on the trial's clock."""
+    found: Floats = (rows["time_ns"].to_numpy() - epoch_ns(trial)) / 1e9
+    return found
+
+
+def flow_events(
+    trial: Trial,
+    flow: FlowRecord,
+    packets: TrialPackets,
+    sockets: pd.DataFrame | None,
+    queue: pd.DataFrame | None,
+) -> dict[Kind, Floats]:
+    """When they happened, in seconds of the trial; a kind that nothing tells of is absent."""
+    found: dict[Kind, Floats] = {}
+    found |= _at_queue(trial, flow, packets, queue)
+    if flow.protocol == "tcp" and (sender := packets.flow("sender", flow)) is not None:
+        found |= _at_sender(trial, sender)
+    if sockets is not None:
+        fired = np.diff(sockets["backoff"].to_numpy(), prepend=0) > 0
+        found[Kind.TIMEOUT] = sockets["time_s"].to_numpy()[fired]
+    return {kind: found[kind] for kind in Kind if kind in found}
+
+
+def _at_queue(
+    trial: Trial, flow: FlowRecord, packets: TrialPackets, queue: pd.DataFrame | None
+) -> dict[Kind, Floats]:
+    """Packet by packet where both sides of the queue were captured, else from its counters."""
+    entered, left = (packets.flow(f"bottleneck-{side}", flow) for side in ("in", "out"))
+    found: dict[Kind, Floats] = {}
+    if left is not None:
+        found[Kind.MARK] = seconds(left.data[left.data["ecn"] == CE], trial)
+    if entered is not None and left is not None:
+        found[Kind.DROP] = seconds(lost_packets(entered.data, left.data), trial)
+    if queue is not None:
+        for kind, counter in ((Kind.DROP, "drops"), (Kind.MARK, "marks")):
+            rises = np.diff(queue[counter].to_numpy(), prepend=0) > 0
+            found.setdefault(kind, queue["time_s"].to_numpy()[rises])
+    return found
+
+
+def classes(data: pd.DataFrame) -> dict[Kind, pd.Series[bool]]:
+    """Which packets Wireshark calls what; each is of one class at most."""
+    fast, spurious = data["fast_retransmission"], data["spurious_retransmission"]
+    return {
+        Kind.RETRANSMISSION: data["retransmission"] & ~fast & ~spurious,
+        Kind.FAST: fast & ~spurious,
+        Kind.SPURIOUS: spurious,
+        Kind.OUT_OF_ORDER: data["out_of_order"],
+    }
+
+
+def _at_sender(trial: Trial, sender: FlowPackets) -> dict[Kind, Floats]:
+    found = {
+        kind: seconds(sender.data[chosen], trial) for kind, chosen in classes(sender.data).items()
+    }
+    repeated = sender.acks[sender.acks["duplicate_ack"]]
+    return found | {Kind.DUPLICATE_ACK: seconds(repeated, trial)}

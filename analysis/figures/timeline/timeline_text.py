@@ -1,0 +1,107 @@
+"""The words around a flow's figures: what ran, what came of it, and how far to trust it."""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+
+from analysis.figures.timeline.timeline_data import Timeline
+from analysis.figures.timeline.timeline_events import RESENT, Kind
+from analysis.trials.labels import BETWEEN, in_lines, path_rtt_ms, rate_label, setting_label
+from analysis.trials.series import Floats
+from analysis.verdict.checks import Grade
+from analysis.verdict.verdict import cached_verdict
+from testbed.store import FlowRecord, Trial
+
+FOOT_LETTERS = 165  # of a footer's line
+DOUBT_LETTERS = 120  # of the line about the verdict
+
+
+def title(trial: Trial, flow: FlowRecord) -> str:
+    """What ran: variant, queue, rate, round-trip time, seed."""
+    scenario = trial.scenario
+    bottleneck = scenario.topology.bottleneck
+    queue = bottleneck.queue.discipline + (" with ECN" if bottleneck.queue.ecn else "")
+    variant = scenario.flow(flow.name).variant or flow.variant_seen
+    sender = f"{variant} (flow {flow.name})" if variant else f"flow {flow.name}"
+    parts = (
+        f"{sender} through {queue}{_limit(trial)}",
+        rate_label(bottleneck),
+        f"path RTT {path_rtt_ms(scenario):g} ms",
+        f"seed {scenario.seed}",
+    )
+    return BETWEEN.join(parts)
+
+
+def _limit(trial: Trial) -> str:
+    queue = trial.scenario.topology.bottleneck.queue
+    if queue.limit_bytes is not None:
+        return f" of {queue.limit_bytes / 1e3:.4g} kB"
+    if queue.limit_packets is not None:
+        return f" of {queue.limit_packets} packets"
+    return f" of {queue.limit_bdp:g} BDP"
+
+
+def outcome(found: Timeline) -> str:
+    """What came of it, in numbers of the figure's own."""
+    parts = []
+    if found.throughput is not None and len(rates := _known(found.throughput.value)):
+        parts.append(f"{np.mean(rates):.3g} Mbit/s")
+    if found.rtts is not None and len(found.rtts):
+        low, median, high = np.percentile(found.rtts["rtt_ms"], [0, 50, 95])
+        parts.append(f"RTT {low:.3g} ms at least, median {median:.3g}, 95 % {high:.3g}")
+    events = {kind: len(found.events[kind]) for kind in found.events}
+    for kind, words in ((Kind.DROP, "dropped"), (Kind.MARK, "marked")):
+        if events.get(kind):
+            parts.append(f"{events[kind]} {words}")
+    if events.get(Kind.TIMEOUT):
+        parts.append(counted(events[Kind.TIMEOUT], Kind.TIMEOUT))
+    again = sum(events.get(kind, 0) for kind in RESENT)
+    if again:
+        parts.append(f"{again} sent again")
+    between = f"{found.span.start_s:.4g} s to {found.span.stop_s:.4g} s: "
+    return between + (", ".join(parts) or "nothing arrived")
+
+
+def _known(values: Floats) -> Floats:
+    return values[np.isfinite(values)]
+
+
+def footer(trial: Trial, found: Timeline) -> str:
+    """What was run, where, and what may be missing between samples."""
+    interval = trial.scenario.sample_interval_ms
+    sampled = f"sampled every {interval:g} ms: what is shorter may be missed"
+    if found.traced:
+        kept = "Window, srtt and state are every change that the kernel traced"
+        return f"{foot(trial)}\n{kept}; the queue is {sampled}."
+    return f"{foot(trial)}\nWindow, srtt, state, timeouts and queue are {sampled}."
+
+
+def foot(trial: Trial) -> str:
+    """What was run and where, in lines as wide as the figure."""
+    return in_lines(setting_label(trial).split(BETWEEN), FOOT_LETTERS)
+
+
+def doubt(trial: Trial) -> str:
+    """The verdict on the trial and why, where it is not valid."""
+    found = cached_verdict(trial)
+    if found is None or found.verdict is Grade.VALID:
+        return ""
+    return textwrap.shorten(f"{found.verdict}: {found.why}", DOUBT_LETTERS, placeholder=" …")
+
+
+def counted(number: int, what: str) -> str:
+    """`1 segment`, `2 segments`; what is no noun stays as it is."""
+    return f"{number} {what}" + ("s" if number != 1 and what != Kind.OUT_OF_ORDER else "")
+
+
+def stem(flow: FlowRecord, start_s: float | None, stop_s: float | None) -> str:
+    """The files' name: the flow's, and what was asked for of it."""
+    if start_s is None and stop_s is None:
+        return flow.name
+    ends = (
+        "start" if start_s is None else f"{start_s:g}s",
+        "end" if stop_s is None else f"{stop_s:g}s",
+    )
+    return "-".join((flow.name, *ends))

@@ -1,0 +1,1 @@
+"""Losses as throughput models need them: loss events, recoveries, timeouts."""

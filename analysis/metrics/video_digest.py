@@ -1,0 +1,48 @@
+"""What figures and tables need of a video's packets at the station, as parts of a digest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from analysis.captures.lengths import packet_lengths
+from analysis.metrics.video_row import ERRORS, per_second
+from analysis.trials.packets import FlowPackets
+from analysis.trials.series import Floats
+
+# `what` of a row; x: the middle of a second since the first packet; value: packets in it
+PACKETS = "packets_pps"
+ERRORS_SEEN = "errors_pps"
+# … then a column of Wireshark's packet lengths; x: the line, 0 for all packets
+LENGTHS = "lengths "
+
+Part = tuple[str, Floats, Floats]  # what, x, value
+
+
+def video_parts(found: FlowPackets, protocol: str) -> Iterator[Part]:
+    """Packets and errors second by second, both ways, and how long packets are."""
+    both = pd.concat((found.data, found.acks)).sort_values("frame")
+    if both.empty:
+        return
+    begin_ns = int(both["time_ns"].iloc[0])
+    yield _seconds(PACKETS, both, begin_ns)
+    if protocol == "tcp":
+        yield _seconds(ERRORS_SEEN, both[both[list(ERRORS)].any(axis=1)], begin_ns)
+    table = packet_lengths(both["time_ns"].to_numpy(), both["length"].to_numpy())
+    for name in table.columns.drop("lengths"):
+        values = table[name].to_numpy(dtype=np.float64, na_value=np.nan)
+        yield f"{LENGTHS}{name}", np.arange(len(table), dtype=np.float64), values
+
+
+def _seconds(what: str, rows: pd.DataFrame, begin_ns: int) -> Part:
+    counts = per_second(rows, begin_ns).astype(np.float64)
+    return what, np.arange(len(counts), dtype=np.float64) + 0.5, counts
+
+
+def lengths_of(digest: pd.DataFrame) -> pd.DataFrame:
+    """One flow's packet lengths again, a row a line of Wireshark's window."""
+    own = digest[digest["what"].str.startswith(LENGTHS)]
+    table = own.assign(what=own["what"].str.removeprefix(LENGTHS))
+    return table.pivot_table(index="x", columns="what", values="value", dropna=False).sort_index()

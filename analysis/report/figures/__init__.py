@@ -1,1 +1,0 @@
-"""The report's figures, a file a kind; `catalogue.py` says which experiment gets which."""

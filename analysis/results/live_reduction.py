@@ -1,0 +1,52 @@
+"""Trials are reduced as they come in, while others still run, and their captures settled."""
+
+from __future__ import annotations
+
+import contextlib
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+
+from analysis.metrics.digest import cached_digest
+from analysis.metrics.per_second import NotMeasured, trial_seconds
+from analysis.results.table import cached_metrics
+from analysis.trials import retention
+from analysis.trials.packets import TrialPackets
+from testbed.store import open_trial
+
+
+class Incoming:
+    """A context: when it is left, all trials that came in are reduced."""
+
+    def __init__(self, captures: str) -> None:
+        self._captures = retention.check(captures)
+        self._pool = ThreadPoolExecutor(1)
+        self._pending: list[Future[None]] = []
+
+    def add(self, path: Path) -> None:
+        """A whole trial that ran well."""
+        self._pending = [each for each in self._pending if not each.done() or each.exception()]
+        self._pending.append(self._pool.submit(self._reduce, path))
+
+    def _reduce(self, path: Path) -> None:
+        trial = open_trial(path)
+        packets = TrialPackets(trial)
+        cached_metrics(trial, packets)
+        cached_digest(trial, packets)
+        with contextlib.suppress(NotMeasured):  # a trial without captures
+            trial_seconds(trial, packets)
+        retention.settle(trial, self._captures)
+
+    def __enter__(self) -> Incoming:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._pool.shutdown(cancel_futures=error is not None)
+        if error is None:
+            for each in self._pending:
+                each.result()  # raises what went wrong

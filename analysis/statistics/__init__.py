@@ -1,0 +1,1 @@
+"""Intervals, tests, cells of repeats, and the comparison of two results folders."""

@@ -1,0 +1,85 @@
+"""A comparison in words: the table of its lines, and what is said below it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from analysis.statistics.comparison import Line, Report, Verdict
+from analysis.statistics.text_tables import UNKNOWN, Table
+
+LONG = 60  # lines
+
+HEADER = (
+    *("setting", "flow", "metric", "A", "B", "B − A", "95 % interval", "tolerance"),
+    *("n", "verdict"),
+)
+NOTE = (
+    "difference of the means, by seed where n is one number; ?: the interval reaches over the "
+    "tolerance, more seeds would tell"
+)
+
+
+def report_table(report: Report, everything: bool) -> Table:
+    """The lines as texts; unless `everything` is wanted, what clearly agrees is left out of
+    a table that would be longer than a screen or two."""
+    clear = (Verdict.EQUAL, Verdict.WITHIN)
+    brief = not everything and len(report.lines) > LONG
+    shown = [line for line in report.lines if not (brief and line.verdict in clear)]
+    rows: list[tuple[str, ...]] = []
+    before = ("", "")
+    for line in shown:
+        here = (line.setting, line.flow)
+        setting = line.setting if line.setting != before[0] else ""
+        rows.append((setting, line.flow if here != before else "", *_texts(line)))
+        before = here
+    left = len(report.lines) - len(shown)
+    note = f"{NOTE}; {left} lines that agree are left out (--all)" if left else NOTE
+    return Table(HEADER, tuple(rows), note if rows else "")
+
+
+def _texts(line: Line) -> tuple[str, ...]:
+    if line.verdict is Verdict.IDENTICAL:
+        return (line.metric, "", "", "", "", "", line.trials, str(line.verdict))
+    bounds = f"{_signed(line.low)} … {_signed(line.high)}"
+    return (
+        line.metric,
+        _number(line.a),
+        _number(line.b),
+        _signed(line.difference),
+        UNKNOWN if math.isnan(line.low) else bounds,
+        str(line.tolerance),
+        line.trials,
+        str(line.verdict),
+    )
+
+
+def _number(value: float) -> str:
+    return UNKNOWN if math.isnan(value) else f"{value:.4g}"
+
+
+def _signed(value: float) -> str:
+    if math.isnan(value) or value == 0:
+        return _number(value)
+    return f"{value:+.3g}".replace("-", "−")
+
+
+def closing_lines(report: Report) -> Iterator[str]:
+    """What could not be compared, then the answer."""
+    for heading, names in (
+        ("only in A", report.only_a),
+        ("only in B", report.only_b),
+        ("ended otherwise", report.other_status),
+        ("not compared", report.not_run),
+        ("invalid, left out", report.invalid),
+    ):
+        yield from (f"{heading}: {name}" for name in names)
+    identical = f"{report.identical} of {report.matched} matching trials have identical captures"
+    apart = sum(not line.verdict.agrees for line in report.lines) + len(report.other_status)
+    if report.agrees:
+        yield f"A and B agree; {identical}"
+    elif not report.lines and not apart:
+        yield "nothing to compare: no setting ran in both"
+    else:
+        differences = "1 difference" if apart == 1 else f"{apart} differences"
+        yield f"A and B do not agree: {differences} beyond tolerance; {identical}"

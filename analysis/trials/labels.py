@@ -1,0 +1,123 @@
+"""Parts of a scenario in a few words, as tables and figures show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from testbed.scenario.model import Bottleneck, Path, Queue, Scenario, Topology, TopologyKind
+from testbed.store import Trial
+
+# The order in which people name them; others follow by the alphabet.
+VARIANT_ORDER = (
+    "tahoe",
+    "reno",
+    "newreno",
+    "newreno-impatient",
+    "sack",
+    "vegas",
+    "veno",
+    "cubic",
+    "bbr",
+    "linux-reno",
+)
+
+
+BETWEEN = " · "
+ACCESS_LINKS = ("server-isp", "ap-station")  # beside the line, on an access link's path
+
+
+def queue_label(queue: Queue) -> str:
+    """The queue: `bfifo 100000 B`, `codel 100 packets ecn`."""
+    if queue.limit_bytes is not None:
+        size = f"{queue.limit_bytes} B"
+    elif queue.limit_packets is not None:
+        size = f"{queue.limit_packets} packets"
+    else:
+        size = f"{queue.limit_bdp:g} BDP"
+    options = [f"{name}={value:g}" for name, value in sorted(queue.options.items())]
+    return " ".join([queue.discipline, size, *(["ecn"] if queue.ecn else []), *options])
+
+
+def variant_key(name: str) -> tuple[int, str]:
+    """Sorts variants in their usual order."""
+    known = VARIANT_ORDER.index(name) if name in VARIANT_ORDER else len(VARIANT_ORDER)
+    return known, name
+
+
+def path_rtt_ms(scenario: Scenario) -> float:
+    """Propagation there and back: of an access link's one path, else on links without settings of
+    their own."""
+    topology = scenario.topology
+    return 2 * (topology.bottleneck.delay_ms + sum(_access_delays_ms(topology)))
+
+
+def _access_delays_ms(topology: Topology) -> tuple[float, ...]:
+    """Of the links of a path beside the bottleneck, one way."""
+    match topology.kind:
+        case TopologyKind.ROUTER_BOTTLENECK:
+            return (topology.access.delay_ms,)
+        case TopologyKind.DUMBBELL:
+            return (topology.access.delay_ms,) * 2
+        case TopologyKind.ACCESS_LINK:
+            links = (topology.links.get(name, topology.access) for name in ACCESS_LINKS)
+            return tuple(path.delay_ms for path in links)
+        case _:
+            assert_never(topology.kind)
+
+
+def hosts_label(topology: Topology) -> str:
+    """The network and how many of its hosts: `dumbbell, 2 pairs`."""
+    match topology.kind:
+        case TopologyKind.ROUTER_BOTTLENECK:
+            unit = "sender"
+        case TopologyKind.DUMBBELL:
+            unit = "pair"
+        case TopologyKind.ACCESS_LINK:
+            unit = "station"
+        case _:
+            assert_never(topology.kind)
+    return f"{topology.kind}, {topology.hosts} {unit}{'s' * (topology.hosts > 1)}"
+
+
+def rate_label(link: Bottleneck | Path) -> str:
+    """`1.024/0.512 Mbit/s` where the two ways differ; a radio's signal; nothing for a link
+    without a rate."""
+    if isinstance(link, Path) and link.radio is not None:
+        return f"{link.radio.signal_dbm} dBm"
+    if link.rate_mbit is None:
+        return ""
+    back = "" if link.back_rate_mbit is None else f"/{link.back_rate_mbit:g}"
+    return f"{link.rate_mbit:g}{back} Mbit/s"
+
+
+def in_lines(parts: Iterable[str], letters: int) -> str:
+    """The parts with dots between them, in lines of at most so many letters."""
+    lines = [""]
+    for part in parts:
+        longer = f"{lines[-1]}{BETWEEN}{part}" if lines[-1] else part
+        if not lines[-1] or len(longer) <= letters:
+            lines[-1] = longer
+        else:
+            lines.append(part)
+    return "\n".join(lines)
+
+
+def setting_label(trial: Trial) -> str:
+    """The network, the stacks' profile and the machine, as the feet of figures say them."""
+    scenario, record = trial.scenario, trial.record
+    topology = scenario.topology
+    bottleneck = topology.bottleneck
+    ways = "both ways" if bottleneck.both_directions else "one way"
+    kernel = " ".join(record.kernel.split()[:2])  # without the build's date
+    return BETWEEN.join(
+        [
+            hosts_label(topology),
+            f"{rate_label(bottleneck)} {ways}",
+            queue_label(bottleneck.queue),
+            f"path RTT {path_rtt_ms(scenario):g} ms and serialisation",
+            f"{scenario.duration_s:g} s",
+            f"profile {scenario.profile}",
+            f"engine {record.engine}" + (f" ({kernel})" if kernel else ""),
+        ]
+    )

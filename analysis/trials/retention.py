@@ -1,0 +1,69 @@
+"""What becomes of a trial's captures once they are reduced: kept, compressed, or dropped."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from analysis.captures.atomic_write import replace
+from testbed.errors import UsageError, nearest
+from testbed.store import RECORD, CaptureRecord, Trial
+
+SUFFIX = ".zst"
+
+
+def check(how: str) -> str:
+    """Whether there is such a way."""
+    if how not in WAYS:
+        raise UsageError(f"unknown way with captures {how!r}", nearest(how, WAYS))
+    return how
+
+
+def settle(trial: Trial, how: str) -> None:
+    """Do with a trial's captures as asked; the record says what became of them."""
+    act = WAYS[check(how)]
+    captures = tuple(act(trial.path, capture) for capture in trial.record.captures)
+    if captures == trial.record.captures:
+        return
+    record = dataclasses.replace(trial.record, captures=captures)
+    replace(trial.path / RECORD, lambda path: path.write_text(record.to_json()))
+    # last: whoever is interrupted before has files too many, not too few
+    kept = {capture.file for capture in captures}
+    for capture in trial.record.captures:
+        if capture.file and capture.file not in kept:
+            (trial.path / capture.file).unlink(missing_ok=True)
+
+
+def _keep(_folder: Path, capture: CaptureRecord) -> CaptureRecord:
+    return capture
+
+
+def _compress(folder: Path, capture: CaptureRecord) -> CaptureRecord:
+    import pyarrow as pa  # only here: it takes a while to load
+
+    if not capture.file or capture.file.endswith(SUFFIX):
+        return capture
+
+    def write(aside: Path) -> None:
+        with (
+            (folder / capture.file).open("rb") as plain,
+            aside.open("wb") as file,
+            pa.CompressedOutputStream(file, "zstd") as packed,
+        ):
+            shutil.copyfileobj(plain, packed, 1 << 20)
+
+    replace(folder / (capture.file + SUFFIX), write)
+    return dataclasses.replace(capture, file=capture.file + SUFFIX)
+
+
+def _drop(_folder: Path, capture: CaptureRecord) -> CaptureRecord:
+    return dataclasses.replace(capture, file="")
+
+
+WAYS: dict[str, Callable[[Path, CaptureRecord], CaptureRecord]] = {
+    "keep": _keep,
+    "zstd": _compress,
+    "drop": _drop,
+}

@@ -1,0 +1,126 @@
+"""One TCP connection at its sender's capture: new segments, retransmissions, what is in flight,
+and the round-trip times that the kernel measures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from analysis.trials.delivery import unwrap
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Booleans = npt.NDArray[np.bool_]
+
+FIN, SYN, ACK = 0x01, 0x02, 0x10
+SRTT_WEIGHT = 1 / 8  # RFC 6298
+MEMORY = 64  # acknowledgements: what was before weighs 0.02 % in the smoothed value
+
+
+@dataclass(frozen=True)
+class Segments:
+    """What a connection sent, by sequence numbers from its first packet's on.
+
+    Only what takes room in the sequence space is a segment here: data, SYN and FIN.
+    """
+
+    row: Integers  # of the flow's packets
+    time_ns: Integers
+    begin: Integers
+    end: Integers
+    ack_ns: Integers  # of the acknowledgements
+    acked: Integers  # up to where all is acknowledged, after each of them
+
+    @cached_property
+    def again(self) -> Booleans:
+        """Which segments begin with what was sent before."""
+        highest = np.maximum.accumulate(self.end)
+        found: Booleans = np.zeros(len(self.end), dtype=np.bool_)
+        found[1:] = self.begin[1:] < highest[:-1]
+        return found
+
+    @cached_property
+    def new_end(self) -> Integers:
+        """Where the segments of new data end; they ascend."""
+        return self.end[~self.again]
+
+    @cached_property
+    def new_ns(self) -> Integers:
+        """When the segments of new data were sent."""
+        return self.time_ns[~self.again]
+
+    def edges(self, at_ns: Integers) -> Integers:
+        """Up to where all was acknowledged by then."""
+        place = np.searchsorted(self.ack_ns, at_ns, side="right")
+        return np.asarray(np.concatenate(([0], self.acked))[place])
+
+    def outstanding(self, at_ns: Integers, late_ns: int = 0) -> Integers:
+        """Segments sent and not acknowledged: TCP_INFO's `unacked`; those count as sent that
+        pass the capture up to so much later."""
+        sent = np.searchsorted(self.new_ns, at_ns + late_ns, side="right")
+        acked = np.searchsorted(self.new_end, self.edges(at_ns), side="right")
+        return np.asarray(np.maximum(0, sent - acked))
+
+    def retransmissions(self, until_ns: Integers, late_ns: int = 0) -> Integers:
+        """How many segments had been sent again by then, as above."""
+        return np.searchsorted(self.time_ns[self.again], until_ns + late_ns, side="right")
+
+    def joined(self, until_ns: Integers) -> Integers:
+        """How many segments had become part of others by then: a retransmission of short ones
+        may join them (tcp_retrans_try_collapse), and the kernel counts one where two were sent."""
+        begin, end = self.begin[self.again], self.end[self.again]
+        inside = np.searchsorted(self.new_end, end, side="left") - np.searchsorted(
+            self.new_end, begin, side="right"
+        )
+        so_far = np.concatenate(([0], np.cumsum(np.maximum(0, inside))))
+        return np.asarray(so_far[self.retransmissions(until_ns)])
+
+    def smoothed_rtt(self) -> tuple[Integers, Floats, Booleans]:
+        """Of each acknowledgement: its time, the smoothed round trip afterwards in ms, and
+        whether it and those before it were all of the kind that this understands.
+
+        tcp_clean_rtx_queue takes the oldest segment that an acknowledgement covers; nothing
+        is measured where one of them had been sent again (Karn's rule). With SACK it measures
+        at duplicates too, and leaves out what was SACKed: not followed, hence the last answer.
+        """
+        before = np.concatenate(([0], self.acked[:-1]))
+        first = np.searchsorted(self.new_end, before, side="right")
+        last = np.searchsorted(self.new_end, self.acked, side="right")
+        places = np.searchsorted(self.new_end, self.begin[self.again], side="right")
+        times = np.bincount(places, minlength=len(self.new_end))[: len(self.new_end)]
+        repeated = np.concatenate(([0], np.cumsum(times)))
+        good = (last > first) & (repeated[last] == repeated[first])
+        rtt_ms = (self.ack_ns[good] - self.new_ns[first[good]]) / 1e6
+        smooth = pd.Series(rtt_ms).ewm(alpha=SRTT_WEIGHT, adjust=False).mean()
+        odd = np.cumsum(~good)
+        calm = odd - np.concatenate((np.zeros(MEMORY, dtype=np.int64), odd))[: len(odd)] == 0
+        so_far = np.cumsum(good)
+        known = np.concatenate(([np.nan], smooth.to_numpy()))[so_far]
+        return self.ack_ns, known, calm & (so_far > 0)
+
+
+def connection(data: pd.DataFrame, acks: pd.DataFrame, src_port: int) -> Segments | None:
+    """One of a flow's connections; None if its first packet was not captured."""
+    sent = data[data["src_port"] == src_port]
+    flags = sent["flags"].to_numpy()
+    if not len(sent) or not flags[0] & SYN:
+        return None
+    seq = unwrap(sent["seq"].to_numpy(dtype=np.int64))
+    room = sent["payload"].to_numpy(dtype=np.int64)
+    room = room + ((flags & SYN) > 0) + ((flags & FIN) > 0)
+    takes = room > 0
+    begin = (seq - seq[0])[takes]
+    heard = acks[(acks["dst_port"] == src_port) & ((acks["flags"] & ACK) > 0)]
+    edges = unwrap(np.concatenate((seq[:1], heard["ack"].to_numpy(dtype=np.int64)))) - seq[0]
+    return Segments(
+        row=sent.index.to_numpy()[takes],
+        time_ns=sent["time_ns"].to_numpy(dtype=np.int64)[takes],
+        begin=begin,
+        end=begin + room[takes],
+        ack_ns=heard["time_ns"].to_numpy(dtype=np.int64),
+        acked=np.maximum.accumulate(edges)[1:],
+    )

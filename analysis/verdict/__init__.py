@@ -1,0 +1,1 @@
+"""The verdict on a trial: checks, their tolerances, and the worst of them."""

@@ -1,0 +1,86 @@
+"""What a check says: measured, expected, tolerance, verdict, and why in one line."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from analysis.verdict.rules import RULES
+
+Value = float | str | None
+
+# Why something is not known.
+OLDER = "an older trial: it did not note what was asked for"
+NOT_CAPTURED = "not captured"
+NOT_SAMPLED = "not sampled"
+
+
+class Grade(enum.StrEnum):
+    """A check's verdict; `unknown` (not captured, not sampled, an older trial) spoils nothing."""
+
+    VALID = "valid"
+    SUSPECT = "suspect"
+    INVALID = "invalid"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One comparison. `why` is empty where it is valid and there is nothing to explain."""
+
+    name: str  # a row of tolerances.RULES
+    subject: str  # the flow, interface or capture
+    measured: Value
+    expected: Value
+    tolerance: float  # in the unit: the deviation up to which it is valid
+    unit: str
+    verdict: Grade
+    why: str = ""
+
+
+def compare(
+    name: str,
+    subject: str,
+    engine: str,
+    measured: float,
+    expected: float,
+    *,
+    deviation: float | None = None,
+    note: str = "",
+) -> Check:
+    """Numbers: how far they are apart decides, or `deviation` where only some of it counts."""
+    rule = RULES[name]
+    scale = abs(expected) if rule.relative else 1.0
+    limits = rule.limits(engine)
+    off = abs(measured - expected) if deviation is None else deviation
+    # 1.001 - 1 is more than 0.001 to a computer
+    slack = 1e-9 * max(1.0, abs(expected))
+    grade = Grade.VALID
+    if off > limits.suspect * scale + slack:
+        grade = Grade.SUSPECT if off <= limits.invalid * scale + slack else Grade.INVALID
+    tolerance = limits.suspect * scale
+    why = note
+    if grade is not Grade.VALID:
+        numbers = f"{_number(measured)}, expected {_number(expected)} ± {_number(tolerance)}"
+        why = _join(f"{name} of {subject}: {numbers} {rule.unit}".rstrip(), note)
+    return Check(name, subject, measured, expected, tolerance, rule.unit, grade, why)
+
+
+def same(name: str, subject: str, measured: str, expected: str) -> Check:
+    """Texts: equal or invalid."""
+    grade = Grade.VALID if measured == expected else Grade.INVALID
+    why = "" if grade is Grade.VALID else f"{name} of {subject}: {measured!r}, not {expected!r}"
+    return Check(name, subject, measured, expected, 0.0, RULES[name].unit, grade, why)
+
+
+def unknown(name: str, subject: str, why: str) -> Check:
+    """What the trial does not tell."""
+    return Check(name, subject, None, None, 0.0, RULES[name].unit, Grade.UNKNOWN, why)
+
+
+def _join(*texts: str) -> str:
+    return "; ".join(text for text in texts if text)
+
+
+def _number(value: float) -> str:
+    return f"{value:.6g}"

@@ -1,0 +1,169 @@
+"""What iperf3 says of a flow against what the captures show of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.trials.delivery import delivered_bytes
+from analysis.trials.evidence import Evidence
+from analysis.trials.packets import FlowPackets
+from analysis.verdict.checks import NOT_CAPTURED, Check, compare, unknown
+from analysis.verdict.rules import GUEST
+from testbed.scenario.model import FlowKind
+from testbed.store import FlowRecord
+
+Integers = npt.NDArray[np.int64]
+
+COOKIE_BYTES = 37  # by which iperf3 knows a connection: delivered, but no data
+FIN, RST = 0x01, 0x04
+NO_REPORT = "iperf3 left no report"
+EDGE_NS = 100_000  # what arrives so near to the end of an interval may be read on either side of it
+LATE_NS = 50_000_000  # of iperf3 on a host, when it is told to end
+
+
+def tcp(evidence: Evidence) -> Iterator[Check]:
+    """Bytes and retransmissions of every TCP flow."""
+    for flow in evidence.tcp:
+        if not _is_iperf3(evidence, flow):
+            continue
+        yield from _received(evidence, flow)
+        yield _sent_again(evidence, flow)
+
+
+def _is_iperf3(evidence: Evidence, flow: FlowRecord) -> bool:
+    return evidence.trial.scenario.flow(flow.name).kind is not FlowKind.VIDEO
+
+
+def udp(evidence: Evidence) -> Iterator[Check]:
+    """Bytes that every UDP flow's receiver had read when the client was told to end."""
+    for flow in evidence.flows:
+        if flow.protocol != "udp" or not _is_iperf3(evidence, flow):
+            continue
+        report, found = evidence.report(flow, "server"), evidence.at("receiver", flow)
+        if report is None or found is None:
+            yield unknown("goodput", flow.name, NO_REPORT if report is None else NOT_CAPTURED)
+            continue
+        stop_ns = evidence.epoch_ns + round(flow.stopped_s * 1e9)
+        seen = int(found.data.loc[found.data["time_ns"] <= stop_ns, "payload"].sum())
+        yield _goodput(evidence, flow, report, seen, seen)
+
+
+def _goodput(
+    evidence: Evidence, flow: FlowRecord, report: dict[str, Any], least: int, most: int
+) -> Check:
+    """What arrives while the server is being told to end it may read, or leave."""
+    seconds = flow.stopped_s - flow.started_s
+    told = int(report.get("end", {}).get("sum_received", {}).get("bytes", 0))
+    seen = min(max(told, least), most)
+    measured, expected = (size * 8e-6 / seconds for size in (told, seen))
+    note = f"{told} bytes by iperf3, {seen} in the receiver's capture" if told != seen else ""
+    return compare("goodput", flow.name, evidence.engine, measured, expected, note=note)
+
+
+def _sent_again(evidence: Evidence, flow: FlowRecord) -> Check:
+    """iperf3 reads TCP_INFO at its intervals' ends, the last time when it is told to end."""
+    report, every = evidence.report(flow, "client"), evidence.segments(flow)
+    if evidence.trial.scenario.flow(flow.name).bytes:
+        why = "iperf3 reads it when it has handed over its last byte, not when that has arrived"
+        return unknown("retransmissions", f"{flow.name} iperf3", why)
+    if report is None or every is None:
+        why = NO_REPORT if report is None else NOT_CAPTURED
+        return unknown("retransmissions", f"{flow.name} iperf3", why)
+    told = sum(int(each["sum"].get("retransmits", 0)) for each in report.get("intervals", ()))
+    stop_ns = evidence.epoch_ns + round(flow.stopped_s * 1e9)
+    # what waits in the sender's own queue has been sent, and not been captured
+    late_ns = evidence.own_queue_ns(flow) + (1000 if evidence.engine == GUEST else LATE_NS)
+    low, high = (
+        int(sum(each.retransmissions(np.array([at]))[0] for each in every))
+        for at in (stop_ns - 1000, stop_ns + late_ns)
+    )
+    high += evidence.refused_again(evidence.trial.scenario.flow(flow.name).src)
+    seen = min(max(told, low), high)
+    return compare("retransmissions", f"{flow.name} iperf3", evidence.engine, told, seen)
+
+
+def _received(evidence: Evidence, flow: FlowRecord) -> Iterator[Check]:
+    report, found = evidence.report(flow, "server"), evidence.at("receiver", flow)
+    if report is None or found is None:
+        why = NO_REPORT if report is None else NOT_CAPTURED
+        yield unknown("goodput", flow.name, why)
+        yield unknown("iperf3 intervals", flow.name, why)
+        return
+    every = [_Delivered(found, port) for port in flow.src_ports]
+    stop_ns = np.array([evidence.epoch_ns + round(flow.stopped_s * 1e9)])
+    most = sum(each.by_the_end() for each in every)
+    least = min(most, int(sum(each.until(stop_ns)[0] for each in every)))
+    yield _goodput(evidence, flow, report, least, most)
+    yield _intervals(evidence, flow, report, every)
+
+
+class _Delivered:
+    """What one connection's receiver could read, over time."""
+
+    def __init__(self, found: FlowPackets, port: int) -> None:
+        data = found.data[found.data["src_port"] == port]
+        acks = found.acks[found.acks["dst_port"] == port]
+        self._time_ns = data["time_ns"].to_numpy(dtype=np.int64)
+        self._bytes = np.concatenate(([0], delivered_bytes(data)))
+        self.largest = int(data["payload"].max()) if len(data) else 0
+        # not at the handshake's end: the first packet of data may be lost
+        known = np.flatnonzero(self._bytes[1:] >= COOKIE_BYTES)
+        self.accepted_ns = int(self._time_ns[known[0]]) if len(known) else 0
+        ends = acks.loc[(acks["flags"] & (FIN | RST)) > 0, "time_ns"]
+        self._end_ns = int(ends.iloc[0]) if len(ends) else None
+
+    def until(self, at_ns: Integers) -> Integers:
+        """Bytes of data by then."""
+        places = np.searchsorted(self._time_ns, at_ns, side="right")
+        return np.asarray(np.maximum(0, self._bytes[places] - COOKIE_BYTES))
+
+    def by_the_end(self) -> int:
+        """Bytes until the receiver closed."""
+        end_ns = self._time_ns[-1:] if self._end_ns is None else np.array([self._end_ns])
+        return int(self.until(end_ns)[0]) if len(end_ns) else 0
+
+
+def _intervals(
+    evidence: Evidence, flow: FlowRecord, report: dict[str, Any], every: list[_Delivered]
+) -> Check:
+    """The server's intervals, from when it knew all connections by their first bytes.
+
+    A server whose client was interrupted repeats its last whole interval at the end (so does
+    iperf3's own sum: all bytes over the time of whole intervals); the repetition is left out.
+    """
+    told = {(each["sum"]["start"], each["sum"]["end"]): each["sum"] for each in report["intervals"]}
+    if not told:
+        return unknown("iperf3 intervals", flow.name, NO_REPORT)
+    accepted_ns = max(each.accepted_ns for each in every)
+    begins_s, ends_s = (np.array([key[i] for key in told]) for i in (0, 1))
+
+    def until(times_s: npt.NDArray[np.float64], later_ns: int = 0) -> Integers:
+        at_ns = accepted_ns + np.round(times_s * 1e9).astype(np.int64) + later_ns
+        return np.asarray(np.sum([each.until(at_ns) for each in every], axis=0))
+
+    def within(wider_ns: int) -> npt.NDArray[np.float64]:
+        # on a path without delay data arrive in the nanosecond in which the connection is accepted
+        before = np.where(begins_s > 0, until(begins_s, -wider_ns), 0)
+        return np.asarray((until(ends_s, wider_ns) - before) * scale)
+
+    scale = 8e-6 / np.maximum(ends_s - begins_s, 1e-9)
+    measured = np.array([each["bytes"] for each in told.values()]) * scale
+    expected = within(0)
+    # a segment may arrive as the interval ends, and be read in the next one; several where one
+    # fills a hole
+    segment = max(each.largest for each in every) * scale
+    below, above = within(-EDGE_NS) - segment - measured, measured - within(EDGE_NS) - segment
+    off = np.maximum(0, np.maximum(below, above))
+    worst = int(off.argmax())
+    return compare(
+        "iperf3 intervals",
+        flow.name,
+        evidence.engine,
+        float(measured[worst]),
+        float(expected[worst]),
+        deviation=float(off[worst]),
+    )

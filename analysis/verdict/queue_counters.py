@@ -1,0 +1,148 @@
+"""The queue's own counters against the captures on both sides of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.trials.evidence import Evidence
+from analysis.trials.samples import read_counters
+from analysis.verdict.checks import (
+    NOT_CAPTURED,
+    NOT_SAMPLED,
+    Check,
+    compare,
+    unknown,
+)
+from analysis.verdict.shaping import Passage
+from testbed.store import QueueRecord
+
+CE = 3
+SYN, ECE = 0x02, 0x40
+MARKS_FIRST = "red"  # marks a packet and may then find no room for it
+
+
+def conservation(evidence: Evidence, queue: QueueRecord, found: Passage) -> Iterator[Check]:
+    """What went in came out, was dropped or is inside; and the queue counted it."""
+    name = queue.interface
+    end = evidence.queue_end(name)
+    leaf = evidence.leaves.get(name)
+    if end is None and leaf is None:
+        yield unknown("conservation", name, NOT_SAMPLED)
+        return
+    dropped = int(leaf["drops"] if end is None and leaf else end["drops"])  # type: ignore[index]
+    inside = 0 if end is None else int(end["backlog_packets"])
+    asked = evidence.injected(queue)
+    yield _balance(evidence, name, found, (dropped, inside, asked))
+    if end is not None:
+        yield from _sent(evidence, name, found, (int(end["sent_packets"]), int(end["sent_bytes"])))
+
+
+def _balance(evidence: Evidence, name: str, found: Passage, counts: tuple[int, int, int]) -> Check:
+    dropped, inside, asked = counts
+    left, lost = len(found.left_ns), len(found.lost_ns)
+    total = left + dropped + inside + asked
+    off = abs(found.entered - total)
+    if not found.complete:
+        # what the router's own flows send into a full queue is on no capture
+        off = max(0, lost - dropped - inside - asked)
+    note = f"{left} left, {dropped} dropped, {inside} inside, {asked} lost as asked"
+    if found.complete and found.strangers:
+        off += found.strangers
+        note += f", {found.strangers} left that never came"
+    return compare(
+        "conservation",
+        name,
+        evidence.engine,
+        found.entered,
+        total,
+        deviation=off,
+        note=note if off else "",
+    )
+
+
+def _sent(
+    evidence: Evidence, name: str, found: Passage, counted: tuple[int, int]
+) -> Iterator[Check]:
+    """Packets and their bytes; what is neither TCP nor UDP is counted, but on no flow."""
+    others = _other_frames(evidence, name)
+    left = len(found.left_ns)
+    off = max(0, abs(counted[0] - left) - others)
+    note = f"{counted[1]} bytes counted, {int(found.length.sum())} captured"
+    if not off and not others and counted[1] != int(found.length.sum()):
+        off = 1  # as many packets, but not the same
+    yield compare(
+        "queue counters",
+        name,
+        evidence.engine,
+        counted[0],
+        left,
+        deviation=off,
+        note=note if off else "",
+    )
+
+
+def _other_frames(evidence: Evidence, interface: str) -> int:
+    for capture in evidence.trial.record.captures:
+        if capture.interface == interface and capture.file:
+            found = evidence.packets.read(evidence.trial.path / capture.file)
+            return found.frames - len(found.rows)
+    return 0
+
+
+def marks(evidence: Evidence, queue: QueueRecord) -> Iterator[Check]:
+    """The queue's marks are the CEs that leave it, and there are none where none were asked."""
+    name = queue.interface
+    ce = 0
+    for crossing in evidence.crossings(queue):
+        ce += int((crossing.left["ecn"] == CE).sum())
+        ce -= 0 if crossing.entered is None else int((crossing.entered["ecn"] == CE).sum())
+    counted, spoilt = _counted_marks(evidence, queue)
+    if counted is None:
+        yield unknown("ECN", name, NOT_SAMPLED)
+        return
+    off = max(0, ce - counted, counted - spoilt - ce)
+    note = f"up to {spoilt} marked packets found the queue full" if ce != counted else ""
+    yield compare("ECN", name, evidence.engine, ce, counted, deviation=off, note=note)
+
+
+def _counted_marks(evidence: Evidence, queue: QueueRecord) -> tuple[int | None, int]:
+    """The queue's count, and how many of them may have been dropped after all."""
+    end, leaf = evidence.queue_end(queue.interface), evidence.leaves.get(queue.interface, {})
+    if "tins" in leaf:  # cake's marks are in no sample
+        return sum(int(tin["ecn_mark"]) for tin in leaf["tins"]), 0
+    if end is None:
+        return None, 0
+    return int(end["marks"]), int(leaf.get("pdrop", 0)) if queue.discipline == MARKS_FIRST else 0
+
+
+def receivers(evidence: Evidence) -> Iterator[Check]:
+    """CE in the receivers' captures is what their kernels counted, and what they echo."""
+    seen: dict[str, int] = {}
+    known = True
+    for flow in evidence.flows:
+        found = evidence.at("receiver", flow)
+        if found is None:
+            known = False
+            continue
+        ce = int((found.data["ecn"] == CE).sum())
+        dst = evidence.trial.scenario.flow(flow.name).dst
+        seen[dst] = seen.get(dst, 0) + ce
+        if flow.protocol == "tcp":
+            yield _echo(evidence, flow.name, ce, found.acks["flags"].to_numpy())
+    for node, ce in seen.items():
+        counters = read_counters(evidence.trial, node)
+        if not counters or not known:
+            yield unknown("ECN", node, NOT_SAMPLED if known else NOT_CAPTURED)
+        else:
+            yield compare("ECN", node, evidence.engine, counters.get("IpExtInCEPkts", 0), ce)
+
+
+def _echo(evidence: Evidence, flow: str, ce: int, flags: npt.NDArray[np.int64]) -> Check:
+    """Whether acknowledgements have ECE; how many depends on when CWR comes back."""
+    echoes = int((((flags & ECE) > 0) & ((flags & SYN) == 0)).sum())
+    off = 0 if (ce > 0) == (echoes > 0) else 1
+    note = f"{ce} packets with CE arrived, {echoes} echoes went back" if off else ""
+    return compare("ECN echo", flow, evidence.engine, echoes, ce, deviation=off, note=note)

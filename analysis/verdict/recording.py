@@ -1,0 +1,105 @@
+"""Was it recorded whole and in its time: captures, starts and stops, samples, the machine?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from analysis.trials.evidence import Evidence
+from analysis.trials.samples import read_samples
+from analysis.verdict.checks import NOT_SAMPLED, OLDER, Check, compare, unknown
+from analysis.verdict.rules import GUEST
+from testbed.scenario.model import FlowKind
+from testbed.store import FlowRecord
+
+BUSY = 0.95  # of a core: what is left of a second goes to the sampling itself
+
+
+def captures(evidence: Evidence) -> Iterator[Check]:
+    """tcpdump lost nothing, and the files hold what it wrote."""
+    for capture in evidence.trial.record.captures:
+        name, engine = capture.interface, evidence.engine
+        yield compare("capture drops", name, engine, capture.dropped, 0)
+        if not capture.file:
+            yield unknown("capture file", name, "the capture was dropped")
+            continue
+        found = evidence.packets.read(evidence.trial.path / capture.file)
+        note = "; ".join(found.warnings)
+        yield compare("capture file", name, engine, found.frames, capture.packets, note=note)
+
+
+def times(evidence: Evidence) -> Iterator[Check]:
+    """Flows started and stopped when they should."""
+    for flow in evidence.flows:
+        if math.isnan(flow.planned_start_s):
+            yield unknown("start", flow.name, OLDER)
+            yield unknown("stop", flow.name, OLDER)
+            continue
+        first = _first_packet_s(evidence, flow)
+        started = flow.started_s if first is None else first
+        yield compare("start", flow.name, evidence.engine, started, flow.planned_start_s)
+        wanted = evidence.trial.scenario.flow(flow.name)
+        early = flow.stopped_s < flow.planned_stop_s
+        if wanted.bytes or (wanted.kind is FlowKind.VIDEO and early):
+            continue  # it ends when its bytes have arrived, or the video has been shown
+        yield compare("stop", flow.name, evidence.engine, flow.stopped_s, flow.planned_stop_s)
+
+
+def _first_packet_s(evidence: Evidence, flow: FlowRecord) -> float | None:
+    """When a TCP flow's SYN left; a paced UDP flow begins with a gap. A video begins with what its
+    viewer sends."""
+    if evidence.trial.scenario.flow(flow.name).kind is FlowKind.VIDEO:
+        viewer = evidence.at("receiver", flow)
+        if viewer is None or not len(viewer.acks):
+            return None
+        return float(viewer.acks["time_ns"].iloc[0] - evidence.epoch_ns) / 1e9
+    segments = evidence.segments(flow) if flow.protocol == "tcp" else None
+    if not segments:
+        return None
+    return float(min(each.time_ns[0] for each in segments) - evidence.epoch_ns) / 1e9
+
+
+def sampling(evidence: Evidence) -> Iterator[Check]:
+    """Samples came in their interval while flows ran."""
+    interval_ms = evidence.trial.scenario.sample_interval_ms
+    name = "sockets" if evidence.queues is None else "queues"
+    samples = evidence.sockets if evidence.queues is None else evidence.queues
+    stops = [flow.stopped_s for flow in evidence.flows]
+    if not interval_ms or samples is None or not stops:
+        yield unknown("sampling", name, NOT_SAMPLED)
+        return
+    times_s = np.unique(samples["time_s"].to_numpy())
+    gaps_ms = np.diff(times_s[times_s <= max(stops) + 1e-6]) * 1e3
+    longest = float(gaps_ms.max()) if len(gaps_ms) else interval_ms
+    off = max(0.0, longest - interval_ms)
+    yield compare("sampling", name, evidence.engine, longest, interval_ms, deviation=off)
+
+
+def machine(evidence: Evidence) -> Iterator[Check]:
+    """A host had time for the trial."""
+    if evidence.engine == GUEST:
+        return
+    load = read_samples(evidence.trial, "load.csv")
+    if load is None:
+        for name in ("cpu", "softirq", "steal"):
+            yield unknown(name, "host", NOT_SAMPLED)
+    else:
+        busy = float((load["busiest"] >= BUSY).mean())
+        yield compare("cpu", "host", evidence.engine, busy, 0)
+        for name in ("softirq", "steal"):
+            yield compare(name, "host", evidence.engine, float(load[name].mean()), 0)
+    yield from _waits(evidence)
+
+
+def _waits(evidence: Evidence) -> Iterator[Check]:
+    """How long the trial's processes waited for a core, each time that they wanted one."""
+    processes = read_samples(evidence.trial, "processes.csv")
+    if processes is None:
+        yield unknown("scheduling delay", "processes", NOT_SAMPLED)
+        return
+    waits_ms = (1e3 * processes["wait_s"] / processes["slices"].clip(lower=1)).to_numpy()
+    worst = processes.iloc[int(waits_ms.argmax())]
+    subject = f"{worst['name']} on {worst['node']}"
+    yield compare("scheduling delay", subject, evidence.engine, float(waits_ms.max()), 0)

@@ -1,0 +1,105 @@
+"""The networks that Rajore, Gupta, Sikka and Jain watched their video on: a line, and a radio.
+
+    server ───── isp ══════════ ap ─ ─ ─ station
+         internet      line        radio (or a cable)
+
+*Shaped* is wondershaper's: htb at both rates; downloads wait in a queue that it does not choose,
+that of the ifb device (32 packets), uploads in sfq (127 packets, here in one queue, as there is
+one connection). The paper's captures were taken before that queue, at the laptop's own interface.
+
+The radio is one (`wifi-…`): the kernel's own 802.11n, its rate control, and a medium that knows air
+times, chances and turns. What is told to it:
+
+- Signals: the paper's -80 dBm where it was weak or the hall was crowded. Good is -60 dBm, with
+  which every rate is understood: iperf3 gets 41.8 Mbit/s, the paper's speed test got 44.03. Strong
+  is -40 dBm, beside the access point, and no different. Both are choices.
+- The crowded hall's other stations ask for half of the time, which is fitted: iperf3 gets 1.88
+  Mbit/s with it, the paper's test got 1.89. That hardly anything went up there (0.01 Mbit/s) is
+  not followed: the medium is the same both ways.
+
+As netem has it (`netem-…`, on the host too), a radio is a line with a rate, jitter and losses:
+
+- Rates are the paper's own speed tests, 44.03 Mbit/s with a good signal; 1.89 Mbit/s down and
+  0.01 up in the crowded lecture hall at -79 to -81 dBm. With a weak signal of -80 dBm a receiver
+  need hear no more than BPSK 1/2, by IEEE 802.11's table of sensitivities (-82 dBm; 6.5 Mbit/s on
+  20 MHz; the next step asks for -79 dBm). Of a radio's 65 Mbit/s (-64 dBm) the good one's test got
+  two thirds, and so much of 6.5 Mbit/s it is here.
+- Delays: round trips of the WiFi hop on a campus had a median of 3 ms and a 90th percentile of
+  20 ms (Sui et al., MobiSys 2016, 47,000 devices): the good radio and the others. On another, more
+  than half were above 20 ms (Pei et al., INFOCOM 2016); the rest of a crowded radio's delay is its
+  queue's, which forms here by itself. That they are drawn uniformly is a choice.
+- Losses: what a radio loses is sent again by the radio itself, and is delay (Korhonen, Wang 2005).
+  What is lost for good comes in bursts, longer ones than this channel's (Carvalho et al. 2005;
+  Cardoso, de Rezende 2009). How much by signal strength, we found in no publication: the rates
+  (0.05 %, 1 % and 2 % of all packets) are choices, and so are bursts of two and four packets.
+- The access point's queue of 50 packets is a choice, as are the internet's 20 ms there and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from testbed.scenario.losses import GilbertElliott
+from testbed.scenario.model import Bottleneck, Path, Queue, Radio, Topology, TopologyKind
+
+INTERNET = Path(delay_ms=10)
+LINE_DELAY_MS = 2.0
+IFB = Queue("pfifo", limit_packets=32)
+SFQ = Queue("pfifo", limit_packets=127)
+ROUTER = Queue("pfifo", limit_packets=1000)
+ACCESS_POINT = Queue("pfifo", limit_packets=50)
+
+GOOD_MBIT, BEST_PHY_MBIT, WEAK_PHY_MBIT = 44.03, 65.0, 6.5
+WEAK_MBIT = round(GOOD_MBIT * WEAK_PHY_MBIT / BEST_PHY_MBIT, 2)
+
+ETHERNET = Bottleneck(100, ROUTER, delay_ms=LINE_DELAY_MS)
+SHAPED = Bottleneck(1.024, IFB, delay_ms=LINE_DELAY_MS, back_rate_mbit=0.512, back_queue=SFQ)
+
+GOOD = Path(
+    delay_ms=1.5,
+    jitter_ms=1,
+    rate_mbit=GOOD_MBIT,
+    queue=ACCESS_POINT,
+    loss=GilbertElliott(to_bad=0.0005, to_good=0.5, loss_in_bad=0.5),
+)
+WEAK = Path(
+    delay_ms=10,
+    jitter_ms=8,
+    rate_mbit=WEAK_MBIT,
+    queue=ACCESS_POINT,
+    loss=GilbertElliott(to_bad=0.005, to_good=0.25, loss_in_bad=0.5),
+)
+CONGESTED = Path(
+    delay_ms=10,
+    jitter_ms=8,
+    rate_mbit=1.89,
+    back_rate_mbit=0.01,
+    queue=ACCESS_POINT,
+    loss=GilbertElliott(to_bad=0.01, to_good=0.25, loss_in_bad=0.5),
+)
+
+
+def _network(line: Bottleneck, last: Path) -> Topology:
+    links = {"server-isp": INTERNET, "ap-station": last}
+    return Topology(TopologyKind.ACCESS_LINK, line, links=links)
+
+
+GOOD_RADIO = Path(radio=Radio(-60), queue=ACCESS_POINT)
+WEAK_RADIO = Path(radio=Radio(-80), queue=ACCESS_POINT)
+CONGESTED_RADIO = Path(radio=Radio(-80, busy=0.5), queue=ACCESS_POINT)
+STRONG_RADIO = Path(radio=Radio(-40), queue=ACCESS_POINT)
+
+NETWORKS: Mapping[str, Topology] = {
+    # the paper's
+    "ethernet": _network(ETHERNET, Path()),
+    "shaped": _network(SHAPED, Path()),
+    "wifi-good": _network(ETHERNET, GOOD_RADIO),
+    "wifi-congested": _network(ETHERNET, CONGESTED_RADIO),
+    "wifi-weak": _network(ETHERNET, WEAK_RADIO),
+    "wifi-strong": _network(ETHERNET, STRONG_RADIO),
+    # and its radios as netem has them
+    "netem-good": _network(ETHERNET, GOOD),
+    "netem-congested": _network(ETHERNET, CONGESTED),
+    "netem-weak": _network(ETHERNET, WEAK),
+    "netem-strong": _network(ETHERNET, GOOD),  # the paper's good signal was a strong one
+}

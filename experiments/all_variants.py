@@ -1,0 +1,79 @@
+#!/usr/bin/env -S sh -c 'exec "${0%/*}/../.venv/bin/python" "$0" "$@"'
+"""Every variant alone on the same path: what it gets, what it loses, how long packets wait.
+
+    sender1 ── router ── receiver
+
+10 Mbit/s, a round trip of 60 ms, and a buffer of 20 packets, which is two fifths of what
+the path itself holds. 60 s a flow, no other traffic.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from analysis.figures import plots
+from testbed.scenario.experiment import Experiment
+from testbed.scenario.model import (
+    Bottleneck,
+    Flow,
+    FlowKind,
+    Path,
+    Profile,
+    Queue,
+    Scenario,
+    Topology,
+    TopologyKind,
+)
+from testbed.scenario.variants import VARIANTS
+
+JITTER_MS = 100.0  # what a seed changes here: when the flow starts, against the kernel's ticks
+
+
+def scenario(
+    *,
+    variant: str,
+    packets: float,
+    rate_mbit: float,
+    rtt_ms: float,
+    duration_s: float,
+    profile: str,
+    seed: int,
+) -> Scenario:
+    """One trial."""
+    return Scenario(
+        experiment="variants",
+        label=f"{variant}-{profile}",
+        topology=Topology(
+            TopologyKind.ROUTER_BOTTLENECK,
+            Bottleneck(rate_mbit, Queue("pfifo", limit_packets=round(packets))),
+            access=Path(delay_ms=rtt_ms / 2),
+        ),
+        flows=(Flow("tcp", FlowKind.TCP, "sender1", "receiver", variant=variant),),
+        duration_s=duration_s,
+        seed=seed,
+        start_jitter_ms=JITTER_MS,
+        profile=Profile(profile),
+    )
+
+
+EXPERIMENT = Experiment(
+    name="variants",
+    paper="",
+    about="every variant alone: 10 Mbit/s, 60 ms, a buffer of 20 packets",
+    axes={
+        "variant": tuple(VARIANTS),
+        "packets": (20.0,),
+        "rate_mbit": (10.0,),
+        "rtt_ms": (60.0,),
+        "duration_s": (60.0,),
+        "profile": ("modern",),
+    },
+    build=scenario,
+    figures=plots.variants,
+    quick={"duration_s": (15.0,)},
+)
+
+if __name__ == "__main__":
+    from testbed.cli import main
+
+    sys.exit(main(["run", EXPERIMENT.name, *sys.argv[1:]], {EXPERIMENT.name: EXPERIMENT}))

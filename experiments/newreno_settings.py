@@ -1,0 +1,35 @@
+"""What both experiments on NewReno's two forms have in common: one flow of each, side by side.
+
+slow-but-steady:  sender1 ──┐                   ┌── receiver1
+                            ├─ left ═════ right ┤
+impatient:        sender2 ──┘                   └── receiver2
+"""
+
+from __future__ import annotations
+
+from testbed.scenario.losses import Loss
+from testbed.scenario.model import CapturePoint, Flow, FlowKind
+
+WINDOW_BYTES = 4_000_000  # never in the way
+WARM_UP = 0.25  # of the duration: the paper leaves out 250 of 1000 s
+CAPTURES = (CapturePoint.SENDERS, CapturePoint.RECEIVERS)  # what p and m are measured from
+SAMPLE_MS = 50.0
+FORMS = {"sbs": (1, "newreno"), "imp": (2, "newreno-impatient")}
+
+
+def flows(rto_min_ms: int, start_s: float = 0.0, loss: Loss | None = None) -> tuple[Flow, ...]:
+    """One of each form."""
+    return tuple(
+        Flow(
+            name,
+            FlowKind.TCP,
+            f"sender{pair}",
+            f"receiver{pair}",
+            start_s=start_s,
+            variant=variant,
+            window_bytes=WINDOW_BYTES,
+            rto_min_ms=rto_min_ms,
+            loss=loss,
+        )
+        for name, (pair, variant) in FORMS.items()
+    )

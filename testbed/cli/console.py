@@ -1,0 +1,119 @@
+"""How trials show on the terminal while they run: a bar for people, plain lines for logs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from testbed.runs.sweep import Begun, Finished, Unfit
+from testbed.store import Status
+
+_T = TypeVar("_T")
+
+# a log or a pipe has no width: let tables be as wide as they are
+console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
+errors = Console(stderr=True, highlight=False)
+
+
+def wide_console() -> Console:
+    """For tables with a column a trial: in a log no line of them is broken."""
+    return console if console.is_terminal else Console(highlight=False, width=2000)
+
+
+class Watch:
+    """Shows what a sweep tells; a context, so that the bar is gone afterwards."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._done = 0
+        self._begun = time.monotonic()
+        self._running: list[str] = []
+        self._said: set[str] = set()
+        self._bar: Progress | None = None
+        if console.is_terminal:
+            self._bar = Progress(
+                TextColumn("trials"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+                TextColumn("{task.description}"),
+                console=console,
+                transient=True,
+            )
+            self._task = self._bar.add_task("", total=total)
+
+    def __enter__(self) -> Watch:
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    def __call__(self, event: Begun | Finished | Unfit) -> None:
+        """Take note of a trial that began or finished, or of a worker that takes none."""
+        if isinstance(event, Unfit):
+            console.print(f"{event.worker} takes no trials: {event.reason}", markup=False)
+        elif isinstance(event, Begun):
+            self._running.append(event.scenario.name)
+            if event.stale:
+                self._once("results of another kernel or version are here: those trials run again")
+        else:
+            self._finish(event)
+        if self._bar:
+            self._bar.update(self._task, completed=self._done, description=" ".join(self._running))
+
+    def _finish(self, event: Finished) -> None:
+        self._done += 1
+        if event.scenario.name in self._running:
+            self._running.remove(event.scenario.name)
+        record = event.record
+        if record.status is not Status.OK:
+            console.print(f"{event.scenario.name}: {record.status}: {record.reason}", markup=False)
+            if record.status is Status.FAILED:  # the run sums up what is unsupported
+                if record.hint:
+                    console.print(f"    hint: {record.hint}", markup=False)
+                console.print(f"    see {event.path}/", markup=False)
+        elif not self._bar:
+            how = f"{record.wall_s:.1f} s" if event.fresh else "already there"
+            console.print(
+                f"[{self._done}/{self._total}] {event.scenario.name}: {how}{self._left()}",
+                markup=False,
+            )
+        for warning in record.warnings:
+            self._once(warning, f"{event.scenario.name}: warning: ")
+
+    def _once(self, text: str, before: str = "") -> None:
+        """What many trials have in common is said of the first."""
+        if text not in self._said:
+            self._said.add(text)
+            console.print(f"{before}{text}", markup=False)
+
+    def _left(self) -> str:
+        if self._done == self._total:
+            return ""
+        spent = time.monotonic() - self._begun
+        return f", about {spent / self._done * (self._total - self._done):.0f} s left"
+
+
+def track(things: Iterable[_T], total: int) -> Iterator[_T]:
+    """Show how far through many things one is, on a terminal; on its way, nothing else."""
+    if not errors.is_terminal or total < 2:
+        yield from things
+        return
+    with Progress(
+        BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=errors, transient=True
+    ) as bar:
+        yield from bar.track(things, total)

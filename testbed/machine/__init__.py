@@ -1,0 +1,1 @@
+"""The edges: processes, namespaces, netlink, eBPF, and the journal of what a run changes."""

@@ -1,0 +1,260 @@
+"""Programs for the kernel's packet path: assembled here, loaded by bpf(2), attached by tc.
+
+Only what the droppers need of eBPF, so that nothing has to be compiled or installed.
+An instruction is eight bytes: an opcode, two registers, an offset and a constant.
+"""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import errno
+import itertools
+import os
+import platform
+import socket
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from testbed.errors import TestbedError
+from testbed.machine.netlink import Netlink, attribute
+from testbed.machine.netns import inside
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_NUMBER = {"x86_64": 321, "aarch64": 280}  # of the system call
+_MAP_CREATE, _MAP_LOOKUP, _PROG_LOAD, _MAP_UPDATE_BATCH = 0, 1, 5, 26
+_ARRAY, _SCHED_CLS = 2, 3  # kinds of map and of program
+_LOG_BYTES = 1 << 16
+
+BYTE, HALF, WORD = 0x10, 0x08, 0x00  # sizes of a load or store
+MAP_LOOKUP_ELEM = 1  # the helper
+PASS, DROP = 0xFFFFFFFF, 2  # TC_ACT_UNSPEC, so that a program behind this one is asked; _SHOT
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction; `target` names the label that its jump goes to."""
+
+    opcode: int
+    dst: int = 0
+    src: int = 0
+    offset: int = 0
+    constant: int = 0
+    target: str = ""
+
+
+Line = Instruction | str  # a text is a label: where the next instruction is
+
+
+def packet(size: int, offset: int) -> Instruction:
+    """r0 = what the packet has there; the program ends, passing it, if it is shorter."""
+    return Instruction(0x20 | size, constant=offset)
+
+
+def packet_from(register: int, size: int, offset: int) -> Instruction:
+    """The same, counted from where the register says."""
+    return Instruction(0x40 | size, src=register, constant=offset)
+
+
+def constant(dst: int, value: int) -> Instruction:
+    """dst = value."""
+    return Instruction(0xB7, dst, constant=value)
+
+
+def copy(dst: int, src: int) -> Instruction:
+    """dst = src."""
+    return Instruction(0xBF, dst, src)
+
+
+ADD, SUB, MUL, AND, LSH, RSH, MOD = 0x00, 0x10, 0x20, 0x50, 0x60, 0x70, 0x90
+
+
+def compute(operation: int, dst: int, value: int) -> Instruction:
+    """dst = dst operation value."""
+    return Instruction(0x07 | operation, dst, constant=value)
+
+
+def compute_with(operation: int, dst: int, src: int) -> Instruction:
+    """dst = dst operation src."""
+    return Instruction(0x0F | operation, dst, src)
+
+
+def load(dst: int, src: int, offset: int) -> Instruction:
+    """dst = the 32 bits at src + offset."""
+    return Instruction(0x61, dst, src, offset)
+
+
+def store(dst: int, offset: int, src: int) -> Instruction:
+    """The 32 bits at dst + offset = src."""
+    return Instruction(0x63, dst, src, offset)
+
+
+def load_long(dst: int, src: int, offset: int) -> Instruction:
+    """dst = the 64 bits at src + offset."""
+    return Instruction(0x79, dst, src, offset)
+
+
+def store_long(dst: int, offset: int, src: int) -> Instruction:
+    """The 64 bits at dst + offset = src."""
+    return Instruction(0x7B, dst, src, offset)
+
+
+EQUAL, DIFFERENT, BELOW_SIGNED, AT_MOST_SIGNED = 0x10, 0x50, 0xC0, 0xD0
+
+
+def jump(comparison: int, dst: int, value: int, target: str) -> Instruction:
+    """To the target if the lower 32 bits of dst compare so with the value."""
+    return Instruction(0x06 | comparison, dst, constant=value, target=target)
+
+
+def jump_without(dst: int, target: str) -> Instruction:
+    """To the target if the pointer in dst is none."""
+    return Instruction(0x05 | EQUAL, dst, target=target)
+
+
+def jump_always(target: str) -> Instruction:
+    """To the target."""
+    return Instruction(0x05, target=target)
+
+
+def map_address(dst: int, descriptor: int) -> tuple[Instruction, Instruction]:
+    """dst = the map of that descriptor."""
+    return Instruction(0x18, dst, 1, constant=descriptor), Instruction(0)
+
+
+def call(helper: int) -> Instruction:
+    """r0 = helper(r1, …)."""
+    return Instruction(0x85, constant=helper)
+
+
+LEAVE = Instruction(0x95)  # with r0
+
+
+def assemble(lines: Sequence[Line]) -> bytes:
+    """The program's bytes, its labels resolved."""
+    places: dict[str, int] = {}
+    code: list[Instruction] = []
+    for line in lines:
+        if isinstance(line, str):
+            places[line] = len(code)
+        else:
+            code.append(line)
+    return b"".join(
+        struct.pack(
+            "=BBhI",
+            each.opcode,
+            each.dst | each.src << 4,
+            places[each.target] - index - 1 if each.target else each.offset,
+            each.constant & 0xFFFFFFFF,
+        )
+        for index, each in enumerate(code)
+    )
+
+
+def _bpf(command: int, attributes: bytes) -> int:
+    buffer = ctypes.create_string_buffer(attributes, len(attributes))
+    number = _NUMBER.get(platform.machine())
+    if number is None:
+        raise TestbedError(f"no bpf(2) known on {platform.machine()}")
+    result = int(_libc.syscall(number, command, buffer, len(attributes)))
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result
+
+
+class Counters:
+    """32-bit numbers that a program and we share."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = tuple(names)
+        self._bytes = 4 * len(names)
+        self.descriptor = _bpf(_MAP_CREATE, struct.pack("=4I", _ARRAY, 4, self._bytes, 1))
+
+    def read(self) -> dict[str, int]:
+        """All of them by name."""
+        key, value = ctypes.c_uint32(0), ctypes.create_string_buffer(self._bytes)
+        where = (self.descriptor, ctypes.addressof(key), ctypes.addressof(value), 0)
+        _bpf(_MAP_LOOKUP, struct.pack("=I4xQQQ", *where))
+        return dict(zip(self._names, struct.unpack(f"={len(self._names)}I", value), strict=True))
+
+    def close(self) -> None:
+        """Let go of them."""
+        os.close(self.descriptor)
+
+
+def longs(content: Sequence[int]) -> int:
+    """A descriptor of an array of 64-bit numbers, which a program looks up by their places."""
+    return _filled(array.array("Q", content).tobytes())
+
+
+def pairs(content: Sequence[tuple[int, int]]) -> int:
+    """The same of two 32-bit numbers each."""
+    return _filled(array.array("I", itertools.chain.from_iterable(content)).tobytes())
+
+
+def _filled(values: bytes) -> int:
+    count = len(values) // 8
+    descriptor = _bpf(_MAP_CREATE, struct.pack("=4I", _ARRAY, 4, 8, count))
+    keys = array.array("I", range(count)).tobytes()
+    where = (_address(keys), _address(values))
+    try:
+        # one call for all: in the guest calls are dear
+        _bpf(_MAP_UPDATE_BATCH, struct.pack("=QQQQIIQQ", 0, 0, *where, count, descriptor, 0, 0))
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _address(content: bytes) -> int:
+    """Where the bytes are; for as long as they are held."""
+    return ctypes.cast(ctypes.c_char_p(content), ctypes.c_void_p).value or 0
+
+
+def load_program(lines: Sequence[Line]) -> int:
+    """A descriptor of the program, checked by the kernel."""
+    code = ctypes.create_string_buffer(assemble(lines))
+    licence = ctypes.create_string_buffer(b"Dual MIT/GPL")
+    log = ctypes.create_string_buffer(_LOG_BYTES)
+    size = (len(code) - 1) // 8
+    head = (_SCHED_CLS, size, ctypes.addressof(code), ctypes.addressof(licence))
+    try:
+        return _bpf(_PROG_LOAD, struct.pack("=IIQQIIQ", *head, 0, 0, 0))
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EACCES):
+            raise
+        attributes = struct.pack("=IIQQIIQ", *head, 1, _LOG_BYTES, ctypes.addressof(log))
+        try:
+            return _bpf(_PROG_LOAD, attributes)
+        except OSError:
+            said = log.value.decode(errors="replace").strip().splitlines()
+            raise TestbedError(f"the kernel refuses a program: {said[-1:]}") from error
+
+
+_RTM_NEWTFILTER = 44
+INGRESS, EGRESS = 0xFFFFFFF2, 0xFFFFFFF3  # of a clsact
+_ALL_PROTOCOLS = 0x0300  # ETH_P_ALL in network order
+_TCA_KIND, _TCA_OPTIONS = 1, 2
+_TCA_BPF_FD, _TCA_BPF_NAME, _TCA_BPF_FLAGS = 6, 7, 8
+_DIRECT_ACTION = 1
+
+
+def attach(pid: int | None, interface: str, side: int, program: int, name: str) -> None:
+    """Run the program on what comes in at an interface that has a clsact, or on what goes out
+    before that waits in a queue; it ends with the interface."""
+    with inside(pid):
+        index = socket.if_nametoindex(interface)
+    options: Iterable[bytes] = (
+        attribute(_TCA_BPF_FD, struct.pack("=I", program)),
+        attribute(_TCA_BPF_NAME, name.encode() + b"\0"),
+        attribute(_TCA_BPF_FLAGS, struct.pack("=I", _DIRECT_ACTION)),
+    )
+    message = struct.pack("=B3xiIII", 0, index, 0, side, 1 << 16 | _ALL_PROTOCOLS)
+    message += attribute(_TCA_KIND, b"bpf\0") + attribute(_TCA_OPTIONS, b"".join(options))
+    netlink = Netlink(socket.NETLINK_ROUTE, pid)
+    try:
+        netlink.change(_RTM_NEWTFILTER, message)
+    finally:
+        netlink.close()

@@ -1,0 +1,94 @@
+"""Netlink sockets inside a node's network namespace, without starting a process."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from collections.abc import Iterator
+
+from testbed.machine.netns import inside
+
+NLMSG_ERROR = 2
+NLMSG_DONE = 3
+NLM_F_REQUEST = 1
+NLM_F_ACK = 4
+NLM_F_ECHO = 8
+NLM_F_DUMP = 0x300
+NLM_F_CREATE = 0x600  # and it may not be there yet
+TIMEOUT = struct.pack("ll", 5, 0)  # seconds, microseconds
+BUFFER_BYTES = 262144
+_HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence, port
+_ATTRIBUTE = struct.Struct("=HH")  # length, type
+
+
+class Netlink:
+    """A netlink socket of one protocol in one node."""
+
+    def __init__(self, protocol: int, pid: int | None) -> None:
+        with inside(pid):
+            self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)
+        self._socket.bind((0, 0))
+        # not settimeout: Python would ask poll before every call, and in the guest calls are dear
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, TIMEOUT)
+        self._sequence = 0
+        self._buffer = bytearray(BUFFER_BYTES)
+
+    def ask(self, kind: int, payload: bytes) -> bytes | None:
+        """Send one request that has one answer; None if the kernel knows no such object."""
+        # rtnetlink answers a qdisc's request only as an echo
+        self._send(kind, payload, NLM_F_REQUEST | NLM_F_ECHO)
+        self._receive()
+        length, answer, _flags, _sequence, _port = _HEADER.unpack_from(self._buffer)
+        return None if answer == NLMSG_ERROR else bytes(self._buffer[_HEADER.size : length])
+
+    def change(self, kind: int, payload: bytes) -> None:
+        """Send one request that makes an object; what the kernel answers with an error, raise."""
+        self._send(kind, payload, NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE)
+        self._receive()
+        (code,) = struct.unpack_from("=i", self._buffer, _HEADER.size)
+        if code:
+            raise OSError(-code, os.strerror(-code))
+
+    def dump(self, kind: int, payload: bytes) -> Iterator[bytes]:
+        """Send one request that lists objects."""
+        self._send(kind, payload, NLM_F_REQUEST | NLM_F_DUMP)
+        while True:
+            size = self._receive()
+            offset = 0
+            while offset < size:
+                length, answer, *_ = _HEADER.unpack_from(self._buffer, offset)
+                if answer in (NLMSG_DONE, NLMSG_ERROR):
+                    return
+                yield bytes(self._buffer[offset + _HEADER.size : offset + length])
+                offset += (length + 3) & ~3
+
+    def _receive(self) -> int:
+        """The next answer, into the buffer; its size."""
+        return self._socket.recv_into(self._buffer)
+
+    def _send(self, kind: int, payload: bytes, flags: int) -> None:
+        self._sequence += 1
+        header = _HEADER.pack(_HEADER.size + len(payload), kind, flags, self._sequence, 0)
+        self._socket.send(header + payload)
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+
+def attribute(kind: int, data: bytes) -> bytes:
+    """One attribute, padded."""
+    return _ATTRIBUTE.pack(_ATTRIBUTE.size + len(data), kind) + data + bytes(-len(data) % 4)
+
+
+def attributes(data: bytes, offset: int = 0) -> dict[int, bytes]:
+    """The attributes of a message by type."""
+    found: dict[int, bytes] = {}
+    while offset + _ATTRIBUTE.size <= len(data):
+        length, kind = _ATTRIBUTE.unpack_from(data, offset)
+        if length < _ATTRIBUTE.size:
+            break
+        found[kind & 0x3FFF] = data[offset + _ATTRIBUTE.size : offset + length]
+        offset += (length + 3) & ~3
+    return found

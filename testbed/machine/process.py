@@ -1,0 +1,266 @@
+"""The only place that starts a process: argv lists, checked statuses, a log of every command."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shlex
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from testbed.errors import TestbedError
+from testbed.machine.netns import inside
+
+Process = subprocess.Popen[bytes]
+
+PACKAGES = {  # program → Debian package, for the hint when it is missing
+    "ethtool": "ethtool",
+    "hostapd": "hostapd",
+    "ip": "iproute2",
+    "iperf3": "iperf3",
+    "iw": "iw",
+    "mnexec": "mininet",
+    "modprobe": "kmod",
+    "setarch": "util-linux",
+    "setpriv": "util-linux",
+    "taskset": "util-linux",
+    "tc": "iproute2",
+    "tcpdump": "tcpdump",
+    "tshark": "tshark",
+    "wireshark": "wireshark",
+}
+
+
+CHROMIUM = "chromium-headless-shell"  # Debian's; Chromium without a window
+
+# what a trial cannot do without
+TOOLS = ("mnexec", "ip", "tc", "ethtool", "iperf3", "tcpdump", "tshark", "setpriv", "taskset")
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A command that ended, with all that it printed."""
+
+    argv: tuple[str, ...]
+    status: int
+    stdout: str
+    stderr: str
+
+
+class CommandLog:
+    """commands.log: every command with its node, exit status and output, as it happened."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a")
+
+    def write(self, node: str, argv: Sequence[str], stdin: str, outcome: str, output: str) -> None:
+        """Append one command; the input and output lines are indented below it."""
+        lines = [f"[{node}] {shlex.join(argv)}  → {outcome}"]
+        lines += [f"    < {line}" for line in stdin.splitlines()]
+        lines += [f"    | {line}" for line in output.splitlines()]
+        self._file.write("\n".join(lines) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a command runs: a name for the log, and a process whose network it has."""
+
+    name: str = "host"
+    pid: int | None = None
+    log: CommandLog | None = None
+
+    def note(self, argv: Sequence[str], stdin: str, outcome: str, output: str) -> None:
+        """Write the command to the log, if there is one."""
+        if self.log:
+            self.log.write(self.name, argv, stdin, outcome, output)
+
+
+HERE = Place()
+
+
+@dataclass(frozen=True)
+class User:
+    """Who ran sudo: the owner of what we write, and of the screen that we open windows on."""
+
+    uid: int
+    gid: int
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """setpriv's, to run as this user."""
+        return ("--reuid", f"{self.uid}", "--regid", f"{self.gid}", "--init-groups")
+
+    @property
+    def home(self) -> dict[str, str]:
+        """Variables of the environment that sudo has set to root's."""
+        entry = pwd.getpwuid(self.uid)
+        return {"HOME": entry.pw_dir, "USER": entry.pw_name, "LOGNAME": entry.pw_name}
+
+
+def sudo_user() -> User | None:
+    """The user behind sudo; none if we are not root, or root in our own right."""
+    uid, gid = os.environ.get("SUDO_UID"), os.environ.get("SUDO_GID")
+    if os.geteuid() != 0 or uid is None or gid is None:
+        return None
+    return User(int(uid), int(gid))
+
+
+def require(program: str) -> str:
+    """The program's path, or an error that names the package it comes in."""
+    path = shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin:/usr/bin:/bin")
+    if path is None:
+        package = PACKAGES.get(program, program)
+        raise TestbedError(
+            f"{program} is not installed", f"apt install {package} (./setup.sh does it)"
+        )
+    return path
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    place: Place = HERE,
+    stdin: str = "",
+    check: bool = True,
+    timeout_s: float | None = None,
+    cwd: Path | None = None,
+) -> Completed:
+    """Run a command to its end; a failure is an error that quotes what it printed."""
+    require(argv[0])
+    try:
+        with inside(place.pid):
+            done = subprocess.run(
+                list(argv),
+                input=stdin,
+                capture_output=True,
+                text=True,
+                timeout=timeout_s,
+                check=False,
+                cwd=cwd,
+            )
+    except subprocess.TimeoutExpired as error:
+        place.note(argv, stdin, "timeout", "")
+        raise TestbedError(f"{shlex.join(argv)}: no end after {timeout_s} s") from error
+    place.note(argv, stdin, f"{done.returncode}", done.stdout + done.stderr)
+    if check and done.returncode:
+        said = (done.stderr or done.stdout).strip().splitlines() or ["(no output)"]
+        raise TestbedError(
+            f"{place.name}: {shlex.join(argv)}: exit status {done.returncode}: {said[0]}",
+            "commands.log in the trial's folder has the whole story" if place.log else "",
+        )
+    return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
+
+
+def start(
+    argv: Sequence[str],
+    *,
+    place: Place = HERE,
+    stdout: Path | None = None,
+    stderr: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    user: User | None = None,
+) -> Process:
+    """Start a command that runs beside us; the kernel kills it should we die first.
+
+    `env` is the whole environment; without it the command has ours. With `user` it runs as
+    that user instead of root. Ctrl-C on the terminal does not reach it: we decide when it ends.
+    """
+    require(argv[0])
+    become = user.options if user else ()
+    guarded = ["setpriv", *become, "--pdeathsig", "KILL", "--", *argv]
+    with contextlib.ExitStack() as files, inside(place.pid):
+        process = subprocess.Popen(
+            guarded,
+            stdin=subprocess.DEVNULL,
+            stdout=_output(files, stdout),
+            stderr=_output(files, stderr),
+            env=env,
+            cwd=cwd,
+            start_new_session=True,
+        )
+    place.note(argv, "", f"started, pid {process.pid}", "")
+    return process
+
+
+def _output(files: contextlib.ExitStack, path: Path | None) -> IO[bytes] | int:
+    return files.enter_context(path.open("wb")) if path else subprocess.DEVNULL
+
+
+def end(process: Process, first: int = signal.SIGTERM, patience_s: float = 5.0) -> int:
+    """End a process that we started: ask with `first`, insist with SIGKILL."""
+    if process.poll() is None:
+        process.send_signal(first)
+    try:
+        return process.wait(patience_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
+def end_all(process: Process) -> None:
+    """End a process that leads a session, and all that it has started, at once."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def start_held(argv: Sequence[str]) -> subprocess.Popen[str]:
+    """Start a command that lives on our stdin's other end: it ends when we do, or close it."""
+    require(argv[0])
+    return subprocess.Popen(
+        list(argv),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def start_told(argv: Sequence[str], env: Mapping[str, str]) -> Process:
+    """Start a command that is told and tells by its descriptors 3 and 4, which are the process's
+    `stdin` and `stdout` here; the kernel kills it should we die first."""
+    require(argv[0])
+    moved = 'exec "$@" 3<&0 4>&1 </dev/null >/dev/null'
+    return subprocess.Popen(
+        ["setpriv", "--pdeathsig", "KILL", "--", "sh", "-c", moved, "sh", *argv],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=env,
+        start_new_session=True,
+    )
+
+
+@contextlib.contextmanager
+def stream(
+    argv: Sequence[str], *, env: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[str]]:
+    """Run a command and read its output as it comes; ended when the block is left."""
+    require(argv[0])
+    process = subprocess.Popen(
+        list(argv),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=env,
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()

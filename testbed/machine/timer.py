@@ -1,0 +1,28 @@
+"""Sleeping to the nanosecond."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+
+NS = 1_000_000_000
+
+PR_SET_TIMERSLACK = 29
+TIMER_ABSTIME = 1
+
+_libc = ctypes.CDLL(None)
+
+
+class _Timespec(ctypes.Structure):
+    _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
+
+
+def wake_exactly() -> None:
+    """Let the kernel wake us and our children when we ask, not up to 50 µs later."""
+    _libc.prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0)
+
+
+def sleep_until(monotonic_ns: int) -> None:
+    """Sleep until an instant; at once if it has passed. A signal may end it early."""
+    until = _Timespec(*divmod(monotonic_ns, NS))
+    _libc.clock_nanosleep(time.CLOCK_MONOTONIC, TIMER_ABSTIME, ctypes.byref(until), None)

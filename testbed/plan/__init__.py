@@ -1,0 +1,1 @@
+"""What will be done: a scenario becomes commands, as data; nothing here starts a process."""

@@ -1,0 +1,179 @@
+"""Background traffic planned: who sends what to whom, over which round trip, and from when on.
+
+Its sessions are many and its processes two (`traffic/background/`, in C). A session is known by
+its port at the sending host: by it `delays.py` gives each the round trip that was drawn for it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from testbed.errors import UsageError, nearest
+from testbed.plan.commands import Command
+from testbed.plan.network import Network, build_network, node_names
+from testbed.scenario import variants
+from testbed.scenario.model import Background, Flow, FlowKind, Scenario
+from testbed.scenario.profiles import PROFILES
+
+NAME = "background"
+PROGRAM = "testbed-background"
+FIRST_PORT = 7000
+MAX_SESSIONS = 400  # two descriptors each at the server, of 1024
+LEAST_WINDOW = 1000
+LONGEST_RTT_MS = 4000.0  # fq holds nothing for longer than 10 s
+NS_PER_MS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Session:
+    """One of them: `extra_ns` is what its packets wait, each way, beyond their path's delay."""
+
+    kind: str  # "long" or "web"
+    rtt_ms: float
+    start_s: float
+    seed: int  # of its sizes and thoughts
+    extra_ns: int
+
+
+@dataclass(frozen=True)
+class BackgroundPlan:
+    """The two programs, what they are told, and the link on which packets wait."""
+
+    flow: Flow  # as far as it is like one: hosts, variant, window
+    src_address: str
+    dst_address: str
+    src_interface: str
+    dst_interface: str
+    link: str  # the receiving host's own: nothing else goes there
+    link_delay_ns: int
+    wires: tuple[str, str]  # the two ends of the link in `wires`
+    sessions: tuple[Session, ...]
+    server: Command
+    client: Command  # and then the sessions' table
+    stop_s: float
+
+    def table(self) -> str:
+        """The sessions as the client reads them."""
+        return "".join(f"{s.kind} {round(s.start_s * 1e9)} {s.seed}\n" for s in self.sessions)
+
+
+def as_flow(background: Background) -> Flow:
+    """What a flow between its hosts would ask of the stacks and the routes."""
+    return Flow(
+        NAME,
+        FlowKind.TCP,
+        background.src,
+        background.dst,
+        variant=background.variant,
+        window_bytes=background.window_bytes,
+    )
+
+
+def path_rtt_ms(network: Network, background: Background) -> float:
+    """What the links alone make of it."""
+    return 2 * sum(hop.link.delay_ms for hop in network.path(background.src, background.dst))
+
+
+def plan_background(scenario: Scenario, network: Network) -> BackgroundPlan | None:
+    """Its plan, if the scenario has any."""
+    wanted = scenario.background
+    if wanted is None:
+        return None
+    path = network.path(wanted.src, wanted.dst)
+    src, dst, link = path[0].out, path[-1].into, path[-1].link
+    number = network.links.index(link)
+    mss = str(PROFILES[scenario.profile].mss or 0)
+    ports = (str(FIRST_PORT), str(wanted.sessions), mss)
+    draws = (f"{wanted.mean_bytes}", f"{wanted.shape:g}", f"{round(wanted.think_ms * NS_PER_MS)}")
+    return BackgroundPlan(
+        flow=as_flow(wanted),
+        src_address=src.ip,
+        dst_address=dst.ip,
+        src_interface=src.name,
+        dst_interface=dst.name,
+        link=link.name,
+        link_delay_ns=round(link.delay_ms * NS_PER_MS),
+        wires=(f"w{number}a", f"w{number}b"),
+        sessions=draw_sessions(wanted, scenario.seed, path_rtt_ms(network, wanted)),
+        server=Command(wanted.src, (PROGRAM, "serve", *ports)),
+        client=Command(wanted.dst, (PROGRAM, "fetch", src.ip, str(FIRST_PORT), mss, *draws)),
+        stop_s=scenario.duration_s,
+    )
+
+
+def draw_sessions(wanted: Background, seed: int, path_ms: float) -> tuple[Session, ...]:
+    """Kinds to the exact share, in random order; round trips and starts uniform."""
+    dice = random.Random(f"{seed} {NAME}")
+    long = round(wanted.sessions * wanted.long_share)
+    kinds = ["long"] * long + ["web"] * (wanted.sessions - long)
+    dice.shuffle(kinds)
+    return tuple(_draw(wanted, dice, kind, path_ms) for kind in kinds)
+
+
+def _draw(wanted: Background, dice: random.Random, kind: str, path_ms: float) -> Session:
+    rtt_ms = round(dice.uniform(wanted.rtt_min_ms, wanted.rtt_max_ms), 3)
+    return Session(
+        kind=kind,
+        rtt_ms=rtt_ms,
+        start_s=round(dice.uniform(0, wanted.spread_s), 6),
+        seed=dice.getrandbits(64),
+        extra_ns=max(0, round((rtt_ms - path_ms) * NS_PER_MS / 2)),
+    )
+
+
+def faults(scenario: Scenario) -> Iterator[str]:
+    """Everything that is wrong with it, but for its round trips (`rtt_faults`)."""
+    wanted = scenario.background
+    if wanted is None:
+        return
+    yield from _host_faults(scenario, wanted)
+    if not 1 <= wanted.sessions <= MAX_SESSIONS:
+        yield f"background.sessions: {wanted.sessions} is not between 1 and {MAX_SESSIONS}"
+    if not 0 <= wanted.long_share <= 1:
+        yield f"background.long_share: {wanted.long_share:g} is not between 0 and 1"
+    if not wanted.shape > 1:
+        yield f"background.shape: {wanted.shape:g} has no mean (above 1)"
+    for name in ("think_ms", "mean_bytes"):
+        if not getattr(wanted, name) > 0:
+            yield f"background.{name}: must be above 0"
+    if wanted.window_bytes < LEAST_WINDOW:
+        yield f"background.window_bytes: {wanted.window_bytes} is below {LEAST_WINDOW}"
+    if not 0 <= wanted.rtt_min_ms <= wanted.rtt_max_ms <= LONGEST_RTT_MS:
+        yield f"background: rtt_min_ms, rtt_max_ms: rising, from 0 to {LONGEST_RTT_MS:g}"
+    if not 0 <= wanted.spread_s < scenario.duration_s:
+        yield f"background.spread_s: {wanted.spread_s:g} is not within the trial"
+
+
+def _host_faults(scenario: Scenario, wanted: Background) -> Iterator[str]:
+    nodes = node_names(scenario.topology)
+    hosts = tuple(name for name in nodes if name.startswith(("sender", "receiver")))
+    busy = {host for flow in scenario.flows for host in (flow.src, flow.dst)}
+    for end, host in (("src", wanted.src), ("dst", wanted.dst)):
+        if host not in hosts:
+            yield f"background.{end}: unknown host {host!r}: {nearest(host, hosts)}"
+        elif host in busy:
+            yield f"background.{end}: {host} has a flow: its hosts carry nothing else"
+    if wanted.src == wanted.dst:
+        yield f"background: goes from {wanted.src} to itself"
+    if any(flow.name == NAME for flow in scenario.flows):
+        yield f"flows: the name {NAME!r} is taken"
+    try:
+        variants.variant(wanted.variant)
+    except UsageError as error:
+        yield f"background.variant: {error.message}: {error.hint}"
+
+
+def rtt_faults(scenario: Scenario) -> Iterator[str]:
+    """Round trips shorter than the path, or a link that cannot have them: asked when there is
+    nothing else to say."""
+    wanted = scenario.background
+    if wanted is not None:
+        network = build_network(scenario.topology)
+        last = network.path(wanted.src, wanted.dst)[-1].link
+        if last.jitter_ms or last.loss:
+            yield f"background.dst: {last.name} has jitter or losses, and takes delays of its own"
+        least_ms = path_rtt_ms(network, wanted)
+        if wanted.rtt_min_ms < least_ms:
+            yield f"background.rtt_min_ms: {wanted.rtt_min_ms:g}: its path has {least_ms:g} ms"

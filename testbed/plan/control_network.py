@@ -1,0 +1,81 @@
+"""The network beside the network: iperf3's control connections and UDP greetings go through here.
+
+So a flow starts when it should, whatever queues stand in its way, and the captures hold nothing
+but the flow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from testbed.plan.commands import Command, Veth, addresses_of, neighbour, peer_mac
+from testbed.plan.network import Network
+from testbed.scenario.model import Flow, FlowKind, Scenario
+
+CONTROL = "control"
+SERVER_PORTS = (5201, 5999)
+CLIENT_PORTS = (40001, 49999)
+CONTROL_TABLE = "9"
+CONTROL_MARK = "9"  # pace.c puts it on UDP sockets until their first paced packet
+
+
+def controlled(scenario: Scenario) -> tuple[Flow, ...]:
+    """The flows that need it: iperf3's."""
+    return tuple(flow for flow in scenario.flows if flow.kind is not FlowKind.VIDEO)
+
+
+def control_veths(endpoints: tuple[str, ...]) -> Iterator[Veth]:
+    """A cable from every host with flows to the router beside the network."""
+    for number, node in enumerate(endpoints):
+        mac = _control_mac(number)
+        yield Veth(node, f"{node}-ctl", mac, CONTROL, f"c{number}", peer_mac(mac))
+
+
+def control_sysctls(endpoints: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """It forwards, whichever way its answers go."""
+    yield "net.ipv4.ip_forward", "1"
+    yield "net.ipv4.conf.all.rp_filter", "0"
+    for number in range(len(endpoints)):
+        yield f"net.ipv4.conf.c{number}.rp_filter", "0"
+
+
+def _control_mac(number: int) -> str:
+    return f"02:00:00:01:{number:02x}:01"
+
+
+def control_commands(
+    scenario: Scenario, network: Network, endpoints: tuple[str, ...]
+) -> Iterator[Command]:
+    """Routes, not a bridge: a new bridge's ports may take a second to forward."""
+    for number, node in enumerate(endpoints):
+        yield Command(CONTROL, ("ip", "link", "set", f"c{number}", "up"))
+        yield Command(node, ("ip", "link", "set", f"{node}-ctl", "up"))
+    for flow in controlled(scenario):
+        src, dst = addresses_of(network, flow)
+        for node, own, peer_ip in ((flow.src, src, dst), (flow.dst, dst, src)):
+            number = endpoints.index(node)
+            own_mac = _control_mac(number)
+            to, device = f"c{number}", f"{node}-ctl"
+            yield neighbour(CONTROL, to, own, own_mac)
+            yield Command(CONTROL, ("ip", "route", "replace", own, "dev", to))
+            yield neighbour(node, device, peer_ip, peer_mac(own_mac))
+            route = ("ip", "route", "replace", peer_ip, "dev", device, "src", own)
+            yield Command(node, (*route, "table", CONTROL_TABLE))
+    for node in endpoints:
+        yield from _control_rules(node)
+
+
+def _control_rules(node: str) -> Iterator[Command]:
+    """TCP between a server's and a client's port is data; the rest of a server's is control."""
+    server = "{}-{}".format(*SERVER_PORTS)
+    client = "{}-{}".format(*CLIENT_PORTS)
+    tcp = ("ipproto", "tcp")
+    rules: tuple[tuple[tuple[str, ...], str], ...] = (
+        ((*tcp, "sport", client, "dport", server), "main"),
+        ((*tcp, "sport", server, "dport", client), "main"),
+        ((*tcp, "dport", server), CONTROL_TABLE),
+        ((*tcp, "sport", server), CONTROL_TABLE),
+        (("fwmark", CONTROL_MARK), CONTROL_TABLE),
+    )
+    for preference, (match, table) in enumerate(rules, start=100):
+        yield Command(node, ("ip", "rule", "add", "pref", str(preference), *match, "lookup", table))

@@ -1,0 +1,159 @@
+"""A flow becomes the two commands that make it, its addresses, ports and times."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+
+from testbed.plan.commands import Command, addresses_of
+from testbed.plan.control_network import CLIENT_PORTS, SERVER_PORTS
+from testbed.plan.network import Network
+from testbed.plan.video_commands import CERTIFICATE, Serving, Site, Watching
+from testbed.scenario.model import FRAME_OVERHEAD_BYTES, Flow, FlowKind, Scenario
+from testbed.scenario.profiles import PROFILES
+from testbed.scenario.video import Transport, Viewing
+
+BLOCK_BYTES = "131072"
+UDP_IP_HEADERS = 28
+VIDEO_PORT = 443  # of the first flow, and on from there
+
+
+@dataclass(frozen=True)
+class VideoPlan:
+    """What the server and the player of a video are told."""
+
+    serving: Serving
+    watching: Watching
+
+
+@dataclass(frozen=True)
+class FlowPlan:
+    """A flow with its addresses, ports, times, and the two commands that make it."""
+
+    flow: Flow
+    src_address: str
+    dst_address: str
+    src_ports: tuple[int, ...]
+    dst_port: int
+    start_s: float
+    stop_s: float
+    server: Command
+    client: Command
+    client_env: tuple[tuple[str, str], ...] = ()
+    options: frozenset[str] = frozenset()  # of TCP's, that the two hosts agree on
+    video: VideoPlan | None = None
+
+
+def plan_flow(
+    scenario: Scenario, network: Network, index: int, options: frozenset[str]
+) -> FlowPlan:
+    """The plan of the flow with that index; `options` are what its hosts agree on."""
+    flow = scenario.flows[index]
+    if flow.video is not None:
+        return _plan_video(scenario, network, index, flow.video, options)
+    src, dst = addresses_of(network, flow)
+    server_port = SERVER_PORTS[0] + index
+    first = own_port(index)
+    stop_s = scenario.stop_s(flow)
+    start_s = _start_s(scenario, flow)
+    server = ("iperf3", "--server", "--one-off", "--json", "--port", str(server_port))
+    # longer than needed: the trial ends the client itself, to the instant
+    seconds = math.ceil(stop_s - start_s) + 10
+    length = ("--bytes", str(flow.bytes)) if flow.bytes else ("--time", str(seconds))
+    client: tuple[str, ...] = (
+        "iperf3",
+        "--client",
+        dst,
+        "--port",
+        str(server_port),
+        "--json",
+        *length,
+    )
+    client += ("--interval", "1", "--cport", str(first))
+    env: tuple[tuple[str, str], ...] = ()
+    if flow.kind is FlowKind.CBR:
+        client += _cbr_arguments(flow)
+        env = _pace_environment(scenario, flow, index)
+    else:
+        mss = flow.mss or PROFILES[scenario.profile].mss
+        client += ("--set-mss", str(mss)) if mss else ()
+        client += ("--parallel", str(flow.parallel)) if flow.parallel > 1 else ()
+        if flow.bytes:
+            client += ("--length", BLOCK_BYTES)  # pace.c knows a data connection by it
+            env = (("LIMIT_BYTES", str(flow.bytes)),)
+    return FlowPlan(
+        flow=flow,
+        src_address=src,
+        dst_address=dst,
+        src_ports=tuple(range(first, first + flow.parallel)),
+        dst_port=server_port,
+        start_s=start_s,
+        stop_s=stop_s,
+        server=Command(flow.dst, server),
+        client=Command(flow.src, client),
+        client_env=env,
+        options=options if flow.kind is FlowKind.TCP else frozenset(),
+    )
+
+
+def own_port(index: int) -> int:
+    """The first of the ports that the client of the flow with that index comes from."""
+    return CLIENT_PORTS[0] + 64 * index
+
+
+def _plan_video(
+    scenario: Scenario, network: Network, index: int, video: Viewing, options: frozenset[str]
+) -> FlowPlan:
+    """Data go from the server to the player, who opens the connection from a port of its own."""
+    flow = scenario.flows[index]
+    src, dst = addresses_of(network, flow)
+    port, local = VIDEO_PORT + index, own_port(index)
+    authority = "" if video.transport is Transport.HTTP else CERTIFICATE
+    site = Site(src, port, authority, local)
+    plan = VideoPlan(
+        Serving(video.transport, port, video.control or ""),
+        Watching(video.transport, site, video.rule, player=video.player),
+    )
+    return FlowPlan(
+        flow=flow,
+        src_address=src,
+        dst_address=dst,
+        src_ports=(port,),
+        dst_port=local,
+        start_s=_start_s(scenario, flow),
+        stop_s=scenario.stop_s(flow),
+        server=Command(flow.src, plan.serving.words),
+        client=Command(flow.dst, plan.watching.words),
+        options=options if flow.protocol == "tcp" else frozenset(),
+        video=plan,
+    )
+
+
+def _start_s(scenario: Scenario, flow: Flow) -> float:
+    """To a microsecond; what starts at one time in reality never does quite."""
+    late_ms = random.Random(f"{scenario.seed} {flow.name}").uniform(0, scenario.start_jitter_ms)
+    return round(flow.start_s + late_ms / 1e3, 6)
+
+
+def cbr_gap_ns(flow: Flow) -> int:
+    """Nanoseconds from packet to packet at the flow's rate on the wire."""
+    assert flow.packet_bytes is not None and flow.rate_mbit is not None
+    return round((flow.packet_bytes + FRAME_OVERHEAD_BYTES) * 8e3 / flow.rate_mbit)
+
+
+def _cbr_arguments(flow: Flow) -> tuple[str, ...]:
+    assert flow.packet_bytes is not None
+    payload = flow.packet_bytes - UDP_IP_HEADERS
+    # as fast as it can: pace.c holds each packet until its time
+    return ("--udp", "--length", str(payload), "--bitrate", "0")
+
+
+def _pace_environment(scenario: Scenario, flow: Flow, index: int) -> tuple[tuple[str, str], ...]:
+    assert flow.packet_bytes is not None
+    return (
+        ("PACE_BYTES", str(flow.packet_bytes - UDP_IP_HEADERS)),
+        ("PACE_GAP_NS", str(cbr_gap_ns(flow))),
+        ("PACE_JITTER", f"{flow.jitter:g}"),
+        ("PACE_SEED", str(scenario.seed * 1000 + index)),
+    )

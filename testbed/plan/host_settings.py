@@ -1,0 +1,188 @@
+"""What hosts are told before anything flows: sysctls, parameters of controls, routes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from testbed.plan.background import as_flow
+from testbed.plan.commands import Command
+from testbed.plan.control_network import controlled
+from testbed.plan.flows import own_port
+from testbed.plan.network import Network
+from testbed.scenario.model import Bottleneck, Flow, Scenario
+from testbed.scenario.profiles import PROFILES
+from testbed.scenario.variants import Variant, variant
+from testbed.scenario.video import Player
+
+
+@dataclass(frozen=True)
+class RoutePlan:
+    """A route between a flow's hosts and what it asks of TCP, as `ip route` names it."""
+
+    node: str
+    peer: str  # an address
+    gateway: str  # empty: a neighbour
+    interface: str
+    attributes: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A setting of a congestion control, for the whole kernel."""
+
+    control: str
+    name: str
+    value: int
+
+    @property
+    def file(self) -> str:
+        """Where the kernel shows it."""
+        return f"/sys/module/tcp_{self.control}/parameters/{self.name}"
+
+
+# What Linux 6.1 gives itself with 1 GB of memory or more; with less it would be less.
+BUFFERS = (
+    ("net.ipv4.tcp_rmem", "4096\t131072\t6291456"),
+    ("net.ipv4.tcp_wmem", "4096\t16384\t4194304"),
+)
+NO_IPV6 = (("net.ipv6.conf.all.disable_ipv6", "1"), ("net.ipv6.conf.default.disable_ipv6", "1"))
+
+
+def hosts(flows: Iterable[Flow]) -> tuple[str, ...]:
+    """Where these flows start and end, each once."""
+    return tuple(dict.fromkeys(node for flow in flows for node in (flow.src, flow.dst)))
+
+
+def traffic_hosts(scenario: Scenario) -> tuple[str, ...]:
+    """Where traffic starts and ends, the background's too."""
+    background = scenario.background
+    return (*hosts(scenario.flows), *((background.src, background.dst) if background else ()))
+
+
+def tcp_flows(scenario: Scenario) -> Iterator[tuple[Flow, Variant]]:
+    """All that runs over TCP, the background too."""
+    background = (as_flow(scenario.background),) if scenario.background else ()
+    for flow in (*scenario.flows, *background):
+        if flow.variant is not None:
+            yield flow, variant(flow.variant)
+
+
+def _viewers(scenario: Scenario) -> Iterator[tuple[str, Variant]]:
+    """Hosts that watch a video with a variant of their own."""
+    for flow in scenario.flows:
+        if flow.video is not None and flow.video.viewer_variant is not None:
+            yield flow.dst, variant(flow.video.viewer_variant)
+
+
+def recipes(scenario: Scenario) -> Iterator[Variant]:
+    """Every host's variant that is asked for."""
+    yield from (recipe for _, recipe in (*tcp_flows(scenario), *_viewers(scenario)))
+
+
+def sysctls_of(scenario: Scenario, network: Network, node: str) -> dict[str, str]:
+    """A node's settings: the later ones of these go before the earlier ones."""
+    settings = {
+        **dict(NO_IPV6),
+        # iperf3's control connection takes another way than its data
+        "net.ipv4.conf.all.rp_filter": "0",
+        "net.ipv4.tcp_no_metrics_save": "1",
+        **dict(BUFFERS),
+        # leaves the data connections' ports alone
+        "net.ipv4.ip_local_port_range": "50000\t60999",
+        "net.ipv4.tcp_sack": "1",
+        "net.ipv4.tcp_timestamps": "1",
+        "net.ipv4.tcp_ecn": "1" if _marks(scenario.topology.bottleneck) else "2",
+    }
+    if node in network.routers:
+        settings["net.ipv4.ip_forward"] = "1"
+    if node in hosts(controlled(scenario)):
+        settings[f"net.ipv4.conf.{node}-ctl.rp_filter"] = "0"
+    if node in traffic_hosts(scenario):
+        settings |= PROFILES[scenario.profile].sysctls
+    for flow, recipe in tcp_flows(scenario):
+        if flow.dst == node:
+            settings |= {f"net.ipv4.{name}": value for name, value in recipe.receiver.items()}
+    for flow, recipe in tcp_flows(scenario):
+        if flow.src == node:
+            settings |= recipe.sysctls
+    for host, recipe in _viewers(scenario):
+        if host == node:
+            settings |= recipe.sysctls
+    for browser in browsers(scenario):
+        if browser.dst == node:
+            # the only way to tell a browser which port to come from
+            port = own_port(scenario.flows.index(browser))
+            settings["net.ipv4.ip_local_port_range"] = f"{port}\t{port}"
+    return settings
+
+
+def browsers(scenario: Scenario) -> list[Flow]:
+    """Videos that a real browser plays."""
+    return [f for f in scenario.flows if f.video and f.video.player is Player.CHROMIUM]
+
+
+def _marks(bottleneck: Bottleneck) -> bool:
+    """Whether a queue of either direction marks packets."""
+    return bottleneck.queue.ecn or (bottleneck.back_queue or bottleneck.queue).ecn
+
+
+def agreed_options(flow: Flow, sysctls: Mapping[str, Mapping[str, str]]) -> frozenset[str]:
+    """What both hosts offer is what the connection uses."""
+    return frozenset(
+        option
+        for option in ("sack", "timestamps")
+        if all(sysctls[end][f"net.ipv4.tcp_{option}"] == "1" for end in (flow.src, flow.dst))
+    )
+
+
+def parameters(scenario: Scenario) -> Iterator[Parameter]:
+    """Every control's own, once; the profile's go before the variant's."""
+    profile = PROFILES[scenario.profile]
+    values = {
+        (recipe.control, name): value
+        for recipe in recipes(scenario)
+        for name, value in {
+            **recipe.parameters,
+            **profile.parameters.get(recipe.control, {}),
+        }.items()
+    }
+    for (control, name), value in values.items():
+        yield Parameter(control, name, value)
+
+
+def route_plans(scenario: Scenario, network: Network) -> Iterator[RoutePlan]:
+    """The routes of TCP's hosts to each other, where profile or flow ask something of them."""
+    profile = PROFILES[scenario.profile]
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    for flow, _ in tcp_flows(scenario):
+        there = found.setdefault((flow.src, flow.dst), {})
+        there.update(profile.sender_route)
+        if flow.rto_min_ms is not None:
+            there["rto_min"] = flow.rto_min_ms
+        back = found.setdefault((flow.dst, flow.src), {})
+        back.update(profile.receiver_route)
+        if flow.window_bytes is not None:
+            back["window"] = flow.window_bytes
+    for (node, peer), attributes in found.items():
+        if attributes:
+            path = network.path(node, peer)
+            gateway = path[0].into.ip if len(path) > 1 else ""
+            # a flow's own addresses, which are those of the way that it goes
+            address = path[-1].into.ip
+            yield RoutePlan(node, address, gateway, path[0].out.name, tuple(attributes.items()))
+
+
+ROUTE_UNITS = {"rto_min": "ms"}  # `ip route` shows it without
+
+
+def route_command(route: RoutePlan) -> Command:
+    """As ip has it."""
+    via = ("via", route.gateway) if route.gateway else ()
+    words = tuple(
+        word
+        for name, value in route.attributes
+        for word in (name, f"{value}{ROUTE_UNITS.get(name, '')}")
+    )
+    argv = ("ip", "route", "replace", route.peer, *via, "dev", route.interface, *words)
+    return Command(route.node, argv)

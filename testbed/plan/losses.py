@@ -1,0 +1,101 @@
+"""Which droppers a scenario asks for: of what connection, at which router's interface.
+
+Exact losses (`drops`) happen where the flow enters its first router. Losses by chance (`loss`)
+happen on the receiver's access link: on the way out of the last router, before that interface's
+own queue if it is shaped, so that the captures up to there show the segment.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from testbed.plan.commands import Command
+from testbed.plan.flows import FlowPlan
+from testbed.plan.network import Network
+from testbed.scenario.losses import MAX_PACKETS, Loss
+from testbed.scenario.model import FRAME_OVERHEAD_BYTES, Scenario
+from testbed.scenario.profiles import PROFILES
+
+TCP_IP_HEADERS = 40  # TCP's options are within the MSS
+ETHERNET_MSS = 1460
+FASTEST_MBIT = 40_000.0  # of a way without a shaped interface
+MARGIN = 1.1  # some segments are not full
+
+
+@dataclass(frozen=True)
+class AtRouter:
+    """A connection's data on its way through a router's interface."""
+
+    flow: str
+    node: str
+    interface: str
+    src_address: str
+    src_port: int
+    dst_address: str
+    dst_port: int
+
+
+@dataclass(frozen=True)
+class DropPlan(AtRouter):
+    """Segments that are lost once, where the flow comes in."""
+
+    segments: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class LossPlan(AtRouter):
+    """Losses by chance, where the flow goes out: the model, the seed of its dice, and how many
+    packets they are thrown for, more than the flow can send at its way's rate."""
+
+    loss: Loss
+    dice: str
+    packets: int
+
+
+def drop_plans(network: Network, flows: Iterable[FlowPlan]) -> Iterator[DropPlan]:
+    """Of all flows that lose exact segments."""
+    for each in flows:
+        if each.flow.drops:
+            door = network.path(each.flow.src, each.flow.dst)[0].into
+            yield DropPlan(*_connection(each, door.node, door.name), each.flow.drops)
+
+
+def loss_plans(
+    scenario: Scenario, network: Network, flows: Iterable[FlowPlan]
+) -> Iterator[LossPlan]:
+    """Of all flows that lose by chance."""
+    for each in flows:
+        if each.flow.loss is not None:
+            door = network.path(each.flow.src, each.flow.dst)[-1].out
+            yield LossPlan(
+                *_connection(each, door.node, door.name),
+                loss=each.flow.loss,
+                dice=f"{scenario.seed} {each.flow.loss.dice or each.flow.name} loss",
+                packets=_most_packets(scenario, network, each),
+            )
+
+
+def _connection(
+    each: FlowPlan, node: str, interface: str
+) -> tuple[str, str, str, str, int, str, int]:
+    ends = (each.src_address, each.src_ports[0], each.dst_address, each.dst_port)
+    return (each.flow.name, node, interface, *ends)
+
+
+def _most_packets(scenario: Scenario, network: Network, each: FlowPlan) -> int:
+    """Full segments at the rate of the way's slowest shaped interface, and some more."""
+    flow = each.flow
+    hops = network.path(flow.src, flow.dst)
+    rates = [hop.shaper.rate_mbit for hop in hops if hop.shaper]
+    mss = flow.mss or PROFILES[scenario.profile].mss or ETHERNET_MSS
+    frame = mss + TCP_IP_HEADERS + FRAME_OVERHEAD_BYTES
+    bits = min(rates, default=FASTEST_MBIT) * 1e6 * (each.stop_s - each.start_s)
+    return min(MAX_PACKETS, math.ceil(MARGIN * bits / (8 * frame)) + 1000)
+
+
+def clsact_commands(plans: Iterable[AtRouter]) -> Iterator[Command]:
+    """What programs are attached to, once an interface."""
+    for node, interface in dict.fromkeys((each.node, each.interface) for each in plans):
+        yield Command(node, ("tc", "qdisc", "add", "dev", interface, "clsact"))

@@ -1,0 +1,64 @@
+"""What a kernel and a machine must have to run a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from testbed.machine.process import CHROMIUM
+from testbed.plan.delay_links import is_wire
+from testbed.plan.host_settings import browsers, recipes
+from testbed.plan.network import Link, Network
+from testbed.scenario import queues
+from testbed.scenario.model import Scenario
+
+
+@dataclass(frozen=True)
+class Need:
+    """A kernel feature, or a program, without which the scenario cannot run."""
+
+    kind: str  # "congestion control", "queue discipline", "classifier", "radio", "program"
+    name: str
+    symbol: str = ""
+    module: str = ""
+
+
+# reno is part of TCP itself
+ODD_SYMBOLS = {"reno": "CONFIG_INET", "highspeed": "CONFIG_TCP_CONG_HSTCP"}
+
+
+def control_need(control: str) -> Need:
+    """What a kernel must have to run a congestion control."""
+    symbol = ODD_SYMBOLS.get(control, f"CONFIG_TCP_CONG_{control.upper()}")
+    return Need("congestion control", control, symbol, f"tcp_{control}")
+
+
+def needs(scenario: Scenario, network: Network) -> Iterator[Need]:
+    """All of it, some things more than once."""
+    if browsers(scenario):
+        yield Need("program", CHROMIUM)
+    for recipe in recipes(scenario):
+        yield control_need(recipe.control)
+    for flow in scenario.flows:
+        if flow.drops or flow.loss:
+            yield Need("queue discipline", "clsact", "CONFIG_NET_SCH_INGRESS", "sch_ingress")
+            yield Need("classifier", "bpf", "CONFIG_NET_CLS_BPF", "cls_bpf")
+    for link in network.links:
+        yield from _link_needs(link)
+    if scenario.background:
+        yield Need("queue discipline", "fq", "CONFIG_NET_SCH_FQ", "sch_fq")
+        yield Need("queue discipline", "clsact", "CONFIG_NET_SCH_INGRESS", "sch_ingress")
+        yield Need("classifier", "bpf", "CONFIG_NET_CLS_BPF", "cls_bpf")
+
+
+def _link_needs(link: Link) -> Iterator[Need]:
+    for shaper in link.shapers:
+        if shaper:
+            row = queues.DISCIPLINES[shaper.queue.discipline]
+            yield Need("queue discipline", "htb", "CONFIG_NET_SCH_HTB", "sch_htb")
+            yield Need("queue discipline", row.name, row.symbol, f"sch_{row.name}")
+    if link.radio is not None:
+        yield Need("radio", "mac80211_hwsim", "CONFIG_MAC80211_HWSIM", "mac80211_hwsim")
+    if is_wire(link):
+        yield Need("queue discipline", "netem", "CONFIG_NET_SCH_NETEM", "sch_netem")
+        yield Need("queue discipline", "clsact", "CONFIG_NET_SCH_INGRESS", "sch_ingress")

@@ -1,0 +1,95 @@
+"""What the two programs of a video are told: their command lines, relative to their folder."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+
+from testbed.scenario.video import Player, Thresholds, Transport
+
+PYTHON = "python3"
+NGINX_CONFIG = "nginx.conf"
+SITE_FOLDER = "site"
+CERTIFICATE, KEY = "certificate.pem", "key.pem"
+SERVER_READY = "server.ready"
+SERVER_REPORT = "server.json"  # QUIC's
+_MODULES = {
+    Player.MODEL: "testbed.traffic.video.player",
+    Player.CHROMIUM: "testbed.traffic.video.browser",
+}
+
+
+def executable(words: tuple[str, ...]) -> list[str]:
+    """A command line for the interpreter that runs us."""
+    return [sys.executable if words[0] == PYTHON else words[0], *words[1:]]
+
+
+@dataclass(frozen=True)
+class Serving:
+    """Over what is served, and where; `control` is QUIC's congestion control."""
+
+    transport: Transport
+    port: int
+    control: str = "reno"
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The server's command line."""
+        if self.transport is not Transport.QUIC:
+            # -e: else it opens /var/log/nginx/error.log before it has read its configuration
+            return ("nginx", "-p", "./", "-c", NGINX_CONFIG, "-e", "stderr")
+        return (
+            *(PYTHON, "-m", "testbed.traffic.video.http3_server"),
+            *("--root", SITE_FOLDER, "--keys", ".", "--port", f"{self.port}"),
+            *("--control", self.control, "--ready", SERVER_READY),
+            *("--report", SERVER_REPORT),
+        )
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a server is, what a client needs to trust it (nothing, without TLS), and the port by
+    which the client comes (0: any)."""
+
+    address: str
+    port: int
+    authority: str = ""  # the file of the certificate
+    own_port: int = 0
+
+    @property
+    def local(self) -> tuple[str, int] | None:
+        """What the client's socket is bound to."""
+        return ("0.0.0.0", self.own_port) if self.own_port else None
+
+
+@dataclass(frozen=True)
+class Watching:
+    """What is watched, and how."""
+
+    transport: Transport
+    site: Site
+    rule: str = "throughput"  # or `buffer`, or a rung's name
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    deadline_s: float = 3600.0
+    player: Player = Player.MODEL
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The player's command line, but for its output."""
+        return (
+            *(PYTHON, "-m", _MODULES[self.player]),
+            *("--transport", self.transport.value, "--rule", self.rule),
+            *("--address", self.site.address, "--port", f"{self.site.port}"),
+            *(("--own-port", f"{self.site.own_port}") if self.site.own_port else ()),
+            *(("--authority", self.site.authority) if self.site.authority else ()),
+            *self._thresholds,
+            *("--cap-s", f"{self.thresholds.cap_s}", "--deadline-s", f"{self.deadline_s}"),
+        )
+
+    @property
+    def _thresholds(self) -> tuple[str, ...]:
+        """When the picture moves; a browser's element knows that by itself."""
+        if self.player is not Player.MODEL:
+            return ()
+        start, resume = self.thresholds.start_s, self.thresholds.resume_s
+        return ("--start-s", f"{start}", "--resume-s", f"{resume}")

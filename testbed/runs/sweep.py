@@ -1,0 +1,336 @@
+"""Many trials: each in a folder of its own, side by side where the engine allows it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import os
+import random
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.engines.base import Cancelled, Engine, Job, Missing, in_want
+from testbed.engines.choice import Choice
+from testbed.errors import TestbedError
+from testbed.machine.cores import a_core
+from testbed.machine.journal import Journal
+from testbed.machine.process import sudo_user
+from testbed.plan.plan import Plan, make_plan
+from testbed.plan.validate import validate
+from testbed.runs.identity import identify
+from testbed.runs.pcapng import Source, convert
+from testbed.runs.provenance import versions, versions_for
+from testbed.scenario import variants
+from testbed.scenario.model import Scenario
+from testbed.store import NETWORK_UP, RECORD, SCENARIO, Record, Status, is_trial, open_trial
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A trial that is done; `fresh` if it ran now rather than in an earlier call."""
+
+    scenario: Scenario
+    path: Path
+    status: Status
+    fresh: bool = True
+
+    @property
+    def record(self) -> Record:
+        """How it went; read when asked for, so that thousands of trials take no memory."""
+        return open_trial(self.path).record
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A trial that begins; `stale` if one is there that was made otherwise."""
+
+    scenario: Scenario
+    stale: bool = False
+
+
+@dataclass(frozen=True)
+class Unfit:
+    """A worker of a cluster that gets no trials, and why."""
+
+    worker: str
+    reason: str
+
+
+Watcher = Callable[[Begun | Finished | Unfit], None]
+
+
+def run_all(
+    scenarios: Sequence[Scenario],
+    choice: Choice,
+    out: Path,
+    watch: Watcher,
+    jobs: int | None = None,
+    rerun: bool = False,
+) -> list[Finished]:
+    """Run every scenario that is not there yet; whole trials survive whatever happens."""
+    for scenario in scenarios:  # all faults before any work
+        validate(scenario)
+    prepare_folder(out)
+    workers = max(1, min(jobs or choice.engine.jobs(), len(scenarios)))
+    runner = _Runner(choice, out, watch, workers, rerun)
+    with ThreadPoolExecutor(workers) as pool:
+        pending = {pool.submit(runner.run, scenario) for scenario in scenarios}
+        try:
+            return _gather(pending)
+        except BaseException as error:
+            runner.cancel.set()
+            pool.shutdown(cancel_futures=True)
+            if isinstance(error, Cancelled) and runner.cause:
+                raise runner.cause from None
+            raise
+
+
+def _gather(pending: set[Future[Finished]]) -> list[Finished]:
+    done: list[Finished] = []
+    while pending:
+        finished, pending = wait(pending, return_when=FIRST_COMPLETED)
+        done += [future.result() for future in finished]
+    return done
+
+
+def in_order(scenarios: Sequence[Scenario], order: int | None) -> list[Scenario]:
+    """Shuffled by a seed, repeat by repeat, or as listed.
+
+    A host that grows slower in the course of a sweep then favours no variant.
+    """
+    if order is None:
+        return list(scenarios)
+    shuffled = []
+    for seed in dict.fromkeys(scenario.seed for scenario in scenarios):
+        block = [scenario for scenario in scenarios if scenario.seed == seed]
+        random.Random(f"{order} {seed}").shuffle(block)
+        shuffled += block
+    return shuffled
+
+
+def folder_name(scenario: Scenario, engine: Engine) -> str:
+    """A trial's folder: one for each engine."""
+    return f"{scenario.name}-{engine.name}"
+
+
+def prepare_folder(out: Path) -> None:
+    """Make the results folder, or find it fit to hold results."""
+    if out.exists() and not out.is_dir():
+        raise TestbedError(f"{out} is a file", "name a folder with --out")
+    foreign = [
+        path.name
+        for path in (out.iterdir() if out.exists() else ())
+        if not path.name.startswith((".", "metrics.", "figures", "report")) and not is_trial(path)
+    ]
+    if foreign:
+        raise TestbedError(
+            f"{out} holds something else than results: {foreign[0]}",
+            "name another folder with --out",
+        )
+    try:
+        for folder in _missing_parents(out):
+            folder.mkdir()
+            give_back(folder)
+        (out / ".probe").touch()
+        (out / ".probe").unlink()
+    except OSError as error:
+        raise TestbedError(
+            f"cannot write to {out}: {error.strerror}", "name another folder with --out"
+        ) from error
+
+
+def _missing_parents(folder: Path) -> list[Path]:
+    missing = []
+    while not folder.exists():
+        missing.append(folder)
+        folder = folder.parent
+    return missing[::-1]
+
+
+class _Runner:
+    """What the worker threads share."""
+
+    def __init__(
+        self, choice: Choice, out: Path, watch: Watcher, workers: int, rerun: bool
+    ) -> None:
+        self._choice = choice
+        self._rerun = rerun
+        self._pinned = workers > 1
+        self._out = out
+        self._watch = watch
+        self._lock = threading.Lock()
+        self.cancel = threading.Event()
+        self.cause: BaseException | None = None  # what ended the sweep early, if a trial did
+
+    def _tell(self, event: Begun | Finished | Unfit) -> None:
+        with self._lock:
+            self._watch(event)
+
+    def run(self, scenario: Scenario) -> Finished:
+        """One trial: found whole, or run now; what ends it early ends the sweep."""
+        try:
+            return self._find_or_run(scenario)
+        except BaseException as error:
+            # Here rather than in the main thread, which hears of it when this worker
+            # may have begun the next trial.
+            if not self.cancel.is_set():
+                self.cause = error
+            self.cancel.set()
+            raise
+
+    def _find_or_run(self, scenario: Scenario) -> Finished:
+        if self.cancel.is_set():
+            raise Cancelled("cancelled")
+        engine = self._choice.engine
+        path = self._out / folder_name(scenario, engine)
+        if not self._rerun and is_done(self._out, scenario, engine):
+            finished = Finished(scenario, path, Status.OK, fresh=False)
+        else:
+            self._tell(Begun(scenario, stale=not self._rerun and _ran_well(path)))
+            record = self._run_now(scenario, path)
+            finished = Finished(scenario, path, record.status)
+        self._tell(finished)
+        return finished
+
+    def _run_now(self, scenario: Scenario, path: Path) -> Record:
+        plan = make_plan(scenario)
+        identity = identify(scenario, plan, self._choice.engine)
+        with a_core() as core, folder_in_the_making(path) as folder:
+            (folder / SCENARIO).write_text(scenario.to_json())
+            with Journal(folder) as journal:
+                job = Job(scenario.seed, core, journal, self.cancel, self._pinned)
+                record = self._attempt(folder, plan, job)
+            made_by = versions_for(scenario)
+            record = dataclasses.replace(record, identity=identity, versions=made_by)
+            (folder / RECORD).write_text(record.to_json())
+            return record
+
+    def _attempt(self, folder: Path, plan: Plan, job: Job) -> Record:
+        """Run the trial; anything but a cancel or a full disk becomes a record."""
+        engine = self._choice.engine
+        begun, wall_clock = time.monotonic(), time.time()
+        missing = engine.missing(plan.needs)
+        peak_mb = network_up_s = 0.0
+        if missing:
+            record = unsupported(engine, missing)
+        else:
+            try:
+                outcome = engine.run(folder, job)
+                peak_mb = outcome.peak_memory_mb
+                network_up_s = _modified(folder / NETWORK_UP) - wall_clock
+                record = _read_record(folder, outcome.status, outcome.errors)
+                record = _seal_captures(folder, record)
+            except Cancelled:
+                raise
+            except (TestbedError, OSError) as error:
+                record = _failed(error)
+            if record.status is Status.FAILED:
+                _stop_if_disk_is_full(folder)
+        return dataclasses.replace(
+            record,
+            engine=engine.name,
+            engine_reason=self._choice.reason,
+            seed=job.seed,
+            network_up_s=round(max(0.0, network_up_s), 3),
+            wall_s=round(time.monotonic() - begun, 3),
+            peak_memory_mb=round(peak_mb, 1),
+        )
+
+
+def _ran_well(path: Path) -> bool:
+    return is_trial(path) and open_trial(path).record.status is Status.OK
+
+
+def is_done(out: Path, scenario: Scenario, engine: Engine) -> bool:
+    """Whether the trial ran well, with just what it would be run with now."""
+    path = out / folder_name(scenario, engine)
+    identity = identify(scenario, make_plan(scenario), engine)
+    return _ran_well(path) and open_trial(path).record.identity == identity
+
+
+def unsupported(engine: Engine, missing: Iterable[Missing]) -> Record:
+    """The record of a trial that this engine cannot run."""
+    each = list(missing)
+    reason = f"{in_want(engine, each)} has no " + ", no ".join(str(m) for m in each)
+    hints = dict.fromkeys(m.mend for m in each)
+    for lack in each:
+        if lack.need.kind == "congestion control" and lack.need.name not in variants.KNOWN:
+            hints = {variants.spelling_hint(lack.need.name): None}
+    return Record(Status.UNSUPPORTED, reason, "; ".join(hints))
+
+
+ROOM_BYTES = 1_000_000
+
+
+def _stop_if_disk_is_full(folder: Path) -> None:
+    """Without room every further trial would fail too, each in its own way."""
+    if shutil.disk_usage(folder).free < ROOM_BYTES:
+        raise TestbedError(
+            f"{folder.parent}: the disk is full",
+            "finished trials are kept; make room, or name another folder with --out",
+        )
+
+
+def _failed(error: TestbedError | OSError) -> Record:
+    if isinstance(error, TestbedError):
+        return Record(Status.FAILED, error.message, error.hint)
+    return Record(Status.FAILED, error.strerror or str(error))
+
+
+def _modified(path: Path) -> float:
+    return path.stat().st_mtime if path.exists() else 0.0
+
+
+def _read_record(folder: Path, status: int, errors: str) -> Record:
+    try:
+        return Record.from_json((folder / RECORD).read_text())
+    except (OSError, ValueError) as error:
+        said = f": {errors}" if errors else ""
+        raise TestbedError(f"the trial died (exit status {status}){said}") from error
+
+
+def _seal_captures(folder: Path, record: Record) -> Record:
+    """tcpdump's pcap files become pcapng with their interfaces' names, known by their hashes."""
+    (folder / NETWORK_UP).unlink(missing_ok=True)
+    sealed = []
+    for capture in record.captures:
+        pcapng = folder / capture.file
+        pcap = pcapng.with_suffix(".pcap")
+        application = f"tcpdump {versions()['tcpdump']}"
+        convert(pcap, pcapng, Source(capture.interface, capture.node, application))
+        pcap.unlink()
+        with pcapng.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        sealed.append(dataclasses.replace(capture, sha256=digest))
+    return dataclasses.replace(record, captures=tuple(sealed))
+
+
+@contextlib.contextmanager
+def folder_in_the_making(path: Path) -> Iterator[Path]:
+    """A folder under a name that begins with a dot, renamed when whole, removed otherwise."""
+    folder = path.with_name(f".{path.name}.{os.getpid()}")
+    folder.mkdir()
+    try:
+        yield folder
+        give_back(folder)
+        if path.exists():  # a trial that failed before
+            shutil.rmtree(path)
+        folder.rename(path)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def give_back(path: Path) -> None:
+    """What root wrote belongs to the user who ran sudo."""
+    user = sudo_user()
+    if user is None:
+        return
+    for each in (path, *path.rglob("*")):
+        os.chown(each, user.uid, user.gid, follow_symlinks=False)

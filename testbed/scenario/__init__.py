@@ -1,0 +1,1 @@
+"""What can be asked: frozen values with their tables of variants, profiles, queues and losses."""

@@ -1,0 +1,327 @@
+"""What is to be emulated, as frozen values that travel as JSON.
+
+A scenario holds everything that determines a trial's result except the engine:
+the network, its queues, the flows, the settings of the stacks and the seed.
+Sizes of packets are those of the IP packet; rates count Ethernet frames without
+preamble and checksum (14 bytes more a packet), which is what htb counts and what
+a capture shows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import json
+import math
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from testbed.errors import UsageError
+from testbed.scenario.losses import GilbertElliott, Loss
+from testbed.scenario.video import Transport, Viewing
+
+FRAME_OVERHEAD_BYTES = 14  # Ethernet header: counted by htb and by captures
+
+
+class TopologyKind(enum.StrEnum):
+    """The networks of the papers."""
+
+    ROUTER_BOTTLENECK = "router-bottleneck"
+    DUMBBELL = "dumbbell"
+    ACCESS_LINK = "access-link"
+
+
+class FlowKind(enum.StrEnum):
+    """What sends: iperf3 over TCP, iperf3's UDP at a constant bit rate, or a video's server."""
+
+    TCP = "tcp"
+    CBR = "cbr"
+    VIDEO = "video"
+
+
+class Profile(enum.StrEnum):
+    """How the stacks are set: as the kernel ships, or as ns-2 has them (`profiles.py`)."""
+
+    MODERN = "modern"
+    NS2 = "ns2"
+
+
+class CapturePoint(enum.StrEnum):
+    """Where packets are captured."""
+
+    SENDERS = "senders"
+    RECEIVERS = "receivers"
+    BOTTLENECK = "bottleneck"  # both sides of it: before the queue and after it
+
+
+@dataclass(frozen=True)
+class Queue:
+    """A queue discipline with its limit, given in exactly one unit."""
+
+    discipline: str
+    limit_bytes: int | None = None
+    limit_packets: int | None = None
+    limit_bdp: float | None = None
+    ecn: bool = False
+    options: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Bottleneck:
+    """The shaped link: its rate, the queue before it, and its propagation delay one way.
+
+    The other way has the same rate and queue, unless `back_rate_mbit` or `back_queue` are given.
+    """
+
+    rate_mbit: float
+    queue: Queue
+    delay_ms: float = 0.0
+    both_directions: bool = True
+    back_rate_mbit: float | None = None
+    back_queue: Queue | None = None
+
+
+@dataclass(frozen=True)
+class Radio:
+    """802.11n at 2.4 GHz, 20 MHz, one stream: an access point and a station that hear each other
+    with `signal_dbm`, while other stations ask for the part `busy` of the time."""
+
+    signal_dbm: int
+    busy: float = 0.0
+
+
+@dataclass(frozen=True)
+class Path:
+    """Any other link; without a rate it is as fast as the machine.
+
+    `back_rate_mbit` is the rate from the second node of the link's name to the first, if it is
+    another. With `jitter_ms` each packet's delay is drawn, uniformly from `delay_ms` ± that, and
+    no packet overtakes another. `loss` loses whatever goes either way, in bursts. `radio` makes it
+    a radio link, by the kernel's own 802.11, whose rate, delays and losses come of themselves.
+    """
+
+    delay_ms: float = 0.0
+    rate_mbit: float | None = None
+    queue: Queue | None = None
+    back_rate_mbit: float | None = None
+    jitter_ms: float = 0.0
+    loss: GilbertElliott | None = None
+    radio: Radio | None = None
+
+
+@dataclass(frozen=True)
+class Topology:
+    """A network of the papers: `hosts` senders (router bottleneck) or pairs (dumbbell), or one
+    home (access link).
+
+    `links` overrides `access` for single links by name, e.g. `sender2-left`, `ap-station`.
+    """
+
+    kind: TopologyKind
+    bottleneck: Bottleneck
+    hosts: int = 1
+    access: Path = Path()
+    links: Mapping[str, Path] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One stream of traffic from `src` to `dst`, from `start_s` on.
+
+    A TCP flow ends after `duration_s` or after `bytes`. Its receiver lets at most
+    `window_bytes` be in flight; its retransmit timer adds at least `rto_min_ms` to the
+    smoothed round trip (200 unless said). The segments of new data whose numbers are in `drops` are
+    lost once, at the first router; number 1 holds the 37 bytes by which iperf3 knows the
+    connection. `loss` loses by chance, on the receiver's access link. A CBR flow sends IP
+    packets of `packet_bytes` at `rate_mbit` on the wire, each gap drawn uniformly from
+    (1 ± `jitter`) times the even gap. A video flow is one that `src` serves and `dst` watches, for
+    `duration_s` at most.
+    """
+
+    name: str
+    kind: FlowKind
+    src: str
+    dst: str
+    start_s: float = 0.0
+    duration_s: float | None = None
+    bytes: int | None = None
+    variant: str | None = None
+    mss: int | None = None
+    window_bytes: int | None = None
+    rto_min_ms: int | None = None
+    drops: tuple[int, ...] = ()
+    loss: Loss | None = None
+    parallel: int = 1
+    rate_mbit: float | None = None
+    packet_bytes: int | None = None
+    jitter: float = 0.5
+    video: Viewing | None = None
+
+    @property
+    def protocol(self) -> str:
+        """What it runs over: `tcp` or `udp`."""
+        quic = self.video is not None and self.video.transport is Transport.QUIC
+        return "udp" if quic or self.kind is FlowKind.CBR else "tcp"
+
+
+@dataclass(frozen=True)
+class Background:
+    """Traffic from `src` to `dst`, two hosts that do nothing else, in `sessions` sessions.
+
+    The part `long_share` of them are transfers without an end. The others are web sessions: one
+    asks for a file, waits for all of it, thinks, and asks for the next; files are Pareto with
+    `mean_bytes` and `shape`, thoughts exponential with the mean `think_ms`. Each has a round trip
+    of its own, drawn uniformly, its path's included, and at most `window_bytes` in flight. The
+    first `spread_s` seconds see them start. All of it follows from the scenario's seed.
+    """
+
+    src: str
+    dst: str
+    sessions: int
+    long_share: float = 0.25
+    think_ms: float = 500.0
+    mean_bytes: int = 48_000
+    shape: float = 1.2
+    rtt_min_ms: float = 20.0
+    rtt_max_ms: float = 460.0
+    window_bytes: int = 64_000
+    variant: str = "newreno"
+    spread_s: float = 1.0
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Everything that determines a trial's result, except the engine that runs it."""
+
+    experiment: str
+    topology: Topology
+    flows: tuple[Flow, ...]
+    duration_s: float
+    seed: int = 1
+    profile: Profile = Profile.MODERN
+    label: str = ""  # what distinguishes this trial within its experiment, readable
+    axes: Mapping[str, str] = field(default_factory=dict)  # the same, by the experiment's axes
+    captures: tuple[CapturePoint, ...] = tuple(CapturePoint)
+    snaplen_bytes: int = 144  # whole headers: 14 + 60 (IP options) + 60 (TCP options), rounded up
+    sample_interval_ms: float = 10.0  # of sockets and queues; 0: no samples
+    background: Background | None = None  # what shares the bottleneck with the flows
+    start_jitter_ms: float = 0.0  # each flow starts later by up to this, drawn by the seed
+    measure_from_s: float = 0.0  # metrics leave out what was before: how a flow settles in
+
+    def to_json(self) -> str:
+        """The scenario as JSON, complete: every default written out."""
+        return json.dumps(_plain(dataclasses.asdict(self)), indent=2) + "\n"
+
+    @staticmethod
+    def from_json(text: str) -> Scenario:
+        """Read a scenario; every fault of form is reported at once, with its field."""
+        try:
+            data = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise UsageError(f"scenario: not JSON: {error}") from error
+        faults: list[str] = []
+        scenario = _read(Scenario, data, "scenario", faults)
+        if faults:
+            raise UsageError("; ".join(faults), "correct these fields")
+        return typing.cast(Scenario, scenario)
+
+    @property
+    def hash(self) -> str:
+        """Short name of everything that is in the scenario."""
+        import hashlib  # loads a big library, and the trial itself needs no names
+
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:10]
+
+    @property
+    def name(self) -> str:
+        """The trial directory's name: readable parameters and the hash."""
+        label = "-".join(part for part in (self.label, f"seed{self.seed}") if part)
+        return f"{label}-{self.hash}"
+
+    def flow(self, name: str) -> Flow:
+        """The flow of that name."""
+        return next(flow for flow in self.flows if flow.name == name)
+
+    def stop_s(self, flow: Flow) -> float:
+        """When the flow stops sending, at the latest."""
+        if flow.duration_s is None:
+            return self.duration_s
+        return min(self.duration_s, flow.start_s + flow.duration_s)
+
+
+def _plain(value: Any) -> Any:
+    """JSON's own types; 60.0 and 60 are written alike, so that they hash alike."""
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def _read(kind: Any, data: Any, where: str, faults: list[str]) -> Any:
+    """Turn JSON data into the type that a field declares, noting every fault."""
+    origin = typing.get_origin(kind)
+    if origin is types.UnionType:
+        inner = [a for a in typing.get_args(kind) if a is not type(None)]
+        return None if data is None else _read(inner[0], data, where, faults)
+    if dataclasses.is_dataclass(kind):
+        return _read_dataclass(kind, data, where, faults)
+    if origin is tuple:
+        if not isinstance(data, list):
+            return _fault(faults, where, "a list", data)
+        item = typing.get_args(kind)[0]
+        return tuple(_read(item, each, f"{where}[{i}]", faults) for i, each in enumerate(data))
+    if origin is Mapping:
+        if not isinstance(data, dict):
+            return _fault(faults, where, "an object", data)
+        value = typing.get_args(kind)[1]
+        return {key: _read(value, each, f"{where}.{key}", faults) for key, each in data.items()}
+    return _read_scalar(kind, data, where, faults)
+
+
+_type_hints = functools.cache(typing.get_type_hints)  # slow, and asked for a thousand trials
+
+
+def _read_dataclass(kind: Any, data: Any, where: str, faults: list[str]) -> Any:
+    if not isinstance(data, dict):
+        return _fault(faults, where, "an object", data)
+    hints = _type_hints(kind)
+    fields = {f.name: f for f in dataclasses.fields(kind)}
+    faults += [f"{where}.{name}: unknown field" for name in data.keys() - fields.keys()]
+    required = {
+        name
+        for name, f in fields.items()
+        if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+    }
+    absent = sorted(required - data.keys())
+    faults += [f"{where}.{name}: missing" for name in absent]
+    values = {
+        name: _read(hints[name], data[name], f"{where}.{name}", faults)
+        for name in fields
+        if name in data
+    }
+    return None if absent else kind(**values)
+
+
+def _read_scalar(kind: Any, data: Any, where: str, faults: list[str]) -> Any:
+    if isinstance(kind, type) and issubclass(kind, enum.StrEnum):
+        names = [str(member) for member in kind]
+        return kind(data) if data in names else _fault(faults, where, " or ".join(names), data)
+    number = isinstance(data, int | float) and not isinstance(data, bool)
+    if kind is float and number and math.isfinite(data):
+        return float(data)
+    if kind is not float and isinstance(data, kind) and (kind is bool) == isinstance(data, bool):
+        return data
+    return _fault(
+        faults, where, {float: "a number", int: "an integer"}.get(kind, kind.__name__), data
+    )
+
+
+def _fault(faults: list[str], where: str, wanted: str, got: Any) -> None:
+    faults.append(f"{where}: expected {wanted}, got {got!r}")

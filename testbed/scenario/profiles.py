@@ -1,0 +1,38 @@
+"""How the stacks are set beside their variants: as the kernel ships, or as ns-2 has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from testbed.scenario.model import Profile
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A profile: settings of every host with flows, and attributes of the routes between them."""
+
+    about: str
+    sysctls: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # by control
+    mss: int | None = None  # of flows that do not say
+    sender_route: Mapping[str, int] = field(default_factory=dict)
+    receiver_route: Mapping[str, int] = field(default_factory=dict)
+
+
+PROFILES = {
+    Profile.MODERN: Setting("the kernel as shipped"),
+    Profile.NS2: Setting(
+        "1000-byte segments, an ACK for each, initial window 1, no timestamps, no HyStart, "
+        "Vegas with alpha 1 and beta 3, a receiver whose window never grows into the way",
+        sysctls={
+            "net.ipv4.tcp_timestamps": "0",
+            "net.ipv4.tcp_moderate_rcvbuf": "0",
+            "net.ipv4.tcp_rmem": "4096\t6291456\t6291456",
+        },
+        parameters={"cubic": {"hystart": 0}, "vegas": {"alpha": 1, "beta": 3}},
+        mss=1000,
+        sender_route={"initcwnd": 1},
+        receiver_route={"quickack": 1},
+    ),
+}

@@ -1,0 +1,81 @@
+"""A video that is watched, as a scenario asks for it: over what, by which rule, how long it is."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from testbed.errors import nearest
+
+RULES = ("throughput", "buffer")
+CONTROLS = ("reno", "cubic")  # aioquic's congestion controls
+SHORTEST_S, LONGEST_S = 1.0, 4 * 3600.0
+
+
+class Transport(enum.StrEnum):
+    """What the video comes over."""
+
+    HTTP = "http"  # HTTP/1.1 over TCP
+    HTTPS = "https"  # the same with TLS 1.3, as browsers have it
+    QUIC = "quic"  # HTTP/3
+
+
+class Player(enum.StrEnum):
+    """Who watches."""
+
+    MODEL = "model"  # a client of ours with a buffer
+    CHROMIUM = "chromium"  # a real browser
+
+
+@dataclass(frozen=True)
+class Viewing:
+    """What a flow of kind video is: a video of `length_s`, which the flow's `dst` watches.
+
+    `rule` is how the player chooses among the bitrates: `throughput`, `buffer`, or the name of one
+    of them (`240p`). The flow's `variant` governs the server's TCP, `control` (`reno` or `cubic`)
+    the server's QUIC. `viewer_variant` is what the viewing host is set to, as the paper's laptop
+    was: it governs what that host sends.
+    """
+
+    transport: Transport = Transport.HTTPS
+    rule: str = "throughput"
+    length_s: float = 270.0
+    control: str | None = None
+    viewer_variant: str | None = None
+    player: Player = Player.MODEL
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Seconds of video in the buffer at which something happens.
+
+    The cap is what the paper's own player held: it had loaded all of 270 s after some 120 s,
+    so that about 150 s lay before it.
+    """
+
+    start_s: float = 4.0
+    resume_s: float = 4.0
+    cap_s: float = 150.0
+
+
+def faults(viewing: Viewing, where: str) -> Iterator[str]:
+    """What is wrong with it, each with its field, but for the variant's name."""
+    from testbed.scenario.video_content import LADDER  # few scenarios need it
+
+    rules = (*RULES, *(rung.name for rung in LADDER))
+    if viewing.rule not in rules:
+        yield f"{where}.rule: unknown rule {viewing.rule!r}: {nearest(viewing.rule, rules)}"
+    if not SHORTEST_S <= viewing.length_s <= LONGEST_S:
+        limits = f"{SHORTEST_S:g} and {LONGEST_S:g} s"
+        yield f"{where}.length_s: {viewing.length_s:g} is not between {limits}"
+    if viewing.transport is Transport.QUIC:
+        if viewing.control not in CONTROLS:
+            yield f"{where}.control: {viewing.control!r}: QUIC needs {' or '.join(CONTROLS)}"
+    elif viewing.control is not None:
+        yield f"{where}.control: QUIC's; TCP's is the flow's variant"
+    if viewing.player is Player.CHROMIUM:
+        if viewing.rule in RULES:
+            yield f"{where}.rule: {viewing.rule}: the browser's page plays one bitrate, e.g. 240p"
+        if viewing.transport is Transport.HTTP:
+            yield f"{where}.transport: a browser opens one connection over https and quic only"

@@ -1,0 +1,100 @@
+"""The video and the page around it: sizes drawn by a seed, files that hold next to nothing."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.scenario.video_manifest import MANIFEST, Manifest, Rung
+
+# Picture and sound together, as YouTube's H.264 renditions have had them for years (a published
+# reading of 2013: 80, 350, 520, 830, 1600 and 3000 kbit/s for the picture, plus sound). 240p is
+# the rate at which all captures of RGSJ run: 10.9 to 12.0 MB in some 277 s.
+LADDER = (
+    Rung("144p", 200_000, 256, 144),
+    Rung("240p", 330_000, 426, 240),
+    Rung("360p", 600_000, 640, 360),
+    Rung("480p", 1_000_000, 854, 480),
+    Rung("720p", 1_900_000, 1280, 720),
+    Rung("1080p", 3_300_000, 1920, 1080),
+)
+# Sizes of segments about their mean: a spread that rarely doubles it, and scenes of some segments.
+SPREAD = 0.3
+MEMORY = 0.6
+
+PAGE = "index.html"
+_HTML_BYTES = 120_000
+# What the page shows and runs, compressed as it would be: about 1 MB with the page itself.
+OBJECTS = (("style.css", 60_000), ("player.js", 600_000), ("poster.jpg", 80_000)) + tuple(
+    (f"thumbnail{number}.jpg", 12_000) for number in range(1, 7)
+)
+PAGE_BYTES = _HTML_BYTES + sum(size for _, size in OBJECTS)
+_TAGS = {
+    ".css": '<link rel="stylesheet" href="{}">',
+    ".js": '<script src="{}"></script>',
+    ".jpg": '<img src="{}" alt="">',
+}
+
+
+@dataclass(frozen=True)
+class Video:
+    """A video in segments, each at every bitrate of a ladder."""
+
+    duration_s: float = 270.0
+    segment_s: float = 4.0
+    ladder: tuple[Rung, ...] = LADDER
+    seed: int = 1
+
+    @property
+    def manifest(self) -> Manifest:
+        """What a player is told of it."""
+        return Manifest(self.duration_s, self.segment_s, self.ladder)
+
+    def sizes(self, rung: Rung) -> tuple[int, ...]:
+        """Bytes of each segment: the rung's rate on average, more where the scene has more."""
+        shares = [length * weight for length, weight in self._scenes()]
+        scale = rung.bit_per_s * self.duration_s / 8 / sum(shares)
+        return tuple(round(share * scale) for share in shares)
+
+    def _scenes(self) -> list[tuple[float, float]]:
+        """How long each segment is, and how much there is to see in it, the same at every rung."""
+        draw = random.Random(self.seed)
+        step = math.sqrt(1 - MEMORY**2)
+        lengths = self.manifest.segments
+        states = itertools.accumulate(
+            (draw.gauss(0, 1) for _ in lengths),
+            lambda before, fresh: MEMORY * before + step * fresh,
+        )
+        weights = [math.exp(SPREAD * state) for state in states]
+        return list(zip(lengths, weights, strict=True))
+
+
+def write_site(video: Video, folder: Path) -> None:
+    """The page, the manifest and all segments, below one folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / PAGE).write_text(page())
+    for name, size in OBJECTS:
+        _write_sparse(folder / name, size)
+    (folder / MANIFEST).write_text(video.manifest.to_xml())
+    for rung in video.ladder:
+        for number, size in enumerate(video.sizes(rung), 1):
+            path = folder / video.manifest.path(rung, number)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _write_sparse(path, size)
+
+
+def page() -> str:
+    """The page's own text, which names its objects and is as long as such a page is."""
+    tags = "\n".join(_TAGS[Path(name).suffix].format(name) for name, _ in OBJECTS)
+    head = f"<!DOCTYPE html>\n<title>A video</title>\n{tags}\n<video></video>\n<!-- "
+    return head.ljust(_HTML_BYTES - 4, ".") + "-->\n"
+
+
+def _write_sparse(path: Path, size: int) -> None:
+    """A file of that size, of which only the head is on the disk: a box that is to be skipped."""
+    with path.open("wb") as file:
+        file.write((size.to_bytes(4, "big") + b"free" + path.name.encode())[:size])
+        file.truncate(size)

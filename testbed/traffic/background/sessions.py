@@ -1,0 +1,145 @@
+"""Background traffic at work: a program at either end of it, for all sessions."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from testbed.errors import TestbedError
+from testbed.machine.process import Place, Process, end, start
+from testbed.machine.sockets import listening
+from testbed.plan.background import FIRST_PORT, NAME, PROGRAM, BackgroundPlan
+from testbed.scenario.variants import variant
+from testbed.store import FLOWS, FlowRecord
+from testbed.traffic.background.tally import Tally, session_rows, write_report
+
+BACKGROUND = Path(sys.prefix) / "lib" / PROGRAM  # built from background/ by setup.sh
+READY_S = 10.0
+PATIENCE_S = 20.0
+INTERVAL_S = 1.0  # of the counts
+
+
+class Sessions:
+    """The server, the client, and the counts of their interfaces."""
+
+    def __init__(self, plan: BackgroundPlan, server: Place, client: Place, folder: Path) -> None:
+        self.plan = plan
+        self._places = {"server": server, "client": client}
+        self._folder = folder / FLOWS
+        self._folder.mkdir(exist_ok=True)
+        self._table = self._folder / f"{NAME}.sessions"
+        self._table.write_text(plan.table())
+        self.tally = Tally(plan, server, client)
+        self._stopped_s = 0.0
+        self._processes: dict[str, Process] = {}
+        self._launch("server", plan.server.argv)
+
+    def _launch(self, role: str, argv: tuple[str, ...]) -> None:
+        if not BACKGROUND.exists():
+            raise TestbedError(f"{BACKGROUND} is missing", "./setup.sh builds it")
+        self._processes[role] = start(
+            (str(BACKGROUND), *argv[1:]),
+            place=self._places[role],
+            stdout=self._output(role),
+            stderr=self._errors(role),
+        )
+
+    def _output(self, role: str) -> Path:
+        return self._folder / f"{NAME}.{role}.json"
+
+    def _errors(self, role: str) -> Path:
+        return self._output(role).with_suffix(".err")
+
+    def wait_until_ready(self) -> None:
+        """Return once the server listens on its last port."""
+        deadline = time.monotonic() + READY_S
+        last = FIRST_PORT + len(self.plan.sessions) - 1
+        while not listening(self._places["server"].pid, last):
+            if self._processes["server"].poll() is not None or time.monotonic() > deadline:
+                raise self._fault("server", "did not start")
+            time.sleep(0.001)
+
+    def begin(self, time_s: float) -> None:
+        """Start the client, and count from here on."""
+        self.tally.begin(time_s)
+        self._launch("client", (*self.plan.client.argv, str(self._table)))
+
+    @property
+    def processes(self) -> Iterator[tuple[str, str, int]]:
+        """What runs or ran: name, node and process id."""
+        for role, process in self._processes.items():
+            yield f"{NAME} {role}", self._places[role].name, process.pid
+
+    def count(self, time_s: float) -> None:
+        """Note what has been sent and delivered; not twice at one instant."""
+        if not self.tally.rows or time_s - self.tally.rows[-1].time_s > 1e-6:
+            self.tally.count(time_s)
+
+    def stop(self, time_s: float) -> None:
+        """End both: what is under way stays undone."""
+        self._stopped_s = time_s
+        self.count(time_s)
+        for role, process in self._processes.items():
+            if (status := process.poll()) is not None:
+                raise self._fault(role, f"ended before its time, with status {status}")
+        for process in self._processes.values():
+            process.send_signal(signal.SIGTERM)
+
+    def collect(self) -> None:
+        """Wait for both ends, and see that they reported."""
+        for role, process in self._processes.items():
+            if status := end(process, signal.SIGTERM, PATIENCE_S):
+                raise self._fault(role, f"ended with status {status}")
+            self._errors(role).unlink()
+
+    def _fault(self, role: str, what: str) -> TestbedError:
+        errors = self._errors(role)
+        said = errors.read_text(errors="replace").strip() if errors.exists() else ""
+        return TestbedError(f"{NAME}: the {role} {what}" + (f": {said}" if said else ""))
+
+    def _report(self, role: str) -> dict[str, Any]:
+        """What a program printed."""
+        try:
+            data: dict[str, Any] = json.loads(self._output(role).read_text())
+        except json.JSONDecodeError as error:
+            raise TestbedError(
+                f"{NAME}: the {role} ended without a report ({error})", "is the disk full?"
+            ) from error
+        return data
+
+    def write(self, folder: Path, rate_mbit: float) -> None:
+        """Write background.csv, the counts, and background.json, session by session."""
+        self.tally.write(folder / f"{NAME}.csv")
+        rows = session_rows(self.plan, self._report("client"), self._report("server"))
+        totals = self.tally.totals(self._stopped_s, rate_mbit)
+        write_report(folder / f"{NAME}.json", totals, rows)
+
+    def record(self) -> FlowRecord:
+        """All sessions as one flow, whose ports are any."""
+        plan = self.plan
+        controls = {s["control"] for s in self._report("server")["sessions"] if s["control"]}
+        return FlowRecord(
+            name=NAME,
+            protocol="tcp",
+            src_address=plan.src_address,
+            dst_address=plan.dst_address,
+            src_ports=(),
+            dst_port=0,
+            started_s=self.tally.rows[0].time_s,
+            stopped_s=self._stopped_s,
+            planned_start_s=0.0,
+            planned_stop_s=plan.stop_s,
+            control=variant(plan.flow.variant or "").control,
+            variant_seen="+".join(sorted(controls)),
+        )
+
+    def kill(self) -> None:
+        """Leave no process, however the trial ended."""
+        for process in self._processes.values():
+            end(process, signal.SIGKILL)
+        self.tally.close()

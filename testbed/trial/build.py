@@ -1,0 +1,192 @@
+"""The Mininet network: built from the plan, verified against it, taken down whatever happens.
+
+Mininet keeps the nodes, their namespaces and the virtual cables. All that is done to
+them are the plan's commands, with their exit statuses checked: Mininet's own way types
+them into a shell in each node, which is slow, and ignores what fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import signal
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from mininet.link import Intf, Link
+from mininet.net import Mininet
+from mininet.node import Node
+
+from testbed.errors import TestbedError
+from testbed.machine.ethtool import switch_offloads_off
+from testbed.machine.netns import inside
+from testbed.machine.process import CommandLog, Place, end, run, start_held
+from testbed.plan.commands import Command
+from testbed.plan.host_settings import Parameter
+from testbed.plan.plan import NO_OFFLOADS, Plan
+from testbed.trial.radio import Air
+from testbed.trial.snapshot import sysctl_file
+from testbed.trial.verify import verify
+
+BATCHES = {"ip": ("ip", "-batch", "-"), "tc": ("tc", "-batch", "-")}
+
+
+class LabNode(Node):  # type: ignore[misc]
+    """A Mininet node that is configured by the plan alone, and so needs no shell."""
+
+    isSetup = True  # Mininet would look for programs that we do not need
+
+    def startShell(self, mnopts: str | None = None) -> None:
+        """Make the namespace; a process that waits for our end holds it."""
+        # the name as Mininet writes it, so that `ps` and Mininet's `m` find the node
+        self.shell = start_held(("mnexec", "-np", "cat", "-", f"mininet:{self.name}"))
+        assert self.shell.stdout
+        self.shell.stdout.readline()  # -p: tells of itself once it is in its namespace
+        self.pid = self.shell.pid
+
+    def config(self, **params: Any) -> dict[str, Any]:
+        """Nothing: addresses and routes are the plan's commands."""
+        return {}
+
+
+class LabIntf(Intf):  # type: ignore[misc]
+    """An interface that is configured by the plan alone."""
+
+    def config(self, **params: Any) -> dict[str, Any]:
+        """Nothing, as above."""
+        return {}
+
+
+class LabLink(Link):  # type: ignore[misc]
+    """A cable that is laid with all others, by one command."""
+
+    @classmethod
+    def makeIntfPair(cls, *_names: Any, **_options: Any) -> None:
+        """Nothing: see lay_cables()."""
+
+
+class Lab:
+    """The running network: a place to run commands in for every node."""
+
+    def __init__(self, mininet: Mininet, log: CommandLog) -> None:
+        self._mininet = mininet
+        self.air: Air | None = None  # of the radio link
+        self.places: dict[str, Place] = {
+            node.name: Place(node.name, node.pid, log) for node in mininet.hosts
+        }
+
+    def place(self, node: str) -> Place:
+        """Where commands of this node run."""
+        return self.places[node]
+
+
+@contextlib.contextmanager
+def network(plan: Plan, log: CommandLog, folder: Path) -> Iterator[Lab]:
+    """The network of a plan, up and verified; gone when the block is left."""
+    Mininet.inited = True  # init() would raise limits and change sysctls of the host
+    mininet = Mininet(build=False, controller=None, waitConnected=False)
+    lab = None
+    try:
+        for name in plan.nodes:
+            mininet.addHost(name, cls=LabNode)
+        for veth in plan.veths:
+            mininet.addLink(
+                veth.node1,
+                veth.node2,
+                cls=LabLink,
+                intf=LabIntf,
+                intfName1=veth.name1,
+                intfName2=veth.name2,
+                addr1=veth.mac1,
+                addr2=veth.mac2,
+            )
+        lab = Lab(mininet, log)
+        lay_cables(plan, lab, log)
+        if plan.radio:
+            lab.air = Air(plan.radio, lab.places, folder)
+            lab.air.place_radios()
+        apply(plan, lab)
+        if lab.air:
+            lab.air.join()
+        verify(plan, lab.places)
+        yield lab
+    finally:
+        if lab and lab.air:
+            lab.air.kill()
+        _take_down(mininet)
+
+
+def _take_down(mininet: Mininet) -> None:
+    """End the nodes: with its last process a namespace goes, and its cables with it."""
+    for node in mininet.hosts:
+        end(node.shell, signal.SIGKILL)
+
+
+def lay_cables(plan: Plan, lab: Lab, log: CommandLog) -> None:
+    """Make all veth pairs, each end in its node from the start."""
+    lines = [
+        f"link add name {v.name1} address {v.mac1} netns {lab.place(v.node1).pid} "
+        f"type veth peer name {v.name2} address {v.mac2} netns {lab.place(v.node2).pid}"
+        for v in plan.veths
+    ]
+    run(BATCHES["ip"], place=Place(log=log), stdin="\n".join(lines) + "\n")
+
+
+def apply(plan: Plan, lab: Lab) -> None:
+    """Run the plan's commands; neighbours of one tool in one node share a process."""
+    for node, settings in plan.sysctls:
+        _write_sysctls(lab.place(node), settings)
+    for parameter in plan.parameters:
+        _write_parameter(parameter)
+    for (node, tool), group in itertools.groupby(plan.setup, lambda c: (c.node, c.argv[0])):
+        _run_group(lab.place(node), tool, list(group))
+
+
+def _write_sysctls(place: Place, settings: Sequence[tuple[str, str]]) -> None:
+    with inside(place.pid):
+        for name, value in settings:
+            argv = ("sysctl", "-w", f"{name}={value}")
+            try:
+                sysctl_file(name).write_text(value)
+            except OSError as error:
+                place.note(argv, "", "failed", str(error))
+                raise TestbedError(
+                    f"{place.name}: cannot set {name} to {value!r}: {error.strerror}"
+                ) from error
+            place.note(argv, "", "0", "")
+
+
+def _write_parameter(parameter: Parameter) -> None:
+    """It is the whole kernel's; the engine puts back what was there."""
+    try:
+        Path(parameter.file).write_text(str(parameter.value))
+    except OSError as error:
+        raise TestbedError(
+            f"{parameter.control}: cannot set {parameter.name} to {parameter.value}: "
+            f"{error.strerror}"
+        ) from error
+
+
+def _run_group(place: Place, tool: str, commands: list[Command]) -> None:
+    if tool == "ethtool":
+        _switch_offloads_off(place, commands)
+        return
+    lines = [" ".join(command.argv[1:]) for command in commands]
+    run(BATCHES[tool], place=place, stdin="\n".join(lines) + "\n")
+
+
+def _switch_offloads_off(place: Place, commands: Sequence[Command]) -> None:
+    """What the commands say, by ioctl: processes for them would be a tenth of a short trial."""
+    with inside(place.pid):
+        for command in commands:
+            _, _, interface, *words = command.argv
+            assert tuple(words) == NO_OFFLOADS
+            try:
+                switch_offloads_off(interface)
+            except OSError as error:
+                place.note(command.argv, "", "failed", str(error))
+                raise TestbedError(
+                    f"{place.name}: cannot switch off the offloads of {interface}: {error.strerror}"
+                ) from error
+            place.note(command.argv, "", "0", "")

@@ -1,0 +1,83 @@
+"""tcpdump on one interface: started, known to listen, ended, its own drops counted."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+from pathlib import Path
+
+from testbed.errors import TestbedError
+from testbed.machine.process import Place, Process, end, start
+from testbed.plan.plan import CapturePlan
+from testbed.store import CAPTURES, CaptureRecord
+
+BUFFER_KIB = 8192  # a second of 64 Mbit/s in small packets; tcpdump reads far more often
+READY_S = 10.0
+
+
+class Capture:
+    """A running tcpdump."""
+
+    def __init__(self, plan: CapturePlan, place: Place, folder: Path, snaplen_bytes: int) -> None:
+        self.plan = plan
+        self._place = place
+        self._snaplen = snaplen_bytes
+        stem = folder / CAPTURES / plan.interface
+        stem.parent.mkdir(exist_ok=True)
+        self._messages = stem.with_suffix(".tcpdump")
+        # "-w -": a file that it opens itself it would also chown, which an ordinary user's
+        # guest may not; -Z root: there is no other user to become
+        argv: tuple[str, ...] = ("tcpdump", "-i", plan.interface, "-n", "-Z", "root")
+        argv += ("-s", str(snaplen_bytes), "-B", str(BUFFER_KIB))
+        argv += ("--time-stamp-precision=nano", "-w", "-")
+        self._argv = argv
+        self._process: Process = start(
+            argv, place=place, stdout=stem.with_suffix(".pcap"), stderr=self._messages
+        )
+
+    def wait_until_ready(self) -> None:
+        """Return once tcpdump says that it listens."""
+        deadline = time.monotonic() + READY_S
+        while "listening on" not in self._said():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise TestbedError(
+                    f"{self.plan.node}: tcpdump did not start: {self._said().strip()}"
+                )
+            time.sleep(0.001)
+
+    @property
+    def pid(self) -> int:
+        """tcpdump's process id."""
+        return self._process.pid
+
+    def _said(self) -> str:
+        return self._messages.read_text(errors="replace")
+
+    def stop(self) -> CaptureRecord:
+        """End tcpdump, note what it counted, and describe the file as it will be called."""
+        status = end(self._process, signal.SIGINT)
+        said = self._said()
+        self._place.note(self._argv, "", f"ended {status}", said)
+        counts = {
+            name: int(number)
+            for number, name in re.findall(r"(\d+) packets? (captured|dropped by kernel)", said)
+        }
+        if "captured" not in counts:
+            raise TestbedError(
+                f"{self.plan.node}: tcpdump died: {said.strip()}", "is the disk full?"
+            )
+        self._messages.unlink()
+        return CaptureRecord(
+            file=f"{CAPTURES}/{self.plan.interface}.pcapng",
+            node=self.plan.node,
+            interface=self.plan.interface,
+            roles=self.plan.roles,
+            snaplen_bytes=self._snaplen,
+            packets=counts["captured"],
+            dropped=counts.get("dropped by kernel", 0),
+        )
+
+    def kill(self) -> None:
+        """End it without ceremony, when the trial failed."""
+        end(self._process, signal.SIGKILL)

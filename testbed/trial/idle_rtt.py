@@ -1,0 +1,109 @@
+"""The idle path: echo requests from every flow's sender to its receiver, before anything runs.
+
+What a path's delay is when nobody uses it, against what was asked: the floor below every
+delay that is measured under load.
+"""
+
+from __future__ import annotations
+
+import csv
+import socket
+import struct
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.machine.netns import inside
+from testbed.machine.process import Place
+from testbed.plan.plan import Plan
+from testbed.plan.radio import IDLE_MS
+
+COLUMNS = ("flow", "src", "dst", "rtt_ms", "expected_ms", "jitter_ms", "lossy")
+REQUESTS = 3
+PAYLOAD = bytes(56)  # as ping's: 98 bytes on the wire
+PATIENCE_S = 1.0  # beyond the path's own delay
+ECHO_REQUEST, ECHO_REPLY = 8, 0
+_ECHO = struct.Struct("!BBHHH")  # type, code, checksum, identifier, sequence
+
+
+@dataclass(frozen=True)
+class Idle:
+    """One request: its round trip, None if no reply came, and the propagation there and back.
+
+    Nothing is added for the bottleneck's rate: a full bucket lets a first packet out at once.
+    Its links' jitter may make it longer or shorter by `jitter_ms`, a radio too, the more the busier
+    its air is; on a `lossy` way it may be lost.
+    """
+
+    flow: str
+    src: str
+    dst: str
+    rtt_ms: float | None
+    expected_ms: float
+    jitter_ms: float = 0.0
+    lossy: bool = False
+
+
+def idle_round_trips(plan: Plan, places: dict[str, Place]) -> list[Idle]:
+    """Some requests for each flow, one after the other."""
+    found = []
+    for flow in plan.flows:
+        path = plan.network.path(flow.flow.src, flow.flow.dst)
+        expected_ms = 2 * sum(hop.link.delay_ms for hop in path)
+        jitter_ms = 2 * sum(hop.link.jitter_ms for hop in path)
+        radios = [hop.link.radio for hop in path if hop.link.radio]
+        jitter_ms += sum(IDLE_MS / (1 - radio.busy) ** 2 for radio in radios)
+        lossy = bool(radios) or any(hop.link.loss for hop in path)
+        with inside(places[flow.flow.src].pid):
+            link = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+        with link:
+            link.bind((flow.src_address, 0))
+            link.connect((flow.dst_address, 0))
+            for number in range(REQUESTS):
+                rtt_ms = _ask(link, number, PATIENCE_S + (expected_ms + jitter_ms) / 1e3)
+                ends = (flow.src_address, flow.dst_address)
+                asked = Idle(flow.flow.name, *ends, rtt_ms, expected_ms, jitter_ms, lossy)
+                found.append(asked)
+    return found
+
+
+def _ask(link: socket.socket, number: int, patience_s: float) -> float | None:
+    """One request's round trip in ms."""
+    begun = time.monotonic()
+    link.send(echo_request(number))
+    while (left_s := begun + patience_s - time.monotonic()) > 0:
+        link.settimeout(left_s)
+        try:
+            packet = link.recv(2048)
+        except TimeoutError:
+            return None
+        if is_reply(packet, number):
+            return (time.monotonic() - begun) * 1e3
+    return None
+
+
+def echo_request(number: int) -> bytes:
+    """A whole ICMP message; its identifier may be 0, since our socket hears its peer alone."""
+    bare = _ECHO.pack(ECHO_REQUEST, 0, 0, 0, number) + PAYLOAD
+    total = sum(struct.unpack(f"!{len(bare) // 2}H", bare))
+    total = (total & 0xFFFF) + (total >> 16)
+    return _ECHO.pack(ECHO_REQUEST, 0, ~total & 0xFFFF, 0, number) + PAYLOAD
+
+
+def is_reply(packet: bytes, number: int) -> bool:
+    """Whether an IP packet answers the request of that number."""
+    header = (packet[0] & 15) * 4
+    kind, _, _, _, sequence = _ECHO.unpack_from(packet, header)
+    return bool(kind == ECHO_REPLY and sequence == number)
+
+
+def write_idle(rows: Sequence[Idle], path: Path) -> None:
+    """One line a request; a lost one's round trip is empty."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        for row in rows:
+            rtt = "" if row.rtt_ms is None else f"{row.rtt_ms:.6f}"
+            asked = (f"{row.expected_ms:g}", f"{row.jitter_ms:g}", int(row.lossy))
+            writer.writerow((row.flow, row.src, row.dst, rtt, *asked))

@@ -1,0 +1,112 @@
+"""The radio link at work: the medium, the access point, and the station that joins it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from testbed.errors import TestbedError
+from testbed.machine.process import HERE, Place, Process, end, run, start
+from testbed.plan.radio import CHANNEL_MHZ, NETWORK_NAME, PROGRAM, RadioPlan
+
+MEDIUM = Path(sys.prefix) / "lib" / PROGRAM  # built from medium/ by setup.sh
+FOLDER = "radio"
+REPORT = "radio.json"
+READY_S = 10.0
+LOOK_S = 0.01
+JOIN_TRIES = 10
+
+
+class Air:
+    """Two radios in their nodes, and the two programs that serve them."""
+
+    def __init__(self, plan: RadioPlan, places: Mapping[str, Place], folder: Path) -> None:
+        if not MEDIUM.exists():
+            raise TestbedError(f"{MEDIUM} is missing", "./setup.sh builds it")
+        self._plan = plan
+        self._places = places
+        self._folder = folder / FOLDER
+        self._folder.mkdir()
+        self._log = places[plan.station.node].log
+        self._access_point: Process | None = None
+        self._report = self._folder / "medium.json"
+        self._medium = start(
+            (str(MEDIUM), *plan.medium[1:]),
+            place=Place(log=self._log),
+            stdout=self._report,
+            stderr=self._report.with_suffix(".err"),
+        )
+
+    def place_radios(self) -> None:
+        """Each into its node, its interface under its name."""
+        deadline = time.monotonic() + READY_S
+        while not (names := self._names()):
+            if self._medium.poll() is not None or time.monotonic() > deadline:
+                raise self._fault("the medium did not start", self._report.with_suffix(".err"))
+            time.sleep(LOOK_S)
+        here = Place(log=self._log)
+        for each, name in zip(self._plan.ends, names, strict=True):
+            pid = self._places[each.node].pid
+            run(("ip", "link", "set", name, "name", each.name), place=here)
+            run(("iw", "phy", each.node, "set", "netns", str(pid)), place=here)
+
+    def _names(self) -> list[str]:
+        """The radios' interfaces as the kernel has named them; none while one is missing."""
+        links = json.loads(run(("ip", "-json", "link", "show"), place=HERE).stdout)
+        found = {link["address"]: link["ifname"] for link in links if "address" in link}
+        names = [found.get(each.mac) for each in self._plan.ends]
+        return [name for name in names if name] if all(names) else []
+
+    def join(self) -> None:
+        """Start the access point, and let the station find it."""
+        settings = self._folder / "hostapd.conf"
+        settings.write_text(self._plan.hostapd)
+        log = self._folder / "hostapd.log"
+        ap, station = (self._places[each.node] for each in self._plan.ends)
+        self._access_point = start(("hostapd", str(settings)), place=ap, stdout=log)
+        name = self._plan.access_point.name
+        deadline = time.monotonic() + READY_S
+        while "AP-ENABLED" not in log.read_text(errors="replace"):
+            if self._access_point.poll() is not None or time.monotonic() > deadline:
+                raise self._fault(f"{name}: no access point", log)
+            time.sleep(LOOK_S)
+        name = self._plan.station.name
+        run(("iw", "dev", name, "set", "power_save", "off"), place=station)
+        connect = ("iw", "dev", name, "connect", "-w", NETWORK_NAME, str(CHANNEL_MHZ))
+        for _ in range(JOIN_TRIES):
+            if run(connect, place=station, check=False).status == 0:
+                return
+        raise TestbedError(f"{name} could not join: is its signal too weak, the air too busy?")
+
+    def joined(self) -> bool:
+        """Whether the station still is: once lost, it stays away."""
+        argv = ("iw", "dev", self._plan.station.name, "link")
+        place = self._places[self._plan.station.node]
+        return run(argv, place=place).stdout.startswith("Connected")
+
+    def write(self, folder: Path) -> None:
+        """End the medium, and keep what it has counted, beside what was asked of it."""
+        joined = self.joined()
+        if status := end(self._medium, signal.SIGTERM):
+            raise self._fault(f"the medium ended with status {status}", self._report)
+        radio = self._plan.radio
+        asked = {"signal_dbm": radio.signal_dbm, "busy": radio.busy, "joined": joined}
+        found = {**asked, **json.loads(self._report.read_text())}
+        (folder / REPORT).write_text(json.dumps(found, indent=1) + "\n")
+
+    def _fault(self, what: str, log: Path) -> TestbedError:
+        lines = log.read_text(errors="replace").strip().splitlines()
+        return TestbedError(what + (f": {lines[-1]}" if lines else ""))
+
+    def kill(self) -> None:
+        """Leave no process, however the trial ended, and no file of theirs."""
+        for process in (self._access_point, self._medium):
+            if process is not None:
+                end(process, signal.SIGKILL)
+        for file in self._folder.iterdir():
+            file.unlink()
+        self._folder.rmdir()

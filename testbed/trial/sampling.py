@@ -1,0 +1,253 @@
+"""Samples of sockets and queues over time, by netlink, from one process.
+
+What is read is what `ss -i` and `tc -s qdisc` print: TCP_INFO of every flow's sending
+sockets, and the statistics of the queues before the bottleneck.
+"""
+
+from __future__ import annotations
+
+import csv
+import socket
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.machine.netlink import Netlink, attributes
+from testbed.machine.netns import inside
+from testbed.machine.sockets import DIAG_REQUEST, NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY
+
+NETLINK_ROUTE = 0
+INET_DIAG_INFO = 2
+INET_DIAG_CONG = 4
+INET_DIAG_NOCOOKIE = b"\xff" * 8
+TCP_STATES = {
+    1: "established",
+    2: "syn-sent",
+    3: "syn-recv",
+    4: "fin-wait-1",
+    5: "fin-wait-2",
+    6: "time-wait",
+    7: "close",
+    8: "close-wait",
+    9: "last-ack",
+    10: "listen",
+    11: "closing",
+}
+TCP_ESTABLISHED = 1
+OPTIONS = {"timestamps": 1, "sack": 2}  # in TCP_INFO
+CA_STATES = ("open", "disorder", "cwr", "recovery", "loss")
+_DIAG_MESSAGE_BYTES = 72
+_DIAG_COOKIE = 44  # where it stands in the message
+INFINITE_SSTHRESH = 0x7FFFFFFF
+
+SOCKET_COLUMNS = (
+    "time_s,flow,state,ca_state,cwnd,ssthresh,srtt_ms,rttvar_ms,rto_ms,backoff,min_rtt_ms,"
+    "retrans,total_retrans,lost,pacing_mbps,delivery_mbps,unacked,bytes_acked"
+).split(",")
+COUNTERS = ("drops", "marks", "overlimits", "sent_bytes", "sent_packets")
+QUEUE_COLUMNS = (
+    *("time_s", "node", "interface", "backlog_bytes", "backlog_packets"),
+    *COUNTERS,
+)
+
+
+@dataclass(frozen=True)
+class SocketId:
+    """A TCP connection as its sender sees it."""
+
+    src: str
+    src_port: int
+    dst: str
+    dst_port: int
+
+    def packed(self) -> bytes:
+        """As inet_diag wants it."""
+        ports = struct.pack("!HH", self.src_port, self.dst_port)
+        ends = socket.inet_aton(self.src) + bytes(12) + socket.inet_aton(self.dst) + bytes(12)
+        return ports + ends + bytes(4) + INET_DIAG_NOCOOKIE
+
+
+class SocketProbe:
+    """Reads TCP_INFO of one connection."""
+
+    def __init__(self, flow: str, pid: int | None, connection: SocketId) -> None:
+        self.flow = flow
+        self._netlink = Netlink(NETLINK_SOCK_DIAG, pid)
+        wanted = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1)
+        head = DIAG_REQUEST.pack(socket.AF_INET, socket.IPPROTO_TCP, wanted, 0, 0xFFFFFFFF)
+        self._request = head + connection.packed()
+        self.variant = ""
+        self.options: frozenset[str] | None = None  # that the connection has agreed on
+        self.cookie: int | None = None  # the kernel's number of this very socket
+
+    def sample(self, time_s: float) -> tuple[object, ...] | None:
+        """One row, or None while there is no such connection."""
+        answer = self._netlink.ask(SOCK_DIAG_BY_FAMILY, self._request)
+        if answer is None:
+            return None
+        (self.cookie,) = struct.unpack_from("=Q", answer, _DIAG_COOKIE)
+        found = attributes(answer, _DIAG_MESSAGE_BYTES)
+        info = found.get(INET_DIAG_INFO)
+        if info is None:
+            return None
+        if info[0] == TCP_ESTABLISHED:
+            self.options = frozenset(name for name, bit in OPTIONS.items() if info[5] & bit)
+        if INET_DIAG_CONG in found:
+            self.variant = found[INET_DIAG_CONG].rstrip(b"\0").decode()
+        return (f"{time_s:.6f}", self.flow, *read_tcp_info(info))
+
+    def close(self) -> None:
+        """Close the netlink socket."""
+        self._netlink.close()
+
+
+def read_tcp_info(info: bytes) -> tuple[object, ...]:
+    """struct tcp_info (linux/tcp.h) as the sample's columns after time and flow."""
+    (rto,) = struct.unpack_from("=I", info, 8)
+    unacked, _sacked, lost, retrans = struct.unpack_from("=4I", info, 24)
+    rtt, rttvar, ssthresh, cwnd = struct.unpack_from("=4I", info, 68)
+    (total_retrans,) = struct.unpack_from("=I", info, 100)
+    (pacing,) = struct.unpack_from("=Q", info, 104)
+    (acked,) = struct.unpack_from("=Q", info, 120)
+    (min_rtt,) = struct.unpack_from("=I", info, 148)
+    (delivery,) = struct.unpack_from("=Q", info, 160)
+    return (
+        TCP_STATES.get(info[0], info[0]),
+        CA_STATES[info[1]] if info[1] < len(CA_STATES) else info[1],
+        cwnd,
+        "" if ssthresh >= INFINITE_SSTHRESH else ssthresh,
+        rtt / 1e3,
+        rttvar / 1e3,
+        rto / 1e3,
+        info[4],
+        "" if min_rtt == 0xFFFFFFFF else min_rtt / 1e3,
+        retrans,
+        total_retrans,
+        lost,
+        "" if pacing == 0xFFFFFFFFFFFFFFFF else pacing * 8e-6,
+        delivery * 8e-6,
+        unacked,
+        acked,
+    )
+
+
+RTM_GETQDISC = 38
+TCA_STATS2 = 7
+TCA_STATS_BASIC = 1
+TCA_STATS_QUEUE = 3
+TCA_STATS_APP = 4
+LEAF_HANDLE = 0x300000  # "30:" in the plan
+MARKS_OFFSET = {"red": 12, "codel": 24, "fq_codel": 12, "pie": 36}  # in their xstats
+
+
+class QueueProbe:
+    """Reads the statistics of the queue below an interface's htb."""
+
+    def __init__(self, node: str, interface: str, discipline: str, pid: int | None) -> None:
+        self._key = (node, interface)
+        self._marks = MARKS_OFFSET.get(discipline)
+        self._netlink = Netlink(NETLINK_ROUTE, pid)
+        with inside(pid):
+            index = socket.if_nametoindex(interface)
+        self._request = struct.pack("=B3xiIII", 0, index, LEAF_HANDLE, 0, 0)
+        self._before = (0,) * len(COUNTERS)
+
+    def begin(self) -> None:
+        """From here on the counters count."""
+        if found := self._read():
+            self._before = found[1]
+
+    def sample(self, time_s: float) -> tuple[object, ...] | None:
+        """One row, or None if the queue is gone."""
+        found = self._read()
+        if found is None:
+            return None
+        waiting, counters = found
+        since = (now - before for now, before in zip(counters, self._before, strict=True))
+        return (f"{time_s:.6f}", *self._key, *waiting, *since)
+
+    def _read(self) -> tuple[tuple[int, int], tuple[int, ...]] | None:
+        """What waits now, in bytes and packets, and the counters."""
+        answer = self._netlink.ask(RTM_GETQDISC, self._request)
+        if answer is None:
+            return None
+        stats = attributes(attributes(answer, 20)[TCA_STATS2])
+        sent_bytes, sent_packets = struct.unpack_from("=QI", stats[TCA_STATS_BASIC])
+        length, backlog, drops, _requeues, over = struct.unpack_from("=5I", stats[TCA_STATS_QUEUE])
+        marks = 0
+        if self._marks is not None and len(stats.get(TCA_STATS_APP, b"")) >= self._marks + 4:
+            (marks,) = struct.unpack_from("=I", stats[TCA_STATS_APP], self._marks)
+        return (backlog, length), (drops, marks, over, sent_bytes, sent_packets)
+
+    def close(self) -> None:
+        """Close the netlink socket."""
+        self._netlink.close()
+
+
+class Sampler:
+    """All probes of a trial; rows are kept in memory and written when it ends."""
+
+    def __init__(self, sockets: Iterable[SocketProbe], queues: Iterable[QueueProbe]) -> None:
+        self.sockets = list(sockets)
+        self.queues = list(queues)
+        self._socket_rows: list[tuple[object, ...]] = []
+        self._queue_rows: list[tuple[object, ...]] = []
+        self._latest = ""  # the last sample's time, as written
+
+    def rehearse(self) -> None:
+        """Look once for nothing: the first look-up of a socket draws the hash tables' keys."""
+        self.sample(0)
+        self._socket_rows.clear()
+        self._queue_rows.clear()
+        self._latest = ""
+        for queue_probe in self.queues:
+            queue_probe.begin()
+
+    def sample(self, time_s: float) -> None:
+        """Read every probe once; an instant that was sampled already is not again."""
+        if f"{time_s:.6f}" == self._latest:
+            return
+        self._latest = f"{time_s:.6f}"
+        for socket_probe in self.sockets:
+            if row := socket_probe.sample(time_s):
+                self._socket_rows.append(row)
+        for queue_probe in self.queues:
+            if row := queue_probe.sample(time_s):
+                self._queue_rows.append(row)
+
+    def variants_seen(self) -> dict[str, str]:
+        """The congestion control of each flow's sockets, as the kernel names it."""
+        seen: dict[str, set[str]] = {}
+        for probe in self.sockets:
+            if probe.variant:
+                seen.setdefault(probe.flow, set()).add(probe.variant)
+        return {flow: "+".join(sorted(names)) for flow, names in seen.items()}
+
+    def options_seen(self) -> dict[str, frozenset[str]]:
+        """What each flow's sockets have agreed on; what only some of them have is not among it."""
+        seen: dict[str, frozenset[str]] = {}
+        for probe in self.sockets:
+            if probe.options is not None:
+                seen[probe.flow] = probe.options & seen.get(probe.flow, probe.options)
+        return seen
+
+    def write(self, folder: Path) -> None:
+        """Write sockets.csv and queues.csv."""
+        folder.mkdir(exist_ok=True)
+        _write_csv(folder / "sockets.csv", SOCKET_COLUMNS, self._socket_rows)
+        _write_csv(folder / "queues.csv", QUEUE_COLUMNS, self._queue_rows)
+
+    def close(self) -> None:
+        """Close all probes."""
+        for socket_probe in self.sockets:
+            socket_probe.close()
+        for queue_probe in self.queues:
+            queue_probe.close()
+
+
+def _write_csv(path: Path, columns: Sequence[str], rows: list[tuple[object, ...]]) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(rows)

@@ -1,0 +1,71 @@
+"""Things to do at instants of the trial's clock, in one thread.
+
+In the guest every look at the clock is a system call that is paid for in wall time, so
+an action costs one sleep and one look.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import time
+from collections.abc import Callable
+
+from testbed.machine.timer import NS, sleep_until
+
+EPOCH_GRID_NS = NS // 10  # the trial's second 0 is a round tenth of the wall clock
+
+Action = Callable[[float], None]  # told the time, in seconds of the trial's clock
+
+
+class Timeline:
+    """A queue of actions; second 0 lies `lead_s` ahead, rounded up to the grid."""
+
+    def __init__(self, lead_s: float) -> None:
+        monotonic, real = time.monotonic_ns(), time.time_ns()
+        epoch = math.ceil((real + lead_s * NS) / EPOCH_GRID_NS) * EPOCH_GRID_NS
+        self.epoch_s = epoch / NS
+        self._zero = monotonic + epoch - real
+        self._order = itertools.count()
+        self._queue: list[tuple[int, int, Action]] = []
+        self._end: float = math.inf
+
+    def at(self, time_s: float, action: Action) -> None:
+        """Do something once; what falls on the same instant is done in the order of calls."""
+        self._push(self._zero + round(time_s * NS), action)
+
+    def every(self, interval_s: float, until_s: float, action: Action) -> None:
+        """Do something from second 0 on; ticks that a slow host misses are left out."""
+        step, until = max(1, round(interval_s * NS)), self._zero + round(until_s * NS)
+
+        def tick(due: int, time_s: float) -> None:
+            action(time_s)
+            missed = max(0, (self._zero + round(time_s * NS) - due) // step)
+            following = due + (missed + 1) * step
+            if following < until:
+                self._push(following, lambda now_s: tick(following, now_s))
+
+        self._push(self._zero, lambda now_s: tick(self._zero, now_s))
+
+    def end(self, time_s: float) -> None:
+        """Do nothing that would come later than this."""
+        self._end = self._zero + round(time_s * NS)
+
+    def time_s(self, monotonic_ns: int) -> float:
+        """An instant in seconds of the trial's clock."""
+        return (monotonic_ns - self._zero) / NS
+
+    def _push(self, due: int, action: Action) -> None:
+        heapq.heappush(self._queue, (due, next(self._order), action))
+
+    def run(self) -> None:
+        """Do everything in its time, until nothing is left."""
+        while self._queue:
+            due, _, action = heapq.heappop(self._queue)
+            if due > self._end:
+                return
+            sleep_until(due)
+            while (now := time.monotonic_ns()) < due:  # a signal came
+                sleep_until(due)
+            action(self.time_s(now))

@@ -1,0 +1,90 @@
+"""A delay for each session of the background traffic, on one wire.
+
+A program behind the wire's ends reads the session's port, writes on the packet when it may
+leave, and fq holds it until then. It gives each session a hash of its own too: fq keeps packets
+of one hash in one queue, whose first packet the others wait for.
+
+The wire is the receiving host's. Unlike netem, fq does not part a packet from the socket that
+sent it: beside the sending host its packets would seem to wait in the host's own device, where
+TCP leaves no more than a few (small queues). A router parts them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from testbed.machine import bpf
+from testbed.machine.bpf import ADD, AND, BYTE, DIFFERENT, HALF, LSH, SUB, Line
+from testbed.plan.background import FIRST_PORT, BackgroundPlan
+
+ETHERNET = 14
+TSTAMP = 152  # in struct __sk_buff: when the packet may leave, by the clock of KTIME
+KTIME, SET_HASH = 5, 48  # helpers
+NO_SESSION = 1023  # the hash of what belongs to none: fq takes ten bits
+
+
+def attach_delays(plan: BackgroundPlan, pid: int | None) -> None:
+    """Let the program work at both ends of the wire, for as long as they are there."""
+    delays = [plan.link_delay_ns + session.extra_ns for session in plan.sessions]
+    table = bpf.longs(delays)
+    try:
+        program = bpf.load_program(listing(table, plan.link_delay_ns))
+    finally:
+        os.close(table)  # the program keeps it
+    try:
+        for interface in plan.wires:
+            bpf.attach(pid, interface, bpf.EGRESS, program, "testbed-delays")
+    finally:
+        os.close(program)
+
+
+def _look_up(table: int, otherwise: str) -> tuple[Line, ...]:
+    """r7 = the session whose port r0 is, r0 = where its delay is; else on at the label."""
+    return (
+        bpf.copy(7, 0),
+        bpf.compute(SUB, 7, FIRST_PORT),
+        bpf.store(10, -4, 7),
+        *bpf.map_address(1, table),
+        bpf.copy(2, 10),
+        bpf.compute(ADD, 2, -4),
+        bpf.call(bpf.MAP_LOOKUP_ELEM),
+        bpf.jump_without(0, otherwise),
+    )
+
+
+def listing(table: int, otherwise_ns: int) -> Sequence[Line]:
+    """The program; r6 is the packet, r7 its session, r8 its delay."""
+    return (
+        bpf.copy(6, 1),
+        # is it TCP? then the session is the port of one end or the other
+        bpf.packet(HALF, 12),
+        bpf.jump(DIFFERENT, 0, 0x0800, "none"),
+        bpf.packet(BYTE, ETHERNET + 9),
+        bpf.jump(DIFFERENT, 0, 6, "none"),
+        bpf.packet(BYTE, ETHERNET),
+        bpf.compute(AND, 0, 0xF),
+        bpf.compute(LSH, 0, 2),
+        bpf.copy(9, 0),  # r9: length of the IP header
+        bpf.packet_from(9, HALF, ETHERNET),
+        *_look_up(table, "other end"),
+        bpf.jump_always("found"),
+        "other end",
+        bpf.packet_from(9, HALF, ETHERNET + 2),
+        *_look_up(table, "none"),
+        "found",
+        bpf.load_long(8, 0, 0),
+        bpf.jump_always("mark"),
+        "none",
+        bpf.constant(7, NO_SESSION),
+        bpf.constant(8, otherwise_ns),
+        "mark",
+        bpf.copy(1, 6),
+        bpf.copy(2, 7),
+        bpf.call(SET_HASH),
+        bpf.call(KTIME),
+        bpf.compute_with(ADD, 0, 8),
+        bpf.store_long(6, TSTAMP, 0),
+        bpf.constant(0, bpf.PASS),
+        bpf.LEAVE,
+    )

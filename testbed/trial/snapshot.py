@@ -1,0 +1,152 @@
+"""What the kernel says of the network: its configuration, and what it has counted.
+
+The configuration is read twice, before the flows and after them: a trial in which anything
+has changed meanwhile (a hand on the machine, a daemon) is not the one that was asked for.
+It is read by netlink, without a process: with tc and ip it would cost the guest more wall
+time than a short trial.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+from testbed.machine.ethtool import offloads_on
+from testbed.machine.netlink import Netlink, attributes
+from testbed.machine.netns import inside
+from testbed.machine.process import Place
+from testbed.plan.plan import Plan
+
+NETLINK_ROUTE = 0
+RTM_GETLINK, RTM_GETROUTE, RTM_GETQDISC, RTM_GETTCLASS = 18, 26, 38, 42
+IFLA_IFNAME, IFLA_MTU, IFLA_GSO_MAX_SEGS = 3, 4, 40
+RTA_DST = 1
+TCA_KIND, TCA_OPTIONS = 1, 2
+LEAF_MAJOR = 0x30  # "30:" in the plan
+SHAPER = 0x10003  # "1:3", htb's class above it
+TCA_HTB_PARMS, TCA_HTB_RATE64 = 1, 6
+_TC_MESSAGE = struct.Struct("=B3xiIII")  # family, interface, handle, parent, info
+_LINK_MESSAGE_BYTES = 16
+_ROUTE_MESSAGE_BYTES = 12
+
+
+def sysctl_file(name: str) -> Path:
+    """Where /proc has a setting; names of interfaces have no dots here."""
+    return Path("/proc/sys", *name.split("."))
+
+
+def configuration(plan: Plan, places: dict[str, Place]) -> dict[str, str]:
+    """Every setting that a trial depends on, by name; a queue's options as the kernel's bytes."""
+    found: dict[str, str] = {}
+    for node, settings in plan.sysctls:
+        with inside(places[node].pid):
+            for name, _ in settings:
+                text = sysctl_file(name).read_text()
+                found[f"{node}: sysctl {name}"] = " ".join(text.split())
+    for parameter in plan.parameters:
+        value = Path(parameter.file).read_text().strip()
+        found[f"parameter {parameter.name} of {parameter.control}"] = value
+    for node in plan.nodes:
+        found.update(_of_node(node, places[node].pid))
+    for node, interface in plan.plain_interfaces:
+        with inside(places[node].pid):
+            found[f"{node}: offloads of {interface}"] = " ".join(offloads_on(interface)) or "off"
+    return found
+
+
+def _of_node(node: str, pid: int | None) -> Iterator[tuple[str, str]]:
+    """Interfaces with their queues, and routes."""
+    with contextlib.closing(Netlink(NETLINK_ROUTE, pid)) as netlink:
+        for index, name, mtu, segments in _links(netlink):
+            yield f"{node}: mtu of {name}", str(mtu)
+            yield f"{node}: segments at once of {name}", str(segments)
+            trees = (("qdiscs", RTM_GETQDISC), ("classes", RTM_GETTCLASS))
+            for what, kind in trees:
+                if tree := sorted(_traffic_control(netlink, kind, index)):
+                    yield f"{node}: {what} of {name}", "; ".join(tree)
+        request = struct.pack("=B11x", socket.AF_INET)
+        routes: dict[str, list[str]] = {}
+        for message in netlink.dump(RTM_GETROUTE, request):
+            target = attributes(message, _ROUTE_MESSAGE_BYTES).get(RTA_DST)
+            name = socket.inet_ntoa(target) if target else "default"
+            routes.setdefault(name, []).append(message.hex())
+        for name, messages in routes.items():
+            yield f"{node}: route to {name}", "; ".join(sorted(messages))
+
+
+def _links(netlink: Netlink) -> list[tuple[int, str, int, int]]:
+    """Index, name, MTU and how many segments a packet may have, of every interface."""
+    found = []
+    for message in netlink.dump(RTM_GETLINK, bytes(_LINK_MESSAGE_BYTES)):
+        (index,) = struct.unpack_from("=4xi", message)
+        own = attributes(message, _LINK_MESSAGE_BYTES)
+        name = own[IFLA_IFNAME].rstrip(b"\0").decode()
+        (mtu,), (segments,) = (
+            struct.unpack("=I", own[each]) for each in (IFLA_MTU, IFLA_GSO_MAX_SEGS)
+        )
+        found.append((index, name, mtu, segments))
+    return found
+
+
+def _traffic_control(netlink: Netlink, kind: int, index: int) -> Iterator[str]:
+    """The disciplines, or the classes, of one interface."""
+    for message in netlink.dump(kind, _TC_MESSAGE.pack(0, index, 0, 0, 0)):
+        _, interface, handle, parent, _ = _TC_MESSAGE.unpack_from(message)
+        # a kernel may list all of them; classes of the queue itself are flows that come and go
+        if interface == index and not (kind == RTM_GETTCLASS and handle >> 16 == LEAF_MAJOR):
+            own = attributes(message, _TC_MESSAGE.size)
+            name = own[TCA_KIND].rstrip(b"\0").decode()
+            yield f"{name} {handle:08x} in {parent:08x} {own.get(TCA_OPTIONS, b'').hex()}".rstrip()
+
+
+def segments_at_once(pid: int | None) -> dict[str, int]:
+    """How many segments TCP may hand down as one packet, by interface."""
+    with contextlib.closing(Netlink(NETLINK_ROUTE, pid)) as netlink:
+        return {name: segments for _, name, _, segments in _links(netlink)}
+
+
+def htb_rates(pid: int | None) -> dict[str, int]:
+    """The rate of each interface's shaper, bit/s: exactly, while tc prints it rounded."""
+    found: dict[str, int] = {}
+    with contextlib.closing(Netlink(NETLINK_ROUTE, pid)) as netlink:
+        for index, name, *_ in _links(netlink):
+            for message in netlink.dump(RTM_GETTCLASS, _TC_MESSAGE.pack(0, index, 0, 0, 0)):
+                _, interface, handle, _, _ = _TC_MESSAGE.unpack_from(message)
+                if (interface, handle) == (index, SHAPER):
+                    options = attributes(attributes(message, _TC_MESSAGE.size)[TCA_OPTIONS])
+                    (rate,) = struct.unpack_from("=8xI", options[TCA_HTB_PARMS])
+                    if TCA_HTB_RATE64 in options:  # more than 32 bits have room for
+                        (rate,) = struct.unpack("=Q", options[TCA_HTB_RATE64])
+                    found[name] = rate * 8
+    return found
+
+
+def tcp_settings(pid: int | None) -> dict[str, str]:
+    """Every TCP setting of a node, as provenance."""
+    with inside(pid):
+        return {
+            f"net.ipv4.{path.name}": _read(path)
+            for path in sorted(Path("/proc/sys/net/ipv4").glob("tcp_*"))
+        }
+
+
+def _read(path: Path) -> str:
+    with contextlib.suppress(OSError):  # keys that may only be written
+        return path.read_text().strip()
+    return ""
+
+
+def counters(pid: int | None) -> dict[str, int]:
+    """What a node's kernel has counted: paired lines, `TcpExt: names…` above `TcpExt: numbers…`."""
+    found = {}
+    with inside(pid):
+        for file in ("/proc/self/net/netstat", "/proc/self/net/snmp"):
+            lines = Path(file).read_text().splitlines()
+            for names, numbers in zip(lines[::2], lines[1::2], strict=True):
+                prefix = names.partition(":")[0]
+                pairs = zip(names.split()[1:], numbers.split()[1:], strict=True)
+                found.update({f"{prefix}{name}": int(number) for name, number in pairs})
+    return found
