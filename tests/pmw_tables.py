@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.claims.engine.paper_numbers import PMW_MOST_LOSSES, PMW_TABLE_2
-from analysis.claims.parvez_mahanti_williamson.table_two import segments_a_round_trip
+from analysis.claims.parvez_mahanti_williamson.pmw_numbers import PMW_MOST_LOSSES, PMW_TABLE_2
 from analysis.models.all_models import predict
 from analysis.models.conditions import Conditions
 from tests.claims_tables import SEEDS, Numbers, World, metrics_of
+from tests.pmw_table_two import segments_a_round_trip
 
 VARIANTS = {"sbs": "newreno", "imp": "newreno-impatient"}
 SEGMENT = 1000.0

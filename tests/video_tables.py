@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.claims.engine.paper_numbers import (
+from analysis.claims.rajore_gupta_sikka_jain.rgsj_numbers import (
     RGSJ_LOAD_S,
     RGSJ_PACKET_BYTES,
     RGSJ_SHAPED,

@@ -1,4 +1,4 @@
-"""All claims answered from the metrics of whatever experiments were run."""
+"""The ledger: every claim of every paper, answered from the metrics of the experiments run."""
 
 from __future__ import annotations
 
@@ -7,22 +7,27 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.claims.engine.answers import Answer, Claim, answer, unanswered
+from analysis.claims.engine.answers import Answer, Claim, Paper, answer, unanswered
 from analysis.claims.engine.reference import Reference
 from analysis.claims.engine.selection import Group, groups, usable
-from analysis.claims.guo_yuan_sheng import gys
-from analysis.claims.joshi_hattikar import jh
-from analysis.claims.kapre_saxena import ks
-from analysis.claims.parvez_mahanti_williamson import pmw
-from analysis.claims.rajore_gupta_sikka_jain import rgsj
+from analysis.claims.guo_yuan_sheng import gys_claims
+from analysis.claims.joshi_hattikar import jh_claims
+from analysis.claims.kapre_saxena import ks_claims
+from analysis.claims.parvez_mahanti_williamson import pmw_claims
+from analysis.claims.rajore_gupta_sikka_jain import rgsj_claims
 from analysis.metrics.per_second import NotMeasured
 
-CLAIMS: tuple[Claim, ...] = (*ks.CLAIMS, *jh.CLAIMS, *gys.CLAIMS, *pmw.CLAIMS, *rgsj.CLAIMS)
+PAPERS: tuple[Paper, ...] = (
+    ks_claims.PAPER,
+    jh_claims.PAPER,
+    gys_claims.PAPER,
+    pmw_claims.PAPER,
+    rgsj_claims.PAPER,
+)
 SET = {
     "receiver": "The variant was set on the laptop, as in the paper; the server had its own.",
     "sender": "The variant was set on the server.",
 }
-EXPERIMENTS = tuple(dict.fromkeys(claim.experiment for claim in CLAIMS))
 
 
 def answers(
@@ -30,44 +35,52 @@ def answers(
     folders: Mapping[str, Path] | None = None,
     reference: Path | None = None,
 ) -> tuple[Answer, ...]:
-    """Every claim, once for each profile that there is data of, and each setting that it asks for.
+    """Every claim, once per profile with data and per setting that the claim distinguishes.
 
-    `metrics` are the tables by experiment, `folders` hold the trials that they are of (some claims
-    need what happened when), `reference` holds ns-2's numbers as CSV files.
+    `metrics` and `folders` are by experiment: its table, and the folder with its trials, which
+    claims about the course of a trial need. `reference` is a folder of ns-2's numbers as CSV.
     """
+    asked = {claim.experiment for paper in PAPERS for claim in paper.claims}
+    rows = {name: usable(table) for name, table in metrics.items() if name in asked}
     places, ns2 = folders or {}, Reference(reference)
-    rows = {name: usable(metrics[name]) for name in EXPERIMENTS if name in metrics}
     return tuple(
         each
-        for claim in CLAIMS
-        for each in _answers(claim, rows.get(claim.experiment), places.get(claim.experiment), ns2)
+        for paper in PAPERS
+        for claim in paper.claims
+        for each in _answers(
+            paper, claim, rows.get(claim.experiment), places.get(claim.experiment), ns2
+        )
     )
 
 
 def _answers(
-    claim: Claim, rows: pd.DataFrame | None, folder: Path | None, reference: Reference
+    paper: Paper,
+    claim: Claim,
+    rows: pd.DataFrame | None,
+    folder: Path | None,
+    reference: Reference,
 ) -> Iterator[Answer]:
     if rows is None:
-        yield unanswered(claim, f"Not run: testbed run {claim.experiment}")
+        yield unanswered(paper, claim, f"Not run: testbed run {claim.experiment}")
         return
     found = list(groups(claim, rows, folder, reference))
     if not found:
-        yield unanswered(claim, f"No usable trials: testbed run {claim.experiment}")
+        yield unanswered(paper, claim, f"No usable trials: testbed run {claim.experiment}")
     for group in found:
-        yield _answer(claim, group)
+        yield _answer(paper, claim, group)
 
 
-def _answer(claim: Claim, group: Group) -> Answer:
+def _answer(paper: Paper, claim: Claim, group: Group) -> Answer:
     try:
         finding = claim.judge(group)
     except NotMeasured as error:
         why = f"{str(error)[:1].upper()}{str(error)[1:]}."
-        return unanswered(claim, why, group.profile, group.setting)
-    return answer(claim, group, finding, claim.tested + _note(claim, group))
+        return unanswered(paper, claim, why, group.profile, group.setting)
+    return answer(paper, claim, group, finding, claim.tested + _note(claim, group))
 
 
 def _note(claim: Claim, group: Group) -> str:
-    """Which window, where there is a choice; and who was set to the variant."""
+    """Which window was taken, where there was a choice, and which end had the variant."""
     if group.setting:
         return f" {SET[group.setting]}"
     if not group.window:

@@ -7,17 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from analysis.claims.ledger import PAPERS
 from analysis.figures.shared.common import text
 
 TOLD = 2  # headlines of a verdict, of a paper
 ORDER = ("contradicted", "supported", "open")
-PAPERS = {
-    "KS": "Kapre, Saxena",
-    "JH": "Joshi, Hattikar",
-    "GYS": "Guo, Yuan, Sheng",
-    "PMW": "Parvez, Mahanti, Williamson",
-    "RGSJ": "Rajore, Gupta, Sikka, Jain",
-}
 
 
 class Row(Protocol):
@@ -117,8 +111,9 @@ def papers(
     for place, answer in enumerate(answers):
         entry = _entry(answer, f"claim-{answer.id}-{place}", numbers, figures)
         groups.setdefault(answer.paper, []).append(entry)
+    authors = {paper.id: paper.authors for paper in PAPERS}
     return tuple(
-        Paper(PAPERS.get(name, name), tuple(found), counts(_once(found)), headlines(found))
+        Paper(authors.get(name, name), tuple(found), counts(_once(found)), headlines(found))
         for name, found in groups.items()
     )
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.captures.lengths import ALL, BUCKETS
-from analysis.claims.engine.paper_numbers import LengthsRow
+from analysis.claims.rajore_gupta_sikka_jain.rgsj_numbers import LengthsRow
 from analysis.metrics.video_digest import lengths_of
 from analysis.report.listing import Cell, Head, Sheet
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pandas as pd
 
-from analysis.claims.engine.paper_numbers import JH_DROP_RATES, JH_LATENCIES_S
+from analysis.claims.joshi_hattikar.jh_numbers import JH_DROP_RATES, JH_LATENCIES_S
 from analysis.figures.papers.dumbbell_queues import QUEUE, queues
 from analysis.report import pmwtables, videotables
 from analysis.report.listing import Cell, Head, Sheet, mean_cell, printed

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from analysis.claims.engine.paper_numbers import PMW_MODEL_ERRORS, PMW_TABLE_2
-from analysis.claims.parvez_mahanti_williamson.newreno_claims import NAMES, SBS, difference, errors
+from analysis.claims.parvez_mahanti_williamson.pmw_events import NAMES, SBS, difference, errors
+from analysis.claims.parvez_mahanti_williamson.pmw_numbers import PMW_MODEL_ERRORS, PMW_TABLE_2
 from analysis.figures.shared import common
 from analysis.models.flow_against_model import held
 from analysis.report.listing import Cell, Head, Sheet, mean_cell, printed

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pandas as pd
 
-from analysis.claims.engine.paper_numbers import (
+from analysis.claims.rajore_gupta_sikka_jain.rgsj_numbers import (
     RGSJ_LENGTHS,
     RGSJ_LOAD_S,
     RGSJ_QUIC_SOONER_S,
@@ -17,7 +17,7 @@ from analysis.claims.engine.paper_numbers import (
     RGSJ_STARTUP_S,
     RGSJ_WORST_ERRORS,
 )
-from analysis.claims.rajore_gupta_sikka_jain.access import (
+from analysis.claims.rajore_gupta_sikka_jain.rgsj_selection import (
     LAPTOP,
     NETWORKS,
     PAPERS,

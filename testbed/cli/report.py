@@ -69,13 +69,13 @@ def _report_results(options: argparse.Namespace) -> int:
 
 def _answers(found: Collection, reference: Path | None) -> Sequence[Answer]:
     """Every claim of the papers of which an experiment was run."""
-    from analysis.claims.ledger import CLAIMS, answers
+    from analysis.claims.ledger import PAPERS, answers
     from analysis.metrics.columns import COLUMNS
 
     # the columns of all: another experiment's axes would look like this one's without values
     tables = {str(name): rows for name, rows in found.metrics[list(COLUMNS)].groupby("experiment")}
     folders = {trial.scenario.experiment: trial.path.parent for trial in found.trials}
-    papers = {claim.paper for claim in CLAIMS if claim.experiment in tables}
+    papers = {p.id for p in PAPERS if any(claim.experiment in tables for claim in p.claims)}
     if not papers:
         return ()
     return [each for each in answers(tables, folders, reference) if each.paper in papers]

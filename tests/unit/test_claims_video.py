@@ -7,14 +7,25 @@ import pytest
 
 from analysis.claims.engine.answers import Answer, Verdict
 from analysis.claims.engine.export import numbers_frame
-from analysis.claims.engine.paper_numbers import RGSJ_LENGTHS, RGSJ_PACKET_BYTES, RGSJ_SHAPED
-from analysis.claims.ledger import CLAIMS, answers
-from analysis.claims.rajore_gupta_sikka_jain import access
-from analysis.claims.rajore_gupta_sikka_jain.access import LAPTOP, SERVER
+from analysis.claims.ledger import answers
+from analysis.claims.rajore_gupta_sikka_jain.rgsj_claims import PAPER
+from analysis.claims.rajore_gupta_sikka_jain.rgsj_numbers import (
+    RGSJ_LENGTHS,
+    RGSJ_PACKET_BYTES,
+    RGSJ_SHAPED,
+)
+from analysis.claims.rajore_gupta_sikka_jain.rgsj_selection import (
+    LAPTOP,
+    RATE,
+    SECONDS,
+    SERVER,
+    TIMES,
+    middle,
+)
 from tests import video_tables as made
 from tests.claims_tables import SEEDS, Numbers
 
-OF_BOTH = {claim.id for claim in CLAIMS if claim.settings}
+OF_BOTH = {claim.id for claim in PAPER.claims if claim.settings}
 
 
 def ledger(table: pd.DataFrame) -> dict[tuple[str, str], Answer]:
@@ -59,7 +70,8 @@ def test_numbers_that_are_the_same_are_an_answer(as_it_is: dict[tuple[str, str],
     assert laptop.verdict is Verdict.CONTRADICTED
     assert laptop.statement.startswith("veno equal to cubic and vegas (all 122")
     assert laptop.interval.startswith("+0.0 s to +0.0 s, identical")
-    assert "RGSJ0" in laptop.why
+    same = {row.what: row.ours for row in laptop.rows}
+    assert same["seeds with one number for all three, time to load"] == f"{SEEDS} of {SEEDS}"
     assert as_it_is["RGSJ1", SERVER].verdict is Verdict.SUPPORTED
 
 
@@ -127,9 +139,9 @@ def test_numbers_say_whose_setting_they_are_of(as_it_is: dict[tuple[str, str], A
 
 
 def test_medians_with_their_range() -> None:
-    assert access.middle(access.SECONDS, {1: 3.0, 2: 1.0, 3: 2.0}) == "2.0 s (1.0 to 3.0)"
-    assert access.middle(access.RATE, {1: 0.328, 2: 0.328}) == "41.0 KB/s"
-    assert access.middle(access.TIMES, {1: float("nan")}) == "not known"
+    assert middle(SECONDS, {1: 3.0, 2: 1.0, 3: 2.0}) == "2.0 s (1.0 to 3.0)"
+    assert middle(RATE, {1: 0.328, 2: 0.328}) == "41.0 KB/s"
+    assert middle(TIMES, {1: float("nan")}) == "not known"
 
 
 def test_the_papers_numbers_agree_with_each_other() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.claims.engine.paper_numbers import (
+from analysis.claims.parvez_mahanti_williamson.pmw_numbers import (
     PMW_CRITICAL_LOSSES,
     PMW_CROSSING_OF_WINDOW,
     PMW_CROSSINGS,
@@ -24,12 +24,12 @@ from analysis.claims.engine.paper_numbers import (
     PMW_WORST_ERROR,
     BackgroundRow,
 )
-from analysis.claims.parvez_mahanti_williamson.table_two import mean_error, recompute
 from analysis.figures.papers import newreno_curves
 from analysis.models.all_models import predict
 from analysis.models.conditions import Conditions, Invalid
 from analysis.models.newreno import imp_cycle_rtts, imp_window, sbs_cycle_rtts, sbs_window
 from analysis.models.regions import Region, Regions, break_even_rto, curves, sbs_most_losses
+from tests.pmw_table_two import mean_error, recompute
 
 TIMER = newreno_curves.TIMER_S / PMW_RTT_S  # ns-2's least RTO in round trips
 MEASURED = newreno_curves.MEASURED_S / PMW_RTT_S

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
-from analysis.claims.engine.paper_numbers import PMW_TABLE_2
+from analysis.claims.parvez_mahanti_williamson.pmw_numbers import PMW_TABLE_2
 from analysis.figures.papers import newreno_background, newreno_models
 from analysis.metrics.axes import with_axes
 from analysis.report.listing import Sheet

@@ -13,8 +13,8 @@ from matplotlib import pyplot as plt
 
 from analysis.captures.lengths import packet_lengths
 from analysis.captures.tcp import MARKS
-from analysis.claims.engine.paper_numbers import RGSJ_LENGTHS
-from analysis.claims.rajore_gupta_sikka_jain.access import NETWORKS
+from analysis.claims.rajore_gupta_sikka_jain.rgsj_numbers import RGSJ_LENGTHS
+from analysis.claims.rajore_gupta_sikka_jain.rgsj_selection import NETWORKS
 from analysis.figures.papers import video_access
 from analysis.figures.shared.common import Drawn
 from analysis.metrics.axes import with_axes

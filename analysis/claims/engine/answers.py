@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from analysis.claims.engine.selection import Group
 
-
 TOLD = 3  # parts in an answer's statement
 
 
 class Verdict(enum.StrEnum):
-    """What the data says of a claim."""
+    """The answer to a claim, or to one of its parts."""
 
     SUPPORTED = "supported"
     CONTRADICTED = "contradicted"
@@ -24,16 +23,16 @@ class Verdict(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Evidence:
-    """Where the numbers come from."""
+    """The trials behind an answer."""
 
     experiment: str
-    trials: tuple[str, ...]  # folders: a few that stand for the rest
+    trials: tuple[str, ...]  # folders: a few that represent the rest
     figure: str = ""
 
 
 @dataclass(frozen=True)
 class Row:
-    """Numbers side by side."""
+    """One quantity: our number, the paper's, and ns-2's."""
 
     what: str
     ours: str
@@ -51,42 +50,49 @@ class Part:
     effect: str = ""
     interval: str = ""
     n: int = 0
-    cause: str = ""  # what explains it if it is not supported
-    undefined: str = ""  # the paper's word that decides it, and that the paper does not define
-
-    def because(self, cause: str) -> Part:
-        """The same with its explanation."""
-        return replace(self, cause=cause)
+    undefined: str = ""  # a word of the paper's that decides it and that the paper leaves undefined
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a claim's test gives on one group of trials."""
+    """The result of a claim's test on one group of trials: comparisons and numbers, no prose.
+
+    Why an answer came out as it did is told in the paper's page, with the numbers of the runs that
+    showed it: a sentence here would be printed whatever the present numbers say.
+    """
 
     parts: tuple[Part, ...]
     rows: tuple[Row, ...] = ()
-    why: str = ""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of a paper, and its test: fixed in words before there was data."""
+    """A claim of a paper and its test, fixed in words before there was data."""
 
     id: str
-    paper: str
     words: str
     tested: str
     experiment: str
     judge: Callable[[Group], Finding]
     window: str = ""  # the TCP window that fits the paper's figures
-    # the part of the axes that it is about: a value, or several
+    # the trials that it is about: for each axis one value, or several
     where: Mapping[str, object] = field(default_factory=dict)
-    settings: tuple[str, ...] = ()  # whose congestion control was set: answered for each alone
+    settings: tuple[str, ...] = ()  # whose congestion control was set: one answer for each
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper, its claims, and the page that discusses them."""
+
+    id: str
+    authors: str
+    page: str
+    claims: tuple[Claim, ...]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A claim's line in the ledger, for one profile of the stacks and one setting."""
+    """One entry of the ledger: a claim with one profile of the stacks and one setting."""
 
     id: str
     paper: str
@@ -106,7 +112,7 @@ class Answer:
 
 
 def together(parts: Iterable[Part]) -> Verdict:
-    """One part that is contradicted refutes a claim; all must be supported to support it."""
+    """One contradicted part refutes a claim; only if all are supported is it supported."""
     verdicts = {part.verdict for part in parts}
     if Verdict.CONTRADICTED in verdicts:
         return Verdict.CONTRADICTED
@@ -114,8 +120,7 @@ def together(parts: Iterable[Part]) -> Verdict:
 
 
 def by_definition(name: str, parts: Iterable[tuple[str, Part]]) -> Part:
-    """A part that a word decides which the paper does not define: open unless all readings
-    agree."""
+    """A part decided by a word that the paper does not define: open unless all readings agree."""
     pairs = tuple(parts)
     verdicts = {part.verdict for _, part in pairs}
     disagree = {Verdict.SUPPORTED, Verdict.CONTRADICTED} <= verdicts
@@ -133,7 +138,7 @@ def by_definition(name: str, parts: Iterable[tuple[str, Part]]) -> Part:
 
 
 def both(first: Part, second: Part) -> Part:
-    """Two parts as one."""
+    """Two parts merged into one."""
     return Part(
         together((first, second)),
         f"{first.said}, {second.said}",
@@ -144,13 +149,13 @@ def both(first: Part, second: Part) -> Part:
     )
 
 
-def answer(claim: Claim, group: Group, found: Finding, tested: str) -> Answer:
-    """The line in the ledger: its statement is that of the parts that decided."""
+def answer(paper: Paper, claim: Claim, group: Group, found: Finding, tested: str) -> Answer:
+    """The entry in the ledger; its statement is that of the parts that decided."""
     verdict = together(found.parts)
     decisive = [part for part in found.parts if part.verdict is verdict]
     return Answer(
         id=claim.id,
-        paper=claim.paper,
+        paper=paper.id,
         claim=claim.words,
         tested=tested,
         verdict=verdict,
@@ -162,16 +167,18 @@ def answer(claim: Claim, group: Group, found: Finding, tested: str) -> Answer:
         profile=group.profile,
         setting=group.setting,
         rows=(*_part_rows(found.parts), *found.rows),
-        why=_why(verdict, decisive, found.why),
+        why=_why(verdict, decisive, paper.page),
         evidence=(group.evidence(),),
     )
 
 
-def unanswered(claim: Claim, why: str, profile: str = "", setting: str = "") -> Answer:
-    """The line of a claim that nothing was measured for."""
+def unanswered(
+    paper: Paper, claim: Claim, why: str, profile: str = "", setting: str = ""
+) -> Answer:
+    """The entry of a claim for which nothing was measured."""
     return Answer(
         id=claim.id,
-        paper=claim.paper,
+        paper=paper.id,
         claim=claim.words,
         tested=claim.tested,
         verdict=Verdict.OPEN,
@@ -189,32 +196,31 @@ def unanswered(claim: Claim, why: str, profile: str = "", setting: str = "") -> 
 
 
 def _statement(parts: list[Part]) -> str:
-    """The first of them; the rest is among the rows."""
+    """The first parts; the others are among the rows."""
     more = len(parts) - TOLD
     rest = f"; and {more} more" if more > 0 else ""
     return "; ".join(part.said for part in parts[:TOLD]) + rest + "."
 
 
 def _part_rows(parts: tuple[Part, ...]) -> tuple[Row, ...]:
-    """What became of each part, where there are several."""
+    """The verdict of each part, where there are several."""
     return tuple(Row(part.said, str(part.verdict)) for part in parts) if len(parts) > 1 else ()
 
 
-def _why(verdict: Verdict, decisive: list[Part], whole: str) -> str:
-    """Why an answer is not a yes: of the parts that decided, else of the claim as a whole."""
-    causes = " ".join(dict.fromkeys(part.cause for part in decisive if part.cause))
+def _why(verdict: Verdict, decisive: list[Part], page: str) -> str:
+    """Why a claim is open; where to read about one that is contradicted."""
     if verdict is Verdict.CONTRADICTED:
-        return causes or whole
+        return f"What earlier runs showed, with their numbers: {page}."
     if verdict is Verdict.SUPPORTED:
         return ""
     if min((part.n for part in decisive), default=0) < 2:
-        return "Fewer than two seeds say nothing of the spread: run with --seeds 5."
+        return "Fewer than two seeds say nothing about the spread: run with --seeds 5."
     words = _joined(part.undefined for part in decisive)
     if words:
-        return f"The paper does not define its {words}, and the readings disagree. {whole}".strip()
-    return "The interval reaches over the line between yes and no: more seeds would tell."
+        return f"The paper does not define its {words}, and the readings disagree."
+    return "The interval reaches across the bound that decides: more seeds would tell."
 
 
 def _joined(texts: Iterable[str]) -> str:
-    """Each once, in their order."""
+    """Each text once, in order."""
     return "; ".join(dict.fromkeys(text for text in texts if text))

@@ -129,12 +129,13 @@ def samples(
     """
     known = _cells(rows, metric, of, [name for name in over if name in rows])
     cells = [set().union(*seeds.values()) for seeds in known.values()]
-    in_all = set.intersection(*cells) if cells else set()
+    # in a fixed order, or the last digit of a mean would depend on Python's hashes
+    in_all = sorted(set.intersection(*cells) if cells else set(), key=repr)
     return {
         name: {
             seed: float(np.mean([np.mean(own[cell]) for cell in in_all]))
             for seed, own in sorted(seeds.items())
-            if in_all and in_all <= own.keys()
+            if in_all and own.keys() >= set(in_all)
         }
         for name, seeds in known.items()
     }

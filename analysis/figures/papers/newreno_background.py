@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from analysis.claims.engine.paper_numbers import PMW_TABLE_2
+from analysis.claims.parvez_mahanti_williamson.pmw_numbers import PMW_TABLE_2
 from analysis.figures.shared import common, general
 from analysis.figures.shared.common import Drawn, Measure
 from analysis.models.flow_against_model import held

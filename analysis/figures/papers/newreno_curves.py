@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 
-from analysis.claims.engine.paper_numbers import (
+from analysis.claims.parvez_mahanti_williamson.pmw_numbers import (
     PMW_CROSSING_OF_WINDOW,
     PMW_CROSSINGS,
     PMW_FIRST_IMPATIENT,

@@ -10,7 +10,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.claims.engine.paper_numbers import PMW_FIRST_IMPATIENT, PMW_MODEL_ERRORS
+from analysis.claims.parvez_mahanti_williamson.pmw_numbers import (
+    PMW_FIRST_IMPATIENT,
+    PMW_MODEL_ERRORS,
+)
 from analysis.figures.papers import newreno_curves as region_map
 from analysis.figures.shared import common, general
 from analysis.figures.shared.common import Drawn, Measure

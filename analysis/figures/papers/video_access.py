@@ -11,8 +11,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 
-from analysis.claims.engine.paper_numbers import RGSJ_LOAD_S, RGSJ_STARTUP_S
-from analysis.claims.rajore_gupta_sikka_jain.access import (
+from analysis.claims.rajore_gupta_sikka_jain.rgsj_numbers import RGSJ_LOAD_S, RGSJ_STARTUP_S
+from analysis.claims.rajore_gupta_sikka_jain.rgsj_selection import (
     LAPTOP,
     NETWORKS,
     QUIC,

@@ -9,7 +9,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.claims.rajore_gupta_sikka_jain.access import NETWORKS, QUIC, SERVER, TCP, THREE
+from analysis.claims.rajore_gupta_sikka_jain.rgsj_selection import (
+    NETWORKS,
+    QUIC,
+    SERVER,
+    TCP,
+    THREE,
+)
 from analysis.figures.shared import common, style
 from analysis.figures.shared.common import Drawn, Look
 from analysis.metrics.video_digest import ERRORS_SEEN, PACKETS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from analysis.claims.engine.answers import Finding, Part
+from analysis.claims.engine.answers import Finding, Part, Row
 from analysis.claims.engine.contrasts import (
     RATIO,
     Measure,
@@ -14,15 +14,15 @@ from analysis.claims.engine.contrasts import (
     relative,
     within,
 )
-from analysis.claims.engine.paper_numbers import (
+from analysis.claims.engine.selection import Group
+from analysis.claims.rajore_gupta_sikka_jain.rgsj_numbers import (
     RGSJ_KBIT_PER_S,
     RGSJ_PACKET_BYTES,
     RGSJ_SHAPED,
     RGSJ_SIGNAL,
     RGSJ_SPIKES,
 )
-from analysis.claims.engine.selection import Group
-from analysis.claims.rajore_gupta_sikka_jain.access import (
+from analysis.claims.rajore_gupta_sikka_jain.rgsj_selection import (
     BYTES,
     LENGTH,
     PACKETS,
@@ -39,71 +39,57 @@ from analysis.claims.rajore_gupta_sikka_jain.access import (
     ranked,
     rising,
     rows_of,
+    rows_of_three,
     versus,
 )
-from analysis.claims.rajore_gupta_sikka_jain.access_load import why
 
 FAR_LARGER = 2.0  # packets over TCP, of those over QUIC; the paper's are 3.5 times as long
 OUT_OF_ORDER = 1.0  # packets a run: the largest of the paper's own means
 WEAK, STRONG = "wifi-weak", "wifi-strong"
 
 
-def _spikes(group: Group) -> tuple[Samples, Samples, Finding]:
+def _spikes(group: Group) -> tuple[Samples, Samples, tuple[Row, ...]]:
     """How many and how large; the rows that all of it has."""
     own = over_tcp(group)
     counts, largest = by_variant(own, "spikes"), by_variant(own, "largest_spike_pps")
     printed = RGSJ_SPIKES[str(group.values("network")[0])]
-    rows = rows_of("spikes", TIMES, counts, {n: f"{each[0]}" for n, each in printed.items()})
+    rows = rows_of_three("spikes", TIMES, counts, {n: f"{each[0]}" for n, each in printed.items()})
     rows += rows_of(
         "largest spike", WORST, largest, {n: f"{each[1]} packets/s" for n, each in printed.items()}
     )
-    return counts, largest, Finding((), tuple(rows), why(group, WHY_SPIKES))
-
-
-WHY_SPIKES = (
-    "Spikes are what a player asks for at a time: here a segment of 4 s, all of which comes within "
-    "a second where the way is fast. The paper's player asked for more, and less often."
-)
+    return counts, largest, tuple(rows)
 
 
 def spikes_wifi(group: Group) -> Finding:
     """Veno has the fewest, and the largest: so the paper, whose numbers do not bear it out."""
-    counts, largest, told = _spikes(group)
+    counts, largest, rows = _spikes(group)
     parts = (
         ranked(TIMES, counts, versus("veno"), where="spikes"),
         ranked(WORST, largest, versus("veno"), Outcome.ABOVE, "largest"),
     )
-    return Finding(parts, told.rows, told.why)
+    return Finding(parts, rows)
 
 
 def spikes_ethernet(group: Group) -> Finding:
     """Vegas has the fewest, Veno the largest."""
-    counts, largest, told = _spikes(group)
+    counts, largest, rows = _spikes(group)
     parts = (
         ranked(TIMES, counts, versus("vegas"), where="spikes"),
         ranked(WORST, largest, rising("cubic", "vegas", "veno"), where="largest"),
     )
-    return Finding(parts, told.rows, told.why)
+    return Finding(parts, rows)
 
 
 def lengths(group: Group) -> Finding:
     """The average packet: Veno's below Cubic's below Vegas's."""
     found = by_variant(over_tcp(group), "mean_packet_bytes")
     part = ranked(LENGTH, found, rising("veno", "cubic", "vegas"))
-    rows = rows_of("packet over TCP", LENGTH, found, _bytes("https"))
-    return Finding((part,), tuple(rows), why(group, WHY_LENGTHS))
+    rows = rows_of_three("packet over TCP", LENGTH, found, _bytes("https"))
+    return Finding((part,), tuple(rows))
 
 
 def _bytes(transport: str) -> dict[str, str]:
     return {name: LENGTH.write(value) for name, value in RGSJ_PACKET_BYTES[transport].items()}
-
-
-WHY_LENGTHS = (
-    "The paper's packets of up to 65,374 bytes were never on a wire: they are what the capturing "
-    "machine's receive offload had put together, and say how busy it was. (Its interface on WiFi "
-    "was an Ethernet one, enp0s3, as virtual machines have it.) Here offloads are off, and "
-    "segments are captured as they were on the wire."
-)
 
 
 def transports(group: Group) -> Finding:
@@ -125,7 +111,7 @@ def transports(group: Group) -> Finding:
     rows = rows_of("packet over TCP", LENGTH, slow, _bytes("https"))
     theirs = ", ".join(f"{name} {value}" for name, value in _bytes("quic").items())
     rows += rows_of("packet over QUIC", LENGTH, fast, dict.fromkeys(fast, theirs))
-    return Finding(tuple(parts), tuple(rows), WHY_LENGTHS)
+    return Finding(tuple(parts), tuple(rows))
 
 
 def rates(group: Group) -> Finding:
@@ -133,14 +119,8 @@ def rates(group: Group) -> Finding:
     found = by_variant(over_tcp(group), "throughput_mbps")
     paper = {name: RATE.write(value / 1e3) for name, value in RGSJ_KBIT_PER_S.items()}
     part = ranked(RATE, found, rising("veno", "vegas", "cubic"))
-    rows = rows_of("throughput", RATE, found, paper)
-    return Finding((part,), tuple(rows), why(group, WHY_RATES))
-
-
-WHY_RATES = (
-    "A video of a fixed rate is as many bytes as it is, over the time that it is watched: a "
-    "congestion control changes neither, unless the picture stands still."
-)
+    rows = rows_of_three("throughput", RATE, found, paper)
+    return Finding((part,), tuple(rows))
 
 
 def shaped_rates(group: Group) -> Finding:
@@ -149,8 +129,8 @@ def shaped_rates(group: Group) -> Finding:
     pairs = (("veno", "cubic"), ("veno", "vegas"), ("cubic", "vegas"))
     near = Measure("KB/s", 1, factor=PAPERS, relative=0.05)
     part = ranked(near, found, pairs, Outcome.EQUAL)
-    rows = rows_of("throughput", RATE, found, _medians("KB/s"))
-    return Finding((part,), tuple(rows), why(group, WHY_RATES))
+    rows = rows_of_three("throughput", RATE, found, _medians("KB/s"))
+    return Finding((part,), tuple(rows))
 
 
 def _medians(what: str) -> dict[str, str]:
@@ -165,22 +145,16 @@ def shaped_retransmissions(group: Group) -> Finding:
     """Retransmitted bytes: Vegas's below Veno's below Cubic's."""
     found = by_variant(over_tcp(group), "retransmitted_bytes")
     part = ranked(BYTES, found, rising("vegas", "veno", "cubic"))
-    rows = rows_of("retransmitted", BYTES, found, _medians("retransmitted bytes"))
-    return Finding((part,), tuple(rows), why(group, WHY_SHAPED))
-
-
-WHY_SHAPED = (
-    "wondershaper drops on the laptop, behind the paper's capture; here the queue of as many "
-    "packets is before the line, and retransmissions are counted where they are sent."
-)
+    rows = rows_of_three("retransmitted", BYTES, found, _medians("retransmitted bytes"))
+    return Finding((part,), tuple(rows))
 
 
 def shaped_duplicates(group: Group) -> Finding:
     """Duplicate ACKs: Vegas's below Veno's below Cubic's."""
     found = by_variant(over_tcp(group), "duplicate_acks")
     part = ranked(PACKETS, found, rising("vegas", "veno", "cubic"))
-    rows = rows_of("duplicate ACKs", PACKETS, found, _medians("duplicate ACKs"))
-    return Finding((part,), tuple(rows), why(group, WHY_SHAPED))
+    rows = rows_of_three("duplicate ACKs", PACKETS, found, _medians("duplicate ACKs"))
+    return Finding((part,), tuple(rows))
 
 
 def shaped_order(group: Group) -> Finding:
@@ -191,39 +165,23 @@ def shaped_order(group: Group) -> Finding:
         for each in THREE
     ]
     rows = rows_of("out of order", PACKETS, found, _medians("out of order"))
-    return Finding(tuple(parts), tuple(rows), WHY_ORDER)
-
-
-WHY_ORDER = (
-    "Nothing overtakes anything on this line. What Wireshark calls out of order behind a queue "
-    "that drops are retransmissions that come soon after what was sent in their place; the "
-    "paper's capture was before the queue, where nothing was missing."
-)
+    return Finding(tuple(parts), tuple(rows))
 
 
 def signal_rates(group: Group) -> Finding:
     """Throughput is the same with a weak signal as with a strong one."""
-    return _signal(
-        group, "throughput_mbps", TENTH, 0, dict.fromkeys(THREE, Outcome.EQUAL), WHY_RATES
-    )
+    return _signal(group, "throughput_mbps", TENTH, 0, dict.fromkeys(THREE, Outcome.EQUAL))
 
 
 def signal_peaks(group: Group) -> Finding:
     """A weak signal has fewer peaks."""
-    return _signal(group, "spikes", TIMES, 1, dict.fromkeys(THREE, Outcome.BELOW), WHY_SPIKES)
+    return _signal(group, "spikes", TIMES, 1, dict.fromkeys(THREE, Outcome.BELOW))
 
 
 def signal_duplicates(group: Group) -> Finding:
     """Duplicate ACKs: fewer with a weak signal for Veno, more for Cubic, as many for Vegas."""
     wanted = {"veno": Outcome.BELOW, "cubic": Outcome.ABOVE, "vegas": Outcome.EQUAL}
-    return _signal(group, "duplicate_acks", PACKETS, 2, wanted, WHY_SIGNAL)
-
-
-WHY_SIGNAL = (
-    "A duplicate acknowledgement follows a loss, and the strong signal loses a twentieth of what "
-    "the weak one does. That the paper's do not tell them apart says that its weak signal lost "
-    "hardly more than its strong one: what a radio loses it sends again by itself."
-)
+    return _signal(group, "duplicate_acks", PACKETS, 2, wanted)
 
 
 def _signal(
@@ -232,7 +190,6 @@ def _signal(
     measure: Measure,
     place: int,
     wanted: Mapping[str, Outcome],
-    words: str,
 ) -> Finding:
     """Weak beside strong, variant by variant; `place` of it in the paper's table."""
     own = over_tcp(group)
@@ -247,7 +204,7 @@ def _signal(
     rows = []
     for network, sample in ((WEAK, weak), (STRONG, strong)):
         printed = {name: f"{each[place]}{unit}" for name, each in RGSJ_SIGNAL[network].items()}
-        rows += rows_of(
+        rows += rows_of_three(
             f"{metric.replace('_mbps', '').replace('_', ' ')}, {network}", measure, sample, printed
         )
-    return Finding(tuple(parts), tuple(rows), why(group, words))
+    return Finding(tuple(parts), tuple(rows))

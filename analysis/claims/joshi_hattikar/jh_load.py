@@ -7,12 +7,11 @@ import math
 import numpy as np
 import pandas as pd
 
-from analysis.claims.dumbbell.load_claims import (
+from analysis.claims.dumbbell.load_judges import (
     BEND,
     CONGESTED,
     FOUR,
     LATENCIES,
-    LINUX_VEGAS,
     LOADS,
     LOW,
     RIVALS,
@@ -50,12 +49,7 @@ def vegas_above_all(group: Group) -> Finding:
         beside(group, "throughput_mbps", "newreno", ("reno", "tahoe"), LOADS),
         "NewReno next, mean of the loads",
     )
-    why = (
-        "With queues of ten packets, before a path that holds 78, every variant that halves its "
-        "window leaves the link idle for a while; how much Vegas gains by not doing so depends on "
-        "CBR's share of the queue, and is nought where all of them wait for the same link."
-    )
-    return Finding((every, second), table(group, "throughput_mbps"), why)
+    return Finding((every, second), table(group, "throughput_mbps"))
 
 
 def newreno_and_reno(group: Group) -> Finding:
@@ -67,11 +61,7 @@ def newreno_and_reno(group: Group) -> Finding:
         where(run_of(group, CONGESTED)),
     )
     rows = (*table(group, "throughput_mbps", LOW), *table(group, "throughput_mbps", CONGESTED))
-    why = (
-        "The two differ only where one window has several losses: NewReno stays in recovery, Reno "
-        "waits for its timer. How often that happens is the queue's and the load's doing."
-    )
-    return Finding((alike, ahead), rows, why)
+    return Finding((alike, ahead), rows)
 
 
 def linear_fall(group: Group) -> Finding:
@@ -96,21 +86,11 @@ def linear_fall(group: Group) -> Finding:
                 seed: max((1 - straight[seed]) / (1 - STRAIGHT), bend[seed] / BEND) for seed in fits
             }
             what = "reno: departure from a line over what is allowed"
-            parts.append(within(what, RATIO, crooked, low=1).because(_LINE_TOO))
+            parts.append(within(what, RATIO, crooked, low=1))
         else:
-            parts.append(within(f"{variant}: R²", RATIO, straight, low=STRAIGHT).because(_BENT))
-            parts.append(within(f"{variant}: bend", RATIO, bend, high=BEND).because(_BENT))
+            parts.append(within(f"{variant}: R²", RATIO, straight, low=STRAIGHT))
+            parts.append(within(f"{variant}: bend", RATIO, bend, high=BEND))
     return Finding(tuple(parts), tuple(rows))
-
-
-_LINE_TOO = (
-    "A loss-based flow of long life gets what CBR leaves, less a part for its halved windows: that "
-    "is close to a line for Reno too."
-)
-_BENT = (
-    "Throughput falls with CBR only where the network limits TCP: what a window allows at low CBR, "
-    "and what a full queue leaves near the link's rate, are no part of that line."
-)
 
 
 def straightness(sweep: pd.Series[float]) -> tuple[float, float]:
@@ -145,11 +125,7 @@ def vegas_latency_at_most_loads(group: Group) -> Finding:
             for seed in seeds
         }
         parts.append((name, within("part of the loads with Vegas lowest", RATIO, part, low=MOST)))
-    why = (
-        "The paper does not say what its latency is; the readings differ in whether the repair of "
-        "a loss counts."
-    )
-    return Finding((by_definition("latency", parts),), latency_tables(group), why)
+    return Finding((by_definition("latency", parts),), latency_tables(group))
 
 
 def vegas_drops_everywhere(group: Group) -> Finding:
@@ -180,4 +156,4 @@ def vegas_drops_everywhere(group: Group) -> Finding:
         )
         for each in FOUR
     )
-    return Finding((lowest, steeper), (*table(group, "drop_rate"), *rows), LINUX_VEGAS)
+    return Finding((lowest, steeper), (*table(group, "drop_rate"), *rows))

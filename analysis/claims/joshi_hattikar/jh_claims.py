@@ -4,36 +4,35 @@ from __future__ import annotations
 
 from functools import partial
 
-from analysis.claims.dumbbell import pair_claims, phase_claims, queue_claims
-from analysis.claims.engine.answers import Claim
-from analysis.claims.joshi_hattikar import load_jh
+from analysis.claims.dumbbell import pair_judges
+from analysis.claims.engine.answers import Claim, Paper
+from analysis.claims.joshi_hattikar import jh_load, jh_pairs, jh_queues
 
-_claim = partial(Claim, paper="JH")
-_load = partial(_claim, experiment="dumbbell-load", window="large")
-_pairs = partial(_claim, experiment="dumbbell-pairs", window="large")
-_queues = partial(_claim, experiment="dumbbell-queues")
+_load = partial(Claim, experiment="dumbbell-load", window="large")
+_pairs = partial(Claim, experiment="dumbbell-pairs", window="large")
+_queues = partial(Claim, experiment="dumbbell-queues")
 
-CLAIMS = (
+CLAIMS: tuple[Claim, ...] = (
     _load(
         id="JH1.1",
         words="Vegas's throughput is above all others at every CBR; NewReno is next.",
         tested="At each of CBR 1–10 Vegas's throughput is above Tahoe's, Reno's and NewReno's by "
         "more than 2 %; NewReno's mean over the loads is above Reno's and Tahoe's.",
-        judge=load_jh.vegas_above_all,
+        judge=jh_load.vegas_above_all,
     ),
     _load(
         id="JH1.2",
         words="Reno and NewReno are alike at low CBR; NewReno is ahead as CBR grows.",
         tested="Mean throughput over CBR 1–6: NewReno's over Reno's lies within 0.95 to 1.05; over "
         "CBR 7–10 NewReno is above Reno by more than 2 %.",
-        judge=load_jh.newreno_and_reno,
+        judge=jh_load.newreno_and_reno,
     ),
     _load(
         id="JH1.3",
         words="Vegas's and NewReno's throughput falls linearly with CBR; Reno's does not.",
         tested="A straight line through CBR 1–10: R² at least 0.98 and a bend of at most 10 % of "
         "the range for Vegas and NewReno, and not both for Reno.",
-        judge=load_jh.linear_fall,
+        judge=jh_load.linear_fall,
     ),
     _load(
         id="JH1.4",
@@ -41,7 +40,7 @@ CLAIMS = (
         tested="By recovery latency, RTT and one-way delay: the part of the loads at which Vegas's "
         "is the lowest of the four is above a half (0.55, six of ten). Open where the three "
         "readings disagree.",
-        judge=load_jh.vegas_latency_at_most_loads,
+        judge=jh_load.vegas_latency_at_most_loads,
     ),
     _load(
         id="JH1.5",
@@ -49,31 +48,31 @@ CLAIMS = (
         "NewReno rise a lot and Vegas very little.",
         tested="At each of CBR 1–10 Vegas's drop rate is below or equal to each other's; from CBR "
         "8 to 9 each other's rises more than twice as much as Vegas's.",
-        judge=load_jh.vegas_drops_everywhere,
+        judge=jh_load.vegas_drops_everywhere,
     ),
     _pairs(
         id="JH2.1",
         words="Vegas/Vegas is fair.",
         tested="The first flow's mean share of both flows' throughput lies within 45 to 55 %.",
-        judge=partial(pair_claims.fair, variant="vegas"),
+        judge=partial(pair_judges.fair, variant="vegas"),
     ),
     _pairs(
         id="JH2.2",
         words="Reno/Reno is fair.",
         tested="The first flow's mean share of both flows' throughput lies within 45 to 55 %.",
-        judge=partial(pair_claims.fair, variant="reno"),
+        judge=partial(pair_judges.fair, variant="reno"),
     ),
     _pairs(
         id="JH2.3",
         words="NewReno always takes more than Reno.",
         tested="At each of CBR 1–10 NewReno's share is above a half, by more than 1 point.",
-        judge=partial(pair_claims.always_takes_more, winner="newreno", loser="reno"),
+        judge=partial(jh_pairs.always_takes_more, winner="newreno", loser="reno"),
     ),
     _pairs(
         id="JH2.4",
         words="NewReno takes more than Vegas.",
         tested="NewReno's mean share over CBR 1–10 is above a half, by more than 1 point.",
-        judge=partial(pair_claims.takes_more, winner="newreno", loser="vegas"),
+        judge=partial(pair_judges.takes_more, winner="newreno", loser="vegas"),
     ),
     _queues(
         id="JH3.1",
@@ -81,28 +80,28 @@ CLAIMS = (
         "10 Mbit/s; SACK recovers faster.",
         tested="DropTail, Reno and SACK: throughput at 10–40 s above that at 41–60 s; more than "
         "half of the seconds 41–60 between 6 and 10 Mbit/s; at 40–45 s SACK above Reno.",
-        judge=phase_claims.over_time,
+        judge=jh_queues.over_time,
     ),
     _queues(
         id="JH3.2",
         words="Drop rates: Reno 0.00154448 (DropTail), 0.00061112 (RED); SACK 0.00160811, "
         "0.000616975.",
         tested="TCP's drop rate over the trial lies within 25 % of each of the four.",
-        judge=queue_claims.printed_drop_rates,
+        judge=jh_queues.printed_drop_rates,
     ),
     _queues(
         id="JH3.3",
         words="Latency: Reno 0.0655081 s (DropTail), 0.065285 s (RED); SACK 0.0658671, 0.0651426.",
         tested="By one and the same of recovery latency, RTT and one-way delay, TCP's mean over "
         "the trial lies within 2 % of each of the four.",
-        judge=queue_claims.printed_latencies,
+        judge=jh_queues.printed_latencies,
     ),
     _queues(
         id="JH3.4",
         words="Drop rate and latency are least with RED for both variants.",
         tested="For Reno and SACK the drop rate is lower with RED than with DropTail, and so is "
         "the latency, by each of the three readings. Open where they disagree.",
-        judge=queue_claims.red_least,
+        judge=jh_queues.red_least,
     ),
     _queues(
         id="JH3.5",
@@ -110,6 +109,8 @@ CLAIMS = (
         tested="SACK with RED: the coefficient of variation in bins of 1 s is at most 10 % at "
         "10–40 s and at 41–60 s; its throughput over the trial is above SACK's with DropTail by "
         "more than 2 %.",
-        judge=phase_claims.steady_with_red,
+        judge=jh_queues.steady_with_red,
     ),
 )
+
+PAPER = Paper("JH", "Joshi, Hattikar", "docs/papers/joshi-hattikar.md", CLAIMS)

@@ -13,7 +13,7 @@ import pandas as pd
 from analysis.claims.engine.answers import Finding, Part, Row, Verdict
 from analysis.claims.engine.contrasts import Outcome, Sample, all_are, contrasts
 from analysis.claims.engine.selection import Group, samples
-from analysis.claims.rajore_gupta_sikka_jain.access import (
+from analysis.claims.rajore_gupta_sikka_jain.rgsj_selection import (
     LAPTOP,
     SECONDS,
     SERVER,
@@ -70,7 +70,7 @@ def governing(group: Group) -> Finding:
         for network in shared
         for where, table in (("laptop", laptop), ("server", server))
     ]
-    return Finding(parts, (*rows, *_beside(group)), WHY)
+    return Finding(parts, (*rows, *_beside(group)))
 
 
 def _differ(group: Group, networks: list[str]) -> Part:
@@ -80,14 +80,6 @@ def _differ(group: Group, networks: list[str]) -> Part:
     pairs = (("veno", "cubic"), ("veno", "vegas"), ("cubic", "vegas"))
     equal = ranked(SECONDS, found, pairs, Outcome.EQUAL, "set on the laptop")
     return replace(equal, verdict=OPPOSITE[equal.verdict])
-
-
-WHY = (
-    "Congestion control is the sender's. The laptop sends requests and acknowledgements, and these "
-    "come as they would under any other: where every number above is nought, the captures of the "
-    "three are the same. What the paper measured as variants are repeated runs of what YouTube's "
-    "servers were set to."
-)
 
 
 def _means(table: Spreads) -> Sample:

@@ -125,3 +125,14 @@ def rows_of(
         Row(f"median {what}, {name}", middle(measure, found[name]), theirs.get(name, ""))
         for name in sorted(found, key=lambda name: (name not in THREE, name))
     ]
+
+
+def rows_of_three(
+    what: str, measure: Measure, found: Samples, paper: dict[str, str] | None = None
+) -> list[Row]:
+    """The medians of the variants over TCP, and how often all three gave the very same number."""
+    three = [found.get(name, {}) for name in THREE]
+    seeds = set.intersection(*(set(each) for each in three))
+    same = sum(len({each[seed] for each in three}) == 1 for seed in seeds)
+    row = Row(f"seeds with one number for all three, {what}", f"{same} of {len(seeds)}")
+    return [*rows_of(what, measure, found, paper), row]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from analysis.claims.engine.answers import Claim
-from analysis.claims.parvez_mahanti_williamson import background_claims, newreno_claims
+from analysis.claims.engine.answers import Claim, Paper
+from analysis.claims.parvez_mahanti_williamson import pmw_background, pmw_events
 
-_events = partial(Claim, paper="PMW", experiment="newreno-models")
-_traffic = partial(Claim, paper="PMW", experiment="newreno-background")
+_events = partial(Claim, experiment="newreno-models")
+_traffic = partial(Claim, experiment="newreno-background")
 
-CLAIMS = (
+CLAIMS: tuple[Claim, ...] = (
     _events(
         id="PMW1",
         words="The models are within 0.15 to 3.11 % (p = 0.05 %) and 0.20 to 6.29 % (0.10 %) of "
@@ -22,7 +22,7 @@ CLAIMS = (
         "2 %: 4. Where a line through the difference over m, from 10 on, crosses nought: within 2 "
         "of 25.5 and 20.5. Events begin by chance; and again evenly apart, where such were run "
         "(added after first trials, which had shown that the paper's errors are of such events).",
-        judge=newreno_claims.accuracy,
+        judge=pmw_events.accuracy,
     ),
     _traffic(
         id="PMW2",
@@ -34,7 +34,7 @@ CLAIMS = (
         "sessions between 4.78 and 14.78 %, with RED between 2.07 and 12.07 %; at 256 the model at "
         "least 10 % above. Losses an event, the mean over 4 to 192 sessions, within the paper's "
         "ranges; with RED, over all, within 1.22 to 1.40.",
-        judge=background_claims.accuracy,
+        judge=pmw_background.accuracy,
     ),
     _traffic(
         id="PMW3",
@@ -43,7 +43,7 @@ CLAIMS = (
         tested="Goodput of Slow-but-Steady over Impatient's, by seed the mean over the numbers of "
         "sessions: above Impatient's in both ranges, 8 to 19 % for 4 to 64, less for 64 to 256 "
         "than for 4 to 64; with RED less than without, over 4 to 64.",
-        judge=background_claims.ahead,
+        judge=pmw_background.ahead,
     ),
     _events(
         id="PMW4",
@@ -52,6 +52,10 @@ CLAIMS = (
         tested="By the trials' goodput, for each p: equal within 2 % for m below 4; "
         "Slow-but-Steady above from 5 to m_t − 3; Impatient above from m_t + 3 on. And by the "
         "equations with the RTT and RTO that were measured: m_t within 1 of the paper's.",
-        judge=newreno_claims.regions,
+        judge=pmw_events.regions,
     ),
+)
+
+PAPER = Paper(
+    "PMW", "Parvez, Mahanti, Williamson", "docs/papers/parvez-mahanti-williamson.md", CLAIMS
 )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
-from analysis.claims.dumbbell.load_claims import (
+from analysis.claims.dumbbell.load_judges import (
     CONGESTED,
     FOUR,
     LATENCIES,
-    LINUX_VEGAS,
     LOADS,
     LOW,
     RIVALS,
@@ -22,7 +21,6 @@ from analysis.claims.dumbbell.load_claims import (
     tcp,
     where,
 )
-from analysis.claims.engine import paper_numbers
 from analysis.claims.engine.answers import Finding, Part, Row, both, by_definition
 from analysis.claims.engine.contrasts import (
     MEASURES,
@@ -34,6 +32,7 @@ from analysis.claims.engine.contrasts import (
     within,
 )
 from analysis.claims.engine.selection import Group, sweeps
+from analysis.claims.kapre_saxena.ks_numbers import KS_P_VALUES
 from analysis.metrics.per_second import NotMeasured
 
 
@@ -47,12 +46,8 @@ def vegas_at_low_load(group: Group) -> Finding:
     rows = (*table(group, "throughput_mbps", LOW), *table(group, "goodput_mbps", LOW))
     useful = beside(group, "goodput_mbps", "vegas", RIVALS, LOW)
     equal = sum(each.outcome is Outcome.EQUAL for each in useful)
-    why = (
-        f"Vegas's goodput is equal to that of {equal} of 3. Here a frame counts with all its "
-        "headers for every variant; ns-2's Vegas sends packets of 1000 bytes where the others' "
-        "have 1040, so that bytes of a trace read 4 % low for it alone."
-    )
-    return Finding((part,), rows, why)
+    same = Row("comparisons of goodput in which Vegas's is equal", f"{equal} of {len(useful)}")
+    return Finding((part,), (*rows, same))
 
 
 def sudden_fall(group: Group) -> Finding:
@@ -65,12 +60,7 @@ def sudden_fall(group: Group) -> Finding:
             where(run_of(group, CONGESTED)),
         )
     )
-    why = (
-        "A fall is sudden only while the window, not the network, limits TCP before it: 20 packets "
-        "a round trip are 2.6 Mbit/s, so that nothing happens below CBR 7 or 8. With a large "
-        "window throughput falls by what CBR takes, step by step."
-    )
-    return Finding(tuple(parts), table(group, "throughput_mbps", CONGESTED), why)
+    return Finding(tuple(parts), table(group, "throughput_mbps", CONGESTED))
 
 
 def _falls(group: Group, variant: str) -> Part:
@@ -91,8 +81,6 @@ def newreno_under_congestion(group: Group) -> Finding:
     return Finding(
         (all_are(Outcome.ABOVE, found, where(run_of(group, CONGESTED))),),
         table(group, "throughput_mbps", CONGESTED),
-        "NewReno repairs one loss a round trip; with queues of ten packets several segments of a "
-        "window are rarely lost unless slow start overshoots, and Reno's timeouts are then few.",
     )
 
 
@@ -120,11 +108,7 @@ def vegas_best_and_steadiest(group: Group) -> Finding:
         "standard deviation over the loads",
     )
     p_values = _papers_t_tests(first)
-    why = (
-        "The paper's t values are p-values of one-tailed tests over the ten loads, none of them "
-        "significant: the spread over the loads is CBR's doing, not the variant's."
-    )
-    return Finding((better, steadier), (*table(first, "throughput_mbps"), *p_values), why)
+    return Finding((better, steadier), (*table(first, "throughput_mbps"), *p_values))
 
 
 def _with_cbr_first(group: Group) -> Group:
@@ -147,7 +131,7 @@ def _papers_t_tests(group: Group) -> tuple[Row, ...]:
             Row(
                 f"the papers' t-test over the loads, Vegas/{rival}: p",
                 RATIO.write(ours),
-                RATIO.write(paper_numbers.KS_P_VALUES[rival]),
+                RATIO.write(KS_P_VALUES[rival]),
                 RATIO.write(theirs) if math.isfinite(theirs) else "",
             )
         )
@@ -166,13 +150,7 @@ def vegas_latency(group: Group) -> Finding:
     shape = by_definition(
         "latency", ((name, _shape(group, metric)) for name, metric in LATENCIES.items())
     )
-    why = (
-        "The paper does not say what its latency is. Recovery latency holds the time of repairs, "
-        "of which Vegas needs few; one-way delay holds the queue only, and RTT little else: "
-        "there Vegas, which keeps two to four packets queued at all times, can be above variants "
-        "that have just halved their window."
-    )
-    return Finding((lowest, shape), latency_tables(group), why)
+    return Finding((lowest, shape), latency_tables(group))
 
 
 def _shape(group: Group, metric: str) -> Part:
@@ -205,7 +183,7 @@ def vegas_drops(group: Group) -> Finding:
         before, after = float(sweep[8] - sweep[1]), float(sweep[10] - sweep[8])
         ratio[seed] = after / max(before, 1e-4)
     steep = within("vegas: rise from CBR 8 to 10 over that from 1 to 8", RATIO, ratio, low=2)
-    return Finding((lowest, steep), table(group, "drop_rate"), LINUX_VEGAS)
+    return Finding((lowest, steep), table(group, "drop_rate"))
 
 
 def reno_as_tahoe(group: Group) -> Finding:
@@ -213,6 +191,4 @@ def reno_as_tahoe(group: Group) -> Finding:
     return Finding(
         (ratio_within(group, "reno", "tahoe", CONGESTED, 0.9, 1.1),),
         table(group, "throughput_mbps", CONGESTED),
-        "Averages over a trial mix windows with one loss, in which Reno recovers fast, with "
-        "windows with several; fall-floyd shows the latter by themselves.",
     )

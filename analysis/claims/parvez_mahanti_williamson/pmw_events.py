@@ -26,14 +26,14 @@ from analysis.claims.engine.contrasts import (
     spread,
     within,
 )
-from analysis.claims.engine.paper_numbers import (
+from analysis.claims.engine.reference import Reference
+from analysis.claims.engine.selection import Group, samples, sweeps
+from analysis.claims.parvez_mahanti_williamson.pmw_numbers import (
     PMW_CRITICAL_LOSSES,
     PMW_CROSSINGS,
     PMW_FIRST_IMPATIENT,
     PMW_MODEL_ERRORS,
 )
-from analysis.claims.engine.reference import Reference
-from analysis.claims.engine.selection import Group, samples, sweeps
 from analysis.metrics.per_second import NotMeasured
 from analysis.models.all_models import predict
 from analysis.models.conditions import Conditions, Invalid
@@ -99,17 +99,7 @@ def accuracy(group: Group) -> Finding:
                 ns2 = _ns2_errors(own.reference, variant, p)
                 rows.append(_error_row(flows, variant, at, printed, ns2 if not reading else None))
             parts += _where_they_part(flows, p, at)
-    return Finding(tuple(parts), tuple(rows), WHY_ACCURACY)
-
-
-WHY_ACCURACY = (
-    "The equations have cycles all alike. With events by chance cycles differ in length, and the "
-    "square-root law's constant is 1.31, not 1.22 (Mathis and others 1997): the model is "
-    "6.5 % too low at m = 1, in ns-2 and here. With events evenly apart Slow-but-Steady's errors "
-    "are the paper's. Impatient's model has a slow start by one segment an ACK; Linux counts what "
-    "an ACK covers, and the one that closes the hole opens the window at once "
-    "(docs/papers/parvez-mahanti-williamson.md)."
-)
+    return Finding(tuple(parts), tuple(rows))
 
 
 def _errors_of(p: float) -> dict[str, tuple[float, float]]:
@@ -250,14 +240,7 @@ def regions(group: Group) -> Finding:
             where = f"where the trials cross, {at}"
             rows.append(Row(where, spread(LOSSES, crossings), f"{wanted}", ns2))
             rows.append(Row(f"m_t by the equations, {at}", spread(LOSSES, turn), f"{wanted}"))
-    return Finding(tuple(parts), tuple(rows), WHY_REGIONS)
-
-
-WHY_REGIONS = (
-    "m_t follows from the ratio of the timer to the round trip, and no one timer gives both of "
-    "the paper's (docs/papers/parvez-mahanti-williamson.md). m* is the number of losses that the "
-    "timer leaves time for: 4 with ns-2's 200 ms, 5 with Linux's 270 ms."
-)
+    return Finding(tuple(parts), tuple(rows))
 
 
 def _ranges(p: float, at: str, flows: pd.DataFrame) -> list[tuple[str, list[float], str, Outcome]]:

@@ -6,19 +6,19 @@ from functools import reduce
 
 from analysis.claims.engine.answers import Finding, Part, Row, both, by_definition
 from analysis.claims.engine.contrasts import Measure, Outcome, Sample, all_are, contrasts, within
-from analysis.claims.engine.paper_numbers import (
+from analysis.claims.engine.selection import Group
+from analysis.claims.rajore_gupta_sikka_jain.rgsj_numbers import (
     RGSJ_LOAD_S,
     RGSJ_QUIC_SOONER_S,
     RGSJ_STARTUP_S,
     RGSJ_WORST_ERRORS,
 )
-from analysis.claims.engine.selection import Group
-from analysis.claims.rajore_gupta_sikka_jain import access
-from analysis.claims.rajore_gupta_sikka_jain.access import (
+from analysis.claims.rajore_gupta_sikka_jain.rgsj_selection import (
     ALMOST,
     PACKETS,
     QUIC,
     SECONDS,
+    SERVER,
     STALLED,
     TCP,
     THREE,
@@ -28,23 +28,16 @@ from analysis.claims.rajore_gupta_sikka_jain.access import (
     beside,
     by_variant,
     in_the_hall,
+    middle,
     over_quic,
     over_tcp,
     ranked,
     rows_of,
+    rows_of_three,
     versus,
 )
 
 AT_MOST_STALLS = 0.5  # a playback: none in most
-WHY_LAPTOP = (
-    "A laptop that watches sends requests and acknowledgements: its congestion control governs no "
-    "more than these, whatever it is set to. RGSJ0 has the two settings side by side."
-)
-
-
-def why(group: Group, words: str = "") -> str:
-    """What explains an answer: on the laptop, that it does not send."""
-    return f"{WHY_LAPTOP} {words}".strip() if group.setting == access.LAPTOP else words
 
 
 def loading(group: Group, alike: tuple[str, str]) -> Finding:
@@ -57,17 +50,10 @@ def loading(group: Group, alike: tuple[str, str]) -> Finding:
         ranked(SECONDS, found, versus("veno")),
         ranked(ALMOST, found, (alike,), Outcome.EQUAL, "almost equal"),
     )
-    rows = rows_of("time to load", SECONDS, found, paper)
-    beside = by_variant(group.where(transport=QUIC, setting=access.SERVER), "loaded_s")
+    rows = rows_of_three("time to load", SECONDS, found, paper)
+    beside = by_variant(group.where(transport=QUIC, setting=SERVER), "loaded_s")
     rows += rows_of("time to load over QUIC", SECONDS, beside)
-    return Finding(parts, tuple(rows), why(group, WHY_LOADING))
-
-
-WHY_LOADING = (
-    "Where the network has room, a player decides when the video is loaded: it asks for no more "
-    "while 150 s of it are ahead, so that the last segment is asked for some 120 s after the "
-    "picture began to move, under any congestion control. The paper has one run a variant."
-)
+    return Finding(parts, tuple(rows))
 
 
 def errors(group: Group) -> Finding:
@@ -76,17 +62,9 @@ def errors(group: Group) -> Finding:
     found = by_variant(own, "error_packets")
     part = ranked(PACKETS, found, versus("cubic"), Outcome.ABOVE)
     worst = by_variant(own, "error_packets_peak")
-    rows = rows_of("error packets", PACKETS, found) + rows_of("worst second", WORST, worst)
+    rows = rows_of_three("error packets", PACKETS, found) + rows_of("worst second", WORST, worst)
     rows += beside(group, "worst second", WORST, "error_packets_peak")
-    return Finding((part,), tuple(rows), why(group, WHY_ERRORS))
-
-
-WHY_ERRORS = (
-    "What the radio loses it sends again by itself: where a segment is missing, the access "
-    "point's full queue has dropped it. So a variant that keeps this queue short, as Vegas and BBR "
-    "do, has next to no errors; of the others' most are duplicate acknowledgements, of which one "
-    "loss makes many."
-)
+    return Finding((part,), tuple(rows))
 
 
 def rebuffering(group: Group) -> Finding:
@@ -100,17 +78,9 @@ def rebuffering(group: Group) -> Finding:
     )
     parts = [by_definition("re-buffering", readings)]
     parts += [within(f"stalls, {each}", TIMES, count.get(each, {}), low=1) for each in THREE]
-    rows = rows_of("stalls", TIMES, count) + rows_of("time stalled", STALLED, length)
+    rows = rows_of_three("stalls", TIMES, count) + rows_of("time stalled", STALLED, length)
     rows += beside(group, "stalls", TIMES, "stalls")
-    return Finding(tuple(parts), tuple(rows), why(group, WHY_REBUFFERING))
-
-
-WHY_REBUFFERING = (
-    "The picture stands still where less comes than is shown. On a radio that both share, at "
-    "1.89 Mbit/s, there is room for the video's 330 kbit/s; with the paper's 0.01 Mbit/s up there "
-    "is not. The paper has three runs of Cubic and Veno and one of Vegas, in a lecture hall whose "
-    "other users it could not hold still."
-)
+    return Finding(tuple(parts), tuple(rows))
 
 
 def starting(group: Group) -> Finding:
@@ -124,15 +94,7 @@ def starting(group: Group) -> Finding:
     rows = rows_of("time until the picture moves", SECONDS, found)
     rows += rows_of("time until the page is there", SECONDS, page)
     rows += beside(group, "time until the picture moves", SECONDS, "startup_s")
-    return Finding(tuple(parts), tuple(rows), WHY_STARTING)
-
-
-WHY_STARTING = (
-    "How long a page takes is a matter of its size and of the way: 1 MB here, over a radio whose "
-    "1.89 Mbit/s both directions share. The paper's speed test showed 0.01 Mbit/s up, which such "
-    "a medium cannot have; with that, as netem has it, acknowledgements are what a page waits for. "
-    "YouTube's page was larger, and what that test rounded to 0.01 is not known."
-)
+    return Finding(tuple(parts), tuple(rows))
 
 
 def by_control(judge: dict[str, Part]) -> Part:
@@ -155,21 +117,13 @@ def sooner(group: Group) -> Finding:
         rows += [
             Row(
                 f"median by which QUIC ({control}) is sooner than {name}",
-                access.middle(SECONDS, gain),
+                middle(SECONDS, gain),
                 f"{low:g} to {high:g} s",
             )
             for name, gain in gains.items()
         ]
     rows += beside(group, "page", SECONDS, "page_s")
-    return Finding((by_control(readings),), tuple(rows), WHY_SOONER)
-
-
-WHY_SOONER = (
-    "Over QUIC a page saves a round trip of the handshake and waits for no other object's losses: "
-    "tenths of a second here. Where 10 kbit/s of acknowledgements are the limit it matters how "
-    "often a receiver answers; that is the program's choice, not the protocol's, and ours, which "
-    "answers as Chromium does, makes QUIC the slower one there."
-)
+    return Finding((by_control(readings),), tuple(rows))
 
 
 def _difference(first: Sample, second: Sample) -> Sample:
@@ -194,15 +148,7 @@ def smooth(group: Group) -> Finding:
     rows += rows_of("stalls over QUIC", TIMES, count, dict.fromkeys(count, "0"))
     rows += rows_of("time stalled over QUIC", STALLED, length)
     rows += beside(group, "stalls", TIMES, "stalls")
-    return Finding((by_control(none), by_control(less)), tuple(rows), WHY_SMOOTH)
-
-
-WHY_SMOOTH = (
-    "What decides is whether the way is faster than the video's 330 kbit/s, losses and "
-    "acknowledgements counted. On the radio that both directions share it is, over TCP and over "
-    "QUIC; with 10 kbit/s up it is over neither, and for QUIC, which needs more "
-    "acknowledgements, less so."
-)
+    return Finding((by_control(none), by_control(less)), tuple(rows))
 
 
 def _below_all(measure: Measure, name: str, hero: Sample, rivals: Samples) -> Part:
@@ -232,16 +178,9 @@ def worst(group: Group) -> Finding:
         "worst second's losses over QUIC", WORST, fast, dict.fromkeys(fast, printed[QUIC])
     )
     rows += beside(group, "worst second's losses", WORST, "lost_packets_peak")
-    return Finding((by_control(bounded), by_control(less)), tuple(rows), WHY_WORST)
+    return Finding((by_control(bounded), by_control(less)), tuple(rows))
 
 
 def _both(group: Group) -> tuple[Group, Group]:
     hall = in_the_hall(group)
     return over_tcp(hall), over_quic(hall)
-
-
-WHY_WORST = (
-    "Wireshark's error flags are TCP's: what they showed of a video over QUIC was of TCP "
-    "connections beside it. Lost segments are counted here over both; of TCP's errors duplicate "
-    "acknowledgements are most, of which one loss makes many."
-)

@@ -27,9 +27,9 @@ from analysis.claims.engine.contrasts import (
     spread,
     within,
 )
-from analysis.claims.engine.paper_numbers import GYS_BBR_SHARE, GYS_CUBIC_SHARE
 from analysis.claims.engine.selection import Group, samples
-from analysis.claims.guo_yuan_sheng.one_flow import FOUR, against, network, others
+from analysis.claims.guo_yuan_sheng.gys_numbers import GYS_BBR_SHARE, GYS_CUBIC_SHARE
+from analysis.claims.guo_yuan_sheng.gys_one_flow import FOUR, against, network, others
 from analysis.metrics.per_second import NotMeasured
 
 STABLE = 0.2
@@ -58,18 +58,7 @@ def shares(group: Group) -> Finding:
         Row(f"share of {each}", spread(SHARE, found.get(each, {})), printed.get(each, ""))
         for each in FOUR
     )
-    return Finding(parts, (*rows, *_with_codel(group, printed)), _WHY_SHARES)
-
-
-_WHY_SHARES = (
-    "The paper does not say which of its queues the router had in this test; tested is bfifo. "
-    "Its buffer of 0.1 MB is 0.8 s of the link: loss-based variants fill it, and BBR, which keeps "
-    "two of its least round trips in flight, is held to what that leaves it. With CoDel and ECN "
-    "(in the rows, seed by seed) either BBR has three quarters, as in the paper, or next to "
-    "nothing: who loses packets in the first second may starve, since the queue stays above "
-    "CoDel's target and what is sent again is not ECN-capable, so that CoDel drops it. So the "
-    "paper's shares are one draw of two."
-)
+    return Finding(parts, (*rows, *_with_codel(group, printed)))
 
 
 def _with_codel(group: Group, printed: dict[str, str]) -> tuple[Row, ...]:
@@ -78,7 +67,9 @@ def _with_codel(group: Group, printed: dict[str, str]) -> tuple[Row, ...]:
     if "codel" not in group.values("queue"):
         return ()
     found = samples(four_senders(group, "codel").rows, "share", "flow")
-    return tuple(
+    bbr, cubic = found.get("bbr", {}), found.get("cubic", {})
+    met = [s for s in bbr if bbr[s] >= GYS_BBR_SHARE and cubic.get(s, 1.0) <= GYS_CUBIC_SHARE]
+    rows = tuple(
         Row(
             f"share of {each}, CoDel with ECN, by seed",
             ", ".join(SHARE.write(value) for _, value in sorted(found.get(each, {}).items())),
@@ -86,6 +77,10 @@ def _with_codel(group: Group, printed: dict[str, str]) -> tuple[Row, ...]:
         )
         for each in FOUR
     )
+    both = Row(
+        "seeds in which both are as in the paper, CoDel with ECN", f"{len(met)} of {len(bbr)}"
+    )
+    return (*rows, both)
 
 
 def _within_trial(found: dict[str, Sample], hero: str) -> tuple[Contrast, ...]:
@@ -117,11 +112,7 @@ def shares_over_time(group: Group) -> Finding:
             Row(f"their coefficient of variation, {each}", spread(RATIO, variations[each])),
         )
     ]
-    why = (
-        "Four flows share one link: what one loses another gains, so that all can only fall from a "
-        "start in which the filling of the buffer counts."
-    )
-    return Finding(tuple(parts), tuple(rows), why)
+    return Finding(tuple(parts), tuple(rows))
 
 
 def _reports(table: pd.DataFrame, flow: str) -> npt.NDArray[np.float64]:

@@ -24,12 +24,12 @@ from analysis.claims.engine.contrasts import (
     spread,
     within,
 )
-from analysis.claims.engine.paper_numbers import (
+from analysis.claims.engine.selection import Group, samples
+from analysis.claims.guo_yuan_sheng.gys_numbers import (
     GYS_BBR_ABOVE_MBPS,
     GYS_IDLE_MS,
     GYS_RENO_BELOW_MBPS,
 )
-from analysis.claims.engine.selection import Group, samples
 from analysis.metrics.per_second import NotMeasured
 from analysis.trials.samples import read_samples
 from testbed.store import FLOWS, open_trial
@@ -107,38 +107,19 @@ def throughput(group: Group) -> Finding:
         Row(f"what iperf3's sender reports, {each}", spread(RATE, value), printed.get(each, ""))
         for each, value in reported.items()
     ]
-    return Finding(tuple(parts), tuple(rows), _above_link(rates, goodputs, reported))
+    return Finding(tuple(parts), (*rows, *_beyond_the_link(goodputs, reported)))
 
 
-def _above_link(
-    rates: dict[str, Sample], goodputs: dict[str, Sample], reported: dict[str, Sample]
-) -> str:
-    """What a number above the link's rate is."""
+def _beyond_the_link(goodputs: dict[str, Sample], reported: dict[str, Sample]) -> list[Row]:
+    """The payload that the link can carry, and what a sender's iperf3 counts beyond what arrived:
+    what it handed to its kernel and was still in the socket or the router's buffer at the end."""
     most = RATE_MBPS * PAYLOAD / FRAME
-    text = (
-        f"A link of 1 Mbit/s delivers {most:.3f} Mbit/s of payload (1448 bytes of each frame of "
-        f"1514), and what its shaper's burst adds in so short a time: here at most "
-        f"{_highest(rates)} of frames and {_highest(goodputs)} of payload arrived. A goodput of "
-        "1.020 is impossible in steady state."
-    )
-    over = []
-    for each, value in reported.items():
-        excess = mean(value) - mean(goodputs.get(each, {}))
-        if math.isfinite(excess):
-            over.append(f"{each} {RATE.write(excess, '+')}, to {RATE.write(mean(value))}")
-    if over:
-        text += (
-            " A sender's iperf counts what it handed to its kernel, with all that still lies "
-            "in the socket and in the router's buffer at its end; here that adds, on no more than "
-            f"the link carried: {'; '.join(over)}. So can a report come to exceed its link."
-        )
-    return text
-
-
-def _highest(found: dict[str, Sample]) -> str:
-    """The highest mean of the variants'."""
-    means = [mean(each) for each in found.values()]
-    return RATE.write(max(means)) if means else RATE.write(math.nan)
+    what = f"payload that the link can carry ({PAYLOAD} of {FRAME} bytes)"
+    return [Row(what, RATE.write(most))] + [
+        Row(f"iperf3's report less what arrived, {each}", RATE.write(excess, "+"))
+        for each, value in reported.items()
+        if math.isfinite(excess := mean(value) - mean(goodputs.get(each, {})))
+    ]
 
 
 def _reported(group: Group) -> dict[str, Sample]:
@@ -173,18 +154,7 @@ def to_the_router(group: Group) -> Finding:
         Row(f"RTT under load to the router, {each}", spread(DELAY, trips.get(each, {})))
         for each in FOUR
     )
-    return Finding(tuple(parts), rows, _WHY_TO_THE_ROUTER)
-
-
-_WHY_TO_THE_ROUTER = (
-    "Data to the router cross nothing that is shaped, but its ACKs do: they come back through the "
-    "1 Mbit/s that the paper's commands put on the router's interface. An ACK of 66 bytes for "
-    "every other segment of 1448 fills that at 44 Mbit/s of data. Vegas takes the ACKs' queue for "
-    "its own (the round trips are in the rows) and stays there. Reno, Cubic and BBR open their "
-    "windows until segments come in bursts that the receiver acknowledges at once, dozens with an "
-    "ACK, and fill their link of 100 Mbit/s, a rate that the paper does not state. What it saw of "
-    "Cubic is the speed of its machines, which the guest does not have."
-)
+    return Finding(tuple(parts), rows)
 
 
 def idle_delay(group: Group) -> Finding:
@@ -228,13 +198,7 @@ def idle_delay(group: Group) -> Finding:
                         spread(DELAY, loaded[each]),
                     )
                 )
-    why = (
-        "An echo request on an idle path meets no congestion control: differences of 0.02 ms "
-        "between runs are those of the machines, and 0.9 ms is how fast theirs were. In the guest "
-        "computing takes no time: an idle path takes the delay that the scenario gives it, and "
-        "nothing else. What tells the variants apart is the delay under load, in the rows."
-    )
-    return Finding(tuple(parts), tuple(rows), why)
+    return Finding(tuple(parts), tuple(rows))
 
 
 def _idle(group: Group) -> dict[str, Sample]:

@@ -19,15 +19,15 @@ from analysis.claims.engine.contrasts import (
     spread,
     within,
 )
-from analysis.claims.engine.paper_numbers import (
+from analysis.claims.engine.selection import Group, sample, samples
+from analysis.claims.parvez_mahanti_williamson.pmw_events import IMP, NAMES, PERCENT, SBS
+from analysis.claims.parvez_mahanti_williamson.pmw_numbers import (
     PMW_LOSSES_PER_EVENT,
     PMW_MEAN_ERROR,
     PMW_STEADY_AHEAD,
     PMW_TABLE_2,
     PMW_WORST_ERROR,
 )
-from analysis.claims.engine.selection import Group, sample, samples
-from analysis.claims.parvez_mahanti_williamson.newreno_claims import IMP, NAMES, PERCENT, SBS
 from analysis.metrics.per_second import NotMeasured
 from analysis.models.flow_against_model import held
 
@@ -83,14 +83,7 @@ def accuracy(group: Group) -> Finding:
         parts.append(
             within(name, LOSSES, over_sessions(rows, variant, "losses_per_event"), low, high)
         )
-    return Finding(tuple(parts), (*table_rows(plain), _worst_row(at_most)), WHY_ACCURACY)
-
-
-WHY_ACCURACY = (
-    "Rows: goodput and prediction in segments a round trip, at the p, m and round trip that each "
-    "flow met. How the losses of a full queue fall is the sessions' doing: how they start, think "
-    "and burst, which the paper gives in outline only."
-)
+    return Finding(tuple(parts), (*table_rows(plain), _worst_row(at_most)))
 
 
 def table_rows(rows: pd.DataFrame) -> list[Row]:
@@ -179,11 +172,4 @@ def ahead(group: Group) -> Finding:
         )
         for low, high in PMW_STEADY_AHEAD
     ]
-    return Finding(tuple(parts), tuple(rows), WHY_AHEAD)
-
-
-WHY_AHEAD = (
-    "The forms differ only where a loss event has so many losses that Impatient's timer runs out "
-    "within the recovery: with 200 ms added to a round trip of 50 to 150 ms, from four or more. "
-    "An event of one to three losses is mended alike by both."
-)
+    return Finding(tuple(parts), tuple(rows))

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from functools import partial
 
-from analysis.claims.dumbbell import pair_claims, phase_claims, queue_claims
-from analysis.claims.engine.answers import Claim
-from analysis.claims.kapre_saxena import load_ks
+from analysis.claims.dumbbell import pair_judges
+from analysis.claims.engine.answers import Claim, Paper
+from analysis.claims.kapre_saxena import ks_load, ks_pairs, ks_queues
 
-_claim = partial(Claim, paper="KS")
-_load = partial(_claim, experiment="dumbbell-load", window="small")
-_pairs = partial(_claim, experiment="dumbbell-pairs", window="small")
-_queues = partial(_claim, experiment="dumbbell-queues")
+_load = partial(Claim, experiment="dumbbell-load", window="small")
+_pairs = partial(Claim, experiment="dumbbell-pairs", window="small")
+_queues = partial(Claim, experiment="dumbbell-queues")
 
-CLAIMS = (
+CLAIMS: tuple[Claim, ...] = (
     _load(
         id="KS1.1",
         words="At low CBR Vegas's throughput is the lowest of the four.",
         tested="Mean throughput over CBR 1–6 Mbit/s: Vegas below Tahoe, Reno and NewReno, by more "
         "than 2 %.",
-        judge=load_ks.vegas_at_low_load,
+        judge=ks_load.vegas_at_low_load,
     ),
     _load(
         id="KS1.2",
@@ -27,13 +26,13 @@ CLAIMS = (
         tested="For Tahoe, Reno and NewReno the largest fall from one load to the next at CBR 7–10 "
         "is at least twice the largest before (falls below 0.05 Mbit/s count as that); Vegas's "
         "mean throughput over CBR 7–10 is above each of theirs.",
-        judge=load_ks.sudden_fall,
+        judge=ks_load.sudden_fall,
     ),
     _load(
         id="KS1.3",
         words="Under congestion NewReno's throughput is above Reno's and Tahoe's.",
         tested="Mean throughput over CBR 7–10 Mbit/s: NewReno above each, by more than 2 %.",
-        judge=load_ks.newreno_under_congestion,
+        judge=ks_load.newreno_under_congestion,
     ),
     _load(
         id="KS1.4",
@@ -42,7 +41,7 @@ CLAIMS = (
         tested="CBR first: Vegas's mean throughput over CBR 1–10 is above each other's, and its "
         "standard deviation over these loads below each other's, seed by seed; the paper's own "
         "t-test over the ten loads stands beside.",
-        judge=load_ks.vegas_best_and_steadiest,
+        judge=ks_load.vegas_best_and_steadiest,
     ),
     _load(
         id="KS1.5",
@@ -52,78 +51,80 @@ CLAIMS = (
         "each other's; its largest step from one load to the next is at most 10 % of its latency "
         "at CBR 1, while Reno's largest step at CBR 7–10 is at least that. Open where the three "
         "readings disagree.",
-        judge=load_ks.vegas_latency,
+        judge=ks_load.vegas_latency,
     ),
     _load(
         id="KS1.6",
         words="Vegas has the lowest drop rate; it too rises steeply at the end.",
         tested="Mean drop rate over CBR 1–10: Vegas below each other; from CBR 8 to 10 it rises "
         "by at least twice what it rises from 1 to 8.",
-        judge=load_ks.vegas_drops,
+        judge=ks_load.vegas_drops,
     ),
     _load(
         id="KS1.7",
         words="With several losses in a window Reno does about as badly as Tahoe.",
         tested="Mean throughput over CBR 7–10 Mbit/s: Reno's over Tahoe's lies within 0.9 to 1.1.",
-        judge=load_ks.reno_as_tahoe,
+        judge=ks_load.reno_as_tahoe,
     ),
     _pairs(
         id="KS2.1",
         words="Vegas/Vegas is fair.",
         tested="The first flow's mean share of both flows' throughput lies within 45 to 55 %.",
-        judge=partial(pair_claims.fair, variant="vegas"),
+        judge=partial(pair_judges.fair, variant="vegas"),
     ),
     _pairs(
         id="KS2.2",
         words="Reno/Reno is fair.",
         tested="The first flow's mean share of both flows' throughput lies within 45 to 55 %.",
-        judge=partial(pair_claims.fair, variant="reno"),
+        judge=partial(pair_judges.fair, variant="reno"),
     ),
     _pairs(
         id="KS2.3",
         words="NewReno takes more than Reno.",
         tested="NewReno's mean share over CBR 1–10 is above a half, by more than 1 point.",
-        judge=partial(pair_claims.takes_more, winner="newreno", loser="reno"),
+        judge=partial(pair_judges.takes_more, winner="newreno", loser="reno"),
     ),
     _pairs(
         id="KS2.4",
         words="NewReno takes more than Vegas; at high CBR NewReno drops more than Vegas.",
         tested="NewReno's mean share over CBR 1–10 is above a half, by more than 1 point; over CBR "
         "7–10 its drop rate is above Vegas's of the same trials.",
-        judge=partial(pair_claims.more_and_drops_more, winner="newreno", loser="vegas"),
+        judge=partial(ks_pairs.more_and_drops_more, winner="newreno", loser="vegas"),
     ),
     _pairs(
         id="KS2.5",
         words="A variant is fairer to itself than to another.",
         tested="The mean distance of the share from a half, trial by trial, is less for Reno/Reno "
         "and Vegas/Vegas than for NewReno/Reno and NewReno/Vegas.",
-        judge=pair_claims.fairer_to_itself,
+        judge=ks_pairs.fairer_to_itself,
     ),
     _queues(
         id="KS3.1",
         words="CBR has the lowest latency and the higher throughput.",
         tested="At 41–60 s, for Reno and SACK with DropTail and RED: CBR's one-way delay is below "
         "TCP's and its throughput above TCP's.",
-        judge=phase_claims.cbr_ahead,
+        judge=ks_queues.cbr_ahead,
     ),
     _queues(
         id="KS3.2",
         words="Latency is higher with DropTail than with RED.",
         tested="For Reno and SACK, over the trial, by each of recovery latency, RTT and one-way "
         "delay: lower with RED. Open where the three readings disagree.",
-        judge=queue_claims.droptail_slower,
+        judge=ks_queues.droptail_slower,
     ),
     _queues(
         id="KS3.3",
         words="The ranking by throughput is SACK+RED, Reno+RED, SACK+DropTail, Reno+DropTail.",
         tested="TCP's throughput over the trial: each above the next by more than 2 %; the first "
         "two may be equal (KS3.4).",
-        judge=queue_claims.ranking,
+        judge=ks_queues.ranking,
     ),
     _queues(
         id="KS3.4",
         words="With RED, Reno is about equal to SACK.",
         tested="With RED, Reno's throughput over SACK's lies within 0.95 to 1.05.",
-        judge=queue_claims.reno_as_sack,
+        judge=ks_queues.reno_as_sack,
     ),
 )
+
+PAPER = Paper("KS", "Kapre, Saxena", "docs/papers/kapre-saxena.md", CLAIMS)

@@ -19,7 +19,7 @@ from analysis.claims.engine.contrasts import (
     within,
 )
 from analysis.claims.engine.selection import Group
-from analysis.claims.guo_yuan_sheng.one_flow import FOUR, by_variant, others, single
+from analysis.claims.guo_yuan_sheng.gys_one_flow import FOUR, by_variant, others, single
 
 CLEARLY = 0.2
 
@@ -32,8 +32,6 @@ def ecn_throughput(group: Group) -> Finding:
             _changed(group, "goodput_mbps", ("bbr",), Outcome.ABOVE),
         ),
         _before_and_after(group, "goodput_mbps"),
-        "With either queue each of the four keeps the link full: what a mark takes from a window "
-        "is waiting, not throughput. What changes is the delay.",
     )
 
 
@@ -49,14 +47,7 @@ def ecn_delay(group: Group) -> Finding:
             {"high": 1 - CLEARLY} if each == "cubic" else {"low": 1 - CLEARLY, "high": 1 + CLEARLY}
         )
         parts.append(within(f"delay with ECN over delay without, {each}", RATIO, left, **bounds))
-    why = (
-        "Reno fills the buffer of 0.1 MB (0.8 s) as Cubic does, and both answer CoDel's marks: of "
-        "the wait three or four packets of 12 ms are left. Vegas waits hardly longer than that "
-        "without marks; BBR of this kernel does not answer them. The paper's delays, 0.9 ms, are "
-        "less than one packet takes to be sent at 1 Mbit/s: they are of an idle path, where no "
-        "queue acts."
-    )
-    return Finding(tuple(parts), _before_and_after(group, "owd_mean_ms"), why)
+    return Finding(tuple(parts), _before_and_after(group, "owd_mean_ms"))
 
 
 def _changed(group: Group, metric: str, variants: tuple[str, ...], wanted: Outcome) -> Part:

@@ -48,12 +48,6 @@ NAMES = {
     "drop_rate": "drop rate",
     **{metric: name for name, metric in LATENCIES.items()},
 }
-LINUX_VEGAS = (
-    "Linux's Vegas judges by the least round trip of a window, ns-2's by their mean: beside a "
-    "jittered CBR a queue of ten packets is empty once in most round trips, so that Linux's sees "
-    "nothing wait and does not give way before packets are lost. ns-2's does. (That follows from "
-    "the sources; it was not tried with the kernel changed.)"
-)
 STEEP = 0.1
 STRAIGHT = 0.98
 BEND = 0.1
