@@ -14,17 +14,17 @@ from collections.abc import Callable
 
 from testbed.machine.timer import NS, sleep_until
 
-EPOCH_GRID_NS = NS // 10  # the trial's second 0 is a round tenth of the wall clock
-
 Action = Callable[[float], None]  # told the time, in seconds of the trial's clock
 
 
 class Timeline:
-    """A queue of actions; second 0 lies `lead_s` ahead, rounded up to the grid."""
+    """A queue of actions; second 0 is the first multiple of `grid_s` on the wall clock that lies
+    at least `lead_s` ahead."""
 
-    def __init__(self, lead_s: float) -> None:
+    def __init__(self, lead_s: float, grid_s: float) -> None:
         monotonic, real = time.monotonic_ns(), time.time_ns()
-        epoch = math.ceil((real + lead_s * NS) / EPOCH_GRID_NS) * EPOCH_GRID_NS
+        grid = round(grid_s * NS)
+        epoch = math.ceil((real + lead_s * NS) / grid) * grid
         self.epoch_s = epoch / NS
         self._zero = monotonic + epoch - real
         self._order = itertools.count()

@@ -53,10 +53,11 @@ from testbed.trial.session_delays import attach_delays
 from testbed.trial.snapshot import configuration, counters, tcp_settings
 
 LEAD_S = 0.1
+EPOCH_GRID_S = 0.1  # second 0 is a round tenth of the wall clock
 LOOK_S = 1.0  # how often it is asked whether nothing is left to wait for
 
 
-def run_trial(scenario: Scenario, folder: Path) -> Record:
+def run_trial(scenario: Scenario, folder: Path, epoch_grid_s: float) -> Record:
     """Run a scenario and describe how it went; files go to the folder as they come."""
     plan = make_plan(scenario)
     wake_exactly()
@@ -65,7 +66,7 @@ def run_trial(scenario: Scenario, folder: Path) -> Record:
         stack.callback(log.close)
         lab = stack.enter_context(network(plan, log, folder))
         (folder / NETWORK_UP).touch()
-        session = Session(scenario, plan, lab, folder)
+        session = Session(scenario, plan, lab, folder, epoch_grid_s)
         stack.callback(session.kill)
         return session.run()
 
@@ -73,11 +74,14 @@ def run_trial(scenario: Scenario, folder: Path) -> Record:
 class Session:
     """The flows, captures and samples of one trial in a network that is up."""
 
-    def __init__(self, scenario: Scenario, plan: Plan, lab: Lab, folder: Path) -> None:
+    def __init__(
+        self, scenario: Scenario, plan: Plan, lab: Lab, folder: Path, epoch_grid_s: float
+    ) -> None:
         self._scenario = scenario
         self._plan = plan
         self._lab = lab
         self._folder = folder
+        self._epoch_grid_s = epoch_grid_s
         self._captures: list[Capture] = []
         self._flows: list[Iperf3 | VideoFlow] = []
         self._droppers: list[Dropper | LossDropper] = []
@@ -97,7 +101,7 @@ class Session:
         sampler.rehearse()
         self._events = record(self._plan)
         begin_randomness_anew()
-        timeline = Timeline(LEAD_S)
+        timeline = Timeline(LEAD_S, self._epoch_grid_s)
         self._schedule(timeline, sampler)
         timeline.run()
         self._load.look()
@@ -380,12 +384,13 @@ def _interruptible() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def main(argv: list[str]) -> int:
+def main(argv: list[str], epoch_grid_s: float = EPOCH_GRID_S) -> int:
     """Run the trial and write its record; the exit status says whether it is ok."""
     source, folder = Path(argv[0]), Path(argv[1])
     try:
         with _interruptible():
-            record = run_trial(Scenario.from_json(source.read_text()), folder)
+            scenario = Scenario.from_json(source.read_text())
+            record = run_trial(scenario, folder, epoch_grid_s)
     except TestbedError as error:
         record = Record(Status.FAILED, error.message, error.hint)
     except OSError as error:

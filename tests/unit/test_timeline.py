@@ -8,7 +8,9 @@ import time
 import pytest
 
 from testbed.machine.timer import NS
-from testbed.trial.scheduler import EPOCH_GRID_NS, Timeline
+from testbed.trial.scheduler import Timeline
+
+GRID_S = 0.1
 
 
 class Clock:
@@ -31,13 +33,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_second_zero_is_on_the_grid_and_not_before_the_lead(clock: Clock) -> None:
-    timeline = Timeline(lead_s=0.25)
-    assert round(timeline.epoch_s * NS) % EPOCH_GRID_NS == 0
+    timeline = Timeline(lead_s=0.25, grid_s=GRID_S)
+    assert round(timeline.epoch_s * NS) % round(GRID_S * NS) == 0
     assert 0.25 <= timeline.epoch_s - time.time_ns() / NS < 0.36
 
 
 def test_everything_in_its_time_and_ties_in_order_of_calls(clock: Clock) -> None:
-    timeline = Timeline(0)
+    timeline = Timeline(0, GRID_S)
     seen: list[tuple[str, float]] = []
     for name, due in (("late", 2.0), ("first", 1.0), ("second", 1.0)):
         timeline.at(due, functools.partial(lambda name, now: seen.append((name, now)), name))
@@ -46,7 +48,7 @@ def test_everything_in_its_time_and_ties_in_order_of_calls(clock: Clock) -> None
 
 
 def test_ticks_end_before_the_end(clock: Clock) -> None:
-    timeline = Timeline(0)
+    timeline = Timeline(0, GRID_S)
     seen: list[float] = []
     timeline.every(0.1, 0.35, seen.append)
     timeline.run()
@@ -54,7 +56,7 @@ def test_ticks_end_before_the_end(clock: Clock) -> None:
 
 
 def test_missed_ticks_are_left_out_not_caught_up(clock: Clock) -> None:
-    timeline = Timeline(0)
+    timeline = Timeline(0, GRID_S)
     seen: list[float] = []
 
     def slow(time_s: float) -> None:
@@ -68,7 +70,7 @@ def test_missed_ticks_are_left_out_not_caught_up(clock: Clock) -> None:
 
 
 def test_an_end_that_comes_sooner(clock: Clock) -> None:
-    timeline = Timeline(0)
+    timeline = Timeline(0, GRID_S)
     seen: list[float] = []
     timeline.every(0.1, 10, seen.append)
     timeline.at(0.25, lambda now: timeline.end(now + 0.15))

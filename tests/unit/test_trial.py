@@ -22,7 +22,7 @@ def recorded(tmp_path: Path, variant: str, probes: list[Any]) -> FlowRecord:
     """The record of a flow whose sockets showed these."""
     scenario = router(variant=variant)
     plan = make_plan(scenario)
-    session = Session(scenario, plan, None, tmp_path)  # type: ignore[arg-type]
+    session = Session(scenario, plan, None, tmp_path, 0.1)  # type: ignore[arg-type]
     session._started["tcp"], session._stopped["tcp"] = 0.0, 1.0
     sampler = Sampler(probes, [])
     return session._flow_record(plan.flows[0], sampler)
