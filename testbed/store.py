@@ -94,6 +94,7 @@ class Record:
     reason: str = ""
     hint: str = ""
     engine: str = ""
+    virtual_time: bool | None = None  # of the engine; None where an older record does not say
     engine_reason: str = ""
     seed: int = 0
     identity: str = ""  # of everything that determines the result

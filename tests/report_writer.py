@@ -173,6 +173,7 @@ def write(folder: Path, made: Scenario, **settings: str) -> Path:
         status,
         "not in this kernel" if status is not Status.OK else "",
         engine="guest",
+        virtual_time=True,
         seed=made.seed,
         kernel="Linux 6.1.1-testbed",
         versions={"iperf3": "3.12"},

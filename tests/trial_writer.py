@@ -169,6 +169,7 @@ def write_trial(
     ran = record or Record(
         status=Status.OK,
         engine="guest",
+        virtual_time=True,
         seed=1,
         epoch_s=EPOCH_S,
         flows=(flow_record("tcp", TCP, "tcp", "reno1990"), flow_record("cbr", CBR, "udp")),

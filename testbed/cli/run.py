@@ -46,7 +46,7 @@ def run_experiment(options: argparse.Namespace) -> int:
         done = _run_more(options, choice, experiment, done, out)
     for _ in range(options.retry_invalid):
         done = _run_invalid_again(options, choice, done, out)
-    if choice.engine.name == "guest" and not options.cluster:
+    if choice.engine.virtual_time and not options.cluster:
         fresh = [each for each in done if each.fresh and each.status is Status.OK]
         estimate.learn((make_plan(t.scenario), t.scenario, t.record.wall_s) for t in fresh)
     if options.out is None:

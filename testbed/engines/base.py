@@ -68,6 +68,7 @@ class Engine(Protocol):
     """A place to run `python -m testbed.trial`; the trial does not know which one."""
 
     name: str
+    virtual_time: bool  # computing takes no time there, so delays are exact
 
     def ready(self) -> str:
         """Empty if trials can run here, else why not and what would mend it."""

@@ -38,6 +38,7 @@ class GuestEngine:
     """Boots a guest for every trial; idle time is skipped, computing takes none."""
 
     name = "guest"
+    virtual_time = True
     program: tuple[str, ...] = ("-m", "testbed.engines.inside")
 
     @functools.cached_property

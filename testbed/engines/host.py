@@ -30,6 +30,7 @@ class HostEngine:
     """Runs a trial in place; what it changes on the host is restored."""
 
     name = "host"
+    virtual_time = False
     program: tuple[str, ...] = ("-m", "testbed.trial")
 
     def ready(self) -> str:

@@ -235,6 +235,7 @@ class _Runner:
         return dataclasses.replace(
             record,
             engine=engine.name,
+            virtual_time=engine.virtual_time,
             engine_reason=self._choice.reason,
             seed=job.seed,
             network_up_s=round(max(0.0, network_up_s), 3),

@@ -33,6 +33,7 @@ class FakeEngine:
     """Does what a test says instead of a trial."""
 
     name = "fake"
+    virtual_time = True
 
     def __init__(self, act: Callable[[Path, Job], None], lacks: Sequence[str] = ()) -> None:
         self._act = act
@@ -78,7 +79,7 @@ def test_each_trial_has_a_folder_and_a_record(tmp_path: Path) -> None:
     sweep(tmp_path / "out", FakeEngine(succeed))
     trials = list(trials_in(tmp_path / "out"))
     assert [t.record.seed for t in trials] == [1, 2]
-    assert {t.record.engine for t in trials} == {"fake"}
+    assert {(t.record.engine, t.record.virtual_time) for t in trials} == {("fake", True)}
     assert {t.record.peak_memory_mb for t in trials} == {12.5}
     assert all(t.record.versions["iperf3"][0].isdigit() for t in trials)
 
