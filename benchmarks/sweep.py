@@ -115,6 +115,7 @@ class Idle:
     """An engine that does nothing: what is left is our own work."""
 
     name = "idle"
+    virtual_time = False
 
     def ready(self) -> str:
         return ""
