@@ -11,19 +11,20 @@ import functools
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 from testbed.engines.host import ALLOWED, AVAILABLE
 from testbed.machine.process import Place, Process, run
 from testbed.plan.network import build_network
+from testbed.plan.plan import Plan
 from testbed.traffic.iperf3 import Iperf3
-from testbed.trial import capture, session
-from testbed.trial.build import Lab
-from testbed.trial.idle_rtt import idle_round_trips
-from testbed.trial.sampling import Sampler
-from testbed.trial.scheduler import Timeline
-from testbed.trial.session import Session
+from testbed.trial import session
+from testbed.trial.parts import all_parts, background, capture, idle_rtt
+from testbed.trial.parts.background import BackgroundTraffic
+from testbed.trial.parts.capture import Captures
+from testbed.trial.parts.part import Part
+from testbed.trial.parts.sampling import Sampler
+from testbed.trial.parts.scheduler import Timeline
 from tests.scenarios import dumbbell
 
 FROM_S, UNTIL_S = 1.0, 4.0  # of a flow that runs from 0 to 5 s
@@ -32,18 +33,16 @@ FROM_S, UNTIL_S = 1.0, 4.0  # of a flow that runs from 0 to 5 s
 def meanwhile(begin: Sequence[str], end: Sequence[str] = (), node: str = "router") -> None:
     """Run a command in a node in the midst of the trial, and one that undoes it."""
 
-    def act(lab: Lab, argv: Sequence[str], _time_s: float) -> None:
-        run(tuple(argv), place=lab.place(node))
+    class Meanwhile(Part):
+        def schedule(self, timeline: Timeline) -> None:
+            timeline.at(FROM_S, functools.partial(self._act, begin))
+            if end:
+                timeline.at(UNTIL_S, functools.partial(self._act, end))
 
-    schedule = Session._schedule
+        def _act(self, argv: Sequence[str], _time_s: float) -> None:
+            run(tuple(argv), place=self._trial.places[node])
 
-    def bent(self: Session, timeline: Timeline, sampler: Sampler) -> None:
-        schedule(self, timeline, sampler)
-        timeline.at(FROM_S, functools.partial(act, self._lab, begin))
-        if end:
-            timeline.at(UNTIL_S, functools.partial(act, self._lab, end))
-
-    Session._schedule = bent  # type: ignore[method-assign]
+    all_parts.PARTS = (*all_parts.PARTS, Meanwhile)
 
 
 def wrong_variant() -> None:
@@ -107,10 +106,10 @@ def changed_sysctl() -> None:
 
 def slow_path() -> None:
     """2 ms more than was asked, while the idle path is looked at."""
-    ask = idle_round_trips
+    ask = idle_rtt.idle_round_trips
     netem = ("tc", "qdisc", "change", "dev", "w0b", "root", "handle", "2:", "netem")
 
-    def bent(plan: Any, places: dict[str, Place]) -> Any:
+    def bent(plan: Plan, places: Mapping[str, Place]) -> list[idle_rtt.Idle]:
         for delay in ("17000us", "15000us"):
             argv = (*netem, "delay", delay, "limit", "10000000")
             run(argv, place=places["wires"])
@@ -118,7 +117,7 @@ def slow_path() -> None:
                 found = ask(plan, places)
         return found
 
-    session.idle_round_trips = bent  # type: ignore[attr-defined]
+    idle_rtt.idle_round_trips = bent
 
 
 def late_start() -> None:
@@ -147,15 +146,13 @@ def lagging_samples() -> None:
 def dropping_capture() -> None:
     """tcpdump sleeps, and its buffer is small."""
     capture.BUFFER_KIB = 64
-    schedule = Session._schedule
 
-    def bent(self: Session, timeline: Timeline, sampler: Sampler) -> None:
-        schedule(self, timeline, sampler)
+    def bent(self: Captures, timeline: Timeline) -> None:
         tcpdump = self._captures[-1]._process
         for time_s, number in ((FROM_S, signal.SIGSTOP), (UNTIL_S, signal.SIGCONT)):
             timeline.at(time_s, functools.partial(_send, tcpdump, number))
 
-    Session._schedule = bent  # type: ignore[method-assign]
+    Captures.schedule = bent  # type: ignore[assignment, method-assign]
 
 
 def _send(process: Process, number: int, _time_s: float) -> None:
@@ -164,20 +161,19 @@ def _send(process: Process, number: int, _time_s: float) -> None:
 
 def dead_background() -> None:
     """The program that serves all sessions is killed."""
-    schedule = Session._schedule
+    schedule = BackgroundTraffic.schedule
 
-    def bent(self: Session, timeline: Timeline, sampler: Sampler) -> None:
-        schedule(self, timeline, sampler)
-        assert self._background
-        server = self._background._processes["server"]
+    def bent(self: BackgroundTraffic, timeline: Timeline) -> None:
+        schedule(self, timeline)
+        server = self._sessions._processes["server"]
         timeline.at(FROM_S, functools.partial(_send, server, signal.SIGKILL))
 
-    Session._schedule = bent  # type: ignore[method-assign]
+    BackgroundTraffic.schedule = bent  # type: ignore[method-assign]
 
 
 def no_delays() -> None:
     """No session of the background traffic has a round trip of its own."""
-    session.attach_delays = lambda plan, pid: None  # type: ignore[attr-defined]
+    background.attach_delays = lambda plan, pid: None  # type: ignore[attr-defined]
 
 
 SABOTAGES: dict[str, Callable[[], None]] = {

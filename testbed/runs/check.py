@@ -23,7 +23,7 @@ from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.variants import VARIANTS, Variant
 from testbed.traffic.background.sessions import BACKGROUND
 from testbed.traffic.iperf3 import PACE
-from testbed.trial.radio import MEDIUM
+from testbed.trial.parts.radio import MEDIUM
 
 
 @dataclass(frozen=True)

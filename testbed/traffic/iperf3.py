@@ -8,6 +8,7 @@ import re
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -67,15 +68,12 @@ class Iperf3:
         )
 
     @property
-    def processes(self) -> dict[str, tuple[str, int]]:
-        """What runs or ran: name → node and process id."""
-        each = {"client": (self._client, self._client_place)}
-        each["server"] = (self._server, self._server_place)
-        return {
-            f"iperf3 {role} {self.plan.flow.name}": (place.name, process.pid)
-            for role, (process, place) in each.items()
-            if process is not None
-        }
+    def processes(self) -> Iterator[tuple[str, str, int]]:
+        """The processes that run or ran: name, node, process id."""
+        name = self.plan.flow.name
+        if self._client is not None:
+            yield f"iperf3 client {name}", self._client_place.name, self._client.pid
+        yield f"iperf3 server {name}", self._server_place.name, self._server.pid
 
     def stop(self) -> None:
         """End the client as ^C would: it stops sending, reports, and ends the server."""

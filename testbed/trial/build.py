@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,7 @@ from testbed.machine.process import CommandLog, Place, end, run, start_held
 from testbed.plan.commands import Command
 from testbed.plan.host_settings import Parameter
 from testbed.plan.plan import NO_OFFLOADS, Plan
-from testbed.trial.radio import Air
-from testbed.trial.snapshot import sysctl_file
-from testbed.trial.verify import verify
+from testbed.trial.parts.snapshot import sysctl_file
 
 BATCHES = {"ip": ("ip", "-batch", "-"), "tc": ("tc", "-batch", "-")}
 
@@ -66,27 +64,11 @@ class LabLink(Link):  # type: ignore[misc]
         """Nothing: see lay_cables()."""
 
 
-class Lab:
-    """The running network: a place to run commands in for every node."""
-
-    def __init__(self, mininet: Mininet, log: CommandLog) -> None:
-        self._mininet = mininet
-        self.air: Air | None = None  # of the radio link
-        self.places: dict[str, Place] = {
-            node.name: Place(node.name, node.pid, log) for node in mininet.hosts
-        }
-
-    def place(self, node: str) -> Place:
-        """Where commands of this node run."""
-        return self.places[node]
-
-
 @contextlib.contextmanager
-def network(plan: Plan, log: CommandLog, folder: Path) -> Iterator[Lab]:
-    """The network of a plan, up and verified; gone when the block is left."""
+def cabled(plan: Plan, log: CommandLog) -> Iterator[Mapping[str, Place]]:
+    """A plan's nodes and cables, by node where its commands run; gone when the block is left."""
     Mininet.inited = True  # init() would raise limits and change sysctls of the host
     mininet = Mininet(build=False, controller=None, waitConnected=False)
-    lab = None
     try:
         for name in plan.nodes:
             mininet.addHost(name, cls=LabNode)
@@ -101,19 +83,10 @@ def network(plan: Plan, log: CommandLog, folder: Path) -> Iterator[Lab]:
                 addr1=veth.mac1,
                 addr2=veth.mac2,
             )
-        lab = Lab(mininet, log)
-        lay_cables(plan, lab, log)
-        if plan.radio:
-            lab.air = Air(plan.radio, lab.places, folder)
-            lab.air.place_radios()
-        apply(plan, lab)
-        if lab.air:
-            lab.air.join()
-        verify(plan, lab.places)
-        yield lab
+        places = {node.name: Place(node.name, node.pid, log) for node in mininet.hosts}
+        lay_cables(plan, places, log)
+        yield places
     finally:
-        if lab and lab.air:
-            lab.air.kill()
         _take_down(mininet)
 
 
@@ -123,24 +96,24 @@ def _take_down(mininet: Mininet) -> None:
         end(node.shell, signal.SIGKILL)
 
 
-def lay_cables(plan: Plan, lab: Lab, log: CommandLog) -> None:
+def lay_cables(plan: Plan, places: Mapping[str, Place], log: CommandLog) -> None:
     """Make all veth pairs, each end in its node from the start."""
     lines = [
-        f"link add name {v.name1} address {v.mac1} netns {lab.place(v.node1).pid} "
-        f"type veth peer name {v.name2} address {v.mac2} netns {lab.place(v.node2).pid}"
+        f"link add name {v.name1} address {v.mac1} netns {places[v.node1].pid} "
+        f"type veth peer name {v.name2} address {v.mac2} netns {places[v.node2].pid}"
         for v in plan.veths
     ]
     run(BATCHES["ip"], place=Place(log=log), stdin="\n".join(lines) + "\n")
 
 
-def apply(plan: Plan, lab: Lab) -> None:
+def apply(plan: Plan, places: Mapping[str, Place]) -> None:
     """Run the plan's commands; neighbours of one tool in one node share a process."""
     for node, settings in plan.sysctls:
-        _write_sysctls(lab.place(node), settings)
+        _write_sysctls(places[node], settings)
     for parameter in plan.parameters:
         _write_parameter(parameter)
     for (node, tool), group in itertools.groupby(plan.setup, lambda c: (c.node, c.argv[0])):
-        _run_group(lab.place(node), tool, list(group))
+        _run_group(places[node], tool, list(group))
 
 
 def _write_sysctls(place: Place, settings: Sequence[tuple[str, str]]) -> None:

@@ -19,7 +19,7 @@ from testbed.plan.host_settings import RoutePlan
 from testbed.plan.plan import Plan, QueuePlan
 from testbed.scenario import queues
 from testbed.scenario.losses import GilbertElliott
-from testbed.trial.snapshot import htb_rates, segments_at_once, sysctl_file
+from testbed.trial.parts.snapshot import htb_rates, segments_at_once, sysctl_file
 
 HTB_STEP = 8  # bit/s: it counts whole bytes
 

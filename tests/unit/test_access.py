@@ -24,7 +24,7 @@ from testbed.plan.validate import validate
 from testbed.scenario.losses import GilbertElliott
 from testbed.scenario.model import Bottleneck, Path, Queue, Scenario
 from testbed.trial import verify
-from testbed.trial.idle_rtt import Idle, write_idle
+from testbed.trial.parts.idle_rtt import Idle, write_idle
 from tests.scenarios import access, background, dumbbell, router
 
 FIFO = Queue("pfifo", limit_packets=10)

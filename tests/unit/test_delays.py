@@ -11,7 +11,7 @@ import pytest
 
 from testbed.machine import bpf
 from testbed.plan.background import FIRST_PORT, MAX_SESSIONS
-from testbed.trial.session_delays import NO_SESSION, TSTAMP, listing
+from testbed.trial.parts.session_delays import NO_SESSION, TSTAMP, listing
 from tests.pcap_writer import Endpoints, tcp, udp
 from tests.program import Program, loaded
 

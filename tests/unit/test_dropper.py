@@ -9,7 +9,7 @@ import pytest
 
 from testbed.machine import bpf
 from testbed.plan.losses import DropPlan
-from testbed.trial.exact_losses import listing
+from testbed.trial.parts.exact_losses import listing
 from tests.pcap_writer import Endpoints, tcp, udp
 from tests.program import Program, loaded
 

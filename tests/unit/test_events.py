@@ -8,8 +8,8 @@ import pytest
 
 from testbed.machine.journal import MARKER
 from testbed.plan.plan import Plan, make_plan
-from testbed.trial import kernel_trace
-from testbed.trial.kernel_trace import (
+from testbed.trial.parts import kernel_trace
+from testbed.trial.parts.kernel_trace import (
     Event,
     buffer_kib,
     changes,

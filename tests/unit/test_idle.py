@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from testbed.trial.idle_rtt import Idle, echo_request, is_reply, write_idle
+from testbed.trial.parts.idle_rtt import Idle, echo_request, is_reply, write_idle
 
 
 def reply(number: int, kind: int = 0, options: bytes = b"") -> bytes:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from testbed.trial import cpu_load
-from testbed.trial.cpu_load import (
-    Load,
+from testbed.trial.parts import cpu_load
+from testbed.trial.parts.cpu_load import (
+    CpuLoad,
     Scheduled,
     Watched,
     counts_time,
@@ -29,6 +30,7 @@ AFTER = """cpu  180 0 60 880 50 0 20 20 0 0
 cpu0 140 0 30 380 25 0 15 10 0 0
 cpu1 40 0 30 500 25 0 5 10 0 0
 """
+ANY_TRIAL: Any = SimpleNamespace()
 VIRTUAL = "cpu  0 0 0 300 0 0 0 0 0 0\ncpu0 0 0 0 300 0 0 0 0 0 0\n"
 
 
@@ -55,10 +57,8 @@ def test_virtual_time_is_told_from_real_time(
     stat = tmp_path / "stat"
     stat.write_text(VIRTUAL)
     monkeypatch.setattr(cpu_load, "STAT", stat)
-    found = Load()
-    found.watch("trial", "", os.getpid())
+    found = CpuLoad(ANY_TRIAL)
     found.write(tmp_path)
-    assert not found.enabled
     assert list(tmp_path.iterdir()) == [stat]
 
 
@@ -102,12 +102,11 @@ def test_both_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stat = tmp_path / "stat"
     stat.write_text(BEFORE)
     monkeypatch.setattr(cpu_load, "STAT", stat)
-    found = Load()
-    found.watch("trial", "", os.getpid())
+    found = CpuLoad(ANY_TRIAL)
     found.sample(0.0)
     stat.write_text(AFTER)
     found.sample(1.0)
-    found.look()
+    found.stop()
     found.write(tmp_path)
     said = (tmp_path / "load.csv").read_text().splitlines()
     assert said == ["time_s,busiest,softirq,steal", "1.000000,1.0000,0.0500,0.1000"]

@@ -17,7 +17,7 @@ from testbed.plan.validate import validate
 from testbed.scenario import losses
 from testbed.scenario.losses import GilbertElliott, Loss, LossEvents, Run, throw
 from testbed.scenario.model import Scenario
-from testbed.trial.random_losses import COUNTED, STATE, LossDropper, listing
+from testbed.trial.parts.random_losses import COUNTED, STATE, LossDropper, listing
 from tests.loss_model import LossModel
 from tests.pcap_writer import Endpoints, tcp
 from tests.program import Program, loaded

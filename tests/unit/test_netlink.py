@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from testbed.machine.sockets import listening
-from testbed.trial.sampling import SOCKET_COLUMNS, SocketId, SocketProbe
+from testbed.trial.parts.sampling import SOCKET_COLUMNS, SocketId, SocketProbe
 
 SO_COOKIE = 57  # asm-generic/socket.h
 

@@ -22,7 +22,8 @@ from testbed.plan.validate import validate
 from testbed.scenario.model import Path as Way
 from testbed.scenario.model import Queue, Radio, Scenario
 from testbed.trial import verify
-from testbed.trial.radio import MEDIUM, Air
+from testbed.trial.parts.part import RunningTrial
+from testbed.trial.parts.radio import MEDIUM, RadioLink
 from tests.scenarios import access, dumbbell
 
 # IEEE 802.11-2016, table 19-23: the signal that a receiver has to understand, MCS by MCS, 20 MHz
@@ -224,13 +225,16 @@ def test_a_queue_before_a_radio_that_is_not_as_asked_ends_the_trial(
 
 def test_a_medium_that_cannot_start_says_why(tmp_path: Path) -> None:
     """Outside of the guest there are no radios of this kernel's."""
-    plan = make_plan(access("wifi-weak")).radio
-    assert plan is not None
-    plan = dataclasses.replace(plan, medium=("testbed-medium", "nonsense"))
-    air = Air(plan, {end.node: Place(end.node) for end in plan.ends}, tmp_path)
+    scenario = access("wifi-weak")
+    plan = make_plan(scenario)
+    assert plan.radio is not None
+    radio = dataclasses.replace(plan.radio, medium=("testbed-medium", "nonsense"))
+    places = {end.node: Place(end.node) for end in radio.ends}
+    plan = dataclasses.replace(plan, radio=radio)
+    link = RadioLink(RunningTrial(scenario, plan, places, tmp_path))
     try:
         with pytest.raises(TestbedError, match="the medium did not start: usage: testbed-medium"):
-            air.place_radios()
+            link.place()
     finally:
-        air.kill()
+        link.close()
     assert not (tmp_path / "radio").exists()

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from testbed.machine.timer import NS
-from testbed.trial.scheduler import Timeline
+from testbed.trial.parts.scheduler import Timeline
 
 GRID_S = 0.1
 
@@ -28,7 +28,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(time, "monotonic_ns", lambda: made.ns)
     monkeypatch.setattr(time, "time_ns", lambda: 1_700_000_000 * NS + made.ns)
-    monkeypatch.setattr("testbed.trial.scheduler.sleep_until", made.sleep_until)
+    monkeypatch.setattr("testbed.trial.parts.scheduler.sleep_until", made.sleep_until)
     return made
 
 

@@ -11,9 +11,11 @@ import pytest
 from testbed.errors import TestbedError
 from testbed.plan.host_settings import Parameter
 from testbed.plan.plan import make_plan
-from testbed.store import FlowRecord
-from testbed.trial.sampling import Sampler
-from testbed.trial.session import Session
+from testbed.store import FlowRecord, Record, Status
+from testbed.trial.parts.flow_traffic import FlowTraffic
+from testbed.trial.parts.part import RunningTrial
+from testbed.trial.parts.sampling import Sampler
+from testbed.trial.parts.sampling_part import Sampling
 from testbed.trial.verify import verify_parameters
 from tests.scenarios import router
 
@@ -22,10 +24,13 @@ def recorded(tmp_path: Path, variant: str, probes: list[Any]) -> FlowRecord:
     """The record of a flow whose sockets showed these."""
     scenario = router(variant=variant)
     plan = make_plan(scenario)
-    session = Session(scenario, plan, None, tmp_path, 0.1)  # type: ignore[arg-type]
-    session._started["tcp"], session._stopped["tcp"] = 0.0, 1.0
-    sampler = Sampler(probes, [])
-    return session._flow_record(plan.flows[0], sampler)
+    trial = RunningTrial(scenario, plan, {}, tmp_path)
+    flows, sampling = FlowTraffic(trial), Sampling(trial)
+    flows._flows = [SimpleNamespace(plan=plan.flows[0])]
+    flows._started["tcp"], flows._stopped["tcp"] = 0.0, 1.0
+    sampling._sampler = Sampler(probes, [])
+    (record,) = sampling.describe(flows.describe(Record(Status.OK))).flows
+    return record
 
 
 def probe(control: str, options: frozenset[str] | None) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from testbed.machine.process import Place
@@ -57,13 +58,11 @@ class VideoFlow:
         self._viewer.begin()
 
     @property
-    def processes(self) -> dict[str, tuple[str, int]]:
-        """What runs or ran: name → node and process id."""
+    def processes(self) -> Iterator[tuple[str, str, int]]:
+        """The processes that run or ran: name, node, process id."""
         pids = {"server": self._server.pid, "player": self._viewer.pid}
-        return {
-            f"video {role} {self.plan.flow.name}": (self._places[role].name, pid)
-            for role, pid in pids.items()
-        }
+        for role, pid in pids.items():
+            yield f"video {role} {self.plan.flow.name}", self._places[role].name, pid
 
     @property
     def may_end(self) -> bool:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 import signal
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from testbed.errors import TestbedError
 from testbed.machine.process import Place, Process, end, start
 from testbed.plan.plan import CapturePlan
-from testbed.store import CAPTURES, CaptureRecord
+from testbed.store import CAPTURES, CaptureRecord, Record
+from testbed.trial.parts.part import Part, RunningTrial
 
 BUFFER_KIB = 8192  # a second of 64 Mbit/s in small packets; tcpdump reads far more often
 READY_S = 10.0
@@ -81,3 +84,45 @@ class Capture:
     def kill(self) -> None:
         """End it without ceremony, when the trial failed."""
         end(self._process, signal.SIGKILL)
+
+
+class Captures(Part):
+    """The captures of a trial."""
+
+    def __init__(self, trial: RunningTrial) -> None:
+        super().__init__(trial)
+        self._captures: list[Capture] = []
+        self._records: tuple[CaptureRecord, ...] = ()
+
+    def open(self) -> None:
+        """Start all of them."""
+        for plan in self._trial.plan.captures:
+            place, snaplen = self._trial.places[plan.node], self._trial.scenario.snaplen_bytes
+            self._captures.append(Capture(plan, place, self._trial.folder, snaplen))
+
+    def wait_until_ready(self) -> None:
+        """Return once all of them listen."""
+        for capture in self._captures:
+            capture.wait_until_ready()
+        for capture in self._captures:
+            name = f"tcpdump {capture.plan.interface}"
+            self._trial.process_started(name, capture.plan.node, capture.pid)
+
+    def collect(self) -> None:
+        """End all of them."""
+        self._records = tuple(capture.stop() for capture in self._captures)
+
+    def describe(self, record: Record) -> Record:
+        """Add the captures, and warn of packets that tcpdump lost."""
+        warnings = (*record.warnings, *self._losses())
+        return replace(record, captures=self._records, warnings=warnings)
+
+    def _losses(self) -> Iterator[str]:
+        for each in self._records:
+            if each.dropped:
+                yield f"{each.interface}: tcpdump lost {each.dropped} packets"
+
+    def close(self) -> None:
+        """Kill all of them."""
+        for capture in self._captures:
+            capture.kill()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 from testbed.errors import TestbedError
 from testbed.machine.process import HERE, Place, Process, end, run, start
-from testbed.plan.radio import CHANNEL_MHZ, NETWORK_NAME, PROGRAM, RadioPlan
+from testbed.plan.plan import Plan
+from testbed.plan.radio import CHANNEL_MHZ, NETWORK_NAME, PROGRAM
+from testbed.trial.parts.part import Part, RunningTrial
 
 MEDIUM = Path(sys.prefix) / "lib" / PROGRAM  # built from medium/ by setup.sh
 FOLDER = "radio"
@@ -21,31 +23,42 @@ LOOK_S = 0.01
 JOIN_TRIES = 10
 
 
-class Air:
+class RadioLink(Part):
     """Two radios in their nodes, and the two programs that serve them."""
 
-    def __init__(self, plan: RadioPlan, places: Mapping[str, Place], folder: Path) -> None:
+    def __init__(self, trial: RunningTrial) -> None:
+        super().__init__(trial)
+        assert trial.plan.radio is not None
+        self._plan = trial.plan.radio
+        self._places = trial.places
+        self._folder = trial.folder / FOLDER
+        self._report = self._folder / "medium.json"
+        self._log = trial.places[self._plan.station.node].log
+        self._access_point: Process | None = None
+        self._medium: Process | None = None
+
+    @classmethod
+    def wanted(cls, plan: Plan) -> bool:
+        """Where a link of the network is a radio link."""
+        return plan.radio is not None
+
+    def place(self) -> None:
+        """Start the medium, and move each radio into its node, its interface under its name."""
         if not MEDIUM.exists():
             raise TestbedError(f"{MEDIUM} is missing", "./setup.sh builds it")
-        self._plan = plan
-        self._places = places
-        self._folder = folder / FOLDER
         self._folder.mkdir()
-        self._log = places[plan.station.node].log
-        self._access_point: Process | None = None
-        self._report = self._folder / "medium.json"
         self._medium = start(
-            (str(MEDIUM), *plan.medium[1:]),
+            (str(MEDIUM), *self._plan.medium[1:]),
             place=Place(log=self._log),
             stdout=self._report,
             stderr=self._report.with_suffix(".err"),
         )
+        self._place_radios(self._medium)
 
-    def place_radios(self) -> None:
-        """Each into its node, its interface under its name."""
+    def _place_radios(self, medium: Process) -> None:
         deadline = time.monotonic() + READY_S
         while not (names := self._names()):
-            if self._medium.poll() is not None or time.monotonic() > deadline:
+            if medium.poll() is not None or time.monotonic() > deadline:
                 raise self._fault("the medium did not start", self._report.with_suffix(".err"))
             time.sleep(LOOK_S)
         here = Place(log=self._log)
@@ -82,31 +95,30 @@ class Air:
                 return
         raise TestbedError(f"{name} could not join: is its signal too weak, the air too busy?")
 
-    def joined(self) -> bool:
+    def _joined(self) -> bool:
         """Whether the station still is: once lost, it stays away."""
         argv = ("iw", "dev", self._plan.station.name, "link")
         place = self._places[self._plan.station.node]
         return run(argv, place=place).stdout.startswith("Connected")
 
-    def write(self, folder: Path) -> None:
+    def write(self, samples: Path) -> None:
         """End the medium, and keep what it has counted, beside what was asked of it."""
-        joined = self.joined()
+        assert self._medium is not None
+        joined = self._joined()
         if status := end(self._medium, signal.SIGTERM):
             raise self._fault(f"the medium ended with status {status}", self._report)
         radio = self._plan.radio
         asked = {"signal_dbm": radio.signal_dbm, "busy": radio.busy, "joined": joined}
         found = {**asked, **json.loads(self._report.read_text())}
-        (folder / REPORT).write_text(json.dumps(found, indent=1) + "\n")
+        (samples / REPORT).write_text(json.dumps(found, indent=1) + "\n")
 
     def _fault(self, what: str, log: Path) -> TestbedError:
         lines = log.read_text(errors="replace").strip().splitlines()
         return TestbedError(what + (f": {lines[-1]}" if lines else ""))
 
-    def kill(self) -> None:
+    def close(self) -> None:
         """Leave no process, however the trial ended, and no file of theirs."""
         for process in (self._access_point, self._medium):
             if process is not None:
                 end(process, signal.SIGKILL)
-        for file in self._folder.iterdir():
-            file.unlink()
-        self._folder.rmdir()
+        shutil.rmtree(self._folder, ignore_errors=True)

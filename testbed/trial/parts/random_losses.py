@@ -13,7 +13,7 @@ from testbed.machine import bpf
 from testbed.machine.bpf import BELOW_SIGNED, DIFFERENT, EQUAL, MOD, MUL, SUB, Line
 from testbed.plan.losses import LossPlan
 from testbed.scenario.losses import Loss, throw
-from testbed.trial.exact_losses import data_segments, element
+from testbed.trial.parts.exact_losses import data_segments, element
 
 COUNTED = ("seen", "segments", "events", "dropped", "undecided")
 STATE = (

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from testbed.machine.ethtool import offloads_on
@@ -38,7 +38,7 @@ def sysctl_file(name: str) -> Path:
     return Path("/proc/sys", *name.split("."))
 
 
-def configuration(plan: Plan, places: dict[str, Place]) -> dict[str, str]:
+def configuration(plan: Plan, places: Mapping[str, Place]) -> dict[str, str]:
     """Every setting that a trial depends on, by name; a queue's options as the kernel's bytes."""
     found: dict[str, str] = {}
     for node, settings in plan.sysctls:

@@ -10,7 +10,7 @@ import csv
 import socket
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from testbed.machine.netns import inside
 from testbed.machine.process import Place
 from testbed.plan.plan import Plan
 from testbed.plan.radio import IDLE_MS
+from testbed.trial.parts.part import Part, RunningTrial
 
 COLUMNS = ("flow", "src", "dst", "rtt_ms", "expected_ms", "jitter_ms", "lossy")
 REQUESTS = 3
@@ -45,7 +46,7 @@ class Idle:
     lossy: bool = False
 
 
-def idle_round_trips(plan: Plan, places: dict[str, Place]) -> list[Idle]:
+def idle_round_trips(plan: Plan, places: Mapping[str, Place]) -> list[Idle]:
     """Some requests for each flow, one after the other."""
     found = []
     for flow in plan.flows:
@@ -107,3 +108,19 @@ def write_idle(rows: Sequence[Idle], path: Path) -> None:
             rtt = "" if row.rtt_ms is None else f"{row.rtt_ms:.6f}"
             asked = (f"{row.expected_ms:g}", f"{row.jitter_ms:g}", int(row.lossy))
             writer.writerow((row.flow, row.src, row.dst, rtt, *asked))
+
+
+class IdleRtt(Part):
+    """The idle path of every flow."""
+
+    def __init__(self, trial: RunningTrial) -> None:
+        super().__init__(trial)
+        self._rows: list[Idle] = []
+
+    def open(self) -> None:
+        """Measure it, before any program is started."""
+        self._rows = idle_round_trips(self._trial.plan, self._trial.places)
+
+    def write(self, samples: Path) -> None:
+        """Write idle.csv."""
+        write_idle(self._rows, samples / "idle.csv")

@@ -25,7 +25,7 @@ import itertools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from testbed.machine.journal import MARKER
@@ -33,7 +33,10 @@ from testbed.machine.tracefs import Instance
 from testbed.plan.flows import FlowPlan
 from testbed.plan.plan import Plan
 from testbed.scenario.model import FRAME_OVERHEAD_BYTES
-from testbed.trial.sampling import CA_STATES, INFINITE_SSTHRESH
+from testbed.store import Record
+from testbed.trial.parts.part import Part, RunningTrial
+from testbed.trial.parts.sampling import CA_STATES, INFINITE_SSTHRESH
+from testbed.trial.parts.scheduler import Timeline
 
 COLUMNS = ("time_s", "flow", "event", "cwnd", "ssthresh", "srtt_ms", "detail")
 SOCKET_EVENTS = ("tcp/tcp_probe", "tcp/tcp_retransmit_skb", "tcp/tcp_cong_state_set")
@@ -122,6 +125,44 @@ class Recorder:
     def close(self) -> None:
         """Remove the trace instance."""
         self._instance.close()
+
+
+class KernelTrace(Part):
+    """Events of the kernel, where it can be traced."""
+
+    def __init__(self, trial: RunningTrial) -> None:
+        super().__init__(trial)
+        self._recorder: Recorder | None = None
+        self._clock: Clock = float
+        self._warnings: tuple[str, ...] = ()
+
+    def wait_until_ready(self) -> None:
+        """Record from now on."""
+        self._recorder = record(self._trial.plan)
+
+    def schedule(self, timeline: Timeline) -> None:
+        """Take the trial's clock."""
+        self._clock = timeline.time_s
+
+    def stop(self) -> None:
+        """Record nothing any more."""
+        if self._recorder:
+            self._recorder.stop()
+
+    def write(self, samples: Path) -> None:
+        """Write events.csv, if anything was recorded."""
+        if self._recorder:
+            cookies = frozenset(self._trial.cookies)
+            self._warnings = tuple(self._recorder.write(samples, self._clock, cookies))
+
+    def describe(self, record: Record) -> Record:
+        """Warn of events that were lost or are not ours."""
+        return replace(record, warnings=(*record.warnings, *self._warnings))
+
+    def close(self) -> None:
+        """Remove the trace instance."""
+        if self._recorder:
+            self._recorder.close()
 
 
 def record(plan: Plan) -> Recorder | None:

@@ -7,9 +7,13 @@ Of meaning where time is real. In a guest's virtual time nothing is ever busy: i
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from testbed.trial.parts.part import Part, RunningTrial
+from testbed.trial.parts.scheduler import Timeline
 
 STAT = Path("/proc/stat")
 INTERVAL_S = 1.0
@@ -101,25 +105,37 @@ class Watched:
         return (self.name, self._node, *times, spent.slices)
 
 
-class Load:
+class CpuLoad(Part):
     """The load of the machine and of a trial's processes, while it runs."""
 
-    def __init__(self) -> None:
-        self.enabled = counts_time(read_stat(STAT.read_text()))
+    def __init__(self, trial: RunningTrial) -> None:
+        super().__init__(trial)
+        self._enabled = counts_time(read_stat(STAT.read_text()))
         self._before: Times = {}
         self._rows: list[tuple[object, ...]] = []
         self._watched: list[Watched] = []
+        self.process_started("trial", "", os.getpid())
 
-    def watch(self, name: str, node: str, pid: int) -> None:
+    def process_started(self, name: str, node: str, pid: int) -> None:
         """Count a process from now on."""
-        if self.enabled:
+        if self._enabled:
             self._watched.append(Watched(name, node, pid))
 
-    def look(self, *names: str) -> None:
-        """Read these processes again, or all."""
+    def schedule(self, timeline: Timeline) -> None:
+        """Sample the processors, where they count time."""
+        if self._enabled:
+            timeline.every(INTERVAL_S, self._trial.plan.end_s, self.sample)
+
+    def flow_ends(self, _time_s: float, *processes: str) -> None:
+        """Read these processes once more: they are about to end."""
         for each in self._watched:
-            if not names or each.name in names:
+            if each.name in processes:
                 each.look()
+
+    def stop(self) -> None:
+        """Read all processes once more."""
+        for each in self._watched:
+            each.look()
 
     def sample(self, time_s: float) -> None:
         """One row of load.csv: since the call before."""
@@ -128,11 +144,11 @@ class Load:
             self._rows.append((f"{time_s:.6f}", *(f"{share:.4f}" for share in found)))
         self._before = now
 
-    def write(self, folder: Path) -> None:
+    def write(self, samples: Path) -> None:
         """Write load.csv and processes.csv, if there is anything to tell."""
-        _write_csv(folder / "load.csv", LOAD_COLUMNS, self._rows)
+        _write_csv(samples / "load.csv", LOAD_COLUMNS, self._rows)
         rows = [row for each in self._watched if (row := each.row())]
-        _write_csv(folder / "processes.csv", PROCESS_COLUMNS, rows)
+        _write_csv(samples / "processes.csv", PROCESS_COLUMNS, rows)
 
 
 def _write_csv(path: Path, columns: Sequence[str], rows: list[tuple[object, ...]]) -> None:

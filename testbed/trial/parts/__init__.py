@@ -1,0 +1,1 @@
+"""The parts of a trial: each does one thing beside the others, with the same few methods."""

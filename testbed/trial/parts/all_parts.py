@@ -1,0 +1,28 @@
+"""The table of parts, in the order in which they take effect."""
+
+from __future__ import annotations
+
+from testbed.trial.parts.background import BackgroundTraffic
+from testbed.trial.parts.capture import Captures
+from testbed.trial.parts.cpu_load import CpuLoad
+from testbed.trial.parts.droppers import InjectedLosses
+from testbed.trial.parts.flow_traffic import FlowTraffic
+from testbed.trial.parts.idle_rtt import IdleRtt
+from testbed.trial.parts.kernel_state import KernelState
+from testbed.trial.parts.kernel_trace import KernelTrace
+from testbed.trial.parts.part import Part
+from testbed.trial.parts.radio import RadioLink
+from testbed.trial.parts.sampling_part import Sampling
+
+PARTS: tuple[type[Part], ...] = (
+    KernelState,  # before anything else has run
+    IdleRtt,
+    FlowTraffic,
+    BackgroundTraffic,
+    InjectedLosses,
+    Captures,
+    Sampling,  # its rehearsal: once all other programs are ready
+    CpuLoad,
+    KernelTrace,  # holds its events against the samples that were written
+    RadioLink,  # ends the medium once the kernel's final state has been read
+)

@@ -1,0 +1,107 @@
+"""The flows: a server and a client each, started, begun and stopped when the plan says."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+
+from testbed.errors import TestbedError
+from testbed.scenario.variants import variant
+from testbed.store import FlowRecord, Record
+from testbed.traffic.flow_kinds import FLOW_KINDS, RunningFlow
+from testbed.trial.parts.part import Part, RunningTrial
+from testbed.trial.parts.scheduler import Timeline
+
+
+class FlowTraffic(Part):
+    """All flows of a trial, whatever programs make them."""
+
+    def __init__(self, trial: RunningTrial) -> None:
+        super().__init__(trial)
+        self._flows: list[RunningFlow] = []
+        self._started: dict[str, float] = {}
+        self._stopped: dict[str, float] = {}
+
+    def open(self) -> None:
+        """Start all servers."""
+        for plan in self._trial.plan.flows:
+            server, client = (self._trial.places[c.node] for c in (plan.server, plan.client))
+            kind = FLOW_KINDS[plan.flow.kind]
+            self._flows.append(kind(plan, server, client, self._trial.folder))
+
+    def wait_until_ready(self) -> None:
+        """Return once all servers listen."""
+        for flow in self._flows:
+            flow.wait_until_ready()
+
+    def schedule(self, timeline: Timeline) -> None:
+        """Begin and stop every flow in its time."""
+        for flow in self._flows:
+            timeline.at(flow.plan.start_s, functools.partial(self._begin, flow))
+            timeline.at(flow.plan.stop_s, functools.partial(self._stop, flow))
+        self._timeline = timeline
+
+    def _begin(self, flow: RunningFlow, time_s: float) -> None:
+        self._started[flow.plan.flow.name] = time_s
+        flow.begin()
+        for process in flow.processes:
+            self._trial.process_started(*process)
+
+    def _stop(self, flow: RunningFlow, time_s: float) -> None:
+        name = flow.plan.flow.name
+        if name in self._stopped:
+            return
+        self._trial.flow_ends(time_s, *(process for process, _, _ in flow.processes))
+        if flow.ended and not flow.may_end:
+            flow.collect()
+            raise TestbedError(f"{name}: iperf3 ended before its time")
+        done_ns = flow.done_ns()
+        self._stopped[name] = self._timeline.time_s(done_ns) if done_ns else time_s
+        flow.stop()
+
+    def collect(self) -> None:
+        """Wait for all servers and clients, and check their reports."""
+        for flow in self._flows:
+            flow.collect()
+
+    def describe(self, record: Record) -> Record:
+        """Add the flows."""
+        return replace(record, flows=tuple(map(self._flow_record, self._flows)))
+
+    def _flow_record(self, flow: RunningFlow) -> FlowRecord:
+        plan = flow.plan
+        name = plan.flow.name
+        return FlowRecord(
+            name=name,
+            protocol=plan.flow.protocol,
+            src_address=plan.src_address,
+            dst_address=plan.dst_address,
+            src_ports=plan.src_ports,
+            dst_port=plan.dst_port,
+            started_s=self._started[name],
+            stopped_s=self._stopped[name],
+            planned_start_s=plan.start_s,
+            planned_stop_s=plan.stop_s,
+            control=variant(plan.flow.variant).control if plan.flow.variant else "",
+            options=tuple(sorted(plan.options)),
+        )
+
+    def close(self) -> None:
+        """Kill all servers and clients."""
+        for flow in self._flows:
+            flow.kill()
+
+    @property
+    def may_end(self) -> bool:
+        """Whether all flows are of so many bytes, or videos."""
+        return all(flow.may_end for flow in self._flows)
+
+    @property
+    def done(self) -> bool:
+        """Whether all clients have ended."""
+        return all(flow.ended for flow in self._flows)
+
+    def finish(self, time_s: float) -> None:
+        """Stop all flows now."""
+        for flow in self._flows:
+            self._stop(flow, time_s)

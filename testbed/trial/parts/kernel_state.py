@@ -1,0 +1,89 @@
+"""The kernel's settings before the flows and after them, and what it counted in between."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from testbed.machine.process import run
+from testbed.plan.delay_links import WIRES, lossy_ends
+from testbed.plan.host_settings import traffic_hosts
+from testbed.plan.plan import RETIRE_S, QueuePlan, burst_bytes
+from testbed.scenario.queues import DISCIPLINES
+from testbed.store import QueueRecord, Record
+from testbed.trial.parts.part import Part, RunningTrial
+from testbed.trial.parts.scheduler import Timeline
+from testbed.trial.parts.snapshot import configuration, counters, tcp_settings
+
+
+class KernelState(Part):
+    """Configuration, the hosts' counters, and the queues' statistics at the end."""
+
+    def __init__(self, trial: RunningTrial) -> None:
+        super().__init__(trial)
+        self._before: dict[str, str] = {}
+        self._counters: dict[str, dict[str, int]] = {}
+
+    def open(self) -> None:
+        """Note the configuration before anything has run."""
+        self._before = configuration(self._trial.plan, self._trial.places)
+
+    def schedule_end(self, timeline: Timeline, end_s: float) -> None:
+        """Read the hosts' counters while captures still have time to be written: tcpdump says
+        nothing of a packet that a late timer sends after that."""
+        timeline.at(end_s - RETIRE_S, self._count)
+
+    def _count(self, _time_s: float) -> None:
+        self._counters = {node: counters(pid) for node, pid in self._hosts()}
+
+    def _hosts(self) -> list[tuple[str, int | None]]:
+        nodes = sorted(set(traffic_hosts(self._trial.scenario)))
+        return [(node, self._trial.places[node].pid) for node in nodes]
+
+    def write(self, samples: Path) -> None:
+        """Write qdiscs.json, counters.json and configuration.json."""
+        after = configuration(self._trial.plan, self._trial.places)
+        contents = {
+            "qdiscs": {node: self._qdiscs(node) for node in self._nodes_with_queues()},
+            "counters": self._counters,
+            "configuration": {"begin": self._before, "end": after},
+        }
+        for name, content in contents.items():
+            (samples / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")
+
+    def _nodes_with_queues(self) -> list[str]:
+        plan = self._trial.plan
+        nodes = {queue.node for queue in plan.queues}
+        nodes |= {end.node for end in plan.radio.ends} if plan.radio else set()
+        if any(lossy_ends(plan.network)):
+            nodes.add(WIRES)
+        return sorted(nodes)
+
+    def _qdiscs(self, node: str) -> object:
+        shown = run(("tc", "-json", "-s", "qdisc", "show"), place=self._trial.places[node])
+        return json.loads(shown.stdout)
+
+    def describe(self, record: Record) -> Record:
+        """Add TCP's settings and the queues."""
+        return replace(
+            record,
+            sysctls={node: tcp_settings(pid) for node, pid in self._hosts()},
+            queues=tuple(map(_queue_record, self._trial.plan.queues)),
+        )
+
+
+def _queue_record(plan: QueuePlan) -> QueueRecord:
+    queue, limit = plan.shaper.queue, plan.shaper.limit
+    unit = DISCIPLINES[queue.discipline].counts
+    return QueueRecord(
+        node=plan.node,
+        interface=plan.interface,
+        rate_mbit=plan.shaper.rate_mbit,
+        burst_bytes=burst_bytes(plan.shaper.rate_mbit),
+        discipline=queue.discipline,
+        limit=limit.bytes if unit == "bytes" else limit.packets,
+        unit=unit,
+        ecn=queue.ecn,
+        sampled=plan.sampled,
+    )

@@ -1,0 +1,85 @@
+"""Samples in a trial: which sockets and queues, how often, and what the flows' sockets showed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from testbed.store import Record
+from testbed.trial.parts.part import Part, RunningTrial
+from testbed.trial.parts.sampling import QueueProbe, Sampler, SocketId, SocketProbe
+from testbed.trial.parts.scheduler import Timeline
+
+
+class Sampling(Part):
+    """Samples of the senders' sockets, and of the queues that flows cross."""
+
+    def __init__(self, trial: RunningTrial) -> None:
+        super().__init__(trial)
+        self._sampler = Sampler((), ())
+
+    def wait_until_ready(self) -> None:
+        """Open the probes; the first look-ups are done before the randomness is renewed."""
+        self._sampler = Sampler(self._socket_probes(), self._queue_probes())
+        self._sampler.rehearse()
+
+    def _socket_probes(self) -> list[SocketProbe]:
+        return [
+            SocketProbe(
+                each.flow.name,
+                self._trial.places[each.flow.src].pid,
+                SocketId(each.src_address, port, each.dst_address, each.dst_port),
+            )
+            for each in self._trial.plan.flows
+            if each.flow.protocol == "tcp"
+            for port in each.src_ports
+        ]
+
+    def _queue_probes(self) -> list[QueueProbe]:
+        return [
+            QueueProbe(
+                queue.node,
+                queue.interface,
+                queue.shaper.queue.discipline,
+                self._trial.places[queue.node].pid,
+            )
+            for queue in self._trial.plan.queues
+            if queue.sampled
+        ]
+
+    def schedule(self, timeline: Timeline) -> None:
+        """Sample at every interval."""
+        if interval_ms := self._trial.scenario.sample_interval_ms:
+            timeline.every(interval_ms / 1e3, self._trial.plan.end_s, self._sampler.sample)
+
+    def schedule_end(self, timeline: Timeline, end_s: float) -> None:
+        """Sample once more when the queues are empty."""
+        timeline.at(end_s, self._sampler.sample)
+
+    def flow_ends(self, time_s: float, *_processes: str) -> None:
+        """Sample a flow's last state, even in trials without an interval."""
+        self._sampler.sample(time_s)
+
+    def write(self, samples: Path) -> None:
+        """Write sockets.csv and queues.csv."""
+        self._sampler.write(samples)
+        self._trial.cookies.update(probe.cookie for probe in self._sampler.sockets if probe.cookie)
+
+    def describe(self, record: Record) -> Record:
+        """Add to each flow what its sockets ran and agreed on."""
+        variants, options = self._sampler.variants_seen(), self._sampler.options_seen()
+        return replace(
+            record,
+            flows=tuple(
+                replace(
+                    flow,
+                    variant_seen=variants.get(flow.name, ""),
+                    options_seen=tuple(sorted(options.get(flow.name, ()))),
+                )
+                for flow in record.flows
+            ),
+        )
+
+    def close(self) -> None:
+        """Close the probes."""
+        self._sampler.close()
