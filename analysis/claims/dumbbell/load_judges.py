@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from analysis.claims.dumbbell.ns2_means import ns2_load
 from analysis.claims.engine.answers import Part, Row
 from analysis.claims.engine.contrasts import (
     MEASURES,
@@ -139,7 +140,7 @@ def table(
     label = name or NAMES.get(metric, metric)
     rows = []
     for variant in sorted(found, key=variant_key):
-        ns2 = group.reference.load(variant, metric, loads, group.window, order)
+        ns2 = ns2_load(group.reference, variant, metric, loads, group.window, order)
         rows.append(
             Row(
                 f"{label}, {variant}, {where(loads)}",

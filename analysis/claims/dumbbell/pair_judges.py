@@ -13,6 +13,7 @@ import math
 import pandas as pd
 
 from analysis.claims.dumbbell.load_judges import where
+from analysis.claims.dumbbell.ns2_means import ns2_share
 from analysis.claims.engine.answers import Finding, Part, Row
 from analysis.claims.engine.contrasts import (
     SHARE,
@@ -101,7 +102,7 @@ def share_rows(group: Group, found: pd.DataFrame, first: str, second: str) -> tu
 
 
 def _share_row(group: Group, pair: str, what: str, found: pd.DataFrame, loads: list[float]) -> Row:
-    ns2 = group.reference.share(pair, loads, group.window)
+    ns2 = ns2_share(group.reference, pair, loads, group.window)
     return Row(
         what,
         spread(SHARE, sample(found, "share", CELLS)),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from analysis.claims.dumbbell.load_judges import LATENCIES, NAMES
+from analysis.claims.dumbbell.ns2_means import ns2_queue
 from analysis.claims.engine.answers import Part, Row
 from analysis.claims.engine.contrasts import (
     MEASURES,
@@ -57,7 +58,7 @@ def table(group: Group, metric: str, name: str = "") -> tuple[Row, ...]:
     cases = group.where(flow="tcp").rows.groupby(["variant", "axis_queue"], sort=False)
     named = [(str(variant), str(queue), own) for (variant, queue), own in cases]
     for variant, queue, own in sorted(named, key=lambda each: _papers_first(each[0], each[1])):
-        ns2 = group.reference.queue(variant, queue, metric)
+        ns2 = ns2_queue(group.reference, variant, queue, metric)
         rows.append(
             Row(
                 f"{name or NAMES[metric]}, {label(variant, queue)}",

@@ -7,6 +7,7 @@ import math
 import pandas as pd
 
 from analysis.claims.dumbbell.load_judges import LATENCIES
+from analysis.claims.dumbbell.ns2_means import ns2_queue
 from analysis.claims.dumbbell.phase_judges import Stretch, phases
 from analysis.claims.dumbbell.queue_judges import (
     CASES,
@@ -56,7 +57,7 @@ def printed_drop_rates(group: Group) -> Finding:
     for each, theirs in JH_DROP_RATES.items():
         bounds = theirs * (1 - PAPERS_DROPS), theirs * (1 + PAPERS_DROPS)
         parts.append(within(f"drop rate, {label(*each)},", DROPS, found[each], *bounds))
-        ns2 = group.reference.queue(*each, "drop_rate")
+        ns2 = ns2_queue(group.reference, *each, "drop_rate")
         rows.append(
             Row(
                 f"drop rate, {label(*each)}",
@@ -69,7 +70,7 @@ def printed_drop_rates(group: Group) -> Finding:
         ours = relative(found[variant, "red"], found[variant, "droptail"])
         theirs = JH_DROP_RATES[variant, "red"] / JH_DROP_RATES[variant, "droptail"]
         red, droptail = (
-            group.reference.queue(variant, each, "drop_rate") for each in ("red", "droptail")
+            ns2_queue(group.reference, variant, each, "drop_rate") for each in ("red", "droptail")
         )
         rows.append(
             Row(
@@ -93,7 +94,7 @@ def printed_latencies(group: Group) -> Finding:
             bounds = theirs * (1 - PAPERS_LATENCY), theirs * (1 + PAPERS_LATENCY)
             ours = tcp(group, metric, *each)
             parts.append(within(f"{name}, {label(*each)},", DELAY, ours, *bounds))
-            ns2 = group.reference.queue(*each, metric)
+            ns2 = ns2_queue(group.reference, *each, metric)
             rows.append(
                 Row(
                     f"{name}, {label(*each)}",

@@ -21,6 +21,7 @@ from analysis.claims.dumbbell.load_judges import (
     tcp,
     where,
 )
+from analysis.claims.dumbbell.ns2_means import ns2_sweep
 from analysis.claims.engine.answers import Finding, Part, Row, both, by_definition
 from analysis.claims.engine.contrasts import (
     MEASURES,
@@ -120,7 +121,7 @@ def _papers_t_tests(group: Group) -> tuple[Row, ...]:
     own = tcp(group).rows
     means = own.groupby(["variant", "axis_cbr_mbit"])["throughput_mbps"].mean()
     ns2 = {
-        name: group.reference.sweep(name, "throughput_mbps", group.window, "cbr-first")
+        name: ns2_sweep(group.reference, name, "throughput_mbps", group.window, "cbr-first")
         for name in FOUR
     }
     rows = []

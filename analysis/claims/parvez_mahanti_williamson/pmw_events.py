@@ -28,6 +28,7 @@ from analysis.claims.engine.contrasts import (
 )
 from analysis.claims.engine.reference import Reference
 from analysis.claims.engine.selection import Group, samples, sweeps
+from analysis.claims.parvez_mahanti_williamson.ns2_newreno import ns2_newreno
 from analysis.claims.parvez_mahanti_williamson.pmw_numbers import (
     PMW_CRITICAL_LOSSES,
     PMW_CROSSINGS,
@@ -187,7 +188,7 @@ def crossing(series: pd.Series[float]) -> float:
 
 
 def _ns2_errors(reference: Reference, variant: str, p: float) -> pd.Series[float]:
-    found = reference.newreno(impatient=variant == IMP, p=p)
+    found = ns2_newreno(reference, impatient=variant == IMP, p=p)
     expected = {
         m: predict(
             MODEL_OF[variant], Conditions(float(each), PAPER_RTT_S, float(str(m)), NS2_RTO_S)
@@ -200,7 +201,7 @@ def _ns2_errors(reference: Reference, variant: str, p: float) -> pd.Series[float
 
 def _ns2_crossing(reference: Reference, p: float) -> str:
     steady, impatient = (
-        reference.newreno(impatient=each == IMP, p=p)["goodput_pps"] for each in NAMES
+        ns2_newreno(reference, impatient=each == IMP, p=p)["goodput_pps"] for each in NAMES
     )
     at = crossing((2 * (steady - impatient) / (steady + impatient)).dropna())
     return LOSSES.write(at) if math.isfinite(at) else ""
