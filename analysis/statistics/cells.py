@@ -1,4 +1,4 @@
-"""Statistics of a metrics table: a row a cell, and a row a pair of cells."""
+"""Statistics of a metrics table: one row per cell, and one row per pair of cells."""
 
 from __future__ import annotations
 
@@ -21,15 +21,17 @@ from analysis.statistics.intervals import (
     holm,
     summarise,
 )
+from analysis.statistics.ranks import compare_paired_ranks, compare_ranks
 
 NUMBERS = tuple(field.name for field in dataclasses.fields(Summary))
 PAIRED = tuple(
     field.name for field in dataclasses.fields(Paired) if field.name not in ("finding", "n")
 )
+RANKS = ("shift", "shift_low", "shift_high")
 
 
 def cell_table(metrics: pd.DataFrame, metric: str, by: Sequence[str] = CELL) -> pd.DataFrame:
-    """One row a cell in the order of their first trials: `by`, n, and what `Summary` has.
+    """One row per cell, in the order of their first trials: `by`, n, and the fields of `Summary`.
 
     n counts the trials in which the metric is known; a cell with none stays, with n = 0.
     Invalid trials are left out, and `invalid` counts them.
@@ -63,15 +65,17 @@ def pair_table(
 ) -> pd.DataFrame:
     """All pairs of `family` within cells that are alike in the rest of `by`.
 
-    `a` less `b`, as `Comparison` has it; `paired_…`, as `Paired` has it, where both have at
-    least one seed in common and no seed twice. `p_holm` is Welch's p (`p_welch`) corrected
-    over the whole table, which is the family of comparisons. Invalid trials are left out.
+    `a` less `b`: the fields of `Comparison`, Mann–Whitney's p, and Hodges–Lehmann's shift. The same
+    seed by seed as `paired_…`, where both have at least one seed in common and no seed twice.
+    `p_holm` is Welch's p (`p_welch`) corrected over the whole table, which is the family of
+    comparisons. Invalid trials are left out.
     """
     metrics = metrics.assign(**{metric: _trusted(metrics, metric)})
     rest = [name for name in by if name != family]
     rows = list(_pairs(metrics[[*rest, family, "seed", metric]], metric, family, rest))
     numbers = [field.name for field in dataclasses.fields(Comparison)]
-    paired = [f"paired_{name}" for name in PAIRED]
+    numbers += ["p_mann_whitney", *RANKS]
+    paired = [f"paired_{name}" for name in (*PAIRED, "p_wilcoxon", *RANKS)]
     table = pd.DataFrame(rows, columns=[*rest, "a", "b", *numbers, "pairs", *paired])
     return table.assign(p_holm=holm(table["p_welch"]))
 
@@ -87,16 +91,21 @@ def _pairs(
         groups.setdefault(tuple(key), {}).setdefault(member, []).append((seed, value))
     for group, members in groups.items():
         for (a, first), (b, second) in itertools.combinations(members.items(), 2):
-            found = compare((v for _, v in first), (v for _, v in second))
-            pairs = _paired(first, second)
-            numbers = (getattr(pairs, name) for name in PAIRED)
-            fields = (getattr(found, field.name) for field in dataclasses.fields(found))
-            yield (*group, a, b, *fields, pairs.n, *numbers)
+            own, others = ([value for _, value in side] for side in (first, second))
+            pairs = compare_paired(*_by_seed(first, second))
+            yield (
+                *(*group, a, b),
+                *dataclasses.astuple(compare(own, others)),
+                *dataclasses.astuple(compare_ranks(own, others)),
+                pairs.n,
+                *(getattr(pairs, name) for name in PAIRED),
+                *dataclasses.astuple(compare_paired_ranks(*_by_seed(first, second))),
+            )
 
 
-def _paired(first: list[tuple[float, float]], second: list[tuple[float, float]]) -> Paired:
-    """By seed, unless a seed stands for several values: then nothing says what belongs together."""
-    sides = [{int(seed): value for seed, value in side} for side in (first, second)]
-    if [len(side) for side in sides] != [len(first), len(second)]:
-        return compare_paired({}, {})
-    return compare_paired(*sides)
+def _by_seed(
+    first: list[tuple[float, float]], second: list[tuple[float, float]]
+) -> tuple[dict[int, float], dict[int, float]]:
+    """Nothing if a seed has several values: then nothing says which belong together."""
+    a, b = ({int(seed): value for seed, value in side} for side in (first, second))
+    return (a, b) if (len(a), len(b)) == (len(first), len(second)) else ({}, {})

@@ -1,95 +1,88 @@
 """Rank statistics of two samples and of pairs: Mann–Whitney, Wilcoxon, Hodges–Lehmann.
 
-Written out here, not taken from scipy.stats, since the intervals of the shifts need the same
-distributions, and thousands of comparisons have to take seconds. Tests hold them against scipy.
+The p-values are scipy's. The interval of a shift is not in scipy; it needs the distribution of the
+statistic, which scipy computes too but does not export.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from analysis.statistics.intervals import (
+    CONFIDENCE,
+    Comparison,
+    Finding,
+    Paired,
+    compare,
+    compare_paired,
+    differences,
+    known,
+)
+
 Floats = npt.NDArray[np.float64]
 
 NAN = float("nan")
-EXACT = 20  # values a sample up to which the distribution is counted: C(40, 20) < 2⁵³
+EXACT = 20  # values per sample up to which the distribution is counted: C(40, 20) < 2⁵³
 
 
-@functools.lru_cache(maxsize=512)
-def _u_counts(n: int, m: int) -> Floats:
-    """In how many orders of n + m values U is 0, 1, …, nm (Gaussian binomial coefficients)."""
-    counts = np.zeros(n * m + 1)
-    counts[0] = 1
-    for i in range(1, n + 1):  # times (1 − q^(m+i)) over (1 − q^i)
-        counts[m + i :] -= counts[: len(counts) - m - i].copy()
-        for start in range(i):
-            counts[start::i] = np.cumsum(counts[start::i])
-    return counts
+@dataclass(frozen=True)
+class Ranks:
+    """Two-sided p of the ranks, and Hodges–Lehmann's shift with its interval."""
+
+    p: float = NAN
+    shift: float = NAN
+    low: float = NAN
+    high: float = NAN
 
 
-@functools.lru_cache(maxsize=64)
-def _signed_counts(n: int) -> Floats:
-    """In how many of the 2ⁿ choices of signs the sum of positive ranks is 0, 1, …"""
-    counts = np.zeros(n * (n + 1) // 2 + 1)
-    counts[0] = 1
-    for rank in range(1, n + 1):
-        counts[rank:] += counts[:-rank].copy()
-    return counts
+def compare_ranks(first: Iterable[float], second: Iterable[float]) -> Ranks:
+    """Two independent samples: Mann–Whitney."""
+    a, b = known(first), known(second)
+    found = compare(a, b)
+    if found.finding is not Finding.TESTED:
+        return _untested(found)
+    return Ranks(mann_whitney_p(a, b), *shift(a, b, CONFIDENCE))
 
 
-@functools.lru_cache(maxsize=512)
-def _u_cumulative(n: int, m: int) -> Floats:
-    return np.asarray(np.cumsum(_u_counts(n, m)) / math.comb(n + m, n), dtype=np.float64)
+def compare_paired_ranks(first: Mapping[int, float], second: Mapping[int, float]) -> Ranks:
+    """Values by seed: Wilcoxon's signed ranks."""
+    found = compare_paired(first, second)
+    if found.finding is not Finding.TESTED:
+        return _untested(found)
+    own = differences(first, second)
+    return Ranks(wilcoxon_p(own), *paired_shift(own, CONFIDENCE))
 
 
-@functools.lru_cache(maxsize=64)
-def _signed_cumulative(n: int) -> Floats:
-    return np.asarray(np.cumsum(_signed_counts(n)) / 2.0**n, dtype=np.float64)
+def _untested(found: Comparison | Paired) -> Ranks:
+    """Without any spread the difference is exact, and there is nothing to test."""
+    return Ranks() if found.finding is Finding.NOT_KNOWN else Ranks(NAN, *(found.difference,) * 3)
 
 
 def mann_whitney_p(a: Floats, b: Floats) -> float:
-    """Two-sided p: exact up to 20 values a sample without ties, else by the normal
-    distribution, corrected for ties and continuity; NaN where all values are one."""
-    n, m = len(a), len(b)
-    both = np.concatenate((a, b))
-    ties = np.unique(both, return_counts=True)[1]
-    differences = a[:, None] - b[None, :]
-    u = float((differences > 0).sum() + (differences == 0).sum() / 2)
-    if len(ties) == n + m and max(n, m) <= EXACT:
-        return _two_sided(_u_cumulative(n, m), min(u, n * m - u))
-    total = n + m
-    variance = n * m / 12 * (total + 1 - float((ties**3 - ties).sum()) / (total * (total - 1)))
-    return _normal(abs(u - n * m / 2), variance)
+    """Exact up to 20 values per sample without ties, else by the normal distribution, corrected
+    for ties and continuity."""
+    from scipy import stats  # takes seconds to import
+
+    distinct = len(np.unique(np.concatenate((a, b)))) == len(a) + len(b)
+    method = "exact" if distinct and max(len(a), len(b)) <= EXACT else "asymptotic"
+    return float(stats.mannwhitneyu(a, b, method=method).pvalue)
 
 
 def wilcoxon_p(differences: Floats) -> float:
-    """Two-sided p of the signed ranks; differences of 0 are left out (Wilcoxon's own way)."""
+    """As for Mann–Whitney; differences of 0 are left out, as Wilcoxon did."""
+    from scipy import stats
+
     own = differences[differences != 0]
-    n = len(own)
-    if not n:
-        return NAN
-    _, place, ties = np.unique(np.abs(own), return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(ties) - (ties - 1) / 2)[place]
-    total = n * (n + 1) / 2
-    positive = float(ranks[own > 0].sum())
-    if len(ties) == n and n <= EXACT:
-        return _two_sided(_signed_cumulative(n), min(positive, total - positive))
-    variance = n * (n + 1) * (2 * n + 1) / 24 - float((ties**3 - ties).sum()) / 48
-    return _normal(abs(positive - total / 2), variance)
-
-
-def _two_sided(cumulative: Floats, least: float) -> float:
-    return min(1.0, 2 * float(cumulative[round(least)]))
-
-
-def _normal(distance: float, variance: float) -> float:
-    if variance <= 0:
-        return NAN
-    return min(1.0, 2 * float(special.ndtr(-max(0.0, distance - 0.5) / math.sqrt(variance))))
+    exact = len(np.unique(np.abs(own))) == len(own) <= EXACT
+    method = "exact" if exact else "asymptotic"
+    return float(stats.wilcoxon(own, method=method, correction=not exact).pvalue)
 
 
 def shift(a: Floats, b: Floats, confidence: float) -> tuple[float, float, float]:
@@ -125,3 +118,35 @@ def _around_median(
     if out < 1:
         return middle, NAN, NAN
     return middle, float(ordered[out - 1]), float(ordered[-out])
+
+
+@functools.lru_cache(maxsize=512)
+def _u_counts(n: int, m: int) -> Floats:
+    """The number of orders of n + m values with U = 0, 1, …, nm: Gaussian binomial coefficients."""
+    counts = np.zeros(n * m + 1)
+    counts[0] = 1
+    for i in range(1, n + 1):  # times (1 − q^(m+i)) over (1 − q^i)
+        counts[m + i :] -= counts[: len(counts) - m - i].copy()
+        for start in range(i):
+            counts[start::i] = np.cumsum(counts[start::i])
+    return counts
+
+
+@functools.lru_cache(maxsize=64)
+def _signed_counts(n: int) -> Floats:
+    """The number of the 2ⁿ choices of signs whose positive ranks add up to 0, 1, …"""
+    counts = np.zeros(n * (n + 1) // 2 + 1)
+    counts[0] = 1
+    for rank in range(1, n + 1):
+        counts[rank:] += counts[:-rank].copy()
+    return counts
+
+
+@functools.lru_cache(maxsize=512)
+def _u_cumulative(n: int, m: int) -> Floats:
+    return np.asarray(np.cumsum(_u_counts(n, m)) / math.comb(n + m, n), dtype=np.float64)
+
+
+@functools.lru_cache(maxsize=64)
+def _signed_cumulative(n: int) -> Floats:
+    return np.asarray(np.cumsum(_signed_counts(n)) / 2.0**n, dtype=np.float64)

@@ -1,11 +1,11 @@
-"""The statistics that all claims come down to: two samples compared, or one held against bounds.
+"""The two comparisons to which all claims come down: two samples, or one against bounds.
 
-A sample is a number a seed (the mean over what the seed was run with), so that n counts
-independent repeats, not points of one sweep. Two samples are *equal* when Welch's 95 % interval
-of their difference lies within the measure's margin: a deterministic guest makes intervals so
-narrow that a difference can be beyond doubt and of no account. Otherwise one is above or below the
-other if the interval leaves out nought and p, corrected by Holm over the claim's comparisons, is
-below 0.05; else it is not clear.
+A sample has one number per seed (the mean over everything the seed was run with), so that n counts
+independent repeats, not points of one sweep. Two samples are *equal* when Welch's 95 % interval of
+their difference lies within the measure's margin: a deterministic guest makes intervals so narrow
+that a difference can be beyond doubt and still not matter. Otherwise one is above or below the
+other if the interval excludes zero and p, corrected by Holm over the claim's comparisons, is below
+0.05; if not, the two cannot be told apart.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.claims.engine.answers import Part, Verdict
+from analysis.claims.engine.measures import Measure
 from analysis.statistics.intervals import (
     Comparison,
     Finding,
@@ -31,52 +32,12 @@ SIGNIFICANT = 0.05
 WELCH = "Welch's t, two-sided, Holm over the claim's comparisons"
 PAIRED = "paired t (by seed), two-sided, Holm over the claim's comparisons"
 STUDENT = "Student's 95 % interval of the mean over seeds"
-SHOWN = 4  # comparisons that are told one by one
-SAMPLED = 2  # of more than these
-
-
-@dataclass(frozen=True)
-class Measure:
-    """How a measure is written, and below which difference two values of it are the same."""
-
-    unit: str
-    decimals: int
-    factor: float = 1
-    relative: float = 0.0
-    absolute: float = 0.0
-
-    def write(self, value: float, sign: str = "") -> str:
-        """A number with its unit."""
-        if not math.isfinite(value):
-            return "not known"
-        return f"{value * self.factor:{sign}.{self.decimals}f} {self.unit}".rstrip()
-
-    def margin(self, a: float, b: float) -> float:
-        """Differences up to this are of no account."""
-        return max(self.absolute, self.relative * (abs(a) + abs(b)) / 2)
-
-
-# 2 %: what `testbed compare` takes for the same rate; 5 % of a drop rate, or one packet in ten
-# thousand: about one drop in a trial; 0.1 ms: an eighth of the time that a packet of 1000 bytes
-# takes at 10 Mbit/s; 1 percentage point of a share: 2 % of a half.
-RATE = Measure("Mbit/s", 3, relative=0.02)
-DROPS = Measure("%", 3, factor=100, relative=0.05, absolute=1e-4)
-DELAY = Measure("ms", 2, absolute=0.1)
-SHARE = Measure("%", 1, factor=100, absolute=0.01)
-RATIO = Measure("", 3, relative=0.02)
-MEASURES = {
-    "throughput_mbps": RATE,
-    "goodput_mbps": RATE,
-    "drop_rate": DROPS,
-    "owd_mean_ms": DELAY,
-    "rtt_mean_ms": DELAY,
-    "recovery_latency_mean_ms": DELAY,
-    "share": SHARE,
-}
+SHOWN = 4  # up to so many comparisons are told one by one
+SAMPLED = 2  # examples given of more than these
 
 
 class Outcome(enum.StrEnum):
-    """The first sample beside the second."""
+    """How the first sample compares with the second."""
 
     ABOVE = "above"
     EQUAL = "equal to"
@@ -86,7 +47,7 @@ class Outcome(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Contrast:
-    """Two samples, and how they lie."""
+    """Two samples and how they compare."""
 
     a: str
     b: str
@@ -100,7 +61,7 @@ class Contrast:
 
     @property
     def said(self) -> str:
-        """In words."""
+        """The comparison in words."""
         write = self.measure.write
         return f"{self.a} {self.outcome} {self.b} ({write(self.mean_a)}, {write(self.mean_b)})"
 
@@ -113,7 +74,7 @@ class Contrast:
 
     @property
     def interval(self) -> str:
-        """Of the difference."""
+        """The interval of the difference, and p."""
         c = self.comparison
         if not math.isfinite(c.low):
             return "no interval"
@@ -123,12 +84,12 @@ class Contrast:
 
     @property
     def n(self) -> int:
-        """Seeds of the smaller sample."""
+        """The number of seeds of the smaller sample."""
         return min(self.comparison.n_a, self.comparison.n_b)
 
 
 def mean(sample: Sample) -> float:
-    """Of the known values; NaN for none."""
+    """The mean of the known values; NaN if there are none."""
     values = known(sample.values())
     return float(values.mean()) if len(values) else math.nan
 
@@ -145,10 +106,10 @@ def spread(measure: Measure, sample: Sample) -> str:
 def contrasts(
     measure: Measure, pairs: Iterable[tuple[str, Sample, str, Sample]], *, paired: bool = False
 ) -> tuple[Contrast, ...]:
-    """Each pair compared; together they are the family that Holm corrects for.
+    """Compare each pair; together they are the family for which Holm corrects.
 
-    `paired` is for two numbers of one trial, which are not independent: their differences by seed
-    are tested.
+    `paired` is for two numbers of one trial, which are not independent: their differences seed by
+    seed are tested.
     """
     named = list(pairs)
     compared = _by_seed if paired else _independent
@@ -161,13 +122,6 @@ def contrasts(
         test = PAIRED if paired else WELCH
         result.append(Contrast(a, b, *means, comparison, float(p), outcome, measure, test))
     return tuple(result)
-
-
-def beyond(what: str, measure: Measure, sample: Sample, value: float) -> tuple[Contrast, ...]:
-    """A sample held against a number."""
-    return contrasts(
-        measure, [(what, sample, "this bound", dict.fromkeys(sample, value))], paired=True
-    )
 
 
 def _independent(first: Sample, second: Sample) -> Comparison:
@@ -202,8 +156,8 @@ def _outcome(found: Comparison, p: float, margin: float) -> Outcome:
 def all_are(
     wanted: Outcome, found: Sequence[Contrast], where: str = "", also: tuple[Outcome, ...] = ()
 ) -> Part:
-    """That every contrast comes out as wanted, or as one of `also`; an unclear one leaves it
-    open, any other refutes it."""
+    """The part that every contrast comes out as wanted, or as one of `also`; an unclear one leaves
+    it open, any other refutes it."""
     allowed = (wanted, *also)
     others = [each for each in found if each.outcome not in (*allowed, Outcome.UNCLEAR)]
     unclear = [each for each in found if each.outcome is Outcome.UNCLEAR]
@@ -227,7 +181,7 @@ def all_are(
 
 
 def _said(told: Sequence[Contrast]) -> list[str]:
-    """In words; what one thing is to several others, at once."""
+    """Each contrast in words; one that holds against several samples is told once."""
     groups: dict[tuple[str, Outcome, float], list[Contrast]] = {}
     for each in told:
         groups.setdefault((each.a, each.outcome, each.mean_a), []).append(each)
@@ -261,7 +215,7 @@ def _tally(found: Sequence[Contrast]) -> str:
 def within(
     what: str, measure: Measure, sample: Sample, low: float = -math.inf, high: float = math.inf
 ) -> Part:
-    """That the mean lies between bounds: by its interval, which may lie in, out, or across."""
+    """The part that the mean lies between bounds; open if its interval crosses one of them."""
     values = known(sample.values())
     half = half_width(values)
     centre = mean(sample)
@@ -292,7 +246,7 @@ def _bounds(measure: Measure, low: float, high: float) -> str:
 
 
 def students_p(first: Iterable[float], second: Iterable[float]) -> float:
-    """The papers' t-test, over whatever they took for a sample."""
+    """The papers' t-test (equal variances, one tail), over what they took for a sample."""
     return compare(first, second).p_student
 
 

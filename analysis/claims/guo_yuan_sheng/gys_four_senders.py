@@ -16,9 +16,6 @@ import pandas as pd
 from analysis.claims.engine import moments
 from analysis.claims.engine.answers import Finding, Row
 from analysis.claims.engine.contrasts import (
-    RATE,
-    RATIO,
-    SHARE,
     Contrast,
     Outcome,
     Sample,
@@ -27,6 +24,7 @@ from analysis.claims.engine.contrasts import (
     spread,
     within,
 )
+from analysis.claims.engine.measures import RATE, RATIO, SHARE
 from analysis.claims.engine.selection import Group, samples
 from analysis.claims.guo_yuan_sheng.gys_numbers import GYS_BBR_SHARE, GYS_CUBIC_SHARE
 from analysis.claims.guo_yuan_sheng.gys_one_flow import FOUR, against, network, others

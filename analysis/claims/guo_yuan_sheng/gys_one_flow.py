@@ -12,9 +12,6 @@ import math
 
 from analysis.claims.engine.answers import Finding, Part, Row
 from analysis.claims.engine.contrasts import (
-    DELAY,
-    RATE,
-    RATIO,
     Outcome,
     Sample,
     all_are,
@@ -24,6 +21,7 @@ from analysis.claims.engine.contrasts import (
     spread,
     within,
 )
+from analysis.claims.engine.measures import DELAY, RATE, RATIO
 from analysis.claims.engine.selection import Group, samples
 from analysis.claims.guo_yuan_sheng.gys_numbers import (
     GYS_BBR_ABOVE_MBPS,

@@ -23,11 +23,6 @@ from analysis.claims.dumbbell.queue_judges import (
 from analysis.claims.engine import moments
 from analysis.claims.engine.answers import Finding, Part, Row, by_definition
 from analysis.claims.engine.contrasts import (
-    DELAY,
-    DROPS,
-    RATE,
-    RATIO,
-    SHARE,
     Outcome,
     Sample,
     all_are,
@@ -36,6 +31,7 @@ from analysis.claims.engine.contrasts import (
     spread,
     within,
 )
+from analysis.claims.engine.measures import DELAY, DROPS, RATE, RATIO, SHARE
 from analysis.claims.engine.selection import Group
 from analysis.claims.joshi_hattikar.jh_numbers import (
     JH_DROP_RATES,

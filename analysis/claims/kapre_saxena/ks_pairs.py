@@ -12,14 +12,8 @@ from analysis.claims.dumbbell.pair_judges import (
     takes_more_part,
 )
 from analysis.claims.engine.answers import Finding, Row
-from analysis.claims.engine.contrasts import (
-    DROPS,
-    SHARE,
-    Outcome,
-    all_are,
-    contrasts,
-    spread,
-)
+from analysis.claims.engine.contrasts import Outcome, all_are, contrasts, spread
+from analysis.claims.engine.measures import DROPS, SHARE
 from analysis.claims.engine.selection import Group, sample
 from analysis.metrics.per_second import NotMeasured
 

@@ -9,16 +9,8 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis.claims.engine.answers import Finding, Part, Row
-from analysis.claims.engine.contrasts import (
-    RATE,
-    Measure,
-    Outcome,
-    Sample,
-    all_are,
-    contrasts,
-    spread,
-    within,
-)
+from analysis.claims.engine.contrasts import Outcome, Sample, all_are, contrasts, spread, within
+from analysis.claims.engine.measures import RATE, Measure
 from analysis.claims.engine.selection import Group, sample, samples
 from analysis.claims.parvez_mahanti_williamson.pmw_events import IMP, NAMES, PERCENT, SBS
 from analysis.claims.parvez_mahanti_williamson.pmw_numbers import (

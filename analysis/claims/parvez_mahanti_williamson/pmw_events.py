@@ -16,16 +16,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.claims.engine.answers import Finding, Part, Row, Verdict
-from analysis.claims.engine.contrasts import (
-    RATE,
-    Measure,
-    Outcome,
-    Sample,
-    all_are,
-    contrasts,
-    spread,
-    within,
-)
+from analysis.claims.engine.contrasts import Outcome, Sample, all_are, contrasts, spread, within
+from analysis.claims.engine.measures import RATE, Measure
 from analysis.claims.engine.reference import Reference
 from analysis.claims.engine.selection import Group, samples, sweeps
 from analysis.claims.parvez_mahanti_williamson.ns2_newreno import ns2_newreno
