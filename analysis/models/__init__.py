@@ -1,5 +1,5 @@
-"""Models of TCP's throughput: what equations expect of a flow, and where they hold.
+"""Models of TCP's throughput: the equations, and where they hold.
 
-`predict(name, conditions)` of `table.py` is the way in; `regions.py` is the map of which NewReno is
-better where.
+Use `predict(name, conditions)` of `all_models.py`; `regions.py` is the map of which form of NewReno
+is better where.
 """

@@ -1,4 +1,4 @@
-"""Flows held against models: what they met by their captures, what each had, what was expected."""
+"""Flows compared with models: measured and expected throughput under the conditions met."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 from analysis.models.all_models import predict
 from analysis.models.conditions import BITS_A_BYTE, Conditions, Invalid, Prediction
 
-Row = Mapping[Any, Any]  # of the metrics
+Row = Mapping[Any, Any]  # of the metrics table
 
 MODEL_OF = {
     "newreno": "sbs",
@@ -24,9 +24,9 @@ MODEL_OF = {
 
 
 def conditions(row: Row) -> Conditions:
-    """What a flow's metrics say that it met; what is not known is NaN, and no model answers.
+    """The conditions that a flow met, by its metrics; unknown ones are NaN, and no model holds.
 
-    The timer is that of the timeouts; where there was none, what it stood at on average.
+    The RTO is that of the timeouts, or its mean where there was none.
     """
     timers = (float(row[name]) for name in ("rto_at_timeout_ms", "rto_mean_ms"))
     rto_ms = next((each for each in timers if math.isfinite(each)), None)
@@ -39,22 +39,22 @@ def conditions(row: Row) -> Conditions:
 
 
 def goodput_pps(row: Row) -> float:
-    """What the models predict: segments delivered in order, each once, in a second."""
+    """Segments per second delivered in order, each counted once: what the models predict."""
     size = float(row["segment_bytes"])
     return float(row["goodput_mbps"]) * 1e6 / BITS_A_BYTE / size if size > 0 else math.nan
 
 
 def expected_pps(row: Row) -> Prediction:
-    """What the model of the flow's variant expects, in segments a second."""
+    """The prediction of the model for the flow's variant, in segments per second."""
     name = MODEL_OF.get(str(row["variant"]))
     if name is None:
         return Invalid(f"no model of {row['variant']}")
     return predict(name, conditions(row))
 
 
-def held(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with `goodput_pps`, `expected_pps`, `model_error` (how far the model is above what
-    was measured, as a part of that) and `why_not`, where the model does not hold."""
+def with_model(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with `goodput_pps`, `expected_pps`, `model_error` (the excess of the model, as a
+    fraction of the measurement), and `why_not` where the model does not hold."""
     lines = rows.to_dict("records")
     expected = [expected_pps(line) for line in lines]
     numbers = [math.nan if isinstance(each, Invalid) else each for each in expected]

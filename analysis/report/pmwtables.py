@@ -9,7 +9,7 @@ import pandas as pd
 from analysis.claims.parvez_mahanti_williamson.pmw_events import NAMES, SBS, difference, errors
 from analysis.claims.parvez_mahanti_williamson.pmw_numbers import PMW_MODEL_ERRORS, PMW_TABLE_2
 from analysis.figures.shared import common
-from analysis.models.flow_against_model import held
+from analysis.models.flow_against_model import with_model
 from analysis.report.listing import Cell, Head, Sheet, mean_cell, printed
 from analysis.results.material import AXIS, Material
 
@@ -52,7 +52,7 @@ TABLE_TWO_HEADS = (
 
 def model_errors(material: Material) -> Iterator[tuple[str, Sheet]]:
     """How far the models are off, in sum and point by point, for each timer and dropper."""
-    rows = held(material.tcp)
+    rows = with_model(material.tcp)
     for case, own in common.cases(rows, ("timer", "dropper")):
         words = common.case_words(case)
         yield f"Errors of the models, {words}", Sheet(ERROR_HEADS, tuple(_error_lines(own)))
@@ -92,7 +92,7 @@ def _points(rows: pd.DataFrame) -> Iterator[tuple[Cell, ...]]:
 
 def table_two(material: Material) -> Iterator[tuple[str, Sheet]]:
     """Table II, for each queue; the paper has DropTail's."""
-    rows = held(material.tcp)
+    rows = with_model(material.tcp)
     for case, own in common.cases(rows, ("queue",)):
         paper = case.get("queue") == "droptail"
         words = common.case_words(case)

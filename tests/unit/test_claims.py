@@ -12,8 +12,8 @@ import pytest
 from analysis.claims.engine.answers import Answer, Part, Verdict, by_definition, together
 from analysis.claims.engine.contrasts import Outcome, all_are, contrasts, within
 from analysis.claims.engine.export import ledger_frame, ledger_json, numbers_frame
-from analysis.claims.engine.measures import RATE
 from analysis.claims.engine.moments import delay_ms
+from analysis.claims.engine.quantities import RATE
 from analysis.claims.joshi_hattikar.jh_load import straightness
 from analysis.claims.ledger import PAPERS, answers
 from analysis.metrics.per_second import trial_seconds

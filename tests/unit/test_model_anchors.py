@@ -28,7 +28,8 @@ from analysis.figures.papers import newreno_curves
 from analysis.models.all_models import predict
 from analysis.models.conditions import Conditions, Invalid
 from analysis.models.newreno import imp_cycle_rtts, imp_window, sbs_cycle_rtts, sbs_window
-from analysis.models.regions import Region, Regions, break_even_rto, curves, sbs_most_losses
+from analysis.models.regions import Regions, sbs_most_losses
+from tests.pmw_regions import Region, break_even_rto, curves, imp_vanishes, region, sbs_vanishes
 from tests.pmw_table_two import mean_error, recompute
 
 TIMER = newreno_curves.TIMER_S / PMW_RTT_S  # ns-2's least RTO in round trips
@@ -115,9 +116,9 @@ def test_the_timer_itself_gives_the_critical_losses_and_the_half() -> None:
 def test_where_the_regions_vanish() -> None:
     regions = Regions(TIMER)
     # exactly: 8/(5·7²), and 1/p = 15/32·49 + 7/8·7 - 1
-    assert regions.sbs_vanishes() == pytest.approx(8 / 245)
-    assert regions.imp_vanishes() == pytest.approx(0.0356, abs=5e-5)
-    assert PMW_GONE_FROM < regions.sbs_vanishes() < regions.imp_vanishes()
+    assert sbs_vanishes(regions) == pytest.approx(8 / 245)
+    assert imp_vanishes(regions) == pytest.approx(0.0356, abs=5e-5)
+    assert PMW_GONE_FROM < sbs_vanishes(regions) < imp_vanishes(regions)
     for p in (PMW_GONE_FROM, 0.02):
         thin = regions.imp_end(p) - regions.sbs_end(p)
         assert 0 < thin < 1
@@ -132,7 +133,7 @@ def test_the_most_losses_are_the_window_less_three(p: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "p, m, region",
+    "p, m, wanted",
     [
         (0.0005, 3, Region.EQUAL),
         (0.0005, 4, Region.SBS),
@@ -148,8 +149,8 @@ def test_the_most_losses_are_the_window_less_three(p: float) -> None:
         (0.06, 3, Region.TIMEOUT),
     ],
 )
-def test_regions(p: float, m: float, region: Region) -> None:
-    assert Regions(TIMER).region(p, m) is region
+def test_regions(p: float, m: float, wanted: Region) -> None:
+    assert region(Regions(TIMER), p, m) is wanted
 
 
 @pytest.mark.parametrize("p", [1e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2])
@@ -157,14 +158,14 @@ def test_regions(p: float, m: float, region: Region) -> None:
 def test_the_map_says_what_the_models_say(p: float, rto_rtts: float) -> None:
     regions = Regions(rto_rtts)
     for m in range(1, 120):
-        region = regions.region(p, m)
+        found = region(regions, p, m)
         met = Conditions(p, 0.07, m, rto_rtts * 0.07)
         sbs, imp = predict("sbs", met), predict("imp", met)
-        if isinstance(sbs, Invalid) or isinstance(imp, Invalid) or region is Region.TIMEOUT:
-            assert region is not Region.SBS
+        if isinstance(sbs, Invalid) or isinstance(imp, Invalid) or found is Region.TIMEOUT:
+            assert found is not Region.SBS
         elif m <= sbs_most_losses(p):
             ahead = Region.SBS if sbs > imp else Region.IMP
-            assert region is (Region.EQUAL if sbs == imp else ahead)
+            assert found is (Region.EQUAL if sbs == imp else ahead)
 
 
 # PMW's table II: its prediction column from its rates
@@ -261,18 +262,18 @@ def test_the_maps_lines_are_the_regions() -> None:
 
 
 @pytest.mark.parametrize(
-    "label, region",
+    "label, wanted",
     [
         ("equal: m < m*", Region.EQUAL),
         ("Slow-but-Steady better", Region.SBS),
         ("Impatient better", Region.IMP),
     ],
 )
-def test_the_maps_areas_are_the_regions(label: str, region: Region) -> None:
+def test_the_maps_areas_are_the_regions(label: str, wanted: Region) -> None:
     regions = Regions(TIMER)
     axes = newreno_curves.chart(regions).axes[0]
     (area,) = [each for each in axes.collections if each.get_label() == label]
     (path,) = area.get_paths()
     for p in (0.0003, 0.002, 0.009, 0.02, 0.031, 0.034, 0.04):
         for m in (1.5, 3.9, 4.2, 5, 8, 15, 25, 60):
-            assert path.contains_point((p, m)) == (regions.region(p, m) is region), (p, m)
+            assert path.contains_point((p, m)) == (region(regions, p, m) is wanted), (p, m)

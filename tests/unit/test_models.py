@@ -10,7 +10,7 @@ import pytest
 
 from analysis.models.all_models import MODELS, predict
 from analysis.models.classic import backoff, cubic_window, pftk_window, timeout_probability
-from analysis.models.conditions import Conditions, Invalid, bits_per_s
+from analysis.models.conditions import Conditions, Invalid
 from analysis.models.newreno import (
     critical_losses,
     imp_cycle_rtts,
@@ -21,7 +21,8 @@ from analysis.models.newreno import (
     sbs_segments,
     sbs_window,
 )
-from analysis.models.regions import Regions, break_even_rto
+from analysis.models.regions import Regions
+from tests.pmw_regions import break_even_rto
 
 RATES = (1e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2)
 LOSSES = (1, 1.5, 2, 3, 4, 8, 20)
@@ -94,10 +95,6 @@ def test_a_longer_timer_is_less_throughput(name: str, p: float) -> None:
 def test_the_timer_is_not_asked_where_it_does_not_count(name: str) -> None:
     met = conditions()
     assert rate(name, replace(met, rto_s=None)) == rate(name, met)
-
-
-def test_bits() -> None:
-    assert bits_per_s(1000, 1250) == 10e6
 
 
 # Where they do not hold

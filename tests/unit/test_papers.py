@@ -13,7 +13,7 @@ import pytest
 from analysis.claims import ledger
 from analysis.claims.engine.answers import Answer, Claim, Finding, Paper, Part, Row, Verdict
 from analysis.claims.engine.contrasts import spread, within
-from analysis.claims.engine.measures import RATE
+from analysis.claims.engine.quantities import RATE
 from analysis.claims.engine.selection import Group, sample
 from tests.claims_tables import fairness_metrics
 from tests.unit.test_claims import on_disk, tables

@@ -19,7 +19,7 @@ import pandas as pd
 from analysis.claims.dumbbell.ns2_means import ns2_load
 from analysis.claims.engine.answers import Part, Row
 from analysis.claims.engine.contrasts import Contrast, contrasts, relative, spread, within
-from analysis.claims.engine.measures import MEASURES, RATIO
+from analysis.claims.engine.quantities import MEASURES, RATIO
 from analysis.claims.engine.selection import Group, samples, sweeps
 from analysis.metrics.per_second import NotMeasured
 from analysis.trials.labels import variant_key

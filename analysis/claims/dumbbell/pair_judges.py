@@ -16,7 +16,7 @@ from analysis.claims.dumbbell.load_judges import where
 from analysis.claims.dumbbell.ns2_means import ns2_share
 from analysis.claims.engine.answers import Finding, Part, Row
 from analysis.claims.engine.contrasts import Outcome, all_are, contrasts, mean, spread, within
-from analysis.claims.engine.measures import SHARE
+from analysis.claims.engine.quantities import SHARE
 from analysis.claims.engine.selection import Group, sample
 from analysis.metrics.per_second import NotMeasured
 

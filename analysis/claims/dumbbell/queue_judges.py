@@ -12,7 +12,7 @@ from analysis.claims.dumbbell.load_judges import LATENCIES, NAMES
 from analysis.claims.dumbbell.ns2_means import ns2_queue
 from analysis.claims.engine.answers import Part, Row
 from analysis.claims.engine.contrasts import Contrast, Outcome, Sample, all_are, contrasts, spread
-from analysis.claims.engine.measures import MEASURES
+from analysis.claims.engine.quantities import MEASURES
 from analysis.claims.engine.selection import Group, sample
 
 CASES = tuple((variant, queue) for variant in ("reno", "sack") for queue in ("droptail", "red"))

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.claims.engine.answers import Part, Verdict
-from analysis.claims.engine.measures import Measure
+from analysis.claims.engine.quantities import Measure
 from analysis.statistics.intervals import (
     Comparison,
     Finding,

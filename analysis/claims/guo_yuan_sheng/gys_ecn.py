@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from analysis.claims.engine.answers import Finding, Part, Row
 from analysis.claims.engine.contrasts import Outcome, all_are, contrasts, relative, spread, within
-from analysis.claims.engine.measures import DELAY, RATE, RATIO
+from analysis.claims.engine.quantities import DELAY, RATE, RATIO
 from analysis.claims.engine.selection import Group
 from analysis.claims.guo_yuan_sheng.gys_one_flow import FOUR, by_variant, others, single
 

@@ -24,7 +24,7 @@ from analysis.claims.engine.contrasts import (
     spread,
     within,
 )
-from analysis.claims.engine.measures import RATE, RATIO, SHARE
+from analysis.claims.engine.quantities import RATE, RATIO, SHARE
 from analysis.claims.engine.selection import Group, samples
 from analysis.claims.guo_yuan_sheng.gys_numbers import GYS_BBR_SHARE, GYS_CUBIC_SHARE
 from analysis.claims.guo_yuan_sheng.gys_one_flow import FOUR, against, network, others

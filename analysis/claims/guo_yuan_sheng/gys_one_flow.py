@@ -21,7 +21,7 @@ from analysis.claims.engine.contrasts import (
     spread,
     within,
 )
-from analysis.claims.engine.measures import DELAY, RATE, RATIO
+from analysis.claims.engine.quantities import DELAY, RATE, RATIO
 from analysis.claims.engine.selection import Group, samples
 from analysis.claims.guo_yuan_sheng.gys_numbers import (
     GYS_BBR_ABOVE_MBPS,

@@ -28,7 +28,7 @@ from analysis.claims.dumbbell.load_judges import (
 )
 from analysis.claims.engine.answers import Finding, Row, by_definition
 from analysis.claims.engine.contrasts import Outcome, all_are, contrasts, spread, within
-from analysis.claims.engine.measures import MEASURES, RATIO
+from analysis.claims.engine.quantities import MEASURES, RATIO
 from analysis.claims.engine.selection import Group, sweeps
 
 MOST = 0.55  # of ten loads: six

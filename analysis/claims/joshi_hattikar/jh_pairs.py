@@ -10,7 +10,7 @@ from analysis.claims.dumbbell.pair_judges import (
 )
 from analysis.claims.engine.answers import Finding
 from analysis.claims.engine.contrasts import Outcome, all_are, contrasts
-from analysis.claims.engine.measures import SHARE
+from analysis.claims.engine.quantities import SHARE
 from analysis.claims.engine.selection import Group, sample
 
 

@@ -31,7 +31,7 @@ from analysis.claims.engine.contrasts import (
     spread,
     within,
 )
-from analysis.claims.engine.measures import DELAY, DROPS, RATE, RATIO, SHARE
+from analysis.claims.engine.quantities import DELAY, DROPS, RATE, RATIO, SHARE
 from analysis.claims.engine.selection import Group
 from analysis.claims.joshi_hattikar.jh_numbers import (
     JH_DROP_RATES,

@@ -24,7 +24,7 @@ from analysis.claims.dumbbell.load_judges import (
 from analysis.claims.dumbbell.ns2_means import ns2_sweep
 from analysis.claims.engine.answers import Finding, Part, Row, both, by_definition
 from analysis.claims.engine.contrasts import Outcome, all_are, contrasts, students_p, within
-from analysis.claims.engine.measures import MEASURES, RATIO
+from analysis.claims.engine.quantities import MEASURES, RATIO
 from analysis.claims.engine.selection import Group, sweeps
 from analysis.claims.kapre_saxena.ks_numbers import KS_P_VALUES
 from analysis.metrics.per_second import NotMeasured

@@ -13,7 +13,7 @@ from analysis.claims.dumbbell.pair_judges import (
 )
 from analysis.claims.engine.answers import Finding, Row
 from analysis.claims.engine.contrasts import Outcome, all_are, contrasts, spread
-from analysis.claims.engine.measures import DROPS, SHARE
+from analysis.claims.engine.quantities import DROPS, SHARE
 from analysis.claims.engine.selection import Group, sample
 from analysis.metrics.per_second import NotMeasured
 

@@ -20,7 +20,7 @@ from analysis.claims.dumbbell.queue_judges import (
 from analysis.claims.engine import moments
 from analysis.claims.engine.answers import Finding, Part, Row, by_definition
 from analysis.claims.engine.contrasts import Outcome, all_are, contrasts, relative, spread, within
-from analysis.claims.engine.measures import DELAY, RATE, RATIO
+from analysis.claims.engine.quantities import DELAY, RATE, RATIO
 from analysis.claims.engine.selection import Group, sample
 
 

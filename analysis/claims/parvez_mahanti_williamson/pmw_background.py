@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.claims.engine.answers import Finding, Part, Row
 from analysis.claims.engine.contrasts import Outcome, Sample, all_are, contrasts, spread, within
-from analysis.claims.engine.measures import RATE, Measure
+from analysis.claims.engine.quantities import RATE, Measure
 from analysis.claims.engine.selection import Group, sample, samples
 from analysis.claims.parvez_mahanti_williamson.pmw_events import IMP, NAMES, PERCENT, SBS
 from analysis.claims.parvez_mahanti_williamson.pmw_numbers import (
@@ -21,7 +21,7 @@ from analysis.claims.parvez_mahanti_williamson.pmw_numbers import (
     PMW_WORST_ERROR,
 )
 from analysis.metrics.per_second import NotMeasured
-from analysis.models.flow_against_model import held
+from analysis.models.flow_against_model import with_model
 
 LOSSES = Measure("losses", 2, absolute=0.05)
 MODERATE = (4, 199)  # sessions: the paper's "4 to 200", which its table has up to 192
@@ -41,7 +41,7 @@ def of_queue(group: Group, queue: str) -> pd.DataFrame:
     """Its flows, held against their models."""
     if queue not in group.values("queue"):
         raise NotMeasured(f"no usable trials with {queue}", f"testbed run {group.experiment}")
-    return held(group.where(queue=queue).rows)
+    return with_model(group.where(queue=queue).rows)
 
 
 def over_sessions(rows: pd.DataFrame, variant: str, metric: str) -> Sample:

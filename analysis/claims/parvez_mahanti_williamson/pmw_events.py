@@ -17,7 +17,7 @@ import pandas as pd
 
 from analysis.claims.engine.answers import Finding, Part, Row, Verdict
 from analysis.claims.engine.contrasts import Outcome, Sample, all_are, contrasts, spread, within
-from analysis.claims.engine.measures import RATE, Measure
+from analysis.claims.engine.quantities import RATE, Measure
 from analysis.claims.engine.reference import Reference
 from analysis.claims.engine.selection import Group, samples, sweeps
 from analysis.claims.parvez_mahanti_williamson.ns2_newreno import ns2_newreno
@@ -30,7 +30,7 @@ from analysis.claims.parvez_mahanti_williamson.pmw_numbers import (
 from analysis.metrics.per_second import NotMeasured
 from analysis.models.all_models import predict
 from analysis.models.conditions import Conditions, Invalid
-from analysis.models.flow_against_model import MODEL_OF, held
+from analysis.models.flow_against_model import MODEL_OF, with_model
 from analysis.models.newreno import imp_window
 from analysis.models.regions import Regions
 
@@ -75,7 +75,7 @@ def chances(group: Group) -> list[float]:
 
 def of_chance(group: Group, p: float) -> pd.DataFrame:
     """The flows with that loss event rate, held against their models."""
-    return held(group.where(p_percent=100 * p).rows)
+    return with_model(group.where(p_percent=100 * p).rows)
 
 
 def accuracy(group: Group) -> Finding:

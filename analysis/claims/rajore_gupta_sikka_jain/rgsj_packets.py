@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from analysis.claims.engine.answers import Finding, Part, Row
 from analysis.claims.engine.contrasts import Outcome, all_are, contrasts, relative, within
-from analysis.claims.engine.measures import RATIO, Measure
+from analysis.claims.engine.quantities import RATIO, Measure
 from analysis.claims.engine.selection import Group
 from analysis.claims.rajore_gupta_sikka_jain.rgsj_numbers import (
     RGSJ_KBIT_PER_S,

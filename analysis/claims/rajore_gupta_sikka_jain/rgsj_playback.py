@@ -6,7 +6,7 @@ from functools import reduce
 
 from analysis.claims.engine.answers import Finding, Part, Row, both, by_definition
 from analysis.claims.engine.contrasts import Outcome, Sample, all_are, contrasts, within
-from analysis.claims.engine.measures import Measure
+from analysis.claims.engine.quantities import Measure
 from analysis.claims.engine.selection import Group
 from analysis.claims.rajore_gupta_sikka_jain.rgsj_numbers import (
     RGSJ_LOAD_S,

@@ -17,7 +17,7 @@ import numpy as np
 
 from analysis.claims.engine.answers import Part, Row
 from analysis.claims.engine.contrasts import Outcome, Sample, all_are, contrasts
-from analysis.claims.engine.measures import Measure
+from analysis.claims.engine.quantities import Measure
 from analysis.claims.engine.selection import Group, samples
 from analysis.statistics.intervals import known
 

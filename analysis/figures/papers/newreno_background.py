@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from analysis.claims.parvez_mahanti_williamson.pmw_numbers import PMW_TABLE_2
 from analysis.figures.shared import common, general
 from analysis.figures.shared.common import Drawn, Measure
-from analysis.models.flow_against_model import held
+from analysis.models.flow_against_model import with_model
 from analysis.results.material import AXIS, Material
 
 SESSIONS = "sessions"
@@ -42,7 +42,7 @@ def draw(material: Material) -> Iterator[Drawn]:
 
 def _with_models(rows: pd.DataFrame) -> pd.DataFrame:
     """Held against their models, in segments a round trip as the paper has it."""
-    found = held(rows)
+    found = with_model(rows)
     rtt_s = found["srtt_mean_ms"] / 1e3
     return found.assign(
         segments_a_rtt=found["goodput_pps"] * rtt_s, expected_a_rtt=found["expected_pps"] * rtt_s

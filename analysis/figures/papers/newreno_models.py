@@ -17,7 +17,7 @@ from analysis.claims.parvez_mahanti_williamson.pmw_numbers import (
 from analysis.figures.papers import newreno_curves as region_map
 from analysis.figures.shared import common, general
 from analysis.figures.shared.common import Drawn, Measure
-from analysis.models.flow_against_model import held
+from analysis.models.flow_against_model import with_model
 from analysis.models.regions import Regions
 from analysis.results.material import AXIS, Material
 
@@ -43,7 +43,7 @@ def draw(material: Material) -> Iterator[Drawn]:
 
 def _with_models(rows: pd.DataFrame) -> pd.DataFrame:
     """Held against their models, whose throughput is written in the goodput's unit too."""
-    found = held(rows)
+    found = with_model(rows)
     per_pps = found["goodput_mbps"] / found["goodput_pps"]
     return found.assign(expected_mbps=found["expected_pps"] * per_pps)
 

@@ -9,7 +9,7 @@ import pytest
 
 from analysis.models.all_models import predict
 from analysis.models.conditions import Conditions, Invalid
-from analysis.models.flow_against_model import conditions, expected_pps, goodput_pps, held
+from analysis.models.flow_against_model import conditions, expected_pps, goodput_pps, with_model
 
 ROW = {
     "variant": "newreno",
@@ -44,7 +44,7 @@ def test_where_no_model_answers_it_says_why(changes: dict[str, object], said: st
     found = expected_pps(ROW | changes)
     assert isinstance(found, Invalid)
     assert said in found.because
-    table = held(pd.DataFrame([ROW | changes]))
+    table = with_model(pd.DataFrame([ROW | changes]))
     assert math.isnan(table["model_error"].iloc[0])
     assert said in table["why_not"].iloc[0]
 
@@ -52,7 +52,7 @@ def test_where_no_model_answers_it_says_why(changes: dict[str, object], said: st
 def test_the_error_is_what_the_model_expects_too_much() -> None:
     expected = predict("sbs", conditions(ROW))
     assert isinstance(expected, float)
-    line = held(pd.DataFrame([ROW])).iloc[0]
+    line = with_model(pd.DataFrame([ROW])).iloc[0]
     assert line["expected_pps"] == expected
     assert line["model_error"] == pytest.approx(expected / 1000 - 1)
     assert line["why_not"] == ""
