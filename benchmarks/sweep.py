@@ -129,6 +129,10 @@ class Idle:
     def controls(self) -> frozenset[str]:
         return frozenset()
 
+    def try_out(self) -> str:
+        """Nothing to try."""
+        return ""
+
     def jobs(self) -> int:
         return 1
 

@@ -15,7 +15,7 @@ from testbed.cli.plan import list_experiments, show_plan
 from testbed.cli.reduce import reduce_captures
 from testbed.cli.report import report
 from testbed.cli.run import run_experiment
-from testbed.engines.choice import ENGINES
+from testbed.engines.choice import AUTO, CHOICES
 from testbed.errors import UsageError
 
 
@@ -59,7 +59,7 @@ def build_parser() -> Parser:
         "testbed run router-bottleneck --set variant=cubic,bbr --seeds 3",
     )
     _experiment_options(run)
-    run.add_argument("--engine", default="auto", metavar="|".join(ENGINES), help="where to run")
+    run.add_argument("--engine", default=AUTO, metavar="|".join(CHOICES), help="where to run")
     run.add_argument("--rerun", action="store_true", help="run again what is there already")
     run.add_argument(
         "--retry-invalid",

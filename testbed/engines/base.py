@@ -65,13 +65,13 @@ class Cancelled(TestbedError):
 
 
 class Engine(Protocol):
-    """A place to run `python -m testbed.trial`; the trial does not know which one."""
+    """A place to run `python -m testbed.trial`; one line in choice.py for each."""
 
     name: str
     virtual_time: bool  # computing takes no time there, so delays are exact
 
     def ready(self) -> str:
-        """Empty if trials can run here, else why not and what would mend it."""
+        """Empty if trials can run here, else what is wrong and what would mend it."""
 
     def version(self) -> str:
         """The kernel, to the last change of it."""
@@ -81,6 +81,9 @@ class Engine(Protocol):
 
     def controls(self) -> frozenset[str]:
         """The congestion controls that the kernel offers."""
+
+    def try_out(self) -> str:
+        """Run as little as possible, and say how that went; raises if it does not work."""
 
     def jobs(self) -> int:
         """How many trials may run side by side without changing each other's results."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from testbed.engines.base import Engine
@@ -12,7 +11,10 @@ from testbed.engines.host import HostEngine
 from testbed.errors import TestbedError, UsageError, nearest
 from testbed.plan.requirements import Need
 
-ENGINES = ("auto", "guest", "host")
+# One line per engine. The first one is for anyone; `auto` prefers the others, the last one most.
+ENGINES: Mapping[str, type[Engine]] = {each.name: each for each in (GuestEngine, HostEngine)}
+AUTO = "auto"
+CHOICES = (AUTO, *ENGINES)
 
 
 @dataclass(frozen=True)
@@ -24,27 +26,32 @@ class Choice:
 
 
 def choose(name: str, needs: Iterable[Need]) -> Choice:
-    """The engine of that name, or for `auto` the one that can run everything."""
-    if name not in ENGINES:
-        raise UsageError(f"unknown engine {name!r}", nearest(name, ENGINES))
-    choice = _automatic(tuple(dict.fromkeys(needs))) if name == "auto" else _named(name)
+    """The engine of that name, or for `auto` the preferred one that can run everything."""
+    if name not in CHOICES:
+        raise UsageError(f"unknown engine {name!r}", nearest(name, CHOICES))
+    if name == AUTO:
+        choice = _automatic(tuple(dict.fromkeys(needs)))
+    else:
+        choice = Choice(ENGINES[name](), f"--engine {name}")
     if problem := choice.engine.ready():
         raise TestbedError(problem, "`testbed check` shows what can run here")
     return choice
 
 
-def _named(name: str) -> Choice:
-    engine: Engine = GuestEngine() if name == "guest" else HostEngine()
-    return Choice(engine, f"--engine {name}")
-
-
 def _automatic(needs: tuple[Need, ...]) -> Choice:
-    """Guest for anyone but root; for root the host if it has everything, else the guest."""
-    guest, host = GuestEngine(), HostEngine()
-    if os.geteuid() != 0:
-        return Choice(guest, "not root, so not the host's kernel")
-    missing = host.missing(needs)
-    if missing:
-        names = ", ".join(str(each) for each in missing)
-        return Choice(guest, f"the host's kernel lacks {names}")
-    return Choice(host, "root, and the host's kernel has everything that the trials need")
+    first, *others = ENGINES.values()
+    reasons = []
+    for kind in reversed(others):
+        engine = kind()
+        if not (reason := _unfit(engine, needs)):
+            return Choice(engine, f"the {engine.name} has everything that the trials need")
+        reasons.append(reason)
+    return Choice(first(), "; ".join(reasons))
+
+
+def _unfit(engine: Engine, needs: tuple[Need, ...]) -> str:
+    """Why the engine cannot run these trials; empty if it can."""
+    if problem := engine.ready():
+        return problem
+    missing = engine.missing(needs)
+    return f"the {engine.name} lacks {', '.join(map(str, missing))}" if missing else ""

@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from testbed.engines.base import Cancelled, Job, Missing, Outcome, missing_programs
 from testbed.errors import TestbedError
+from testbed.machine.journal import Journal
 from testbed.machine.process import Process, end, run, start
 from testbed.plan.host_settings import browsers
 from testbed.plan.requirements import Need
@@ -28,6 +30,7 @@ BROWSER_MB = 1024  # with less Chromium does not start; it touches some 300 MB o
 OWN_MB = 64  # of a guest's processes on the host, beside its memory
 START_NS = 1_700_000_000 * 10**9  # the guest's clock at boot: any, but always the same
 POLL_S = 0.02
+TRY_S = 60.0  # wall time that an empty guest may take
 HANG_S = 600  # wall time after which a guest is taken for hung …
 HANG_FACTOR = 20  # … or this many times the trial's own duration
 # where the guest has file systems of its own; what it needs from there is bound in
@@ -77,10 +80,21 @@ class GuestEngine:
 
     def controls(self) -> frozenset[str]:
         """The congestion controls that are built in."""
+        if self.kernel is None:
+            return frozenset()
         prefix = "CONFIG_TCP_CONG_"
         named = {s.removeprefix(prefix).lower() for s in self._config if s.startswith(prefix)}
         aliases = {"highspeed"} if "hstcp" in named else set()
         return frozenset({"reno"} | aliases | named) - {"advanced", "hstcp"}
+
+    def try_out(self) -> str:
+        """Boot a guest, and say how long that took."""
+        begun = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="testbed-check-") as name:
+            folder = Path(name)
+            job = Job(1, min(os.sched_getaffinity(0)), Journal(folder), threading.Event())
+            self.boot(folder, ["/bin/true"], job, patience_s=TRY_S)
+        return f"boots in {time.monotonic() - begun:.1f} s"
 
     def jobs(self) -> int:
         """One a core: virtual time keeps guests apart. But no more than memory holds."""

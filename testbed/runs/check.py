@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import tempfile
-import threading
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-from testbed.engines.base import Job
-from testbed.engines.guest import GuestEngine
-from testbed.engines.host import HostEngine
+from testbed.engines.base import Engine
+from testbed.engines.choice import ENGINES
 from testbed.errors import TestbedError
-from testbed.machine.journal import Journal
 from testbed.machine.process import CHROMIUM, TOOLS, require
 from testbed.plan.requirements import Need, control_need
 from testbed.scenario.profiles import PROFILES
@@ -60,8 +53,8 @@ def findings() -> Iterator[Finding]:
         yield Finding(program, found is not None, state, f"apt install {program}", needed=False)
     for built in (PACE, BACKGROUND, MEDIUM):
         yield Finding(built.stem.removeprefix("testbed-"), built.exists(), str(built), BUILDS)
-    yield from _guest()
-    yield from _host()
+    for number, kind in enumerate(ENGINES.values()):
+        yield from _engine(kind(), needed=number == 0)  # the first one is for anyone
 
 
 def _needs() -> list[Need]:
@@ -73,40 +66,21 @@ def _needs() -> list[Need]:
     return [*controls, *queues, netem]
 
 
-def _guest() -> Iterator[Finding]:
-    engine = GuestEngine()
+def _engine(engine: Engine, needed: bool) -> Iterator[Finding]:
+    """The engine, tried; and which variants it can run."""
+    name = f"{engine.name} engine"
     if problem := engine.ready():
-        yield Finding("guest engine", False, problem, "./setup.sh")
+        yield Finding(name, False, problem, needed=needed)
         return
-    begun = time.monotonic()
     try:
-        _boot(engine)
+        tried = engine.try_out()
     except TestbedError as error:
-        yield Finding("guest engine", False, error.message, "look at the kernel's message above")
+        yield Finding(name, False, error.message, "see the message above", needed)
         return
     lacking = ", ".join(m.need.name for m in engine.missing(_needs()))
-    state = f"{engine.version()}; boots in {time.monotonic() - begun:.1f} s"
-    yield Finding("guest engine", True, f"{state}; lacks: {lacking or 'nothing'}")
-    yield Finding("  its variants", True, " ".join(sorted(engine.controls())))
-
-
-def _boot(engine: GuestEngine) -> None:
-    with tempfile.TemporaryDirectory(prefix="testbed-check-") as name:
-        folder = Path(name)
-        job = Job(1, min(os.sched_getaffinity(0)), Journal(folder), threading.Event())
-        engine.boot(folder, ["/bin/true"], job, patience_s=60)
-
-
-def _host() -> Iterator[Finding]:
-    engine = HostEngine()
-    if problem := engine.ready():
-        yield Finding("host engine", False, problem, "sudo testbed check", needed=False)
-        return
-    missing = engine.missing(_needs())
-    lacking = ", ".join(m.need.name for m in missing)
-    state = f"this kernel lacks: {lacking}" if missing else "this kernel has everything"
-    yield Finding("host engine", True, state, needed=False)
-    yield Finding("  its variants", True, " ".join(sorted(engine.controls())), needed=False)
+    state = f"{engine.version()}; {tried}; lacks: {lacking or 'nothing'}"
+    yield Finding(name, True, state, needed=needed)
+    yield Finding("  its variants", True, " ".join(sorted(engine.controls())), needed=needed)
 
 
 def variant_lines() -> Iterator[str]:
@@ -129,11 +103,13 @@ def variant_lines() -> Iterator[str]:
 
 def _offers() -> dict[str, frozenset[str]]:
     """The congestion controls of each engine; modules that root may load are tried."""
-    guest, host = GuestEngine(), HostEngine()
-    offers = {} if guest.ready() else {"guest": guest.controls()}
-    if not host.ready():
-        host.missing([control_need(each.control) for each in VARIANTS.values()])
-    return {**offers, "host": host.controls()}
+    offers = {}
+    for name, kind in ENGINES.items():
+        engine = kind()
+        if not engine.ready():
+            engine.missing([control_need(each.control) for each in VARIANTS.values()])
+        offers[name] = engine.controls()
+    return offers
 
 
 def _engines_with(control: str, offers: Mapping[str, frozenset[str]]) -> str:

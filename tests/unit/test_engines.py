@@ -133,7 +133,7 @@ def as_user(monkeypatch: pytest.MonkeyPatch, uid: int, host_lacks: list[Need]) -
 @pytest.mark.parametrize(
     ("uid", "lacks", "engine", "reason"),
     [
-        (1000, [], "guest", "not root"),
+        (1000, [], "guest", "the host engine needs root"),
         (0, [], "host", "has everything"),
         (0, [VEGAS, RED], "guest", "lacks congestion control vegas, queue discipline red"),
     ],

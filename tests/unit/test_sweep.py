@@ -52,6 +52,9 @@ class FakeEngine:
     def controls(self) -> frozenset[str]:
         return frozenset({"reno"})
 
+    def try_out(self) -> str:
+        return ""
+
     def jobs(self) -> int:
         return 2
 
