@@ -197,10 +197,10 @@ def _echoing(i: int, frame: Frame) -> Frame:
 
 
 def _host(column: str, values: list[float]) -> Callable[[Path], None]:
-    """As if a host had run it, which was busy."""
+    """As if it had run in real time, on a busy host."""
 
     def act(path: Path) -> None:
-        edit(path / RECORD, lambda record: record.update(engine="host"))
+        edit(path / RECORD, lambda record: record.update(engine="host", virtual_time=False))
         load = {"time_s": [1, 2, 3], "busiest": 0.4, "softirq": 0.1, "steal": 0.0}
         waits = {"name": ["iperf3", "tcpdump"], "node": "sender1", "run_s": 1.0}
         waits |= {"wait_s": 0.1, "slices": [1000, 1000]}

@@ -186,7 +186,7 @@ def write(folder: Path, made: Scenario, **settings: str) -> Path:
         rows["verdict"], rows["why"] = settings["verdict"], settings.get("why", "")
     rows.attrs = {"revision": table._revision(), "warnings": []}
     rows.to_parquet(path / table.CACHE)
-    checks = (compare("rate", "left-eth0", "guest", 9.7, 10), unknown("gaps", "left-eth0", "-"))
+    checks = (compare("rate", "left-eth0", True, 9.7, 10), unknown("gaps", "left-eth0", "-"))
     (path / CACHE).write_text(conclude(checks).to_json())
     if status is Status.OK:
         digest._write(_digest(made, rows, dice), path / digest.CACHE)

@@ -18,7 +18,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from testbed.scenario.model import Scenario
-from testbed.store import RECORD, SAMPLES, SCENARIO, CaptureRecord, FlowRecord, Record, Status
+from testbed.store import (
+    RECORD,
+    SAMPLES,
+    SCENARIO,
+    CaptureRecord,
+    FlowRecord,
+    QueueRecord,
+    Record,
+    Status,
+)
 from tests.pcap_writer import Endpoints, Frame, tcp, udp, write_pcap
 from tests.scenarios import router
 
@@ -132,9 +141,13 @@ QUEUES = """\
 time_s,node,interface,backlog_bytes,backlog_packets,drops,marks,overlimits,sent_bytes,sent_packets
 2.000000,router,router-eth0,0,0,0,0,0,0,0
 2.040000,router,router-eth0,3000,3,1,0,0,3000,3
-3.000000,router,router-eth0,1000,1,1,0,0,9000,9
+3.000000,router,router-eth0,1000,1,1,0,0,16812,18
 """
 COUNTERS = '{"sender1": {"TcpExtTCPTimeouts": 3}, "receiver": {"TcpExtTCPTimeouts": 1}}'
+
+
+# It drops before it is full, as CoDel may.
+BOTTLENECK = QueueRecord("router", "router-eth0", 0.1, 1514, "codel", 100_000, "bytes", False, True)
 
 
 def flow_record(name: str, ends: Endpoints, protocol: str, variant: str = "") -> FlowRecord:
@@ -148,6 +161,9 @@ def flow_record(name: str, ends: Endpoints, protocol: str, variant: str = "") ->
         dst_port=ends.dst_port,
         started_s=START_S,
         stopped_s=STOP_S,
+        planned_start_s=START_S,
+        planned_stop_s=STOP_S,
+        control=variant,
         variant_seen=variant,
     )
 
@@ -173,6 +189,7 @@ def write_trial(
         seed=1,
         epoch_s=EPOCH_S,
         flows=(flow_record("tcp", TCP, "tcp", "reno1990"), flow_record("cbr", CBR, "udp")),
+        queues=(BOTTLENECK,),
     )
     records = tuple(
         CaptureRecord(

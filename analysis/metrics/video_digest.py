@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.captures.lengths import packet_lengths
-from analysis.metrics.video_row import ERRORS, per_second
+from analysis.metrics.video_columns import ERRORS, per_second
 from analysis.trials.packets import FlowPackets
 from analysis.trials.series import Floats
 

@@ -1,4 +1,4 @@
-"""The page's table of checks: what each holds against what, how far it may be off, the outcome."""
+"""The page's table of checks: what each compares, its tolerance, and how the trials came out."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from collections.abc import Iterable
 from analysis.report.listing import Cell, Head, Sheet
 from analysis.report.verdict_tables import tally, tolerance
 from analysis.verdict.checks import Grade
-from analysis.verdict.subjects import SUBJECTS
 from analysis.verdict.verdict import kept_verdict
 from testbed.store import Trial
 
 HEADS = (
     Head("check"),
     Head("measured"),
-    Head("held against"),
-    Head("valid up to", hint="how far it may be off, in the guest; on a host"),
+    Head("expected"),
+    Head("valid up to", hint="the tolerance in virtual time; in real time"),
     Head("valid", hint="trials, each by the worst of its flows, queues or captures", number=True),
     Head("suspect", number=True),
     Head("invalid", number=True),
@@ -25,11 +24,11 @@ GRADES = (Grade.VALID, Grade.SUSPECT, Grade.INVALID, Grade.UNKNOWN)
 
 
 def checks(trials: Iterable[Trial]) -> Sheet:
-    """A row for each check that any of the trials was asked; they were judged when reduced."""
+    """One row per check that was made of any of the trials, which were judged when reduced."""
     lines = []
     for found in tally(filter(None, map(kept_verdict, trials))):
-        name, subject = found.rule.name, SUBJECTS[found.rule.name]
-        words = (name, subject.measured, subject.expected, tolerance(found.rule))
+        rule = found.rule
+        words = (rule.name, rule.measured, rule.expected, tolerance(rule))
         counts = (found.trials.get(grade, 0) for grade in GRADES)
         cells = (Cell(f"{count}", f"{count}", True) for count in counts)
         lines.append((*(Cell(each, each) for each in words), *cells))

@@ -13,7 +13,6 @@ import pandas as pd
 from analysis.statistics.text_tables import UNKNOWN, Table
 from analysis.verdict.checks import Check, Grade, Value
 from analysis.verdict.rules import RULES, Limits, Rule
-from analysis.verdict.subjects import SUBJECTS
 from analysis.verdict.verdict import Verdict, cached_verdict
 from testbed.store import Trial, trials_in
 
@@ -23,7 +22,7 @@ COLUMNS = ("trial", "name", "subject", "measured", "expected", "tolerance", "uni
 
 
 def checks_table(verdict: Verdict, everything: bool = True) -> Table:
-    """A line a check, the worst ones first; without `everything` only what is not valid."""
+    """One line per check, the worst first; without `everything` only those that are not valid."""
     order = (Grade.INVALID, Grade.SUSPECT, Grade.UNKNOWN, Grade.VALID)
     ranked = sorted(verdict.checks, key=lambda check: order.index(check.verdict))
     shown = [each for each in ranked if everything or each.verdict is not Grade.VALID]
@@ -52,7 +51,7 @@ def _text(value: Value) -> str:
 
 
 def fidelity_checks(results: Path) -> pd.DataFrame:
-    """Every check of every trial that ran, a row each: COLUMNS and `why`."""
+    """One row per check of every trial that ran: COLUMNS and `why`."""
     rows = [
         {"trial": name, **{each: getattr(check, each) for each in (*COLUMNS[1:], "why")}}
         for name, verdict in _verdicts(trials_in(results))
@@ -62,18 +61,18 @@ def fidelity_checks(results: Path) -> pd.DataFrame:
 
 
 def tolerances() -> Table:
-    """Every check there is: what it holds against what, how far that may be off, and why."""
-    rows = []
-    for name, rule in RULES.items():
-        subject = SUBJECTS[name]
-        rows.append((name, subject.measured, subject.expected, tolerance(rule), rule.reason))
-    return Table(("check", "measured", "held against", "valid up to", "because"), tuple(rows), "")
+    """Every check: what it compares, its tolerance, and the reason for that."""
+    rows = tuple(
+        (rule.name, rule.measured, rule.expected, tolerance(rule), rule.reason)
+        for rule in RULES.values()
+    )
+    return Table(("check", "measured", "expected", "valid up to", "because"), rows, "")
 
 
 def tolerance(rule: Rule) -> str:
-    """Up to which deviation it is valid: in the guest, and on a host where that is another."""
-    guest, host = (_limit(rule, limits) for limits in (rule.guest, rule.host))
-    return guest if guest == host else f"{guest}; host {host}"
+    """The deviation up to which a check is valid in virtual time, and in real time if different."""
+    virtual, real = (_limit(rule, limits) for limits in (rule.virtual, rule.real))
+    return virtual if virtual == real else f"{virtual}; in real time {real}"
 
 
 def _limit(rule: Rule, limits: Limits) -> str:
@@ -91,14 +90,14 @@ def _limit(rule: Rule, limits: Limits) -> str:
 
 @dataclass(frozen=True)
 class Tally:
-    """Of one check: in how many trials it was what; a trial counts by the worst of its subjects."""
+    """The number of trials by the outcome of one check; a trial counts by its worst subject."""
 
     rule: Rule
     trials: Mapping[Grade, int]
 
 
 def tally(verdicts: Iterable[Verdict]) -> list[Tally]:
-    """Every check that these trials were asked, in the order of the table of tolerances."""
+    """Every check that was made of these trials, in the order of the table of rules."""
     worst: dict[str, Counter[Grade]] = {name: Counter() for name in RULES}
     for verdict in verdicts:
         by_name: dict[str, list[Grade]] = {}
@@ -110,13 +109,13 @@ def tally(verdicts: Iterable[Verdict]) -> list[Tally]:
 
 
 def _worst(grades: Iterable[Grade]) -> Grade:
-    """What is known goes before what is not."""
+    """The worst grade, where every known one outranks `unknown`."""
     order = (Grade.INVALID, Grade.SUSPECT, Grade.VALID, Grade.UNKNOWN)
     return min(grades, key=order.index)
 
 
 def side_by_side(trials: Sequence[Trial]) -> Table:
-    """What was measured and what that was held against, a line a check and a column a trial."""
+    """Measured and expected values, one line per check and one column per trial."""
     verdicts = dict(_verdicts(trials))
     cells: dict[tuple[str, str], dict[str, str]] = {}
     for name, verdict in verdicts.items():
@@ -149,7 +148,7 @@ def _sides(check: Check) -> str:
 
 
 def _names(trials: Sequence[Trial]) -> Iterator[str]:
-    """What tells them apart: labels, and where those are the same their folders."""
+    """The trials' labels, or their folders where labels are not unique."""
     labels = [trial.scenario.label for trial in trials]
     for trial, label in zip(trials, labels, strict=True):
         yield label if label and labels.count(label) == 1 else trial.path.name

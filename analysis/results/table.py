@@ -1,9 +1,8 @@
-"""A trial becomes one row a flow; a results folder becomes metrics.csv and metrics.parquet."""
+"""A trial becomes one row per flow; a results folder becomes metrics.csv and metrics.parquet."""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import hashlib
 import json
 import os
@@ -17,16 +16,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.captures.atomic_write import replace
-from analysis.metrics.axes import write_axes
-from analysis.metrics.columns import COLUMNS, COUNTS, METRICS, NUMBERS, TEXTS
-from analysis.metrics.flow_row import Row, measured_row
-from analysis.trials import measures
-from analysis.trials.labels import queue_label
-from analysis.trials.measures import NAN
+from analysis.metrics.columns import COLUMNS, COUNTS, METRICS, NUMBERS, TEXTS, measured_row
+from analysis.metrics.fairness import add_fairness
+from analysis.metrics.identification import identity_row
+from analysis.metrics.measured_flow import MeasuredFlow
+from analysis.metrics.metric import Row
 from analysis.trials.packets import TrialPackets
+from analysis.trials.samples import Samples
 from analysis.verdict import verdict as fidelity
 from testbed.errors import TestbedError
-from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.store import Status, Trial, trials_in
 
 CACHE = "metrics.parquet"  # in the trial's directory
@@ -34,78 +32,29 @@ REVISION = 1  # raise it when a change here gives other numbers under the same d
 
 
 def trial_metrics(trial: Trial, packets: TrialPackets | None = None) -> pd.DataFrame:
-    """One row a flow of the scenario; `attrs["warnings"]` says what to distrust.
+    """One row per flow of the scenario; `attrs["warnings"]` says what to distrust.
 
     `packets` are its captures, if they are read for something else too.
     """
     packets = packets or TrialPackets(trial)
-    records = {record.name: record for record in trial.record.flows}
+    samples = Samples(trial)
+    records = {
+        record.name: MeasuredFlow(trial, record, packets, samples) for record in trial.record.flows
+    }
     ran = trial.record.status is Status.OK
     verdict = fidelity.cached_verdict(trial, packets)
     judged = {"verdict": str(verdict.verdict), "why": verdict.why} if verdict else {}
     rows = [
-        _identity(trial, flow)
+        identity_row(trial, flow)
         | judged
-        | (measured_row(trial, records[flow.name], packets) if ran and flow.name in records else {})
+        | (measured_row(records[flow.name]) if ran and flow.name in records else {})
         for flow in trial.scenario.flows
     ]
     frame = _frame(rows)
     if ran:
-        _compare_flows(frame)
+        add_fairness(frame)
     frame.attrs["warnings"] = [f"{trial.path.name}: {text}" for text in packets.warnings]
     return frame
-
-
-def _identity(trial: Trial, flow: Flow) -> Row:
-    """What is known of a flow before it runs."""
-    scenario = trial.scenario
-    return {
-        "experiment": scenario.experiment,
-        "trial": trial.path.name,
-        "engine": trial.record.engine,
-        "status": str(trial.record.status),
-        "verdict": "",
-        "why": "",
-        "topology": str(scenario.topology.kind),
-        "queue": queue_label(scenario.topology.bottleneck.queue),
-        "flow": flow.name,
-        "kind": str(flow.kind),
-        "src": flow.src,
-        "dst": flow.dst,
-        "variant": flow.variant or "",
-        "variant_seen": "",
-        "label": scenario.label,
-        "axes": write_axes(scenario.axes),
-        "setting": setting(scenario, flow),
-        "seed": scenario.seed,
-    }
-
-
-def setting(scenario: Scenario, flow: Flow) -> str:
-    """A hash of all but the seed, this flow's variant, and what only looks on."""
-    flows = tuple(
-        dataclasses.replace(each, variant=None) if each is flow else each for each in scenario.flows
-    )
-    bare = dataclasses.replace(
-        scenario,
-        flows=flows,
-        seed=0,
-        label="",
-        axes={},
-        captures=(),
-        snaplen_bytes=0,
-        sample_interval_ms=0,
-    )
-    return bare.hash
-
-
-def _compare_flows(frame: pd.DataFrame) -> None:
-    """Fill in what a flow is beside the others: share and Jain's index."""
-    goodput = frame["goodput_mbps"]
-    total = goodput.sum(skipna=False)
-    frame["share"] = goodput / total if total > 0 else NAN
-    tcp = goodput[frame["kind"] == FlowKind.TCP]
-    frame["jain"] = measures.jain(tcp if len(tcp) else goodput)
 
 
 def _frame(rows: Iterable[Row]) -> pd.DataFrame:

@@ -1,35 +1,63 @@
-"""A trial's packets: its captures, and a flow's packets in them."""
+"""A trial's packets: its captures, and each flow's packets and connections in them."""
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from analysis.captures.tcp import Packets
+from analysis.captures.tcp import Packets, read_capture
 from analysis.trials.measures import Interval
-from analysis.trials.shared import read_shared
+from analysis.trials.placement import capture_files
+from analysis.trials.segments import Segments, connection
+from testbed.errors import TestbedError
 from testbed.store import FlowRecord, Trial
+
+CACHED_CAPTURES = 32
+CACHED_BYTES = 8_000_000  # the packets of a larger capture would fill the memory
+
+
+def read_cached(path: Path) -> Packets:
+    """As `read_capture`, but the last few small captures stay in memory: the metrics read them,
+    then the figures. Do not modify the result."""
+    try:
+        state = path.stat()
+    except OSError as error:
+        raise TestbedError(
+            f"{path}: {error.strerror}", "the trial had this capture; run it again"
+        ) from error
+    if state.st_size > CACHED_BYTES:
+        return read_capture(path)
+    return _read_version(path, state.st_size, state.st_mtime_ns)
+
+
+@functools.lru_cache(CACHED_CAPTURES)
+def _read_version(path: Path, _size: int, _time_ns: int) -> Packets:
+    return read_capture(path)
 
 
 class TrialPackets:
-    """A trial's captures, each read once, and a flow's packets in them."""
+    """A trial's captures, each read once, and each flow's packets in them."""
 
     def __init__(self, trial: Trial) -> None:
         self._trial = trial
         self._read: dict[Path, Packets] = {}
         self._selected: dict[tuple[Path, str], FlowPackets] = {}
+        self._connections: dict[str, tuple[Segments, ...] | None] = {}
 
     def capture(self, role: str, flow: str) -> Packets | None:
-        """The capture with a role for a flow, None if the scenario took none."""
+        """The capture with a role for a flow; None if the scenario took none."""
         path = self._trial.capture(f"{role}:{flow}")
         return None if path is None else self.read(path)
 
     def read(self, path: Path) -> Packets:
-        """A capture of the trial's."""
+        """All packets of one of the trial's captures."""
         if path not in self._read:
-            self._read[path] = read_shared(path)
+            self._read[path] = read_cached(path)
         return self._read[path]
 
     def flow(self, role: str, record: FlowRecord) -> FlowPackets | None:
@@ -44,20 +72,35 @@ class TrialPackets:
             self._selected[key] = select(self.read(path).rows, record)
         return self._selected[key]
 
+    def connections(self, record: FlowRecord) -> tuple[Segments, ...] | None:
+        """A TCP flow's connections at its sender; None if they were not captured whole."""
+        if record.name not in self._connections:
+            self._connections[record.name] = self._at_sender(record)
+        return self._connections[record.name]
+
+    def _at_sender(self, record: FlowRecord) -> tuple[Segments, ...] | None:
+        found = self.flow("sender", record)
+        if found is None:
+            return None
+        whole = [connection(found.data, found.acks, port) for port in record.src_ports]
+        known = tuple(each for each in whole if each is not None)
+        return known if len(known) == len(whole) else None
+
     def starts_at_bottleneck(self, flow: str) -> bool:
-        """Whether the flow starts at the bottleneck: its sender sends into the queue itself."""
+        """Whether the flow's sender feeds the bottleneck's queue itself."""
         return self._trial.capture(f"sender:{flow}") == self._trial.capture(
             f"bottleneck-out:{flow}"
         )
 
     @property
     def warnings(self) -> list[str]:
-        """What was wrong with the captures read so far."""
+        """Warnings about the captures read so far."""
         return [warning for packets in self._read.values() for warning in packets.warnings]
 
     def end_ns(self) -> int:
-        """The last packet of all captures read so far."""
-        ends = [int(p.rows["time_ns"].max()) for p in self._read.values() if len(p.rows)]
+        """The time of the last packet of all captures."""
+        captures = [self.read(path) for path in capture_files(self._trial).values()]
+        ends = [int(each.rows["time_ns"].max()) for each in captures if len(each.rows)]
         return max(ends, default=0)
 
 
@@ -70,7 +113,7 @@ class FlowPackets:
 
 
 def select(rows: pd.DataFrame, flow: FlowRecord) -> FlowPackets:
-    """The packets with the flow's addresses and ports; one without ports has all of them."""
+    """The packets with the flow's addresses and ports; a flow without ports has all of them."""
     own = rows[rows["protocol"] == flow.protocol]
 
     def between(src: str, dst: str) -> pd.Series[bool]:
@@ -90,6 +133,12 @@ def epoch_ns(trial: Trial) -> int:
     return round(trial.record.epoch_s * 1e6) * 1000
 
 
+def capture_ns(trial: Trial, time_s: pd.Series[float]) -> npt.NDArray[np.int64]:
+    """Times of the trial's clock, such as those of samples, on the captures' clock."""
+    since_ns = np.round(time_s.to_numpy(dtype=np.float64) * 1e9).astype(np.int64)
+    return epoch_ns(trial) + since_ns
+
+
 def whole_interval(trial: Trial, flow: FlowRecord) -> Interval:
     """When the flow ran, on the captures' clock."""
     zero = epoch_ns(trial)
@@ -97,13 +146,14 @@ def whole_interval(trial: Trial, flow: FlowRecord) -> Interval:
 
 
 def measured_interval(trial: Trial, flow: FlowRecord) -> Interval:
-    """When it was measured: all the while, but for what the scenario leaves out at the start."""
+    """When the flow was measured: while it ran, except for what the scenario leaves out at the
+    start."""
     whole = whole_interval(trial, flow)
     begin_ns = epoch_ns(trial) + round(trial.scenario.measure_from_s * 1e9)
     return Interval(min(max(whole.start_ns, begin_ns), whole.stop_ns), whole.stop_ns)
 
 
 def settled_ns(trial: Trial) -> int:
-    """From when on packets count, those after a flow's stop included; 0: all of them do."""
+    """The time from which packets count, including those after a flow's stop; 0: all count."""
     begin_s = trial.scenario.measure_from_s
     return epoch_ns(trial) + round(begin_s * 1e9) if begin_s else 0

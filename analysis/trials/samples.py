@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import json
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from testbed.store import SAMPLES, Trial
+from analysis.trials.json_files import read_json
+from testbed.store import SAMPLES, FlowRecord, Trial
+
+SOCKETS = "sockets.csv"
+QUEUES = "queues.csv"
+COUNTERS = "counters.json"
 
 
 def read_samples(trial: Trial, name: str) -> pd.DataFrame | None:
-    """A table of samples, None if the trial took none."""
+    """A table of samples; None if the trial took none."""
     path: Path = trial.path / SAMPLES / name
     if not path.is_file():
         return None
@@ -20,7 +26,56 @@ def read_samples(trial: Trial, name: str) -> pd.DataFrame | None:
 
 
 def read_counters(trial: Trial, node: str) -> dict[str, int]:
-    """What a node's kernel counted over the trial; empty if that was not kept."""
-    path = trial.path / SAMPLES / "counters.json"
-    counters: dict[str, dict[str, int]] = json.loads(path.read_text()) if path.is_file() else {}
+    """A node's kernel counters over the trial; empty if they were not kept."""
+    counters: dict[str, dict[str, int]] = read_json(trial.path / SAMPLES / COUNTERS) or {}
     return counters.get(node, {})
+
+
+def total_counter(trial: Trial, name: str) -> int | None:
+    """A kernel counter summed over all nodes; None if counters were not kept."""
+    counters = read_json(trial.path / SAMPLES / COUNTERS)
+    return None if counters is None else sum(node.get(name, 0) for node in counters.values())
+
+
+class Samples:
+    """The samples of sockets and queues, each table read once."""
+
+    def __init__(self, trial: Trial) -> None:
+        self._trial = trial
+
+    @cached_property
+    def sockets(self) -> pd.DataFrame | None:
+        """All samples of TCP sockets."""
+        return read_samples(self._trial, SOCKETS)
+
+    @cached_property
+    def queues(self) -> pd.DataFrame | None:
+        """All samples of queues."""
+        return read_samples(self._trial, QUEUES)
+
+    def flow(self, flow: FlowRecord) -> pd.DataFrame | None:
+        """The samples of a flow's sockets up to its stop."""
+        if self.sockets is None:
+            return None
+        own = self.sockets[
+            (self.sockets["flow"] == flow.name) & (self.sockets["time_s"] <= flow.stopped_s + 1e-6)
+        ]
+        return None if own.empty else own
+
+    def queue(self, interface: str) -> pd.DataFrame | None:
+        """The samples of one interface's queue."""
+        if self.queues is None:
+            return None
+        own = self.queues[self.queues["interface"] == interface]
+        return None if own.empty else own
+
+    def queue_end(self, interface: str) -> pd.Series[Any] | None:
+        """A queue's counters in its last sample."""
+        own = self.queue(interface)
+        return None if own is None else own.iloc[-1]
+
+    def last_s(self) -> float:
+        """The time of the last sample; 0 if nothing was sampled."""
+        tables = (self.sockets, self.queues)
+        times = (float(table["time_s"].iloc[-1]) for table in tables if table is not None)
+        return max(times, default=0.0)

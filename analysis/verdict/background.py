@@ -1,4 +1,4 @@
-"""Did the background traffic do what was asked: its sessions, round trips, windows, variant?"""
+"""Checks of the background traffic: its sessions, round trips, windows and variant."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from analysis.trials.background import read_report
-from analysis.trials.evidence import FRAME_BYTES, Evidence
-from analysis.verdict.checks import OLDER, Check, compare, same, unknown
+from analysis.trials.samples import total_counter
+from analysis.verdict.checks import NOT_RECORDED, Check, compare, same, unknown
+from analysis.verdict.evidence import Evidence
+from analysis.verdict.sender_queue import longest_wait_ns
 from testbed.scenario.model import Background
 
 NAME = "background"
@@ -17,56 +19,57 @@ Sessions = list[dict[str, Any]]
 
 
 def background(evidence: Evidence) -> Iterator[Check]:
-    """Nothing, where the scenario has none."""
+    """All checks of the background sessions; none if the scenario has no background."""
     wanted = evidence.trial.scenario.background
     if wanted is None:
         return
     report, record = read_report(evidence.trial), evidence.trial.record.background
     if report is None or record is None:
-        yield unknown("background sessions", NAME, OLDER)
+        yield unknown("background sessions", NAME, NOT_RECORDED)
         return
     sessions: Sessions = report["sessions"]
     yield same("variant", NAME, record.variant_seen, record.control)
-    yield compare("start", NAME, evidence.engine, record.started_s, record.planned_start_s)
-    yield compare("stop", NAME, evidence.engine, record.stopped_s, record.planned_stop_s)
+    yield compare("start", NAME, evidence.virtual_time, record.started_s, record.planned_start_s)
+    yield compare("stop", NAME, evidence.virtual_time, record.stopped_s, record.planned_stop_s)
     yield _kinds(evidence, wanted, sessions)
     yield _round_trips(evidence, sessions)
     widest = max(each["window_bytes"] for each in sessions)
     yield compare(
         "background window",
         NAME,
-        evidence.engine,
+        evidence.virtual_time,
         widest,
         wanted.window_bytes,
         deviation=max(0, widest - wanted.window_bytes),
     )
     failures = sum(each["failures"] + each["resets"] for each in sessions)
-    yield compare("background failures", NAME, evidence.engine, failures, 0)
+    yield compare("background failures", NAME, evidence.virtual_time, failures, 0)
     yield from _memory(evidence)
 
 
 def _kinds(evidence: Evidence, wanted: Background, sessions: Sessions) -> Check:
-    """As many of either kind as asked; sessions that were too few are none of either."""
+    """As many sessions of each kind as asked for; missing sessions count as well."""
     long = sum(each["kind"] == "long" for each in sessions)
-    asked = round(wanted.sessions * wanted.long_share)
-    off = abs(long - asked) + abs(len(sessions) - wanted.sessions)
+    wanted_long = round(wanted.sessions * wanted.long_share)
+    off = abs(long - wanted_long) + abs(len(sessions) - wanted.sessions)
     note = f"{long} of {len(sessions)} sessions without an end" if off else ""
     return compare(
-        "background sessions", NAME, evidence.engine, long, asked, deviation=off, note=note
+        "background sessions",
+        NAME,
+        evidence.virtual_time,
+        long,
+        wanted_long,
+        deviation=off,
+        note=note,
     )
 
 
 def _round_trips(evidence: Evidence, sessions: Sessions) -> Check:
-    """The shortest that each session's sockets saw: at least what was drawn, and at most that
-    and what all queues can hold. The session that is furthest off."""
-    held_ms = sum(
-        (each.limit * (1 if each.unit == "bytes" else FRAME_BYTES) + FRAME_BYTES)
-        * 8e-3
-        / each.rate_mbit
-        for each in evidence.trial.record.queues
-    )
+    """The minimum RTT of the session that is furthest off: at least the RTT drawn for it, and at
+    most that plus the wait in all queues when they are full."""
+    queued_ms = sum(longest_wait_ns(queue) / 1e6 for queue in evidence.trial.record.queues)
     seen = [
-        (_outside(each["rtt_min_ms"] - each["rtt_ms"], held_ms), number)
+        (_outside(each["rtt_min_ms"] - each["rtt_ms"], queued_ms), number)
         for number, each in enumerate(sessions)
         if each["rtt_min_ms"] is not None
     ]
@@ -76,21 +79,20 @@ def _round_trips(evidence: Evidence, sessions: Sessions) -> Check:
     return compare(
         "background RTT",
         f"session {worst}",
-        evidence.engine,
+        evidence.virtual_time,
         sessions[worst]["rtt_min_ms"],
         sessions[worst]["rtt_ms"],
         deviation=off,
     )
 
 
-def _outside(late_ms: float, held_ms: float) -> float:
-    return max(0.0, -late_ms, late_ms - held_ms)
+def _outside(late_ms: float, queued_ms: float) -> float:
+    return max(0.0, -late_ms, late_ms - queued_ms)
 
 
 def _memory(evidence: Evidence) -> Iterator[Check]:
-    counters = evidence.json("samples", "counters.json")
-    if counters is None:
-        yield unknown("memory", NAME, OLDER)
+    times = total_counter(evidence.trial, PRESSURE)
+    if times is None:
+        yield unknown("memory", NAME, NOT_RECORDED)
         return
-    times = sum(node.get(PRESSURE, 0) for node in counters.values())
-    yield compare("memory", NAME, evidence.engine, times, 0)
+    yield compare("memory", NAME, evidence.virtual_time, times, 0)

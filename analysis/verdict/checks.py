@@ -1,4 +1,4 @@
-"""What a check says: measured, expected, tolerance, verdict, and why in one line."""
+"""One comparison of a trial: measured, expected, tolerance, verdict, and the reason in one line."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from analysis.verdict.rules import RULES
 
 Value = float | str | None
 
-# Why something is not known.
-OLDER = "an older trial: it did not note what was asked for"
+# Reasons for an unknown verdict.
+NOT_RECORDED = "not recorded"
 NOT_CAPTURED = "not captured"
 NOT_SAMPLED = "not sampled"
 
 
 class Grade(enum.StrEnum):
-    """A check's verdict; `unknown` (not captured, not sampled, an older trial) spoils nothing."""
+    """A verdict; `unknown` (not captured, not sampled, not recorded) spoils nothing."""
 
     VALID = "valid"
     SUSPECT = "suspect"
@@ -26,9 +26,9 @@ class Grade(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Check:
-    """One comparison. `why` is empty where it is valid and there is nothing to explain."""
+    """One comparison; `why` is empty if it is valid and there is nothing to explain."""
 
-    name: str  # a row of tolerances.RULES
+    name: str  # a row of rules.RULES
     subject: str  # the flow, interface or capture
     measured: Value
     expected: Value
@@ -41,17 +41,17 @@ class Check:
 def compare(
     name: str,
     subject: str,
-    engine: str,
+    virtual_time: bool,
     measured: float,
     expected: float,
     *,
     deviation: float | None = None,
     note: str = "",
 ) -> Check:
-    """Numbers: how far they are apart decides, or `deviation` where only some of it counts."""
+    """Judge numbers by their difference, or by `deviation` where only part of that counts."""
     rule = RULES[name]
     scale = abs(expected) if rule.relative else 1.0
-    limits = rule.limits(engine)
+    limits = rule.limits(virtual_time)
     off = abs(measured - expected) if deviation is None else deviation
     # 1.001 - 1 is more than 0.001 to a computer
     slack = 1e-9 * max(1.0, abs(expected))
@@ -67,14 +67,14 @@ def compare(
 
 
 def same(name: str, subject: str, measured: str, expected: str) -> Check:
-    """Texts: equal or invalid."""
+    """Judge texts: they are equal, or the check is invalid."""
     grade = Grade.VALID if measured == expected else Grade.INVALID
     why = "" if grade is Grade.VALID else f"{name} of {subject}: {measured!r}, not {expected!r}"
     return Check(name, subject, measured, expected, 0.0, RULES[name].unit, grade, why)
 
 
 def unknown(name: str, subject: str, why: str) -> Check:
-    """What the trial does not tell."""
+    """A check that the trial's data cannot answer."""
     return Check(name, subject, None, None, 0.0, RULES[name].unit, Grade.UNKNOWN, why)
 
 

@@ -1,25 +1,23 @@
-"""Did the stacks and the network run as they were asked to?"""
+"""Checks of the configuration: the sockets' variant and options, every setting, offloads."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analysis.trials.evidence import Evidence
-from analysis.verdict.checks import NOT_CAPTURED, OLDER, Check, Grade, compare, same, unknown
+from analysis.trials.json_files import read_json
+from analysis.verdict.checks import NOT_CAPTURED, NOT_RECORDED, Check, Grade, compare, same, unknown
+from analysis.verdict.evidence import Evidence
 from testbed.scenario.model import FRAME_OVERHEAD_BYTES
 from testbed.store import SAMPLES
 
 MTU_BYTES = 1500
 SHOWN = 60  # characters of a setting
+REPORT = "configuration.json"
 
 
 def sockets(evidence: Evidence) -> Iterator[Check]:
     """Congestion control and options of every TCP flow's sockets."""
     for flow in evidence.tcp:
-        if not flow.control:
-            yield unknown("variant", flow.name, OLDER)
-            yield unknown("options", flow.name, OLDER)
-            continue
         yield same("variant", flow.name, flow.variant_seen, flow.control)
         yield same("options", flow.name, _names(flow.options_seen), _names(flow.options))
 
@@ -29,10 +27,10 @@ def _names(options: tuple[str, ...]) -> str:
 
 
 def settings(evidence: Evidence) -> Iterator[Check]:
-    """What was verified before the flows is as it was after them."""
-    found = evidence.json(SAMPLES, "configuration.json")
+    """Everything verified before the flows is unchanged after them."""
+    found = read_json(evidence.trial.path / SAMPLES / REPORT)
     if found is None:
-        yield unknown("configuration", "settings", OLDER)
+        yield unknown("configuration", "settings", NOT_RECORDED)
         return
     begin, end = found["begin"], found["end"]
     changed = [key for key in {**begin, **end} if begin.get(key) != end.get(key)]
@@ -41,7 +39,7 @@ def settings(evidence: Evidence) -> Iterator[Check]:
         key = changed[0]
         note = f"{_short(begin.get(key))} became {_short(end.get(key))}"
     subject = changed[0] if changed else "settings"
-    yield compare("configuration", subject, evidence.engine, len(changed), 0, note=note)
+    yield compare("configuration", subject, evidence.virtual_time, len(changed), 0, note=note)
 
 
 def _short(text: str | None) -> str:
@@ -52,8 +50,9 @@ def _short(text: str | None) -> str:
 
 
 def offloads(evidence: Evidence) -> Iterator[Check]:
-    """No packet is larger than its link takes; one check, of the worst capture."""
-    begin = (evidence.json(SAMPLES, "configuration.json") or {}).get("begin", {})
+    """No packet is larger than the MTU of its link; one check each for bad captures, else one."""
+    found = read_json(evidence.trial.path / SAMPLES / REPORT) or {}
+    begin = found.get("begin", {})
     checks = []
     for capture in evidence.trial.record.captures:
         if not capture.file:
@@ -63,8 +62,16 @@ def offloads(evidence: Evidence) -> Iterator[Check]:
         mtu = begin.get(f"{capture.node}: mtu of {capture.interface}", "")
         most = (int(mtu) if mtu.isdigit() else MTU_BYTES) + FRAME_OVERHEAD_BYTES
         over = max(0, longest - most)
-        name, engine = capture.interface, evidence.engine
-        checks.append(compare("offloads", name, engine, longest, most, deviation=over))
+        checks.append(
+            compare(
+                "offloads",
+                capture.interface,
+                evidence.virtual_time,
+                longest,
+                most,
+                deviation=over,
+            )
+        )
     bad = [check for check in checks if check.verdict is not Grade.VALID]
     if not checks:
         yield unknown("offloads", "captures", NOT_CAPTURED)

@@ -1,33 +1,36 @@
-"""Was the network the one that was asked for: delays, rates, buffers, and no other losses?"""
+"""Checks of the network: delays, rates and buffers as asked for, and no other losses."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from analysis.trials.evidence import Evidence
 from analysis.trials.pairing import differences
+from analysis.trials.placement import capture_interface
+from analysis.trials.radio import frames_lost
 from analysis.trials.samples import read_samples
-from analysis.verdict.checks import NOT_CAPTURED, NOT_SAMPLED, OLDER, Check, compare, unknown
-from analysis.verdict.shaping import Passage, backlog_at_losses, backlogged, too_soon
+from analysis.verdict.checks import NOT_CAPTURED, NOT_RECORDED, NOT_SAMPLED, Check, compare, unknown
+from analysis.verdict.evidence import Evidence
+from analysis.verdict.passage import Passage
+from analysis.verdict.shaping import backlog_at_losses, backlogged, too_soon
 from testbed.store import FlowRecord, QueueRecord
 
 OFF = 0.1  # of the serialisation time
-LEAST_GAPS = 100  # fewer say little of a rate
+LEAST_GAPS = 100  # fewer say little about a rate
 ROLES = ("sender", "bottleneck-in", "bottleneck-out", "receiver")
 TAIL_DROP = ("bfifo", "pfifo")
 
 
 def idle(evidence: Evidence) -> Iterator[Check]:
-    """The paths' delays before anything ran: the echo that is furthest off, a flow."""
+    """The paths' delays before the flows: for each flow the echo that is furthest off."""
     table = read_samples(evidence.trial, "idle.csv")
     if table is None:
-        yield unknown("idle RTT", "paths", OLDER)
+        yield unknown("idle RTT", "paths", NOT_RECORDED)
         return
     for flow, rows in table.groupby("flow", sort=False):
         answered = rows.dropna(subset=["rtt_ms"])
@@ -38,7 +41,9 @@ def idle(evidence: Evidence) -> Iterator[Check]:
         if len(answered) < len(rows) and not lossy:
             expected = float(rows["expected_ms"].iloc[0])
             note = f"{len(rows) - len(answered)} of {len(rows)} echo requests had no reply"
-            yield compare("idle RTT", str(flow), evidence.engine, math.inf, expected, note=note)
+            yield compare(
+                "idle RTT", str(flow), evidence.virtual_time, math.inf, expected, note=note
+            )
             continue
         rtts, wanted = (answered[name].to_numpy() for name in ("rtt_ms", "expected_ms"))
         jitter_ms = answered["jitter_ms"].to_numpy() if "jitter_ms" in answered else 0.0
@@ -46,12 +51,12 @@ def idle(evidence: Evidence) -> Iterator[Check]:
         worst = int(off.argmax())
         rtt, expected = float(rtts[worst]), float(wanted[worst])
         yield compare(
-            "idle RTT", str(flow), evidence.engine, rtt, expected, deviation=float(off[worst])
+            "idle RTT", str(flow), evidence.virtual_time, rtt, expected, deviation=float(off[worst])
         )
 
 
 def shaping(evidence: Evidence, queue: QueueRecord, found: Passage) -> Iterator[Check]:
-    """The rate while packets waited, and how even the gaps were."""
+    """The rate while the queue was backlogged, and how even the gaps were."""
     name = queue.interface
     gaps = backlogged(found, queue.burst_bytes)
     if len(gaps.bits) < LEAST_GAPS:
@@ -61,18 +66,19 @@ def shaping(evidence: Evidence, queue: QueueRecord, found: Passage) -> Iterator[
         return
     rate = gaps.rate_mbit()
     share = gaps.share_off(queue.rate_mbit, OFF)
-    yield compare("rate", name, evidence.engine, rate, queue.rate_mbit)
-    yield compare("gaps", name, evidence.engine, share, 0)
+    yield compare("rate", name, evidence.virtual_time, rate, queue.rate_mbit)
+    yield compare("gaps", name, evidence.virtual_time, share, 0)
 
 
 def senders(evidence: Evidence) -> Iterator[Check]:
-    """A sender's own shaped queue lets packets out one by one, also what TCP hands down as one."""
+    """A sender's own shaped queue sends packets one by one, even those that TCP handed down as
+    one."""
     for queue in evidence.trial.record.queues:
         parts = [
             found.data[["time_ns", "length"]]
             for flow in evidence.flows
-            if evidence.interface("sender", flow) == queue.interface
-            and (found := evidence.at("sender", flow)) is not None
+            if capture_interface(evidence.trial, "sender", flow) == queue.interface
+            and (found := evidence.packets.flow("sender", flow)) is not None
         ]
         if not parts or queue.interface in {each.interface for each in evidence.bottlenecks}:
             continue
@@ -85,48 +91,51 @@ def senders(evidence: Evidence) -> Iterator[Check]:
             OFF,
         )
         note = "packets that left sooner than the rate lets them" if share else ""
-        yield compare("gaps", queue.interface, evidence.engine, share, 0, note=note)
+        yield compare("gaps", queue.interface, evidence.virtual_time, share, 0, note=note)
 
 
 def buffer(evidence: Evidence, queue: QueueRecord, found: Passage) -> Iterator[Check]:
-    """The queue never held more than its limit, and a FIFO dropped only at it."""
+    """The backlog never exceeded the limit, and a FIFO dropped packets only when it was full."""
     in_bytes = queue.unit == "bytes"
-    samples = evidence.queues
-    own = None if samples is None else samples[samples["interface"] == queue.interface]
-    if own is None or own.empty:
+    own = evidence.samples.queue(queue.interface)
+    if own is None:
         if queue.sampled:
             yield unknown("buffer", queue.interface, NOT_SAMPLED)
     else:
         peak = int(own["backlog_bytes" if in_bytes else "backlog_packets"].max())
         over = max(0, peak - queue.limit)
-        yield compare("buffer", queue.interface, evidence.engine, peak, queue.limit, deviation=over)
+        yield compare(
+            "buffer", queue.interface, evidence.virtual_time, peak, queue.limit, deviation=over
+        )
     if queue.discipline not in TAIL_DROP or not len(found.lost_ns):
         return
-    if not found.complete or evidence.injected(queue):
+    if not found.complete or evidence.injected.at_queue(queue):
         yield unknown("tail drop", queue.interface, "other losses, or arrivals not captured")
         return
     packets, sizes = backlog_at_losses(found)
     least = int((sizes if in_bytes else packets).min())
-    limit = queue.limit + 1  # what does not fit any more
+    limit = queue.limit + 1  # the first that does not fit
     short = max(0, limit - least)
-    yield compare("tail drop", queue.interface, evidence.engine, least, limit, deviation=short)
+    yield compare(
+        "tail drop", queue.interface, evidence.virtual_time, least, limit, deviation=short
+    )
 
 
 @dataclass(frozen=True)
 class _Link:
-    """A flow's packets of one direction between two captures of theirs, one after the other."""
+    """A flow's packets of one direction between two consecutive captures."""
 
     flow: str
     first: str  # interfaces
     second: str
     lost: int  # seen at the first, not at the second
     stray: int  # seen at the second, not at the first
-    is_queue: bool  # there is one of ours between them, which may drop
+    is_queue: bool  # a shaped queue lies between them, which may drop
 
 
-def loss(evidence: Evidence, passages: Mapping[str, Passage]) -> Iterator[Check]:
-    """Nothing is lost where there is no queue, or as much as the queues have dropped of what
-    was not seen to enter them, and as the channels of lossy links have lost."""
+def loss(evidence: Evidence) -> Iterator[Check]:
+    """Links without a queue lose nothing, except for packets that queues dropped unseen by any
+    capture at their entrance, and packets that lossy channels were asked to lose."""
     links = [link for flow in evidence.flows for link in _links(evidence, flow)]
     if not links:
         yield unknown("loss", "links", NOT_CAPTURED)
@@ -135,50 +144,51 @@ def loss(evidence: Evidence, passages: Mapping[str, Passage]) -> Iterator[Check]
     yield from _strays(evidence, links)
     links = [link for link in links if not link.is_queue]
     seen = {
-        queue.interface: len(passages[queue.interface].lost_ns) - evidence.injected(queue)
+        queue.interface: len(evidence.passages[queue.interface].lost_ns)
+        - evidence.injected.at_queue(queue)
         for queue in evidence.bottlenecks
     }
-    counts = {name: int(leaf["drops"]) for name, leaf in evidence.leaves.items()}
+    counts = evidence.disciplines.drops()
     others = sum(max(0, count - seen.get(name, 0)) for name, count in counts.items())
-    others += evidence.lost_by_channels
+    others += evidence.disciplines.lost_by_netem() + frames_lost(evidence.trial)
     lost = sum(link.lost for link in links)
     if lost <= others:
         note = f"{lost} lost at queues whose entrance is not captured, or by channels"
         note = note if lost else ""
-        yield compare("loss", "links", evidence.engine, lost, lost, note=note)
+        yield compare("loss", "links", evidence.virtual_time, lost, lost, note=note)
         return
     for link in links:
         if link.lost:
             name = f"{link.flow} {link.first} to {link.second}"
-            yield compare("loss", name, evidence.engine, link.lost, 0)
+            yield compare("loss", name, evidence.virtual_time, link.lost, 0)
 
 
 def _strays(evidence: Evidence, links: list[_Link]) -> Iterator[Check]:
-    """Packets that a capture must have missed, as one further on has them."""
+    """Packets that a capture must have missed, since one further along has them."""
     found = [link for link in links if link.stray]
     for link in found:
         note = f"{link.flow}: seen at {link.second}"
-        yield compare("capture gaps", link.first, evidence.engine, link.stray, 0, note=note)
+        yield compare("capture gaps", link.first, evidence.virtual_time, link.stray, 0, note=note)
     if not found:
-        yield compare("capture gaps", "links", evidence.engine, 0, 0)
+        yield compare("capture gaps", "links", evidence.virtual_time, 0, 0)
 
 
 def _links(evidence: Evidence, flow: FlowRecord) -> Iterator[_Link]:
-    """The flow's way there and back, capture by capture."""
+    """The flow's path in both directions, capture by capture."""
     shaped = {queue.interface for queue in evidence.bottlenecks}
-    # a flow that starts at the bottleneck has two roles at one capture: the later one counts
-    roles = {evidence.interface(role, flow): role for role in ROLES}
+    # a flow that starts at the bottleneck has two roles at one capture: the later role counts
+    roles = {capture_interface(evidence.trial, role, flow): role for role in ROLES}
     roles.pop("", None)
     for (first, here), (second, there) in itertools.pairwise(roles.items()):
-        one, other = evidence.at(here, flow), evidence.at(there, flow)
+        one, other = evidence.packets.flow(here, flow), evidence.packets.flow(there, flow)
         if (here, there) not in itertools.pairwise(ROLES) or one is None or other is None:
             continue
         inside = here == "bottleneck-in"
-        queues = [inside and (evidence.is_older or each in shaped) for each in (second, first)]
+        queues = [inside and each in shaped for each in (second, first)]
         lost, stray = differences(one.data, other.data)
         if there == "receiver":
-            # the check of the droppers' own counts has told if those are not right
-            lost = max(0, lost - evidence.injected_behind(flow))
+            # whether the droppers' own counts are right is another check
+            lost = max(0, lost - evidence.injected.behind_bottleneck(flow))
         yield _Link(flow.name, first, second, lost, stray, queues[0])
         lost, stray = differences(other.acks, one.acks)
         yield _Link(flow.name, second, first, lost, stray, queues[1])

@@ -1,13 +1,15 @@
-"""Losses that were asked for: where they happened, and whether captures lack exactly those."""
+"""The check of losses by chance: exactly those are missing from the captures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from analysis.trials.evidence import Evidence
+from analysis.trials.injected import Injected
 from analysis.trials.pairing import differences
+from analysis.trials.placement import capture_interface
 from analysis.verdict.checks import NOT_CAPTURED, Check, compare, unknown
+from analysis.verdict.evidence import Evidence
 from testbed.store import FlowRecord
 
 CHECK = "losses by chance"
@@ -15,63 +17,65 @@ CHECK = "losses by chance"
 
 @dataclass(frozen=True)
 class _Stretch:
-    """The two captures of a flow nearest to its dropper on either side."""
+    """The roles of the two captures of a flow nearest to its dropper, one on each side."""
 
-    before: str  # roles
+    before: str
     behind: str
 
 
-def _stretch(evidence: Evidence, flow: FlowRecord) -> _Stretch | None:
-    """None where one of them is missing. A capture on the way out comes behind the dropper."""
-    asked = evidence.asked[flow.name]
-    out = evidence.interface("bottleneck-out", flow)
-    there = out == asked.interface
-    behind = "bottleneck-out" if there else "receiver"
-    for role in (*(() if there else ("bottleneck-out",)), "bottleneck-in", "sender"):
-        name = evidence.interface(role, flow)
-        if name and evidence.interface(behind, flow):
+def _stretch(evidence: Evidence, flow: FlowRecord, dropper: Injected) -> _Stretch | None:
+    """The captures around a flow's dropper; None if one is missing. A capture on the way out comes
+    behind the dropper."""
+    out = capture_interface(evidence.trial, "bottleneck-out", flow)
+    leaving = out == dropper.interface
+    behind = "bottleneck-out" if leaving else "receiver"
+    for role in (*(() if leaving else ("bottleneck-out",)), "bottleneck-in", "sender"):
+        name = capture_interface(evidence.trial, role, flow)
+        if name and capture_interface(evidence.trial, behind, flow):
             return _Stretch(role, behind)
     return None
 
 
 def by_chance(evidence: Evidence) -> Iterator[Check]:
-    """What is missing behind each dropper is what it counted, but for what queues dropped; and no
-    segment came when it had no dice left."""
+    """Behind each dropper exactly the segments that it counted are missing, apart from drops by
+    queues; and no segment came after its random numbers had run out."""
     for flow in evidence.flows:
-        asked = evidence.asked.get(flow.name)
-        if asked is None or not asked.interface:
+        dropper = evidence.injected.droppers.get(flow.name)
+        if dropper is None or not dropper.interface:
             continue
-        note = f"{asked.undecided} segments passed when the runs had run out"
-        if asked.undecided:
+        passed = dropper.undecided
+        if passed:
+            note = f"{passed} segments passed when the runs had run out"
             name = f"{flow.name} behind its last run"
-            yield compare(CHECK, name, evidence.engine, asked.undecided, 0, note=note)
-        yield _missing(evidence, flow)
+            yield compare(CHECK, name, evidence.virtual_time, passed, 0, note=note)
+        yield _missing(evidence, flow, dropper)
 
 
-def _missing(evidence: Evidence, flow: FlowRecord) -> Check:
-    stretch, asked = _stretch(evidence, flow), evidence.asked[flow.name]
-    one = evidence.at(stretch.before, flow) if stretch else None
-    other = evidence.at(stretch.behind, flow) if stretch else None
+def _missing(evidence: Evidence, flow: FlowRecord, dropper: Injected) -> Check:
+    stretch = _stretch(evidence, flow, dropper)
+    one = evidence.packets.flow(stretch.before, flow) if stretch else None
+    other = evidence.packets.flow(stretch.behind, flow) if stretch else None
     if stretch is None or one is None or other is None:
         return unknown(CHECK, flow.name, NOT_CAPTURED)
     missing, _ = differences(one.data, other.data)
-    queues = _dropped_by_queues(evidence, stretch, asked.interface)
-    off = max(0, asked.dropped - missing, missing - asked.dropped - queues)
+    queues = _dropped_by_queues(evidence, stretch, dropper.interface)
+    off = max(0, dropper.dropped - missing, missing - dropper.dropped - queues)
     note = f"between {stretch.before} and {stretch.behind}, where queues dropped {queues}"
     return compare(
         CHECK,
         flow.name,
-        evidence.engine,
+        evidence.virtual_time,
         missing,
-        asked.dropped,
+        dropper.dropped,
         deviation=off,
         note=note if off or queues else "",
     )
 
 
 def _dropped_by_queues(evidence: Evidence, stretch: _Stretch, interface: str) -> int:
-    """Of whatever flow: behind the bottleneck only the access link's own queue."""
-    counts = {name: int(leaf["drops"]) for name, leaf in evidence.leaves.items()}
+    """Drops of any flow by the queues in between: behind the bottleneck, only by the access link's
+    own."""
+    counts = evidence.disciplines.drops()
     if stretch.before == "bottleneck-out":
         return counts.get(interface, 0)
     return sum(counts.values())

@@ -1,4 +1,4 @@
-"""What iperf3 says of a flow against what the captures show of it."""
+"""Checks of iperf3's reports against the captures."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.trials.delivery import delivered_bytes
-from analysis.trials.evidence import Evidence
-from analysis.trials.packets import FlowPackets
+from analysis.trials.iperf3 import read_report
+from analysis.trials.packets import FlowPackets, epoch_ns
 from analysis.verdict.checks import NOT_CAPTURED, Check, compare, unknown
-from analysis.verdict.rules import GUEST
+from analysis.verdict.evidence import Evidence
+from analysis.verdict.sender_queue import own_queue_ns, refused_again
 from testbed.scenario.model import FlowKind
 from testbed.store import FlowRecord
 
 Integers = npt.NDArray[np.int64]
 
-COOKIE_BYTES = 37  # by which iperf3 knows a connection: delivered, but no data
+COOKIE_BYTES = 37  # by which iperf3 recognises a connection: delivered, but not data
 FIN, RST = 0x01, 0x04
 NO_REPORT = "iperf3 left no report"
-EDGE_NS = 100_000  # what arrives so near to the end of an interval may be read on either side of it
-LATE_NS = 50_000_000  # of iperf3 on a host, when it is told to end
+EDGE_NS = 100_000  # bytes this close to the end of an interval may be read on either side of it
+LATE_NS = 50_000_000  # by which iperf3 may end late in real time
 
 
 def tcp(evidence: Evidence) -> Iterator[Check]:
-    """Bytes and retransmissions of every TCP flow."""
+    """Bytes, intervals and retransmissions of every TCP flow."""
     for flow in evidence.tcp:
         if not _is_iperf3(evidence, flow):
             continue
@@ -39,15 +40,18 @@ def _is_iperf3(evidence: Evidence, flow: FlowRecord) -> bool:
 
 
 def udp(evidence: Evidence) -> Iterator[Check]:
-    """Bytes that every UDP flow's receiver had read when the client was told to end."""
+    """The bytes that every UDP flow's receiver had read when the client was told to end."""
     for flow in evidence.flows:
         if flow.protocol != "udp" or not _is_iperf3(evidence, flow):
             continue
-        report, found = evidence.report(flow, "server"), evidence.at("receiver", flow)
+        report, found = (
+            read_report(evidence.trial, flow, "server"),
+            evidence.packets.flow("receiver", flow),
+        )
         if report is None or found is None:
             yield unknown("goodput", flow.name, NO_REPORT if report is None else NOT_CAPTURED)
             continue
-        stop_ns = evidence.epoch_ns + round(flow.stopped_s * 1e9)
+        stop_ns = epoch_ns(evidence.trial) + round(flow.stopped_s * 1e9)
         seen = int(found.data.loc[found.data["time_ns"] <= stop_ns, "payload"].sum())
         yield _goodput(evidence, flow, report, seen, seen)
 
@@ -55,18 +59,18 @@ def udp(evidence: Evidence) -> Iterator[Check]:
 def _goodput(
     evidence: Evidence, flow: FlowRecord, report: dict[str, Any], least: int, most: int
 ) -> Check:
-    """What arrives while the server is being told to end it may read, or leave."""
+    """Bytes that arrive while the server is told to end may be read or not."""
     seconds = flow.stopped_s - flow.started_s
     told = int(report.get("end", {}).get("sum_received", {}).get("bytes", 0))
     seen = min(max(told, least), most)
     measured, expected = (size * 8e-6 / seconds for size in (told, seen))
     note = f"{told} bytes by iperf3, {seen} in the receiver's capture" if told != seen else ""
-    return compare("goodput", flow.name, evidence.engine, measured, expected, note=note)
+    return compare("goodput", flow.name, evidence.virtual_time, measured, expected, note=note)
 
 
 def _sent_again(evidence: Evidence, flow: FlowRecord) -> Check:
-    """iperf3 reads TCP_INFO at its intervals' ends, the last time when it is told to end."""
-    report, every = evidence.report(flow, "client"), evidence.segments(flow)
+    """iperf3 reads TCP_INFO at the ends of its intervals, and finally when it is told to end."""
+    report, every = read_report(evidence.trial, flow, "client"), evidence.packets.connections(flow)
     if evidence.trial.scenario.flow(flow.name).bytes:
         why = "iperf3 reads it when it has handed over its last byte, not when that has arrived"
         return unknown("retransmissions", f"{flow.name} iperf3", why)
@@ -74,27 +78,30 @@ def _sent_again(evidence: Evidence, flow: FlowRecord) -> Check:
         why = NO_REPORT if report is None else NOT_CAPTURED
         return unknown("retransmissions", f"{flow.name} iperf3", why)
     told = sum(int(each["sum"].get("retransmits", 0)) for each in report.get("intervals", ()))
-    stop_ns = evidence.epoch_ns + round(flow.stopped_s * 1e9)
-    # what waits in the sender's own queue has been sent, and not been captured
-    late_ns = evidence.own_queue_ns(flow) + (1000 if evidence.engine == GUEST else LATE_NS)
+    stop_ns = epoch_ns(evidence.trial) + round(flow.stopped_s * 1e9)
+    # packets waiting in the sender's own queue have been sent, but not captured
+    late_ns = own_queue_ns(evidence, flow) + (1000 if evidence.virtual_time else LATE_NS)
     low, high = (
         int(sum(each.retransmissions(np.array([at]))[0] for each in every))
         for at in (stop_ns - 1000, stop_ns + late_ns)
     )
-    high += evidence.refused_again(evidence.trial.scenario.flow(flow.name).src)
+    high += refused_again(evidence, evidence.trial.scenario.flow(flow.name).src)
     seen = min(max(told, low), high)
-    return compare("retransmissions", f"{flow.name} iperf3", evidence.engine, told, seen)
+    return compare("retransmissions", f"{flow.name} iperf3", evidence.virtual_time, told, seen)
 
 
 def _received(evidence: Evidence, flow: FlowRecord) -> Iterator[Check]:
-    report, found = evidence.report(flow, "server"), evidence.at("receiver", flow)
+    report, found = (
+        read_report(evidence.trial, flow, "server"),
+        evidence.packets.flow("receiver", flow),
+    )
     if report is None or found is None:
         why = NO_REPORT if report is None else NOT_CAPTURED
         yield unknown("goodput", flow.name, why)
         yield unknown("iperf3 intervals", flow.name, why)
         return
     every = [_Delivered(found, port) for port in flow.src_ports]
-    stop_ns = np.array([evidence.epoch_ns + round(flow.stopped_s * 1e9)])
+    stop_ns = np.array([epoch_ns(evidence.trial) + round(flow.stopped_s * 1e9)])
     most = sum(each.by_the_end() for each in every)
     least = min(most, int(sum(each.until(stop_ns)[0] for each in every)))
     yield _goodput(evidence, flow, report, least, most)
@@ -102,7 +109,7 @@ def _received(evidence: Evidence, flow: FlowRecord) -> Iterator[Check]:
 
 
 class _Delivered:
-    """What one connection's receiver could read, over time."""
+    """The bytes that one connection's receiver could read, over time."""
 
     def __init__(self, found: FlowPackets, port: int) -> None:
         data = found.data[found.data["src_port"] == port]
@@ -110,19 +117,19 @@ class _Delivered:
         self._time_ns = data["time_ns"].to_numpy(dtype=np.int64)
         self._bytes = np.concatenate(([0], delivered_bytes(data)))
         self.largest = int(data["payload"].max()) if len(data) else 0
-        # not at the handshake's end: the first packet of data may be lost
+        # not the end of the handshake: the first packet of data may be lost
         known = np.flatnonzero(self._bytes[1:] >= COOKIE_BYTES)
         self.accepted_ns = int(self._time_ns[known[0]]) if len(known) else 0
         ends = acks.loc[(acks["flags"] & (FIN | RST)) > 0, "time_ns"]
         self._end_ns = int(ends.iloc[0]) if len(ends) else None
 
     def until(self, at_ns: Integers) -> Integers:
-        """Bytes of data by then."""
+        """Bytes of data delivered by then."""
         places = np.searchsorted(self._time_ns, at_ns, side="right")
         return np.asarray(np.maximum(0, self._bytes[places] - COOKIE_BYTES))
 
     def by_the_end(self) -> int:
-        """Bytes until the receiver closed."""
+        """Bytes of data delivered until the receiver closed."""
         end_ns = self._time_ns[-1:] if self._end_ns is None else np.array([self._end_ns])
         return int(self.until(end_ns)[0]) if len(end_ns) else 0
 
@@ -130,7 +137,7 @@ class _Delivered:
 def _intervals(
     evidence: Evidence, flow: FlowRecord, report: dict[str, Any], every: list[_Delivered]
 ) -> Check:
-    """The server's intervals, from when it knew all connections by their first bytes.
+    """The server's intervals, from the time at which it had recognised all connections.
 
     A server whose client was interrupted repeats its last whole interval at the end (so does
     iperf3's own sum: all bytes over the time of whole intervals); the repetition is left out.
@@ -162,7 +169,7 @@ def _intervals(
     return compare(
         "iperf3 intervals",
         flow.name,
-        evidence.engine,
+        evidence.virtual_time,
         float(measured[worst]),
         float(expected[worst]),
         deviation=float(off[worst]),

@@ -1,4 +1,4 @@
-"""The kernel's TCP_INFO and counters against what the sender's capture shows."""
+"""Checks of the kernel's TCP_INFO and counters against the sender's capture."""
 
 from __future__ import annotations
 
@@ -8,27 +8,34 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.trials.evidence import Evidence
+from analysis.trials.packets import capture_ns, epoch_ns
 from analysis.trials.samples import read_counters
 from analysis.trials.segments import Segments
-from analysis.verdict.checks import NOT_CAPTURED, NOT_SAMPLED, OLDER, Check, compare, unknown
+from analysis.verdict.checks import NOT_CAPTURED, NOT_SAMPLED, Check, compare, unknown
+from analysis.verdict.evidence import Evidence
+from analysis.verdict.sender_queue import (
+    own_queue_ns,
+    refused_again,
+    refused_new,
+)
 from testbed.store import FlowRecord
 
 Integers = npt.NDArray[np.int64]
 
-CLOCK_NS = 1000  # samples' times are written to the microsecond
+CLOCK_NS = 1000  # the times of samples are written to the microsecond
+RETIRE_NS = 10**9  # tcpdump writes what it has seen within this (testbed/plan/plan.py)
 RETRANSMITTED = "TcpRetransSegs"
 LEAST_SAMPLES = 20  # of srtt, to take a median of
 LEAST_SENT = 20
 
 
 def sockets(evidence: Evidence) -> Iterator[Check]:
-    """Retransmissions, what is outstanding, the window and the RTT of every TCP flow."""
+    """Retransmissions, segments outstanding, the window and the RTT of every TCP flow."""
     for flow in evidence.tcp:
-        every = evidence.segments(flow)
-        samples = evidence.socket(flow)
-        if every is None or samples is None or evidence.has_unknown_queue(flow):
-            why = NOT_CAPTURED if every is None else NOT_SAMPLED if samples is None else OLDER
+        every = evidence.packets.connections(flow)
+        samples = evidence.samples.flow(flow)
+        if every is None or samples is None:
+            why = NOT_CAPTURED if every is None else NOT_SAMPLED
             for name in ("retransmissions", "outstanding", "window", "RTT"):
                 yield unknown(name, flow.name, why)
             continue
@@ -45,7 +52,7 @@ def sockets(evidence: Evidence) -> Iterator[Check]:
 def _bounds(
     count: Callable[[Integers, int], Integers], at_ns: Integers, late_ns: int
 ) -> tuple[Integers, Integers]:
-    """What the capture says around each sample: the least and the most."""
+    """The least and the most that the capture shows around each sample."""
     every = [count(at_ns + off, late) for off in (-CLOCK_NS, CLOCK_NS) for late in (0, late_ns)]
     return np.min(every, axis=0), np.max(every, axis=0)
 
@@ -60,13 +67,13 @@ def _farthest(told: Integers, low: Integers, high: Integers) -> tuple[int, int]:
 def _retransmissions(
     evidence: Evidence, flow: FlowRecord, every: tuple[Segments, ...], samples: pd.DataFrame
 ) -> Check:
-    """TCP_INFO's total at every sample; a flow's connections are rows of one instant."""
+    """TCP_INFO's total at every sample, where a flow's connections are rows of the same instant."""
     total = samples.groupby("time_s")["total_retrans"].sum()
-    at_ns = evidence.ns(total.index.to_series())
-    late_ns = evidence.own_queue_ns(flow)
+    at_ns = capture_ns(evidence.trial, total.index.to_series())
+    late_ns = own_queue_ns(evidence, flow)
     bounds = [_bounds(each.retransmissions, at_ns, late_ns) for each in every]
     low, high = (np.sum([bound[i] for bound in bounds], axis=0) for i in (0, 1))
-    high = high + evidence.refused_again(evidence.trial.scenario.flow(flow.name).src)
+    high = high + refused_again(evidence, evidence.trial.scenario.flow(flow.name).src)
     told = total.to_numpy(dtype=np.int64)
     worst, off = _farthest(told, low, high)
     worst = worst if off else len(told) - 1
@@ -75,7 +82,7 @@ def _retransmissions(
     return compare(
         "retransmissions",
         flow.name,
-        evidence.engine,
+        evidence.virtual_time,
         measured,
         expected,
         deviation=off,
@@ -86,17 +93,17 @@ def _retransmissions(
 def _outstanding(
     evidence: Evidence, flow: FlowRecord, segments: Segments, samples: pd.DataFrame
 ) -> Check:
-    at_ns = evidence.ns(samples["time_s"])
-    low, high = _bounds(segments.outstanding, at_ns, evidence.own_queue_ns(flow))
+    at_ns = capture_ns(evidence.trial, samples["time_s"])
+    low, high = _bounds(segments.outstanding, at_ns, own_queue_ns(evidence, flow))
     low = low - segments.joined(at_ns + CLOCK_NS)
-    high = high + evidence.refused_new(flow)
+    high = high + refused_new(evidence, flow)
     told = samples["unacked"].to_numpy(dtype=np.int64)
     worst, off = _farthest(told, low, high)
     note = f"TCP_INFO at {samples['time_s'].iloc[worst]:.3f} s" if off else ""
     return compare(
         "outstanding",
         flow.name,
-        evidence.engine,
+        evidence.virtual_time,
         int(told[worst]),
         int(np.clip(told, low, high)[worst]),
         deviation=off,
@@ -107,13 +114,13 @@ def _outstanding(
 def _window(
     evidence: Evidence, flow: FlowRecord, segments: Segments, samples: pd.DataFrame
 ) -> Check:
-    """New data goes out only within cwnd: judged between samples that both know of no loss, with
-    nothing sent again between them (a whole recovery fits between samples that are far apart).
+    """New data leaves only within cwnd: judged between samples that both know of no loss, with no
+    retransmission between them (a whole recovery fits between samples that are far apart).
 
-    No control adds more to cwnd than is acknowledged. What is outstanding was sent during the
-    last round trip, within the cwnd of then: one that has fallen since allows it still.
+    No control adds more to cwnd than is acknowledged. The segments outstanding were sent during
+    the last round trip, within the cwnd of that time, even if cwnd has fallen since.
     """
-    at_ns = evidence.ns(samples["time_s"])
+    at_ns = capture_ns(evidence.trial, samples["time_s"])
     if len(at_ns) < 2:
         return unknown("window", flow.name, NOT_SAMPLED)
     calm = (samples["ca_state"] == "open").to_numpy()
@@ -126,21 +133,21 @@ def _window(
     after = np.clip(after, 1, len(at_ns) - 1)
     known &= calm[after] & calm[after - 1] & (segments.new_ns < at_ns[-1])
     known &= again[after] == again[after - 1]
-    # what goes out while no acknowledgement comes in is a timer's, a tail loss probe
+    # a segment that leaves while no acknowledgement arrives is a timer's, a tail loss probe
     srtt_ns = np.nan_to_num(samples["srtt_ms"].to_numpy())[after] * 1e6
     heard_ns = np.concatenate(([0], segments.ack_ns))
     last_ns = heard_ns[np.searchsorted(segments.ack_ns, segments.new_ns, side="right")]
     known &= segments.new_ns - last_ns <= srtt_ns
     if known.sum() < LEAST_SENT:
         return unknown("window", flow.name, "hardly ever without losses")
-    # on a short path the window has many round trips to grow and shrink between two samples
+    # on a short path the window can grow and shrink for many round trips between two samples
     grown = cwnd[after - 1] + acked_since - acked[after - 1]
     allowed = np.maximum(_lately(at_ns, cwnd, samples["srtt_ms"].to_numpy())[after], grown)
     over = np.where(known, segments.outstanding(segments.new_ns) - allowed, -1)
     worst = int(over.argmax())
     sent, window = int(over[worst] + allowed[worst]), int(allowed[worst])
     return compare(
-        "window", flow.name, evidence.engine, sent, window, deviation=max(0, int(over[worst]))
+        "window", flow.name, evidence.virtual_time, sent, window, deviation=max(0, int(over[worst]))
     )
 
 
@@ -154,9 +161,9 @@ def _lately(at_ns: Integers, cwnd: Integers, srtt_ms: npt.NDArray[np.float64]) -
 
 
 def _rtt(evidence: Evidence, flow: FlowRecord, segments: Segments, samples: pd.DataFrame) -> Check:
-    """srtt at samples after a calm while, against the same average of the capture's."""
+    """srtt at samples after a while without losses, against the same average of the capture."""
     time_ns, smooth_ms, calm = segments.smoothed_rtt()
-    at_ns, srtt_ms = evidence.ns(samples["time_s"]), samples["srtt_ms"].to_numpy()
+    at_ns, srtt_ms = capture_ns(evidence.trial, samples["time_s"]), samples["srtt_ms"].to_numpy()
     place = np.searchsorted(time_ns, at_ns, side="right") - 1
     use = (place >= 0) & (srtt_ms > 0)
     use[use] = calm[place[use]]
@@ -164,11 +171,11 @@ def _rtt(evidence: Evidence, flow: FlowRecord, segments: Segments, samples: pd.D
         return unknown("RTT", flow.name, "hardly ever a while without losses")
     told, seen = srtt_ms[use], smooth_ms[place[use]]
     off = float(np.median(np.abs(told - seen)))
-    off = max(0.0, off - evidence.own_queue_ns(flow) / 1e6)
+    off = max(0.0, off - own_queue_ns(evidence, flow) / 1e6)
     return compare(
         "RTT",
         flow.name,
-        evidence.engine,
+        evidence.virtual_time,
         float(np.median(told)),
         float(np.median(seen)),
         deviation=off,
@@ -176,21 +183,28 @@ def _rtt(evidence: Evidence, flow: FlowRecord, segments: Segments, samples: pd.D
 
 
 def hosts(evidence: Evidence) -> Iterator[Check]:
-    """What a sending host's kernel counted as sent again, over the whole trial."""
+    """Retransmissions counted by each sending host's kernel over the whole trial."""
     senders = dict.fromkeys(evidence.trial.scenario.flow(f.name).src for f in evidence.tcp)
     for node in senders:
         counters = read_counters(evidence.trial, node)
         flows = [f for f in evidence.tcp if evidence.trial.scenario.flow(f.name).src == node]
-        known = [evidence.segments(flow) for flow in flows]
+        known = [evidence.packets.connections(flow) for flow in flows]
         if RETRANSMITTED not in counters or None in known:
             why = NOT_CAPTURED if RETRANSMITTED in counters else NOT_SAMPLED
             yield unknown("retransmissions", node, why)
             continue
         every = [each for found in known if found for each in found]
-        counted, refused = counters[RETRANSMITTED], evidence.refused_again(node)
-        # the captures go on for a second after that
-        least = sum(int(each.retransmissions(evidence.counted_ns)[0]) for each in every)
+        counted, refused = counters[RETRANSMITTED], refused_again(evidence, node)
+        # the captures continue for a second after the counters were read
+        least = sum(int(each.retransmissions(_read_ns(evidence))[0]) for each in every)
         most = sum(int(each.again.sum()) for each in every)
         seen = min(max(counted - refused, least), most)
         note = f"{refused} of them refused by the host's own queue" if refused else ""
-        yield compare("retransmissions", node, evidence.engine, counted, seen + refused, note=note)
+        yield compare(
+            "retransmissions", node, evidence.virtual_time, counted, seen + refused, note=note
+        )
+
+
+def _read_ns(evidence: Evidence) -> Integers:
+    """The time at which the hosts' counters were read, on the captures' clock."""
+    return np.array([epoch_ns(evidence.trial) + round(evidence.samples.last_s() * 1e9) - RETIRE_NS])

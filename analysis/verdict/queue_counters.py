@@ -1,4 +1,4 @@
-"""The queue's own counters against the captures on both sides of it."""
+"""Checks of a queue's own counters against the captures on both sides of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from analysis.trials.evidence import Evidence
 from analysis.trials.samples import read_counters
 from analysis.verdict.checks import (
     NOT_CAPTURED,
@@ -16,46 +15,48 @@ from analysis.verdict.checks import (
     compare,
     unknown,
 )
-from analysis.verdict.shaping import Passage
+from analysis.verdict.evidence import Evidence
+from analysis.verdict.passage import Passage, crossings
 from testbed.store import QueueRecord
 
 CE = 3
 SYN, ECE = 0x02, 0x40
-MARKS_FIRST = "red"  # marks a packet and may then find no room for it
+MARKS_FIRST = "red"  # marks a packet, and may then have no room for it
 
 
 def conservation(evidence: Evidence, queue: QueueRecord, found: Passage) -> Iterator[Check]:
-    """What went in came out, was dropped or is inside; and the queue counted it."""
+    """Every packet that entered the queue left it, was dropped or is still inside; and the queue's
+    count of packets sent is the capture's."""
     name = queue.interface
-    end = evidence.queue_end(name)
-    leaf = evidence.leaves.get(name)
+    end = evidence.samples.queue_end(name)
+    leaf = evidence.disciplines.leaves.get(name)
     if end is None and leaf is None:
         yield unknown("conservation", name, NOT_SAMPLED)
         return
     dropped = int(leaf["drops"] if end is None and leaf else end["drops"])  # type: ignore[index]
     inside = 0 if end is None else int(end["backlog_packets"])
-    asked = evidence.injected(queue)
-    yield _balance(evidence, name, found, (dropped, inside, asked))
+    injected = evidence.injected.at_queue(queue)
+    yield _balance(evidence, name, found, (dropped, inside, injected))
     if end is not None:
         yield from _sent(evidence, name, found, (int(end["sent_packets"]), int(end["sent_bytes"])))
 
 
 def _balance(evidence: Evidence, name: str, found: Passage, counts: tuple[int, int, int]) -> Check:
-    dropped, inside, asked = counts
+    dropped, inside, injected = counts
     left, lost = len(found.left_ns), len(found.lost_ns)
-    total = left + dropped + inside + asked
+    total = left + dropped + inside + injected
     off = abs(found.entered - total)
     if not found.complete:
-        # what the router's own flows send into a full queue is on no capture
-        off = max(0, lost - dropped - inside - asked)
-    note = f"{left} left, {dropped} dropped, {inside} inside, {asked} lost as asked"
+        # packets of the router's own flows that met a full queue are in no capture
+        off = max(0, lost - dropped - inside - injected)
+    note = f"{left} left, {dropped} dropped, {inside} inside, {injected} lost as asked"
     if found.complete and found.strangers:
         off += found.strangers
         note += f", {found.strangers} left that never came"
     return compare(
         "conservation",
         name,
-        evidence.engine,
+        evidence.virtual_time,
         found.entered,
         total,
         deviation=off,
@@ -66,7 +67,7 @@ def _balance(evidence: Evidence, name: str, found: Passage, counts: tuple[int, i
 def _sent(
     evidence: Evidence, name: str, found: Passage, counted: tuple[int, int]
 ) -> Iterator[Check]:
-    """Packets and their bytes; what is neither TCP nor UDP is counted, but on no flow."""
+    """Packets and their bytes; frames that are neither TCP nor UDP count, but belong to no flow."""
     others = _other_frames(evidence, name)
     left = len(found.left_ns)
     off = max(0, abs(counted[0] - left) - others)
@@ -76,7 +77,7 @@ def _sent(
     yield compare(
         "queue counters",
         name,
-        evidence.engine,
+        evidence.virtual_time,
         counted[0],
         left,
         deviation=off,
@@ -92,11 +93,13 @@ def _other_frames(evidence: Evidence, interface: str) -> int:
     return 0
 
 
-def marks(evidence: Evidence, queue: QueueRecord) -> Iterator[Check]:
-    """The queue's marks are the CEs that leave it, and there are none where none were asked."""
+def marks(evidence: Evidence, queue: QueueRecord, _found: Passage) -> Iterator[Check]:
+    """The queue's marks are the CEs that leave it, and there are none unless asked for."""
+    if not queue.sampled:
+        return
     name = queue.interface
     ce = 0
-    for crossing in evidence.crossings(queue):
+    for crossing in crossings(evidence.trial, evidence.packets, queue):
         ce += int((crossing.left["ecn"] == CE).sum())
         ce -= 0 if crossing.entered is None else int((crossing.entered["ecn"] == CE).sum())
     counted, spoilt = _counted_marks(evidence, queue)
@@ -105,12 +108,15 @@ def marks(evidence: Evidence, queue: QueueRecord) -> Iterator[Check]:
         return
     off = max(0, ce - counted, counted - spoilt - ce)
     note = f"up to {spoilt} marked packets found the queue full" if ce != counted else ""
-    yield compare("ECN", name, evidence.engine, ce, counted, deviation=off, note=note)
+    yield compare("ECN", name, evidence.virtual_time, ce, counted, deviation=off, note=note)
 
 
 def _counted_marks(evidence: Evidence, queue: QueueRecord) -> tuple[int | None, int]:
-    """The queue's count, and how many of them may have been dropped after all."""
-    end, leaf = evidence.queue_end(queue.interface), evidence.leaves.get(queue.interface, {})
+    """The queue's count of marks, and how many of the marked packets it may have dropped."""
+    end, leaf = (
+        evidence.samples.queue_end(queue.interface),
+        evidence.disciplines.leaves.get(queue.interface, {}),
+    )
     if "tins" in leaf:  # cake's marks are in no sample
         return sum(int(tin["ecn_mark"]) for tin in leaf["tins"]), 0
     if end is None:
@@ -119,11 +125,11 @@ def _counted_marks(evidence: Evidence, queue: QueueRecord) -> tuple[int | None, 
 
 
 def receivers(evidence: Evidence) -> Iterator[Check]:
-    """CE in the receivers' captures is what their kernels counted, and what they echo."""
+    """The CEs in the receivers' captures are those that their kernels counted, and are echoed."""
     seen: dict[str, int] = {}
     known = True
     for flow in evidence.flows:
-        found = evidence.at("receiver", flow)
+        found = evidence.packets.flow("receiver", flow)
         if found is None:
             known = False
             continue
@@ -137,12 +143,12 @@ def receivers(evidence: Evidence) -> Iterator[Check]:
         if not counters or not known:
             yield unknown("ECN", node, NOT_SAMPLED if known else NOT_CAPTURED)
         else:
-            yield compare("ECN", node, evidence.engine, counters.get("IpExtInCEPkts", 0), ce)
+            yield compare("ECN", node, evidence.virtual_time, counters.get("IpExtInCEPkts", 0), ce)
 
 
 def _echo(evidence: Evidence, flow: str, ce: int, flags: npt.NDArray[np.int64]) -> Check:
-    """Whether acknowledgements have ECE; how many depends on when CWR comes back."""
+    """Acknowledgements carry ECE if CE arrived; how many depends on when CWR comes back."""
     echoes = int((((flags & ECE) > 0) & ((flags & SYN) == 0)).sum())
     off = 0 if (ce > 0) == (echoes > 0) else 1
     note = f"{ce} packets with CE arrived, {echoes} echoes went back" if off else ""
-    return compare("ECN echo", flow, evidence.engine, echoes, ce, deviation=off, note=note)
+    return compare("ECN echo", flow, evidence.virtual_time, echoes, ce, deviation=off, note=note)

@@ -1,21 +1,22 @@
-"""Was the radio link the one that was asked for: the station on it, the other stations' share?"""
+"""Checks of a radio link: the station's signal, and the share of the other stations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analysis.trials.evidence import Evidence
+from analysis.trials.radio import read_medium
 from analysis.verdict.checks import Check, compare, same, unknown
+from analysis.verdict.evidence import Evidence
 
 NO_REPORT = "the medium left no report"
 
 
 def radio(evidence: Evidence) -> Iterator[Check]:
-    """Of the link that is a radio, if there is one."""
+    """Both checks of every radio link."""
     for name, path in evidence.trial.scenario.topology.links.items():
         if path.radio is None:
             continue
-        report = evidence.medium
+        report = read_medium(evidence.trial)
         if report is None:
             for check in ("radio", "radio share"):
                 yield unknown(check, name, NO_REPORT)
@@ -23,4 +24,4 @@ def radio(evidence: Evidence) -> Iterator[Check]:
         found = [f"{report['signal_dbm']} dBm", *([] if report["joined"] else ["left"])]
         yield same("radio", name, ", ".join(found), f"{path.radio.signal_dbm} dBm")
         share = report["others"]["air_s"] / report["seconds"]
-        yield compare("radio share", name, evidence.engine, share, path.radio.busy)
+        yield compare("radio share", name, evidence.virtual_time, share, path.radio.busy)

@@ -1,71 +1,68 @@
-"""Was it recorded whole and in its time: captures, starts and stops, samples, the machine?"""
+"""Checks of the recording: whole captures, punctual flows and samples, a machine with time."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
 
-from analysis.trials.evidence import Evidence
+from analysis.trials.packets import epoch_ns
 from analysis.trials.samples import read_samples
-from analysis.verdict.checks import NOT_SAMPLED, OLDER, Check, compare, unknown
-from analysis.verdict.rules import GUEST
+from analysis.verdict.checks import NOT_SAMPLED, Check, compare, unknown
+from analysis.verdict.evidence import Evidence
 from testbed.scenario.model import FlowKind
 from testbed.store import FlowRecord
 
-BUSY = 0.95  # of a core: what is left of a second goes to the sampling itself
+BUSY = 0.95  # of a core: the rest of a second goes to the sampling itself
 
 
 def captures(evidence: Evidence) -> Iterator[Check]:
-    """tcpdump lost nothing, and the files hold what it wrote."""
+    """tcpdump lost nothing, and the files hold everything that it wrote."""
     for capture in evidence.trial.record.captures:
-        name, engine = capture.interface, evidence.engine
-        yield compare("capture drops", name, engine, capture.dropped, 0)
+        name, virtual_time = capture.interface, evidence.virtual_time
+        yield compare("capture drops", name, virtual_time, capture.dropped, 0)
         if not capture.file:
             yield unknown("capture file", name, "the capture was dropped")
             continue
         found = evidence.packets.read(evidence.trial.path / capture.file)
         note = "; ".join(found.warnings)
-        yield compare("capture file", name, engine, found.frames, capture.packets, note=note)
+        yield compare("capture file", name, virtual_time, found.frames, capture.packets, note=note)
 
 
 def times(evidence: Evidence) -> Iterator[Check]:
-    """Flows started and stopped when they should."""
+    """Flows started and stopped on time."""
     for flow in evidence.flows:
-        if math.isnan(flow.planned_start_s):
-            yield unknown("start", flow.name, OLDER)
-            yield unknown("stop", flow.name, OLDER)
-            continue
         first = _first_packet_s(evidence, flow)
         started = flow.started_s if first is None else first
-        yield compare("start", flow.name, evidence.engine, started, flow.planned_start_s)
+        yield compare("start", flow.name, evidence.virtual_time, started, flow.planned_start_s)
         wanted = evidence.trial.scenario.flow(flow.name)
         early = flow.stopped_s < flow.planned_stop_s
         if wanted.bytes or (wanted.kind is FlowKind.VIDEO and early):
-            continue  # it ends when its bytes have arrived, or the video has been shown
-        yield compare("stop", flow.name, evidence.engine, flow.stopped_s, flow.planned_stop_s)
+            continue  # it ends when its bytes have arrived, or the video is over
+        yield compare("stop", flow.name, evidence.virtual_time, flow.stopped_s, flow.planned_stop_s)
 
 
 def _first_packet_s(evidence: Evidence, flow: FlowRecord) -> float | None:
-    """When a TCP flow's SYN left; a paced UDP flow begins with a gap. A video begins with what its
-    viewer sends."""
+    """The departure of a TCP flow's SYN, or of the first packet that a video's viewer sends; None
+    for a paced UDP flow, which begins with a gap."""
     if evidence.trial.scenario.flow(flow.name).kind is FlowKind.VIDEO:
-        viewer = evidence.at("receiver", flow)
+        viewer = evidence.packets.flow("receiver", flow)
         if viewer is None or not len(viewer.acks):
             return None
-        return float(viewer.acks["time_ns"].iloc[0] - evidence.epoch_ns) / 1e9
-    segments = evidence.segments(flow) if flow.protocol == "tcp" else None
+        return float(viewer.acks["time_ns"].iloc[0] - epoch_ns(evidence.trial)) / 1e9
+    segments = evidence.packets.connections(flow) if flow.protocol == "tcp" else None
     if not segments:
         return None
-    return float(min(each.time_ns[0] for each in segments) - evidence.epoch_ns) / 1e9
+    return float(min(each.time_ns[0] for each in segments) - epoch_ns(evidence.trial)) / 1e9
 
 
 def sampling(evidence: Evidence) -> Iterator[Check]:
-    """Samples came in their interval while flows ran."""
+    """Samples were taken at their interval while flows ran."""
     interval_ms = evidence.trial.scenario.sample_interval_ms
-    name = "sockets" if evidence.queues is None else "queues"
-    samples = evidence.sockets if evidence.queues is None else evidence.queues
+    name = "sockets" if evidence.samples.queues is None else "queues"
+    samples = (
+        evidence.samples.sockets if evidence.samples.queues is None else evidence.samples.queues
+    )
     stops = [flow.stopped_s for flow in evidence.flows]
     if not interval_ms or samples is None or not stops:
         yield unknown("sampling", name, NOT_SAMPLED)
@@ -74,12 +71,12 @@ def sampling(evidence: Evidence) -> Iterator[Check]:
     gaps_ms = np.diff(times_s[times_s <= max(stops) + 1e-6]) * 1e3
     longest = float(gaps_ms.max()) if len(gaps_ms) else interval_ms
     off = max(0.0, longest - interval_ms)
-    yield compare("sampling", name, evidence.engine, longest, interval_ms, deviation=off)
+    yield compare("sampling", name, evidence.virtual_time, longest, interval_ms, deviation=off)
 
 
 def machine(evidence: Evidence) -> Iterator[Check]:
-    """A host had time for the trial."""
-    if evidence.engine == GUEST:
+    """In real time: the machine had time for the trial."""
+    if evidence.virtual_time:
         return
     load = read_samples(evidence.trial, "load.csv")
     if load is None:
@@ -87,14 +84,14 @@ def machine(evidence: Evidence) -> Iterator[Check]:
             yield unknown(name, "host", NOT_SAMPLED)
     else:
         busy = float((load["busiest"] >= BUSY).mean())
-        yield compare("cpu", "host", evidence.engine, busy, 0)
+        yield compare("cpu", "host", evidence.virtual_time, busy, 0)
         for name in ("softirq", "steal"):
-            yield compare(name, "host", evidence.engine, float(load[name].mean()), 0)
+            yield compare(name, "host", evidence.virtual_time, float(load[name].mean()), 0)
     yield from _waits(evidence)
 
 
 def _waits(evidence: Evidence) -> Iterator[Check]:
-    """How long the trial's processes waited for a core, each time that they wanted one."""
+    """The trial's processes' mean wait for a core per time slice."""
     processes = read_samples(evidence.trial, "processes.csv")
     if processes is None:
         yield unknown("scheduling delay", "processes", NOT_SAMPLED)
@@ -102,4 +99,4 @@ def _waits(evidence: Evidence) -> Iterator[Check]:
     waits_ms = (1e3 * processes["wait_s"] / processes["slices"].clip(lower=1)).to_numpy()
     worst = processes.iloc[int(waits_ms.argmax())]
     subject = f"{worst['name']} on {worst['node']}"
-    yield compare("scheduling delay", subject, evidence.engine, float(waits_ms.max()), 0)
+    yield compare("scheduling delay", subject, evidence.virtual_time, float(waits_ms.max()), 0)

@@ -1,17 +1,17 @@
-"""How far each check may be off: one table, with the reasons.
+"""The table of checks: what each compares, how far that may be off, and why.
 
-The guest's time is virtual: what happens there is exact, and the tolerances say what is left
-of clocks and rounding. A host is a machine that others use too.
+In virtual time everything is exact, and the tolerances cover what is left of clocks and rounding.
+In real time the machine does other things too.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-ANY = math.inf  # by itself never a reason to throw a trial away
-GUEST = "guest"
+ANY = math.inf  # on its own never a reason to discard a trial
 
 
 @dataclass(frozen=True)
@@ -22,90 +22,152 @@ class Limits:
     invalid: float
 
 
+EQUAL = Limits(0, 0)
+NEVER = Limits(ANY, ANY)
+
+
 @dataclass(frozen=True)
 class Rule:
-    """A check's unit, its limits on either engine, and why they are what they are.
+    """One check: its two sides in words, its limits, and the reason for them.
 
-    `relative`: the limits are parts of what was expected, not amounts of the unit.
+    `relative`: the limits are fractions of the expected value, not amounts of the unit.
     """
 
     name: str
     unit: str
-    guest: Limits
-    host: Limits
+    measured: str
+    expected: str
+    virtual: Limits
+    real: Limits
     reason: str
     relative: bool = False
 
-    def limits(self, engine: str) -> Limits:
-        """Those of the engine."""
-        return self.guest if engine == GUEST else self.host
+    def limits(self, virtual_time: bool) -> Limits:
+        """The limits in the trial's kind of time."""
+        return self.virtual if virtual_time else self.real
+
+    @property
+    def decides(self) -> tuple[object, ...]:
+        """The part of the row that a verdict depends on: no prose."""
+        limits = (*dataclasses.astuple(self.virtual), *dataclasses.astuple(self.real))
+        return (self.name, self.unit, *limits, self.relative)
 
 
-NONE = Limits(0, 0)
-_HOST_ONLY = "; in the guest no time passes while it works, so it is not asked there"
+def _exact(name: str, unit: str, measured: str, expected: str, reason: str) -> Rule:
+    return Rule(name, unit, measured, expected, EQUAL, EQUAL, reason)
 
 
-def _exact(name: str, unit: str, reason: str) -> Rule:
-    return Rule(name, unit, NONE, NONE, reason)
+def _busy_machine(name: str, unit: str, measured: str, real: Limits, reason: str) -> Rule:
+    """Asked only in real time."""
+    reason += "; in virtual time no time passes while the machine works, so this is not asked"
+    return Rule(name, unit, measured, "none", NEVER, real, reason)
 
 
-# In the order of cause and effect: of checks that are equally bad the first one is named.
+# In the order of cause and effect: of equally bad checks the first one is named.
 RULES: Mapping[str, Rule] = {
     rule.name: rule
     for rule in (
-        _exact("capture drops", "packets", "a packet that tcpdump lost is missing from every sum"),
-        _exact("capture file", "packets", "the file holds what tcpdump says that it wrote"),
-        _exact("variant", "", "another congestion control is another experiment"),
-        _exact("options", "", "what was agreed on in the handshake holds for the connection"),
-        _exact("configuration", "settings", "nothing may change a setting while flows run"),
-        _exact("offloads", "bytes", "a packet larger than the MTU was put together by an offload"),
-        _exact("capture gaps", "packets", "a packet that is seen further on came by here too"),
-        Rule(
+        _exact(
+            "capture drops",
+            "packets",
+            "packets that tcpdump reports as lost",
+            "none",
+            "a packet that tcpdump lost is missing from every sum",
+        ),
+        _exact(
+            "capture file",
+            "packets",
+            "frames in the file",
+            "frames that tcpdump reports as written",
+            "the file holds everything that tcpdump wrote",
+        ),
+        _exact(
+            "variant",
+            "",
+            "the congestion control that each flow's own socket ran",
+            "the one asked for",
+            "another congestion control is another experiment",
+        ),
+        _exact(
+            "options",
+            "",
+            "the TCP options that each connection agreed on",
+            "those asked for",
+            "the options agreed on in the handshake hold for the whole connection",
+        ),
+        _exact(
+            "configuration",
+            "settings",
+            "sysctls, qdiscs, classes, routes, MTUs and offloads after the flows",
+            "the same before the flows, when they were verified",
+            "no setting may change while flows run",
+        ),
+        _exact(
+            "offloads",
+            "bytes",
+            "the longest frame of each capture",
+            "its interface's MTU",
+            "a packet larger than the MTU was assembled by an offload",
+        ),
+        _exact(
+            "capture gaps",
+            "packets",
+            "packets that a later capture has and this one lacks",
+            "none",
+            "a packet that is seen further along the path has passed this point too",
+        ),
+        _busy_machine(
             "cpu",
             "of the time",
-            Limits(ANY, ANY),
+            "seconds in which a core was busy",
             Limits(0.1, 0.9),
-            "seconds in which a core was busy to 95 %: it may be the one that forwards"
-            + _HOST_ONLY,
+            "seconds in which a core was at least 95 % busy: it may be the one that forwards",
         ),
-        Rule(
+        _busy_machine(
             "softirq",
             "of the cores",
-            Limits(ANY, ANY),
+            "time in softirqs",
             Limits(0.25, 0.75),
-            "forwarding happens in softirqs; near a whole core packets wait for them" + _HOST_ONLY,
+            "forwarding happens in softirqs; close to a whole core, packets wait for them",
         ),
-        Rule(
+        _busy_machine(
             "steal",
             "of the cores",
-            Limits(ANY, ANY),
+            "time taken by the hypervisor",
             Limits(0.02, 0.2),
-            "time that the hypervisor gave to others stops every clock of ours" + _HOST_ONLY,
+            "time that the hypervisor gives to others stops every clock of the machine",
         ),
-        Rule(
+        _busy_machine(
             "scheduling delay",
             "ms",
-            Limits(ANY, ANY),
+            "mean wait of each of the trial's processes for a core",
             Limits(1, 10),
-            "mean wait for a core, a time slice: a millisecond is a kernel's tick" + _HOST_ONLY,
+            "mean wait for a core per time slice: a millisecond is one tick of a kernel",
         ),
         Rule(
             "start",
             "s",
+            "a flow's first packet, or the start of iperf3",
+            "the start asked for",
             Limits(1e-6, 1e-3),
             Limits(0.1, 0.5),
-            "guest: to the clock's nanoseconds; host: iperf3 must be started, some tens of ms",
+            "virtual time: the clock's nanoseconds; real time: starting iperf3 takes some tens of "
+            "ms",
         ),
         Rule(
             "stop",
             "s",
+            "a flow's end",
+            "the end asked for",
             Limits(1e-6, 1e-3),
             Limits(0.02, 0.2),
-            "guest: to the clock's nanoseconds; host: the scheduler's wait for one process",
+            "virtual time: the clock's nanoseconds; real time: one process waits for the scheduler",
         ),
         Rule(
             "sampling",
             "ms",
+            "the longest gap between samples",
+            "the interval asked for",
             Limits(0.001, ANY),
             Limits(10, ANY),
             "a longer gap between samples hides what happened in it, but changes no packet",
@@ -113,140 +175,242 @@ RULES: Mapping[str, Rule] = {
         Rule(
             "idle RTT",
             "ms",
+            "the RTT of echoes on each path before the flows",
+            "the delays asked for",
             Limits(0.01, 1),
             Limits(0.5, 2),
-            "guest: netem's and the timers' rounding; host: some tenths of a ms in the kernel's "
-            "queues and the scheduler",
+            "virtual time: rounding by netem and the timers; real time: some tenths of a ms in the "
+            "kernel's queues and the scheduler",
         ),
-        _exact("radio", "", "another signal is another link, and who left it is not on it"),
+        _exact(
+            "radio",
+            "",
+            "the station's signal, and whether it stayed associated",
+            "the signal asked for",
+            "another signal is another link, and a station that left is not on it",
+        ),
         Rule(
             "radio share",
             "of the time",
+            "airtime of the other stations",
+            "the share asked for",
             Limits(0.05, 0.15),
             Limits(0.05, 0.15),
-            "the other stations' frames come at random: some thousand of them, of about a ms",
+            "the other stations' frames come at random: some thousand of them, of about a ms each",
         ),
-        _exact("video", "", "another transport or another rule is another experiment"),
-        _exact("video bytes", "bytes", "a file that came is as long as the server has it"),
-        _exact("video capture", "bytes", "what the player was given has come in packets"),
-        _exact("background sessions", "sessions", "as many of either kind as were asked for"),
+        _exact(
+            "video",
+            "",
+            "transport and rule of the playback",
+            "those asked for",
+            "another transport or another rule is another experiment",
+        ),
+        _exact(
+            "video bytes",
+            "bytes",
+            "bytes received of each file",
+            "its size at the server",
+            "a file that was received is as long as it is at the server",
+        ),
+        _exact(
+            "video capture",
+            "bytes",
+            "bytes handed to the player",
+            "payload in its capture",
+            "every byte handed to the player has arrived in a packet",
+        ),
+        _exact(
+            "background sessions",
+            "sessions",
+            "sessions of each kind",
+            "the numbers asked for",
+            "there are as many sessions of each kind as were asked for",
+        ),
         Rule(
             "background RTT",
             "ms",
+            "the minimum RTT of each session's sockets",
+            "the RTT drawn for the session",
             Limits(0.01, 1),
             Limits(0.5, 2),
-            "as the idle RTT, from what TCP saw: at least what was drawn for the session, at most "
-            "that and all that the queues hold",
+            "as for the idle RTT, but seen by TCP: at least the RTT drawn for the session, at most "
+            "that plus all that the queues hold",
         ),
-        _exact("background window", "bytes", "no more than the window was ever allowed"),
+        _exact(
+            "background window",
+            "bytes",
+            "the widest window of any session",
+            "the limit asked for",
+            "the window never exceeds its limit",
+        ),
         Rule(
             "background failures",
             "connections",
+            "files that were not received",
+            "none",
             Limits(0, ANY),
             Limits(0, ANY),
-            "a file that did not come is load that was missing; a crowded link may do that",
+            "a file that was not received is missing load; on a crowded link that happens",
         ),
-        _exact("memory", "times", "TCP that runs short of memory shrinks windows everywhere"),
+        _exact(
+            "memory",
+            "times",
+            "times that TCP ran short of memory",
+            "none",
+            "TCP that runs short of memory shrinks windows everywhere",
+        ),
         Rule(
             "rate",
             "Mbit/s",
+            "departures from the backlogged bottleneck in its capture",
+            "the rate asked for",
             Limits(0.001, 0.01),
             Limits(0.01, 0.02),
-            "guest: htb counts ticks of 64 ns, less than a thousandth of a full frame's time; "
-            "host: late timers, which htb's bucket makes up for; 2 % is half a figure's line",
+            "virtual time: htb counts ticks of 64 ns, less than a thousandth of a full frame's "
+            "time; real time: late timers, for which htb's bucket compensates; 2 % is half the "
+            "width of a line in a figure",
             relative=True,
         ),
         Rule(
             "gaps",
             "of the gaps",
+            "gaps between backlogged packets, captured; packets of a sender's own shaped queue",
+            "the serialisation time; the token bucket's",
             Limits(0.001, 0.05),
             Limits(0.1, 0.5),
-            "gaps between backlogged packets more than 10 % off the serialisation time "
-            "(after Mininet-HiFi, CoNEXT 2012); host: timers fire late and the bucket catches up",
+            "gaps between backlogged packets more than 10 % off the serialisation time (after "
+            "Mininet-HiFi, CoNEXT 2012); real time: timers fire late and the bucket catches up",
         ),
-        _exact("buffer", "", "a queue that holds more than its limit is another queue"),
+        _exact(
+            "buffer",
+            "",
+            "the largest backlog in the samples",
+            "the limit asked for",
+            "a queue that holds more than its limit is another queue",
+        ),
         Rule(
             "tail drop",
             "",
+            "the smallest backlog found by a dropped packet, captured",
+            "the limit plus one",
             Limits(0, 0.05),
             Limits(0.02, 0.1),
-            "a FIFO drops where it is full and nowhere else; host: packets between two captures",
+            "a FIFO drops only when it is full; real time: packets between two captures",
             relative=True,
         ),
         _exact(
             "losses by chance",
             "segments",
-            "the dropper counts each segment that it takes, and the captures around it lack those "
-            "and no others; a queue between them may have dropped some more",
+            "segments missing between the captures around the dropper",
+            "the dropper's own count",
+            "the dropper counts every segment that it drops, and exactly those are missing between "
+            "the captures around it; a queue between them may have dropped some more",
         ),
-        _exact("loss", "packets", "links without a queue lose nothing: their netem has no limit"),
+        _exact(
+            "loss",
+            "packets",
+            "packets missing on links without a queue, captured",
+            "none",
+            "links without a queue lose nothing: their netem has no limit",
+        ),
         Rule(
             "conservation",
             "packets",
-            NONE,
+            "packets into the queue, captured",
+            "packets out of it, captured; dropped and inside, by its counters",
+            EQUAL,
             Limits(0, 2),
-            "what goes into a queue comes out, is dropped or is still inside; host: packets that "
-            "pass while the last sample is taken",
+            "every packet that enters a queue leaves it, is dropped or is still inside; real time: "
+            "packets that pass while the last sample is taken",
         ),
-        Rule("queue counters", "packets", NONE, Limits(0, 2), "the queue counts what tcpdump sees"),
+        Rule(
+            "queue counters",
+            "packets",
+            "packets that the queue counts as sent",
+            "packets in its capture",
+            EQUAL,
+            Limits(0, 2),
+            "the queue counts the packets that tcpdump sees",
+        ),
         Rule(
             "retransmissions",
             "segments",
-            NONE,
+            "TCP_INFO at every sample; the host's TcpRetransSegs; iperf3's sum",
+            "retransmitted segments in the sender's capture",
+            EQUAL,
             Limits(1, 5),
             "both count segments whose bytes were sent before (the kernel also those that the "
-            "sender's own queue refused, which it counts apart: TCPRetransFail); host: what is "
-            "sent between a sample and its time stamp",
+            "sender's own queue refused, which it counts separately: TCPRetransFail); real time: "
+            "segments sent between a sample and its time stamp",
         ),
         Rule(
             "goodput",
             "Mbit/s",
+            "bytes by iperf3's server",
+            "bytes delivered in the receiver's capture",
             Limits(1e-6, 1e-3),
             Limits(0.01, 0.05),
-            "guest: iperf3 has read every byte that the receiver's capture shows delivered; host: "
-            "bytes that wait to be read when it is told to end",
+            "virtual time: iperf3 has read every byte that the receiver's capture shows delivered; "
+            "real time: bytes that wait to be read when iperf3 is told to end",
             relative=True,
         ),
         Rule(
             "iperf3 intervals",
             "Mbit/s",
+            "each interval of iperf3's server",
+            "the same interval in the receiver's capture",
             Limits(1e-3, 0.02),
             Limits(0.05, 0.5),
-            "guest: as goodput, but for what arrives within 0.1 ms of the end of the second; host: "
-            "iperf3's clock begins some ms after the handshake",
+            "virtual time: as for goodput, except for bytes that arrive within 0.1 ms of the end "
+            "of the second; real time: iperf3's clock begins some ms after the handshake",
             relative=True,
         ),
         Rule(
             "ECN",
             "packets",
-            NONE,
+            "CE in the captures",
+            "the queue's marks; the receiving host's InCEPkts",
+            EQUAL,
             Limits(0, 2),
-            "a mark of the queue is a CE in the capture and in the receiver's count",
+            "a mark set by the queue is a CE in the capture and in the receiver's count",
         ),
-        _exact("ECN echo", "", "a receiver that saw CE says so, and no other does"),
+        _exact(
+            "ECN echo",
+            "",
+            "acknowledgements with ECE",
+            "CE that had arrived, or none",
+            "a receiver echoes CE if it saw one, and only then",
+        ),
         Rule(
             "outstanding",
             "segments",
-            NONE,
+            "TCP_INFO's unacked at every sample",
+            "the sender's capture",
+            EQUAL,
             Limits(5, 50),
-            "sent and not acknowledged by capture and by TCP_INFO, at the samples; host: what "
-            "passes between a sample and its time stamp",
+            "segments sent and not acknowledged, by the capture and by TCP_INFO, at the samples; "
+            "real time: packets that pass between a sample and its time stamp",
         ),
         Rule(
             "window",
             "segments",
+            "segments in flight when new data leaves, captured",
+            "TCP_INFO's cwnd",
             Limits(3, 10),
             Limits(5, 50),
-            "outstanding beyond cwnd while nothing is lost: a tail loss probe may send one more "
-            "(RFC 8985 7.3), the first duplicate ACKs two (RFC 3042)",
+            "segments outstanding beyond cwnd while nothing is lost: a tail loss probe may send "
+            "one more (RFC 8985 7.3), the first duplicate ACKs two (RFC 3042)",
         ),
         Rule(
             "RTT",
             "ms",
+            "TCP_INFO's srtt",
+            "the same average of the RTTs in the capture",
             Limits(0.1, 1),
             Limits(2, 20),
-            "median distance of TCP_INFO's srtt from the same average of the capture's round "
-            "trips; guest: srtt is kept in eighths of a µs; host: from the capture to TCP and back",
+            "median difference between TCP_INFO's srtt and the same average of the RTTs in the "
+            "capture; virtual time: srtt is kept in eighths of a µs; real time: from the capture "
+            "to TCP and back",
         ),
     )
 }

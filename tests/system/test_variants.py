@@ -16,7 +16,6 @@ from analysis.figures.fall_floyd.outcome import Outcome
 from analysis.figures.fall_floyd.outcomes import Sequence, outcome, sequence
 from analysis.metrics.loss.loss_connections import Connection, connections
 from analysis.results.table import trial_metrics
-from analysis.trials.evidence import Evidence
 from analysis.trials.packets import TrialPackets
 from analysis.trials.samples import read_counters, read_samples
 from experiments.fall_floyd import EXPECTED, EXPERIMENT, LOST
@@ -106,7 +105,7 @@ def test_timeouts_are_those_that_the_kernel_counted(
 
 def connection(trial: Trial) -> Connection:
     """The trial's only one, with what its captures tell of its losses."""
-    found = connections(Evidence(trial, TrialPackets(trial)), trial.record.flows[0])
+    found = connections(trial, TrialPackets(trial), trial.record.flows[0])
     assert found is not None
     return found[0]
 

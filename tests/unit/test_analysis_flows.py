@@ -11,8 +11,8 @@ import pytest
 from analysis.captures import native
 from analysis.captures.flow_table import COLUMNS, capture_flows
 from analysis.captures.tcp import read_capture
-from analysis.trials import shared
-from analysis.trials.shared import read_shared
+from analysis.trials import packets
+from analysis.trials.packets import read_cached
 from testbed.errors import TestbedError
 from tests.pcap_writer import Endpoints, Frame, icmp_unreachable, in_tunnel, tcp, udp, write_pcap
 from tests.trial_writer import ISN, captures
@@ -210,9 +210,9 @@ def test_a_capture_is_read_once_while_it_is_the_same(
 ) -> None:
     path = tmp_path / "x.pcap"
     path.write_bytes(whole.read_bytes())
-    first = read_shared(path)
-    assert read_shared(path) is first
+    first = read_cached(path)
+    assert read_cached(path) is first
     write_pcap(path, question())
-    assert len(read_shared(path).rows) == 1
-    monkeypatch.setattr(shared, "KEPT_BYTES", 10)
-    assert read_shared(path) is not read_shared(path)
+    assert len(read_cached(path).rows) == 1
+    monkeypatch.setattr(packets, "CACHED_BYTES", 10)
+    assert read_cached(path) is not read_cached(path)

@@ -13,14 +13,18 @@ import pandas as pd
 import pytest
 
 from analysis.captures.tcp import Packets, read_capture
-from analysis.metrics.columns import COLUMNS, METRICS
-from analysis.metrics.flow_row import convergence_s
+from analysis.metrics.columns import COLUMNS, GROUPS, METRICS
+from analysis.metrics.convergence import convergence_s
+from analysis.metrics.fairness import add_fairness
+from analysis.metrics.identification import setting
+from analysis.metrics.measured_flow import MeasuredFlow
+from analysis.metrics.metric import ColumnGroup
 from analysis.metrics.video_columns import VIDEO
-from analysis.results import table as results_table
-from analysis.results.table import setting, trial_metrics, write_metrics
+from analysis.results.table import trial_metrics, write_metrics
 from analysis.trials import packets
 from analysis.trials.measures import Interval, recovery_latencies
-from analysis.trials.packets import FlowPackets
+from analysis.trials.packets import FlowPackets, TrialPackets
+from analysis.trials.samples import Samples
 from testbed.errors import TestbedError
 from testbed.scenario.model import Profile, Queue
 from testbed.store import RECORD, Record, Status, Trial, open_trial
@@ -108,7 +112,7 @@ EXPECTED = {
         "convergence_s": math.nan,  # it sends nothing in its second half but one packet too late
         "share": TCP_GOODPUT / (TCP_GOODPUT + CBR_GOODPUT),
         "jain": 1.0,  # of one TCP flow
-        **dict.fromkeys((metric.name for metric in VIDEO), math.nan),
+        **dict.fromkeys((metric.name for metric in VIDEO.columns), math.nan),
     },
     "cbr": {
         "kind": "cbr",
@@ -160,7 +164,7 @@ def read_once(path: Path) -> Packets:
 def read_already(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     """Captures of the trial's copies are taken from the trial: each is read once."""
     monkeypatch.setattr(
-        packets, "read_shared", lambda path: read_once(trial.path / "captures" / path.name)
+        packets, "read_cached", lambda path: read_once(trial.path / "captures" / path.name)
     )
 
 
@@ -246,28 +250,36 @@ def test_columns_are_the_issues(table: pd.DataFrame) -> None:
     assert len({metric.definition for metric in METRICS}) == len(METRICS)
 
 
+@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.columns[0].name)
+def test_a_group_computes_its_own_columns(trial: Trial, group: ColumnGroup) -> None:
+    packets, samples = TrialPackets(trial), Samples(trial)
+    names = {column.name for column in group.columns}
+    for record in trial.record.flows:
+        assert set(group.measure(MeasuredFlow(trial, record, packets, samples))) <= names
+
+
 def test_jain_of_two_tcp_flows() -> None:
     frame = pd.DataFrame({"kind": ["tcp", "tcp", "cbr"], "goodput_mbps": [3.0, 1.0, 4.0]})
-    results_table._compare_flows(frame)
+    add_fairness(frame)
     assert list(frame["jain"]) == [16 / 20] * 3
     assert list(frame["share"]) == [3 / 8, 1 / 8, 4 / 8]
 
 
 def test_jain_without_tcp_is_over_all_flows() -> None:
     frame = pd.DataFrame({"kind": ["cbr", "cbr"], "goodput_mbps": [3.0, 1.0]})
-    results_table._compare_flows(frame)
+    add_fairness(frame)
     assert list(frame["jain"]) == [16 / 20] * 2
 
 
 def test_beside_a_flow_that_is_unknown_nothing_is_shared_out() -> None:
     frame = pd.DataFrame({"kind": ["tcp", "tcp"], "goodput_mbps": [3.0, math.nan]})
-    results_table._compare_flows(frame)
+    add_fairness(frame)
     assert frame["share"].isna().all() and frame["jain"].isna().all()
 
 
 def test_share_of_nothing_is_unknown() -> None:
     frame = pd.DataFrame({"kind": ["tcp"], "goodput_mbps": [0.0]})
-    results_table._compare_flows(frame)
+    add_fairness(frame)
     assert frame["share"].isna().all() and frame["jain"].isna().all()
 
 
@@ -378,7 +390,7 @@ def test_rows_are_kept_in_the_trial_and_used_again(
     first = write_metrics(tmp_path)
     (tmp_path / "a").rename(tmp_path / "renamed")
     with monkeypatch.context() as patched:
-        patched.setattr(packets, "read_shared", None)  # reading again would fail
+        patched.setattr(packets, "read_cached", None)  # reading again would fail
         again = write_metrics(tmp_path)
     pd.testing.assert_frame_equal(again, first.assign(trial="renamed"))
     assert (tmp_path / "metrics.csv").read_text().count("renamed") == 2

@@ -335,7 +335,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     late = root / "late" / "trial"
     shutil.copytree(path, late)
     record = Record.from_json((late / "trial.json").read_text())
-    flows = tuple(dataclasses.replace(flow, started_s=2.025) for flow in record.flows)
+    flows = tuple(
+        dataclasses.replace(flow, started_s=2.025, planned_start_s=2.025) for flow in record.flows
+    )
     (late / "trial.json").write_text(dataclasses.replace(record, flows=flows).to_json())
     capture = late / "captures" / "receiver-eth0.pcap"
     content = capture.read_bytes()

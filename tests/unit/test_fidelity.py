@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -16,13 +17,14 @@ from analysis.metrics.valid_trials import counted
 from analysis.statistics.cells import cell_table, pair_table
 from analysis.statistics.precision import widest
 from analysis.trials.delivery import SYN
-from analysis.trials.evidence import Evidence
 from analysis.trials.packets import FlowPackets, select
 from analysis.trials.pairing import NOWHERE, pair
 from analysis.trials.segments import Segments, connection
 from analysis.verdict import iperf3, kernel_tcp
 from analysis.verdict.checks import Check, Grade, compare
-from analysis.verdict.shaping import Passage, backlog_at_losses, backlogged, too_soon
+from analysis.verdict.evidence import Evidence
+from analysis.verdict.passage import Passage
+from analysis.verdict.shaping import backlog_at_losses, backlogged, too_soon
 from analysis.verdict.verdict import conclude
 from tests.pcap_writer import write_pcap
 from tests.scenarios import router
@@ -81,7 +83,8 @@ def test_a_recovery_between_two_samples_says_nothing_of_the_window(
     samples = pd.DataFrame(
         {"time_s": [0.0, 0.1, 0.2], "ca_state": "open", "cwnd": 10, "srtt_ms": 50.0}
     )
-    evidence = SimpleNamespace(ns=lambda time_s: (time_s * 1e9).to_numpy(int), engine="guest")
+    trial = SimpleNamespace(record=SimpleNamespace(epoch_s=0.0))
+    evidence = SimpleNamespace(trial=trial, virtual_time=True)
     found = kernel_tcp._window(
         cast(Evidence, evidence), flow_record("tcp", TCP, "tcp"), every, samples
     )
@@ -187,11 +190,11 @@ def test_backlog_when_packets_are_lost() -> None:
     assert list(packets) == [4, 2] and list(sizes) == [4000, 2000]
 
 
-def test_numbers_are_judged_by_the_engines_limits() -> None:
-    assert compare("rate", "x", "guest", 10.005, 10).verdict is Grade.VALID
-    assert compare("rate", "x", "guest", 10.05, 10).verdict is Grade.SUSPECT
-    assert compare("rate", "x", "host", 10.05, 10).verdict is Grade.VALID
-    off = compare("rate", "x", "guest", 9.7, 10)
+def test_limits_are_those_of_virtual_or_of_real_time() -> None:
+    assert compare("rate", "x", True, 10.005, 10).verdict is Grade.VALID
+    assert compare("rate", "x", True, 10.05, 10).verdict is Grade.SUSPECT
+    assert compare("rate", "x", False, 10.05, 10).verdict is Grade.VALID
+    off = compare("rate", "x", True, 9.7, 10)
     assert off.verdict is Grade.INVALID
     assert off.why == "rate of x: 9.7, expected 10 ± 0.01 Mbit/s"
 
@@ -235,7 +238,7 @@ def test_a_table_without_verdicts_has_no_invalid_trials(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cookie_s", [0.001, 0.3])
-def test_iperf3s_clock_begins_with_the_cookie(cookie_s: float) -> None:
+def test_iperf3s_clock_begins_with_the_cookie(tmp_path: Path, cookie_s: float) -> None:
     """A cookie that is lost and sent again puts the server's intervals off."""
     arrived = [(0.0, 0, SYN), (0.0005, 0, ACK), (cookie_s, 37, ACK)]
     arrived += [(cookie_s + second + 0.9, 100, ACK) for second in (0, 1) for _ in range(10)]
@@ -259,14 +262,16 @@ def test_iperf3s_clock_begins_with_the_cookie(cookie_s: float) -> None:
         "end": {"sum_received": {"bytes": 2000}},
     }
     flow = SimpleNamespace(name="tcp", src_ports=(1,), started_s=0.0, stopped_s=2.0)
+    (tmp_path / "flows").mkdir()
+    (tmp_path / "flows" / "tcp.server.json").write_text(json.dumps(report))
+    record = SimpleNamespace(epoch_s=ns(0) / 1e9)
     evidence = SimpleNamespace(
-        engine="guest",
-        epoch_ns=ns(0),
-        trial=SimpleNamespace(scenario=router()),
+        virtual_time=True,
+        trial=SimpleNamespace(scenario=router(), record=record, path=tmp_path),
         tcp=(flow,),
-        report=lambda *_: report,
-        at=lambda *_: FlowPackets(data, acks),
-        segments=lambda _: None,
+        packets=SimpleNamespace(
+            flow=lambda *_: FlowPackets(data, acks), connections=lambda _: None
+        ),
     )
     checks = {each.name: each for each in iperf3.tcp(cast(Evidence, evidence))}
     assert checks["iperf3 intervals"].verdict is Grade.VALID

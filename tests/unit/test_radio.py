@@ -194,16 +194,18 @@ def test_faults(scenario: Scenario, said: str) -> None:
     ],
 )
 def test_what_the_medium_counted_is_judged(
-    changes: dict[str, object], expected: list[Grade]
+    tmp_path: Path, changes: dict[str, object], expected: list[Grade]
 ) -> None:
     report = {"signal_dbm": -80, "joined": True, "seconds": 10.0, "others": {"air_s": 4.9}}
+    path = tmp_path / "samples" / "radio.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({**report, **changes}))
     evidence: Any = SimpleNamespace(
-        trial=SimpleNamespace(scenario=access("wifi-congested")),
-        engine="guest",
-        medium={**report, **changes},
+        trial=SimpleNamespace(scenario=access("wifi-congested"), path=tmp_path),
+        virtual_time=True,
     )
     assert [check.verdict for check in radio(evidence)] == expected
-    evidence.medium = None
+    path.unlink()
     assert [check.verdict for check in radio(evidence)] == [Grade.UNKNOWN] * 2
 
 

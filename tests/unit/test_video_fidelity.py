@@ -56,9 +56,9 @@ def judged(found: Any, payload: int = 8000) -> list[Check]:
     captured = SimpleNamespace(data=pd.DataFrame({"payload": [payload]}))
     evidence: Any = SimpleNamespace(
         trial=found,
-        engine="guest",
+        virtual_time=True,
         flows=(SimpleNamespace(name="video", protocol="udp"),),
-        at=lambda _role, _flow: captured,
+        packets=SimpleNamespace(flow=lambda _role, _flow: captured),
     )
     return list(videos(evidence))
 

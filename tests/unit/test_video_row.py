@@ -12,8 +12,7 @@ import pandas as pd
 import pytest
 
 from analysis.captures.tcp import MARKS
-from analysis.metrics.video_columns import PACKETS, PLAYER
-from analysis.metrics.video_row import video_columns
+from analysis.metrics.video_columns import PACKETS, PLAYER, video_columns
 from analysis.results.table import trial_metrics
 from analysis.trials.packets import FlowPackets
 from testbed.scenario.model import FlowKind, Scenario

@@ -1,0 +1,94 @@
+"""The columns that say which flow of which trial a row is."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from analysis.metrics.axes import write_axes
+from analysis.metrics.measured_flow import MeasuredFlow
+from analysis.metrics.metric import ColumnGroup, Metric, Row
+from analysis.trials.labels import queue_label
+from testbed.scenario.model import Flow, Scenario
+from testbed.store import Trial
+
+COLUMNS = (
+    Metric("experiment", "", "name of the experiment"),
+    Metric("trial", "", "the trial's directory"),
+    Metric("engine", "", "where it ran: guest (own kernel, virtual time) or host"),
+    Metric("status", "", "ok, failed or unsupported; only ok has numbers"),
+    Metric(
+        "verdict",
+        "",
+        "whether the numbers can be trusted: valid, suspect or invalid, the worst of the trial's "
+        "checks (verdict.json), or unknown if the trial cannot be judged; statistics leave out "
+        "invalid trials",
+    ),
+    Metric("why", "", "what the worst check found; empty if all are valid"),
+    Metric("topology", "", "the network"),
+    Metric("queue", "", "the bottleneck's queue and its limit"),
+    Metric("flow", "", "the flow's name in the scenario; parallel connections are one flow"),
+    Metric("kind", "", "tcp; cbr: UDP at a constant bit rate; or video"),
+    Metric("src", "", "the node that sends the data"),
+    Metric("dst", "", "the node that receives the data"),
+    Metric("variant", "", "the TCP variant that the scenario asks for"),
+    Metric("variant_seen", "", "the congestion control that the sender's socket reported"),
+    Metric("label", "", "a short text that tells the trial from the others of its experiment"),
+    Metric("axes", "", "the trial's place on its experiment's axes: `name=value; …`"),
+    Metric(
+        "setting",
+        "",
+        "a hash of the scenario without its seed and this flow's own variant: rows with the same "
+        "setting and variant are repeats",
+    ),
+    Metric("seed", "", "the scenario's seed", count=True),
+)
+
+
+def identity_row(trial: Trial, flow: Flow) -> Row:
+    """The columns of a flow that are known before it runs."""
+    scenario = trial.scenario
+    return {
+        "experiment": scenario.experiment,
+        "trial": trial.path.name,
+        "engine": trial.record.engine,
+        "status": str(trial.record.status),
+        "verdict": "",
+        "why": "",
+        "topology": str(scenario.topology.kind),
+        "queue": queue_label(scenario.topology.bottleneck.queue),
+        "flow": flow.name,
+        "kind": str(flow.kind),
+        "src": flow.src,
+        "dst": flow.dst,
+        "variant": flow.variant or "",
+        "variant_seen": "",
+        "label": scenario.label,
+        "axes": write_axes(scenario.axes),
+        "setting": setting(scenario, flow),
+        "seed": scenario.seed,
+    }
+
+
+def setting(scenario: Scenario, flow: Flow) -> str:
+    """A hash of the scenario without the seed, this flow's variant, and what only observes."""
+    flows = tuple(
+        dataclasses.replace(each, variant=None) if each is flow else each for each in scenario.flows
+    )
+    bare = dataclasses.replace(
+        scenario,
+        flows=flows,
+        seed=0,
+        label="",
+        axes={},
+        captures=(),
+        snaplen_bytes=0,
+        sample_interval_ms=0,
+    )
+    return bare.hash
+
+
+def _seen(flow: MeasuredFlow) -> Row:
+    return {"variant_seen": flow.record.variant_seen}
+
+
+IDENTIFICATION = ColumnGroup(COLUMNS, _seen)

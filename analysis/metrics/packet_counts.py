@@ -1,0 +1,78 @@
+"""How many packets a flow sent, received, lost at the bottleneck and retransmitted."""
+
+from __future__ import annotations
+
+from analysis.captures.packet_matching import drop_rate, numbering_drop_rate
+from analysis.metrics.measured_flow import MeasuredFlow
+from analysis.metrics.metric import ColumnGroup, Metric, Row
+from analysis.trials import measures
+from analysis.trials.measures import NAN
+
+COLUMNS = (
+    Metric(
+        "sent_packets",
+        "packets",
+        "packets with data at the sender's capture, retransmissions included, "
+        "over the whole capture",
+        count=True,
+    ),
+    Metric(
+        "received_packets",
+        "packets",
+        "packets with data at the receiver's capture, over the whole capture",
+        count=True,
+    ),
+    Metric(
+        "drop_rate",
+        "",
+        "the share of the flow's packets in the data's direction that entered the bottleneck and "
+        "did not leave it; packets that may still be inside when the captures end do not count. "
+        "For a CBR flow that starts at the bottleneck itself: the share of the packets numbered by "
+        "its kernel (IP identification, first to last) that is missing behind the queue; not known "
+        "for a TCP flow there",
+    ),
+    Metric(
+        "retransmissions",
+        "packets",
+        "Wireshark's tcp.analysis.retransmission in the data's direction at the sender's "
+        "capture; includes fast and spurious ones",
+        count=True,
+    ),
+    Metric(
+        "fast_retransmissions",
+        "packets",
+        "Wireshark's tcp.analysis.fast_retransmission, as above",
+        count=True,
+    ),
+    Metric(
+        "spurious_retransmissions",
+        "packets",
+        "Wireshark's tcp.analysis.spurious_retransmission, as above",
+        count=True,
+    ),
+)
+MARKS = ("retransmission", "fast_retransmission", "spurious_retransmission")
+
+
+def _measure(flow: MeasuredFlow) -> Row:
+    row: Row = {"drop_rate": _drop_rate(flow)}
+    if received := flow.settled_at("receiver"):
+        row["received_packets"] = measures.data_packets(received.data)
+    if sent := flow.settled_at("sender"):
+        row["sent_packets"] = measures.data_packets(sent.data)
+        if flow.is_tcp:
+            row |= {f"{mark}s": int(sent.data[mark].sum()) for mark in MARKS}
+    return row
+
+
+def _drop_rate(flow: MeasuredFlow) -> float:
+    left = flow.settled_at("bottleneck-out")
+    if left and not flow.is_tcp and flow.packets.starts_at_bottleneck(flow.record.name):
+        return numbering_drop_rate(left.data)
+    entered, left = flow.at("bottleneck-in"), flow.at("bottleneck-out")
+    if entered is None or left is None:
+        return NAN
+    return drop_rate(entered.data, left.data, flow.packets.end_ns(), flow.begin_ns)
+
+
+PACKET_COUNTS = ColumnGroup(COLUMNS, _measure)

@@ -1,0 +1,43 @@
+"""The final statistics of the queue disciplines, as tc reported them when the flows had ended."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from analysis.trials.json_files import read_json
+from testbed.store import SAMPLES, Trial
+
+REPORT = "qdiscs.json"
+LEAF = "30:"  # the plan's handle of the queue below htb
+LINKS = "wires"  # the plan's node that holds links with a delay
+
+
+class Disciplines:
+    """Every queue discipline of a trial; nothing where the report is missing."""
+
+    def __init__(self, trial: Trial) -> None:
+        self._trial = trial
+
+    @cached_property
+    def _by_node(self) -> dict[str, list[dict[str, Any]]]:
+        return read_json(self._trial.path / SAMPLES / REPORT) or {}
+
+    @cached_property
+    def leaves(self) -> dict[str, dict[str, Any]]:
+        """The queue of each shaped interface."""
+        return {
+            each["dev"]: each
+            for node in self._by_node.values()
+            for each in node
+            if each["handle"] == LEAF
+        }
+
+    def drops(self) -> dict[str, int]:
+        """How many packets each shaped interface's queue dropped."""
+        return {name: int(leaf["drops"]) for name, leaf in self.leaves.items()}
+
+    def lost_by_netem(self) -> int:
+        """Packets that links lost at random, as asked for: netem there drops nothing else."""
+        links = self._by_node.get(LINKS, [])
+        return sum(int(each["drops"]) for each in links if each["kind"] == "netem")

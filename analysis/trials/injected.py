@@ -1,0 +1,69 @@
+"""Losses that the scenario asked for, as the droppers counted them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from analysis.trials.json_files import read_json
+from analysis.trials.placement import capture_interface
+from testbed.store import SAMPLES, FlowRecord, QueueRecord, Trial
+
+REPORT = "drops.json"
+
+
+@dataclass(frozen=True)
+class Injected:
+    """One flow's dropper.
+
+    Losses by chance happen at the interface by which the flow leaves for its receiver; exact
+    losses (which name no interface) where the flow enters its first router.
+    """
+
+    dropped: int
+    interface: str
+    undecided: int  # segments that came when its runs had run out
+
+
+def read_injected(trial: Trial) -> dict[str, Injected]:
+    """The droppers by the names of their flows."""
+    found = read_json(trial.path / SAMPLES / REPORT) or {}
+    return {
+        flow: Injected(
+            int(counts["dropped"]),
+            str(counts.get("interface", "")),
+            int(counts.get("undecided", 0)),
+        )
+        for flow, counts in found.items()
+    }
+
+
+class InjectedLosses:
+    """The droppers of a trial, and where they stand beside its captures."""
+
+    def __init__(self, trial: Trial) -> None:
+        self._trial = trial
+        self.droppers: Mapping[str, Injected] = read_injected(trial)
+
+    def at_queue(self, queue: QueueRecord) -> int:
+        """Packets dropped between the captures before and behind a queue."""
+        return sum(
+            dropper.dropped
+            for dropper in self._through(queue)
+            if dropper.interface in ("", queue.interface)
+        )
+
+    def _through(self, queue: QueueRecord) -> Iterable[Injected]:
+        """The droppers of the flows that leave the bottleneck by this queue."""
+        for flow in self._trial.record.flows:
+            out = capture_interface(self._trial, "bottleneck-out", flow)
+            if out == queue.interface and (dropper := self.droppers.get(flow.name)):
+                yield dropper
+
+    def behind_bottleneck(self, flow: FlowRecord) -> int:
+        """Packets of a flow dropped on the last link before its receiver."""
+        dropper = self.droppers.get(flow.name)
+        out = capture_interface(self._trial, "bottleneck-out", flow)
+        if dropper is None or dropper.interface in ("", out):
+            return 0
+        return dropper.dropped

@@ -1,0 +1,67 @@
+"""The table of check functions, in the order in which verdict.json lists their results.
+
+An optional feature (radio, losses, background, video) brings its checks in a file of its own, and
+adds a line here. Each yields nothing if the scenario does not use the feature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from analysis.verdict import (
+    background,
+    configuration,
+    emulation,
+    injected_losses,
+    iperf3,
+    kernel_tcp,
+    queue_counters,
+    radio,
+    recording,
+    video,
+)
+from analysis.verdict.checks import Check
+from analysis.verdict.evidence import Evidence
+from analysis.verdict.passage import Passage
+from testbed.store import QueueRecord
+
+# Checks of each queue of a bottleneck that packets cross.
+QUEUE_CHECKS: tuple[Callable[[Evidence, QueueRecord, Passage], Iterator[Check]], ...] = (
+    emulation.shaping,
+    emulation.buffer,
+    queue_counters.conservation,
+    queue_counters.marks,
+)
+
+
+def queues(evidence: Evidence) -> Iterator[Check]:
+    """The checks of every bottleneck queue."""
+    for queue in evidence.bottlenecks:
+        found = evidence.passages[queue.interface]
+        if len(found.left_ns):
+            for check in QUEUE_CHECKS:
+                yield from check(evidence, queue, found)
+
+
+CHECKS: tuple[Callable[[Evidence], Iterator[Check]], ...] = (
+    recording.captures,
+    configuration.sockets,
+    configuration.settings,
+    configuration.offloads,
+    recording.machine,
+    recording.times,
+    recording.sampling,
+    emulation.idle,
+    radio.radio,
+    emulation.loss,
+    injected_losses.by_chance,
+    queues,
+    emulation.senders,
+    kernel_tcp.sockets,
+    kernel_tcp.hosts,
+    iperf3.tcp,
+    iperf3.udp,
+    queue_counters.receivers,
+    background.background,
+    video.videos,
+)

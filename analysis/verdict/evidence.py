@@ -1,0 +1,48 @@
+"""A trial as the checks see it: its record, packets, samples and reports, each read once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from analysis.trials.disciplines import Disciplines
+from analysis.trials.injected import InjectedLosses
+from analysis.trials.packets import TrialPackets
+from analysis.trials.placement import bottleneck_queues
+from analysis.trials.samples import Samples
+from analysis.verdict.passage import Passage, crossings, passage
+from testbed.store import FlowRecord, QueueRecord, Trial
+
+
+class Evidence:
+    """A trial that ran, in virtual time or not."""
+
+    def __init__(self, trial: Trial, packets: TrialPackets, virtual_time: bool) -> None:
+        self.trial = trial
+        self.packets = packets
+        self.virtual_time = virtual_time
+        self.flows: tuple[FlowRecord, ...] = trial.record.flows
+        self.tcp = tuple(flow for flow in self.flows if flow.protocol == "tcp")
+        self.bottlenecks: tuple[QueueRecord, ...] = bottleneck_queues(trial)
+
+    @cached_property
+    def samples(self) -> Samples:
+        """The samples of sockets and queues."""
+        return Samples(self.trial)
+
+    @cached_property
+    def disciplines(self) -> Disciplines:
+        """The final statistics of the queue disciplines."""
+        return Disciplines(self.trial)
+
+    @cached_property
+    def injected(self) -> InjectedLosses:
+        """The losses asked for."""
+        return InjectedLosses(self.trial)
+
+    @cached_property
+    def passages(self) -> dict[str, Passage]:
+        """The packets of each bottleneck queue, by its interface."""
+        return {
+            queue.interface: passage(crossings(self.trial, self.packets, queue))
+            for queue in self.bottlenecks
+        }

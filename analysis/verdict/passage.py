@@ -1,0 +1,104 @@
+"""The packets of one shaped queue, from the captures before and behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from analysis.trials.packets import TrialPackets
+from analysis.trials.pairing import NOWHERE, pair
+from analysis.trials.placement import capture_files, capture_interface
+from testbed.store import FlowRecord, QueueRecord, Trial
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """A flow's packets of one direction on both sides of a queue; `entered` is None where the
+    flow starts at the queue's own node."""
+
+    entered: pd.DataFrame | None
+    left: pd.DataFrame
+
+
+def crossings(trial: Trial, packets: TrialPackets, queue: QueueRecord) -> Iterator[Crossing]:
+    """The traffic that leaves by a captured interface: data of the flows and the background that
+    cross it that way, and acknowledgements of those that cross it the other way."""
+    path = capture_files(trial)[queue.interface]
+    background = trial.record.background
+    for flow in (*trial.record.flows, *((background,) if background else ())):
+        seen = packets.at(path, flow)
+        forward = capture_interface(trial, "bottleneck-out", flow) == queue.interface
+        left = seen.data if forward else seen.acks
+        if len(left):
+            yield Crossing(_entered(trial, packets, queue, flow, forward), left)
+
+
+def _entered(
+    trial: Trial, packets: TrialPackets, queue: QueueRecord, flow: FlowRecord, forward: bool
+) -> pd.DataFrame | None:
+    """The same packets at the interface by which they reached the queue's node."""
+    role = "bottleneck-in" if forward else "bottleneck-out"
+    name, found = capture_interface(trial, role, flow), packets.flow(role, flow)
+    nodes = {each.interface: each.node for each in trial.record.captures}
+    if found is None or nodes[name] != queue.node:
+        return None
+    return found.data if forward else found.acks
+
+
+@dataclass(frozen=True)
+class Passage:
+    """All packets of an interface's queue, those that left it and those that did not."""
+
+    left_ns: Integers  # ascending
+    arrived_ns: Integers  # of the same packets; their departure if the arrival was not captured
+    length: Integers  # bytes
+    lost_ns: Integers  # arrivals of the packets that never left
+    lost_length: Integers
+    strangers: int  # packets that left and were not seen to arrive
+    complete: bool  # whether every flow's arrivals were captured
+
+    @property
+    def entered(self) -> int:
+        """The number of packets that arrived."""
+        return len(self.left_ns) - self.strangers + len(self.lost_ns)
+
+
+def passage(parts_of_flows: Iterable[Crossing]) -> Passage:
+    """All flows' packets in the order of their departure."""
+    every = tuple(parts_of_flows)
+    parts = [_of_flow(each) for each in every]
+    left, arrived, length, lost, lost_length = (
+        np.concatenate([part[i] for part in parts] or [np.zeros(0, dtype=np.int64)])
+        for i in range(5)
+    )
+    order = np.argsort(left, kind="stable")
+    return Passage(
+        left_ns=left[order],
+        arrived_ns=np.where(arrived == NOWHERE, left, arrived)[order],
+        length=length[order],
+        lost_ns=lost,
+        lost_length=lost_length,
+        strangers=int((arrived == NOWHERE).sum()),
+        complete=all(each.entered is not None for each in every),
+    )
+
+
+def _of_flow(crossing: Crossing) -> tuple[Integers, Integers, Integers, Integers, Integers]:
+    left = crossing.left["time_ns"].to_numpy(dtype=np.int64)
+    length = crossing.left["length"].to_numpy(dtype=np.int64)
+    if crossing.entered is None:
+        nothing = np.zeros(0, dtype=np.int64)
+        return left, np.full(len(left), NOWHERE), length, nothing, nothing
+    entered = crossing.entered["time_ns"].to_numpy(dtype=np.int64)
+    sizes = crossing.entered["length"].to_numpy(dtype=np.int64)
+    places = pair(crossing.entered, crossing.left)
+    arrived = np.where(places == NOWHERE, NOWHERE, entered[places])
+    lost = np.ones(len(entered), dtype=np.bool_)
+    lost[places[places != NOWHERE]] = False
+    return left, arrived, length, entered[lost], sizes[lost]
