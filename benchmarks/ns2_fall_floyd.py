@@ -229,7 +229,8 @@ def last(state: Iterable[Value], name: str, until_s: float = SECONDS) -> float |
 
 def kernel_outcomes(results: Path) -> list[Outcome]:
     """The same from the trials of the experiment fall-floyd."""
-    from analysis.figures.fall_floyd.outcome_table import outcomes as found
+    from analysis.figures.papers.fall_floyd.outcome_table import outcomes as found
+    from testbed.store import trials_in
 
     return [
         Outcome(
@@ -243,7 +244,7 @@ def kernel_outcomes(results: Path) -> list[Outcome]:
             delivered=seen.acked,
             rto_s=seen.rto_ms / 1e3,
         )
-        for trial, seen in found(results)
+        for trial, seen in found(trials_in(results))
     ]
 
 

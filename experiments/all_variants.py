@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sys
 
-from analysis.figures import plots
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import (
     Bottleneck,
@@ -69,7 +68,6 @@ EXPERIMENT = Experiment(
         "profile": ("modern",),
     },
     build=scenario,
-    figures=plots.variants,
     quick={"duration_s": (15.0,)},
 )
 

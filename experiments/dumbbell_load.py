@@ -10,10 +10,8 @@ large one.
 
 from __future__ import annotations
 
-import functools
 import sys
 
-from analysis.figures import plots
 from experiments import dumbbell_settings
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import Profile, Scenario
@@ -78,7 +76,6 @@ EXPERIMENT = Experiment(
         {"cbr_mbit": (2.0, 5.0, 8.0, 10.0), "profile": ("modern",)},
     ),
     build=scenario,
-    figures=functools.partial(plots.sweep, x="cbr_mbit", lines="variant"),
     quick={
         "variant": dumbbell_settings.PAPER_VARIANTS,
         "cbr_mbit": (2.0, 5.0, 7.0, 8.0, 9.0, 10.0),

@@ -9,11 +9,9 @@ one load. The two ways are alike, so that a pair stands for its mirror image too
 
 from __future__ import annotations
 
-import functools
 import itertools
 import sys
 
-from analysis.figures import plots
 from experiments import dumbbell_settings
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import Profile, Scenario
@@ -66,7 +64,6 @@ EXPERIMENT = Experiment(
         {"cbr_mbit": (2.0, 5.0, 8.0), "window": ("large",), "profile": ("modern",)},
     ),
     build=scenario,
-    figures=functools.partial(plots.sweep, x="cbr_mbit", lines="pair"),
     quick={
         "pair": PAPER_PAIRS,
         "cbr_mbit": (2.0, 5.0, 8.0, 10.0),

@@ -9,10 +9,8 @@ papers'; beside them the queues of today, with the limits that they ship with.
 
 from __future__ import annotations
 
-import functools
 import sys
 
-from analysis.figures import plots
 from experiments import dumbbell_settings
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import Profile, Queue, Scenario
@@ -75,7 +73,6 @@ EXPERIMENT = Experiment(
         "duration_s": (80.0,),
     },
     build=scenario,
-    figures=functools.partial(plots.sweep, x="queue", lines="variant"),
     quick={"profile": ("ns2",), "duration_s": (40.0,)},
 )
 

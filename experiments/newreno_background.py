@@ -12,10 +12,8 @@ trip of its own between 20 and 460 ms.
 
 from __future__ import annotations
 
-import functools
 import sys
 
-from analysis.figures import plots
 from experiments import newreno_settings
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import (
@@ -96,7 +94,6 @@ EXPERIMENT = Experiment(
         "duration_s": (1000.0,),
     },
     build=scenario,
-    figures=functools.partial(plots.sweep, x="sessions", lines="variant"),
     quick={"sessions": (4.0, 16.0, 64.0, 256.0), "duration_s": (80.0,)},
 )
 

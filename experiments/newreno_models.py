@@ -13,10 +13,8 @@ say of p, m, the round trip and the retransmit timer stands beside what the stac
 from __future__ import annotations
 
 import dataclasses
-import functools
 import sys
 
-from analysis.figures import plots
 from experiments import newreno_settings
 from testbed.scenario.experiment import Axes, Experiment
 from testbed.scenario.losses import Loss, LossEvents
@@ -109,7 +107,6 @@ EXPERIMENT = Experiment(
     },
     parts=tuple(part for p in M_OF_P for part in _parts(p)),
     build=scenario,
-    figures=functools.partial(plots.sweep, x="m", lines="variant"),
     quick={
         "p_percent": (0.1,),
         "m": (1.0, 2.0, 4.0, 6.0, 10.0, 20.0, 30.0),

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import sys
 
-from analysis.figures import plots
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import (
     Bottleneck,
@@ -88,7 +87,6 @@ EXPERIMENT = Experiment(
     },
     parts=({}, {"path": ("router",), "duration_s": (SHORT_S,)}),
     build=scenario,
-    figures=plots.router_bottleneck,
     quick={"queue": ("bfifo",), "path": ("receiver",), "duration_s": (20.0,)},
 )
 

@@ -9,10 +9,8 @@ CoDel with ECN.
 
 from __future__ import annotations
 
-import functools
 import sys
 
-from analysis.figures import plots
 from experiments.router_bottleneck import JITTER_MS, LINK_DELAY_MS, bottleneck
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import Flow, FlowKind, Path, Scenario, Topology, TopologyKind
@@ -51,7 +49,6 @@ EXPERIMENT = Experiment(
         "duration_s": (60.0,),
     },
     build=scenario,
-    figures=functools.partial(plots.sweep, x="queue", lines="variant"),
     quick={"duration_s": (30.0,)},
 )
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import sys
 
-from analysis.figures import plots
 from experiments.access_settings import NETWORKS
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import CapturePoint, Flow, FlowKind, Profile, Scenario
@@ -119,7 +118,6 @@ EXPERIMENT = Experiment(
         {"network": POOR, "variant": (QUIC_DEFAULT,), "rule": RULES, "transport": ("quic",)},
     ),
     build=scenario,
-    figures=plots.video_access,
     quick={
         "network": ("shaped", "wifi-congested"),
         "variant": PAPERS,

@@ -15,7 +15,6 @@ from __future__ import annotations
 import dataclasses
 import sys
 
-from analysis.figures import plots
 from experiments.access_settings import NETWORKS
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import Flow, FlowKind, Scenario, Topology
@@ -99,8 +98,6 @@ EXPERIMENT = Experiment(
         {"network": ("wifi-congested",), "rule": ("240p",)},
     ),
     build=scenario,
-    figures=plots.players,
-    table=plots.players_table,
     quick={"network": ("shaped",), "length_s": (12.0,)},
 )
 

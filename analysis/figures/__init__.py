@@ -1,1 +1,1 @@
-"""Every figure: style, panels shared by experiments, and the catalogue of who gets which."""
+"""Which experiment is shown by which figures and tables."""

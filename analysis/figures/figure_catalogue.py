@@ -1,35 +1,97 @@
-"""Which experiment gets which figures."""
+"""How each experiment is shown: its figures, its paper's tables, its summary in the terminal.
+
+Who has no entry here, or an entry without figures, gets the general figures.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
-from analysis.figures.papers import (
+from analysis.figures.general import general_figures
+from analysis.figures.own_experiments import player_pairs, players_figure, variants_figure
+from analysis.figures.papers.dumbbell import (
     dumbbell_load,
     dumbbell_pairs,
     dumbbell_queues,
+    queue_tables,
+)
+from analysis.figures.papers.fall_floyd import fall_floyd_figure, outcome_table
+from analysis.figures.papers.guo_yuan_sheng import router_bottleneck, router_fairness
+from analysis.figures.papers.parvez_mahanti_williamson import (
     newreno_background,
     newreno_models,
-    router_bottleneck,
-    router_fairness,
-    video_access,
+    newreno_tables,
 )
-from analysis.figures.shared import general
-from analysis.figures.shared.common import Drawn
-from analysis.results.material import Material
+from analysis.figures.papers.rajore_gupta_sikka_jain import access_tables, video_access
+from analysis.figures.plotting import style
+from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.figures.plotting.sheet import Sheet
+from analysis.results.material import Material, collect
+from analysis.statistics.text_tables import Table
 
-FIGURES: Mapping[str, Callable[[Material], Iterator[Drawn]]] = {
-    "dumbbell-load": dumbbell_load.draw,
-    "dumbbell-pairs": dumbbell_pairs.draw,
-    "dumbbell-queues": dumbbell_queues.draw,
-    "newreno-background": newreno_background.draw,
-    "newreno-models": newreno_models.draw,
-    "router-bottleneck": router_bottleneck.draw,
-    "router-fairness": router_fairness.draw,
-    "video-access": video_access.draw,
+
+def _no_tables(material: Material) -> Iterator[tuple[str, Sheet]]:
+    return iter(())
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How an experiment is shown."""
+
+    figures: Callable[[Material], Iterator[NamedFigure]] = general_figures.draw
+    tables: Callable[[Material], Iterator[tuple[str, Sheet]]] = _no_tables  # as the paper prints
+    summary: Callable[[Material], Table] | None = None  # in place of the table of the metrics
+
+
+CATALOGUE: Mapping[str, Entry] = {
+    "dumbbell-load": Entry(dumbbell_load.draw),
+    "dumbbell-pairs": Entry(dumbbell_pairs.draw),
+    "dumbbell-queues": Entry(dumbbell_queues.draw, queue_tables.queue_tables),
+    "fall-floyd": Entry(
+        fall_floyd_figure.draw, outcome_table.sheets, outcome_table.expected_and_seen
+    ),
+    "newreno-background": Entry(newreno_background.draw, newreno_tables.table_two),
+    "newreno-models": Entry(newreno_models.draw, newreno_tables.model_errors),
+    "router-bottleneck": Entry(router_bottleneck.draw),
+    "router-fairness": Entry(router_fairness.draw),
+    "variants": Entry(variants_figure.draw),
+    "video-access": Entry(video_access.draw, access_tables.video_tables),
+    "video-players": Entry(players_figure.draw, summary=player_pairs.table),
 }
 
 
-def draw(material: Material) -> Iterator[Drawn]:
+def figures(material: Material) -> Iterator[NamedFigure]:
     """The experiment's own figures, or those that suit any."""
-    yield from FIGURES.get(material.experiment, general.draw)(material)
+    with style.style_sheet():
+        yield from _entry(material).figures(material)
+
+
+def tables(material: Material) -> Iterator[tuple[str, Sheet]]:
+    """A title and a table for each that the experiment's paper prints."""
+    if not material.good.empty:
+        yield from _entry(material).tables(material)
+
+
+def _entry(material: Material) -> Entry:
+    return CATALOGUE.get(material.experiment, Entry())
+
+
+def of_results(results: Path, experiment: str) -> list[Material]:
+    """The experiment's trials in a results folder, by engine."""
+    return [each for each in collect([results]).materials if each.experiment == experiment]
+
+
+def summaries(materials: list[Material]) -> Iterator[Table]:
+    """The experiment's own tables for the terminal, if it has any."""
+    for material in materials:
+        if summary := _entry(material).summary:
+            yield summary(material)
+
+
+def save_figures(materials: list[Material], folder: Path) -> Iterator[Path]:
+    """Write the figures as PNG, SVG and CSV; the PNG files as they are written."""
+    for material in materials:
+        for figure in figures(material):
+            yield figure.save(folder)[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from analysis.report.listing import Cell, Head, Sheet
+from analysis.figures.plotting.sheet import Cell, Head, Sheet
 from analysis.report.verdict_tables import tally, tolerance
 from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import kept_verdict

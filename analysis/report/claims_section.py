@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from analysis.claims.ledger import PAPERS
-from analysis.figures.shared.common import text
+from analysis.figures.plotting.cases import text
 
 TOLD = 2  # headlines of a verdict, of a paper
 ORDER = ("contradicted", "supported", "open")

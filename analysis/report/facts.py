@@ -6,7 +6,7 @@ import math
 import shlex
 from collections.abc import Iterable
 
-from analysis.figures.shared.common import text
+from analysis.figures.plotting.cases import text
 from analysis.results.material import AXIS, Material
 from analysis.trials.labels import hosts_label, path_rtt_ms, queue_label, rate_label
 

@@ -1,14 +1,10 @@
-"""A matplotlib figure as SVG that lives in the page: its colours are the page's, light or dark."""
+"""A figure's SVG as an element of the page: its colours are the page's, light or dark."""
 
 from __future__ import annotations
 
-import io
 import re
 
-from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.figure import Figure
-
-from analysis.figures.shared import style
+from analysis.figures.plotting import style
 
 # What the page's style sheet calls the figures' colours.
 INKS = {
@@ -29,19 +25,7 @@ INKS = {
 _NAMES = {colour.lower(): name for colour, name in INKS.items()}
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}\b(?=[;\"'])")
 _ID = re.compile(r"(?<=\bid=\")[^\"]+(?=\")|(?<=url\(#)[^)]+(?=\))|(?<=href=\"#)[^\"]+(?=\")")
-_LONG = re.compile(r"-?\d+\.\d{3,}")
 _FONT = re.compile(r"font: (?:(\d+) )?([\d.]+)px [^;\"]*")
-
-
-def drawn(figure: Figure) -> str:
-    """The figure as SVG, a file's whole text."""
-    file = io.StringIO()
-    # not savefig: it draws twice, and drawing is what a report's time goes into
-    none = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    FigureCanvasSVG(figure).print_svg(file, metadata=none)  # type: ignore[no-untyped-call]
-    return _LONG.sub(
-        lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), file.getvalue()
-    )
 
 
 def element(text: str, key: str, alt: str) -> str:

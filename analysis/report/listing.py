@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-import numpy as np
 import pandas as pd
 
-from analysis.figures.shared.common import text
+from analysis.figures.plotting.cases import text
+from analysis.figures.plotting.sheet import Cell, Head, Sheet, mean_cell
 from analysis.metrics.columns import METRICS
 from analysis.results.material import AXIS, Material
-from analysis.statistics.intervals import half_width, known
 from testbed.store import Trial
 
 MEASURES = (
@@ -47,33 +46,6 @@ HEADS = {
     "stall_s": "time stalled",
 }
 TIMELINE = ("timeline*.html", "timeline*.svg", "timeline*.png")
-
-
-@dataclass(frozen=True)
-class Head:
-    """A column's head."""
-
-    words: str
-    unit: str = ""
-    hint: str = ""
-    number: bool = False
-
-
-@dataclass(frozen=True)
-class Cell:
-    """What is shown, and what it is sorted by."""
-
-    words: str
-    key: str = ""
-    number: bool = False
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """A table of the page."""
-
-    heads: tuple[Head, ...]
-    rows: tuple[tuple[Cell, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -124,34 +96,6 @@ def _name(value: object) -> Cell:
 
 def _number(value: float) -> Cell:
     return Cell(f"{value:g}", f"{value:g}", True)
-
-
-def printed(value: float | None) -> Cell:
-    """A number of a paper's, or a dash where it has none."""
-    return Cell("–", "", True) if value is None else Cell(f"{value:g}", f"{value:g}", True)
-
-
-def mean_cell(values: pd.Series) -> Cell:
-    """Mean and half of its 95 % interval; a dash where nothing is known."""
-    mean = float(values.mean())
-    if math.isnan(mean):
-        return Cell("–", "", True)
-    half = half_width(values)
-    # two digits, but no exponent: 490, not 4.9e+02
-    width = f" ± {float(f'{half:.2g}'):g}" if math.isfinite(half) and half else ""
-    words = f"{mean:.4g}{width}"
-    return Cell(words, f"{mean:.9g}", True)
-
-
-def median_cell(values: Iterable[float], decimals: int = 1) -> Cell:
-    """The median, and from least to most: with five repeats its 94 % interval."""
-    found = known(values)
-    if not len(found):
-        return Cell("–", "", True)
-    median = float(np.median(found))
-    ends = [f"{each:.{decimals}f}" for each in (found.min(), found.max())]
-    span = f" ({ends[0]}–{ends[1]})" if ends[0] != ends[1] else ""
-    return Cell(f"{median:.{decimals}f}{span}", f"{median:.9g}", True)
 
 
 def trials(material: Material, page: Path) -> Iterator[Listed]:

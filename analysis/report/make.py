@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib as mpl
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-
 from analysis.captures.atomic_write import replace
-from analysis.figures.figure_catalogue import draw
-from analysis.figures.shared import style
-from analysis.figures.shared.common import Drawn
+from analysis.figures import figure_catalogue
+from analysis.figures.plotting.named_figure import NamedFigure
 from analysis.report import (
     checks_section,
     claims_section,
@@ -20,7 +16,6 @@ from analysis.report import (
     listing,
     network_drawing,
     page,
-    papertables,
 )
 from analysis.report.claims_section import Answer
 from analysis.results.material import Collection, Material
@@ -42,9 +37,7 @@ def make_report(found: Collection, out: Path, answers: Sequence[Answer] = ()) ->
 
 def _part(material: Material, folder: Path, out: Path) -> page.Part:
     """An experiment on an engine."""
-    with mpl.rc_context(fname=style.SHEET):
-        mpl.rcParams["svg.fonttype"] = "none"  # letters stay letters: small, and searchable
-        figures = tuple(_shown(drawn, folder) for drawn in draw(material))
+    figures = tuple(_shown(figure, folder) for figure in figure_catalogue.figures(material))
     return page.Part(
         key=material.key,
         name=material.experiment,
@@ -55,7 +48,7 @@ def _part(material: Material, folder: Path, out: Path) -> page.Part:
         command=facts.command(material),
         command_note=facts.command_note(material),
         figures=figures,
-        tables=tuple(papertables.tables(material)),
+        tables=tuple(figure_catalogue.tables(material)),
         cells=listing.cells(material),
         trials=tuple(listing.trials(material, out)),
         statuses=listing.statuses(material),
@@ -64,20 +57,11 @@ def _part(material: Material, folder: Path, out: Path) -> page.Part:
     )
 
 
-def _shown(drawn: Drawn, folder: Path) -> page.Shown:
-    """Into the page, and into files."""
-    text = inline.drawn(drawn.figure)
-    drawn.figure.set_layout_engine("none")  # it is laid out now; once is enough
-    drawn.figure.set_dpi(style.PNG_DPI)
-    replace(folder / f"{drawn.stem}.svg", lambda path: path.write_text(text))
-    replace(folder / f"{drawn.stem}.png", FigureCanvasAgg(drawn.figure).print_png)
-    table = drawn.data.rename(columns=lambda name: str(name).removeprefix("axis_"))
-    replace(
-        folder / f"{drawn.stem}.csv",
-        lambda path: table.to_csv(path, index=False, float_format="%.6g"),
-    )
-    element = inline.element(text, drawn.stem, drawn.caption)
-    return page.Shown(drawn.stem, drawn.caption, drawn.reading, element, folder.name)
+def _shown(figure: NamedFigure, folder: Path) -> page.Shown:
+    """Into files, and into the page."""
+    _, svg, _ = figure.save(folder)
+    element = inline.element(svg.read_text(encoding="utf-8"), figure.stem, figure.caption)
+    return page.Shown(figure.stem, figure.caption, figure.reading, element, folder.name)
 
 
 def _whole(found: Collection, parts: Sequence[page.Part], answers: Sequence[Answer]) -> page.Page:

@@ -9,9 +9,10 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from analysis.figures.plotting.sheet import Sheet
 from analysis.metrics.columns import METRICS
 from analysis.report.claims_section import Paper
-from analysis.report.listing import Listed, Sheet
+from analysis.report.listing import Listed
 
 TEMPLATES = Path(__file__).with_name("templates")
 

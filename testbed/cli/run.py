@@ -28,6 +28,8 @@ from testbed.store import Status
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed
 
+    from analysis.statistics import text_tables
+
 DELAYS = "netem"
 
 
@@ -178,9 +180,19 @@ def say_what_is_lacking(engine: Engine, done: Sequence[Finished]) -> None:
         errors.print(f"    hint: {hint}", markup=False, soft_wrap=True)
 
 
+def _print_table(shown: text_tables.Table) -> None:
+    table = Table(*shown.header, box=None)
+    for row in shown.rows:
+        table.add_row(*row)
+    console.print(table)
+    if shown.note:
+        console.print(shown.note)
+
+
 def _show_results(
     choice: Choice, experiment: Experiment | None, out: Path, done: Sequence[Finished]
 ) -> int:
+    from analysis.figures import figure_catalogue as catalogue
     from analysis.results.table import write_metrics
     from analysis.statistics import text_tables
 
@@ -189,17 +201,11 @@ def _show_results(
         errors.print(f"testbed: warning: {warning}", markup=False, soft_wrap=True)
     counts = {status: sum(each.status is status for each in done) for status in Status}
     if counts[Status.OK]:
-        own = experiment.table if experiment else None
-        shown = own(out, frame) if own else text_tables.summary(frame)
-        table = Table(*shown.header, box=None)
-        for row in shown.rows:
-            table.add_row(*row)
-        console.print(table)
-        if shown.note:
-            console.print(shown.note)
-        if experiment:
-            for figure in experiment.figures(out, frame):
-                console.print(f"figure: {figure}", markup=False, soft_wrap=True)
+        materials = catalogue.of_results(out, experiment.name) if experiment else []
+        for shown in [*catalogue.summaries(materials)] or [text_tables.summary(frame)]:
+            _print_table(shown)
+        for figure in catalogue.save_figures(materials, out / "figures"):
+            console.print(f"figure: {figure} (.svg, .csv)", markup=False, soft_wrap=True)
     console.print(f"results: {out}/metrics.csv", markup=False, soft_wrap=True)
     console.print(", ".join(f"{number} {status}" for status, number in counts.items() if number))
     say_what_is_lacking(choice.engine, done)

@@ -1,4 +1,4 @@
-"""What an experiment is: a page of data about scenarios, and the figures that show them."""
+"""What an experiment is: a page of data about scenarios."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from testbed.errors import UsageError, nearest
 from testbed.scenario.model import Scenario
@@ -22,9 +20,8 @@ class Experiment:
 
     Each of `parts` is a product of its own, of `axes` with what the part has in their
     place; what two parts have in common runs once. `build` makes the scenario of one
-    combination; `quick` sets axes for a first look, as `--set` does; `figures` draws what
-    is in a results folder, given its metrics; `table` is shown in place of the usual
-    summary of the metrics.
+    combination; `quick` sets axes for a first look, as `--set` does. How its results are
+    shown, the catalogue of figures knows by the experiment's name.
     """
 
     name: str
@@ -32,10 +29,8 @@ class Experiment:
     about: str
     axes: Axes
     build: Callable[..., Scenario]
-    figures: Callable[[Path, Any], Sequence[Path]]
     quick: Axes
     parts: tuple[Axes, ...] = ({},)
-    table: Callable[[Path, Any], Any] | None = None
     metric: str = "goodput_mbps"  # the main one: what `--until` is about
 
     def scenarios(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.figures.fall_floyd.outcomes import outcome, sequence
+from analysis.figures.papers.fall_floyd.outcomes import outcome, sequence
 from testbed.engines.choice import choose
 from testbed.engines.host import ALLOWED, HostEngine
 from testbed.machine import tracefs

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from analysis.figures.fall_floyd.outcome import Outcome
-from analysis.figures.fall_floyd.outcomes import Sequence, outcome, sequence
+from analysis.figures.papers.fall_floyd.expectations import EXPECTED
+from analysis.figures.papers.fall_floyd.outcome import Outcome
+from analysis.figures.papers.fall_floyd.outcomes import Sequence, outcome, sequence
 from analysis.metrics.loss.loss_connections import Connection, connections
 from analysis.results.table import trial_metrics
 from analysis.trials.packets import TrialPackets
 from analysis.trials.samples import read_counters, read_samples
-from experiments.fall_floyd import EXPECTED, EXPERIMENT, LOST
+from experiments.fall_floyd import EXPERIMENT, LOST
 from testbed.scenario.model import Profile, Queue, Scenario
 from testbed.scenario.variants import LINUX_CONTROLS, VARIANTS
 from testbed.store import Trial

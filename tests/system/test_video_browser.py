@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.figures.papers.players import WITHIN_S
+from analysis.figures.own_experiments.player_pairs import WITHIN_S
 from analysis.trials.video import video_measures
 from experiments.video_players import scenario
 from testbed.machine.journal import MARKER

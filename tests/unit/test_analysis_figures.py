@@ -12,11 +12,13 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.figures import plots
-from analysis.figures.router import router_figure as drawing
-from analysis.figures.router.queue_columns import figures
-from analysis.figures.shared import style
+from analysis.figures.papers.guo_yuan_sheng import bottleneck_over_time as drawing
+from analysis.figures.papers.guo_yuan_sheng.bottleneck_columns import columns
+from analysis.figures.papers.guo_yuan_sheng.bottleneck_rows import rows
+from analysis.figures.plotting import style
+from analysis.figures.plotting.setting_groups import by_setting
 from analysis.metrics.columns import COLUMNS
+from analysis.results.material import collect
 from analysis.results.table import write_metrics
 from analysis.statistics.intervals import half_width
 from analysis.statistics.text_tables import summary
@@ -86,9 +88,16 @@ def test_window_and_queue_over_time(trial: Trial) -> None:
     assert (series.flows[0].cwnd_peak, series.queue.peak_kb) == (12, 3)
 
 
+def drawn(results: Path, metrics: pd.DataFrame) -> Figure:
+    """All trials in one figure."""
+    trials = list(trials_in(results))
+    across = columns(trials, metrics)
+    return drawing._figure(trials, across, rows(trials[0].scenario, across))
+
+
 @pytest.fixture(scope="module")
 def figure(results: Path, metrics: pd.DataFrame) -> Figure:
-    return drawing._figure(list(trials_in(results)), metrics)
+    return drawn(results, metrics)
 
 
 def panel(figure: Figure, row: int, column: int) -> Axes:
@@ -137,39 +146,39 @@ def test_title_and_footer(figure: Figure) -> None:
         assert part in said
 
 
-def test_files(results: Path, metrics: pd.DataFrame) -> None:
-    written = plots.router_bottleneck(results, metrics)
-    assert [path.relative_to(results).as_posix() for path in written] == [
-        "figures/router-bottleneck.png",
-        "figures/router-bottleneck.svg",
-    ]
-    first = [path.read_bytes() for path in written]
-    assert first[0].startswith(b"\x89PNG") and b"<svg" in first[1]
-    plots.router_bottleneck(results, metrics)
-    assert [path.read_bytes() for path in written] == first
+def test_a_figure_has_its_data_and_a_caption(results: Path) -> None:
+    (material,) = collect([results]).materials
+    (figure,) = drawing.draw(material)
+    assert figure.stem == f"{material.key}-time"
+    assert figure.caption.startswith("reno uses 1 % of the 1 Mbit/s bottleneck, with a median")
+    windows = figure.data[figure.data["measure"] == "congestion window (packets)"]
+    assert dict(zip(windows["time_s"].round(3), windows["value"], strict=True)) == {
+        2.01: 11,
+        3.01: 5,
+    }
 
 
-def test_trials_that_the_metrics_do_not_name_are_left_out(
-    results: Path, metrics: pd.DataFrame
-) -> None:
-    assert plots.router_bottleneck(results, metrics[:0]) == []
+def test_nothing_is_drawn_where_nothing_was_measured(tmp_path: Path) -> None:
+    write_trial(tmp_path / "a", without=tuple(ROLES))
+    (material,) = collect([tmp_path]).materials
+    assert list(drawing.draw(material)) == []
 
 
 def test_nothing_ran(tmp_path: Path) -> None:
     write_trial(tmp_path / "a", record=Record(Status.FAILED, "it broke", engine="guest"))
-    drawn = drawing._figure(list(trials_in(tmp_path)), write_metrics(tmp_path))
-    assert "failed: it broke" in words(drawn)
-    assert "no trial has captures to draw" in words(drawn)
+    figure = drawn(tmp_path, write_metrics(tmp_path))
+    assert "failed: it broke" in words(figure)
+    assert "no trial has captures to draw" in words(figure)
 
 
 def test_without_captures_the_queue_is_drawn(tmp_path: Path) -> None:
     write_trial(tmp_path / "a", without=tuple(ROLES), samples=True)
-    drawn = drawing._figure(list(trials_in(tmp_path)), write_metrics(tmp_path))
-    assert [axes.get_ylabel() for axes in drawn.axes] == [
+    figure = drawn(tmp_path, write_metrics(tmp_path))
+    assert [axes.get_ylabel() for axes in figure.axes] == [
         "queue\n(kB)",
         "congestion window\n(packets)",
     ]
-    assert drawn.axes[0].get_title(loc="left") == "peak 3"
+    assert figure.axes[0].get_title(loc="left") == "peak 3"
 
 
 @pytest.mark.parametrize(("seeds", "lines"), [(3, 3), (6, 1)])
@@ -192,17 +201,17 @@ def test_one_figure_a_setting(trial: Trial) -> None:
         for seed in (1, 2)
         for queue in (None, codel)
     ]
-    found = figures(trials, "x")
+    found = by_setting(trials, "x")
     assert {name: len(members) for name, members in found.items()} == {
         "x-bfifo-100000-B": 4,
         "x-codel-100-packets-ecn": 4,
     }
-    assert list(figures(trials[:1], "x")) == ["x"]
+    assert list(by_setting(trials[:1], "x")) == ["x"]
 
 
 def test_settings_that_read_alike_are_numbered(trial: Trial) -> None:
     other = dataclasses.replace(trial.scenario, snaplen_bytes=96)
-    found = figures([trial, dataclasses.replace(trial, scenario=other)], "x")
+    found = by_setting([trial, dataclasses.replace(trial, scenario=other)], "x")
     assert list(found) == ["x-1", "x-2"]
 
 

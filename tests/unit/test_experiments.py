@@ -172,7 +172,6 @@ def two_parts() -> Experiment:
         axes={"letter": ("a", "b"), "number": (1.0, 2.0), "word": ("long",)},
         parts=({}, {"letter": ("a", "c"), "number": (2.0, 3.0)}),
         build=lambda seed, letter, number, word: router(seed=seed),
-        figures=lambda results, metrics: [],
         quick={"number": (2.0,), "word": ("short",)},
     )
 

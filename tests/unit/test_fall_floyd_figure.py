@@ -13,18 +13,21 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.figures.fall_floyd import fall_floyd_figure as drawing
-from analysis.figures.fall_floyd.loss_panels import Panel, figures
-from analysis.figures.fall_floyd.outcome import Expected, Outcome
-from analysis.figures.fall_floyd.outcome_table import expected_and_seen
-from analysis.figures.fall_floyd.outcome_text import DEFINITIONS, note, title
-from analysis.figures.fall_floyd.outcomes import Points
-from analysis.figures.fall_floyd.outcomes import Sequence as Segments
-from analysis.figures.papers import variants_figure
-from analysis.figures.shared import style
+from analysis.figures.own_experiments import variants_figure
+from analysis.figures.papers.fall_floyd import fall_floyd_figure as drawing
+from analysis.figures.papers.fall_floyd import loss_panels
+from analysis.figures.papers.fall_floyd.loss_panels import Panel, figures
+from analysis.figures.papers.fall_floyd.outcome import Expected, Outcome
+from analysis.figures.papers.fall_floyd.outcome_table import compared
+from analysis.figures.papers.fall_floyd.outcome_text import DEFINITIONS, note, title
+from analysis.figures.papers.fall_floyd.outcomes import Points
+from analysis.figures.papers.fall_floyd.outcomes import Sequence as Segments
+from analysis.figures.plotting import style
+from analysis.metrics.columns import COLUMNS
+from analysis.results.material import Material
 from analysis.trials.labels import variant_key
-from testbed.scenario.model import Profile, Scenario
-from testbed.store import RECORD, SCENARIO, Record, Status, Trial
+from testbed.scenario.model import Profile
+from testbed.store import FlowRecord, Record, Status, Trial
 from tests.scenarios import router
 
 FIRST_S = 0.2  # when the first segment is sent, on the trial's clock
@@ -215,41 +218,47 @@ def test_a_figure_a_profile_and_the_lowest_seed_that_ran() -> None:
         trial("reno", profile=Profile.MODERN),
         trial("reno", lost=()),  # loses nothing
     ]
-    found = figures(trials)
-    assert set(found) == {"fall-floyd-ns2", "fall-floyd-modern"}
-    ns2 = [(p.scenario.flows[0].variant, p.scenario.seed) for p in found["fall-floyd-ns2"]]
+    found = figures(trials, "x-guest")
+    assert set(found) == {"x-guest-segments-ns2", "x-guest-segments-modern"}
+    members = found["x-guest-segments-ns2"]
+    ns2 = [(p.scenario.flows[0].variant, p.scenario.seed) for p in members]
     assert sorted(ns2) == [("reno", 1), ("sack", 2)]
-    assert list(figures(trials[:2])) == ["fall-floyd"]
+    assert list(figures(trials[:2], "x-guest")) == ["x-guest-segments"]
 
 
-def write(results: Path, scenario: Scenario, record: Record) -> str:
-    """A trial's directory as far as figures of it need one; its name."""
-    folder = results / scenario.name
-    folder.mkdir()
-    (folder / SCENARIO).write_text(scenario.to_json())
-    (folder / RECORD).write_text(record.to_json())
-    return folder.name
-
-
-def written(paths: Sequence[Path], results: Path) -> list[str]:
-    """The files' names; the same data must have made the same bytes."""
-    png, svg = (path.read_bytes() for path in paths)
-    assert png.startswith(b"\x89PNG") and b"<svg" in svg
-    return [path.relative_to(results).as_posix() for path in paths]
+def material(trials: Sequence[Trial], rows: pd.DataFrame | None = None) -> Material:
+    """These trials without any that could go into the general figures."""
+    table = pd.DataFrame(columns=list(COLUMNS)) if rows is None else rows
+    none = pd.DataFrame(columns=list(COLUMNS))
+    return Material("x", "guest", tuple(trials), table, none, pd.DataFrame())
 
 
 def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = trial()
-    write(tmp_path, one.scenario, one.record)
     monkeypatch.setattr(
-        "analysis.figures.fall_floyd.loss_panels.panel",
+        "analysis.figures.papers.fall_floyd.loss_panels.panel",
         lambda each: Panel(each, segments(), outcome()),
     )
-    files = written(drawing.draw(tmp_path), tmp_path)
-    assert files == ["figures/fall-floyd.png", "figures/fall-floyd.svg"]
-    first = [(tmp_path / name).read_bytes() for name in files]
-    drawing.draw(tmp_path)
-    assert [(tmp_path / name).read_bytes() for name in files] == first
+
+    def written() -> dict[str, bytes]:
+        (figure,) = drawing.draw(material([trial()]))
+        return {path.name: path.read_bytes() for path in figure.save(tmp_path)}
+
+    first = written()
+    assert list(first) == [f"x-guest-segments.{kind}" for kind in ("png", "svg", "csv")]
+    assert first["x-guest-segments.png"].startswith(b"\x89PNG")
+    assert b"<svg" in first["x-guest-segments.svg"]
+    assert b"reno,1,lost,0.03,4" in first["x-guest-segments.csv"]
+    assert written() == first  # the same data, the same bytes
+
+
+def test_a_trial_without_captures_says_so(tmp_path: Path) -> None:
+    one = trial()
+    record = FlowRecord("tcp", "tcp", "10.0.0.1", "10.0.0.2", (), 5001, 0, 1)
+    ran = dataclasses.replace(
+        one, path=tmp_path, record=dataclasses.replace(one.record, flows=(record,))
+    )
+    assert "no capture at sender1" in loss_panels.panel(ran).reason
+    assert list(drawing.draw(material([ran]))) == []
 
 
 # --- the variants beside each other
@@ -348,15 +357,14 @@ def test_title_of_the_variants() -> None:
     assert "no trial ran" in words(variants(row("reno", status="failed")))
 
 
-def test_files_of_the_variants(tmp_path: Path) -> None:
+def test_a_figure_of_the_variants_for_each_setting() -> None:
     ok = Record(Status.OK, engine="guest")
-    rows = [
-        row("reno", seed) | {"trial": write(tmp_path, router(variant="reno", seed=seed), ok)}
-        for seed in (1, 2)
-    ]
-    paths = variants_figure.draw(tmp_path, pd.DataFrame(rows))
-    assert written(paths, tmp_path) == ["figures/variants.png", "figures/variants.svg"]
-    assert variants_figure.draw(tmp_path, pd.DataFrame(rows)[:0]) == []
+    trials = [Trial(Path(f"reno-{seed}"), router(variant="reno", seed=seed), ok) for seed in (1, 2)]
+    rows = pd.DataFrame([row("reno", seed) for seed in (1, 2)])
+    (figure,) = variants_figure.draw(material(trials, rows))
+    assert figure.stem == "x-guest-beside"
+    assert figure.data["seed"].tolist() == [1, 2]
+    assert list(variants_figure.draw(material(trials, rows[:0]))) == []
 
 
 def test_order_and_colours_know_every_variant() -> None:
@@ -384,13 +392,12 @@ ONE_LOSS = Expected(0, 1, slow_start=False, exactly_the_lost=True, round_trips=(
     ],
 )
 def test_the_table_counts_what_something_is_expected_of(
-    monkeypatch: pytest.MonkeyPatch, expected: dict[str, tuple[Expected, ...]], note: str
+    expected: dict[str, tuple[Expected, ...]], note: str
 ) -> None:
     ran = [
         (Trial(Path(name), router(variant=name), Record(Status.OK)), outcome())
         for name in ("reno", "bbr")
     ]
-    monkeypatch.setattr("analysis.figures.fall_floyd.outcome_table.outcomes", lambda _results: ran)
-    table = expected_and_seen(Path(), expected)
+    table = compared(ran, expected)
     assert table.note == note
     assert table.rows[1][-1] == "–"

@@ -24,7 +24,7 @@ from analysis.claims.parvez_mahanti_williamson.pmw_numbers import (
     PMW_WORST_ERROR,
     BackgroundRow,
 )
-from analysis.figures.papers import newreno_curves
+from analysis.figures.papers.parvez_mahanti_williamson import newreno_curves
 from analysis.models.all_models import predict
 from analysis.models.conditions import Conditions, Invalid
 from analysis.models.newreno import imp_cycle_rtts, imp_window, sbs_cycle_rtts, sbs_window

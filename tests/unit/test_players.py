@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from analysis.figures.papers.players import pairs, table
-from analysis.figures.papers.players_figure import draw
+from analysis.figures.own_experiments.player_pairs import pairs, table
+from analysis.figures.own_experiments.players_figure import draw
+from analysis.results.material import Material
 from experiments.video_players import scenario
-from testbed.store import FLOWS, RECORD, SCENARIO, Record, Status
+from testbed.store import FLOWS, RECORD, SCENARIO, Record, Status, trials_in
 from testbed.traffic.video.result import Result
 
 PLAYED = Result(
@@ -31,11 +33,16 @@ def add(results: Path, player: str, played: Result = PLAYED, rule: str = "720p")
     (folder / FLOWS / "video.json").write_text(played.to_json())
 
 
+def material(results: Path) -> Material:
+    none = pd.DataFrame()
+    return Material("video-players", "guest", tuple(trials_in(results)), none, none, none)
+
+
 def test_a_video_that_only_one_has_seen_is_no_pair(tmp_path: Path) -> None:
     add(tmp_path, "model")
     add(tmp_path, "chromium")
     add(tmp_path, "model", rule="240p")
-    (pair,) = pairs(tmp_path)
+    (pair,) = pairs(trials_in(tmp_path))
     assert pair.axes == {"network": "shaped", "rule": "720p", "length_s": "16"}
     assert pair.seconds("stall_s") == (11.0, 11.0)
     assert pair.name == "shaped, 720p, 16 s"
@@ -49,10 +56,10 @@ def test_agreement_is_half_a_second_or_five_per_cent(
 ) -> None:
     add(tmp_path, "chromium")
     add(tmp_path, "model", dataclasses.replace(PLAYED, loaded_s=39 + later_s))
-    (pair,) = pairs(tmp_path)
+    (pair,) = pairs(trials_in(tmp_path))
     assert pair.agrees("loaded_s") is agree
     assert pair.agrees("startup_s")
-    shown = table(tmp_path)
+    shown = table(material(tmp_path))
     verdicts = {row[-5]: row[-1] for row in shown.rows}
     assert verdicts["loaded s"] == ("agree" if agree else "differ")
     assert verdicts["stalls"] == ""
@@ -63,11 +70,13 @@ def test_low_bitrates_come_first(tmp_path: Path) -> None:
     for rule in ("1080p", "240p"):
         add(tmp_path, "model", rule=rule)
         add(tmp_path, "chromium", rule=rule)
-    assert [pair.axes["rule"] for pair in pairs(tmp_path)] == ["240p", "1080p"]
+    assert [pair.axes["rule"] for pair in pairs(trials_in(tmp_path))] == ["240p", "1080p"]
 
 
 def test_the_figure_is_drawn(tmp_path: Path) -> None:
-    assert draw(tmp_path) == []
+    assert list(draw(material(tmp_path))) == []
     add(tmp_path, "model")
     add(tmp_path, "chromium")
-    assert [path.name for path in draw(tmp_path)] == ["players.png", "players.svg"]
+    (figure,) = draw(material(tmp_path))
+    assert figure.stem == "video-players-guest-buffer"
+    assert set(figure.data["player"]) == {"model", "chromium"}

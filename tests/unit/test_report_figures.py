@@ -17,9 +17,11 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
-from analysis.figures.papers.dumbbell_pairs import matrix, widest
-from analysis.figures.shared import load_sweep, plane
-from analysis.figures.shared.common import APART, at_the_end, exemplary, not_too_close
+from analysis.figures.general import load_sweep, plane
+from analysis.figures.papers.dumbbell.dumbbell_pairs import matrix, widest
+from analysis.figures.plotting import figure_layout
+from analysis.figures.plotting.cases import exemplary
+from analysis.figures.plotting.figure_layout import APART
 from analysis.metrics import digest
 from analysis.report import collect, make_report
 from analysis.report.claims_section import headlines, papers, ranges, show
@@ -295,7 +297,7 @@ def test_the_matrix_is_of_the_loads_that_have_it() -> None:
 def test_differences_of_no_account_are_not_blown_up() -> None:
     axes = Figure().subplots()
     axes.set(xlim=(1.0002, 1.0004), ylim=(1.0, 2.0))
-    not_too_close(axes, "x", "y")
+    figure_layout.widen_flat_axes(axes, "x", "y")
     assert axes.get_xlim() == pytest.approx((0.95, 1.05), rel=1e-3)
     assert axes.get_ylim() == (1.0, 2.0)
 
@@ -303,7 +305,9 @@ def test_differences_of_no_account_are_not_blown_up() -> None:
 def test_names_at_the_ends_of_lines_do_not_overlap() -> None:
     axes = Figure().subplots()
     axes.set_ylim(0, 100)
-    at_the_end(axes, [(50.5, "one", "black"), (50, "other", "black"), (90, "third", "black")])
+    figure_layout.name_line_ends(
+        axes, [(50.5, "one", "black"), (50, "other", "black"), (90, "third", "black")]
+    )
     heights = {text.get_text(): text.xy[1] for text in axes.texts if isinstance(text, Annotation)}
     assert heights["other"] == pytest.approx(0.5) and heights["third"] == pytest.approx(0.9)
     assert heights["one"] >= heights["other"] + APART

@@ -7,10 +7,10 @@ import pytest
 from matplotlib import pyplot as plt
 
 from analysis.claims.parvez_mahanti_williamson.pmw_numbers import PMW_TABLE_2
-from analysis.figures.papers import newreno_background, newreno_models
+from analysis.figures.figure_catalogue import tables
+from analysis.figures.papers.parvez_mahanti_williamson import newreno_background, newreno_models
+from analysis.figures.plotting.sheet import Sheet
 from analysis.metrics.axes import with_axes
-from analysis.report.listing import Sheet
-from analysis.report.papertables import tables
 from analysis.results.material import Material
 from tests import pmw_tables as made
 

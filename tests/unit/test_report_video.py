@@ -15,13 +15,13 @@ from analysis.captures.lengths import packet_lengths
 from analysis.captures.tcp import MARKS
 from analysis.claims.rajore_gupta_sikka_jain.rgsj_numbers import RGSJ_LENGTHS
 from analysis.claims.rajore_gupta_sikka_jain.rgsj_selection import NETWORKS
-from analysis.figures.papers import video_access
-from analysis.figures.shared.common import Drawn
+from analysis.figures.figure_catalogue import tables
+from analysis.figures.papers.rajore_gupta_sikka_jain import video_access
+from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.figures.plotting.sheet import Sheet, median_cell
 from analysis.metrics.axes import with_axes
 from analysis.metrics.video_digest import ERRORS_SEEN, PACKETS, lengths_of, video_parts
-from analysis.report.listing import Sheet, median_cell
 from analysis.report.network_drawing import drawing
-from analysis.report.papertables import tables
 from analysis.results.material import Material
 from analysis.trials.packets import FlowPackets
 from experiments.video_access import EXPERIMENT
@@ -95,12 +95,12 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Material:
 
 
 @pytest.fixture(scope="module")
-def drawn(material: Material) -> Iterator[dict[str, Drawn]]:
+def drawn(material: Material) -> Iterator[dict[str, NamedFigure]]:
     yield {each.stem.removeprefix("video-access-guest-"): each for each in draw(material)}
     plt.close("all")
 
 
-def draw(material: Material) -> list[Drawn]:
+def draw(material: Material) -> list[NamedFigure]:
     return list(video_access.draw(material))
 
 
@@ -112,7 +112,7 @@ def sheet_of(material: Material, start: str) -> Sheet:
     return next(sheet for title, sheet in tables(material) if title.startswith(start))
 
 
-def test_the_figures(drawn: dict[str, Drawn]) -> None:
+def test_the_figures(drawn: dict[str, NamedFigure]) -> None:
     assert list(drawn) == ["load", "waits", "setting", "packets", "playback"]
     assert "WiFi, good: 109 s (TCP veno) to 124 s (TCP vegas)" in drawn["load"].caption
     assert set(drawn["load"].data["network"]) == set(made.NETWORKS)
@@ -120,7 +120,9 @@ def test_the_figures(drawn: dict[str, Drawn]) -> None:
     assert "WiFi, congested: stalled for 0.0 s (QUIC" in drawn["waits"].caption
 
 
-def test_whose_setting_is_drawn_seed_by_seed(material: Material, drawn: dict[str, Drawn]) -> None:
+def test_whose_setting_is_drawn_seed_by_seed(
+    material: Material, drawn: dict[str, NamedFigure]
+) -> None:
     data = drawn["setting"].data
     good = data[(data["axis_network"] == "wifi-good") & (data["setting"] == "sender")]
     means = good.set_index("axis_variant")["mean"]
@@ -140,14 +142,14 @@ def test_a_seed_without_one_of_the_three_is_not_drawn(material: Material) -> Non
     assert set(setting.data["n"]) == {1}
 
 
-def test_packets_and_errors_by_the_second(drawn: dict[str, Drawn]) -> None:
+def test_packets_and_errors_by_the_second(drawn: dict[str, NamedFigure]) -> None:
     own = drawn["packets"].data.query("network == 'shaped' and variant == 'veno'")
     assert own[PACKETS].tolist() == [3, 0, 1]
     assert own[ERRORS_SEEN].tolist() == [1, 0, 0]  # a window update is no error
     assert own["time_s"].tolist() == [0.5, 1.5, 2.5]
 
 
-def test_a_playback_is_of_the_players_report(drawn: dict[str, Drawn]) -> None:
+def test_a_playback_is_of_the_players_report(drawn: dict[str, NamedFigure]) -> None:
     data = drawn["playback"].data
     assert set(zip(data["rule"], data["over"], strict=True)) == {
         ("240p", "TCP (cubic)"),

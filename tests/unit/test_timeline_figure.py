@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.captures.inspection import flow_record
-from analysis.figures.shared.thinning import seen
+from analysis.figures.plotting.thinning import seen
 from analysis.figures.timeline import timeline_figure as drawing
 from analysis.figures.timeline.timeline_data import Span, Timeline, flow_span, table, timeline
 from analysis.figures.timeline.timeline_events import Kind

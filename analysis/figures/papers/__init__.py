@@ -1,1 +1,1 @@
-"""The figures of the papers' experiments."""
+"""The papers' figures and tables, one room per paper."""

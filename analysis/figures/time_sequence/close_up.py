@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from analysis.figures.shared import style
+from analysis.figures.plotting import style
 from analysis.figures.time_sequence.sequence_data import Sequence, Stretches
 from analysis.figures.time_sequence.sequence_marks import (
     ACKS,

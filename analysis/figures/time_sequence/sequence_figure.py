@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -12,7 +11,8 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
 from analysis.captures.atomic_write import replace
-from analysis.figures.shared import style
+from analysis.figures.plotting import style
+from analysis.figures.plotting.named_figure import save
 from analysis.figures.time_sequence.close_up import draw_close
 from analysis.figures.time_sequence.sequence_data import Sequence, Stretches, sequence, table, zoom
 from analysis.figures.time_sequence.sequence_marks import (
@@ -43,9 +43,9 @@ def draw(
     and SVG, and what is drawn as CSV."""
     found = sequence(trial, flow)
     near = near or zoom(found, span)
-    with mpl.rc_context(fname=style.SHEET):
+    with style.style_sheet():
         figure = _figure(trial, flow, found, span, near, doubt(trial))
-        paths = style.save(figure, folder, f"{stem}-sequence")
+        paths = save(figure, folder, f"{stem}-sequence")
     data = folder / f"{stem}-sequence.csv"
     replace(data, lambda path: table(found).to_csv(path, index=False, float_format="%.9f"))
     return [*paths, data]

@@ -10,8 +10,8 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from analysis.figures.shared import style
-from analysis.figures.shared.thinning import seen
+from analysis.figures.plotting import style
+from analysis.figures.plotting.thinning import seen
 from analysis.figures.time_sequence.sequence_data import Sequence, Stretches
 from analysis.figures.timeline.markers import MARKERS
 from analysis.figures.timeline.timeline_events import Kind

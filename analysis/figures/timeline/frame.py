@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from analysis.figures.shared import style
+from analysis.figures.plotting import style
 
 TITLE_INCHES, ABOUT_INCHES, FOOT_INCHES = 0.06, 0.25, 0.06  # from the figure's edge
 DOUBT_INCHES = 0.15  # the line's height

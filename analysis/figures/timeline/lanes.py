@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 from matplotlib.transforms import ScaledTranslation
 
-from analysis.figures.shared import style
-from analysis.figures.shared.thinning import COLUMNS
+from analysis.figures.plotting import style
+from analysis.figures.plotting.thinning import COLUMNS
 from analysis.figures.timeline.markers import MARKERS, STATE_NAMES, STATES
 from analysis.figures.timeline.timeline_data import Span, Timeline
 from analysis.trials.series import Floats

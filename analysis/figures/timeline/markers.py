@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from analysis.figures.shared import style
+from analysis.figures.plotting import style
 from analysis.figures.timeline.timeline_events import Kind
 
 MARKERS: Mapping[Kind, dict[str, Any]] = {

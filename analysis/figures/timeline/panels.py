@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from analysis.figures.shared import style
-from analysis.figures.shared.thinning import seen
+from analysis.figures.plotting import style
+from analysis.figures.plotting.thinning import seen
 from analysis.figures.timeline.timeline_data import Timeline
 from analysis.trials.labels import path_rtt_ms
 from testbed.store import Trial

@@ -13,7 +13,8 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
 from analysis.captures.atomic_write import replace
-from analysis.figures.shared import style
+from analysis.figures.plotting import style
+from analysis.figures.plotting.named_figure import save
 from analysis.figures.timeline.frame import doubt_inches, write_words
 from analysis.figures.timeline.lanes import draw_lanes, lanes_inches
 from analysis.figures.timeline.panels import (
@@ -43,9 +44,9 @@ def draw(trial: Trial, flow: FlowRecord, span: Span, folder: Path, stem: str) ->
             f"{trial.path}: flow {flow.name} was neither captured nor sampled",
             "run the trial again with captures (`testbed run --captures keep`)",
         )
-    with mpl.rc_context({"hatch.linewidth": 0.5}, style.SHEET):
+    with style.style_sheet(), mpl.rc_context({"hatch.linewidth": 0.5}):
         figure = _figure(trial, flow, found, doubt(trial))
-        paths = style.save(figure, folder, f"{stem}-timeline")
+        paths = save(figure, folder, f"{stem}-timeline")
     data = folder / f"{stem}-timeline.csv"
     replace(data, lambda path: table(found).to_csv(path, index=False, float_format="%.9g"))
     return [*paths, data]

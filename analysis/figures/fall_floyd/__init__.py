@@ -1,1 +1,0 @@
-"""One to four losses in a window: what each variant does, drawn and told."""

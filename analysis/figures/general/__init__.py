@@ -1,0 +1,1 @@
+"""Figures that suit any experiment: sweeps, throughput against delay, distributions."""

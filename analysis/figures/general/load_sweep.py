@@ -1,0 +1,137 @@
+"""Measures over an axis: lines where it is a number, dots where it is a name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from analysis.figures.plotting import cases, error_bars, figure_layout, style
+from analysis.figures.plotting.error_bars import Measure
+from analysis.figures.plotting.style import SeriesStyle
+from analysis.results.material import AXIS
+from analysis.trials.labels import variant_key
+
+ROOM = 1.3  # above the highest mean
+TOWER = 3  # times the next: a line that is so far above it
+
+
+def axis_label(name: str) -> str:
+    """`cbr_mbit` as `cbr (Mbit/s)`, and known ones in words."""
+    if name == "cbr_mbit":
+        return "CBR load (Mbit/s)"
+    start, _, unit = name.rpartition("_")
+    return (
+        f"{start.replace('_', ' ')} ({cases.UNITS[unit]})"
+        if start and unit in cases.UNITS
+        else name
+    )
+
+
+def is_number(rows: pd.DataFrame, axis: str) -> bool:
+    """Whether lines may join an axis's values."""
+    return pd.api.types.is_numeric_dtype(rows[AXIS + axis])
+
+
+def panels(
+    parts: Sequence[tuple[str, pd.DataFrame]],
+    axis: str,
+    measures: Sequence[Measure],
+    series: str,
+) -> tuple[Figure, pd.DataFrame]:
+    """A row a part of the rows, a column a measure; and the table of what is drawn."""
+    names = [str(name) for _, rows in parts for name in rows[series].unique()]
+    known = style.series_styles(names)
+    lines = is_number(parts[0][1], axis)
+    height = 1.7 if lines else max(1.5, 0.2 * max(rows[AXIS + axis].nunique() for _, rows in parts))
+    figure, grid = figure_layout.grid(len(parts), len(measures), panel=height)
+    tables = []
+    for line, (words, rows) in zip(grid, parts, strict=True):
+        for axes, measure in zip(line, measures, strict=True):
+            table = error_bars.summary(rows, [series, AXIS + axis], measure)
+            tables.append(table.assign(part=words, measure=measure.label))
+            _panel(axes, table, AXIS + axis, series, known)
+            if lines:
+                axes.set_ylabel(measure.label)
+            else:
+                axes.set_xlabel(measure.label)
+            figure_layout.widen_flat_axes(axes, "y" if lines else "x")
+            if measure.zero:
+                axes.set_ylim(bottom=0) if lines else axes.set_xlim(left=0)
+            if lines and measure.zero and (most := float(table["mean"].max())) > 0:
+                # the band of two seeds can be ten times as high as what it is about
+                axes.set_ylim(top=min(axes.get_ylim()[1], ROOM * most))
+            if lines and towers(table, AXIS + axis):
+                _bend(axes, measure)
+        if words:
+            line[0].set_title(words, loc="left", fontweight="bold", fontsize=7)
+    for axes in grid[-1] if lines else ():
+        axes.set_xlabel(axis_label(axis))
+    figure_layout.legend(figure, known)
+    return figure, pd.concat(tables, ignore_index=True)
+
+
+def towers(table: pd.DataFrame, x: str) -> bool:
+    """Whether, at most places, one line is so far above all others that they lie flat."""
+    ratios = []
+    for _, there in table.groupby(x):
+        first, *others = sorted(there["mean"].dropna(), reverse=True) or [0.0]
+        if others and first > 0:
+            ratios.append(first / others[0] if others[0] > 0 else np.inf)
+    return bool(ratios) and float(np.median(ratios)) > TOWER
+
+
+def _bend(axes: Axes, measure: Measure) -> None:
+    """An axis that is linear below and logarithmic above a bound, and says so."""
+    bound = measure.linear_below
+    if not np.isfinite(bound):
+        return
+    _, top = axes.get_ylim()
+    axes.set_yscale("symlog", linthresh=bound, linscale=0.5)
+    ticks = [0.0, *(bound * 10.0**power for power in range(int(np.log10(top / bound)) + 1))]
+    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.minorticks_off()
+    axes.set_ylim(0, top)
+    axes.axhline(bound, color=style.GREY, linewidth=0.5, linestyle=(0, (1, 2)), zorder=1.5)
+    axes.set_ylabel(f"{measure.label.removesuffix(')')}; log > {bound:g})")
+
+
+def _panel(
+    axes: Axes, table: pd.DataFrame, x: str, series: str, known: dict[str, SeriesStyle]
+) -> None:
+    if not pd.api.types.is_numeric_dtype(table[x]):
+        _dots(axes, table, x, series, known)
+        return
+    for name, look in known.items():
+        own = table[table[series] == name]
+        if len(own):
+            error_bars.line_with_band(axes, own, x, look)
+    values = np.sort(table[x].unique())
+    if len(values) <= 10:
+        axes.set_xticks(values)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(8))
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+
+
+def _dots(
+    axes: Axes, table: pd.DataFrame, x: str, series: str, known: dict[str, SeriesStyle]
+) -> None:
+    """A line a name; within it, the series in their order. Only the first panel has the names."""
+    values = sorted(dict.fromkeys(table[x]), key=lambda value: variant_key(str(value)))
+    alone = table.groupby(x)[series].nunique().max() == 1
+    width = 0.0 if alone else 0.7 / max(1, len(known))
+    for number, (name, look) in enumerate(known.items()):
+        shift = (number - (len(known) - 1) / 2) * width
+        for _, cell in table[table[series] == name].iterrows():
+            error_bars.point(axes, values.index(cell[x]) + shift, cell, look)
+    first = axes.get_subplotspec()
+    shown = first is None or first.is_first_col()
+    axes.set_yticks(range(len(values)), [cases.text(v) if shown else "" for v in values])
+    axes.set_ylim(len(values) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.xaxis.set_major_locator(MaxNLocator(5))

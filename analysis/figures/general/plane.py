@@ -1,0 +1,173 @@
+"""The throughput–delay plane: where each series lies, and how well that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Ellipse
+from scipy import special
+
+from analysis.figures.plotting import figure_layout, style
+from analysis.figures.plotting.style import SeriesStyle
+from analysis.results.material import AXIS
+from analysis.statistics.intervals import CONFIDENCE
+
+LEAST = 4  # trials: with fewer, Hotelling's region is wider than any plot
+X, Y = "owd_mean_ms", "throughput_mbps"
+READING = "ellipse: 95 % confidence region of the mean (Hotelling's T²), from 4 seeds on"
+
+
+def panels(
+    parts: Sequence[tuple[str, pd.DataFrame]],
+    series: str,
+    path: str = "",
+    known: Mapping[str, SeriesStyle] | None = None,
+) -> tuple[Figure, pd.DataFrame]:
+    """A panel a part; with `path`, the numbers of that axis are joined, the last one labelled."""
+    if known is None:
+        known = style.series_styles(
+            [str(name) for _, rows in parts for name in rows[series].unique()]
+        )
+    across = 2 if len(parts) in (2, 4) else min(3, len(parts))
+    down = -(-len(parts) // across)
+    figure, grid = figure_layout.grid(down, across, panel=2.6 if across < 3 else 2.2)
+    places = [axes for line in grid for axes in line]
+    for axes in places[len(parts) :]:
+        axes.set_visible(False)
+    for axes, (words, rows) in zip(places, parts, strict=False):
+        for name, look in known.items():
+            own = rows[rows[series] == name]
+            if path:
+                _path(axes, own, AXIS + path, look)
+            else:
+                _cloud(axes, own, look)
+        axes.set_title(words, loc="left", fontweight="bold", fontsize=7)
+        axes.set_xlabel("one-way delay, mean (ms)")
+        axes.set_ylabel("throughput (Mbit/s)")
+        axes.annotate(
+            "better ↖",
+            (0.02, 1.0),
+            xycoords="axes fraction",
+            xytext=(0, -1),
+            textcoords="offset points",
+            va="top",
+            fontsize=6,
+            color=style.GREY,
+        )
+        axes.margins(0.12)
+        figure_layout.widen_flat_axes(axes, "x", "y")
+    figure_layout.legend(figure, known)
+    data = pd.concat(
+        [
+            rows[[series, "seed", "verdict", X, Y, *([AXIS + path] if path else [])]].assign(
+                part=words
+            )
+            for words, rows in parts
+        ],
+        ignore_index=True,
+    )
+    return figure, data
+
+
+def _path(axes: Axes, rows: pd.DataFrame, column: str, look: SeriesStyle) -> None:
+    means = rows.groupby(column)[[X, Y]].mean().dropna()
+    if means.empty:
+        return
+    axes.plot(
+        means[X],
+        means[Y],
+        color=look.colour,
+        linewidth=0.9,
+        marker=look.marker,
+        markersize=2.6,
+        markeredgewidth=0,
+    )
+    for value in (float(means.index[0]), float(means.index[-1])):
+        axes.annotate(
+            f"{value:g}",
+            tuple(means.loc[value]),
+            xytext=(2.5, 2.5),
+            textcoords="offset points",
+            fontsize=5.5,
+            color=look.colour,
+        )
+
+
+def _cloud(axes: Axes, rows: pd.DataFrame, look: SeriesStyle) -> None:
+    points = rows[[X, Y, "verdict"]].dropna()
+    if points.empty:
+        return
+    own = points[[X, Y]].to_numpy(dtype=float)
+    if len(own) > 1:
+        hollow = (points["verdict"] == "suspect").to_numpy()
+        for mask, face in ((~hollow, look.colour), (hollow, style.PAPER)):
+            axes.plot(
+                *own[mask].T,
+                "o",
+                color=look.colour,
+                markerfacecolor=face,
+                markersize=2,
+                alpha=0.6,
+                markeredgewidth=0.5,
+            )
+    if (shape := region(own)) is not None:
+        mean, width, height, angle = shape
+        axes.add_patch(
+            Ellipse(
+                mean,
+                width,
+                height,
+                angle=angle,
+                facecolor=look.colour,
+                alpha=0.16,
+                edgecolor=look.colour,
+                linewidth=0.8,
+            )
+        )
+    suspect = (points["verdict"] == "suspect").any()
+    axes.plot(
+        *own.mean(axis=0),
+        look.marker,
+        color=look.colour,
+        markersize=5,
+        markerfacecolor=style.PAPER if suspect else look.colour,
+        markeredgewidth=0.8,
+    )
+
+
+def region(points: np.ndarray) -> tuple[tuple[float, float], float, float, float] | None:
+    """The mean's confidence region: centre, full axes, angle in degrees; None if none is known."""
+    n = len(points)
+    if n < LEAST:
+        return None
+    spread = np.cov(points.T)
+    if not np.all(np.isfinite(spread)) or np.linalg.det(spread) <= 0:
+        return None
+    quantile = float(special.fdtri(2, n - 2, CONFIDENCE))
+    scale = 2 * (n - 1) / (n * (n - 2)) * quantile
+    values, vectors = np.linalg.eigh(spread)
+    width, height = 2 * np.sqrt(scale * values)
+    angle = float(np.degrees(np.arctan2(vectors[1, 0], vectors[0, 0])))
+    centre = points.mean(axis=0)
+    return (float(centre[0]), float(centre[1])), float(width), float(height), angle
+
+
+def best(rows: pd.DataFrame, series: str) -> str:
+    """Who carries most and who waits least, in words."""
+    means = rows.groupby(series)[[X, Y]].mean().dropna()
+    if len(means) < 2:
+        return ""
+    most, least = str(means[Y].idxmax()), str(means[X].idxmin())
+    (rate, delay), (low_rate, low) = _at(means, most), _at(means, least)
+    return (
+        f"{most} carries most ({rate:.3g} Mbit/s at {delay:.3g} ms); "
+        f"{least} waits least ({low:.3g} ms at {low_rate:.3g} Mbit/s)."
+    )
+
+
+def _at(means: pd.DataFrame, name: str) -> tuple[float, float]:
+    return float(means[Y][name]), float(means[X][name])

@@ -1,0 +1,1 @@
+"""The figures of the experiments that follow no paper."""

@@ -1,0 +1,1 @@
+"""Kapre, Saxena and Joshi, Hattikar: TCP and CBR on the six-node dumbbell."""

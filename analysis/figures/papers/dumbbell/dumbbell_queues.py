@@ -1,0 +1,159 @@
+"""Kapre, Saxena 3 and Joshi, Hattikar 3: TCP and CBR through each queue, over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from analysis.figures.general import general_figures, load_sweep, over_time, plane
+from analysis.figures.plotting import cases, error_bars, figure_layout, style
+from analysis.figures.plotting.error_bars import DROPS, LATENCY, THROUGHPUT
+from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.figures.plotting.style import SeriesStyle
+from analysis.results.material import AXIS, Material
+from analysis.trials.labels import variant_key
+
+QUEUE = f"{AXIS}queue"
+CBR = SeriesStyle(style.GREY, "s")
+ORDER = ("droptail", "red", "codel", "fq_codel", "pie", "cake")
+
+
+def draw(material: Material) -> Iterator[NamedFigure]:
+    """JH's timeline, the measures by queue, and the general figures."""
+    if not material.good.empty and QUEUE in material.good:
+        for case, rows in cases.split(material.good, ("profile",)):
+            if not material.digest.empty:
+                yield _timeline(material, case, rows)
+            yield _measures(material, case, rows[rows["kind"] == "tcp"])
+    if not material.tcp.empty and QUEUE in material.tcp:
+        yield _plane(material)
+    yield from general_figures.distributions(material)
+
+
+def _plane(material: Material) -> NamedFigure:
+    """A colour a queue: the queues are what is compared."""
+    rows = material.tcp.dropna(subset=[plane.X, plane.Y])
+    rows = rows.assign(queue_name=rows[QUEUE])
+    known = dict(zip(queues(rows), style.QUEUE_STYLES, strict=False))
+    parts = [
+        (cases.case_words(case), own)
+        for case, own in general_figures.few_cases(rows, ("profile", "variant"))
+    ]
+    figure, data = plane.panels(parts, "queue_name", known=known)
+    figure_layout.title_and_foot(
+        figure,
+        f"{material.experiment}: throughput against delay",
+        cases.foot(material, rows, plane.READING),
+    )
+    how = "Throughput and one-way delay at once; up and to the left is better."
+    stem = cases.stem(material.key, "plane")
+    return NamedFigure(stem, plane.best(rows, "queue_name"), figure, data, how)
+
+
+def queues(rows: pd.DataFrame) -> list[str]:
+    """Those there are, the papers' first."""
+    known = [name for name in ORDER if (rows[QUEUE] == name).any()]
+    return known + sorted(set(rows[QUEUE]) - set(known))
+
+
+def _timeline(material: Material, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
+    across, column = queues(rows), f"{AXIS}variant"
+    down = sorted(set(rows.loc[rows["kind"] == "tcp", "variant"]), key=variant_key)
+    known = style.series_styles(down)
+    figure, grid = figure_layout.grid(len(down), len(across), panel=1.35, share=True)
+    tables = []
+    for line, variant in zip(grid, down, strict=True):
+        for axes, queue in zip(line, across, strict=True):
+            own = rows[(rows[QUEUE] == queue) & (rows[column] == variant)]
+            for kind, look in (("cbr", CBR), ("tcp", known[variant])):
+                table = over_time.series(own[own["kind"] == kind], material.digest)
+                tables.append(table.assign(queue=queue, variant=variant, flow=kind))
+                over_time.line(axes, table, look)
+            axes.set_ylim(bottom=0)
+        line[0].set_ylabel(f"{variant}\nthroughput (Mbit/s)")
+    for axes, queue in zip(grid[0], across, strict=True):
+        axes.set_title(queue, loc="left", fontweight="bold", fontsize=7)
+    for axes in grid[-1]:
+        axes.set_xlabel("time (s)")
+        axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    figure_layout.legend(figure, {**known, "cbr": CBR})
+    words = cases.case_words(case)
+    reading = "1 s bins; lines: mean over the seeds; bands: 95 % interval (Student's t)"
+    figure_layout.title_and_foot(
+        figure, f"TCP and CBR through each queue: {words}", cases.foot(material, rows, reading)
+    )
+    return NamedFigure(
+        cases.stem(material.key, "timeline", *case.values()),
+        _story(material, rows),
+        figure,
+        pd.concat(tables, ignore_index=True),
+    )
+
+
+def _story(material: Material, rows: pd.DataFrame) -> str:
+    """What the timeline's CBR does to TCP, in numbers."""
+    found = [flow for t in material.trials for flow in t.scenario.flows if str(flow.kind) == "cbr"]
+    if not found or rows.empty:
+        return ""
+    cbr = found[0]
+    stop = cbr.start_s + (cbr.duration_s or material.trials[0].scenario.duration_s - cbr.start_s)
+    table = over_time.series(rows[rows["kind"] == "tcp"], material.digest)
+    during = table[(table["time_s"] > cbr.start_s) & (table["time_s"] < stop)]
+    text = f"CBR sends {cbr.rate_mbit:g} Mbit/s from {cbr.start_s:g} s to {stop:g} s. "
+    if len(during):
+        text += f"Meanwhile TCP carries {during['mean'].mean():.3g} Mbit/s on average"
+        before = table[(table["time_s"] > 0.3 * cbr.start_s) & (table["time_s"] < cbr.start_s)]
+        if len(before):
+            text += f", {before['mean'].mean():.3g} Mbit/s before it"
+        text += " (over all queues and variants)."
+    return text
+
+
+def _measures(material: Material, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
+    place = {name: number for number, name in enumerate(queues(rows))}
+    ordered = rows.sort_values(QUEUE, key=lambda c: c.map(place), kind="stable")
+    measures = (THROUGHPUT, DROPS, LATENCY)
+    parts = [("", ordered)]
+    if len(place) > 3:  # names of six queues stand upright in no third of a page
+        figure, data = _down(ordered, list(place), measures)
+    else:
+        figure, data = load_sweep.panels(parts, "queue", measures, "variant")
+    figure_layout.title_and_foot(
+        figure, f"TCP by queue: {cases.case_words(case)}", cases.foot(material, rows)
+    )
+    lost = rows.groupby(QUEUE)["drop_rate"].mean().dropna()
+    late = rows.groupby(QUEUE)["owd_mean_ms"].mean().dropna()
+    caption = ""
+    if len(lost) > 1 and len(late) > 1:
+        caption = (
+            f"Least is lost with {lost.idxmin()} ({100 * lost.min():.3g} %), most with "
+            f"{lost.idxmax()} ({100 * lost.max():.3g} %); delay is least with {late.idxmin()} "
+            f"({late.min():.3g} ms), most with {late.idxmax()} ({late.max():.3g} ms)."
+        )
+    return NamedFigure(cases.stem(material.key, "queues", *case.values()), caption, figure, data)
+
+
+def _down(
+    rows: pd.DataFrame, order: list[str], measures: tuple[error_bars.Measure, ...]
+) -> tuple[Figure, pd.DataFrame]:
+    """A line a queue, a panel a measure."""
+    known = style.series_styles(list(rows["variant"]))
+    figure, [line] = figure_layout.grid(1, len(measures), panel=0.3 * len(order) + 0.6)
+    tables = []
+    for axes, measure in zip(line, measures, strict=True):
+        table = error_bars.summary(rows, ["variant", QUEUE], measure)
+        tables.append(table.assign(measure=measure.label))
+        for number, (variant, look) in enumerate(known.items()):
+            for _, cell in table[table["variant"] == variant].iterrows():
+                shift = 0.22 * (number - (len(known) - 1) / 2)
+                error_bars.point(axes, order.index(cell[QUEUE]) + shift, cell, look)
+        axes.set_yticks(range(len(order)), order if axes is line[0] else [""] * len(order))
+        axes.set_ylim(len(order) - 0.5, -0.5)
+        axes.set_xlabel(measure.label)
+        axes.tick_params(axis="y", length=0)
+    line[1].set_xlim(left=0)
+    figure_layout.legend(figure, known)
+    return figure, pd.concat(tables, ignore_index=True)

@@ -1,0 +1,1 @@
+"""Fall, Floyd: one to four losses in a window, and what each variant does."""

@@ -1,0 +1,1 @@
+"""Guo, Yuan, Sheng: one flow, and four at once, through a router."""

@@ -1,0 +1,139 @@
+"""Guo, Yuan, Sheng 2.2: four variants at once; the paper's pie, and what shows more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from analysis.figures.general import general_figures, over_time
+from analysis.figures.papers.dumbbell.dumbbell_pairs import shares
+from analysis.figures.plotting import cases, error_bars, figure_layout, style
+from analysis.figures.plotting.error_bars import Measure
+from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.results.material import AXIS, Material
+from analysis.trials.labels import variant_key
+
+SHARE = Measure("share_percent", "share of goodput (%)")
+
+
+def draw(material: Material) -> Iterator[NamedFigure]:
+    """A figure over time and one of the shares, a row a queue; then the general ones."""
+    rows = shares(material.tcp)
+    if rows.empty or f"{AXIS}queue" not in rows:
+        return
+    if not material.digest.empty:
+        yield _over_time(material, rows)
+    yield _shares(material, rows)
+    yield from general_figures.distributions(material)
+
+
+def _over_time(material: Material, rows: pd.DataFrame) -> NamedFigure:
+    parts = list(cases.split(rows, ("queue",)))
+    variants = sorted(set(rows["variant"]), key=variant_key)
+    known = style.series_styles(variants)
+    figure, grid = figure_layout.grid(len(parts), 2, panel=1.7)
+    tables = []
+    for (lines, areas), (case, own) in zip(grid, parts, strict=True):
+        found = {
+            name: over_time.series(own[own["variant"] == name], material.digest)
+            for name in variants
+        }
+        for name, table in found.items():
+            members = own[own["variant"] == name]
+            over_time.thin(lines, over_time.singles(members, material.digest), known[name])
+            over_time.line(lines, table, known[name], band=False)
+            tables.append(table.assign(variant=name, **case))
+        _stack(areas, found, {name: known[name].colour for name in variants})
+        lines.set_title(cases.case_words(case), loc="left", fontweight="bold", fontsize=7)
+        lines.set_ylim(bottom=0)
+        lines.margins(x=0)
+        lines.set_ylabel("throughput (Mbit/s)")
+        areas.set_ylabel("share of throughput (%)")
+    for axes in grid[-1]:
+        axes.set_xlabel("time (s)")
+    figure_layout.legend(figure, known)
+    reading = "1 s bins; thick lines and areas: mean over the seeds; thin lines: single seeds"
+    figure_layout.title_and_foot(
+        figure, "Four variants at once, over time", cases.foot(material, rows, reading)
+    )
+    return NamedFigure(
+        cases.stem(material.key, "time"),
+        _caption(rows),
+        figure,
+        pd.concat(tables, ignore_index=True),
+    )
+
+
+def _stack(axes: Axes, found: dict[str, pd.DataFrame], colours: dict[str, str]) -> None:
+    """The mean shares, one on the other."""
+    wide = pd.DataFrame({n: t.set_index("time_s")["mean"] for n, t in found.items()}).fillna(0)
+    total = wide.sum(axis=1)
+    percent = wide[total > 0].div(total[total > 0], axis=0) * 100
+    axes.stackplot(percent.index, percent.T, colors=list(colours.values()), alpha=0.75, linewidth=0)
+    axes.set_ylim(0, 100)
+    axes.margins(x=0)
+    axes.grid(False)
+
+
+def _shares(material: Material, rows: pd.DataFrame) -> NamedFigure:
+    parts = list(cases.split(rows, ("queue",)))
+    variants = sorted(set(rows["variant"]), key=variant_key)
+    known = style.series_styles(variants)
+    figure, grid = figure_layout.grid(len(parts), 2, panel=1.7, head=0.3)
+    tables = []
+    for (dots, pie), (case, own) in zip(grid, parts, strict=True):
+        table = error_bars.summary(own, ["variant"], SHARE)
+        tables.append(table.assign(**case))
+        for _, cell in table.iterrows():
+            name = str(cell["variant"])
+            error_bars.point(dots, variants.index(name), cell, known[name])
+            dots.annotate(
+                f"{cell['mean']:.1f}",
+                (1.02, variants.index(name)),
+                xycoords=dots.get_yaxis_transform(),
+                fontsize=6.5,
+                va="center",
+                annotation_clip=False,
+            )
+            single = own.loc[own["variant"] == name, SHARE.metric]
+            error_bars.single_trials(dots, single, variants.index(name), known[name])
+        dots.axvline(100 / len(variants), color=style.GREY, linewidth=0.7, linestyle=(0, (4, 2)))
+        dots.set_yticks(range(len(variants)), variants)
+        dots.set(xlim=(0, 100), ylim=(len(variants) - 0.5, -0.5), xlabel=SHARE.label)
+        dots.set_title(cases.case_words(case), loc="left", fontweight="bold", fontsize=7)
+        means = table.set_index("variant")["mean"].reindex(variants).fillna(0)
+        pie.pie(
+            means,
+            colors=[known[name].colour for name in variants],
+            startangle=90,
+            counterclock=False,
+            radius=1.15,
+            wedgeprops={"linewidth": 1, "edgecolor": "white"},
+            labels=[f"{name} {value:.0f} %" for name, value in means.items()],
+            textprops={"fontsize": 6.5},
+            labeldistance=1.12,
+        )
+        pie.set_title("the same as the paper's pie", loc="left", fontsize=6.5, color=style.GREY)
+    figure_layout.title_and_foot(
+        figure,
+        "Who gets how much",
+        cases.foot(
+            material, rows, error_bars.READING + "; rings: single seeds; dashed: an even split"
+        ),
+    )
+    return NamedFigure(
+        cases.stem(material.key, "shares"),
+        _caption(rows),
+        figure,
+        pd.concat(tables, ignore_index=True),
+    )
+
+
+def _caption(rows: pd.DataFrame) -> str:
+    said = []
+    for queue, own in rows.groupby(f"{AXIS}queue", sort=False):
+        means = own.groupby("variant")["share_percent"].mean().sort_values(ascending=False)
+        said.append(f"{queue}: " + ", ".join(f"{n} {v:.0f} %" for n, v in means.items()))
+    return "Mean shares of the goodput with " + "; with ".join(said) + "."

@@ -1,0 +1,1 @@
+"""Rajore, Gupta, Sikka, Jain: video over access networks."""

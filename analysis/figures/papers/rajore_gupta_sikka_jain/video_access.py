@@ -1,0 +1,256 @@
+"""Rajore, Gupta, Sikka, Jain: when videos are loaded, how they start and stand still, and whose
+congestion control decides it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter
+
+from analysis.claims.rajore_gupta_sikka_jain.rgsj_numbers import RGSJ_LOAD_S, RGSJ_STARTUP_S
+from analysis.claims.rajore_gupta_sikka_jain.rgsj_selection import (
+    LAPTOP,
+    NETWORKS,
+    QUIC,
+    SERVER,
+    TCP,
+    THREE,
+)
+from analysis.figures.papers.rajore_gupta_sikka_jain import video_time
+from analysis.figures.plotting import cases, error_bars, figure_layout, style
+from analysis.figures.plotting.error_bars import Measure
+from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.figures.plotting.style import SeriesStyle
+from analysis.results.material import AXIS, Material
+from analysis.trials.labels import variant_key
+
+LEAST_S = 0.01  # below it, the scale of differences is linear
+SLOW = ("shaped", "wifi-congested", "netem-congested")  # where a video may stand still
+LOAD = Measure("loaded_s", "time to load (s)", zero=False)
+START = Measure("startup_s", "until the picture moves (s)")
+STALL = Measure("stall_s", "time stalled (s)")
+LOOKS = {"TCP": SeriesStyle(style.BLUE, "o"), "QUIC": SeriesStyle(style.VERMILLION, "D")}
+MEANS = "means with 95 % intervals (Student's t)"
+
+
+def draw(material: Material) -> Iterator[NamedFigure]:
+    """Load times, starts and stalls, whose setting; then what happened when."""
+    rows = videos(material)
+    if rows.empty:
+        return
+    set_there = rows[rows[f"{AXIS}setting"] == SERVER]
+    if not set_there.empty:
+        yield _loads(material, set_there)
+        yield from _waits(material, set_there)
+    yield from _governing(material, rows)
+    yield from video_time.draw(material)
+
+
+def videos(material: Material) -> pd.DataFrame:
+    """The flows at the paper's bitrate, with the name of each one's line."""
+    rows = material.good
+    if f"{AXIS}setting" not in rows:
+        return rows.iloc[:0]
+    rows = rows[(rows["kind"] == "video") & (rows[f"{AXIS}rule"] == "240p")]
+    over = rows[f"{AXIS}transport"].map({TCP: "TCP", QUIC: "QUIC"})
+    return rows.assign(over=over, line=over + " " + rows[f"{AXIS}variant"])
+
+
+def _networks(rows: pd.DataFrame, among: Sequence[str] = tuple(NETWORKS)) -> list[str]:
+    return [name for name in among if (rows[f"{AXIS}network"] == name).any()]
+
+
+def _lines(rows: pd.DataFrame) -> list[str]:
+    """TCP's variants, then QUIC's."""
+    return sorted(
+        set(rows["line"]), key=lambda name: (name[0] == "Q", variant_key(name.split()[1]))
+    )
+
+
+def _panel(axes: Axes, rows: pd.DataFrame, measure: Measure, lines: list[str]) -> pd.DataFrame:
+    """A dot a line, with its interval."""
+    table = error_bars.summary(rows, ["line", "over"], measure)
+    for _, cell in table.iterrows():
+        error_bars.point(axes, lines.index(cell["line"]), cell, LOOKS[cell["over"]])
+    axes.set_yticks(range(len(lines)), lines)
+    axes.set_ylim(len(lines) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel(measure.label)
+    return table
+
+
+def _loads(material: Material, rows: pd.DataFrame) -> NamedFigure:
+    """A panel a network."""
+    there, lines = _networks(rows), _lines(rows)
+    across = min(3, len(there))
+    down = -(-len(there) // across)
+    figure, grid = figure_layout.grid(down, across, panel=0.17 * len(lines) + 0.6)
+    tables = []
+    panels = [axes for line in grid for axes in line]
+    for axes, network in zip(panels, there, strict=False):
+        own = rows[rows[f"{AXIS}network"] == network]
+        tables.append(_panel(axes, own, LOAD, lines).assign(network=network, measure=LOAD.label))
+        for variant, value in RGSJ_LOAD_S.get(network, {}).items():
+            place = lines.index(f"TCP {variant}") if f"TCP {variant}" in lines else None
+            if place is not None:
+                axes.plot(value, place, "x", color="black", markersize=4, markeredgewidth=0.9)
+        axes.set_title(NETWORKS[network], loc="left", fontweight="bold", fontsize=7)
+        if axes not in [line[0] for line in grid]:
+            axes.set_yticklabels([])
+        figure_layout.widen_flat_axes(axes, "x")
+    for axes in panels[len(there) :]:
+        axes.set_visible(False)
+    figure_layout.legend(figure, LOOKS)
+    title = "Time until a video of 4:30 min is loaded, by the server's congestion control"
+    figure_layout.title_and_foot(
+        figure, title, cases.foot(material, rows, f"{MEANS}; crosses: the paper's, one run each")
+    )
+    stem = cases.stem(material.key, "load")
+    return NamedFigure(
+        stem, _load_caption(rows, there), figure, pd.concat(tables, ignore_index=True)
+    )
+
+
+def _load_caption(rows: pd.DataFrame, there: list[str]) -> str:
+    said = []
+    for network in there:
+        own = rows[rows[f"{AXIS}network"] == network]
+        medians = own.groupby("line")["loaded_s"].median().dropna()
+        if len(medians) > 1:
+            low, high = medians.min(), medians.max()
+            where = NETWORKS[network]
+            said.append(
+                f"{where}: {low:.0f} s ({medians.idxmin()}) to {high:.0f} s ({medians.idxmax()})"
+                if round(high) > round(low)
+                else f"{where}: {low:.0f} s with all"
+            )
+    return f"Medians: {'; '.join(said)}." if said else ""
+
+
+def _waits(material: Material, rows: pd.DataFrame) -> Iterator[NamedFigure]:
+    """How long until the picture moves and how long it stands still, where the network is slow."""
+    there, lines = _networks(rows, SLOW), _lines(rows)
+    if not there:
+        return
+    figure, grid = figure_layout.grid(len(there), 2, panel=0.17 * len(lines) + 0.6)
+    tables = []
+    for line, network in zip(grid, there, strict=True):
+        own = rows[rows[f"{AXIS}network"] == network]
+        if network.endswith("congested"):
+            line[0].axvspan(*RGSJ_STARTUP_S, color=style.GREY, alpha=0.12, linewidth=0)
+        for axes, measure in zip(line, (START, STALL), strict=True):
+            table = _panel(axes, own, measure, lines)
+            tables.append(table.assign(network=network, measure=measure.label))
+            most = axes.get_xlim()[1] if np.nanmax(table["mean"], initial=0) else 1.0
+            axes.set_xlim(-0.02 * most, 1.02 * most)  # a point at nought is seen whole
+        line[0].set_title(NETWORKS[network], loc="left", fontweight="bold", fontsize=7)
+        line[1].set_yticklabels([])
+    figure_layout.legend(figure, LOOKS)
+    reading = f"{MEANS}; grey: the paper's 1 to 2 min, over TCP"
+    figure_layout.title_and_foot(
+        figure, "How long it takes to start, and stands still", cases.foot(material, rows, reading)
+    )
+    stem = cases.stem(material.key, "waits")
+    yield NamedFigure(
+        stem, _wait_caption(rows, there), figure, pd.concat(tables, ignore_index=True)
+    )
+
+
+def _wait_caption(rows: pd.DataFrame, there: list[str]) -> str:
+    said = []
+    for network in there:
+        own = rows[rows[f"{AXIS}network"] == network]
+        stalls = own.groupby("line")["stall_s"].median().dropna()
+        if stalls.empty:
+            continue
+        if stalls.max() == 0:
+            said.append(f"{NETWORKS[network]}: no stall in most playbacks")
+        else:
+            said.append(
+                f"{NETWORKS[network]}: stalled for {stalls.min():.1f} s ({stalls.idxmin()}) to "
+                f"{stalls.max():.1f} s ({stalls.idxmax()})"
+            )
+    return f"Medians: {'; '.join(said)}." if said else ""
+
+
+def _governing(material: Material, rows: pd.DataFrame) -> Iterator[NamedFigure]:
+    """By how much the three differ, set on the laptop and set on the server."""
+    own = rows[(rows["over"] == "TCP") & rows[f"{AXIS}variant"].isin(THREE)]
+    both = own.groupby(f"{AXIS}network")[f"{AXIS}setting"].transform("nunique") == 2
+    own = own[both]
+    if own.empty:
+        return
+    relative = _beside_the_middle(own)
+    if relative.empty:
+        return
+    there, known = _networks(relative), style.series_styles(list(THREE))
+    measure = Measure("beside_s", "time to load, less the mean of the three (s)")
+    figure, [line] = figure_layout.grid(1, 2, panel=0.3 * len(there) + 0.6, share=True)
+    tables = []
+    for axes, setting, words in zip(
+        line,
+        (LAPTOP, SERVER),
+        ("set on the laptop, as in the paper", "set on the server"),
+        strict=True,
+    ):
+        table = error_bars.summary(
+            relative[relative[f"{AXIS}setting"] == setting],
+            [f"{AXIS}network", f"{AXIS}variant"],
+            measure,
+        )
+        tables.append(table.assign(setting=setting, measure=measure.label))
+        for number, (variant, look) in enumerate(known.items()):
+            for _, cell in table[table[f"{AXIS}variant"] == variant].iterrows():
+                place = there.index(cell[f"{AXIS}network"]) + 0.22 * (number - 1)
+                error_bars.point(axes, place, cell, look)
+        axes.axvline(0, color=style.GREY, linewidth=0.6, zorder=1)
+        axes.set_title(words, loc="left", fontweight="bold", fontsize=7)
+        axes.set_yticks(range(len(there)), [NETWORKS[name] for name in there])
+        axes.set_ylim(len(there) - 0.5, -0.5)
+        axes.tick_params(axis="y", length=0)
+        axes.set_xlabel(measure.label)
+        # from milliseconds to minutes, and exactly nought
+        axes.set_xscale("symlog", linthresh=LEAST_S)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    _room(line)
+    figure_layout.legend(figure, known)
+    figure_layout.title_and_foot(
+        figure, "Whose congestion control governs the download?", cases.foot(material, own, MEANS)
+    )
+    stem = cases.stem(material.key, "setting")
+    yield NamedFigure(stem, _set_caption(own, there), figure, pd.concat(tables, ignore_index=True))
+
+
+def _room(line: Sequence[Axes]) -> None:
+    """The same power of ten to both sides, with a tick at every second one."""
+    for axes in line[:1]:
+        most = max(abs(end) for end in axes.get_xlim())
+        powers = max(2, math.ceil(math.log10(most / LEAST_S)))
+        ends = [LEAST_S * 10.0**power for power in range(powers % 2, powers + 1, 2)]
+        axes.set_xlim(-LEAST_S * 10.0**powers, LEAST_S * 10.0**powers)
+        axes.set_xticks([*(-each for each in reversed(ends)), 0, *ends])
+
+
+def _beside_the_middle(rows: pd.DataFrame) -> pd.DataFrame:
+    """Each time less the mean of the three of its network, setting and seed; those that are
+    whole."""
+    by = [f"{AXIS}network", f"{AXIS}setting", "seed"]
+    groups = rows.groupby(by)["loaded_s"]
+    whole = rows[groups.transform("count") == len(THREE)]
+    return whole.assign(beside_s=whole["loaded_s"] - groups.transform("mean")[whole.index])
+
+
+def _set_caption(rows: pd.DataFrame, there: list[str]) -> str:
+    by = [f"{AXIS}setting", f"{AXIS}network", "seed"]
+    groups = rows[rows[f"{AXIS}network"].isin(there)].groupby(by)["loaded_s"]
+    spread = (groups.max() - groups.min()).groupby(level=0).max()
+    laptop, server = (float(spread.get(each, np.nan)) for each in (LAPTOP, SERVER))
+    at_laptop = "not at all, to the microsecond" if laptop < 1e-6 else f"by up to {laptop:.2g} s"
+    return (
+        f"Set on the laptop, Veno, Cubic and Vegas differ {at_laptop}; set on the server, by up to "
+        f"{server:.3g} s of one seed."
+    )

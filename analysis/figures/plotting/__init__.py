@@ -1,0 +1,1 @@
+"""What figures and tables are made of: style, layout, error bars, cases, saving."""

@@ -1,0 +1,98 @@
+"""Which rows make a figure or a panel, and how files, titles and footers name them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.figures.plotting.error_bars import READING
+from analysis.results.material import AXIS, Material
+from analysis.trials.labels import in_lines
+
+# The papers' own settings, in the order to show them; others follow by the alphabet.
+FIRST = ("ns2", "small", "cbr-first", "receiver", "bfifo", "droptail", "red")
+UNITS = {"mbit": "Mbit/s", "ms": "ms", "s": "s", "bytes": "bytes", "packets": "packets"}
+FOOT_LETTERS = 165  # of a line below a figure
+
+
+def split(rows: pd.DataFrame, axes: Sequence[str]) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
+    """The rows apart by the values of axes, those that exist; the papers' own first."""
+    columns = [
+        AXIS + name for name in axes if AXIS + name in rows and rows[AXIS + name].notna().any()
+    ]
+    if not columns:
+        yield {}, rows
+        return
+    for values, members in sorted(rows.groupby(columns), key=lambda group: _place(group[0])):
+        yield (
+            {
+                name.removeprefix(AXIS): text(value)
+                for name, value in zip(columns, values, strict=True)
+            },
+            members,
+        )
+
+
+def papers_first(values: Iterable[Any]) -> list[Any]:
+    """An axis's values, the papers' own before the others."""
+    return sorted(values, key=lambda value: _place([value]))
+
+
+def _place(values: Sequence[object]) -> list[tuple[int, float, str]]:
+    return [
+        (
+            FIRST.index(str(value)) if value in FIRST else len(FIRST),
+            float(value) if isinstance(value, int | float) else 0.0,
+            str(value),
+        )
+        for value in values
+    ]
+
+
+def exemplary(values: Sequence[float], most: int = 3) -> list[float]:
+    """At most so many of sorted values: the ends and what lies evenly between."""
+    if len(values) <= most:
+        return list(values)
+    places = np.linspace(0, len(values) - 1, most).round().astype(int)
+    return [values[int(place)] for place in places]
+
+
+def text(value: object) -> str:
+    """A value of an axis as people write it."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def stem(*parts: str) -> str:
+    """A file's and an address's name."""
+    joined = "-".join(part for part in parts if part)
+    return "".join(c if c.isalnum() or c in "-._" else "-" for c in joined)
+
+
+def case_words(case: Mapping[str, str]) -> str:
+    """`order cbr-first, rate 1 Mbit/s`."""
+    return ", ".join(_worded(name, value) for name, value in case.items())
+
+
+def _worded(name: str, value: str) -> str:
+    start, _, unit = name.rpartition("_")
+    if start and unit in UNITS:
+        return f"{start.replace('_', ' ')} {value} {UNITS[unit]}"
+    return f"{name.replace('_', ' ')} {value}"
+
+
+def foot(material: Material, rows: pd.DataFrame, reading: str = READING) -> str:
+    """n, who ran it, how to read it."""
+    per = rows.groupby([AXIS + name for name in material.varied(rows)] or ["experiment"])
+    seeds = sorted({int(n) for n in per["seed"].nunique()})
+    n = f"n = {seeds[0]}" + (f"–{seeds[-1]}" if len(seeds) > 1 else "")
+    parts = [f"{n} seed{'s' * (seeds[-1] > 1)} a point", f"engine {material.engine}"]
+    if "axis_profile" not in rows:
+        profiles = sorted({str(trial.scenario.profile) for trial in material.trials})
+        parts.append(f"profile {', '.join(profiles)}")
+    parts.append(reading)
+    if (rows["verdict"] == "suspect").any():
+        parts.append("hollow: a suspect trial among them")
+    return in_lines(parts, FOOT_LETTERS)

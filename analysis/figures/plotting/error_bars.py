@@ -1,0 +1,102 @@
+"""Measures as means with their 95 % intervals: the tables of them, and how they are drawn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from analysis.figures.plotting.style import PAPER, SeriesStyle
+from analysis.statistics.intervals import half_width, known
+
+READING = "points: means; bands and bars: 95 % interval of the mean (Student's t)"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A metric as an axis of a figure."""
+
+    metric: str
+    label: str
+    scale: float = 1.0
+    zero: bool = True
+    linear_below: float = math.inf  # and logarithmic above, where one line presses the rest flat
+
+
+THROUGHPUT = Measure("throughput_mbps", "throughput (Mbit/s)")
+DROPS = Measure("drop_rate", "drop rate (%)", 100, linear_below=0.1)
+LATENCY = Measure("owd_mean_ms", "one-way delay (ms)", zero=False)
+
+
+def summary(rows: pd.DataFrame, by: Sequence[str], measure: Measure) -> pd.DataFrame:
+    """A row a cell: mean, the interval's ends (NaN below two), n, and how many are suspect."""
+    cells = []
+    for key, members in rows.groupby(list(by), sort=False, dropna=False):
+        values = known(members[measure.metric]) * measure.scale
+        mean = float(values.mean()) if len(values) else float("nan")
+        half = half_width(values)
+        suspect = int((members["verdict"] == "suspect").sum())
+        keys = key if isinstance(key, tuple) else (key,)
+        cells.append((*keys, mean, mean - half, mean + half, len(values), suspect))
+    columns = [*by, "mean", "low", "high", "n", "suspect"]
+    return pd.DataFrame(cells, columns=columns).sort_values(list(by), kind="stable")
+
+
+def line_with_band(
+    axes: Axes, table: pd.DataFrame, x: str, look: SeriesStyle, dashed: bool = False
+) -> None:
+    """Means over a number with the band of their intervals; suspect ones hollow."""
+    at, mean = table[x].to_numpy(dtype=float), table["mean"].to_numpy()
+    axes.fill_between(
+        at, table["low"], table["high"], color=look.colour, alpha=0.18, linewidth=0, zorder=2
+    )
+    axes.plot(at, mean, color=look.colour, linewidth=1, linestyle="--" if dashed else "-")
+    for hollow in (False, True):
+        own = table["suspect"].to_numpy() > 0 if hollow else table["suspect"].to_numpy() == 0
+        axes.plot(
+            at[own],
+            mean[own],
+            look.marker,
+            color=look.colour,
+            markerfacecolor=PAPER if hollow else look.colour,
+            markersize=3.2,
+            markeredgewidth=0.7,
+            linestyle="none",
+        )
+
+
+def point(
+    axes: Axes, place: float, cell: pd.Series, look: SeriesStyle, *, across: bool = True
+) -> None:
+    """One mean with the bar of its interval, across or upright."""
+    ends, at = [cell["low"], cell["high"]], [place, place]
+    bar = (ends, at) if across else (at, ends)
+    point = (cell["mean"], place) if across else (place, cell["mean"])
+    if np.isfinite(cell["low"]):
+        axes.plot(*bar, color=look.colour, linewidth=1.6, alpha=0.5)
+    axes.plot(
+        *point,
+        look.marker,
+        color=look.colour,
+        markerfacecolor=PAPER if cell["suspect"] else look.colour,
+        markersize=4.5,
+        markeredgewidth=0.8,
+    )
+
+
+def single_trials(axes: Axes, values: Iterable[float], place: float, look: SeriesStyle) -> None:
+    """Single trials on the line of their mean: two kinds of outcome have none in the middle."""
+    found = known(values)
+    axes.plot(
+        found,
+        [place] * len(found),
+        "o",
+        markersize=2.2,
+        markerfacecolor=PAPER,
+        markeredgecolor=look.colour,
+        markeredgewidth=0.6,
+    )

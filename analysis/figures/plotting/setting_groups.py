@@ -1,0 +1,50 @@
+"""Which trials share a figure: those that differ in nothing but the variant and the seed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from analysis.trials.labels import queue_label
+from testbed.store import Trial
+
+
+def by_setting(trials: Iterable[Trial], stem: str) -> dict[str, list[Trial]]:
+    """Trials that differ in the variant and the seed alone, by the name of their figure."""
+    groups: dict[str, list[Trial]] = {}
+    for trial in trials:
+        groups.setdefault(_setting(trial), []).append(trial)
+    members = list(groups.values())
+    return dict(zip(_stems(members, stem), members, strict=True))
+
+
+def _setting(trial: Trial) -> str:
+    flows = tuple(replace(flow, variant=None) for flow in trial.scenario.flows)
+    return replace(trial.scenario, flows=flows, seed=0, label="", axes={}).to_json()
+
+
+def _stems(groups: Sequence[Sequence[Trial]], stem: str) -> list[str]:
+    """File names that tell the figures apart by what differs among them."""
+    if len(groups) < 2:
+        return [stem] * len(groups)
+    words = [_words(trials[0]) for trials in groups]
+    differing = [key for key in words[0] if len({each[key] for each in words}) > 1]
+    stems = ["-".join([stem, *(each[key] for key in differing)]) for each in words]
+    return [
+        name if stems.count(name) == 1 else f"{name}-{number}"
+        for number, name in enumerate(stems, start=1)
+    ]
+
+
+def _words(trial: Trial) -> dict[str, str]:
+    scenario = trial.scenario
+    bottleneck = scenario.topology.bottleneck
+    words = {
+        "queue": queue_label(bottleneck.queue),
+        "to": "+".join(dict.fromkeys(flow.dst for flow in scenario.flows)),
+        "rate": f"{bottleneck.rate_mbit:g}mbit",
+        "delay": f"{bottleneck.delay_ms + scenario.topology.access.delay_ms:g}ms",
+        "duration": f"{scenario.duration_s:g}s",
+    }
+    return {key: re.sub(r"[^\w.]+", "-", word) for key, word in words.items()}

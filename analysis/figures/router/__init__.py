@@ -1,1 +1,0 @@
-"""The router-bottleneck experiments: rates, queues and their figures."""

@@ -1,1 +1,0 @@
-"""What figures are drawn with: style, panels and plots that several experiments share."""
