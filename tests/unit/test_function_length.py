@@ -16,7 +16,6 @@ STILL_LONGER = {
     "testbed/cli/parser.py: build_parser",
     "testbed/plan/plan.py: make_plan",
     "testbed/trial/session.py: run",
-    "analysis/figures/papers/router_fairness.py: _shares",
 }
 
 

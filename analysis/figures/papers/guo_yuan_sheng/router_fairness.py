@@ -12,6 +12,7 @@ from analysis.figures.papers.dumbbell.dumbbell_pairs import shares
 from analysis.figures.plotting import cases, error_bars, figure_layout, style
 from analysis.figures.plotting.error_bars import Measure
 from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.figures.plotting.style import SeriesStyle
 from analysis.results.material import AXIS, Material
 from analysis.trials.labels import variant_key
 
@@ -86,36 +87,9 @@ def _shares(material: Material, rows: pd.DataFrame) -> NamedFigure:
     for (dots, pie), (case, own) in zip(grid, parts, strict=True):
         table = error_bars.summary(own, ["variant"], SHARE)
         tables.append(table.assign(**case))
-        for _, cell in table.iterrows():
-            name = str(cell["variant"])
-            error_bars.point(dots, variants.index(name), cell, known[name])
-            dots.annotate(
-                f"{cell['mean']:.1f}",
-                (1.02, variants.index(name)),
-                xycoords=dots.get_yaxis_transform(),
-                fontsize=6.5,
-                va="center",
-                annotation_clip=False,
-            )
-            single = own.loc[own["variant"] == name, SHARE.metric]
-            error_bars.single_trials(dots, single, variants.index(name), known[name])
-        dots.axvline(100 / len(variants), color=style.GREY, linewidth=0.7, linestyle=(0, (4, 2)))
-        dots.set_yticks(range(len(variants)), variants)
-        dots.set(xlim=(0, 100), ylim=(len(variants) - 0.5, -0.5), xlabel=SHARE.label)
+        _points(dots, table, own, known)
         dots.set_title(cases.case_words(case), loc="left", fontweight="bold", fontsize=7)
-        means = table.set_index("variant")["mean"].reindex(variants).fillna(0)
-        pie.pie(
-            means,
-            colors=[known[name].colour for name in variants],
-            startangle=90,
-            counterclock=False,
-            radius=1.15,
-            wedgeprops={"linewidth": 1, "edgecolor": "white"},
-            labels=[f"{name} {value:.0f} %" for name, value in means.items()],
-            textprops={"fontsize": 6.5},
-            labeldistance=1.12,
-        )
-        pie.set_title("the same as the paper's pie", loc="left", fontsize=6.5, color=style.GREY)
+        _pie(pie, table.set_index("variant")["mean"].reindex(variants).fillna(0), known)
     figure_layout.title_and_foot(
         figure,
         "Who gets how much",
@@ -129,6 +103,45 @@ def _shares(material: Material, rows: pd.DataFrame) -> NamedFigure:
         figure,
         pd.concat(tables, ignore_index=True),
     )
+
+
+def _points(
+    axes: Axes, table: pd.DataFrame, rows: pd.DataFrame, known: dict[str, SeriesStyle]
+) -> None:
+    """Each variant's mean share with its interval, as a number too, and the single seeds."""
+    variants = list(known)
+    for _, cell in table.iterrows():
+        name = str(cell["variant"])
+        place = variants.index(name)
+        error_bars.point(axes, place, cell, known[name])
+        axes.annotate(
+            f"{cell['mean']:.1f}",
+            (1.02, place),
+            xycoords=axes.get_yaxis_transform(),
+            fontsize=6.5,
+            va="center",
+            annotation_clip=False,
+        )
+        single = rows.loc[rows["variant"] == name, SHARE.metric]
+        error_bars.single_trials(axes, single, place, known[name])
+    axes.axvline(100 / len(variants), color=style.GREY, linewidth=0.7, linestyle=(0, (4, 2)))
+    axes.set_yticks(range(len(variants)), variants)
+    axes.set(xlim=(0, 100), ylim=(len(variants) - 0.5, -0.5), xlabel=SHARE.label)
+
+
+def _pie(axes: Axes, means: pd.Series, known: dict[str, SeriesStyle]) -> None:
+    axes.pie(
+        means,
+        colors=[known[name].colour for name in means.index],
+        startangle=90,
+        counterclock=False,
+        radius=1.15,
+        wedgeprops={"linewidth": 1, "edgecolor": "white"},
+        labels=[f"{name} {value:.0f} %" for name, value in means.items()],
+        textprops={"fontsize": 6.5},
+        labeldistance=1.12,
+    )
+    axes.set_title("the same as the paper's pie", loc="left", fontsize=6.5, color=style.GREY)
 
 
 def _caption(rows: pd.DataFrame) -> str:
