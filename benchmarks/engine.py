@@ -21,6 +21,7 @@ from testbed.engines.base import Engine
 from testbed.engines.choice import Choice
 from testbed.engines.guest import GuestEngine
 from testbed.engines.host import HostEngine
+from testbed.plan.task import tasks
 from testbed.runs.sweep import run_all
 from testbed.scenario.model import (
     Bottleneck,
@@ -61,7 +62,7 @@ def measure(engine: Engine, wanted: Scenario) -> Record:
     """Run a trial as `testbed run` does, its captures converted and all."""
     with tempfile.TemporaryDirectory(prefix="testbed-benchmark-") as name:
         choice = Choice(engine, "benchmark")
-        done = run_all([wanted], choice, Path(name) / "out", lambda _event: None, jobs=1)
+        done = run_all(tasks([wanted]), choice, Path(name) / "out", lambda _event: None, jobs=1)
         record = done[0].record
     assert record.status is Status.OK, record.reason
     assert not any(capture.dropped for capture in record.captures)

@@ -17,6 +17,7 @@ from typing import Any
 
 from experiments.access_settings import NETWORKS
 from testbed.engines.choice import choose
+from testbed.plan.task import tasks
 from testbed.runs.sweep import run_all
 from testbed.scenario.model import Flow, FlowKind, Radio, Scenario
 from testbed.store import Trial, trials_in
@@ -59,7 +60,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="testbed-benchmark-") as name:
         out = Path(name) / "out"
         wanted = [scenario(radio, options.seconds) for radio in RADIOS]
-        run_all(wanted, choose("guest", ()), out, lambda _event: None)
+        run_all(tasks(wanted), choose("guest", ()), out, lambda _event: None)
         lines = {trial.scenario.label: line(trial) for trial in trials_in(out)}
         print("| signal, others' share | Mbit/s | frames lost for good | attempts that failed |")
         print("|---|---|---|---|")

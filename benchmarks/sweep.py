@@ -31,6 +31,7 @@ from testbed.engines.base import Engine, Job, Missing, Outcome
 from testbed.engines.choice import Choice
 from testbed.engines.guest import GuestEngine
 from testbed.plan.requirements import Need
+from testbed.plan.task import Task, tasks
 from testbed.runs.sweep import Begun, Finished, Unfit, run_all
 from testbed.scenario.model import (
     Bottleneck,
@@ -107,7 +108,7 @@ def run_sweep(scenarios: Sequence[Scenario], engine: Engine, jobs: int) -> float
                     assert event.status is Status.OK, event.record.reason
                     incoming.add(event.path)
 
-            run_all(scenarios, Choice(engine, "benchmark"), Path(name) / "out", take, jobs)
+            run_all(tasks(scenarios), Choice(engine, "benchmark"), Path(name) / "out", take, jobs)
         return time.monotonic() - begun
 
 
@@ -136,7 +137,7 @@ class Idle:
     def jobs(self) -> int:
         return 1
 
-    def run(self, folder: Path, job: Job) -> Outcome:
+    def run(self, folder: Path, _task: Task, job: Job) -> Outcome:
         (folder / RECORD).write_text(Record(Status.OK, seed=job.seed).to_json())
         return Outcome(0, 0.0, "")
 
@@ -146,7 +147,7 @@ def overhead(trials: int) -> tuple[float, float]:
     scenarios = [scenario("reno", 5, ORDERS[0], seed) for seed in range(trials)]
     with tempfile.TemporaryDirectory(prefix="testbed-benchmark-") as name:
         begun = time.monotonic()
-        run_all(scenarios, Choice(Idle(), ""), Path(name) / "out", lambda _event: None, 1)
+        run_all(tasks(scenarios), Choice(Idle(), ""), Path(name) / "out", lambda _event: None, 1)
         spent = time.monotonic() - begun
     return 1e3 * spent / trials, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 

@@ -22,6 +22,7 @@ from analysis.verdict.verdict import Verdict, judge
 from testbed.engines.choice import choose
 from testbed.engines.guest import GuestEngine
 from testbed.engines.host import HostEngine
+from testbed.plan.task import tasks
 from testbed.runs.sweep import folder_name, run_all
 from testbed.scenario.model import Queue, Scenario
 from testbed.store import open_trial
@@ -63,7 +64,7 @@ def run_broken(fault: str, out: Path) -> Verdict:
     choice = choose("guest", ())
     assert isinstance(choice.engine, GuestEngine)
     choice.engine.program = ("-m", "tests.sabotage", fault)
-    run_all([broken()], choice, out, lambda _event: None)
+    run_all(tasks([broken()]), choice, out, lambda _event: None)
     return verdict(out / folder_name(broken(), choice.engine))
 
 
@@ -84,7 +85,7 @@ def run_busy(out: Path) -> Verdict:
     """On a host without a core to spare."""
     scenario = router(variant="cubic", rate_mbit=5, duration_s=4)
     with busy_cores():
-        run_all([scenario], choose("host", ()), out, lambda _event: None)
+        run_all(tasks([scenario]), choose("host", ()), out, lambda _event: None)
     return verdict(out / folder_name(scenario, HostEngine()))
 
 

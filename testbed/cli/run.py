@@ -19,10 +19,10 @@ from testbed.errors import UsageError
 from testbed.machine.process import TOOLS, require
 from testbed.plan.plan import make_plan
 from testbed.plan.requirements import Need
+from testbed.plan.task import Task, tasks
 from testbed.runs import estimate
 from testbed.runs.sweep import Begun, Finished, Unfit, give_back, in_order, run_all
 from testbed.scenario.experiment import Experiment
-from testbed.scenario.model import Scenario
 from testbed.store import Status
 
 if TYPE_CHECKING:
@@ -36,21 +36,22 @@ DELAYS = "netem"
 def run_experiment(options: argparse.Namespace) -> int:
     """`testbed run`."""
     experiment, scenarios = chosen(options)
-    needs = dict.fromkeys(need for s in scenarios for need in make_plan(s).needs)
+    planned = tasks(scenarios)
+    needs = dict.fromkeys(need for task in planned for need in task.plan.needs)
     for tool in TOOLS:
         require(tool)
     choice = choose(options.engine, needs)
     _refuse_misspelt(choice.engine.controls(), needs)
     out = options.out or Path("results") / scenarios[0].experiment
     console.print(f"engine: {choice.engine.name} ({choice.reason})", markup=False)
-    done = _run_trials(options, choice, scenarios, out, options.rerun)
+    done = _run_trials(options, choice, planned, out, options.rerun)
     if options.until:
         done = _run_more(options, choice, experiment, done, out)
     for _ in range(options.retry_invalid):
         done = _run_invalid_again(options, choice, done, out)
     if choice.engine.virtual_time and not options.cluster:
         fresh = [each for each in done if each.fresh and each.status is Status.OK]
-        estimate.learn((make_plan(t.scenario), t.scenario, t.record.wall_s) for t in fresh)
+        estimate.learn((t.task.plan, t.scenario, t.record.wall_s) for t in fresh)
     if options.out is None:
         _link_latest(out)
     return _show_results(choice, experiment, out, done)
@@ -59,15 +60,15 @@ def run_experiment(options: argparse.Namespace) -> int:
 def _run_trials(
     options: argparse.Namespace,
     choice: Choice,
-    scenarios: Sequence[Scenario],
+    planned: Sequence[Task],
     out: Path,
     rerun: bool,
 ) -> list[Finished]:
     """Run what is not there yet, here or on a cluster; reduced when this returns."""
     from analysis.results.live_reduction import Incoming
 
-    ordered = in_order(scenarios, _order(options.order))
-    with Watch(len(scenarios)) as watch, Incoming(options.captures) as incoming:
+    ordered = in_order(planned, _order(options.order))
+    with Watch(len(planned)) as watch, Incoming(options.captures) as incoming:
 
         def tell(event: Begun | Finished | Unfit) -> None:
             watch(event)
@@ -91,8 +92,8 @@ def _run_invalid_again(
     if not again:
         return done
     console.print(f"{len(again)} invalid: running them again")
-    scenarios = [each.scenario for each in again]
-    fresh = {each.path: each for each in _run_trials(options, choice, scenarios, out, rerun=True)}
+    planned = [each.task for each in again]
+    fresh = {each.path: each for each in _run_trials(options, choice, planned, out, rerun=True)}
     return [fresh.get(each.path, each) for each in done]
 
 
@@ -130,8 +131,10 @@ def _run_more(
             return done
         seeds = precision.seeds_needed(seeds, found.relative, target, options.max_seeds)
         settings = settings_of(options.set, experiment)
+        known = {each.scenario.name: each.task for each in done}
         scenarios = experiment.scenarios(settings, seeds, options.quick)
-        done = _run_trials(options, choice, scenarios, out, rerun=False)  # the first round is new
+        planned = [known.get(each.name) or Task(each, make_plan(each)) for each in scenarios]
+        done = _run_trials(options, choice, planned, out, rerun=False)  # the first round is new
 
 
 def _link_latest(out: Path) -> None:
@@ -163,7 +166,7 @@ def _refuse_misspelt(controls: frozenset[str], needs: Iterable[Need]) -> None:
 def say_what_is_lacking(engine: Engine, done: Sequence[Finished]) -> None:
     """What the unsupported trials could not do without, each with how many of them that is."""
     idle = [each for each in done if each.status is Status.UNSUPPORTED]
-    needs = Counter(need for each in idle for need in make_plan(each.scenario).needs)
+    needs = Counter(need for each in idle for need in each.task.plan.needs)
     lacks = engine.missing(list(needs))
     if not lacks:  # on a cluster it is another machine's kernel: each trial's record says it
         return

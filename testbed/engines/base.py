@@ -12,6 +12,7 @@ from typing import Protocol
 from testbed.errors import TestbedError
 from testbed.machine.journal import Journal
 from testbed.plan.requirements import Need
+from testbed.plan.task import Task
 
 
 @dataclass(frozen=True)
@@ -88,5 +89,5 @@ class Engine(Protocol):
     def jobs(self) -> int:
         """How many trials may run side by side without changing each other's results."""
 
-    def run(self, folder: Path, job: Job) -> Outcome:
-        """Run the trial whose scenario.json is in the folder."""
+    def run(self, folder: Path, task: Task, job: Job) -> Outcome:
+        """Run the trial in a folder that holds its scenario.json."""

@@ -20,6 +20,7 @@ from testbed.machine.journal import Journal
 from testbed.machine.process import Process, end, run, start
 from testbed.plan.host_settings import browsers
 from testbed.plan.requirements import Need
+from testbed.plan.task import Task
 from testbed.scenario.model import Scenario
 from testbed.store import SCENARIO
 
@@ -101,12 +102,11 @@ class GuestEngine:
         fitting = _available_mb() // (MEMORY_MB + OWN_MB)
         return max(1, min(len(os.sched_getaffinity(0)), fitting))
 
-    def run(self, folder: Path, job: Job) -> Outcome:
+    def run(self, folder: Path, task: Task, job: Job) -> Outcome:
         """Boot, run the trial, power off."""
         argv = [sys.executable, *self.program, SCENARIO, "."]
-        scenario = Scenario.from_json((folder / SCENARIO).read_text())
-        memory_mb = BROWSER_MB if browsers(scenario) else MEMORY_MB
-        return self.boot(folder, argv, job, _patience_s(scenario), memory_mb)
+        memory_mb = BROWSER_MB if browsers(task.scenario) else MEMORY_MB
+        return self.boot(folder, argv, job, _patience_s(task.scenario), memory_mb)
 
     def boot(
         self,

@@ -14,10 +14,10 @@ from testbed.machine import tracefs
 from testbed.machine.journal import Journal
 from testbed.machine.process import end, run, start
 from testbed.plan.host_settings import Parameter
-from testbed.plan.plan import make_plan
 from testbed.plan.requirements import Need
+from testbed.plan.task import Task
 from testbed.scenario import queues
-from testbed.scenario.model import Queue, Scenario
+from testbed.scenario.model import Queue
 from testbed.store import SCENARIO
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
@@ -73,10 +73,9 @@ class HostEngine:
         """One: real time shares real cores."""
         return 1
 
-    def run(self, folder: Path, job: Job) -> Outcome:
+    def run(self, folder: Path, task: Task, job: Job) -> Outcome:
         """Run the trial as a process of its own."""
-        plan = make_plan(Scenario.from_json((folder / SCENARIO).read_text()))
-        with _all_controls_allowed(job.journal), _restored(job.journal, plan.parameters):
+        with _all_controls_allowed(job.journal), _restored(job.journal, task.plan.parameters):
             errors = folder / "trial.err"
             process = start(
                 [

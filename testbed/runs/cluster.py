@@ -20,7 +20,8 @@ from typing import Any
 from testbed.engines.choice import Choice, choose
 from testbed.errors import TestbedError
 from testbed.machine.journal import WORKPLACE
-from testbed.plan.validate import validate
+from testbed.plan.task import Task
+from testbed.plan.task import tasks as plan_tasks
 from testbed.runs.provenance import versions
 from testbed.runs.sweep import (
     Finished,
@@ -82,27 +83,23 @@ def _code() -> str:
 
 def run_on_cluster(
     address: str,
-    scenarios: Sequence[Scenario],
+    tasks: Sequence[Task],
     choice: Choice,
     out: Path,
     watch: Watcher,
     rerun: bool = False,
 ) -> list[Finished]:
     """As `run_all`, on the workers of a dask scheduler."""
-    for scenario in scenarios:
-        validate(scenario)
     prepare_folder(out)
-    there = {
-        scenario.name: not rerun and is_done(out, scenario, choice.engine) for scenario in scenarios
-    }
+    there = {task.scenario.name: not rerun and is_done(out, task, choice.engine) for task in tasks}
     done = [
-        Finished(scenario, out / folder_name(scenario, choice.engine), Status.OK, fresh=False)
-        for scenario in scenarios
-        if there[scenario.name]
+        Finished(task, out / folder_name(task.scenario, choice.engine), Status.OK, fresh=False)
+        for task in tasks
+        if there[task.scenario.name]
     ]
     for finished in done:
         watch(finished)
-    missing = [scenario for scenario in scenarios if not there[scenario.name]]
+    missing = [task for task in tasks if not there[task.scenario.name]]
     if missing:
         with _client(address) as client:
             done += _hand_out(client, missing, choice, out, watch)
@@ -173,32 +170,33 @@ class _Workers:
 
 
 def _hand_out(
-    client: Any, scenarios: Sequence[Scenario], choice: Choice, out: Path, watch: Watcher
+    client: Any, tasks: Sequence[Task], choice: Choice, out: Path, watch: Watcher
 ) -> Iterator[Finished]:
     """A few trials at a time, so that results do not pile up, here or at the scheduler."""
     from distributed import wait
 
     workers = _Workers(client, choice.engine.name, watch)
-    queue = list(scenarios)[::-1]
-    pending: dict[Any, tuple[Scenario, list[str]]] = {}
+    queue = list(tasks)[::-1]
+    pending: dict[Any, tuple[Task, list[str]]] = {}
     try:
         while queue or pending:
             present = workers.wait()
-            for future, (scenario, takers) in list(pending.items()):
+            for future, (task, takers) in list(pending.items()):
                 if not set(takers) & set(present):  # all that might run it are gone
                     del pending[future]
                     client.cancel([future])
-                    queue.append(scenario)
+                    queue.append(task)
             while queue and len(pending) < AHEAD * len(present):
-                scenario = queue.pop()
-                words = (scenario.to_json(), choice.engine.name)
+                task = queue.pop()
+                words = (task.scenario.to_json(), choice.engine.name)
                 future = client.submit(run_remotely, *words, workers=present, pure=False)
-                pending[future] = scenario, present
+                pending[future] = task, present
             with contextlib.suppress(TimeoutError):
                 wait(list(pending), timeout=1, return_when="FIRST_COMPLETED")
             for future in [future for future in pending if future.done()]:
-                scenario, _ = pending.pop(future)
-                yield _receive(future, scenario, out / folder_name(scenario, choice.engine), watch)
+                task, _ = pending.pop(future)
+                path = out / folder_name(task.scenario, choice.engine)
+                yield _receive(future, task, path, watch)
                 future.release()
     finally:
         client.cancel(list(pending))
@@ -208,21 +206,23 @@ def run_remotely(scenario: str, engine: str) -> dict[str, bytes]:
     """One trial on a worker; gives its files by their names within the trial's folder."""
     with tempfile.TemporaryDirectory(prefix=WORKPLACE) as name:
         out, choice = Path(name), choose(engine, ())
-        (finished,) = run_all([Scenario.from_json(scenario)], choice, out, lambda _: None, jobs=1)
+        (finished,) = run_all(
+            plan_tasks([Scenario.from_json(scenario)]), choice, out, lambda _: None, jobs=1
+        )
         files = [path for path in finished.path.rglob("*") if path.is_file()]
         return {str(path.relative_to(finished.path)): path.read_bytes() for path in files}
 
 
-def _receive(future: Any, scenario: Scenario, path: Path, watch: Watcher) -> Finished:
+def _receive(future: Any, task: Task, path: Path, watch: Watcher) -> Finished:
     """What a worker made becomes a folder of ours; one whose workers keep dying has failed."""
     with folder_in_the_making(path) as folder:
         try:
             _write_files(folder, future.result())
         except Exception as error:  # whatever a worker raises or dies of
-            (folder / SCENARIO).write_text(scenario.to_json())
-            record = Record(Status.FAILED, f"on the cluster: {error}", seed=scenario.seed)
+            (folder / SCENARIO).write_text(task.scenario.to_json())
+            record = Record(Status.FAILED, f"on the cluster: {error}", seed=task.scenario.seed)
             (folder / RECORD).write_text(record.to_json())
-    finished = Finished(scenario, path, open_trial(path).record.status)
+    finished = Finished(task, path, open_trial(path).record.status)
     watch(finished)
     return finished
 

@@ -21,8 +21,7 @@ from testbed.errors import TestbedError
 from testbed.machine.cores import a_core
 from testbed.machine.journal import Journal
 from testbed.machine.process import sudo_user
-from testbed.plan.plan import Plan, make_plan
-from testbed.plan.validate import validate
+from testbed.plan.task import Task
 from testbed.runs.identity import identify
 from testbed.runs.pcapng import Source, convert
 from testbed.runs.provenance import versions, versions_for
@@ -35,10 +34,15 @@ from testbed.store import NETWORK_UP, RECORD, SCENARIO, Record, Status, is_trial
 class Finished:
     """A trial that is done; `fresh` if it ran now rather than in an earlier call."""
 
-    scenario: Scenario
+    task: Task
     path: Path
     status: Status
     fresh: bool = True
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario that ran."""
+        return self.task.scenario
 
     @property
     def record(self) -> Record:
@@ -66,21 +70,19 @@ Watcher = Callable[[Begun | Finished | Unfit], None]
 
 
 def run_all(
-    scenarios: Sequence[Scenario],
+    tasks: Sequence[Task],
     choice: Choice,
     out: Path,
     watch: Watcher,
     jobs: int | None = None,
     rerun: bool = False,
 ) -> list[Finished]:
-    """Run every scenario that is not there yet; whole trials survive whatever happens."""
-    for scenario in scenarios:  # all faults before any work
-        validate(scenario)
+    """Run every trial that is not there yet; whole trials survive whatever happens."""
     prepare_folder(out)
-    workers = max(1, min(jobs or choice.engine.jobs(), len(scenarios)))
+    workers = max(1, min(jobs or choice.engine.jobs(), len(tasks)))
     runner = _Runner(choice, out, watch, workers, rerun)
     with ThreadPoolExecutor(workers) as pool:
-        pending = {pool.submit(runner.run, scenario) for scenario in scenarios}
+        pending = {pool.submit(runner.run, task) for task in tasks}
         try:
             return _gather(pending)
         except BaseException as error:
@@ -99,16 +101,16 @@ def _gather(pending: set[Future[Finished]]) -> list[Finished]:
     return done
 
 
-def in_order(scenarios: Sequence[Scenario], order: int | None) -> list[Scenario]:
+def in_order(tasks: Sequence[Task], order: int | None) -> list[Task]:
     """Shuffled by a seed, repeat by repeat, or as listed.
 
     A host that grows slower in the course of a sweep then favours no variant.
     """
     if order is None:
-        return list(scenarios)
+        return list(tasks)
     shuffled = []
-    for seed in dict.fromkeys(scenario.seed for scenario in scenarios):
-        block = [scenario for scenario in scenarios if scenario.seed == seed]
+    for seed in dict.fromkeys(task.scenario.seed for task in tasks):
+        block = [task for task in tasks if task.scenario.seed == seed]
         random.Random(f"{order} {seed}").shuffle(block)
         shuffled += block
     return shuffled
@@ -172,10 +174,10 @@ class _Runner:
         with self._lock:
             self._watch(event)
 
-    def run(self, scenario: Scenario) -> Finished:
+    def run(self, task: Task) -> Finished:
         """One trial: found whole, or run now; what ends it early ends the sweep."""
         try:
-            return self._find_or_run(scenario)
+            return self._find_or_run(task)
         except BaseException as error:
             # Here rather than in the main thread, which hears of it when this worker
             # may have begun the next trial.
@@ -184,44 +186,44 @@ class _Runner:
             self.cancel.set()
             raise
 
-    def _find_or_run(self, scenario: Scenario) -> Finished:
+    def _find_or_run(self, task: Task) -> Finished:
         if self.cancel.is_set():
             raise Cancelled("cancelled")
         engine = self._choice.engine
-        path = self._out / folder_name(scenario, engine)
-        if not self._rerun and is_done(self._out, scenario, engine):
-            finished = Finished(scenario, path, Status.OK, fresh=False)
+        path = self._out / folder_name(task.scenario, engine)
+        if not self._rerun and is_done(self._out, task, engine):
+            finished = Finished(task, path, Status.OK, fresh=False)
         else:
-            self._tell(Begun(scenario, stale=not self._rerun and _ran_well(path)))
-            record = self._run_now(scenario, path)
-            finished = Finished(scenario, path, record.status)
+            self._tell(Begun(task.scenario, stale=not self._rerun and _ran_well(path)))
+            record = self._run_now(task, path)
+            finished = Finished(task, path, record.status)
         self._tell(finished)
         return finished
 
-    def _run_now(self, scenario: Scenario, path: Path) -> Record:
-        plan = make_plan(scenario)
-        identity = identify(scenario, plan, self._choice.engine)
+    def _run_now(self, task: Task, path: Path) -> Record:
+        scenario = task.scenario
+        identity = identify(scenario, task.plan, self._choice.engine)
         with a_core() as core, folder_in_the_making(path) as folder:
             (folder / SCENARIO).write_text(scenario.to_json())
             with Journal(folder) as journal:
                 job = Job(scenario.seed, core, journal, self.cancel, self._pinned)
-                record = self._attempt(folder, plan, job)
+                record = self._attempt(folder, task, job)
             made_by = versions_for(scenario)
             record = dataclasses.replace(record, identity=identity, versions=made_by)
             (folder / RECORD).write_text(record.to_json())
             return record
 
-    def _attempt(self, folder: Path, plan: Plan, job: Job) -> Record:
+    def _attempt(self, folder: Path, task: Task, job: Job) -> Record:
         """Run the trial; anything but a cancel or a full disk becomes a record."""
         engine = self._choice.engine
         begun, wall_clock = time.monotonic(), time.time()
-        missing = engine.missing(plan.needs)
+        missing = engine.missing(task.plan.needs)
         peak_mb = network_up_s = 0.0
         if missing:
             record = unsupported(engine, missing)
         else:
             try:
-                outcome = engine.run(folder, job)
+                outcome = engine.run(folder, task, job)
                 peak_mb = outcome.peak_memory_mb
                 network_up_s = _modified(folder / NETWORK_UP) - wall_clock
                 record = _read_record(folder, outcome.status, outcome.errors)
@@ -248,10 +250,10 @@ def _ran_well(path: Path) -> bool:
     return is_trial(path) and open_trial(path).record.status is Status.OK
 
 
-def is_done(out: Path, scenario: Scenario, engine: Engine) -> bool:
+def is_done(out: Path, task: Task, engine: Engine) -> bool:
     """Whether the trial ran well, with just what it would be run with now."""
-    path = out / folder_name(scenario, engine)
-    identity = identify(scenario, make_plan(scenario), engine)
+    path = out / folder_name(task.scenario, engine)
+    identity = identify(task.scenario, task.plan, engine)
     return _ran_well(path) and open_trial(path).record.identity == identity
 
 

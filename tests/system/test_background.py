@@ -15,6 +15,7 @@ from testbed.engines.choice import choose
 from testbed.engines.guest import GuestEngine
 from testbed.plan.background import draw_sessions, path_rtt_ms
 from testbed.plan.network import build_network
+from testbed.plan.task import tasks
 from testbed.runs.sweep import folder_name, run_all
 from testbed.scenario.model import Bottleneck, CapturePoint, Queue, Scenario
 from testbed.store import Status, Trial, open_trial
@@ -117,7 +118,7 @@ def broken(fault: str, folder: Path) -> Trial:
     assert isinstance(choice.engine, GuestEngine)
     choice.engine.program = ("-m", "tests.sabotage", fault)
     scenario = background(4, 5, captures=ENDS)
-    run_all([scenario], choice, folder, lambda _event: None)
+    run_all(tasks([scenario]), choice, folder, lambda _event: None)
     return open_trial(folder / folder_name(scenario, choice.engine))
 
 

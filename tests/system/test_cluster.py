@@ -17,6 +17,7 @@ import pytest
 from testbed.engines.choice import choose
 from testbed.errors import TestbedError
 from testbed.machine.journal import clean
+from testbed.plan.task import tasks
 from testbed.runs.cluster import run_on_cluster
 from testbed.runs.sweep import Unfit
 from testbed.store import Status, open_trial
@@ -86,7 +87,11 @@ def test_a_cluster_gives_what_this_machine_gives(
     killer = threading.Timer(random.Random(number).uniform(1, LONGEST_S), workers[0].kill)
     killer.start()
     finished = run_on_cluster(
-        cluster.address, SCENARIOS, choose("guest", ()), tmp_path / "there", lambda _event: None
+        cluster.address,
+        tasks(SCENARIOS),
+        choose("guest", ()),
+        tmp_path / "there",
+        lambda _event: None,
     )
     killer.join()
     assert {each.status for each in finished} == {Status.OK}
@@ -103,7 +108,11 @@ def test_a_cluster_gives_what_this_machine_gives(
     clean()  # what the killed worker left
     assert list((tmp_path / "tmp").glob("testbed-worker-*")) == []
     again = run_on_cluster(
-        cluster.address, SCENARIOS, choose("guest", ()), tmp_path / "there", lambda _event: None
+        cluster.address,
+        tasks(SCENARIOS),
+        choose("guest", ()),
+        tmp_path / "there",
+        lambda _event: None,
     )
     assert [each.fresh for each in again] == [False] * len(SCENARIOS)
 
@@ -116,7 +125,11 @@ def test_a_worker_without_the_kernel_takes_none(
     events: list[object] = []
     with pytest.raises(TestbedError, match="no worker of the cluster can take trials"):
         run_on_cluster(
-            cluster.address, SCENARIOS[:1], choose("guest", ()), tmp_path / "out", events.append
+            cluster.address,
+            tasks(SCENARIOS[:1]),
+            choose("guest", ()),
+            tmp_path / "out",
+            events.append,
         )
     assert [type(event) for event in events] == [Unfit]
     assert "the guest kernel is not built" in str(events[0])
@@ -126,5 +139,9 @@ def test_no_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("testbed.runs.cluster.PATIENCE_S", 1)
     with pytest.raises(TestbedError, match=r"no dask scheduler answers at tcp://127\.0\.0\.1:9"):
         run_on_cluster(
-            "tcp://127.0.0.1:9", SCENARIOS[:1], choose("guest", ()), tmp_path, lambda _event: None
+            "tcp://127.0.0.1:9",
+            tasks(SCENARIOS[:1]),
+            choose("guest", ()),
+            tmp_path,
+            lambda _event: None,
         )

@@ -18,6 +18,7 @@ from testbed.engines.choice import choose
 from testbed.engines.host import ALLOWED, HostEngine
 from testbed.machine import tracefs
 from testbed.plan.plan import make_plan
+from testbed.plan.task import tasks
 from testbed.runs.sweep import run_all
 from testbed.scenario.model import Profile
 from testbed.scenario.variants import VARIANTS
@@ -71,7 +72,7 @@ def test_parameters_of_the_kernels_controls_come_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize("variant", ["tahoe", "reno", "newreno-impatient"])
 def test_our_own_controls_are_the_guests(tmp_path: Path, variant: str) -> None:
     scenario = router(variant=variant, duration_s=1)
-    done = run_all([scenario], choose("host", ()), tmp_path, lambda _event: None)
+    done = run_all(tasks([scenario]), choose("host", ()), tmp_path, lambda _event: None)
     control = VARIANTS[variant].control
     assert done[0].record.status is Status.UNSUPPORTED
     assert done[0].record.reason == f"the host's kernel has no congestion control {control}"
@@ -86,7 +87,9 @@ def test_what_the_kernel_lacks_is_named(tmp_path: Path) -> None:
     ]
     if not lacking:
         pytest.skip("this kernel has every variant")
-    done = run_all([router(variant=lacking[0])], choose("host", ()), tmp_path, lambda _event: None)
+    done = run_all(
+        tasks([router(variant=lacking[0])]), choose("host", ()), tmp_path, lambda _event: None
+    )
     assert done[0].record.status is Status.UNSUPPORTED
     assert done[0].record.reason == f"the host's kernel has no congestion control {lacking[0]}"
     assert f"tcp_{lacking[0]}" in done[0].record.hint

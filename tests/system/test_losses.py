@@ -19,6 +19,7 @@ from analysis.verdict.verdict import judge
 from testbed.engines.choice import choose
 from testbed.engines.guest import GuestEngine
 from testbed.plan.plan import make_plan
+from testbed.plan.task import tasks
 from testbed.runs.sweep import folder_name, run_all
 from testbed.scenario.losses import GilbertElliott, Loss, LossEvents, throw
 from testbed.scenario.model import Queue, Scenario
@@ -134,7 +135,7 @@ def test_a_loss_that_was_not_asked_for_is_named(tmp_path: Path) -> None:
     choice = choose("guest", ())
     assert isinstance(choice.engine, GuestEngine)
     choice.engine.program = ("-m", "tests.sabotage", "hidden-loss-behind-the-dropper")
-    run_all([scenario], choice, tmp_path, lambda _event: None)
+    run_all(tasks([scenario]), choice, tmp_path, lambda _event: None)
     trial = open_trial(tmp_path / folder_name(scenario, choice.engine))
     found = judge(trial)
     assert found is not None and found.verdict is Grade.INVALID

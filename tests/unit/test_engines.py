@@ -17,6 +17,7 @@ from testbed.errors import TestbedError, UsageError
 from testbed.machine.journal import Journal
 from testbed.plan.plan import make_plan
 from testbed.plan.requirements import Need
+from testbed.plan.task import tasks
 from testbed.runs.sweep import unsupported
 from testbed.scenario.model import Scenario
 from testbed.scenario.video import Player
@@ -47,9 +48,10 @@ def run(
 ) -> object:
     trial = folder / "trial"
     trial.mkdir()
-    (trial / SCENARIO).write_text((scenario or router()).to_json())
+    (task,) = tasks([scenario or router()])
+    (trial / SCENARIO).write_text(task.scenario.to_json())
     core = min(os.sched_getaffinity(0))
-    return engine.run(trial, Job(7, core, Journal(trial), cancel or threading.Event()))
+    return engine.run(trial, task, Job(7, core, Journal(trial), cancel or threading.Event()))
 
 
 def test_a_guest_that_does_not_boot(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from testbed.engines.choice import Choice
 from testbed.errors import TestbedError
 from testbed.plan.plan import make_plan
 from testbed.plan.requirements import Need
+from testbed.plan.task import Task, tasks
 from testbed.runs.identity import identify
 from testbed.runs.sweep import Begun, Finished, Unfit, in_order, run_all
 from testbed.scenario.model import Scenario
@@ -58,7 +59,7 @@ class FakeEngine:
     def jobs(self) -> int:
         return 2
 
-    def run(self, folder: Path, job: Job) -> Outcome:
+    def run(self, folder: Path, _task: Task, job: Job) -> Outcome:
         self._act(folder, job)
         return Outcome(0, 12.5, "last words")
 
@@ -71,7 +72,9 @@ def sweep(
     out: Path, engine: FakeEngine, seeds: int = 2, jobs: int = 1, rerun: bool = False
 ) -> list[Finished]:
     scenarios = [router(seed=seed) for seed in range(1, seeds + 1)]
-    return run_all(scenarios, Choice(engine, "a test"), out, lambda _event: None, jobs, rerun)
+    return run_all(
+        tasks(scenarios), Choice(engine, "a test"), out, lambda _event: None, jobs, rerun
+    )
 
 
 def names(out: Path) -> list[str]:
@@ -116,7 +119,7 @@ def test_another_kernel_makes_another_trial(tmp_path: Path) -> None:
     other.kernel = "two"
     told: list[object] = []
     scenarios = [router(seed=seed) for seed in (1, 2)]
-    again = run_all(scenarios, Choice(other, "a test"), tmp_path / "out", told.append)
+    again = run_all(tasks(scenarios), Choice(other, "a test"), tmp_path / "out", told.append)
     assert [each.fresh for each in again] == [True, True]
     assert [event.stale for event in told if isinstance(event, Begun)] == [True, True]
     assert len(names(tmp_path / "out")) == 2
@@ -156,14 +159,14 @@ def test_what_identifies_a_trial() -> None:
 
 
 def test_the_order_is_shuffled_repeat_by_repeat() -> None:
-    listed = [router(variant=name, seed=seed) for seed in (1, 2, 3) for name in MANY]
+    listed = tasks(router(variant=name, seed=seed) for seed in (1, 2, 3) for name in MANY)
     assert in_order(listed, None) == listed
     mixed = in_order(listed, 1)
     assert mixed != listed and in_order(listed, 1) == mixed != in_order(listed, 2)
-    assert [scenario.seed for scenario in mixed] == [scenario.seed for scenario in listed]
+    assert [task.scenario.seed for task in mixed] == [task.scenario.seed for task in listed]
     blocks = [mixed[: len(MANY)], mixed[len(MANY) : 2 * len(MANY)]]
-    assert all({s.flows[0].variant for s in block} == set(MANY) for block in blocks)
-    first, second = ([s.flows[0].variant for s in block] for block in blocks)
+    assert all({s.scenario.flows[0].variant for s in block} == set(MANY) for block in blocks)
+    first, second = ([s.scenario.flows[0].variant for s in block] for block in blocks)
     assert first != second
 
 
@@ -264,7 +267,7 @@ def test_side_by_side_trials_have_cores_of_their_own(
 def test_events_tell_of_every_trial(tmp_path: Path) -> None:
     events: list[Begun | Finished | Unfit] = []
     scenarios = [router(seed=1)]
-    run_all(scenarios, Choice(FakeEngine(succeed), ""), tmp_path / "out", events.append)
+    run_all(tasks(scenarios), Choice(FakeEngine(succeed), ""), tmp_path / "out", events.append)
     assert [type(event) for event in events] == [Begun, Finished]
 
 
