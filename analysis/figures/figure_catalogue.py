@@ -1,6 +1,6 @@
 """How each experiment is shown: its figures, its paper's tables, its summary in the terminal.
 
-Who has no entry here, or an entry without figures, gets the general figures.
+An experiment without an entry gets the general figures.
 """
 
 from __future__ import annotations

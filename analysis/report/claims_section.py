@@ -75,7 +75,7 @@ class Answer(Protocol):
 
 @dataclass(frozen=True)
 class Link:
-    """To a figure of the page, or to some of its trials (`1-5 9`)."""
+    """A link to a figure of the page, or to some of its trials (`1-5 9`)."""
 
     words: str
     figure: str = ""
@@ -119,7 +119,7 @@ def papers(
 
 
 def headlines(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    """Some that were confirmed and some that were not, of as many experiments as can be."""
+    """Some supported and some contradicted claims, from as many experiments as possible."""
     once = _once(entries)
     return tuple(
         entry
@@ -129,7 +129,7 @@ def headlines(entries: Sequence[Entry]) -> tuple[Entry, ...]:
 
 
 def _once(entries: Iterable[Entry]) -> list[Entry]:
-    """Of each claim the first profile's and setting's: the papers' own, where it was run."""
+    """The first profile and setting of each claim: the papers' own, if they were run."""
     found: dict[str, Entry] = {}
     for entry in entries:
         found.setdefault(entry.answer.id, entry)
@@ -149,7 +149,7 @@ def _of_many(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def counts(found: Iterable[Answer | Entry]) -> dict[str, int]:
-    """How many of each verdict, those that there are."""
+    """The number of claims by verdict."""
     answers = (each.answer if isinstance(each, Entry) else each for each in found)
     verdicts = [str(answer.verdict) for answer in answers]
     return {verdict: verdicts.count(verdict) for verdict in ORDER if verdict in verdicts}
@@ -183,7 +183,7 @@ def _links(
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """`1-3 7` for 1, 2, 3, 7: a thousand trials are few letters."""
+    """`1-3 7` for 1, 2, 3, 7, to keep a thousand trials short."""
     parts: list[list[int]] = []
     for number in sorted(set(numbers)):
         if parts and number == parts[-1][-1] + 1:

@@ -1,4 +1,4 @@
-"""What was run: parameters in words, and the command that runs the same again."""
+"""The parameters of what was run, and the command that runs it again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def axes(material: Material) -> list[tuple[str, str]]:
 
 
 def settings(material: Material) -> list[tuple[str, str]]:
-    """What the trials ran with; where they differ, what there is."""
+    """The settings of the trials; where they differ, all values."""
     scenarios = [trial.scenario for trial in material.trials]
     records = [trial.record for trial in material.trials]
     necks = [scenario.topology.bottleneck for scenario in scenarios]
@@ -55,7 +55,7 @@ def _several(texts: Iterable[str], most: int = MOST) -> str:
 
 
 def command(material: Material) -> str:
-    """The exact call; an experiment that is a file is run trial by trial."""
+    """The exact command; a scenario file is run trial by trial."""
     names = material.axes()
     if not names:
         first = material.trials[0]
@@ -69,7 +69,7 @@ def command(material: Material) -> str:
 
 
 def command_note(material: Material) -> str:
-    """Where the command gives more or other trials than these, how."""
+    """How the command's trials differ from these, if they do."""
     names = material.axes()
     if not names:
         others = len(material.trials) - 1

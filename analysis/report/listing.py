@@ -1,4 +1,4 @@
-"""The page's tables: a row a cell of repeats, a row a trial, a row a doubtful trial."""
+"""The page's tables of cells (one row per set of repeats), of trials, and of doubtful trials."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ TIMELINE = ("timeline*.html", "timeline*.svg", "timeline*.png")
 
 @dataclass(frozen=True)
 class Listed:
-    """A trial's line, with the way to its files."""
+    """A trial's row, with links to its files."""
 
     number: int
     name: str
@@ -66,7 +66,7 @@ class Listed:
 
 
 def cells(material: Material) -> Sheet:
-    """Mean and half of the 95 % interval of each measure, a row a cell of repeats."""
+    """Mean ± half of the 95 % interval of each measure, one row per set of repeats."""
     rows = material.good
     varied = [name for name in material.axes() if rows[AXIS + name].nunique() > 1]
     shown = [name for name in varied if name != "variant"]
@@ -149,7 +149,7 @@ def _link(path: Path, page: Path) -> str:
 
 
 def verdicts(material: Material) -> dict[str, int]:
-    """How many trials have which verdict; "not judged" where nobody looked."""
+    """The number of trials by verdict."""
     first = material.rows.drop_duplicates("trial")
     ran = first[first["status"] == "ok"]["verdict"].replace("", "not judged")
     order = ("valid", "suspect", "invalid", "not judged")
@@ -157,7 +157,7 @@ def verdicts(material: Material) -> dict[str, int]:
 
 
 def statuses(material: Material) -> dict[str, int]:
-    """How many trials ended how."""
+    """The number of trials by status."""
     first = material.rows.drop_duplicates("trial")["status"]
     return {str(name): int(count) for name, count in first.value_counts().items()}
 

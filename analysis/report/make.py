@@ -1,4 +1,4 @@
-"""Results folders become the page, and the figures beside it."""
+"""Writes the page of collected results, and its figures beside it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _part(material: Material, folder: Path, out: Path) -> page.Part:
 
 
 def _shown(figure: NamedFigure, folder: Path) -> page.Shown:
-    """Into files, and into the page."""
+    """Save the figure, and make it an element of the page."""
     _, svg, _ = figure.save(folder)
     element = inline.element(svg.read_text(encoding="utf-8"), figure.stem, figure.caption)
     return page.Shown(figure.stem, figure.caption, figure.reading, element, folder.name)

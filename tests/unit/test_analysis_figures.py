@@ -142,7 +142,7 @@ def test_title_and_footer(figure: Figure) -> None:
     assert (
         "reno uses 1 % of the 1 Mbit/s bottleneck,\nwith a median one-way delay of 50.0 ms" in said
     )
-    for part in ("bfifo 100000 B", "12 s", "engine guest", "n = 1 a variant, seed 1;"):
+    for part in ("bfifo 100000 B", "12 s", "engine guest", "n = 1 per variant, seed 1;"):
         assert part in said
 
 

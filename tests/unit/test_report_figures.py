@@ -178,7 +178,7 @@ def test_invalid_trials_are_left_out_and_counted(folders: list[Path], html: str)
     for badge in ("1 suspect", "1 invalid", "1 unsupported"):
         assert f">{badge}</span>" in html
     assert html.count(WHY) == 2  # with the doubts, and with the trial
-    assert "hollow: a suspect trial among them" in html
+    assert "hollow: includes a suspect trial" in html
 
 
 def test_a_claim_has_its_numbers_and_evidence(html: str) -> None:

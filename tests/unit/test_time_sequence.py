@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 from analysis.captures.inspection import flow_record
 from analysis.figures.time_sequence import sequence_figure as drawing
 from analysis.figures.time_sequence import sequence_marks
-from analysis.figures.time_sequence.close_up import CAPPED_KB
 from analysis.figures.time_sequence.sequence_data import Sequence, Stretches, sequence, table, zoom
+from analysis.figures.time_sequence.zoomed_panel import CAPPED_KB
 from analysis.figures.timeline.timeline_data import Span
 from analysis.figures.timeline.timeline_events import Kind
 from testbed.errors import TestbedError

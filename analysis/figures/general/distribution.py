@@ -1,4 +1,4 @@
-"""How round-trip times and one-way delays are distributed: cumulative, from cached quantiles."""
+"""Cumulative distributions of round-trip times and one-way delays, from cached quantiles."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from analysis.metrics.digest import DELAYS, RTTS
 KINDS = {RTTS: "round-trip time (ms)", DELAYS: "one-way delay (ms)"}
 WIDE = 300  # times the least: beyond, only powers of ten are written
 FAR = 12  # times the least: beyond, a logarithmic axis
-READING = "each packet counts once a trial; lines: quantiles, averaged over the seeds; tick: median"
+READING = "quantiles over all packets of a trial, averaged over the seeds; marker: median"
 
 
 def panels(
     parts: Sequence[tuple[str, pd.DataFrame]], digest: pd.DataFrame, series: str
 ) -> tuple[Figure, pd.DataFrame]:
-    """A column a part of the rows; round trips above, one-way delays below."""
+    """One column per part; round-trip times above, one-way delays below."""
     names = [str(name) for _, rows in parts for name in rows[series].unique()]
     known = style.series_styles(names)
     figure, grid = figure_layout.grid(len(KINDS), len(parts), panel=1.75)
@@ -36,7 +36,7 @@ def panels(
             axes.set_xlabel(label)
         grid[0][column].set_title(words, loc="left", fontweight="bold", fontsize=7)
     for line in grid:
-        line[0].set_ylabel("part of the packets (%)")
+        line[0].set_ylabel("share of packets (%)")
     figure_layout.legend(figure, known)
     return figure, pd.concat(tables, ignore_index=True)
 

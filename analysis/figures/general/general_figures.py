@@ -20,7 +20,7 @@ SERIES = "series"
 
 
 def draw(material: Material) -> Iterator[NamedFigure]:
-    """A sweep, a plane and the distributions; one each a case of the axes that they don't show."""
+    """Sweeps, the plane and the distributions, one per case of the axes that they do not show."""
     yield from sweeps(material)
     yield from planes(material)
     yield from distributions(material)
@@ -43,17 +43,17 @@ def main_axis(material: Material, rows: pd.DataFrame) -> str:
 
 
 def others(material: Material, rows: pd.DataFrame, *shown: str) -> list[str]:
-    """The axes that vary and are not shown."""
+    """The axes that vary, without those that the figure shows."""
     return [name for name in material.varied(rows) if name not in ("variant", *shown)]
 
 
 def measures(rows: pd.DataFrame) -> list[error_bars.Measure]:
-    """Those that were taken."""
+    """The main measures that this experiment has."""
     return [m for m in (THROUGHPUT, DROPS, LATENCY) if rows[m.metric].notna().any()]
 
 
 def sweeps(material: Material) -> Iterator[NamedFigure]:
-    """Throughput, drops and delay over the main axis, or a variant each where there is none."""
+    """Throughput, drops and delay over the main axis; without one, side by side per variant."""
     rows = named(material)
     axis = main_axis(material, rows)
     if rows.empty or not measures(rows):
@@ -74,7 +74,7 @@ def sweeps(material: Material) -> Iterator[NamedFigure]:
 
 
 def planes(material: Material) -> Iterator[NamedFigure]:
-    """Throughput against delay; along the main axis where that is a number."""
+    """Throughput against delay, as paths along the main axis if it is numeric."""
     rows = named(material).dropna(subset=[plane.X, plane.Y])
     if rows.empty:
         return
@@ -112,7 +112,7 @@ def distributions(material: Material) -> Iterator[NamedFigure]:
             title + (f"; {words}" if words else ""),
             cases.foot(material, own, distribution.READING),
         )
-        how = "How much of the packets came back (above) and arrived (below) within a time."
+        how = "The share of packets acknowledged (above) and delivered (below) within a given time."
         stem = cases.stem(material.key, "delays", *case.values())
         yield NamedFigure(stem, _medians(data), figure, data, how)
 
@@ -134,7 +134,7 @@ def _parts(rows: pd.DataFrame, axis: str) -> list[tuple[str, pd.DataFrame]]:
 def few_cases(
     rows: pd.DataFrame, axes: Sequence[str], most: int = MOST_CASES
 ) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
-    """The first of the cases; a report is not to be a thousand pages."""
+    """The first cases, so that a report stays readable."""
     for number, case in enumerate(cases.split(rows, axes)):
         if number < most:
             yield case

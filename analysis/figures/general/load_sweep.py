@@ -1,4 +1,4 @@
-"""Measures over an axis: lines where it is a number, dots where it is a name."""
+"""Measures over an axis: lines if it is numeric, points otherwise."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from analysis.figures.plotting.style import SeriesStyle
 from analysis.results.material import AXIS
 from analysis.trials.labels import variant_key
 
-ROOM = 1.3  # above the highest mean
-TOWER = 3  # times the next: a line that is so far above it
+ROOM = 1.3  # the top of the axis, relative to the highest mean
+TOWER = 3  # times the next line: far enough above to dwarf it
 
 
 def axis_label(name: str) -> str:
@@ -33,7 +33,7 @@ def axis_label(name: str) -> str:
 
 
 def is_number(rows: pd.DataFrame, axis: str) -> bool:
-    """Whether lines may join an axis's values."""
+    """Whether the axis is numeric, so that lines may join its points."""
     return pd.api.types.is_numeric_dtype(rows[AXIS + axis])
 
 
@@ -43,7 +43,7 @@ def panels(
     measures: Sequence[Measure],
     series: str,
 ) -> tuple[Figure, pd.DataFrame]:
-    """A row a part of the rows, a column a measure; and the table of what is drawn."""
+    """One row of panels per part, one column per measure; and the table of what is drawn."""
     names = [str(name) for _, rows in parts for name in rows[series].unique()]
     known = style.series_styles(names)
     lines = is_number(parts[0][1], axis)
@@ -86,7 +86,7 @@ def towers(table: pd.DataFrame, x: str) -> bool:
 
 
 def _bend(axes: Axes, measure: Measure) -> None:
-    """An axis that is linear below and logarithmic above a bound, and says so."""
+    """Make the axis linear below a bound and logarithmic above it, and say so in its label."""
     bound = measure.linear_below
     if not np.isfinite(bound):
         return
@@ -121,7 +121,7 @@ def _panel(
 def _dots(
     axes: Axes, table: pd.DataFrame, x: str, series: str, known: dict[str, SeriesStyle]
 ) -> None:
-    """A line a name; within it, the series in their order. Only the first panel has the names."""
+    """One line per name with the series side by side; only the first panel shows the names."""
     values = sorted(dict.fromkeys(table[x]), key=lambda value: variant_key(str(value)))
     alone = table.groupby(x)[series].nunique().max() == 1
     width = 0.0 if alone else 0.7 / max(1, len(known))

@@ -15,7 +15,7 @@ from analysis.statistics.intervals import CONFIDENCE
 
 
 def series(rows: pd.DataFrame, digest: pd.DataFrame, what: str = THROUGHPUT) -> pd.DataFrame:
-    """A row an instant: mean, the ends of its interval, n; of all trials of the rows."""
+    """One row per instant, over all trials of the rows: mean, the ends of its interval, n."""
     keys = pd.MultiIndex.from_frame(digest[["trial", "flow"]])
     wanted = pd.MultiIndex.from_frame(rows[["trial", "flow"]])
     own = digest[keys.isin(wanted) & (digest["what"] == what).to_numpy()]
@@ -34,13 +34,13 @@ def series(rows: pd.DataFrame, digest: pd.DataFrame, what: str = THROUGHPUT) -> 
 
 
 def singles(rows: pd.DataFrame, digest: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Each trial's own course."""
+    """The series of each trial."""
     for _, own in rows.groupby("trial", sort=False):
         yield series(own, digest)
 
 
 def thin(axes: Axes, tables: Iterable[pd.DataFrame], look: SeriesStyle) -> None:
-    """Single trials: where they part ways, a band would be of courses that none took."""
+    """Single trials as thin lines: where they diverge, a band around the mean would mislead."""
     for table in tables:
         axes.plot(
             table["time_s"], table["mean"], color=look.colour, linewidth=0.45, alpha=0.55, zorder=2

@@ -1,4 +1,4 @@
-"""The throughput–delay plane: where each series lies, and how well that is known."""
+"""The throughput–delay plane: the mean of each series with its confidence region."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def panels(
     path: str = "",
     known: Mapping[str, SeriesStyle] | None = None,
 ) -> tuple[Figure, pd.DataFrame]:
-    """A panel a part; with `path`, the numbers of that axis are joined, the last one labelled."""
+    """One panel per part; with `path`, the means are joined along that axis, its ends labelled."""
     if known is None:
         known = style.series_styles(
             [str(name) for _, rows in parts for name in rows[series].unique()]
@@ -140,7 +140,7 @@ def _cloud(axes: Axes, rows: pd.DataFrame, look: SeriesStyle) -> None:
 
 
 def region(points: np.ndarray) -> tuple[tuple[float, float], float, float, float] | None:
-    """The mean's confidence region: centre, full axes, angle in degrees; None if none is known."""
+    """The mean's confidence region: centre, full axes, angle in degrees; None if unknown."""
     n = len(points)
     if n < LEAST:
         return None
@@ -157,15 +157,15 @@ def region(points: np.ndarray) -> tuple[tuple[float, float], float, float, float
 
 
 def best(rows: pd.DataFrame, series: str) -> str:
-    """Who carries most and who waits least, in words."""
+    """The series with the highest throughput and the one with the lowest delay, in words."""
     means = rows.groupby(series)[[X, Y]].mean().dropna()
     if len(means) < 2:
         return ""
     most, least = str(means[Y].idxmax()), str(means[X].idxmin())
     (rate, delay), (low_rate, low) = _at(means, most), _at(means, least)
     return (
-        f"{most} carries most ({rate:.3g} Mbit/s at {delay:.3g} ms); "
-        f"{least} waits least ({low:.3g} ms at {low_rate:.3g} Mbit/s)."
+        f"{most} has the highest throughput ({rate:.3g} Mbit/s at {delay:.3g} ms), "
+        f"{least} the lowest delay ({low:.3g} ms at {low_rate:.3g} Mbit/s)."
     )
 
 

@@ -25,7 +25,7 @@ from analysis.trials.labels import path_rtt_ms, setting_label, variant_key
 from testbed.scenario.model import Scenario
 from testbed.store import Trial
 
-WIDE = 20  # times the median: what lies further out wants a logarithmic axis
+WIDE = 20  # times the median: the axis becomes logarithmic if a value is farther out
 DASHES = (0, (4, 2))
 SMALL: dict[str, Any] = {"fontsize": 5.5, "color": style.GREY}
 
@@ -43,7 +43,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Line:
-    """A variant: its metrics, a row a seed that ran, or the reason why none did."""
+    """A variant: its metrics, one row per seed that ran, or the reason why none did."""
 
     variant: str
     ran: pd.DataFrame
@@ -94,7 +94,7 @@ def measures(scenario: Scenario) -> tuple[Measure, ...]:
 
 
 def lines(metrics: pd.DataFrame) -> list[Line]:
-    """A line a variant, in their usual order."""
+    """One line per variant, in the usual order."""
     flows = metrics[metrics["variant"].fillna("") != ""]  # others are no TCP
     groups = {str(name): rows for name, rows in flows.groupby("variant", sort=False)}
     return [_line(name, groups[name]) for name in sorted(groups, key=variant_key)]
@@ -250,7 +250,7 @@ def _thousands(value: int) -> str:
 
 
 def title(down: Sequence[Line], scenario: Scenario) -> str:
-    """What is to be seen, in numbers of the figure's own."""
+    """The finding, in the figure's own numbers."""
     rate = scenario.topology.bottleneck.rate_mbit
     ran = [line for line in down if not line.reason]
     if not ran:
@@ -279,7 +279,7 @@ def _reading(down: Sequence[Line], trials: Sequence[Trial]) -> str:
     seeds = sorted({trial.scenario.seed for trial in trials})
     numbers = ", ".join(map(str, seeds[:8])) + (" …" if len(seeds) > 8 else "")
     most = max((len(line.ran) for line in down), default=0)
-    how = f"n = {most} a variant, seed{'s' * (len(seeds) > 1)} {numbers}"
+    how = f"n = {most} per variant, seed{'s' * (len(seeds) > 1)} {numbers}"
     if any((line.ran["verdict"] == SUSPECT).any() for line in down):
         how += "; hollow: suspect"
     if most < 2:

@@ -12,14 +12,14 @@ from analysis.figures.plotting.error_bars import READING
 from analysis.results.material import AXIS, Material
 from analysis.trials.labels import in_lines
 
-# The papers' own settings, in the order to show them; others follow by the alphabet.
+# The papers' own settings, in the order to show them; others follow alphabetically.
 FIRST = ("ns2", "small", "cbr-first", "receiver", "bfifo", "droptail", "red")
 UNITS = {"mbit": "Mbit/s", "ms": "ms", "s": "s", "bytes": "bytes", "packets": "packets"}
-FOOT_LETTERS = 165  # of a line below a figure
+FOOT_LETTERS = 165  # per line of a footer
 
 
 def split(rows: pd.DataFrame, axes: Sequence[str]) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
-    """The rows apart by the values of axes, those that exist; the papers' own first."""
+    """One group of rows per combination of the axes' values; the papers' own settings first."""
     columns = [
         AXIS + name for name in axes if AXIS + name in rows and rows[AXIS + name].notna().any()
     ]
@@ -53,7 +53,7 @@ def _place(values: Sequence[object]) -> list[tuple[int, float, str]]:
 
 
 def exemplary(values: Sequence[float], most: int = 3) -> list[float]:
-    """At most so many of sorted values: the ends and what lies evenly between."""
+    """At most `most` of the sorted values: both ends, and evenly spaced ones between them."""
     if len(values) <= most:
         return list(values)
     places = np.linspace(0, len(values) - 1, most).round().astype(int)
@@ -66,7 +66,7 @@ def text(value: object) -> str:
 
 
 def stem(*parts: str) -> str:
-    """A file's and an address's name."""
+    """A name for files and for anchors of the page."""
     joined = "-".join(part for part in parts if part)
     return "".join(c if c.isalnum() or c in "-._" else "-" for c in joined)
 
@@ -84,15 +84,15 @@ def _worded(name: str, value: str) -> str:
 
 
 def foot(material: Material, rows: pd.DataFrame, reading: str = READING) -> str:
-    """n, who ran it, how to read it."""
+    """The footer: n, engine, profile, and how to read the figure."""
     per = rows.groupby([AXIS + name for name in material.varied(rows)] or ["experiment"])
     seeds = sorted({int(n) for n in per["seed"].nunique()})
     n = f"n = {seeds[0]}" + (f"–{seeds[-1]}" if len(seeds) > 1 else "")
-    parts = [f"{n} seed{'s' * (seeds[-1] > 1)} a point", f"engine {material.engine}"]
+    parts = [f"{n} seed{'s' * (seeds[-1] > 1)} per point", f"engine {material.engine}"]
     if "axis_profile" not in rows:
         profiles = sorted({str(trial.scenario.profile) for trial in material.trials})
         parts.append(f"profile {', '.join(profiles)}")
     parts.append(reading)
     if (rows["verdict"] == "suspect").any():
-        parts.append("hollow: a suspect trial among them")
+        parts.append("hollow: includes a suspect trial")
     return in_lines(parts, FOOT_LETTERS)

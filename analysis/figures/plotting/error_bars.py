@@ -1,4 +1,4 @@
-"""Measures as means with their 95 % intervals: the tables of them, and how they are drawn."""
+"""Means with 95 % confidence intervals: as tables, and drawn as points, lines and bands."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ READING = "points: means; bands and bars: 95 % interval of the mean (Student's t
 
 @dataclass(frozen=True)
 class Measure:
-    """A metric as an axis of a figure."""
+    """A metric with its axis label, scale and limits."""
 
     metric: str
     label: str
     scale: float = 1.0
     zero: bool = True
-    linear_below: float = math.inf  # and logarithmic above, where one line presses the rest flat
+    linear_below: float = math.inf  # logarithmic above, if one line dwarfs the others
 
 
 THROUGHPUT = Measure("throughput_mbps", "throughput (Mbit/s)")
@@ -33,7 +33,7 @@ LATENCY = Measure("owd_mean_ms", "one-way delay (ms)", zero=False)
 
 
 def summary(rows: pd.DataFrame, by: Sequence[str], measure: Measure) -> pd.DataFrame:
-    """A row a cell: mean, the interval's ends (NaN below two), n, and how many are suspect."""
+    """One row per cell: mean, the interval's ends (NaN if n < 2), n, and the number of suspects."""
     cells = []
     for key, members in rows.groupby(list(by), sort=False, dropna=False):
         values = known(members[measure.metric]) * measure.scale
@@ -49,7 +49,7 @@ def summary(rows: pd.DataFrame, by: Sequence[str], measure: Measure) -> pd.DataF
 def line_with_band(
     axes: Axes, table: pd.DataFrame, x: str, look: SeriesStyle, dashed: bool = False
 ) -> None:
-    """Means over a number with the band of their intervals; suspect ones hollow."""
+    """Means over a numeric axis with a band for their intervals; suspect points are hollow."""
     at, mean = table[x].to_numpy(dtype=float), table["mean"].to_numpy()
     axes.fill_between(
         at, table["low"], table["high"], color=look.colour, alpha=0.18, linewidth=0, zorder=2
@@ -72,7 +72,7 @@ def line_with_band(
 def point(
     axes: Axes, place: float, cell: pd.Series, look: SeriesStyle, *, across: bool = True
 ) -> None:
-    """One mean with the bar of its interval, across or upright."""
+    """One mean with an error bar, horizontal or vertical."""
     ends, at = [cell["low"], cell["high"]], [place, place]
     bar = (ends, at) if across else (at, ends)
     point = (cell["mean"], place) if across else (place, cell["mean"])
@@ -89,7 +89,7 @@ def point(
 
 
 def single_trials(axes: Axes, values: Iterable[float], place: float, look: SeriesStyle) -> None:
-    """Single trials on the line of their mean: two kinds of outcome have none in the middle."""
+    """Single trials beside their mean: where outcomes are of two kinds, the mean is neither."""
     found = known(values)
     axes.plot(
         found,

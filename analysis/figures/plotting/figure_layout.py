@@ -15,14 +15,14 @@ from analysis.figures.plotting import style
 from analysis.figures.plotting.style import SeriesStyle
 
 FOOT_INCHES = 0.26  # two lines
-APART = 0.08  # of an axis's height: less, and names at the lines' ends overlap
-LEAST_SPAN = 0.1  # of the largest value: differences below it are no difference to look at
+APART = 0.08  # of the axis height: the least distance between two labels
+LEAST_SPAN = 0.1  # of the largest value
 
 
 def grid(
     down: int, across: int, *, panel: float = 1.5, head: float = 0.5, share: bool = False
 ) -> tuple[Figure, list[list[Axes]]]:
-    """Panels below room for a title and a legend, above room for a foot."""
+    """A grid of panels, with room for a title and a legend above and a footer below."""
     inches = panel * down + head + FOOT_INCHES + 0.08
     figure = Figure(
         figsize=(style.WIDTH_INCHES, inches),
@@ -37,14 +37,14 @@ def grid(
 
 
 def title_and_foot(figure: Figure, title: str, foot: str) -> None:
-    """The title above and, small, what was counted below."""
+    """Write the title at the top and the footer, in small print, at the bottom."""
     height = figure.get_figheight()
     figure.text(0.01, 1 - 0.06 / height, title, fontsize=9, fontweight="bold", va="top")
     figure.text(0.01, 0.05 / height, foot, fontsize=6, color=style.GREY, va="bottom")
 
 
 def legend(figure: Figure, looks: Mapping[str, SeriesStyle]) -> None:
-    """One for all panels, between the title and them."""
+    """One legend for all panels, below the title."""
     handles = [
         Line2D([], [], color=look.colour, marker=look.marker, markersize=4, linewidth=1, label=name)
         for name, look in looks.items()
@@ -63,7 +63,7 @@ def legend(figure: Figure, looks: Mapping[str, SeriesStyle]) -> None:
 
 
 def name_line_ends(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
-    """Names in their colours where lines end, the upper ones moved up where two meet."""
+    """Label lines at their right ends, moving labels up where they would overlap."""
     low, high = axes.get_ylim()
     last = -np.inf
     for value, words, colour in sorted(ends):
@@ -80,8 +80,8 @@ def name_line_ends(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
 
 
 def widen_flat_axes(axes: Axes, *which: Literal["x", "y"]) -> None:
-    """Axes `x`, `y` that would blow up differences of no account are widened; numbers are written
-    whole, not as small ones beside an offset."""
+    """Widen axes whose range is so small that it would exaggerate insignificant differences, and
+    write numbers in full instead of relative to an offset."""
     for name in which:
         low, high = sorted(getattr(axes, f"get_{name}lim")())
         middle, least = (low + high) / 2, LEAST_SPAN * max(abs(low), abs(high))

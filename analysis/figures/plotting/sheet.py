@@ -1,4 +1,4 @@
-"""A table of the page: heads, cells, and what a cell shows of repeats or of a printed number."""
+"""Tables of the report: column headings, cells, and how repeats are summarised in a cell."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from analysis.statistics.intervals import half_width, known
 
 @dataclass(frozen=True)
 class Head:
-    """A column's head."""
+    """A column heading."""
 
     words: str
     unit: str = ""
@@ -24,7 +24,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Cell:
-    """What is shown, and what it is sorted by."""
+    """The text that is shown, and the key that it is sorted by."""
 
     words: str
     key: str = ""
@@ -33,19 +33,19 @@ class Cell:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table of the page."""
+    """A table of the report."""
 
     heads: tuple[Head, ...]
     rows: tuple[tuple[Cell, ...], ...]
 
 
 def printed(value: float | None) -> Cell:
-    """A number of a paper's, or a dash where it has none."""
+    """A number printed in a paper, or a dash if it prints none."""
     return Cell("–", "", True) if value is None else Cell(f"{value:g}", f"{value:g}", True)
 
 
 def mean_cell(values: pd.Series) -> Cell:
-    """Mean and half of its 95 % interval; a dash where nothing is known."""
+    """Mean ± half of its 95 % interval; a dash if there are no values."""
     mean = float(values.mean())
     if math.isnan(mean):
         return Cell("–", "", True)
@@ -57,7 +57,7 @@ def mean_cell(values: pd.Series) -> Cell:
 
 
 def median_cell(values: Iterable[float], decimals: int = 1) -> Cell:
-    """The median, and from least to most: with five repeats its 94 % interval."""
+    """The median and the range: with five repeats, the range is its 94 % interval."""
     found = known(values)
     if not len(found):
         return Cell("–", "", True)

@@ -1,4 +1,4 @@
-"""How figures look: colours that colour-blind readers tell apart, sizes for A4 and for slides."""
+"""The style of all figures: colours for colour-blind readers too, markers, sizes for A4."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VERMILLION = "#D55E00"
 PURPLE = "#CC79A7"
 BLACK = "#000000"
 GREY = "#666666"
-# Two more that stay apart from these, by their lightness too.
+# Two more that differ from these in lightness too.
 INDIGO = "#332288"
 BROWN = "#7A4B21"
 
@@ -37,7 +37,7 @@ VARIANT_COLOURS = {
     "bbr": ORANGE,
     "linux-reno": BLUE,
 }
-OTHER_COLOURS = (SKY, BLACK, BROWN, INDIGO, GREY)  # those that the figure does not use yet
+OTHER_COLOURS = (SKY, BLACK, BROWN, INDIGO, GREY)  # for variants not named above
 
 MARKERS = {
     "tahoe": "s",
@@ -52,16 +52,16 @@ MARKERS = {
     "linux-reno": "h",
 }
 OTHER_MARKERS = "o^sDvPX*ph"
-PAPER = "white"  # inside of a hollow point
+PAPER = "white"  # the inside of a hollow point
 
-WIDTH_INCHES = 7.2  # the text's width on A4; on a slide the letters grow along
+WIDTH_INCHES = 7.2  # the text width of an A4 page
 PNG_DPI = 200
 
 SHEET = Path(__file__).with_name("figures.mplstyle")
 
 
 def variant_colours(variants: Iterable[str]) -> dict[str, str]:
-    """A colour for each variant; the usual ones always have the same."""
+    """A colour for each variant; the known ones always have the same colour."""
     names = list(variants)
     used = {VARIANT_COLOURS.get(name) for name in names}
     free = [colour for colour in OTHER_COLOURS if colour not in used]
@@ -71,13 +71,13 @@ def variant_colours(variants: Iterable[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class SeriesStyle:
-    """How a series is told from the others, by two means at once."""
+    """Colour and marker: a series can be told apart by either."""
 
     colour: str
     marker: str
 
 
-# Of queues, in the order in which a figure shows them.
+# For queues, in the order in which a figure shows them.
 QUEUE_STYLES = (
     SeriesStyle(BLUE, "o"),
     SeriesStyle(VERMILLION, "D"),
@@ -89,7 +89,7 @@ QUEUE_STYLES = (
 
 
 def series_styles(names: Sequence[str]) -> dict[str, SeriesStyle]:
-    """A look for each variant, in the usual order; the usual ones always have the same."""
+    """A style for each variant, in the usual order; known variants always have the same style."""
     ordered = sorted(dict.fromkeys(names), key=variant_key)
     colours = variant_colours(ordered)
     others = itertools.cycle(OTHER_MARKERS)
@@ -97,5 +97,5 @@ def series_styles(names: Sequence[str]) -> dict[str, SeriesStyle]:
 
 
 def style_sheet() -> AbstractContextManager[None]:
-    """A context in which all figures are drawn."""
+    """The context in which every figure is drawn and saved."""
     return mpl.rc_context(fname=SHEET)

@@ -1,4 +1,4 @@
-"""Curves of very many points as the few that can be seen: what a column of pixels shows of them."""
+"""Thins curves of very many points to those that can be seen in each column of pixels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
-COLUMNS = 1500  # more than a figure of A4's width has, printed at 200 dots per inch
+COLUMNS = 1500  # more pixels than an A4-wide figure has at 200 dpi
 
 
 def seen(time_s: Floats, value: Floats, columns: int = COLUMNS) -> npt.NDArray[np.int64]:

@@ -32,7 +32,7 @@ class Stretches:
     stop: Integers
 
     def within(self, span: Span) -> Stretches:
-        """Those whose time lies in the span."""
+        """The ranges whose time lies in the span."""
         chosen = (self.time_s >= span.start_s) & (self.time_s <= span.stop_s)
         return Stretches(self.time_s[chosen], self.start[chosen], self.stop[chosen])
 

@@ -13,7 +13,6 @@ from matplotlib.ticker import MaxNLocator
 from analysis.captures.atomic_write import replace
 from analysis.figures.plotting import style
 from analysis.figures.plotting.named_figure import save
-from analysis.figures.time_sequence.close_up import draw_close
 from analysis.figures.time_sequence.sequence_data import Sequence, Stretches, sequence, table, zoom
 from analysis.figures.time_sequence.sequence_marks import (
     ACKS,
@@ -25,10 +24,11 @@ from analysis.figures.time_sequence.sequence_marks import (
     legend,
     steps,
 )
-from analysis.figures.timeline.frame import doubt_inches, write_words
-from analysis.figures.timeline.markers import MARKERS
+from analysis.figures.time_sequence.zoomed_panel import draw_close
+from analysis.figures.timeline.event_markers import MARKERS
 from analysis.figures.timeline.timeline_data import Span
 from analysis.figures.timeline.timeline_text import counted, doubt, foot, title
+from analysis.figures.timeline.title_lines import doubt_inches, write_words
 from testbed.store import FlowRecord, Trial
 
 HEIGHT = 4.3  # inches

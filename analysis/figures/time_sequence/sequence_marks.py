@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from analysis.figures.plotting import style
 from analysis.figures.plotting.thinning import seen
 from analysis.figures.time_sequence.sequence_data import Sequence, Stretches
-from analysis.figures.timeline.markers import MARKERS
+from analysis.figures.timeline.event_markers import MARKERS
 from analysis.figures.timeline.timeline_events import Kind
 from analysis.trials.series import Floats
 

@@ -143,7 +143,7 @@ def _limit(trial: Trial, found: Timeline, in_packets: bool) -> float | None:
 
 
 def draw_throughput(axes: Axes, trial: Trial, found: Timeline) -> Words:
-    """What arrives, beside what the link can carry."""
+    """The throughput, and the link's capacity."""
     assert found.throughput is not None
     rate = trial.scenario.topology.bottleneck.rate_mbit
     edges = found.throughput.time_s - found.step_s / 2
@@ -171,7 +171,7 @@ def draw_throughput(axes: Axes, trial: Trial, found: Timeline) -> Words:
 
 
 def _line(axes: Axes, rows: pd.DataFrame, name: str, **look: Any) -> None:
-    """A curve of samples, as many of them as can be seen."""
+    """A curve of samples, thinned to what can be seen."""
     time_s, value = rows["time_s"].to_numpy(), rows[name].to_numpy(dtype=np.float64)
     keep = seen(time_s, value)
     axes.plot(time_s[keep], value[keep], label=name, **look)

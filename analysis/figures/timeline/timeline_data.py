@@ -29,11 +29,11 @@ class Span:
     stop_s: float
 
     def of(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """The rows whose `time_s` lies in it."""
+        """The rows whose `time_s` lies in the span."""
         return rows[(rows["time_s"] >= self.start_s) & (rows["time_s"] <= self.stop_s)]
 
     def within(self, times: Floats) -> Floats:
-        """Those of the times that lie in it."""
+        """The times that lie in the span."""
         return times[(times >= self.start_s) & (times <= self.stop_s)]
 
     @property
@@ -59,7 +59,7 @@ class Timeline:
 
 
 def flow_span(flow: FlowRecord, start_s: float | None, stop_s: float | None) -> Span:
-    """What is asked for of a flow; all of it, if nothing is."""
+    """The span between two times of a flow; the whole flow if none is given."""
     long = flow.stopped_s - flow.started_s > LONG_S
     began_s = math.floor(flow.started_s) if long else flow.started_s
     span = Span(

@@ -15,8 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from analysis.captures.atomic_write import replace
 from analysis.figures.plotting import style
 from analysis.figures.plotting.named_figure import save
-from analysis.figures.timeline.frame import doubt_inches, write_words
-from analysis.figures.timeline.lanes import draw_lanes, lanes_inches
+from analysis.figures.timeline.event_lanes import draw_lanes, lanes_inches
 from analysis.figures.timeline.panels import (
     Words,
     draw_queue,
@@ -27,6 +26,7 @@ from analysis.figures.timeline.panels import (
 from analysis.figures.timeline.timeline_data import Span, Timeline, table, timeline
 from analysis.figures.timeline.timeline_events import Kind
 from analysis.figures.timeline.timeline_text import doubt, footer, outcome, title
+from analysis.figures.timeline.title_lines import doubt_inches, write_words
 from testbed.errors import TestbedError
 from testbed.store import FlowRecord, Trial
 

@@ -44,7 +44,7 @@ def _limit(trial: Trial) -> str:
 
 
 def outcome(found: Timeline) -> str:
-    """What came of it, in numbers of the figure's own."""
+    """The outcome, in the figure's own numbers."""
     parts = []
     if found.throughput is not None and len(rates := _known(found.throughput.value)):
         parts.append(f"{np.mean(rates):.3g} Mbit/s")
@@ -97,7 +97,7 @@ def counted(number: int, what: str) -> str:
 
 
 def stem(flow: FlowRecord, start_s: float | None, stop_s: float | None) -> str:
-    """The files' name: the flow's, and what was asked for of it."""
+    """The stem of the files' names: the flow, and the span if one was given."""
     if start_s is None and stop_s is None:
         return flow.name
     ends = (

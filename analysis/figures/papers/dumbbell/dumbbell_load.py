@@ -16,7 +16,7 @@ LOAD = "cbr_mbit"
 
 
 def draw(material: Material) -> Iterator[NamedFigure]:
-    """The papers' own, a figure a profile and window, a row an order; then the general ones."""
+    """One figure per profile and window, one row per order; then the general figures."""
     rows = material.tcp
     if not rows.empty and f"{AXIS}{LOAD}" in rows:
         for case, own in cases.split(rows, ("profile", "window")):
@@ -37,7 +37,7 @@ def _figure(material: Material, case: dict[str, str], rows: pd.DataFrame) -> Nam
 
 
 def _caption(rows: pd.DataFrame) -> str:
-    """Who leads where the load is light and where it is heavy."""
+    """The leaders at light, middle and heavy load."""
     means = rows.groupby([AXIS + LOAD, "variant"])["throughput_mbps"].mean().unstack()
     said = []
     for load in cases.exemplary(sorted(means.index)):

@@ -34,7 +34,7 @@ def draw(material: Material) -> Iterator[NamedFigure]:
 
 
 def _plane(material: Material) -> NamedFigure:
-    """A colour a queue: the queues are what is compared."""
+    """One colour per queue, as the queues are what is compared."""
     rows = material.tcp.dropna(subset=[plane.X, plane.Y])
     rows = rows.assign(queue_name=rows[QUEUE])
     known = dict(zip(queues(rows), style.QUEUE_STYLES, strict=False))
@@ -139,7 +139,7 @@ def _measures(material: Material, case: dict[str, str], rows: pd.DataFrame) -> N
 def _down(
     rows: pd.DataFrame, order: list[str], measures: tuple[error_bars.Measure, ...]
 ) -> tuple[Figure, pd.DataFrame]:
-    """A line a queue, a panel a measure."""
+    """One line per queue, one panel per measure."""
     known = style.series_styles(list(rows["variant"]))
     figure, [line] = figure_layout.grid(1, len(measures), panel=0.3 * len(order) + 0.6)
     tables = []

@@ -1,4 +1,4 @@
-"""What the figure shows where: the trials of each figure, what is drawn of one, which part."""
+"""The panels: the trials of each figure, what is drawn of each, and the range shown."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Extent:
-    """What all panels show: from shortly before the first loss to the slowest recovery."""
+    """The range that all panels show: from just before the first loss to the slowest recovery."""
 
     time_s: tuple[float, float]
     number: tuple[float, float]
@@ -72,7 +72,7 @@ def _preference(trial: Trial) -> tuple[bool, int]:
 
 
 def panel(trial: Trial) -> Panel:
-    """What is drawn of a trial."""
+    """A trial's segments and outcome."""
     if trial.record.status is not Status.OK:
         return Panel(trial)
     flow = trial.scenario.flows[0]
@@ -84,13 +84,13 @@ def panel(trial: Trial) -> Panel:
 
 
 def panels(trials: Iterable[Trial]) -> list[Panel]:
-    """What is drawn of each."""
-    with ThreadPoolExecutor(os.cpu_count()) as pool:  # the work is tshark's
+    """The panels of several trials, read in parallel."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # the core works outside Python's lock
         return list(pool.map(panel, trials))
 
 
 def extent(panels: Iterable[Panel]) -> Extent | None:
-    """What the panels have in common to show; None where none ran."""
+    """The range that all panels share; None if no trial ran."""
     starts, ends, numbers, lowest = [], [], [], []
     for each in panels:
         if each.segments is None or each.outcome is None:

@@ -58,7 +58,7 @@ def compared(seen_by_trial: Iterable[tuple[Trial, Outcome]], expected: Expectati
 
 
 def _note(verdicts: Sequence[str]) -> str:
-    """How many are as expected, of those of which something is."""
+    """How many trials are as expected, of those for which something is expected."""
     judged = [each for each in verdicts if each != NOTHING_EXPECTED]
     right = judged.count(AS_EXPECTED)
     return f"seen (expected): {right} of {len(judged)} {AS_EXPECTED}" if judged else ""

@@ -51,7 +51,7 @@ class Column:
 
 
 def columns(trials: Iterable[Trial], metrics: pd.DataFrame) -> list[Column]:
-    """A column a variant, in their usual order."""
+    """One column per variant, in the usual order."""
     groups: dict[str, list[Trial]] = {}
     for trial in trials:
         groups.setdefault(_variant(trial), []).append(trial)

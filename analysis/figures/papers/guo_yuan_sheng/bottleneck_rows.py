@@ -98,7 +98,7 @@ def short(value: float) -> str:
 
 
 def _full_ms(scenario: Scenario) -> float | None:
-    """How long a full buffer takes to drain; None where the limit is not what acts."""
+    """How long a full buffer takes to drain; None for queues that act before their limit."""
     bottleneck = scenario.topology.bottleneck
     queue = bottleneck.queue
     if queue.discipline not in PLAIN_FIFOS:

@@ -14,7 +14,7 @@ from testbed.store import Trial
 
 
 def title(scenario: Scenario, columns: Sequence[Column]) -> str:
-    """What is to be seen, in numbers of the figure's own."""
+    """The finding, in the figure's own numbers."""
     rate = scenario.topology.bottleneck.rate_mbit
     ran = [column for column in columns if len(column.delays_ms) and column.mean_mbps > 0]
     if not ran:
@@ -46,7 +46,7 @@ def _reading(trials: Sequence[Trial], columns: Sequence[Column], many: int) -> s
     n = max((len(column.trials) for column in columns), default=0)
     numbers = ", ".join(map(str, seeds[:8])) + (" …" if len(seeds) > 8 else "")
     drawn = "a thin line each" if n <= many else "line: median, band: range over the seeds"
-    how = f"n = {n} a variant, seed{'s' * (len(seeds) > 1)} {numbers}"
+    how = f"n = {n} per variant, seed{'s' * (len(seeds) > 1)} {numbers}"
     if n > 1:
         how += f" ({drawn})"
     return f"{how}; 95 %: 95th percentile; ticks at the top of the windows: packets dropped"

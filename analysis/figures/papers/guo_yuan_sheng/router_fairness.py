@@ -20,7 +20,7 @@ SHARE = Measure("share_percent", "share of goodput (%)")
 
 
 def draw(material: Material) -> Iterator[NamedFigure]:
-    """A figure over time and one of the shares, a row a queue; then the general ones."""
+    """Throughput over time and the shares, one row per queue; then the general figures."""
     rows = shares(material.tcp)
     if rows.empty or f"{AXIS}queue" not in rows:
         return

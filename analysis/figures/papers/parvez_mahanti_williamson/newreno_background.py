@@ -19,7 +19,7 @@ from analysis.results.material import AXIS, Material
 SESSIONS = "sessions"
 RATE = Measure("segments_a_rtt", "goodput (segments/RTT)")
 EVENTS = Measure("loss_event_rate", "loss events (% of segments)", 100)
-LOSSES = Measure("losses_per_event", "losses an event")
+LOSSES = Measure("losses_per_event", "losses per event")
 PANELS = (RATE, EVENTS, LOSSES)
 LOGARITHMIC = (RATE, EVENTS)
 READING = "lines: the models; crosses: the paper's table II"
@@ -35,7 +35,7 @@ PAPER = {
 
 
 def draw(material: Material) -> Iterator[NamedFigure]:
-    """Throughput, p and m over the number of sessions, a row a queue; then the general ones."""
+    """Goodput, p and m over the number of sessions, one row per queue; then the general figures."""
     rows = material.tcp
     if not rows.empty and AXIS + SESSIONS in rows:
         yield _figure(material, _with_models(rows))

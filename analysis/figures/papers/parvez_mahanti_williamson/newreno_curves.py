@@ -128,7 +128,7 @@ def _frame(axes: Axes, regions: Regions) -> None:
     axes.xaxis.set_major_formatter(lambda rate, _: f"{100 * rate:g}")
     axes.yaxis.set_major_formatter(lambda losses, _: f"{losses:g}")
     axes.set_xlabel("loss event rate p (% of segments)")
-    axes.set_ylabel("losses an event m (segments)")
+    axes.set_ylabel("losses per event m (segments)")
     axes.set_title(
         f"NewReno's two forms, by PMW's equations: RTO {regions.rto_rtts:.2f} RTT,"
         f" m* = {regions.critical}",

@@ -70,7 +70,7 @@ def _throughput(material: Material, case: dict[str, str], rows: pd.DataFrame) ->
         _turn(upper, p_percent / 100)
         upper.set_ylim(bottom=0)
         lower.axhline(0, color="black", linewidth=0.6)
-        lower.set_xlabel("losses an event, m")
+        lower.set_xlabel("losses per event, m")
     grid[0][0].set_ylabel(GOODPUT.label)
     grid[1][0].set_ylabel(ERROR.label)
     figure_layout.legend(figure, known)

@@ -13,7 +13,7 @@ from analysis.figures.plotting.sheet import Cell, Head, Sheet, mean_cell, printe
 from analysis.models.flow_against_model import with_model
 from analysis.results.material import AXIS, Material
 
-ERROR_HINT = "of the mean over seeds, over the losses an event for which the model holds"
+ERROR_HINT = "of the mean over seeds, over the losses per event for which the model holds"
 ERROR_HEADS = (
     Head("form"),
     Head("p", "%", number=True),
@@ -21,7 +21,7 @@ ERROR_HEADS = (
     Head("least error", "%", ERROR_HINT, number=True),
     Head("mean error", "%", ERROR_HINT, number=True),
     Head("largest error", "%", ERROR_HINT, number=True),
-    Head("with sign, mean", "%", "above nought: the model expects more than there was", True),
+    Head("with sign, mean", "%", "positive: the model predicts more than was measured", True),
     Head("least, paper", "%", number=True),
     Head("largest, paper", "%", number=True),
 )

@@ -38,7 +38,7 @@ Line = tuple[Cell, ...]
 
 
 def video_tables(material: Material) -> Iterator[tuple[str, Sheet]]:
-    """Those of the paper that there are trials for, then who governs."""
+    """The paper's tables that there are trials for, then whose congestion control governs."""
     rows = material.good
     if f"{AXIS}setting" not in rows:
         return

@@ -29,7 +29,7 @@ from analysis.results.material import AXIS, Material
 from analysis.trials.labels import variant_key
 
 LEAST_S = 0.01  # below it, the scale of differences is linear
-SLOW = ("shaped", "wifi-congested", "netem-congested")  # where a video may stand still
+SLOW = ("shaped", "wifi-congested", "netem-congested")  # where a video may stall
 LOAD = Measure("loaded_s", "time to load (s)", zero=False)
 START = Measure("startup_s", "until the picture moves (s)")
 STALL = Measure("stall_s", "time stalled (s)")
@@ -84,7 +84,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, measure: Measure, lines: list[str]) -
 
 
 def _loads(material: Material, rows: pd.DataFrame) -> NamedFigure:
-    """A panel a network."""
+    """One panel per network."""
     there, lines = _networks(rows), _lines(rows)
     across = min(3, len(there))
     down = -(-len(there) // across)
@@ -132,7 +132,7 @@ def _load_caption(rows: pd.DataFrame, there: list[str]) -> str:
 
 
 def _waits(material: Material, rows: pd.DataFrame) -> Iterator[NamedFigure]:
-    """How long until the picture moves and how long it stands still, where the network is slow."""
+    """Start-up delay and time stalled on the slow networks."""
     there, lines = _networks(rows, SLOW), _lines(rows)
     if not there:
         return
@@ -146,13 +146,13 @@ def _waits(material: Material, rows: pd.DataFrame) -> Iterator[NamedFigure]:
             table = _panel(axes, own, measure, lines)
             tables.append(table.assign(network=network, measure=measure.label))
             most = axes.get_xlim()[1] if np.nanmax(table["mean"], initial=0) else 1.0
-            axes.set_xlim(-0.02 * most, 1.02 * most)  # a point at nought is seen whole
+            axes.set_xlim(-0.02 * most, 1.02 * most)  # a point at zero is not cut off
         line[0].set_title(NETWORKS[network], loc="left", fontweight="bold", fontsize=7)
         line[1].set_yticklabels([])
     figure_layout.legend(figure, LOOKS)
     reading = f"{MEANS}; grey: the paper's 1 to 2 min, over TCP"
     figure_layout.title_and_foot(
-        figure, "How long it takes to start, and stands still", cases.foot(material, rows, reading)
+        figure, "Start-up delay and time stalled", cases.foot(material, rows, reading)
     )
     stem = cases.stem(material.key, "waits")
     yield NamedFigure(
@@ -213,7 +213,7 @@ def _governing(material: Material, rows: pd.DataFrame) -> Iterator[NamedFigure]:
         axes.set_ylim(len(there) - 0.5, -0.5)
         axes.tick_params(axis="y", length=0)
         axes.set_xlabel(measure.label)
-        # from milliseconds to minutes, and exactly nought
+        # from milliseconds to minutes, and exactly zero
         axes.set_xscale("symlog", linthresh=LEAST_S)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     _room(line)

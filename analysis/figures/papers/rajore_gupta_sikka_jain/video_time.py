@@ -54,7 +54,7 @@ def _course(material: Material, trial: str, what: str) -> pd.DataFrame:
 
 
 def _graphs(material: Material) -> Iterator[NamedFigure]:
-    """Packets a second: a row a variant, a column a network."""
+    """Packets per second: one row per variant, one column per network."""
     rows = material.good
     if f"{AXIS}setting" not in rows or material.digest.empty:
         return
@@ -214,7 +214,7 @@ def _playback_figure(
 
 
 def _one_playback(above: Axes, below: Axes, course: Course, look: SeriesStyle, line: int) -> None:
-    """Its level and, below nought, its stalls; the bitrate of each segment when it had come."""
+    """The buffer's level with the stalls below zero, and each segment's bitrate on its arrival."""
     levels, stalls, bitrates = course
     above.plot(levels["time_s"], levels["value"], color=look.colour, linewidth=0.8)
     height = 0.025 + 0.045 * line
@@ -244,6 +244,6 @@ def _finish(material: Material, figure: Figure, network: str, numbers: list[int]
     where = NETWORKS[network]
     foot = (
         f"one trial each (the page's numbers {', '.join(map(str, numbers))}) · engine "
-        f"{material.engine} · bars below nought: the picture stands still"
+        f"{material.engine} · bars below zero: the video stalls"
     )
     figure_layout.title_and_foot(figure, f"One playback over time: {where}", foot)

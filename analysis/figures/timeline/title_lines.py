@@ -1,5 +1,4 @@
-"""The words around a flow's figures: two lines above, a third where the trial is in doubt, what
-ran below, all at fixed distances."""
+"""The text around a flow's figures: title, outcome and any doubt above, the footer below."""
 
 from __future__ import annotations
 
@@ -12,12 +11,12 @@ DOUBT_INCHES = 0.15  # the line's height
 
 
 def doubt_inches(doubt: str) -> float:
-    """The room that the line about the verdict takes; none where there is nothing to say."""
+    """The height of the line about the verdict; zero if there is none."""
     return DOUBT_INCHES if doubt else 0.0
 
 
 def write_words(figure: Figure, title: str, about: str, foot: str, doubt: str = "") -> None:
-    """Write them; who draws the panels leaves the room."""
+    """Write the lines at fixed distances; the panels must leave room for them."""
     inches = float(figure.get_figheight())
     for text, below, look in (
         (title, TITLE_INCHES, {"fontsize": 9, "fontweight": "bold"}),

@@ -1,4 +1,4 @@
-"""The close look of a time-sequence diagram: every packet of a few round trips."""
+"""The zoomed panel of a time–sequence diagram: every packet of a few round trips."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from analysis.figures.time_sequence.sequence_marks import (
     bars,
     steps,
 )
-from analysis.figures.timeline.markers import MARKERS
+from analysis.figures.timeline.event_markers import MARKERS
 from analysis.figures.timeline.timeline_data import Span
 from analysis.figures.timeline.timeline_events import Kind
 from analysis.trials.series import Floats

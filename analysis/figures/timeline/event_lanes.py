@@ -1,4 +1,4 @@
-"""The lanes of events below a timeline: one a kind, and a band for the state of recovery."""
+"""The lanes of events below a timeline: one per kind, and a band for the congestion state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from matplotlib.transforms import ScaledTranslation
 
 from analysis.figures.plotting import style
 from analysis.figures.plotting.thinning import COLUMNS
-from analysis.figures.timeline.markers import MARKERS, STATE_NAMES, STATES
+from analysis.figures.timeline.event_markers import MARKERS, STATE_NAMES, STATES
 from analysis.figures.timeline.timeline_data import Span, Timeline
 from analysis.trials.series import Floats
 
@@ -19,12 +19,12 @@ BAND = "congestion state"
 
 
 def lanes_inches(found: Timeline) -> float:
-    """How high the lanes are."""
+    """The height of all lanes."""
     return LANE_INCHES * max(1, len(found.events) + (found.states is not None) * 1.3)
 
 
 def draw_lanes(axes: Axes, found: Timeline) -> None:
-    """The events at their times, a lane a kind, and how many there were of each."""
+    """The events at their times, one lane per kind, with the number of each."""
     axes.grid(False, axis="y")
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
@@ -52,7 +52,7 @@ def draw_lanes(axes: Axes, found: Timeline) -> None:
 
 
 def _apart(times: Floats, span: Span) -> Floats:
-    """One of those that would be drawn on the same spot."""
+    """One of the times that would be drawn on the same spot."""
     columns = np.floor((times - span.start_s) / span.seconds * COLUMNS)
     _, first = np.unique(columns, return_index=True)
     return times[first]

@@ -1,4 +1,4 @@
-"""How events look, in lanes and among segments: by shape and place, and by colour as well."""
+"""The markers of events, in lanes and among segments: told apart by shape and by colour."""
 
 from __future__ import annotations
 
