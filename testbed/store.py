@@ -1,12 +1,18 @@
-"""Results on disk: one directory a trial, written aside and renamed when whole."""
+"""The contract on disk: every file of a trial and of a results folder, its name and its shape.
+
+A trial is one directory, written under a name that begins with a dot and renamed when it is
+complete. Names are relative to the trial's directory; whoever writes a file and whoever reads
+it take its name, and a table's columns, from here.
+"""
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import enum
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,12 +22,139 @@ from testbed.scenario.model import Scenario
 
 _T = TypeVar("_T")
 
-RECORD = "trial.json"
-SCENARIO = "scenario.json"
 CAPTURES = "captures"
 FLOWS = "flows"
 SAMPLES = "samples"
-NETWORK_UP = "network-up"  # a file; its time, as the host sees it, is when the network was up
+BACKGROUND_FLOW = "background"  # the name under which all background sessions are one flow
+
+# What a trial was, how it went, and every command that it took
+SCENARIO = "scenario.json"
+RECORD = "trial.json"
+COMMANDS = "commands.log"
+# What analysis keeps with the trial
+VERDICT_FILE = "verdict.json"
+METRICS_FILE = "metrics.parquet"  # of a results folder too
+DIGEST_FILE = "digest.parquet"
+SECONDS_FILE = "seconds.parquet"
+# JSON documents
+QDISCS = f"{SAMPLES}/qdiscs.json"  # node → `tc -json -s qdisc show` at the end
+COUNTERS = f"{SAMPLES}/counters.json"  # node → name → the kernel's counter at the end
+CONFIGURATION = f"{SAMPLES}/configuration.json"  # "begin", "end" → setting → value
+DROPS = f"{SAMPLES}/drops.json"  # flow → what its dropper counted
+RADIO = f"{SAMPLES}/radio.json"  # what the medium counted, beside what was asked of it
+BACKGROUND = f"{SAMPLES}/background.json"  # load and losses of all sessions, then each session
+SESSIONS = f"{FLOWS}/{BACKGROUND_FLOW}.sessions"  # as the background's client is told them
+# The guest engine's, gone when the guest has ended (kernel/README.md)
+GUEST_FILES = "guest.*"
+GUEST_COMMAND = "guest.argv"
+GUEST_PATHS = "guest.paths"
+GUEST_STATUS = "guest.status"
+GUEST_CONSOLE = "guest.console"
+GUEST_ERRORS = "guest.err"
+HOST_ERRORS = "trial.err"  # what a trial on the host engine prints
+NETWORK_UP = "network-up"  # its time, as the host sees it, is when the network was up
+
+# Of a results folder, beside its trials
+METRICS_CSV = "metrics.csv"
+REPORT = "report.html"
+FIGURES = "figures"
+_BESIDE_TRIALS = (".", "metrics.", FIGURES, "report")
+
+RAW_CAPTURE = ".pcap"  # the suffix of what tcpdump writes, before it becomes pcapng
+TCPDUMP_ERRORS = ".tcpdump"
+COMPRESSED = ".zst"  # added to the name of a capture that was compressed
+
+WIRES = "wires"  # the node that holds links with a delay
+LEAF = 0x30  # the handle of the queue under a shaper, as a major number: "30:" to tc
+LEAF_HANDLE = f"{LEAF:x}:"
+RETIRE_S = 1.0  # between the hosts' counters and the end, while tcpdump writes what it has seen
+
+
+@dataclass(frozen=True)
+class Table:
+    """A CSV file and its columns."""
+
+    file: str
+    columns: tuple[str, ...]
+
+
+SOCKETS = Table(
+    f"{SAMPLES}/sockets.csv",
+    (
+        *("time_s", "flow", "state", "ca_state", "cwnd", "ssthresh", "srtt_ms", "rttvar_ms"),
+        *("rto_ms", "backoff", "min_rtt_ms", "retrans", "total_retrans", "lost"),
+        *("pacing_mbps", "delivery_mbps", "unacked", "bytes_acked"),
+    ),
+)
+QUEUE_COUNTERS = ("drops", "marks", "overlimits", "sent_bytes", "sent_packets")
+QUEUES = Table(
+    f"{SAMPLES}/queues.csv",
+    ("time_s", "node", "interface", "backlog_bytes", "backlog_packets", *QUEUE_COUNTERS),
+)
+EVENTS = Table(
+    f"{SAMPLES}/events.csv",
+    ("time_s", "flow", "event", "cwnd", "ssthresh", "srtt_ms", "detail"),
+)
+IDLE = Table(
+    f"{SAMPLES}/idle.csv",
+    ("flow", "src", "dst", "rtt_ms", "expected_ms", "jitter_ms", "lossy"),
+)
+LOAD = Table(f"{SAMPLES}/load.csv", ("time_s", "busiest", "softirq", "steal"))
+PROCESSES = Table(f"{SAMPLES}/processes.csv", ("name", "node", "run_s", "wait_s", "slices"))
+BACKGROUND_COUNTS = Table(
+    f"{SAMPLES}/background.csv",
+    ("time_s", "sent_packets", "sent_bytes", "delivered_packets", "delivered_bytes"),
+)
+
+
+def report_file(flow: str, role: str) -> str:
+    """What a flow's `client` or `server` reports: iperf3's, the background's, QUIC's server's."""
+    return f"{FLOWS}/{flow}.{role}.json"
+
+
+def errors_file(flow: str, role: str) -> str:
+    """What a flow's program printed to stderr."""
+    return f"{FLOWS}/{flow}.{role}.err"
+
+
+def playback_file(flow: str) -> str:
+    """A video player's report."""
+    return f"{FLOWS}/{flow}.json"
+
+
+def sizes_file(flow: str) -> str:
+    """The size of every file that a video player requested."""
+    return f"{FLOWS}/{flow}.sizes.json"
+
+
+def capture_file(interface: str) -> str:
+    """The capture taken at an interface."""
+    return f"{CAPTURES}/{interface}.pcapng"
+
+
+def write_table(folder: Path, table: Table, rows: Iterable[Sequence[object]]) -> None:
+    """Write a table of the trial in this folder."""
+    path = folder / table.file
+    path.parent.mkdir(exist_ok=True)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(table.columns)
+        writer.writerows(rows)
+
+
+def write_json(folder: Path, name: str, content: object) -> None:
+    """Write a JSON document of the trial in this folder."""
+    path = folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def read_json(folder: Path, name: str) -> Any:
+    """A JSON document of the trial in this folder; None if it is missing or damaged."""
+    try:
+        return json.loads((folder / name).read_text())
+    except (OSError, ValueError):
+        return None
 
 
 class Status(enum.StrEnum):
@@ -168,6 +301,11 @@ def open_trial(path: Path) -> Trial:
 def is_trial(path: Path) -> bool:
     """Whether a directory is a whole trial (names that begin with a dot are being written)."""
     return not path.name.startswith(".") and (path / RECORD).is_file()
+
+
+def belongs_in_results(path: Path) -> bool:
+    """Whether a results folder may hold it: a trial, or what is made of trials."""
+    return path.name.startswith(_BESIDE_TRIALS) or is_trial(path)
 
 
 def trials_in(results: Path) -> Iterator[Trial]:

@@ -11,7 +11,8 @@ import pandas as pd
 from analysis.metrics import per_second
 from analysis.metrics.axes import write_axes
 from analysis.metrics.per_second import COLUMNS, DELAYS
-from testbed.store import RECORD, SCENARIO, Record, Status
+from analysis.trials.kept_table import keep
+from testbed.store import RECORD, SCENARIO, SECONDS_FILE, Record, Status
 from tests.scenarios import router
 
 SEEDS = 5
@@ -267,8 +268,7 @@ def write_trials(
             ],
             columns=list(COLUMNS),
         )
-        table.attrs["revision"] = per_second.REVISION
-        table.to_parquet(trial / per_second.CACHE)
+        keep(trial / SECONDS_FILE, table, per_second.REVISION)
         if idle_ms:
             value = idle_ms(place) * noise(int(str(seed)[0]), str(name))
             (trial / "samples" / "idle.csv").write_text(

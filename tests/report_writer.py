@@ -14,8 +14,9 @@ from analysis.metrics import digest
 from analysis.metrics.axes import write_axes
 from analysis.metrics.columns import COLUMNS, NUMBERS, TEXTS
 from analysis.results import table
+from analysis.trials.kept_table import keep
 from analysis.verdict.checks import compare, unknown
-from analysis.verdict.verdict import CACHE, conclude
+from analysis.verdict.verdict import conclude
 from testbed.scenario.model import (
     Bottleneck,
     Flow,
@@ -27,7 +28,17 @@ from testbed.scenario.model import (
     TopologyKind,
 )
 from testbed.scenario.model import Path as Link
-from testbed.store import CAPTURES, RECORD, SCENARIO, CaptureRecord, Record, Status
+from testbed.store import (
+    CAPTURES,
+    DIGEST_FILE,
+    METRICS_FILE,
+    RECORD,
+    SCENARIO,
+    VERDICT_FILE,
+    CaptureRecord,
+    Record,
+    Status,
+)
 
 VARIANTS = "tahoe reno newreno vegas sack veno cubic bbr".split()
 STRENGTH = dict(zip(VARIANTS, (0.75, 0.85, 1.0, 0.6, 1.05, 0.95, 1.25, 1.6), strict=True))
@@ -184,12 +195,11 @@ def write(folder: Path, made: Scenario, **settings: str) -> Path:
     rows = _metrics(path, made, status, dice)
     if "verdict" in settings:
         rows["verdict"], rows["why"] = settings["verdict"], settings.get("why", "")
-    rows.attrs = {"revision": table._revision(), "warnings": []}
-    rows.to_parquet(path / table.CACHE)
+    keep(path / METRICS_FILE, rows, table.revision())
     checks = (compare("rate", "left-eth0", True, 9.7, 10), unknown("gaps", "left-eth0", "-"))
-    (path / CACHE).write_text(conclude(checks).to_json())
+    (path / VERDICT_FILE).write_text(conclude(checks).to_json())
     if status is Status.OK:
-        digest._write(_digest(made, rows, dice), path / digest.CACHE)
+        keep(path / DIGEST_FILE, _digest(made, rows, dice), digest.REVISION)
     return path
 
 

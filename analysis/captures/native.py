@@ -72,7 +72,6 @@ class State(ctypes.Structure):
         ("start_ns", ctypes.c_int64),
         ("addresses", ctypes.c_uint32),
         ("flows", ctypes.c_uint32),
-        ("pings", ctypes.c_uint32),
         ("sacks", ctypes.c_uint32),
         ("reason", ctypes.c_char * 120),
     )
@@ -118,19 +117,6 @@ class Flow(ctypes.Structure):
         ("began", ctypes.c_uint8),  # the side
         ("completeness", ctypes.c_uint8),
         ("sides", Side * 2),
-    )
-
-
-class Echo(ctypes.Structure):
-    """An echo reply, and the request that it answers."""
-
-    _fields_ = (
-        ("time_ns", ctypes.c_int64),
-        ("rtt_ns", ctypes.c_int64),
-        ("frame", ctypes.c_int32),
-        ("request_frame", ctypes.c_int32),
-        ("src", ctypes.c_int32),
-        ("dst", ctypes.c_int32),
     )
 
 
@@ -195,11 +181,6 @@ class Core:
         found = self._library.core_flows(self._core)
         return [found[number] for number in range(self.state.flows)]
 
-    def pings(self) -> list[Echo]:
-        """The echo replies whose requests were seen."""
-        found = self._library.core_pings(self._core)
-        return [found[number] for number in range(self.state.pings)]
-
     def sacks(self) -> ctypes.Array[Block]:
         """A copy of all blocks of selective acknowledgements, in the order of the frames."""
         count = self.state.sacks
@@ -240,8 +221,6 @@ def _library() -> ctypes.CDLL:
     library.core_addresses.restype = ctypes.POINTER(_Address)
     library.core_flows.argtypes = (pointer,)
     library.core_flows.restype = ctypes.POINTER(Flow)
-    library.core_pings.argtypes = (pointer,)
-    library.core_pings.restype = ctypes.POINTER(Echo)
     library.core_sacks.argtypes = (pointer,)
     library.core_sacks.restype = pointer
     library.core_flow_rtt.argtypes = (pointer, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_double)

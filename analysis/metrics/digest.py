@@ -3,27 +3,21 @@ once, when it is reduced, and never again for a report of a thousand trials."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from analysis.captures.atomic_write import replace
 from analysis.captures.packet_matching import one_way_delays_ms
 from analysis.metrics.video_digest import video_parts
 from analysis.trials import measures
+from analysis.trials.kept_table import kept_or_computed, read_kept
 from analysis.trials.packets import TrialPackets, epoch_ns, settled_ns
 from analysis.trials.series import Floats, means, rates_mbps
-from testbed.errors import TestbedError
 from testbed.scenario.model import FlowKind
-from testbed.store import FlowRecord, Status, Trial
+from testbed.store import DIGEST_FILE, FlowRecord, Status, Trial
 
-CACHE = "digest.parquet"  # in the trial's directory
-REVISION = b"1"  # raise it when a change here gives other numbers
+REVISION = "1"  # raise it when a change here gives other numbers
 BIN_S = 1.0
 FRACTIONS = np.concatenate(([0.0, 0.001, 0.005], np.arange(1, 100) / 100, [0.995, 0.999, 1.0]))
 
@@ -40,7 +34,7 @@ def trial_digest(trial: Trial, packets: TrialPackets | None = None) -> pd.DataFr
     packets = packets or TrialPackets(trial)
     parts = [part for flow in trial.record.flows for part in _flow(trial, packets, flow)]
     if not parts:
-        return pd.DataFrame({name: [] for name in COLUMNS}).astype({"x": float, "value": float})
+        return _empty()
     return pd.concat(parts, ignore_index=True)
 
 
@@ -80,36 +74,14 @@ def _part(flow: FlowRecord, what: str, x: Floats, value: Floats) -> pd.DataFrame
 
 
 def cached_digest(trial: Trial, packets: TrialPackets | None = None) -> pd.DataFrame:
-    """The trial's digest: the one that it keeps, if it is of this revision, or a new one."""
-    cache = trial.path / CACHE
-    if (kept := _read(cache)) is not None:
-        return kept
-    if trial.record.status is not Status.OK or _dropped(trial):
-        return pd.DataFrame({name: [] for name in COLUMNS}).astype({"x": float, "value": float})
-    frame = trial_digest(trial, packets)
-    with contextlib.suppress(TestbedError):  # someone else's results: do without
-        replace(cache, lambda path: _write(frame, path))
-    return frame
+    """The digest that the trial keeps, if it is of this revision, or a new one."""
+    path = trial.path / DIGEST_FILE
+    dropped = any(not capture.file for capture in trial.record.captures)
+    if trial.record.status is Status.OK and not dropped:
+        return kept_or_computed(path, REVISION, lambda: trial_digest(trial, packets))
+    kept = read_kept(path)
+    return kept.frame() if kept and kept.revision == REVISION else _empty()
 
 
-def _dropped(trial: Trial) -> bool:
-    return any(not capture.file for capture in trial.record.captures)
-
-
-def _write(frame: pd.DataFrame, path: Path) -> None:
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    pq.write_table(table.replace_schema_metadata({"revision": REVISION}), path)
-
-
-def _read(cache: Path) -> pd.DataFrame | None:
-    """Without pandas' own reader, which takes longer than all else in a report."""
-    if not cache.is_file():
-        return None
-    # a damaged cache is only a slow one
-    with contextlib.suppress(OSError, ValueError):
-        with pa.memory_map(str(cache)) as file:
-            table = pq.ParquetFile(file).read(use_threads=False)
-        if (table.schema.metadata or {}).get(b"revision") == REVISION:
-            frame: pd.DataFrame = table.to_pandas()
-            return frame
-    return None
+def _empty() -> pd.DataFrame:
+    return pd.DataFrame({name: [] for name in COLUMNS}).astype({"x": float, "value": float})

@@ -9,7 +9,7 @@ from analysis.metrics.measured_flow import MeasuredFlow
 from analysis.metrics.metric import ColumnGroup, Metric, Row
 from analysis.trials.labels import queue_label
 from testbed.scenario.model import Flow, Scenario
-from testbed.store import Trial
+from testbed.store import VERDICT_FILE, Trial
 
 COLUMNS = (
     Metric("experiment", "", "name of the experiment"),
@@ -20,7 +20,7 @@ COLUMNS = (
         "verdict",
         "",
         "whether the numbers can be trusted: valid, suspect or invalid, the worst of the trial's "
-        "checks (verdict.json), or unknown if the trial cannot be judged; statistics leave out "
+        f"checks ({VERDICT_FILE}), or unknown if the trial cannot be judged; statistics leave out "
         "invalid trials",
     ),
     Metric("why", "", "what the worst check found; empty if all are valid"),

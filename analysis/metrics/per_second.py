@@ -6,22 +6,19 @@ so that they tell of what it met on its way.
 
 from __future__ import annotations
 
-import contextlib
-
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.captures.atomic_write import replace
 from analysis.captures.packet_matching import one_way_delays_ms
 from analysis.trials import measures
+from analysis.trials.kept_table import kept_or_computed
 from analysis.trials.packets import TrialPackets, epoch_ns
 from testbed.errors import TestbedError
 from testbed.scenario.model import FlowKind
-from testbed.store import FlowRecord, Trial
+from testbed.store import SECONDS_FILE, FlowRecord, Trial
 
-CACHE = "seconds.parquet"  # in the trial's directory
-REVISION = 1  # raise it when a change here gives other numbers
+REVISION = "1"  # raise it when a change here gives other numbers
 DELAYS = ("owd", "rtt", "recovery")
 COLUMNS = (
     "flow",
@@ -37,21 +34,18 @@ class NotMeasured(TestbedError):
 
 
 def trial_seconds(trial: Trial, packets: TrialPackets | None = None) -> pd.DataFrame:
-    """A row a flow and second of the trial: rate at the receiver, mean delays and their number."""
-    cache = trial.path / CACHE
-    if cache.is_file():
-        with contextlib.suppress(OSError, ValueError):  # a damaged cache is only a slow one
-            kept = pd.read_parquet(cache)
-            if kept.attrs.get("revision") == REVISION:
-                return kept
-    packets = packets or TrialPackets(trial)
+    """One row per flow and second of the trial: rate at the receiver, mean delays, their number."""
+
+    def compute() -> pd.DataFrame:
+        return _seconds(trial, packets or TrialPackets(trial))
+
+    return kept_or_computed(trial.path / SECONDS_FILE, REVISION, compute)
+
+
+def _seconds(trial: Trial, packets: TrialPackets) -> pd.DataFrame:
     kinds = {flow.name: flow.kind for flow in trial.scenario.flows}
     tables = [_flow(trial, packets, each, kinds[each.name]) for each in trial.record.flows]
-    found = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(COLUMNS))
-    found.attrs["revision"] = REVISION
-    with contextlib.suppress(TestbedError):  # someone else's results: do without
-        replace(cache, found.to_parquet)
-    return found
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(COLUMNS))
 
 
 def _flow(trial: Trial, packets: TrialPackets, record: FlowRecord, kind: FlowKind) -> pd.DataFrame:

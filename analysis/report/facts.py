@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from analysis.figures.plotting.cases import text
 from analysis.results.material import AXIS, Material
 from analysis.trials.labels import hosts_label, path_rtt_ms, queue_label, rate_label
+from testbed.store import SCENARIO
 
 MOST = 8  # values that are written out
 MOST_VALUES = 16  # the same, of an axis: the command has them all
@@ -59,7 +60,7 @@ def command(material: Material) -> str:
     names = material.axes()
     if not names:
         first = material.trials[0]
-        return f"testbed run {shlex.quote(f'{first.path.name}/scenario.json')}"
+        return f"testbed run {shlex.quote(f'{first.path.name}/{SCENARIO}')}"
     seeds = max(trial.scenario.seed for trial in material.trials)
     argv = ["testbed", "run", material.experiment]
     for name in names:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import json
 import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,22 +11,20 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from analysis.captures.atomic_write import replace
-from analysis.metrics.columns import COLUMNS, COUNTS, METRICS, NUMBERS, TEXTS, measured_row
+from analysis.metrics.columns import COLUMNS, COUNTS, NUMBERS, TEXTS, measured_row
 from analysis.metrics.fairness import add_fairness
 from analysis.metrics.identification import identity_row
 from analysis.metrics.measured_flow import MeasuredFlow
 from analysis.metrics.metric import Row
+from analysis.trials.kept_table import Kept, keep, read_kept
 from analysis.trials.packets import TrialPackets
 from analysis.trials.samples import Samples
 from analysis.verdict import verdict as fidelity
-from testbed.errors import TestbedError
-from testbed.store import Status, Trial, trials_in
+from testbed.store import METRICS_CSV, METRICS_FILE, Status, Trial, trials_in
 
-CACHE = "metrics.parquet"  # in the trial's directory
-REVISION = 1  # raise it when a change here gives other numbers under the same definitions
+REVISION = 2  # raise it when the same columns get other numbers
 
 
 def trial_metrics(trial: Trial, packets: TrialPackets | None = None) -> pd.DataFrame:
@@ -62,50 +58,49 @@ def _frame(rows: Iterable[Row]) -> pd.DataFrame:
     return _frame_of(pd.DataFrame(rows, columns=list(COLUMNS)))
 
 
-def _frame_of(frame: pd.DataFrame) -> pd.DataFrame:
+def _frame_of(frame: pd.DataFrame, warnings: Sequence[str] = ()) -> pd.DataFrame:
     kinds: dict[str, str] = dict.fromkeys(TEXTS, "str") | dict.fromkeys(NUMBERS, "float64")
-    return frame.astype(kinds)
+    typed = frame.astype(kinds)
+    typed.attrs["warnings"] = list(warnings)
+    return typed
 
 
-def _revision() -> str:
-    """Changes with the definitions and the tolerances: rows of others are not mixed in."""
-    return hashlib.sha256(f"{REVISION} {METRICS} {fidelity.revision()}".encode()).hexdigest()[:12]
+def revision() -> str:
+    """A hash of the columns, the tolerances and REVISION: rows of others are not mixed in.
+
+    Values only: a definition may be worded anew.
+    """
+    columns = [(name, name in TEXTS, name in COUNTS) for name in COLUMNS]
+    return hashlib.sha256(f"{REVISION} {columns} {fidelity.revision()}".encode()).hexdigest()[:12]
 
 
 def cached_metrics(trial: Trial, packets: TrialPackets | None = None) -> pd.DataFrame:
-    """The trial's rows: those that it keeps, if they are of this revision, or new ones."""
-    cache = trial.path / CACHE
-    if cache.is_file():
-        # a damaged cache is only a slow one
-        with contextlib.suppress(OSError, ValueError):
-            kept = pd.read_parquet(cache)
-            if kept.attrs.get("revision") == _revision():
-                return _renamed(kept, trial.path.name)
-            if any(not capture.file for capture in trial.record.captures):
-                return _as_reduced_before(kept, trial.path.name)
+    """The rows that the trial keeps, if they are of this revision, or new ones.
+
+    Where captures are gone that new ones could come from, older ones stay, with a warning.
+    """
+    path = trial.path / METRICS_FILE
+    kept = read_kept(path)
+    if kept and kept.revision == revision():
+        return _frame_of(_named(kept.table, trial).to_pandas(), kept.warnings)
+    if kept and any(not capture.file for capture in trial.record.captures):
+        return _as_reduced_before(kept, trial)
     frame = trial_metrics(trial, packets)
-    frame.attrs["revision"] = _revision()
-    with contextlib.suppress(TestbedError):  # someone else's results: do without
-        replace(cache, frame.to_parquet)
+    keep(path, frame, revision())
     return frame
 
 
-def _as_reduced_before(kept: pd.DataFrame, trial: str) -> pd.DataFrame:
-    """Rows of other definitions, where the captures are gone that new ones could come from."""
-    frame = _renamed(kept.reindex(columns=list(COLUMNS)), trial)
-    frame.attrs["warnings"] = [
-        f"{trial}: its captures were dropped, so its numbers are those of an earlier version"
-    ]
-    return frame
+def _as_reduced_before(kept: Kept, trial: Trial) -> pd.DataFrame:
+    """Rows of other definitions."""
+    told = f"{trial.path.name}: its captures were dropped, so its numbers are of an earlier version"
+    rows = _named(kept.table, trial).to_pandas()
+    return _frame_of(rows.reindex(columns=list(COLUMNS)), [told])
 
 
-def _renamed(frame: pd.DataFrame, trial: str) -> pd.DataFrame:
-    """The rows of a trial whose directory may have got another name since."""
-    attrs = frame.attrs
-    frame = frame.astype(dict.fromkeys(TEXTS, "str"))
-    frame["trial"] = trial
-    frame.attrs = attrs
-    return frame
+def _named(table: pa.Table, trial: Trial) -> pa.Table:
+    """The rows of a trial whose directory may have been renamed since."""
+    names = pa.array([trial.path.name] * len(table))
+    return table.set_column(table.schema.get_field_index("trial"), "trial", names)
 
 
 def all_metrics(trials: Sequence[Trial]) -> pd.DataFrame:
@@ -123,14 +118,9 @@ def all_metrics(trials: Sequence[Trial]) -> pd.DataFrame:
 def _as_arrow(trial: Trial) -> tuple[pa.Table, list[str]]:
     """A trial's rows and warnings. A kept table does not become pandas' for that: of a thousand
     trials, that would take longer than all else."""
-    cache = trial.path / CACHE
-    with contextlib.suppress(OSError, ValueError), pa.memory_map(str(cache)) as file:
-        table = pq.ParquetFile(file).read(use_threads=False)
-        attrs = json.loads((table.schema.metadata or {}).get(b"PANDAS_ATTRS", b"{}"))
-        if attrs.get("revision") == _revision():
-            place = table.schema.get_field_index("trial")
-            names = pa.array([trial.path.name] * len(table))
-            return table.set_column(place, "trial", names), attrs["warnings"]
+    kept = read_kept(trial.path / METRICS_FILE)
+    if kept and kept.revision == revision():
+        return _named(kept.table, trial), kept.warnings
     frame = cached_metrics(trial)
     return pa.Table.from_pandas(frame, preserve_index=False), frame.attrs["warnings"]
 
@@ -142,8 +132,8 @@ def write_metrics(results: Path) -> pd.DataFrame:
     """
     table = all_metrics(list(trials_in(results)))
     warnings = table.attrs.pop("warnings")
-    replace(results / "metrics.csv", lambda path: _write_csv(table, path))
-    replace(results / "metrics.parquet", table.to_parquet)
+    replace(results / METRICS_CSV, lambda path: _write_csv(table, path))
+    replace(results / METRICS_FILE, table.to_parquet)
     table.attrs["warnings"] = warnings
     return table
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from testbed.store import FLOWS, SAMPLES, Trial
-
-REPORT = "background.json"
-COUNTS = "background.csv"
-FILES = "background.client.json"
+from testbed.store import (
+    BACKGROUND,
+    BACKGROUND_COUNTS,
+    BACKGROUND_FLOW,
+    Trial,
+    read_json,
+    report_file,
+)
 
 
 @dataclass(frozen=True)
@@ -51,11 +53,8 @@ class Traffic:
 
 
 def read_report(trial: Trial) -> dict[str, Any] | None:
-    """background.json; None if the trial had no background traffic."""
-    path: Path = trial.path / SAMPLES / REPORT
-    if not path.is_file():
-        return None
-    found: dict[str, Any] = json.loads(path.read_text())
+    """The whole, and each session; None if the trial had no background traffic."""
+    found: dict[str, Any] | None = read_json(trial.path, BACKGROUND)
     return found
 
 
@@ -67,14 +66,14 @@ def read_traffic(trial: Trial) -> Traffic | None:
     return Traffic(
         whole=Load(report["load_mbit"], report["share_of_link"], report["loss_rate"]),
         sessions=pd.DataFrame(report["sessions"]),
-        counts=pd.read_csv(trial.path / SAMPLES / COUNTS),
+        counts=pd.read_csv(trial.path / BACKGROUND_COUNTS.file),
         rate_mbit=trial.scenario.topology.bottleneck.rate_mbit,
     )
 
 
 def read_files(trial: Trial) -> pd.DataFrame:
     """Every file that was fetched whole: its session, when it was asked for, how long it took."""
-    report = json.loads((trial.path / FLOWS / FILES).read_text())
+    report = json.loads((trial.path / report_file(BACKGROUND_FLOW, "client")).read_text())
     rows = [
         (number, begun_ns / 1e9, took_ns / 1e9, size)
         for number, session in enumerate(report["sessions"])

@@ -5,12 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from analysis.trials.json_files import read_json
-from testbed.store import SAMPLES, Trial
-
-REPORT = "qdiscs.json"
-LEAF = "30:"  # the plan's handle of the queue below htb
-LINKS = "wires"  # the plan's node that holds links with a delay
+from testbed.store import LEAF_HANDLE, QDISCS, WIRES, Trial, read_json
 
 
 class Disciplines:
@@ -21,7 +16,8 @@ class Disciplines:
 
     @cached_property
     def _by_node(self) -> dict[str, list[dict[str, Any]]]:
-        return read_json(self._trial.path / SAMPLES / REPORT) or {}
+        found: dict[str, list[dict[str, Any]]] = read_json(self._trial.path, QDISCS) or {}
+        return found
 
     @cached_property
     def leaves(self) -> dict[str, dict[str, Any]]:
@@ -30,7 +26,7 @@ class Disciplines:
             each["dev"]: each
             for node in self._by_node.values()
             for each in node
-            if each["handle"] == LEAF
+            if each["handle"] == LEAF_HANDLE
         }
 
     def drops(self) -> dict[str, int]:
@@ -39,5 +35,5 @@ class Disciplines:
 
     def lost_by_netem(self) -> int:
         """Packets that links lost at random, as asked for: netem there drops nothing else."""
-        links = self._by_node.get(LINKS, [])
+        links = self._by_node.get(WIRES, [])
         return sum(int(each["drops"]) for each in links if each["kind"] == "netem")

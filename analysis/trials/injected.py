@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from analysis.trials.json_files import read_json
 from analysis.trials.placement import capture_interface
-from testbed.store import SAMPLES, FlowRecord, QueueRecord, Trial
-
-REPORT = "drops.json"
+from testbed.store import DROPS, FlowRecord, QueueRecord, Trial, read_json
 
 
 @dataclass(frozen=True)
@@ -27,7 +24,7 @@ class Injected:
 
 def read_injected(trial: Trial) -> dict[str, Injected]:
     """The droppers by the names of their flows."""
-    found = read_json(trial.path / SAMPLES / REPORT) or {}
+    found = read_json(trial.path, DROPS) or {}
     return {
         flow: Injected(
             int(counts["dropped"]),

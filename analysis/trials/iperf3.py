@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from analysis.trials.json_files import read_json
-from testbed.store import FLOWS, FlowRecord, Trial
+from testbed.store import FlowRecord, Trial, read_json, report_file
 
 
 def read_report(trial: Trial, flow: FlowRecord, side: str) -> dict[str, Any] | None:
     """The report of iperf3's client or server; None if it left none."""
-    return read_json(trial.path / FLOWS / f"{flow.name}.{side}.json")
+    found: dict[str, Any] | None = read_json(trial.path, report_file(flow.name, side))
+    return found

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from analysis.trials.json_files import read_json
-from testbed.store import SAMPLES, Trial
-
-REPORT = "radio.json"
+from testbed.store import RADIO, Trial, read_json
 
 
 def read_medium(trial: Trial) -> dict[str, Any] | None:
     """What the medium counted; None if the trial had no radio, or it left no report."""
-    return read_json(trial.path / SAMPLES / REPORT)
+    found: dict[str, Any] | None = read_json(trial.path, RADIO)
+    return found
 
 
 def frames_lost(trial: Trial) -> int:

@@ -9,9 +9,7 @@ from pathlib import Path
 
 from analysis.captures.atomic_write import replace
 from testbed.errors import UsageError, nearest
-from testbed.store import RECORD, CaptureRecord, Trial
-
-SUFFIX = ".zst"
+from testbed.store import COMPRESSED, RECORD, CaptureRecord, Trial
 
 
 def check(how: str) -> str:
@@ -43,7 +41,7 @@ def _keep(_folder: Path, capture: CaptureRecord) -> CaptureRecord:
 def _compress(folder: Path, capture: CaptureRecord) -> CaptureRecord:
     import pyarrow as pa  # only here: it takes a while to load
 
-    if not capture.file or capture.file.endswith(SUFFIX):
+    if not capture.file or capture.file.endswith(COMPRESSED):
         return capture
 
     def write(aside: Path) -> None:
@@ -54,8 +52,8 @@ def _compress(folder: Path, capture: CaptureRecord) -> CaptureRecord:
         ):
             shutil.copyfileobj(plain, packed, 1 << 20)
 
-    replace(folder / (capture.file + SUFFIX), write)
-    return dataclasses.replace(capture, file=capture.file + SUFFIX)
+    replace(folder / (capture.file + COMPRESSED), write)
+    return dataclasses.replace(capture, file=capture.file + COMPRESSED)
 
 
 def _drop(_folder: Path, capture: CaptureRecord) -> CaptureRecord:

@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from analysis.trials.json_files import read_json
-from testbed.store import SAMPLES, FlowRecord, Trial
-
-SOCKETS = "sockets.csv"
-QUEUES = "queues.csv"
-COUNTERS = "counters.json"
+from testbed.store import COUNTERS, QUEUES, SOCKETS, FlowRecord, Table, Trial, read_json
 
 
-def read_samples(trial: Trial, name: str) -> pd.DataFrame | None:
+def read_samples(trial: Trial, table: Table) -> pd.DataFrame | None:
     """A table of samples; None if the trial took none."""
-    path: Path = trial.path / SAMPLES / name
+    path = trial.path / table.file
     if not path.is_file():
         return None
-    table = pd.read_csv(path)
-    return None if table.empty else table
+    found = pd.read_csv(path)
+    return None if found.empty else found
 
 
 def read_counters(trial: Trial, node: str) -> dict[str, int]:
     """A node's kernel counters over the trial; empty if they were not kept."""
-    counters: dict[str, dict[str, int]] = read_json(trial.path / SAMPLES / COUNTERS) or {}
+    counters: dict[str, dict[str, int]] = read_json(trial.path, COUNTERS) or {}
     return counters.get(node, {})
 
 
 def total_counter(trial: Trial, name: str) -> int | None:
     """A kernel counter summed over all nodes; None if counters were not kept."""
-    counters = read_json(trial.path / SAMPLES / COUNTERS)
+    counters: dict[str, dict[str, int]] | None = read_json(trial.path, COUNTERS)
     return None if counters is None else sum(node.get(name, 0) for node in counters.values())
 
 

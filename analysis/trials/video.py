@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
 
 from testbed.scenario.model import FlowKind
-from testbed.store import FLOWS, Trial
+from testbed.store import Trial, playback_file, read_json, report_file, sizes_file
 
 COLUMNS = (
     "trial",
@@ -33,24 +32,21 @@ COLUMNS = (
 
 def read_playback(trial: Trial, flow: str) -> dict[str, Any] | None:
     """A player's report; none if it left none."""
-    return _read(trial, f"{flow}.json")
+    return _read(trial, playback_file(flow))
 
 
 def read_sizes(trial: Trial, flow: str) -> dict[str, int] | None:
     """How large each file is that the player asked for."""
-    return _read(trial, f"{flow}.sizes.json")
+    return _read(trial, sizes_file(flow))
 
 
 def read_server(trial: Trial, flow: str) -> dict[str, int] | None:
     """What QUIC's server counted; over TCP that is the kernel's business."""
-    return _read(trial, f"{flow}.server.json")
+    return _read(trial, report_file(flow, "server"))
 
 
 def _read(trial: Trial, name: str) -> dict[str, Any] | None:
-    try:
-        found: dict[str, Any] = json.loads((trial.path / FLOWS / name).read_text())
-    except (OSError, ValueError):
-        return None
+    found: dict[str, Any] | None = read_json(trial.path, name)
     return found
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analysis.trials.json_files import read_json
 from analysis.verdict.checks import NOT_CAPTURED, NOT_RECORDED, Check, Grade, compare, same, unknown
 from analysis.verdict.evidence import Evidence
 from testbed.scenario.model import FRAME_OVERHEAD_BYTES
-from testbed.store import SAMPLES
+from testbed.store import CONFIGURATION, read_json
 
 MTU_BYTES = 1500
 SHOWN = 60  # characters of a setting
-REPORT = "configuration.json"
 
 
 def sockets(evidence: Evidence) -> Iterator[Check]:
@@ -28,7 +26,7 @@ def _names(options: tuple[str, ...]) -> str:
 
 def settings(evidence: Evidence) -> Iterator[Check]:
     """Everything verified before the flows is unchanged after them."""
-    found = read_json(evidence.trial.path / SAMPLES / REPORT)
+    found = read_json(evidence.trial.path, CONFIGURATION)
     if found is None:
         yield unknown("configuration", "settings", NOT_RECORDED)
         return
@@ -51,7 +49,7 @@ def _short(text: str | None) -> str:
 
 def offloads(evidence: Evidence) -> Iterator[Check]:
     """No packet is larger than the MTU of its link; one check each for bad captures, else one."""
-    found = read_json(evidence.trial.path / SAMPLES / REPORT) or {}
+    found = read_json(evidence.trial.path, CONFIGURATION) or {}
     begin = found.get("begin", {})
     checks = []
     for capture in evidence.trial.record.captures:

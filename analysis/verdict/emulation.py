@@ -18,7 +18,7 @@ from analysis.verdict.checks import NOT_CAPTURED, NOT_RECORDED, NOT_SAMPLED, Che
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.passage import Passage
 from analysis.verdict.shaping import backlog_at_losses, backlogged, too_soon
-from testbed.store import FlowRecord, QueueRecord
+from testbed.store import IDLE, FlowRecord, QueueRecord
 
 OFF = 0.1  # of the serialisation time
 LEAST_GAPS = 100  # fewer say little about a rate
@@ -28,7 +28,7 @@ TAIL_DROP = ("bfifo", "pfifo")
 
 def idle(evidence: Evidence) -> Iterator[Check]:
     """The paths' delays before the flows: for each flow the echo that is furthest off."""
-    table = read_samples(evidence.trial, "idle.csv")
+    table = read_samples(evidence.trial, IDLE)
     if table is None:
         yield unknown("idle RTT", "paths", NOT_RECORDED)
         return

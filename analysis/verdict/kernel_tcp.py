@@ -18,12 +18,12 @@ from analysis.verdict.sender_queue import (
     refused_again,
     refused_new,
 )
-from testbed.store import FlowRecord
+from testbed.store import RETIRE_S, FlowRecord
 
 Integers = npt.NDArray[np.int64]
 
 CLOCK_NS = 1000  # the times of samples are written to the microsecond
-RETIRE_NS = 10**9  # tcpdump writes what it has seen within this (testbed/plan/plan.py)
+RETIRE_NS = round(RETIRE_S * 1e9)
 RETRANSMITTED = "TcpRetransSegs"
 LEAST_SAMPLES = 20  # of srtt, to take a median of
 LEAST_SENT = 20

@@ -11,7 +11,7 @@ from analysis.trials.samples import read_samples
 from analysis.verdict.checks import NOT_SAMPLED, Check, compare, unknown
 from analysis.verdict.evidence import Evidence
 from testbed.scenario.model import FlowKind
-from testbed.store import FlowRecord
+from testbed.store import LOAD, PROCESSES, FlowRecord
 
 BUSY = 0.95  # of a core: the rest of a second goes to the sampling itself
 
@@ -78,7 +78,7 @@ def machine(evidence: Evidence) -> Iterator[Check]:
     """In real time: the machine had time for the trial."""
     if evidence.virtual_time:
         return
-    load = read_samples(evidence.trial, "load.csv")
+    load = read_samples(evidence.trial, LOAD)
     if load is None:
         for name in ("cpu", "softirq", "steal"):
             yield unknown(name, "host", NOT_SAMPLED)
@@ -92,7 +92,7 @@ def machine(evidence: Evidence) -> Iterator[Check]:
 
 def _waits(evidence: Evidence) -> Iterator[Check]:
     """The trial's processes' mean wait for a core per time slice."""
-    processes = read_samples(evidence.trial, "processes.csv")
+    processes = read_samples(evidence.trial, PROCESSES)
     if processes is None:
         yield unknown("scheduling delay", "processes", NOT_SAMPLED)
         return

@@ -17,9 +17,8 @@ from analysis.verdict.checks import Check, Grade
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.rules import RULES
 from testbed.errors import TestbedError
-from testbed.store import Status, Trial
+from testbed.store import VERDICT_FILE, Status, Trial
 
-CACHE = "verdict.json"  # in the trial's directory
 REVISION = 8  # raise it when a change here gives other verdicts under the same tolerances
 NO_TIME = "trial.json does not say whether time was virtual: run the trial again"
 
@@ -106,7 +105,7 @@ def _rank(check: Check) -> tuple[int, int, float]:
 def kept_verdict(trial: Trial) -> Verdict | None:
     """The verdict kept in the trial's directory, whatever its revision; None if there is none."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # damaged: judge again
-        return Verdict.from_json((trial.path / CACHE).read_text())
+        return Verdict.from_json((trial.path / VERDICT_FILE).read_text())
     return None
 
 
@@ -125,5 +124,5 @@ def cached_verdict(trial: Trial, packets: TrialPackets | None = None) -> Verdict
     if verdict is not None:
         text = verdict.to_json()
         with contextlib.suppress(TestbedError):  # another user's results: do without
-            replace(trial.path / CACHE, lambda path: path.write_text(text))
+            replace(trial.path / VERDICT_FILE, lambda path: path.write_text(text))
     return verdict

@@ -1,4 +1,4 @@
-"""The experiment, or the single scenario, that a command line names."""
+"""The experiment or the scenario file that the command line names."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from testbed.errors import UsageError, nearest
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import Scenario
+from testbed.store import SCENARIO
 
 
 def chosen(options: argparse.Namespace) -> tuple[Experiment | None, list[Scenario]]:
@@ -16,7 +17,7 @@ def chosen(options: argparse.Namespace) -> tuple[Experiment | None, list[Scenari
     if options.experiment.endswith(".json"):
         path = Path(options.experiment)
         if not path.is_file():
-            raise UsageError(f"{path}: no such file", "name an experiment, or a scenario.json")
+            raise UsageError(f"{path}: no such file", f"name an experiment, or a {SCENARIO}")
         if options.set or options.seeds > 1:
             raise UsageError("--set and --seeds are an experiment's", "edit the scenario instead")
         return None, [Scenario.from_json(path.read_text())]

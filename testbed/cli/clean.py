@@ -1,4 +1,4 @@
-"""`testbed clean`: what killed runs left behind."""
+"""`testbed clean`: removes what killed runs left behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How trials show on the terminal while they run: a bar for people, plain lines for logs."""
+"""Progress while trials run: a bar on a terminal, plain lines in a log."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ errors = Console(stderr=True, highlight=False)
 
 
 def wide_console() -> Console:
-    """For tables with a column a trial: in a log no line of them is broken."""
+    """A console for tables with one column per trial, whose lines a log must not break."""
     return console if console.is_terminal else Console(highlight=False, width=2000)
 
 
 class Watch:
-    """Shows what a sweep tells; a context, so that the bar is gone afterwards."""
+    """Prints the events of a sweep; a context manager, so that the bar is gone afterwards."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -63,7 +63,7 @@ class Watch:
             self._bar.stop()
 
     def __call__(self, event: Begun | Finished | Unfit) -> None:
-        """Take note of a trial that began or finished, or of a worker that takes none."""
+        """Print an event: a trial began or finished, or a worker was refused."""
         if isinstance(event, Unfit):
             console.print(f"{event.worker} takes no trials: {event.reason}", markup=False)
         elif isinstance(event, Begun):
@@ -96,7 +96,7 @@ class Watch:
             self._once(warning, f"{event.scenario.name}: warning: ")
 
     def _once(self, text: str, before: str = "") -> None:
-        """What many trials have in common is said of the first."""
+        """Print a text that many trials share only once."""
         if text not in self._said:
             self._said.add(text)
             console.print(f"{before}{text}", markup=False)
@@ -109,7 +109,7 @@ class Watch:
 
 
 def track(things: Iterable[_T], total: int) -> Iterator[_T]:
-    """Show how far through many things one is, on a terminal; on its way, nothing else."""
+    """Iterate with a progress bar if there is a terminal."""
     if not errors.is_terminal or total < 2:
         yield from things
         return

@@ -1,7 +1,8 @@
-"""From the words to an exit status: one verb runs, and every failure is told in two lines."""
+"""From the command line to an exit status: every failure is one line and a hint."""
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -15,6 +16,16 @@ from testbed.errors import TestbedError, UsageError
 from testbed.scenario.experiment import Experiment
 
 INTERRUPTED = 130
+HINTS = {  # by what the system says
+    errno.ENOSPC: "make room, or name a folder on another disk with --out",
+    errno.EDQUOT: "your quota is used up: make room, or name another folder with --out",
+    errno.EACCES: "it belongs to another user (`ls -l` shows whose it is)",
+    errno.EPERM: "only root may do this: call through sudo",
+    errno.EROFS: "nothing can be written there: name another folder with --out",
+    errno.ENOENT: "is the name spelt right?",
+    errno.EMFILE: "too many open files: raise the limit with `ulimit -n`, or use fewer --jobs",
+    errno.ENOMEM: "too little memory: run fewer trials side by side, e.g. --jobs 1",
+}
 
 
 def main(
@@ -39,14 +50,15 @@ def main(
     except TestbedError as error:
         return _fail(error, 1)
     except KeyboardInterrupt:
-        errors.print("testbed: interrupted; whole trials are kept, the same command goes on")
+        errors.print("testbed: interrupted; complete trials are kept: repeat the command to go on")
         return INTERRUPTED
     except BrokenPipeError:  # `testbed … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        return _fail(TestbedError(f"{where}{error.strerror or error}", "is the disk full?"), 1)
+        hint = HINTS.get(error.errno or 0, "`testbed check` shows what this machine lacks")
+        return _fail(TestbedError(f"{where}{error.strerror or error}", hint), 1)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:

@@ -1,4 +1,4 @@
-"""`testbed list` and `testbed plan`: what there is, and what it would do."""
+"""`testbed list` and `testbed plan`: the experiments, and what one of them would run."""
 
 from __future__ import annotations
 

@@ -14,14 +14,13 @@ from rich.table import Table
 from testbed.cli.console import console, errors, wide_console
 from testbed.errors import UsageError
 from testbed.runs.sweep import give_back
-from testbed.store import FlowRecord, Trial, is_trial, open_trial
+from testbed.store import REPORT, FlowRecord, Trial, is_trial, open_trial
 
 if TYPE_CHECKING:
     from analysis.claims.engine.answers import Answer
     from analysis.results.material import Collection
 
 FIGURES = "figures"  # in the trial's folder
-PAGE = "report.html"
 
 
 def report(options: argparse.Namespace) -> int:
@@ -40,7 +39,7 @@ def report(options: argparse.Namespace) -> int:
 
 
 def _report_results(options: argparse.Namespace) -> int:
-    """One page of one or several results folders."""
+    """Write one page about one or several results folders."""
     from analysis.captures.atomic_write import replace
     from analysis.claims.engine import export
     from analysis.report import collect, make_report
@@ -49,7 +48,7 @@ def _report_results(options: argparse.Namespace) -> int:
     for text in found.warnings:
         errors.print(f"testbed: warning: {text}", markup=False, soft_wrap=True)
     answers = _answers(found, options.reference)
-    out = options.out or options.results[0] / PAGE
+    out = options.out or options.results[0] / REPORT
     page = make_report(found, out, answers)
     if answers:
         stem = page.with_name(f"{page.stem}-claims")
@@ -68,7 +67,7 @@ def _report_results(options: argparse.Namespace) -> int:
 
 
 def _answers(found: Collection, reference: Path | None) -> Sequence[Answer]:
-    """Every claim of the papers of which an experiment was run."""
+    """Answers to the claims of every paper that has an experiment among the results."""
     from analysis.claims.ledger import PAPERS, answers
     from analysis.metrics.columns import COLUMNS
 
@@ -82,7 +81,7 @@ def _answers(found: Collection, reference: Path | None) -> Sequence[Answer]:
 
 
 def _report_trial(options: argparse.Namespace, trial: Trial) -> int:
-    """Its verdict, check by check, and its flow's figures."""
+    """Print a trial's verdict check by check, and draw its flow's figures."""
     from analysis.captures.inspection import flow_record
 
     flow = flow_record(trial, options.flow)
@@ -95,7 +94,7 @@ def _report_trial(options: argparse.Namespace, trial: Trial) -> int:
 
 
 def _compare_trials(options: argparse.Namespace, trials: Sequence[Trial]) -> int:
-    """Their checks side by side: what was measured, and what that was held against."""
+    """Print the trials' checks side by side: what was measured, and what was expected."""
     from analysis.captures.atomic_write import replace
     from analysis.report.verdict_tables import side_by_side
 

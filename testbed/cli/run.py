@@ -1,4 +1,4 @@
-"""`testbed run`: trials run, and their results told."""
+"""`testbed run`: runs trials and prints their results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from testbed.plan.task import Task, tasks
 from testbed.runs import estimate
 from testbed.runs.sweep import Begun, Finished, Unfit, give_back, in_order, run_all
 from testbed.scenario.experiment import Experiment
-from testbed.store import Status
+from testbed.store import FIGURES, METRICS_CSV, SCENARIO, Status
 
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed
@@ -64,7 +64,7 @@ def _run_trials(
     out: Path,
     rerun: bool,
 ) -> list[Finished]:
-    """Run what is not there yet, here or on a cluster; reduced when this returns."""
+    """Run the trials that are missing, here or on a cluster, and reduce their captures."""
     from analysis.results.live_reduction import Incoming
 
     ordered = in_order(planned, _order(options.order))
@@ -85,7 +85,7 @@ def _run_trials(
 def _run_invalid_again(
     options: argparse.Namespace, choice: Choice, done: list[Finished], out: Path
 ) -> list[Finished]:
-    """What the verdict calls invalid runs once more, and takes the old one's place."""
+    """Run invalid trials once more, in place of the old ones."""
     from analysis.results.table import write_metrics
 
     again = [each for each in done if each.path.name in _invalid(write_metrics(out))]
@@ -98,7 +98,7 @@ def _run_invalid_again(
 
 
 def _invalid(frame: pd.DataFrame) -> set[str]:
-    """The trials whose verdict is that."""
+    """The names of the invalid trials."""
     from analysis.metrics.valid_trials import invalid
 
     return set(frame.loc[invalid(frame), "trial"])
@@ -111,12 +111,12 @@ def _run_more(
     done: list[Finished],
     out: Path,
 ) -> list[Finished]:
-    """Add seeds until the main metric is known as well as asked, or there are enough."""
+    """Add seeds until the main metric is as precise as asked, or --max-seeds have run."""
     from analysis.results.table import write_metrics
     from analysis.statistics import precision
 
     if experiment is None:
-        raise UsageError("--until needs an experiment", "a scenario.json has one seed")
+        raise UsageError("--until needs an experiment", f"a {SCENARIO} has one seed")
     target, seeds = precision.parse_target(options.until), options.seeds
     while True:
         names = {each.path.name for each in done}
@@ -138,7 +138,7 @@ def _run_more(
 
 
 def _link_latest(out: Path) -> None:
-    """results/latest is the experiment that ran last."""
+    """Point results/latest at the experiment that ran last."""
     link = out.parent / "latest"
     if link.is_symlink() or not link.exists():
         new = link.with_name(f".latest.{os.getpid()}")
@@ -150,12 +150,12 @@ def _order(text: str) -> int | None:
     if text == "listed":
         return None
     if not text.isdigit():
-        raise UsageError(f"--order {text}: neither a seed nor `listed`", "e.g. --order 7")
+        raise UsageError(f"--order {text}: neither a seed nor `listed`", "for example: --order 7")
     return int(text)
 
 
 def _refuse_misspelt(controls: frozenset[str], needs: Iterable[Need]) -> None:
-    """A name that neither the table, nor Linux, nor this kernel knows is a slip of the pen."""
+    """Raise for a congestion control that neither our table nor Linux nor this kernel has."""
     from testbed.scenario.variants import KNOWN, spelling_hint
 
     for need in needs:
@@ -164,7 +164,7 @@ def _refuse_misspelt(controls: frozenset[str], needs: Iterable[Need]) -> None:
 
 
 def say_what_is_lacking(engine: Engine, done: Sequence[Finished]) -> None:
-    """What the unsupported trials could not do without, each with how many of them that is."""
+    """Print what the unsupported trials need and this engine lacks, with how many need it."""
     idle = [each for each in done if each.status is Status.UNSUPPORTED]
     needs = Counter(need for each in idle for need in each.task.plan.needs)
     lacks = engine.missing(list(needs))
@@ -207,9 +207,9 @@ def _show_results(
         materials = catalogue.of_results(out, experiment.name) if experiment else []
         for shown in [*catalogue.summaries(materials)] or [text_tables.summary(frame)]:
             _print_table(shown)
-        for figure in catalogue.save_figures(materials, out / "figures"):
+        for figure in catalogue.save_figures(materials, out / FIGURES):
             console.print(f"figure: {figure} (.svg, .csv)", markup=False, soft_wrap=True)
-    console.print(f"results: {out}/metrics.csv", markup=False, soft_wrap=True)
+    console.print(f"results: {out / METRICS_CSV}", markup=False, soft_wrap=True)
     console.print(", ".join(f"{number} {status}" for status, number in counts.items() if number))
     say_what_is_lacking(choice.engine, done)
     invalid = _invalid(frame) & {each.path.name for each in done}

@@ -22,7 +22,15 @@ from testbed.plan.host_settings import browsers
 from testbed.plan.requirements import Need
 from testbed.plan.task import Task
 from testbed.scenario.model import Scenario
-from testbed.store import SCENARIO
+from testbed.store import (
+    GUEST_COMMAND,
+    GUEST_CONSOLE,
+    GUEST_ERRORS,
+    GUEST_FILES,
+    GUEST_PATHS,
+    GUEST_STATUS,
+    SCENARIO,
+)
 
 PROJECT = Path(__file__).resolve().parents[2]
 BUILD = PROJECT / "kernel" / "build.sh"
@@ -118,17 +126,17 @@ class GuestEngine:
     ) -> Outcome:
         """Run one command in a guest that sees the folder as its working directory."""
         assert self.kernel is not None
-        (folder / "guest.argv").write_text("".join(f"{word}\n" for word in argv))
-        (folder / "guest.paths").write_text("".join(f"{path}\n" for path in _hidden_paths()))
+        (folder / GUEST_COMMAND).write_text("".join(f"{word}\n" for word in argv))
+        (folder / GUEST_PATHS).write_text("".join(f"{path}\n" for path in _hidden_paths()))
         process = start(
             _command(self.kernel, job.seed, job.core, memory_mb),
-            stderr=folder / "guest.console",
+            stderr=folder / GUEST_CONSOLE,
             env=_environment(),
             cwd=folder,
         )
         peak_mb = _wait(process, patience_s, job.cancel)
         status, errors = _status(folder), _said(folder)
-        for file in folder.glob("guest.*"):
+        for file in folder.glob(GUEST_FILES):
             file.unlink()
         if status is None:
             why = errors or f"the guest ended with status {process.returncode} and no word"
@@ -192,14 +200,14 @@ def _resident_kb(pid: int) -> int:
 
 def _status(folder: Path) -> int | None:
     try:
-        return int((folder / "guest.status").read_text())
+        return int((folder / GUEST_STATUS).read_text())
     except (OSError, ValueError):
         return None
 
 
 def _said(folder: Path) -> str:
     """The last line that the guest's console or the trial printed as an error."""
-    for name in ("guest.console", "guest.err"):
+    for name in (GUEST_CONSOLE, GUEST_ERRORS):
         path = folder / name
         lines = path.read_text(errors="replace").splitlines() if path.exists() else []
         if any(line.strip() for line in lines):

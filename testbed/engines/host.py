@@ -18,7 +18,7 @@ from testbed.plan.requirements import Need
 from testbed.plan.task import Task
 from testbed.scenario import queues
 from testbed.scenario.model import Queue
-from testbed.store import SCENARIO
+from testbed.store import HOST_ERRORS, SCENARIO
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
@@ -76,7 +76,7 @@ class HostEngine:
     def run(self, folder: Path, task: Task, job: Job) -> Outcome:
         """Run the trial as a process of its own."""
         with _all_controls_allowed(job.journal), _restored(job.journal, task.plan.parameters):
-            errors = folder / "trial.err"
+            errors = folder / HOST_ERRORS
             process = start(
                 [
                     *(("taskset", "-c", str(job.core)) if job.pinned else ()),

@@ -54,9 +54,10 @@ class Completed:
 
 
 class CommandLog:
-    """commands.log: every command with its node, exit status and output, as it happened."""
+    """Every command with its node, exit status and output, as it happened."""
 
     def __init__(self, path: Path) -> None:
+        self.name = path.name
         self._file = path.open("a")
 
     def write(self, node: str, argv: Sequence[str], stdin: str, outcome: str, output: str) -> None:
@@ -157,7 +158,7 @@ def run(
         said = (done.stderr or done.stdout).strip().splitlines() or ["(no output)"]
         raise TestbedError(
             f"{place.name}: {shlex.join(argv)}: exit status {done.returncode}: {said[0]}",
-            "commands.log in the trial's folder has the whole story" if place.log else "",
+            f"{place.log.name} in the trial's folder has the whole story" if place.log else "",
         )
     return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
 

@@ -16,8 +16,8 @@ from testbed.plan.network import Network, build_network, node_names
 from testbed.scenario import variants
 from testbed.scenario.model import Background, Flow, FlowKind, Scenario
 from testbed.scenario.profiles import PROFILES
+from testbed.store import BACKGROUND_FLOW
 
-NAME = "background"
 PROGRAM = "testbed-background"
 FIRST_PORT = 7000
 MAX_SESSIONS = 400  # two descriptors each at the server, of 1024
@@ -62,7 +62,7 @@ class BackgroundPlan:
 def as_flow(background: Background) -> Flow:
     """What a flow between its hosts would ask of the stacks and the routes."""
     return Flow(
-        NAME,
+        BACKGROUND_FLOW,
         FlowKind.TCP,
         background.src,
         background.dst,
@@ -105,7 +105,7 @@ def plan_background(scenario: Scenario, network: Network) -> BackgroundPlan | No
 
 def draw_sessions(wanted: Background, seed: int, path_ms: float) -> tuple[Session, ...]:
     """Kinds to the exact share, in random order; round trips and starts uniform."""
-    dice = random.Random(f"{seed} {NAME}")
+    dice = random.Random(f"{seed} {BACKGROUND_FLOW}")
     long = round(wanted.sessions * wanted.long_share)
     kinds = ["long"] * long + ["web"] * (wanted.sessions - long)
     dice.shuffle(kinds)
@@ -157,8 +157,8 @@ def _host_faults(scenario: Scenario, wanted: Background) -> Iterator[str]:
             yield f"background.{end}: {host} has a flow: its hosts carry nothing else"
     if wanted.src == wanted.dst:
         yield f"background: goes from {wanted.src} to itself"
-    if any(flow.name == NAME for flow in scenario.flows):
-        yield f"flows: the name {NAME!r} is taken"
+    if any(flow.name == BACKGROUND_FLOW for flow in scenario.flows):
+        yield f"flows: the name {BACKGROUND_FLOW!r} is taken"
     try:
         variants.variant(wanted.variant)
     except UsageError as error:

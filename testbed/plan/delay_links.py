@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from testbed.plan.commands import Command
 from testbed.plan.network import Link, Network
 from testbed.scenario.losses import GilbertElliott
+from testbed.store import WIRES
 
-WIRES = "wires"
 NETEM_LIMIT = 10_000_000  # packets: a delay must never drop
 # With a rate netem lets no packet overtake another, whatever delay was drawn for it: a radio's
 # receiver puts frames in order too. At this one a full frame takes 1.2 µs.

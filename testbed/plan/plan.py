@@ -20,7 +20,7 @@ from testbed.plan.control_network import (
     control_veths,
     controlled,
 )
-from testbed.plan.delay_links import WIRES, is_wire, wire_commands, wire_ends
+from testbed.plan.delay_links import is_wire, wire_commands, wire_ends
 from testbed.plan.flows import FlowPlan, plan_flow
 from testbed.plan.host_settings import (
     NO_IPV6,
@@ -40,10 +40,10 @@ from testbed.plan.requirements import Need, needs
 from testbed.plan.validate import validate
 from testbed.scenario import queues
 from testbed.scenario.model import CapturePoint, Path, Scenario
+from testbed.store import LEAF_HANDLE, RETIRE_S, WIRES
 
-# after the last flow: queues drain, and tcpdump's blocks retire
+# after the last flow queues drain, and tcpdump's blocks retire
 TAIL_S = 2.0
-RETIRE_S = 1.0
 NO_OFFLOADS = ("tso", "off", "gso", "off", "gro", "off")
 
 
@@ -242,7 +242,7 @@ def _shaper_commands(queue: QueuePlan) -> Iterator[Command]:
     words = queues.arguments(shaper.queue, shaper.limit, shaper.rate_mbit)
     yield Command(
         queue.node,
-        ("tc", "qdisc", "add", *device, "parent", "1:3", "handle", "30:", *words),
+        ("tc", "qdisc", "add", *device, "parent", "1:3", "handle", LEAF_HANDLE, *words),
     )
 
 

@@ -15,6 +15,7 @@ from testbed.plan.commands import Command
 from testbed.plan.network import Interface, Network
 from testbed.scenario.model import Radio, Scenario
 from testbed.scenario.queues import FRAME_BYTES
+from testbed.store import LEAF_HANDLE
 
 PROGRAM = "testbed-medium"
 NETWORK_NAME = "testbed"
@@ -88,5 +89,5 @@ def _configuration(interface: str) -> str:
 def radio_commands(plan: RadioPlan | None) -> Iterator[Command]:
     """The queue before either radio."""
     for end in plan.ends if plan else ():
-        words = ("handle", "30:", "pfifo", "limit", str(plan.packets)) if plan else ()
+        words = ("handle", LEAF_HANDLE, "pfifo", "limit", str(plan.packets)) if plan else ()
         yield Command(end.node, ("tc", "qdisc", "replace", "dev", end.name, "root", *words))

@@ -1,4 +1,4 @@
-"""What this machine can run, found by looking and by trying."""
+"""`testbed check`: which engines and variants work on this machine, each of them tried."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from testbed.plan.requirements import Need, control_need
 from testbed.scenario.profiles import PROFILES
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.variants import VARIANTS, Variant
-from testbed.traffic.background.sessions import BACKGROUND
+from testbed.traffic.background.sessions import BACKGROUND_PROGRAM
 from testbed.traffic.iperf3 import PACE
 from testbed.trial.parts.radio import MEDIUM
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at; only `needed` ones make the check fail."""
+    """The state of one tool or engine; only `needed` ones make the check fail."""
 
     what: str
     ok: bool
@@ -31,7 +31,7 @@ class Finding:
 
 
 BUILDS = "./setup.sh builds it"
-OPTIONAL = {  # and what is missed without
+OPTIONAL = {  # program → what does not work without it
     "wireshark": "`testbed inspect` prints what it would open",
     "nginx": "videos over TCP need it",
     "hostapd": "radio links need it",
@@ -51,7 +51,7 @@ def findings() -> Iterator[Finding]:
         found = shutil.which(program) or shutil.which(program, path="/usr/sbin")
         state = found or f"not installed; {without}"
         yield Finding(program, found is not None, state, f"apt install {program}", needed=False)
-    for built in (PACE, BACKGROUND, MEDIUM):
+    for built in (PACE, BACKGROUND_PROGRAM, MEDIUM):
         yield Finding(built.stem.removeprefix("testbed-"), built.exists(), str(built), BUILDS)
     for number, kind in enumerate(ENGINES.values()):
         yield from _engine(kind(), needed=number == 0)  # the first one is for anyone

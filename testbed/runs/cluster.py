@@ -1,19 +1,16 @@
-"""Trials on many machines: a dask scheduler hands them out, results come back to our store.
+"""Trials on many machines: a dask scheduler distributes them; results are stored here.
 
 The scheduler and its workers are dask's own (`dask scheduler`, `dask worker`, or what starts them
 on Slurm, Kubernetes or over SSH); a worker runs one trial at a time with the same code as here. It
-takes trials only if it has the same version of us, the same kernel and the same iperf3.
+takes trials only if all that determines their results is there as it is here.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
-import hashlib
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +19,8 @@ from testbed.errors import TestbedError
 from testbed.machine.journal import WORKPLACE
 from testbed.plan.task import Task
 from testbed.plan.task import tasks as plan_tasks
-from testbed.runs.provenance import versions
+from testbed.runs.provenance import programs_of, versions_of
+from testbed.runs.sources import BUILT, all_sources, require_compiled
 from testbed.runs.sweep import (
     Finished,
     Unfit,
@@ -36,49 +34,45 @@ from testbed.runs.sweep import (
 from testbed.scenario.model import Scenario
 from testbed.store import RECORD, SCENARIO, Record, Status, open_trial
 
-PACKAGE = Path(__file__).resolve().parents[1]
 PATIENCE_S = 10  # for the scheduler to answer, and for a worker to be there
 POLL_S = 0.2
-AHEAD = 2  # trials a worker that are handed out: one runs, one waits
+AHEAD = 2  # trials handed out per worker: one runs, one waits
+_OTHER_CODE = (AttributeError, ImportError, TypeError)  # what calling code that differs raises
+
+Equipment = Mapping[str, str]  # what determines a trial's result on a machine: name → value
+PROBLEM = "problem"  # the one name there is where no trial can run at all
+HASH_DIGITS = 64  # of a sha256, of which no one reads more than that it differs
 
 
-@dataclass(frozen=True)
-class Equipment:
-    """What a machine runs trials with; two of them give the same results if it is equal."""
-
-    code: str
-    kernel: str
-    iperf3: str
-    problem: str = ""  # why no trial can run there at all
-
-    def differences(self, other: Equipment) -> str:
-        """In words, empty if there are none."""
-        if self.problem:
-            return self.problem
-        pairs = (
-            ("version of the testbed", self.code, other.code),
-            ("kernel", self.kernel, other.kernel),
-            ("iperf3", self.iperf3, other.iperf3),
-        )
-        return ", ".join(f"another {what}" for what, mine, theirs in pairs if mine != theirs)
-
-
-def equipment(engine: str) -> Equipment:
-    """This machine's; runs on the workers too."""
+def equipment(engine: str, names: Sequence[str]) -> Equipment:
+    """This machine's, with these programs; runs on the workers too."""
     try:
-        choice = choose(engine, ())
-        return Equipment(_code(), choice.engine.version(), versions()["iperf3"])
+        kernel = choose(engine, ()).engine.version()
+        require_compiled(BUILT)
+        return {**all_sources(), "kernel": kernel, **versions_of(names)}
     except TestbedError as error:
-        return Equipment("", "", "", error.message)
+        return {PROBLEM: error.message}
 
 
-@functools.cache
-def _code() -> str:
-    """A hash of our source: what the package's number does not tell apart."""
-    digest = hashlib.sha256()
-    for path in sorted(PACKAGE.rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+def differences(there: Equipment, here: Equipment) -> str:
+    """Why a worker would give other results than this machine; empty if it would not."""
+    if PROBLEM in there:
+        return there[PROBLEM]
+    names = [name for name in {**here, **there} if there.get(name) != here.get(name)]
+    return ", ".join(_difference(name, there.get(name, ""), here.get(name, "")) for name in names)
+
+
+def _difference(name: str, there: str, here: str) -> str:
+    if HASH_DIGITS in (len(there), len(here)):
+        return f"another {name}" if there and here else f"{'no' if here else 'an extra'} {name}"
+    return f"{name} {there}, here {here}"
+
+
+def _equipment_of(answer: object) -> Equipment | None:
+    """A worker's equipment from what it sent back: that may be the exception it met."""
+    if isinstance(answer, _OTHER_CODE):
+        return {PROBLEM: "another version of the testbed"}
+    return answer if isinstance(answer, dict) else None
 
 
 def run_on_cluster(
@@ -132,32 +126,38 @@ class _client:
 
 
 class _Workers:
-    """The workers that are equipped as we are; the others are told of, once."""
+    """The workers that are equipped as this machine is; each other one is reported once."""
 
-    def __init__(self, client: Any, engine: str, watch: Watcher) -> None:
-        self._client, self._engine, self._watch = client, engine, watch
-        self._ours = equipment(engine)
+    def __init__(self, client: Any, look: tuple[str, Sequence[str]], watch: Watcher) -> None:
+        self._client, self._look, self._watch = client, look, watch
+        self._ours = equipment(*look)
+        if PROBLEM in self._ours:
+            raise TestbedError(self._ours[PROBLEM], "`testbed check` shows what can run here")
         self._differences: dict[str, str] = {}
 
     def fitting(self) -> list[str]:
-        """Those that are there now: workers may come and go."""
+        """The fitting workers among those connected now: workers may come and go."""
         present = list(self._client.nthreads())
         new = [worker for worker in present if worker not in self._differences]
-        found: dict[str, Any] = {}
-        if new:
-            look = {"workers": new, "on_error": "return"}
-            with contextlib.suppress(OSError):  # one died just now: look again next time
-                found = self._client.run(equipment, self._engine, **look)
-        for worker, each in found.items():
-            if not isinstance(each, Equipment):
-                continue
-            self._differences[worker] = each.differences(self._ours)
+        for worker, each in self._answers(new).items():
+            self._differences[worker] = differences(each, self._ours)
             if self._differences[worker]:
                 self._watch(Unfit(worker, self._differences[worker]))
         return [worker for worker in present if self._differences.get(worker) == ""]
 
+    def _answers(self, workers: Sequence[str]) -> Mapping[str, Equipment]:
+        """Their equipment; one that died just now is asked again should it come back."""
+        answers: dict[str, Any] = {}
+        if workers:
+            with contextlib.suppress(OSError):
+                answers = self._client.run(
+                    equipment, *self._look, workers=list(workers), on_error="return"
+                )
+        found = {name: _equipment_of(each) for name, each in answers.items()}
+        return {name: each for name, each in found.items() if each is not None}
+
     def wait(self) -> list[str]:
-        """At least one, or an error."""
+        """Wait for at least one; raise if none comes."""
         deadline = time.monotonic() + PATIENCE_S
         while not (workers := self.fitting()):
             if time.monotonic() > deadline:
@@ -172,10 +172,11 @@ class _Workers:
 def _hand_out(
     client: Any, tasks: Sequence[Task], choice: Choice, out: Path, watch: Watcher
 ) -> Iterator[Finished]:
-    """A few trials at a time, so that results do not pile up, here or at the scheduler."""
+    """Run trials on the workers, a few at a time: results must not pile up at the scheduler."""
     from distributed import wait
 
-    workers = _Workers(client, choice.engine.name, watch)
+    names = dict.fromkeys(name for task in tasks for name in programs_of(task.scenario))
+    workers = _Workers(client, (choice.engine.name, tuple(names)), watch)
     queue = list(tasks)[::-1]
     pending: dict[Any, tuple[Task, list[str]]] = {}
     try:
@@ -203,7 +204,7 @@ def _hand_out(
 
 
 def run_remotely(scenario: str, engine: str) -> dict[str, bytes]:
-    """One trial on a worker; gives its files by their names within the trial's folder."""
+    """Run one trial on a worker; returns its files by their names in the trial's folder."""
     with tempfile.TemporaryDirectory(prefix=WORKPLACE) as name:
         out, choice = Path(name), choose(engine, ())
         (finished,) = run_all(

@@ -1,4 +1,8 @@
-"""What determines a trial's result, in one hash: a trial that has it need not run again."""
+"""What determines a trial's result, in one hash: a trial that has it need not run again.
+
+Values only: a warning, a requirement's reason or a definition may be worded anew without any
+trial's being another one.
+"""
 
 from __future__ import annotations
 
@@ -11,30 +15,36 @@ from typing import Any
 
 from testbed.engines.base import Engine
 from testbed.plan.plan import Plan
-from testbed.runs.provenance import versions_for
+from testbed.runs import sources
+from testbed.runs.provenance import programs
 from testbed.scenario.model import Scenario
 
-# Raise it when a change gives other packets or other files without changing any plan.
-REVISION = 4
+# Raise it when a change of ours in Python gives other packets or other files without changing any
+# plan: our Python is not hashed.
+REVISION = 5
+
+# Of a plan: what is said of a trial, and what is required before it, but is not done in it.
+_NOT_DONE = frozenset({"needs", "warnings"})
 
 
 def identify(scenario: Scenario, plan: Plan, engine: Engine) -> str:
-    """Of the scenario, of the commands that we make of it, and of what runs them."""
-    found = versions_for(scenario)
-    parts = {
+    """The hash of the scenario, of the commands that we make of it, and of what runs them."""
+    text = json.dumps(identity_parts(scenario, plan, engine), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def identity_parts(scenario: Scenario, plan: Plan, engine: Engine) -> Mapping[str, Any]:
+    """All that is hashed, by name."""
+    done = {f.name for f in dataclasses.fields(plan)} - _NOT_DONE
+    return {
         "scenario": scenario.to_json(),
-        "plan": _plain(plan),
+        "plan": {name: _plain(getattr(plan, name)) for name in done},
         "engine": engine.name,
         "kernel": engine.version(),
-        **{
-            name: found[name]
-            for name in ("iperf3", "nginx", "aioquic", "chromium", "hostapd", "iw")
-            if name in found
-        },
+        "programs": dict(programs(scenario)),
+        "sources": dict(sources.used_by(scenario.topology, plan)),
         "revision": REVISION,
     }
-    text = json.dumps(parts, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _plain(value: Any) -> Any:

@@ -6,63 +6,62 @@ import functools
 import importlib.metadata
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from testbed.machine.process import CHROMIUM, run
 from testbed.scenario.model import Scenario
 from testbed.scenario.video import Player
 
 _COMMANDS = {
+    "chromium": (CHROMIUM, "--version"),
+    "hostapd": ("hostapd", "-v"),
     "iperf3": ("iperf3", "--version"),
-    "tcpdump": ("tcpdump", "--version"),
     "iproute2": ("ip", "-Version"),
+    "iw": ("iw", "--version"),
     "mininet": ("mn", "--version"),
+    "nginx": ("nginx", "-v"),
+    "tcpdump": ("tcpdump", "--version"),
 }
+_ALWAYS = ("tcpdump", "iproute2", "mininet")
 
 
-@functools.cache
-def versions() -> Mapping[str, str]:
-    """Name and version of everything that a trial is made by."""
-    found = {name: _version(argv) for name, argv in _COMMANDS.items()}
-    return {
-        "testbed": importlib.metadata.version("tcp-testbed"),
-        "python": platform.python_version(),
-        **found,
-    }
-
-
-@functools.cache
-def _video_versions() -> Mapping[str, str]:
-    return {
-        "nginx": _version(("nginx", "-v")),
-        "aioquic": importlib.metadata.version("aioquic"),
-    }
-
-
-@functools.cache
-def _radio_versions() -> Mapping[str, str]:
-    return {"hostapd": _version(("hostapd", "-v")), "iw": _version(("iw", "--version"))}
-
-
-@functools.cache
-def _browser_version() -> Mapping[str, str]:
-    return {"chromium": _version((CHROMIUM, "--version"))}
-
-
-def versions_for(scenario: Scenario) -> Mapping[str, str]:
-    """The same, and of what this scenario needs besides."""
+def programs_of(scenario: Scenario) -> tuple[str, ...]:
+    """The programs and libraries of others that make the scenario's packets."""
     videos = [flow.video for flow in scenario.flows if flow.video is not None]
     browsers = any(video.player is Player.CHROMIUM for video in videos)
     radios = any(path.radio for path in scenario.topology.links.values())
+    return (
+        "iperf3",
+        *(("nginx", "aioquic") if videos else ()),
+        *(("chromium",) if browsers else ()),
+        *(("hostapd", "iw") if radios else ()),
+    )
+
+
+def programs(scenario: Scenario) -> Mapping[str, str]:
+    """Their versions here."""
+    return versions_of(programs_of(scenario))
+
+
+def versions_of(names: Iterable[str]) -> Mapping[str, str]:
+    """The versions of these programs and libraries, by name."""
+    return {name: _version(name) for name in names}
+
+
+def versions_for(scenario: Scenario) -> Mapping[str, str]:
+    """Everything that the scenario's trial is made by, with its version."""
     return {
-        **versions(),
-        **(_video_versions() if videos else {}),
-        **(_browser_version() if browsers else {}),
-        **(_radio_versions() if radios else {}),
+        "testbed": importlib.metadata.version("tcp-testbed"),
+        "python": platform.python_version(),
+        **programs(scenario),
+        **versions_of(_ALWAYS),
     }
 
 
-def _version(argv: tuple[str, ...]) -> str:
-    done = run(argv, check=False)
+@functools.cache
+def _version(name: str) -> str:
+    if name not in _COMMANDS:
+        return importlib.metadata.version(name)
+    done = run(_COMMANDS[name], check=False)
     match = re.search(r"\d+\.\d[\w.+-]*", done.stdout + done.stderr)
     return match[0] if match else "unknown"

@@ -24,10 +24,21 @@ from testbed.machine.process import sudo_user
 from testbed.plan.task import Task
 from testbed.runs.identity import identify
 from testbed.runs.pcapng import Source, convert
-from testbed.runs.provenance import versions, versions_for
+from testbed.runs.provenance import versions_for, versions_of
+from testbed.runs.sources import compiled_for, require_compiled
 from testbed.scenario import variants
 from testbed.scenario.model import Scenario
-from testbed.store import NETWORK_UP, RECORD, SCENARIO, Record, Status, is_trial, open_trial
+from testbed.store import (
+    NETWORK_UP,
+    RAW_CAPTURE,
+    RECORD,
+    SCENARIO,
+    Record,
+    Status,
+    belongs_in_results,
+    is_trial,
+    open_trial,
+)
 
 
 @dataclass(frozen=True)
@@ -128,7 +139,7 @@ def prepare_folder(out: Path) -> None:
     foreign = [
         path.name
         for path in (out.iterdir() if out.exists() else ())
-        if not path.name.startswith((".", "metrics.", "figures", "report")) and not is_trial(path)
+        if not belongs_in_results(path)
     ]
     if foreign:
         raise TestbedError(
@@ -202,6 +213,7 @@ class _Runner:
 
     def _run_now(self, task: Task, path: Path) -> Record:
         scenario = task.scenario
+        require_compiled(compiled_for(task.plan))
         identity = identify(scenario, task.plan, self._choice.engine)
         with a_core() as core, folder_in_the_making(path) as folder:
             (folder / SCENARIO).write_text(scenario.to_json())
@@ -304,8 +316,8 @@ def _seal_captures(folder: Path, record: Record) -> Record:
     sealed = []
     for capture in record.captures:
         pcapng = folder / capture.file
-        pcap = pcapng.with_suffix(".pcap")
-        application = f"tcpdump {versions()['tcpdump']}"
+        pcap = pcapng.with_suffix(RAW_CAPTURE)
+        application = f"tcpdump {versions_of(('tcpdump',))['tcpdump']}"
         convert(pcap, pcapng, Source(capture.interface, capture.node, application))
         pcap.unlink()
         with pcapng.open("rb") as file:

@@ -16,7 +16,7 @@ from testbed.errors import TestbedError
 from testbed.machine.process import Place, Process, end, start
 from testbed.machine.sockets import listening
 from testbed.plan.flows import FlowPlan
-from testbed.store import FLOWS
+from testbed.store import FLOWS, errors_file, report_file
 
 PACE = Path(sys.prefix) / "lib" / "testbed-pace.so"  # built from pace.c by setup.sh
 READY_S = 10.0
@@ -30,8 +30,8 @@ class Iperf3:
         self.plan = plan
         self._server_place = server
         self._client_place = client
-        self._folder = folder / FLOWS
-        self._folder.mkdir(exist_ok=True)
+        self._folder = folder
+        (folder / FLOWS).mkdir(exist_ok=True)
         self._client: Process | None = None
         self._server = self._launch("server", server, plan.server.argv, {})
 
@@ -46,12 +46,15 @@ class Iperf3:
             argv,
             place=place,
             stdout=self._output(role),
-            stderr=self._output(role).with_suffix(".err"),
+            stderr=self._errors(role),
             env={**os.environ, **env},
         )
 
     def _output(self, role: str) -> Path:
-        return self._folder / f"{self.plan.flow.name}.{role}.json"
+        return self._folder / report_file(self.plan.flow.name, role)
+
+    def _errors(self, role: str) -> Path:
+        return self._folder / errors_file(self.plan.flow.name, role)
 
     def wait_until_ready(self) -> None:
         """Return once the server listens."""
@@ -92,7 +95,7 @@ class Iperf3:
 
     def done_ns(self) -> int | None:
         """When the last of so many bytes was acknowledged, as pace.c says."""
-        said = self._output("client").with_suffix(".err")
+        said = self._errors("client")
         found = re.search(r"acknowledged (\d+)", said.read_text()) if said.exists() else None
         return int(found[1]) if found else None
 
@@ -101,8 +104,8 @@ class Iperf3:
         assert self._client is not None
         for role, process in (("client", self._client), ("server", self._server)):
             end(process, signal.SIGTERM, PATIENCE_S)
-            if not self._output(role).with_suffix(".err").stat().st_size:
-                self._output(role).with_suffix(".err").unlink()
+            if not self._errors(role).stat().st_size:
+                self._errors(role).unlink()
         report = self.report("client")
         error = str(report.get("error", ""))
         # our own ^C is an error to iperf3

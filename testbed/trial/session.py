@@ -19,7 +19,7 @@ from testbed.machine.process import CommandLog
 from testbed.machine.timer import wake_exactly
 from testbed.plan.plan import make_plan
 from testbed.scenario.model import Scenario
-from testbed.store import NETWORK_UP, RECORD, SAMPLES, Record, Status
+from testbed.store import COMMANDS, NETWORK_UP, RECORD, Record, Status
 from testbed.trial.build import apply, cabled
 from testbed.trial.parts import all_parts
 from testbed.trial.parts.part import RunningTrial
@@ -36,7 +36,7 @@ def run_trial(scenario: Scenario, folder: Path, epoch_grid_s: float) -> Record:
     plan = make_plan(scenario)  # the sweep's is in another process, perhaps on another kernel
     wake_exactly()
     with contextlib.ExitStack() as stack:
-        log = CommandLog(folder / "commands.log")
+        log = CommandLog(folder / COMMANDS)
         stack.callback(log.close)
         places = stack.enter_context(cabled(plan, log))
         trial = RunningTrial(scenario, plan, places, folder)
@@ -72,10 +72,8 @@ def _run(trial: RunningTrial, epoch_grid_s: float) -> Record:
         part.stop()
     for part in trial.parts:
         part.collect()
-    samples = trial.folder / SAMPLES
-    samples.mkdir()
     for part in trial.parts:
-        part.write(samples)
+        part.write(trial.folder)
     return _record(trial, timeline.epoch_s)
 
 

@@ -14,11 +14,12 @@ from testbed.errors import TestbedError
 from testbed.machine.ethtool import offloads_on
 from testbed.machine.netns import inside
 from testbed.machine.process import Place, run
-from testbed.plan.delay_links import WIRES, lossy_ends
+from testbed.plan.delay_links import lossy_ends
 from testbed.plan.host_settings import RoutePlan
 from testbed.plan.plan import Plan, QueuePlan
 from testbed.scenario import queues
 from testbed.scenario.losses import GilbertElliott
+from testbed.store import LEAF_HANDLE, WIRES
 from testbed.trial.parts.snapshot import htb_rates, segments_at_once, sysctl_file
 
 HTB_STEP = 8  # bit/s: it counts whole bytes
@@ -90,7 +91,7 @@ def _verify_queues(place: Place, wanted: list[QueuePlan]) -> None:
     found = json.loads(run(("tc", "-json", "qdisc", "show"), place=place).stdout)
     rates, segments = htb_rates(place.pid), segments_at_once(place.pid)
     for plan in wanted:
-        leaf = [q for q in found if q.get("dev") == plan.interface and q["handle"] == "30:"]
+        leaf = [q for q in found if q.get("dev") == plan.interface and q["handle"] == LEAF_HANDLE]
         where = f"{place.name}: {plan.interface}"
         if not leaf or leaf[0]["kind"] != plan.shaper.queue.discipline:
             raise TestbedError(f"{where}: no {plan.shaper.queue.discipline} below the htb: {leaf}")

@@ -20,8 +20,8 @@ from analysis.report.verdict_tables import (
 from analysis.statistics.text_tables import UNKNOWN
 from analysis.verdict.checks import Grade
 from analysis.verdict.rules import RULES, Limits, Rule
-from analysis.verdict.verdict import CACHE, NO_TIME, Verdict, cached_verdict, judge, revision
-from testbed.store import RECORD, Record, Status, open_trial
+from analysis.verdict.verdict import NO_TIME, Verdict, cached_verdict, judge, revision
+from testbed.store import RECORD, VERDICT_FILE, Record, Status, open_trial
 from tests.doctored import SABOTAGES, SOUND, edit
 
 HOST_ONLY = {"cpu", "softirq", "steal", "scheduling delay"}
@@ -148,25 +148,28 @@ def test_what_was_not_captured_or_sampled_is_not_known(trial: Path) -> None:
 def test_a_verdict_is_kept_and_read_back(trial: Path) -> None:
     first = cached_verdict(open_trial(trial))
     assert first is not None
-    assert Verdict.from_json((trial / CACHE).read_text()) == first
+    assert Verdict.from_json((trial / VERDICT_FILE).read_text()) == first
     shutil.rmtree(trial / "captures")  # reading again would fail
     assert cached_verdict(open_trial(trial)) == first
 
 
 def test_a_verdict_of_other_tolerances_is_made_anew_where_it_can_be(trial: Path) -> None:
     cached_verdict(open_trial(trial))
-    edit(trial / CACHE, lambda data: data.update(revision="before", verdict="suspect", why="x"))
-    kept = (trial / CACHE).read_text()
+    edit(
+        trial / VERDICT_FILE,
+        lambda data: data.update(revision="before", verdict="suspect", why="x"),
+    )
+    kept = (trial / VERDICT_FILE).read_text()
     again = cached_verdict(open_trial(trial))
     assert again is not None and again.verdict is Grade.VALID
-    (trial / CACHE).write_text(kept)
+    (trial / VERDICT_FILE).write_text(kept)
     edit(trial / RECORD, lambda r: [c.update(file="") for c in r["captures"]])
     older = cached_verdict(open_trial(trial))
     assert older is not None and older.why == "x"
 
 
 def test_a_damaged_verdict_is_made_anew(trial: Path) -> None:
-    (trial / CACHE).write_text("{")
+    (trial / VERDICT_FILE).write_text("{")
     verdict = cached_verdict(open_trial(trial))
     assert verdict is not None and verdict.verdict is Grade.VALID
 
@@ -187,7 +190,7 @@ def test_a_trial_that_does_not_say_whether_time_was_virtual_is_not_judged(
 def test_a_trial_that_did_not_run_has_no_verdict(trial: Path) -> None:
     record = Record(Status.FAILED, "no disk", engine="guest")
     (trial / RECORD).write_text(record.to_json())
-    assert cached_verdict(open_trial(trial)) is None and not (trial / CACHE).exists()
+    assert cached_verdict(open_trial(trial)) is None and not (trial / VERDICT_FILE).exists()
 
 
 def test_every_check_is_named_by_some_fault() -> None:

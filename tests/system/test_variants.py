@@ -22,7 +22,7 @@ from analysis.trials.samples import read_counters, read_samples
 from experiments.fall_floyd import EXPERIMENT, LOST
 from testbed.scenario.model import Profile, Queue, Scenario
 from testbed.scenario.variants import LINUX_CONTROLS, VARIANTS
-from testbed.store import Trial
+from testbed.store import SOCKETS, Trial
 from tests.lab import capture_hashes, packets, run_trials, samples
 from tests.scenarios import router
 
@@ -99,7 +99,7 @@ def test_timeouts_are_those_that_the_kernel_counted(
     case = cases[variant, lost]
     counted = read_counters(case.trial, "sender1")["TcpExtTCPTimeouts"]
     assert case.outcome.timeouts == counted
-    last = read_samples(case.trial, "sockets.csv")
+    last = read_samples(case.trial, SOCKETS)
     assert last is not None
     assert len(case.outcome.sent_again) == last["total_retrans"].max()
 

@@ -145,7 +145,7 @@ def test_how_it_is_shown() -> None:
 
 def judged_idle(folder: pathlib.Path, rows: list[Idle]) -> tuple[Grade, float | str | None]:
     (folder / "samples").mkdir()
-    write_idle(rows, folder / "samples" / "idle.csv")
+    write_idle(rows, folder)
     evidence: Any = SimpleNamespace(trial=SimpleNamespace(path=folder), virtual_time=True)
     (check,) = emulation.idle(evidence)
     return check.verdict, check.measured

@@ -20,8 +20,10 @@ from analysis.metrics.identification import setting
 from analysis.metrics.measured_flow import MeasuredFlow
 from analysis.metrics.metric import ColumnGroup
 from analysis.metrics.video_columns import VIDEO
+from analysis.results import table as results_table
 from analysis.results.table import trial_metrics, write_metrics
 from analysis.trials import packets
+from analysis.trials.kept_table import keep
 from analysis.trials.measures import Interval, recovery_latencies
 from analysis.trials.packets import FlowPackets, TrialPackets
 from analysis.trials.samples import Samples
@@ -402,9 +404,7 @@ def test_rows_of_other_definitions_are_made_anew(
     path = write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER)
     cache = path / "metrics.parquet"
     write_metrics(tmp_path)
-    old = pd.read_parquet(cache).assign(goodput_mbps=99.0)
-    old.attrs["revision"] = "another"
-    old.to_parquet(cache)
+    keep(cache, pd.read_parquet(cache).assign(goodput_mbps=99.0), "another")
     assert write_metrics(tmp_path)["goodput_mbps"][0] == pytest.approx(TCP_GOODPUT)
     cache.write_bytes(b"damaged")
     assert write_metrics(tmp_path)["goodput_mbps"][0] == pytest.approx(TCP_GOODPUT)
@@ -485,3 +485,24 @@ def test_without_the_receiver_what_was_sent_again_was_lost(tmp_path: Path) -> No
     path = write_trial(tmp_path / "trial", without=("receiver-eth0",))
     row = trial_metrics(open_trial(path)).iloc[0]
     assert row[["loss_rate", "loss_events", "slow_start_events"]].tolist() == [1 / 13, 0, 1]
+
+
+def test_a_definition_worded_anew_reduces_nothing_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER)
+    first = write_metrics(tmp_path)
+    reworded = tuple(dataclasses.replace(each, definition="worded anew") for each in METRICS)
+    monkeypatch.setattr("analysis.metrics.columns.METRICS", reworded)
+    monkeypatch.setattr(packets, "read_shared", None)  # reading again would fail
+    pd.testing.assert_frame_equal(write_metrics(tmp_path), first)
+
+
+def test_other_tolerances_or_columns_reduce_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {results_table.revision()}
+    with monkeypatch.context() as patched:
+        patched.setattr("analysis.verdict.verdict.revision", lambda: "other tolerances")
+        found.add(results_table.revision())
+    monkeypatch.setattr(results_table, "COLUMNS", COLUMNS[::-1])
+    found.add(results_table.revision())
+    assert len(found) == 3

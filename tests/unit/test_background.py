@@ -22,7 +22,7 @@ from testbed.plan.network import build_network
 from testbed.plan.plan import make_plan
 from testbed.plan.validate import validate
 from testbed.scenario.model import Background, CapturePoint, Flow, FlowKind, Scenario
-from testbed.traffic.background.sessions import BACKGROUND
+from testbed.traffic.background.sessions import BACKGROUND_PROGRAM
 from tests.draws import Generator
 from tests.scenarios import background, router
 
@@ -173,7 +173,7 @@ def free_ports(count: int) -> int:
 def started(output: Path, *words: str) -> subprocess.Popen[bytes]:
     """One of the programs."""
     with output.open("wb") as out:
-        return subprocess.Popen((str(BACKGROUND), *words), stdout=out)
+        return subprocess.Popen((str(BACKGROUND_PROGRAM), *words), stdout=out)
 
 
 def test_both_programs_on_the_loopback(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import signal
 import subprocess
 from pathlib import Path
@@ -140,3 +142,23 @@ def test_clean_with_nothing_to_do(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert main(["clean"]) == 0
     assert capsys.readouterr().out == "nothing was left behind\n"
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"),
+    [
+        (errno.ENOSPC, "make room"),
+        (errno.EACCES, "belongs to another user"),
+        (errno.EIO, "`testbed check`"),
+    ],
+)
+def test_what_the_system_refuses_has_its_own_hint(
+    number: int, hint: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse() -> None:
+        raise OSError(number, os.strerror(number), "somewhere")
+
+    monkeypatch.setattr("testbed.machine.journal.clean", refuse)
+    assert main(["clean"]) == 1
+    told = capsys.readouterr().err
+    assert f"somewhere: {os.strerror(number)}" in told and hint in told

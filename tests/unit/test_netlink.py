@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from testbed.machine.sockets import listening
-from testbed.trial.parts.sampling import SOCKET_COLUMNS, SocketId, SocketProbe
+from testbed.store import SOCKETS
+from testbed.trial.parts.sampling import SocketId, SocketProbe
 
 SO_COOKIE = 57  # asm-generic/socket.h
 
@@ -32,7 +33,7 @@ def test_a_connection_and_the_very_socket(connection: socket.socket) -> None:
     for _ in range(3):  # each answer belongs to its question
         row = asked.sample(1.5)
         assert row is not None
-        seen = dict(zip(SOCKET_COLUMNS, row, strict=True))
+        seen = dict(zip(SOCKETS.columns, row, strict=True))
         assert (seen["time_s"], seen["flow"], seen["state"]) == ("1.500000", "tcp", "established")
         assert asked.variant
     (cookie,) = struct.unpack("=Q", connection.getsockopt(socket.SOL_SOCKET, SO_COOKIE, 8))

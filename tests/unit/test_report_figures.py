@@ -31,7 +31,7 @@ from analysis.trials.labels import in_lines, path_rtt_ms
 from testbed.errors import TestbedError
 from testbed.scenario.model import Path as Way
 from testbed.scenario.model import TopologyKind
-from testbed.store import open_trial
+from testbed.store import DIGEST_FILE, open_trial
 from tests import report_writer
 from tests.scenarios import dumbbell
 from tests.trial_writer import write_trial
@@ -250,7 +250,7 @@ def test_the_digest_is_kept(tmp_path: Path) -> None:
     for capture in (tmp_path / "t" / "captures").iterdir():
         capture.unlink()
     pd.testing.assert_frame_equal(digest.cached_digest(trial), first)
-    (tmp_path / "t" / digest.CACHE).write_bytes(b"damaged")
+    (tmp_path / "t" / DIGEST_FILE).write_bytes(b"damaged")
     with pytest.raises(TestbedError):
         digest.cached_digest(trial)
 

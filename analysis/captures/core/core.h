@@ -7,7 +7,6 @@
  *	tcp.c		what Wireshark's tcp.analysis.* says of a segment
  *	connections.c	which packets belong together; the addresses
  *	flows.c		sums over each connection
- *	pings.c		echo requests and their replies
  *	sacks.c		the blocks of selective acknowledgements
  *
  * The rules were learnt from Wireshark's behaviour and documentation, and are held against
@@ -122,7 +121,7 @@ struct state {
 	u64 cut;		/* TCP and UDP packets whose headers are not whole */
 	u64 offset;		/* in the file: how far it was read, or where it is damaged */
 	s64 start_ns;		/* of the first frame */
-	u32 addresses, flows, pings, sacks;
+	u32 addresses, flows, sacks;
 	char reason[120];	/* of the damage */
 };
 
@@ -285,16 +284,7 @@ struct packet {	/* what is known of the packet in work, its innermost headers so
 	struct connection *connection;
 };
 
-/* pings.c */
-
 struct core;
-struct pings;
-
-struct pings *pings_new(void);
-void pings_free(struct pings *);
-u32 pings_count(const struct pings *);
-/* An echo request or reply, of which the first 8 bytes are there. */
-void pings_add(struct core *, const struct packet *, bool is_request, struct slice);
 
 /* sacks.c */
 
@@ -315,7 +305,6 @@ struct core {
 	struct state state;	/* first, for Python */
 	struct connections connections;
 	struct fragments *fragments;
-	struct pings *pings;
 	struct sacks *sacks;	/* filled where columns are */
 	struct flows *flows;	/* null: not wanted */
 	struct columns *columns;	/* null: not wanted */

@@ -85,8 +85,6 @@ static void dissect_icmp(struct core *core, struct packet *packet, struct slice 
 	struct slice inner;
 
 	packet->icmp = true;
-	if (!packet->quoted && has(at, 0, 8) && (at.at[0] == 8 || !at.at[0]))
-		pings_add(core, packet, at.at[0] == 8, at);
 	if (!has(at, 0, 9))
 		return;
 	switch (at.at[0]) {
@@ -107,8 +105,6 @@ static void dissect_icmpv6(struct core *core, struct packet *packet, struct slic
 	bool quoted = packet->quoted;
 
 	packet->icmp = true;
-	if (!packet->quoted && has(at, 0, 8) && (at.at[0] == 128 || at.at[0] == 129))
-		pings_add(core, packet, at.at[0] == 128, at);
 	if (!has(at, 0, 9) || at.at[0] < 1 || at.at[0] > 4 || at.at[8] >> 4 != 6)
 		return;
 	packet->quoted = true;

@@ -315,11 +315,10 @@ struct core *core_new(bool with_flows)
 		return NULL;
 	core->file = calloc(1, sizeof(*core->file));
 	core->fragments = fragments_new();
-	core->pings = pings_new();
 	core->sacks = sacks_new();
 	core->flows = with_flows ? flows_new() : NULL;
 	core->no_memory = !connections_init(&core->connections) || !core->file ||
-			  !core->fragments || !core->pings || !core->sacks ||
+			  !core->fragments || !core->sacks ||
 			  (with_flows && !core->flows);
 	return core;
 }
@@ -333,7 +332,6 @@ void core_free(struct core *core)
 	free(core->file);
 	connections_clear(&core->connections);
 	fragments_free(core->fragments);
-	pings_free(core->pings);
 	sacks_free(core->sacks);
 	flows_free(core->flows);
 	free(core);
@@ -343,7 +341,6 @@ struct state *core_state(struct core *core)
 {
 	core->state.addresses = core->connections.address_count;
 	core->state.flows = core->flows ? flows_count(core->flows) : 0;
-	core->state.pings = pings_count(core->pings);
 	core->state.sacks = sacks_count(core->sacks);
 	return &core->state;
 }

@@ -30,7 +30,7 @@ from analysis.claims.guo_yuan_sheng.gys_numbers import (
 )
 from analysis.metrics.per_second import NotMeasured
 from analysis.trials.samples import read_samples
-from testbed.store import FLOWS, open_trial
+from testbed.store import IDLE, open_trial, report_file
 
 RENO = "linux-reno"  # the kernel's own, as the paper had it
 FOUR = (RENO, "cubic", "vegas", "bbr")
@@ -126,7 +126,7 @@ def _reported(group: Group) -> dict[str, Sample]:
     if group.folder is None:
         return {}
     for trial, variant, seed in group.rows[["trial", "variant", "seed"]].itertuples(index=False):
-        path = group.folder / str(trial) / FLOWS / "tcp.client.json"
+        path = group.folder / str(trial) / report_file("tcp", "client")
         try:
             end = json.loads(path.read_text())["end"]["sum_sent"]
             found.setdefault(str(variant), {})[int(seed)] = float(end["bits_per_second"]) / 1e6
@@ -172,7 +172,7 @@ def idle_delay(group: Group) -> Finding:
             continue
         idle = _idle(own)
         if set(idle) != set(FOUR):
-            raise NotMeasured("no idle delay was sampled (samples/idle.csv)", "run it again")
+            raise NotMeasured(f"no idle delay was sampled ({IDLE.file})", "run it again")
         for hero, wanted in heroes:
             found = contrasts(DELAY, against(idle, hero, others(hero)))
             parts.append(all_are(wanted, found, f"idle, to the {path}"))
@@ -205,7 +205,7 @@ def _idle(group: Group) -> dict[str, Sample]:
         return {}
     found: dict[str, dict[int, float]] = {}
     for trial, variant, seed in group.rows[["trial", "variant", "seed"]].itertuples(index=False):
-        samples_of = read_samples(open_trial(group.folder / str(trial)), "idle.csv")
+        samples_of = read_samples(open_trial(group.folder / str(trial)), IDLE)
         if samples_of is None:
             continue
         own = samples_of.loc[samples_of["flow"] == "tcp", "rtt_ms"]

@@ -15,7 +15,7 @@ from analysis.trials.packets import TrialPackets
 from analysis.trials.samples import read_samples
 from analysis.trials.series import Floats, Series, grid_step_s, rates_mbps
 from testbed.errors import UsageError
-from testbed.store import FlowRecord, QueueRecord, Trial
+from testbed.store import EVENTS, QUEUES, SOCKETS, FlowRecord, QueueRecord, Trial
 
 LONG_S = 10  # of a flow whose first second is shown whole
 AFTERWARDS_S = 0.5  # shown beyond the flow's stop: what was under way arrives
@@ -118,7 +118,7 @@ def _clipped(states: pd.DataFrame, span: Span) -> pd.DataFrame:
 
 def _sockets(trial: Trial, flow: FlowRecord) -> pd.DataFrame | None:
     """The flow's samples while it was established; its connections are added up."""
-    table = read_samples(trial, "sockets.csv")
+    table = read_samples(trial, SOCKETS)
     if table is None:
         return None
     own = table[(table["flow"] == flow.name) & (table["state"] == "established")]
@@ -144,7 +144,7 @@ STATES = ("open", "disorder", "cwr", "recovery", "loss")  # ever more serious
 
 def _traced(trial: Trial, flow: FlowRecord) -> pd.DataFrame | None:
     """The kernel's own events of the flow, where they were traced."""
-    table = read_samples(trial, "events.csv")
+    table = read_samples(trial, EVENTS)
     if table is None or len(flow.src_ports) > 1:  # events do not say of which connection
         return None
     own = table[table["flow"] == flow.name]
@@ -174,7 +174,7 @@ def _runs(time_s: Floats, state: np.ndarray, stop_s: float) -> pd.DataFrame:
 def _queue(trial: Trial) -> tuple[pd.DataFrame | None, QueueRecord | None]:
     """The first queue that is sampled: flows cross it forwards."""
     record = next((queue for queue in trial.record.queues if queue.sampled), None)
-    table = read_samples(trial, "queues.csv")
+    table = read_samples(trial, QUEUES)
     if table is None:
         return None, record
     own = table[table["interface"] == table["interface"].iloc[0]]

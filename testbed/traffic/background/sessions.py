@@ -13,12 +13,20 @@ from typing import Any
 from testbed.errors import TestbedError
 from testbed.machine.process import Place, Process, end, start
 from testbed.machine.sockets import listening
-from testbed.plan.background import FIRST_PORT, NAME, PROGRAM, BackgroundPlan
+from testbed.plan.background import FIRST_PORT, PROGRAM, BackgroundPlan
 from testbed.scenario.variants import variant
-from testbed.store import FLOWS, FlowRecord
-from testbed.traffic.background.tally import Tally, session_rows, write_report
+from testbed.store import (
+    BACKGROUND,
+    BACKGROUND_FLOW,
+    SESSIONS,
+    FlowRecord,
+    errors_file,
+    report_file,
+    write_json,
+)
+from testbed.traffic.background.tally import Tally, session_rows
 
-BACKGROUND = Path(sys.prefix) / "lib" / PROGRAM  # built from background/ by setup.sh
+BACKGROUND_PROGRAM = Path(sys.prefix) / "lib" / PROGRAM  # built from background/ by setup.sh
 READY_S = 10.0
 PATIENCE_S = 20.0
 INTERVAL_S = 1.0  # of the counts
@@ -30,9 +38,9 @@ class Sessions:
     def __init__(self, plan: BackgroundPlan, server: Place, client: Place, folder: Path) -> None:
         self.plan = plan
         self._places = {"server": server, "client": client}
-        self._folder = folder / FLOWS
-        self._folder.mkdir(exist_ok=True)
-        self._table = self._folder / f"{NAME}.sessions"
+        self._folder = folder
+        self._table = folder / SESSIONS
+        self._table.parent.mkdir(exist_ok=True)
         self._table.write_text(plan.table())
         self.tally = Tally(plan, server, client)
         self._stopped_s = 0.0
@@ -40,20 +48,20 @@ class Sessions:
         self._launch("server", plan.server.argv)
 
     def _launch(self, role: str, argv: tuple[str, ...]) -> None:
-        if not BACKGROUND.exists():
-            raise TestbedError(f"{BACKGROUND} is missing", "./setup.sh builds it")
+        if not BACKGROUND_PROGRAM.exists():
+            raise TestbedError(f"{BACKGROUND_PROGRAM} is missing", "./setup.sh builds it")
         self._processes[role] = start(
-            (str(BACKGROUND), *argv[1:]),
+            (str(BACKGROUND_PROGRAM), *argv[1:]),
             place=self._places[role],
             stdout=self._output(role),
             stderr=self._errors(role),
         )
 
     def _output(self, role: str) -> Path:
-        return self._folder / f"{NAME}.{role}.json"
+        return self._folder / report_file(BACKGROUND_FLOW, role)
 
     def _errors(self, role: str) -> Path:
-        return self._output(role).with_suffix(".err")
+        return self._folder / errors_file(BACKGROUND_FLOW, role)
 
     def wait_until_ready(self) -> None:
         """Return once the server listens on its last port."""
@@ -73,7 +81,7 @@ class Sessions:
     def processes(self) -> Iterator[tuple[str, str, int]]:
         """What runs or ran: name, node and process id."""
         for role, process in self._processes.items():
-            yield f"{NAME} {role}", self._places[role].name, process.pid
+            yield f"{BACKGROUND_FLOW} {role}", self._places[role].name, process.pid
 
     def count(self, time_s: float) -> None:
         """Note what has been sent and delivered; not twice at one instant."""
@@ -100,7 +108,7 @@ class Sessions:
     def _fault(self, role: str, what: str) -> TestbedError:
         errors = self._errors(role)
         said = errors.read_text(errors="replace").strip() if errors.exists() else ""
-        return TestbedError(f"{NAME}: the {role} {what}" + (f": {said}" if said else ""))
+        return TestbedError(f"{BACKGROUND_FLOW}: the {role} {what}" + (f": {said}" if said else ""))
 
     def _report(self, role: str) -> dict[str, Any]:
         """What a program printed."""
@@ -108,23 +116,24 @@ class Sessions:
             data: dict[str, Any] = json.loads(self._output(role).read_text())
         except json.JSONDecodeError as error:
             raise TestbedError(
-                f"{NAME}: the {role} ended without a report ({error})", "is the disk full?"
+                f"{BACKGROUND_FLOW}: the {role} ended without a report ({error})",
+                "is the disk full?",
             ) from error
         return data
 
     def write(self, folder: Path, rate_mbit: float) -> None:
-        """Write background.csv, the counts, and background.json, session by session."""
-        self.tally.write(folder / f"{NAME}.csv")
+        """Write the counts, and the report session by session."""
+        self.tally.write(folder)
         rows = session_rows(self.plan, self._report("client"), self._report("server"))
         totals = self.tally.totals(self._stopped_s, rate_mbit)
-        write_report(folder / f"{NAME}.json", totals, rows)
+        write_json(folder, BACKGROUND, {**totals, "sessions": rows})
 
     def record(self) -> FlowRecord:
         """All sessions as one flow, whose ports are any."""
         plan = self.plan
         controls = {s["control"] for s in self._report("server")["sessions"] if s["control"]}
         return FlowRecord(
-            name=NAME,
+            name=BACKGROUND_FLOW,
             protocol="tcp",
             src_address=plan.src_address,
             dst_address=plan.dst_address,

@@ -6,12 +6,10 @@ and the losses of all sessions without a capture.
 
 from __future__ import annotations
 
-import csv
-import json
 import socket
 import struct
-from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from testbed.machine.netlink import Netlink, attributes
 from testbed.machine.netns import inside
 from testbed.machine.process import Place
 from testbed.plan.background import BackgroundPlan, Session
+from testbed.store import BACKGROUND_COUNTS, write_table
 
 NETLINK_ROUTE = 0
 RTM_GETLINK = 18
@@ -84,12 +83,10 @@ class Tally:
         since = [now - zero for now, zero in zip(self._read(), self._zero, strict=True)]
         self.rows.append(Count(time_s, *since))
 
-    def write(self, path: Path) -> None:
-        """As CSV."""
-        with path.open("w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow([f.name for f in fields(Count)])
-            writer.writerows((f"{row.time_s:.6f}", *astuple(row)[1:]) for row in self.rows)
+    def write(self, folder: Path) -> None:
+        """Write the table of counts."""
+        rows = ((f"{row.time_s:.6f}", *astuple(row)[1:]) for row in self.rows)
+        write_table(folder, BACKGROUND_COUNTS, rows)
 
     def totals(self, stopped_s: float, rate_mbit: float) -> dict[str, float]:
         """Load until the stop; losses of all that was sent, once everything has arrived."""
@@ -137,10 +134,3 @@ def _session(wanted: Session, client: Report, server: Report) -> dict[str, objec
             for name in ("sent_bytes", "retransmitted_bytes", "segments", "retransmissions")
         },
     }
-
-
-def write_report(
-    path: Path, totals: Mapping[str, float], sessions: Sequence[Mapping[str, object]]
-) -> None:
-    """background.json: the whole, and each session."""
-    path.write_text(json.dumps({**totals, "sessions": sessions}, indent=1) + "\n")

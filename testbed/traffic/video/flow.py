@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 import time
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from testbed.plan.flows import FlowPlan
 from testbed.plan.video_commands import SITE_FOLDER
 from testbed.scenario.video import Player, Viewing
 from testbed.scenario.video_content import Video
-from testbed.store import FLOWS
+from testbed.store import playback_file, report_file, sizes_file, write_json
 from testbed.traffic.video.result import Result
 from testbed.traffic.video.server import VideoServer, write_files
 from testbed.traffic.video.viewer import Viewer
@@ -36,14 +35,15 @@ class VideoFlow:
         assert plan.video is not None and plan.flow.video is not None
         self.plan = plan
         self._places = {"server": server, "player": viewer}
-        (folder / FLOWS).mkdir(exist_ok=True)
         # not in the trial's folder: hundreds of files, which say nothing that their sizes do not
         self._files = tempfile.TemporaryDirectory(prefix="testbed-video-")
         site = Path(self._files.name)
         _write(plan.flow.video, site)
-        self._report = (folder / FLOWS / f"{plan.flow.name}.json").resolve()
+        self._folder = folder.resolve()
+        report = self._folder / playback_file(plan.flow.name)
+        report.parent.mkdir(exist_ok=True)
         self._server = VideoServer(site, server, plan.video.serving)
-        self._viewer = Viewer(plan.video.watching, viewer, self._report, site)
+        self._viewer = Viewer(plan.video.watching, viewer, report, site)
         self._result: Result | None = None
         self._begun_ns = 0
 
@@ -89,11 +89,11 @@ class VideoFlow:
         """Wait for both ends, and note how large what was asked for is, and QUIC's losses."""
         result = self._read()
         if told := self._server.stop():
-            self._report.with_suffix(".server.json").write_text(told)
+            (self._folder / report_file(self.plan.flow.name, "server")).write_text(told)
         loads = (*result.page, *(segment.load for segment in result.segments))
         site = Path(self._files.name) / SITE_FOLDER
         sizes = {load.path: (site / load.path).stat().st_size for load in loads}
-        self._report.with_suffix(".sizes.json").write_text(json.dumps(sizes, indent=1) + "\n")
+        write_json(self._folder, sizes_file(self.plan.flow.name), sizes)
         self._files.cleanup()
 
     def _read(self) -> Result:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from testbed.plan.delay_links import WIRES
 from testbed.plan.plan import Plan
-from testbed.store import Record
+from testbed.store import WIRES, Record
 from testbed.traffic.background.sessions import INTERVAL_S, Sessions
 from testbed.trial.parts.part import Part, RunningTrial
 from testbed.trial.parts.scheduler import Timeline
@@ -63,9 +62,9 @@ class BackgroundTraffic(Part):
         """Wait for both programs, and check that they reported."""
         self._sessions.collect()
 
-    def write(self, samples: Path) -> None:
+    def write(self, folder: Path) -> None:
         """Write the counts, and every session."""
-        self._sessions.write(samples, self._trial.scenario.topology.bottleneck.rate_mbit)
+        self._sessions.write(folder, self._trial.scenario.topology.bottleneck.rate_mbit)
 
     def describe(self, record: Record) -> Record:
         """Add all sessions as one flow."""

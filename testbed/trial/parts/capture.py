@@ -12,7 +12,7 @@ from pathlib import Path
 from testbed.errors import TestbedError
 from testbed.machine.process import Place, Process, end, start
 from testbed.plan.plan import CapturePlan
-from testbed.store import CAPTURES, CaptureRecord, Record
+from testbed.store import RAW_CAPTURE, TCPDUMP_ERRORS, CaptureRecord, Record, capture_file
 from testbed.trial.parts.part import Part, RunningTrial
 
 BUFFER_KIB = 8192  # a second of 64 Mbit/s in small packets; tcpdump reads far more often
@@ -26,9 +26,9 @@ class Capture:
         self.plan = plan
         self._place = place
         self._snaplen = snaplen_bytes
-        stem = folder / CAPTURES / plan.interface
-        stem.parent.mkdir(exist_ok=True)
-        self._messages = stem.with_suffix(".tcpdump")
+        file = folder / capture_file(plan.interface)
+        file.parent.mkdir(exist_ok=True)
+        self._messages = file.with_suffix(TCPDUMP_ERRORS)
         # "-w -": a file that it opens itself it would also chown, which an ordinary user's
         # guest may not; -Z root: there is no other user to become
         argv: tuple[str, ...] = ("tcpdump", "-i", plan.interface, "-n", "-Z", "root")
@@ -36,7 +36,7 @@ class Capture:
         argv += ("--time-stamp-precision=nano", "-w", "-")
         self._argv = argv
         self._process: Process = start(
-            argv, place=place, stdout=stem.with_suffix(".pcap"), stderr=self._messages
+            argv, place=place, stdout=file.with_suffix(RAW_CAPTURE), stderr=self._messages
         )
 
     def wait_until_ready(self) -> None:
@@ -72,7 +72,7 @@ class Capture:
             )
         self._messages.unlink()
         return CaptureRecord(
-            file=f"{CAPTURES}/{self.plan.interface}.pcapng",
+            file=capture_file(self.plan.interface),
             node=self.plan.node,
             interface=self.plan.interface,
             roles=self.plan.roles,

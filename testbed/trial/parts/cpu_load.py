@@ -6,19 +6,17 @@ Of meaning where time is real. In a guest's virtual time nothing is ever busy: i
 
 from __future__ import annotations
 
-import csv
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.store import LOAD, PROCESSES, write_table
 from testbed.trial.parts.part import Part, RunningTrial
 from testbed.trial.parts.scheduler import Timeline
 
 STAT = Path("/proc/stat")
 INTERVAL_S = 1.0
-LOAD_COLUMNS = ("time_s", "busiest", "softirq", "steal")
-PROCESS_COLUMNS = ("name", "node", "run_s", "wait_s", "slices")
 IDLE, IOWAIT, SOFTIRQ, STEAL, GUEST = 3, 4, 6, 7, 8  # places in a line of /proc/stat
 
 Times = dict[str, tuple[int, ...]]  # "cpu" (all) and "cpuN" → ticks by kind
@@ -144,16 +142,9 @@ class CpuLoad(Part):
             self._rows.append((f"{time_s:.6f}", *(f"{share:.4f}" for share in found)))
         self._before = now
 
-    def write(self, samples: Path) -> None:
-        """Write load.csv and processes.csv, if there is anything to tell."""
-        _write_csv(samples / "load.csv", LOAD_COLUMNS, self._rows)
+    def write(self, folder: Path) -> None:
+        """Write the tables that have rows."""
         rows = [row for each in self._watched if (row := each.row())]
-        _write_csv(samples / "processes.csv", PROCESS_COLUMNS, rows)
-
-
-def _write_csv(path: Path, columns: Sequence[str], rows: list[tuple[object, ...]]) -> None:
-    if rows:
-        with path.open("w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(columns)
-            writer.writerows(rows)
+        for table, found in ((LOAD, self._rows), (PROCESSES, rows)):
+            if found:
+                write_table(folder, table, found)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from testbed.plan.plan import Plan
-from testbed.store import Record
+from testbed.store import DROPS, Record, write_json
 from testbed.trial.parts.exact_losses import Dropper
 from testbed.trial.parts.part import Part, RunningTrial
 from testbed.trial.parts.random_losses import LossDropper
@@ -37,10 +36,10 @@ class InjectedLosses(Part):
         for losses in plan.losses:
             yield LossDropper(losses, places[losses.node].pid)
 
-    def write(self, samples: Path) -> None:
-        """Write drops.json: what each program counted."""
+    def write(self, folder: Path) -> None:
+        """Write what each program counted."""
         counts = {dropper.plan.flow: dropper.counts() for dropper in self._droppers}
-        (samples / "drops.json").write_text(json.dumps(counts, indent=1) + "\n")
+        write_json(folder, DROPS, counts)
 
     def describe(self, record: Record) -> Record:
         """Warn of losses that did not happen as asked."""

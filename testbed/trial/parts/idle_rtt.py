@@ -6,7 +6,6 @@ delay that is measured under load.
 
 from __future__ import annotations
 
-import csv
 import socket
 import struct
 import time
@@ -18,9 +17,9 @@ from testbed.machine.netns import inside
 from testbed.machine.process import Place
 from testbed.plan.plan import Plan
 from testbed.plan.radio import IDLE_MS
+from testbed.store import IDLE, write_table
 from testbed.trial.parts.part import Part, RunningTrial
 
-COLUMNS = ("flow", "src", "dst", "rtt_ms", "expected_ms", "jitter_ms", "lossy")
 REQUESTS = 3
 PAYLOAD = bytes(56)  # as ping's: 98 bytes on the wire
 PATIENCE_S = 1.0  # beyond the path's own delay
@@ -99,15 +98,15 @@ def is_reply(packet: bytes, number: int) -> bool:
     return bool(kind == ECHO_REPLY and sequence == number)
 
 
-def write_idle(rows: Sequence[Idle], path: Path) -> None:
-    """One line a request; a lost one's round trip is empty."""
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        for row in rows:
-            rtt = "" if row.rtt_ms is None else f"{row.rtt_ms:.6f}"
-            asked = (f"{row.expected_ms:g}", f"{row.jitter_ms:g}", int(row.lossy))
-            writer.writerow((row.flow, row.src, row.dst, rtt, *asked))
+def write_idle(rows: Sequence[Idle], folder: Path) -> None:
+    """One line per request; a lost one's round trip is empty."""
+    write_table(folder, IDLE, map(_line, rows))
+
+
+def _line(row: Idle) -> tuple[object, ...]:
+    rtt = "" if row.rtt_ms is None else f"{row.rtt_ms:.6f}"
+    asked = (f"{row.expected_ms:g}", f"{row.jitter_ms:g}", int(row.lossy))
+    return (row.flow, row.src, row.dst, rtt, *asked)
 
 
 class IdleRtt(Part):
@@ -121,6 +120,6 @@ class IdleRtt(Part):
         """Measure it, before any program is started."""
         self._rows = idle_round_trips(self._trial.plan, self._trial.places)
 
-    def write(self, samples: Path) -> None:
-        """Write idle.csv."""
-        write_idle(self._rows, samples / "idle.csv")
+    def write(self, folder: Path) -> None:
+        """Write the round trips."""
+        write_idle(self._rows, folder)

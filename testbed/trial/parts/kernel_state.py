@@ -7,11 +7,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from testbed.machine.process import run
-from testbed.plan.delay_links import WIRES, lossy_ends
+from testbed.plan.delay_links import lossy_ends
 from testbed.plan.host_settings import traffic_hosts
-from testbed.plan.plan import RETIRE_S, QueuePlan, burst_bytes
+from testbed.plan.plan import QueuePlan, burst_bytes
 from testbed.scenario.queues import DISCIPLINES
-from testbed.store import QueueRecord, Record
+from testbed.store import (
+    CONFIGURATION,
+    COUNTERS,
+    QDISCS,
+    RETIRE_S,
+    WIRES,
+    QueueRecord,
+    Record,
+    write_json,
+)
 from testbed.trial.parts.part import Part, RunningTrial
 from testbed.trial.parts.scheduler import Timeline
 from testbed.trial.parts.snapshot import configuration, counters, tcp_settings
@@ -41,16 +50,16 @@ class KernelState(Part):
         nodes = sorted(set(traffic_hosts(self._trial.scenario)))
         return [(node, self._trial.places[node].pid) for node in nodes]
 
-    def write(self, samples: Path) -> None:
-        """Write qdiscs.json, counters.json and configuration.json."""
+    def write(self, folder: Path) -> None:
+        """Write the settings at both ends, and what was counted."""
         after = configuration(self._trial.plan, self._trial.places)
         contents = {
-            "qdiscs": {node: self._qdiscs(node) for node in self._nodes_with_queues()},
-            "counters": self._counters,
-            "configuration": {"begin": self._before, "end": after},
+            QDISCS: {node: self._qdiscs(node) for node in self._nodes_with_queues()},
+            COUNTERS: self._counters,
+            CONFIGURATION: {"begin": self._before, "end": after},
         }
         for name, content in contents.items():
-            (samples / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")
+            write_json(folder, name, content)
 
     def _nodes_with_queues(self) -> list[str]:
         plan = self._trial.plan

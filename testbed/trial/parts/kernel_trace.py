@@ -33,12 +33,11 @@ from testbed.machine.tracefs import Instance
 from testbed.plan.flows import FlowPlan
 from testbed.plan.plan import Plan
 from testbed.scenario.model import FRAME_OVERHEAD_BYTES
-from testbed.store import Record
+from testbed.store import EVENTS, QUEUES, Record, write_table
 from testbed.trial.parts.part import Part, RunningTrial
 from testbed.trial.parts.sampling import CA_STATES, INFINITE_SSTHRESH
 from testbed.trial.parts.scheduler import Timeline
 
-COLUMNS = ("time_s", "flow", "event", "cwnd", "ssthresh", "srtt_ms", "detail")
 SOCKET_EVENTS = ("tcp/tcp_probe", "tcp/tcp_retransmit_skb", "tcp/tcp_cong_state_set")
 FREED = "skb/kfree_skb"
 # by a queue, not where packets arrive
@@ -105,20 +104,20 @@ class Recorder:
         self._instance.set("tracing_on", "0")
 
     def write(self, folder: Path, clock: Clock, cookies: frozenset[int]) -> Iterator[str]:
-        """Write events.csv beside queues.csv; `cookies` are our sockets'. Yields warnings."""
+        """Write the events once the samples of queues are written; `cookies` are our sockets'.
+
+        Yields warnings.
+        """
         events = ours(list(read(self._instance.lines(), self._plan, clock)), cookies)
-        counted = drops_counted(folder / "queues.csv")
+        counted = drops_counted(folder / QUEUES.file)
         kept = list(changes(confirmed(list(events), counted)))
-        with (folder / "events.csv").open("w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(COLUMNS)
-            writer.writerows(event.row() for event in kept)
+        write_table(folder, EVENTS, (event.row() for event in kept))
         if lost := self._instance.lost():
-            yield f"events.csv: {lost} events were lost: no room in the kernel's buffers"
+            yield f"{EVENTS.file}: {lost} events were lost: no room in the kernel's buffers"
         drops = sum(event.kind == "drop" for event in kept)
         if drops > counted[-1][1]:
             yield (
-                f"events.csv: {drops} drops, but the queues dropped {counted[-1][1]}: "
+                f"{EVENTS.file}: {drops} drops, but the queues dropped {counted[-1][1]}: "
                 "another trial's are among them"
             )
 
@@ -149,11 +148,11 @@ class KernelTrace(Part):
         if self._recorder:
             self._recorder.stop()
 
-    def write(self, samples: Path) -> None:
+    def write(self, folder: Path) -> None:
         """Write events.csv, if anything was recorded."""
         if self._recorder:
             cookies = frozenset(self._trial.cookies)
-            self._warnings = tuple(self._recorder.write(samples, self._clock, cookies))
+            self._warnings = tuple(self._recorder.write(folder, self._clock, cookies))
 
     def describe(self, record: Record) -> Record:
         """Warn of events that were lost or are not ours."""

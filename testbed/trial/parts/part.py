@@ -74,8 +74,8 @@ class Part:
     def collect(self) -> None:
         """Wait for processes to end, and check that they did what they should."""
 
-    def write(self, samples: Path) -> None:
-        """Write files to the folder of samples."""
+    def write(self, folder: Path) -> None:
+        """Write what was sampled and counted to the trial's folder."""
 
     def describe(self, record: Record) -> Record:
         """Add to the trial's record what this part knows."""

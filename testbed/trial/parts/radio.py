@@ -13,11 +13,11 @@ from testbed.errors import TestbedError
 from testbed.machine.process import HERE, Place, Process, end, run, start
 from testbed.plan.plan import Plan
 from testbed.plan.radio import CHANNEL_MHZ, NETWORK_NAME, PROGRAM
+from testbed.store import RADIO, write_json
 from testbed.trial.parts.part import Part, RunningTrial
 
 MEDIUM = Path(sys.prefix) / "lib" / PROGRAM  # built from medium/ by setup.sh
 FOLDER = "radio"
-REPORT = "radio.json"
 READY_S = 10.0
 LOOK_S = 0.01
 JOIN_TRIES = 10
@@ -101,7 +101,7 @@ class RadioLink(Part):
         place = self._places[self._plan.station.node]
         return run(argv, place=place).stdout.startswith("Connected")
 
-    def write(self, samples: Path) -> None:
+    def write(self, folder: Path) -> None:
         """End the medium, and keep what it has counted, beside what was asked of it."""
         assert self._medium is not None
         joined = self._joined()
@@ -110,7 +110,7 @@ class RadioLink(Part):
         radio = self._plan.radio
         asked = {"signal_dbm": radio.signal_dbm, "busy": radio.busy, "joined": joined}
         found = {**asked, **json.loads(self._report.read_text())}
-        (samples / REPORT).write_text(json.dumps(found, indent=1) + "\n")
+        write_json(folder, RADIO, found)
 
     def _fault(self, what: str, log: Path) -> TestbedError:
         lines = log.read_text(errors="replace").strip().splitlines()

@@ -6,16 +6,16 @@ sockets, and the statistics of the queues before the bottleneck.
 
 from __future__ import annotations
 
-import csv
 import socket
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.machine.netlink import Netlink, attributes
 from testbed.machine.netns import inside
 from testbed.machine.sockets import DIAG_REQUEST, NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY
+from testbed.store import LEAF, QUEUE_COUNTERS, QUEUES, SOCKETS, write_table
 
 NETLINK_ROUTE = 0
 INET_DIAG_INFO = 2
@@ -40,16 +40,6 @@ CA_STATES = ("open", "disorder", "cwr", "recovery", "loss")
 _DIAG_MESSAGE_BYTES = 72
 _DIAG_COOKIE = 44  # where it stands in the message
 INFINITE_SSTHRESH = 0x7FFFFFFF
-
-SOCKET_COLUMNS = (
-    "time_s,flow,state,ca_state,cwnd,ssthresh,srtt_ms,rttvar_ms,rto_ms,backoff,min_rtt_ms,"
-    "retrans,total_retrans,lost,pacing_mbps,delivery_mbps,unacked,bytes_acked"
-).split(",")
-COUNTERS = ("drops", "marks", "overlimits", "sent_bytes", "sent_packets")
-QUEUE_COLUMNS = (
-    *("time_s", "node", "interface", "backlog_bytes", "backlog_packets"),
-    *COUNTERS,
-)
 
 
 @dataclass(frozen=True)
@@ -137,7 +127,6 @@ TCA_STATS2 = 7
 TCA_STATS_BASIC = 1
 TCA_STATS_QUEUE = 3
 TCA_STATS_APP = 4
-LEAF_HANDLE = 0x300000  # "30:" in the plan
 MARKS_OFFSET = {"red": 12, "codel": 24, "fq_codel": 12, "pie": 36}  # in their xstats
 
 
@@ -150,8 +139,8 @@ class QueueProbe:
         self._netlink = Netlink(NETLINK_ROUTE, pid)
         with inside(pid):
             index = socket.if_nametoindex(interface)
-        self._request = struct.pack("=B3xiIII", 0, index, LEAF_HANDLE, 0, 0)
-        self._before = (0,) * len(COUNTERS)
+        self._request = struct.pack("=B3xiIII", 0, index, LEAF << 16, 0, 0)
+        self._before = (0,) * len(QUEUE_COUNTERS)
 
     def begin(self) -> None:
         """From here on the counters count."""
@@ -233,10 +222,9 @@ class Sampler:
         return seen
 
     def write(self, folder: Path) -> None:
-        """Write sockets.csv and queues.csv."""
-        folder.mkdir(exist_ok=True)
-        _write_csv(folder / "sockets.csv", SOCKET_COLUMNS, self._socket_rows)
-        _write_csv(folder / "queues.csv", QUEUE_COLUMNS, self._queue_rows)
+        """Write both tables of samples."""
+        write_table(folder, SOCKETS, self._socket_rows)
+        write_table(folder, QUEUES, self._queue_rows)
 
     def close(self) -> None:
         """Close all probes."""
@@ -244,10 +232,3 @@ class Sampler:
             socket_probe.close()
         for queue_probe in self.queues:
             queue_probe.close()
-
-
-def _write_csv(path: Path, columns: Sequence[str], rows: list[tuple[object, ...]]) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
-        writer.writerows(rows)

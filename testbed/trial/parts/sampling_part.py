@@ -60,9 +60,9 @@ class Sampling(Part):
         """Sample a flow's last state, even in trials without an interval."""
         self._sampler.sample(time_s)
 
-    def write(self, samples: Path) -> None:
+    def write(self, folder: Path) -> None:
         """Write sockets.csv and queues.csv."""
-        self._sampler.write(samples)
+        self._sampler.write(folder)
         self._trial.cookies.update(probe.cookie for probe in self._sampler.sockets if probe.cookie)
 
     def describe(self, record: Record) -> Record:

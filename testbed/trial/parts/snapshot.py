@@ -19,13 +19,13 @@ from testbed.machine.netlink import Netlink, attributes
 from testbed.machine.netns import inside
 from testbed.machine.process import Place
 from testbed.plan.plan import Plan
+from testbed.store import LEAF
 
 NETLINK_ROUTE = 0
 RTM_GETLINK, RTM_GETROUTE, RTM_GETQDISC, RTM_GETTCLASS = 18, 26, 38, 42
 IFLA_IFNAME, IFLA_MTU, IFLA_GSO_MAX_SEGS = 3, 4, 40
 RTA_DST = 1
 TCA_KIND, TCA_OPTIONS = 1, 2
-LEAF_MAJOR = 0x30  # "30:" in the plan
 SHAPER = 0x10003  # "1:3", htb's class above it
 TCA_HTB_PARMS, TCA_HTB_RATE64 = 1, 6
 _TC_MESSAGE = struct.Struct("=B3xiIII")  # family, interface, handle, parent, info
@@ -96,7 +96,7 @@ def _traffic_control(netlink: Netlink, kind: int, index: int) -> Iterator[str]:
     for message in netlink.dump(kind, _TC_MESSAGE.pack(0, index, 0, 0, 0)):
         _, interface, handle, parent, _ = _TC_MESSAGE.unpack_from(message)
         # a kernel may list all of them; classes of the queue itself are flows that come and go
-        if interface == index and not (kind == RTM_GETTCLASS and handle >> 16 == LEAF_MAJOR):
+        if interface == index and not (kind == RTM_GETTCLASS and handle >> 16 == LEAF):
             own = attributes(message, _TC_MESSAGE.size)
             name = own[TCA_KIND].rstrip(b"\0").decode()
             yield f"{name} {handle:08x} in {parent:08x} {own.get(TCA_OPTIONS, b'').hex()}".rstrip()

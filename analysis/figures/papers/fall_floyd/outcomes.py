@@ -13,7 +13,7 @@ from analysis.trials.samples import read_samples
 from analysis.trials.series import Floats
 from testbed.errors import TestbedError
 from testbed.scenario.model import Flow
-from testbed.store import FlowRecord, Trial
+from testbed.store import SOCKETS, FlowRecord, Trial
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def _packets(trial: Trial, flow: Flow) -> FlowPackets:
 
 
 def _sockets(trial: Trial, flow: Flow) -> pd.DataFrame:
-    table = read_samples(trial, "sockets.csv")
+    table = read_samples(trial, SOCKETS)
     if table is None:
         raise TestbedError(f"{trial.path.name}: no samples of sockets", "sample_interval_ms: 5")
     return table[(table["flow"] == flow.name) & (table["state"] == "established")]

@@ -1,0 +1,80 @@
+"""Our sources, beside Python's, that decide which packets a trial makes, and who uses which."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.errors import TestbedError
+from testbed.plan.plan import Plan
+from testbed.scenario.model import Topology
+from testbed.traffic.background.sessions import BACKGROUND_PROGRAM
+from testbed.traffic.iperf3 import PACE
+from testbed.trial.parts.radio import MEDIUM
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Built:
+    """A program or preloaded library that setup.sh compiles from sources of ours."""
+
+    file: Path
+    patterns: tuple[str, ...]  # of the sources, from the project's folder
+    runs_in: Callable[[Plan], bool]
+
+    def sources(self) -> list[Path]:
+        """Its sources, by name."""
+        return sorted(path for pattern in self.patterns for path in PROJECT.glob(pattern))
+
+    def is_stale(self) -> bool:
+        """Whether a source has changed since it was compiled."""
+        built = self.file.stat().st_mtime
+        return any(path.stat().st_mtime > built for path in self.sources())
+
+
+BUILT = (
+    Built(PACE, ("testbed/traffic/*.c",), lambda plan: any(f.client_env for f in plan.flows)),
+    Built(
+        BACKGROUND_PROGRAM,
+        ("testbed/traffic/background/*.[ch]",),
+        lambda plan: plan.background is not None,
+    ),
+    Built(MEDIUM, ("testbed/trial/medium/*.[ch]",), lambda plan: plan.radio is not None),
+)
+
+
+def used_by(topology: Topology, plan: Plan) -> Mapping[str, str]:
+    """Source file → sha256, of those that run in the trial, or lay out its network."""
+    network = PROJECT / "topologies" / f"{topology.kind.replace('-', '_')}.py"
+    compiled = (path for each in compiled_for(plan) for path in each.sources())
+    return dict(_hashes([network, *compiled]))
+
+
+def all_sources() -> Mapping[str, str]:
+    """The same of every source, and one hash of all our Python."""
+    compiled = [path for each in BUILT for path in each.sources()]
+    networks = sorted((PROJECT / "topologies").glob("*.py"))
+    python = hashlib.sha256()
+    for path in sorted((PROJECT / "testbed").rglob("*.py")):
+        python.update(path.read_bytes())
+    return {"testbed's Python": python.hexdigest(), **dict(_hashes([*networks, *compiled]))}
+
+
+def _hashes(paths: Iterable[Path]) -> Iterator[tuple[str, str]]:
+    for path in paths:
+        yield str(path.relative_to(PROJECT)), hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def compiled_for(plan: Plan) -> list[Built]:
+    """Those that run in the trial."""
+    return [each for each in BUILT if each.runs_in(plan)]
+
+
+def require_compiled(programs: Iterable[Built]) -> None:
+    """Raise if one of them was compiled from other sources than these."""
+    for each in programs:
+        if each.file.exists() and each.is_stale():
+            raise TestbedError(f"{each.file} is older than its sources", "./setup.sh compiles it")

@@ -1,0 +1,157 @@
+"""What makes a trial another one: values, programs and sources; never a sentence."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from testbed.engines.choice import Choice
+from testbed.errors import TestbedError
+from testbed.plan.plan import Plan, make_plan
+from testbed.plan.requirements import Need
+from testbed.plan.task import tasks
+from testbed.runs import provenance, sources
+from testbed.runs.cluster import PROBLEM, differences, equipment
+from testbed.runs.identity import identify
+from testbed.runs.sweep import run_all
+from testbed.scenario.model import Scenario
+from tests.scenarios import access, background, router
+from tests.unit.test_sweep import FakeEngine, succeed
+
+
+def with_cbr() -> Scenario:
+    return router(cbr_mbit=0.5)
+
+
+def identity(scenario: Scenario, change: Callable[[Plan], Plan] = lambda plan: plan) -> str:
+    return identify(scenario, change(make_plan(scenario)), FakeEngine(succeed))
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Our sources, to be changed."""
+    for folder in ("topologies", "testbed"):
+        skip = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(sources.PROJECT / folder, tmp_path / folder, ignore=skip)
+    monkeypatch.setattr(sources, "PROJECT", tmp_path)
+    return tmp_path
+
+
+def touch(path: Path) -> None:
+    path.write_text(path.read_text() + "\n")
+
+
+def reworded(plan: Plan) -> Plan:
+    needs = tuple(dataclasses.replace(need, kind=f"some {need.kind}") for need in plan.needs)
+    return dataclasses.replace(plan, warnings=("worded anew",), needs=(*needs, Need("a", "b")))
+
+
+def test_a_warning_or_a_requirement_makes_no_other_trial() -> None:
+    assert identity(router(), reworded) == identity(router())
+
+
+def test_what_a_trial_does_makes_another_one() -> None:
+    def another_argument(plan: Plan) -> Plan:
+        command = dataclasses.replace(plan.setup[0], argv=(*plan.setup[0].argv, "x"))
+        return dataclasses.replace(plan, setup=(command, *plan.setup[1:]))
+
+    assert identity(router(), another_argument) != identity(router())
+
+
+@pytest.mark.parametrize(
+    ("file", "makes_others"),
+    [
+        ("testbed/traffic/pace.c", {"cbr"}),
+        ("testbed/traffic/background/client.c", {"background"}),
+        ("testbed/traffic/background/common.h", {"background"}),
+        ("testbed/trial/medium/phy.c", {"radio"}),
+        ("topologies/router_bottleneck.py", {"router", "cbr"}),
+        ("topologies/dumbbell.py", {"background"}),
+        ("testbed/plan/validate.py", set()),
+    ],
+)
+def test_a_source_makes_other_trials_of_those_that_use_it(
+    project: Path, file: str, makes_others: set[str]
+) -> None:
+    scenarios = {
+        "access": access(),
+        "background": background(),
+        "cbr": with_cbr(),
+        "radio": access("wifi-good"),
+        "router": router(),
+    }
+    before = {name: identity(scenario) for name, scenario in scenarios.items()}
+    touch(project / file)
+    assert {n for n, s in scenarios.items() if identity(s) != before[n]} == makes_others
+
+
+def test_a_trial_runs_again_only_for_what_matters(project: Path, tmp_path: Path) -> None:
+    def fresh() -> dict[str, bool]:
+        choice = Choice(FakeEngine(succeed), "a test")
+        done = run_all(tasks([router(), with_cbr()]), choice, tmp_path / "out", lambda _event: None)
+        return {each.task.scenario.flows[-1].name: each.fresh for each in done}
+
+    assert fresh() == {"tcp": True, "cbr": True}
+    assert fresh() == {"tcp": False, "cbr": False}
+    pacer = project / "testbed" / "traffic" / "pace.c"
+    built = next(each.file for each in sources.BUILT if pacer in each.sources())
+    touch(pacer)
+    os.utime(pacer, (built.stat().st_mtime,) * 2)  # as if setup.sh had compiled it
+    assert fresh() == {"tcp": False, "cbr": True}
+
+
+def test_a_program_older_than_its_sources_does_not_run(project: Path, tmp_path: Path) -> None:
+    touch(project / "testbed" / "traffic" / "pace.c")
+    choice = Choice(FakeEngine(succeed), "a test")
+    with pytest.raises(TestbedError, match="is older than its sources") as caught:
+        run_all(tasks([with_cbr()]), choice, tmp_path / "out", lambda _event: None)
+    assert "./setup.sh" in caught.value.hint
+    assert run_all(tasks([router()]), choice, tmp_path / "out", lambda _event: None)
+
+
+HERE = {"kernel": "6.1 abc", "iperf3": "3.12", "topologies/dumbbell.py": "a" * 64}
+
+
+@pytest.mark.parametrize(
+    ("there", "told"),
+    [
+        ({}, ""),
+        ({"iperf3": "3.16"}, "iperf3 3.16, here 3.12"),
+        ({"topologies/dumbbell.py": "b" * 64}, "another topologies/dumbbell.py"),
+        ({"topologies/mine.py": "b" * 64}, "an extra topologies/mine.py"),
+        (
+            {"kernel": "6.1 abd", "iperf3": "3.16"},
+            "kernel 6.1 abd, here 6.1 abc, iperf3 3.16, here 3.12",
+        ),
+    ],
+)
+def test_a_worker_that_differs_is_told_by_what_differs(there: dict[str, str], told: str) -> None:
+    assert differences({**HERE, **there}, HERE) == told
+
+
+def test_a_worker_that_cannot_run_trials_says_why() -> None:
+    assert differences({PROBLEM: "nginx is not installed"}, HERE) == "nginx is not installed"
+
+
+def test_workers_are_compared_in_all_that_identifies_a_trial(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every source and every program of an identity is in the equipment."""
+    monkeypatch.setattr(
+        "testbed.runs.cluster.choose", lambda *_: Choice(FakeEngine(succeed), "a test")
+    )
+    monkeypatch.setattr(provenance, "_version", lambda name: f"{name}'s")
+    names = ("iperf3", "nginx", "aioquic", "chromium", "hostapd", "iw")
+    found = equipment("guest", names)
+    assert set(names) < set(found) and found["kernel"] == "one"
+    for file in ("testbed/traffic/pace.c", "testbed/trial/medium/kernel.c"):
+        assert file in found
+    touch(project / "topologies" / "dumbbell.py")
+    touch(project / "testbed" / "store.py")
+    told = differences(equipment("guest", names), found)
+    assert told == "another testbed's Python, another topologies/dumbbell.py"
