@@ -17,10 +17,10 @@ from analysis.verdict.checks import Check, Grade
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.rules import RULES
 from testbed.errors import TestbedError
-from testbed.store import VERDICT_FILE, Status, Trial
+from testbed.store import RECORD, VERDICT_FILE, Status, Trial
 
 REVISION = 8  # raise it when a change here gives other verdicts under the same tolerances
-NO_TIME = "trial.json does not say whether time was virtual: run the trial again"
+NO_TIME = f"{RECORD} does not say whether time was virtual: run the trial again"
 
 _BAD = (Grade.INVALID, Grade.SUSPECT)
 _ORDER = {name: place for place, name in enumerate(RULES)}
