@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets up the testbed: Debian packages, a Python environment, the guest kernel.
-# What is there already is left alone, so that a second call takes seconds, and needs neither
-# root nor the network.
+# It skips what is already there, so a second call takes seconds and needs neither root nor the
+# network.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -14,17 +14,17 @@ readonly KERNEL_PACKAGES=(
 )
 readonly TEST_PACKAGES=(chromium-headless-shell shellcheck vagrant)
 
-readonly PYTHON=/usr/bin/python3 # Debian's own: it is the one that sees Debian's Mininet
+readonly PYTHON=/usr/bin/python3 # Debian's own: only this one finds Debian's Mininet
 
 usage() {
     cat <<'END'
 usage: ./setup.sh [demo | test]
 
-  ./setup.sh         only sets up
-  ./setup.sh demo    sets up, then runs the router-bottleneck experiment into results/demo
-  ./setup.sh test    sets up, then runs the whole test suite
+  ./setup.sh         install everything
+  ./setup.sh demo    install, then run the router-bottleneck experiment into results/demo
+  ./setup.sh test    install, then run the whole test suite
 
-Root, or sudo, is needed only where Debian packages are missing.
+Root or sudo is needed only if Debian packages are missing.
 Example: ./setup.sh demo
 END
 }
@@ -36,7 +36,7 @@ die() { # MESSAGE HINT
     exit 1
 }
 
-# The prefix that runs a command as the person at the keyboard: after `sudo ./setup.sh` the
+# The prefix that runs a command as the user who called sudo: after `sudo ./setup.sh` the
 # environment, the kernel cache and the results must not belong to root.
 AS_USER=()
 become_caller() {
@@ -56,15 +56,15 @@ become_caller() {
 
 check_machine() {
     command -v dpkg-query >/dev/null ||
-        die "this is not Debian, whose packages the testbed is built on" \
+        die "this is not Debian, and the testbed needs Debian's packages" \
             "use the virtual machine: vagrant up"
     "${AS_USER[@]}" test -w . ||
-        die "$PWD: ${SUDO_USER:-$(id -un)} may not write here" \
-            "work in a clone of your own, or call as the owner: $(stat -c %U .)"
+        die "$PWD: ${SUDO_USER:-$(id -un)} has no write permission" \
+            "work in a clone of your own, or run setup.sh as the owner: $(stat -c %U .)"
 }
 
-missing_packages() { # PACKAGE… → those that are not installed, one a line
-    # dpkg-query fails when it does not know one of them; what it does know is printed all the same
+missing_packages() { # PACKAGE… → those that are not installed, one per line
+    # dpkg-query fails if it does not know one of them, but still prints those that it knows
     { dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null || true; } |
         sed -n 's/^installed //p' | sort -u | comm -13 - <(printf '%s\n' "$@" | sort -u)
 }
@@ -73,7 +73,7 @@ can_be_root() {
     ((EUID == 0)) && return
     command -v sudo >/dev/null || return 1
     sudo -n true 2>/dev/null && return
-    # only a person at a terminal can type a password
+    # a password can only be typed at a terminal
     [[ -t 0 && ${CI:-} != true ]] && sudo -v
 }
 
@@ -85,8 +85,8 @@ install_packages() { # PACKAGE…
         return
     fi
     can_be_root ||
-        die "not installed, and you are neither root nor may you use sudo: ${missing[*]}" \
-            "an administrator runs: apt-get install --no-install-recommends ${missing[*]}"
+        die "these packages are missing, and you have neither root nor sudo: ${missing[*]}" \
+            "ask an administrator to run: apt-get install --no-install-recommends ${missing[*]}"
     say "Debian packages: installing ${missing[*]} (one to three minutes)"
     apt_install "${missing[@]}"
 }
@@ -97,7 +97,7 @@ as_root() { # COMMAND…
 
 apt_install() { # PACKAGE…
     # noninteractive: tshark and iperf3 would ask (may others capture? start a daemon?) and wait
-    # for an answer; this way they take their defaults, which are no.
+    # for an answer; this way they take their defaults: no.
     local apt=(as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq
         -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0)
     "${apt[@]}" update </dev/null ||
@@ -115,11 +115,12 @@ apt_install() { # PACKAGE…
     done
 }
 
-# nginx and hostapd are wanted as programs: no web server on port 80, now or after the next boot.
+# nginx and hostapd are needed as programs, not as services: no web server on port 80, now or after
+# the next boot.
 readonly POLICY=/usr/sbin/policy-rc.d # Debian asks it whether a new package's service may start
 
 forbid_services() {
-    [[ -e $POLICY ]] && return # somebody's own
+    [[ -e $POLICY ]] && return # the administrator's own
     printf '#!/bin/sh\nexit 101\n' | as_root install -m 755 /dev/stdin "$POLICY"
     trap allow_services EXIT
 }
@@ -130,7 +131,7 @@ allow_services() {
     as_root rm -f "$POLICY"
 }
 
-is_stamped() { # FILE VALUE: whether a step was completed for this value
+is_stamped() { # FILE VALUE: was the step completed for this value?
     [[ -f $1 && $(<"$1") == "$2" ]]
 }
 
@@ -142,17 +143,17 @@ stamp() { # FILE VALUE
 install_python_packages() {
     local version key
     version=$("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-    # the path too: scripts in an environment name it, so a moved clone needs a new one
+    # with the path, because scripts in .venv contain it: a moved clone needs a new environment
     key=$({ cat requirements.lock && echo "$version $PWD"; } | sha256sum | cut -d' ' -f1)
     if is_stamped .venv/lock.stamp "$key"; then
         say "Python packages: as locked"
         return
     fi
     say "Python packages: making .venv from requirements.lock (about a minute)"
-    # Debian's packages are seen for Mininet's sake. --ignore-installed: where Debian happens to
-    # have the locked version, the environment gets its own copy all the same.
+    # --system-site-packages: for Debian's Mininet. --ignore-installed: the environment gets a copy
+    # of its own even where Debian has the locked version.
     "${AS_USER[@]}" "$PYTHON" -m venv --clear --system-site-packages .venv ||
-        die "could not make .venv" "remove it and call again: rm -rf .venv"
+        die "could not make .venv" "remove it and run setup.sh again: rm -rf .venv"
     "${AS_USER[@]}" .venv/bin/python -m pip install --quiet --no-input --no-deps --ignore-installed \
         --disable-pip-version-check --require-hashes --requirement requirements.lock </dev/null ||
         die "could not install the locked Python packages" \
@@ -164,10 +165,10 @@ install_project() {
     local key
     key=$(sha256sum <pyproject.toml | cut -d' ' -f1)
     is_stamped .venv/project.stamp "$key" && return
-    say "the testbed itself: installing into .venv (seconds)"
+    say "testbed: installing into .venv (seconds)"
     "${AS_USER[@]}" .venv/bin/python -m pip install --quiet --no-input --no-deps --no-index \
         --disable-pip-version-check --no-build-isolation --editable . </dev/null ||
-        die "could not install the testbed into .venv" "remove it and call again: rm -rf .venv"
+        die "could not install the testbed into .venv" "remove it and run setup.sh again: rm -rf .venv"
     stamp .venv/project.stamp "$key"
 }
 
@@ -204,10 +205,10 @@ build_kernel() {
         say "guest kernel: built"
         return
     fi
-    say "guest kernel: not built yet; four to six minutes on two cores, once"
-    # it tells its progress on stderr; stdout is only the directory
+    say "guest kernel: building, once; four to six minutes on two cores"
+    # it reports progress on stderr; stdout is only the directory
     "${AS_USER[@]}" kernel/build.sh >/dev/null ||
-        die "the guest kernel was not built" "the reason is above; call again to go on"
+        die "could not build the guest kernel" "the reason is above; then run setup.sh again"
 }
 
 set_up() { # PACKAGE…
@@ -235,7 +236,7 @@ main() {
             ;;
         demo)
             set_up "${LAB_PACKAGES[@]}" "${KERNEL_PACKAGES[@]}"
-            say "demo: the router-bottleneck experiment, one of its queues"
+            say "demo: the router-bottleneck experiment, with one of its queues"
             exec "${AS_USER[@]}" .venv/bin/testbed run router-bottleneck --set queue=bfifo \
                 --set path=receiver --out results/demo
             ;;
@@ -243,7 +244,7 @@ main() {
             set_up "${LAB_PACKAGES[@]}" "${KERNEL_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
             say "test: linters and unit tests first, then real trials"
             "${AS_USER[@]}" .venv/bin/python -m pytest -n "$(nproc)" tests/unit tests/golden
-            # in the guest side by side, a file after the other; on the host one at a time
+            # in the guest side by side, one file per process; on the host one at a time
             "${AS_USER[@]}" .venv/bin/python -m pytest -n "$(nproc)" --dist loadscope \
                 -m "not host" tests/system
             exec "${AS_USER[@]}" .venv/bin/python -m pytest -m host tests/system
