@@ -1,4 +1,4 @@
-"""The tutorial's code can be planned, and what the docs point at is there."""
+"""The tutorial's code can be planned, and the files and modules that the docs name exist."""
 
 from __future__ import annotations
 
@@ -15,8 +15,16 @@ from testbed.scenario import queues
 from testbed.scenario.model import Queue
 from testbed.scenario.queues import Discipline, arguments, resolve
 
-LINKED = re.compile(r"`((?:docs|kernel|analysis|testbed|experiments|tests|topologies)/[\w./]+)")
-TO_BE_WRITTEN = {
+ROOT = Path(__file__).parents[2]
+PAGES = (
+    "README.md",
+    "kernel/README.md",
+    *(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/**/*.md")),
+)
+FOLDERS = "docs|kernel|analysis|testbed|experiments|tests|topologies|benchmarks"
+LINKED = re.compile(rf"`((?:{FOLDERS})/[\w./-]+)")
+MODULE = re.compile(r"python -m ((?:analysis|testbed|experiments|tests|benchmarks)[\w.]*)")
+TO_BE_WRITTEN = {  # by the reader
     "experiments/buffer_size.py",
     "topologies/parking_lot.py",
     "kernel/congestion/tcp_NAME.c",
@@ -52,10 +60,29 @@ def test_its_queue_becomes_tcs_words(root: Path, monkeypatch: pytest.MonkeyPatch
     assert f"CONFIG_NET_SCH_{row.name.upper()}=y" in (root / "kernel/guest.config").read_text()
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/tutorial.md", "docs/faq.md"])
-def test_what_it_points_at_is_there(root: Path, name: str) -> None:
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_named_files_exist(root: Path, name: str) -> None:
     for path in LINKED.findall((root / name).read_text()):
         assert path in TO_BE_WRITTEN or (root / path.rstrip(".")).exists(), path
+
+
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_named_modules_exist(root: Path, name: str) -> None:
+    for module in MODULE.findall((root / name).read_text()):
+        path = root / module.rstrip(".").replace(".", "/")
+        assert path.with_suffix(".py").exists() or path.is_dir(), module
+
+
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_linked_pages_exist(root: Path, name: str) -> None:
+    """Links and images, relative to the page."""
+    for link in re.findall(r"\]\(([^)#:]+)\)", (root / name).read_text()):
+        assert (root / name).parent.joinpath(link).exists(), link
+
+
+def test_the_readme_lists_every_page(root: Path) -> None:
+    readme = (root / "README.md").read_text()
+    assert [p.name for p in root.glob("docs/*.md") if f"`docs/{p.name}`" not in readme] == []
 
 
 def test_the_readme_lists_the_experiments(root: Path) -> None:
