@@ -60,7 +60,7 @@ def test_its_queue_becomes_tcs_words(root: Path, monkeypatch: pytest.MonkeyPatch
     assert f"CONFIG_NET_SCH_{row.name.upper()}=y" in (root / "kernel/guest.config").read_text()
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/tutorial.md", "docs/faq.md"])
+@pytest.mark.parametrize("name", sorted(PAGES))
 def test_named_files_exist(root: Path, name: str) -> None:
     for path in LINKED.findall((root / name).read_text()):
         assert path in TO_BE_WRITTEN or (root / path.rstrip(".")).exists(), path
