@@ -7,6 +7,7 @@ verdict has to find it by what it did, not by what it left.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import signal
 import sys
@@ -18,7 +19,7 @@ from testbed.machine.process import Place, Process, run
 from testbed.plan.network import build_network
 from testbed.plan.plan import Plan
 from testbed.traffic.iperf3 import Iperf3
-from testbed.trial import session
+from testbed.trial import build, session
 from testbed.trial.parts import all_parts, background, capture, idle_rtt
 from testbed.trial.parts.background import BackgroundTraffic
 from testbed.trial.parts.capture import Captures
@@ -176,6 +177,22 @@ def no_delays() -> None:
     background.attach_delays = lambda plan, pid: None  # type: ignore[attr-defined]
 
 
+def misconfigured(words: str) -> None:
+    """A command of the set-up, changed: `OLD WORDS -> NEW WORDS` in what tc is told."""
+    old, _, new = words.partition(" -> ")
+    apply = build.apply
+
+    def bent(plan: Plan, places: Mapping[str, Place]) -> None:
+        setup = []
+        for command in plan.setup:
+            line = f"{' '.join(command.argv)} ".replace(f" {old} ", f" {new} ")
+            setup.append(dataclasses.replace(command, argv=tuple(line.split())))
+        assert tuple(setup) != plan.setup, f"no command has {old!r}"
+        apply(dataclasses.replace(plan, setup=tuple(setup)), places)
+
+    session.apply = bent  # type: ignore[attr-defined]
+
+
 SABOTAGES: dict[str, Callable[[], None]] = {
     each.__name__.replace("_", "-"): each
     for each in (
@@ -197,5 +214,8 @@ SABOTAGES: dict[str, Callable[[], None]] = {
 
 if __name__ == "__main__":
     ALLOWED.write_text(AVAILABLE.read_text())
-    SABOTAGES[sys.argv[1]]()
+    if sys.argv[1] in SABOTAGES:
+        SABOTAGES[sys.argv[1]]()
+    else:
+        misconfigured(sys.argv[1])
     sys.exit(session.main(sys.argv[2:]))

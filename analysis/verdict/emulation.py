@@ -14,16 +14,24 @@ from analysis.trials.pairing import differences
 from analysis.trials.placement import capture_interface
 from analysis.trials.radio import frames_lost
 from analysis.trials.samples import read_samples
-from analysis.verdict.checks import NOT_CAPTURED, NOT_RECORDED, NOT_SAMPLED, Check, compare, unknown
+from analysis.verdict.checks import (
+    NO_ROW,
+    NOT_CAPTURED,
+    NOT_RECORDED,
+    NOT_SAMPLED,
+    Check,
+    compare,
+    unknown,
+)
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.passage import Passage
 from analysis.verdict.shaping import backlog_at_losses, backlogged, too_soon
+from testbed.scenario.queues import DISCIPLINES
 from testbed.store import IDLE, FlowRecord, QueueRecord
 
 OFF = 0.1  # of the serialisation time
 LEAST_GAPS = 100  # fewer say little about a rate
 ROLES = ("sender", "bottleneck-in", "bottleneck-out", "receiver")
-TAIL_DROP = ("bfifo", "pfifo")
 
 
 def idle(evidence: Evidence) -> Iterator[Check]:
@@ -107,7 +115,11 @@ def buffer(evidence: Evidence, queue: QueueRecord, found: Passage) -> Iterator[C
         yield compare(
             "buffer", queue.interface, evidence.virtual_time, peak, queue.limit, deviation=over
         )
-    if queue.discipline not in TAIL_DROP or not len(found.lost_ns):
+    row = DISCIPLINES.get(queue.discipline)
+    if row is None:
+        yield unknown("tail drop", queue.interface, NO_ROW)
+        return
+    if not row.tail_drop or not len(found.lost_ns):
         return
     if not found.complete or evidence.injected.at_queue(queue):
         yield unknown("tail drop", queue.interface, "other losses, or arrivals not captured")

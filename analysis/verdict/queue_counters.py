@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from analysis.trials.samples import read_counters
 from analysis.verdict.checks import (
+    NO_ROW,
     NOT_CAPTURED,
     NOT_SAMPLED,
     Check,
@@ -17,11 +18,11 @@ from analysis.verdict.checks import (
 )
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.passage import Passage, crossings
+from testbed.scenario.queues import DISCIPLINES
 from testbed.store import QueueRecord
 
 CE = 3
 SYN, ECE = 0x02, 0x40
-MARKS_FIRST = "red"  # marks a packet, and may then have no room for it
 
 
 def conservation(evidence: Evidence, queue: QueueRecord, found: Passage) -> Iterator[Check]:
@@ -98,6 +99,9 @@ def marks(evidence: Evidence, queue: QueueRecord, _found: Passage) -> Iterator[C
     if not queue.sampled:
         return
     name = queue.interface
+    if queue.discipline not in DISCIPLINES:
+        yield unknown("ECN", name, NO_ROW)
+        return
     ce = 0
     for crossing in crossings(evidence.trial, evidence.packets, queue):
         ce += int((crossing.left["ecn"] == CE).sum())
@@ -117,11 +121,12 @@ def _counted_marks(evidence: Evidence, queue: QueueRecord) -> tuple[int | None, 
         evidence.samples.queue_end(queue.interface),
         evidence.disciplines.leaves.get(queue.interface, {}),
     )
-    if "tins" in leaf:  # cake's marks are in no sample
+    marking = DISCIPLINES[queue.discipline].marking
+    if marking and marking.counted_at is None and leaf:
         return sum(int(tin["ecn_mark"]) for tin in leaf["tins"]), 0
     if end is None:
         return None, 0
-    return int(end["marks"]), int(leaf.get("pdrop", 0)) if queue.discipline == MARKS_FIRST else 0
+    return int(end["marks"]), int(leaf.get("pdrop", 0)) if marking and marking.may_drop else 0
 
 
 def receivers(evidence: Evidence) -> Iterator[Check]:

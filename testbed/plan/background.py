@@ -1,7 +1,7 @@
-"""Background traffic planned: who sends what to whom, over which round trip, and from when on.
+"""The plan of background traffic: its sessions, their round trips and starts, and its programs.
 
-Its sessions are many and its processes two (`traffic/background/`, in C). A session is known by
-its port at the sending host: by it `delays.py` gives each the round trip that was drawn for it.
+Two processes carry all sessions (`traffic/background/`, in C). A session is identified by its port
+at the sending host: `session_delays.py` uses it to give each session the round trip drawn for it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from testbed.errors import UsageError, nearest
 from testbed.plan.commands import Command
+from testbed.plan.delay_links import end_names
 from testbed.plan.network import Network, build_network, node_names
 from testbed.scenario import variants
 from testbed.scenario.model import Background, Flow, FlowKind, Scenario
@@ -28,39 +29,39 @@ NS_PER_MS = 1_000_000
 
 @dataclass(frozen=True)
 class Session:
-    """One of them: `extra_ns` is what its packets wait, each way, beyond their path's delay."""
+    """One session; its packets wait `extra_ns` each way, beyond the path's own delay."""
 
     kind: str  # "long" or "web"
     rtt_ms: float
     start_s: float
-    seed: int  # of its sizes and thoughts
+    seed: int  # of its file sizes and think times
     extra_ns: int
 
 
 @dataclass(frozen=True)
 class BackgroundPlan:
-    """The two programs, what they are told, and the link on which packets wait."""
+    """The two programs with their arguments, and the link on which packets wait."""
 
-    flow: Flow  # as far as it is like one: hosts, variant, window
+    flow: Flow  # its hosts, variant and window, as a flow's
     src_address: str
     dst_address: str
     src_interface: str
     dst_interface: str
-    link: str  # the receiving host's own: nothing else goes there
+    link: str  # the receiving host's access link, which carries nothing else
     link_delay_ns: int
-    wires: tuple[str, str]  # the two ends of the link in `wires`
+    link_ends: tuple[str, str]  # the two ends of that link in the node `wires`
     sessions: tuple[Session, ...]
     server: Command
     client: Command  # and then the sessions' table
     stop_s: float
 
     def table(self) -> str:
-        """The sessions as the client reads them."""
+        """The sessions in the client's input format."""
         return "".join(f"{s.kind} {round(s.start_s * 1e9)} {s.seed}\n" for s in self.sessions)
 
 
 def as_flow(background: Background) -> Flow:
-    """What a flow between its hosts would ask of the stacks and the routes."""
+    """A flow with the same demands on the stacks and routes."""
     return Flow(
         BACKGROUND_FLOW,
         FlowKind.TCP,
@@ -72,12 +73,12 @@ def as_flow(background: Background) -> Flow:
 
 
 def path_rtt_ms(network: Network, background: Background) -> float:
-    """What the links alone make of it."""
+    """The round-trip propagation delay of the links alone."""
     return 2 * sum(hop.link.delay_ms for hop in network.path(background.src, background.dst))
 
 
 def plan_background(scenario: Scenario, network: Network) -> BackgroundPlan | None:
-    """Its plan, if the scenario has any."""
+    """The plan, if the scenario has background traffic."""
     wanted = scenario.background
     if wanted is None:
         return None
@@ -95,7 +96,7 @@ def plan_background(scenario: Scenario, network: Network) -> BackgroundPlan | No
         dst_interface=dst.name,
         link=link.name,
         link_delay_ns=round(link.delay_ms * NS_PER_MS),
-        wires=(f"w{number}a", f"w{number}b"),
+        link_ends=end_names(number),
         sessions=draw_sessions(wanted, scenario.seed, path_rtt_ms(network, wanted)),
         server=Command(wanted.src, (PROGRAM, "serve", *ports)),
         client=Command(wanted.dst, (PROGRAM, "fetch", src.ip, str(FIRST_PORT), mss, *draws)),
@@ -124,7 +125,7 @@ def _draw(wanted: Background, dice: random.Random, kind: str, path_ms: float) ->
 
 
 def faults(scenario: Scenario) -> Iterator[str]:
-    """Everything that is wrong with it, but for its round trips (`rtt_faults`)."""
+    """Faults of the background traffic, except those of its round trips (`rtt_faults`)."""
     wanted = scenario.background
     if wanted is None:
         return
@@ -166,8 +167,8 @@ def _host_faults(scenario: Scenario, wanted: Background) -> Iterator[str]:
 
 
 def rtt_faults(scenario: Scenario) -> Iterator[str]:
-    """Round trips shorter than the path, or a link that cannot have them: asked when there is
-    nothing else to say."""
+    """Round trips shorter than the path's, or a link that cannot have them; checked only when there
+    are no other faults, as this needs the network."""
     wanted = scenario.background
     if wanted is not None:
         network = build_network(scenario.topology)

@@ -1,4 +1,4 @@
-"""What plans are made of: a command in a node, a cable between two, and their small parts."""
+"""The elements of a plan: commands in nodes, cables between them, and their addresses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from testbed.scenario.model import Flow
 
 @dataclass(frozen=True)
 class Command:
-    """One command in one node."""
+    """One command and the node that it runs in."""
 
     node: str
     argv: tuple[str, ...]
@@ -18,7 +18,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Veth:
-    """A pair of interfaces, each born in its node with its own hardware address."""
+    """A pair of interfaces, each created in its node with its own hardware address."""
 
     node1: str
     name1: str
@@ -29,17 +29,17 @@ class Veth:
 
 
 def peer_mac(mac: str) -> str:
-    """The other end's hardware address, in wires or control."""
+    """The hardware address of the cable's other end, in `wires` or `control`."""
     return "06" + mac[2:]
 
 
 def neighbour(node: str, interface: str, ip: str, mac: str) -> Command:
-    """A fixed entry: no ARP between a flow's packets."""
+    """A permanent neighbour entry, so that no ARP comes between a flow's packets."""
     argv = ("ip", "neigh", "replace", ip, "lladdr", mac, "dev", interface, "nud", "permanent")
     return Command(node, argv)
 
 
 def addresses_of(network: Network, flow: Flow) -> tuple[str, str]:
-    """The ends of a flow: the interfaces that its path leaves by and arrives at."""
+    """A flow's addresses: those of the first and last interface on its path."""
     path = network.path(flow.src, flow.dst)
     return path[0].out.ip, path[-1].into.ip

@@ -1,7 +1,7 @@
-"""The network beside the network: iperf3's control connections and UDP greetings go through here.
+"""The control network, beside the emulated one: iperf3's control connections and UDP greetings.
 
-So a flow starts when it should, whatever queues stand in its way, and the captures hold nothing
-but the flow.
+So flows start on time, whatever queues are on their paths, and the captures hold nothing but
+the flows.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ CONTROL_MARK = "9"  # pace.c puts it on UDP sockets until their first paced pack
 
 
 def controlled(scenario: Scenario) -> tuple[Flow, ...]:
-    """The flows that need it: iperf3's."""
+    """The flows that need a control connection: iperf3's."""
     return tuple(flow for flow in scenario.flows if flow.kind is not FlowKind.VIDEO)
 
 
 def control_veths(endpoints: tuple[str, ...]) -> Iterator[Veth]:
-    """A cable from every host with flows to the router beside the network."""
+    """A cable from every host with flows to the control network's router."""
     for number, node in enumerate(endpoints):
         mac = _control_mac(number)
         yield Veth(node, f"{node}-ctl", mac, CONTROL, f"c{number}", peer_mac(mac))
 
 
 def control_sysctls(endpoints: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """It forwards, whichever way its answers go."""
+    """The router forwards, also where answers take another path."""
     yield "net.ipv4.ip_forward", "1"
     yield "net.ipv4.conf.all.rp_filter", "0"
     for number in range(len(endpoints)):

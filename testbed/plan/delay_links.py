@@ -1,61 +1,87 @@
 """Links with a delay: two interfaces tied together by mirred, each with a netem of its own.
 
 So a delay never shares an interface with a queue that is measured, nor sits on a sender's egress.
-One link may have many delays, one a session of the background traffic: a program writes on each
-packet when it may leave (delays.py), and fq in netem's place holds it until then. A radio link's
-jitter and losses are netem's too, each way with dice of its own.
+One link may have many delays, one for each session of the background traffic: a program writes on
+each packet when it may leave (session_delays.py), and fq in netem's place holds it until then. A
+jitter and losses are netem's too, each direction with dice of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from testbed.plan.commands import Command
+from testbed.plan.handles import DELAY
 from testbed.plan.network import Link, Network
+from testbed.plan.traffic_control import TcObject
+from testbed.scenario.discipline import OFF_ON, Field, Setting
 from testbed.scenario.losses import GilbertElliott
 from testbed.store import WIRES
 
 NETEM_LIMIT = 10_000_000  # packets: a delay must never drop
 # With a rate netem lets no packet overtake another, whatever delay was drawn for it: a radio's
 # receiver puts frames in order too. At this one a full frame takes 1.2 µs.
-IN_ORDER_RATE = "10gbit"
+IN_ORDER_GBIT = 10
+
+# linux/pkt_sched.h: netem's options are struct tc_netem_qopt, then attributes
+HEAD_BYTES = 24
+REORDER, CORRUPT, LOSS, RATE, LATENCY64, JITTER64 = 3, 4, 5, 6, 10, 11
+LOSS_STATES, LOSS_GILBERT_ELLIOTT = 1, 2
+CERTAIN = 0xFFFFFFFF  # netem's probability of 1
+PROBABILITY_SLACK = 43  # 1e-8: tc is told millionths of a percent
 
 
-def is_wire(link: Link, many: str = "") -> bool:
+@dataclass(frozen=True)
+class DelayLink:
+    """A link that goes through here: its interfaces, and what makes packets wait."""
+
+    link: Link
+    ends: tuple[str, str]
+    many: bool  # delays: one for each background session
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The discipline as tc is told."""
+        if self.many:
+            limits = ("limit", str(NETEM_LIMIT), "flow_limit", str(NETEM_LIMIT))
+            return ("fq", *limits, "nopacing", "timer_slack", "0")
+        return (
+            *("netem", "delay", f"{self.link.delay_ms * 1000:.3f}us", *_jitter(self.link)),
+            *(loss_words(self.link.loss) if self.link.loss else ()),
+            *("limit", str(NETEM_LIMIT)),
+        )
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        """The discipline's numbers as the kernel must report them."""
+        return tuple(_fq_settings() if self.many else _netem_settings(self.link))
+
+
+def is_delay_link(link: Link, many: str = "") -> bool:
     """Whether a link goes through here: it has a delay, or losses, or many delays."""
     return bool(link.delay_ms) or link.loss is not None or link.name == many
 
 
-def wire_ends(network: Network, many: str = "") -> Iterator[tuple[str, str]]:
-    """The ends of all wires: (node, interface)."""
+def end_names(number: int) -> tuple[str, str]:
+    """The interfaces here of the link with that number."""
+    return f"w{number}a", f"w{number}b"
+
+
+def delay_links(network: Network, many: str = "") -> Iterator[DelayLink]:
+    """All links that go through here; `many` names the one with many delays."""
     for number, link in enumerate(network.links):
-        if is_wire(link, many):
-            yield WIRES, f"w{number}a"
-            yield WIRES, f"w{number}b"
+        if is_delay_link(link, many):
+            yield DelayLink(link, end_names(number), link.name == many)
 
 
-def lossy_ends(network: Network) -> Iterator[tuple[str, GilbertElliott]]:
-    """The interfaces here that lose by a channel, each what goes out of it."""
-    for number, link in enumerate(network.links):
-        if link.loss is not None:
-            yield f"w{number}a", link.loss
-            yield f"w{number}b", link.loss
+def has_channels(network: Network) -> bool:
+    """Whether a link loses packets in bursts."""
+    return any(link.loss is not None for link in network.links)
 
 
-def _holder(link: Link, many: str) -> tuple[str, ...]:
-    """The discipline that lets packets wait."""
-    if link.name != many:
-        return (
-            *("netem", "delay", f"{link.delay_ms * 1000:.3f}us", *_jitter(link.jitter_ms)),
-            *(loss_words(link.loss) if link.loss else ()),
-            *("limit", str(NETEM_LIMIT)),
-        )
-    limits = ("limit", str(NETEM_LIMIT), "flow_limit", str(NETEM_LIMIT))
-    return ("fq", *limits, "nopacing", "timer_slack", "0")
-
-
-def _jitter(jitter_ms: float) -> tuple[str, ...]:
-    return (f"{jitter_ms * 1000:.3f}us", "rate", IN_ORDER_RATE) if jitter_ms else ()
+def _jitter(link: Link) -> tuple[str, ...]:
+    return (f"{link.jitter_ms * 1000:.3f}us", "rate", f"{IN_ORDER_GBIT}gbit") * bool(link.jitter_ms)
 
 
 def loss_words(channel: GilbertElliott) -> tuple[str, ...]:
@@ -64,25 +90,67 @@ def loss_words(channel: GilbertElliott) -> tuple[str, ...]:
     return ("loss", "gemodel", *(f"{100 * chance:.6f}%" for chance in chances))
 
 
-def wire_commands(network: Network, many: str = "") -> Iterator[Command]:
-    """Each wire's two ends up, tied together, each with what makes packets wait."""
-    wires = [
-        (f"w{number}a", f"w{number}b", _holder(link, many))
-        for number, link in enumerate(network.links)
-        if is_wire(link, many)
-    ]
-    for one, other, _ in wires:
-        yield Command(WIRES, ("ip", "link", "set", one, "up"))
-        yield Command(WIRES, ("ip", "link", "set", other, "up"))
-    for one, other, holder in wires:
-        for end, peer in ((one, other), (other, one)):
-            yield Command(WIRES, ("tc", "qdisc", "add", "dev", end, "clsact"))
-            yield Command(
-                WIRES,
-                ("tc", "filter", "add", "dev", end, "ingress", "matchall")
-                + ("action", "mirred", "egress", "redirect", "dev", peer),
-            )
-            yield Command(
-                WIRES,
-                ("tc", "qdisc", "add", "dev", end, "root", "handle", "2:", *holder),
-            )
+def delay_commands(links: tuple[DelayLink, ...]) -> Iterator[Command]:
+    """Each link's two ends up, tied together, each with what makes packets wait."""
+    for each in links:
+        for end in each.ends:
+            yield Command(WIRES, ("ip", "link", "set", end, "up"))
+    for each in links:
+        for end, peer in (each.ends, reversed(each.ends)):
+            add = ("add", "dev", end)
+            yield Command(WIRES, ("tc", "qdisc", *add, "clsact"))
+            to_peer = ("action", "mirred", "egress", "redirect", "dev", peer)
+            yield Command(WIRES, ("tc", "filter", *add, "ingress", "matchall", *to_peer))
+            yield Command(WIRES, ("tc", "qdisc", *add, "root", "handle", str(DELAY), *each.words))
+
+
+def delay_objects(links: tuple[DelayLink, ...]) -> Iterator[TcObject]:
+    """The disciplines that make packets wait, with their numbers."""
+    for each in links:
+        for end in each.ends:
+            yield TcObject(WIRES, end, DELAY, each.words[0], each.settings)
+
+
+def _netem_settings(link: Link) -> Iterator[Setting]:
+    # tc reads µs and writes ns in floating point
+    yield Setting("delay", _attribute(LATENCY64, "q"), link.delay_ms, "ms", 1e6, round, slack=1)
+    yield Setting("jitter", _attribute(JITTER64, "q"), link.jitter_ms, "ms", 1e6, round, slack=1)
+    bits = IN_ORDER_GBIT * 10**9 if link.jitter_ms else 0
+    yield Setting("rate", _attribute(RATE), bits, "bit/s", 1 / 8)
+    yield Setting("limit", (Field(offset=4, head=HEAD_BYTES),), NETEM_LIMIT)
+    for name, offset in (("random loss", 8), ("gap", 12), ("duplication", 16)):
+        yield Setting(name, (Field(offset=offset, head=HEAD_BYTES),), 0)
+    yield Setting("reordering", _attribute(REORDER), 0)
+    yield Setting("corruption", _attribute(CORRUPT), 0)
+    if link.loss:
+        yield from _channel_settings(link.loss)
+    else:
+        yield Setting("loss model", (_loss(LOSS_STATES), _loss(LOSS_GILBERT_ELLIOTT)), None)
+
+
+def _attribute(number: int, form: str = "I") -> tuple[Field, ...]:
+    return (Field((number,), 0, form, head=HEAD_BYTES),)
+
+
+def _loss(model: int, offset: int = 0) -> Field:
+    return Field((LOSS, model), offset, head=HEAD_BYTES)
+
+
+def _channel_settings(channel: GilbertElliott) -> Iterator[Setting]:
+    """netem keeps what is delivered in the bad state, and what is lost in the good one."""
+    chances = {
+        "p": channel.to_bad,
+        "r": channel.to_good,
+        "h": 1 - channel.loss_in_bad,
+        "1-k": channel.loss_in_good,
+    }
+    for index, (name, chance) in enumerate(chances.items()):
+        at = (_loss(LOSS_GILBERT_ELLIOTT, 4 * index),)
+        yield Setting(f"loss model's {name}", at, chance, "", CERTAIN, round, PROBABILITY_SLACK)
+
+
+def _fq_settings() -> Iterator[Setting]:
+    yield Setting("limit", (Field((1,)),), NETEM_LIMIT)
+    yield Setting("flow_limit", (Field((2,)),), NETEM_LIMIT)
+    yield Setting("pacing", (Field((5,)),), 0, words=OFF_ON)
+    yield Setting("timer_slack", (Field((13,)),), 0, "ns")

@@ -1,4 +1,4 @@
-"""A flow becomes the two commands that make it, its addresses, ports and times."""
+"""Each flow's addresses, ports, times, and the commands of its client and server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VIDEO_PORT = 443  # of the first flow, and on from there
 
 @dataclass(frozen=True)
 class VideoPlan:
-    """What the server and the player of a video are told."""
+    """The command lines of a video's server and player."""
 
     serving: Serving
     watching: Watching
@@ -29,7 +29,7 @@ class VideoPlan:
 
 @dataclass(frozen=True)
 class FlowPlan:
-    """A flow with its addresses, ports, times, and the two commands that make it."""
+    """A flow with its addresses, ports, times, and the commands of its two ends."""
 
     flow: Flow
     src_address: str
@@ -41,14 +41,14 @@ class FlowPlan:
     server: Command
     client: Command
     client_env: tuple[tuple[str, str], ...] = ()
-    options: frozenset[str] = frozenset()  # of TCP's, that the two hosts agree on
+    options: frozenset[str] = frozenset()  # TCP options that both hosts offer
     video: VideoPlan | None = None
 
 
 def plan_flow(
     scenario: Scenario, network: Network, index: int, options: frozenset[str]
 ) -> FlowPlan:
-    """The plan of the flow with that index; `options` are what its hosts agree on."""
+    """The plan of the flow with that index; `options` are the TCP options that both hosts offer."""
     flow = scenario.flows[index]
     if flow.video is not None:
         return _plan_video(scenario, network, index, flow.video, options)
@@ -98,7 +98,7 @@ def plan_flow(
 
 
 def own_port(index: int) -> int:
-    """The first of the ports that the client of the flow with that index comes from."""
+    """The first local port of the client of the flow with that index."""
     return CLIENT_PORTS[0] + 64 * index
 
 

@@ -1,4 +1,4 @@
-"""What hosts are told before anything flows: sysctls, parameters of controls, routes."""
+"""Settings of hosts: sysctls, parameters of congestion controls, routes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from testbed.scenario.video import Player
 
 @dataclass(frozen=True)
 class RoutePlan:
-    """A route between a flow's hosts and what it asks of TCP, as `ip route` names it."""
+    """A route between a flow's hosts with its TCP attributes, as `ip route` names them."""
 
     node: str
     peer: str  # an address
@@ -29,7 +29,7 @@ class RoutePlan:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A setting of a congestion control, for the whole kernel."""
+    """A congestion control's module parameter, which holds for the whole kernel."""
 
     control: str
     name: str
@@ -37,11 +37,11 @@ class Parameter:
 
     @property
     def file(self) -> str:
-        """Where the kernel shows it."""
+        """Its file below /sys."""
         return f"/sys/module/tcp_{self.control}/parameters/{self.name}"
 
 
-# What Linux 6.1 gives itself with 1 GB of memory or more; with less it would be less.
+# The defaults of Linux 6.1 with 1 GB of memory or more; with less they would be smaller.
 BUFFERS = (
     ("net.ipv4.tcp_rmem", "4096\t131072\t6291456"),
     ("net.ipv4.tcp_wmem", "4096\t16384\t4194304"),
@@ -50,18 +50,18 @@ NO_IPV6 = (("net.ipv6.conf.all.disable_ipv6", "1"), ("net.ipv6.conf.default.disa
 
 
 def hosts(flows: Iterable[Flow]) -> tuple[str, ...]:
-    """Where these flows start and end, each once."""
+    """The hosts at both ends of these flows, each once."""
     return tuple(dict.fromkeys(node for flow in flows for node in (flow.src, flow.dst)))
 
 
 def traffic_hosts(scenario: Scenario) -> tuple[str, ...]:
-    """Where traffic starts and ends, the background's too."""
+    """The hosts at both ends of all flows and of the background traffic."""
     background = scenario.background
     return (*hosts(scenario.flows), *((background.src, background.dst) if background else ()))
 
 
 def tcp_flows(scenario: Scenario) -> Iterator[tuple[Flow, Variant]]:
-    """All that runs over TCP, the background too."""
+    """All flows over TCP with their variants, the background traffic included."""
     background = (as_flow(scenario.background),) if scenario.background else ()
     for flow in (*scenario.flows, *background):
         if flow.variant is not None:
@@ -69,22 +69,22 @@ def tcp_flows(scenario: Scenario) -> Iterator[tuple[Flow, Variant]]:
 
 
 def _viewers(scenario: Scenario) -> Iterator[tuple[str, Variant]]:
-    """Hosts that watch a video with a variant of their own."""
+    """Hosts that play a video and have a variant of their own."""
     for flow in scenario.flows:
         if flow.video is not None and flow.video.viewer_variant is not None:
             yield flow.dst, variant(flow.video.viewer_variant)
 
 
 def recipes(scenario: Scenario) -> Iterator[Variant]:
-    """Every host's variant that is asked for."""
+    """The variants of all sending hosts, some more than once."""
     yield from (recipe for _, recipe in (*tcp_flows(scenario), *_viewers(scenario)))
 
 
 def sysctls_of(scenario: Scenario, network: Network, node: str) -> dict[str, str]:
-    """A node's settings: the later ones of these go before the earlier ones."""
+    """A node's sysctls; later entries override earlier ones."""
     settings = {
         **dict(NO_IPV6),
-        # iperf3's control connection takes another way than its data
+        # iperf3's control connection takes another path than its data
         "net.ipv4.conf.all.rp_filter": "0",
         "net.ipv4.tcp_no_metrics_save": "1",
         **dict(BUFFERS),
@@ -118,7 +118,7 @@ def sysctls_of(scenario: Scenario, network: Network, node: str) -> dict[str, str
 
 
 def browsers(scenario: Scenario) -> list[Flow]:
-    """Videos that a real browser plays."""
+    """Flows whose video is played by a real browser."""
     return [f for f in scenario.flows if f.video and f.video.player is Player.CHROMIUM]
 
 
@@ -128,7 +128,7 @@ def _marks(bottleneck: Bottleneck) -> bool:
 
 
 def agreed_options(flow: Flow, sysctls: Mapping[str, Mapping[str, str]]) -> frozenset[str]:
-    """What both hosts offer is what the connection uses."""
+    """The TCP options that both hosts offer, and the connection therefore uses."""
     return frozenset(
         option
         for option in ("sack", "timestamps")
@@ -137,7 +137,7 @@ def agreed_options(flow: Flow, sysctls: Mapping[str, Mapping[str, str]]) -> froz
 
 
 def parameters(scenario: Scenario) -> Iterator[Parameter]:
-    """Every control's own, once; the profile's go before the variant's."""
+    """The parameters of every congestion control used; the profile's override the variant's."""
     profile = PROFILES[scenario.profile]
     values = {
         (recipe.control, name): value
@@ -152,7 +152,7 @@ def parameters(scenario: Scenario) -> Iterator[Parameter]:
 
 
 def route_plans(scenario: Scenario, network: Network) -> Iterator[RoutePlan]:
-    """The routes of TCP's hosts to each other, where profile or flow ask something of them."""
+    """Routes between hosts of TCP flows for which the profile or a flow sets attributes."""
     profile = PROFILES[scenario.profile]
     found: dict[tuple[str, str], dict[str, int]] = {}
     for flow, _ in tcp_flows(scenario):
@@ -168,7 +168,7 @@ def route_plans(scenario: Scenario, network: Network) -> Iterator[RoutePlan]:
         if attributes:
             path = network.path(node, peer)
             gateway = path[0].into.ip if len(path) > 1 else ""
-            # a flow's own addresses, which are those of the way that it goes
+            # the address on the flow's own path
             address = path[-1].into.ip
             yield RoutePlan(node, address, gateway, path[0].out.name, tuple(attributes.items()))
 
@@ -177,7 +177,7 @@ ROUTE_UNITS = {"rto_min": "ms"}  # `ip route` shows it without
 
 
 def route_command(route: RoutePlan) -> Command:
-    """As ip has it."""
+    """The route as an `ip route` command."""
     via = ("via", route.gateway) if route.gateway else ()
     words = tuple(
         word

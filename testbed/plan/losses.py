@@ -1,7 +1,7 @@
-"""Which droppers a scenario asks for: of what connection, at which router's interface.
+"""The droppers that a scenario needs: for which connection, at which router's interface.
 
 Exact losses (`drops`) happen where the flow enters its first router. Losses by chance (`loss`)
-happen on the receiver's access link: on the way out of the last router, before that interface's
+happen on the receiver's access link: at the egress of the last router, before that interface's
 own queue if it is shaped, so that the captures up to there show the segment.
 """
 
@@ -20,13 +20,13 @@ from testbed.scenario.profiles import PROFILES
 
 TCP_IP_HEADERS = 40  # TCP's options are within the MSS
 ETHERNET_MSS = 1460
-FASTEST_MBIT = 40_000.0  # of a way without a shaped interface
+FASTEST_MBIT = 40_000.0  # of a path without a shaped interface
 MARGIN = 1.1  # some segments are not full
 
 
 @dataclass(frozen=True)
 class AtRouter:
-    """A connection's data on its way through a router's interface."""
+    """The data packets of one connection at one interface of a router."""
 
     flow: str
     node: str
@@ -39,15 +39,15 @@ class AtRouter:
 
 @dataclass(frozen=True)
 class DropPlan(AtRouter):
-    """Segments that are lost once, where the flow comes in."""
+    """Segments that are lost once, at the ingress of the first router."""
 
     segments: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class LossPlan(AtRouter):
-    """Losses by chance, where the flow goes out: the model, the seed of its dice, and how many
-    packets they are thrown for, more than the flow can send at its way's rate."""
+    """Random losses at the egress of the last router: the model, its seed, and the number of
+    packets to draw for, which is more than the flow can send at its path's rate."""
 
     loss: Loss
     dice: str
@@ -55,7 +55,7 @@ class LossPlan(AtRouter):
 
 
 def drop_plans(network: Network, flows: Iterable[FlowPlan]) -> Iterator[DropPlan]:
-    """Of all flows that lose exact segments."""
+    """One plan per flow with `drops`."""
     for each in flows:
         if each.flow.drops:
             door = network.path(each.flow.src, each.flow.dst)[0].into
@@ -65,7 +65,7 @@ def drop_plans(network: Network, flows: Iterable[FlowPlan]) -> Iterator[DropPlan
 def loss_plans(
     scenario: Scenario, network: Network, flows: Iterable[FlowPlan]
 ) -> Iterator[LossPlan]:
-    """Of all flows that lose by chance."""
+    """One plan per flow with `loss`."""
     for each in flows:
         if each.flow.loss is not None:
             door = network.path(each.flow.src, each.flow.dst)[-1].out
@@ -85,7 +85,7 @@ def _connection(
 
 
 def _most_packets(scenario: Scenario, network: Network, each: FlowPlan) -> int:
-    """Full segments at the rate of the way's slowest shaped interface, and some more."""
+    """Full segments at the rate of the slowest shaped interface on the path, and a margin."""
     flow = each.flow
     hops = network.path(flow.src, flow.dst)
     rates = [hop.shaper.rate_mbit for hop in hops if hop.shaper]
@@ -96,6 +96,6 @@ def _most_packets(scenario: Scenario, network: Network, each: FlowPlan) -> int:
 
 
 def clsact_commands(plans: Iterable[AtRouter]) -> Iterator[Command]:
-    """What programs are attached to, once an interface."""
+    """The discipline that programs are attached to, once per interface."""
     for node, interface in dict.fromkeys((each.node, each.interface) for each in plans):
         yield Command(node, ("tc", "qdisc", "add", "dev", interface, "clsact"))

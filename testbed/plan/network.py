@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, assert_never
 
 from testbed.scenario import queues
+from testbed.scenario.discipline import Limit
 from testbed.scenario.losses import GilbertElliott
 from testbed.scenario.model import Bottleneck, Path, Queue, Radio, Topology, TopologyKind
-from testbed.scenario.queues import Limit
 from topologies.access_link import AccessLink
 from topologies.dumbbell import Dumbbell
 from topologies.router import Router
@@ -30,10 +30,15 @@ class Interface:
         """The address without its prefix length."""
         return self.address.partition("/")[0]
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """Its node and its name."""
+        return self.node, self.name
+
 
 @dataclass(frozen=True)
 class Shaper:
-    """What an interface sends at: a rate, and the queue in front of it."""
+    """An interface's rate and the queue in front of it."""
 
     rate_mbit: float
     queue: Queue
@@ -56,7 +61,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Hop:
-    """A link in the direction of travel."""
+    """A link as a flow crosses it, in one direction."""
 
     out: Interface
     into: Interface
@@ -143,7 +148,7 @@ def _link_name(one: str, other: str) -> str:
 
 
 def build_network(topology: Topology) -> Network:
-    """Lay the scenario's rates, delays and queues over the Topo's nodes and links."""
+    """The Topo's nodes and links with the scenario's rates, delays and queues."""
     topo = _topo(topology)
     info = {name: topo.nodeInfo(name) for name in topo.nodes(sort=False)}
     routers = frozenset(name for name in info if info[name].get("cls") is Router)
@@ -222,7 +227,7 @@ def _link(
 
 
 def _bottleneck_shapers(bottleneck: Bottleneck, rtt_ms: float) -> tuple[Shaper, Shaper | None]:
-    """There and back."""
+    """The shapers of both directions: forward, then back."""
     there = _shaper(bottleneck.rate_mbit, bottleneck.queue, rtt_ms)
     if not bottleneck.both_directions:
         return there, None
@@ -251,7 +256,7 @@ DEFAULT_PATH_QUEUE = Queue("pfifo", limit_packets=1000)  # as long as Linux's ow
 
 
 def _path_shapers(path: Path, rtt_ms: float) -> tuple[Shaper | None, Shaper | None]:
-    """There and back."""
+    """The shapers of both directions: forward, then back."""
     if path.rate_mbit is None:
         return None, None
     queue = path.queue or DEFAULT_PATH_QUEUE

@@ -1,17 +1,17 @@
 """A scenario becomes data: the commands of every node, the captures, the flows, the checks.
 
 Nothing here starts anything; `testbed plan` prints it and the trial applies it. Three kinds of
-node carry the network: the Topo's own hosts and routers, `wires` (wires.py), and `control`
-(control.py).
+node carry the network: the Topo's own hosts and routers, `wires` (delay_links.py), and `control`
+(control_network.py).
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from testbed.plan.background import BackgroundPlan, as_flow, plan_background
+from testbed.plan.background import BackgroundPlan, plan_background
+from testbed.plan.capture_points import CapturePlan, capture_plans
 from testbed.plan.commands import Command, Veth, neighbour, peer_mac
 from testbed.plan.control_network import (
     CONTROL,
@@ -20,7 +20,7 @@ from testbed.plan.control_network import (
     control_veths,
     controlled,
 )
-from testbed.plan.delay_links import is_wire, wire_commands, wire_ends
+from testbed.plan.delay_links import DelayLink, delay_commands, delay_links, delay_objects
 from testbed.plan.flows import FlowPlan, plan_flow
 from testbed.plan.host_settings import (
     NO_IPV6,
@@ -34,41 +34,32 @@ from testbed.plan.host_settings import (
     sysctls_of,
 )
 from testbed.plan.losses import DropPlan, LossPlan, clsact_commands, drop_plans, loss_plans
-from testbed.plan.network import Hop, Interface, Network, Shaper, build_network
-from testbed.plan.radio import RadioPlan, plan_radio, radio_commands
+from testbed.plan.network import Network, build_network
+from testbed.plan.radio import RadioPlan, plan_radio, radio_commands, radio_objects
 from testbed.plan.requirements import Need, needs
+from testbed.plan.traffic_control import (
+    QueuePlan,
+    TcObject,
+    longest_queue_s,
+    queue_plans,
+    shaper_commands,
+    shaper_objects,
+)
 from testbed.plan.validate import validate
 from testbed.scenario import queues
-from testbed.scenario.model import CapturePoint, Path, Scenario
-from testbed.store import LEAF_HANDLE, RETIRE_S, WIRES
+from testbed.scenario.model import Path, Scenario
+from testbed.store import RETIRE_S, WIRES
 
-# after the last flow queues drain, and tcpdump's blocks retire
-TAIL_S = 2.0
+TAIL_S = 2.0  # after the last flow: queues drain, and tcpdump's blocks retire
 NO_OFFLOADS = ("tso", "off", "gso", "off", "gro", "off")
+ONE_SEGMENT = ("gso_max_segs", "1")
 
-
-@dataclass(frozen=True)
-class CapturePlan:
-    """One interface to capture, and what the capture is good for."""
-
-    node: str
-    interface: str
-    roles: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class QueuePlan:
-    """A queue to verify after it was set up; `sampled` ones are watched while flows run."""
-
-    node: str
-    interface: str
-    shaper: Shaper
-    sampled: bool
+Sysctls = Mapping[str, Mapping[str, str]]  # node → name → value
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All that a trial does, in order."""
+    """Everything that a trial does, in order."""
 
     network: Network
     nodes: tuple[str, ...]
@@ -78,6 +69,7 @@ class Plan:
     routes: tuple[RoutePlan, ...]
     setup: tuple[Command, ...]
     queues: tuple[QueuePlan, ...]
+    delays: tuple[DelayLink, ...]
     plain_interfaces: tuple[tuple[str, str], ...]  # (node, interface) without offloads
     captures: tuple[CapturePlan, ...]
     drops: tuple[DropPlan, ...]
@@ -93,84 +85,135 @@ class Plan:
         """The flow of that name."""
         return next(each for each in self.flows if each.flow.name == name)
 
+    @property
+    def tc_objects(self) -> Iterator[TcObject]:
+        """Every discipline and class that is read back from the kernel."""
+        for queue in self.queues:
+            yield from shaper_objects(queue)
+        yield from radio_objects(self.radio)
+        yield from delay_objects(self.delays)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """What the plan's parts are made of: the network, and what is beside it and on it."""
+
+    scenario: Scenario
+    network: Network
+    background: BackgroundPlan | None
+    delays: tuple[DelayLink, ...]
+    endpoints: tuple[str, ...]  # hosts on the control network
+    queues: tuple[QueuePlan, ...]
+    radio: RadioPlan | None
+    sysctls: Sysctls
+    routes: tuple[RoutePlan, ...]
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The Topo's, and those beside it."""
+        wires = (WIRES,) if self.delays else ()
+        return (*self.network.nodes, *wires, *((CONTROL,) if self.endpoints else ()))
+
+    @property
+    def plain_interfaces(self) -> tuple[tuple[str, str], ...]:
+        """All interfaces that flows cross: none may join segments."""
+        own = (end.place for link in self.network.links for end in link.ends)
+        return (*own, *((WIRES, end) for each in self.delays for end in each.ends))
+
 
 def make_plan(scenario: Scenario) -> Plan:
     """Everything that running this scenario takes; raises if the scenario has faults."""
     validate(scenario)
-    network = build_network(scenario.topology)
-    background = plan_background(scenario, network)
-    many = background.link if background else ""  # the link with many delays
-    wired = any(is_wire(link, many) for link in network.links)
-    endpoints = hosts(controlled(scenario))
-    shaped = tuple(_queue_plans(network, scenario))
-    sysctls = {node: sysctls_of(scenario, network, node) for node in network.nodes}
-    routes = tuple(route_plans(scenario, network))
+    layout = _layout(scenario, build_network(scenario.topology))
+    network = layout.network
     flows = tuple(
-        plan_flow(scenario, network, index, agreed_options(flow, sysctls))
+        plan_flow(scenario, network, index, agreed_options(flow, layout.sysctls))
         for index, flow in enumerate(scenario.flows)
     )
-    radio = plan_radio(scenario, network)
     drops = tuple(drop_plans(network, flows))
     losses = tuple(loss_plans(scenario, network, flows))
-    nodes = (
-        *network.nodes,
-        *([WIRES] if wired else []),
-        *([CONTROL] if endpoints else []),
-    )
-    offloads = tuple((end.node, end.name) for link in network.links for end in link.ends) + tuple(
-        wire_ends(network, many)
-    )
-    setup = (
-        *_address_commands(network),
-        *(route_command(route) for route in routes),
-        *control_commands(scenario, network, endpoints),
-        *wire_commands(network, many),
-        *radio_commands(radio),
-        *clsact_commands((*drops, *losses)),
-        *(Command(node, ("ethtool", "-K", name, *NO_OFFLOADS)) for node, name in offloads),
-        *(command for queue in shaped for command in _shaper_commands(queue)),
-    )
     return Plan(
         network=network,
-        nodes=nodes,
-        veths=(*_veths(network, many), *control_veths(endpoints)),
-        sysctls=(
-            *((node, tuple(settings.items())) for node, settings in sysctls.items()),
-            *([(CONTROL, (*NO_IPV6, *control_sysctls(endpoints)))] if endpoints else []),
-            *([(WIRES, NO_IPV6)] if wired else []),
-        ),
+        nodes=layout.nodes,
+        veths=(*_veths(layout), *control_veths(layout.endpoints)),
+        sysctls=tuple(_sysctls(layout)),
         parameters=tuple(parameters(scenario)),
-        routes=routes,
-        # no node's commands need another's: node by node, a tool's can share a process
-        setup=tuple(sorted(setup, key=lambda command: nodes.index(command.node))),
-        queues=shaped,
-        plain_interfaces=offloads,
-        captures=tuple(_captures(scenario, network)),
+        routes=layout.routes,
+        setup=_setup(layout, clsact_commands((*drops, *losses))),
+        queues=layout.queues,
+        delays=layout.delays,
+        plain_interfaces=layout.plain_interfaces,
+        captures=tuple(capture_plans(scenario, network)),
         drops=drops,
         losses=losses,
         flows=flows,
-        background=background,
-        radio=radio,
+        background=layout.background,
+        radio=layout.radio,
         needs=tuple(dict.fromkeys(needs(scenario, network))),
         warnings=tuple(_warnings(scenario, network)),
-        end_s=max([*(flow.stop_s for flow in flows), *([background.stop_s] if background else [])])
-        + max(TAIL_S, RETIRE_S + _longest_queue_s(network) + (radio.drain_s if radio else 0)),
+        end_s=_end_s(layout, flows),
     )
 
 
-def _veths(network: Network, many: str) -> Iterator[Veth]:
-    for number, link in enumerate(network.links):
+def _layout(scenario: Scenario, network: Network) -> _Layout:
+    background = plan_background(scenario, network)
+    return _Layout(
+        scenario=scenario,
+        network=network,
+        background=background,
+        delays=tuple(delay_links(network, background.link if background else "")),
+        endpoints=hosts(controlled(scenario)),
+        queues=tuple(queue_plans(network, scenario.flows)),
+        radio=plan_radio(scenario, network),
+        sysctls={node: sysctls_of(scenario, network, node) for node in network.nodes},
+        routes=tuple(route_plans(scenario, network)),
+    )
+
+
+def _setup(layout: _Layout, clsacts: Iterable[Command]) -> tuple[Command, ...]:
+    """No node's commands need another's: node by node, those of one tool can share a process."""
+    network, offloads = layout.network, layout.plain_interfaces
+    commands = (
+        *_address_commands(network),
+        *(route_command(route) for route in layout.routes),
+        *control_commands(layout.scenario, network, layout.endpoints),
+        *delay_commands(layout.delays),
+        *radio_commands(layout.radio),
+        *clsacts,
+        *(Command(node, ("ethtool", "-K", name, *NO_OFFLOADS)) for node, name in offloads),
+        *(command for queue in layout.queues for command in shaper_commands(queue)),
+    )
+    return tuple(sorted(commands, key=lambda command: layout.nodes.index(command.node)))
+
+
+def _sysctls(layout: _Layout) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
+    for node, settings in layout.sysctls.items():
+        yield node, tuple(settings.items())
+    if layout.endpoints:
+        yield CONTROL, (*NO_IPV6, *control_sysctls(layout.endpoints))
+    if layout.delays:
+        yield WIRES, NO_IPV6
+
+
+def _end_s(layout: _Layout, flows: Iterable[FlowPlan]) -> float:
+    """When the last flow has stopped, and its packets have been delivered and captured."""
+    stops = [flow.stop_s for flow in flows]
+    stops += [layout.background.stop_s] if layout.background else []
+    radio_s = layout.radio.drain_s if layout.radio else 0
+    return max(stops) + max(TAIL_S, RETIRE_S + longest_queue_s(layout.network) + radio_s)
+
+
+def _veths(layout: _Layout) -> Iterator[Veth]:
+    through = {each.link.name: each.ends for each in layout.delays}
+    for link in layout.network.links:
         one, other = link.ends
         if link.radio is not None:
             continue
-        if not is_wire(link, many):
+        if link.name not in through:
             yield Veth(one.node, one.name, one.mac, other.node, other.name, other.mac)
             continue
-        for end, letter in ((one, "a"), (other, "b")):
-            yield Veth(end.node, end.name, end.mac, WIRES, f"w{number}{letter}", peer_mac(end.mac))
-
-
-ONE_SEGMENT = ("gso_max_segs", "1")
+        for end, name in zip(link.ends, through[link.name], strict=True):
+            yield Veth(end.node, end.name, end.mac, WIRES, name, peer_mac(end.mac))
 
 
 def _address_commands(network: Network) -> Iterator[Command]:
@@ -194,79 +237,6 @@ def _address_commands(network: Network) -> Iterator[Command]:
     for node in network.nodes:
         for destination, gateway in network.routes[node]:
             yield Command(node, ("ip", "route", "add", destination, "via", gateway))
-
-
-def _queue_plans(network: Network, scenario: Scenario) -> Iterator[QueuePlan]:
-    crossed = {
-        hop.out.name
-        for flow in scenario.flows
-        for hop in network.path(flow.src, flow.dst)
-        if _is_bottleneck(network, hop)
-    }
-    for link in network.links:
-        for end, shaper in zip(link.ends, link.shapers, strict=True):
-            if shaper:
-                yield QueuePlan(end.node, end.name, shaper, sampled=end.name in crossed)
-
-
-def _longest_queue_s(network: Network) -> float:
-    """How long a full queue of the network takes to drain."""
-    shapers = [shaper for link in network.links for shaper in link.shapers if shaper]
-    return max((shaper.limit.ms / 1e3 for shaper in shapers), default=0.0)
-
-
-def _is_bottleneck(network: Network, hop: Hop) -> bool:
-    return hop.link.name == network.bottleneck and hop.shaper is not None
-
-
-def burst_bytes(rate_mbit: float) -> int:
-    """htb's bucket: one frame, or what the rate makes in 0.2 ms, a late timer on a busy host."""
-    return max(queues.FRAME_BYTES, math.ceil(rate_mbit * 1e6 / 8 * 200e-6))
-
-
-def _shaper_commands(queue: QueuePlan) -> Iterator[Command]:
-    shaper = queue.shaper
-    rate = f"{round(shaper.rate_mbit * 1e6)}bit"
-    burst = str(burst_bytes(shaper.rate_mbit))
-    device = ("dev", queue.interface)
-    yield Command(
-        queue.node,
-        ("tc", "qdisc", "add", *device, "root", "handle", "1:", "htb", "default", "3"),
-    )
-    # quantum: htb's own guess (rate / 10) warns and sends in bursts
-    yield Command(
-        queue.node,
-        ("tc", "class", "add", *device, "parent", "1:", "classid", "1:3", "htb", "rate", rate)
-        + ("ceil", rate, "burst", burst, "cburst", burst, "quantum", str(queues.FRAME_BYTES)),
-    )
-    words = queues.arguments(shaper.queue, shaper.limit, shaper.rate_mbit)
-    yield Command(
-        queue.node,
-        ("tc", "qdisc", "add", *device, "parent", "1:3", "handle", LEAF_HANDLE, *words),
-    )
-
-
-def _captures(scenario: Scenario, network: Network) -> Iterator[CapturePlan]:
-    roles: dict[tuple[str, str], list[str]] = {}
-
-    def add(end: Interface, role: str) -> None:
-        roles.setdefault((end.node, end.name), []).append(role)
-
-    background = (as_flow(scenario.background),) if scenario.background else ()
-    for flow in (*scenario.flows, *background):
-        path = network.path(flow.src, flow.dst)
-        if CapturePoint.SENDERS in scenario.captures and flow in scenario.flows:
-            add(path[0].out, f"sender:{flow.name}")
-        if CapturePoint.RECEIVERS in scenario.captures and flow in scenario.flows:
-            add(path[-1].into, f"receiver:{flow.name}")
-        if CapturePoint.BOTTLENECK in scenario.captures:
-            for position, hop in enumerate(path):
-                if _is_bottleneck(network, hop):
-                    add(hop.out, f"bottleneck-out:{flow.name}")
-                    if position:
-                        add(path[position - 1].into, f"bottleneck-in:{flow.name}")
-    for (node, interface), each in roles.items():
-        yield CapturePlan(node, interface, tuple(each))
 
 
 def _warnings(scenario: Scenario, network: Network) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """A link by radio, planned: two 802.11 radios, the medium between them, the access point.
 
 The kernel's own 802.11 (mac80211) drives the radios and chooses the rates; hostapd is the access
-point; what the air does with each frame is the medium's (`medium/`, in C). An open network: no
-keys, no supplicant. Guest only: the medium answers at once, which it can where time is virtual.
+point; the medium (`medium/`, in C) decides what happens to each frame on the air. The network is
+open: no keys, no supplicant. Guest only: the medium must answer at once, which needs virtual time.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from testbed.plan.commands import Command
-from testbed.plan.network import Interface, Network
+from testbed.plan.handles import LEAF
+from testbed.plan.network import DEFAULT_PATH_QUEUE, Interface, Network, Shaper
+from testbed.plan.traffic_control import TcObject
 from testbed.scenario.model import Radio, Scenario
-from testbed.scenario.queues import FRAME_BYTES
-from testbed.store import LEAF_HANDLE
+from testbed.scenario.queues import FRAME_BYTES, arguments, resolve, settings
 
 PROGRAM = "testbed-medium"
 NETWORK_NAME = "testbed"
 CHANNEL_MHZ = 2412
-DEFAULT_PACKETS = 1000  # as long as Linux's own txqueuelen
 OWN_PACKETS = 32  # in the radio itself, before the stack has to wait (kernel/patches/0021)
 LEAST_MBIT = 3.0  # what the slowest rate leaves, alone on the air
 IDLE_MS = 20.0  # an echo's way there and back: turns, and rates that are not yet known
@@ -28,12 +28,12 @@ IDLE_MS = 20.0  # an echo's way there and back: turns, and rates that are not ye
 
 @dataclass(frozen=True)
 class RadioPlan:
-    """The radio link, and what its programs are told."""
+    """The radio link, with the arguments and configuration of its programs."""
 
     radio: Radio
     access_point: Interface
     station: Interface
-    packets: int  # of the queue before either radio
+    shaper: Shaper  # the queue before either radio, and the least that the radio carries
     medium: tuple[str, ...]
     hostapd: str  # its configuration
 
@@ -45,16 +45,16 @@ class RadioPlan:
     @property
     def drain_s(self) -> float:
         """How long its queues may take to be empty, roughly."""
-        bits = (self.packets + OWN_PACKETS) * FRAME_BYTES * 8
-        return bits / (LEAST_MBIT * 1e6 * (1 - self.radio.busy))
+        bits = (self.shaper.limit.packets + OWN_PACKETS) * FRAME_BYTES * 8
+        return bits / (self.shaper.rate_mbit * 1e6 * (1 - self.radio.busy))
 
 
 def plan_radio(scenario: Scenario, network: Network) -> RadioPlan | None:
-    """Its plan, if a link of the scenario is one."""
+    """The plan of the scenario's radio link, if it has one."""
     for link in network.links:
         if link.radio is not None:
             path = scenario.topology.links[link.name]
-            packets = path.queue.limit_packets if path.queue else None
+            queue = path.queue or DEFAULT_PATH_QUEUE
             ends = [word for end in link.ends for word in (end.node, end.mac)]
             dice = random.Random(f"{scenario.seed} radio").getrandbits(63)
             air = (str(dice), str(link.radio.signal_dbm), f"{link.radio.busy:g}")
@@ -62,7 +62,7 @@ def plan_radio(scenario: Scenario, network: Network) -> RadioPlan | None:
                 radio=link.radio,
                 access_point=link.ends[0],
                 station=link.ends[1],
-                packets=packets or DEFAULT_PACKETS,
+                shaper=Shaper(LEAST_MBIT, queue, resolve(queue, LEAST_MBIT, 0)),
                 medium=(PROGRAM, "run", *air, *ends),
                 hostapd=_configuration(link.ends[0].name),
             )
@@ -88,6 +88,18 @@ def _configuration(interface: str) -> str:
 
 def radio_commands(plan: RadioPlan | None) -> Iterator[Command]:
     """The queue before either radio."""
-    for end in plan.ends if plan else ():
-        words = ("handle", LEAF_HANDLE, "pfifo", "limit", str(plan.packets)) if plan else ()
-        yield Command(end.node, ("tc", "qdisc", "replace", "dev", end.name, "root", *words))
+    if plan:
+        shaper = plan.shaper
+        words = arguments(shaper.queue, shaper.limit, shaper.rate_mbit)
+        for end in plan.ends:
+            replace = ("tc", "qdisc", "replace", "dev", end.name, "root", "handle", str(LEAF))
+            yield Command(end.node, (*replace, *words))
+
+
+def radio_objects(plan: RadioPlan | None) -> Iterator[TcObject]:
+    """The same queues, with their limit."""
+    if plan:
+        shaper = plan.shaper
+        found = tuple(settings(shaper.queue, shaper.limit, shaper.rate_mbit))
+        for end in plan.ends:
+            yield TcObject(*end.place, LEAF, shaper.queue.discipline, found)

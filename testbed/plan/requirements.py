@@ -1,4 +1,4 @@
-"""What a kernel and a machine must have to run a scenario."""
+"""The kernel features and programs that a scenario needs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from testbed.machine.process import CHROMIUM
-from testbed.plan.delay_links import is_wire
+from testbed.plan.delay_links import is_delay_link
 from testbed.plan.host_settings import browsers, recipes
 from testbed.plan.network import Link, Network
 from testbed.scenario import queues
@@ -28,13 +28,13 @@ ODD_SYMBOLS = {"reno": "CONFIG_INET", "highspeed": "CONFIG_TCP_CONG_HSTCP"}
 
 
 def control_need(control: str) -> Need:
-    """What a kernel must have to run a congestion control."""
+    """The kernel feature that provides a congestion control."""
     symbol = ODD_SYMBOLS.get(control, f"CONFIG_TCP_CONG_{control.upper()}")
     return Need("congestion control", control, symbol, f"tcp_{control}")
 
 
 def needs(scenario: Scenario, network: Network) -> Iterator[Need]:
-    """All of it, some things more than once."""
+    """All requirements of a scenario, some more than once."""
     if browsers(scenario):
         yield Need("program", CHROMIUM)
     for recipe in recipes(scenario):
@@ -59,6 +59,6 @@ def _link_needs(link: Link) -> Iterator[Need]:
             yield Need("queue discipline", row.name, row.symbol, f"sch_{row.name}")
     if link.radio is not None:
         yield Need("radio", "mac80211_hwsim", "CONFIG_MAC80211_HWSIM", "mac80211_hwsim")
-    if is_wire(link):
+    if is_delay_link(link):
         yield Need("queue discipline", "netem", "CONFIG_NET_SCH_NETEM", "sch_netem")
         yield Need("queue discipline", "clsact", "CONFIG_NET_SCH_INGRESS", "sch_ingress")

@@ -1,4 +1,4 @@
-"""What the two programs of a video are told: their command lines, relative to their folder."""
+"""The command lines of a video's server and player, relative to their folder."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def executable(words: tuple[str, ...]) -> list[str]:
 
 @dataclass(frozen=True)
 class Serving:
-    """Over what is served, and where; `control` is QUIC's congestion control."""
+    """The server: transport, port, and QUIC's congestion control."""
 
     transport: Transport
     port: int
@@ -48,8 +48,8 @@ class Serving:
 
 @dataclass(frozen=True)
 class Site:
-    """Where a server is, what a client needs to trust it (nothing, without TLS), and the port by
-    which the client comes (0: any)."""
+    """The server as a client sees it: address, certificate (none without TLS), and the client's own
+    port (0: any)."""
 
     address: str
     port: int
@@ -58,13 +58,13 @@ class Site:
 
     @property
     def local(self) -> tuple[str, int] | None:
-        """What the client's socket is bound to."""
+        """The address to which the client's socket is bound."""
         return ("0.0.0.0", self.own_port) if self.own_port else None
 
 
 @dataclass(frozen=True)
 class Watching:
-    """What is watched, and how."""
+    """The player: transport, site, and how it chooses bitrates and buffers."""
 
     transport: Transport
     site: Site
@@ -75,7 +75,7 @@ class Watching:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The player's command line, but for its output."""
+        """The player's command line, without its output."""
         return (
             *(PYTHON, "-m", _MODULES[self.player]),
             *("--transport", self.transport.value, "--rule", self.rule),
@@ -88,7 +88,7 @@ class Watching:
 
     @property
     def _thresholds(self) -> tuple[str, ...]:
-        """When the picture moves; a browser's element knows that by itself."""
+        """The buffer levels at which playback starts and resumes; a browser has its own."""
         if self.player is not Player.MODEL:
             return ()
         start, resume = self.thresholds.start_s, self.thresholds.resume_s

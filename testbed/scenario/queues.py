@@ -1,92 +1,142 @@
-"""The queue disciplines: one table with their tc arguments; limits in bytes and packets."""
+"""The queue disciplines: one row each, and a queue's limit, tc's words and the kernel's answer.
+
+A row holds everything about its discipline; nothing elsewhere asks for one by name.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
 from testbed.errors import nearest
+from testbed.scenario import red
+from testbed.scenario.discipline import (
+    OFF_ON,
+    Discipline,
+    Field,
+    Limit,
+    Marking,
+    Option,
+    Setting,
+    Values,
+    codel_time,
+    pie_time,
+    timer_ticks,
+)
 from testbed.scenario.model import FRAME_OVERHEAD_BYTES, Queue
 
 MTU_BYTES = 1500
 FRAME_BYTES = MTU_BYTES + FRAME_OVERHEAD_BYTES  # what a full packet counts in a byte limit
+MEMORY_BYTES = 32 << 20  # of fq_codel and fq_pie, as the kernel has it
+PIE_MOST_MS = 4294  # its target has 32 bits of nanoseconds
+CAKE_RTT_MS = 100.0
+CAKE_FLOW_MODES = (
+    *("flowblind", "srchost", "dsthost", "hosts", "flows"),
+    *("dual-srchost", "dual-dsthost", "triple-isolate"),
+)
+CAKE_TARGETS = 20  # tc: its target is that part of its rtt
 
 
-@dataclass(frozen=True)
-class Discipline:
-    """A queue discipline: how tc names it and its settings.
-
-    `options` maps a scenario's option to tc's keyword and the unit to write behind the
-    number. `shared` are words that make a discipline of several queues behave as asked.
-    """
-
-    name: str
-    counts: str  # the unit of its limit: "bytes" or "packets"
-    ecn: bool = False
-    options: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    kernel: str = ""  # kernel configuration symbol; the module is sch_<name>
-
-    @property
-    def symbol(self) -> str:
-        """What the kernel's configuration calls it."""
-        return self.kernel or f"CONFIG_NET_SCH_{self.name.upper()}"
+def at(attribute: int) -> Field:
+    """A number that is an attribute of its own."""
+    return Field((attribute,))
 
 
-_AQM_TIMES = {"target_ms": ("target", "ms"), "interval_ms": ("interval", "ms")}
+def always(name: str, field: Field, value: int, *words: str) -> Setting:
+    """A number that no option changes; `words` are what messages call 0, 1, 2 …"""
+    return Setting(name, (field,), value, words=words)
+
+
+def _cake_target(options: Values, _rate_mbit: float) -> Iterator[Setting]:
+    target = options.get("rtt_ms", CAKE_RTT_MS) / CAKE_TARGETS
+    yield Setting("target", (at(8),), target, "ms", 1000)
+
 
 DISCIPLINES = {
     row.name: row
     for row in (
-        Discipline("bfifo", "bytes", kernel="CONFIG_NET_SCHED"),
-        Discipline("pfifo", "packets", kernel="CONFIG_NET_SCHED"),
+        Discipline(
+            "bfifo", "bytes", Option("limit", Field()), tail_drop=True, kernel="CONFIG_NET_SCHED"
+        ),
+        Discipline(
+            "pfifo", "packets", Option("limit", Field()), tail_drop=True, kernel="CONFIG_NET_SCHED"
+        ),
         Discipline(
             "red",
             "bytes",
-            ecn=True,
-            options={
-                "min_bytes": ("min", ""),
-                "max_bytes": ("max", ""),
-                "avpkt_bytes": ("avpkt", ""),
-                "burst_packets": ("burst", ""),
-                "probability": ("probability", ""),
+            Option("limit", Field((red.PARAMETERS,), 0)),
+            {
+                "min_bytes": Option("min", Field((red.PARAMETERS,), 4)),
+                "max_bytes": Option("max", Field((red.PARAMETERS,), 8)),
+                "avpkt_bytes": Option("avpkt", None),
+                "burst_packets": Option("burst", None),
+                "probability": Option("probability", None, most=1),
             },
+            Marking(Field((red.PARAMETERS,), 15, "B", mask=1), counted_at=12, may_drop=True),
+            rate_keyword="bandwidth",
+            complete=red.complete,
+            derived=red.derived,
+            warnings=red.warnings,
         ),
-        Discipline("codel", "packets", ecn=True, options=_AQM_TIMES),
+        Discipline(
+            "codel",
+            "packets",
+            Option("limit", at(2)),
+            {
+                "target_ms": Option("target", at(1), "ms", 5, codel_time),
+                "interval_ms": Option("interval", at(3), "ms", 100, codel_time),
+                "ce_threshold_ms": Option("ce_threshold", at(5), "ms", None, codel_time),
+            },
+            Marking(at(4), counted_at=24),
+        ),
         Discipline(
             "fq_codel",
             "packets",
-            ecn=True,
-            options={**_AQM_TIMES, "flows": ("flows", ""), "quantum_bytes": ("quantum", "")},
+            Option("limit", at(2)),
+            {
+                "target_ms": Option("target", at(1), "ms", 5, codel_time),
+                "interval_ms": Option("interval", at(3), "ms", 100, codel_time),
+                "ce_threshold_ms": Option("ce_threshold", at(7), "ms", None, codel_time),
+                "flows": Option("flows", at(5), default=1024),
+                "quantum_bytes": Option("quantum", at(6), default=FRAME_BYTES),
+            },
+            Marking(at(4), off=("noecn",), counted_at=12),  # without a word it marks
+            fixed=(always("drop_batch", at(8), 64), always("memory_limit", at(9), MEMORY_BYTES)),
         ),
         Discipline(
             "pie",
             "packets",
-            ecn=True,
-            options={"target_ms": ("target", "ms"), "tupdate_ms": ("tupdate", "ms")},
+            Option("limit", at(2)),
+            {
+                "target_ms": Option("target", at(1), "ms", 15, pie_time, most=PIE_MOST_MS),
+                "tupdate_ms": Option("tupdate", at(3), "ms", 15, timer_ticks),
+            },
+            Marking(at(6), counted_at=36),
+            fixed=(
+                always("alpha", at(4), 2),
+                always("beta", at(5), 20),
+                always("bytemode", at(7), 0, *OFF_ON),
+                always("dq_rate_estimator", at(8), 0, *OFF_ON),
+            ),
         ),
-        Discipline("cake", "bytes", ecn=True, options={"rtt_ms": ("rtt", "ms")}),
+        Discipline(
+            "cake",
+            "bytes",
+            Option("memlimit", at(10)),
+            {"rtt_ms": Option("rtt", at(7), "ms", CAKE_RTT_MS)},
+            Marking(on=()),  # marks every ECN-capable packet that it would drop
+            words=("unlimited", "besteffort", "flows"),
+            fixed=(
+                Setting("rate", (Field((2,), 0, "Q"),), 0, "bytes/s"),  # 0: unlimited
+                always("tins", at(3), 3, "diffserv3", "diffserv4", "diffserv8", "besteffort"),
+                always("flow mode", at(5), CAKE_FLOW_MODES.index("flows"), *CAKE_FLOW_MODES),
+                always("overhead", at(6), 0),
+                always("ack-filter", at(16), 0, "off", "on", "aggressive"),
+            ),
+            derived=_cake_target,
+        ),
     )
 }
-
-# cake marks every ECN-capable packet that it would drop and has no switch for it
-ALWAYS_ECN = frozenset({"cake"})
-# without a word these mark by default; others need the word to mark
-ECN_BY_DEFAULT = frozenset({"fq_codel"})
-
-
-@dataclass(frozen=True)
-class Limit:
-    """A queue's limit in every unit that people use; full frames of 1514 bytes."""
-
-    bytes: int
-    packets: int
-    ms: float
-    bdp: float | None  # None where the path has no delay: every buffer is then infinite BDPs
-
-    def __str__(self) -> str:
-        bdp = "no delay, so no BDP" if self.bdp is None else f"{self.bdp:.2f} BDP"
-        return f"{self.bytes} B = {self.packets} packets = {self.ms:.1f} ms = {bdp}"
 
 
 def faults(queue: Queue, where: str) -> list[str]:
@@ -109,11 +159,18 @@ def faults(queue: Queue, where: str) -> list[str]:
     if queue.ecn and not row.ecn:
         found.append(f"{where}.ecn: {queue.discipline} can't mark packets")
     for name, value in queue.options.items():
-        if name not in row.options:
-            found.append(f"{where}.options.{name}: {queue.discipline} has no such option")
-        elif value <= 0:
-            found.append(f"{where}.options.{name}: must be above 0")
+        found += _option_faults(row, name, value, f"{where}.options.{name}")
     return found
+
+
+def _option_faults(row: Discipline, name: str, value: float, where: str) -> Iterator[str]:
+    option = row.options.get(name)
+    if option is None:
+        yield f"{where}: {row.name} has no such option"
+    elif value <= 0:
+        yield f"{where}: must be above 0"
+    elif value > option.highest:
+        yield f"{where}: {value:.12g} is above {option.highest:.10g}, all that the kernel can hold"
 
 
 def resolve(queue: Queue, rate_mbit: float, rtt_ms: float) -> Limit:
@@ -135,52 +192,39 @@ def resolve(queue: Queue, rate_mbit: float, rtt_ms: float) -> Limit:
     )
 
 
+def in_own_unit(queue: Queue, limit: Limit) -> int:
+    """The limit in the unit that the discipline counts in."""
+    return limit.bytes if DISCIPLINES[queue.discipline].counts == "bytes" else limit.packets
+
+
 def arguments(queue: Queue, limit: Limit, rate_mbit: float) -> tuple[str, ...]:
-    """What follows the discipline's name on tc's command line."""
+    """The discipline's name and what follows it on tc's command line."""
     row = DISCIPLINES[queue.discipline]
-    options = dict(queue.options)
-    if queue.discipline == "red":
-        options = _red_defaults(options, limit.bytes)
-    size = limit.bytes if row.counts == "bytes" else limit.packets
-    words = ["memlimit" if queue.discipline == "cake" else "limit", str(size)]
-    for name, value in options.items():
-        keyword, unit = row.options[name]
-        words += [keyword, f"{value:g}{unit}" if unit or value < 1 else f"{int(value)}"]
-    if queue.discipline == "red":
-        words += ["bandwidth", f"{round(rate_mbit * 1e6)}bit"]
-    if queue.discipline == "cake":
-        words += ["unlimited", "besteffort", "flows"]
-    elif queue.ecn:
-        words.append("ecn")
-    elif queue.discipline in ECN_BY_DEFAULT:
-        words.append("noecn")
+    words = [row.limit.keyword, str(in_own_unit(queue, limit))]
+    for name, value in row.complete(queue.options, limit).items():
+        words += row.options[name].words(value)
+    if row.rate_keyword:
+        words += [row.rate_keyword, f"{round(rate_mbit * 1e6)}bit"]
+    words += row.words
+    if row.marking:
+        words += row.marking.on if queue.ecn else row.marking.off
     return (queue.discipline, *words)
 
 
-def _red_defaults(options: dict[str, float], limit_bytes: int) -> dict[str, float]:
-    """RED's thresholds as tc chooses them, written out so that the plan is complete."""
-    maximum = options.get("max_bytes", limit_bytes // 4)
-    minimum = options.get("min_bytes", maximum // 3)
-    average = options.get("avpkt_bytes", 1000)
-    burst = (2 * minimum + maximum) / (3 * average)
-    return {
-        "min_bytes": minimum,
-        "max_bytes": maximum,
-        "avpkt_bytes": average,
-        "burst_packets": options.get("burst_packets", math.ceil(burst)),
-        "probability": options.get("probability", 0.02),
-    }
+def settings(queue: Queue, limit: Limit, rate_mbit: float) -> Iterator[Setting]:
+    """The numbers that the kernel must report of the queue once it is set up."""
+    row = DISCIPLINES[queue.discipline]
+    options = row.complete(queue.options, limit)
+    yield from row.limit.settings(in_own_unit(queue, limit))
+    for name, option in row.options.items():
+        yield from option.settings(options.get(name, option.default))
+    yield from row.derived(options, rate_mbit)
+    yield from row.fixed
+    if row.marking and row.marking.switch:
+        yield Setting("ecn", (row.marking.switch,), int(queue.ecn), words=OFF_ON)
 
 
 def warnings(queue: Queue, limit: Limit) -> Iterator[str]:
-    """What a queue is set to and cannot do."""
-    if queue.discipline != "red":
-        return
-    options = _red_defaults(dict(queue.options), limit.bytes)
-    low, high = options["min_bytes"], options["max_bytes"]
-    if high >= limit.bytes:
-        yield f"RED's upper threshold of {high:g} B is not below its limit of {limit.bytes} B"
-    if low >= high:
-        yield f"RED's lower threshold of {low:g} B is not below its upper one of {high:g} B"
-    elif low < options["avpkt_bytes"]:
-        yield f"RED's lower threshold of {low:g} B holds no packet: it drops from the first on"
+    """Settings with which a queue cannot act as its discipline should."""
+    row = DISCIPLINES[queue.discipline]
+    yield from row.warnings(row.complete(queue.options, limit), limit)

@@ -1,8 +1,8 @@
 """The Mininet network: built from the plan, verified against it, taken down whatever happens.
 
-Mininet keeps the nodes, their namespaces and the virtual cables. All that is done to
-them are the plan's commands, with their exit statuses checked: Mininet's own way types
-them into a shell in each node, which is slow, and ignores what fails.
+Mininet keeps the nodes and their namespaces; everything else is done by the plan's commands, whose
+exit statuses are checked. Mininet itself would type commands into a shell in each node, which is
+slow, and would ignore failures.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class LabNode(Node):  # type: ignore[misc]
         self.pid = self.shell.pid
 
     def config(self, **params: Any) -> dict[str, Any]:
-        """Nothing: addresses and routes are the plan's commands."""
+        """Do nothing: the plan's commands set addresses and routes."""
         return {}
 
 
@@ -52,16 +52,16 @@ class LabIntf(Intf):  # type: ignore[misc]
     """An interface that is configured by the plan alone."""
 
     def config(self, **params: Any) -> dict[str, Any]:
-        """Nothing, as above."""
+        """Do nothing, as above."""
         return {}
 
 
 class LabLink(Link):  # type: ignore[misc]
-    """A cable that is laid with all others, by one command."""
+    """A cable that one command makes together with all others."""
 
     @classmethod
     def makeIntfPair(cls, *_names: Any, **_options: Any) -> None:
-        """Nothing: see lay_cables()."""
+        """Do nothing: see lay_cables()."""
 
 
 @contextlib.contextmanager
@@ -131,7 +131,7 @@ def _write_sysctls(place: Place, settings: Sequence[tuple[str, str]]) -> None:
 
 
 def _write_parameter(parameter: Parameter) -> None:
-    """It is the whole kernel's; the engine puts back what was there."""
+    """The parameter holds for the whole kernel; the engine restores it."""
     try:
         Path(parameter.file).write_text(str(parameter.value))
     except OSError as error:
@@ -150,7 +150,7 @@ def _run_group(place: Place, tool: str, commands: list[Command]) -> None:
 
 
 def _switch_offloads_off(place: Place, commands: Sequence[Command]) -> None:
-    """What the commands say, by ioctl: processes for them would be a tenth of a short trial."""
+    """By ioctl instead of ethtool: its processes would take a tenth of a short trial."""
     with inside(place.pid):
         for command in commands:
             _, _, interface, *words = command.argv

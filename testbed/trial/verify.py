@@ -1,57 +1,53 @@
-"""The network read back from the kernel and held against the plan, before a packet is sent."""
+"""The network read back from the kernel and compared with the plan, before a packet is sent."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import math
-import re
-from collections.abc import Mapping, Sequence
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from testbed.errors import TestbedError
 from testbed.machine.ethtool import offloads_on
+from testbed.machine.netlink import attributes
 from testbed.machine.netns import inside
 from testbed.machine.process import Place, run
-from testbed.plan.delay_links import lossy_ends
 from testbed.plan.host_settings import RoutePlan
-from testbed.plan.plan import Plan, QueuePlan
-from testbed.scenario import queues
-from testbed.scenario.losses import GilbertElliott
-from testbed.store import LEAF_HANDLE, WIRES
-from testbed.trial.parts.snapshot import htb_rates, segments_at_once, sysctl_file
+from testbed.plan.plan import Plan
+from testbed.plan.traffic_control import QueuePlan, TcObject
+from testbed.scenario.discipline import Field, Setting
+from testbed.trial.parts.snapshot import InterfaceReport, interface_reports, sysctl_file
 
-HTB_STEP = 8  # bit/s: it counts whole bytes
+Item = TypeVar("Item", RoutePlan, QueuePlan, TcObject)
+
+NOT_KEPT = "the kernel or tc cannot keep this number, or something else has changed it"
 
 
 def verify(plan: Plan, places: Mapping[str, Place]) -> None:
-    """Read everything back from the kernel; the first mismatch ends the trial."""
+    """Read everything back from the kernel; the first difference ends the trial."""
     for node, settings in plan.sysctls:
         _verify_sysctls(places[node], settings)
     verify_parameters(plan)
-    routes: dict[str, list[RoutePlan]] = {}
-    for route in plan.routes:
-        routes.setdefault(route.node, []).append(route)
-    for node, wanted in routes.items():
-        _verify_routes(places[node], wanted)
-    by_node: dict[str, list[QueuePlan]] = {}
-    for queue in plan.queues:
-        by_node.setdefault(queue.node, []).append(queue)
-    for node, each in by_node.items():
-        _verify_queues(places[node], each)
-    if plan.radio:
-        for side in plan.radio.ends:
-            _verify_radio_queue(places[side.node], side.name, plan.radio.packets)
-    if channels := dict(lossy_ends(plan.network)):
-        _verify_channels(places[WIRES], channels)
-    for node, interface in plan.plain_interfaces:
-        with inside(places[node].pid):
-            on = offloads_on(interface)
-        if on:
-            raise TestbedError(
-                f"{node}: {interface} still has {', '.join(on)} on: queues would count in 64 KB"
-            )
+    for node, routes in _by_node(plan.routes).items():
+        _verify_routes(places[node], routes)
+    queues = _by_node(plan.queues)
+    for node, objects in _by_node(plan.tc_objects).items():
+        found = interface_reports(places[node].pid)
+        for each in objects:
+            _verify_object(each, found[each.interface])
+        for queue in queues.get(node, ()):
+            _verify_segments(queue, found[queue.interface].segments)
+    _verify_offloads(plan, places)
+
+
+def _by_node(
+    items: Iterable[Item],
+) -> dict[str, list[Item]]:
+    found: dict[str, list[Item]] = {}
+    for item in items:
+        found.setdefault(item.node, []).append(item)
+    return found
 
 
 def _verify_sysctls(place: Place, wanted: Sequence[tuple[str, str]]) -> None:
@@ -63,7 +59,7 @@ def _verify_sysctls(place: Place, wanted: Sequence[tuple[str, str]]) -> None:
 
 
 def verify_parameters(plan: Plan) -> None:
-    """The controls' own settings are what they should be: nobody else has changed them."""
+    """The congestion controls' module parameters are as planned."""
     for parameter in plan.parameters:
         found = Path(parameter.file).read_text().strip()
         if found != str(parameter.value):
@@ -87,53 +83,51 @@ def _verify_routes(place: Place, wanted: list[RoutePlan]) -> None:
             )
 
 
-def _verify_queues(place: Place, wanted: list[QueuePlan]) -> None:
-    found = json.loads(run(("tc", "-json", "qdisc", "show"), place=place).stdout)
-    rates, segments = htb_rates(place.pid), segments_at_once(place.pid)
-    for plan in wanted:
-        leaf = [q for q in found if q.get("dev") == plan.interface and q["handle"] == LEAF_HANDLE]
-        where = f"{place.name}: {plan.interface}"
-        if not leaf or leaf[0]["kind"] != plan.shaper.queue.discipline:
-            raise TestbedError(f"{where}: no {plan.shaper.queue.discipline} below the htb: {leaf}")
-        _verify_limit(where, plan, leaf[0].get("options", {}))
-        rate, asked = rates.get(plan.interface, 0), plan.shaper.rate_mbit * 1e6
-        if abs(rate - asked) > HTB_STEP:
-            raise TestbedError(f"{where}: htb's rate is {rate:g} bit/s, not {asked:g}")
-        if (joined := segments.get(plan.interface)) != 1:
-            raise TestbedError(f"{where}: TCP may hand it {joined} segments as one packet, not 1")
+def _verify_object(wanted: TcObject, report: InterfaceReport) -> None:
+    """A discipline or a class: it is there, and every number of its is the plan's."""
+    where = f"{wanted.node}: {wanted.interface}"
+    for found in report.classes if wanted.is_class else report.disciplines:
+        if (found.handle, found.kind) == (wanted.handle.number, wanted.kind):
+            for wrong in differences(wanted.settings, found.options):
+                raise TestbedError(f"{where}: {wanted.kind}'s {wrong}", NOT_KEPT)
+            return
+    there = ", ".join(str(found) for found in report.disciplines) or "nothing"
+    raise TestbedError(f"{where}: no {wanted.kind} at {wanted.handle}, but {there}")
 
 
-def _verify_radio_queue(place: Place, interface: str, packets: int) -> None:
-    found = json.loads(run(("tc", "-json", "qdisc", "show", "dev", interface), place=place).stdout)
-    limit = found[0].get("options", {}).get("limit")
-    if found[0]["kind"] != "pfifo" or _number(limit) != packets:
-        raise TestbedError(f"{place.name}: {interface}: no pfifo of the asked length: {found}")
+def differences(wanted: Iterable[Setting], options: bytes) -> Iterator[str]:
+    """Every number that the kernel reports otherwise than planned, in words."""
+    for setting in wanted:
+        numbers = (read_field(field, options) for field in setting.at)
+        found = next((number for number in numbers if number is not None), None)
+        if said := setting.difference(found):
+            yield said
 
 
-def _number(limit: object) -> int | None:
-    """tc prints some limits with their unit."""
-    return int(re.sub(r"\D", "", str(limit)) or 0) if limit is not None else None
+def read_field(field: Field, options: bytes) -> int | None:
+    """A number in a discipline's options; None if the kernel does not report it."""
+    data: bytes | None = options
+    for depth, attribute in enumerate(field.path):
+        data = attributes(data or b"", 0 if depth else field.head).get(attribute)
+    if data is None or len(data) < field.offset + struct.calcsize(f"={field.form}"):
+        return None
+    (number,) = struct.unpack_from(f"={field.form}", data, field.offset)
+    return int(number) & field.mask
 
 
-def _verify_channels(place: Place, wanted: Mapping[str, GilbertElliott]) -> None:
-    found = json.loads(run(("tc", "-json", "qdisc", "show"), place=place).stdout)
-    models = {q["dev"]: q["options"].get("loss-gemodel") for q in found if q["kind"] == "netem"}
-    for interface, channel in wanted.items():
-        model = models.get(interface) or {}
-        chances = dataclasses.astuple(channel)
-        seen = tuple(float(model.get(name, math.nan)) for name in ("p", "r", "1-h", "1-k"))
-        if not all(abs(one - other) < 1e-6 for one, other in zip(seen, chances, strict=True)):
-            raise TestbedError(f"{place.name}: {interface} loses by {model}, not by {channel}")
+def _verify_segments(queue: QueuePlan, joined: int) -> None:
+    if joined != 1:
+        raise TestbedError(
+            f"{queue.node}: {queue.interface}: TCP may hand it {joined} segments as one packet, "
+            "not 1"
+        )
 
 
-def _verify_limit(where: str, plan: QueuePlan, options: Mapping[str, Any]) -> None:
-    row = queues.DISCIPLINES[plan.shaper.queue.discipline]
-    limit = plan.shaper.limit
-    wanted = limit.bytes if row.counts == "bytes" else limit.packets
-    found = options.get("limit", options.get("memlimit"))
-    if _number(found) != wanted:
-        raise TestbedError(f"{where}: {row.name}'s limit is {found}, not {wanted}")
-    if row.ecn and row.name not in queues.ALWAYS_ECN:
-        marks = bool(options.get("ecn", False))
-        if marks != plan.shaper.queue.ecn:
-            raise TestbedError(f"{where}: {row.name}'s ecn is {marks}, not {plan.shaper.queue.ecn}")
+def _verify_offloads(plan: Plan, places: Mapping[str, Place]) -> None:
+    for node, interface in plan.plain_interfaces:
+        with inside(places[node].pid):
+            on = offloads_on(interface)
+        if on:
+            raise TestbedError(
+                f"{node}: {interface} still has {', '.join(on)} on: queues would count in 64 KB"
+            )

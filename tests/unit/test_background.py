@@ -123,7 +123,7 @@ def test_its_receivers_link_is_a_wire_with_fq() -> None:
     assert plan.background
     tc = [" ".join(c.argv) for c in plan.setup if c.node == "wires" and "root" in c.argv]
     held = {words.split()[4]: words.split()[8] for words in tc}
-    assert {name for name, kind in held.items() if kind == "fq"} == set(plan.background.wires)
+    assert {name for name, kind in held.items() if kind == "fq"} == set(plan.background.link_ends)
     assert set(held.values()) == {"fq", "netem"}
     bare = background()
     topology = dataclasses.replace(
@@ -132,7 +132,7 @@ def test_its_receivers_link_is_a_wire_with_fq() -> None:
     plan = make_plan(dataclasses.replace(bare, topology=topology))
     assert plan.background and plan.background.link_delay_ns == 0
     assert plan.background.link == "receiver2-right"
-    assert any(v.name2 == plan.background.wires[0] for v in plan.veths)
+    assert any(v.name2 == plan.background.link_ends[0] for v in plan.veths)
 
 
 def test_it_is_captured_at_the_bottleneck_alone() -> None:

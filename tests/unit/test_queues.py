@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from testbed.scenario.model import Queue
-from testbed.scenario.queues import DISCIPLINES, arguments, resolve, warnings
+from testbed.scenario.queues import DISCIPLINES, arguments, faults, resolve, warnings
 
 
 def words(queue: Queue, rate_mbit: float = 1, rtt_ms: float = 100) -> str:
@@ -88,3 +88,25 @@ def test_red_thresholds_that_cannot_act(options: dict[str, float], said: list[st
 def test_other_queues_have_no_thresholds() -> None:
     queue = Queue("codel", limit_packets=10)
     assert list(warnings(queue, resolve(queue, 10, 20))) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "value", "most"),
+    [
+        ("codel", "target_ms", 5_000_000, "4294967.295"),
+        ("pie", "target_ms", 5000, "4294"),
+        ("fq_codel", "flows", 2**32, "4294967295"),
+        ("red", "probability", 1.5, "1"),
+    ],
+)
+def test_values_that_the_kernel_cannot_hold(
+    name: str, option: str, value: float, most: str
+) -> None:
+    queue = Queue(name, limit_packets=10, options={option: value})
+    said = f"queue.options.{option}: {value:.12g} is above {most}, all that the kernel can hold"
+    assert faults(queue, "queue") == [said]
+
+
+def test_a_discipline_that_is_not_in_the_table_is_named() -> None:
+    (said,) = faults(Queue("codle", limit_packets=10), "queue")
+    assert "unknown queue 'codle': did you mean 'codel'" in said

@@ -21,7 +21,6 @@ from testbed.plan.plan import make_plan
 from testbed.plan.validate import validate
 from testbed.scenario.model import Path as Way
 from testbed.scenario.model import Queue, Radio, Scenario
-from testbed.trial import verify
 from testbed.trial.parts.part import RunningTrial
 from testbed.trial.parts.radio import MEDIUM, RadioLink
 from tests.scenarios import access, dumbbell
@@ -213,16 +212,6 @@ def test_how_it_is_shown() -> None:
     drawn = drawing([access("wifi-congested")])
     assert ">-80 dBm<" in drawn
     assert ">50 % others'<" in drawn or ">50 % others&#x27;<" in drawn
-
-
-def test_a_queue_before_a_radio_that_is_not_as_asked_ends_the_trial(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    text = json.dumps([{"kind": "pfifo", "options": {"limit": 50}}])
-    monkeypatch.setattr(verify, "run", lambda *_, **__: SimpleNamespace(stdout=text))
-    verify._verify_radio_queue(Place("ap"), "ap-wlan1", 50)
-    with pytest.raises(TestbedError, match="ap: ap-wlan1: no pfifo of the asked length"):
-        verify._verify_radio_queue(Place("ap"), "ap-wlan1", 51)
 
 
 def test_a_medium_that_cannot_start_says_why(tmp_path: Path) -> None:

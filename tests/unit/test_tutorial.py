@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,8 @@ from experiments.catalogue import EXPERIMENTS
 from testbed.plan.plan import make_plan
 from testbed.scenario import queues
 from testbed.scenario.model import Queue
-from testbed.scenario.queues import Discipline, arguments, resolve
+from testbed.scenario.queues import arguments, resolve
+from tests.added_row import block, tutorial_row
 
 ROOT = Path(__file__).parents[2]
 PAGES = (
@@ -31,18 +31,9 @@ TO_BE_WRITTEN = {  # by the reader
 }
 
 
-def block(root: Path, first: str) -> str:
-    """The indented block of the tutorial that begins with this line."""
-    text = (root / "docs" / "tutorial.md").read_text()
-    start = text.index(f"    {first}")
-    lines = text[start:].splitlines()
-    ends = (number for number, line in enumerate(lines) if line and not line.startswith("    "))
-    return textwrap.dedent("\n".join(lines[: next(ends)]))
-
-
-def test_its_experiment_can_be_planned(root: Path) -> None:
+def test_its_experiment_can_be_planned() -> None:
     names: dict[str, Any] = {"__name__": "experiments.buffer_size"}
-    exec(compile(block(root, "#!/usr/bin/env"), "<tutorial>", "exec"), names)
+    exec(compile(block("#!/usr/bin/env"), "<tutorial>", "exec"), names)
     scenarios = names["EXPERIMENT"].scenarios({}, 1, False)
     assert [s.label for s in scenarios] == [
         f"linux-reno-{size}bdp" for size in ("0.1", "0.25", "0.5", "1", "2")
@@ -52,7 +43,7 @@ def test_its_experiment_can_be_planned(root: Path) -> None:
 
 
 def test_its_queue_becomes_tcs_words(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    row: Discipline = eval(f"({block(root, 'Discipline(')})", {"Discipline": Discipline})[0]
+    row = tutorial_row()
     monkeypatch.setitem(queues.DISCIPLINES, row.name, row)
     queue = Queue(row.name, limit_packets=66, ecn=True, options={"target_ms": 5})
     words = " ".join(arguments(queue, resolve(queue, 1, 100), 1))

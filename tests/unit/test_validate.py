@@ -109,7 +109,7 @@ def test_faults_are_reported_together() -> None:
 def test_one_host_has_one_variant() -> None:
     scenario = router()
     other = dataclasses.replace(scenario.flows[0], name="other", variant="cubic")
-    with pytest.raises(UsageError, match="one variant a host"):
+    with pytest.raises(UsageError, match="one variant per host"):
         validate(dataclasses.replace(scenario, flows=(*scenario.flows, other)))
 
 

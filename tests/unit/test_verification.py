@@ -1,9 +1,9 @@
-"""What the kernel says is held against the plan; what differs ends the trial, by name."""
+"""What the kernel reports is compared with the plan; what differs ends the trial, by name."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
+import struct
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -14,66 +14,74 @@ from testbed.errors import TestbedError
 from testbed.machine import ethtool
 from testbed.machine.process import Place
 from testbed.plan.plan import Plan, make_plan
-from testbed.scenario.model import Queue
+from testbed.plan.traffic_control import TcObject
+from testbed.scenario.model import Queue, Scenario
+from testbed.scenario.queues import DISCIPLINES
 from testbed.trial import verify as verification
-from tests.scenarios import router
+from testbed.trial.parts.snapshot import InterfaceReport, TcReport
+from tests.kernel_options import as_planned, bent, pack
+from tests.scenarios import access, background, router
 
-RATE = 10_000_000
-Leaf = dict[str, Any]
+RED = Queue("red", limit_bytes=100_000, ecn=True)
+
+
+def bare(scenario: Scenario) -> Plan:
+    """Its queues and plain interfaces alone."""
+    return dataclasses.replace(make_plan(scenario), sysctls=(), parameters=(), routes=())
 
 
 @pytest.fixture
 def plan() -> Plan:
-    """Its queues and plain interfaces alone: RED with ECN below an htb, on the router."""
-    red = Queue("red", limit_bytes=100_000, ecn=True)
-    made = make_plan(router(rate_mbit=10, queue=red, delay_ms=10))
-    return dataclasses.replace(made, sysctls=(), parameters=(), routes=())
+    """RED with ECN below an htb, on the router."""
+    return bare(router(rate_mbit=10, queue=RED, delay_ms=10))
 
 
 @pytest.fixture
 def kernel(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """A kernel that has what was asked for; tests bend one answer."""
-    leaves: list[Leaf] = [
-        {
-            "dev": queue.interface,
-            "handle": "30:",
-            "kind": "red",
-            "options": {"limit": "100000b", "ecn": True},
-        }
-        for queue in plan.queues
-    ]
-    rates = {queue.interface: RATE for queue in plan.queues}
-    segments = dict.fromkeys(rates, 1)
-    found = SimpleNamespace(leaves=leaves, rates=rates, segments=segments, on=[])
-    monkeypatch.setattr(
-        verification, "run", lambda *_, **__: SimpleNamespace(stdout=json.dumps(found.leaves))
-    )
-    monkeypatch.setattr(verification, "htb_rates", lambda _pid: found.rates)
-    monkeypatch.setattr(verification, "segments_at_once", lambda _pid: found.segments)
+    """A kernel that has what was planned; tests change one answer."""
+    found = SimpleNamespace(objects={each: as_planned(each) for each in plan.tc_objects})
+    found.segments, found.on = 1, []
+    monkeypatch.setattr(verification, "interface_reports", lambda _pid: reports(found))
     monkeypatch.setattr(verification, "offloads_on", lambda _interface: found.on)
     return found
+
+
+def reports(kernel: SimpleNamespace) -> dict[str, InterfaceReport]:
+    names = {each.interface for each in kernel.objects}
+    return {
+        name: InterfaceReport(
+            tuple(r for w, r in kernel.objects.items() if w.interface == name and not w.is_class),
+            tuple(r for w, r in kernel.objects.items() if w.interface == name and w.is_class),
+            kernel.segments,
+        )
+        for name in names
+    }
 
 
 def verify(plan: Plan) -> None:
     verification.verify(plan, {node: Place(node) for node in plan.nodes})
 
 
-def test_what_is_as_asked_is_let_through(plan: Plan, kernel: SimpleNamespace) -> None:
-    verify(plan)
-    kernel.rates = dict.fromkeys(kernel.rates, RATE - 7)  # htb counts bytes
+def leaf(kernel: SimpleNamespace) -> TcObject:
+    objects: dict[TcObject, TcReport] = kernel.objects
+    return next(each for each in objects if each.kind == "red")
+
+
+def replace_leaf(kernel: SimpleNamespace, **changes: Any) -> None:
+    each = leaf(kernel)
+    kernel.objects[each] = dataclasses.replace(kernel.objects[each], **changes)
+
+
+def test_what_is_as_planned_passes(plan: Plan, kernel: SimpleNamespace) -> None:
     verify(plan)
 
 
 @pytest.mark.parametrize(
     ("bend", "said"),
     [
-        (lambda k: k.leaves.pop(), "no red below the htb"),
-        (lambda k: k.leaves[0].update(kind="pfifo"), "no red below the htb"),
-        (lambda k: k.leaves[0]["options"].update(limit="99999b"), "limit is 99999b, not 100000"),
-        (lambda k: k.leaves[0]["options"].update(ecn=False), "ecn is False, not True"),
-        (lambda k: k.rates.clear(), "htb's rate is 0 bit/s, not 1e.07"),
-        (lambda k: k.rates.update(dict.fromkeys(k.rates, RATE - 16)), "rate is .*, not 1e.07"),
-        (lambda k: k.segments.update(dict.fromkeys(k.segments, 44)), "44 segments as one packet"),
+        (lambda k: k.objects.update({leaf(k): TcReport("pfifo", 0x100000, 0, b"")}), "no red at"),
+        (lambda k: replace_leaf(k, kind="pfifo"), "no red at 30:, but .*pfifo"),
+        (lambda k: setattr(k, "segments", 44), "44 segments as one packet"),
         (lambda k: k.on.extend(("tso", "gso")), "still has tso, gso on"),
     ],
 )
@@ -83,6 +91,109 @@ def test_what_differs_is_named(
     bend(kernel)
     with pytest.raises(TestbedError, match=said):
         verify(plan)
+
+
+def queue(name: str) -> Queue:
+    """Of each discipline one that sets every option that it has."""
+    row = DISCIPLINES[name]
+    values: dict[str, float] = {"probability": 0.05, "flows": 64, "quantum_bytes": 300}
+    values |= {"min_bytes": 5000, "max_bytes": 15_000, "avpkt_bytes": 900, "burst_packets": 12}
+    values |= {"target_ms": 7, "interval_ms": 90, "ce_threshold_ms": 2, "tupdate_ms": 20}
+    values |= {"rtt_ms": 40}
+    options = {option: values[option] for option in row.options}
+    return Queue(name, limit_packets=100, ecn=row.ecn and name != "cake", options=options)
+
+
+SCENARIOS = {
+    **{name: router(rate_mbit=10, queue=queue(name), delay_ms=10) for name in DISCIPLINES},
+    **{f"{name} by default": router(queue=Queue(name, limit_packets=100)) for name in DISCIPLINES},
+    "a channel with jitter": access("netem-congested"),
+    "a radio": access("wifi-congested"),
+    "many delays": background(),
+}
+OBJECTS = {
+    f"{name}: {each.kind}{' class' * each.is_class}": each
+    for name, scenario in SCENARIOS.items()
+    for each in make_plan(scenario).tc_objects
+}
+NUMBERS = [
+    pytest.param(each, number, id=f"{name}'s {each.settings[number].name}")
+    for name, each in OBJECTS.items()
+    for number in range(len(each.settings))
+]
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_the_planned_numbers_pass(name: str) -> None:
+    each = OBJECTS[name]
+    assert list(verification.differences(each.settings, as_planned(each).options)) == []
+
+
+@pytest.mark.parametrize(("each", "number"), NUMBERS)
+def test_every_wrong_number_is_named(each: TcObject, number: int) -> None:
+    setting = each.settings[number]
+    options = pack(each.settings, {setting: bent(setting)})
+    (said,) = verification.differences(each.settings, options)
+    assert said.startswith(f"{setting.name} is ")
+    found, _, planned = said.removeprefix(f"{setting.name} is ").partition(", not ")
+    assert planned and found != planned
+
+
+def test_a_wrong_number_ends_the_trial(plan: Plan, kernel: SimpleNamespace) -> None:
+    numbers = {setting.name: setting for setting in leaf(kernel).settings}
+    options = pack(leaf(kernel).settings, {numbers["max"]: 9000})
+    replace_leaf(kernel, options=options)
+    with pytest.raises(TestbedError, match=r"^router: router-eth1: red's max is 9000, not 25000$"):
+        verify(plan)
+
+
+def test_numbers_are_shown_in_the_plans_unit() -> None:
+    codel = {setting.name: setting for setting in OBJECTS["codel: codel"].settings}
+    assert codel["target"].difference(4999) == "target is 5 ms, not 7 ms"
+    assert codel["target"].difference(705_032_704) == "target is 705032.704 ms, not 7 ms"
+    assert codel["target"].difference(None) == "target is not set, not 7 ms"
+    assert codel["target"].difference(7000) == "target is 7000, not 6999, in the kernel's unit"
+    assert codel["ecn"].difference(0) == "ecn is off, not on"
+    default = {setting.name: setting for setting in OBJECTS["codel by default: codel"].settings}
+    assert default["ce_threshold"].difference(1000) == "ce_threshold is 1 ms, not not set"
+    htb = {setting.name: setting for setting in OBJECTS["codel: htb class"].settings}
+    assert htb["burst"].difference(25_000) == "burst is 2000 bytes, not 1514 bytes"
+    assert htb["rate"].difference(1_212_500) == "rate is 9700000 bit/s, not 10000000 bit/s"
+
+
+# What the guest's kernel and tc 6.1 answer to `tc qdisc add … red limit 60000 min 5000 max 15000
+# avpkt 1000 burst 9 probability 0.02 bandwidth 1000000bit ecn`, and to the like of the others.
+ANSWERS = (
+    (
+        Queue("red", limit_bytes=60_000, ecn=True),
+        {1: "60ea000088130000983a000003131001", 3: "51b81e05"},
+    ),
+    (
+        Queue("codel", limit_packets=100, ecn=True, options={"target_ms": 10}),
+        {1: "0f270000", 2: "64000000", 3: "9f860100", 4: "01000000"},
+    ),
+    (
+        Queue("fq_codel", limit_packets=100),
+        {1: "87130000", 2: "64000000", 3: "9f860100", 4: "00000000", 5: "00040000"}
+        | {6: "ea050000", 8: "40000000", 9: "00000002"},
+    ),
+    (
+        Queue("cake", limit_bytes=60_000, options={"rtt_ms": 50}),
+        {2: "0000000000000000", 3: "03000000", 5: "04000000", 6: "00000000", 7: "50c30000"}
+        | {8: "c4090000", 10: "60ea0000", 16: "00000000"},
+    ),
+)
+
+
+@pytest.mark.parametrize(("queue", "answer"), ANSWERS)
+def test_a_real_kernels_answers_pass(queue: Queue, answer: dict[int, str]) -> None:
+    options = b"".join(
+        struct.pack("=HH", 4 + len(text) // 2, number) + bytes.fromhex(text)
+        for number, text in answer.items()
+    )
+    plan = make_plan(router(rate_mbit=1, queue=queue))
+    (settings,) = {each.settings for each in plan.tc_objects if each.kind == queue.discipline}
+    assert list(verification.differences(settings, options)) == []
 
 
 def test_only_offloads_that_are_on_are_switched(monkeypatch: pytest.MonkeyPatch) -> None:

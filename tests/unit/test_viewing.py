@@ -73,15 +73,15 @@ def test_sound_videos(transport: Transport, rule: str) -> None:
         ),
         (
             with_another(BROWSED, dataclasses.replace(BROWSED.flows[0], name="second")),
-            "flows: station has several browsers: one a host",
+            "flows: station has several browsers: one per host",
         ),
         (
             with_another(video(viewer_variant="vegas"), UP),
-            "station sends vegas and reno: one variant a host",
+            "station sends vegas and reno: one variant per host",
         ),
         (
             with_another(video(), dataclasses.replace(TCP, variant="vegas")),
-            "server sends cubic and vegas: one variant a host",
+            "server sends cubic and vegas: one variant per host",
         ),
     ],
 )

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from testbed.machine.process import run
-from testbed.plan.delay_links import lossy_ends
+from testbed.plan.delay_links import has_channels
 from testbed.plan.host_settings import traffic_hosts
-from testbed.plan.plan import QueuePlan, burst_bytes
-from testbed.scenario.queues import DISCIPLINES
+from testbed.plan.traffic_control import QueuePlan, burst_bytes
+from testbed.scenario.queues import DISCIPLINES, in_own_unit
 from testbed.store import (
     CONFIGURATION,
     COUNTERS,
@@ -65,7 +65,7 @@ class KernelState(Part):
         plan = self._trial.plan
         nodes = {queue.node for queue in plan.queues}
         nodes |= {end.node for end in plan.radio.ends} if plan.radio else set()
-        if any(lossy_ends(plan.network)):
+        if has_channels(plan.network):
             nodes.add(WIRES)
         return sorted(nodes)
 
@@ -84,15 +84,14 @@ class KernelState(Part):
 
 def _queue_record(plan: QueuePlan) -> QueueRecord:
     queue, limit = plan.shaper.queue, plan.shaper.limit
-    unit = DISCIPLINES[queue.discipline].counts
     return QueueRecord(
         node=plan.node,
         interface=plan.interface,
         rate_mbit=plan.shaper.rate_mbit,
         burst_bytes=burst_bytes(plan.shaper.rate_mbit),
         discipline=queue.discipline,
-        limit=limit.bytes if unit == "bytes" else limit.packets,
-        unit=unit,
+        limit=in_own_unit(queue, limit),
+        unit=DISCIPLINES[queue.discipline].counts,
         ecn=queue.ecn,
         sampled=plan.sampled,
     )

@@ -15,7 +15,9 @@ from pathlib import Path
 from testbed.machine.netlink import Netlink, attributes
 from testbed.machine.netns import inside
 from testbed.machine.sockets import DIAG_REQUEST, NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY
-from testbed.store import LEAF, QUEUE_COUNTERS, QUEUES, SOCKETS, write_table
+from testbed.plan.handles import LEAF
+from testbed.scenario.queues import DISCIPLINES
+from testbed.store import QUEUE_COUNTERS, QUEUES, SOCKETS, write_table
 
 NETLINK_ROUTE = 0
 INET_DIAG_INFO = 2
@@ -127,7 +129,6 @@ TCA_STATS2 = 7
 TCA_STATS_BASIC = 1
 TCA_STATS_QUEUE = 3
 TCA_STATS_APP = 4
-MARKS_OFFSET = {"red": 12, "codel": 24, "fq_codel": 12, "pie": 36}  # in their xstats
 
 
 class QueueProbe:
@@ -135,11 +136,12 @@ class QueueProbe:
 
     def __init__(self, node: str, interface: str, discipline: str, pid: int | None) -> None:
         self._key = (node, interface)
-        self._marks = MARKS_OFFSET.get(discipline)
+        marking = DISCIPLINES[discipline].marking
+        self._marks = marking.counted_at if marking else None
         self._netlink = Netlink(NETLINK_ROUTE, pid)
         with inside(pid):
             index = socket.if_nametoindex(interface)
-        self._request = struct.pack("=B3xiIII", 0, index, LEAF << 16, 0, 0)
+        self._request = struct.pack("=B3xiIII", 0, index, LEAF.number, 0, 0)
         self._before = (0,) * len(QUEUE_COUNTERS)
 
     def begin(self) -> None:

@@ -33,7 +33,7 @@ def attach_delays(plan: BackgroundPlan, pid: int | None) -> None:
     finally:
         os.close(table)  # the program keeps it
     try:
-        for interface in plan.wires:
+        for interface in plan.link_ends:
             bpf.attach(pid, interface, bpf.EGRESS, program, "testbed-delays")
     finally:
         os.close(program)

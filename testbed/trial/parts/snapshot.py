@@ -1,9 +1,8 @@
-"""What the kernel says of the network: its configuration, and what it has counted.
+"""The kernel's view of the network: its configuration and its counters.
 
-The configuration is read twice, before the flows and after them: a trial in which anything
-has changed meanwhile (a hand on the machine, a daemon) is not the one that was asked for.
-It is read by netlink, without a process: with tc and ip it would cost the guest more wall
-time than a short trial.
+The configuration is read before the flows and after them: if anything has changed in between (by
+a user or a daemon), the trial is not the planned one. It is read by netlink, without a process:
+tc and ip would take the guest more wall time than a short trial.
 """
 
 from __future__ import annotations
@@ -12,29 +11,42 @@ import contextlib
 import socket
 import struct
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.machine.ethtool import offloads_on
 from testbed.machine.netlink import Netlink, attributes
 from testbed.machine.netns import inside
 from testbed.machine.process import Place
+from testbed.plan.handles import LEAF
 from testbed.plan.plan import Plan
-from testbed.store import LEAF
 
 NETLINK_ROUTE = 0
 RTM_GETLINK, RTM_GETROUTE, RTM_GETQDISC, RTM_GETTCLASS = 18, 26, 38, 42
 IFLA_IFNAME, IFLA_MTU, IFLA_GSO_MAX_SEGS = 3, 4, 40
 RTA_DST = 1
 TCA_KIND, TCA_OPTIONS = 1, 2
-SHAPER = 0x10003  # "1:3", htb's class above it
-TCA_HTB_PARMS, TCA_HTB_RATE64 = 1, 6
 _TC_MESSAGE = struct.Struct("=B3xiIII")  # family, interface, handle, parent, info
 _LINK_MESSAGE_BYTES = 16
 _ROUTE_MESSAGE_BYTES = 12
 
 
+@dataclass(frozen=True)
+class TcReport:
+    """A discipline or a class as the kernel reports it; its options are the kernel's bytes."""
+
+    kind: str
+    handle: int
+    parent: int
+    options: bytes
+
+    def __str__(self) -> str:
+        text = f"{self.kind} {self.handle:08x} in {self.parent:08x} {self.options.hex()}"
+        return text.rstrip()
+
+
 def sysctl_file(name: str) -> Path:
-    """Where /proc has a setting; names of interfaces have no dots here."""
+    """A sysctl's file below /proc; our interface names contain no dots."""
     return Path("/proc/sys", *name.split("."))
 
 
@@ -58,14 +70,14 @@ def configuration(plan: Plan, places: Mapping[str, Place]) -> dict[str, str]:
 
 
 def _of_node(node: str, pid: int | None) -> Iterator[tuple[str, str]]:
-    """Interfaces with their queues, and routes."""
+    """A node's interfaces with their queues, and its routes."""
     with contextlib.closing(Netlink(NETLINK_ROUTE, pid)) as netlink:
         for index, name, mtu, segments in _links(netlink):
             yield f"{node}: mtu of {name}", str(mtu)
             yield f"{node}: segments at once of {name}", str(segments)
             trees = (("qdiscs", RTM_GETQDISC), ("classes", RTM_GETTCLASS))
             for what, kind in trees:
-                if tree := sorted(_traffic_control(netlink, kind, index)):
+                if tree := sorted(map(str, _traffic_control(netlink, kind, index))):
                     yield f"{node}: {what} of {name}", "; ".join(tree)
         request = struct.pack("=B11x", socket.AF_INET)
         routes: dict[str, list[str]] = {}
@@ -78,7 +90,7 @@ def _of_node(node: str, pid: int | None) -> Iterator[tuple[str, str]]:
 
 
 def _links(netlink: Netlink) -> list[tuple[int, str, int, int]]:
-    """Index, name, MTU and how many segments a packet may have, of every interface."""
+    """Index, name, MTU and most segments per packet of every interface."""
     found = []
     for message in netlink.dump(RTM_GETLINK, bytes(_LINK_MESSAGE_BYTES)):
         (index,) = struct.unpack_from("=4xi", message)
@@ -91,41 +103,41 @@ def _links(netlink: Netlink) -> list[tuple[int, str, int, int]]:
     return found
 
 
-def _traffic_control(netlink: Netlink, kind: int, index: int) -> Iterator[str]:
+def _traffic_control(netlink: Netlink, kind: int, index: int) -> Iterator[TcReport]:
     """The disciplines, or the classes, of one interface."""
     for message in netlink.dump(kind, _TC_MESSAGE.pack(0, index, 0, 0, 0)):
         _, interface, handle, parent, _ = _TC_MESSAGE.unpack_from(message)
         # a kernel may list all of them; classes of the queue itself are flows that come and go
-        if interface == index and not (kind == RTM_GETTCLASS and handle >> 16 == LEAF):
+        if interface == index and not (kind == RTM_GETTCLASS and handle >> 16 == LEAF.major):
             own = attributes(message, _TC_MESSAGE.size)
             name = own[TCA_KIND].rstrip(b"\0").decode()
-            yield f"{name} {handle:08x} in {parent:08x} {own.get(TCA_OPTIONS, b'').hex()}".rstrip()
+            yield TcReport(name, handle, parent, own.get(TCA_OPTIONS, b""))
 
 
-def segments_at_once(pid: int | None) -> dict[str, int]:
-    """How many segments TCP may hand down as one packet, by interface."""
+@dataclass(frozen=True)
+class InterfaceReport:
+    """An interface's disciplines and classes, and how many segments TCP may join there."""
+
+    disciplines: tuple[TcReport, ...]
+    classes: tuple[TcReport, ...]
+    segments: int
+
+
+def interface_reports(pid: int | None) -> dict[str, InterfaceReport]:
+    """All interfaces of a node, by name."""
     with contextlib.closing(Netlink(NETLINK_ROUTE, pid)) as netlink:
-        return {name: segments for _, name, _, segments in _links(netlink)}
-
-
-def htb_rates(pid: int | None) -> dict[str, int]:
-    """The rate of each interface's shaper, bit/s: exactly, while tc prints it rounded."""
-    found: dict[str, int] = {}
-    with contextlib.closing(Netlink(NETLINK_ROUTE, pid)) as netlink:
-        for index, name, *_ in _links(netlink):
-            for message in netlink.dump(RTM_GETTCLASS, _TC_MESSAGE.pack(0, index, 0, 0, 0)):
-                _, interface, handle, _, _ = _TC_MESSAGE.unpack_from(message)
-                if (interface, handle) == (index, SHAPER):
-                    options = attributes(attributes(message, _TC_MESSAGE.size)[TCA_OPTIONS])
-                    (rate,) = struct.unpack_from("=8xI", options[TCA_HTB_PARMS])
-                    if TCA_HTB_RATE64 in options:  # more than 32 bits have room for
-                        (rate,) = struct.unpack("=Q", options[TCA_HTB_RATE64])
-                    found[name] = rate * 8
-    return found
+        return {
+            name: InterfaceReport(
+                tuple(_traffic_control(netlink, RTM_GETQDISC, index)),
+                tuple(_traffic_control(netlink, RTM_GETTCLASS, index)),
+                segments,
+            )
+            for index, name, _, segments in _links(netlink)
+        }
 
 
 def tcp_settings(pid: int | None) -> dict[str, str]:
-    """Every TCP setting of a node, as provenance."""
+    """All TCP sysctls of a node, for the trial's record."""
     with inside(pid):
         return {
             f"net.ipv4.{path.name}": _read(path)
@@ -140,7 +152,7 @@ def _read(path: Path) -> str:
 
 
 def counters(pid: int | None) -> dict[str, int]:
-    """What a node's kernel has counted: paired lines, `TcpExt: names…` above `TcpExt: numbers…`."""
+    """A node's protocol counters: a line `TcpExt: names…` is followed by `TcpExt: numbers…`."""
     found = {}
     with inside(pid):
         for file in ("/proc/self/net/netstat", "/proc/self/net/snmp"):

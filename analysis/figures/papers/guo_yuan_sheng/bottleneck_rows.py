@@ -11,8 +11,8 @@ from analysis.figures.papers.guo_yuan_sheng.bottleneck_columns import Column
 from analysis.trials.labels import path_rtt_ms
 from analysis.trials.series import Series
 from testbed.scenario.model import FRAME_OVERHEAD_BYTES, Scenario
+from testbed.scenario.queues import DISCIPLINES
 
-PLAIN_FIFOS = ("bfifo", "pfifo")  # the others act long before their limit
 FRAME_BYTES = 1500 + FRAME_OVERHEAD_BYTES
 
 
@@ -101,7 +101,8 @@ def _full_ms(scenario: Scenario) -> float | None:
     """How long a full buffer takes to drain; None for queues that act before their limit."""
     bottleneck = scenario.topology.bottleneck
     queue = bottleneck.queue
-    if queue.discipline not in PLAIN_FIFOS:
+    row = DISCIPLINES.get(queue.discipline)
+    if row is None or not row.tail_drop:  # it acts long before its limit
         return None
     if queue.limit_bdp is not None:
         return queue.limit_bdp * path_rtt_ms(scenario)

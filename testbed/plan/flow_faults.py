@@ -1,0 +1,157 @@
+"""Faults of flows, each with its field: what may be asked of TCP, CBR and video flows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import assert_never
+
+from testbed.errors import UsageError, nearest
+from testbed.plan import network
+from testbed.plan.host_conflicts import host_conflicts
+from testbed.scenario import losses, queues, variants, video
+from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
+
+MAX_RATE_MBIT = 40_000.0
+MAX_SECONDS = 24 * 3600.0
+MIN_UDP_PACKET = 28 + 16  # IP and UDP headers, and iperf3's own of 16 bytes
+MAX_FLOWS = 100
+MAX_RTO_MS = 120_000  # TCP_RTO_MAX
+MAX_WINDOW_BYTES = 1 << 30  # as far as TCP's window scale goes
+MAX_DROPS = 1000
+TCP_ONLY = ("variant", "mss", "bytes", "window_bytes", "rto_min_ms", "drops", "loss")
+NOT_OF_VIDEO = (*TCP_ONLY[1:], "rate_mbit", "packet_bytes")
+
+
+def in_range(where: str, value: float, low: float, high: float) -> Iterator[str]:
+    """A fault unless the value is above `low` and at most `high`."""
+    if not low < value <= high:
+        yield f"{where}: {value:g} is not above {low:g} and at most {high:g}"
+
+
+def flows_faults(scenario: Scenario) -> Iterator[str]:
+    """Everything that is wrong with a scenario's flows, one by one and together."""
+    if not 1 <= len(scenario.flows) <= MAX_FLOWS:
+        yield f"flows: {len(scenario.flows)} flows; between 1 and {MAX_FLOWS} can run"
+    counts = Counter(flow.name for flow in scenario.flows)
+    yield from (f"flows: the name {name!r} is used twice" for name in counts if counts[name] > 1)
+    nodes = network.node_names(scenario.topology)
+    for index, flow in enumerate(scenario.flows):
+        where = f"flows[{index}]"
+        for end, node in (("src", flow.src), ("dst", flow.dst)):
+            if node not in nodes:
+                yield f"{where}.{end}: unknown node {node!r}: {nearest(node, nodes)}"
+        if flow.src == flow.dst:
+            yield f"{where}: goes from {flow.src} to itself"
+        yield from _time_faults(scenario, flow, where)
+        yield from _kind_faults(scenario, flow, where)
+        yield from _loss_faults(scenario, flow, f"{where}.loss")
+    yield from host_conflicts(scenario)
+
+
+def _time_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
+    latest_s = flow.start_s + scenario.start_jitter_ms / 1e3
+    if flow.start_s < 0 or latest_s >= scenario.stop_s(flow):
+        length = f"{scenario.duration_s:g} s"
+        yield f"{where}.start_s: {flow.start_s:g} is not within the trial's {length}"
+    if flow.duration_s is not None:
+        yield from in_range(f"{where}.duration_s", flow.duration_s, 0, MAX_SECONDS)
+
+
+def _kind_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
+    match flow.kind:
+        case FlowKind.TCP:
+            yield from _tcp_faults(flow, where)
+        case FlowKind.CBR:
+            yield from _cbr_faults(flow, where)
+        case FlowKind.VIDEO:
+            yield from _video_faults(scenario, flow, where)
+        case _:
+            assert_never(flow.kind)
+
+
+def _variant_faults(name: str | None, where: str) -> Iterator[str]:
+    if name is not None:
+        try:
+            variants.variant(name)
+        except UsageError as error:
+            yield f"{where}: {error.message}: {error.hint}"
+
+
+def _tcp_faults(flow: Flow, where: str) -> Iterator[str]:
+    if flow.variant is None:
+        yield f"{where}.variant: missing for a TCP flow"
+    yield from _variant_faults(flow.variant, f"{where}.variant")
+    if flow.mss is not None and not 88 <= flow.mss <= 1448:
+        yield f"{where}.mss: {flow.mss} is not between 88 and 1448"
+    if flow.window_bytes is not None:
+        yield from in_range(f"{where}.window_bytes", flow.window_bytes, 0, MAX_WINDOW_BYTES)
+    if flow.rto_min_ms is not None and not 1 <= flow.rto_min_ms <= MAX_RTO_MS:
+        yield f"{where}.rto_min_ms: {flow.rto_min_ms} is not between 1 and {MAX_RTO_MS}"
+    yield from _drop_faults(flow, where)
+    if not 1 <= flow.parallel <= 64:
+        yield f"{where}.parallel: {flow.parallel} is not between 1 and 64"
+    if flow.bytes is not None and flow.bytes <= 0:
+        yield f"{where}.bytes: must be above 0"
+    if flow.rate_mbit is not None or flow.packet_bytes is not None:
+        yield f"{where}: rate_mbit and packet_bytes are a CBR flow's"
+    if flow.video is not None:
+        yield f"{where}.video: a video flow's"
+
+
+def _drop_faults(flow: Flow, where: str) -> Iterator[str]:
+    if list(flow.drops) != sorted(set(flow.drops)) or any(number < 1 for number in flow.drops):
+        yield f"{where}.drops: numbers from 1 in rising order, each once"
+    if len(flow.drops) > MAX_DROPS:
+        yield f"{where}.drops: {len(flow.drops)} drops; at most {MAX_DROPS}"
+    if flow.drops and flow.parallel > 1:
+        yield f"{where}.drops: which of {flow.parallel} parallel connections is meant?"
+
+
+def _loss_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
+    if flow.loss is None:
+        return
+    yield from losses.faults(flow.loss, where)
+    if flow.parallel > 1:
+        yield f"{where}: which of {flow.parallel} parallel connections is meant?"
+    if flow.drops:
+        yield f"{where}: the flow has drops already"
+    if network.are_neighbours(scenario.topology, flow.src, flow.dst):
+        yield f"{where}: no router between {flow.src} and {flow.dst}"
+
+
+def _video_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
+    if flow.video is None:
+        yield f"{where}.video: missing for a video flow"
+        return
+    yield from video.faults(flow.video, f"{where}.video")
+    yield from _variant_faults(flow.variant, f"{where}.variant")
+    yield from _variant_faults(flow.video.viewer_variant, f"{where}.video.viewer_variant")
+    if flow.protocol == "tcp" and flow.variant is None:
+        yield f"{where}.variant: missing for a video over TCP"
+    if flow.protocol == "udp" and flow.variant is not None:
+        yield f"{where}.variant: TCP's; QUIC's own is video.control"
+    foreign = [name for name in NOT_OF_VIDEO if getattr(flow, name) not in (None, ())]
+    if foreign or flow.parallel != 1:
+        yield f"{where}: {' and '.join(foreign or ['parallel'])}: not a video flow's"
+    if scenario.profile is not Profile.MODERN:
+        yield f"{where}: a video's stacks are as the kernel ships them: profile modern"
+
+
+def _cbr_faults(flow: Flow, where: str) -> Iterator[str]:
+    if flow.rate_mbit is None or flow.packet_bytes is None:
+        yield f"{where}: a CBR flow needs rate_mbit and packet_bytes"
+        return
+    yield from in_range(f"{where}.rate_mbit", flow.rate_mbit, 0, MAX_RATE_MBIT)
+    if not MIN_UDP_PACKET <= flow.packet_bytes <= queues.MTU_BYTES:
+        yield (
+            f"{where}.packet_bytes: {flow.packet_bytes} is not between {MIN_UDP_PACKET} "
+            f"and {queues.MTU_BYTES}"
+        )
+    if not 0 <= flow.jitter <= 1:
+        yield f"{where}.jitter: {flow.jitter:g} is not between 0 and 1"
+    foreign = [name for name in TCP_ONLY if getattr(flow, name) not in (None, ())]
+    if foreign:
+        yield f"{where}: {' and '.join(foreign)}: a TCP flow's"
+    if flow.video is not None:
+        yield f"{where}.video: a video flow's"

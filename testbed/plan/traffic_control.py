@@ -1,0 +1,122 @@
+"""Disciplines and classes as the plan wants to find them in the kernel, and htb's shaping."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from testbed.plan.commands import Command
+from testbed.plan.handles import LEAF, SHAPER, SHAPER_CLASS, Handle
+from testbed.plan.network import Hop, Network, Shaper
+from testbed.scenario import queues
+from testbed.scenario.discipline import (
+    MICROSECOND_TICKS,
+    TICKS_PER_MICROSECOND,
+    Field,
+    Setting,
+    whole_microseconds,
+)
+from testbed.scenario.model import Flow
+
+LATE_TIMER_S = 200e-6  # on a busy host
+
+# linux/pkt_sched.h: TCA_HTB_PARMS holds struct tc_htb_opt
+PARAMETERS, INIT, RATE64, CEIL64 = 1, 2, 6, 7
+
+
+@dataclass(frozen=True)
+class TcObject:
+    """A discipline or class that the kernel must have once the network is set up."""
+
+    node: str
+    interface: str
+    handle: Handle
+    kind: str
+    settings: tuple[Setting, ...]
+    is_class: bool = False
+
+
+@dataclass(frozen=True)
+class QueuePlan:
+    """A shaped interface; the queues of `sampled` ones are read while flows run."""
+
+    node: str
+    interface: str
+    shaper: Shaper
+    sampled: bool
+
+
+def queue_plans(network: Network, flows: Iterable[Flow]) -> Iterator[QueuePlan]:
+    """All shaped interfaces; sampled are those of the bottleneck that a flow crosses."""
+    crossed = {
+        hop.out.name
+        for flow in flows
+        for hop in network.path(flow.src, flow.dst)
+        if is_bottleneck(network, hop)
+    }
+    for link in network.links:
+        for end, shaper in zip(link.ends, link.shapers, strict=True):
+            if shaper:
+                yield QueuePlan(end.node, end.name, shaper, sampled=end.name in crossed)
+
+
+def is_bottleneck(network: Network, hop: Hop) -> bool:
+    """Whether packets wait for the bottleneck's rate on this hop."""
+    return hop.link.name == network.bottleneck and hop.shaper is not None
+
+
+def longest_queue_s(network: Network) -> float:
+    """How long the network's largest queue takes to drain when full."""
+    shapers = [shaper for link in network.links for shaper in link.shapers if shaper]
+    return max((shaper.limit.ms / 1e3 for shaper in shapers), default=0.0)
+
+
+def burst_bytes(rate_mbit: float) -> int:
+    """htb's bucket: one frame, or what the rate makes in 0.2 ms, a late timer on a busy host."""
+    return max(queues.FRAME_BYTES, math.ceil(rate_mbit * 1e6 / 8 * LATE_TIMER_S))
+
+
+def _bits_per_s(shaper: Shaper) -> int:
+    return round(shaper.rate_mbit * 1e6)
+
+
+def shaper_commands(queue: QueuePlan) -> Iterator[Command]:
+    """htb, its one class, and the queue below it."""
+    shaper = queue.shaper
+    rate, burst = f"{_bits_per_s(shaper)}bit", str(burst_bytes(shaper.rate_mbit))
+    add = ("add", "dev", queue.interface)
+    htb = ("handle", str(SHAPER), "htb", "default", f"{SHAPER_CLASS.minor:x}")
+    yield Command(queue.node, ("tc", "qdisc", *add, "root", *htb))
+    place = ("parent", str(SHAPER), "classid", str(SHAPER_CLASS))
+    # quantum: htb's own guess (rate / 10) warns and sends in bursts
+    bursts = ("burst", burst, "cburst", burst, "quantum", str(queues.FRAME_BYTES))
+    words = ("htb", "rate", rate, "ceil", rate, *bursts)
+    yield Command(queue.node, ("tc", "class", *add, *place, *words))
+    leaf = queues.arguments(shaper.queue, shaper.limit, shaper.rate_mbit)
+    place = ("parent", str(SHAPER_CLASS), "handle", str(LEAF))
+    yield Command(queue.node, ("tc", "qdisc", *add, *place, *leaf))
+
+
+def shaper_objects(queue: QueuePlan) -> Iterator[TcObject]:
+    """The same three, with their numbers."""
+    where, shaper = (queue.node, queue.interface), queue.shaper
+    default = Setting("default class", (Field((INIT,), 8),), SHAPER_CLASS.minor)
+    yield TcObject(*where, SHAPER, "htb", (default,))
+    yield TcObject(*where, SHAPER_CLASS, "htb", tuple(_class_settings(shaper)), is_class=True)
+    leaf = tuple(queues.settings(shaper.queue, shaper.limit, shaper.rate_mbit))
+    yield TcObject(*where, LEAF, shaper.queue.discipline, leaf)
+
+
+def _class_settings(shaper: Shaper) -> Iterator[Setting]:
+    """Rates are whole bytes per second; a burst is the time that it takes at the rate, in ticks of
+    64 ns, of which tc may have cut off the part below a microsecond."""
+    bits, burst = _bits_per_s(shaper), burst_bytes(shaper.rate_mbit)
+    for name, wide, offset in (("rate", RATE64, 8), ("ceil", CEIL64, 20)):
+        at = (Field((wide,), 0, "Q"), Field((PARAMETERS,), offset))
+        yield Setting(name, at, bits, "bit/s", 1 / 8)
+    per_byte = 8e6 / bits * TICKS_PER_MICROSECOND
+    for name, offset in (("burst", 24), ("cburst", 28)):
+        ticks = (Field((PARAMETERS,), offset),)
+        yield Setting(name, ticks, burst, "bytes", per_byte, whole_microseconds, MICROSECOND_TICKS)
+    yield Setting("quantum", (Field((PARAMETERS,), 32),), queues.FRAME_BYTES, "bytes")

@@ -1,0 +1,198 @@
+"""The parts of a queue discipline's row: what tc is told, and what the kernel must report.
+
+Numbers are compared exactly, in the kernel's own units. Where the kernel stores less than it is
+told, `stored` does the same rounding.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+Values = Mapping[str, float]  # a scenario's options by name
+Stored = Callable[[float], int]
+
+PER_UNIT = {"": 1, "ms": 1000}  # tc and the kernel exchange times in microseconds
+MOST = (1 << 32) - 1  # of either: they have 32 bits
+OFF_ON = ("off", "on")
+TICKS_PER_MICROSECOND = 1000 / 64  # psched's, in /proc/net/psched
+MICROSECOND_TICKS = 16  # so many hold one
+_CLOCK_MONOTONIC_COARSE = 6  # linux/time.h: its resolution is the kernel's tick
+
+
+@dataclass(frozen=True)
+class Field:
+    """Where a number stands in a discipline's options as the kernel reports them (TCA_OPTIONS).
+
+    `path` leads through nested attributes (linux/pkt_sched.h); without one the number is in the
+    structure that the options begin with, which is `head` bytes long if attributes follow.
+    """
+
+    path: tuple[int, ...] = ()
+    offset: int = 0
+    form: str = "I"  # of Python's struct
+    mask: int = -1
+    head: int = 0
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One planned number and where the kernel reports it: at the first of `at` that is there."""
+
+    name: str
+    at: tuple[Field, ...]
+    value: float | None  # in `unit`; None: the kernel must not report any
+    unit: str = ""
+    per_unit: float = 1.0  # the kernel's units in one of ours
+    stored: Stored = int
+    slack: int = 0  # in the kernel's units
+    words: tuple[str, ...] = ()  # what messages call 0, 1, 2 …
+
+    def difference(self, found: int | None) -> str:
+        """What is wrong with the kernel's number, in words; empty if nothing is."""
+        wanted = None if self.value is None else self.stored(self.value * self.per_unit)
+        if found == wanted:
+            return ""
+        if found is not None and wanted is not None and abs(found - wanted) <= self.slack:
+            return ""
+        texts = self._text(found), self._planned()
+        if texts[0] == texts[1]:
+            return f"{self.name} is {found}, not {wanted}, in the kernel's unit"
+        return f"{self.name} is {texts[0]}, not {texts[1]}"
+
+    def _planned(self) -> str:
+        if self.value is None or self.words:
+            return self._text(None if self.value is None else int(self.value))
+        return f"{self.value:.12g} {self.unit}".rstrip()
+
+    def _text(self, found: int | None) -> str:
+        """The kernel's number in our unit: the round one that it was made of, if there is one."""
+        if found is None:
+            return "not set"
+        if found < len(self.words):
+            return self.words[found]
+        exact = found / self.per_unit
+        rounded = (round(exact, digits) for digits in (0, 2, 4))
+        value = next((r for r in rounded if self.stored(r * self.per_unit) == found), exact)
+        return f"{value:.12g} {self.unit}".rstrip()
+
+
+def codel_time(microseconds: float) -> int:
+    """CoDel stores times in units of 1024 ns (CODEL_SHIFT in net/codel.h)."""
+    return (int(microseconds) * 1000 >> 10 << 10) // 1000
+
+
+def pie_time(microseconds: float) -> int:
+    """PIE stores its target in ticks of 64 ns (PSCHED_SHIFT in net/pkt_sched.h)."""
+    return (int(microseconds) * 1000 >> 6 << 6) // 1000
+
+
+def whole_microseconds(ticks: float) -> int:
+    """tc cuts a packet's time on a link to microseconds before it makes psched's ticks of it."""
+    return int(int(ticks / TICKS_PER_MICROSECOND) * TICKS_PER_MICROSECOND)
+
+
+def timer_ticks(microseconds: float) -> int:
+    """PIE's timer runs on the kernel's ticks: the next whole number of them."""
+    tick = round(time.clock_getres(_CLOCK_MONOTONIC_COARSE) * 1e6)
+    return -(-int(microseconds) // tick) * tick
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a discipline: tc's keyword and unit, and where the kernel reports it."""
+
+    keyword: str
+    at: Field | None  # None: the kernel reports only what it makes of it (`Discipline.derived`)
+    unit: str = ""
+    default: float | None = None  # the kernel's; None: it reports nothing unless told
+    stored: Stored = int
+    most: float | None = None  # where 32 bits would hold more
+
+    @property
+    def highest(self) -> float:
+        """The highest value that the kernel can hold."""
+        return MOST / PER_UNIT[self.unit] if self.most is None else self.most
+
+    def words(self, value: float) -> tuple[str, str]:
+        """As tc is told."""
+        number = f"{value:.12g}{self.unit}" if self.unit or value < 1 else f"{int(value)}"
+        return self.keyword, number
+
+    def settings(self, value: float | None) -> Iterator[Setting]:
+        """What the kernel must report of it."""
+        if self.at is not None:
+            per_unit = PER_UNIT[self.unit]
+            yield Setting(self.keyword, (self.at,), value, self.unit, per_unit, self.stored)
+
+
+@dataclass(frozen=True)
+class Marking:
+    """How a discipline marks packets (ECN), and where it counts them."""
+
+    switch: Field | None = None  # None: it always marks
+    on: tuple[str, ...] = ("ecn",)  # tc's words
+    off: tuple[str, ...] = ()
+    counted_at: int | None = None  # offset in its statistics (xstats); None: tin by tin, as cake
+    may_drop: bool = False  # a marked packet may still find the queue full
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A queue's limit in every unit that people use; full frames of 1514 bytes."""
+
+    bytes: int
+    packets: int
+    ms: float
+    bdp: float | None  # None where the path has no delay: every buffer is then infinite BDPs
+
+    def __str__(self) -> str:
+        bdp = "no delay, so no BDP" if self.bdp is None else f"{self.bdp:.2f} BDP"
+        return f"{self.bytes} B = {self.packets} packets = {self.ms:.1f} ms = {bdp}"
+
+
+def _as_given(options: Values, _limit: Limit) -> Values:
+    return options
+
+
+def _nothing(*_: object) -> Iterator[Setting]:
+    return iter(())
+
+
+def _no_warnings(*_: object) -> Iterator[str]:
+    return iter(())
+
+
+@dataclass(frozen=True)
+class Discipline:
+    """A queue discipline: everything that the rest of the code needs to know about it.
+
+    tc is told the limit, `options` by a scenario's names for them, `rate_keyword` with the link's
+    rate, `words`, and whether to mark. `fixed` and `derived` are further numbers that the kernel
+    must report: always the same ones, and ones that follow from the options and the rate.
+    """
+
+    name: str
+    counts: str  # the unit of its limit: "bytes" or "packets"
+    limit: Option
+    options: Mapping[str, Option] = field(default_factory=dict)
+    marking: Marking | None = None
+    tail_drop: bool = False  # a plain FIFO: drops when full, and never before
+    words: tuple[str, ...] = ()
+    rate_keyword: str = ""
+    fixed: tuple[Setting, ...] = ()
+    complete: Callable[[Values, Limit], Values] = _as_given  # writes out what tc would choose
+    derived: Callable[[Values, float], Iterator[Setting]] = _nothing  # of options and Mbit/s
+    warnings: Callable[[Values, Limit], Iterator[str]] = _no_warnings
+    kernel: str = ""  # the configuration symbol, if it is not CONFIG_NET_SCH_<NAME>
+
+    @property
+    def symbol(self) -> str:
+        """The kernel's configuration symbol; the module is sch_<name>."""
+        return self.kernel or f"CONFIG_NET_SCH_{self.name.upper()}"
+
+    @property
+    def ecn(self) -> bool:
+        """Whether it can mark packets."""
+        return self.marking is not None

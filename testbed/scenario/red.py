@@ -1,0 +1,91 @@
+"""RED's own arithmetic: the thresholds that tc chooses, and what it makes of burst and probability.
+
+tc turns `burst`, `probability` and the bandwidth into shifts, and the kernel reports only these;
+they are computed here as tc does (tc/tc_red.c in iproute2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from testbed.scenario.discipline import (
+    TICKS_PER_MICROSECOND,
+    Field,
+    Limit,
+    Setting,
+    Values,
+    whole_microseconds,
+)
+
+PARAMETERS = 1  # TCA_RED_PARMS: struct tc_red_qopt
+MAX_PROBABILITY = 3  # TCA_RED_MAX_P: in units of 2^-32
+LONGEST_IDLE = 31.0  # after so many halvings the average is 0
+CELLS = 512
+
+
+def complete(options: Values, limit: Limit) -> Values:
+    """RED's thresholds as tc chooses them, written out so that the plan is complete."""
+    maximum = options.get("max_bytes", limit.bytes // 4)
+    minimum = options.get("min_bytes", maximum // 3)
+    average = options.get("avpkt_bytes", 1000)
+    burst = (2 * minimum + maximum) / (3 * average)
+    return {
+        "min_bytes": minimum,
+        "max_bytes": maximum,
+        "avpkt_bytes": average,
+        "burst_packets": options.get("burst_packets", math.ceil(burst)),
+        "probability": options.get("probability", 0.02),
+    }
+
+
+def derived(options: Values, rate_mbit: float) -> Iterator[Setting]:
+    """The shifts, and the highest probability."""
+    names = ("min_bytes", "max_bytes", "avpkt_bytes", "burst_packets")
+    low, high, average, burst = (int(options[name]) for name in names)
+    chance = options["probability"]
+    weight = _weight_shift(low, burst, average)
+    idle = _idle_shift(weight, average, round(rate_mbit * 1e6) / 8)
+    slope = _slope_shift(low, high, chance)
+    yield _shift("Wlog (from burst)", 12, weight)
+    yield _shift("Plog (from probability)", 13, slope)
+    yield _shift("Scell_log (from avpkt)", 14, idle)
+    yield Setting("probability", (Field((MAX_PROBABILITY,)),), chance, per_unit=2**32)
+
+
+def _shift(name: str, offset: int, value: int) -> Setting:
+    return Setting(name, (Field((PARAMETERS,), offset, "B"),), value)
+
+
+def _weight_shift(low: int, burst: int, average: int) -> int:
+    """W = 2^-shift is the weight of a new sample, so that a burst of that length passes."""
+    room = burst + 1 - low / average
+    shifts = range(1, 32)
+    return next((n for n in shifts if room <= (1 - (1 - 2.0**-n) ** burst) * 2**n), 0)
+
+
+def _slope_shift(low: int, high: int, chance: float) -> int:
+    """The probability of a byte between the thresholds, as a power of 2 below it."""
+    if high <= low:
+        return 0
+    each = chance / (high - low)
+    return next((n for n in range(32) if each * 2**n > 1), 0)
+
+
+def _idle_shift(weight: int, average: int, bytes_per_s: float) -> int:
+    """How coarse the table is by which the average decays while the queue is idle."""
+    packet = whole_microseconds(average / bytes_per_s * 1e6 * TICKS_PER_MICROSECOND)
+    decay = -math.log(1 - 2.0**-weight) / packet if weight else math.inf
+    longest = LONGEST_IDLE / decay
+    return next((n for n in range(32) if longest / 2**n < CELLS), 0)
+
+
+def warnings(options: Values, limit: Limit) -> Iterator[str]:
+    """Thresholds between which it cannot act."""
+    low, high = options["min_bytes"], options["max_bytes"]
+    if high >= limit.bytes:
+        yield f"RED's upper threshold of {high:g} B is not below its limit of {limit.bytes} B"
+    if low >= high:
+        yield f"RED's lower threshold of {low:g} B is not below its upper one of {high:g} B"
+    elif low < options["avpkt_bytes"]:
+        yield f"RED's lower threshold of {low:g} B holds no packet: it drops from the first on"
