@@ -494,7 +494,7 @@ def test_a_definition_worded_anew_reduces_nothing_anew(
     first = write_metrics(tmp_path)
     reworded = tuple(dataclasses.replace(each, definition="worded anew") for each in METRICS)
     monkeypatch.setattr("analysis.metrics.columns.METRICS", reworded)
-    monkeypatch.setattr(packets, "read_shared", None)  # reading again would fail
+    monkeypatch.setattr(packets, "read_cached", None)  # reading again would fail
     pd.testing.assert_frame_equal(write_metrics(tmp_path), first)
 
 
