@@ -51,6 +51,7 @@ from testbed.scenario.model import Path, Scenario
 from testbed.store import RETIRE_S, WIRES
 
 TAIL_S = 2.0  # after the last flow: queues drain, and tcpdump's blocks retire
+MARGIN_S = 0.25  # the last segment out of a full queue crosses the path, and is answered
 NO_OFFLOADS = ("tso", "off", "gso", "off", "gro", "off")
 ONE_SEGMENT = ("gso_max_segs", "1")
 
@@ -200,7 +201,7 @@ def _end_s(layout: _Layout, flows: Iterable[FlowPlan]) -> float:
     stops = [flow.stop_s for flow in flows]
     stops += [layout.background.stop_s] if layout.background else []
     radio_s = layout.radio.drain_s if layout.radio else 0
-    return max(stops) + max(TAIL_S, RETIRE_S + longest_queue_s(layout.network) + radio_s)
+    return max(stops) + max(TAIL_S, RETIRE_S + MARGIN_S + longest_queue_s(layout.network) + radio_s)
 
 
 def _veths(layout: _Layout) -> Iterator[Veth]:
