@@ -35,7 +35,6 @@ COMMANDS = "commands.log"
 VERDICT_FILE = "verdict.json"
 METRICS_FILE = "metrics.parquet"  # of a results folder too
 DIGEST_FILE = "digest.parquet"
-SECONDS_FILE = "seconds.parquet"
 # JSON documents
 QDISCS = f"{SAMPLES}/qdiscs.json"  # node → `tc -json -s qdisc show` at the end
 COUNTERS = f"{SAMPLES}/counters.json"  # node → name → the kernel's counter at the end

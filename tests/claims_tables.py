@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.metrics import per_second
 from analysis.metrics.axes import write_axes
-from analysis.metrics.per_second import COLUMNS, DELAYS
+from analysis.metrics.digest import REVISION
+from analysis.metrics.per_second import COLUMNS, DELAYS, SECOND, VALUES
 from analysis.trials.kept_table import keep
-from testbed.store import RECORD, SCENARIO, SECONDS_FILE, Record, Status
+from testbed.store import DIGEST_FILE, RECORD, SCENARIO, Record, Status
 from tests.scenarios import router
 
 SEEDS = 5
@@ -268,7 +268,7 @@ def write_trials(
             ],
             columns=list(COLUMNS),
         )
-        keep(trial / SECONDS_FILE, table, per_second.REVISION)
+        keep(trial / DIGEST_FILE, _digest(table), REVISION)
         if idle_ms:
             value = idle_ms(place) * noise(int(str(seed)[0]), str(name))
             (trial / "samples" / "idle.csv").write_text(
@@ -277,7 +277,14 @@ def write_trials(
     return folder
 
 
+def _digest(table: pd.DataFrame) -> pd.DataFrame:
+    """The table of seconds as a digest has it."""
+    rows = table.melt(["flow", "second"], VALUES, "what", "value")
+    rows["what"] = SECOND + rows["what"]
+    return rows.rename(columns={"second": "x"}).astype({"x": float})
+
+
 def _second(flow: str, second: int, numbers: Numbers, shaken: float) -> dict[str, object]:
     blank = {f"{name}_{what}": 0.0 for name in DELAYS for what in ("ms", "n")}
     own = {name: value * shaken for name, value in numbers.items()}
-    return {"flow": flow, "kind": "tcp", "second": second, **blank, **own}
+    return {"flow": flow, "second": second, **blank, **own}

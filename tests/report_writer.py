@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.metrics import digest
 from analysis.metrics.axes import write_axes
 from analysis.metrics.columns import COLUMNS, NUMBERS, TEXTS
+from analysis.metrics.digest import REVISION
+from analysis.metrics.flow_digest import DELAYS, FRACTIONS, RTTS, THROUGHPUT
 from analysis.results import table
 from analysis.trials.kept_table import keep
 from analysis.verdict.checks import compare, unknown
@@ -199,7 +200,7 @@ def write(folder: Path, made: Scenario, **settings: str) -> Path:
     checks = (compare("rate", "left-eth0", True, 9.7, 10), unknown("gaps", "left-eth0", "-"))
     (path / VERDICT_FILE).write_text(conclude(checks).to_json())
     if status is Status.OK:
-        keep(path / DIGEST_FILE, _digest(made, rows, dice), digest.REVISION)
+        keep(path / DIGEST_FILE, _digest(made, rows, dice), REVISION)
     return path
 
 
@@ -241,11 +242,11 @@ def _digest(made: Scenario, rows: pd.DataFrame, dice: np.random.Generator) -> pd
         got = row["throughput_mbps"] * wave
         if made.experiment == "dumbbell-queues" and row["kind"] == "tcp":
             got = np.where((times > 40) & (times < 60), 0.35 * got, 1.15 * got)
-        spread = np.quantile(dice.gamma(9, 1 / 9, 2000), digest.FRACTIONS)
-        parts.append(_part(row, digest.THROUGHPUT, times[own], got[own]))
-        parts.append(_part(row, digest.DELAYS, digest.FRACTIONS, row["owd_mean_ms"] * spread))
+        spread = np.quantile(dice.gamma(9, 1 / 9, 2000), FRACTIONS)
+        parts.append(_part(row, THROUGHPUT, times[own], got[own]))
+        parts.append(_part(row, DELAYS, FRACTIONS, row["owd_mean_ms"] * spread))
         if row["kind"] == "tcp":
-            parts.append(_part(row, digest.RTTS, digest.FRACTIONS, row["rtt_mean_ms"] * spread))
+            parts.append(_part(row, RTTS, FRACTIONS, row["rtt_mean_ms"] * spread))
     return pd.concat(parts, ignore_index=True)
 
 

@@ -13,9 +13,8 @@ from analysis.metrics.kernel_counts import KERNEL_COUNTS
 from analysis.metrics.loss_columns import LOSSES
 from analysis.metrics.measured_flow import MeasuredFlow
 from analysis.metrics.metric import Row
-from analysis.metrics.packet_counts import PACKET_COUNTS
+from analysis.metrics.packet_counts import PACKET_COUNTS, REORDERING
 from analysis.metrics.rates import RATES
-from analysis.metrics.reordering import REORDERING
 from analysis.metrics.video_columns import VIDEO
 
 GROUPS = (

@@ -1,87 +1,68 @@
-"""What figures need of a trial beside its metrics, small and cached: a trial's captures are read
-once, when it is reduced, and never again for a report of a thousand trials."""
+"""The digest of a trial: what figures and claims need beside the metrics, small and cached.
+
+A trial's captures are read once, when it is reduced, and never again for a report of a thousand
+trials. A digest is one table: a row says what it holds of which flow, and has an x and a value.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-import numpy as np
 import pandas as pd
 
-from analysis.captures.packet_matching import one_way_delays_ms
-from analysis.metrics.video_digest import video_parts
-from analysis.trials import measures
+from analysis.metrics import flow_digest, per_second, video_digest
+from analysis.metrics.flow_digest import Part
+from analysis.metrics.measured_flow import MeasuredFlow
+from analysis.metrics.per_second import SECOND, seconds_table
 from analysis.trials.kept_table import kept_or_computed, read_kept
-from analysis.trials.packets import TrialPackets, epoch_ns, settled_ns
-from analysis.trials.series import Floats, means, rates_mbps
-from testbed.scenario.model import FlowKind
-from testbed.store import DIGEST_FILE, FlowRecord, Status, Trial
+from analysis.trials.packets import TrialPackets
+from analysis.trials.samples import Samples
+from testbed.store import DIGEST_FILE, Status, Trial
 
-REVISION = "1"  # raise it when a change here gives other numbers
-BIN_S = 1.0
-FRACTIONS = np.concatenate(([0.0, 0.001, 0.005], np.arange(1, 100) / 100, [0.995, 0.999, 1.0]))
-
-# `what` of a row, and what its x and value then are
-THROUGHPUT = "throughput_mbps"  # x: the bin's middle, in seconds of the trial's clock
-DELAY = "owd_mean_ms"  # the same, by when packets were sent
-DELAYS = "owd_ms"  # x: a fraction; value: the quantile
-RTTS = "rtt_ms"  # the same
+REVISION = "2"  # raise it when a change here gives other numbers
 COLUMNS = ("flow", "what", "x", "value")
 
-
-def trial_digest(trial: Trial, packets: TrialPackets | None = None) -> pd.DataFrame:
-    """Each flow's throughput and delay over time, and the quantiles of its delays and RTTs."""
-    packets = packets or TrialPackets(trial)
-    parts = [part for flow in trial.record.flows for part in _flow(trial, packets, flow)]
-    if not parts:
-        return _empty()
-    return pd.concat(parts, ignore_index=True)
-
-
-def _flow(trial: Trial, packets: TrialPackets, flow: FlowRecord) -> Iterator[pd.DataFrame]:
-    zero = epoch_ns(trial)
-    sender, receiver = packets.flow("sender", flow), packets.flow("receiver", flow)
-    if receiver is not None:
-        seconds = (receiver.data["time_ns"].to_numpy() - zero) / 1e9
-        series = rates_mbps(
-            seconds, receiver.data["length"].to_numpy(), flow.started_s, flow.stopped_s, BIN_S
-        )
-        yield _part(flow, THROUGHPUT, series.time_s, series.value)
-        if trial.scenario.flow(flow.name).kind is FlowKind.VIDEO:
-            for what, x, value in video_parts(receiver, flow.protocol):
-                yield _part(flow, what, x, value)
-    if sender is not None and receiver is not None:
-        found = one_way_delays_ms(sender.data, receiver.data)
-        delays = found["owd_ms"].to_numpy()
-        settled = found["sent_ns"].to_numpy() >= settled_ns(trial)
-        series = means((found["sent_ns"].to_numpy() - zero) / 1e9, delays, BIN_S)
-        yield _part(flow, DELAY, series.time_s, series.value)
-        yield _quantiles(flow, DELAYS, delays[settled])
-    if sender is not None and flow.protocol == "tcp":
-        rtts = measures.rtts(sender.data, sender.acks)
-        rtts = rtts[rtts["time_ns"] >= settled_ns(trial)]
-        yield _quantiles(flow, RTTS, rtts["rtt_ms"].to_numpy(dtype=np.float64))
-
-
-def _quantiles(flow: FlowRecord, what: str, values: Floats) -> pd.DataFrame:
-    if not len(values):
-        return _part(flow, what, FRACTIONS[:0], values)
-    return _part(flow, what, FRACTIONS, np.quantile(values, FRACTIONS))
-
-
-def _part(flow: FlowRecord, what: str, x: Floats, value: Floats) -> pd.DataFrame:
-    return pd.DataFrame({"flow": flow.name, "what": what, "x": x, "value": value})
+# The parts of a flow's digest; a part of a kind of flow yields nothing for the others.
+PARTS: tuple[Callable[[MeasuredFlow], Iterator[Part]], ...] = (
+    flow_digest.parts,
+    video_digest.parts,
+    per_second.parts,
+)
 
 
 def cached_digest(trial: Trial, packets: TrialPackets | None = None) -> pd.DataFrame:
-    """The digest that the trial keeps, if it is of this revision, or a new one."""
+    """The rows for figures: all except those of single seconds, which claims read."""
+    table = _whole_digest(trial, packets)
+    return table[~table["what"].str.startswith(SECOND)].reset_index(drop=True)
+
+
+def trial_seconds(trial: Trial, packets: TrialPackets | None = None) -> pd.DataFrame:
+    """One row per flow and second of the trial: rate at the receiver, mean delays, their number."""
+    return seconds_table(trial, _whole_digest(trial, packets))
+
+
+def _whole_digest(trial: Trial, packets: TrialPackets | None) -> pd.DataFrame:
+    """The digest kept with the trial if it is of this revision, or a new one."""
     path = trial.path / DIGEST_FILE
     dropped = any(not capture.file for capture in trial.record.captures)
     if trial.record.status is Status.OK and not dropped:
-        return kept_or_computed(path, REVISION, lambda: trial_digest(trial, packets))
+        return kept_or_computed(path, REVISION, lambda: _compute(trial, packets))
     kept = read_kept(path)
-    return kept.frame() if kept and kept.revision == REVISION else _empty()
+    return kept.frame() if kept and kept.revision == REVISION else _table([])
 
 
-def _empty() -> pd.DataFrame:
-    return pd.DataFrame({name: [] for name in COLUMNS}).astype({"x": float, "value": float})
+def _compute(trial: Trial, packets: TrialPackets | None) -> pd.DataFrame:
+    packets, samples = packets or TrialPackets(trial), Samples(trial)
+    flows = (MeasuredFlow(trial, record, packets, samples) for record in trial.record.flows)
+    return _table([_rows(flow, part) for flow in flows for find in PARTS for part in find(flow)])
+
+
+def _rows(flow: MeasuredFlow, part: Part) -> pd.DataFrame:
+    what, x, value = part
+    return pd.DataFrame({"flow": flow.record.name, "what": what, "x": x, "value": value})
+
+
+def _table(parts: list[pd.DataFrame]) -> pd.DataFrame:
+    empty = pd.DataFrame({name: pd.Series(dtype="str") for name in COLUMNS})
+    found = pd.concat(parts, ignore_index=True) if parts else empty
+    return found.astype({"x": float, "value": float})

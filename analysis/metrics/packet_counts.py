@@ -1,4 +1,4 @@
-"""How many packets a flow sent, received, lost at the bottleneck and retransmitted."""
+"""Counts of a flow's packets: sent, received, dropped, retransmitted, out of order."""
 
 from __future__ import annotations
 
@@ -76,3 +76,34 @@ def _drop_rate(flow: MeasuredFlow) -> float:
 
 
 PACKET_COUNTS = ColumnGroup(COLUMNS, _measure)
+
+
+ORDER_COLUMNS = (
+    Metric(
+        "out_of_order",
+        "packets",
+        "Wireshark's tcp.analysis.out_of_order in the data's direction at the receiver's capture",
+        count=True,
+    ),
+    Metric(
+        "duplicate_acks",
+        "packets",
+        "Wireshark's tcp.analysis.duplicate_ack against the data's direction at the sender's "
+        "capture",
+        count=True,
+    ),
+)
+
+
+def _measure_order(flow: MeasuredFlow) -> Row:
+    row: Row = {}
+    if not flow.is_tcp:
+        return row
+    if received := flow.settled_at("receiver"):
+        row["out_of_order"] = int(received.data["out_of_order"].sum())
+    if sent := flow.settled_at("sender"):
+        row["duplicate_acks"] = int(sent.acks["duplicate_ack"].sum())
+    return row
+
+
+REORDERING = ColumnGroup(ORDER_COLUMNS, _measure_order)

@@ -1,4 +1,4 @@
-"""What figures and tables need of a video's packets at the station, as parts of a digest."""
+"""Parts of a video flow's digest: packets per second and packet lengths at the viewer."""
 
 from __future__ import annotations
 
@@ -8,21 +8,28 @@ import numpy as np
 import pandas as pd
 
 from analysis.captures.lengths import packet_lengths
+from analysis.metrics.flow_digest import Part
+from analysis.metrics.measured_flow import MeasuredFlow
 from analysis.metrics.video_columns import ERRORS, per_second
 from analysis.trials.packets import FlowPackets
-from analysis.trials.series import Floats
+from testbed.scenario.model import FlowKind
 
-# `what` of a row; x: the middle of a second since the first packet; value: packets in it
+# `what` of a part; x: the middle of a second since the first packet; value: packets in it
 PACKETS = "packets_pps"
 ERRORS_SEEN = "errors_pps"
-# … then a column of Wireshark's packet lengths; x: the line, 0 for all packets
+# … followed by a column of Wireshark's packet lengths; x: the line, 0 for all packets
 LENGTHS = "lengths "
 
-Part = tuple[str, Floats, Floats]  # what, x, value
+
+def parts(flow: MeasuredFlow) -> Iterator[Part]:
+    """As far as the viewer was captured."""
+    receiver = flow.at("receiver")
+    if flow.scenario_flow.kind is FlowKind.VIDEO and receiver is not None:
+        yield from video_parts(receiver, flow.record.protocol)
 
 
 def video_parts(found: FlowPackets, protocol: str) -> Iterator[Part]:
-    """Packets and errors second by second, both ways, and how long packets are."""
+    """Packets and errors second by second, in both directions, and the lengths of packets."""
     both = pd.concat((found.data, found.acks)).sort_values("frame")
     if both.empty:
         return
@@ -42,7 +49,7 @@ def _seconds(what: str, rows: pd.DataFrame, begin_ns: int) -> Part:
 
 
 def lengths_of(digest: pd.DataFrame) -> pd.DataFrame:
-    """One flow's packet lengths again, a row a line of Wireshark's window."""
+    """One flow's packet lengths, one row per line of Wireshark's window."""
     own = digest[digest["what"].str.startswith(LENGTHS)]
     table = own.assign(what=own["what"].str.removeprefix(LENGTHS))
     return table.pivot_table(index="x", columns="what", values="value", dropna=False).sort_index()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 
 from analysis.metrics.digest import cached_digest
-from analysis.metrics.per_second import NotMeasured, trial_seconds
 from analysis.results.table import cached_metrics
 from analysis.trials import retention
 from analysis.trials.packets import TrialPackets
@@ -33,8 +31,6 @@ class Incoming:
         packets = TrialPackets(trial)
         cached_metrics(trial, packets)
         cached_digest(trial, packets)
-        with contextlib.suppress(NotMeasured):  # a trial without captures
-            trial_seconds(trial, packets)
         retention.settle(trial, self._captures)
 
     def __enter__(self) -> Incoming:

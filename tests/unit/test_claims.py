@@ -16,7 +16,7 @@ from analysis.claims.engine.moments import delay_ms
 from analysis.claims.engine.quantities import RATE
 from analysis.claims.joshi_hattikar.jh_load import straightness
 from analysis.claims.ledger import PAPERS, answers
-from analysis.metrics.per_second import trial_seconds
+from analysis.metrics.digest import trial_seconds
 from analysis.results.table import trial_metrics
 from testbed.store import open_trial
 from tests import claims_tables as made

@@ -9,7 +9,8 @@ import pandas as pd
 
 from analysis.claims.engine.contrasts import Sample
 from analysis.claims.engine.selection import Group
-from analysis.metrics.per_second import NotMeasured, trial_seconds
+from analysis.metrics.digest import trial_seconds
+from analysis.metrics.per_second import NotMeasured
 from testbed.store import open_trial
 
 

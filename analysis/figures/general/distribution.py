@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from analysis.figures.plotting import figure_layout, style
 from analysis.figures.plotting.style import SeriesStyle
-from analysis.metrics.digest import DELAYS, RTTS
+from analysis.metrics.flow_digest import DELAYS, RTTS
 
 KINDS = {RTTS: "round-trip time (ms)", DELAYS: "one-way delay (ms)"}
 WIDE = 300  # times the least: beyond, only powers of ten are written

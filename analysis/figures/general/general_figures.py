@@ -11,7 +11,7 @@ from analysis.figures.general import distribution, load_sweep, plane
 from analysis.figures.plotting import cases, error_bars, figure_layout
 from analysis.figures.plotting.error_bars import DROPS, LATENCY, THROUGHPUT
 from analysis.figures.plotting.named_figure import NamedFigure
-from analysis.metrics.digest import RTTS
+from analysis.metrics.flow_digest import RTTS
 from analysis.results.material import AXIS, Material
 
 MOST_CASES = 6  # figures or panels of one kind; the tables have the rest

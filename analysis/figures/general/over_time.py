@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from scipy import special
 
 from analysis.figures.plotting.style import SeriesStyle
-from analysis.metrics.digest import THROUGHPUT
+from analysis.metrics.flow_digest import THROUGHPUT
 from analysis.statistics.intervals import CONFIDENCE
 
 
