@@ -1,4 +1,4 @@
-"""A trial's place on its experiment's axes, as one column of texts and as a column an axis."""
+"""A trial's place on its experiment's axes, as one text column and as one column per axis."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def write_axes(axes: Mapping[str, str]) -> str:
 
 
 def read_axes(text: str) -> dict[str, str]:
-    """The same, read."""
+    """The inverse of `write_axes`."""
     pairs = (part.partition("=") for part in text.split(BETWEEN) if part)
     return {name: value for name, _, value in pairs}
 
 
 def with_axes(metrics: pd.DataFrame) -> pd.DataFrame:
-    """The metrics with a column an axis, named `axis_NAME`; numbers where all are numbers."""
+    """The metrics with one column per axis, named `axis_NAME`; numbers if all values are."""
     rows = [read_axes(text) for text in metrics["axes"]]
     table = pd.DataFrame(rows, index=metrics.index)
     columns = {f"axis_{name}": _numbers(table[name]) for name in table.columns}

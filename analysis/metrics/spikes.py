@@ -13,14 +13,14 @@ class Spikes:
     """The spikes of a series."""
 
     count: int
-    largest: float  # how far above its higher neighbour; 0 where there is none
+    largest: float  # by which it exceeds its higher neighbour; 0 if there is none
 
 
 def spikes(values: npt.ArrayLike, threshold: float = 50) -> Spikes:
-    """Intervals that stand out by the threshold or more from both neighbours.
+    """Intervals that exceed both neighbours by at least the threshold.
 
-    The values are a rate in even intervals (packets a second, as in the paper). Before the
-    first and after the last nothing is sent.
+    The values are rates in equal intervals (packets per second, as in the paper), with nothing
+    sent before the first and after the last.
     """
     rates = np.asarray(values, dtype=np.float64)
     around = np.concatenate(([0.0], rates, [0.0]))

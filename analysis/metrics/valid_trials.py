@@ -1,10 +1,10 @@
-"""Which trials count: statistics leave out those that did not run, and those that are invalid."""
+"""Trials that count: statistics leave out those that did not run, and those that are invalid."""
 
 from __future__ import annotations
 
 import pandas as pd
 
-INVALID = "invalid"  # analysis.fidelity says so
+INVALID = "invalid"  # analysis.verdict.checks.Grade
 SUSPECT = "suspect"
 
 

@@ -1,1 +1,1 @@
-"""A trial's directory, read: packets, samples, series, and the evidence that checks look at."""
+"""Readers of a trial's directory: packets, samples, reports, and series made of them."""

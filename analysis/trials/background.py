@@ -1,4 +1,4 @@
-"""The background traffic of a trial, as it was: its load, its losses, its sessions and files."""
+"""The background traffic of a trial: its load, losses, sessions and files."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from testbed.store import (
 
 @dataclass(frozen=True)
 class Load:
-    """What background traffic made of an interval: Mbit/s of Ethernet frames that arrived, their
-    share of the bottleneck, and the part of the packets that was lost on the way."""
+    """The background traffic in an interval: Mbit/s of Ethernet frames that arrived, their share of
+    the bottleneck's rate, and the share of the packets that was lost."""
 
     mbit: float
     share: float
@@ -31,7 +31,8 @@ class Load:
 
 @dataclass(frozen=True)
 class Traffic:
-    """All of it; `sessions` has a row each, `counts` what was sent and delivered until then."""
+    """A trial's background traffic; `sessions` has one row per session, `counts` the packets sent
+    and delivered up to each time."""
 
     whole: Load
     sessions: pd.DataFrame
@@ -39,8 +40,8 @@ class Traffic:
     rate_mbit: float  # of the bottleneck
 
     def load(self, begin_s: float, end_s: float) -> Load:
-        """Of a part of the trial, by the counts nearest to its ends. Packets that were under way
-        at either end make the loss rate a little wrong: not for intervals of many round trips."""
+        """The load of a part of the trial, by the counts nearest to its ends. Packets in flight at
+        either end distort the loss rate slightly; over many round trips that is negligible."""
         times = self.counts["time_s"].to_numpy()
         first, last = (int(np.abs(times - each).argmin()) for each in (begin_s, end_s))
         span = self.counts.iloc[last] - self.counts.iloc[first]
@@ -72,7 +73,7 @@ def read_traffic(trial: Trial) -> Traffic | None:
 
 
 def read_files(trial: Trial) -> pd.DataFrame:
-    """Every file that was fetched whole: its session, when it was asked for, how long it took."""
+    """Every file that was received whole: its session, the time of its request, its duration."""
     report = json.loads((trial.path / report_file(BACKGROUND_FLOW, "client")).read_text())
     rows = [
         (number, begun_ns / 1e9, took_ns / 1e9, size)

@@ -1,4 +1,4 @@
-"""What a receiver's application can have read: TCP's bytes in order, each once."""
+"""The bytes that TCP delivered to a receiver's application: in order, each once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Integers = npt.NDArray[np.int64]
 
 
 def unwrap(seq: Integers) -> Integers:
-    """Sequence numbers that go on past 2³²: neighbours are less than half the space apart."""
+    """Sequence numbers that continue past 2³²: neighbours are less than half the space apart."""
     steps = np.diff(seq, prepend=seq[:1])
     steps = (steps + _HALF) % (2 * _HALF) - _HALF
     return np.asarray(seq[:1].sum() + np.cumsum(steps), dtype=np.int64)
@@ -38,7 +38,7 @@ def delivered_bytes(rows: pd.DataFrame) -> Integers:
 
 
 def _contiguous(begins: list[int], ends: list[int], edge: int) -> Integers:
-    """The end of the contiguous part after each packet; what lies beyond a hole waits."""
+    """The end of the contiguous part after each packet; data beyond a hole waits."""
     beyond: list[tuple[int, int]] = []
     edges = []
     for begin, end in zip(begins, ends, strict=True):

@@ -8,7 +8,7 @@ from typing import assert_never
 from testbed.scenario.model import Bottleneck, Path, Queue, Scenario, Topology, TopologyKind
 from testbed.store import Trial
 
-# The order in which people name them; others follow by the alphabet.
+# The customary order; others follow alphabetically.
 VARIANT_ORDER = (
     "tahoe",
     "reno",
@@ -40,20 +40,20 @@ def queue_label(queue: Queue) -> str:
 
 
 def variant_key(name: str) -> tuple[int, str]:
-    """Sorts variants in their usual order."""
+    """A key that sorts variants in their customary order."""
     known = VARIANT_ORDER.index(name) if name in VARIANT_ORDER else len(VARIANT_ORDER)
     return known, name
 
 
 def path_rtt_ms(scenario: Scenario) -> float:
-    """Propagation there and back: of an access link's one path, else on links without settings of
-    their own."""
+    """Round-trip propagation delay, on links without settings of their own; for an access link, of
+    its one path."""
     topology = scenario.topology
     return 2 * (topology.bottleneck.delay_ms + sum(_access_delays_ms(topology)))
 
 
 def _access_delays_ms(topology: Topology) -> tuple[float, ...]:
-    """Of the links of a path beside the bottleneck, one way."""
+    """One-way delays of a path's links other than the bottleneck."""
     match topology.kind:
         case TopologyKind.ROUTER_BOTTLENECK:
             return (topology.access.delay_ms,)
@@ -67,7 +67,7 @@ def _access_delays_ms(topology: Topology) -> tuple[float, ...]:
 
 
 def hosts_label(topology: Topology) -> str:
-    """The network and how many of its hosts: `dumbbell, 2 pairs`."""
+    """The network and the number of its hosts: `dumbbell, 2 pairs`."""
     match topology.kind:
         case TopologyKind.ROUTER_BOTTLENECK:
             unit = "sender"
@@ -81,8 +81,8 @@ def hosts_label(topology: Topology) -> str:
 
 
 def rate_label(link: Bottleneck | Path) -> str:
-    """`1.024/0.512 Mbit/s` where the two ways differ; a radio's signal; nothing for a link
-    without a rate."""
+    """`1.024/0.512 Mbit/s` if the directions differ; a radio's signal; empty for a link without a
+    rate."""
     if isinstance(link, Path) and link.radio is not None:
         return f"{link.radio.signal_dbm} dBm"
     if link.rate_mbit is None:
@@ -92,7 +92,7 @@ def rate_label(link: Bottleneck | Path) -> str:
 
 
 def in_lines(parts: Iterable[str], letters: int) -> str:
-    """The parts with dots between them, in lines of at most so many letters."""
+    """The parts separated by dots, in lines of at most this many letters."""
     lines = [""]
     for part in parts:
         longer = f"{lines[-1]}{BETWEEN}{part}" if lines[-1] else part
@@ -104,7 +104,7 @@ def in_lines(parts: Iterable[str], letters: int) -> str:
 
 
 def setting_label(trial: Trial) -> str:
-    """The network, the stacks' profile and the machine, as the feet of figures say them."""
+    """The network, the stacks' profile and the machine, as in the footers of figures."""
     scenario, record = trial.scenario, trial.record
     topology = scenario.topology
     bottleneck = topology.bottleneck

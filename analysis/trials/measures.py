@@ -1,5 +1,5 @@
-"""Numbers of one flow's packets at one capture: `data` are the packets in the direction of
-the flow's data, `acks` those of the other direction."""
+"""Measures of one flow's packets at one capture: `data` are the packets in the direction of the
+flow's data, `acks` those of the other direction."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Interval:
 
     @property
     def seconds(self) -> float:
-        """Its length."""
+        """The length of the interval."""
         return (self.stop_ns - self.start_ns) / 1e9
 
     def rate_mbps(self, size_bytes: float) -> float:
@@ -43,7 +43,7 @@ def throughput_mbps(data: pd.DataFrame, interval: Interval) -> float:
 
 
 def goodput_mbps(data: pd.DataFrame, interval: Interval, protocol: str) -> float:
-    """Rate of the bytes that reached the application; a flow's connections are added up."""
+    """Rate of the bytes that reached the application, summed over the flow's connections."""
     if protocol == "udp":
         payload = data.loc[interval.holds(data["time_ns"]), "payload"]
         return interval.rate_mbps(float(payload.sum()))
@@ -52,7 +52,7 @@ def goodput_mbps(data: pd.DataFrame, interval: Interval, protocol: str) -> float
 
 
 def _advance(rows: pd.DataFrame, interval: Interval) -> int:
-    """How far one connection's contiguous bytes got within the interval."""
+    """How far one connection's contiguous bytes advanced within the interval."""
     delivered = np.concatenate(([0], delivered_bytes(rows)))
     times = rows["time_ns"].to_numpy()
     before = int((times < interval.start_ns).sum())
@@ -61,7 +61,7 @@ def _advance(rows: pd.DataFrame, interval: Interval) -> int:
 
 
 def data_packets(data: pd.DataFrame) -> int:
-    """Packets that carry data."""
+    """The number of packets that carry data."""
     return int((data["payload"] > 0).sum())
 
 
@@ -76,8 +76,8 @@ def rtts(data: pd.DataFrame, acks: pd.DataFrame) -> pd.DataFrame:
 
 
 def recovery_latencies(data: pd.DataFrame, acks: pd.DataFrame) -> pd.DataFrame:
-    """How long each segment took from its first sending (`sent_ns`) until an acknowledgement
-    covered it (`recovery_ms`); a segment that was never acknowledged has no such time.
+    """The time from each segment's first transmission (`sent_ns`) to the acknowledgement that
+    covers it (`recovery_ms`); segments that were never acknowledged are left out.
     """
     answers = dict(iter(acks.groupby("dst_port")))
     found = [
@@ -91,7 +91,7 @@ def recovery_latencies(data: pd.DataFrame, acks: pd.DataFrame) -> pd.DataFrame:
 
 
 def _until_covered(data: pd.DataFrame, acks: pd.DataFrame) -> tuple[Integers, Integers]:
-    """Of one connection: when segments were first sent, and when they were covered."""
+    """The times at which one connection's segments were first sent, and covered."""
     data = data[data["payload"] > 0]
     acks = acks[(acks["flags"] & ACK) > 0]
     if data.empty or acks.empty:
@@ -116,7 +116,7 @@ def low_mean_high(values: Iterable[float]) -> tuple[float, float, float]:
 
 
 def jain(rates: Iterable[float]) -> float:
-    """Jain's index of fairness: 1 when all are equal, 1/n when one has everything."""
+    """Jain's fairness index: 1 if all are equal, 1/n if one has everything."""
     array = np.asarray(list(rates), dtype=np.float64)
     squares = float((array**2).sum())
     return float(array.sum() ** 2 / (len(array) * squares)) if squares > 0 else NAN

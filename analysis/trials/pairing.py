@@ -1,4 +1,4 @@
-"""Which packet of one capture is which of another, by what a router leaves alone."""
+"""Pairs the packets of two captures by the fields that a router leaves unchanged."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ ID_HALF = 1 << 15  # of the identifications
 def pair(before: pd.DataFrame, after: pd.DataFrame) -> Integers:
     """For each packet of `after` its place in `before`, NOWHERE if it is not there.
 
-    Of packets that look alike (resets, keep-alives) the first is the first. This is the
-    question of identity, without time: `matching.match` asks when a packet was last seen.
+    Packets that look alike (resets, keep-alives) are paired in their order. Times play no part:
+    `packet_matching.match` asks when a packet was last seen.
     """
     start = int(before["ip_id"].iloc[0]) if len(before) else 0
     first, second = _identities(before, start), _identities(after, start)
     keys = np.concatenate((first, second))
-    order = np.argsort(keys, kind="stable")  # packets of `before` go first among equals
+    order = np.argsort(keys, kind="stable")  # packets of `before` come first among equals
     ordered = keys[order]
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
     group = np.cumsum(np.bincount(starts, minlength=len(ordered))[: len(ordered)]) - 1
@@ -36,14 +36,14 @@ def pair(before: pd.DataFrame, after: pd.DataFrame) -> Integers:
 
 
 def differences(before: pd.DataFrame, after: pd.DataFrame) -> tuple[int, int]:
-    """How many packets are not seen again, and how many only later."""
+    """The number of packets that are only in `before`, and of those only in `after`."""
     again = int((pair(before, after) != NOWHERE).sum())
     return len(before) - again, len(after) - again
 
 
 def _place_in_stream(rows: pd.DataFrame, start: int) -> Integers:
-    """The sequence number; of UDP IP's identification, which counts packets, beyond 65535; it
-    begins near `start`."""
+    """The sequence number; for UDP the IP identification, which counts packets, unwrapped beyond
+    65535 from near `start`."""
     if len(rows) and rows["protocol"].iloc[0] == "udp":
         steps = np.diff(rows["ip_id"].to_numpy(dtype=np.int64), prepend=start)
         return np.asarray(np.cumsum((steps + ID_HALF) % (2 * ID_HALF) - ID_HALF))
@@ -51,8 +51,8 @@ def _place_in_stream(rows: pd.DataFrame, start: int) -> Integers:
 
 
 def _identities(rows: pd.DataFrame, start: int) -> npt.NDArray[np.uint64]:
-    """Port, IP identification, sequence number and payload in 64 bits: a multiplicative hash
-    keeps apart what overlaps."""
+    """Ports, IP identification, sequence number and payload in 64 bits: a multiplicative hash keeps
+    overlapping fields apart."""
     with np.errstate(over="ignore"):
         found = _place_in_stream(rows, start).astype(np.uint64)
         for name, factor in (

@@ -1,4 +1,4 @@
-"""What becomes of a trial's captures once they are reduced: kept, compressed, or dropped."""
+"""Keeps, compresses or drops a trial's captures once they are reduced."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from testbed.store import COMPRESSED, RECORD, CaptureRecord, Trial
 
 
 def check(how: str) -> str:
-    """Whether there is such a way."""
+    """The way by its name; an error if there is none."""
     if how not in WAYS:
-        raise UsageError(f"unknown way with captures {how!r}", nearest(how, WAYS))
+        raise UsageError(f"unknown --captures {how!r}", nearest(how, WAYS))
     return how
 
 
 def settle(trial: Trial, how: str) -> None:
-    """Do with a trial's captures as asked; the record says what became of them."""
+    """Keep, compress or drop a trial's captures, and note that in its record."""
     act = WAYS[check(how)]
     captures = tuple(act(trial.path, capture) for capture in trial.record.captures)
     if captures == trial.record.captures:
         return
     record = dataclasses.replace(trial.record, captures=captures)
     replace(trial.path / RECORD, lambda path: path.write_text(record.to_json()))
-    # last: whoever is interrupted before has files too many, not too few
+    # last: an interruption before leaves too many files, not too few
     kept = {capture.file for capture in captures}
     for capture in trial.record.captures:
         if capture.file and capture.file not in kept:

@@ -18,14 +18,14 @@ Booleans = npt.NDArray[np.bool_]
 
 FIN, SYN, ACK = 0x01, 0x02, 0x10
 SRTT_WEIGHT = 1 / 8  # RFC 6298
-MEMORY = 64  # acknowledgements: what was before weighs 0.02 % in the smoothed value
+MEMORY = 64  # acknowledgements: earlier ones weigh 0.02 % in the smoothed value
 
 
 @dataclass(frozen=True)
 class Segments:
-    """What a connection sent, by sequence numbers from its first packet's on.
+    """The segments of a connection, by sequence numbers relative to its first packet's.
 
-    Only what takes room in the sequence space is a segment here: data, SYN and FIN.
+    A segment here is a packet that takes room in the sequence space: data, SYN or FIN.
     """
 
     row: Integers  # of the flow's packets
@@ -33,11 +33,11 @@ class Segments:
     begin: Integers
     end: Integers
     ack_ns: Integers  # of the acknowledgements
-    acked: Integers  # up to where all is acknowledged, after each of them
+    acked: Integers  # everything below is acknowledged, after each of them
 
     @cached_property
     def again(self) -> Booleans:
-        """Which segments begin with what was sent before."""
+        """Which segments begin with data sent before: retransmissions."""
         highest = np.maximum.accumulate(self.end)
         found: Booleans = np.zeros(len(self.end), dtype=np.bool_)
         found[1:] = self.begin[1:] < highest[:-1]
@@ -45,33 +45,33 @@ class Segments:
 
     @cached_property
     def new_end(self) -> Integers:
-        """Where the segments of new data end; they ascend."""
+        """The ends of the segments of new data, ascending."""
         return self.end[~self.again]
 
     @cached_property
     def new_ns(self) -> Integers:
-        """When the segments of new data were sent."""
+        """The times at which the segments of new data were sent."""
         return self.time_ns[~self.again]
 
     def edges(self, at_ns: Integers) -> Integers:
-        """Up to where all was acknowledged by then."""
+        """The sequence numbers below which everything was acknowledged by then."""
         place = np.searchsorted(self.ack_ns, at_ns, side="right")
         return np.asarray(np.concatenate(([0], self.acked))[place])
 
     def outstanding(self, at_ns: Integers, late_ns: int = 0) -> Integers:
-        """Segments sent and not acknowledged: TCP_INFO's `unacked`; those count as sent that
-        pass the capture up to so much later."""
+        """Segments sent and not acknowledged: TCP_INFO's `unacked`. Segments that pass the capture
+        up to `late_ns` later count as sent."""
         sent = np.searchsorted(self.new_ns, at_ns + late_ns, side="right")
         acked = np.searchsorted(self.new_end, self.edges(at_ns), side="right")
         return np.asarray(np.maximum(0, sent - acked))
 
     def retransmissions(self, until_ns: Integers, late_ns: int = 0) -> Integers:
-        """How many segments had been sent again by then, as above."""
+        """The number of retransmissions by then, with `late_ns` as above."""
         return np.searchsorted(self.time_ns[self.again], until_ns + late_ns, side="right")
 
     def joined(self, until_ns: Integers) -> Integers:
-        """How many segments had become part of others by then: a retransmission of short ones
-        may join them (tcp_retrans_try_collapse), and the kernel counts one where two were sent."""
+        """The number of segments merged into others by then: a retransmission of short ones may
+        join them (tcp_retrans_try_collapse), and the kernel counts one where two were sent."""
         begin, end = self.begin[self.again], self.end[self.again]
         inside = np.searchsorted(self.new_end, end, side="left") - np.searchsorted(
             self.new_end, begin, side="right"
@@ -80,12 +80,12 @@ class Segments:
         return np.asarray(so_far[self.retransmissions(until_ns)])
 
     def smoothed_rtt(self) -> tuple[Integers, Floats, Booleans]:
-        """Of each acknowledgement: its time, the smoothed round trip afterwards in ms, and
-        whether it and those before it were all of the kind that this understands.
+        """For each acknowledgement its time, the smoothed RTT after it in ms, and whether it and
+        those before it were all of the kind that is reproduced here.
 
-        tcp_clean_rtx_queue takes the oldest segment that an acknowledgement covers; nothing
-        is measured where one of them had been sent again (Karn's rule). With SACK it measures
-        at duplicates too, and leaves out what was SACKed: not followed, hence the last answer.
+        tcp_clean_rtx_queue takes the oldest segment that an acknowledgement covers, and measures
+        nothing if one of them had been retransmitted (Karn's rule). With SACK it also measures at
+        duplicates, and leaves out SACKed segments: that is not reproduced, hence the last value.
         """
         before = np.concatenate(([0], self.acked[:-1]))
         first = np.searchsorted(self.new_end, before, side="right")

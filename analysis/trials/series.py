@@ -23,7 +23,7 @@ STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
 
 @dataclass(frozen=True)
 class Series:
-    """Values over seconds of the trial, NaN where nothing was seen."""
+    """Values over the trial's time, NaN where there was none."""
 
     time_s: Floats
     value: Floats
@@ -36,9 +36,9 @@ class FlowSeries:
     name: str
     throughput_mbps: Series | None
     delay_ms: Series | None
-    delays_ms: Floats  # each packet's, for the statistics
+    delays_ms: Floats  # of each packet, for the statistics
     cwnd: Series | None
-    cwnd_peak: float  # of single samples, which means hide
+    cwnd_peak: float  # of single samples, which means would hide
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ class TrialSeries:
 
 
 def grid_step_s(trial: Trial, span_s: float | None = None) -> float:
-    """A round step for rates: a sixtieth of the trial (or the span of it that is shown),
-    and fifty frames of the bottleneck."""
+    """A round step for rates: at least a sixtieth of the trial (or of the span of it that is shown)
+    and fifty frames at the bottleneck's rate."""
     rate_bps = trial.scenario.topology.bottleneck.rate_mbit * 1e6
     shown_s = trial.scenario.duration_s if span_s is None else span_s
     least = max(shown_s / 60, 50 * FRAME_BITS / rate_bps)
@@ -109,7 +109,7 @@ def _flow(
 def rates_mbps(
     time_s: Floats, size: Floats, start_s: float, stop_s: float, step_s: float
 ) -> Series:
-    """Mbit/s in each whole step of the interval, at the step's middle."""
+    """Mbit/s in each whole step of the interval, at the middle of the step."""
     first = math.ceil(start_s / step_s - 1e-6)
     last = math.floor(stop_s / step_s + 1e-6)
     edges = np.arange(first, last + 1) * step_s
@@ -119,7 +119,7 @@ def rates_mbps(
 
 
 def means(time_s: Floats, value: Floats, step_s: float) -> Series:
-    """The mean within each step, NaN in steps without a value."""
+    """The mean within each step; NaN in steps without a value."""
     if not len(time_s):
         return Series(np.zeros(0), np.zeros(0))
     index = np.floor(time_s / step_s + 1e-9).astype(np.int64)
@@ -133,7 +133,7 @@ def means(time_s: Floats, value: Floats, step_s: float) -> Series:
 
 
 def _queue(trial: Trial, samples: pd.DataFrame | None) -> QueueSeries | None:
-    """The first queue that is sampled: flows cross it forwards."""
+    """The first sampled queue, which flows cross with their data."""
     if samples is None or samples.empty:
         return None
     own = samples[samples["interface"] == samples["interface"].iloc[0]]

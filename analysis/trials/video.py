@@ -1,4 +1,4 @@
-"""What the player of a video saw: its own measures, a row a video flow."""
+"""The reports of video players and servers, and the players' measures, one row per video flow."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ COLUMNS = (
     "variant",
     "transport",
     "rule",
-    "why",  # empty, or what ended it before the video did
-    "page_s",  # since the viewer's click: the page and all that is on it are there
-    "startup_s",  # the picture moves
-    "loaded_s",  # the whole video is there
-    "ended_s",  # it has been shown
-    "stalls",  # how often it stood still for want of video, after it had begun to move
-    "stall_s",  # and for how long in sum
-    "mean_mbps",  # of the bitrates that were chosen, over the video that came
-    "switches",  # segments of another bitrate than the one before
-    "segments",  # that came whole
+    "why",  # empty, or the reason for an end before the video's
+    "page_s",  # from the viewer's click until the page and everything on it are received
+    "startup_s",  # until the picture moves
+    "loaded_s",  # until the whole video is received
+    "ended_s",  # until it has been shown
+    "stalls",  # how often the picture stopped for lack of video, once it had begun to move
+    "stall_s",  # and for how long in total
+    "mean_mbps",  # of the chosen bitrates, over the video received
+    "switches",  # segments whose bitrate differs from the one before
+    "segments",  # received whole
     "bytes",  # of video
 )
 
 
 def read_playback(trial: Trial, flow: str) -> dict[str, Any] | None:
-    """A player's report; none if it left none."""
+    """A player's report; None if it left none."""
     return _read(trial, playback_file(flow))
 
 
 def read_sizes(trial: Trial, flow: str) -> dict[str, int] | None:
-    """How large each file is that the player asked for."""
+    """The size of each file that the player requested."""
     return _read(trial, sizes_file(flow))
 
 
 def read_server(trial: Trial, flow: str) -> dict[str, int] | None:
-    """What QUIC's server counted; over TCP that is the kernel's business."""
+    """The QUIC server's counts; over TCP the kernel has them."""
     return _read(trial, report_file(flow, "server"))
 
 
@@ -51,12 +51,12 @@ def _read(trial: Trial, name: str) -> dict[str, Any] | None:
 
 
 def loads(playback: dict[str, Any]) -> list[dict[str, Any]]:
-    """Every file that was asked for, in order: path, times, bytes that came."""
+    """Every request in order: path, times, bytes received."""
     return [*playback["page"], *(segment["load"] for segment in playback["segments"])]
 
 
 def measures(trial: Trial, flow: str) -> dict[str, object] | None:
-    """One video's row."""
+    """The measures of one video."""
     playback = read_playback(trial, flow)
     if playback is None:
         return None
@@ -74,7 +74,7 @@ def measures(trial: Trial, flow: str) -> dict[str, object] | None:
 
 
 def video_measures(trials: Iterable[Trial]) -> pd.DataFrame:
-    """The rows of all their videos; what did not happen is NaN."""
+    """The measures of all videos of the trials; NaN for what did not happen."""
     rows = [
         row
         for trial in trials

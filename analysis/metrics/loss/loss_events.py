@@ -1,4 +1,4 @@
-"""Loss events: what a connection lost, window by window (Parvez, Mahanti, Williamson III.A)."""
+"""Loss events: a connection's losses, window by window (Parvez, Mahanti, Williamson III.A)."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from analysis.trials.segments import Booleans, Integers, Segments
 
 @dataclass(frozen=True)
 class LossEvent:
-    """A window's losses, from the first one that the sender answered."""
+    """A window's losses, from the first to which the sender responded."""
 
     began_ns: int  # when the first of them was sent
-    answered_ns: int  # when it was sent again: the sender leaves what it was doing
-    by_timeout: bool  # whether the timer did that, and not duplicate ACKs
-    losses: int  # packets, those among the retransmissions included
+    answered_ns: int  # when it was retransmitted: the sender leaves its previous state
+    by_timeout: bool  # whether the timer caused that, and not duplicate ACKs
+    losses: int  # packets, lost retransmissions included
 
 
 def loss_events(segments: Segments, lost: Booleans, found: Responses) -> list[LossEvent]:
     """A connection's loss events; `lost` says which of its segments never arrived.
 
-    An event begins with a lost segment that is sent again. To it belongs all that had been
-    sent by then; and where the timer fires before that is acknowledged, all that had been sent
-    when it did. What is lost beyond begins the next event.
+    An event begins with a lost segment that is retransmitted. It includes everything sent by
+    then, and if the timer fires before that is acknowledged, everything sent when it fired. A
+    loss beyond that begins the next event.
     """
     again = np.flatnonzero(segments.again)
     begins, ends = segments.begin[again].tolist(), segments.end[again].tolist()
     before = np.concatenate(([0], np.maximum.accumulate(segments.end)))
     fired = found.timeouts.tolist()
     heads: list[tuple[int, int]] = []  # the first loss and its answer
-    reach: list[int] = []  # up to where an event's losses lie
+    reach: list[int] = []  # the upper end of each event's losses
     places = np.flatnonzero(lost)
     nexts = np.searchsorted(again, places, side="right")
     for place, following in zip(places.tolist(), nexts.tolist(), strict=True):
@@ -41,7 +41,7 @@ def loss_events(segments: Segments, lost: Booleans, found: Responses) -> list[Lo
             continue
         answers = (k for k in range(following, len(again)) if begins[k] <= begin < ends[k])
         if (answer := next(answers, None)) is None:
-            continue  # the flow ended before, or this was sent again for nothing
+            continue  # the flow ended first, or the retransmission was spurious
         heads.append((place, int(again[answer])))
         reach.append(_reach(heads[-1][1], fired, segments.begin, before))
     within = np.searchsorted(reach, segments.begin[places], side="right")
@@ -59,7 +59,7 @@ def loss_events(segments: Segments, lost: Booleans, found: Responses) -> list[Lo
 
 
 def _reach(answer: int, fired: list[int], begin: Integers, before: Integers) -> int:
-    """Up to where what an answer repairs lies: all sent before it, or before a timeout in it."""
+    """The upper end of what a response repairs: all sent before it, or before a timeout in it."""
     reach = int(before[answer])
     for timeout in fired[int(np.searchsorted(fired, answer)) :]:
         if begin[timeout] >= reach:

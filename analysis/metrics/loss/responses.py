@@ -1,5 +1,5 @@
-"""What a sender did about losses: when its retransmit timer fired, and when duplicate
-acknowledgements sent it into recovery. Read from its own capture, segment by segment."""
+"""A sender's responses to losses: firings of its retransmission timer, and recoveries begun by
+duplicate acknowledgements. Read from its own capture, segment by segment."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ LEAST_RTO_NS = 190_000_000  # Linux: 200 ms above the smoothed round trip; less 
 
 @dataclass(frozen=True)
 class Stack:
-    """What one must know of a sender to understand its capture."""
+    """The properties of a sender that are needed to interpret its capture."""
 
     late_ns: Integers  # how long after its cause each segment may pass the capture
-    has_rack: bool = False  # may send a segment a third time without the timer
+    has_rack: bool = False  # may retransmit a segment twice without the timer
     leaves_early: bool = False  # the first ACK of new data ends recovery: Reno of 1990
 
 
 @dataclass(frozen=True)
 class Responses:
-    """Places among a connection's segments, each in the order of time."""
+    """Places among a connection's segments, in the order of time."""
 
-    timeouts: Integers  # what the timer sent again
-    first: Booleans  # of the timeouts: whether none came before it for the same data
-    wait_ns: Integers  # of the timeouts: since the timer was last set by an ACK of new data
-    recoveries: Integers  # what duplicate ACKs had sent again, where that began a recovery
+    timeouts: Integers  # retransmissions by the timer
+    first: Booleans  # of the timeouts: whether it is the first for its data
+    wait_ns: Integers  # of the timeouts: time since an ACK of new data last set the timer
+    recoveries: Integers  # retransmissions caused by duplicate ACKs that began a recovery
 
 
 @dataclass(frozen=True)
 class _Heads:
-    """Segments sent again that the receiver waited for, and what was known when they were."""
+    """Retransmissions of the segment that the receiver waited for, and the state at that time."""
 
     place: Integers
-    edge: Integers  # up to where all was acknowledged
-    before: Integers  # up to where all had been sent
+    edge: Integers  # everything below was acknowledged
+    before: Integers  # everything below had been sent
     now_ns: Integers
     since_ns: Integers  # when the edge was reached, or when the segment was first sent
-    repaired: Integers  # the place where it was sent again before; -1: nowhere
+    repaired: Integers  # the place of its retransmission before; -1: none
     repaired_ns: Integers
-    alone: Booleans  # no ACK has just come
+    alone: Booleans  # no ACK has just arrived
 
     def rows(self) -> Iterator[tuple[int, int, int, int, int, int]]:
-        """One after the other, as plain numbers: place, edge, what had been sent before, waiting
-        since the edge was reached, the earlier repair, and whether the timer can have fired."""
+        """One by one, as plain numbers: place, edge, what had been sent before, the wait since the
+        edge was reached, the earlier repair, and whether the timer can have fired."""
         idle_ns = self.now_ns - np.maximum(self.since_ns, self.repaired_ns)
         silent = self.alone & (idle_ns >= LEAST_RTO_NS)
         wait_ns = self.now_ns - self.since_ns
@@ -58,10 +58,10 @@ class _Heads:
 def responses(segments: Segments, stack: Stack) -> Responses:
     """A connection's timeouts and recoveries.
 
-    Both begin with the segment that the receiver waits for. The timer sends it when nothing has
-    been acknowledged for a timeout and no ACK has just come; and when it has been sent again
-    already since the timer fired last, which nobody else does but RACK. Any other such segment
-    begins a recovery, unless it belongs to the response before: that lasts until all is
+    Both begin with the segment that the receiver waits for. The timer retransmits it when nothing
+    has been acknowledged for a timeout and no ACK has just arrived; and also if it has already been
+    retransmitted since the timer last fired, which only RACK does otherwise. Any other such segment
+    begins a recovery, unless it belongs to the previous response, which lasts until everything is
     acknowledged that had been sent when it began.
     """
     heads = _heads(segments, stack.late_ns)
@@ -108,7 +108,7 @@ def _heads(segments: Segments, late_ns: Integers) -> _Heads:
 
 
 def _previous(begin: Integers, place: Integers) -> Integers:
-    """Where what begins at the same place was before, of each; -1 where nowhere."""
+    """For each segment the place of the previous one with the same beginning; -1 if none."""
     order = np.argsort(begin, kind="stable")
     follows = np.flatnonzero(np.diff(begin[order]) == 0)
     found = np.full(len(begin), -1, dtype=np.int64)
