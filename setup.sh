@@ -193,6 +193,13 @@ build_medium() {
         die "could not compile $source" "the compiler's own message is above"
 }
 
+build_confine() {
+    local program=.venv/lib/testbed-confine source=testbed/machine/confine.c
+    [[ $program -nt $source ]] && return
+    "${AS_USER[@]}" gcc -O2 -Wall -Wextra -o "$program" "$source" ||
+        die "could not compile $source" "the compiler's own message is above"
+}
+
 build_core() {
     local library=.venv/lib/testbed-capture.so
     [[ -f $library && -z $(find analysis/captures/core -newer "$library" -name '*.[ch]') ]] && return
@@ -220,6 +227,7 @@ set_up() { # PACKAGE…
     build_pacer
     build_background
     build_medium
+    build_confine
     build_core
     build_kernel
 }

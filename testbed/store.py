@@ -50,6 +50,7 @@ GUEST_PATHS = "guest.paths"
 GUEST_STATUS = "guest.status"
 GUEST_CONSOLE = "guest.console"
 GUEST_ERRORS = "guest.err"
+GUEST_MEMORY = "guest.memory"  # a directory that only the guest sees filled: its memory
 HOST_ERRORS = "trial.err"  # what a trial on the host engine prints
 NETWORK_UP = "network-up"  # its time, as the host sees it, is when the network was up
 

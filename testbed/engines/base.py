@@ -48,6 +48,7 @@ class Outcome:
     status: int
     peak_memory_mb: float
     errors: str  # what it printed beside its files
+    warnings: tuple[str, ...] = ()  # of the engine, for the trial's record
 
 
 @dataclass(frozen=True)

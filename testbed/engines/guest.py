@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from testbed.engines.base import Cancelled, Job, Missing, Outcome, missing_programs
+from testbed.engines.confinement import CONFINE, forbidden
 from testbed.errors import TestbedError
 from testbed.machine.journal import Journal
 from testbed.machine.process import Process, end, run, start
@@ -27,6 +28,7 @@ from testbed.store import (
     GUEST_CONSOLE,
     GUEST_ERRORS,
     GUEST_FILES,
+    GUEST_MEMORY,
     GUEST_PATHS,
     GUEST_STATUS,
     SCENARIO,
@@ -40,6 +42,7 @@ OWN_MB = 64  # of a guest's processes on the host, beside its memory
 START_NS = 1_700_000_000 * 10**9  # the guest's clock at boot: any, but always the same
 POLL_S = 0.02
 TRY_S = 60.0  # wall time that an empty guest may take
+PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 HANG_S = 600  # wall time after which a guest is taken for hung …
 HANG_FACTOR = 20  # … or this many times the trial's own duration
 # where the guest has file systems of its own; what it needs from there is bound in
@@ -103,7 +106,8 @@ class GuestEngine:
             folder = Path(name)
             job = Job(1, min(os.sched_getaffinity(0)), Journal(folder), threading.Event())
             self.boot(folder, ["/bin/true"], job, patience_s=TRY_S)
-        return f"boots in {time.monotonic() - begun:.1f} s"
+        held = f"not confined: {forbidden()}" if forbidden() else "confined"
+        return f"boots in {time.monotonic() - begun:.1f} s, {held}"
 
     def jobs(self) -> int:
         """One a core: virtual time keeps guests apart. But no more than memory holds."""
@@ -128,20 +132,31 @@ class GuestEngine:
         assert self.kernel is not None
         (folder / GUEST_COMMAND).write_text("".join(f"{word}\n" for word in argv))
         (folder / GUEST_PATHS).write_text("".join(f"{path}\n" for path in _hidden_paths()))
+        (folder / GUEST_MEMORY).mkdir()
+        why_not = forbidden()
+        held = not why_not
         process = start(
-            _command(self.kernel, job.seed, job.core, memory_mb),
+            [
+                *((str(CONFINE), GUEST_MEMORY) if held else ()),
+                *_command(self.kernel, job.seed, job.core, memory_mb),
+            ],
             stderr=folder / GUEST_CONSOLE,
-            env=_environment(),
+            env={"PATH": PATH, "TMPDIR": GUEST_MEMORY},
             cwd=folder,
         )
-        peak_mb = _wait(process, patience_s, job.cancel)
+        peak_mb = _wait(process, held, patience_s, job.cancel)
         status, errors = _status(folder), _said(folder)
+        (folder / GUEST_MEMORY).rmdir()
         for file in folder.glob(GUEST_FILES):
             file.unlink()
         if status is None:
             why = errors or f"the guest ended with status {process.returncode} and no word"
             raise TestbedError(f"the guest died: {why}", "`testbed check` tries a guest")
-        return Outcome(status, peak_mb, errors)
+        return Outcome(status, peak_mb, errors, _caution(why_not))
+
+
+def _caution(why_not: str) -> tuple[str, ...]:
+    return (f"the guest was not confined: {why_not}",) if why_not else ()
 
 
 def _command(kernel: Path, seed: int, core: int, memory_mb: int) -> list[str]:
@@ -151,11 +166,6 @@ def _command(kernel: Path, seed: int, core: int, memory_mb: int) -> list[str]:
         *(f"mem={memory_mb}M", f"um_seed={seed}"),
         *("time-travel=inf-cpu", f"time-travel-start={START_NS}", "stderr=1", "quiet"),
     ]
-
-
-def _environment() -> dict[str, str]:
-    """Little and always the same, for the same reason."""
-    return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR": os.environ.get("TMPDIR", "/dev/shm")}
 
 
 def _hidden_paths() -> list[Path]:
@@ -168,17 +178,21 @@ def _patience_s(scenario: Scenario) -> float:
     return max(HANG_S, HANG_FACTOR * scenario.duration_s)
 
 
-def _wait(process: Process, patience_s: float, cancel: threading.Event) -> float:
-    """Wait for the guest's end; returns the most memory that it held, in MB."""
+def _wait(process: Process, held: bool, patience_s: float, cancel: threading.Event) -> float:
+    """Wait for the guest's end; returns the most memory that it held, in MB.
+
+    A guest that is confined (`held`) is a child of the process that we started.
+    """
     peak_kb = 0
     deadline = time.monotonic() + patience_s
     while process.poll() is None:
-        peak_kb = max(peak_kb, _resident_kb(process.pid))
+        pid = _child(process.pid) if held else process.pid
+        peak_kb = max(peak_kb, _resident_kb(pid))
         if cancel.wait(POLL_S):
-            end(process, signal.SIGKILL)
+            end(process, signal.SIGTERM)
             raise Cancelled("cancelled")
         if time.monotonic() > deadline:
-            end(process, signal.SIGKILL)
+            end(process, signal.SIGTERM)
             raise TestbedError(f"the guest hung: no end after {patience_s:.0f} s of wall time")
     return peak_kb / 1024
 
@@ -186,6 +200,14 @@ def _wait(process: Process, patience_s: float, cancel: threading.Event) -> float
 def _available_mb() -> int:
     found = re.search(r"MemAvailable:\s+(\d+)", Path("/proc/meminfo").read_text())
     return int(found[1]) // 1024 if found else MEMORY_MB
+
+
+def _child(pid: int) -> int:
+    """The only child of a process; 0 while it has none."""
+    try:
+        return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+    except (OSError, IndexError):
+        return 0
 
 
 def _resident_kb(pid: int) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from testbed.engines.base import Engine
 from testbed.engines.choice import ENGINES
+from testbed.engines.confinement import CONFINE
 from testbed.errors import TestbedError
 from testbed.machine.process import CHROMIUM, TOOLS, require
 from testbed.plan.requirements import Need, control_need
@@ -51,7 +52,7 @@ def findings() -> Iterator[Finding]:
         found = shutil.which(program) or shutil.which(program, path="/usr/sbin")
         state = found or f"not installed; {without}"
         yield Finding(program, found is not None, state, f"apt install {program}", needed=False)
-    for built in (PACE, BACKGROUND_PROGRAM, MEDIUM):
+    for built in (PACE, BACKGROUND_PROGRAM, MEDIUM, CONFINE):
         yield Finding(built.stem.removeprefix("testbed-"), built.exists(), str(built), BUILDS)
     for number, kind in enumerate(ENGINES.values()):
         yield from _engine(kind(), needed=number == 0)  # the first one is for anyone

@@ -239,6 +239,7 @@ class _Runner:
                 peak_mb = outcome.peak_memory_mb
                 network_up_s = _modified(folder / NETWORK_UP) - wall_clock
                 record = _read_record(folder, outcome.status, outcome.errors)
+                record = _with_warnings(record, outcome.warnings)
                 record = _seal_captures(folder, record)
             except Cancelled:
                 raise
@@ -296,6 +297,10 @@ def _failed(error: TestbedError | OSError) -> Record:
     if isinstance(error, TestbedError):
         return Record(Status.FAILED, error.message, error.hint)
     return Record(Status.FAILED, error.strerror or str(error))
+
+
+def _with_warnings(record: Record, more: tuple[str, ...]) -> Record:
+    return dataclasses.replace(record, warnings=(*record.warnings, *more))
 
 
 def _modified(path: Path) -> float:

@@ -1,0 +1,29 @@
+"""How the guest is held on the host: by testbed/machine/confine.c, which says what it may do.
+
+The guest's kernel is an ordinary program, and what is read-only in its mount table is read-only
+by its own word alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import tempfile
+from pathlib import Path
+
+from testbed.errors import TestbedError
+from testbed.machine.process import run
+from testbed.store import GUEST_MEMORY
+
+CONFINE = Path(sys.prefix) / "lib" / "testbed-confine"
+
+
+@functools.cache
+def forbidden() -> str:
+    """Empty if this host lets us confine a guest, or why not."""
+    if not CONFINE.exists():
+        raise TestbedError(f"{CONFINE} is missing", "./setup.sh builds it")
+    with tempfile.TemporaryDirectory(prefix="testbed-confine-") as name:
+        (Path(name) / GUEST_MEMORY).mkdir()
+        done = run([str(CONFINE), GUEST_MEMORY, "true"], check=False, cwd=Path(name))
+    return done.stderr.strip().removeprefix("testbed-confine: ") if done.status else ""
