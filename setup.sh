@@ -254,7 +254,7 @@ main() {
             "${AS_USER[@]}" .venv/bin/python -m pytest -n "$(nproc)" tests/unit tests/golden
             # in the guest side by side, one file per process; on the host one at a time
             "${AS_USER[@]}" .venv/bin/python -m pytest -n "$(nproc)" --dist loadscope \
-                -m "not host" tests/system
+                -m "not host" tests/system tests/robustness
             exec "${AS_USER[@]}" .venv/bin/python -m pytest -m host tests/system
             ;;
         -h | --help) usage ;;

@@ -18,5 +18,7 @@ def root() -> Path:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that run real trials, so that `-m "not system"` leaves them out."""
     for item in items:
-        if item.path.is_relative_to(ROOT / "tests" / "system"):
+        if any(
+            item.path.is_relative_to(ROOT / "tests" / each) for each in ("system", "robustness")
+        ):
             item.add_marker(pytest.mark.system)

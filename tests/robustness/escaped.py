@@ -1,0 +1,66 @@
+"""Run where the guest's kernel runs, as if a program had taken it over: native code in confinement.
+
+    python3 escaped.py DIRECTORY PID
+
+Prints a line for each way to the host: `NAME: done` or `NAME: refused`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+NEWNS, NEWUSER, NEWNET = 0x20000, 0x10000000, 0x40000000
+PTRACE_ATTACH = 16
+REMOUNT_BIND = 32 | 4096
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def call(name: str, *words: object) -> None:
+    """A function of libc; an error is raised."""
+    if getattr(libc, name)(*words) < 0:
+        raise OSError(ctypes.get_errno(), name)
+
+
+def ways(folder: Path, pid: int) -> Iterator[tuple[str, Callable[[], object]]]:
+    file = folder / "file"
+    yield "write a file", lambda: (folder / "new").write_text("evil")
+    yield "overwrite a file", lambda: file.write_text("evil")
+    yield "remove a file", file.unlink
+    yield "change a file's mode", lambda: file.chmod(0o777)
+    yield "change a file's owner", lambda: os.chown(file, 1, 1)
+    yield "change a file's times", lambda: os.utime(file)
+    yield "signal a process", lambda: os.kill(pid, signal.SIGTERM)
+    yield "trace a process", lambda: call("ptrace", PTRACE_ATTACH, pid, 0, 0)
+    yield "see a process", lambda: os.stat(f"/proc/{pid}")
+    yield "open a socket", lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    yield "reach a local daemon", lambda: socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    yield "remount /", lambda: call("mount", None, b"/", None, REMOUNT_BIND, None)
+    yield "mount a file system", lambda: call("mount", b"tmpfs", b"/mnt", b"tmpfs", 0, None)
+    yield "a mount namespace", lambda: call("unshare", NEWNS)
+    yield "a user namespace", lambda: call("unshare", NEWUSER)
+    yield "a network namespace", lambda: call("unshare", NEWNET)
+    yield "a setting of the host", lambda: Path("/proc/sys/kernel/hostname").write_text("evil")
+    yield "its own memory by /proc", lambda: Path("/proc/self/mem").open("r+b")
+    yield "make a device", lambda: os.mknod("device", 0o60600, os.makedev(8, 0))
+    yield "become another user", lambda: os.setuid(1)
+    yield "write in its own folder", lambda: Path("own").write_text("fine")
+
+
+def main(folder: Path, pid: int) -> None:
+    for name, way in ways(folder, pid):
+        try:
+            way()
+        except OSError:
+            print(f"{name}: refused")
+        else:
+            print(f"{name}: done")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

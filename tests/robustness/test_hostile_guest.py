@@ -1,0 +1,172 @@
+"""What a hostile program in the guest can do to the host: nothing but write in its own folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from testbed.engines.confinement import CONFINE, MEMORY
+from testbed.engines.guest import GuestEngine, _command
+
+HERE = Path(__file__).parent
+NOBODY = 65534
+USERS = (
+    pytest.param(0, id="root", marks=pytest.mark.skipif(os.geteuid() != 0, reason="needs root")),
+    pytest.param(os.geteuid() or NOBODY, id="ordinary-user"),
+)
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is attacked: a directory and a process of the user who starts the guest."""
+
+    user: int
+    folder: Path  # where the guest runs
+    victim: Path
+    pid: int
+    kernel: Path
+
+    def run(self, *argv: str) -> subprocess.Popen[str]:
+        """A command as the user, in the folder."""
+        return subprocess.Popen(
+            ["setpriv", "--reuid", f"{self.user}", "--clear-groups", "--", *argv]
+            if os.geteuid() == 0
+            else list(argv),
+            cwd=self.folder,
+            env={"PATH": os.environ["PATH"], "TMPDIR": MEMORY},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def confined(self, *argv: str) -> dict[str, str]:
+        """What a confined command says of each way that it tried."""
+        said, _ = self.run(str(self.confine), MEMORY, *argv).communicate(timeout=120)
+        return answers(said)
+
+    @property
+    def confine(self) -> Path:
+        return self.kernel.with_name("confine")
+
+
+def answers(text: str) -> dict[str, str]:
+    return dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+
+
+@pytest.fixture(params=USERS)
+def target(request: pytest.FixtureRequest) -> Iterator[Target]:
+    """In a folder that others can reach: pytest's own is closed to them."""
+    user = int(request.param)
+    engine = GuestEngine()
+    assert engine.kernel is not None
+    with tempfile.TemporaryDirectory(prefix="testbed-hostile-") as name:
+        root = Path(name)
+        for part in ("trial", f"trial/{MEMORY}", "victim", "programs"):
+            (root / part).mkdir()
+        (root / "victim" / "file").write_text("untouched")
+        kernel = root / "programs" / "linux"
+        shutil.copy(engine.kernel / "linux", kernel)
+        shutil.copy(CONFINE, kernel.with_name("confine"))
+        shutil.copy(HERE / "hostile_guest.sh", root / "trial" / "attack.sh")
+        shutil.copy(HERE / "escaped.py", root / "trial")
+        if os.geteuid() == 0:
+            for path in (root, *root.rglob("*")):
+                os.chown(path, user, user)
+        bystander = subprocess.Popen(
+            ["sleep", "600"], user=user if os.geteuid() == 0 else None, start_new_session=True
+        )
+        try:
+            yield Target(user, root / "trial", root / "victim", bystander.pid, kernel)
+            assert bystander.poll() is None
+        finally:
+            bystander.kill()
+            bystander.wait()
+
+
+def untouched(victim: Path, before: os.stat_result) -> None:
+    assert [path.name for path in victim.iterdir()] == ["file"]
+    assert (victim / "file").read_text() == "untouched"
+    after = (victim / "file").stat()
+    assert (after.st_mode, after.st_uid, after.st_mtime_ns) == (
+        before.st_mode,
+        before.st_uid,
+        before.st_mtime_ns,
+    )
+
+
+def boot(target: Target, *argv: str) -> subprocess.Popen[str]:
+    (target.folder / "guest.argv").write_text("".join(f"{word}\n" for word in argv))
+    return target.run(str(target.confine), MEMORY, *_command(target.kernel.parent, 1, 0, 128))
+
+
+def test_programs_in_the_guest_cannot_write_to_the_host(target: Target) -> None:
+    before = (target.victim / "file").stat()
+    guest = boot(target, "/bin/sh", "/run/trial/attack.sh", str(target.victim), str(target.pid))
+    said, _ = guest.communicate(timeout=120)
+    assert guest.returncode == 0, said
+    found = answers((target.folder / "guest.out").read_text())
+    assert len(found) > 20, found
+    # hostfs does not report that the host refused to change a file's times
+    told = {"write in the trial", "change a file's times"}
+    assert {name for name, answer in found.items() if answer == "done"} == told
+    untouched(target.victim, before)
+    assert not list(target.folder.parent.glob("beside"))
+
+
+def test_a_guest_that_was_taken_over_is_confined(target: Target) -> None:
+    before = (target.victim / "file").stat()
+    found = target.confined("/usr/bin/python3", "escaped.py", str(target.victim), str(target.pid))
+    assert len(found) > 20, found
+    own = {"write in its own folder"}
+    assert {name for name, answer in found.items() if answer == "done"} == own
+    untouched(target.victim, before)
+
+
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_guest_leaves_nothing(target: Target, by: signal.Signals) -> None:
+    guest = boot(target, "/bin/sh", "-c", "while :; do :; done")
+    deadline = time.monotonic() + 30
+    while len(descendants(guest.pid)) < 3 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    left = descendants(guest.pid)
+    guest.send_signal(by)
+    guest.wait(10)
+    while any(Path(f"/proc/{pid}").exists() for pid in left) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert left
+    assert not [pid for pid in left if Path(f"/proc/{pid}").exists()]
+    assert not list((target.folder / MEMORY).iterdir())
+
+
+def descendants(pid: int) -> list[int]:
+    """The processes below one."""
+    found: list[int] = []
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return found
+    for child in map(int, children):
+        found += [child, *descendants(child)]
+    return found
+
+
+def test_without_room_to_confine_it_says_so(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [str(CONFINE), "missing", sys.executable],
+        check=False,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 125
+    assert done.stderr.startswith("testbed-confine: cannot mount missing: ")
