@@ -37,7 +37,7 @@ def ways(folder: Path, pid: int) -> Iterator[tuple[str, Callable[[], object]]]:
     yield "change a file's times", lambda: os.utime(file)
     yield "signal a process", lambda: os.kill(pid, signal.SIGTERM)
     yield "trace a process", lambda: call("ptrace", PTRACE_ATTACH, pid, 0, 0)
-    yield "see a process", lambda: os.stat(f"/proc/{pid}")
+    yield "see a process", Path(f"/proc/{pid}").stat
     yield "open a socket", lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     yield "reach a local daemon", lambda: socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     yield "remount /", lambda: call("mount", None, b"/", None, REMOUNT_BIND, None)
@@ -46,7 +46,7 @@ def ways(folder: Path, pid: int) -> Iterator[tuple[str, Callable[[], object]]]:
     yield "a user namespace", lambda: call("unshare", NEWUSER)
     yield "a network namespace", lambda: call("unshare", NEWNET)
     yield "a setting of the host", lambda: Path("/proc/sys/kernel/hostname").write_text("evil")
-    yield "its own memory by /proc", lambda: Path("/proc/self/mem").open("r+b")
+    yield "its own memory by /proc", lambda: Path("/proc/self/mem").write_bytes(b"evil")
     yield "make a device", lambda: os.mknod("device", 0o60600, os.makedev(8, 0))
     yield "become another user", lambda: os.setuid(1)
     yield "write in its own folder", lambda: Path("own").write_text("fine")

@@ -15,8 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from testbed.engines.confinement import CONFINE, MEMORY
+from testbed.engines.confinement import CONFINE
 from testbed.engines.guest import GuestEngine, _command
+from testbed.store import GUEST_COMMAND
+from testbed.store import GUEST_MEMORY as MEMORY
 
 HERE = Path(__file__).parent
 NOBODY = 65534
@@ -105,7 +107,7 @@ def untouched(victim: Path, before: os.stat_result) -> None:
 
 
 def boot(target: Target, *argv: str) -> subprocess.Popen[str]:
-    (target.folder / "guest.argv").write_text("".join(f"{word}\n" for word in argv))
+    (target.folder / GUEST_COMMAND).write_text("".join(f"{word}\n" for word in argv))
     return target.run(str(target.confine), MEMORY, *_command(target.kernel.parent, 1, 0, 128))
 
 
