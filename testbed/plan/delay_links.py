@@ -28,6 +28,7 @@ IN_ORDER_GBIT = 10
 HEAD_BYTES = 24
 REORDER, CORRUPT, LOSS, RATE, LATENCY64, JITTER64 = 3, 4, 5, 6, 10, 11
 LOSS_STATES, LOSS_GILBERT_ELLIOTT = 1, 2
+TICK_NS = 64
 CERTAIN = 0xFFFFFFFF  # netem's probability of 1
 PROBABILITY_SLACK = 43  # 1e-8: tc is told millionths of a percent
 
@@ -112,9 +113,12 @@ def delay_objects(links: tuple[DelayLink, ...]) -> Iterator[TcObject]:
 
 
 def _netem_settings(link: Link) -> Iterator[Setting]:
-    # tc reads µs and writes ns in floating point
-    yield Setting("delay", _attribute(LATENCY64, "q"), link.delay_ms, "ms", 1e6, round, slack=1)
-    yield Setting("jitter", _attribute(JITTER64, "q"), link.jitter_ms, "ms", 1e6, round, slack=1)
+    for name, at, value in (
+        ("delay", _attribute(LATENCY64, "q"), link.delay_ms),
+        ("jitter", _attribute(JITTER64, "q"), link.jitter_ms),
+    ):
+        # in nanoseconds, of which tc makes psched's ticks
+        yield Setting(name, at, value, "ms", 1e6, round, TICK_NS)
     bits = IN_ORDER_GBIT * 10**9 if link.jitter_ms else 0
     yield Setting("rate", _attribute(RATE), bits, "bit/s", 1 / 8)
     yield Setting("limit", (Field(offset=4, head=HEAD_BYTES),), NETEM_LIMIT)

@@ -156,6 +156,9 @@ def test_numbers_are_shown_in_the_plans_unit() -> None:
     assert codel["ecn"].difference(0) == "ecn is off, not on"
     default = {setting.name: setting for setting in OBJECTS["codel by default: codel"].settings}
     assert default["ce_threshold"].difference(1000) == "ce_threshold is 1 ms, not not set"
+    netem = {setting.name: setting for setting in OBJECTS["codel: netem"].settings}
+    assert netem["delay"].difference(10_000_000 - 40) == ""  # a tick has 64 ns
+    assert netem["delay"].difference(9_999_900) == "delay is 9.9999 ms, not 10 ms"
     htb = {setting.name: setting for setting in OBJECTS["codel: htb class"].settings}
     assert htb["burst"].difference(25_000) == "burst is 2000 bytes, not 1514 bytes"
     assert htb["rate"].difference(1_212_500) == "rate is 9700000 bit/s, not 10000000 bit/s"
