@@ -1,0 +1,258 @@
+"""Adding one of each touches the files that docs/architecture.md names, and no others.
+
+Each addition is made in a copy of the tree, and run there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.added_row import block
+
+PACKAGES = ("testbed", "topologies", "experiments", "analysis")
+
+
+@dataclass(frozen=True)
+class Addition:
+    """What is added: new files, lines put before others in the files that are there, and a program
+    that uses it, with a line that it has to print."""
+
+    kind: str  # as the table in docs/architecture.md says it
+    run: str
+    prints: str
+    files: Mapping[str, str] = field(default_factory=dict)
+    before: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+
+
+ENGINE = '''
+"""An engine that runs nothing."""
+
+from testbed.engines.base import Engine
+
+
+class NowhereEngine(Engine):
+    """Nothing runs there."""
+
+    name = "nowhere"
+    virtual_time = True
+
+    def ready(self) -> str:
+        """It is always ready."""
+        return ""
+'''
+
+PAPER = '''
+"""The claims of a paper that has one."""
+
+from analysis.claims.engine.answers import Claim, Finding, Paper
+
+
+def judge(group):
+    return Finding((), ())
+
+
+CLAIMS = (Claim("N1", "It is so.", "Whether it is.", "router-fairness", judge),)
+PAPER = Paper("N", "Nobody", "docs/papers/nobody.md", CLAIMS)
+'''
+
+EXPERIMENT = '''
+"""One flow of Reno."""
+
+from experiments import all_variants
+from testbed.scenario.experiment import Experiment
+
+EXPERIMENT = Experiment(
+    name="one-reno",
+    paper="",
+    about="one flow of Reno",
+    axes={**all_variants.EXPERIMENT.axes, "variant": ("reno",)},
+    build=all_variants.scenario,
+    quick={},
+)
+'''
+
+TRIAL = "Path(sys.argv[1]) / 'tests/golden/fidelity/trial'"
+ADDITIONS = (
+    Addition(
+        "a queue discipline",
+        """
+        from testbed.plan.plan import make_plan
+        from testbed.scenario.model import Queue
+        from tests.scenarios import router
+        queue = Queue("fq_pie", limit_packets=66, ecn=True, options={"target_ms": 20})
+        for command in make_plan(router(queue=queue)).setup:
+            print(" ".join(command.argv))
+        """,
+        "tc qdisc add dev router-eth1 parent 1:3 handle 30: fq_pie limit 66 target 20ms flows 1024"
+        " ecn",
+        before={
+            "testbed/scenario/queues.py": (
+                ('        Discipline(\n            "pfifo"', block("Discipline(") + "\n"),
+            )
+        },
+    ),
+    Addition(
+        "an engine",
+        """
+        from testbed.engines.choice import choose
+        print(choose("nowhere", ()).engine.name)
+        """,
+        "nowhere",
+        files={"testbed/engines/nowhere.py": ENGINE},
+        before={
+            "testbed/engines/choice.py": (
+                ("from testbed.errors", "from testbed.engines.nowhere import NowhereEngine\n"),
+                (")}\nAUTO", ", NowhereEngine"),
+            )
+        },
+    ),
+    Addition(
+        "a paper",
+        """
+        from analysis.claims.ledger import answers
+        print([each.claim for each in answers({}) if each.id == "N1"])
+        """,
+        "['It is so.']",
+        files={
+            "analysis/claims/nobody/__init__.py": '"""The claims of Nobody."""\n',
+            "analysis/claims/nobody/nobody_claims.py": PAPER,
+            "docs/papers/nobody.md": "# Nobody\n",
+        },
+        before={
+            "analysis/claims/ledger.py": (
+                (
+                    "from analysis.claims.parvez",
+                    "from analysis.claims.nobody import nobody_claims\n",
+                ),
+                ("    pmw_claims.PAPER", "    nobody_claims.PAPER,\n"),
+            )
+        },
+    ),
+    Addition(
+        "a metric",
+        f"""
+        from analysis.results.table import trial_metrics
+        from testbed.store import open_trial
+        print(trial_metrics(open_trial({TRIAL}))["others"].tolist())
+        """,
+        "[0.0]",
+        before={
+            "analysis/metrics/fairness.py": (
+                (
+                    '        Metric(\n            "jain"',
+                    '        Metric("others", "", "1 - share"),\n',
+                ),
+                ('    tcp = goodput[rows["kind"]', '    rows["others"] = 1 - rows["share"]\n'),
+            )
+        },
+    ),
+    Addition(
+        "a check",
+        f"""
+        from analysis.verdict.verdict import judge
+        from testbed.store import open_trial
+        found = judge(open_trial({TRIAL}))
+        print([(each.subject, str(each.verdict)) for each in found.checks if each.name == "flows"])
+        """,
+        "[('trial', 'valid')]",
+        files={
+            "analysis/verdict/flow_number.py": textwrap.dedent('''
+                """Every flow that was asked for has run."""
+
+                from analysis.verdict.checks import compare
+
+
+                def flow_number(evidence):
+                    """Their number against the scenario's."""
+                    trial = evidence.trial
+                    wanted = len(trial.scenario.flows)
+                    yield compare("flows", "trial", True, len(trial.record.flows), wanted)
+                ''')
+        },
+        before={
+            "analysis/verdict/rules.py": (
+                (
+                    '        _exact(\n            "capture drops"',
+                    '        _exact("flows", "flows", "flows that ran", "asked for", "-"),\n',
+                ),
+            ),
+            "analysis/verdict/all_checks.py": (
+                ("    iperf3,\n", "    flow_number,\n"),
+                ("    recording.captures,", "    flow_number.flow_number,\n"),
+            ),
+        },
+    ),
+    Addition(
+        "an experiment",
+        """
+        from experiments.command import main
+        main(["plan", "one-reno"])
+        """,
+        "reno-modern-seed1",
+        files={"experiments/one_reno.py": EXPERIMENT},
+        before={
+            "experiments/catalogue.py": (
+                ("    router_bottleneck,\n", "    one_reno,\n"),
+                ("        router_bottleneck.EXPERIMENT", "        one_reno.EXPERIMENT,\n"),
+            )
+        },
+    ),
+)
+
+
+@pytest.fixture
+def tree(root: Path, tmp_path: Path) -> Path:
+    """A copy of our packages, with what the programs need of the tests."""
+    for name in (*PACKAGES, "tests"):
+        ignored = shutil.ignore_patterns("__pycache__", "fuzz", "system", "unit")
+        shutil.copytree(root / name, tmp_path / name, ignore=ignored)
+    return tmp_path
+
+
+def put(tree: Path, addition: Addition) -> None:
+    for name, text in addition.files.items():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text(text)
+    for name, edits in addition.before.items():
+        text = (tree / name).read_text()
+        for place, added in edits:
+            assert text.count(place) == 1, f"{name}: {place!r}"
+            text = text.replace(place, added + place)
+        (tree / name).write_text(text)
+
+
+@pytest.mark.parametrize("addition", ADDITIONS, ids=lambda each: str(each.kind))
+def test_it_runs(tree: Path, addition: Addition) -> None:
+    put(tree, addition)
+    program = "import sys\nfrom pathlib import Path\n" + textwrap.dedent(addition.run)
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tree)],
+        cwd=tree,
+        env={**os.environ, "PYTHONPATH": str(tree)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert addition.prints in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("addition", ADDITIONS, ids=lambda each: str(each.kind))
+def test_it_touches_what_the_table_names(root: Path, addition: Addition) -> None:
+    table = (root / "docs" / "architecture.md").read_text()
+    row = re.search(rf"^\| {addition.kind} \| (.*) \|$", table, re.MULTILINE)
+    assert row, f"docs/architecture.md does not say how to add {addition.kind}"
+    named = set(re.findall(r"`([\w/]+\.py)`", row[1]))
+    folders = tuple(re.findall(r"`([\w/]+/)`", row[1]))
+    touched = set(addition.before)
+    assert {name for name in touched if not name.startswith(folders or "-")} <= named
+    assert all(name.startswith(folders) for name in addition.files)
