@@ -93,8 +93,7 @@ ADDITIONS = (
         for command in make_plan(router(queue=queue)).setup:
             print(" ".join(command.argv))
         """,
-        "tc qdisc add dev router-eth1 parent 1:3 handle 30: fq_pie limit 66 target 20ms flows 1024"
-        " ecn",
+        "tc qdisc add dev router-eth1 parent 1:3 handle 30: fq_pie limit 66 target 20ms ecn",
         before={
             "testbed/scenario/queues.py": (
                 ('        Discipline(\n            "pfifo"', block("Discipline(") + "\n"),
