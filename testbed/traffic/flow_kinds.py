@@ -26,30 +26,30 @@ class RunningFlow(Protocol):
 
     @property
     def processes(self) -> Iterable[tuple[str, str, int]]:
-        """The processes that run or ran: name, node, process id."""
+        """All processes of the flow, running or ended, as (name, node, process id)."""
 
     @property
     def may_end(self) -> bool:
-        """Whether the flow may be over before its planned end."""
+        """True if the flow may finish before its planned end."""
 
     @property
     def ended(self) -> bool:
-        """Whether the client has ended."""
+        """True once the client has exited."""
 
     def done_ns(self) -> int | None:
-        """When the flow was done, by the monotonic clock; None if it ends when it is stopped."""
+        """Completion time on the monotonic clock; None for a flow that runs until stopped."""
 
     def stop(self) -> None:
-        """End the flow, if it has not ended."""
+        """Stop the flow if it is still running."""
 
     def collect(self) -> None:
-        """Wait for both programs and check what they report."""
+        """Wait for both programs and check their reports."""
 
     def kill(self) -> None:
         """End both programs at once."""
 
 
-# the plan, the places of the server and of the client, the trial's folder
+# arguments: the plan, the server's and the client's place, the trial's folder
 FLOW_KINDS: Mapping[FlowKind, Callable[[FlowPlan, Place, Place, Path], RunningFlow]] = {
     FlowKind.TCP: Iperf3,
     FlowKind.CBR: Iperf3,

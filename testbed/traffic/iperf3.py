@@ -1,4 +1,4 @@
-"""A flow made by iperf3: TCP, or UDP at a constant bit rate that pace.c keeps."""
+"""An iperf3 flow: TCP, or UDP at a constant bit rate paced by pace.c."""
 
 from __future__ import annotations
 
@@ -65,42 +65,42 @@ class Iperf3:
             time.sleep(0.001)
 
     def begin(self) -> None:
-        """Start the client: its first packet is the flow's."""
+        """Start the client, which sends the flow's first packet at once."""
         self._client = self._launch(
             "client", self._client_place, self.plan.client.argv, dict(self.plan.client_env)
         )
 
     @property
     def processes(self) -> Iterator[tuple[str, str, int]]:
-        """The processes that run or ran: name, node, process id."""
+        """All processes of the flow, running or ended, as (name, node, process id)."""
         name = self.plan.flow.name
         if self._client is not None:
             yield f"iperf3 client {name}", self._client_place.name, self._client.pid
         yield f"iperf3 server {name}", self._server_place.name, self._server.pid
 
     def stop(self) -> None:
-        """End the client as ^C would: it stops sending, reports, and ends the server."""
+        """Interrupt the client as ^C would: it stops sending, reports, and ends the server."""
         if self._client is not None and self._client.poll() is None:
             self._client.send_signal(signal.SIGINT)
 
     @property
     def ended(self) -> bool:
-        """Whether the client has ended."""
+        """True once the client has exited."""
         return self._client is not None and self._client.poll() is not None
 
     @property
     def may_end(self) -> bool:
-        """A flow of so many bytes may be over before its time."""
+        """True for a flow with a fixed number of bytes, which may finish early."""
         return bool(self.plan.flow.bytes)
 
     def done_ns(self) -> int | None:
-        """When the last of so many bytes was acknowledged, as pace.c says."""
+        """The time of the last byte's acknowledgement, as pace.c reports it."""
         said = self._errors("client")
         found = re.search(r"acknowledged (\d+)", said.read_text()) if said.exists() else None
         return int(found[1]) if found else None
 
     def collect(self) -> None:
-        """Wait for both ends and check that they tell of a flow that ran."""
+        """Wait for both ends and check that their reports show a flow that ran."""
         assert self._client is not None
         for role, process in (("client", self._client), ("server", self._server)):
             end(process, signal.SIGTERM, PATIENCE_S)
@@ -108,16 +108,16 @@ class Iperf3:
                 self._errors(role).unlink()
         report = self.report("client")
         error = str(report.get("error", ""))
-        # our own ^C is an error to iperf3
+        # iperf3 reports our own interrupt as an error
         if error and "interrupt" not in error and not self.plan.flow.bytes:
             raise TestbedError(
-                f"{self.plan.flow.name}: iperf3: {error}", f"{self._output('client')} has the rest"
+                f"{self.plan.flow.name}: iperf3: {error}", f"{self._output('client')} has the report"
             )
         if not report.get("intervals"):
             raise TestbedError(f"{self.plan.flow.name}: iperf3 sent nothing")
 
     def report(self, role: str) -> dict[str, Any]:
-        """What iperf3 printed, as JSON."""
+        """Parse iperf3's JSON output."""
         try:
             data: dict[str, Any] = json.loads(self._output(role).read_text())
         except json.JSONDecodeError as error:
@@ -128,7 +128,7 @@ class Iperf3:
         return data
 
     def kill(self) -> None:
-        """End both ends without ceremony, when the trial failed."""
+        """Kill both ends after a failed trial."""
         for process in (self._client, self._server):
             if process is not None:
                 end(process, signal.SIGKILL)

@@ -19,7 +19,7 @@ from testbed.machine.process import end_all, start_told
 from testbed.scenario.video_content import LADDER, OBJECTS, PAGE_BYTES, Video, page, write_site
 from testbed.traffic.video.browser import address, flags, result
 from testbed.traffic.video.devtools import Tab
-from testbed.traffic.video.shown import write_shown
+from testbed.traffic.video.browser_files import write_browser_files
 from testbed.traffic.video.webm import Film, film, segment
 
 VOID, CLUSTER, BLOCK, TIMESTAMP = "ec", "1f43b675", "a3", "e7"
@@ -80,7 +80,7 @@ def test_the_browsers_site_is_as_large_as_the_models(tmp_path: Path) -> None:
     video = Video(10)
     write_site(video, tmp_path)
     sizes = {path: path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()}
-    write_shown(video, "144p", tmp_path)
+    write_browser_files(video, "144p", tmp_path)
     assert {p: p.stat().st_size for p in tmp_path.rglob("*") if p.is_file()} == sizes
     assert (tmp_path / "video/144p/3.m4s").read_bytes().startswith(b"\x1a\x45\xdf\xa3")
     assert (tmp_path / "player.js").read_bytes().rstrip().endswith(b"})();")

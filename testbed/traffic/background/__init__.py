@@ -1,1 +1,1 @@
-"""Background sessions: two programs in C, and the Python that runs and counts them."""
+"""Background sessions: a client and a server in C, and the code that runs and counts them."""

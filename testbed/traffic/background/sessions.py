@@ -1,4 +1,4 @@
-"""Background traffic at work: a program at either end of it, for all sessions."""
+"""Running background traffic: one program at each end serves all sessions."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from testbed.traffic.background.tally import Tally, session_rows
 BACKGROUND_PROGRAM = Path(sys.prefix) / "lib" / PROGRAM  # built from background/ by setup.sh
 READY_S = 10.0
 PATIENCE_S = 20.0
-INTERVAL_S = 1.0  # of the counts
+INTERVAL_S = 1.0  # between two rows of counts
 
 
 class Sessions:
-    """The server, the client, and the counts of their interfaces."""
+    """The server, the client, and the packet counts of their interfaces."""
 
     def __init__(self, plan: BackgroundPlan, server: Place, client: Place, folder: Path) -> None:
         self.plan = plan
@@ -73,33 +73,33 @@ class Sessions:
             time.sleep(0.001)
 
     def begin(self, time_s: float) -> None:
-        """Start the client, and count from here on."""
+        """Start the client and the packet counts."""
         self.tally.begin(time_s)
         self._launch("client", (*self.plan.client.argv, str(self._table)))
 
     @property
     def processes(self) -> Iterator[tuple[str, str, int]]:
-        """What runs or ran: name, node and process id."""
+        """All processes, running or ended, as (name, node, process id)."""
         for role, process in self._processes.items():
             yield f"{BACKGROUND_FLOW} {role}", self._places[role].name, process.pid
 
     def count(self, time_s: float) -> None:
-        """Note what has been sent and delivered; not twice at one instant."""
+        """Record what has been sent and delivered, at most once per instant."""
         if not self.tally.rows or time_s - self.tally.rows[-1].time_s > 1e-6:
             self.tally.count(time_s)
 
     def stop(self, time_s: float) -> None:
-        """End both: what is under way stays undone."""
+        """Stop both programs; transfers in progress are abandoned."""
         self._stopped_s = time_s
         self.count(time_s)
         for role, process in self._processes.items():
             if (status := process.poll()) is not None:
-                raise self._fault(role, f"ended before its time, with status {status}")
+                raise self._fault(role, f"ended early, with status {status}")
         for process in self._processes.values():
             process.send_signal(signal.SIGTERM)
 
     def collect(self) -> None:
-        """Wait for both ends, and see that they reported."""
+        """Wait for both ends and check their exit statuses."""
         for role, process in self._processes.items():
             if status := end(process, signal.SIGTERM, PATIENCE_S):
                 raise self._fault(role, f"ended with status {status}")
@@ -111,7 +111,7 @@ class Sessions:
         return TestbedError(f"{BACKGROUND_FLOW}: the {role} {what}" + (f": {said}" if said else ""))
 
     def _report(self, role: str) -> dict[str, Any]:
-        """What a program printed."""
+        """Parse a program's JSON output."""
         try:
             data: dict[str, Any] = json.loads(self._output(role).read_text())
         except json.JSONDecodeError as error:
@@ -122,14 +122,14 @@ class Sessions:
         return data
 
     def write(self, folder: Path, rate_mbit: float) -> None:
-        """Write the counts, and the report session by session."""
+        """Write the counts and one report entry per session."""
         self.tally.write(folder)
         rows = session_rows(self.plan, self._report("client"), self._report("server"))
         totals = self.tally.totals(self._stopped_s, rate_mbit)
         write_json(folder, BACKGROUND, {**totals, "sessions": rows})
 
     def record(self) -> FlowRecord:
-        """All sessions as one flow, whose ports are any."""
+        """Describe all sessions as one flow without fixed ports."""
         plan = self.plan
         controls = {s["control"] for s in self._report("server")["sessions"] if s["control"]}
         return FlowRecord(
@@ -148,7 +148,7 @@ class Sessions:
         )
 
     def kill(self) -> None:
-        """Leave no process, however the trial ended."""
+        """Kill both programs and close the counters."""
         for process in self._processes.values():
             end(process, signal.SIGKILL)
         self.tally.close()

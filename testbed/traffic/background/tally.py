@@ -1,7 +1,7 @@
-"""How much background traffic went and came: counted at its two interfaces, second by second.
+"""Background traffic sent and received, counted at its two interfaces every second.
 
-The two hosts carry nothing else, so what one has sent and the other has received tells the load
-and the losses of all sessions without a capture.
+The two hosts carry nothing else, so comparing what one sent with what the other received gives
+the load and the losses of all sessions without a capture.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Report = Mapping[str, Any]
 
 
 class Interface:
-    """What an interface has received and sent: packets, and bytes of Ethernet frames."""
+    """An interface's counters: packets, and bytes of Ethernet frames, in both directions."""
 
     def __init__(self, name: str, pid: int | None) -> None:
         self._netlink = Netlink(NETLINK_ROUTE, pid)
@@ -36,7 +36,7 @@ class Interface:
             self._request = struct.pack("=B3xiII", 0, socket.if_nametoindex(name), 0, 0)
 
     def read(self) -> tuple[int, int, int, int]:
-        """Packets received and sent, bytes received and sent."""
+        """Return packets received and sent, then bytes received and sent."""
         answer = self._netlink.ask(RTM_GETLINK, self._request)
         assert answer is not None
         found = attributes(answer, _LINK_MESSAGE_BYTES)[IFLA_STATS64]
@@ -50,7 +50,7 @@ class Interface:
 
 @dataclass(frozen=True)
 class Count:
-    """What was sent by one host and delivered to the other, since the traffic began."""
+    """Totals sent by one host and delivered to the other since the traffic began."""
 
     time_s: float
     sent_packets: int
@@ -69,7 +69,7 @@ class Tally:
         self.rows: list[Count] = []
 
     def begin(self, time_s: float) -> None:
-        """Count from here on."""
+        """Take the counters' present values as zero."""
         self._zero = self._read()
         self.count(time_s)
 
@@ -79,7 +79,7 @@ class Tally:
         return sent, sent_bytes, delivered, delivered_bytes
 
     def count(self, time_s: float) -> None:
-        """Note a row."""
+        """Append one row of counts."""
         since = [now - zero for now, zero in zip(self._read(), self._zero, strict=True)]
         self.rows.append(Count(time_s, *since))
 
@@ -89,7 +89,7 @@ class Tally:
         write_table(folder, BACKGROUND_COUNTS, rows)
 
     def totals(self, stopped_s: float, rate_mbit: float) -> dict[str, float]:
-        """Load until the stop; losses of all that was sent, once everything has arrived."""
+        """The load until the stop, and the losses once all packets have arrived."""
         begun, last = self.rows[0], self.rows[-1]
         until = max((row for row in self.rows if row.time_s <= stopped_s), key=lambda r: r.time_s)
         load_mbit = until.delivered_bytes * 8e-6 / (until.time_s - begun.time_s)
@@ -109,7 +109,7 @@ class Tally:
 
 
 def session_rows(plan: BackgroundPlan, client: Report, server: Report) -> list[dict[str, object]]:
-    """What both programs and the plan say of each session, put together."""
+    """Merge the plan's and both programs' data into one entry per session."""
     ends = zip(plan.sessions, client["sessions"], server["sessions"], strict=True)
     return [_session(*each) for each in ends]
 

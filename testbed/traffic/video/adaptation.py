@@ -1,4 +1,4 @@
-"""Which rendition the next segment is asked for in: by throughput, by buffer, or always one."""
+"""Bitrate adaptation: choosing a segment's rung by throughput, by buffer level, or fixed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from testbed.scenario.video_manifest import Rung
 
 @dataclass(frozen=True)
 class Situation:
-    """What a rule may look at; rungs from low to high."""
+    """The player's state that a rule decides on; rungs are ordered from low to high."""
 
     rungs: tuple[Rung, ...]
     current: Rung | None  # of the last segment
@@ -22,28 +22,29 @@ class Situation:
 
 
 class Rule(Protocol):
-    """A rule of adaptation."""
+    """An adaptation rule."""
 
     def choose(self, situation: Situation) -> Rung:
-        """The rung for the next segment."""
+        """Return the rung for the next segment."""
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """Always the same rung, as when a person has chosen it."""
+    """Always the same rung, as if the viewer had selected it."""
 
     name: str
 
     def choose(self, situation: Situation) -> Rung:
-        """The rung of that name."""
+        """Return the rung with the configured name."""
         return next(rung for rung in situation.rungs if rung.name == self.name)
 
 
 @dataclass(frozen=True)
 class Throughput:
-    """The highest rung below what the last segments came with, as dash.js's rule of that name.
+    """The highest rung below the recent throughput, as dash.js's rule of that name.
 
-    Four segments, nine tenths of their harmonic mean, and 1 Mbit/s before there is any.
+    Recent throughput is nine tenths of the harmonic mean of the last four segments, and 1 Mbit/s
+    before the first one.
     """
 
     window: int = 4
@@ -51,7 +52,7 @@ class Throughput:
     first_bit_per_s: float = 1e6
 
     def choose(self, situation: Situation) -> Rung:
-        """The highest that fits."""
+        """Return the highest rung that the throughput sustains."""
         recent = situation.measured_bit_per_s[-self.window :]
         expected = statistics.harmonic_mean(recent) if recent else self.first_bit_per_s
         return highest_below(situation.rungs, self.safety * expected)
@@ -61,15 +62,15 @@ class Throughput:
 class Buffer:
     """BBA-0 (Huang et al., SIGCOMM 2014): the fuller the buffer, the higher the rung.
 
-    Its reservoir and cushion are of 240 s there (90 s and 126 s); here they are the same shares
-    of the cap. A rung is left only when the next one's rate has been passed.
+    There, reservoir and cushion are 90 s and 126 s of a 240 s buffer; here they are the same shares
+    of the cap. The rung changes only once the mapped rate passes that of a neighbour.
     """
 
     reservoir: float = 90 / 240
     cushion: float = 126 / 240
 
     def choose(self, situation: Situation) -> Rung:
-        """The current rung, or as far from it as the map of the buffer's level has gone."""
+        """Keep the current rung until the mapped rate passes that of a neighbour."""
         rungs, current = situation.rungs, situation.current
         mapped = self._map(situation)
         if current is None:
@@ -82,14 +83,14 @@ class Buffer:
         return current
 
     def _map(self, situation: Situation) -> float:
-        """A rate for the level: the lowest up to the reservoir, the highest beyond the cushion."""
+        """Map a buffer level to a rate: lowest up to the reservoir, highest above the cushion."""
         low, high = situation.rungs[0].bit_per_s, situation.rungs[-1].bit_per_s
         share = (situation.level_s / situation.cap_s - self.reservoir) / self.cushion
         return low + (high - low) * min(1.0, max(0.0, share))
 
 
 def highest_below(rungs: Sequence[Rung], bit_per_s: float) -> Rung:
-    """The highest rung of at most that rate; the lowest if there is none."""
+    """Return the highest rung not above the rate, or the lowest rung if all are above it."""
     return next((rung for rung in reversed(rungs) if rung.bit_per_s <= bit_per_s), rungs[0])
 
 

@@ -1,4 +1,4 @@
-"""The same viewer with a real browser: `python -m testbed.traffic.video.browser … RESULT`.
+"""The viewer as a real browser: `python -m testbed.traffic.video.browser … RESULT`.
 
 Takes the player's command line and leaves the same result. Chromium is there, with an empty page,
 before the clock starts. What the page does is in watch.js.
@@ -49,7 +49,7 @@ _PATIENCE_S = 10.0
 
 
 def flags(options: argparse.Namespace, profile: str) -> list[str]:
-    """How Chromium finds and trusts the server, and leaves everything else alone."""
+    """Chromium's flags: find and trust the server, and contact nothing else."""
     found = [
         *_FLAGS,
         f"--user-data-dir={profile}",
@@ -65,7 +65,7 @@ def flags(options: argparse.Namespace, profile: str) -> list[str]:
 
 
 def fingerprint(certificate: Path) -> str:
-    """Of its public key, as Chromium wants it: SHA-256, in base64."""
+    """The SHA-256 of the certificate's public key in base64, the form that Chromium takes."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
 
@@ -80,7 +80,7 @@ def fingerprint(certificate: Path) -> str:
 
 
 def address(options: argparse.Namespace) -> str:
-    """Of the page, with what it is to play."""
+    """The page's URL, with the playback options as its query."""
     scheme = "http" if options.transport == Transport.HTTP else "https"
     settings = f"rule={options.rule}&cap={options.cap_s:g}"
     return f"{scheme}://{NAME}:{options.port}/{PAGE}#{settings}"
@@ -88,7 +88,7 @@ def address(options: argparse.Namespace) -> str:
 
 @contextlib.asynccontextmanager
 async def browser(options: argparse.Namespace) -> AsyncIterator[Tab]:
-    """A browser of our own, which ends with the context; so does all that it wrote."""
+    """Run a browser with a temporary profile; both are gone when the context ends."""
     with tempfile.TemporaryDirectory(dir=".", ignore_cleanup_errors=True) as profile:
         # all that it writes goes there, also what its libraries keep at home
         environment = {**os.environ, "HOME": profile, "TMPDIR": profile}
@@ -104,7 +104,7 @@ async def browser(options: argparse.Namespace) -> AsyncIterator[Tab]:
 
 
 async def watch(options: argparse.Namespace) -> Result:
-    """Play until the end, the deadline or SIGTERM, and tell."""
+    """Play until the end, the deadline or SIGTERM, and return the result."""
     async with browser(options) as tab:
         if options.ready:
             await told_to_begin(options.ready)
@@ -127,7 +127,7 @@ async def watch(options: argparse.Namespace) -> Result:
 
 
 def result(options: argparse.Namespace, seen: dict[str, Any], epoch_s: float) -> Result:
-    """What the page saw, since the playback's begin."""
+    """Convert what the page reported; times count from the start of playback."""
     transport = Transport(options.transport)
     if seen["protocol"] != _PROTOCOLS[transport]:
         wanted = _PROTOCOLS[transport]
@@ -160,7 +160,7 @@ def result(options: argparse.Namespace, seen: dict[str, Any], epoch_s: float) ->
 
 
 def main(argv: list[str]) -> int:
-    """Watch, and write the result; the exit status says whether a picture was seen."""
+    """Watch and write the result; the exit status is 0 if a picture was shown."""
     options = options_of(argv)
     found = asyncio.run(watch(options))
     options.result.write_text(found.to_json())

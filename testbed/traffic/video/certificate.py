@@ -1,4 +1,4 @@
-"""A certificate of our own, valid whatever the clock says: the guest's is virtual."""
+"""A self-signed certificate that is valid at any time, since the guest's clock is virtual."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _UNTIL = datetime.datetime(2040, 1, 1, tzinfo=datetime.UTC)
 
 
 def certificate_path(folder: Path) -> Path:
-    """The certificate, which a client takes for its authority too."""
+    """The certificate's file; clients also use it as their certificate authority."""
     return folder / CERTIFICATE
 
 
 def key_path(folder: Path) -> Path:
-    """The private key."""
+    """The private key's file."""
     return folder / KEY
 
 
 def write_certificate(folder: Path) -> None:
-    """A new key and a certificate for it.
+    """Write a new key and its certificate.
 
     RSA, because its signatures are always of one length: with ECDSA the handshake would be some
     bytes longer or shorter by chance.

@@ -1,4 +1,4 @@
-"""A browser that is told what to do over a pair of pipes (Chromium's DevTools protocol)."""
+"""Control of a browser by Chromium's DevTools protocol over a pair of pipes."""
 
 from __future__ import annotations
 

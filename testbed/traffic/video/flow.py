@@ -1,4 +1,4 @@
-"""A flow that is a video: a server and a player, beginning and ending as the trial says."""
+"""A video flow: a server and a player, started and stopped by the trial."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from testbed.traffic.video.viewer import Viewer
 
 
 def _write(viewing: Viewing, folder: Path) -> None:
-    """What the server serves; a browser wants files that it understands."""
+    """Write the files to be served; for a browser they must be real media files."""
     video = Video(viewing.length_s)
     write_files(folder, video)
     if viewing.player is Player.CHROMIUM:
-        from testbed.traffic.video.shown import write_shown  # loads what draws its pictures
+        from testbed.traffic.video.browser_files import write_browser_files  # imports Pillow
 
-        write_shown(video, viewing.rule, folder / SITE_FOLDER)
+        write_browser_files(video, viewing.rule, folder / SITE_FOLDER)
 
 
 class VideoFlow:
@@ -48,45 +48,45 @@ class VideoFlow:
         self._begun_ns = 0
 
     def wait_until_ready(self) -> None:
-        """Return once the server listens, and the player only waits to be told."""
+        """Return once the server listens and the player waits for its signal."""
         self._server.wait_until_ready()
         self._viewer.wait_until_ready()
 
     def begin(self) -> None:
-        """The player's first packet leaves now."""
+        """Let the player send its first packet now."""
         self._begun_ns = time.monotonic_ns()
         self._viewer.begin()
 
     @property
     def processes(self) -> Iterator[tuple[str, str, int]]:
-        """The processes that run or ran: name, node, process id."""
+        """All processes of the flow, running or ended, as (name, node, process id)."""
         pids = {"server": self._server.pid, "player": self._viewer.pid}
         for role, pid in pids.items():
             yield f"video {role} {self.plan.flow.name}", self._places[role].name, pid
 
     @property
     def may_end(self) -> bool:
-        """A video may be over before its time."""
+        """Always true: a playback may finish early."""
         return True
 
     @property
     def ended(self) -> bool:
-        """Whether the player has ended."""
+        """True once the player has exited."""
         return self._viewer.ended
 
     def done_ns(self) -> int | None:
-        """When the player was done, by the monotonic clock, if it is."""
+        """The end of playback on the monotonic clock; None while it lasts."""
         if not self.ended:
             return None
         result = self._read()
         return self._begun_ns + round(result.stopped_s * 1e9)
 
     def stop(self) -> None:
-        """Close the player's window, if it is still open."""
+        """Stop the player if it is still running."""
         self._viewer.stop()
 
     def collect(self) -> None:
-        """Wait for both ends, and note how large what was asked for is, and QUIC's losses."""
+        """Wait for both ends, and record the requested bytes and QUIC's losses."""
         result = self._read()
         if told := self._server.stop():
             (self._folder / report_file(self.plan.flow.name, "server")).write_text(told)
@@ -102,7 +102,7 @@ class VideoFlow:
         return self._result
 
     def kill(self) -> None:
-        """End both ends without ceremony, when the trial failed."""
+        """Kill both ends after a failed trial."""
         self._viewer.kill()
         self._server.kill()
         self._files.cleanup()

@@ -1,7 +1,7 @@
-"""HTTP/1.1 over TCP, with or without TLS: one connection, requests one behind the other.
+"""HTTP/1.1 over TCP, with or without TLS: one connection with pipelined requests.
 
-Requests do not wait for answers: so a page's objects take the round trips that they take with
-HTTP/2, whose many streams share one connection too.
+Requests do not wait for responses, so a page's objects take as many round trips as with HTTP/2,
+which multiplexes its streams over one connection too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _END = b"\r\n\r\n"
 
 
 class Http1(asyncio.BufferedProtocol):
-    """The client's end of a connection."""
+    """The client end of a connection."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -26,9 +26,9 @@ class Http1(asyncio.BufferedProtocol):
         self._room = memoryview(bytearray(_ROOM))
         self._waiting: deque[Transfer] = deque()
         self._head = bytearray()
-        self._missing = 0  # of the body that is coming in
+        self._missing = 0  # bytes of the current body still to come
         self._transport: asyncio.Transport | None = None
-        self._over = ""  # why nothing more will come
+        self._over = ""  # why the connection is unusable
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is open."""
@@ -53,18 +53,18 @@ class Http1(asyncio.BufferedProtocol):
             self._transport.close()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the next read goes."""
+        """Return the buffer for the next read."""
         return self._room
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Some bytes have come: ends of bodies, heads, beginnings of bodies."""
+        """Parse received bytes, which may span the end of one response and the next."""
         now_s = self._loop.time()
         data = self._room[:nbytes]
         while data:
             data = self._take_body(data, now_s) if self._missing else self._take_head(data, now_s)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Whatever is still waited for will not come."""
+        """Fail all outstanding requests."""
         self._fail(f"the connection ended ({exc or 'closed by the server'})")
 
     def _take_body(self, data: memoryview, now_s: float) -> memoryview:
@@ -84,7 +84,7 @@ class Http1(asyncio.BufferedProtocol):
         used = end + len(_END) - before
         length = _length(bytes(self._head[:end]))
         if length is None:
-            # what else the server may say is of no use
+            # anything after that is ignored
             self._fail(bytes(self._head[:end]).partition(b"\r")[0].decode("latin-1"))
             self.close()
             return data[:0]
@@ -102,7 +102,7 @@ class Http1(asyncio.BufferedProtocol):
 
 
 def _length(head: bytes) -> int | None:
-    """How long the body is; none if this is not the file that was asked for."""
+    """The body's length; None if the response is not the requested file."""
     status, *lines = head.decode("latin-1").split("\r\n")
     pairs = (line.partition(":") for line in lines)
     fields = {key.strip().lower(): value.strip() for key, _, value in pairs}

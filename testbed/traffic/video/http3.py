@@ -1,4 +1,4 @@
-"""HTTP/3 over QUIC by aioquic: the client's end, and what both ends have in common."""
+"""HTTP/3 over QUIC with aioquic: the client end, and the configuration of both ends."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _WINDOW_BYTES = 15 << 20  # what a browser lets a server send unasked: Chromium'
 # tenth, others after a quarter of the round trip, but no later than it has promised; a gap at once.
 _EARLY_PACKETS, _EARLY_SHARE, _LATER_SHARE = 100, 2, 10
 _ACK_DELAYS_S = (0.001, 0.025)
-_IDLE_S = 300.0  # a link may be down for a while, as with TCP
+_IDLE_S = 300.0  # long, since a link may be down for a while
 
 
 def configuration(*, is_client: bool, control: str = "reno") -> QuicConfiguration:
-    """What both ends are set to."""
+    """The QUIC configuration of the client or the server."""
     return QuicConfiguration(
         alpn_protocols=H3_ALPN,
         congestion_control_algorithm=control,
@@ -46,7 +46,7 @@ def configuration(*, is_client: bool, control: str = "reno") -> QuicConfiguratio
 
 
 class Acknowledgements:
-    """When a client acknowledges what has come."""
+    """The client's acknowledgement policy: how often and how late it sends ACKs."""
 
     def __init__(self, quic: QuicConnection) -> None:
         self._quic = quic
@@ -81,17 +81,17 @@ class Acknowledgements:
 
 
 class Http3(QuicConnectionProtocol):
-    """The client's end of a connection."""
+    """The client end of a connection."""
 
     def __init__(self, quic: QuicConnection, stream_handler: Any = None) -> None:
         super().__init__(quic, stream_handler)
         self._http = H3Connection(quic)
         self._acks = Acknowledgements(quic)
         self._waiting: dict[int, Transfer] = {}
-        self._over = ""  # why nothing more will come
+        self._over = ""  # why the connection is unusable
 
     def datagram_received(self, data: bytes | str, addr: Any) -> None:
-        """A packet has come."""
+        """Process a packet, applying the acknowledgement policy."""
         with self._acks.of_a_packet(self._loop.time()):
             self._quic.receive_datagram(cast(bytes, data), addr, now=self._loop.time())
         self._process_events()
@@ -118,7 +118,7 @@ class Http3(QuicConnectionProtocol):
         return transfer
 
     def quic_event_received(self, event: QuicEvent) -> None:
-        """What came of the connection, or of one of its streams."""
+        """Handle an event of the connection or of one of its streams."""
         if isinstance(event, ConnectionTerminated):
             self._fail(f"the connection ended ({event.reason_phrase or event.error_code})")
         elif isinstance(event, StreamReset) and event.stream_id in self._waiting:
@@ -148,7 +148,7 @@ class Http3(QuicConnectionProtocol):
 
 
 async def connect(site: Site) -> Http3:
-    """Open a connection: the handshake is over when this returns."""
+    """Open a connection and complete its handshake."""
     settings = configuration(is_client=True)
     settings.load_verify_locations(site.authority)
     _, client = await asyncio.get_running_loop().create_datagram_endpoint(

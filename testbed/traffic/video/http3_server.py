@@ -1,4 +1,4 @@
-"""An HTTP/3 server of files by aioquic: `python -m testbed.traffic.video.http3_server …`."""
+"""An HTTP/3 file server on aioquic: `python -m testbed.traffic.video.http3_server …`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from aioquic.quic.events import QuicEvent
 
 from testbed.machine.timer import wake_exactly
 from testbed.scenario.video import CONTROLS
-from testbed.traffic.video import counted
+from testbed.traffic.video import loss_counting
 from testbed.traffic.video.certificate import certificate_path, key_path
 from testbed.traffic.video.http3 import configuration
 
 
 class FileServer(QuicConnectionProtocol):
-    """The server's end of a connection."""
+    """The server end of a connection."""
 
     root = Path()
 
@@ -35,7 +35,7 @@ class FileServer(QuicConnectionProtocol):
         self._http = H3Connection(quic)
 
     def quic_event_received(self, event: QuicEvent) -> None:
-        """A request, or something else that concerns only HTTP/3 itself."""
+        """Answer requests; HTTP/3's other events need no action."""
         for each in self._http.handle_event(event):
             if isinstance(each, HeadersReceived):
                 self._answer(each.stream_id, dict(each.headers).get(b":path", b"/").decode())
@@ -53,8 +53,8 @@ class FileServer(QuicConnectionProtocol):
 
 
 async def run(options: argparse.Namespace) -> None:
-    """Serve until SIGTERM; then tell what was lost."""
-    counted.register()
+    """Serve until SIGTERM, then report the losses."""
+    loss_counting.register()
     settings = configuration(is_client=False, control=options.control)
     settings.load_cert_chain(certificate_path(options.keys), key_path(options.keys))
     FileServer.root = options.root.resolve()
@@ -66,7 +66,7 @@ async def run(options: argparse.Namespace) -> None:
     options.ready.touch()
     await over.wait()
     server.close()
-    options.report.write_text(json.dumps(dataclasses.asdict(counted.COUNTS), indent=1) + "\n")
+    options.report.write_text(json.dumps(dataclasses.asdict(loss_counting.COUNTS), indent=1) + "\n")
 
 
 def options_of(argv: list[str]) -> argparse.Namespace:

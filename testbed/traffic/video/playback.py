@@ -1,6 +1,6 @@
-"""The buffer between what is loaded and what is shown: starts, stalls, and when there is room.
+"""The playback buffer: startup, stalls, and when there is room for more video.
 
-A media element's clock: every call says what time it is, so that a test can say so too.
+It works like a media element's clock; callers pass the time, so tests can control it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from testbed.scenario.video import Thresholds
 
 
 class State(enum.Enum):
-    """What the picture does."""
+    """The state of playback."""
 
     STARTING = "starting"
     PLAYING = "playing"
@@ -22,7 +22,7 @@ class State(enum.Enum):
 
 @dataclass
 class Stall:
-    """A time in which the picture stands still, for want of video."""
+    """A period without a moving picture because the buffer ran empty."""
 
     begin_s: float
     end_s: float | None = None
@@ -30,7 +30,7 @@ class Stall:
 
 @dataclass
 class Playback:
-    """How far a video of so many seconds has been loaded and played."""
+    """How much of a video has been loaded and played."""
 
     duration_s: float
     thresholds: Thresholds = field(default_factory=Thresholds)
@@ -46,16 +46,16 @@ class Playback:
 
     @property
     def level_s(self) -> float:
-        """Seconds of video that are loaded and not yet played."""
+        """Seconds of video loaded but not yet played."""
         return self.loaded_s - self.position_s
 
     @property
     def complete(self) -> bool:
-        """Whether all of the video is loaded."""
+        """True once the whole video is loaded."""
         return self.loaded_s >= self.duration_s - 1e-6
 
     def append(self, now_s: float, seconds: float) -> None:
-        """A segment has come."""
+        """Add a loaded segment."""
         self.advance(now_s)
         self._note()
         self.loaded_s += seconds
@@ -65,7 +65,7 @@ class Playback:
             self._play()
 
     def advance(self, now_s: float) -> None:
-        """Play until now: the picture may have stood still, or ended, on the way."""
+        """Advance playback to now, through any stalls and the end in between."""
         passed, self._now_s = now_s - self._now_s, now_s
         if self.state is not State.PLAYING:
             return
@@ -82,7 +82,7 @@ class Playback:
             self.stalls.append(Stall(dry_s))
 
     def wait_s(self, seconds: float) -> float:
-        """How long until there is room for so much more video; nought if there is."""
+        """Seconds until there is room for so much more video; 0 if there is room now."""
         # whoever loads nothing for want of room is playing: the cap is above all thresholds
         return max(0.0, self.level_s + seconds - self.thresholds.cap_s)
 

@@ -1,7 +1,7 @@
-"""A person opens the page and watches: `python -m testbed.traffic.video.player … RESULT`.
+"""A model of a viewer's player: `python -m testbed.traffic.video.player … RESULT`.
 
-Loads the page and what is on it, then segment after segment as far ahead as the buffer's cap
-allows. Ends when the video has been shown, at the deadline, or at SIGTERM, and writes what was.
+Loads the page and its objects, then segment after segment as far ahead as the buffer's cap
+allows. Ends after the video, at the deadline, or at SIGTERM, and writes its result.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Player:
         return self._loop.time() - self._zero_s
 
     async def play(self, connect: Connect, site: Site) -> None:
-        """All of it, to the video's end."""
+        """Load the page, then play the video to its end."""
         client = await connect(site)
         self._connected_s = self._now_s
         try:
@@ -107,7 +107,7 @@ class Player:
         )
 
     def _measure(self, transfer: Transfer) -> None:
-        """As browsers see it: from the request on, with the time that it took to be heard."""
+        """Throughput as browsers measure it: from the request on, response time included."""
         assert transfer.last_byte_s is not None
         taken_s = max(transfer.last_byte_s - transfer.requested_s, 1e-6)
         self._measured.append(8 * transfer.received / taken_s)
@@ -118,7 +118,7 @@ class Player:
             self._playback.advance(self._now_s)
 
     def result(self, transport: Transport, rule: str, why: str) -> Result:
-        """How far it came."""
+        """Describe the playback up to now."""
         now_s = self._now_s
         self._playback.advance(now_s)
         segments = tuple(
@@ -159,7 +159,7 @@ class Player:
 
 
 def connector(transport: Transport) -> Connect:
-    """What opens a connection of that kind; aioquic is loaded only where it is needed."""
+    """The function that opens a connection; aioquic is imported only for QUIC."""
     if transport is Transport.QUIC:
         from testbed.traffic.video import http3
 
@@ -168,14 +168,14 @@ def connector(transport: Transport) -> Connect:
 
 
 class _Objects(html.parser.HTMLParser):
-    """Collects what a page asks for."""
+    """Collects the files that a page refers to."""
 
     def __init__(self) -> None:
         super().__init__()
         self.found: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """A tag that names a file, or another one."""
+        """Note the file that a tag refers to, if it does."""
         named = dict(attrs)
         path = named.get("href") if tag == "link" else named.get("src")
         if path:
@@ -183,14 +183,14 @@ class _Objects(html.parser.HTMLParser):
 
 
 def objects_of(text: str) -> list[str]:
-    """What a page asks for, in its order."""
+    """The files that a page refers to, in document order."""
     parser = _Objects()
     parser.feed(text)
     return parser.found
 
 
 async def watch(options: argparse.Namespace) -> Result:
-    """Play until the end, the deadline or SIGTERM, and tell."""
+    """Play until the end, the deadline or SIGTERM, and return the result."""
     transport = Transport(options.transport)
     connect = connector(transport)  # before the clock starts: loading a library is not watching
     site = Site(options.address, options.port, options.authority, options.own_port)
@@ -205,7 +205,7 @@ async def watch(options: argparse.Namespace) -> Result:
 
 
 async def told_to_begin(ready: Path) -> None:
-    """Say that all is loaded, and wait for SIGUSR1: the first packet then leaves at once."""
+    """Signal readiness and wait for SIGUSR1, so that the first packet then leaves at once."""
     told = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, told.set)
     ready.touch()
@@ -213,7 +213,7 @@ async def told_to_begin(ready: Path) -> None:
 
 
 async def _ended(task: asyncio.Future[None], deadline_s: float) -> str:
-    """Why it ended; empty if the video was shown."""
+    """Wait for the end and return its reason; empty if the video was shown."""
     try:
         await asyncio.wait_for(task, deadline_s)
     except TimeoutError:
@@ -250,7 +250,7 @@ def options_of(argv: list[str]) -> argparse.Namespace:
 
 
 def main(argv: list[str]) -> int:
-    """Watch, and write the result; the exit status says whether a picture was seen."""
+    """Watch and write the result; the exit status is 0 if a picture was shown."""
     wake_exactly()
     options = options_of(argv)
     result = asyncio.run(watch(options))

@@ -1,4 +1,4 @@
-"""What became of a playback, as one JSON file."""
+"""The result of a playback, stored as one JSON file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Load:
-    """One file that was asked for; seconds since the playback's begin."""
+    """One requested file; times in seconds since the start of playback."""
 
     path: str
     requested_s: float
@@ -22,7 +22,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Segment:
-    """One segment that was asked for."""
+    """One requested segment."""
 
     number: int
     rung: str
@@ -32,13 +32,13 @@ class Segment:
 
     @property
     def complete(self) -> bool:
-        """Whether all of it came."""
+        """True if the whole segment arrived."""
         return self.load.last_byte_s is not None
 
 
 @dataclass(frozen=True)
 class Result:
-    """A playback; seconds since its begin, which is `epoch_s` of the wall clock."""
+    """A playback; times in seconds since its start, `epoch_s` on the wall clock."""
 
     epoch_s: float
     transport: str
@@ -57,17 +57,17 @@ class Result:
 
     @property
     def stall_s(self) -> float:
-        """How long the picture stood still after it had begun to move."""
+        """Total stall time after the first picture."""
         return sum(end - begin for begin, end in self.stalls)
 
     @property
     def switches(self) -> int:
-        """How often a segment was of another rung than the one before it."""
+        """The number of changes of rung between consecutive segments."""
         return sum(one.rung != other.rung for one, other in itertools.pairwise(self._shown))
 
     @property
     def mean_bit_per_s(self) -> float | None:
-        """The rungs' rates over the video that came; none if nothing did."""
+        """The mean bitrate of the loaded video; None if nothing was loaded."""
         seconds = sum(each.duration_s for each in self._shown)
         shown = sum(each.bit_per_s * each.duration_s for each in self._shown)
         return shown / seconds if seconds else None
@@ -77,7 +77,7 @@ class Result:
         return [each for each in self.segments if each.complete]
 
     def to_json(self) -> str:
-        """All of it, and the sums."""
+        """The result with its totals, as JSON."""
         content = dataclasses.asdict(self)
         content["sums"] = {
             "stalls": len(self.stalls),

@@ -1,4 +1,4 @@
-"""The servers of the video: nginx over TCP, aioquic over QUIC; all they need below one folder."""
+"""The video servers: nginx for TCP, aioquic for QUIC; all their files are in one folder."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ READY_S = 10.0
 
 
 def write_files(folder: Path, video: Video) -> None:
-    """The site and the certificate of a server."""
-    from testbed.traffic.video.certificate import write_certificate  # loads a big library
+    """Write a server's site and certificate."""
+    from testbed.traffic.video.certificate import write_certificate  # slow to import
 
     write_site(video, folder / SITE_FOLDER)
     write_certificate(folder)
 
 
 class VideoServer:
-    """A server in a place; `folder` holds its files and what it says."""
+    """A server process; `folder` holds its files and its messages."""
 
     def __init__(self, folder: Path, place: Place, serving: Serving) -> None:
         """Start it."""
@@ -55,38 +55,38 @@ class VideoServer:
 
     @property
     def pid(self) -> int:
-        """Of its one process."""
+        """The process id of the server, which is a single process."""
         return self._process.pid
 
     @property
     def ready(self) -> bool:
-        """Whether it takes connections."""
+        """True once the server accepts connections."""
         if self._serving.transport is Transport.QUIC:
             return (self._folder / SERVER_READY).exists()
         return listening(self._place.pid, self._serving.port)
 
     def wait_until_ready(self) -> None:
-        """Return once it takes connections."""
+        """Return once the server accepts connections."""
         deadline = time.monotonic() + READY_S
         while not self.ready:
             if self._process.poll() is not None or time.monotonic() > deadline:
                 said = (self._folder / "server.err").read_text().strip().splitlines()
-                raise TestbedError(f"the video's server did not start: {' '.join(said[-1:])}")
+                raise TestbedError(f"the video server did not start: {' '.join(said[-1:])}")
             time.sleep(0.001)
 
     def stop(self) -> str:
-        """End it; what QUIC's tells of losses, as JSON."""
+        """Stop the server; returns the QUIC server's loss report as JSON."""
         end(self._process, signal.SIGTERM)
         report = self._folder / SERVER_REPORT
         return report.read_text() if report.exists() else ""
 
     def kill(self) -> None:
-        """End it without ceremony, when the trial failed."""
+        """Kill the server after a failed trial."""
         end(self._process, signal.SIGKILL)
 
 
 def nginx_config(folder: Path, transport: Transport, port: int) -> str:
-    """One process in the foreground, for any user; Debian's settings where they matter to TCP."""
+    """nginx as one foreground process of any user, with Debian's settings where TCP sees them."""
     secure = transport is Transport.HTTPS
     tls = f"""
     ssl_certificate {folder / CERTIFICATE};

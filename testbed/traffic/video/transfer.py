@@ -1,4 +1,4 @@
-"""What a player asks a server for, and what it sees of the answer: the same for TCP and QUIC."""
+"""A request and its response as a player sees them, the same over TCP and QUIC."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 from testbed.errors import TestbedError
 
-NAME = "video.test"  # the server's, as its certificate has it; RFC 6761 keeps .test free
+NAME = "video.test"  # the server's name in its certificate; RFC 6761 reserves .test
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Transfer:
     )
 
     def take(self, data: bytes | memoryview, now_s: float) -> None:
-        """Some of the body has come."""
+        """Take a received part of the body."""
         if self.first_byte_s is None:
             self.first_byte_s = now_s
         self.received += len(data)
@@ -35,22 +35,22 @@ class Transfer:
             self.body += data
 
     def finish(self, now_s: float) -> None:
-        """That was all of it."""
+        """Mark the body as complete."""
         self.last_byte_s = now_s
         if not self.done.done():
             self.done.set_result(None)
 
     def fail(self, why: str) -> None:
-        """It will not come."""
+        """Mark the transfer as failed."""
         if not self.done.done():
             self.done.set_exception(TestbedError(f"{self.path}: {why}"))
 
 
 class Client(Protocol):
-    """A connection to a server that stays open."""
+    """A persistent connection to a server."""
 
     def request(self, path: str, *, keep: bool = False) -> Transfer:
-        """Ask for a file; several may be asked for before the first has come."""
+        """Request a file; several requests may be outstanding."""
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""

@@ -1,4 +1,4 @@
-"""The player as a process of a trial: loaded beforehand, begun to the instant, read at the end."""
+"""The player as a process of a trial: loaded in advance, started exactly on time."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from testbed.machine.process import Place, Process, end, start
 from testbed.plan.video_commands import Watching, executable
 from testbed.traffic.video.result import Result
 
-READY_S = 30.0  # a browser takes its time
+READY_S = 30.0  # a browser starts slowly
 PATIENCE_S = 20.0
 
 
 class Viewer:
-    """A player in a place; its result is written to `output`, `folder` has what it needs."""
+    """A player process that writes its result to `output` and runs in `folder`."""
 
     def __init__(self, watching: Watching, place: Place, output: Path, folder: Path) -> None:
         self._output = output.resolve()
@@ -33,16 +33,16 @@ class Viewer:
 
     @property
     def pid(self) -> int:
-        """Of its one process."""
+        """The player's process id."""
         return self._process.pid
 
     @property
     def ended(self) -> bool:
-        """Whether there is nothing more to see."""
+        """True once the player has exited."""
         return self._process.poll() is not None
 
     def wait_until_ready(self) -> None:
-        """Return once it only waits to be told."""
+        """Return once the player waits for its start signal."""
         deadline = time.monotonic() + READY_S
         while not self._ready.exists():
             if self.ended or time.monotonic() > deadline:
@@ -51,16 +51,16 @@ class Viewer:
         self._ready.unlink()
 
     def begin(self) -> None:
-        """Its first packet leaves now."""
+        """Let the player send its first packet now."""
         self._process.send_signal(signal.SIGUSR1)
 
     def stop(self) -> None:
-        """Tell it that it is over, if it has not ended."""
+        """Ask the player to stop if it is still running."""
         if not self.ended:
             self._process.send_signal(signal.SIGTERM)
 
     def collect(self) -> Result:
-        """End it, if it has not ended, and read what it saw."""
+        """End the player if necessary, and read its result."""
         end(self._process, signal.SIGTERM, PATIENCE_S)
         if not self._output.exists():
             raise TestbedError(f"the player left no result: {self._said}")
@@ -69,7 +69,7 @@ class Viewer:
         return Result.from_json(self._output.read_text())
 
     def kill(self) -> None:
-        """End it without ceremony, when the trial failed; but a browser it has to end itself."""
+        """End the player after a failed trial; not by SIGKILL, as it must end its browser."""
         end(self._process, signal.SIGINT)
 
     @property

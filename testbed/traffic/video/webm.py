@@ -1,7 +1,7 @@
-"""A segment of the video that a browser shows: WebM with pictures in VP8, of any size in bytes.
+"""Video segments for a browser: WebM files with VP8 pictures, of any size in bytes.
 
-Every segment can be decoded by itself: head, one cluster, key frames only. Between the frames lie
-elements that a reader skips, so that a segment is as long as the model's is.
+Every segment can be decoded by itself: header, one cluster, key frames only. Void elements between
+the frames pad a segment to the size that it has in the player's model.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _VOID_HEAD_BYTES = len(_VOID) + _LENGTH_BYTES
 
 @dataclass(frozen=True)
 class Film:
-    """Key frames of one size, shown over and over."""
+    """Key frames of one size, shown in a loop."""
 
     width: int
     height: int
@@ -38,7 +38,7 @@ class Film:
 
 
 def film(width: int, height: int) -> Film:
-    """A second of a bar that moves from left to right.
+    """One second of a bar that moves from left to right.
 
     Pillow writes VP8 as lossy WebP: a RIFF file whose one chunk is a key frame.
     """
@@ -57,7 +57,7 @@ def _frame(width: int, height: int, number: int) -> bytes:
 
 
 def segment(shown: Film, begin_s: float, seconds: float, size: int) -> bytes:
-    """The pictures from `begin_s` on, in a file of exactly that many bytes."""
+    """The pictures from `begin_s` on, in a file of exactly `size` bytes."""
     first, count = round(begin_s * PICTURES_A_SECOND), round(seconds * PICTURES_A_SECOND)
     blocks = [
         _element(_BLOCK, b"\x81" + (k * _PICTURE_MS).to_bytes(2, "big") + _KEY_FRAME + frame)
@@ -73,7 +73,7 @@ def segment(shown: Film, begin_s: float, seconds: float, size: int) -> bytes:
 
 
 def _voids(room: int, count: int) -> list[bytes]:
-    """Elements to be skipped that fill so many bytes, evenly."""
+    """Void elements that spread `room` bytes evenly over `count` gaps."""
     ends = [room * number // count for number in range(count + 1)]
     lengths = [end - begin - _VOID_HEAD_BYTES for begin, end in itertools.pairwise(ends)]
     assert min(lengths) >= 0, f"{room} bytes are too few to fill {count} gaps"
@@ -81,7 +81,7 @@ def _voids(room: int, count: int) -> list[bytes]:
 
 
 def _head(shown: Film) -> bytes:
-    """What stands before the pictures: what file this is, and what it shows."""
+    """The file's header: type, track, codec and picture size."""
     size = _number(_WIDTH, shown.width) + _number(_HEIGHT, shown.height)
     track = (
         *(_number(_NUMBER, 1), _number(_UID, 1), _number(_TYPE, 1)),

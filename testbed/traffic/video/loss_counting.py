@@ -1,4 +1,4 @@
-"""aioquic's congestion controls, with a count of what they were told is lost."""
+"""aioquic's congestion controls, extended to count the losses reported to them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from aioquic.quic.packet_builder import QuicSentPacket
 
 @dataclass
 class Counts:
-    """Over all connections of this process."""
+    """Totals over all connections of this process."""
 
     lost_packets: int = 0
-    persistent_congestion: int = 0  # how often all was lost for so long that it began anew
+    persistent_congestion: int = 0  # RFC 9002, 7.6: how often declared
 
 
 COUNTS = Counts()
 
 
-class _Counted(QuicCongestionControl):
+class _LossCounting(QuicCongestionControl):
     def on_packets_lost(self, *, now: float, packets: Iterable[QuicSentPacket]) -> None:
         lost = list(packets)
         COUNTS.lost_packets += len(lost)
@@ -33,15 +33,15 @@ class _Counted(QuicCongestionControl):
         super().on_persistent_congestion()  # type: ignore[safe-super]
 
 
-class _Reno(_Counted, RenoCongestionControl):
+class _Reno(_LossCounting, RenoCongestionControl):
     pass
 
 
-class _Cubic(_Counted, CubicCongestionControl):
+class _Cubic(_LossCounting, CubicCongestionControl):
     pass
 
 
 def register() -> None:
-    """In place of aioquic's own, under their names."""
+    """Register the counting controls under the names of aioquic's own."""
     register_congestion_control("reno", _Reno)
     register_congestion_control("cubic", _Cubic)

@@ -1,4 +1,4 @@
-"""The files of the site as a browser wants them: each as long as the model's player finds it."""
+"""The site's files in formats that a browser accepts, with the sizes that the model player sees."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from testbed.traffic.video.webm import film, segment
 SCRIPT = Path(__file__).with_name("watch.js")
 
 
-def write_shown(video: Video, name: str, folder: Path) -> None:
-    """Put them in the place of the site's own; of the video, those of the rung of that name."""
+def write_browser_files(video: Video, name: str, folder: Path) -> None:
+    """Replace the site's files; of the video, only the segments of the named rung."""
     for thing, size in OBJECTS:
         (folder / thing).write_bytes(_object(Path(thing).suffix, size))
     rung = next(rung for rung in video.ladder if rung.name == name)
@@ -28,10 +28,10 @@ def write_shown(video: Video, name: str, folder: Path) -> None:
 
 
 def _object(suffix: str, size: int) -> bytes:
-    """What the page shows and runs: the player is among it."""
+    """An image, script or style sheet of the given size; the player is the script."""
     if suffix == ".jpg":
         file = io.BytesIO()
         Image.new("RGB", (160, 90)).save(file, "JPEG")
-        return file.getvalue().ljust(size, b"\0")  # nobody reads on behind the picture's end
+        return file.getvalue().ljust(size, b"\0")  # padding after the picture's end is ignored
     text = SCRIPT.read_bytes() if suffix == ".js" else b""
     return text.ljust(size, b"\n")
