@@ -111,7 +111,7 @@ class Iperf3:
         # iperf3 reports our own interrupt as an error
         if error and "interrupt" not in error and not self.plan.flow.bytes:
             raise TestbedError(
-                f"{self.plan.flow.name}: iperf3: {error}", f"{self._output('client')} has the report"
+                f"{self.plan.flow.name}: iperf3: {error}", f"see {self._output('client')}"
             )
         if not report.get("intervals"):
             raise TestbedError(f"{self.plan.flow.name}: iperf3 sent nothing")

@@ -1,1 +1,1 @@
-"""Doing it: build the network, verify it, run the flows, capture, sample, take down."""
+"""Running a trial: build and verify the network, run the flows, capture, sample, tear down."""

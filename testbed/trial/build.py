@@ -1,6 +1,6 @@
-"""The Mininet network: built from the plan, verified against it, taken down whatever happens.
+"""The Mininet network: built from the plan, and taken down however the trial ends.
 
-Mininet keeps the nodes and their namespaces; everything else is done by the plan's commands, whose
+Mininet manages the nodes and their namespaces; the plan's commands do everything else, and their
 exit statuses are checked. Mininet itself would type commands into a shell in each node, which is
 slow, and would ignore failures.
 """
@@ -33,14 +33,14 @@ BATCHES = {"ip": ("ip", "-batch", "-"), "tc": ("tc", "-batch", "-")}
 class LabNode(Node):  # type: ignore[misc]
     """A Mininet node that is configured by the plan alone, and so needs no shell."""
 
-    isSetup = True  # Mininet would look for programs that we do not need
+    isSetup = True  # otherwise Mininet looks for programs that are not needed
 
     def startShell(self, mnopts: str | None = None) -> None:
-        """Make the namespace; a process that waits for our end holds it."""
+        """Create the namespace, held open by a process that ends when this one does."""
         # the name as Mininet writes it, so that `ps` and Mininet's `m` find the node
         self.shell = start_held(("mnexec", "-np", "cat", "-", f"mininet:{self.name}"))
         assert self.shell.stdout
-        self.shell.stdout.readline()  # -p: tells of itself once it is in its namespace
+        self.shell.stdout.readline()  # -p: it prints its process id once it is in its namespace
         self.pid = self.shell.pid
 
     def config(self, **params: Any) -> dict[str, Any]:
@@ -57,16 +57,16 @@ class LabIntf(Intf):  # type: ignore[misc]
 
 
 class LabLink(Link):  # type: ignore[misc]
-    """A cable that one command makes together with all others."""
+    """A veth pair, which one command creates together with all others."""
 
     @classmethod
     def makeIntfPair(cls, *_names: Any, **_options: Any) -> None:
-        """Do nothing: see lay_cables()."""
+        """Do nothing: lay_cables() creates all pairs."""
 
 
 @contextlib.contextmanager
 def cabled(plan: Plan, log: CommandLog) -> Iterator[Mapping[str, Place]]:
-    """A plan's nodes and cables, by node where its commands run; gone when the block is left."""
+    """Create a plan's nodes and veth pairs for the duration of the block; yields places by node."""
     Mininet.inited = True  # init() would raise limits and change sysctls of the host
     mininet = Mininet(build=False, controller=None, waitConnected=False)
     try:
@@ -91,13 +91,13 @@ def cabled(plan: Plan, log: CommandLog) -> Iterator[Mapping[str, Place]]:
 
 
 def _take_down(mininet: Mininet) -> None:
-    """End the nodes: with its last process a namespace goes, and its cables with it."""
+    """End the nodes: a namespace and its veth pairs vanish with its last process."""
     for node in mininet.hosts:
         end(node.shell, signal.SIGKILL)
 
 
 def lay_cables(plan: Plan, places: Mapping[str, Place], log: CommandLog) -> None:
-    """Make all veth pairs, each end in its node from the start."""
+    """Create all veth pairs, with each end in its node from the start."""
     lines = [
         f"link add name {v.name1} address {v.mac1} netns {places[v.node1].pid} "
         f"type veth peer name {v.name2} address {v.mac2} netns {places[v.node2].pid}"
@@ -107,7 +107,7 @@ def lay_cables(plan: Plan, places: Mapping[str, Place], log: CommandLog) -> None
 
 
 def apply(plan: Plan, places: Mapping[str, Place]) -> None:
-    """Run the plan's commands; neighbours of one tool in one node share a process."""
+    """Run the plan's commands; consecutive commands of one tool in one node share a process."""
     for node, settings in plan.sysctls:
         _write_sysctls(places[node], settings)
     for parameter in plan.parameters:
@@ -131,7 +131,7 @@ def _write_sysctls(place: Place, settings: Sequence[tuple[str, str]]) -> None:
 
 
 def _write_parameter(parameter: Parameter) -> None:
-    """The parameter holds for the whole kernel; the engine restores it."""
+    """Set a module parameter, which applies to the whole kernel; the engine restores it."""
     try:
         Path(parameter.file).write_text(str(parameter.value))
     except OSError as error:
@@ -150,7 +150,7 @@ def _run_group(place: Place, tool: str, commands: list[Command]) -> None:
 
 
 def _switch_offloads_off(place: Place, commands: Sequence[Command]) -> None:
-    """By ioctl instead of ethtool: its processes would take a tenth of a short trial."""
+    """Use ioctl instead of ethtool, whose processes would take a tenth of a short trial."""
     with inside(place.pid):
         for command in commands:
             _, _, interface, *words = command.argv

@@ -1,7 +1,7 @@
-"""One trial: `python -m testbed.trial SCENARIO OUT`, on whatever kernel this is.
+"""One trial: `python -m testbed.trial SCENARIO OUT`, on the kernel at hand.
 
-Builds the network, runs the flows, and leaves in OUT what happened. Where it runs is the engines'
-business, and what belongs to a trial is the parts': this module knows neither.
+Builds the network, runs the flows, and writes the results to OUT. The engines decide where it runs,
+and the parts what belongs to a trial: this module knows neither.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from testbed.trial.parts.scheduler import Timeline
 from testbed.trial.verify import verify
 
 LEAD_S = 0.1
-EPOCH_GRID_S = 0.1  # second 0 is a round tenth of the wall clock
-LOOK_S = 1.0  # how often it is checked whether all flows have ended
+EPOCH_GRID_S = 0.1  # second 0 is a multiple of this on the wall clock
+CHECK_S = 1.0  # interval of the checks whether all flows have ended
 
 
 def run_trial(scenario: Scenario, folder: Path, epoch_grid_s: float) -> Record:
-    """Run a scenario and describe how it went; files go to the folder as they come."""
-    plan = make_plan(scenario)  # the sweep's is in another process, perhaps on another kernel
+    """Run a scenario, write its files to the folder, and return its record."""
+    plan = make_plan(scenario)  # the sweep's plan is in another process
     wake_exactly()
     with contextlib.ExitStack() as stack:
         log = CommandLog(folder / COMMANDS)
@@ -59,7 +59,7 @@ def _configure(trial: RunningTrial) -> None:
 
 
 def _run(trial: RunningTrial, epoch_grid_s: float) -> Record:
-    """Run all parts in a network that is up."""
+    """Run all parts in a network that is already up."""
     for part in trial.parts:
         part.open()
     for part in trial.parts:
@@ -104,11 +104,11 @@ def _schedule_end(trial: RunningTrial, timeline: Timeline, end_s: float) -> None
 
 
 def _watch_for_the_end(trial: RunningTrial, timeline: Timeline) -> None:
-    """End the trial before its time once nothing is left to do; queues still drain."""
+    """End the trial early once nothing is left to do, with time for the queues to drain."""
     last_s = max(flow.stop_s for flow in trial.plan.flows)
     ended = False
 
-    def look(time_s: float) -> None:
+    def check(time_s: float) -> None:
         nonlocal ended
         if ended or not all(part.done for part in trial.parts):
             return
@@ -119,17 +119,17 @@ def _watch_for_the_end(trial: RunningTrial, timeline: Timeline) -> None:
         _schedule_end(trial, timeline, end_s)
         timeline.end(end_s)
 
-    timeline.every(LOOK_S, last_s, look)
+    timeline.every(CHECK_S, last_s, check)
 
 
 RNDRESEEDCRNG = 0x5207  # linux/random.h
 
 
 def begin_randomness_anew() -> None:
-    """Let the kernel's generator take a new key.
+    """Make the kernel's random generator take a new key.
 
-    In the guest that one follows from the seed alone: whether captures and samples were
-    set up before makes no difference to BBR's dice or RED's. On the host it changes nothing.
+    In the guest the key follows from the seed alone, so that the captures and samples set up before
+    make no difference to the random choices of BBR or RED. On the host this has no effect.
     """
     with Path("/dev/urandom").open() as generator, contextlib.suppress(OSError):
         fcntl.ioctl(generator, RNDRESEEDCRNG)
@@ -137,7 +137,7 @@ def begin_randomness_anew() -> None:
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
-    """SIGTERM unwinds like ^C, so that everything is taken down."""
+    """Treat SIGTERM like ^C, so that everything is taken down."""
 
     def raise_interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -150,7 +150,7 @@ def _interruptible() -> Iterator[None]:
 
 
 def main(argv: list[str], epoch_grid_s: float = EPOCH_GRID_S) -> int:
-    """Run the trial and write its record; the exit status says whether it is ok."""
+    """Run the trial and write its record; the exit status is 0 if it succeeded."""
     source, folder = Path(argv[0]), Path(argv[1])
     try:
         with _interruptible():

@@ -59,7 +59,7 @@ def _verify_sysctls(place: Place, wanted: Sequence[tuple[str, str]]) -> None:
 
 
 def verify_parameters(plan: Plan) -> None:
-    """The congestion controls' module parameters are as planned."""
+    """Check the congestion controls' module parameters against the plan."""
     for parameter in plan.parameters:
         found = Path(parameter.file).read_text().strip()
         if found != str(parameter.value):
@@ -84,7 +84,7 @@ def _verify_routes(place: Place, wanted: list[RoutePlan]) -> None:
 
 
 def _verify_object(wanted: TcObject, report: InterfaceReport) -> None:
-    """A discipline or a class: it is there, and every number of its is the plan's."""
+    """Check that a discipline or class exists with exactly the planned parameters."""
     where = f"{wanted.node}: {wanted.interface}"
     for found in report.classes if wanted.is_class else report.disciplines:
         if (found.handle, found.kind) == (wanted.handle.number, wanted.kind):
@@ -96,7 +96,7 @@ def _verify_object(wanted: TcObject, report: InterfaceReport) -> None:
 
 
 def differences(wanted: Iterable[Setting], options: bytes) -> Iterator[str]:
-    """Every number that the kernel reports otherwise than planned, in words."""
+    """Describe every number that the kernel reports differently from the plan."""
     for setting in wanted:
         numbers = (read_field(field, options) for field in setting.at)
         found = next((number for number in numbers if number is not None), None)

@@ -18,8 +18,8 @@ from testbed.errors import TestbedError
 from testbed.machine.process import end_all, start_told
 from testbed.scenario.video_content import LADDER, OBJECTS, PAGE_BYTES, Video, page, write_site
 from testbed.traffic.video.browser import address, flags, result
-from testbed.traffic.video.devtools import Tab
 from testbed.traffic.video.browser_files import write_browser_files
+from testbed.traffic.video.devtools import Tab
 from testbed.traffic.video.webm import Film, film, segment
 
 VOID, CLUSTER, BLOCK, TIMESTAMP = "ec", "1f43b675", "a3", "e7"

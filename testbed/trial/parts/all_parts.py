@@ -15,14 +15,14 @@ from testbed.trial.parts.radio import RadioLink
 from testbed.trial.parts.sampling_part import Sampling
 
 PARTS: tuple[type[Part], ...] = (
-    KernelState,  # before anything else has run
+    KernelState,  # before any other program runs
     IdleRtt,
     FlowTraffic,
     BackgroundTraffic,
     InjectedLosses,
     Captures,
-    Sampling,  # its rehearsal: once all other programs are ready
+    Sampling,  # rehearses once all other programs are ready
     CpuLoad,
-    KernelTrace,  # holds its events against the samples that were written
+    KernelTrace,  # compares its events with the written samples
     RadioLink,  # ends the medium once the kernel's final state has been read
 )

@@ -1,4 +1,4 @@
-"""Background sessions: from second 0 until the flows end, each with a round trip of its own."""
+"""Background sessions, from second 0 until the flows end, each with its own round-trip time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class BackgroundTraffic(Part):
 
     @classmethod
     def wanted(cls, plan: Plan) -> bool:
-        """Where the scenario has background traffic."""
+        """True if the scenario has background traffic."""
         return plan.background is not None
 
     def open(self) -> None:
@@ -43,14 +43,14 @@ class BackgroundTraffic(Part):
         self._sessions.wait_until_ready()
 
     def schedule(self, timeline: Timeline) -> None:
-        """Begin, count and stop in time."""
+        """Schedule the start, the counts and the stop."""
         stop_s = self._sessions.plan.stop_s
         timeline.at(0, self._begin)
         timeline.every(INTERVAL_S, stop_s, self._sessions.count)
         timeline.at(stop_s, self._sessions.stop)
 
     def schedule_end(self, timeline: Timeline, end_s: float) -> None:
-        """Count the last packets once they have arrived."""
+        """Schedule a final count after the last packets have arrived."""
         timeline.at(end_s, self._sessions.count)
 
     def _begin(self, time_s: float) -> None:
@@ -59,11 +59,11 @@ class BackgroundTraffic(Part):
             self._trial.process_started(*process)
 
     def collect(self) -> None:
-        """Wait for both programs, and check that they reported."""
+        """Wait for both programs and check their exit statuses."""
         self._sessions.collect()
 
     def write(self, folder: Path) -> None:
-        """Write the counts, and every session."""
+        """Write the counts and the report on every session."""
         self._sessions.write(folder, self._trial.scenario.topology.bottleneck.rate_mbit)
 
     def describe(self, record: Record) -> Record:
@@ -77,5 +77,5 @@ class BackgroundTraffic(Part):
 
     @property
     def may_end(self) -> bool:
-        """Not before its time: it goes on until it is stopped."""
+        """Always false: background traffic runs until it is stopped."""
         return False

@@ -1,4 +1,4 @@
-"""tcpdump on one interface: started, known to listen, ended, its own drops counted."""
+"""Packet captures: one tcpdump per interface, with its own drops counted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from testbed.plan.capture_points import CapturePlan
 from testbed.store import RAW_CAPTURE, TCPDUMP_ERRORS, CaptureRecord, Record, capture_file
 from testbed.trial.parts.part import Part, RunningTrial
 
-BUFFER_KIB = 8192  # a second of 64 Mbit/s in small packets; tcpdump reads far more often
+BUFFER_KIB = 8192  # one second of 64 Mbit/s in small packets; tcpdump reads far more often
 READY_S = 10.0
 
 
@@ -29,8 +29,8 @@ class Capture:
         file = folder / capture_file(plan.interface)
         file.parent.mkdir(exist_ok=True)
         self._messages = file.with_suffix(TCPDUMP_ERRORS)
-        # "-w -": a file that it opens itself it would also chown, which an ordinary user's
-        # guest may not; -Z root: there is no other user to become
+        # "-w -": tcpdump would chown a file that it opens itself, which an ordinary user's
+        # guest may not do; -Z root: there is no other user to become
         argv: tuple[str, ...] = ("tcpdump", "-i", plan.interface, "-n", "-Z", "root")
         argv += ("-s", str(snaplen_bytes), "-B", str(BUFFER_KIB))
         argv += ("--time-stamp-precision=nano", "-w", "-")
@@ -40,7 +40,7 @@ class Capture:
         )
 
     def wait_until_ready(self) -> None:
-        """Return once tcpdump says that it listens."""
+        """Return once tcpdump reports that it is listening."""
         deadline = time.monotonic() + READY_S
         while "listening on" not in self._said():
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -58,7 +58,7 @@ class Capture:
         return self._messages.read_text(errors="replace")
 
     def stop(self) -> CaptureRecord:
-        """End tcpdump, note what it counted, and describe the file as it will be called."""
+        """End tcpdump and describe the capture, under its final file name."""
         status = end(self._process, signal.SIGINT)
         said = self._said()
         self._place.note(self._argv, "", f"ended {status}", said)
@@ -82,12 +82,12 @@ class Capture:
         )
 
     def kill(self) -> None:
-        """End it without ceremony, when the trial failed."""
+        """Kill tcpdump after a failed trial."""
         end(self._process, signal.SIGKILL)
 
 
 class Captures(Part):
-    """The captures of a trial."""
+    """All captures of a trial."""
 
     def __init__(self, trial: RunningTrial) -> None:
         super().__init__(trial)
@@ -95,13 +95,13 @@ class Captures(Part):
         self._records: tuple[CaptureRecord, ...] = ()
 
     def open(self) -> None:
-        """Start all of them."""
+        """Start all captures."""
         for plan in self._trial.plan.captures:
             place, snaplen = self._trial.places[plan.node], self._trial.scenario.snaplen_bytes
             self._captures.append(Capture(plan, place, self._trial.folder, snaplen))
 
     def wait_until_ready(self) -> None:
-        """Return once all of them listen."""
+        """Return once every tcpdump is listening."""
         for capture in self._captures:
             capture.wait_until_ready()
         for capture in self._captures:
@@ -109,11 +109,11 @@ class Captures(Part):
             self._trial.process_started(name, capture.plan.node, capture.pid)
 
     def collect(self) -> None:
-        """End all of them."""
+        """End all captures."""
         self._records = tuple(capture.stop() for capture in self._captures)
 
     def describe(self, record: Record) -> Record:
-        """Add the captures, and warn of packets that tcpdump lost."""
+        """Add the captures, with warnings about packets that tcpdump lost."""
         warnings = (*record.warnings, *self._losses())
         return replace(record, captures=self._records, warnings=warnings)
 
@@ -123,6 +123,6 @@ class Captures(Part):
                 yield f"{each.interface}: tcpdump lost {each.dropped} packets"
 
     def close(self) -> None:
-        """Kill all of them."""
+        """Kill all captures."""
         for capture in self._captures:
             capture.kill()

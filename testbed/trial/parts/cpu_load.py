@@ -1,7 +1,7 @@
-"""How busy the machine was, and how long a trial's processes waited for a processor.
+"""Processor load of the machine, and the time a trial's processes waited for a processor.
 
-Of meaning where time is real. In a guest's virtual time nothing is ever busy: its
-/proc/stat has counted idle time alone since it booted, and then nothing is written.
+Meaningful only in real time. In a guest's virtual time nothing is ever busy: its /proc/stat has
+counted only idle time since boot, and then nothing is written.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from testbed.trial.parts.scheduler import Timeline
 
 STAT = Path("/proc/stat")
 INTERVAL_S = 1.0
-IDLE, IOWAIT, SOFTIRQ, STEAL, GUEST = 3, 4, 6, 7, 8  # places in a line of /proc/stat
+IDLE, IOWAIT, SOFTIRQ, STEAL, GUEST = 3, 4, 6, 7, 8  # column numbers in a line of /proc/stat
 
 Times = dict[str, tuple[int, ...]]  # "cpu" (all) and "cpuN" → ticks by kind
 
 
 def read_stat(text: str) -> Times:
-    """The processors' lines of /proc/stat; guests' time is counted as the user's already."""
+    """Parse the processors' lines of /proc/stat; user time already includes guest time."""
     lines = (line.split() for line in text.splitlines() if line.startswith("cpu"))
     return {name: tuple(map(int, ticks[:GUEST])) for name, *ticks in lines}
 
 
 def counts_time(times: Times) -> bool:
-    """Whether any processor has ever done anything."""
+    """True if any processor has counted busy time."""
     everything = times["cpu"]
     return sum(everything) > everything[IDLE] + everything[IOWAIT]
 
 
 def shares(before: Times, after: Times) -> tuple[float, float, float] | None:
-    """busiest, softirq, steal between two looks; None if no tick passed."""
+    """The columns busiest, softirq and steal between two readings; None if no tick passed."""
     passed = {
         name: tuple(b - a for a, b in zip(before[name], ticks, strict=True))
         for name, ticks in after.items()
@@ -54,7 +54,7 @@ def shares(before: Times, after: Times) -> tuple[float, float, float] | None:
 
 @dataclass(frozen=True)
 class Scheduled:
-    """What the scheduler counted of a process: ran, waited though it could run, slices."""
+    """The scheduler's counts for a process: time run, time runnable but waiting, slices."""
 
     run_ns: int = 0
     wait_ns: int = 0
@@ -69,13 +69,13 @@ class Scheduled:
 
 
 def read_schedstats(texts: Iterable[str]) -> Scheduled:
-    """The sum over a process's threads; each text is one's schedstat."""
+    """Sum the schedstat texts of a process's threads."""
     threads = [tuple(map(int, text.split())) for text in texts]
     return Scheduled(*map(sum, zip(*threads, strict=True))) if threads else Scheduled()
 
 
 def scheduled(pid: int) -> Scheduled | None:
-    """Of a process that runs; None if it has ended, or this kernel does not count."""
+    """Read a process's counts; None if it has ended or the kernel has no schedstat."""
     try:
         paths = sorted(Path(f"/proc/{pid}/task").iterdir())
         return read_schedstats([(path / "schedstat").read_text() for path in paths])
@@ -84,18 +84,18 @@ def scheduled(pid: int) -> Scheduled | None:
 
 
 class Watched:
-    """A process of the trial, between its first look and its last."""
+    """A process of the trial with its first and latest scheduler counts."""
 
     def __init__(self, name: str, node: str, pid: int) -> None:
         self.name, self._node, self._pid = name, node, pid
         self._first = self._last = scheduled(pid)
 
     def look(self) -> None:
-        """Read it again; of one that is gone, what was read before stays."""
+        """Read the counts again; those of an ended process stay as they are."""
         self._last = scheduled(self._pid) or self._last
 
     def row(self) -> tuple[object, ...] | None:
-        """As processes.csv has it."""
+        """Return the row of processes.csv."""
         if self._first is None or self._last is None:
             return None
         spent = self._last - self._first
@@ -104,7 +104,7 @@ class Watched:
 
 
 class CpuLoad(Part):
-    """The load of the machine and of a trial's processes, while it runs."""
+    """The load of the machine and of a trial's processes while the trial runs."""
 
     def __init__(self, trial: RunningTrial) -> None:
         super().__init__(trial)
@@ -115,17 +115,17 @@ class CpuLoad(Part):
         self.process_started("trial", "", os.getpid())
 
     def process_started(self, name: str, node: str, pid: int) -> None:
-        """Count a process from now on."""
+        """Watch a process from now on."""
         if self._enabled:
             self._watched.append(Watched(name, node, pid))
 
     def schedule(self, timeline: Timeline) -> None:
-        """Sample the processors, where they count time."""
+        """Schedule samples of the processors, if they count time."""
         if self._enabled:
             timeline.every(INTERVAL_S, self._trial.plan.end_s, self.sample)
 
     def flow_ends(self, _time_s: float, *processes: str) -> None:
-        """Read these processes once more: they are about to end."""
+        """Read these processes a last time before they end."""
         for each in self._watched:
             if each.name in processes:
                 each.look()
@@ -136,14 +136,14 @@ class CpuLoad(Part):
             each.look()
 
     def sample(self, time_s: float) -> None:
-        """One row of load.csv: since the call before."""
+        """Append one row of load.csv, covering the time since the previous call."""
         now = read_stat(STAT.read_text())
         if self._before and (found := shares(self._before, now)):
             self._rows.append((f"{time_s:.6f}", *(f"{share:.4f}" for share in found)))
         self._before = now
 
     def write(self, folder: Path) -> None:
-        """Write the tables that have rows."""
+        """Write the tables that are not empty."""
         rows = [row for each in self._watched if (row := each.row())]
         for table, found in ((LOAD, self._rows), (PROCESSES, rows)):
             if found:

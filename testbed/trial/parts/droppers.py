@@ -1,4 +1,4 @@
-"""Losses that a scenario asks for: one program per flow, at a router's interface."""
+"""Deliberate losses: one eBPF program per flow at a router's interface."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from testbed.trial.parts.random_losses import LossDropper
 
 
 class InjectedLosses(Part):
-    """All programs that drop packets on purpose, and what they have counted."""
+    """All programs that drop packets on purpose, and their counters."""
 
     def __init__(self, trial: RunningTrial) -> None:
         super().__init__(trial)
@@ -22,7 +22,7 @@ class InjectedLosses(Part):
 
     @classmethod
     def wanted(cls, plan: Plan) -> bool:
-        """Where a flow loses exact segments, or some by chance."""
+        """True if any flow loses listed or random segments."""
         return bool(plan.drops or plan.losses)
 
     def open(self) -> None:
@@ -37,16 +37,16 @@ class InjectedLosses(Part):
             yield LossDropper(losses, places[losses.node].pid)
 
     def write(self, folder: Path) -> None:
-        """Write what each program counted."""
+        """Write each program's counters."""
         counts = {dropper.plan.flow: dropper.counts() for dropper in self._droppers}
         write_json(folder, DROPS, counts)
 
     def describe(self, record: Record) -> Record:
-        """Warn of losses that did not happen as asked."""
+        """Add warnings about losses that did not happen as specified."""
         complaints = filter(None, (dropper.complaint() for dropper in self._droppers))
         return replace(record, warnings=(*record.warnings, *complaints))
 
     def close(self) -> None:
-        """Let go of the programs' counters."""
+        """Release the programs' counters."""
         for dropper in self._droppers:
             dropper.close()

@@ -1,8 +1,8 @@
-"""Losses where and when a scenario wants them: exact segments of a flow, each once.
+"""Exact losses: listed segments of a flow are dropped, each once.
 
-A program at the first router's door counts the flow's segments of new data and drops
-those with the wanted numbers. What is sent again passes. A capture at that door sees
-the segment first, so it looks like one that the bottleneck dropped.
+An eBPF program at the first router's ingress counts the flow's segments of new data and drops
+those with the listed numbers. Retransmissions pass. A capture on that interface sees a segment
+before the program does, so the loss looks like one at the bottleneck.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from testbed.machine.bpf import AND, BYTE, DIFFERENT, EQUAL, HALF, LSH, RSH, SUB
 from testbed.plan.losses import AtRouter, DropPlan
 
 ETHERNET = 14
-STARTED, NEXT_SEQUENCE, SEGMENTS, DROPPED = 0, 4, 8, 12  # places in the counters
+STARTED, NEXT_SEQUENCE, SEGMENTS, DROPPED = 0, 4, 8, 12  # indices of the counters
 
 
 class Dropper:
-    """A program at work at a router's interface."""
+    """A loaded program at a router's interface."""
 
     def __init__(self, plan: DropPlan, pid: int | None) -> None:
         self.plan = plan
@@ -32,12 +32,12 @@ class Dropper:
             os.close(program)
 
     def counts(self) -> Mapping[str, int | str]:
-        """Segments of new data seen, and how many of them were dropped."""
+        """The numbers of new-data segments seen and dropped."""
         found = self._counters.read()
         return {name: found[name] for name in ("segments", "dropped")}
 
     def complaint(self) -> str:
-        """What did not go as asked: a drop that never came."""
+        """Describe drops that never happened; empty if all did."""
         found, asked = self._counters.read(), len(self.plan.segments)
         if found["dropped"] == asked:
             return ""
@@ -47,14 +47,16 @@ class Dropper:
         )
 
     def close(self) -> None:
-        """Let go of the counters; the program ends with its interface."""
+        """Release the counters; the program goes with its interface."""
         self._counters.close()
 
 
 def data_segments(plan: AtRouter) -> Sequence[Line]:
-    """A program's beginning: what is no data of the connection goes to "pass"; of what is, r8 has
-    the sequence number where the data begins and r9 that behind its end. r6 is the packet, as the
-    loads want it."""
+    """A program's first part: packets without data of the connection go to "pass".
+
+    For the others, r8 is the sequence number of the first byte and r9 the one after the last. r6 is
+    the packet, as the load instructions require.
+    """
     source, destination = (
         int(ipaddress.IPv4Address(each)) for each in (plan.src_address, plan.dst_address)
     )
@@ -77,7 +79,7 @@ def data_segments(plan: AtRouter) -> Sequence[Line]:
         bpf.jump(DIFFERENT, 0, plan.src_port, "pass"),
         bpf.packet_from(9, HALF, ETHERNET + 2),
         bpf.jump(DIFFERENT, 0, plan.dst_port, "pass"),
-        # r8: where its data begins and r9: where it ends, as sequence numbers
+        # r8, r9: the sequence numbers where its data begins and ends
         bpf.packet_from(9, WORD, ETHERNET + 4),
         bpf.copy(8, 0),
         bpf.packet(HALF, ETHERNET + 2),
@@ -94,7 +96,7 @@ def data_segments(plan: AtRouter) -> Sequence[Line]:
 
 
 def element(array: int, otherwise: str) -> Sequence[Line]:
-    """r0 = the array's element whose number is in r1; to `otherwise` if there is none."""
+    """r0 = the array's element with the index in r1; jump to `otherwise` if there is none."""
     return (
         bpf.store(10, -4, 1),
         *bpf.map_address(1, array),
@@ -117,7 +119,7 @@ def listing(plan: DropPlan, counters: int) -> Sequence[Line]:
         bpf.store(0, STARTED, 1),
         bpf.store(0, NEXT_SEQUENCE, 8),
         "started",
-        # new data ends after all that was seen; numbers wrap, so the difference tells
+        # new data ends beyond the highest end seen; the signed difference allows for wrap-around
         bpf.load(1, 0, NEXT_SEQUENCE),
         bpf.copy(2, 9),
         bpf.compute_with(SUB, 2, 1),

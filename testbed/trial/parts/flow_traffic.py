@@ -1,4 +1,4 @@
-"""The flows: a server and a client each, started, begun and stopped when the plan says."""
+"""The flows: a server and a client each, started and stopped according to the plan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from testbed.trial.parts.scheduler import Timeline
 
 
 class FlowTraffic(Part):
-    """All flows of a trial, whatever programs make them."""
+    """All flows of a trial, of every kind."""
 
     def __init__(self, trial: RunningTrial) -> None:
         super().__init__(trial)
@@ -35,7 +35,7 @@ class FlowTraffic(Part):
             flow.wait_until_ready()
 
     def schedule(self, timeline: Timeline) -> None:
-        """Begin and stop every flow in its time."""
+        """Schedule the start and stop of every flow."""
         for flow in self._flows:
             timeline.at(flow.plan.start_s, functools.partial(self._begin, flow))
             timeline.at(flow.plan.stop_s, functools.partial(self._stop, flow))
@@ -93,12 +93,12 @@ class FlowTraffic(Part):
 
     @property
     def may_end(self) -> bool:
-        """Whether all flows are of so many bytes, or videos."""
+        """True if every flow may finish early: a fixed number of bytes, or a video."""
         return all(flow.may_end for flow in self._flows)
 
     @property
     def done(self) -> bool:
-        """Whether all clients have ended."""
+        """True once all clients have exited."""
         return all(flow.ended for flow in self._flows)
 
     def finish(self, time_s: float) -> None:

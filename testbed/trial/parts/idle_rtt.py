@@ -1,7 +1,7 @@
-"""The idle path: echo requests from every flow's sender to its receiver, before anything runs.
+"""The idle path: echo requests from every flow's sender to its receiver before any traffic.
 
-What a path's delay is when nobody uses it, against what was asked: the floor below every
-delay that is measured under load.
+They compare the delay of the unused path with the planned one: the floor of every delay measured
+under load.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _ECHO = struct.Struct("!BBHHH")  # type, code, checksum, identifier, sequence
 
 @dataclass(frozen=True)
 class Idle:
-    """One request: its round trip, None if no reply came, and the propagation there and back.
+    """One request: its round trip, None if no reply came, and the propagation delay both ways.
 
-    Nothing is added for the bottleneck's rate: a full bucket lets a first packet out at once.
-    Its links' jitter may make it longer or shorter by `jitter_ms`, a radio too, the more the busier
-    its air is; on a `lossy` way it may be lost.
+    Nothing is added for the bottleneck's rate: a full token bucket sends a first packet at once.
+    The links' jitter may change the delay by up to `jitter_ms`, as may a radio, the more so the
+    busier its channel; on a `lossy` path the packet may be lost.
     """
 
     flow: str
@@ -47,7 +47,7 @@ class Idle:
 
 
 def idle_round_trips(plan: Plan, places: Mapping[str, Place]) -> list[Idle]:
-    """Some requests for each flow, one after the other."""
+    """Send a few requests for each flow, one after the other."""
     found = []
     for flow in plan.flows:
         path = plan.network.path(flow.flow.src, flow.flow.dst)
@@ -72,7 +72,7 @@ def idle_round_trips(plan: Plan, places: Mapping[str, Place]) -> list[Idle]:
 
 
 def _ask(link: socket.socket, number: int, patience_s: float) -> float | None:
-    """One request's round trip in ms."""
+    """Send one request and return its round-trip time in ms."""
     begun = time.monotonic()
     link.send(echo_request(number))
     while (left_s := begun + patience_s - time.monotonic()) > 0:
@@ -87,7 +87,7 @@ def _ask(link: socket.socket, number: int, patience_s: float) -> float | None:
 
 
 def echo_request(number: int) -> bytes:
-    """A whole ICMP message; its identifier may be 0, since our socket hears its peer alone."""
+    """A whole ICMP message; its identifier may be 0, since the socket is connected to its peer."""
     bare = _ECHO.pack(ECHO_REQUEST, 0, 0, 0, number) + PAYLOAD
     total = sum(struct.unpack(f"!{len(bare) // 2}H", bare))
     total = (total & 0xFFFF) + (total >> 16)
@@ -95,14 +95,14 @@ def echo_request(number: int) -> bytes:
 
 
 def is_reply(packet: bytes, number: int) -> bool:
-    """Whether an IP packet answers the request of that number."""
+    """True if an IP packet is the reply to the request with this number."""
     header = (packet[0] & 15) * 4
     kind, _, _, _, sequence = _ECHO.unpack_from(packet, header)
     return bool(kind == ECHO_REPLY and sequence == number)
 
 
 def write_idle(rows: Sequence[Idle], folder: Path) -> None:
-    """One line per request; a lost one's round trip is empty."""
+    """Write one row per request; the round-trip time of a lost one is empty."""
     write_table(folder, IDLE, map(_line, rows))
 
 
@@ -113,14 +113,14 @@ def _line(row: Idle) -> tuple[object, ...]:
 
 
 class IdleRtt(Part):
-    """The idle path of every flow."""
+    """The round-trip times of every flow's idle path."""
 
     def __init__(self, trial: RunningTrial) -> None:
         super().__init__(trial)
         self._rows: list[Idle] = []
 
     def open(self) -> None:
-        """Measure it, before any program is started."""
+        """Measure before any program is started."""
         self._rows = idle_round_trips(self._trial.plan, self._trial.places)
 
     def write(self, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""The kernel's settings before the flows and after them, and what it counted in between."""
+"""The kernel's settings before and after the flows, and its counters in between."""
 
 from __future__ import annotations
 
@@ -35,12 +35,14 @@ class KernelState(Part):
         self._counters: dict[str, dict[str, int]] = {}
 
     def open(self) -> None:
-        """Note the configuration before anything has run."""
+        """Read the configuration before anything runs."""
         self._before = configuration(self._trial.plan, self._trial.places)
 
     def schedule_end(self, timeline: Timeline, end_s: float) -> None:
-        """Read the hosts' counters while captures still have time to be written: tcpdump says
-        nothing of a packet that a late timer sends after that."""
+        """Read the hosts' counters while tcpdump still records.
+
+        A packet sent by a late timer after its last read would be counted but not captured.
+        """
         timeline.at(end_s - RETIRE_S, self._count)
 
     def _count(self, _time_s: float) -> None:
@@ -51,7 +53,7 @@ class KernelState(Part):
         return [(node, self._trial.places[node].pid) for node in nodes]
 
     def write(self, folder: Path) -> None:
-        """Write the settings at both ends, and what was counted."""
+        """Write both readings of the settings, and the counters."""
         after = configuration(self._trial.plan, self._trial.places)
         contents = {
             QDISCS: {node: self._qdiscs(node) for node in self._nodes_with_queues()},

@@ -1,20 +1,19 @@
-"""What the kernel does to a trial's flows, event by event, where it can be traced.
+"""Kernel events of a trial's flows, where tracing is available.
 
-Samples see a socket every few milliseconds; tracepoints tell of every ACK that its sender
+Samples see a socket every few milliseconds; tracepoints report every ACK that its sender
 receives, every retransmission, every change of state, and every packet that a queue drops.
-On the host engine alone: the guest's kernel has no tracing. Without tracing nothing is
-written.
+Host engine only: the guest's kernel has no tracing. Without tracing nothing is written.
 
-The kernel filters: by the flows' ports, and by the reasons of drops. What else runs on the
-machine with the same ports is told from ours by the socket's cookie, which socket samples
-know too. A drop's event says neither where nor whose: it is ours if the sampled queues'
-counters moved at that time, and has a flow only if there is one flow alone. `qdisc:*` are
-left out: of drops they tell nothing, of packets that pass the captures tell more.
+The kernel filters by the flows' ports and by the reasons of drops. Other programs' sockets with
+the same ports are told apart by the socket's cookie, which socket samples record too. A drop's
+event names neither the queue nor the flow: it counts as the trial's if the sampled queues' counters
+moved at that time, and is assigned to a flow only if there is just one. `qdisc:*` events are not
+used: they do not report drops, and captures say more about packets that pass.
 
-A probe shows the socket before its ACK is worked off. Its ssthresh is the kernel's current one:
-while the state is open, at least 3/4 of the window. Repeated states are no events.
+A probe shows the socket before it processes the ACK. Its ssthresh is the kernel's current one:
+while the state is open, at least 3/4 of the window. Repeated states are not events.
 
-Events lie in the kernel until the trial ends; they are read once nothing runs any more.
+Events stay in the kernel's buffers until the trial ends, and are read once nothing runs any more.
 """
 
 from __future__ import annotations
@@ -40,11 +39,11 @@ from testbed.trial.parts.scheduler import Timeline
 
 SOCKET_EVENTS = ("tcp/tcp_probe", "tcp/tcp_retransmit_skb", "tcp/tcp_cong_state_set")
 FREED = "skb/kfree_skb"
-# by a queue, not where packets arrive
+# dropped by a queue, not on arrival
 LOSSES = re.compile(r"\{ (\d+), \"((?:QDISC_|FQ_|CAKE_|DUALPI2_)\w+)\" \}")
 
 FULL_PACKET_BYTES = 1500
-PROBE_BYTES = 160  # of one event in the buffer; the others are smaller and fewer
+PROBE_BYTES = 160  # size of one tcp_probe event in the buffer; others are smaller and fewer
 SHARE_OF_MEMORY = 8  # the buffers take at most 1/8 of what is free
 
 _LINE = re.compile(r"\] \S+ +(\d+)\.(\d{6}): (\w+): (.*)")
@@ -56,7 +55,7 @@ Clock = Callable[[int], float]  # CLOCK_MONOTONIC in nanoseconds → the trial's
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One row of events.csv, and the kernel's socket that it is about, if any."""
+    """One row of events.csv, with the cookie of the socket it is about, if any."""
 
     time_s: float
     flow: str
@@ -67,12 +66,12 @@ class Event:
     cookie: int | None = None
 
     def row(self) -> tuple[object, ...]:
-        """As events.csv has it."""
+        """Return the row of events.csv."""
         return (f"{self.time_s:.6f}", self.flow, self.kind, *self.values, self.detail)
 
 
 class Recorder:
-    """Records from its making until `stop`."""
+    """Records events from its creation until `stop`."""
 
     def __init__(self, plan: Plan, mark: str) -> None:
         self._plan = plan
@@ -92,7 +91,7 @@ class Recorder:
             set_(f"events/{event}/enable", "1")
 
     def _conditions(self) -> dict[str, str]:
-        """Event → filter, of those that this kernel has."""
+        """Map the events that this kernel has to their filters."""
         found = {}
         if sockets := socket_filter(_tcp_flows(self._plan)):
             found = {event: sockets for event in SOCKET_EVENTS if self._instance.format(event)}
@@ -104,7 +103,7 @@ class Recorder:
         self._instance.set("tracing_on", "0")
 
     def write(self, folder: Path, clock: Clock, cookies: frozenset[int]) -> Iterator[str]:
-        """Write the events once the samples of queues are written; `cookies` are our sockets'.
+        """Write the events, after the queue samples; `cookies` are those of the trial's sockets.
 
         Yields warnings.
         """
@@ -127,7 +126,7 @@ class Recorder:
 
 
 class KernelTrace(Part):
-    """Events of the kernel, where it can be traced."""
+    """Kernel events of the trial's flows, where tracing is available."""
 
     def __init__(self, trial: RunningTrial) -> None:
         super().__init__(trial)
@@ -140,7 +139,7 @@ class KernelTrace(Part):
         self._recorder = record(self._trial.plan)
 
     def schedule(self, timeline: Timeline) -> None:
-        """Take the trial's clock."""
+        """Keep the timeline to convert event times."""
         self._clock = timeline.time_s
 
     def stop(self) -> None:
@@ -149,13 +148,13 @@ class KernelTrace(Part):
             self._recorder.stop()
 
     def write(self, folder: Path) -> None:
-        """Write events.csv, if anything was recorded."""
+        """Write events.csv if any event was recorded."""
         if self._recorder:
             cookies = frozenset(self._trial.cookies)
             self._warnings = tuple(self._recorder.write(folder, self._clock, cookies))
 
     def describe(self, record: Record) -> Record:
-        """Warn of events that were lost or are not ours."""
+        """Add warnings about lost events and those of other programs."""
         return replace(record, warnings=(*record.warnings, *self._warnings))
 
     def close(self) -> None:
@@ -165,7 +164,7 @@ class KernelTrace(Part):
 
 
 def record(plan: Plan) -> Recorder | None:
-    """A recorder at work; none where there is nobody to clean up, or no tracing."""
+    """Start a recorder; None without tracing, or without a run that would clean up."""
     mark = os.environ.get(MARKER)
     if mark:
         with contextlib.suppress(OSError):
@@ -178,7 +177,7 @@ def _tcp_flows(plan: Plan) -> list[FlowPlan]:
 
 
 def socket_filter(flows: Sequence[FlowPlan]) -> str:
-    """The senders' sockets, as a trace filter: a flow's ports follow each other."""
+    """A trace filter for the senders' sockets; the ports of one flow are consecutive."""
     return " || ".join(
         f"(dport=={f.dst_port} && sport>={f.src_ports[0]} && sport<={f.src_ports[-1]})"
         for f in flows
@@ -186,7 +185,7 @@ def socket_filter(flows: Sequence[FlowPlan]) -> str:
 
 
 def drop_filter(described: str) -> str:
-    """IPv4 packets that a queue dropped, as a trace filter; empty if this kernel can't tell."""
+    """A trace filter for IPv4 packets dropped by a queue; empty if this kernel gives no reasons."""
     numbers = [int(number) for number, _ in LOSSES.findall(described)]
     if not numbers:
         return ""
@@ -194,7 +193,7 @@ def drop_filter(described: str) -> str:
 
 
 def buffer_kib(plan: Plan) -> int:
-    """Of each processor's buffer: room for the whole trial on one of them, if memory allows."""
+    """Buffer size per processor: room for the whole trial on any one, if memory allows."""
     sizes = [f.flow.packet_bytes or f.flow.mss or FULL_PACKET_BYTES for f in plan.flows]
     packet_bits = 8 * (min(sizes) + FRAME_OVERHEAD_BYTES)
     mbit = sum(queue.shaper.rate_mbit for queue in plan.queues)
@@ -209,7 +208,7 @@ def _available_bytes() -> int:
 
 
 def read(lines: Iterable[str], plan: Plan, clock: Clock) -> Iterator[Event]:
-    """The trace's lines that are about this plan's flows, and drops, whosever they are."""
+    """Parse the trace's lines: events of this plan's flows, and all drops."""
     ports = {(port, f.dst_port): f for f in _tcp_flows(plan) for port in f.src_ports}
     alone = plan.flows[0].flow.name if len(plan.flows) == 1 else ""
     for line in lines:
@@ -252,7 +251,7 @@ def _socket_event(
 
 
 def _end(fields: Mapping[str, str], both: str, address: str, port: str) -> tuple[str, int]:
-    """One end of a connection: tcp_probe has address and port in one."""
+    """Split one end of a connection: tcp_probe prints address and port in one field."""
     if both in fields:
         host, _, number = fields[both].rpartition(":")
         return host, int(number)
@@ -260,7 +259,7 @@ def _end(fields: Mapping[str, str], both: str, address: str, port: str) -> tuple
 
 
 def ours(events: Sequence[Event], cookies: frozenset[int]) -> Iterator[Event]:
-    """Without other trials' sockets of the same addresses and ports, where we can tell."""
+    """Drop events of other trials' sockets with equal addresses and ports, where cookies tell."""
     probes = [event for event in events if event.kind == "probe"]
     known = {event.socket for event in probes if event.cookie in cookies}
     foreign = {event.socket for event in probes} - known if known else set()
@@ -268,7 +267,7 @@ def ours(events: Sequence[Event], cookies: frozenset[int]) -> Iterator[Event]:
 
 
 def drops_counted(queues: Path) -> list[tuple[float, int]]:
-    """Of all sampled queues together: time of a sample, drops until then."""
+    """Total drops of all sampled queues by sample time: (time, drops so far)."""
     totals: dict[float, int] = {}
     with queues.open() as file:
         for row in csv.DictReader(file):
@@ -278,7 +277,7 @@ def drops_counted(queues: Path) -> list[tuple[float, int]]:
 
 
 def confirmed(events: Sequence[Event], counted: Sequence[tuple[float, int]]) -> Iterator[Event]:
-    """Without drops at times when our queues counted none: those were somebody else's."""
+    """Remove drops at times when the trial's queues counted none: they are not the trial's."""
     drops = [event.time_s for event in events if event.kind == "drop"]
     if len(drops) == counted[-1][1]:
         return iter(events)
@@ -292,7 +291,7 @@ def confirmed(events: Sequence[Event], counted: Sequence[tuple[float, int]]) -> 
 
 
 def changes(events: Iterable[Event]) -> Iterator[Event]:
-    """Without states that are set to what they were."""
+    """Remove events that set a state to its present value."""
     before: dict[tuple[str, str], str] = {}
     for event in events:
         if event.kind == "state":

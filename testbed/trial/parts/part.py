@@ -1,7 +1,7 @@
-"""A part of a trial: one feature, with the methods that the session calls in order.
+"""The interface of a trial's parts: one feature each, called by the session in fixed order.
 
-The session calls a method for all parts before it calls the next one. It calls them in the order
-of the table (all_parts.py), so an effect comes before another one where that table says so.
+The session calls one method on all parts, in the order of the table in all_parts.py, before it
+calls the next method. That table thus determines the order of effects.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from testbed.trial.parts.scheduler import Timeline
 
 @dataclass(frozen=True)
 class RunningTrial:
-    """The trial that runs, as its parts see it, and what they tell each other."""
+    """The running trial as its parts see it, and the events they pass to each other."""
 
     scenario: Scenario
     plan: Plan
     places: Mapping[str, Place]  # node → where its commands run
     folder: Path
     parts: list[Part] = field(default_factory=list)
-    cookies: set[int] = field(default_factory=set)  # of the sockets that were sampled
+    cookies: set[int] = field(default_factory=set)  # cookies of the sampled sockets
 
     def process_started(self, name: str, node: str, pid: int) -> None:
-        """Tell all parts of a process that belongs to the trial."""
+        """Tell all parts about a process that belongs to the trial."""
         for part in self.parts:
             part.process_started(name, node, pid)
 
@@ -40,65 +40,65 @@ class RunningTrial:
 
 
 class Part:
-    """Does nothing; a part overrides the methods that it needs."""
+    """A part that does nothing; subclasses override the methods that they need."""
 
     def __init__(self, trial: RunningTrial) -> None:
         self._trial = trial
 
     @classmethod
     def wanted(cls, _plan: Plan) -> bool:
-        """Whether a trial with this plan has the part."""
+        """True if a trial with this plan has the part."""
         return True
 
     def place(self) -> None:
-        """Nodes and cables are there, and nothing is configured yet."""
+        """Called when nodes and links exist but nothing is configured."""
 
     def join(self) -> None:
-        """Everything is configured, and nothing is verified yet."""
+        """Called when everything is configured but not yet verified."""
 
     def open(self) -> None:
-        """The network is verified and idle: start what has to run before the flows."""
+        """Start what has to run before the flows; the network is verified and idle."""
 
     def wait_until_ready(self) -> None:
         """Return once what `open` started is ready."""
 
     def schedule(self, timeline: Timeline) -> None:
-        """Say what is to be done when."""
+        """Put the part's actions on the timeline."""
 
     def schedule_end(self, timeline: Timeline, end_s: float) -> None:
-        """Say what is to be done at the end, which may come earlier than planned."""
+        """Put the final actions on the timeline; the end may be earlier than planned."""
 
     def stop(self) -> None:
-        """The last action is done: record nothing more."""
+        """Stop recording; all actions are done."""
 
     def collect(self) -> None:
-        """Wait for processes to end, and check that they did what they should."""
+        """Wait for the part's processes and check their results."""
 
     def write(self, folder: Path) -> None:
-        """Write what was sampled and counted to the trial's folder."""
+        """Write the part's data to the trial's folder."""
 
     def describe(self, record: Record) -> Record:
-        """Add to the trial's record what this part knows."""
+        """Add this part's data to the trial's record."""
         return record
 
     def close(self) -> None:
-        """Leave nothing behind, however the trial ended."""
+        """Clean up, however the trial ended."""
 
     @property
     def may_end(self) -> bool:
-        """Whether the trial may end before its time, as far as this part goes."""
+        """True if this part allows the trial to end early."""
         return True
 
     @property
     def done(self) -> bool:
-        """Whether this part has nothing left to do before the end."""
+        """True if this part has nothing left to do before the end."""
         return True
 
     def finish(self, time_s: float) -> None:
-        """The trial ends before its time, since every part is done."""
+        """Finish now: the trial ends early, since every part is done."""
 
     def process_started(self, name: str, node: str, pid: int) -> None:
-        """A process of the trial has started."""
+        """Called when a process of the trial has started."""
 
     def flow_ends(self, time_s: float, *processes: str) -> None:
-        """These processes of a flow are about to be stopped."""
+        """Called when these processes of a flow are about to be stopped."""

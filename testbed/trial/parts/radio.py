@@ -1,4 +1,4 @@
-"""The radio link at work: the medium, the access point, and the station that joins it."""
+"""The running radio link: the medium, the access point, and the station that joins it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ JOIN_TRIES = 10
 
 
 class RadioLink(Part):
-    """Two radios in their nodes, and the two programs that serve them."""
+    """Two radios in their nodes, the medium between them, and the access point's program."""
 
     def __init__(self, trial: RunningTrial) -> None:
         super().__init__(trial)
@@ -39,11 +39,11 @@ class RadioLink(Part):
 
     @classmethod
     def wanted(cls, plan: Plan) -> bool:
-        """Where a link of the network is a radio link."""
+        """True if the network has a radio link."""
         return plan.radio is not None
 
     def place(self) -> None:
-        """Start the medium, and move each radio into its node, its interface under its name."""
+        """Start the medium, move each radio into its node, and rename its interface."""
         if not MEDIUM.exists():
             raise TestbedError(f"{MEDIUM} is missing", "./setup.sh builds it")
         self._folder.mkdir()
@@ -68,14 +68,14 @@ class RadioLink(Part):
             run(("iw", "phy", each.node, "set", "netns", str(pid)), place=here)
 
     def _names(self) -> list[str]:
-        """The radios' interfaces as the kernel has named them; none while one is missing."""
+        """The kernel's names of the radios' interfaces; empty while one is missing."""
         links = json.loads(run(("ip", "-json", "link", "show"), place=HERE).stdout)
         found = {link["address"]: link["ifname"] for link in links if "address" in link}
         names = [found.get(each.mac) for each in self._plan.ends]
         return [name for name in names if name] if all(names) else []
 
     def join(self) -> None:
-        """Start the access point, and let the station find it."""
+        """Start the access point and let the station associate."""
         settings = self._folder / "hostapd.conf"
         settings.write_text(self._plan.hostapd)
         log = self._folder / "hostapd.log"
@@ -96,13 +96,13 @@ class RadioLink(Part):
         raise TestbedError(f"{name} could not join: is its signal too weak, the air too busy?")
 
     def _joined(self) -> bool:
-        """Whether the station still is: once lost, it stays away."""
+        """True if the station is still associated; it does not rejoin by itself."""
         argv = ("iw", "dev", self._plan.station.name, "link")
         place = self._places[self._plan.station.node]
         return run(argv, place=place).stdout.startswith("Connected")
 
     def write(self, folder: Path) -> None:
-        """End the medium, and keep what it has counted, beside what was asked of it."""
+        """End the medium, and write its counters together with its settings."""
         assert self._medium is not None
         joined = self._joined()
         if status := end(self._medium, signal.SIGTERM):
@@ -117,7 +117,7 @@ class RadioLink(Part):
         return TestbedError(what + (f": {lines[-1]}" if lines else ""))
 
     def close(self) -> None:
-        """Leave no process, however the trial ended, and no file of theirs."""
+        """End both programs and remove their files."""
         for process in (self._access_point, self._medium):
             if process is not None:
                 end(process, signal.SIGKILL)

@@ -1,7 +1,7 @@
-"""Losses by chance: a program at the last router's door that only counts, and steps through runs.
+"""Random losses: an eBPF program at the last router's egress steps through precomputed runs.
 
-Of the flow's segments it lets the run's first ones pass and loses the next ones, all of them or
-every k-th; then comes the next run. What the runs are was thrown before (losses.py).
+In each run it passes the flow's first segments and drops the next ones, all of them or every k-th;
+then the next run begins. The runs were drawn in advance (losses.py).
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ COUNTED = ("seen", "segments", "events", "dropped", "undecided")
 STATE = (
     *COUNTED,
     *("started", "next_sequence", "run", "place"),
-    *("losing", "mending", "lost_end"),  # of the event
+    *("losing", "mending", "lost_end"),  # per-event state
 )
 _PLACES = {name: 4 * number for number, name in enumerate(STATE)}
 _STATE = 6  # the register that has its address
 
 
 class LossDropper:
-    """A program at work at a router's interface."""
+    """A loaded program at a router's interface."""
 
     def __init__(self, plan: LossPlan, pid: int | None) -> None:
         self.plan = plan
@@ -43,13 +43,13 @@ class LossDropper:
             os.close(program)
 
     def counts(self) -> Mapping[str, int | str]:
-        """Where it is; segments of data seen, and of new data; runs of losses begun, segments
-        dropped; segments that came when the runs had run out."""
+        """The program's interface and counters: data segments, new-data segments, runs of losses
+        begun, segments dropped, and segments after the last run."""
         found = self._state.read()
         return {"interface": self.plan.interface, **{name: found[name] for name in COUNTED}}
 
     def complaint(self) -> str:
-        """What did not go as asked: more segments than the dice were thrown for."""
+        """Describe segments beyond the runs drawn in advance; empty if they sufficed."""
         undecided = self._state.read()["undecided"]
         if not undecided:
             return ""
@@ -59,7 +59,7 @@ class LossDropper:
         )
 
     def close(self) -> None:
-        """Let go of the counters; the program ends with its interface."""
+        """Release the counters; the program goes with its interface."""
         self._state.close()
 
 
@@ -102,7 +102,7 @@ def listing(plan: LossPlan, state: int, runs: int) -> Sequence[Line]:
 
 
 def _is_new() -> Sequence[Line]:
-    """r7: whether the data ends after all that was seen; numbers wrap, so the difference tells."""
+    """r7: whether the data ends beyond the highest end seen (a signed, wrap-safe difference)."""
     return (
         _load(1, "started"),
         bpf.jump(DIFFERENT, 1, 0, "started"),
@@ -123,7 +123,7 @@ def _is_new() -> Sequence[Line]:
 
 
 def _cut() -> Sequence[Line]:
-    """What is sent again ends an event's losses: the rest would be of another window."""
+    """End an event's losses at a retransmission: later segments belong to another window."""
     return (
         _load(1, "losing"),
         bpf.jump(EQUAL, 1, 0, "whole"),
@@ -139,7 +139,7 @@ def _end_run() -> Sequence[Line]:
 
 
 def _mended() -> Sequence[Line]:
-    """While an event is not mended, all pass; what has the last byte that was lost mends it."""
+    """Let everything pass until the segment with the event's last lost byte repairs it."""
     return (
         _load(1, "mending"),
         bpf.jump(EQUAL, 1, 0, "armed"),
@@ -156,9 +156,9 @@ def _mended() -> Sequence[Line]:
 
 
 def _decide(loss: Loss) -> Sequence[Line]:
-    """r0 is the run: what passes goes to "pass"."""
+    """Decide by the run in r0; segments that pass go to "pass"."""
     return (
-        # r3: how far behind those that pass
+        # r3: distance behind the segments that pass
         _load(3, "place"),
         bpf.copy(1, 3),
         bpf.compute(bpf.ADD, 1, 1),

@@ -1,7 +1,7 @@
-"""Samples of sockets and queues over time, by netlink, from one process.
+"""Time series of sockets and queues, read by netlink from one process.
 
-What is read is what `ss -i` and `tc -s qdisc` print: TCP_INFO of every flow's sending
-sockets, and the statistics of the queues before the bottleneck.
+The data are those of `ss -i` and `tc -s qdisc`: TCP_INFO of every flow's sending sockets, and the
+statistics of the queues at the bottleneck.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TCP_STATES = {
     11: "closing",
 }
 TCP_ESTABLISHED = 1
-OPTIONS = {"timestamps": 1, "sack": 2}  # in TCP_INFO
+OPTIONS = {"timestamps": 1, "sack": 2}  # offsets in TCP_INFO
 CA_STATES = ("open", "disorder", "cwr", "recovery", "loss")
 _DIAG_MESSAGE_BYTES = 72
 _DIAG_COOKIE = 44  # where it stands in the message
@@ -54,7 +54,7 @@ class SocketId:
     dst_port: int
 
     def packed(self) -> bytes:
-        """As inet_diag wants it."""
+        """Return the id in inet_diag's binary form."""
         ports = struct.pack("!HH", self.src_port, self.dst_port)
         ends = socket.inet_aton(self.src) + bytes(12) + socket.inet_aton(self.dst) + bytes(12)
         return ports + ends + bytes(4) + INET_DIAG_NOCOOKIE
@@ -71,10 +71,10 @@ class SocketProbe:
         self._request = head + connection.packed()
         self.variant = ""
         self.options: frozenset[str] | None = None  # that the connection has agreed on
-        self.cookie: int | None = None  # the kernel's number of this very socket
+        self.cookie: int | None = None  # the kernel's unique number of the socket
 
     def sample(self, time_s: float) -> tuple[object, ...] | None:
-        """One row, or None while there is no such connection."""
+        """Return one row, or None while the connection does not exist."""
         answer = self._netlink.ask(SOCK_DIAG_BY_FAMILY, self._request)
         if answer is None:
             return None
@@ -95,7 +95,7 @@ class SocketProbe:
 
 
 def read_tcp_info(info: bytes) -> tuple[object, ...]:
-    """struct tcp_info (linux/tcp.h) as the sample's columns after time and flow."""
+    """Convert struct tcp_info (linux/tcp.h) to the columns after time and flow."""
     (rto,) = struct.unpack_from("=I", info, 8)
     unacked, _sacked, lost, retrans = struct.unpack_from("=4I", info, 24)
     rtt, rttvar, ssthresh, cwnd = struct.unpack_from("=4I", info, 68)
@@ -145,12 +145,12 @@ class QueueProbe:
         self._before = (0,) * len(QUEUE_COUNTERS)
 
     def begin(self) -> None:
-        """From here on the counters count."""
+        """Take the counters' present values as zero."""
         if found := self._read():
             self._before = found[1]
 
     def sample(self, time_s: float) -> tuple[object, ...] | None:
-        """One row, or None if the queue is gone."""
+        """Return one row, or None if the queue is gone."""
         found = self._read()
         if found is None:
             return None
@@ -159,7 +159,7 @@ class QueueProbe:
         return (f"{time_s:.6f}", *self._key, *waiting, *since)
 
     def _read(self) -> tuple[tuple[int, int], tuple[int, ...]] | None:
-        """What waits now, in bytes and packets, and the counters."""
+        """Read the backlog in bytes and packets, and the counters."""
         answer = self._netlink.ask(RTM_GETQDISC, self._request)
         if answer is None:
             return None
@@ -184,10 +184,10 @@ class Sampler:
         self.queues = list(queues)
         self._socket_rows: list[tuple[object, ...]] = []
         self._queue_rows: list[tuple[object, ...]] = []
-        self._latest = ""  # the last sample's time, as written
+        self._latest = ""  # time of the last sample, as written
 
     def rehearse(self) -> None:
-        """Look once for nothing: the first look-up of a socket draws the hash tables' keys."""
+        """Look up a socket in vain: the first look-up draws the random keys of the hash tables."""
         self.sample(0)
         self._socket_rows.clear()
         self._queue_rows.clear()
@@ -196,7 +196,7 @@ class Sampler:
             queue_probe.begin()
 
     def sample(self, time_s: float) -> None:
-        """Read every probe once; an instant that was sampled already is not again."""
+        """Read every probe once, at most once per instant."""
         if f"{time_s:.6f}" == self._latest:
             return
         self._latest = f"{time_s:.6f}"
@@ -216,7 +216,7 @@ class Sampler:
         return {flow: "+".join(sorted(names)) for flow, names in seen.items()}
 
     def options_seen(self) -> dict[str, frozenset[str]]:
-        """What each flow's sockets have agreed on; what only some of them have is not among it."""
+        """The TCP options that all sockets of a flow have negotiated, by flow."""
         seen: dict[str, frozenset[str]] = {}
         for probe in self.sockets:
             if probe.options is not None:

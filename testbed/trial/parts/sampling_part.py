@@ -1,4 +1,4 @@
-"""Samples in a trial: which sockets and queues, how often, and what the flows' sockets showed."""
+"""The trial's sampling: which sockets and queues, how often, and what the sockets negotiated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Sampling(Part):
         self._sampler = Sampler((), ())
 
     def wait_until_ready(self) -> None:
-        """Open the probes; the first look-ups are done before the randomness is renewed."""
+        """Open the probes and rehearse, before the kernel's random generator is rekeyed."""
         self._sampler = Sampler(self._socket_probes(), self._queue_probes())
         self._sampler.rehearse()
 
@@ -66,7 +66,7 @@ class Sampling(Part):
         self._trial.cookies.update(probe.cookie for probe in self._sampler.sockets if probe.cookie)
 
     def describe(self, record: Record) -> Record:
-        """Add to each flow what its sockets ran and agreed on."""
+        """Add each flow's congestion control and negotiated options, as seen on its sockets."""
         variants, options = self._sampler.variants_seen(), self._sampler.options_seen()
         return replace(
             record,

@@ -1,7 +1,7 @@
-"""Things to do at instants of the trial's clock, in one thread.
+"""Actions scheduled on the trial's clock, run in one thread.
 
-In the guest every look at the clock is a system call that is paid for in wall time, so
-an action costs one sleep and one look.
+In the guest every reading of the clock is a system call that costs wall time, so an action takes
+one sleep and one reading.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from testbed.machine.timer import NS, sleep_until
 
-Action = Callable[[float], None]  # told the time, in seconds of the trial's clock
+Action = Callable[[float], None]  # called with the time in seconds of the trial's clock
 
 
 class Timeline:
@@ -32,11 +32,11 @@ class Timeline:
         self._end: float = math.inf
 
     def at(self, time_s: float, action: Action) -> None:
-        """Do something once; what falls on the same instant is done in the order of calls."""
+        """Run an action once; actions due at the same instant run in the order of these calls."""
         self._push(self._zero + round(time_s * NS), action)
 
     def every(self, interval_s: float, until_s: float, action: Action) -> None:
-        """Do something from second 0 on; ticks that a slow host misses are left out."""
+        """Run an action periodically from second 0 on; ticks missed by a slow host are skipped."""
         step, until = max(1, round(interval_s * NS)), self._zero + round(until_s * NS)
 
         def tick(due: int, time_s: float) -> None:
@@ -49,23 +49,23 @@ class Timeline:
         self._push(self._zero, lambda now_s: tick(self._zero, now_s))
 
     def end(self, time_s: float) -> None:
-        """Do nothing that would come later than this."""
+        """Skip all actions due later than this."""
         self._end = self._zero + round(time_s * NS)
 
     def time_s(self, monotonic_ns: int) -> float:
-        """An instant in seconds of the trial's clock."""
+        """Convert a monotonic time to seconds of the trial's clock."""
         return (monotonic_ns - self._zero) / NS
 
     def _push(self, due: int, action: Action) -> None:
         heapq.heappush(self._queue, (due, next(self._order), action))
 
     def run(self) -> None:
-        """Do everything in its time, until nothing is left."""
+        """Run all actions on time, until none is left."""
         while self._queue:
             due, _, action = heapq.heappop(self._queue)
             if due > self._end:
                 return
             sleep_until(due)
-            while (now := time.monotonic_ns()) < due:  # a signal came
+            while (now := time.monotonic_ns()) < due:  # woken early by a signal
                 sleep_until(due)
             action(self.time_s(now))

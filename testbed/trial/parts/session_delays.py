@@ -1,12 +1,12 @@
-"""A delay for each session of the background traffic, on one wire.
+"""A separate delay for each background session on one shared link.
 
-A program behind the wire's ends reads the session's port, writes on the packet when it may
-leave, and fq holds it until then. It gives each session a hash of its own too: fq keeps packets
-of one hash in one queue, whose first packet the others wait for.
+An eBPF program at both ends of the link reads the session's port and sets the packet's departure
+time, until which fq holds it. It also gives each session its own hash: fq keeps packets of one hash
+in one queue, where they wait for the first of them.
 
-The wire is the receiving host's. Unlike netem, fq does not part a packet from the socket that
-sent it: beside the sending host its packets would seem to wait in the host's own device, where
-TCP leaves no more than a few (small queues). A router parts them.
+The link is the receiving host's. Unlike netem, fq does not detach a packet from the socket that
+sent it: on the sending host's link packets would seem to wait in the host's own device, where TCP
+allows only a few (TCP small queues). Forwarding by a router detaches them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from testbed.machine.bpf import ADD, AND, BYTE, DIFFERENT, HALF, LSH, SUB, Line
 from testbed.plan.background import FIRST_PORT, BackgroundPlan
 
 ETHERNET = 14
-TSTAMP = 152  # in struct __sk_buff: when the packet may leave, by the clock of KTIME
+TSTAMP = 152  # in struct __sk_buff: departure time on the clock of KTIME
 KTIME, SET_HASH = 5, 48  # helpers
-NO_SESSION = 1023  # the hash of what belongs to none: fq takes ten bits
+NO_SESSION = 1023  # the hash of packets outside all sessions: fq takes ten bits
 
 
 def attach_delays(plan: BackgroundPlan, pid: int | None) -> None:
-    """Let the program work at both ends of the wire, for as long as they are there."""
+    """Attach the program to both ends of the link, for as long as they exist."""
     delays = [plan.link_delay_ns + session.extra_ns for session in plan.sessions]
     table = bpf.longs(delays)
     try:
@@ -40,7 +40,7 @@ def attach_delays(plan: BackgroundPlan, pid: int | None) -> None:
 
 
 def _look_up(table: int, otherwise: str) -> tuple[Line, ...]:
-    """r7 = the session whose port r0 is, r0 = where its delay is; else on at the label."""
+    """r7 = the session with port r0, r0 = the address of its delay; jump if there is none."""
     return (
         bpf.copy(7, 0),
         bpf.compute(SUB, 7, FIRST_PORT),
@@ -54,7 +54,7 @@ def _look_up(table: int, otherwise: str) -> tuple[Line, ...]:
 
 
 def listing(table: int, otherwise_ns: int) -> Sequence[Line]:
-    """The program; r6 is the packet, r7 its session, r8 its delay."""
+    """The program's listing; r6 is the packet, r7 its session, r8 its delay."""
     return (
         bpf.copy(6, 1),
         # is it TCP? then the session is the port of one end or the other

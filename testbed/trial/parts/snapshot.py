@@ -1,8 +1,8 @@
 """The kernel's view of the network: its configuration and its counters.
 
-The configuration is read before the flows and after them: if anything has changed in between (by
-a user or a daemon), the trial is not the planned one. It is read by netlink, without a process:
-tc and ip would take the guest more wall time than a short trial.
+The configuration is read before and after the flows: if anything changed in between (by a user or a
+daemon), the trial is not the planned one. It is read by netlink, without a process: in the guest,
+tc and ip would take more wall time than a short trial.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ROUTE_MESSAGE_BYTES = 12
 
 @dataclass(frozen=True)
 class TcReport:
-    """A discipline or a class as the kernel reports it; its options are the kernel's bytes."""
+    """A discipline or class as reported by the kernel, with its options as raw bytes."""
 
     kind: str
     handle: int
@@ -46,12 +46,12 @@ class TcReport:
 
 
 def sysctl_file(name: str) -> Path:
-    """A sysctl's file below /proc; our interface names contain no dots."""
+    """A sysctl's file below /proc; interface names here contain no dots."""
     return Path("/proc/sys", *name.split("."))
 
 
 def configuration(plan: Plan, places: Mapping[str, Place]) -> dict[str, str]:
-    """Every setting that a trial depends on, by name; a queue's options as the kernel's bytes."""
+    """All settings that a trial depends on, by name; a queue's options as raw bytes."""
     found: dict[str, str] = {}
     for node, settings in plan.sysctls:
         with inside(places[node].pid):
@@ -90,7 +90,7 @@ def _of_node(node: str, pid: int | None) -> Iterator[tuple[str, str]]:
 
 
 def _links(netlink: Netlink) -> list[tuple[int, str, int, int]]:
-    """Index, name, MTU and most segments per packet of every interface."""
+    """Index, name, MTU and maximum segments per packet of every interface."""
     found = []
     for message in netlink.dump(RTM_GETLINK, bytes(_LINK_MESSAGE_BYTES)):
         (index,) = struct.unpack_from("=4xi", message)
@@ -116,7 +116,7 @@ def _traffic_control(netlink: Netlink, kind: int, index: int) -> Iterator[TcRepo
 
 @dataclass(frozen=True)
 class InterfaceReport:
-    """An interface's disciplines and classes, and how many segments TCP may join there."""
+    """An interface's disciplines and classes, and how many segments TCP may merge (GSO)."""
 
     disciplines: tuple[TcReport, ...]
     classes: tuple[TcReport, ...]
