@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
+
+HINTS = {  # by the number of a system error
+    errno.ENOSPC: "make room, or name a folder on another disk with --out",
+    errno.EDQUOT: "your quota is used up: make room, or name another folder with --out",
+    errno.EACCES: "it belongs to another user (`ls -l` shows whose it is)",
+    errno.EPERM: "only root may do this: call through sudo",
+    errno.EROFS: "nothing can be written there: name another folder with --out",
+    errno.ENOENT: "is the name spelt right?",
+    errno.EMFILE: "too many open files: raise the limit with `ulimit -n`, or use fewer --jobs",
+    errno.ENOMEM: "too little memory: run fewer trials side by side, e.g. --jobs 1",
+}
 
 
 class TestbedError(Exception):
@@ -18,6 +30,11 @@ class TestbedError(Exception):
 
 class UsageError(TestbedError):
     """The request itself is wrong (exit status 2), as opposed to its execution (1)."""
+
+
+def hint_for(error: OSError) -> str:
+    """The remedy for a system error, by its number."""
+    return HINTS.get(error.errno or 0, "`testbed check` shows what this machine lacks")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Results are replaced whole: whoever reads meanwhile sees the old file or the new one."""
+"""Atomic replacement of result files: readers see either the old file or the new one."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, hint_for
 
 
 def replace(path: Path, write: Callable[[Path], object]) -> None:
-    """Have `write` make the file under a temporary name, then give it its own."""
+    """Let `write` create the file under a temporary name, then rename it."""
     aside = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
     try:
         write(aside)
@@ -18,7 +18,7 @@ def replace(path: Path, write: Callable[[Path], object]) -> None:
     except OSError as error:
         raise TestbedError(
             f"{path}: cannot be written: {error.strerror or error}",
-            "is the disk full, or does the folder belong to another user?",
+            hint_for(error),
         ) from error
     finally:
         aside.unlink(missing_ok=True)

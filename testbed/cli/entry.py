@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import sys
@@ -12,20 +11,10 @@ from typing import NoReturn
 
 from testbed.cli.console import errors
 from testbed.cli.parser import build_parser
-from testbed.errors import TestbedError, UsageError
+from testbed.errors import TestbedError, UsageError, hint_for
 from testbed.scenario.experiment import Experiment
 
 INTERRUPTED = 130
-HINTS = {  # by what the system says
-    errno.ENOSPC: "make room, or name a folder on another disk with --out",
-    errno.EDQUOT: "your quota is used up: make room, or name another folder with --out",
-    errno.EACCES: "it belongs to another user (`ls -l` shows whose it is)",
-    errno.EPERM: "only root may do this: call through sudo",
-    errno.EROFS: "nothing can be written there: name another folder with --out",
-    errno.ENOENT: "is the name spelt right?",
-    errno.EMFILE: "too many open files: raise the limit with `ulimit -n`, or use fewer --jobs",
-    errno.ENOMEM: "too little memory: run fewer trials side by side, e.g. --jobs 1",
-}
 
 
 def main(
@@ -57,8 +46,7 @@ def main(
         return 1
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        hint = HINTS.get(error.errno or 0, "`testbed check` shows what this machine lacks")
-        return _fail(TestbedError(f"{where}{error.strerror or error}", hint), 1)
+        return _fail(TestbedError(f"{where}{error.strerror or error}", hint_for(error)), 1)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:

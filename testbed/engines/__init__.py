@@ -1,1 +1,1 @@
-"""Where a trial runs: the guest in virtual time, or the host as root in real time."""
+"""Engines that run trials: the guest in virtual time, the host as root in real time."""

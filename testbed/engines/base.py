@@ -1,4 +1,4 @@
-"""What an engine is."""
+"""The interface of an engine, and the values that it exchanges with a sweep."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from testbed.plan.task import Task
 
 @dataclass(frozen=True)
 class Missing:
-    """A feature that an engine's kernel lacks, and what would mend it."""
+    """A feature that an engine lacks, and how to provide it."""
 
     need: Need
     mend: str
@@ -27,7 +27,7 @@ class Missing:
 
 
 def missing_programs(needs: Sequence[Need]) -> list[Missing]:
-    """Which programs are not installed: host and guest have the same."""
+    """The required programs that are not installed; host and guest share one installation."""
     return [
         Missing(need, f"apt install {need.name}")
         for need in needs
@@ -36,30 +36,30 @@ def missing_programs(needs: Sequence[Need]) -> list[Missing]:
 
 
 def in_want(engine: Engine, missing: Iterable[Missing]) -> str:
-    """What lacks it: the engine's kernel, or the engine with all that it has."""
+    """Name what lacks these features: the engine's kernel, or the engine as a whole."""
     kernels = all(each.need.symbol for each in missing)
     return f"the {engine.name}'s kernel" if kernels else f"the {engine.name}"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the process that ran a trial ended."""
+    """The end of the process that ran a trial."""
 
     status: int
     peak_memory_mb: float
-    errors: str  # what it printed beside its files
-    warnings: tuple[str, ...] = ()  # of the engine, for the trial's record
+    errors: str  # its error output
+    warnings: tuple[str, ...] = ()  # from the engine, for the trial's record
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a trial is given to run with."""
+    """The resources and settings that a trial runs with."""
 
     seed: int
-    core: int  # the processor that a guest is pinned to
+    core: int  # the processor to which a guest is pinned
     journal: Journal  # where changes to the host are noted before they are made
-    cancel: threading.Event  # set when the user wants to stop
-    pinned: bool = True  # other trials run beside it on other processors
+    cancel: threading.Event  # set when the user cancels
+    pinned: bool = True  # true if other trials run at the same time on other processors
 
 
 class Cancelled(TestbedError):
@@ -67,28 +67,28 @@ class Cancelled(TestbedError):
 
 
 class Engine(Protocol):
-    """A place to run `python -m testbed.trial`; one line in choice.py for each."""
+    """A place to run `python -m testbed.trial`; each has one line in choice.py."""
 
     name: str
-    virtual_time: bool  # computing takes no time there, so delays are exact
+    virtual_time: bool  # computing takes no time, so delays are exact
 
     def ready(self) -> str:
-        """Empty if trials can run here, else what is wrong and what would mend it."""
+        """Empty if trials can run here, else the problem and its remedy."""
 
     def version(self) -> str:
-        """The kernel, to the last change of it."""
+        """Identify the kernel exactly, including its configuration."""
 
     def missing(self, needs: Sequence[Need]) -> list[Missing]:
-        """Which of these features the kernel lacks."""
+        """The features among `needs` that are not available."""
 
     def controls(self) -> frozenset[str]:
         """The congestion controls that the kernel offers."""
 
     def try_out(self) -> str:
-        """Run as little as possible, and say how that went; raises if it does not work."""
+        """Run a minimal test and describe the outcome; raises if the engine does not work."""
 
     def jobs(self) -> int:
-        """How many trials may run side by side without changing each other's results."""
+        """The number of trials that can run in parallel without influencing each other."""
 
     def run(self, folder: Path, task: Task, job: Job) -> Outcome:
         """Run the trial in a folder that holds its scenario.json."""

@@ -1,4 +1,4 @@
-"""Which engine runs a set of trials, and why."""
+"""The choice of the engine for a set of trials, with its reason."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from testbed.engines.host import HostEngine
 from testbed.errors import TestbedError, UsageError, nearest
 from testbed.plan.requirements import Need
 
-# One line per engine. The first one is for anyone; `auto` prefers the others, the last one most.
+# One line per engine. The first one works for any user; `auto` prefers the others, the last most.
 ENGINES: Mapping[str, type[Engine]] = {each.name: each for each in (GuestEngine, HostEngine)}
 AUTO = "auto"
 CHOICES = (AUTO, *ENGINES)
@@ -19,7 +19,7 @@ CHOICES = (AUTO, *ENGINES)
 
 @dataclass(frozen=True)
 class Choice:
-    """An engine, and why it was chosen."""
+    """An engine and the reason for choosing it."""
 
     engine: Engine
     reason: str

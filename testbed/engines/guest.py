@@ -1,4 +1,4 @@
-"""The guest engine: a User-Mode Linux of our own, in virtual time, for any user."""
+"""The guest engine: the project's User-Mode Linux kernel, in virtual time, for any user."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ from testbed.store import (
 PROJECT = Path(__file__).resolve().parents[2]
 BUILD = PROJECT / "kernel" / "build.sh"
 MEMORY_MB = 256
-BROWSER_MB = 1024  # with less Chromium does not start; it touches some 300 MB of it
-OWN_MB = 64  # of a guest's processes on the host, beside its memory
-START_NS = 1_700_000_000 * 10**9  # the guest's clock at boot: any, but always the same
+BROWSER_MB = 1024  # Chromium does not start with less; it touches about 300 MB
+OWN_MB = 64  # of a guest's host processes, in addition to its memory
+START_NS = 1_700_000_000 * 10**9  # the guest's clock at boot: arbitrary but fixed
 POLL_S = 0.02
-TRY_S = 60.0  # wall time that an empty guest may take
+TRY_S = 60.0  # wall time limit of an empty guest
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
-HANG_S = 600  # wall time after which a guest is taken for hung …
+HANG_S = 600  # wall time after which a guest counts as hung …
 HANG_FACTOR = 20  # … or this many times the trial's own duration
-# where the guest has file systems of its own; what it needs from there is bound in
+# where the guest mounts its own file systems; required host folders there are bind-mounted
 HIDDEN = ("/tmp", "/run", "/dev/shm")
 
 
 class GuestEngine:
-    """Boots a guest for every trial; idle time is skipped, computing takes none."""
+    """Boots a guest for every trial; idle time is skipped, and computing takes no time."""
 
     name = "guest"
     virtual_time = True
@@ -58,7 +58,7 @@ class GuestEngine:
 
     @functools.cached_property
     def kernel(self) -> Path | None:
-        """The folder of the built kernel, if it was built."""
+        """The folder of the built kernel, or None."""
         done = run([str(BUILD), "--path"], check=False)
         folder = Path(done.stdout.strip())
         return folder if done.status == 0 and (folder / "linux").exists() else None
@@ -70,20 +70,20 @@ class GuestEngine:
         return frozenset(line.removesuffix("=y") for line in lines if line.endswith("=y"))
 
     def ready(self) -> str:
-        """Empty, or that the kernel has to be built."""
+        """Empty, or a request to build the kernel."""
         if self.kernel is None:
             return "the guest kernel is not built: ./setup.sh builds it"
-        for package in ("testbed", "topologies"):  # the guest can't keep what it compiles
+        for package in ("testbed", "topologies"):  # the guest cannot store bytecode
             compileall.compile_dir(PROJECT / package, quiet=2)
         return ""
 
     def version(self) -> str:
-        """What the kernel calls itself, and the key of everything that went into it."""
+        """The kernel's version, and the hash of everything it was built from."""
         assert self.kernel is not None
         return f"{(self.kernel / 'version').read_text().strip()} {self.kernel.name}"
 
     def missing(self, needs: Sequence[Need]) -> list[Missing]:
-        """Which features are not built in, and which programs are not installed."""
+        """The features not built into the kernel and the programs not installed."""
         mend = "add it to kernel/guest.config and run ./setup.sh"
         return [
             *(Missing(n, mend) for n in needs if n.symbol and n.symbol not in self._config),
@@ -100,7 +100,7 @@ class GuestEngine:
         return frozenset({"reno"} | aliases | named) - {"advanced", "hstcp"}
 
     def try_out(self) -> str:
-        """Boot a guest, and say how long that took."""
+        """Boot a guest and report how long that took."""
         begun = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="testbed-check-") as name:
             folder = Path(name)
@@ -110,7 +110,7 @@ class GuestEngine:
         return f"boots in {time.monotonic() - begun:.1f} s, {held}"
 
     def jobs(self) -> int:
-        """One a core: virtual time keeps guests apart. But no more than memory holds."""
+        """One per core, since virtual time isolates guests, but no more than fit into memory."""
         fitting = _available_mb() // (MEMORY_MB + OWN_MB)
         return max(1, min(len(os.sched_getaffinity(0)), fitting))
 
@@ -150,8 +150,8 @@ class GuestEngine:
         for file in folder.glob(GUEST_FILES):
             file.unlink()
         if status is None:
-            why = errors or f"the guest ended with status {process.returncode} and no word"
-            raise TestbedError(f"the guest died: {why}", "`testbed check` tries a guest")
+            why = errors or f"it ended with status {process.returncode} and no message"
+            raise TestbedError(f"the guest died: {why}", "`testbed check` boots a test guest")
         return Outcome(status, peak_mb, errors, _caution(why_not))
 
 
@@ -160,7 +160,7 @@ def _caution(why_not: str) -> tuple[str, ...]:
 
 
 def _command(kernel: Path, seed: int, core: int, memory_mb: int) -> list[str]:
-    """The command line is mixed into the guest's random pool: only the seed may differ."""
+    """The guest's command line; its random pool is seeded from it, so only `um_seed` may vary."""
     return [
         *("setarch", "-R", "taskset", "-c", str(core), str(kernel / "linux")),
         *(f"mem={memory_mb}M", f"um_seed={seed}"),
@@ -169,7 +169,7 @@ def _command(kernel: Path, seed: int, core: int, memory_mb: int) -> list[str]:
 
 
 def _hidden_paths() -> list[Path]:
-    """Folders of ours that lie where the guest mounts file systems of its own."""
+    """The project's folders that the guest's own mounts would hide."""
     needed = {PROJECT, Path(sys.prefix).resolve()}
     return sorted(path for path in needed if any(path.is_relative_to(hidden) for hidden in HIDDEN))
 
@@ -179,9 +179,9 @@ def _patience_s(scenario: Scenario) -> float:
 
 
 def _wait(process: Process, held: bool, patience_s: float, cancel: threading.Event) -> float:
-    """Wait for the guest's end; returns the most memory that it held, in MB.
+    """Wait for the guest to end; returns its peak memory in MB.
 
-    A guest that is confined (`held`) is a child of the process that we started.
+    A confined guest (`held`) is a child of the started process.
     """
     peak_kb = 0
     deadline = time.monotonic() + patience_s
@@ -211,7 +211,7 @@ def _child(pid: int) -> int:
 
 
 def _resident_kb(pid: int) -> int:
-    """The guest's memory is one file that its main process maps and touches all of."""
+    """The main process's peak resident memory; it maps all of the guest's memory."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -228,7 +228,7 @@ def _status(folder: Path) -> int | None:
 
 
 def _said(folder: Path) -> str:
-    """The last line that the guest's console or the trial printed as an error."""
+    """The last error line of the guest's console or of the trial."""
     for name in (GUEST_CONSOLE, GUEST_ERRORS):
         path = folder / name
         lines = path.read_text(errors="replace").splitlines() if path.exists() else []

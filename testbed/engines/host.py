@@ -1,4 +1,4 @@
-"""The host engine: this machine's own kernel, in real time, as root."""
+"""The host engine: this machine's kernel, in real time, as root."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ NO_RADIO = "a radio's medium answers in virtual time: --engine guest"
 
 
 class HostEngine:
-    """Runs a trial in place; what it changes on the host is restored."""
+    """Runs trials directly on this machine and restores the settings that they change."""
 
     name = "host"
     virtual_time = False
     program: tuple[str, ...] = ("-m", "testbed.trial")
 
     def ready(self) -> str:
-        """Empty, or that we are not root."""
+        """Empty, or a complaint about missing root rights."""
         return "" if os.geteuid() == 0 else "the host engine needs root: use sudo"
 
     def version(self) -> str:
@@ -42,7 +42,7 @@ class HostEngine:
         return f"{os.uname().release} {os.uname().version}"
 
     def missing(self, needs: Sequence[Need]) -> list[Missing]:
-        """Which features this kernel lacks and cannot load."""
+        """The features that this kernel lacks and cannot load as modules."""
         features = [need for need in needs if need.kind != "program"]
         lacks = [need for need in features if not self._has(need)]
         modules = ", ".join(need.module for need in lacks)
@@ -62,19 +62,19 @@ class HostEngine:
         return _has_discipline(need.name)
 
     def controls(self) -> frozenset[str]:
-        """The congestion controls that the kernel has now."""
+        """The congestion controls available in the kernel now."""
         return frozenset(AVAILABLE.read_text().split())
 
     def try_out(self) -> str:
-        """Nothing to try: this machine runs."""
+        """Nothing to test: this machine is running."""
         return "runs"
 
     def jobs(self) -> int:
-        """One: real time shares real cores."""
+        """One, since trials in real time would compete for the cores."""
         return 1
 
     def run(self, folder: Path, task: Task, job: Job) -> Outcome:
-        """Run the trial as a process of its own."""
+        """Run the trial in its own process."""
         with _all_controls_allowed(job.journal), _restored(job.journal, task.plan.parameters):
             errors = folder / HOST_ERRORS
             process = start(
@@ -86,9 +86,9 @@ class HostEngine:
                 stderr=errors,
                 env={
                     **os.environ,
-                    # setuptools' own, which Mininet would get, is slow to start
+                    # Mininet would otherwise import setuptools' copy, which is slow
                     "SETUPTOOLS_USE_DISTUTILS": "stdlib",
-                    # what a killed trial leaves there goes with the trial's own folder
+                    # so that leftovers of a killed trial are deleted with its folder
                     "TMPDIR": str(folder.resolve()),
                     **job.journal.marker,
                 },
@@ -99,19 +99,19 @@ class HostEngine:
                         raise Cancelled("cancelled")
             finally:
                 end(process, signal.SIGTERM, patience_s=15)
-                tracefs.remove(job.journal.mark)  # is there only if the trial was killed
+                tracefs.remove(job.journal.mark)  # exists only if the trial was killed
             said = errors.read_text(errors="replace").strip()
             errors.unlink()
             return Outcome(process.returncode, 0.0, said.splitlines()[-1] if said else "")
 
 
 def _load(module: str) -> bool:
-    """Ask for a kernel module; False where there is none."""
+    """Load a kernel module; False if there is none."""
     return run(("modprobe", "-q", module), check=False).status == 0
 
 
 def _has_discipline(name: str) -> bool:
-    """Try it: in a namespace of its own, on its loopback."""
+    """Test a discipline on the loopback interface of a new namespace."""
     words: tuple[str, ...] = (name,)
     if name in queues.DISCIPLINES:
         queue = Queue(name, limit_bytes=60_000)
@@ -122,7 +122,7 @@ def _has_discipline(name: str) -> bool:
 
 
 def _has_classifier() -> bool:
-    """Try it: a program of one instruction, on a loopback."""
+    """Test the classifier with a one-instruction program on a loopback interface."""
     lines = ("qdisc add dev lo clsact", 'filter add dev lo ingress bpf bytecode "1,6 0 0 0,"')
     done = run(
         ("unshare", "--net", "tc", "-batch", "-"), stdin="\n".join(lines) + "\n", check=False
@@ -132,7 +132,7 @@ def _has_classifier() -> bool:
 
 @contextlib.contextmanager
 def _restored(journal: Journal, parameters: Sequence[Parameter]) -> Iterator[None]:
-    """The trial sets the controls' parameters; what was there before comes back."""
+    """Restore the congestion controls' parameters, which the trial sets."""
     before = {each: Path(each.file).read_text().strip() for each in parameters}
     for each, value in before.items():
         if value != str(each.value):
@@ -146,7 +146,7 @@ def _restored(journal: Journal, parameters: Sequence[Parameter]) -> Iterator[Non
 
 @contextlib.contextmanager
 def _all_controls_allowed(journal: Journal) -> Iterator[None]:
-    """In a namespace only what the first one allows can be set; restored afterwards."""
+    """Allow all congestion controls for a while: namespaces may set only those allowed here."""
     before = ALLOWED.read_text().strip()
     wanted = " ".join(dict.fromkeys([*before.split(), *AVAILABLE.read_text().split()]))
     if wanted != before:

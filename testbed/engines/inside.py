@@ -1,7 +1,7 @@
-"""Run inside the guest before the trial: every congestion control may be used.
+"""Run inside the guest before the trial: allow every congestion control.
 
-A network namespace may set only what the first one allows. The guest is ours alone and
-ends with the trial, so nothing is restored.
+A network namespace may set only the controls that the initial one allows. The guest ends with the
+trial, so nothing is restored.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import sys
 from testbed.engines.host import ALLOWED, AVAILABLE
 from testbed.trial import session
 
-# The set-up takes some virtual time, as programs that call the kernel without sleeping do: more or
-# less of it, whenever our own code changes. Captures must not depend on that, and waiting is free.
+# The set-up takes some virtual time, since system calls without sleeping do, and the amount changes
+# with the testbed's code. Captures must not depend on that, and waiting is free.
 EPOCH_GRID_S = 10.0
 
 if __name__ == "__main__":

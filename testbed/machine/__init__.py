@@ -1,1 +1,1 @@
-"""The edges: processes, namespaces, netlink, eBPF, and the journal of what a run changes."""
+"""System access: processes, namespaces, netlink, eBPF, and the journal of a run's changes."""

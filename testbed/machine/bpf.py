@@ -1,7 +1,7 @@
-"""Programs for the kernel's packet path: assembled here, loaded by bpf(2), attached by tc.
+"""eBPF programs for the packet path: assembled here, loaded by bpf(2), attached by tc.
 
-Only what the droppers need of eBPF, so that nothing has to be compiled or installed.
-An instruction is eight bytes: an opcode, two registers, an offset and a constant.
+It covers only what the testbed needs of eBPF, so that no compiler has to be installed. An
+instruction is eight bytes: an opcode, two registers, an offset and a constant.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _LOG_BYTES = 1 << 16
 
 BYTE, HALF, WORD = 0x10, 0x08, 0x00  # sizes of a load or store
 MAP_LOOKUP_ELEM = 1  # the helper
-PASS, DROP = 0xFFFFFFFF, 2  # TC_ACT_UNSPEC, so that a program behind this one is asked; _SHOT
+PASS, DROP = 0xFFFFFFFF, 2  # TC_ACT_UNSPEC, so that the next program decides; TC_ACT_SHOT
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction; `target` names the label that its jump goes to."""
+    """One instruction; `target` is the label that it jumps to."""
 
     opcode: int
     dst: int = 0
@@ -44,16 +44,16 @@ class Instruction:
     target: str = ""
 
 
-Line = Instruction | str  # a text is a label: where the next instruction is
+Line = Instruction | str  # a string is a label for the next instruction
 
 
 def packet(size: int, offset: int) -> Instruction:
-    """r0 = what the packet has there; the program ends, passing it, if it is shorter."""
+    """r0 = the packet's value at `offset`; a shorter packet ends the program and passes."""
     return Instruction(0x20 | size, constant=offset)
 
 
 def packet_from(register: int, size: int, offset: int) -> Instruction:
-    """The same, counted from where the register says."""
+    """Like `packet`, with the register's value added to the offset."""
     return Instruction(0x40 | size, src=register, constant=offset)
 
 
@@ -165,7 +165,7 @@ def _bpf(command: int, attributes: bytes) -> int:
 
 
 class Counters:
-    """32-bit numbers that a program and we share."""
+    """32-bit counters shared between a program and this process."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)
@@ -173,24 +173,24 @@ class Counters:
         self.descriptor = _bpf(_MAP_CREATE, struct.pack("=4I", _ARRAY, 4, self._bytes, 1))
 
     def read(self) -> dict[str, int]:
-        """All of them by name."""
+        """Return all counters by name."""
         key, value = ctypes.c_uint32(0), ctypes.create_string_buffer(self._bytes)
         where = (self.descriptor, ctypes.addressof(key), ctypes.addressof(value), 0)
         _bpf(_MAP_LOOKUP, struct.pack("=I4xQQQ", *where))
         return dict(zip(self._names, struct.unpack(f"={len(self._names)}I", value), strict=True))
 
     def close(self) -> None:
-        """Let go of them."""
+        """Release the counters."""
         os.close(self.descriptor)
 
 
 def longs(content: Sequence[int]) -> int:
-    """A descriptor of an array of 64-bit numbers, which a program looks up by their places."""
+    """Create an array of 64-bit numbers for look-ups by index; returns its descriptor."""
     return _filled(array.array("Q", content).tobytes())
 
 
 def pairs(content: Sequence[tuple[int, int]]) -> int:
-    """The same of two 32-bit numbers each."""
+    """Create an array of pairs of 32-bit numbers; returns its descriptor."""
     return _filled(array.array("I", itertools.chain.from_iterable(content)).tobytes())
 
 
@@ -200,7 +200,7 @@ def _filled(values: bytes) -> int:
     keys = array.array("I", range(count)).tobytes()
     where = (_address(keys), _address(values))
     try:
-        # one call for all: in the guest calls are dear
+        # one call for all: system calls are expensive in the guest
         _bpf(_MAP_UPDATE_BATCH, struct.pack("=QQQQIIQQ", 0, 0, *where, count, descriptor, 0, 0))
     except OSError:
         os.close(descriptor)
@@ -209,12 +209,12 @@ def _filled(values: bytes) -> int:
 
 
 def _address(content: bytes) -> int:
-    """Where the bytes are; for as long as they are held."""
+    """The address of the bytes, valid while the buffer is referenced."""
     return ctypes.cast(ctypes.c_char_p(content), ctypes.c_void_p).value or 0
 
 
 def load_program(lines: Sequence[Line]) -> int:
-    """A descriptor of the program, checked by the kernel."""
+    """Have the kernel verify and load the program; returns its descriptor."""
     code = ctypes.create_string_buffer(assemble(lines))
     licence = ctypes.create_string_buffer(b"Dual MIT/GPL")
     log = ctypes.create_string_buffer(_LOG_BYTES)
@@ -230,7 +230,7 @@ def load_program(lines: Sequence[Line]) -> int:
             return _bpf(_PROG_LOAD, attributes)
         except OSError:
             said = log.value.decode(errors="replace").strip().splitlines()
-            raise TestbedError(f"the kernel refuses a program: {said[-1:]}") from error
+            raise TestbedError(f"the kernel rejects a program: {said[-1:]}") from error
 
 
 _RTM_NEWTFILTER = 44
@@ -242,8 +242,10 @@ _DIRECT_ACTION = 1
 
 
 def attach(pid: int | None, interface: str, side: int, program: int, name: str) -> None:
-    """Run the program on what comes in at an interface that has a clsact, or on what goes out
-    before that waits in a queue; it ends with the interface."""
+    """Attach the program to an interface with a clsact: on ingress, or on egress before the queue.
+
+    It stays until the interface is removed.
+    """
     with inside(pid):
         index = socket.if_nametoindex(interface)
     options: Iterable[bytes] = (

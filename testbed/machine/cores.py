@@ -1,4 +1,4 @@
-"""Processors for trials: each run of ours on this machine takes one that no other has."""
+"""Processors for trials: each run on this machine reserves one of its own."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from testbed.machine.journal import state_folder
 
 @contextlib.contextmanager
 def a_core() -> Iterator[int]:
-    """A processor for as long as the block runs; shared with others if there are too few.
+    """Reserve a processor for the duration of the block; shared if there are too few.
 
-    Sweeps side by side, and the workers of a cluster, know of each other by locks on files,
-    which the kernel lets go of when their owner dies.
+    Parallel sweeps and cluster workers coordinate by file locks, which the kernel releases when
+    their owner dies.
     """
     usable = sorted(os.sched_getaffinity(0))
     folder = state_folder().parent / "cores"

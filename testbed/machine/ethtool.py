@@ -1,4 +1,4 @@
-"""Whether an interface joins segments, asked and told by ethtool's ioctl, without a process."""
+"""Segmentation offloads read and switched off by ethtool's ioctl, without a process."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ _SET = {name: command + 1 for name, command in _GET.items()}  # ETHTOOL_STSO, â€
 
 
 def offloads_on(interface: str) -> list[str]:
-    """The segmentation offloads that are on, in the namespace that we are in."""
+    """The segmentation offloads that are on, for an interface of the current namespace."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         return [name for name, command in _GET.items() if _call(control, interface, command)]
 
 
 def switch_offloads_off(interface: str) -> None:
-    """As `ethtool -K INTERFACE tso off gso off gro off`, in the namespace that we are in: what is
-    off already is not touched, since a radio, which has none, knows no such command."""
+    """Like `ethtool -K INTERFACE tso off gso off gro off`, in the current namespace.
+
+    Offloads that are off already are not touched: a radio has none and rejects the command.
+    """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         for name, command in _GET.items():
             if _call(control, interface, command):
@@ -28,7 +30,7 @@ def switch_offloads_off(interface: str) -> None:
 
 
 def _call(control: socket.socket, interface: str, command: int) -> bool:
-    """Ask, or tell that it is to be off; whether it is on."""
+    """Issue a get command, or a set command for "off"; returns the resulting state."""
     value = array.array("I", [command, 0])
     request = struct.pack("16sP", interface.encode(), value.buffer_info()[0])
     fcntl.ioctl(control, SIOCETHTOOL, request)

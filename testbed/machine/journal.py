@@ -1,9 +1,8 @@
-"""What a killed run leaves behind, noted beforehand so that it can be removed: and only that.
+"""Journals of running trials, so that exactly the leftovers of a killed run can be removed.
 
-Every run writes a journal: who runs it, the folder that it writes to, the settings of
-the host that it changed. Its name is the run's mark, which its processes and its trace
-instance carry. It is deleted when the run ends in order. `testbed clean` reads the
-journals whose owner is dead.
+Every run writes a journal: its owner's process, the folder that it writes to, the host settings
+that it changes. Its name is the run's mark, which the run's processes and trace instance carry. It is
+deleted when the run ends in order. `testbed clean` reads the journals whose owner is dead.
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ from types import TracebackType
 
 from testbed.machine import tracefs
 
-WORKPLACE = "testbed-worker-"  # begins the name of a cluster's worker's temporary folder
+WORKPLACE = "testbed-worker-"  # prefix of a cluster worker's temporary folder
 MARKER = "TCP_TESTBED_RUN"  # in the environment of every process of a host trial
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def state_folder() -> Path:
-    """Where the journals are."""
+    """The folder of the journals."""
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base) / "tcp-testbed" / "running"
 
 
 def _started_ticks(pid: int) -> int | None:
-    """When a process began, in clock ticks since boot: tells it from a later one's same id."""
+    """A process's start in clock ticks since boot, which distinguishes reused process ids."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -41,7 +40,7 @@ def _started_ticks(pid: int) -> int | None:
 
 
 class Journal:
-    """The note of one run; a context that removes it when all is in order again."""
+    """The journal of one run; a context that deletes it after an orderly end."""
 
     def __init__(self, folder: Path) -> None:
         self._path = state_folder() / f"{os.getpid()}-{folder.name.strip('.')}.json"
@@ -55,16 +54,16 @@ class Journal:
 
     @property
     def mark(self) -> str:
-        """What is the run's own: its processes and its trace instance go by it."""
+        """The mark of the run's processes and of its trace instance."""
         return self._path.stem
 
     @property
     def marker(self) -> dict[str, str]:
-        """What the run's processes carry in their environment."""
+        """The environment variable that the run's processes carry."""
         return {MARKER: self.mark}
 
     def change(self, path: Path, before: str, after: str) -> None:
-        """Note a setting that is about to be changed."""
+        """Record a setting before it is changed."""
         changes = self._data["changes"]
         assert isinstance(changes, list)
         changes.append({"path": str(path), "before": before, "after": after})
@@ -90,7 +89,7 @@ class Journal:
 
 
 def clean() -> list[str]:
-    """Remove what dead runs left; says what it removed."""
+    """Remove what dead runs left; returns descriptions of what was removed."""
     found: list[str] = []
     for path in sorted(state_folder().glob("*.json")):
         with contextlib.suppress(json.JSONDecodeError):
@@ -121,7 +120,7 @@ def _clean_one(path: Path, data: dict[str, object]) -> Iterator[str]:
 
 
 def _end_processes(run: str) -> Iterator[str]:
-    """Processes that carry this run's mark; with them go their namespaces and cables."""
+    """End the processes with this run's mark, and with them their namespaces and links."""
     mark = f"{MARKER}={run}".encode()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():

@@ -15,7 +15,7 @@ NLM_F_REQUEST = 1
 NLM_F_ACK = 4
 NLM_F_ECHO = 8
 NLM_F_DUMP = 0x300
-NLM_F_CREATE = 0x600  # and it may not be there yet
+NLM_F_CREATE = 0x600  # which may not exist yet
 TIMEOUT = struct.pack("ll", 5, 0)  # seconds, microseconds
 BUFFER_BYTES = 262144
 _HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence, port
@@ -29,13 +29,13 @@ class Netlink:
         with inside(pid):
             self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, protocol)
         self._socket.bind((0, 0))
-        # not settimeout: Python would ask poll before every call, and in the guest calls are dear
+        # not settimeout(), which polls before every call: system calls are expensive in the guest
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, TIMEOUT)
         self._sequence = 0
         self._buffer = bytearray(BUFFER_BYTES)
 
     def ask(self, kind: int, payload: bytes) -> bytes | None:
-        """Send one request that has one answer; None if the kernel knows no such object."""
+        """Send a request with a single answer; None if the object does not exist."""
         # rtnetlink answers a qdisc's request only as an echo
         self._send(kind, payload, NLM_F_REQUEST | NLM_F_ECHO)
         self._receive()
@@ -43,7 +43,7 @@ class Netlink:
         return None if answer == NLMSG_ERROR else bytes(self._buffer[_HEADER.size : length])
 
     def change(self, kind: int, payload: bytes) -> None:
-        """Send one request that makes an object; what the kernel answers with an error, raise."""
+        """Send a request that creates an object; raises the kernel's error, if any."""
         self._send(kind, payload, NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE)
         self._receive()
         (code,) = struct.unpack_from("=i", self._buffer, _HEADER.size)
@@ -64,7 +64,7 @@ class Netlink:
                 offset += (length + 3) & ~3
 
     def _receive(self) -> int:
-        """The next answer, into the buffer; its size."""
+        """Receive the next answer into the buffer; returns its size."""
         return self._socket.recv_into(self._buffer)
 
     def _send(self, kind: int, payload: bytes, flags: int) -> None:

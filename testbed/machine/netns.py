@@ -1,4 +1,4 @@
-"""Being in a node's network namespace for a moment, without starting a process."""
+"""Entering a node's network namespace temporarily, without starting a process."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _CLONE_NEWNET = 0x40000000
 
 @contextlib.contextmanager
 def inside(pid: int | None) -> Iterator[None]:
-    """Be in the network namespace of a process; what is opened or started there stays there.
+    """Enter a process's network namespace; sockets and processes from inside stay there.
 
-    It is the calling thread that moves: for programs of one thread, as a trial is.
+    Only the calling thread moves, so this is for single-threaded programs such as a trial.
     """
     if pid is None:
         yield

@@ -1,4 +1,4 @@
-"""The only place that starts a process: argv lists, checked statuses, a log of every command."""
+"""The only module that starts processes: argv lists, checked statuses, a log of every command."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ PACKAGES = {  # program → Debian package, for the hint when it is missing
 }
 
 
-CHROMIUM = "chromium-headless-shell"  # Debian's; Chromium without a window
+CHROMIUM = "chromium-headless-shell"  # Debian's headless Chromium
 
-# what a trial cannot do without
+# required by every trial
 TOOLS = ("mnexec", "ip", "tc", "ethtool", "iperf3", "tcpdump", "tshark", "setpriv", "taskset")
 
 
 @dataclass(frozen=True)
 class Completed:
-    """A command that ended, with all that it printed."""
+    """A completed command with its output."""
 
     argv: tuple[str, ...]
     status: int
@@ -75,7 +75,7 @@ class CommandLog:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a command runs: a name for the log, and a process whose network it has."""
+    """A network namespace to run commands in: a name for the log, and a process inside it."""
 
     name: str = "host"
     pid: int | None = None
@@ -92,25 +92,25 @@ HERE = Place()
 
 @dataclass(frozen=True)
 class User:
-    """Who ran sudo: the owner of what we write, and of the screen that we open windows on."""
+    """The user behind sudo, who owns the files we write and the screen for our windows."""
 
     uid: int
     gid: int
 
     @property
     def options(self) -> tuple[str, ...]:
-        """setpriv's, to run as this user."""
+        """setpriv's options to run as this user."""
         return ("--reuid", f"{self.uid}", "--regid", f"{self.gid}", "--init-groups")
 
     @property
     def home(self) -> dict[str, str]:
-        """Variables of the environment that sudo has set to root's."""
+        """The environment variables that sudo has set to root's values."""
         entry = pwd.getpwuid(self.uid)
         return {"HOME": entry.pw_dir, "USER": entry.pw_name, "LOGNAME": entry.pw_name}
 
 
 def sudo_user() -> User | None:
-    """The user behind sudo; none if we are not root, or root in our own right."""
+    """The user behind sudo; None if not root, or root without sudo."""
     uid, gid = os.environ.get("SUDO_UID"), os.environ.get("SUDO_GID")
     if os.geteuid() != 0 or uid is None or gid is None:
         return None
@@ -118,7 +118,7 @@ def sudo_user() -> User | None:
 
 
 def require(program: str) -> str:
-    """The program's path, or an error that names the package it comes in."""
+    """The program's path; raises an error that names its package if it is missing."""
     path = shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin:/usr/bin:/bin")
     if path is None:
         package = PACKAGES.get(program, program)
@@ -137,7 +137,7 @@ def run(
     timeout_s: float | None = None,
     cwd: Path | None = None,
 ) -> Completed:
-    """Run a command to its end; a failure is an error that quotes what it printed."""
+    """Run a command to its end; raises an error that quotes its output on failure."""
     require(argv[0])
     try:
         with inside(place.pid):
@@ -158,7 +158,7 @@ def run(
         said = (done.stderr or done.stdout).strip().splitlines() or ["(no output)"]
         raise TestbedError(
             f"{place.name}: {shlex.join(argv)}: exit status {done.returncode}: {said[0]}",
-            f"{place.log.name} in the trial's folder has the whole story" if place.log else "",
+            f"{place.log.name} in the trial's folder has the full output" if place.log else "",
         )
     return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
 
@@ -173,10 +173,10 @@ def start(
     cwd: Path | None = None,
     user: User | None = None,
 ) -> Process:
-    """Start a command that runs beside us; the kernel kills it should we die first.
+    """Start a command in the background; the kernel kills it if this process dies first.
 
-    `env` is the whole environment; without it the command has ours. With `user` it runs as
-    that user instead of root. Ctrl-C on the terminal does not reach it: we decide when it ends.
+    `env` is the whole environment; by default it is inherited. With `user` the command runs as that
+    user instead of root. Ctrl-C on the terminal does not reach it: the caller decides when it ends.
     """
     require(argv[0])
     become = user.options if user else ()
@@ -200,7 +200,7 @@ def _output(files: contextlib.ExitStack, path: Path | None) -> IO[bytes] | int:
 
 
 def end(process: Process, first: int = signal.SIGTERM, patience_s: float = 5.0) -> int:
-    """End a process that we started: ask with `first`, insist with SIGKILL."""
+    """End a process with the signal `first`, and with SIGKILL if it does not react."""
     if process.poll() is None:
         process.send_signal(first)
     try:
@@ -211,14 +211,14 @@ def end(process: Process, first: int = signal.SIGTERM, patience_s: float = 5.0) 
 
 
 def end_all(process: Process) -> None:
-    """End a process that leads a session, and all that it has started, at once."""
+    """Kill a session leader and everything that it started."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
 def start_held(argv: Sequence[str]) -> subprocess.Popen[str]:
-    """Start a command that lives on our stdin's other end: it ends when we do, or close it."""
+    """Start a command that ends when the pipe to its stdin is closed, or this process ends."""
     require(argv[0])
     return subprocess.Popen(
         list(argv),
@@ -231,8 +231,11 @@ def start_held(argv: Sequence[str]) -> subprocess.Popen[str]:
 
 
 def start_told(argv: Sequence[str], env: Mapping[str, str]) -> Process:
-    """Start a command that is told and tells by its descriptors 3 and 4, which are the process's
-    `stdin` and `stdout` here; the kernel kills it should we die first."""
+    """Start a command that reads descriptor 3 and writes descriptor 4.
+
+    They are the `stdin` and `stdout` of the returned process, which the kernel kills if this one
+    dies first.
+    """
     require(argv[0])
     moved = 'exec "$@" 3<&0 4>&1 </dev/null >/dev/null'
     return subprocess.Popen(
@@ -249,7 +252,7 @@ def start_told(argv: Sequence[str], env: Mapping[str, str]) -> Process:
 def stream(
     argv: Sequence[str], *, env: Mapping[str, str] | None = None
 ) -> Iterator[subprocess.Popen[str]]:
-    """Run a command and read its output as it comes; ended when the block is left."""
+    """Run a command whose output is read as it comes; it is killed when the block ends."""
     require(argv[0])
     process = subprocess.Popen(
         list(argv),

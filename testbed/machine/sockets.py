@@ -1,4 +1,4 @@
-"""The kernel's list of TCP sockets (inet_diag), asked without a process."""
+"""The kernel's list of TCP sockets (inet_diag), read without a process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DIAG_REQUEST = struct.Struct("=BBBBI")
 
 
 def listening(pid: int | None, port: int) -> bool:
-    """Whether a process of this node listens on a TCP port (an IPv6 socket counts: iperf3's)."""
+    """True if a process of this node listens on a TCP port, also by an IPv6 socket (iperf3)."""
     netlink = Netlink(NETLINK_SOCK_DIAG, pid)
     try:
         for family in (socket.AF_INET, socket.AF_INET6):

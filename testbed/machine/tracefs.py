@@ -1,8 +1,8 @@
-"""Trace instances of our own: a corner of the kernel's tracing that only we write to.
+"""Private trace instances: separate buffers and settings of the kernel's tracing.
 
-tracefs is mounted without a mount point, as a descriptor: it goes with the process that
-opened it. What can stay behind is the instance, a folder named after the run's mark;
-`remove` takes it away, and no other.
+tracefs is mounted without a mount point, as a descriptor, and vanishes with the process that opened
+it. Only the instance can stay behind, a folder named after the run's mark; `remove` deletes it and
+no other.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _call(number: int, *arguments: object) -> int:
 
 
 def _mount() -> int:
-    """A descriptor of tracefs; OSError where the kernel has none or does not let us."""
+    """Mount tracefs and return its descriptor; OSError if the kernel lacks or denies it."""
     opened = _call(_FSOPEN, b"tracefs", _CLOSE_ON_EXEC)
     try:
         _call(_FSCONFIG, opened, _CREATE, None, None, 0)
@@ -39,12 +39,12 @@ def _mount() -> int:
 
 
 def instance_name(mark: str) -> str:
-    """The name of a run's instance; short, whatever the run's folder is called."""
+    """The name of a run's instance, short for any folder name."""
     return f"testbed-{hashlib.sha256(mark.encode()).hexdigest()[:16]}"
 
 
 class Instance:
-    """A trace instance, from its making until `close`."""
+    """A trace instance, from its creation until `close`."""
 
     def __init__(self, mark: str) -> None:
         self._root = _mount()
@@ -60,18 +60,18 @@ class Instance:
         (self._path / name).write_text(value)
 
     def format(self, event: str) -> str:
-        """How the kernel describes an event; empty if it has no such event."""
+        """The kernel's description of an event; empty if there is no such event."""
         with contextlib.suppress(FileNotFoundError):
             return (self._path / "events" / event / "format").read_text()
         return ""
 
     def lines(self) -> Iterator[str]:
-        """What was recorded, in the order of time."""
+        """The recorded lines in chronological order."""
         with (self._path / "trace").open(buffering=1 << 20, errors="replace") as file:
             yield from (line for line in file if not line.startswith("#"))
 
     def lost(self) -> int:
-        """Events that the buffers had no room for."""
+        """The number of events lost because the buffers were full."""
         counts = ("overrun", "commit overrun", "dropped events")
         return sum(
             int(number)
@@ -94,10 +94,10 @@ def _instances(root: int) -> Path:
 
 
 def remove(mark: str) -> str:
-    """Remove what a run that is dead left; its name, or nothing if there was none."""
+    """Remove a dead run's instance; returns its name, or nothing if there was none."""
     try:
         root = _mount()
-    except OSError:  # no tracefs, or we may not: then the run could not either
+    except OSError:  # no tracefs, or no permission: then the run had no instance either
         return ""
     try:
         with contextlib.suppress(FileNotFoundError):

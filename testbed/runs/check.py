@@ -1,4 +1,4 @@
-"""`testbed check`: which engines and variants work on this machine, each of them tried."""
+"""`testbed check`: the engines and variants that work on this machine, each of them tested."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from testbed.trial.parts.radio import MEDIUM
 
 @dataclass(frozen=True)
 class Finding:
-    """The state of one tool or engine; only `needed` ones make the check fail."""
+    """The state of one tool or engine; only `needed` ones can make the check fail."""
 
     what: str
     ok: bool
@@ -32,7 +32,7 @@ class Finding:
 
 
 BUILDS = "./setup.sh builds it"
-OPTIONAL = {  # program → what does not work without it
+OPTIONAL = {  # program → the features that need it
     "wireshark": "`testbed inspect` prints what it would open",
     "nginx": "videos over TCP need it",
     "hostapd": "radio links need it",
@@ -42,7 +42,7 @@ OPTIONAL = {  # program → what does not work without it
 
 
 def findings() -> Iterator[Finding]:
-    """Tools first, then the engines, each tried."""
+    """Check the tools, then test each engine."""
     for tool in TOOLS:
         try:
             yield Finding(tool, True, require(tool))
@@ -55,7 +55,7 @@ def findings() -> Iterator[Finding]:
     for built in (PACE, BACKGROUND_PROGRAM, MEDIUM, CONFINE):
         yield Finding(built.stem.removeprefix("testbed-"), built.exists(), str(built), BUILDS)
     for number, kind in enumerate(ENGINES.values()):
-        yield from _engine(kind(), needed=number == 0)  # the first one is for anyone
+        yield from _engine(kind(), needed=number == 0)  # the first engine works for any user
 
 
 def _needs() -> list[Need]:
@@ -68,7 +68,7 @@ def _needs() -> list[Need]:
 
 
 def _engine(engine: Engine, needed: bool) -> Iterator[Finding]:
-    """The engine, tried; and which variants it can run."""
+    """Test an engine, and list the variants that it can run."""
     name = f"{engine.name} engine"
     if problem := engine.ready():
         yield Finding(name, False, problem, needed=needed)
@@ -103,7 +103,7 @@ def variant_lines() -> Iterator[str]:
 
 
 def _offers() -> dict[str, frozenset[str]]:
-    """The congestion controls of each engine; modules that root may load are tried."""
+    """The congestion controls of each engine; as root, kernel modules are loaded if needed."""
     offers = {}
     for name, kind in ENGINES.items():
         engine = kind()

@@ -1,8 +1,8 @@
 """Trials on many machines: a dask scheduler distributes them; results are stored here.
 
 The scheduler and its workers are dask's own (`dask scheduler`, `dask worker`, or what starts them
-on Slurm, Kubernetes or over SSH); a worker runs one trial at a time with the same code as here. It
-takes trials only if all that determines their results is there as it is here.
+on Slurm, Kubernetes or over SSH); a worker runs one trial at a time with the same code as this
+machine, and only if everything that determines the results is the same.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from testbed.runs.sweep import (
 from testbed.scenario.model import Scenario
 from testbed.store import RECORD, SCENARIO, Record, Status, open_trial
 
-PATIENCE_S = 10  # for the scheduler to answer, and for a worker to be there
+PATIENCE_S = 10  # time limits for the scheduler's answer and for a first worker
 POLL_S = 0.2
 AHEAD = 2  # trials handed out per worker: one runs, one waits
-_OTHER_CODE = (AttributeError, ImportError, TypeError)  # what calling code that differs raises
+_OTHER_CODE = (AttributeError, ImportError, TypeError)  # raised by calling code that differs
 
-Equipment = Mapping[str, str]  # what determines a trial's result on a machine: name → value
-PROBLEM = "problem"  # the one name there is where no trial can run at all
-HASH_DIGITS = 64  # of a sha256, of which no one reads more than that it differs
+Equipment = Mapping[str, str]  # what determines results on a machine: name → value
+PROBLEM = "problem"  # the only key on a machine that cannot run trials
+HASH_DIGITS = 64  # a value this long is a sha256, which messages do not quote
 
 
 def equipment(engine: str, names: Sequence[str]) -> Equipment:
-    """This machine's, with these programs; runs on the workers too."""
+    """This machine's equipment, with the versions of these programs; also runs on the workers."""
     try:
         kernel = choose(engine, ()).engine.version()
         require_compiled(BUILT)
@@ -55,7 +55,7 @@ def equipment(engine: str, names: Sequence[str]) -> Equipment:
 
 
 def differences(there: Equipment, here: Equipment) -> str:
-    """Why a worker would give other results than this machine; empty if it would not."""
+    """List the reasons why a worker's results would differ from this machine's."""
     if PROBLEM in there:
         return there[PROBLEM]
     names = [name for name in {**here, **there} if there.get(name) != here.get(name)]
@@ -69,7 +69,7 @@ def _difference(name: str, there: str, here: str) -> str:
 
 
 def _equipment_of(answer: object) -> Equipment | None:
-    """A worker's equipment from what it sent back: that may be the exception it met."""
+    """A worker's equipment from its answer, which may be an exception."""
     if isinstance(answer, _OTHER_CODE):
         return {PROBLEM: "another version of the testbed"}
     return answer if isinstance(answer, dict) else None
@@ -83,7 +83,7 @@ def run_on_cluster(
     watch: Watcher,
     rerun: bool = False,
 ) -> list[Finished]:
-    """As `run_all`, on the workers of a dask scheduler."""
+    """Like `run_all`, on the workers of a dask scheduler."""
     prepare_folder(out)
     there = {task.scenario.name: not rerun and is_done(out, task, choice.engine) for task in tasks}
     done = [
@@ -101,7 +101,7 @@ def run_on_cluster(
 
 
 class _client:
-    """A connection to the scheduler, its failures in our own words."""
+    """Connect to the scheduler; failures become TestbedErrors."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -126,7 +126,7 @@ class _client:
 
 
 class _Workers:
-    """The workers that are equipped as this machine is; each other one is reported once."""
+    """The workers equipped like this machine; each other worker is reported once."""
 
     def __init__(self, client: Any, look: tuple[str, Sequence[str]], watch: Watcher) -> None:
         self._client, self._look, self._watch = client, look, watch
@@ -136,7 +136,7 @@ class _Workers:
         self._differences: dict[str, str] = {}
 
     def fitting(self) -> list[str]:
-        """The fitting workers among those connected now: workers may come and go."""
+        """The fitting workers among those connected now, which may change at any time."""
         present = list(self._client.nthreads())
         new = [worker for worker in present if worker not in self._differences]
         for worker, each in self._answers(new).items():
@@ -146,7 +146,7 @@ class _Workers:
         return [worker for worker in present if self._differences.get(worker) == ""]
 
     def _answers(self, workers: Sequence[str]) -> Mapping[str, Equipment]:
-        """Their equipment; one that died just now is asked again should it come back."""
+        """Query the workers' equipment; one that has just died is queried again if it returns."""
         answers: dict[str, Any] = {}
         if workers:
             with contextlib.suppress(OSError):
@@ -157,7 +157,7 @@ class _Workers:
         return {name: each for name, each in found.items() if each is not None}
 
     def wait(self) -> list[str]:
-        """Wait for at least one; raise if none comes."""
+        """Wait for at least one fitting worker; raises if none connects in time."""
         deadline = time.monotonic() + PATIENCE_S
         while not (workers := self.fitting()):
             if time.monotonic() > deadline:
@@ -172,7 +172,7 @@ class _Workers:
 def _hand_out(
     client: Any, tasks: Sequence[Task], choice: Choice, out: Path, watch: Watcher
 ) -> Iterator[Finished]:
-    """Run trials on the workers, a few at a time: results must not pile up at the scheduler."""
+    """Run trials on the workers, a few at a time so that results do not pile up."""
     from distributed import wait
 
     names = dict.fromkeys(name for task in tasks for name in programs_of(task.scenario))
@@ -183,7 +183,7 @@ def _hand_out(
         while queue or pending:
             present = workers.wait()
             for future, (task, takers) in list(pending.items()):
-                if not set(takers) & set(present):  # all that might run it are gone
+                if not set(takers) & set(present):  # no worker that could run it is left
                     del pending[future]
                     client.cancel([future])
                     queue.append(task)
@@ -215,11 +215,11 @@ def run_remotely(scenario: str, engine: str) -> dict[str, bytes]:
 
 
 def _receive(future: Any, task: Task, path: Path, watch: Watcher) -> Finished:
-    """What a worker made becomes a folder of ours; one whose workers keep dying has failed."""
+    """Store a worker's files as a local folder; a trial whose workers keep dying has failed."""
     with folder_in_the_making(path) as folder:
         try:
             _write_files(folder, future.result())
-        except Exception as error:  # whatever a worker raises or dies of
+        except Exception as error:  # any exception or death of a worker
             (folder / SCENARIO).write_text(task.scenario.to_json())
             record = Record(Status.FAILED, f"on the cluster: {error}", seed=task.scenario.seed)
             (folder / RECORD).write_text(record.to_json())
@@ -232,6 +232,6 @@ def _write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     for name, content in files.items():
         path = folder / name
         if not path.resolve().is_relative_to(folder.resolve()):
-            raise TestbedError(f"a file outside of the trial's folder: {name}")
+            raise TestbedError(f"a worker sent a file outside the trial's folder: {name}")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)

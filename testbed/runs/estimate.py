@@ -1,6 +1,6 @@
-"""How long a trial takes in the guest, and how much disk: rough, said beforehand.
+"""Rough estimates of a trial's wall time in the guest and of its disk space.
 
-What trials took on this machine before corrects the estimate.
+The time is corrected by earlier trials' times on this machine.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from testbed.scenario.video import RULES, Transport, Viewing
 
 BOOT_S = 1.0
 GUEST_MB = MEMORY_MB + OWN_MB
-PACKET_S = 80e-6  # wall time of a data packet and its ACK, captures included
+PACKET_S = 80e-6  # wall time per data packet and its ACK, including captures
 SAMPLE_S = 80e-6
-PAGE_BITS = 8e6  # what a video's viewer loads before it
-PROGRAMS_S = 1.5  # until a video's server and player are loaded; aioquic takes as long again
-QUIC = 3  # times as long a packet as TCP: two programs, not the kernel, work on it
-BROWSER_S = 12.0  # until a browser is there
-SHOWN_S = 0.4  # a second of video in a browser
-CAPTURED_BYTES = 144 + 32  # a packet of pcapng
+PAGE_BITS = 8e6  # loaded by a viewer before the video
+PROGRAMS_S = 1.5  # to start a video's server and player; aioquic takes the same again
+QUIC = 3  # cost of a packet relative to TCP, as two programs process it instead of the kernel
+BROWSER_S = 12.0  # to start a browser
+SHOWN_S = 0.4  # per second of video in a browser
+CAPTURED_BYTES = 144 + 32  # overhead per packet in pcapng
 
 
 def _packets(plan: Plan, scenario: Scenario) -> float:
-    """Data packets, if the bottleneck is busy all the time, or if all flows together send less."""
+    """Data packets of all flows: enough to fill the bottleneck, or fewer if they send less."""
     full = scenario.topology.bottleneck.rate_mbit * 1e6 * plan.end_s / (8 * FRAME_BYTES)
     if scenario.background:
         return full
@@ -42,7 +42,7 @@ def _packets(plan: Plan, scenario: Scenario) -> float:
 
 
 def _flow_packets(flow: Flow, plan: Plan) -> float:
-    """At most of one flow: a whole video, or what the losses made for it leave a TCP flow."""
+    """Upper bound for one flow: a whole video, or a TCP flow limited by its deliberate losses."""
     if flow.video is not None:
         return _bits(flow.video) / (8 * FRAME_BYTES)
     rate = _event_rate(flow.loss) if flow.loss else 0.0
@@ -53,7 +53,7 @@ def _flow_packets(flow: Flow, plan: Plan) -> float:
 
 
 def _event_rate(loss: Loss) -> float:
-    """How many packets in one begin a loss event, roughly."""
+    """The approximate rate of loss events per packet."""
     if loss.events is not None:
         return loss.events.rate
     assert loss.gilbert_elliott is not None
@@ -61,15 +61,15 @@ def _event_rate(loss: Loss) -> float:
 
 
 def _bits(video: Viewing) -> float:
-    """Of a video and its page: at its bitrate, or the highest that its player may choose."""
-    from testbed.scenario.video_content import LADDER  # few scenarios need it
+    """Size of a video and its page, at its bitrate or the highest that its player may choose."""
+    from testbed.scenario.video_content import LADDER  # imported here, since few scenarios need it
 
     rates = [rung.bit_per_s for rung in LADDER if video.rule in (*RULES, rung.name)]
     return PAGE_BITS + max(rates) * video.length_s
 
 
 def _programs_s(scenario: Scenario) -> float:
-    """Of videos: the time to load what serves and plays them."""
+    """The time to start the servers and players of all videos."""
     return sum(PROGRAMS_S * (1 + _is_quic(f.video)) for f in scenario.flows if f.video)
 
 
@@ -86,18 +86,18 @@ def _history() -> Path:
 
 
 def pace() -> float:
-    """How many times as long as estimated trials have taken here; 1 if none has run."""
+    """Actual over estimated time of earlier trials on this machine; 1 if none has run."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         return float(json.loads(_history().read_text())["guest"])
     return 1.0
 
 
 def learn(trials: Iterable[tuple[Plan, Scenario, float]]) -> None:
-    """Take note of what guests' trials took: each with its wall time in seconds."""
+    """Update the correction from finished guest trials and their wall times in seconds."""
     ratios = [wall_s / _seconds(plan, scenario) for plan, scenario, wall_s in trials]
     if ratios:
         _history().parent.mkdir(parents=True, exist_ok=True)
-        # half of what was known stays: a machine may have been busy
+        # a moving average, since the machine may have been busy
         known = pace() if _history().exists() else statistics.median(ratios)
         _history().write_text(json.dumps({"guest": (known + statistics.median(ratios)) / 2}))
 
@@ -119,5 +119,5 @@ def _seconds(plan: Plan, scenario: Scenario) -> float:
 
 
 def disk_mb(plan: Plan, scenario: Scenario) -> float:
-    """Captures (a data packet and about one ACK for two), in MB."""
+    """Size of the captures in MB, assuming about one ACK per two data packets."""
     return 1.5 * _packets(plan, scenario) * len(plan.captures) * CAPTURED_BYTES / 1e6

@@ -1,7 +1,7 @@
-"""What determines a trial's result, in one hash: a trial that has it need not run again.
+"""A hash of everything that determines a trial's result: an equal one need not run again.
 
-Values only: a warning, a requirement's reason or a definition may be worded anew without any
-trial's being another one.
+It covers values only: rewording a warning, a requirement's reason or a definition does not make any
+trial a different one.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from testbed.runs import sources
 from testbed.runs.provenance import programs
 from testbed.scenario.model import Scenario
 
-# Raise it when a change of ours in Python gives other packets or other files without changing any
-# plan: our Python is not hashed.
+# Increment it when a change in the testbed's Python code alters packets or files but no plan, since
+# that code is not hashed.
 REVISION = 5
 
-# Of a plan: what is said of a trial, and what is required before it, but is not done in it.
+# Fields of a plan that describe a trial or its requirements but do not affect it.
 _NOT_DONE = frozenset({"needs", "warnings"})
 
 
 def identify(scenario: Scenario, plan: Plan, engine: Engine) -> str:
-    """The hash of the scenario, of the commands that we make of it, and of what runs them."""
+    """Hash the scenario, the commands derived from it, and the software that runs them."""
     text = json.dumps(identity_parts(scenario, plan, engine), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def identity_parts(scenario: Scenario, plan: Plan, engine: Engine) -> Mapping[str, Any]:
-    """All that is hashed, by name."""
+    """Everything that is hashed, by name."""
     done = {f.name for f in dataclasses.fields(plan)} - _NOT_DONE
     return {
         "scenario": scenario.to_json(),

@@ -1,7 +1,7 @@
-"""tcpdump's pcap becomes pcapng, which can say what interface it was: name and node.
+"""Conversion of tcpdump's pcap to pcapng, which can name the interface and the node.
 
-tcpdump writes only the older format. All records of one length are moved at once, so
-that millions of packets take a second or two.
+tcpdump writes only the older format. All records of one length are copied at once, so that millions
+of packets take a second or two.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from testbed.errors import TestbedError
 NANOSECOND_MAGIC = 0xA1B23C4D
 _FILE_HEADER = struct.Struct("=IHHiIII")
 _RECORD_BYTES = 16
-_BLOCK_HEAD = 28  # of an enhanced packet block, before the packet
+_BLOCK_HEAD = 28  # length of an enhanced packet block before the packet
 _BLOCK_TAIL = 4
 
 
 @dataclass(frozen=True)
 class Source:
-    """What a capture was taken from, for the interface's description."""
+    """The origin of a capture, for the pcapng interface description."""
 
     interface: str
     node: str
@@ -32,10 +32,10 @@ class Source:
 
 
 def convert(pcap: Path, pcapng: Path, source: Source) -> None:
-    """Write the same packets as pcapng; a last record that is cut short is left out."""
+    """Write the same packets as pcapng, without an incomplete last record."""
     data = np.fromfile(pcap, dtype=np.uint8)
     if len(data) < _FILE_HEADER.size:
-        raise TestbedError(f"{pcap.name}: tcpdump wrote no header", "is the disk full?")
+        raise TestbedError(f"{pcap.name}: tcpdump wrote no header")
     magic, *_, snaplen, link_type = _FILE_HEADER.unpack(data[: _FILE_HEADER.size].tobytes())
     if magic != NANOSECOND_MAGIC:
         raise TestbedError(f"{pcap.name}: not a pcap with nanoseconds (magic {magic:#x})")
@@ -46,7 +46,7 @@ def convert(pcap: Path, pcapng: Path, source: Source) -> None:
 
 
 def _record_offsets(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Where each whole record begins: each tells where the next one is."""
+    """The offsets of all complete records, found by following their lengths."""
     view = memoryview(data.tobytes())
     length_of = struct.Struct("=I").unpack_from
     offsets = []
@@ -61,7 +61,7 @@ def _record_offsets(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
 
 
 def _packets(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """All enhanced packet blocks."""
+    """Build all enhanced packet blocks as one array."""
     starts = _record_offsets(data)
     if not len(starts):
         return np.empty(0, dtype=np.uint8)

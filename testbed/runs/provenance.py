@@ -1,4 +1,4 @@
-"""What a result was made with: versions of the tools and of ourselves."""
+"""The provenance of a result: versions of the tools and of the testbed itself."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ALWAYS = ("tcpdump", "iproute2", "mininet")
 
 
 def programs_of(scenario: Scenario) -> tuple[str, ...]:
-    """The programs and libraries of others that make the scenario's packets."""
+    """The external programs and libraries that produce the scenario's packets."""
     videos = [flow.video for flow in scenario.flows if flow.video is not None]
     browsers = any(video.player is Player.CHROMIUM for video in videos)
     radios = any(path.radio for path in scenario.topology.links.values())
@@ -39,7 +39,7 @@ def programs_of(scenario: Scenario) -> tuple[str, ...]:
 
 
 def programs(scenario: Scenario) -> Mapping[str, str]:
-    """Their versions here."""
+    """Their versions on this machine."""
     return versions_of(programs_of(scenario))
 
 
@@ -49,7 +49,7 @@ def versions_of(names: Iterable[str]) -> Mapping[str, str]:
 
 
 def versions_for(scenario: Scenario) -> Mapping[str, str]:
-    """Everything that the scenario's trial is made by, with its version."""
+    """All software that takes part in the scenario's trial, with versions."""
     return {
         "testbed": importlib.metadata.version("tcp-testbed"),
         "python": platform.python_version(),

@@ -1,4 +1,4 @@
-"""Our sources, beside Python's, that decide which packets a trial makes, and who uses which."""
+"""The project's non-Python sources that influence a trial's packets, and their users."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Built:
-    """A program or preloaded library that setup.sh compiles from sources of ours."""
+    """A program or preloaded library that setup.sh compiles from the project's sources."""
 
     file: Path
-    patterns: tuple[str, ...]  # of the sources, from the project's folder
+    patterns: tuple[str, ...]  # of the sources, relative to the project's folder
     runs_in: Callable[[Plan], bool]
 
     def sources(self) -> list[Path]:
-        """Its sources, by name."""
+        """Its source files, sorted by name."""
         return sorted(path for pattern in self.patterns for path in PROJECT.glob(pattern))
 
     def is_stale(self) -> bool:
-        """Whether a source has changed since it was compiled."""
+        """True if a source is newer than the compiled file."""
         built = self.file.stat().st_mtime
         return any(path.stat().st_mtime > built for path in self.sources())
 
@@ -47,14 +47,14 @@ BUILT = (
 
 
 def used_by(topology: Topology, plan: Plan) -> Mapping[str, str]:
-    """Source file → sha256, of those that run in the trial, or lay out its network."""
+    """Map the source files that the trial uses, its topology's included, to their sha256."""
     network = PROJECT / "topologies" / f"{topology.kind.replace('-', '_')}.py"
     compiled = (path for each in compiled_for(plan) for path in each.sources())
     return dict(_hashes([network, *compiled]))
 
 
 def all_sources() -> Mapping[str, str]:
-    """The same of every source, and one hash of all our Python."""
+    """The sha256 of every source, and one hash of all the testbed's Python code."""
     compiled = [path for each in BUILT for path in each.sources()]
     networks = sorted((PROJECT / "topologies").glob("*.py"))
     python = hashlib.sha256()
@@ -69,12 +69,12 @@ def _hashes(paths: Iterable[Path]) -> Iterator[tuple[str, str]]:
 
 
 def compiled_for(plan: Plan) -> list[Built]:
-    """Those that run in the trial."""
+    """The compiled programs that run in the trial."""
     return [each for each in BUILT if each.runs_in(plan)]
 
 
 def require_compiled(programs: Iterable[Built]) -> None:
-    """Raise if one of them was compiled from other sources than these."""
+    """Raise an error if one of them is older than its sources."""
     for each in programs:
         if each.file.exists() and each.is_stale():
             raise TestbedError(f"{each.file} is older than its sources", "./setup.sh compiles it")

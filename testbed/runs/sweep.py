@@ -1,4 +1,4 @@
-"""Many trials: each in a folder of its own, side by side where the engine allows it."""
+"""Running many trials, each in its own folder, in parallel where the engine allows it."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ class Finished:
 
     @property
     def record(self) -> Record:
-        """How it went; read when asked for, so that thousands of trials take no memory."""
+        """The trial's record, read on demand so that thousands of trials take no memory."""
         return open_trial(self.path).record
 
 
 @dataclass(frozen=True)
 class Begun:
-    """A trial that begins; `stale` if one is there that was made otherwise."""
+    """A trial that begins; `stale` if it replaces one that was run differently."""
 
     scenario: Scenario
     stale: bool = False
@@ -71,7 +71,7 @@ class Begun:
 
 @dataclass(frozen=True)
 class Unfit:
-    """A worker of a cluster that gets no trials, and why."""
+    """A cluster worker that gets no trials, and the reason."""
 
     worker: str
     reason: str
@@ -88,7 +88,7 @@ def run_all(
     jobs: int | None = None,
     rerun: bool = False,
 ) -> list[Finished]:
-    """Run every trial that is not there yet; whole trials survive whatever happens."""
+    """Run every trial that is not complete yet; completed trials are kept in any case."""
     prepare_folder(out)
     workers = max(1, min(jobs or choice.engine.jobs(), len(tasks)))
     runner = _Runner(choice, out, watch, workers, rerun)
@@ -113,9 +113,9 @@ def _gather(pending: set[Future[Finished]]) -> list[Finished]:
 
 
 def in_order(tasks: Sequence[Task], order: int | None) -> list[Task]:
-    """Shuffled by a seed, repeat by repeat, or as listed.
+    """Shuffle the trials within each repeat, seeded by `order`; None keeps the listed order.
 
-    A host that grows slower in the course of a sweep then favours no variant.
+    A host that becomes slower during a sweep then favours no variant.
     """
     if order is None:
         return list(tasks)
@@ -133,7 +133,7 @@ def folder_name(scenario: Scenario, engine: Engine) -> str:
 
 
 def prepare_folder(out: Path) -> None:
-    """Make the results folder, or find it fit to hold results."""
+    """Create the results folder, or check that it can hold results."""
     if out.exists() and not out.is_dir():
         raise TestbedError(f"{out} is a file", "name a folder with --out")
     foreign = [
@@ -143,7 +143,7 @@ def prepare_folder(out: Path) -> None:
     ]
     if foreign:
         raise TestbedError(
-            f"{out} holds something else than results: {foreign[0]}",
+            f"{out} holds something other than results: {foreign[0]}",
             "name another folder with --out",
         )
     try:
@@ -167,7 +167,7 @@ def _missing_parents(folder: Path) -> list[Path]:
 
 
 class _Runner:
-    """What the worker threads share."""
+    """The state that the worker threads share."""
 
     def __init__(
         self, choice: Choice, out: Path, watch: Watcher, workers: int, rerun: bool
@@ -179,19 +179,19 @@ class _Runner:
         self._watch = watch
         self._lock = threading.Lock()
         self.cancel = threading.Event()
-        self.cause: BaseException | None = None  # what ended the sweep early, if a trial did
+        self.cause: BaseException | None = None  # the error of the trial that ended the sweep early
 
     def _tell(self, event: Begun | Finished | Unfit) -> None:
         with self._lock:
             self._watch(event)
 
     def run(self, task: Task) -> Finished:
-        """One trial: found whole, or run now; what ends it early ends the sweep."""
+        """Reuse a complete trial or run it now; an error that escapes ends the sweep."""
         try:
             return self._find_or_run(task)
         except BaseException as error:
-            # Here rather than in the main thread, which hears of it when this worker
-            # may have begun the next trial.
+            # Set here rather than in the main thread, which may learn of the error only after this
+            # worker has begun its next trial.
             if not self.cancel.is_set():
                 self.cause = error
             self.cancel.set()
@@ -264,7 +264,7 @@ def _ran_well(path: Path) -> bool:
 
 
 def is_done(out: Path, task: Task, engine: Engine) -> bool:
-    """Whether the trial ran well, with just what it would be run with now."""
+    """True if the trial succeeded with exactly the settings and software of now."""
     path = out / folder_name(task.scenario, engine)
     identity = identify(task.scenario, task.plan, engine)
     return _ran_well(path) and open_trial(path).record.identity == identity
@@ -285,7 +285,7 @@ ROOM_BYTES = 1_000_000
 
 
 def _stop_if_disk_is_full(folder: Path) -> None:
-    """Without room every further trial would fail too, each in its own way."""
+    """Raise if the disk is full, since every further trial would fail too."""
     if shutil.disk_usage(folder).free < ROOM_BYTES:
         raise TestbedError(
             f"{folder.parent}: the disk is full",
@@ -316,7 +316,7 @@ def _read_record(folder: Path, status: int, errors: str) -> Record:
 
 
 def _seal_captures(folder: Path, record: Record) -> Record:
-    """tcpdump's pcap files become pcapng with their interfaces' names, known by their hashes."""
+    """Convert tcpdump's pcap files to pcapng and record their hashes."""
     (folder / NETWORK_UP).unlink(missing_ok=True)
     sealed = []
     for capture in record.captures:
@@ -333,7 +333,7 @@ def _seal_captures(folder: Path, record: Record) -> Record:
 
 @contextlib.contextmanager
 def folder_in_the_making(path: Path) -> Iterator[Path]:
-    """A folder under a name that begins with a dot, renamed when whole, removed otherwise."""
+    """A folder with a temporary dot name, renamed when complete, removed otherwise."""
     folder = path.with_name(f".{path.name}.{os.getpid()}")
     folder.mkdir()
     try:
@@ -348,7 +348,7 @@ def folder_in_the_making(path: Path) -> Iterator[Path]:
 
 
 def give_back(path: Path) -> None:
-    """What root wrote belongs to the user who ran sudo."""
+    """Give files written by root to the user who ran sudo."""
     user = sudo_user()
     if user is None:
         return

@@ -111,7 +111,8 @@ class Iperf3:
         # iperf3 reports our own interrupt as an error
         if error and "interrupt" not in error and not self.plan.flow.bytes:
             raise TestbedError(
-                f"{self.plan.flow.name}: iperf3: {error}", f"see {self._output('client')}"
+                f"{self.plan.flow.name}: iperf3: {error}",
+                f"see {report_file(self.plan.flow.name, 'client')} in the trial's folder",
             )
         if not report.get("intervals"):
             raise TestbedError(f"{self.plan.flow.name}: iperf3 sent nothing")
@@ -123,7 +124,7 @@ class Iperf3:
         except json.JSONDecodeError as error:
             raise TestbedError(
                 f"{self.plan.flow.name}: iperf3's {role} ended without a report ({error})",
-                "is the disk full?",
+                f"see {report_file(self.plan.flow.name, role)} in the trial's folder",
             ) from error
         return data
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, hint_for
 from testbed.machine.process import CommandLog
 from testbed.machine.timer import wake_exactly
 from testbed.plan.plan import make_plan
@@ -159,7 +159,7 @@ def main(argv: list[str], epoch_grid_s: float = EPOCH_GRID_S) -> int:
     except TestbedError as error:
         record = Record(Status.FAILED, error.message, error.hint)
     except OSError as error:
-        record = Record(Status.FAILED, str(error), "is the disk full?")
+        record = Record(Status.FAILED, str(error), hint_for(error))
     except KeyboardInterrupt:
         return 130
     (folder / RECORD).write_text(record.to_json())

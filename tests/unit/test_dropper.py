@@ -79,7 +79,7 @@ def test_options_in_the_headers_do_not_confuse_it(runner: Runner) -> None:
 def test_a_program_that_the_kernel_refuses(runner: Runner) -> None:
     from testbed.errors import TestbedError
 
-    with pytest.raises(TestbedError, match="the kernel refuses a program"):
+    with pytest.raises(TestbedError, match="the kernel rejects a program"):
         bpf.load_program([bpf.load(0, 3, 0), bpf.LEAVE])  # r3 was never set
 
 

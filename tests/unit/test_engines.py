@@ -62,7 +62,7 @@ def test_a_guest_that_does_not_boot(tmp_path: Path) -> None:
 
 
 def test_a_guest_that_ends_without_a_word(tmp_path: Path) -> None:
-    with pytest.raises(TestbedError, match="ended with status 3 and no word"):
+    with pytest.raises(TestbedError, match="ended with status 3 and no message"):
         run(guest(tmp_path, "exit 3"), tmp_path)
 
 

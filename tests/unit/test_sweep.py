@@ -273,7 +273,7 @@ def test_events_tell_of_every_trial(tmp_path: Path) -> None:
 
 def test_a_folder_with_other_things_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.doc").touch()
-    with pytest.raises(TestbedError, match=r"holds something else than results: thesis.doc"):
+    with pytest.raises(TestbedError, match=r"holds something other than results: thesis.doc"):
         sweep(tmp_path, FakeEngine(succeed))
 
 

@@ -117,7 +117,7 @@ class Sessions:
         except json.JSONDecodeError as error:
             raise TestbedError(
                 f"{BACKGROUND_FLOW}: the {role} ended without a report ({error})",
-                "is the disk full?",
+                f"see {report_file(BACKGROUND_FLOW, role)} in the trial's folder",
             ) from error
         return data
 

@@ -67,9 +67,7 @@ class Capture:
             for number, name in re.findall(r"(\d+) packets? (captured|dropped by kernel)", said)
         }
         if "captured" not in counts:
-            raise TestbedError(
-                f"{self.plan.node}: tcpdump died: {said.strip()}", "is the disk full?"
-            )
+            raise TestbedError(f"{self.plan.node}: tcpdump died: {said.strip()}")
         self._messages.unlink()
         return CaptureRecord(
             file=capture_file(self.plan.interface),
