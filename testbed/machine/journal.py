@@ -1,8 +1,8 @@
 """Journals of running trials, so that exactly the leftovers of a killed run can be removed.
 
 Every run writes a journal: its owner's process, the folder that it writes to, the host settings
-that it changes. Its name is the run's mark, which the run's processes and trace instance carry. It is
-deleted when the run ends in order. `testbed clean` reads the journals whose owner is dead.
+that it changes. Its name is the run's mark, which the run's processes and trace instance carry. It
+is deleted when the run ends in order. `testbed clean` reads the journals whose owner is dead.
 """
 
 from __future__ import annotations
