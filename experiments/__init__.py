@@ -1,1 +1,1 @@
-"""The papers' experiments, one file each: which scenarios, which figures."""
+"""The experiments, one file each."""

@@ -4,7 +4,7 @@
     sender1 ── router ── receiver
 
 10 Mbit/s, a round trip of 60 ms, and a buffer of 20 packets, which is two fifths of what
-the path itself holds. 60 s a flow, no other traffic.
+the path itself holds. 60 s per flow, no other traffic.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def tcp(name: str, pair: int, variant: str, window: str, start_s: float) -> Flow
 
 
 def cbr(src: str, dst: str, rate_mbit: float, start_s: float, stop_s: float | None = None) -> Flow:
-    """UDP that heeds nothing."""
+    """UDP at a constant bit rate, without congestion control."""
     return Flow(
         "cbr",
         FlowKind.CBR,

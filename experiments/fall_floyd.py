@@ -6,7 +6,7 @@
 8 Mbit/s and 0.1 ms to the router, 0.8 Mbit/s and 100 ms behind it, buffers that never
 overflow: nothing is lost but what the experiment drops. The window is 15 segments when
 the first of them is lost, in slow start. What the captures and the sockets show is compared
-with what each variant's definition asks for.
+with each variant's definition.
 """
 
 from __future__ import annotations

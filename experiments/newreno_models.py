@@ -43,7 +43,7 @@ PAPERS = ("consecutive", "even")
 # What the route makes the timer add at least to the smoothed round trip of 70 ms: a timer of
 # 200 ms, which is ns-2's least, or of 270 ms, which is Linux's own.
 TIMERS = {"ns2": 130, "linux": 200}
-FEW = (1, 3, 5, 6, 10, 20, 30)  # losses an event, for what stands beside
+FEW = (1, 3, 5, 6, 10, 20, 30)  # losses per event, for the additional droppers and timers
 M_OF_P = {0.05: range(1, 41), 0.1: range(1, 36)}  # p in percent
 
 

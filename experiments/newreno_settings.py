@@ -1,4 +1,4 @@
-"""What both experiments on NewReno's two forms have in common: one flow of each, side by side.
+"""Common settings of both experiments on NewReno's two forms: one flow of each, side by side.
 
 slow-but-steady:  sender1 ──┐                   ┌── receiver1
                             ├─ left ═════ right ┤

@@ -4,7 +4,7 @@
     romeo (sender1) ── router ── juliet (receiver)
 
 The router sends at 1 Mbit/s in both directions, behind a buffer of 0.1 MB, which is
-0.8 s of queue, or behind CoDel with ECN. 60 s a flow. A flow to the router itself does not
+0.8 s of queue, or behind CoDel with ECN. 60 s per flow. A flow to the router itself does not
 cross the bottleneck: only its ACKs do, on their way back.
 """
 

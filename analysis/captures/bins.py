@@ -1,4 +1,4 @@
-"""A capture's flows over time: one row a flow and bin, of any width."""
+"""A capture's flows over time: one row per flow and bin, of any width."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def parse_width(text: str) -> float:
     match = re.fullmatch(r"(\d+\.?\d*|\.\d+) ?(us|ms|s|min)?", text)
     width_s = float(match[1]) * UNITS_S[match[2] or "s"] if match else 0.0
     if width_s <= 0:
-        raise UsageError(f"{text!r} is no width of a bin", "e.g. 1s, 100ms, 0.5")
+        raise UsageError(f"{text!r} is not a bin width", "e.g. 1s, 100ms, 0.5")
     return width_s
 
 

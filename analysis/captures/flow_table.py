@@ -1,4 +1,4 @@
-"""Any capture becomes one row a flow: a TCP connection or an exchange over UDP.
+"""A capture as one row per flow: a TCP connection or an exchange over UDP.
 
 The sums are made while the capture is read, so that the memory does not grow with it.
 """
@@ -63,7 +63,7 @@ class Flows:
 
 
 def capture_flows(path: Path) -> pd.DataFrame:
-    """One row a flow, in the order of the first packets; `attrs["warnings"]` tells of damage."""
+    """One row per flow, in the order of the first packets; `attrs["warnings"]` reports damage."""
     flows = read_flows(path)
     table = flow_table(flows.rows)
     table.attrs["warnings"] = list(flows.warnings)

@@ -34,7 +34,7 @@ FILTER_COLUMN = 2  # of io_graphs: enabled, name, filter, colour, …
 
 
 class Point(enum.StrEnum):
-    """Where on its way a flow was captured (the roles of `CaptureRecord`)."""
+    """The point of its path where a flow was captured (the roles of `CaptureRecord`)."""
 
     SENDER = "sender"
     RECEIVER = "receiver"
@@ -116,7 +116,7 @@ def flow_filter(flow: FlowRecord) -> str:
 
 
 def description(view: View) -> tuple[str, ...]:
-    """What is looked at, and the command that shows it, line by line."""
+    """A description of the view and the command that opens it, line by line."""
     return (
         f"view: {view.about}",
         f"display filter: {view.display_filter}",
@@ -125,7 +125,7 @@ def description(view: View) -> tuple[str, ...]:
 
 
 def instructions(obstacle: str) -> tuple[str, ...]:
-    """What the command needs where a person types it."""
+    """The steps that make the command work when typed by hand."""
     here = (f"not opened here: {obstacle}",) if obstacle else ()
     return (
         *here,
@@ -135,7 +135,7 @@ def instructions(obstacle: str) -> tuple[str, ...]:
 
 
 def obstacle(environment: Mapping[str, str] = os.environ) -> str:
-    """Why no window can be opened here; empty if one can."""
+    """The reason why no window can be opened here; empty if one can."""
     if not any(environment.get(name) for name in DISPLAYS):
         return f"no display ({' and '.join(DISPLAYS)} are not set)"
     if shutil.which("wireshark") is None:

@@ -13,7 +13,7 @@ ALL = "Packet Lengths"
 
 
 def packet_lengths(time_ns: npt.NDArray[np.int64], length: npt.NDArray[np.int64]) -> pd.DataFrame:
-    """A row for all packets and one a bucket; times are those of the capture, in its order.
+    """One row for all packets and one per bucket; times are the capture's, in its order.
 
     Rates are packets a millisecond; bursts begin at seconds since the first packet.
     """

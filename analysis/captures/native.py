@@ -51,7 +51,7 @@ TYPES: Mapping[str, str] = {
 
 
 class Stop(IntEnum):
-    """Why the core stopped reading a piece."""
+    """The core's reason to stop reading a piece."""
 
     HUNGRY = 0  # for the next piece
     FULL = 1  # the columns
@@ -78,7 +78,7 @@ class State(ctypes.Structure):
 
 
 class Side(ctypes.Structure):
-    """What one end of a connection sent."""
+    """The sums over one end's packets."""
 
     _fields_ = (
         *(
@@ -131,7 +131,7 @@ class Block(ctypes.Structure):
 
 
 class Columns(ctypes.Structure):
-    """Where rows go: an address a column."""
+    """The output columns: one address per column."""
 
     capacity: int
     used: int
@@ -167,7 +167,7 @@ class Core:
 
     @property
     def state(self) -> State:
-        """How the reading stands."""
+        """The state after the last piece."""
         state: State = self._library.core_state(self._core).contents
         return state
 

@@ -1,4 +1,4 @@
-"""Any captures as tables: a row a flow, a row a packet, or a row a flow and bin of time."""
+"""Captures as tables: one row per flow, per packet, or per flow and time bin."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def captures_of(path: Path) -> list[Path]:
 
 
 def names_of(paths: Sequence[Path]) -> list[str]:
-    """What tables call captures: their files' names, with their trials' where these are alike."""
+    """Names of captures in tables: file names, with the trials' names where these are equal."""
     counts = Counter(path.name for path in paths)
     return [path.name if counts[path.name] == 1 else _with_its_folder(path) for path in paths]
 
@@ -132,7 +132,7 @@ def _plain(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def for_people(rows: pd.DataFrame) -> pd.DataFrame:
-    """A table of packets with few columns, Wireshark's numbers, and its words in the last."""
+    """A packet table with few columns, Wireshark's numbers, and its remarks in the last column."""
     import pandas as pd
 
     start_ns = int(rows["time_ns"].iloc[0]) if len(rows) else 0

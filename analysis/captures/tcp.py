@@ -80,7 +80,7 @@ class Packets:
     """The TCP and UDP packets of a capture (see COLUMNS), and what was wrong with the file."""
 
     rows: pd.DataFrame
-    sacks: pd.DataFrame  # a row a block: `frame`, `left`, `right`, relative as `relative_ack` is
+    sacks: pd.DataFrame  # one row per block: `frame`, `left`, `right`, relative like `relative_ack`
     start_ns: int  # the capture's first packet, of whatever protocol
     warnings: tuple[str, ...] = ()
     frames: int = 0  # all, of whatever protocol
@@ -99,7 +99,7 @@ class Arrays:
     frames: int
 
     def marked(self, name: str) -> Array:
-        """Which packets have a mark."""
+        """A mask of the packets that have a mark."""
         found: Array = (self.columns["marks"] & np.uint32(1 << MARKS.index(name))) != 0
         return found
 
@@ -116,7 +116,7 @@ class _Chunk:
 
     @property
     def is_full(self) -> bool:
-        """Whether another one is needed."""
+        """True if another chunk is needed."""
         return self.columns.used == self.columns.capacity
 
 

@@ -1,4 +1,4 @@
-"""A capture's TCP and UDP packets as tshark prints them: what our own reader is held against."""
+"""A capture's TCP and UDP packets as tshark prints them, the reference for the project's reader."""
 
 from __future__ import annotations
 

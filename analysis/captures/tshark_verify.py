@@ -1,4 +1,4 @@
-"""Our reader beside tshark: every field of every packet, and every difference."""
+"""Verification of the project's reader against tshark: every field of every packet."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Difference:
 
 @dataclass
 class Verdict:
-    """What was compared, and what differs."""
+    """The result of a verification: what was compared, and what differs."""
 
     packets: int = 0
     differences: list[Difference] = field(default_factory=list)
 
     @property
     def fields(self) -> int:
-        """How many values were compared."""
+        """The number of compared values."""
         return self.packets * len(COLUMNS)
 
     def __iadd__(self, other: Verdict) -> Verdict:

@@ -80,7 +80,7 @@ def _answer(paper: Paper, claim: Claim, group: Group) -> Answer:
 
 
 def _note(claim: Claim, group: Group) -> str:
-    """Which window was taken, where there was a choice, and which end had the variant."""
+    """A note on the chosen window, if there was a choice, and on the end that had the variant."""
     if group.setting:
         return f" {SET[group.setting]}"
     if not group.window:

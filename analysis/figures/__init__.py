@@ -1,1 +1,1 @@
-"""Which experiment is shown by which figures and tables."""
+"""The figures and tables of each experiment."""

@@ -1,4 +1,4 @@
-"""How each experiment is shown: its figures, its paper's tables, its summary in the terminal.
+"""The presentation of each experiment: figures, the paper's tables, and a terminal summary.
 
 An experiment without an entry gets the general figures.
 """
@@ -38,7 +38,7 @@ def _no_tables(material: Material) -> Iterator[tuple[str, Sheet]]:
 
 @dataclass(frozen=True)
 class Entry:
-    """How an experiment is shown."""
+    """An experiment's figures, tables and terminal summary."""
 
     figures: Callable[[Material], Iterator[NamedFigure]] = general_figures.draw
     tables: Callable[[Material], Iterator[tuple[str, Sheet]]] = _no_tables  # as the paper prints

@@ -43,7 +43,7 @@ class Verdict(enum.StrEnum):
 
     @property
     def agrees(self) -> bool:
-        """Whether it speaks for agreement."""
+        """True if the verdict counts as agreement."""
         return self not in (Verdict.BEYOND, Verdict.BEYOND_OPEN, Verdict.ONE_SIDED)
 
 
@@ -79,7 +79,7 @@ class Report:
 
     @property
     def agrees(self) -> bool:
-        """Whether nothing that both have differs beyond its tolerance."""
+        """True if nothing present in both differs beyond its tolerance."""
         agree = all(line.verdict.agrees for line in self.lines)
         return bool(self.lines) and agree and not self.other_status
 
@@ -183,7 +183,7 @@ class _Cells:
 
     @property
     def identical(self) -> bool:
-        """Whether all captures are."""
+        """True if all captures are identical."""
         return bool(self.paired) and all(trial.path in self.same for trial in self.used[0])
 
     def by_seed(self, trials: Iterable[Trial], flow: str, metric: str) -> dict[int, float]:
@@ -192,7 +192,7 @@ class _Cells:
 
 
 def _setting(cells: _Cells, tolerances: Mapping[str, Tolerance]) -> list[Line]:
-    """A line a flow and metric; of identical captures only what differs all the same."""
+    """One line per flow and metric; for identical captures, only metrics that still differ."""
     if not all(cells.used):
         return []
     flows = [flow.name for flow in next(iter(cells.a.values())).scenario.flows]
@@ -211,7 +211,7 @@ def _trials(cells: _Cells) -> str:
 
 
 def _line(cells: _Cells, flow: str, metric: str, tolerance: Tolerance) -> Line | None:
-    """None where the metric is known on neither side."""
+    """One line of the comparison; None if the metric is known on neither side."""
     first, second = (cells.by_seed(side, flow, metric) for side in cells.used)
     a, b = known(first.values()), known(second.values())
     if not len(a) and not len(b):

@@ -1,4 +1,4 @@
-"""A comparison in words: the table of its lines, and what is said below it."""
+"""A comparison as text: the table of its lines, and the lines below it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _signed(value: float) -> str:
 
 
 def closing_lines(report: Report) -> Iterator[str]:
-    """What could not be compared, then the answer."""
+    """The lines below the table: trials that could not be compared, then the verdict."""
     for heading, names in (
         ("only in A", report.only_a),
         ("only in B", report.only_b),

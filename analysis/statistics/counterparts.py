@@ -50,7 +50,7 @@ def _side(folder: Path, trials: Iterable[Trial], by_engine: bool) -> Side:
 
 
 def _setting_json(trial: Trial) -> str:
-    """The scenario but for its seed and for what only looks on."""
+    """The scenario without its seed and its captures and samples."""
     plain = dataclasses.replace(
         trial.scenario, seed=0, axes={}, captures=(), snaplen_bytes=0, sample_interval_ms=0
     )
@@ -63,7 +63,7 @@ def unmatched(own: Side, other: Side) -> Iterator[str]:
 
 
 def same_captures(left: Trial, right: Trial) -> bool:
-    """Whether both have the same captures, byte for byte, and at least one."""
+    """True if both have at least one capture, and the same captures byte for byte."""
     first, second = (
         {capture.file: _digest(trial, capture) for capture in trial.record.captures}
         for trial in (left, right)
@@ -72,7 +72,7 @@ def same_captures(left: Trial, right: Trial) -> bool:
 
 
 def _digest(trial: Trial, capture: CaptureRecord) -> str:
-    """As recorded, or (older results) of the file; empty if neither is there."""
+    """The recorded hash, or that of the file in older results; empty if neither exists."""
     path = trial.path / capture.file
     if capture.sha256 or not path.is_file():
         return capture.sha256
@@ -81,7 +81,7 @@ def _digest(trial: Trial, capture: CaptureRecord) -> str:
 
 
 def labels(trials: Mapping[Key, Trial]) -> dict[Key, str]:
-    """The settings' labels in their usual order; what a label leaves open is written out."""
+    """The settings' labels in their usual order, extended where a label is ambiguous."""
     several = len({trial.scenario.experiment for trial in trials.values()}) > 1
     alike: dict[str, list[Key]] = {}
     for key, trial in trials.items():
@@ -107,7 +107,7 @@ def _variant(trial: Trial) -> tuple[int, str]:
 
 
 def _flat(value: object, name: str = "") -> Iterator[tuple[str, str]]:
-    """The scenario's fields by their path: `topology.bottleneck.rate_mbit`, `1`."""
+    """The scenario's fields by path: `topology.bottleneck.rate_mbit`, `1`."""
     if isinstance(value, dict | list):
         items = value.items() if isinstance(value, dict) else enumerate(value)
         for key, each in items:

@@ -25,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 NAN = float("nan")
 CONFIDENCE = 0.95
 RESAMPLES = 2000
-SEED = 1  # of the bootstrap's dice: the same data gives the same interval
+SEED = 1  # the bootstrap's seed: the same data gives the same interval
 # Below it a bootstrap knows too few different resamples (n = 4: 35) for a 95 % interval.
 BOOTSTRAP_LEAST = 5
 CHUNK = 500  # cells, or resamples, at a time: bounds the memory
@@ -33,7 +33,7 @@ ROUNDING = 1e-12  # relative: a spread below it is arithmetic's, not the network
 
 
 class Finding(enum.StrEnum):
-    """How far a comparison got: only a tested one has p-values."""
+    """The kind of result of a comparison; only a tested one has p-values."""
 
     TESTED = "tested"
     IDENTICAL = "identical"  # one and the same value everywhere
@@ -197,7 +197,7 @@ def compare(first: Iterable[float], second: Iterable[float]) -> Comparison:
 
 
 def _difference(a: Floats, b: Floats) -> float:
-    """Of the means; exactly 0 where only rounding differs."""
+    """The difference of the means; exactly 0 where only rounding differs."""
     if not len(a) or not len(b):
         return NAN
     difference = float(a.mean() - b.mean())
@@ -238,7 +238,7 @@ def _welch(a: Floats, b: Floats, difference: float) -> tuple[float, float]:
 
 
 def differences(first: Mapping[int, float], second: Mapping[int, float]) -> Floats:
-    """Seed by seed, of seeds known in both; exactly 0 where only rounding differs."""
+    """Differences by seed, for seeds known in both; exactly 0 where only rounding differs."""
     seeds = sorted(first.keys() & second.keys())
     pairs = np.asarray([(first[seed], second[seed]) for seed in seeds], dtype=np.float64)
     pairs = pairs.reshape(-1, 2)

@@ -1,4 +1,4 @@
-"""How well repeats have pinned a metric down: when are there seeds enough?"""
+"""The precision of a metric over repeats: whether there are enough seeds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEAST_SEEDS = 3  # fewer say nothing about their spread
 
 @dataclass(frozen=True)
 class Widest:
-    """The cell that is known worst."""
+    """The cell with the widest confidence interval."""
 
     variant: str
     relative: float  # half of the 95 % interval over the mean; infinite where not known
@@ -34,7 +34,7 @@ def parse_target(text: str) -> float:
 
 
 def widest(metrics: pd.DataFrame, metric: str) -> Widest:
-    """Of the cells of TCP flows and videos, the one with the widest interval of the mean."""
+    """Among the cells of TCP flows and videos, the one with the widest interval of the mean."""
     rows = counted(metrics)
     rows = rows[rows["kind"] != "cbr"]
     if rows.empty:
@@ -48,7 +48,7 @@ def widest(metrics: pd.DataFrame, metric: str) -> Widest:
 
 
 def seeds_needed(seeds: int, relative: float, target: float, most: int) -> int:
-    """How many to try next: intervals shrink with the root of their number; at most doubled."""
+    """The number of seeds to try next: intervals shrink with its square root; at most doubled."""
     if not math.isfinite(relative):
         return min(most, 2 * seeds)
     wanted = math.ceil(seeds * (relative / target) ** 2)

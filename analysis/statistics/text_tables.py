@@ -1,6 +1,6 @@
-"""The metrics as a compact table: one line a variant and flow, averaged over the seeds.
+"""The metrics as a compact text table: one line per variant and flow, averaged over the seeds.
 
-Rows are texts; who prints them is not our business.
+Rows are strings; printing them is left to the caller.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Shown:
     decimals: int | None = None  # None: three digits, or all before the point
 
     def write(self, values: pd.Series[float]) -> str:
-        """The mean, and how far the seeds let it be trusted."""
+        """The mean and its confidence interval over the seeds."""
         known = values.dropna() * self.factor
         if known.empty:
             return UNKNOWN
@@ -69,7 +69,7 @@ SHOWN = (
 
 
 def summary(metrics: pd.DataFrame) -> Table:
-    """A line for each variant and flow; n counts the trials that ran and are not invalid."""
+    """One line per variant and flow; n counts the trials that ran and are not invalid."""
     groups = [(dict(zip(GROUP, key, strict=True)), rows) for key, rows in _groups(metrics)]
     groups.sort(key=_order)
     differing = [name for name in GROUP if len({key[name] for key, _ in groups}) > 1]

@@ -1,4 +1,4 @@
-"""How far apart two results may be and still agree: one table, and what the user says instead."""
+"""Tolerances within which two results agree: a default table and the user's overrides."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from testbed.errors import UsageError, nearest
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far the means may be apart: a part of A's mean, or an amount, whichever is more."""
+    """The allowed difference of the means: a share of A's mean or an amount, whichever is more."""
 
     relative: float = 0.0
     absolute: float = 0.0
@@ -46,7 +46,7 @@ COMPARABLE = tuple(name for name in NUMBERS if name != "seed")
 
 
 def choose_tolerances(metrics: str, tolerances: Sequence[str]) -> dict[str, Tolerance]:
-    """What to compare and how closely, from `NAME,…` and `KEY=VALUE,…` texts.
+    """Parse the metrics to compare and their tolerances from `NAME,…` and `KEY=VALUE,…`.
 
     A value is an amount in the metric's unit (`0.5`) or a part of A's mean (`2%`).
     """

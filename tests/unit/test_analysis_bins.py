@@ -58,5 +58,5 @@ def test_widths(text: str, width_s: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "-1s", "1h", "s", "one", "1e3"])
 def test_no_widths(text: str) -> None:
-    with pytest.raises(UsageError, match="no width of a bin"):
+    with pytest.raises(UsageError, match="is not a bin width"):
         parse_width(text)

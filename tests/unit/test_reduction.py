@@ -79,7 +79,7 @@ def test_packets_for_people(capsys: pytest.CaptureFixture[str], paths: list[str]
     [
         (["--format", "parquet"], "goes to a file", "--out"),
         (["--out", "x"], "takes csv, json or parquet", "--format csv"),
-        (["--bin", "never"], "no width of a bin", "100ms"),
+        (["--bin", "never"], "is not a bin width", "100ms"),
         (["--bin", "1s", "--packets"], "not allowed with", "--help"),
         (["--packets", "--verify"], "not allowed with", "--help"),
     ],

@@ -67,7 +67,7 @@ def _at_all(group: Group, loads: Sequence[object]) -> bool:
 
 
 def run_of(group: Group, loads: Sequence[int]) -> tuple[int, ...]:
-    """Those of the loads that were run with all four variants, as far as these were run."""
+    """The loads that were run with every variant that was run."""
     variants = [each for each in FOUR if each in group.values("variant")]
     there = [set(group.where(variant=each).values("cbr_mbit")) for each in variants]
     return tuple(load for load in loads if all(load in each for each in there))
@@ -108,7 +108,7 @@ def each_load(
 def ratio_within(
     group: Group, hero: str, rival: str, loads: Sequence[int], low: float, high: float
 ) -> Part:
-    """Whether one's throughput over another's is within bounds, in the mean over the loads."""
+    """Judge whether the ratio of two throughputs, averaged over the loads, is within bounds."""
     own = tcp(group, loads, [hero, rival])
     found = samples(own.rows, "throughput_mbps", "variant", CELLS)
     ratio = relative(found.get(hero, {}), found.get(rival, {}))

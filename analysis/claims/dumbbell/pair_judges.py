@@ -79,7 +79,7 @@ def takes_more_part(winner: str, found: pd.DataFrame) -> Part:
 
 
 def loads_of(found: pd.DataFrame) -> str:
-    """Those that were run: a profile may have fewer than the paper."""
+    """The loads that were run; a profile may have fewer than the paper."""
     return where(sorted(found["axis_cbr_mbit"].unique()))
 
 
@@ -104,7 +104,7 @@ def _share_row(group: Group, pair: str, what: str, found: pd.DataFrame, loads: l
 
 
 def _single_runs(found: pd.DataFrame) -> Row:
-    """What a mean hides: one trial's larger share."""
+    """The largest share in any single trial, which a mean hides."""
     worst = float((found["imbalance"] + HALF).max())
     typical = mean(sample(found, "imbalance", CELLS))
     return Row(

@@ -80,7 +80,7 @@ def red_below(group: Group, metric: str) -> Part:
 
 
 def setting_row(group: Group) -> Row:
-    """How DropTail and RED were set: the papers state neither RED's thresholds nor its unit."""
+    """The settings of DropTail and RED; the papers state neither RED's thresholds nor its unit."""
     pairs = group.where(flow="tcp").rows[["axis_queue", "queue"]].drop_duplicates()
     settings = ", ".join(
         f"{name}: {queue}"

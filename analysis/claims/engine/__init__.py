@@ -1,1 +1,1 @@
-"""What every claim is made of: samples, contrasts, parts, answers, references."""
+"""Building blocks of claims: samples, contrasts, parts, answers, references."""

@@ -37,7 +37,7 @@ SAMPLED = 2  # examples given of more than these
 
 
 class Outcome(enum.StrEnum):
-    """How the first sample compares with the second."""
+    """The result of comparing the first sample with the second."""
 
     ABOVE = "above"
     EQUAL = "equal to"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Measure:
-    """How a measure is written, and below which difference two values of it are the same."""
+    """A measure's notation, and the difference below which two values count as equal."""
 
     unit: str
     decimals: int

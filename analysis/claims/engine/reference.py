@@ -1,4 +1,4 @@
-"""What ns-2 gave in the same experiments: CSV files in a folder, if there is one.
+"""ns-2's results in the same experiments: CSV files in a folder, if there is one.
 
 Nothing is tested against these numbers; they are shown beside ours.
 """

@@ -1,4 +1,4 @@
-"""The trials that a claim is tested on, and samples of them: a number a seed."""
+"""The trials that a claim is tested on, and samples of them: one number per seed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Group:
         return replace(self, rows=rows)
 
     def values(self, axis: str) -> list[object]:
-        """What is there on an axis, in order."""
+        """The values present on an axis, in order."""
         if f"axis_{axis}" not in self.rows:
             return []
         return sorted(self.rows[f"axis_{axis}"].dropna().unique())

@@ -114,7 +114,7 @@ def shares_over_time(group: Group) -> Finding:
 
 
 def _reports(table: pd.DataFrame, flow: str) -> npt.NDArray[np.float64]:
-    """What iperf would report every 10 s."""
+    """The throughputs that iperf would report every 10 s."""
     rates = moments.phase(table, flow, 0, math.inf).to_numpy()
     whole = len(rates) // REPORT_S
     if whole < 3:

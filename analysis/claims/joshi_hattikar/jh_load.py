@@ -1,4 +1,4 @@
-"""JH's first experiment: a function a claim."""
+"""JH's first experiment: one function per claim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KS's first experiment: a function a claim."""
+"""KS's first experiment: one function per claim."""
 
 from __future__ import annotations
 

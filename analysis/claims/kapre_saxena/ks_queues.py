@@ -74,7 +74,7 @@ def cbr_ahead(group: Group) -> Finding:
 
 
 def _ways(group: Group) -> list[Row]:
-    """Whose way is the shorter one, and the wait in the queue that both share."""
+    """The shorter of the two paths, and the wait in the queue that both share."""
     rows = []
     for flow, own in group.rows.groupby("flow"):
         ends = own[["src", "dst"]].drop_duplicates().agg(" to ".join, axis=1)

@@ -58,7 +58,7 @@ def readings(group: Group) -> list[tuple[str, Group]]:
 
 
 def paper_group(group: Group, dropper: str = "consecutive") -> Group:
-    """Those with this dropper."""
+    """The group's rows with this dropper."""
     own = group
     for name, value in (("dropper", dropper), ("timer", "ns2")):
         if own.values(name):
@@ -107,7 +107,7 @@ def errors(flows: pd.DataFrame, variant: str) -> pd.Series[float]:
 
 
 def largest_error(flows: pd.DataFrame, variant: str) -> float:
-    """Of all m, without its sign."""
+    """The largest absolute error over all m."""
     found = errors(flows, variant).abs()
     return float(found.max()) if len(found) else math.nan
 
@@ -170,7 +170,7 @@ def first_apart(series: pd.Series[float]) -> float:
 
 
 def crossing(series: pd.Series[float]) -> float:
-    """Where a line through the difference is nought."""
+    """The zero of a straight line through the differences."""
     m = series.index.to_numpy(dtype=float)
     far = m >= LINE_FROM
     if far.sum() < 3:
@@ -217,7 +217,7 @@ def _where_they_part(flows: pd.DataFrame, p: float, at: str) -> list[Part]:
 
 
 def regions(group: Group) -> Finding:
-    """Who is ahead in which region, and where the equations have m_t."""
+    """The leading form in each region, and m_t according to the equations."""
     parts: list[Part] = []
     rows: list[Row] = []
     for reading, own in readings(group):

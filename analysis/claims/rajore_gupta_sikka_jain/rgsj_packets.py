@@ -1,4 +1,4 @@
-"""What a video's packets look like on an access link: the tests of RGSJ3, 4, 5 and 8."""
+"""A video's packets on an access link: the tests of RGSJ3, 4, 5 and 8."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ WEAK, STRONG = "wifi-weak", "wifi-strong"
 
 
 def _spikes(group: Group) -> tuple[Samples, Samples, tuple[Row, ...]]:
-    """How many and how large; the rows that all of it has."""
+    """The number and size of the spikes, with the table rows that show them."""
     own = over_tcp(group)
     counts, largest = by_variant(own, "spikes"), by_variant(own, "largest_spike_pps")
     printed = RGSJ_SPIKES[str(group.values("network")[0])]
@@ -127,7 +127,7 @@ def shaped_rates(group: Group) -> Finding:
 
 
 def _medians(what: str) -> dict[str, str]:
-    """Of the paper's five runs, and from least to most."""
+    """The medians of the paper's five runs, with their ranges."""
     return {
         name: f"{sorted(runs)[len(runs) // 2]} ({min(runs)} to {max(runs)})"
         for name, runs in RGSJ_SHAPED[what].items()

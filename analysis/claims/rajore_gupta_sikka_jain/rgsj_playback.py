@@ -1,4 +1,4 @@
-"""How a video loads and plays on an access link: the tests of RGSJ1, 2, 6 and 7."""
+"""Loading and playback of a video on an access link: the tests of RGSJ1, 2, 6 and 7."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def ranked(
     wanted: Outcome = Outcome.BELOW,
     where: str = "",
 ) -> Part:
-    """That the first of each pair is below the second, or as wanted."""
+    """Test that the first of each pair is below the second, or has the given relation to it."""
     asked = [(a, found.get(a, {}), b, found.get(b, {})) for a, b in pairs]
     return all_are(wanted, contrasts(measure, asked, paired=True), where)
 

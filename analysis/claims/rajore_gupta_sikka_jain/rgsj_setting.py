@@ -40,7 +40,7 @@ Spreads = pd.DataFrame  # by seed; a column a network: the largest less the smal
 
 
 def spreads(group: Group, setting: str, metric: str) -> Spreads:
-    """Of the three variants, where all three are known."""
+    """The spreads over the three variants, where all three are known."""
     own = group.where(transport=TCP, setting=setting).asked("variant", THREE)
     rows = own.where(variant=THREE).rows
     table = rows.pivot_table(
@@ -74,7 +74,7 @@ def governing(group: Group) -> Finding:
 
 
 def _differ(group: Group, networks: list[str]) -> Part:
-    """That the three do not all load at the same time: the opposite of being equal."""
+    """Test that the three load times are not all equal."""
     rows = group.where(setting=LAPTOP, variant=THREE, network=networks).rows
     found = samples(rows, "loaded_s", "axis_variant", ["axis_network"])
     pairs = (("veno", "cubic"), ("veno", "vegas"), ("cubic", "vegas"))

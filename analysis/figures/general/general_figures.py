@@ -141,7 +141,7 @@ def few_cases(
 
 
 def extremes(rows: pd.DataFrame, series: str, words: str = "") -> str:
-    """Who has most and who least throughput over these rows, and who waits least."""
+    """A caption: the series with the highest and lowest throughput, and with the lowest delay."""
     means = rows.groupby(series)["throughput_mbps"].mean().dropna()
     start = f"With {words}: " if words else ""
     if len(means) < 2:

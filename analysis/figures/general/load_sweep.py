@@ -33,7 +33,7 @@ def axis_label(name: str) -> str:
 
 
 def is_number(rows: pd.DataFrame, axis: str) -> bool:
-    """Whether the axis is numeric, so that lines may join its points."""
+    """True if the axis is numeric, so that lines may join its points."""
     return pd.api.types.is_numeric_dtype(rows[AXIS + axis])
 
 
@@ -76,7 +76,7 @@ def panels(
 
 
 def towers(table: pd.DataFrame, x: str) -> bool:
-    """Whether, at most places, one line is so far above all others that they lie flat."""
+    """True if one line is so far above the others, at most points, that they look flat."""
     ratios = []
     for _, there in table.groupby(x):
         first, *others = sorted(there["mean"].dropna(), reverse=True) or [0.0]

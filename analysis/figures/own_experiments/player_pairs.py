@@ -14,7 +14,7 @@ from testbed.store import Status, Trial
 PLAYER = "player"  # the axis on which the two differ
 PLAYERS = MODEL, BROWSER = "model", "chromium"
 WITHIN, BEYOND = "agree", "differ"
-# How far the model may be off: so many seconds, or that part of the browser's measure.
+# The model's tolerance: so many seconds, or that fraction of the browser's value.
 WITHIN_S, WITHIN_SHARE = 0.5, 0.05
 SECONDS = {
     "page_s": "page s",
@@ -27,7 +27,7 @@ SECONDS = {
 
 @dataclass(frozen=True)
 class Pair:
-    """One video as both saw it, once or several times."""
+    """One video as played by both players, once or several times."""
 
     axes: dict[str, str]
     model: tuple[Trial, ...]
@@ -35,7 +35,7 @@ class Pair:
 
     @property
     def name(self) -> str:
-        """What the two watched: `shaped, 720p, quic, 30 s`."""
+        """A label of the video watched: `shaped, 720p, quic, 30 s`."""
         *words, length_s = self.axes.values()
         return ", ".join((*words, f"{length_s} s"))
 
@@ -47,7 +47,7 @@ class Pair:
         return model, browser
 
     def agrees(self, measure: str) -> bool:
-        """Whether the model is as near to the browser as it is said to be."""
+        """True if the model is within its stated tolerance of the browser."""
         model, browser = self.seconds(measure)
         return abs(model - browser) <= max(WITHIN_S, WITHIN_SHARE * browser)
 
@@ -71,7 +71,7 @@ def _pair(trials: dict[str, list[Trial]]) -> Pair:
 
 
 def _place(axes: dict[str, str]) -> tuple[object, ...]:
-    """Numbers as numbers: 240p before 1080p."""
+    """A sort key that orders numbers by value: 240p before 1080p."""
     return tuple(_number(value) for value in axes.values())
 
 

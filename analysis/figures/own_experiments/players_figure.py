@@ -1,4 +1,4 @@
-"""How much video lay in the buffer while it was watched: the model over the real browser."""
+"""The buffer level during playback: the player's model over the real browser."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Line:
         return pd.to_numeric(self.ran[metric], errors="coerce").dropna().astype(float)
 
     def suspect(self, metric: str) -> pd.Series[bool]:
-        """Which of these values are of suspect trials."""
+        """A mask of the values that come from suspect trials."""
         return self.ran["verdict"].eq(SUSPECT).loc[self.values(metric).index]
 
     def mean(self, metric: str) -> float:
@@ -81,7 +81,7 @@ def _data(rows: pd.DataFrame, shown: Sequence[Measure]) -> pd.DataFrame:
 
 
 def measures(scenario: Scenario) -> tuple[Measure, ...]:
-    """What is compared, and what the network allows."""
+    """The compared measures, with the values that the network allows."""
     rate, path = scenario.topology.bottleneck.rate_mbit, path_rtt_ms(scenario)
     return (
         Measure(
@@ -95,7 +95,7 @@ def measures(scenario: Scenario) -> tuple[Measure, ...]:
 
 def lines(metrics: pd.DataFrame) -> list[Line]:
     """One line per variant, in the usual order."""
-    flows = metrics[metrics["variant"].fillna("") != ""]  # others are no TCP
+    flows = metrics[metrics["variant"].fillna("") != ""]  # others are not TCP
     groups = {str(name): rows for name, rows in flows.groupby("variant", sort=False)}
     return [_line(name, groups[name]) for name in sorted(groups, key=variant_key)]
 

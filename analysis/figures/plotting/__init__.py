@@ -1,1 +1,1 @@
-"""What figures and tables are made of: style, layout, error bars, cases, saving."""
+"""Building blocks of figures and tables: style, layout, error bars, cases, saving."""

@@ -1,4 +1,4 @@
-"""Which rows make a figure or a panel, and how files, titles and footers name them."""
+"""The division of rows into figures and panels, and their names in files, titles and footers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which trials share a figure: those that differ in nothing but the variant and the seed."""
+"""Groups of trials that share a figure: they differ only in the variant and the seed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from testbed.store import Trial
 
 
 def by_setting(trials: Iterable[Trial], stem: str) -> dict[str, list[Trial]]:
-    """Trials that differ in the variant and the seed alone, by the name of their figure."""
+    """Group trials that differ only in variant and seed, by the name of their figure."""
     groups: dict[str, list[Trial]] = {}
     for trial in trials:
         groups.setdefault(_setting(trial), []).append(trial)

@@ -11,7 +11,7 @@ COLUMNS = 1500  # more pixels than an A4-wide figure has at 200 dpi
 
 
 def seen(time_s: Floats, value: Floats, columns: int = COLUMNS) -> npt.NDArray[np.int64]:
-    """Which points to draw, in their order: of each column the first, lowest, highest and last.
+    """The points to draw, in their order: the first, lowest, highest and last of each column.
 
     `time_s` ascends. A line through them covers the same pixels as one through all.
     """

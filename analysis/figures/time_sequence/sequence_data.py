@@ -56,7 +56,7 @@ class Sequence:
 
     @property
     def first_trouble_s(self) -> float | None:
-        """When the first segment was lost, or sent again or out of order; None if none was."""
+        """The time of the first lost, retransmitted or reordered segment; None if there is none."""
         times = [each.time_s[0] for each in (self.lost, *self.again.values()) if len(each)]
         return float(min(times)) if times else None
 
@@ -148,7 +148,7 @@ def zoom(found: Sequence, span: Span) -> Span:
 
 
 def _repaired_s(found: Sequence, lost_s: float) -> float | None:
-    """When all was acknowledged that was outstanding as the first segment was sent again."""
+    """The time when all data outstanding at the first retransmission was acknowledged."""
     times = [t for each in found.again.values() for t in each.time_s[each.time_s >= lost_s][:1]]
     if not times:
         return None
@@ -158,7 +158,7 @@ def _repaired_s(found: Sequence, lost_s: float) -> float | None:
 
 
 def _rtt_s(found: Sequence, at_s: float) -> float:
-    """How long the data before this instant took to be acknowledged; or else the first."""
+    """The ACK delay of the last data before this instant, or else of the first data."""
     if not len(found.new):
         return 1.0
     place = max(0, int(np.searchsorted(found.new.time_s, at_s)) - 1)

@@ -1,4 +1,4 @@
-"""How segments, acknowledgements, blocks and windows look in a time-sequence diagram."""
+"""The look of segments, acknowledgements, blocks and windows in a time-sequence diagram."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def steps(axes: Axes, time_s: Floats, value: Floats, label: str, **look: Any) ->
 
 
 def legend(figure: Figure, found: Sequence, below: float) -> None:
-    """What the marks mean; classes that there are none of are left out."""
+    """The legend; classes that do not occur are left out."""
     stroke: dict[str, Any] = {"linestyle": "", "marker": "|", "markersize": 6}
     handles = [
         Line2D([], [], label="segment", color=style.BLACK, markeredgewidth=1, **stroke),

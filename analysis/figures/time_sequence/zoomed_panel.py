@@ -104,7 +104,7 @@ def _caps(axes: Axes, each: Stretches) -> None:
 
 
 def _draw_acks(axes: Axes, above: Sequence, near: Span) -> None:
-    """What is acknowledged, and what the receiver has room for."""
+    """The acknowledged sequence number and the receive window's edge."""
     inside = _around(above.ack_s, near)
     time_s = above.ack_s[inside]
     steps(axes, time_s, above.ack[inside] / KILO, "ACKs", **ACKS)
@@ -146,7 +146,7 @@ def _word(axes: Axes, text: str) -> None:
 
 
 def _draw_again(axes: Axes, kind: Kind, each: Stretches) -> None:
-    """What was sent again or out of order: thicker, in a colour, marked, and lettered."""
+    """Retransmitted and reordered segments: thicker, coloured, marked, and lettered."""
     letter, look = ("O", DISORDERED) if kind is Kind.OUT_OF_ORDER else ("R", AGAIN)
     bars(axes, each, KILO, f"{kind}: bytes", **look)
     tops = each.stop / KILO

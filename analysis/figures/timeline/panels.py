@@ -40,7 +40,7 @@ def draw_window(axes: Axes, _trial: Trial, found: Timeline) -> Words:
 
 
 def draw_rtts(axes: Axes, trial: Trial, found: Timeline) -> Words:
-    """What each ACK took, the kernel's mean of them, and the path without a queue."""
+    """Round-trip times per ACK, the kernel's smoothed mean, and the path's without a queue."""
     assert found.rtts is not None
     time_s, value = found.rtts["time_s"].to_numpy(), found.rtts["rtt_ms"].to_numpy()
     axes.plot(

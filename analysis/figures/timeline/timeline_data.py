@@ -1,4 +1,4 @@
-"""What happened to a flow, from the trial's captures, samples and traced events, on one clock."""
+"""A flow's history from the trial's captures, samples and traced events, on one clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When something happened to a flow: drops and marks at the queue, what its sender saw and did."""
+"""The times of a flow's events: drops and marks at the queue, and what its sender saw and did."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def flow_events(
     sockets: pd.DataFrame | None,
     queue: pd.DataFrame | None,
 ) -> dict[Kind, Floats]:
-    """When they happened, in seconds of the trial; a kind that nothing tells of is absent."""
+    """The times of all events in seconds of the trial; kinds without a source are absent."""
     found: dict[Kind, Floats] = {}
     found |= _at_queue(trial, flow, packets, queue)
     if flow.protocol == "tcp" and (sender := packets.flow("sender", flow)) is not None:
@@ -74,7 +74,7 @@ def _at_queue(
 
 
 def classes(data: pd.DataFrame) -> dict[Kind, pd.Series[bool]]:
-    """Which packets Wireshark calls what; each is of one class at most."""
+    """Wireshark's classification of packets; each has at most one class."""
     fast, spurious = data["fast_retransmission"], data["spurious_retransmission"]
     return {
         Kind.RETRANSMISSION: data["retransmission"] & ~fast & ~spurious,

@@ -71,7 +71,7 @@ def _figure(trial: Trial, flow: FlowRecord, found: Timeline, doubt: str = "") ->
 
 
 def _panels(found: Timeline) -> list[tuple[float, Panel]]:
-    """What there is to draw, each with its height in inches."""
+    """The available panels, each with its height in inches."""
     wanted = (
         (1.35, draw_window, found.window),
         (1.15, draw_rtts, found.rtts),

@@ -19,7 +19,7 @@ DOUBT_LETTERS = 120  # of the line about the verdict
 
 
 def title(trial: Trial, flow: FlowRecord) -> str:
-    """What ran: variant, queue, rate, round-trip time, seed."""
+    """The setting of the trial: variant, queue, rate, round-trip time, seed."""
     scenario = trial.scenario
     bottleneck = scenario.topology.bottleneck
     queue = bottleneck.queue.discipline + (" with ECN" if bottleneck.queue.ecn else "")
@@ -69,7 +69,7 @@ def _known(values: Floats) -> Floats:
 
 
 def footer(trial: Trial, found: Timeline) -> str:
-    """What was run, where, and what may be missing between samples."""
+    """The footer: setting, engine, and what may be missing between samples."""
     interval = trial.scenario.sample_interval_ms
     sampled = f"sampled every {interval:g} ms: what is shorter may be missed"
     if found.traced:
@@ -79,7 +79,7 @@ def footer(trial: Trial, found: Timeline) -> str:
 
 
 def foot(trial: Trial) -> str:
-    """What was run and where, in lines as wide as the figure."""
+    """The footer wrapped to the width of the figure."""
     return in_lines(setting_label(trial).split(BETWEEN), FOOT_LETTERS)
 
 

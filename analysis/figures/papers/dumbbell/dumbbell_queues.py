@@ -54,7 +54,7 @@ def _plane(material: Material) -> NamedFigure:
 
 
 def queues(rows: pd.DataFrame) -> list[str]:
-    """Those there are, the papers' first."""
+    """The queues present in the results, the papers' first."""
     known = [name for name in ORDER if (rows[QUEUE] == name).any()]
     return known + sorted(set(rows[QUEUE]) - set(known))
 
@@ -94,7 +94,7 @@ def _timeline(material: Material, case: dict[str, str], rows: pd.DataFrame) -> N
 
 
 def _story(material: Material, rows: pd.DataFrame) -> str:
-    """What the timeline's CBR does to TCP, in numbers."""
+    """A caption: the effect of the timeline's CBR on TCP, in numbers."""
     found = [flow for t in material.trials for flow in t.scenario.flows if str(flow.kind) == "cbr"]
     if not found or rows.empty:
         return ""

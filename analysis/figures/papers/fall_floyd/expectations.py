@@ -1,4 +1,4 @@
-"""What the definition of each variant asks for when one to four segments of a window are lost."""
+"""The outcome that each variant's definition predicts for one to four losses in a window."""
 
 from __future__ import annotations
 

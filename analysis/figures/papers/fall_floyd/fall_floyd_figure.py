@@ -70,7 +70,7 @@ def draw(material: Material) -> Iterator[NamedFigure]:
 
 
 def _points(panels: Sequence[Panel]) -> pd.DataFrame:
-    """What is drawn: each segment and ACK by the time since the first segment."""
+    """The drawn points: each segment and ACK by the time since the first segment."""
     tables = []
     for each in panels:
         for mark, points in _marks(each).items():

@@ -1,4 +1,4 @@
-"""What a loss led to, as its definition has it and as it was seen."""
+"""The outcome of losses: as a variant's definition predicts it, and as observed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROUND_TRIP_TOLERANCE = 0.25  # a retransmission's own serialisation, and the que
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a flow recovered; segments of new data are numbered from 1."""
+    """A flow's recovery; segments of new data are numbered from 1."""
 
     lost: tuple[int, ...]
     sent_again: tuple[int, ...]  # in the order of sending
@@ -30,13 +30,13 @@ class Outcome:
 
     @property
     def recovered(self) -> bool:
-        """Whether all that was sent before the first retransmission was ever acknowledged."""
+        """True if all data sent before the first retransmission was acknowledged."""
         return math.isfinite(self.round_trips)
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What a variant's definition asks for."""
+    """The outcome that a variant's definition predicts."""
 
     timeouts: int
     halvings: int
@@ -45,7 +45,7 @@ class Expected:
     round_trips: tuple[float, float]  # at least and at most
 
     def differences(self, seen: Outcome) -> Iterator[str]:
-        """Where what was seen is not what was expected."""
+        """Describe the differences between the observed and the expected outcome."""
         if seen.timeouts != self.timeouts:
             yield f"{seen.timeouts} timeouts, not {self.timeouts}"
         if seen.halvings != self.halvings:

@@ -36,7 +36,7 @@ def _place(trial: Trial) -> tuple[object, ...]:
 
 
 def expected_and_seen(material: Material) -> Table:
-    """What was seen, with what was expected in brackets."""
+    """The observed outcomes, with the expected ones in brackets."""
     return compared(outcomes(material.trials), EXPECTED)
 
 
@@ -58,7 +58,7 @@ def compared(seen_by_trial: Iterable[tuple[Trial, Outcome]], expected: Expectati
 
 
 def _note(verdicts: Sequence[str]) -> str:
-    """How many trials are as expected, of those for which something is expected."""
+    """The number of trials as expected, out of those with an expectation."""
     judged = [each for each in verdicts if each != NOTHING_EXPECTED]
     right = judged.count(AS_EXPECTED)
     return f"seen (expected): {right} of {len(judged)} {AS_EXPECTED}" if judged else ""

@@ -18,7 +18,7 @@ DEFINITIONS = {
 
 
 def note(outcome: Outcome) -> str:
-    """What happened, in two short lines."""
+    """The outcome in two short lines."""
     events = []
     if outcome.timeouts:
         events.append("timeout" if outcome.timeouts == 1 else f"{outcome.timeouts} timeouts")
@@ -35,7 +35,7 @@ def round_trips(outcome: Outcome) -> str:
 
 
 def title(panels: Iterable[Panel]) -> str:
-    """What is to be seen with the most losses."""
+    """The title: the findings with the most losses."""
     ran = [(each.lost, each.variant, each.outcome) for each in panels if each.outcome]
     if not ran:
         return "Lost segments: no trial ran"
@@ -65,7 +65,7 @@ def _those(seen: Mapping[str, Outcome], trips: str) -> list[str]:
 
 
 def _timeouts(seen: Mapping[str, Outcome]) -> str:
-    """Whose retransmit timer fired."""
+    """The variants whose retransmit timer fired."""
     fired = [name for name, each in seen.items() if each.timeouts]
     if not fired:
         return "no retransmit timer fired"
@@ -78,7 +78,7 @@ def _names(names: Iterable[str]) -> str:
 
 
 def footer(panels: Sequence[Panel], shown: Extent | None) -> str:
-    """What was run, where, and how to read it."""
+    """The footer: setting, engine, and how to read the figure."""
     seeds = sorted({each.trial.scenario.seed for each in panels})
     how = [
         f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}",

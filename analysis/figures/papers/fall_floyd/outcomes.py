@@ -55,7 +55,7 @@ def sequence(trial: Trial, flow: Flow) -> Sequence:
 
 
 def outcome(trial: Trial, flow: Flow, found: Sequence) -> Outcome:
-    """How the flow recovered from its losses."""
+    """The flow's recovery from its losses."""
     sockets = _sockets(trial, flow)
     if not len(found.again.time_s):
         raise TestbedError(
@@ -109,6 +109,6 @@ def _numbers(data: pd.DataFrame) -> tuple[Floats, np.ndarray[tuple[int], np.dtyp
 
 
 def _ends(data: pd.DataFrame) -> Floats:
-    """Where each segment of new data ends, in the order of their numbers."""
+    """The end of each segment of new data, in order of their numbers."""
     new = data[~data["seq"].duplicated()]
     return (new["seq"] + new["payload"]).to_numpy(dtype=np.float64)

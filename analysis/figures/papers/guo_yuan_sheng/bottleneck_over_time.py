@@ -61,7 +61,7 @@ def _data(across: Sequence[Column], down: Sequence[Row]) -> pd.DataFrame:
 
 
 def _crosses(trial: Trial) -> bool:
-    """Whether the flows cross the bottleneck, as those to the router itself do not."""
+    """True if the flows cross the bottleneck; those to the router itself do not."""
     return all(flow.dst != "router" for flow in trial.scenario.flows)
 
 

@@ -39,7 +39,7 @@ def rows(scenario: Scenario, columns: list[Column]) -> list[Row]:
 
 
 def taken(row: Row, columns: list[Column]) -> bool:
-    """Whether any column has this measure."""
+    """True if any column has this measure."""
     return any(row.lines(column) for column in columns)
 
 
@@ -98,7 +98,7 @@ def short(value: float) -> str:
 
 
 def _full_ms(scenario: Scenario) -> float | None:
-    """How long a full buffer takes to drain; None for queues that act before their limit."""
+    """The drain time of a full buffer; None for queues that act before their limit."""
     bottleneck = scenario.topology.bottleneck
     queue = bottleneck.queue
     row = DISCIPLINES.get(queue.discipline)

@@ -37,7 +37,7 @@ def _range(values: list[float]) -> str:
 
 
 def footer(trials: Sequence[Trial], columns: Sequence[Column], many: int) -> str:
-    """What was run, where, and how to read it."""
+    """The footer: setting, engine, and how to read the figure."""
     return setting_label(trials[0]) + "\n" + _reading(trials, columns, many)
 
 

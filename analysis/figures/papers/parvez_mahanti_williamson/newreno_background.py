@@ -43,7 +43,7 @@ def draw(material: Material) -> Iterator[NamedFigure]:
 
 
 def _with_models(rows: pd.DataFrame) -> pd.DataFrame:
-    """Held against their models, in segments a round trip as the paper has it."""
+    """Add the models' predictions, in segments per round trip as in the paper."""
     found = with_model(rows)
     rtt_s = found["srtt_mean_ms"] / 1e3
     return found.assign(
@@ -99,7 +99,7 @@ def _scale(axes: Axes, measure: Measure, *, paper: bool) -> None:
 
 
 def _caption(rows: pd.DataFrame) -> str:
-    """Who is ahead, by how much, with which queue."""
+    """The leading form and its lead, for each queue."""
     said = []
     for queue, own in rows.groupby(AXIS + "queue"):
         means = own.groupby([AXIS + SESSIONS, "variant"])["goodput_mbps"].mean().unstack().dropna()

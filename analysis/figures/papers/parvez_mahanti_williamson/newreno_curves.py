@@ -95,7 +95,7 @@ def _bounds(axes: Axes, regions: Regions, beside: Sequence[Regions]) -> None:
 
 
 def _anchors(axes: Axes) -> None:
-    """What the paper prints."""
+    """The points that the paper prints."""
     thirds = {p: part * imp_window(p) for p, part in PMW_CROSSING_OF_WINDOW.items()}
     look = {"color": style.INDIGO, "markersize": 5, "markerfacecolor": "none"}
     for marks, shape, label in (

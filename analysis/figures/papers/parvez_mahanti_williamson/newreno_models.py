@@ -44,7 +44,7 @@ def draw(material: Material) -> Iterator[NamedFigure]:
 
 
 def _with_models(rows: pd.DataFrame) -> pd.DataFrame:
-    """Held against their models, whose throughput is written in the goodput's unit too."""
+    """Add the models' predictions, with throughput also in the goodput's unit."""
     found = with_model(rows)
     per_pps = found["goodput_mbps"] / found["goodput_pps"]
     return found.assign(expected_mbps=found["expected_pps"] * per_pps)
@@ -113,7 +113,7 @@ def _turn(axes: Axes, p: float) -> None:
 
 
 def _caption(rows: pd.DataFrame) -> str:
-    """How far the models are off, and where the forms change places."""
+    """The models' errors, and the m at which the forms change places."""
     said = []
     for p_percent, own in rows.groupby(AXIS + CHANCE):
         errors = own.groupby(["variant", AXIS + LOSSES])["model_error"].mean().dropna()
@@ -127,7 +127,7 @@ def _caption(rows: pd.DataFrame) -> str:
 
 
 def _turns(rows: pd.DataFrame) -> list[float]:
-    """The m at which Impatient's mean comes to be above the other's."""
+    """The m at which Impatient's mean exceeds the other's."""
     means = rows.groupby([AXIS + LOSSES, "variant"])["goodput_mbps"].mean().unstack()
     if IMPATIENT not in means or means.shape[1] != 2:
         return []

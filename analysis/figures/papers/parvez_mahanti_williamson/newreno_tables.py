@@ -51,7 +51,7 @@ TABLE_TWO_HEADS = (
 
 
 def model_errors(material: Material) -> Iterator[tuple[str, Sheet]]:
-    """How far the models are off, in sum and point by point, for each timer and dropper."""
+    """The models' errors, in total and point by point, for each timer and dropper."""
     rows = with_model(material.tcp)
     for case, own in cases.split(rows, ("timer", "dropper")):
         words = cases.case_words(case)

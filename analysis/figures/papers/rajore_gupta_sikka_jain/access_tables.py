@@ -309,7 +309,7 @@ def _set_lines(rows: pd.DataFrame) -> Iterator[Line]:
 
 
 def _packet_lengths(material: Material, rows: pd.DataFrame) -> Iterator[tuple[str, Sheet]]:
-    """Of the first trial with Cubic on the laptop, as the paper's tables are."""
+    """Packet lengths of the first trial with Cubic on the laptop, as in the paper's tables."""
     for transport, paper in RGSJ_LENGTHS.items():
         flows = dict(_flows(rows, "wifi-good", transport, LAPTOP)).get("cubic")
         if flows is None:

@@ -42,7 +42,7 @@ COLUMNS: tuple[tuple[str, str, Callable[[LengthsRow], float | None]], ...] = (
 
 
 def length_sheet(digest: pd.DataFrame, paper: Sequence[LengthsRow]) -> Sheet:
-    """Of a flow's digest; empty where that has none."""
+    """The table of a flow's digest; empty if the digest has no lengths."""
     table = lengths_of(digest)
     return Sheet(LENGTH_HEADS, () if table.empty else tuple(_length_lines(table, paper)))
 

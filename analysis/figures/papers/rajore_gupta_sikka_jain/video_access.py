@@ -1,4 +1,4 @@
-"""Rajore, Gupta, Sikka, Jain: when videos are loaded, how they start and stand still, and whose
+"""Rajore, Gupta, Sikka, Jain: load times, start-up and stalls of videos, and whose
 congestion control decides it."""
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _lines(rows: pd.DataFrame) -> list[str]:
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, measure: Measure, lines: list[str]) -> pd.DataFrame:
-    """A dot a line, with its interval."""
+    """One dot per line, with its interval."""
     table = error_bars.summary(rows, ["line", "over"], measure)
     for _, cell in table.iterrows():
         error_bars.point(axes, lines.index(cell["line"]), cell, LOOKS[cell["over"]])
@@ -178,7 +178,7 @@ def _wait_caption(rows: pd.DataFrame, there: list[str]) -> str:
 
 
 def _governing(material: Material, rows: pd.DataFrame) -> Iterator[NamedFigure]:
-    """By how much the three differ, set on the laptop and set on the server."""
+    """The differences between the three variants, set on the laptop and set on the server."""
     own = rows[(rows["over"] == "TCP") & rows[f"{AXIS}variant"].isin(THREE)]
     both = own.groupby(f"{AXIS}network")[f"{AXIS}setting"].transform("nunique") == 2
     own = own[both]

@@ -1,4 +1,4 @@
-"""What happened when: packets at the station second by second, and one playback's buffer."""
+"""Time series: packets at the station per second, and the buffer of one playback."""
 
 from __future__ import annotations
 
