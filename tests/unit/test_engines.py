@@ -90,9 +90,9 @@ def test_the_status_of_the_trial_is_passed_on(tmp_path: Path) -> None:
 
 def test_the_command_line_differs_by_the_seed_alone(tmp_path: Path) -> None:
     """It is mixed into the guest's random pool."""
-    script = 'printf "%s\\n" "$@" > ../seen; pwd >> ../where; echo 0 > guest.status'
+    script = 'printf "%s\\n" "$@" > seen; pwd > where; echo 0 > guest.status'
     run(guest(tmp_path, script), tmp_path)
-    words = (tmp_path / "seen").read_text().split()
+    words = (tmp_path / "trial" / "seen").read_text().split()
     assert "um_seed=7" in words
     assert not any(str(tmp_path) in word for word in words)
 
@@ -114,9 +114,9 @@ def test_a_program_that_is_not_installed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("player", "memory"), [(Player.MODEL, "256M"), (Player.CHROMIUM, "1024M")])
 def test_a_browser_has_more_memory(tmp_path: Path, player: Player, memory: str) -> None:
-    script = 'printf "%s\\n" "$@" > ../seen; echo 0 > guest.status'
+    script = 'printf "%s\\n" "$@" > seen; echo 0 > guest.status'
     run(guest(tmp_path, script), tmp_path, scenario=video(player=player))
-    assert f"mem={memory}" in (tmp_path / "seen").read_text().split()
+    assert f"mem={memory}" in (tmp_path / "trial" / "seen").read_text().split()
 
 
 def test_a_kernel_that_is_not_built() -> None:
