@@ -1,3 +1,4 @@
+#!/bin/sh
 # Run in the guest as its root: ways to the host that a hostile program would try, one line each
 # ("NAME: done" or "NAME: refused").  $1 is a directory of the host's that the guest's starter may
 # write, $2 a process of that user.

@@ -161,7 +161,7 @@ def test_one_window_and_one_least_timer_a_pair_of_hosts(wish: str) -> None:
     flow = scenario.flows[0]
     changes: dict[str, Any] = {wish: 900}
     second = dataclasses.replace(flow, name="two", **changes)
-    with pytest.raises(UsageError, match=f"one {wish} a pair"):
+    with pytest.raises(UsageError, match=f"one {wish} per pair"):
         validate(dataclasses.replace(scenario, flows=(flow, second)))
 
 
