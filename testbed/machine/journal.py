@@ -21,6 +21,7 @@ from testbed.machine import tracefs
 
 WORKPLACE = "testbed-worker-"  # prefix of a cluster worker's temporary folder
 MARKER = "TCP_TESTBED_RUN"  # in the environment of every process of a host trial
+PATIENCE_S = 2.0  # for processes of a dead run to end
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -112,11 +113,24 @@ def _clean_one(path: Path, data: dict[str, object]) -> Iterator[str]:
             yield f"trace instance {name}"
     folder = Path(str(data["folder"]))
     if folder.name.startswith(".") and folder.is_dir():
-        shutil.rmtree(folder)
+        _remove(folder)
         yield f"unfinished folder {folder}"
         if folder.parent.name.startswith(WORKPLACE):
             folder.parent.rmdir()
     path.unlink()
+
+
+def _remove(folder: Path) -> None:
+    """A guest that dies with its run may still be writing for a moment."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            shutil.rmtree(folder)
+            return
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 def _end_processes(run: str) -> Iterator[str]:

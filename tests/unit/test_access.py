@@ -16,7 +16,7 @@ from analysis.verdict.checks import Grade
 from experiments.access_settings import CONGESTED, NETWORKS
 from testbed.errors import UsageError
 from testbed.plan.network import build_network
-from testbed.plan.plan import Plan, make_plan
+from testbed.plan.plan import MARGIN_S, Plan, make_plan
 from testbed.plan.validate import validate
 from testbed.scenario.losses import GilbertElliott
 from testbed.scenario.model import Bottleneck, Path, Queue, Scenario
