@@ -193,6 +193,13 @@ build_medium() {
         die "could not compile $source" "the compiler's own message is above"
 }
 
+build_pcapng() {
+    local library=.venv/lib/testbed-pcapng.so source=testbed/runs/pcapng.c
+    [[ $library -nt $source ]] && return
+    "${AS_USER[@]}" gcc -O2 -Wall -Wextra -shared -fPIC -o "$library" "$source" ||
+        die "could not compile $source" "the compiler's own message is above"
+}
+
 build_confine() {
     local program=.venv/lib/testbed-confine source=testbed/machine/confine.c
     [[ $program -nt $source ]] && return
@@ -227,6 +234,7 @@ set_up() { # PACKAGE…
     build_pacer
     build_background
     build_medium
+    build_pcapng
     build_confine
     build_core
     build_kernel

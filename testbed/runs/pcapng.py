@@ -1,25 +1,31 @@
 """Conversion of tcpdump's pcap to pcapng, which can name the interface and the node.
 
-tcpdump writes only the older format. All records of one length are copied at once, so that millions
-of packets take a second or two.
+tcpdump writes only the older format. The packets are converted by pcapng.c, a piece at a time: a
+capture of any size takes a few megabytes of memory, and ^C is heard after each piece.
 """
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import hashlib
+import io
+import os
 import struct
+import sys
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
+from testbed.engines.base import Cancelled
 from testbed.errors import TestbedError
 
+LIBRARY = Path(sys.prefix) / "lib" / "testbed-pcapng.so"  # built from pcapng.c by setup.sh
 NANOSECOND_MAGIC = 0xA1B23C4D
+PIECE_BYTES = 1 << 20  # a packet has at most 256 KiB
+_GROWTH = 3  # the most that a piece grows by, see pcapng.c
 _FILE_HEADER = struct.Struct("=IHHiIII")
-_RECORD_BYTES = 16
-_BLOCK_HEAD = 28  # length of an enhanced packet block before the packet
-_BLOCK_TAIL = 4
 
 
 @dataclass(frozen=True)
@@ -31,65 +37,65 @@ class Source:
     application: str
 
 
-def convert(pcap: Path, pcapng: Path, source: Source) -> None:
-    """Write the same packets as pcapng, without an incomplete last record."""
-    data = np.fromfile(pcap, dtype=np.uint8)
-    if len(data) < _FILE_HEADER.size:
-        raise TestbedError(f"{pcap.name}: tcpdump wrote no header")
-    magic, *_, snaplen, link_type = _FILE_HEADER.unpack(data[: _FILE_HEADER.size].tobytes())
+def convert(pcap: Path, pcapng: Path, source: Source, cancel: threading.Event) -> str:
+    """Write the same packets as pcapng, without an incomplete last record; returns its sha256."""
+    digest = hashlib.sha256()
+    with _opened(pcap) as file, pcapng.open("xb") as out:
+        for piece in _pcapng(file, pcap.name, source):
+            if cancel.is_set():
+                raise Cancelled("cancelled")
+            digest.update(piece)
+            out.write(piece)
+    return digest.hexdigest()
+
+
+def _opened(pcap: Path) -> io.FileIO:
+    """The guest could have put a link in its place."""
+    return io.FileIO(pcap, opener=lambda path, flags: os.open(path, flags | os.O_NOFOLLOW))
+
+
+def _pcapng(file: io.FileIO, name: str, source: Source) -> Iterator[bytes | memoryview]:
+    header = file.read(_FILE_HEADER.size)
+    if len(header) < _FILE_HEADER.size:
+        raise TestbedError(f"{name}: tcpdump wrote no header")
+    magic, *_, snaplen, link_type = _FILE_HEADER.unpack(header)
     if magic != NANOSECOND_MAGIC:
-        raise TestbedError(f"{pcap.name}: not a pcap with nanoseconds (magic {magic:#x})")
-    with pcapng.open("wb") as out:
-        out.write(_section(source))
-        out.write(_interface(source, link_type, snaplen))
-        _packets(data).tofile(out)
+        raise TestbedError(f"{name}: not a pcap with nanoseconds (magic {magic:#x})")
+    yield _section(source)
+    yield _interface(source, link_type, snaplen)
+    yield from _packets(file, name)
 
 
-def _record_offsets(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """The offsets of all complete records, found by following their lengths."""
-    view = memoryview(data.tobytes())
-    length_of = struct.Struct("=I").unpack_from
-    offsets = []
-    here, end = _FILE_HEADER.size, len(view)
-    while here + _RECORD_BYTES <= end:
-        following = here + _RECORD_BYTES + length_of(view, here + 8)[0]
-        if following > end:
-            break
-        offsets.append(here)
-        here = following
-    return np.array(offsets, dtype=np.int64)
+def _packets(file: io.FileIO, name: str) -> Iterator[memoryview]:
+    """All enhanced packet blocks, in pieces; each is overwritten by the next."""
+    records, blocks = bytearray(PIECE_BYTES), bytearray(_GROWTH * PIECE_BYTES)
+    source, target = ((ctypes.c_char * len(b)).from_buffer(b) for b in (records, blocks))
+    used = ctypes.c_size_t(0)
+    kept = 0
+    while count := file.readinto(memoryview(records)[kept:]):
+        filled = kept + count
+        made = _library().pcapng_blocks(source, filled, target, ctypes.byref(used))
+        if not made and filled == PIECE_BYTES:
+            raise TestbedError(f"{name}: a packet is longer than {PIECE_BYTES} bytes")
+        yield memoryview(blocks)[:made]
+        kept = filled - used.value
+        records[:kept] = records[used.value : filled]
 
 
-def _packets(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Build all enhanced packet blocks as one array."""
-    starts = _record_offsets(data)
-    if not len(starts):
-        return np.empty(0, dtype=np.uint8)
-    heads = data[starts[:, None] + np.arange(_RECORD_BYTES)].view("<u4")
-    captured = heads[:, 2].astype(np.int64)
-    padded = (captured + 3) & ~3
-    sizes = _BLOCK_HEAD + padded + _BLOCK_TAIL
-    targets = np.concatenate(([0], np.cumsum(sizes)[:-1]))
-    stamps = heads[:, 0].astype(np.uint64) * 1_000_000_000 + heads[:, 1]
-    out = np.zeros(int(sizes.sum()), dtype=np.uint8)
-    for length in np.unique(captured):
-        rows = np.flatnonzero(captured == length)
-        size = int(sizes[rows[0]])
-        block = np.zeros((len(rows), size), dtype=np.uint8)
-        words = np.zeros((len(rows), _BLOCK_HEAD // 4), dtype="<u4")
-        words[:, 0] = 6  # enhanced packet block
-        words[:, 1] = size
-        words[:, 2] = 0  # the only interface
-        words[:, 3] = stamps[rows] >> 32
-        words[:, 4] = stamps[rows] & 0xFFFFFFFF
-        words[:, 5] = length
-        words[:, 6] = heads[rows, 3]
-        block[:, :_BLOCK_HEAD] = words.view(np.uint8)
-        packet = starts[rows, None] + _RECORD_BYTES + np.arange(length)
-        block[:, _BLOCK_HEAD : _BLOCK_HEAD + length] = data[packet]
-        block[:, -_BLOCK_TAIL:] = np.array([size], dtype="<u4").view(np.uint8)
-        out[targets[rows, None] + np.arange(size)] = block
-    return out
+@functools.cache
+def _library() -> ctypes.CDLL:
+    try:
+        library = ctypes.CDLL(str(LIBRARY))
+    except OSError as error:
+        raise TestbedError(
+            f"{LIBRARY}: {'not built' if not LIBRARY.exists() else error}", "./setup.sh builds it"
+        ) from error
+    library.pcapng_blocks.argtypes = (
+        *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p),
+        ctypes.POINTER(ctypes.c_size_t),
+    )
+    library.pcapng_blocks.restype = ctypes.c_size_t
+    return library
 
 
 def _section(source: Source) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import os
 import random
 import shutil
@@ -240,7 +239,7 @@ class _Runner:
                 network_up_s = _modified(folder / NETWORK_UP) - wall_clock
                 record = _read_record(folder, outcome.status, outcome.errors)
                 record = _with_warnings(record, outcome.warnings)
-                record = _seal_captures(folder, record)
+                record = _seal_captures(folder, record, job.cancel)
             except Cancelled:
                 raise
             except (TestbedError, OSError) as error:
@@ -315,19 +314,18 @@ def _read_record(folder: Path, status: int, errors: str) -> Record:
         raise TestbedError(f"the trial died (exit status {status}){said}") from error
 
 
-def _seal_captures(folder: Path, record: Record) -> Record:
+def _seal_captures(folder: Path, record: Record, cancel: threading.Event) -> Record:
     """Convert tcpdump's pcap files to pcapng and record their hashes."""
     (folder / NETWORK_UP).unlink(missing_ok=True)
+    application = f"tcpdump {versions_of(('tcpdump',))['tcpdump']}"
     sealed = []
     for capture in record.captures:
         pcapng = folder / capture.file
         pcap = pcapng.with_suffix(RAW_CAPTURE)
-        application = f"tcpdump {versions_of(('tcpdump',))['tcpdump']}"
-        convert(pcap, pcapng, Source(capture.interface, capture.node, application))
+        source = Source(capture.interface, capture.node, application)
+        sha256 = convert(pcap, pcapng, source, cancel)
         pcap.unlink()
-        with pcapng.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        sealed.append(dataclasses.replace(capture, sha256=digest))
+        sealed.append(dataclasses.replace(capture, sha256=sha256))
     return dataclasses.replace(record, captures=tuple(sealed))
 
 
