@@ -16,6 +16,7 @@ from typing import IO
 
 from testbed.errors import TestbedError
 from testbed.machine.netns import inside
+from testbed.machine.timer import sleep_to_multiple
 
 Process = subprocess.Popen[bytes]
 
@@ -51,6 +52,20 @@ class Completed:
     status: int
     stdout: str
     stderr: str
+
+
+class StartGrid:
+    """The multiples of the wall clock at which processes start; 0: at once."""
+
+    seconds = 0.0
+
+    def wait(self) -> None:
+        """Sleep until the next process may start."""
+        if self.seconds:
+            sleep_to_multiple(self.seconds)
+
+
+START_GRID = StartGrid()
 
 
 class CommandLog:
@@ -139,6 +154,7 @@ def run(
 ) -> Completed:
     """Run a command to its end; raises an error that quotes its output on failure."""
     require(argv[0])
+    START_GRID.wait()
     try:
         with inside(place.pid):
             done = subprocess.run(
@@ -180,6 +196,7 @@ def start(
     """
     require(argv[0])
     become = user.options if user else ()
+    START_GRID.wait()
     guarded = ["setpriv", *become, "--pdeathsig", "KILL", "--", *argv]
     with contextlib.ExitStack() as files, inside(place.pid):
         process = subprocess.Popen(
@@ -220,6 +237,7 @@ def end_all(process: Process) -> None:
 def start_held(argv: Sequence[str]) -> subprocess.Popen[str]:
     """Start a command that ends when the pipe to its stdin is closed, or this process ends."""
     require(argv[0])
+    START_GRID.wait()
     return subprocess.Popen(
         list(argv),
         stdin=subprocess.PIPE,
@@ -237,6 +255,7 @@ def start_told(argv: Sequence[str], env: Mapping[str, str]) -> Process:
     dies first.
     """
     require(argv[0])
+    START_GRID.wait()
     moved = 'exec "$@" 3<&0 4>&1 </dev/null >/dev/null'
     return subprocess.Popen(
         ["setpriv", "--pdeathsig", "KILL", "--", "sh", "-c", moved, "sh", *argv],

@@ -26,3 +26,9 @@ def sleep_until(monotonic_ns: int) -> None:
     """Sleep until an instant; a signal may end the sleep early."""
     until = _Timespec(*divmod(monotonic_ns, NS))
     _libc.clock_nanosleep(time.CLOCK_MONOTONIC, TIMER_ABSTIME, ctypes.byref(until), None)
+
+
+def sleep_to_multiple(grid_s: float) -> None:
+    """Sleep until the wall clock's next multiple of `grid_s`."""
+    real, grid = time.time_ns(), round(grid_s * NS)
+    sleep_until(time.monotonic_ns() + grid - real % grid)

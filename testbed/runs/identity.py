@@ -21,7 +21,7 @@ from testbed.scenario.model import Scenario
 
 # Increment it when a change in the testbed's Python code alters packets or files but no plan, since
 # that code is not hashed.
-REVISION = 5
+REVISION = 6
 
 # Fields of a plan that describe a trial or its requirements but do not affect it.
 _NOT_DONE = frozenset({"needs", "warnings"})

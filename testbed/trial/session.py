@@ -11,12 +11,13 @@ import fcntl
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
 from testbed.errors import TestbedError, hint_for
-from testbed.machine.process import CommandLog
-from testbed.machine.timer import wake_exactly
+from testbed.machine.process import START_GRID, CommandLog
+from testbed.machine.timer import sleep_to_multiple, wake_exactly
 from testbed.plan.plan import make_plan
 from testbed.scenario.model import Scenario
 from testbed.store import COMMANDS, NETWORK_UP, RECORD, Record, Status
@@ -27,14 +28,23 @@ from testbed.trial.parts.scheduler import Timeline
 from testbed.trial.verify import verify
 
 LEAD_S = 0.1
-EPOCH_GRID_S = 0.1  # second 0 is a multiple of this on the wall clock
 CHECK_S = 1.0  # interval of the checks whether all flows have ended
 
 
-def run_trial(scenario: Scenario, folder: Path, epoch_grid_s: float) -> Record:
+@dataclass(frozen=True)
+class Grids:
+    """The multiples of the wall clock at which things begin."""
+
+    epoch_s: float = 0.1  # second 0
+    start_s: float = 0.0  # every process of the set-up; 0: at once
+
+
+def run_trial(scenario: Scenario, folder: Path, grids: Grids) -> Record:
     """Run a scenario, write its files to the folder, and return its record."""
     plan = make_plan(scenario)  # the sweep's plan is in another process
     wake_exactly()
+    START_GRID.seconds = grids.start_s
+    _begin_anew(grids)
     with contextlib.ExitStack() as stack:
         log = CommandLog(folder / COMMANDS)
         stack.callback(log.close)
@@ -46,7 +56,14 @@ def run_trial(scenario: Scenario, folder: Path, epoch_grid_s: float) -> Record:
                 stack.callback(trial.parts[-1].close)
         _configure(trial)
         (folder / NETWORK_UP).touch()
-        return _run(trial, epoch_grid_s)
+        return _run(trial, grids)
+
+
+def _begin_anew(grids: Grids) -> None:
+    """Begin a step at the same time and with the same randomness, whatever the one before took."""
+    if grids.start_s:
+        sleep_to_multiple(grids.epoch_s)
+        begin_randomness_anew()
 
 
 def _configure(trial: RunningTrial) -> None:
@@ -58,14 +75,16 @@ def _configure(trial: RunningTrial) -> None:
     verify(trial.plan, trial.places)
 
 
-def _run(trial: RunningTrial, epoch_grid_s: float) -> Record:
+def _run(trial: RunningTrial, grids: Grids) -> Record:
     """Run all parts in a network that is already up."""
+    _begin_anew(grids)
     for part in trial.parts:
         part.open()
     for part in trial.parts:
         part.wait_until_ready()
+    START_GRID.seconds = 0.0
     begin_randomness_anew()
-    timeline = Timeline(LEAD_S, epoch_grid_s)
+    timeline = Timeline(LEAD_S, grids.epoch_s)
     _schedule(trial, timeline)
     timeline.run()
     for part in trial.parts:
@@ -149,13 +168,13 @@ def _interruptible() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def main(argv: list[str], epoch_grid_s: float = EPOCH_GRID_S) -> int:
+def main(argv: list[str], grids: Grids = Grids()) -> int:
     """Run the trial and write its record; the exit status is 0 if it succeeded."""
     source, folder = Path(argv[0]), Path(argv[1])
     try:
         with _interruptible():
             scenario = Scenario.from_json(source.read_text())
-            record = run_trial(scenario, folder, epoch_grid_s)
+            record = run_trial(scenario, folder, grids)
     except TestbedError as error:
         record = Record(Status.FAILED, error.message, error.hint)
     except OSError as error:

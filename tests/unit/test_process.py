@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import TestbedError
+from testbed.machine import process
 from testbed.machine.process import CommandLog, Place, end, require, run, start, stream
 
 
@@ -32,6 +33,17 @@ def test_a_missing_program_names_its_package(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(TestbedError) as caught:
         require("tc")
     assert "iproute2" in caught.value.hint
+
+
+def test_every_process_waits_for_the_start_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(process, "sleep_to_multiple", waited.append)
+    monkeypatch.setattr(process.START_GRID, "seconds", 0.1)
+    run(("true",))
+    end(start(("true",)))
+    for held in (process.start_held(("cat",)), process.start_told(("true",), {"PATH": "/bin"})):
+        held.communicate()
+    assert waited == [0.1] * 4
 
 
 def test_a_hung_command_is_ended() -> None:
