@@ -15,6 +15,8 @@ HINTS = {  # by the number of a system error
     errno.EMFILE: "too many open files: raise the limit with `ulimit -n`, or use fewer --jobs",
     errno.ENOMEM: "too little memory: run fewer trials side by side, e.g. --jobs 1",
 }
+LONGEST_QUOTE = 60  # characters of what the user wrote
+MOST_KNOWN = 40  # names
 
 
 class TestbedError(Exception):
@@ -37,10 +39,25 @@ def hint_for(error: OSError) -> str:
     return HINTS.get(error.errno or 0, "`testbed check` shows what this machine lacks")
 
 
+def quoted(value: object) -> str:
+    """A value of the user's as a message shows it: one printable line, however long it is."""
+    match value:
+        case dict():
+            return "an object"
+        case list():
+            return "a list"
+        case str() if len(value) > LONGEST_QUOTE:
+            return f"{value[:LONGEST_QUOTE]!r}… ({len(value)} characters)"
+    return repr(value)
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A phrase that names the closest known spelling, or all of them when none is close."""
+    """A phrase that names the closest known spelling, or some of them when none is close."""
     import difflib  # only for who mistypes
 
     names = sorted(known)
-    close = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names)}"
+    close = difflib.get_close_matches(name[:LONGEST_QUOTE].lower(), names, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    more = f" and {len(names) - MOST_KNOWN} more" if len(names) > MOST_KNOWN else ""
+    return f"known: {', '.join(names[:MOST_KNOWN])}{more}"

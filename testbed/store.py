@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, UsageError, quoted
 from testbed.scenario.model import Scenario
+from testbed.scenario.names import checked, is_name, scenario_faults
 
 _T = TypeVar("_T")
 
@@ -107,29 +108,41 @@ BACKGROUND_COUNTS = Table(
 )
 
 
+def trial_folder(scenario: Scenario, engine: str) -> str:
+    """The name of a trial's directory in its results folder: one for each engine."""
+    if scenario.label:
+        checked(scenario.label)
+    return f"{scenario.name}-{checked(engine)}"
+
+
+def results_folder(experiment: str) -> Path:
+    """Where an experiment's results go unless the user names a folder."""
+    return Path("results") / checked(experiment)
+
+
 def report_file(flow: str, role: str) -> str:
     """What a flow's `client` or `server` reports: iperf3's, the background's, QUIC's server's."""
-    return f"{FLOWS}/{flow}.{role}.json"
+    return f"{FLOWS}/{checked(flow)}.{role}.json"
 
 
 def errors_file(flow: str, role: str) -> str:
     """What a flow's program printed to stderr."""
-    return f"{FLOWS}/{flow}.{role}.err"
+    return f"{FLOWS}/{checked(flow)}.{role}.err"
 
 
 def playback_file(flow: str) -> str:
     """A video player's report."""
-    return f"{FLOWS}/{flow}.json"
+    return f"{FLOWS}/{checked(flow)}.json"
 
 
 def sizes_file(flow: str) -> str:
     """The size of every file that a video player requested."""
-    return f"{FLOWS}/{flow}.sizes.json"
+    return f"{FLOWS}/{checked(flow)}.sizes.json"
 
 
 def capture_file(interface: str) -> str:
     """The capture taken at an interface."""
-    return f"{CAPTURES}/{interface}.pcapng"
+    return f"{CAPTURES}/{checked(interface)}.pcapng"
 
 
 def write_table(folder: Path, table: Table, rows: Iterable[Sequence[object]]) -> None:
@@ -284,7 +297,7 @@ class Trial:
 
 
 def open_trial(path: Path) -> Trial:
-    """Read one trial's directory."""
+    """Read one trial's directory, whoever wrote it: its names must be ones that we would give."""
     try:
         scenario = Scenario.from_json((path / SCENARIO).read_text())
         record = Record.from_json((path / RECORD).read_text())
@@ -293,9 +306,31 @@ def open_trial(path: Path) -> Trial:
             f"{path}: not a trial: {Path(error.filename).name} is missing",
             "name a trial's directory, or the folder that holds trials",
         ) from error
-    except (ValueError, KeyError, TypeError) as error:
+    except UsageError as error:
+        raise TestbedError(f"{path / SCENARIO}: {error.message}", "run the trial again") from error
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise TestbedError(f"{path / RECORD}: damaged: {error}", "run the trial again") from error
+    for fault in (*scenario_faults(scenario), *_record_faults(scenario, record)):
+        raise TestbedError(f"{path}: {fault}", "the testbed did not write this: leave it out")
     return Trial(path, scenario, record)
+
+
+def _record_faults(scenario: Scenario, record: Record) -> Iterator[str]:
+    """Names in a record that could lead out of the trial's directory, or lead nowhere."""
+    planned = {flow.name for flow in scenario.flows}
+    engine = (record.engine,) if record.engine else ()
+    queues = (name for each in record.queues for name in (each.node, each.interface))
+    captures = (name for each in record.captures for name in (each.node, each.interface))
+    for name in (*engine, *queues, *captures):
+        if not is_name(name):
+            yield f"{RECORD}: {quoted(name)} is no name"
+    for flow in record.flows:
+        if flow.name not in planned:
+            yield f"{RECORD}: {quoted(flow.name)} is no flow of its scenario"
+    for capture in record.captures:
+        folder, _, name = str(capture.file).rpartition("/")
+        if capture.file and not (folder == CAPTURES and is_name(name)):
+            yield f"{RECORD}: {quoted(capture.file)} is no file of its captures"
 
 
 def is_trial(path: Path) -> bool:

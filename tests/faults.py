@@ -24,9 +24,9 @@ from testbed.engines.choice import choose
 from testbed.engines.guest import GuestEngine
 from testbed.engines.host import HostEngine
 from testbed.plan.task import tasks
-from testbed.runs.sweep import folder_name, run_all
+from testbed.runs.sweep import run_all
 from testbed.scenario.model import Queue, Scenario
-from testbed.store import open_trial
+from testbed.store import open_trial, trial_folder
 from tests import option_faults
 from tests.doctored import SABOTAGES, SOUND
 from tests.scenarios import router
@@ -67,7 +67,7 @@ def run_broken(fault: str, out: Path) -> Verdict:
     assert isinstance(choice.engine, GuestEngine)
     choice.engine.program = ("-m", "tests.sabotage", fault)
     run_all(tasks([broken()]), choice, out, lambda _event: None)
-    return verdict(out / folder_name(broken(), choice.engine))
+    return verdict(out / trial_folder(broken(), choice.engine.name))
 
 
 @contextlib.contextmanager
@@ -88,7 +88,7 @@ def run_busy(out: Path) -> Verdict:
     scenario = router(variant="cubic", rate_mbit=5, duration_s=4)
     with busy_cores():
         run_all(tasks([scenario]), choose("host", ()), out, lambda _event: None)
-    return verdict(out / folder_name(scenario, HostEngine()))
+    return verdict(out / trial_folder(scenario, HostEngine.name))
 
 
 def main() -> None:

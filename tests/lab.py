@@ -15,16 +15,18 @@ from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge
 from testbed.engines.choice import choose
 from testbed.plan.task import tasks
-from testbed.runs.sweep import folder_name, run_all
+from testbed.runs.sweep import run_all
 from testbed.scenario.model import Scenario
-from testbed.store import Status, Trial, open_trial
+from testbed.store import Status, Trial, open_trial, trial_folder
 
 
 def run_trials(scenarios: Sequence[Scenario], out: Path, engine: str = "guest") -> list[Trial]:
     """Run them all, in the order given; each has to end well, in the guest with a sound verdict."""
     choice = choose(engine, ())
     run_all(tasks(scenarios), choice, out, lambda _event: None)
-    trials = [open_trial(out / folder_name(scenario, choice.engine)) for scenario in scenarios]
+    trials = [
+        open_trial(out / trial_folder(scenario, choice.engine.name)) for scenario in scenarios
+    ]
     for trial in trials:
         assert trial.record.status is Status.OK, (trial.path.name, trial.record.reason)
         if engine == "guest":

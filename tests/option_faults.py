@@ -13,9 +13,9 @@ from pathlib import Path
 from testbed.engines.choice import choose
 from testbed.engines.guest import GuestEngine
 from testbed.plan.task import tasks
-from testbed.runs.sweep import folder_name, run_all
+from testbed.runs.sweep import run_all
 from testbed.scenario.model import Queue, Scenario
-from testbed.store import Status, open_trial
+from testbed.store import Status, open_trial, trial_folder
 from tests.scenarios import access, background, router
 
 RED = {"min_bytes": 5000, "max_bytes": 15_000, "avpkt_bytes": 900, "burst_packets": 12}
@@ -144,7 +144,7 @@ def reason(fault: Fault, out: Path) -> str:
     choice.engine.program = ("-m", "tests.sabotage", f"{fault.planned} -> {fault.told}")
     scenario = SCENARIOS[fault.scenario]
     run_all(tasks([scenario]), choice, out, lambda _event: None)
-    record = open_trial(out / folder_name(scenario, choice.engine)).record
+    record = open_trial(out / trial_folder(scenario, choice.engine.name)).record
     return record.reason if record.status is Status.FAILED else ""
 
 

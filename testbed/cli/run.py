@@ -23,7 +23,7 @@ from testbed.plan.task import Task, tasks
 from testbed.runs import estimate
 from testbed.runs.sweep import Begun, Finished, Unfit, give_back, in_order, run_all
 from testbed.scenario.experiment import Experiment
-from testbed.store import FIGURES, METRICS_CSV, SCENARIO, Status
+from testbed.store import FIGURES, METRICS_CSV, SCENARIO, Status, results_folder
 
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed
@@ -42,7 +42,7 @@ def run_experiment(options: argparse.Namespace) -> int:
         require(tool)
     choice = choose(options.engine, needs)
     _refuse_misspelt(choice.engine.controls(), needs)
-    out = options.out or Path("results") / scenarios[0].experiment
+    out = options.out or results_folder(scenarios[0].experiment)
     console.print(f"engine: {choice.engine.name} ({choice.reason})", markup=False)
     done = _run_trials(options, choice, planned, out, options.rerun)
     if options.until:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from testbed.errors import UsageError, nearest
@@ -33,8 +33,8 @@ def flows_faults(scenario: Scenario) -> Iterator[str]:
     """Everything that is wrong with a scenario's flows, one by one and together."""
     if not 1 <= len(scenario.flows) <= MAX_FLOWS:
         yield f"flows: {len(scenario.flows)} flows; between 1 and {MAX_FLOWS} can run"
-    counts = Counter(flow.name for flow in scenario.flows)
-    yield from (f"flows: the name {name!r} is used twice" for name in counts if counts[name] > 1)
+        return  # the rest compares flows with one another
+    yield from _name_clashes([flow.name for flow in scenario.flows])
     nodes = network.node_names(scenario.topology)
     for index, flow in enumerate(scenario.flows):
         where = f"flows[{index}]"
@@ -47,6 +47,17 @@ def flows_faults(scenario: Scenario) -> Iterator[str]:
         yield from _kind_faults(scenario, flow, where)
         yield from _loss_faults(scenario, flow, f"{where}.loss")
     yield from host_conflicts(scenario)
+
+
+def _name_clashes(flows: Sequence[str]) -> Iterator[str]:
+    """Names of which one would be another's, or a part of the other's files' names."""
+    counts = Counter(flows)
+    yield from (f"flows: the name {name!r} is used twice" for name in counts if counts[name] > 1)
+    for name in counts:
+        parts = name.split(".")
+        for length in range(1, len(parts)):
+            if (other := ".".join(parts[:length])) in counts:
+                yield f"flows: {name!r} could be a file of {other!r}: name it without that dot"
 
 
 def _time_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:

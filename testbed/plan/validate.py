@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from testbed.errors import UsageError, nearest
 from testbed.plan import background, network
 from testbed.plan.flow_faults import MAX_RATE_MBIT, MAX_SECONDS, flows_faults, in_range
-from testbed.scenario import losses, queues
+from testbed.scenario import losses, names, queues
 from testbed.scenario.model import Bottleneck, Path, Radio, Scenario, TopologyKind
 
 MAX_HOSTS = 99  # receiver99-eth0 is as long as the name of an interface may be
@@ -26,6 +26,7 @@ def validate(scenario: Scenario) -> None:
 
 def _faults(scenario: Scenario) -> Iterator[str]:
     topology = scenario.topology
+    yield from names.scenario_faults(scenario)
     yield from in_range("duration_s", scenario.duration_s, 0, MAX_SECONDS)
     yield from _bottleneck_faults(scenario, topology.bottleneck)
     if topology.kind is TopologyKind.ACCESS_LINK and topology.hosts != 1:

@@ -26,13 +26,12 @@ from testbed.runs.sweep import (
     Unfit,
     Watcher,
     folder_in_the_making,
-    folder_name,
     is_done,
     prepare_folder,
     run_all,
 )
 from testbed.scenario.model import Scenario
-from testbed.store import RECORD, SCENARIO, Record, Status, open_trial
+from testbed.store import RECORD, SCENARIO, Record, Status, open_trial, trial_folder
 
 PATIENCE_S = 10  # time limits for the scheduler's answer and for a first worker
 POLL_S = 0.2
@@ -87,7 +86,9 @@ def run_on_cluster(
     prepare_folder(out)
     there = {task.scenario.name: not rerun and is_done(out, task, choice.engine) for task in tasks}
     done = [
-        Finished(task, out / folder_name(task.scenario, choice.engine), Status.OK, fresh=False)
+        Finished(
+            task, out / trial_folder(task.scenario, choice.engine.name), Status.OK, fresh=False
+        )
         for task in tasks
         if there[task.scenario.name]
     ]
@@ -196,7 +197,7 @@ def _hand_out(
                 wait(list(pending), timeout=1, return_when="FIRST_COMPLETED")
             for future in [future for future in pending if future.done()]:
                 task, _ = pending.pop(future)
-                path = out / folder_name(task.scenario, choice.engine)
+                path = out / trial_folder(task.scenario, choice.engine.name)
                 yield _receive(future, task, path, watch)
                 future.release()
     finally:

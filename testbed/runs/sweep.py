@@ -37,6 +37,7 @@ from testbed.store import (
     belongs_in_results,
     is_trial,
     open_trial,
+    trial_folder,
 )
 
 
@@ -126,11 +127,6 @@ def in_order(tasks: Sequence[Task], order: int | None) -> list[Task]:
     return shuffled
 
 
-def folder_name(scenario: Scenario, engine: Engine) -> str:
-    """A trial's folder: one for each engine."""
-    return f"{scenario.name}-{engine.name}"
-
-
 def prepare_folder(out: Path) -> None:
     """Create the results folder, or check that it can hold results."""
     if out.exists() and not out.is_dir():
@@ -200,7 +196,7 @@ class _Runner:
         if self.cancel.is_set():
             raise Cancelled("cancelled")
         engine = self._choice.engine
-        path = self._out / folder_name(task.scenario, engine)
+        path = self._out / trial_folder(task.scenario, engine.name)
         if not self._rerun and is_done(self._out, task, engine):
             finished = Finished(task, path, Status.OK, fresh=False)
         else:
@@ -264,7 +260,7 @@ def _ran_well(path: Path) -> bool:
 
 def is_done(out: Path, task: Task, engine: Engine) -> bool:
     """True if the trial succeeded with exactly the settings and software of now."""
-    path = out / folder_name(task.scenario, engine)
+    path = out / trial_folder(task.scenario, engine.name)
     identity = identify(task.scenario, task.plan, engine)
     return _ran_well(path) and open_trial(path).record.identity == identity
 

@@ -16,9 +16,9 @@ from testbed.engines.guest import GuestEngine
 from testbed.plan.background import draw_sessions, path_rtt_ms
 from testbed.plan.network import build_network
 from testbed.plan.task import tasks
-from testbed.runs.sweep import folder_name, run_all
+from testbed.runs.sweep import run_all
 from testbed.scenario.model import Bottleneck, CapturePoint, Queue, Scenario
-from testbed.store import Status, Trial, open_trial
+from testbed.store import Status, Trial, open_trial, trial_folder
 from tests.draws import Generator
 from tests.lab import capture_hashes, run_trials
 from tests.scenarios import background
@@ -119,7 +119,7 @@ def broken(fault: str, folder: Path) -> Trial:
     choice.engine.program = ("-m", "tests.sabotage", fault)
     scenario = background(4, 5, captures=ENDS)
     run_all(tasks([scenario]), choice, folder, lambda _event: None)
-    return open_trial(folder / folder_name(scenario, choice.engine))
+    return open_trial(folder / trial_folder(scenario, choice.engine.name))
 
 
 def test_a_program_that_dies_fails_the_trial(tmp_path: Path) -> None:

@@ -20,10 +20,10 @@ from testbed.engines.choice import choose
 from testbed.engines.guest import GuestEngine
 from testbed.plan.plan import make_plan
 from testbed.plan.task import tasks
-from testbed.runs.sweep import folder_name, run_all
+from testbed.runs.sweep import run_all
 from testbed.scenario.losses import GilbertElliott, Loss, LossEvents, throw
 from testbed.scenario.model import Queue, Scenario
-from testbed.store import Trial, open_trial
+from testbed.store import Trial, open_trial, trial_folder
 from tests.lab import run_trials
 from tests.loss_model import LossModel
 from tests.scenarios import dumbbell, router, with_loss
@@ -136,7 +136,7 @@ def test_a_loss_that_was_not_asked_for_is_named(tmp_path: Path) -> None:
     assert isinstance(choice.engine, GuestEngine)
     choice.engine.program = ("-m", "tests.sabotage", "hidden-loss-behind-the-dropper")
     run_all(tasks([scenario]), choice, tmp_path, lambda _event: None)
-    trial = open_trial(tmp_path / folder_name(scenario, choice.engine))
+    trial = open_trial(tmp_path / trial_folder(scenario, choice.engine.name))
     found = judge(trial)
     assert found is not None and found.verdict is Grade.INVALID
     assert found.why.startswith("losses by chance of one: ")

@@ -9,10 +9,10 @@ import pytest
 from testbed.engines.choice import choose
 from testbed.engines.guest import GuestEngine
 from testbed.plan.task import tasks
-from testbed.runs.sweep import folder_name, run_all
+from testbed.runs.sweep import run_all
 from testbed.scenario import queues
 from testbed.scenario.model import Queue
-from testbed.store import Status, open_trial
+from testbed.store import Status, open_trial, trial_folder
 from tests.added_row import tutorial_row
 from tests.faults import verdict
 from tests.lab import packets, samples
@@ -39,7 +39,7 @@ def test_the_tutorials_queue_marks_and_is_valid(
     assert isinstance(choice.engine, GuestEngine)
     choice.engine.program = ("-m", "tests.added_row")
     run_all(tasks([scenario]), choice, tmp_path, lambda _event: None)
-    trial = open_trial(tmp_path / folder_name(scenario, choice.engine))
+    trial = open_trial(tmp_path / trial_folder(scenario, choice.engine.name))
     assert trial.record.status is Status.OK, trial.record.reason
     marked = packets(trial, "bottleneck-out:tcp", "ip.dsfield.ecn == 3")
     assert int(samples(trial, "queues")[-1]["marks"]) == len(marked) > 0
