@@ -172,11 +172,11 @@ install_project() {
     stamp .venv/project.stamp "$key"
 }
 
-build_pacer() {
-    local library=.venv/lib/testbed-pace.so
-    [[ $library -nt testbed/traffic/pace.c ]] && return
-    "${AS_USER[@]}" gcc -O2 -Wall -Wextra -shared -fPIC -o "$library" testbed/traffic/pace.c ||
-        die "could not compile testbed/traffic/pace.c" "the compiler's own message is above"
+build_preloaded() {
+    local library=.venv/lib/testbed-iperf3.so source=testbed/traffic
+    [[ -f $library && -z $(find "$source" -maxdepth 1 -newer "$library" -name '*.c') ]] && return
+    "${AS_USER[@]}" gcc -O2 -Wall -Wextra -shared -fPIC -o "$library" "$source"/*.c ||
+        die "could not compile $source" "the compiler's own message is above"
 }
 
 build_background() {
@@ -231,7 +231,7 @@ set_up() { # PACKAGE…
     install_packages "$@"
     install_python_packages
     install_project
-    build_pacer
+    build_preloaded
     build_background
     build_medium
     build_pcapng

@@ -30,6 +30,7 @@ PACKAGES = {  # program → Debian package, for the hint when it is missing
     "modprobe": "kmod",
     "setarch": "util-linux",
     "setpriv": "util-linux",
+    "stdbuf": "coreutils",
     "taskset": "util-linux",
     "tc": "iproute2",
     "tcpdump": "tcpdump",

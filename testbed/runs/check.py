@@ -16,7 +16,7 @@ from testbed.scenario.profiles import PROFILES
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.variants import VARIANTS, Variant
 from testbed.traffic.background.sessions import BACKGROUND_PROGRAM
-from testbed.traffic.iperf3 import PACE
+from testbed.traffic.iperf3 import PRELOAD
 from testbed.trial.parts.radio import MEDIUM
 
 
@@ -52,7 +52,7 @@ def findings() -> Iterator[Finding]:
         found = shutil.which(program) or shutil.which(program, path="/usr/sbin")
         state = found or f"not installed; {without}"
         yield Finding(program, found is not None, state, f"apt install {program}", needed=False)
-    for built in (PACE, BACKGROUND_PROGRAM, MEDIUM, CONFINE):
+    for built in (PRELOAD, BACKGROUND_PROGRAM, MEDIUM, CONFINE):
         yield Finding(built.stem.removeprefix("testbed-"), built.exists(), str(built), BUILDS)
     for number, kind in enumerate(ENGINES.values()):
         yield from _engine(kind(), needed=number == 0)  # the first engine works for any user

@@ -11,7 +11,7 @@ from testbed.errors import TestbedError
 from testbed.plan.plan import Plan
 from testbed.scenario.model import Topology
 from testbed.traffic.background.sessions import BACKGROUND_PROGRAM
-from testbed.traffic.iperf3 import PACE
+from testbed.traffic.iperf3 import PRELOAD
 from testbed.trial.parts.radio import MEDIUM
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -36,7 +36,7 @@ class Built:
 
 
 BUILT = (
-    Built(PACE, ("testbed/traffic/*.c",), lambda plan: any(f.client_env for f in plan.flows)),
+    Built(PRELOAD, ("testbed/traffic/*.c",), lambda plan: any(not f.video for f in plan.flows)),
     Built(
         BACKGROUND_PROGRAM,
         ("testbed/traffic/background/*.[ch]",),

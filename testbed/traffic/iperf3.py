@@ -18,7 +18,7 @@ from testbed.machine.sockets import listening
 from testbed.plan.flows import FlowPlan
 from testbed.store import FLOWS, errors_file, report_file
 
-PACE = Path(sys.prefix) / "lib" / "testbed-pace.so"  # built from pace.c by setup.sh
+PRELOAD = Path(sys.prefix) / "lib" / "testbed-iperf3.so"  # built from *.c by setup.sh
 READY_S = 10.0
 PATIENCE_S = 20.0
 
@@ -38,16 +38,14 @@ class Iperf3:
     def _launch(
         self, role: str, place: Place, argv: tuple[str, ...], env: dict[str, str]
     ) -> Process:
-        if self.plan.client_env:
-            if not PACE.exists():
-                raise TestbedError(f"{PACE} is missing", "./setup.sh builds it")
-            env = {**env, "LD_PRELOAD": str(PACE)}
+        if not PRELOAD.exists():
+            raise TestbedError(f"{PRELOAD} is missing", "./setup.sh builds it")
         return start(
             argv,
             place=place,
             stdout=self._output(role),
             stderr=self._errors(role),
-            env={**os.environ, **env},
+            env={**os.environ, **env, "LD_PRELOAD": str(PRELOAD)},
         )
 
     def _output(self, role: str) -> Path:

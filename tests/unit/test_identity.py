@@ -66,7 +66,7 @@ def test_what_a_trial_does_makes_another_one() -> None:
 @pytest.mark.parametrize(
     ("file", "makes_others"),
     [
-        ("testbed/traffic/pace.c", {"cbr"}),
+        ("testbed/traffic/pace.c", {"access", "background", "cbr", "radio", "router"}),
         ("testbed/traffic/background/client.c", {"background"}),
         ("testbed/traffic/background/common.h", {"background"}),
         ("testbed/trial/medium/phy.c", {"radio"}),
@@ -93,23 +93,24 @@ def test_a_source_makes_other_trials_of_those_that_use_it(
 def test_a_trial_runs_again_only_for_what_matters(project: Path, tmp_path: Path) -> None:
     def fresh() -> dict[str, bool]:
         choice = Choice(FakeEngine(succeed), "a test")
-        done = run_all(tasks([router(), with_cbr()]), choice, tmp_path / "out", lambda _event: None)
-        return {each.task.scenario.flows[-1].name: each.fresh for each in done}
+        both = tasks([router(), background()])
+        done = run_all(both, choice, tmp_path / "out", lambda _event: None)
+        return {str(each.task.scenario.topology.kind): each.fresh for each in done}
 
-    assert fresh() == {"tcp": True, "cbr": True}
-    assert fresh() == {"tcp": False, "cbr": False}
-    pacer = project / "testbed" / "traffic" / "pace.c"
-    built = next(each.file for each in sources.BUILT if pacer in each.sources())
-    touch(pacer)
-    os.utime(pacer, (built.stat().st_mtime,) * 2)  # as if setup.sh had compiled it
-    assert fresh() == {"tcp": False, "cbr": True}
+    assert fresh() == {"router-bottleneck": True, "dumbbell": True}
+    assert fresh() == {"router-bottleneck": False, "dumbbell": False}
+    client = project / "testbed" / "traffic" / "background" / "client.c"
+    built = next(each.file for each in sources.BUILT if client in each.sources())
+    touch(client)
+    os.utime(client, (built.stat().st_mtime,) * 2)  # as if setup.sh had compiled it
+    assert fresh() == {"router-bottleneck": False, "dumbbell": True}
 
 
 def test_a_program_older_than_its_sources_does_not_run(project: Path, tmp_path: Path) -> None:
-    touch(project / "testbed" / "traffic" / "pace.c")
+    touch(project / "testbed" / "traffic" / "background" / "client.c")
     choice = Choice(FakeEngine(succeed), "a test")
     with pytest.raises(TestbedError, match="is older than its sources") as caught:
-        run_all(tasks([with_cbr()]), choice, tmp_path / "out", lambda _event: None)
+        run_all(tasks([background()]), choice, tmp_path / "out", lambda _event: None)
     assert "./setup.sh" in caught.value.hint
     assert run_all(tasks([router()]), choice, tmp_path / "out", lambda _event: None)
 

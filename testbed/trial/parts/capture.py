@@ -16,6 +16,7 @@ from testbed.store import RAW_CAPTURE, TCPDUMP_ERRORS, CaptureRecord, Record, ca
 from testbed.trial.parts.part import Part, RunningTrial
 
 BUFFER_KIB = 8192  # one second of 64 Mbit/s in small packets; tcpdump reads far more often
+OUTPUT_BYTES = 1 << 18  # tcpdump's own 4 KiB would be a fifth of a guest's system calls
 READY_S = 10.0
 
 
@@ -31,7 +32,8 @@ class Capture:
         self._messages = file.with_suffix(TCPDUMP_ERRORS)
         # "-w -": tcpdump would chown a file that it opens itself, which an ordinary user's
         # guest may not do; -Z root: there is no other user to become
-        argv: tuple[str, ...] = ("tcpdump", "-i", plan.interface, "-n", "-Z", "root")
+        argv: tuple[str, ...] = ("stdbuf", f"--output={OUTPUT_BYTES}")
+        argv += ("tcpdump", "-i", plan.interface, "-n", "-Z", "root")
         argv += ("-s", str(snaplen_bytes), "-B", str(BUFFER_KIB))
         argv += ("--time-stamp-precision=nano", "-w", "-")
         self._argv = argv

@@ -1,0 +1,84 @@
+"""The reads that a preloaded iperf3 does not make, and those that it has to make."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from testbed.traffic.iperf3 import PRELOAD
+
+# `ask` reads as C programs do: by libc's read(), which is the preloaded one
+PRELUDE = """
+import ctypes, errno, fcntl, os, socket
+libc = ctypes.CDLL(None, use_errno=True)
+buffer = ctypes.create_string_buffer(100)
+def ask(reader, size, offset=0):
+    got = libc.read(reader.fileno(), ctypes.byref(buffer, offset), size)
+    return got if got >= 0 else errno.errorcode[ctypes.get_errno()]
+def pair(flags=os.O_NONBLOCK):
+    reader, writer = socket.socketpair()
+    assert libc.fcntl(reader.fileno(), fcntl.F_SETFL, flags) == 0
+    return reader, writer
+reader, writer = pair()
+writer.send(b"ten bytes.")
+"""
+
+
+def preloaded(script: str) -> list[str]:
+    env = {**os.environ, "LD_PRELOAD": str(PRELOAD)}
+    argv = [sys.executable, "-c", PRELUDE + script]
+    done = subprocess.run(argv, capture_output=True, text=True, env=env, check=True, timeout=20)
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("script", "answers"),
+    [
+        # the rest of a block is not asked for, even if it has come; the next block is
+        (
+            "print(ask(reader, 100)); writer.send(b'more'); "
+            "print(ask(reader, 90, 10), ask(reader, 100), ask(reader, 96, 4))",
+            ["10", "EAGAIN", "4", "EAGAIN"],
+        ),
+        # a block that is full says nothing about what is left
+        ("print(ask(reader, 4), ask(reader, 6, 4))", ["4", "6"]),
+        # another place in memory is another block
+        ("print(ask(reader, 50)); writer.send(b'more'); print(ask(reader, 40))", ["10", "4"]),
+        # nor is one of another connection the rest
+        (
+            "other, peer = pair(); peer.send(b'more'); print(ask(reader, 100), ask(other, 90, 10))",
+            ["10", "4"],
+        ),
+        # the end of a connection is an answer that only the kernel has
+        (
+            "print(ask(reader, 100)); writer.close(); print(ask(reader, 90, 10), ask(reader, 100))",
+            ["10", "EAGAIN", "0"],
+        ),
+        # a program that waits for the rest gets it
+        (
+            "reader, writer = pair(0); writer.send(b'part'); print(ask(reader, 100)); "
+            "writer.send(b'rest'); print(ask(reader, 96, 4))",
+            ["4", "4"],
+        ),
+    ],
+)
+def test_only_known_answers_are_given(script: str, answers: list[str]) -> None:
+    assert preloaded(script) == answers
+
+
+def test_a_closed_descriptors_mode_is_forgotten() -> None:
+    script = """
+number = reader.fileno()
+assert libc.close(number) == 0
+reader.detach()
+reader, writer = socket.socketpair()
+assert reader.fileno() == number
+writer.send(b"part")
+print(ask(reader, 100))
+writer.send(b"rest")
+print(ask(reader, 96, 4))
+"""
+    assert preloaded(script) == ["4", "4"]
