@@ -121,12 +121,12 @@ def results_folder(experiment: str) -> Path:
 
 
 def report_file(flow: str, role: str) -> str:
-    """What a flow's `client` or `server` reports: iperf3's, the background's, QUIC's server's."""
+    """The report of a flow's `client` or `server`: of iperf3, the background, or the QUIC server."""
     return f"{FLOWS}/{checked(flow)}.{role}.json"
 
 
 def errors_file(flow: str, role: str) -> str:
-    """What a flow's program printed to stderr."""
+    """The stderr of a flow's program."""
     return f"{FLOWS}/{checked(flow)}.{role}.err"
 
 
@@ -171,7 +171,7 @@ def read_json(folder: Path, name: str) -> Any:
 
 
 class Status(enum.StrEnum):
-    """How a trial ended; the three stay apart everywhere."""
+    """How a trial ended; the three are never mixed."""
 
     OK = "ok"
     FAILED = "failed"
@@ -334,12 +334,12 @@ def _record_faults(scenario: Scenario, record: Record) -> Iterator[str]:
 
 
 def is_trial(path: Path) -> bool:
-    """Whether a directory is a whole trial (names that begin with a dot are being written)."""
+    """True for the directory of a whole trial; a name with a leading dot is still being written."""
     return not path.name.startswith(".") and (path / RECORD).is_file()
 
 
 def belongs_in_results(path: Path) -> bool:
-    """Whether a results folder may hold it: a trial, or what is made of trials."""
+    """True for what a results folder may hold: a trial, or what is made of trials."""
     return path.name.startswith(_BESIDE_TRIALS) or is_trial(path)
 
 

@@ -61,7 +61,7 @@ class Stop(IntEnum):
 
 
 class State(ctypes.Structure):
-    """How the reading stands."""
+    """The reader's progress."""
 
     _fields_ = (
         ("stop", ctypes.c_uint32),

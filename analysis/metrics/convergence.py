@@ -1,4 +1,4 @@
-"""When a flow has settled: the definition of convergence time.
+"""Convergence time: when a flow counts as settled.
 
 **Convergence time** is the time from the flow's start to the start of the first of its whole
 1 s bins from which on every bin's throughput lies within 20 % of the mean of the bins of the

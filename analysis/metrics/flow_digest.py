@@ -25,7 +25,7 @@ RTTS = "rtt_ms"  # the same
 
 
 def parts(flow: MeasuredFlow) -> Iterator[Part]:
-    """As far as the flow was captured."""
+    """The flow's digest, as far as its captures reach."""
     sender, receiver = flow.at("sender"), flow.at("receiver")
     if receiver is not None:
         yield _throughput(flow, receiver.data)

@@ -129,7 +129,7 @@ def _measure(flow: MeasuredFlow) -> Row:
 
 
 def _sent(each: Connection, interval: Interval) -> Booleans:
-    """Which segments have data and were sent in the interval."""
+    """A mask of the segments that carry data and were sent in the interval."""
     return _within(each.segments.time_ns, interval) & (each.payload > 0)
 
 

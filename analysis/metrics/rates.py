@@ -1,4 +1,4 @@
-"""When a flow was measured, and its throughput and goodput."""
+"""The interval in which a flow is measured, and its throughput and goodput."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ LENGTHS = "lengths "
 
 
 def parts(flow: MeasuredFlow) -> Iterator[Part]:
-    """As far as the viewer was captured."""
+    """The viewer's digest, as far as its captures reach."""
     receiver = flow.at("receiver")
     if flow.scenario_flow.kind is FlowKind.VIDEO and receiver is not None:
         yield from video_parts(receiver, flow.record.protocol)

@@ -10,7 +10,7 @@ BITS_A_BYTE = 8
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a flow met: all that any of the models takes."""
+    """The conditions that a flow met: every input of any model."""
 
     loss_event_rate: float  # p: loss events over segments sent
     rtt_s: float

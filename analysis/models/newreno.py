@@ -89,7 +89,7 @@ def imp(conditions: Conditions) -> Prediction:
 
 
 def _outside(conditions: Conditions, window: float) -> str | None:
-    """Which of the assumptions of section III.A does not hold, if one does not."""
+    """The assumption of section III.A that does not hold, or nothing."""
     m = conditions.losses_per_event
     if conditions.segments_per_ack != 1:
         return "the model has an ACK for every segment"

@@ -1,4 +1,4 @@
-"""Which form of NewReno is better where: Parvez, Mahanti, Williamson (2006), figure 4.
+"""Regions in which one form of NewReno is faster: Parvez, Mahanti, Williamson (2006), figure 4.
 
 Below m* losses per event the two are the same. Above, SBS is better up to m_t, where the
 throughputs cross, and IMP from there on, as long as enough of the window arrives for three

@@ -28,7 +28,7 @@ class Row(Protocol):
 
 
 class Evidence(Protocol):
-    """Where to look: trials of an experiment, and the figure that shows them."""
+    """A pointer to the evidence: the trials of an experiment, and the figure that shows them."""
 
     @property
     def experiment(self) -> str: ...

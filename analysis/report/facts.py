@@ -70,7 +70,7 @@ def command(material: Material) -> str:
 
 
 def command_note(material: Material) -> str:
-    """How the command's trials differ from these, if they do."""
+    """A sentence about how the command's trials differ from these, or nothing."""
     names = material.axes()
     if not names:
         others = len(material.trials) - 1

@@ -135,7 +135,7 @@ def _captures(trial: Trial, page: Path) -> str:
 
 
 def _timelines(trial: Trial) -> list[Path]:
-    """What `testbed report TRIAL` drew, the first kind of file that there is."""
+    """The figure that `testbed report TRIAL` drew: of the kinds in order, the first that exists."""
     for folder in (trial.path, trial.path / "figures"):
         for pattern in TIMELINE if folder.is_dir() else ():
             if found := sorted(folder.glob(pattern)):

@@ -139,7 +139,7 @@ def _queues(scenarios: Sequence[Scenario]) -> str:
 
 
 def _flows(scenario: Scenario) -> dict[str, str]:
-    """What starts where, by node."""
+    """The flows that start at each node."""
     notes: dict[str, list[str]] = {}
     for flow in scenario.flows:
         notes.setdefault(flow.src, []).append(f"{KINDS[flow.kind]} → {flow.dst}")

@@ -1,4 +1,4 @@
-"""What a report is made of: the trials of results folders with their metrics and digests."""
+"""The material of a report: the trials of results folders with their metrics and digests."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Material:
 
     @property
     def key(self) -> str:
-        """How the page's addresses and the figures' files call it."""
+        """Its name in the page's anchors and the figures' file names."""
         return f"{self.experiment}-{self.engine or 'none'}"
 
     def axes(self) -> list[str]:

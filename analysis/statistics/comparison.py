@@ -30,8 +30,8 @@ NAN = float("nan")
 
 
 class Verdict(enum.StrEnum):
-    """Of a cell's metric. A question mark: the interval reaches over the tolerance, so that
-    other seeds could say otherwise; the difference that was seen decides."""
+    """The outcome for one metric of a cell. A question mark says that the interval crosses the
+    tolerance, so other seeds might decide otherwise; the observed difference decides."""
 
     IDENTICAL = "identical"  # the captures are, byte for byte, and so are the numbers
     EQUAL = "equal"  # the numbers are

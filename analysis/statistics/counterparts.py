@@ -1,4 +1,4 @@
-"""Which trials of two results folders are each other's, and whether they are the same.
+"""Matching the trials of two results folders by scenario, and comparing their captures.
 
 Trials match by their scenario without the seed (and without what only looks: captures and
 samples), and by the engine only where both folders hold the same several ones.

@@ -76,7 +76,7 @@ def mann_whitney_p(a: Floats, b: Floats) -> float:
 
 
 def wilcoxon_p(differences: Floats) -> float:
-    """As for Mann–Whitney; differences of 0 are left out, as Wilcoxon did."""
+    """Wilcoxon's signed-rank test; differences of 0 are left out, as Wilcoxon did."""
     from scipy import stats
 
     own = differences[differences != 0]

@@ -52,7 +52,7 @@ class Shown:
 
 
 def _decimals(value: float) -> int:
-    """As many as make three digits."""
+    """The number of decimals that shows three significant digits."""
     return max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
 
 

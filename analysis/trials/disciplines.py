@@ -30,7 +30,7 @@ class Disciplines:
         }
 
     def drops(self) -> dict[str, int]:
-        """How many packets each shaped interface's queue dropped."""
+        """The number of packets dropped by each shaped interface's queue."""
         return {name: int(leaf["drops"]) for name, leaf in self.leaves.items()}
 
     def lost_by_netem(self) -> int:

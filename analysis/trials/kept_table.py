@@ -39,7 +39,7 @@ class Kept:
 
 
 def read_kept(path: Path) -> Kept | None:
-    """What is kept there, whatever its revision; None if that is nothing, or damaged."""
+    """The table kept there, of any revision; None if there is none, or it is damaged."""
     with contextlib.suppress(OSError, ValueError):
         with pa.memory_map(str(path)) as file:
             table = pq.ParquetFile(file).read(use_threads=False)

@@ -33,7 +33,7 @@ class Interval:
         return size_bytes * 8e-6 / self.seconds if self.stop_ns > self.start_ns else NAN
 
     def holds(self, time_ns: pd.Series[int]) -> pd.Series[bool]:
-        """Which times lie in it."""
+        """A mask of the times that lie in it."""
         return (time_ns >= self.start_ns) & (time_ns <= self.stop_ns)
 
 

@@ -22,7 +22,7 @@ CACHED_BYTES = 8_000_000  # the packets of a larger capture would fill the memor
 
 
 def read_cached(path: Path) -> Packets:
-    """As `read_capture`, but the last few small captures stay in memory: the metrics read them,
+    """Like `read_capture`, but the last few small captures stay in memory: the metrics read them,
     then the figures. Do not modify the result."""
     try:
         state = path.stat()
@@ -140,13 +140,13 @@ def capture_ns(trial: Trial, time_s: pd.Series[float]) -> npt.NDArray[np.int64]:
 
 
 def whole_interval(trial: Trial, flow: FlowRecord) -> Interval:
-    """When the flow ran, on the captures' clock."""
+    """The interval in which the flow ran, on the captures' clock."""
     zero = epoch_ns(trial)
     return Interval(zero + round(flow.started_s * 1e9), zero + round(flow.stopped_s * 1e9))
 
 
 def measured_interval(trial: Trial, flow: FlowRecord) -> Interval:
-    """When the flow was measured: while it ran, except for what the scenario leaves out at the
+    """The interval in which the flow is measured: while it ran, except for what the scenario leaves out at the
     start."""
     whole = whole_interval(trial, flow)
     begin_ns = epoch_ns(trial) + round(trial.scenario.measure_from_s * 1e9)

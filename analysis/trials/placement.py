@@ -1,4 +1,4 @@
-"""Where a flow's captures were taken, and which shaped queues it meets there."""
+"""The places of a flow's captures, and the shaped queues that it crosses between them."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from testbed.store import RADIO, Trial, read_json
 
 
 def read_medium(trial: Trial) -> dict[str, Any] | None:
-    """What the medium counted; None if the trial had no radio, or it left no report."""
+    """The medium's counters; None if the trial had no radio, or it left no report."""
     found: dict[str, Any] | None = read_json(trial.path, RADIO)
     return found
 

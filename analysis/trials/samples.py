@@ -1,4 +1,4 @@
-"""What a trial sampled and counted while it ran: its files under samples/, read."""
+"""Reading samples/: what a trial sampled and counted while it ran."""
 
 from __future__ import annotations
 

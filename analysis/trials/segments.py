@@ -37,7 +37,7 @@ class Segments:
 
     @cached_property
     def again(self) -> Booleans:
-        """Which segments begin with data sent before: retransmissions."""
+        """A mask of the segments that begin with data sent before: retransmissions."""
         highest = np.maximum.accumulate(self.end)
         found: Booleans = np.zeros(len(self.end), dtype=np.bool_)
         found[1:] = self.begin[1:] < highest[:-1]

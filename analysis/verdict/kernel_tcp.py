@@ -58,7 +58,7 @@ def _bounds(
 
 
 def _farthest(told: Integers, low: Integers, high: Integers) -> tuple[int, int]:
-    """Where a count is furthest from its bounds, and how far."""
+    """The sample at which a count is furthest outside its bounds, and by how much."""
     off = np.maximum(0, np.maximum(low - told, told - high))
     worst = int(off.argmax())
     return worst, int(off[worst])

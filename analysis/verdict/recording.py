@@ -75,7 +75,7 @@ def sampling(evidence: Evidence) -> Iterator[Check]:
 
 
 def machine(evidence: Evidence) -> Iterator[Check]:
-    """In real time: the machine had time for the trial."""
+    """In real time, the machine was not too busy for the trial."""
     if evidence.virtual_time:
         return
     load = read_samples(evidence.trial, LOAD)

@@ -13,13 +13,13 @@ REFUSED = "TcpExtTCPRetransFail"
 
 
 def longest_wait_ns(queue: QueueRecord) -> float:
-    """How long a packet waits in a full queue, its own serialisation included."""
+    """The time a packet waits in a full queue, its own serialisation included."""
     size = queue.limit * (1 if queue.unit == "bytes" else FRAME_BYTES) + FRAME_BYTES
     return size * 8e3 / queue.rate_mbit
 
 
 def own_queue_ns(evidence: Evidence, flow: FlowRecord) -> int:
-    """How long a packet may wait in the sender's own queue."""
+    """The longest time a packet can wait in the sender's own queue."""
     queue = sender_queue(evidence.trial, flow)
     return 0 if queue is None else round(longest_wait_ns(queue))
 

@@ -1,4 +1,4 @@
-"""The command line: a file a verb, above everything else of the testbed."""
+"""The command line: one file per verb, above everything else of the testbed."""
 
 from testbed.cli.entry import main
 

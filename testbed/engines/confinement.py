@@ -1,4 +1,4 @@
-"""How the guest is held on the host: by testbed/machine/confine.c, which says what it may do.
+"""The guest's confinement on the host: by testbed/machine/confine.c, which says what it may do.
 
 The guest's kernel is an ordinary program, and what is read-only in its mount table is read-only
 by its own word alone.

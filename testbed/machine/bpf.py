@@ -104,17 +104,17 @@ EQUAL, DIFFERENT, BELOW_SIGNED, AT_MOST_SIGNED = 0x10, 0x50, 0xC0, 0xD0
 
 
 def jump(comparison: int, dst: int, value: int, target: str) -> Instruction:
-    """To the target if the lower 32 bits of dst compare so with the value."""
+    """Jump to the target if the lower 32 bits of dst compare so with the value."""
     return Instruction(0x06 | comparison, dst, constant=value, target=target)
 
 
 def jump_without(dst: int, target: str) -> Instruction:
-    """To the target if the pointer in dst is none."""
+    """Jump to the target if the pointer in dst is null."""
     return Instruction(0x05 | EQUAL, dst, target=target)
 
 
 def jump_always(target: str) -> Instruction:
-    """To the target."""
+    """Jump to the target."""
     return Instruction(0x05, target=target)
 
 

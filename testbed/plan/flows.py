@@ -131,7 +131,7 @@ def _plan_video(
 
 
 def _start_s(scenario: Scenario, flow: Flow) -> float:
-    """To a microsecond; what starts at one time in reality never does quite."""
+    """Rounded to a microsecond; flows meant to start together never quite do in reality."""
     late_ms = random.Random(f"{scenario.seed} {flow.name}").uniform(0, scenario.start_jitter_ms)
     return round(flow.start_s + late_ms / 1e3, 6)
 

@@ -9,7 +9,7 @@ from testbed import store
 
 @dataclass(frozen=True)
 class Handle:
-    """What tc calls a discipline or class on an interface: two numbers, written in hexadecimal."""
+    """tc's name for a discipline or class on an interface: two numbers in hexadecimal."""
 
     major: int
     minor: int = 0

@@ -120,7 +120,7 @@ def link_names(topology: Topology) -> tuple[str, ...]:
 
 
 def are_neighbours(topology: Topology, one: str, other: str) -> bool:
-    """Whether a link is all that is between two nodes."""
+    """True if nothing but a link lies between two nodes."""
     return {one, other} in [set(ends) for ends in _topo(topology).links(sort=False)]
 
 

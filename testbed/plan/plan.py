@@ -97,7 +97,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class _Layout:
-    """What the plan's parts are made of: the network, and what is beside it and on it."""
+    """What the parts of the plan are computed from: the network, and all that is attached to it."""
 
     scenario: Scenario
     network: Network
@@ -197,7 +197,7 @@ def _sysctls(layout: _Layout) -> Iterator[tuple[str, tuple[tuple[str, str], ...]
 
 
 def _end_s(layout: _Layout, flows: Iterable[FlowPlan]) -> float:
-    """When the last flow has stopped, and its packets have been delivered and captured."""
+    """The time by which the last flow has stopped and its packets have been delivered and captured."""
     stops = [flow.stop_s for flow in flows]
     stops += [layout.background.stop_s] if layout.background else []
     radio_s = layout.radio.drain_s if layout.radio else 0

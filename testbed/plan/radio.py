@@ -44,7 +44,7 @@ class RadioPlan:
 
     @property
     def drain_s(self) -> float:
-        """How long its queues may take to be empty, roughly."""
+        """A rough upper bound for the time its queues need to drain."""
         bits = (self.shaper.limit.packets + OWN_PACKETS) * FRAME_BYTES * 8
         return bits / (self.shaper.rate_mbit * 1e6 * (1 - self.radio.busy))
 

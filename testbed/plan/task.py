@@ -11,7 +11,7 @@ from testbed.scenario.model import Scenario
 
 @dataclass(frozen=True)
 class Task:
-    """What a sweep runs, and everything that asks about it beforehand or afterwards."""
+    """One trial of a sweep: the scenario with its plan, for whoever runs, estimates or checks it."""
 
     scenario: Scenario
     plan: Plan

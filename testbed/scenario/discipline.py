@@ -23,7 +23,7 @@ _CLOCK_MONOTONIC_COARSE = 6  # linux/time.h: its resolution is the kernel's tick
 
 @dataclass(frozen=True)
 class Field:
-    """Where a number stands in a discipline's options as the kernel reports them (TCA_OPTIONS).
+    """The position of a number in a discipline's options as the kernel reports them (TCA_OPTIONS).
 
     `path` leads through nested attributes (linux/pkt_sched.h); without one the number is in the
     structure that the options begin with, which is `head` bytes long if attributes follow.
@@ -50,7 +50,7 @@ class Setting:
     words: tuple[str, ...] = ()  # what messages call 0, 1, 2 …
 
     def difference(self, found: int | None) -> str:
-        """What is wrong with the kernel's number, in words; empty if nothing is."""
+        """Describes how the kernel's number differs from the one asked for; empty if it does not."""
         wanted = None if self.value is None else self.stored(self.value * self.per_unit)
         if found == wanted:
             return ""
@@ -116,12 +116,12 @@ class Option:
         return MOST / PER_UNIT[self.unit] if self.most is None else self.most
 
     def words(self, value: float) -> tuple[str, str]:
-        """As tc is told."""
+        """The word that tc is given."""
         number = f"{value:.12g}{self.unit}" if self.unit or value < 1 else f"{int(value)}"
         return self.keyword, number
 
     def settings(self, value: float | None) -> Iterator[Setting]:
-        """What the kernel must report of it."""
+        """The number that the kernel must report."""
         if self.at is not None:
             per_unit = PER_UNIT[self.unit]
             yield Setting(self.keyword, (self.at,), value, self.unit, per_unit, self.stored)

@@ -1,4 +1,4 @@
-"""What an experiment is: a page of data about scenarios."""
+"""Experiments as data: scenarios along axes."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class GilbertElliott:
 
     @property
     def loss_rate(self) -> float:
-        """In the long run."""
+        """The share of packets lost in the long run."""
         bad = self.to_bad / (self.to_bad + self.to_good)
         return bad * self.loss_in_bad + (1 - bad) * self.loss_in_good
 
@@ -76,7 +76,7 @@ class Loss:
 
     @property
     def one_at_a_time(self) -> bool:
-        """Whether a run has to be mended before the next one begins."""
+        """True if a run must be repaired before the next one begins."""
         return self.events is not None and self.events.one_at_a_time
 
 
@@ -89,7 +89,7 @@ class Run:
 
 
 def faults(loss: Loss, where: str) -> Iterator[str]:
-    """What is wrong with the numbers, each with its field."""
+    """Every fault of the numbers, with its field."""
     if (loss.events is None) == (loss.gilbert_elliott is None):
         yield f"{where}: give one of events and gilbert_elliott"
     if loss.events is not None:
@@ -105,7 +105,7 @@ def faults(loss: Loss, where: str) -> Iterator[str]:
 
 
 def channel_faults(channel: GilbertElliott, where: str) -> Iterator[str]:
-    """What is wrong with a channel's numbers."""
+    """The faults of a channel's numbers."""
     yield from _chance(f"{where}.to_bad", channel.to_bad)
     yield from _chance(f"{where}.to_good", channel.to_good)
     yield from _chance(f"{where}.loss_in_bad", channel.loss_in_bad)
@@ -144,7 +144,7 @@ def _events(events: LossEvents, dice: random.Random, packets: int) -> Iterator[R
 
 
 def _bursts(channel: GilbertElliott, dice: random.Random, packets: int) -> Iterator[Run]:
-    """What is lost one after the other is one run, whatever the states in between."""
+    """Consecutive losses are one run, whatever the states in between."""
     run, thrown = Run(0, 0), 0
     for gap in itertools.islice(_gaps(channel, dice, packets), MAX_LOSSES):
         if gap and run.losing:
@@ -158,7 +158,7 @@ def _bursts(channel: GilbertElliott, dice: random.Random, packets: int) -> Itera
 
 
 def _gaps(channel: GilbertElliott, dice: random.Random, packets: int) -> Iterator[int]:
-    """How many packets pass before each lost one; the last is lost behind them all."""
+    """The number of packets that pass before each lost one; the last is lost after them all."""
     bad = dice.random() < channel.to_bad / (channel.to_bad + channel.to_good)
     since, at = 0, 0  # packets since the last loss, and before this state
     while at < packets:

@@ -1,4 +1,4 @@
-"""What is to be emulated, as frozen values that travel as JSON.
+"""A scenario: what is to be emulated, as frozen values that travel as JSON.
 
 A scenario holds everything that determines a trial's result except the engine:
 the network, its queues, the flows, the settings of the stacks and the seed.
@@ -36,7 +36,7 @@ class TopologyKind(enum.StrEnum):
 
 
 class FlowKind(enum.StrEnum):
-    """What sends: iperf3 over TCP, iperf3's UDP at a constant bit rate, or a video's server."""
+    """The program that sends: iperf3 over TCP, iperf3's UDP at a constant bit rate, or a video's server."""
 
     TCP = "tcp"
     CBR = "cbr"
@@ -44,14 +44,14 @@ class FlowKind(enum.StrEnum):
 
 
 class Profile(enum.StrEnum):
-    """How the stacks are set: as the kernel ships, or as ns-2 has them (`profiles.py`)."""
+    """The stacks' settings beside their variants (`profiles.py`)."""
 
     MODERN = "modern"
     NS2 = "ns2"
 
 
 class CapturePoint(enum.StrEnum):
-    """Where packets are captured."""
+    """A place where packets are captured."""
 
     SENDERS = "senders"
     RECEIVERS = "receivers"
@@ -163,7 +163,7 @@ class Flow:
 
     @property
     def protocol(self) -> str:
-        """What it runs over: `tcp` or `udp`."""
+        """The transport: `tcp` or `udp`."""
         quic = self.video is not None and self.video.transport is Transport.QUIC
         return "udp" if quic or self.kind is FlowKind.CBR else "tcp"
 
@@ -247,7 +247,7 @@ class Scenario:
         return next(flow for flow in self.flows if flow.name == name)
 
     def stop_s(self, flow: Flow) -> float:
-        """When the flow stops sending, at the latest."""
+        """The latest time at which the flow stops sending."""
         if flow.duration_s is None:
             return self.duration_s
         return min(self.duration_s, flow.start_s + flow.duration_s)

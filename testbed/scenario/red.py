@@ -73,7 +73,7 @@ def _slope_shift(low: int, high: int, chance: float) -> int:
 
 
 def _idle_shift(weight: int, average: int, bytes_per_s: float) -> int:
-    """How coarse the table is by which the average decays while the queue is idle."""
+    """The granularity of the table by which the average decays while the queue is idle."""
     packet = whole_microseconds(average / bytes_per_s * 1e6 * TICKS_PER_MICROSECOND)
     decay = -math.log(1 - 2.0**-weight) / packet if weight else math.inf
     longest = LONGEST_IDLE / decay

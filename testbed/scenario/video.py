@@ -14,7 +14,7 @@ SHORTEST_S, LONGEST_S = 1.0, 4 * 3600.0
 
 
 class Transport(enum.StrEnum):
-    """What the video comes over."""
+    """The transport that carries the video."""
 
     HTTP = "http"  # HTTP/1.1 over TCP
     HTTPS = "https"  # the same with TLS 1.3, as browsers have it
@@ -30,7 +30,7 @@ class Player(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Viewing:
-    """What a flow of kind video is: a video of `length_s`, which the flow's `dst` watches.
+    """A flow of kind video: a video of `length_s`, which the flow's `dst` watches.
 
     `rule` is how the player chooses among the bitrates: `throughput`, `buffer`, or the name of one
     of them (`240p`). The flow's `variant` governs the server's TCP, `control` (`reno` or `cubic`)
@@ -60,7 +60,7 @@ class Thresholds:
 
 
 def faults(viewing: Viewing, where: str) -> Iterator[str]:
-    """What is wrong with it, each with its field, but for the variant's name."""
+    """Every fault with its field, except for the variant's name."""
     from testbed.scenario.video_content import LADDER  # few scenarios need it
 
     rules = (*RULES, *(rung.name for rung in LADDER))

@@ -50,7 +50,7 @@ class Video:
 
     @property
     def manifest(self) -> Manifest:
-        """What a player is told of it."""
+        """Its manifest."""
         return Manifest(self.duration_s, self.segment_s, self.ladder)
 
     def sizes(self, rung: Rung) -> tuple[int, ...]:
@@ -60,7 +60,7 @@ class Video:
         return tuple(round(share * scale) for share in shares)
 
     def _scenes(self) -> list[tuple[float, float]]:
-        """How long each segment is, and how much there is to see in it, the same at every rung."""
+        """Each segment's duration and complexity, equal at every rung."""
         draw = random.Random(self.seed)
         step = math.sqrt(1 - MEMORY**2)
         lengths = self.manifest.segments

@@ -23,7 +23,7 @@ class Rung:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a player knows of a video before it asks for a segment; rungs from low to high."""
+    """What a player knows about a video before it requests a segment; rungs in ascending order."""
 
     duration_s: float
     segment_s: float
@@ -31,17 +31,17 @@ class Manifest:
 
     @property
     def segments(self) -> tuple[float, ...]:
-        """How long each segment plays; the last one may be shorter."""
+        """The duration of each segment; the last one may be shorter."""
         count = math.ceil(self.duration_s / self.segment_s - 1e-9)
         last = self.duration_s - (count - 1) * self.segment_s
         return (self.segment_s,) * (count - 1) + (last,)
 
     def path(self, rung: Rung, number: int) -> str:
-        """Where a segment is, below the manifest; the first has number 1."""
+        """A segment's path below the manifest; the first has number 1."""
         return _TEMPLATE.replace("$RepresentationID$", rung.name).replace("$Number$", f"{number}")
 
     def to_xml(self) -> str:
-        """As a manifest that any DASH player reads."""
+        """The manifest as XML, for any DASH player."""
         renditions = "\n".join(
             f'   <Representation id="{rung.name}" bandwidth="{rung.bit_per_s}" '
             f'codecs="avc1.4d401f" width="{rung.width}" height="{rung.height}"/>'

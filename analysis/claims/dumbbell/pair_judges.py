@@ -62,7 +62,7 @@ def fair(group: Group, variant: str) -> Finding:
 
 
 def takes_more(group: Group, winner: str, loser: str) -> Finding:
-    """In the mean over the loads."""
+    """Averaged over the loads."""
     found = shares(group, winner, loser)
     part = takes_more_part(winner, found)
     return Finding((part,), share_rows(group, found, winner, loser))

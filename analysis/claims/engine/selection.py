@@ -99,7 +99,7 @@ def usable(metrics: pd.DataFrame) -> pd.DataFrame:
 def groups(
     claim: Claim, rows: pd.DataFrame, folder: Path | None, reference: Reference
 ) -> Iterator[Group]:
-    """Of usable rows one a profile and setting; of the windows the one that fits the claim's paper,
+    """One of the usable rows per profile and setting; of the windows the one that fits the claim's paper,
     where it was run."""
     for name, value in claim.where.items():
         rows = rows[rows[_column(rows, name)].isin(_listed(value))]

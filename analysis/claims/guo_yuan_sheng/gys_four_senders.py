@@ -86,7 +86,7 @@ def _within_trial(found: dict[str, Sample], hero: str) -> tuple[Contrast, ...]:
 
 
 def shares_over_time(group: Group) -> Finding:
-    """In reports of 10 s: each flow's first above the mean of the rest; the rest stable but for
+    """In intervals of 10 s, as iperf reports: each flow's first above the mean of the rest; the rest stable but for
     BBR, whose level and variation are above every other's."""
     found = moments.seconds(four_senders(group))
     firsts, levels, variations = {}, {}, {}

@@ -92,7 +92,7 @@ def busy_ns(time_ns: Integers, size_bytes: Integers, rate_mbit: float) -> Intege
 
 
 def _repaired(segments: Segments, rows: pd.DataFrame) -> Booleans:
-    """Which transmissions were repaired: each time the one before a needed retransmission."""
+    """A mask of the repaired transmissions: the one before each needed retransmission."""
     order = np.argsort(segments.begin, kind="stable")
     follows = np.diff(segments.begin[order], prepend=-1) == 0
     new = np.flatnonzero(~segments.again)

@@ -30,7 +30,7 @@ class Stall:
 
 @dataclass
 class Playback:
-    """How much of a video has been loaded and played."""
+    """The seconds of a video that have been loaded and played."""
 
     duration_s: float
     thresholds: Thresholds = field(default_factory=Thresholds)

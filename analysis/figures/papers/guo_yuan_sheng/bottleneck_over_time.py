@@ -1,4 +1,4 @@
-"""What each flow does over time: one column per variant, one row per measure, the axes shared, so
+"""The flows over time: one column per variant, one row per measure, the axes shared, so
 that the eye compares along a row. Each queue and rate has a figure of its own."""
 
 from __future__ import annotations

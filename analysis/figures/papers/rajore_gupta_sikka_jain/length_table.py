@@ -62,6 +62,6 @@ def _length_lines(table: pd.DataFrame, paper: Sequence[LengthsRow]) -> Iterator[
 
 
 def _buckets() -> list[str]:
-    """As Wireshark names the lines."""
+    """The names that Wireshark gives the rows."""
     ends = [f"-{high - 1}" for high in BUCKETS[1:]] + [" and greater"]
     return [ALL, *(f"{low}{end}" for low, end in zip(BUCKETS, ends, strict=True))]
