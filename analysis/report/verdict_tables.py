@@ -77,7 +77,7 @@ def tolerance(rule: Rule) -> str:
 
 def _limit(rule: Rule, limits: Limits) -> str:
     if math.isinf(limits.suspect):
-        return "not asked"
+        return "not checked"
     if not limits.suspect:
         return "equal"
     if rule.relative:

@@ -1,7 +1,7 @@
 """The table of checks: what each compares, how far that may be off, and why.
 
 In virtual time everything is exact, and the tolerances cover what is left of clocks and rounding.
-In real time the machine does other things too.
+In real time the machine also does other work.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ def _exact(name: str, unit: str, measured: str, expected: str, reason: str) -> R
 
 
 def _busy_machine(name: str, unit: str, measured: str, real: Limits, reason: str) -> Rule:
-    """Asked only in real time."""
-    reason += "; in virtual time no time passes while the machine works, so this is not asked"
+    """Checked only in real time."""
+    reason += "; in virtual time no time passes while the machine works, so this is not checked"
     return Rule(name, unit, measured, "none", NEVER, real, reason)
 
 
-# In the order of cause and effect: of equally bad checks the first one is named.
+# Causes before effects: among equally bad checks, the first one is named.
 RULES: Mapping[str, Rule] = {
     rule.name: rule
     for rule in (
@@ -72,7 +72,7 @@ RULES: Mapping[str, Rule] = {
             "packets",
             "packets that tcpdump reports as lost",
             "none",
-            "a packet that tcpdump lost is missing from every sum",
+            "a packet that tcpdump lost is missing from every count",
         ),
         _exact(
             "capture file",
@@ -85,14 +85,14 @@ RULES: Mapping[str, Rule] = {
             "variant",
             "",
             "the congestion control that each flow's own socket ran",
-            "the one asked for",
+            "the one requested",
             "another congestion control is another experiment",
         ),
         _exact(
             "options",
             "",
             "the TCP options that each connection agreed on",
-            "those asked for",
+            "those requested",
             "the options agreed on in the handshake hold for the whole connection",
         ),
         _exact(
@@ -148,7 +148,7 @@ RULES: Mapping[str, Rule] = {
             "start",
             "s",
             "a flow's first packet, or the start of iperf3",
-            "the start asked for",
+            "the scheduled start",
             Limits(1e-6, 1e-3),
             Limits(0.1, 0.5),
             "virtual time: the clock's nanoseconds; real time: starting iperf3 takes some tens of "
@@ -158,7 +158,7 @@ RULES: Mapping[str, Rule] = {
             "stop",
             "s",
             "a flow's end",
-            "the end asked for",
+            "the scheduled end",
             Limits(1e-6, 1e-3),
             Limits(0.02, 0.2),
             "virtual time: the clock's nanoseconds; real time: one process waits for the scheduler",
@@ -167,7 +167,7 @@ RULES: Mapping[str, Rule] = {
             "sampling",
             "ms",
             "the longest gap between samples",
-            "the interval asked for",
+            "the configured interval",
             Limits(0.001, ANY),
             Limits(10, ANY),
             "a longer gap between samples hides what happened in it, but changes no packet",
@@ -176,7 +176,7 @@ RULES: Mapping[str, Rule] = {
             "idle RTT",
             "ms",
             "the RTT of echoes on each path before the flows",
-            "the delays asked for",
+            "the configured delays",
             Limits(0.01, 1),
             Limits(0.5, 2),
             "virtual time: rounding by netem and the timers; real time: some tenths of a ms in the "
@@ -186,14 +186,14 @@ RULES: Mapping[str, Rule] = {
             "radio",
             "",
             "the station's signal, and whether it stayed associated",
-            "the signal asked for",
-            "another signal is another link, and a station that left is not on it",
+            "the configured signal",
+            "another signal makes another link, and a station that has left is not on it",
         ),
         Rule(
             "radio share",
             "of the time",
             "airtime of the other stations",
-            "the share asked for",
+            "the configured share",
             Limits(0.05, 0.15),
             Limits(0.05, 0.15),
             "the other stations' frames come at random: some thousand of them, of about a ms each",
@@ -202,7 +202,7 @@ RULES: Mapping[str, Rule] = {
             "video",
             "",
             "transport and rule of the playback",
-            "those asked for",
+            "those requested",
             "another transport or another rule is another experiment",
         ),
         _exact(
@@ -223,8 +223,8 @@ RULES: Mapping[str, Rule] = {
             "background sessions",
             "sessions",
             "sessions of each kind",
-            "the numbers asked for",
-            "there are as many sessions of each kind as were asked for",
+            "the configured numbers",
+            "there are as many sessions of each kind as configured",
         ),
         Rule(
             "background RTT",
@@ -240,7 +240,7 @@ RULES: Mapping[str, Rule] = {
             "background window",
             "bytes",
             "the widest window of any session",
-            "the limit asked for",
+            "the configured limit",
             "the window never exceeds its limit",
         ),
         Rule(
@@ -263,7 +263,7 @@ RULES: Mapping[str, Rule] = {
             "rate",
             "Mbit/s",
             "departures from the backlogged bottleneck in its capture",
-            "the rate asked for",
+            "the configured rate",
             Limits(0.001, 0.01),
             Limits(0.01, 0.02),
             "virtual time: htb counts ticks of 64 ns, less than a thousandth of a full frame's "
@@ -285,8 +285,8 @@ RULES: Mapping[str, Rule] = {
             "buffer",
             "",
             "the largest backlog in the samples",
-            "the limit asked for",
-            "a queue that holds more than its limit is another queue",
+            "the configured limit",
+            "a queue that holds more than its limit is not the configured one",
         ),
         Rule(
             "tail drop",
