@@ -121,7 +121,7 @@ def results_folder(experiment: str) -> Path:
 
 
 def report_file(flow: str, role: str) -> str:
-    """The report of a flow's `client` or `server`: of iperf3, the background, or the QUIC server."""
+    """The report of a flow's `client` or `server`: from iperf3, the background, or QUIC."""
     return f"{FLOWS}/{checked(flow)}.{role}.json"
 
 

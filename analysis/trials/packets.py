@@ -146,8 +146,8 @@ def whole_interval(trial: Trial, flow: FlowRecord) -> Interval:
 
 
 def measured_interval(trial: Trial, flow: FlowRecord) -> Interval:
-    """The interval in which the flow is measured: while it ran, except for what the scenario leaves out at the
-    start."""
+    """The interval in which the flow is measured: while it ran, without what the scenario leaves
+    out at the start."""
     whole = whole_interval(trial, flow)
     begin_ns = epoch_ns(trial) + round(trial.scenario.measure_from_s * 1e9)
     return Interval(min(max(whole.start_ns, begin_ns), whole.stop_ns), whole.stop_ns)

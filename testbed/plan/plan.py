@@ -197,7 +197,7 @@ def _sysctls(layout: _Layout) -> Iterator[tuple[str, tuple[tuple[str, str], ...]
 
 
 def _end_s(layout: _Layout, flows: Iterable[FlowPlan]) -> float:
-    """The time by which the last flow has stopped and its packets have been delivered and captured."""
+    """The time by which all flows have stopped and their packets have been captured."""
     stops = [flow.stop_s for flow in flows]
     stops += [layout.background.stop_s] if layout.background else []
     radio_s = layout.radio.drain_s if layout.radio else 0

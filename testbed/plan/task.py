@@ -11,7 +11,7 @@ from testbed.scenario.model import Scenario
 
 @dataclass(frozen=True)
 class Task:
-    """One trial of a sweep: the scenario with its plan, for whoever runs, estimates or checks it."""
+    """One trial of a sweep: the scenario with its plan, to be run, estimated or checked."""
 
     scenario: Scenario
     plan: Plan

@@ -50,7 +50,7 @@ class Setting:
     words: tuple[str, ...] = ()  # what messages call 0, 1, 2 …
 
     def difference(self, found: int | None) -> str:
-        """Describes how the kernel's number differs from the one asked for; empty if it does not."""
+        """How the kernel's number differs from the one requested; empty if it does not."""
         wanted = None if self.value is None else self.stored(self.value * self.per_unit)
         if found == wanted:
             return ""

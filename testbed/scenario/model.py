@@ -36,7 +36,7 @@ class TopologyKind(enum.StrEnum):
 
 
 class FlowKind(enum.StrEnum):
-    """The program that sends: iperf3 over TCP, iperf3's UDP at a constant bit rate, or a video's server."""
+    """The program that sends: iperf3 over TCP, iperf3 over UDP (CBR), or a video's server."""
 
     TCP = "tcp"
     CBR = "cbr"

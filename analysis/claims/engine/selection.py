@@ -99,8 +99,8 @@ def usable(metrics: pd.DataFrame) -> pd.DataFrame:
 def groups(
     claim: Claim, rows: pd.DataFrame, folder: Path | None, reference: Reference
 ) -> Iterator[Group]:
-    """One of the usable rows per profile and setting; of the windows the one that fits the claim's paper,
-    where it was run."""
+    """The usable rows, one group per profile and setting; of the windows, only the one that fits
+    the claim's paper, where it was run."""
     for name, value in claim.where.items():
         rows = rows[rows[_column(rows, name)].isin(_listed(value))]
     profile = rows["axis_profile"] if "axis_profile" in rows else pd.Series(MODERN, rows.index)

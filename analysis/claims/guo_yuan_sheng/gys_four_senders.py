@@ -86,8 +86,8 @@ def _within_trial(found: dict[str, Sample], hero: str) -> tuple[Contrast, ...]:
 
 
 def shares_over_time(group: Group) -> Finding:
-    """In intervals of 10 s, as iperf reports: each flow's first above the mean of the rest; the rest stable but for
-    BBR, whose level and variation are above every other's."""
+    """In intervals of 10 s, as iperf reports: each flow's first is above the mean of the rest; the
+    rest is stable except for BBR, whose level and variation are above every other's."""
     found = moments.seconds(four_senders(group))
     firsts, levels, variations = {}, {}, {}
     for each in FOUR:
