@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
-from analysis.captures.flow_table import directions, endpoint
-from analysis.captures.tcp import Packets
+from analysis.captures.flow_table import endpoints
+from analysis.captures.plain_table import Array, Column, Labels, Table, constant
+from analysis.captures.tcp import Arrays, read_arrays
 from testbed.errors import UsageError
 
 UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
-MAX_BINS = 10_000_000  # of one flow: more is a slip of the pen
+MAX_ROWS = 4_000_000  # of a capture: more is a slip of the pen, or a capture with absurd times
 
+# of the packets
+NEEDED = (
+    *("protocol", "stream", "src", "dst", "src_port", "dst_port"),
+    *("time_ns", "length", "payload", "marks", "ack_rtt_ms"),
+)
 COLUMNS = (
     "file",
     "flow",
@@ -39,49 +47,88 @@ def parse_width(text: str) -> float:
     return width_s
 
 
-def flow_bins(packets: Packets, file: str, width_s: float) -> pd.DataFrame:
+@dataclass(frozen=True)
+class _Sorted:
+    """Each packet's flow and direction, and each flow's first packet from its source."""
+
+    flow: Array  # of each packet, in the order of protocols and streams
+    data: Array  # mask: from the side with more payload; of two equals, the one that began
+    first: Array  # of each flow, the place of its first such packet
+
+
+def read_bins(path: Path, width_s: float) -> tuple[Table, tuple[str, ...]]:
+    """A capture's flows over time, and what was wrong with the file."""
+    arrays = read_arrays(path, NEEDED)
+    return flow_bins(arrays, path.name, width_s), arrays.warnings
+
+
+def flow_bins(arrays: Arrays, file: str, width_s: float) -> Table:
     """Every flow's bins from its first packet's to its last's, empty ones too."""
-    groups = packets.rows.groupby(["protocol", "stream"], observed=True)
-    tables = [_bins(rows, packets.start_ns, file, width_s) for _, rows in groups]
-    if not tables:
-        return pd.DataFrame(columns=list(COLUMNS))
-    return pd.concat(tables, ignore_index=True)
-
-
-def _bins(rows: pd.DataFrame, start_ns: int, file: str, width_s: float) -> pd.DataFrame:
-    data, acks = directions(rows)
+    packets = arrays.columns
     width_ns = max(1, round(width_s * 1e9))
-    bins = (rows["time_ns"] - start_ns) // width_ns
-    first, count = int(bins.min()), int(bins.max() - bins.min()) + 1
-    if count > MAX_BINS:
-        raise UsageError(
-            f"{file}: {count} bins of {width_s:g} s for one flow", "take a wider --bin"
-        )
+    found = _sort(packets)
+    bins = (packets["time_ns"] - arrays.start_ns) // width_ns
+    low, counts = _spans(found, bins, file, width_s)
+    begin = np.cumsum(counts) - counts
+    place = begin[found.flow] + bins - low[found.flow]
+    total = int(counts.sum())
 
-    def total(of: pd.DataFrame, weights: pd.Series) -> np.ndarray:
-        places = ((of["time_ns"] - start_ns) // width_ns - first).to_numpy()
-        return np.bincount(places, weights=weights.to_numpy(dtype=np.float64), minlength=count)
+    def number(which: Array) -> Array:
+        return np.bincount(place[which], minlength=total)
 
-    def number(of: pd.DataFrame, mark: str) -> np.ndarray:
-        return total(of, of[mark]).astype(np.int64)
+    def total_of(which: Array, name: str) -> Array:
+        return np.bincount(place[which], weights=packets[name][which], minlength=total)
 
-    sample = data.iloc[0]
-    timed = acks[acks["ack_rtt_ms"].notna()]
-    counted = total(timed, timed["ack_rtt_ms"].notna())
+    timed = ~found.data & ~np.isnan(packets["ack_rtt_ms"])
     with np.errstate(invalid="ignore"):
-        rtt = total(timed, timed["ack_rtt_ms"]) / counted
-    columns = {
-        "file": file,
-        "flow": int(sample["stream"]),
-        "kind": str(sample["protocol"]),
-        "src": endpoint(sample["src"], sample["src_port"]),
-        "dst": endpoint(sample["dst"], sample["dst_port"]),
-        "start_s": (np.arange(count) + first) * (width_ns / 1e9),
-        "packets": total(data, data["length"] > 0).astype(np.int64),
-        "throughput_mbps": total(data, data["length"]) * 8e3 / width_ns,
-        "retransmissions": number(data, "retransmission"),
-        "out_of_order": number(data, "out_of_order"),
-        "duplicate_acks": number(acks, "duplicate_ack"),
-        "rtt_mean_ms": rtt,
-    }
-    return pd.DataFrame(columns, columns=list(COLUMNS))
+        rtt_mean_ms = total_of(timed, "ack_rtt_ms") / number(timed)
+    flow = np.repeat(np.arange(len(counts)), counts)
+    columns: list[Column] = [
+        constant(file, total),
+        *(column[flow] for column in _names(arrays, found.first)),
+        (np.arange(total) - begin[flow] + low[flow]) * (width_ns / 1e9),
+        number(found.data),
+        total_of(found.data, "length") * 8e3 / width_ns,
+        number(found.data & arrays.marked("retransmission")),
+        number(found.data & arrays.marked("out_of_order")),
+        number(~found.data & arrays.marked("duplicate_ack")),
+        rtt_mean_ms,
+    ]
+    return dict(zip(COLUMNS, columns, strict=True))
+
+
+def _sort(packets: Mapping[str, Array]) -> _Sorted:
+    key = packets["protocol"].astype(np.int64) << 32 | packets["stream"]
+    _, first, flow = np.unique(key, return_index=True, return_inverse=True)
+    ends = packets["src"].astype(np.int64) << 16 | packets["src_port"]
+    began = ends == ends[first][flow]
+    there, back = (
+        np.bincount(flow[way], packets["payload"][way], len(first)) for way in (began, ~began)
+    )
+    data = began ^ (back > there)[flow]
+    places = np.flatnonzero(data)
+    _, firsts = np.unique(flow[data], return_index=True)
+    return _Sorted(flow, data, places[firsts])
+
+
+def _spans(found: _Sorted, bins: Array, file: str, width_s: float) -> tuple[Array, Array]:
+    """Each flow's first bin and how many there are."""
+    low = np.full(len(found.first), np.iinfo(np.int64).max)
+    high = np.full(len(found.first), np.iinfo(np.int64).min)
+    np.minimum.at(low, found.flow, bins)
+    np.maximum.at(high, found.flow, bins)
+    total = float((high.astype(np.float64) - low + 1).sum())
+    if total > MAX_ROWS:
+        raise UsageError(
+            f"{file}: {total:.0f} rows of {width_s:g} s, more than {MAX_ROWS}",
+            "take a wider --bin",
+        )
+    return low, high - low + 1
+
+
+def _names(arrays: Arrays, first: Array) -> tuple[Column, Column, Column, Column]:
+    """Each flow's number, kind and ends, as its first packet has them."""
+    of = {name: column[first] for name, column in arrays.columns.items()}
+    kind = Labels(of["protocol"], ("tcp", "udp"))
+    src, dst = (endpoints(of[end], of[f"{end}_port"], arrays.addresses) for end in ("src", "dst"))
+    return of["stream"], kind, src, dst

@@ -1,142 +1,131 @@
 """A capture as one row per flow: a TCP connection or an exchange over UDP.
 
-The sums are made while the capture is read, so that the memory does not grow with it.
+The sums are made while the capture is read, so that the memory does not grow with it; a
+million flows are a table of columns and never a million objects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from analysis.captures.native import Core, Flow
 from analysis.captures.pcap import feed
+from analysis.captures.plain_table import Array, Column, Labels, Table, constant, frame_of
 
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed: it takes longer than a small capture
 
-NAN = float("nan")
 TCP = 0  # enum protocol of core.h
 
-
-@dataclass(frozen=True)
-class FlowRow:
-    """A flow's numbers, at one capture; those of TCP alone are NaN for UDP."""
-
-    file: str
-    flow: int  # Wireshark's stream number: the filter `tcp.stream == N` shows the flow
-    kind: str
-    src: str  # the side that sends more payload
-    dst: str
-    start_s: float  # since the capture's first packet
-    duration_s: float  # from the flow's first to its last packet, either direction
-    sent_packets: int  # with data, from src; the rest as in metrics.csv, at this capture
-    throughput_mbps: float
-    goodput_mbps: float
-    retransmissions: float
-    fast_retransmissions: float
-    spurious_retransmissions: float
-    out_of_order: float
-    duplicate_acks: float
-    rtt_min_ms: float
-    rtt_mean_ms: float
-    rtt_p95_ms: float  # exact up to 16384 round trips, beyond that to a part in 1024
-
-
-COLUMNS = tuple(each.name for each in fields(FlowRow))
-# the same columns as a table for people heads them
-HEADINGS = (
-    *("file", "flow", "kind", "src", "dst", "start s", "length s", "packets", "Mbit/s"),
-    *("goodput", "retr.", "fast", "spurious", "out of order", "dup. ACKs"),
-    *("RTT min", "mean", "95 % ms"),
-)
+# the columns, and how a table for people heads them; those of TCP alone are NaN for UDP
+HEADINGS: Mapping[str, str] = {
+    "file": "file",
+    "flow": "flow",  # Wireshark's stream number: the filter `tcp.stream == N` shows the flow
+    "kind": "kind",
+    "src": "src",  # the side that sends more payload
+    "dst": "dst",
+    "start_s": "start s",  # since the capture's first packet
+    "duration_s": "length s",  # from the flow's first to its last packet, either direction
+    "sent_packets": "packets",  # with data, from src; the rest as in metrics.csv, at this capture
+    "throughput_mbps": "Mbit/s",
+    "goodput_mbps": "goodput",
+    "retransmissions": "retr.",
+    "fast_retransmissions": "fast",
+    "spurious_retransmissions": "spurious",
+    "out_of_order": "out of order",
+    "duplicate_acks": "dup. ACKs",
+    "rtt_min_ms": "RTT min",
+    "rtt_mean_ms": "mean",
+    "rtt_p95_ms": "95 % ms",  # exact up to 16384 round trips, beyond that to a part in 1024
+}
+COLUMNS = tuple(HEADINGS)
 
 
 @dataclass(frozen=True)
 class Flows:
     """The flows of a capture by the time of their first packets, and what was wrong with it."""
 
-    rows: tuple[FlowRow, ...]
+    table: Table
     warnings: tuple[str, ...]
 
 
 def capture_flows(path: Path) -> pd.DataFrame:
     """One row per flow, in the order of the first packets; `attrs["warnings"]` reports damage."""
     flows = read_flows(path)
-    table = flow_table(flows.rows)
-    table.attrs["warnings"] = list(flows.warnings)
-    return table
-
-
-def flow_table(rows: Iterable[FlowRow]) -> pd.DataFrame:
-    """The rows as a table."""
-    import pandas as pd
-
-    table = pd.DataFrame([vars(row) for row in rows], columns=list(COLUMNS))
-    return table.astype(dict.fromkeys(COLUMNS[COLUMNS.index("throughput_mbps") :], "float64"))
+    rows = frame_of(flows.table).astype(dict.fromkeys(("file", "kind", "src", "dst"), "str"))
+    rows.attrs["warnings"] = list(flows.warnings)
+    return rows
 
 
 def read_flows(path: Path) -> Flows:
     """Read a capture once and sum up its flows."""
     with closing(Core(with_flows=True)) as core:
         warnings = feed(path, core, lambda: None)
-        addresses = core.addresses()
-        rows = [
-            _row(core, number, flow, path.name, addresses)
-            for number, flow in enumerate(core.flows())
-        ]
-    return Flows(tuple(sorted(rows, key=lambda row: row.start_s)), warnings)
+        flows = np.frombuffer(memoryview(core.flows()), np.dtype(Flow))
+        table = _table(flows, core.addresses(), core.state.start_ns, path.name)
+        return Flows(table, warnings)
 
 
-def _row(core: Core, number: int, flow: Flow, file: str, addresses: list[str]) -> FlowRow:
-    src = _sender(flow)
-    data, acks = flow.sides[src], flow.sides[1 - src]
-    tcp = flow.protocol == TCP
-    duration_s = (flow.last_ns - flow.first_ns) / 1e9
-    return FlowRow(
-        file=file,
-        flow=flow.stream,
-        kind="tcp" if tcp else "udp",
-        src=endpoint(addresses[data.address], data.port),
-        dst=endpoint(addresses[acks.address], acks.port),
-        start_s=(flow.first_ns - core.state.start_ns) / 1e9,
-        duration_s=duration_s,
-        sent_packets=data.data_packets,
-        throughput_mbps=_rate_mbps(data.bytes, duration_s),
-        goodput_mbps=_rate_mbps(data.delivered if tcp else data.payload, duration_s),
-        retransmissions=data.retransmissions if tcp else NAN,
-        fast_retransmissions=data.fast_retransmissions if tcp else NAN,
-        spurious_retransmissions=data.spurious_retransmissions if tcp else NAN,
-        out_of_order=data.out_of_order if tcp else NAN,
-        duplicate_acks=acks.duplicate_acks if tcp else NAN,
-        rtt_min_ms=data.rtt_low_ms,
-        rtt_mean_ms=data.rtt_mean_ms,
-        rtt_p95_ms=core.flow_rtt_ms(number, src, 0.95),
-    )
+def _table(flows: Array, addresses: list[str], start_ns: int, file: str) -> Table:
+    order = np.argsort(flows["first_ns"], kind="stable")
+    src = _senders(flows)[order]
+
+    def of(name: str, side: Array) -> Array:
+        found: Array = flows["sides"][name][order, side]
+        return found
+
+    tcp = flows["protocol"][order] == TCP
+    first_ns = flows["first_ns"][order]
+    duration_s = _seconds(flows["last_ns"][order], first_ns)
+    delivered = np.where(tcp, of("delivered", src), of("payload", src).astype(np.int64))
+    ends = [endpoints(of("address", side), of("port", side), addresses) for side in (src, 1 - src)]
+    columns: list[Column] = [
+        constant(file, len(flows)),
+        flows["stream"][order],
+        Labels((~tcp).astype(np.int8), ("tcp", "udp")),
+        *ends,
+        _seconds(first_ns, np.int64(start_ns)),
+        duration_s,
+        of("data_packets", src).astype(np.int64),
+        _rate_mbps(of("bytes", src), duration_s),
+        _rate_mbps(delivered, duration_s),
+        *(np.where(tcp, of(name, src), np.nan) for name in COLUMNS[10:14]),
+        np.where(tcp, of("duplicate_acks", 1 - src), np.nan),
+        *(of(name, src) for name in ("rtt_low_ms", "rtt_mean_ms", "rtt_p95_ms")),
+    ]
+    return dict(zip(COLUMNS, columns, strict=True))
 
 
-def _sender(flow: Flow) -> int:
+def _senders(flows: Array) -> Array:
     """The side with more payload; of two equals, the one that began."""
-    began = int(flow.began)
-    return began if flow.sides[began].payload >= flow.sides[1 - began].payload else 1 - began
+    began = flows["began"].astype(np.int64)
+    rows, payload = np.arange(len(flows)), flows["sides"]["payload"]
+    return np.where(payload[rows, began] >= payload[rows, 1 - began], began, 1 - began)
 
 
-def _rate_mbps(size_bytes: int, duration_s: float) -> float:
+def _seconds(later: Array, earlier: Array | np.int64) -> Array:
+    """The distance of two times, which may be more than 64 bits hold with a sign."""
+    forward = later >= earlier
+    with np.errstate(over="ignore"):
+        gap = np.where(forward, later - earlier, earlier - later).view(np.uint64) / 1e9
+    return np.where(forward, gap, -gap)
+
+
+def _rate_mbps(size_bytes: Array, duration_s: Array) -> Array:
     """NaN for a flow of no length, and for a number of bytes that is not known."""
-    return size_bytes * 8e-6 / duration_s if duration_s > 0 and size_bytes >= 0 else NAN
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rate = size_bytes * 8e-6 / duration_s
+    return np.where((duration_s > 0) & (size_bytes >= 0), rate, np.nan)
 
 
-def directions(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """A flow's packets: those with more payload first; of two equals, those that began."""
-    first = rows.iloc[0]
-    begun = (rows["src"] == first["src"]) & (rows["src_port"] == first["src_port"])
-    there, back = rows[begun], rows[~begun]
-    return (back, there) if back["payload"].sum() > there["payload"].sum() else (there, back)
-
-
-def endpoint(address: object, port: object) -> str:
-    """An end of a flow as people write it."""
-    text = str(address)
-    return f"[{text}]:{port}" if ":" in text else f"{text}:{port}"
+def endpoints(address: Array, port: Array, addresses: Sequence[str]) -> Labels:
+    """The ends of flows as people write them; `address` is a place among the addresses."""
+    keys, codes = np.unique(address.astype(np.int64) << 16 | port, return_inverse=True)
+    pairs = ((addresses[key >> 16], key & 0xFFFF) for key in keys.tolist())
+    return Labels(codes, tuple(f"[{a}]:{p}" if ":" in a else f"{a}:{p}" for a, p in pairs))

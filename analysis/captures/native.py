@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import socket
+import struct
 import sys
 from collections.abc import Mapping
 from enum import IntEnum
@@ -81,25 +82,20 @@ class Side(ctypes.Structure):
     """The sums over one end's packets."""
 
     _fields_ = (
-        *(
-            (name, ctypes.c_uint64)
-            for name in (
-                "packets",
-                "data_packets",
-                "bytes",
-                "payload",
-                "retransmissions",
-                "fast_retransmissions",
-                "spurious_retransmissions",
-                "out_of_order",
-                "duplicate_acks",
-                "ce",
-            )
-        ),
+        ("bytes", ctypes.c_uint64),
+        ("payload", ctypes.c_uint64),
         ("delivered", ctypes.c_int64),  # bytes in order, each once; -1: not known
-        ("rtts", ctypes.c_uint64),
-        ("rtt_low_ms", ctypes.c_double),
+        ("rtt_low_ms", ctypes.c_double),  # of data from this side; NaN: none
         ("rtt_mean_ms", ctypes.c_double),
+        ("rtt_p95_ms", ctypes.c_double),
+        ("packets", ctypes.c_uint32),
+        ("data_packets", ctypes.c_uint32),
+        ("retransmissions", ctypes.c_uint32),
+        ("fast_retransmissions", ctypes.c_uint32),
+        ("spurious_retransmissions", ctypes.c_uint32),
+        ("out_of_order", ctypes.c_uint32),
+        ("duplicate_acks", ctypes.c_uint32),
+        ("ce", ctypes.c_uint32),
         ("address", ctypes.c_int32),
         ("port", ctypes.c_int32),
     )
@@ -111,11 +107,9 @@ class Flow(ctypes.Structure):
     _fields_ = (
         ("first_ns", ctypes.c_int64),
         ("last_ns", ctypes.c_int64),
-        ("initial_rtt_ns", ctypes.c_int64),
         ("stream", ctypes.c_int32),
         ("protocol", ctypes.c_uint8),
         ("began", ctypes.c_uint8),  # the side
-        ("completeness", ctypes.c_uint8),
         ("sides", Side * 2),
     )
 
@@ -142,8 +136,7 @@ class Columns(ctypes.Structure):
     )
 
 
-class _Address(ctypes.Structure):
-    _fields_ = (("family", ctypes.c_uint8), ("bytes", ctypes.c_uint8 * 16))
+_ADDRESS = struct.Struct("B16s")  # struct address of core.h
 
 
 class Core:
@@ -173,13 +166,20 @@ class Core:
 
     def addresses(self) -> list[str]:
         """The texts of all addresses, by their number in the columns."""
-        found = self._library.core_addresses(self._core)
-        return [_text(found[number]) for number in range(self.state.addresses)]
+        size = _ADDRESS.size * self.state.addresses
+        packed = ctypes.string_at(self._library.core_addresses(self._core), size) if size else b""
+        return [_text(*each) for each in _ADDRESS.iter_unpack(packed)]
 
-    def flows(self) -> list[Flow]:
-        """The connections, in the order of their first packets."""
-        found = self._library.core_flows(self._core)
-        return [found[number] for number in range(self.state.flows)]
+    def flows(self) -> ctypes.Array[Flow]:
+        """The connections, in the order of their first packets; the memory is the core's, and
+        nothing can be read afterwards."""
+        count = self.state.flows
+        if not count:
+            return (Flow * 0)()
+        found: ctypes.Array[Flow] = (Flow * count).from_address(
+            self._library.core_flows(self._core)
+        )
+        return found
 
     def sacks(self) -> ctypes.Array[Block]:
         """A copy of all blocks of selective acknowledgements, in the order of the frames."""
@@ -189,15 +189,11 @@ class Core:
             ctypes.memmove(copy, self._library.core_sacks(self._core), ctypes.sizeof(copy))
         return copy
 
-    def flow_rtt_ms(self, flow: int, side: int, quantile: float) -> float:
-        """A quantile of a flow's round-trip times."""
-        return float(self._library.core_flow_rtt(self._core, flow, side, quantile))
 
-
-def _text(address: _Address) -> str:
-    if address.family == 4:
-        return socket.inet_ntop(socket.AF_INET, bytes(address.bytes[:4]))
-    return socket.inet_ntop(socket.AF_INET6, bytes(address.bytes))
+def _text(family: int, packed: bytes) -> str:
+    if family == 4:
+        return socket.inet_ntop(socket.AF_INET, packed[:4])
+    return socket.inet_ntop(socket.AF_INET6, packed)
 
 
 @functools.cache
@@ -218,13 +214,11 @@ def _library() -> ctypes.CDLL:
     library.core_state.argtypes = (pointer,)
     library.core_state.restype = ctypes.POINTER(State)
     library.core_addresses.argtypes = (pointer,)
-    library.core_addresses.restype = ctypes.POINTER(_Address)
+    library.core_addresses.restype = pointer
     library.core_flows.argtypes = (pointer,)
-    library.core_flows.restype = ctypes.POINTER(Flow)
+    library.core_flows.restype = pointer
     library.core_sacks.argtypes = (pointer,)
     library.core_sacks.restype = pointer
-    library.core_flow_rtt.argtypes = (pointer, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_double)
-    library.core_flow_rtt.restype = ctypes.c_double
     library.core_flow_size.restype = ctypes.c_size_t
     assert library.core_flow_size() == ctypes.sizeof(Flow), (
         "analysis/captures/core was changed: ./setup.sh"

@@ -1,13 +1,13 @@
 """Capture files: opened, decompressed, and fed to the core in pieces.
 
-pcap and pcapng are told apart by the core (core/file.c). A file is mapped a
-window at a time, so that captures larger than the memory go through.
+pcap and pcapng are told apart by the core (core/file.c). A file is read a
+window at a time, so that captures larger than the memory go through, and not
+mapped: a capture that shrinks meanwhile would end the process.
 """
 
 from __future__ import annotations
 
 import ctypes
-import mmap
 import os
 import zlib
 from collections.abc import Callable, Iterator
@@ -18,9 +18,9 @@ from typing import BinaryIO
 from analysis.captures.native import Columns, Core, Stop
 from testbed.errors import TestbedError
 
-WINDOW = 4 << 20  # bytes mapped at a time; a record that is larger doubles it
+WINDOW = 4 << 20  # bytes read at a time
 CHUNK = 1 << 20  # bytes decompressed at a time
-SMALL_CHUNK = 1 << 14  # where what was decompressed before the file ended is lost
+SMALL_CHUNK = 1 << 14  # where what was decompressed before the file ended is lost, or copied
 
 GZIP, ZSTD, LZ4 = (bytes.fromhex(text) for text in ("1f8b", "28b52ffd", "04224d18"))
 COMPRESSED = (GZIP, ZSTD, LZ4)
@@ -35,10 +35,7 @@ Supply = Callable[[], Columns | None]
 def feed(path: Path, core: Core, supply: Supply) -> tuple[str, ...]:
     """Read a capture into the core; gives the warnings. What is damaged raises an error."""
     with _opened(path) as (file, head):
-        if head.startswith(COMPRESSED):
-            whole = _feed_decompressed(file, head, core, supply)
-        else:
-            whole = _feed_mapped(file, core, supply)
+        whole = _feed(_contents(file, head), core, supply)
     return _judge(path, core, whole)
 
 
@@ -68,51 +65,45 @@ def _opened(path: Path) -> Iterator[tuple[BinaryIO, bytes]]:
         ) from error
 
 
-def _feed_mapped(file: BinaryIO, core: Core, supply: Supply) -> bool:
-    size, offset, window = os.fstat(file.fileno()).st_size, 0, WINDOW
-    while offset < size:
-        begin = offset - offset % mmap.ALLOCATIONGRANULARITY
-        length = min(window + offset - begin, size - begin)
-        # a copy on write, which is never written: ctypes gives addresses of what it may write
-        with mmap.mmap(file.fileno(), length, access=mmap.ACCESS_COPY, offset=begin) as mapped:
-            last = begin + length == size
-            first = ctypes.c_char.from_buffer(mapped, offset - begin)
-            address = ctypes.addressof(first)
-            del first  # or the file could not be unmapped
-            done = _feed_piece(address, begin + length - offset, last, core, supply)
-        if last or core.state.stop != Stop.HUNGRY:
-            break
-        window = window if done else 2 * window
-        offset += done
-    return True
-
-
-def _feed_decompressed(file: BinaryIO, head: bytes, core: Core, supply: Supply) -> bool:
-    """False if the compressed file ends too early."""
+def _contents(file: BinaryIO, head: bytes) -> Iterator[bytes]:
+    """The capture without its compression; EOFError or zlib.error where it ends too early."""
     file.seek(0)
-    chunks = _inflated(file) if head.startswith(GZIP) else _unpacked(file, head)
-    rest, whole = b"", True
-    while whole:
+    if head.startswith(GZIP):
+        return _inflated(file)
+    return _unpacked(file, head) if head.startswith(COMPRESSED) else _plain(file)
+
+
+def _feed(chunks: Iterator[bytes], core: Core, supply: Supply) -> bool:
+    """False if the file ends too early."""
+    rest, whole, last = bytearray(), True, False
+    while not last and core.state.stop == Stop.HUNGRY:
         try:
             chunk = next(chunks, b"")
-        except (EOFError, OSError, zlib.error):
+        except (EOFError, zlib.error):
             chunk, whole = b"", False
-        piece = rest + chunk
-        address = ctypes.cast(ctypes.c_char_p(piece), ctypes.c_void_p).value or 0
-        done = _feed_piece(address, len(piece), not chunk, core, supply) if piece else 0
-        if not chunk or core.state.stop != Stop.HUNGRY:
-            break
-        rest = piece[done:]
+        rest += chunk
+        last = not chunk
+        if rest:
+            del rest[: _feed_piece(rest, last, core, supply)]
     return whole
+
+
+def _plain(file: BinaryIO) -> Iterator[bytes]:
+    missing = os.fstat(file.fileno()).st_size
+    while chunk := file.read(WINDOW):
+        missing -= len(chunk)
+        yield chunk
+    if missing > 0:
+        raise EOFError
 
 
 def _inflated(file: BinaryIO) -> Iterator[bytes]:
     """gzip, of any number of members."""
     packed = b""
-    while packed or (packed := file.read(CHUNK)):
+    while packed or (packed := file.read(SMALL_CHUNK)):
         stream = zlib.decompressobj(wbits=31)
         while not stream.eof:
-            if not packed and not (packed := file.read(CHUNK)):
+            if not packed and not (packed := file.read(SMALL_CHUNK)):
                 raise EOFError
             plain = stream.decompress(packed, CHUNK)
             packed = stream.unconsumed_tail
@@ -126,16 +117,20 @@ def _unpacked(file: BinaryIO, head: bytes) -> Iterator[bytes]:
     import pyarrow as pa  # only here: it takes a while to load
 
     kind = "zstd" if head == ZSTD else "lz4"
-    with closing(pa.CompressedInputStream(file, kind)) as stream:
-        while chunk := stream.read(SMALL_CHUNK):
-            yield chunk
+    try:
+        with closing(pa.CompressedInputStream(file, kind)) as stream:
+            while chunk := stream.read(SMALL_CHUNK):
+                yield chunk
+    except OSError as error:
+        raise EOFError from error
 
 
-def _feed_piece(address: int, size: int, last: bool, core: Core, supply: Supply) -> int:
+def _feed_piece(piece: bytearray, last: bool, core: Core, supply: Supply) -> int:
     """Feed until the core has had enough of the piece; returns the bytes that are done with."""
-    done = 0
+    first = ctypes.c_char.from_buffer(piece)  # while it lives, the piece stays where it is
+    address, done = ctypes.addressof(first), 0
     while True:
-        done += core.feed(address + done, size - done, last=last, columns=supply())
+        done += core.feed(address + done, len(piece) - done, last=last, columns=supply())
         if core.state.stop != Stop.FULL:
             return done
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
 
 from analysis.captures.atomic_write import replace
+from analysis.captures.bins import read_bins
+from analysis.captures.flow_table import endpoints, read_flows
+from analysis.captures.plain_table import Labels, Table, constant, frame_of, table_of
 from analysis.captures.tcp import MARKS, read_capture
 from testbed.store import CAPTURES, is_trial, open_trial, trials_in
 
@@ -18,8 +25,14 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 AHEAD = 2  # captures that are read while others are written
-# `--packets` as a table for people; other formats have every column
-SHOWN = ("file", "frame", "time_s", "src", "dst", "seq", "ack", "payload", "window", "analysis")
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """A capture's table, and what was wrong with the file."""
+
+    table: Table
+    warnings: tuple[str, ...]
 
 
 def captures_of(path: Path) -> list[Path]:
@@ -34,7 +47,8 @@ def captures_of(path: Path) -> list[Path]:
 def names_of(paths: Sequence[Path]) -> list[str]:
     """Names of captures in tables: file names, with the trials' names where these are equal."""
     counts = Counter(path.name for path in paths)
-    return [path.name if counts[path.name] == 1 else _with_its_folder(path) for path in paths]
+    names = [path.name if counts[path.name] == 1 else _with_its_folder(path) for path in paths]
+    return [os.fsencode(name).decode(errors="replace") for name in names]
 
 
 def _with_its_folder(path: Path) -> str:
@@ -53,37 +67,43 @@ def each_of(paths: Sequence[Path], read: Callable[[Path], _T]) -> Iterator[_T]:
             yield from pool.map(read, paths[start : start + AHEAD])
 
 
-def packet_tables(paths: Sequence[Path]) -> Iterator[tuple[pd.DataFrame, tuple[str, ...]]]:
-    """Each capture's packets with every column, and what was wrong with the file."""
-    return each_of(paths, _packets)
+def flow_tables(paths: Sequence[Path]) -> Iterator[Reduced]:
+    """Each capture's flows."""
+    return each_of(paths, _flows)
 
 
-def _packets(path: Path) -> tuple[pd.DataFrame, tuple[str, ...]]:
+def _flows(path: Path) -> Reduced:
+    flows = read_flows(path)
+    return Reduced(flows.table, flows.warnings)
+
+
+def packet_tables(paths: Sequence[Path], *, for_people: bool) -> Iterator[Reduced]:
+    """Each capture's packets: every column, or those that fit on a screen."""
+    return each_of(paths, partial(_packets, for_people=for_people))
+
+
+def _packets(path: Path, for_people: bool) -> Reduced:
     packets = read_capture(path)
-    packets.rows.insert(0, "file", path.name)
-    return packets.rows, packets.warnings
+    file = {"file": constant(path.name, len(packets.rows))}
+    table = _shown(packets.rows) if for_people else table_of(packets.rows)
+    return Reduced({**file, **table}, packets.warnings)
 
 
-def bin_tables(
-    paths: Sequence[Path], width_s: float
-) -> Iterator[tuple[pd.DataFrame, tuple[str, ...]]]:
-    """Each capture's flows over time, and what was wrong with the file."""
+def bin_tables(paths: Sequence[Path], width_s: float) -> Iterator[Reduced]:
+    """Each capture's flows over time."""
     return each_of(paths, partial(_bins, width_s=width_s))
 
 
-def _bins(path: Path, width_s: float) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    from analysis.captures.bins import flow_bins
-
-    packets = read_capture(path)
-    return flow_bins(packets, path.name, width_s), packets.warnings
+def _bins(path: Path, width_s: float) -> Reduced:
+    return Reduced(*read_bins(path, width_s))
 
 
-def length_tables(paths: Sequence[Path]) -> Iterator[tuple[pd.DataFrame, tuple[str, ...]]]:
+def length_tables(paths: Sequence[Path]) -> Iterator[Reduced]:
     """Each capture's packet lengths, as Wireshark's statistics have them for TCP and UDP."""
     return each_of(paths, _lengths)
 
 
-def _lengths(path: Path) -> tuple[pd.DataFrame, tuple[str, ...]]:
+def _lengths(path: Path) -> Reduced:
     from analysis.captures.lengths import packet_lengths
 
     packets = read_capture(path)
@@ -91,32 +111,19 @@ def _lengths(path: Path) -> tuple[pd.DataFrame, tuple[str, ...]]:
     table = packet_lengths(
         rows["time_ns"].to_numpy(dtype="int64"), rows["length"].to_numpy(dtype="int64")
     )
-    table.insert(0, "file", path.name)
-    return table, packets.warnings
+    file = {"file": constant(path.name, len(table))}
+    return Reduced({**file, **table_of(table)}, packets.warnings)
 
 
-def write_text(tables: Iterator[pd.DataFrame], form: str, file: IO[str]) -> None:
-    """Tables one after the other as one CSV, or as one JSON list of records."""
-    for number, rows in enumerate(tables):
-        if form == "csv":
-            text = rows.to_csv(index=False, float_format="%.9g", header=not number)
-        else:
-            body = rows.to_json(orient="records", indent=1)[1:-1].strip("\n")
-            text = ("[\n" if not number else ",\n") + body
-        file.write(text)
-    if form == "json":
-        file.write("\n]\n")
-
-
-def write_parquet(tables: Iterator[pd.DataFrame], path: Path) -> None:
+def write_parquet(tables: Iterator[Table], path: Path) -> None:
     """Tables one after the other as one Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     def write(aside: Path) -> None:
         writer = None
-        for rows in tables:
-            table = pa.Table.from_pandas(_plain(rows), preserve_index=False)
+        for each in tables:
+            table = pa.Table.from_pandas(_plain(frame_of(each)), preserve_index=False)
             writer = writer or pq.ParquetWriter(aside, table.schema, compression="zstd")
             writer.write_table(table.cast(writer.schema))
         if writer:
@@ -131,29 +138,35 @@ def _plain(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.astype(dict.fromkeys(texts, "str"))
 
 
-def for_people(rows: pd.DataFrame) -> pd.DataFrame:
+def _shown(rows: pd.DataFrame) -> Table:
     """A packet table with few columns, Wireshark's numbers, and its remarks in the last column."""
-    import pandas as pd
-
     start_ns = int(rows["time_ns"].iloc[0]) if len(rows) else 0
-    words = [""] * len(rows)
-    for mark in MARKS:
-        for place in rows[mark].to_numpy().nonzero()[0]:
-            words[place] += (", " if words[place] else "") + mark.replace("_", " ")
-    columns = {
-        "file": rows["file"],
-        "frame": rows["frame"],
-        "time_s": (rows["time_ns"] - start_ns) / 1e9,
+    table = table_of(rows)
+    return {
+        "frame": table["frame"],
+        "time_s": (rows["time_ns"].to_numpy() - start_ns) / 1e9,
         "src": _ends(rows, "src"),
         "dst": _ends(rows, "dst"),
-        "seq": rows["relative_seq"],
-        "ack": rows["relative_ack"],
-        "payload": rows["payload"],
-        "window": rows["window"],
-        "analysis": words,
+        "seq": table["relative_seq"],
+        "ack": table["relative_ack"],
+        "payload": table["payload"],
+        "window": table["window"],
+        "analysis": _remarks(rows),
     }
-    return pd.DataFrame(columns, columns=list(SHOWN))
 
 
-def _ends(rows: pd.DataFrame, end: str) -> pd.Series[str]:
-    return rows[end].astype("str") + ":" + rows[f"{end}_port"].astype("str")
+def _remarks(rows: pd.DataFrame) -> Labels:
+    bits = sum(rows[mark].to_numpy().astype("int64") << n for n, mark in enumerate(MARKS))
+    found, codes = np.unique(bits, return_inverse=True)
+    words = [mark.replace("_", " ") for mark in MARKS]
+    texts = (
+        ", ".join(word for n, word in enumerate(words) if value >> n & 1)
+        for value in found.tolist()
+    )
+    return Labels(codes, tuple(texts))
+
+
+def _ends(rows: pd.DataFrame, end: str) -> Labels:
+    addresses = rows[end].cat
+    ports = rows[f"{end}_port"].to_numpy()
+    return endpoints(addresses.codes.to_numpy(), ports, tuple(addresses.categories))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -145,12 +145,13 @@ class _Supply:
         return np.concatenate(parts) if parts else np.zeros(0, TYPES[name])
 
 
-def read_arrays(path: Path) -> Arrays:
-    """Read a capture; a file that ends in the middle gives what is whole and a warning."""
+def read_arrays(path: Path, names: Iterable[str] = TYPES) -> Arrays:
+    """Read some or all columns of a capture; a file that ends in the middle gives what is whole
+    and a warning."""
     with closing(Core(with_flows=False)) as core:
         supply = _Supply(path.stat().st_size if path.exists() else 0)
         warnings = feed(path, core, supply)
-        columns = {name: supply.take(name) for name in TYPES}
+        columns = {name: supply.take(name) for name in names}
         sacks = np.ctypeslib.as_array(core.sacks())
         addresses, state = tuple(core.addresses()), core.state
         return Arrays(columns, addresses, sacks, state.start_ns, warnings, state.frames)

@@ -21,7 +21,6 @@ struct core *core_new(bool with_flows);
 void core_free(struct core *);
 struct state *core_state(struct core *);
 const void *core_flows(struct core *);
-double core_flow_rtt(struct core *, u32 flow, u32 side, double quantile);
 u64 core_feed(struct core *, const u8 *at, u64 size, bool last, struct columns *);
 
 static u64 state;
@@ -160,8 +159,6 @@ static u64 run(u64 *memory)
 		piece = used ? 1 + draw(size) : piece * 2;
 	}
 	core_flows(core);
-	for (u32 i = 0; i < core_state(core)->flows; i++)
-		core_flow_rtt(core, i, draw(2), 0.95);
 	frames = (u64)core_state(core)->frames;
 	core_free(core);
 	return frames;

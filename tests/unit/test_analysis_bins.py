@@ -8,20 +8,21 @@ from dataclasses import replace
 import pytest
 
 from analysis.captures.bins import flow_bins, parse_width
-from analysis.captures.tcp import Packets, read_capture
+from analysis.captures.plain_table import frame_of, rows_of
+from analysis.captures.tcp import Arrays, read_arrays
 from testbed.errors import UsageError
 from tests.trial_writer import write_trial
 
 
 @pytest.fixture(scope="module")
-def packets(tmp_path_factory: pytest.TempPathFactory) -> Packets:
+def packets(tmp_path_factory: pytest.TempPathFactory) -> Arrays:
     """The sender's capture of the trial made by hand: its flow lasts from 0 to 9.97 s."""
     folder = write_trial(tmp_path_factory.mktemp("bins") / "trial")
-    return read_capture(folder / "captures" / "sender1-eth0.pcap")
+    return read_arrays(folder / "captures" / "sender1-eth0.pcap")
 
 
-def test_a_row_a_second(packets: Packets) -> None:
-    table = flow_bins(packets, "x.pcap", 1.0)
+def test_a_row_a_second(packets: Arrays) -> None:
+    table = frame_of(flow_bins(packets, "x.pcap", 1.0))
     assert list(table["start_s"]) == list(range(10))
     assert set(table["src"]) == {"10.0.1.2:40001"}
     # SYN and ACK; ten packets and a repeated one; a superfluous one; a last one
@@ -33,20 +34,21 @@ def test_a_row_a_second(packets: Packets) -> None:
 
 
 @pytest.mark.parametrize("width_s", [0.001, 0.01, 0.37, 100])
-def test_nothing_is_lost_between_bins(packets: Packets, width_s: float) -> None:
-    table = flow_bins(packets, "x.pcap", width_s)
+def test_nothing_is_lost_between_bins(packets: Arrays, width_s: float) -> None:
+    table = frame_of(flow_bins(packets, "x.pcap", width_s))
     assert table["packets"].sum() == 15
     bits = (table["throughput_mbps"] * width_s).sum()
     assert bits == pytest.approx((2 * 54 + 13 * 1054) * 8e-6)
 
 
-def test_a_width_that_makes_too_many_bins(packets: Packets) -> None:
-    with pytest.raises(UsageError, match="99700001 bins of 1e-07 s"):
+def test_a_width_that_makes_too_many_bins(packets: Arrays) -> None:
+    with pytest.raises(UsageError, match="99700001 rows of 1e-07 s"):
         flow_bins(packets, "x.pcap", 1e-7)
 
 
-def test_no_packets(packets: Packets) -> None:
-    assert flow_bins(replace(packets, rows=packets.rows.iloc[:0]), "x.pcap", 1).empty
+def test_no_packets(packets: Arrays) -> None:
+    columns = {name: column[:0] for name, column in packets.columns.items()}
+    assert not rows_of(flow_bins(replace(packets, columns=columns), "x.pcap", 1))
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,13 @@
 /* Which packets belong together, and the table of addresses. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "core.h"
 
 struct table {
 	size_t key_size;
+	u64 secret;		/* so that no capture can be made of keys that collide */
 	u32 count, capacity;	/* a power of two, or 0 */
 	s32 *values;		/* the key's number */
 	u8 *states;
@@ -16,7 +18,7 @@ enum { FREE, USED, REMOVED };
 
 void *grow(void *array, u32 *capacity, u32 needed, size_t item)
 {
-	u32 wanted = *capacity ? *capacity : 4;
+	u32 wanted = *capacity ? *capacity : 1;
 	void *larger;
 
 	while (wanted < needed) {
@@ -36,8 +38,11 @@ struct table *table_new(size_t key_size)
 {
 	struct table *table = calloc(1, sizeof(*table));
 
-	if (table)
-		table->key_size = key_size;
+	if (!table)
+		return NULL;
+	table->key_size = key_size;
+	if (getrandom(&table->secret, sizeof(table->secret), GRND_NONBLOCK) < 0)
+		table->secret = (u64)(uintptr_t)table;
 	return table;
 }
 
@@ -56,9 +61,10 @@ u32 table_count(const struct table *table)
 	return table->count;
 }
 
-static u64 hash(const u8 *key, size_t size)
+static u64 hash(const struct table *table, const u8 *key)
 {
-	u64 sum = 0x9e3779b97f4a7c15ULL, word;
+	size_t size = table->key_size;
+	u64 sum = table->secret, word;
 
 	for (; size >= 8; size -= 8, key += 8) {
 		memcpy(&word, key, 8);
@@ -74,7 +80,7 @@ static u64 hash(const u8 *key, size_t size)
 /* The key's place, or the first free one on its way. */
 static u32 find(const struct table *table, const u8 *key)
 {
-	u32 mask = table->capacity - 1, at = (u32)hash(key, table->key_size) & mask;
+	u32 mask = table->capacity - 1, at = (u32)hash(table, key) & mask;
 	u32 removed = UINT32_MAX;
 
 	for (;; at = (at + 1) & mask) {
@@ -89,11 +95,12 @@ static u32 find(const struct table *table, const u8 *key)
 
 static bool rehash(struct table *table)
 {
-	struct table larger = { .key_size = table->key_size, .capacity = 16 };
+	struct table larger = { .key_size = table->key_size, .secret = table->secret,
+				.capacity = 16 };
 
 	for (u32 i = 0; i < table->capacity; i++)
 		larger.count += table->states[i] == USED;
-	while (larger.count >= larger.capacity / 4)
+	while (larger.count >= larger.capacity / 2)
 		larger.capacity *= 2;
 	larger.values = malloc(larger.capacity * sizeof(*larger.values));
 	larger.states = calloc(larger.capacity, 1);
@@ -126,7 +133,7 @@ s32 *table_at(struct table *table, const void *key)
 {
 	u32 at;
 
-	if (table->count >= table->capacity / 2 && !rehash(table))
+	if (table->count >= table->capacity / 4 * 3 && !rehash(table))
 		return NULL;
 	at = find(table, key);
 	if (table->states[at] != USED) {
@@ -157,17 +164,23 @@ bool connections_init(struct connections *all)
 	return all->index && all->address_index;
 }
 
-void connections_clear(struct connections *all)
+void connections_close(struct connections *all)
 {
-	for (u32 i = 0; i < all->count; i++) {
-		if (all->items[i].tcp)
-			tcp_clear(all->items[i].tcp);
-		free(all->items[i].tcp);
-	}
+	for (s32 i = 0; all->tcps && i < all->streams[TCP]; i++)
+		tcp_clear(&all->tcps[i]);
+	free(all->tcps);
 	free(all->items);
-	free(all->addresses);
 	table_free(all->index);
 	table_free(all->address_index);
+	all->tcps = NULL;
+	all->items = NULL;
+	all->index = all->address_index = NULL;
+}
+
+void connections_clear(struct connections *all)
+{
+	connections_close(all);
+	free(all->addresses);
 }
 
 s32 address_number(struct connections *all, const struct address *address)
@@ -188,17 +201,22 @@ s32 address_number(struct connections *all, const struct address *address)
 	return *number = (s32)all->address_count++;
 }
 
-static struct tcp *tcp_new(void)
+static bool tcp_new(struct connections *all, s32 number)
 {
-	struct tcp *tcp = calloc(1, sizeof(*tcp));
+	struct tcp *larger = grow(all->tcps, &all->tcp_capacity, (u32)number + 1, sizeof(*larger));
 
-	for (int i = 0; tcp && i < 2; i++) {
-		tcp->sides[i].window = UINT32_MAX;
-		tcp->sides[i].scale = -1;
-		tcp->sides[i].in_flight_valid = true;
-		tcp->sides[i].segments.ordered = true;
+	if (!larger)
+		return false;
+	all->tcps = larger;
+	larger += number;
+	*larger = (struct tcp){ 0 };
+	for (int i = 0; i < 2; i++) {
+		larger->sides[i].window = UINT32_MAX;
+		larger->sides[i].scale = -1;
+		larger->sides[i].in_flight_valid = true;
+		larger->sides[i].segments.ordered = true;
 	}
-	return tcp;
+	return true;
 }
 
 static s32 connection_new(struct connections *all, const struct key *key)
@@ -215,11 +233,8 @@ static s32 connection_new(struct connections *all, const struct key *key)
 	made->ends[1] = address_number(all, &key->b);
 	if (made->ends[0] < 0 || made->ends[1] < 0)
 		return -1;
-	if (key->protocol == TCP) {
-		made->tcp = tcp_new();
-		if (!made->tcp)
-			return -1;
-	}
+	if (key->protocol == TCP && !tcp_new(all, all->streams[TCP]))
+		return -1;
 	made->stream = all->streams[key->protocol]++;
 	return (s32)all->count++;
 }

@@ -206,8 +206,7 @@ struct tcp {
 };
 
 struct connection {
-	struct tcp *tcp;	/* null for UDP */
-	s32 stream;
+	s32 stream;		/* of TCP: its place among the tcps too */
 	s32 flow;		/* in the table of flows, -1 without */
 	u8 protocol;
 	s32 ends[2];		/* addresses; the greater one is side 0 */
@@ -231,14 +230,17 @@ u32 table_count(const struct table *);
 struct connections {
 	struct table *index, *address_index;
 	struct connection *items;
+	struct tcp *tcps;	/* where they are changes with each new one */
 	struct address *addresses;
-	u32 count, capacity, address_count, address_capacity;
+	u32 count, capacity, tcp_capacity, address_count, address_capacity;
 	s32 streams[2];		/* by protocol */
 };
 
 /* The address's place in the table; -1 without memory. */
 s32 address_number(struct connections *, const struct address *);
 bool connections_init(struct connections *);
+/* Frees what only the reading needs; the addresses stay. */
+void connections_close(struct connections *);
 void connections_clear(struct connections *);
 
 /* fragments.c */

@@ -32,26 +32,26 @@ struct samples {
 
 /* As Python reads it. */
 struct side {
-	u64 packets, data_packets, bytes, payload;
-	u64 retransmissions, fast_retransmissions, spurious_retransmissions, out_of_order;
-	u64 duplicate_acks, ce;
+	u64 bytes, payload;
 	s64 delivered;		/* -1: not known */
-	u64 rtts;		/* of data from this side */
-	double rtt_low_ms, rtt_mean_ms;
+	double rtt_low_ms, rtt_mean_ms, rtt_p95_ms;	/* of data from this side; NaN: none */
+	u32 packets, data_packets;
+	u32 retransmissions, fast_retransmissions, spurious_retransmissions, out_of_order;
+	u32 duplicate_acks, ce;
 	s32 address;
 	s32 port;
 };
 
 struct flow {
-	s64 first_ns, last_ns, initial_rtt_ns;
+	s64 first_ns, last_ns;
 	s32 stream;
-	u8 protocol, began, completeness;
+	u8 protocol, began;
 	struct side sides[2];
 };
 
 struct detail {
 	struct delivery delivery[2];
-	struct samples rtts[2];
+	struct samples *rtts[2];	/* null: none */
 };
 
 struct flows {
@@ -65,6 +65,15 @@ struct flows *flows_new(void)
 	return calloc(1, sizeof(struct flows));
 }
 
+static void samples_free(struct samples *samples)
+{
+	if (!samples)
+		return;
+	free(samples->values);
+	free(samples->buckets);
+	free(samples);
+}
+
 void flows_free(struct flows *all)
 {
 	if (!all)
@@ -72,8 +81,7 @@ void flows_free(struct flows *all)
 	for (u32 i = 0; i < all->count; i++) {
 		for (int side = 0; side < 2; side++) {
 			free(all->details[i].delivery[side].beyond);
-			free(all->details[i].rtts[side].values);
-			free(all->details[i].rtts[side].buckets);
+			samples_free(all->details[i].rtts[side]);
 		}
 	}
 	free(all->items);
@@ -191,10 +199,14 @@ static bool to_buckets(struct samples *to)
 	return true;
 }
 
-static bool sample(struct samples *to, s64 value)
+static bool sample(struct samples **samples, s64 value)
 {
+	struct samples *to = *samples ? *samples : calloc(1, sizeof(*to));
 	s64 *values;
 
+	if (!to)
+		return false;
+	*samples = to;
 	if (to->count == MAX_SAMPLES && !to->buckets && !to_buckets(to))
 		return false;
 	if (to->buckets) {
@@ -212,7 +224,7 @@ static bool sample(struct samples *to, s64 value)
 	return true;
 }
 
-static bool add(struct side *side, struct detail *detail, const struct row *row, int number)
+static bool count(struct side *side, struct detail *detail, const struct row *row, int number)
 {
 	side->packets++;
 	side->data_packets += row->payload > 0;
@@ -271,39 +283,7 @@ bool flows_add(struct flows *all, struct connection *connection, const struct ro
 		flow->first_ns = row->time_ns;
 	if (row->time_ns > flow->last_ns)
 		flow->last_ns = row->time_ns;
-	if (connection->tcp) {
-		flow->completeness = connection->tcp->completeness;
-		flow->initial_rtt_ns = connection->tcp->initial_rtt;
-	}
-	return add(&flow->sides[side], &all->details[connection->flow], row, side);
-}
-
-/* For Python. */
-
-size_t core_flow_size(void)
-{
-	return sizeof(struct flow);
-}
-
-/* The flows, with what is only known at the end. */
-const struct flow *core_flows(struct core *core)
-{
-	struct flows *all = core->flows;
-
-	for (u32 i = 0; i < all->count; i++) {
-		for (int number = 0; number < 2; number++) {
-			const struct delivery *delivery = &all->details[i].delivery[number];
-			const struct samples *rtts = &all->details[i].rtts[number];
-			struct side *side = &all->items[i].sides[number];
-
-			side->delivered = delivery->lost ? -1 : delivery->edge - delivery->start;
-			side->rtts = rtts->count;
-			side->rtt_low_ms = rtts->count ? (double)rtts->low / 1e6 : NAN;
-			side->rtt_mean_ms =
-				rtts->count ? rtts->sum / (double)rtts->count / 1e6 : NAN;
-		}
-	}
-	return all->items;
+	return count(&flow->sides[side], &all->details[connection->flow], row, side);
 }
 
 static int compare(const void *a, const void *b)
@@ -329,18 +309,44 @@ static double ranked(const struct samples *from, u64 rank)
 
 /* A quantile of the RTTs in ms, between ranks as numpy's percentile does it; exact up to
  * MAX_SAMPLES, then to a part in 1024. */
-double core_flow_rtt(struct core *core, u32 flow, u32 side, double quantile)
+static double quantile_ms(const struct samples *from, double quantile)
 {
-	struct samples *from = &core->flows->details[flow].rtts[side];
 	double place = quantile * (double)(from->count - 1), low;
 	u64 rank = (u64)place;
 
-	if (!from->count)
-		return NAN;
 	if (!from->buckets)
 		qsort(from->values, from->count, sizeof(*from->values), compare);
 	low = ranked(from, rank);
 	if (rank + 1 < from->count)
 		low += (ranked(from, rank + 1) - low) * (place - (double)rank);
 	return low / 1e6;
+}
+
+static void sum_up(struct side *side, const struct delivery *delivery,
+		   const struct samples *rtts)
+{
+	side->delivered = delivery->lost ? -1 : delivery->edge - delivery->start;
+	side->rtt_low_ms = rtts ? (double)rtts->low / 1e6 : NAN;
+	side->rtt_mean_ms = rtts ? rtts->sum / (double)rtts->count / 1e6 : NAN;
+	side->rtt_p95_ms = rtts ? quantile_ms(rtts, 0.95) : NAN;
+}
+
+/* For Python. */
+
+size_t core_flow_size(void)
+{
+	return sizeof(struct flow);
+}
+
+/* The flows, with what is only known at the end: nothing can be read afterwards. */
+const struct flow *core_flows(struct core *core)
+{
+	struct flows *all = core->flows;
+
+	connections_close(&core->connections);
+	for (u32 i = 0; i < all->count; i++)
+		for (int number = 0; number < 2; number++)
+			sum_up(&all->items[i].sides[number], &all->details[i].delivery[number],
+			       all->details[i].rtts[number]);
+	return all->items;
 }

@@ -12,13 +12,15 @@
 #define KEPT 256	/* bytes; enough for IPv4 in IPv4 with all options, and TCP with all */
 
 struct part {
-	u32 offset, size;
-	u8 *bytes;	/* of the beginning; null beyond it */
+	u32 offset, end;	/* the end of the longest fragment with this offset */
+	u8 *bytes;		/* of the beginning; null beyond it */
 };
 
 struct datagram {
-	struct part *parts;	/* by offset */
+	struct part *parts;	/* by offset, each offset once: at most 8192 */
 	u32 count, capacity;
+	u32 reached;		/* so many parts begin in what is whole from the beginning … */
+	u32 whole;		/* … which are so many bytes */
 	u32 size;		/* known once the last fragment came */
 	bool size_known;
 	s32 next_free;
@@ -89,64 +91,84 @@ static struct datagram *open_datagram(struct fragments *all, const struct fragme
 	return &all->items[*number];
 }
 
-/* Where a part with this offset belongs: behind those that begin no later. */
+/* The place of the first part that begins no earlier. */
 static u32 place(const struct datagram *datagram, u32 offset)
 {
-	u32 at = datagram->count;
+	u32 low = 0, high = datagram->count;
 
-	while (at && datagram->parts[at - 1].offset > offset)
-		at--;
-	return at;
-}
+	while (low < high) {
+		u32 middle = low + (high - low) / 2;
 
-/* A fragment that another of the same offset covers changes nothing. */
-static bool is_known(const struct datagram *datagram, u32 offset, u32 size)
-{
-	for (u32 at = place(datagram, offset); at; at--) {
-		if (datagram->parts[at - 1].offset != offset)
-			return false;
-		if (datagram->parts[at - 1].size >= size)
-			return true;
+		if (datagram->parts[middle].offset < offset)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	return false;
+	return low;
 }
 
-static bool insert(struct datagram *datagram, u32 offset, struct slice data)
+static u32 kept(u32 end)
 {
-	u32 at = place(datagram, offset);
-	u32 kept = offset >= KEPT ? 0 : data.size < KEPT - offset ? data.size : KEPT - offset;
-	struct part *larger;
-	u8 *bytes = NULL;
+	return end < KEPT ? end : KEPT;
+}
+
+/* What came first stays; a longer fragment adds what is behind it. */
+static bool extend(struct part *part, struct slice data)
+{
+	u32 known = kept(part->end), end = kept(part->offset + data.size);
+	u8 *bytes;
+
+	if (end > known) {
+		bytes = realloc(part->bytes, end - part->offset);
+		if (!bytes)
+			return false;
+		known -= part->offset;
+		memcpy(bytes + known, data.at + known, end - part->offset - known);
+		part->bytes = bytes;
+	}
+	part->end = part->offset + data.size;
+	return true;
+}
+
+static bool insert(struct datagram *datagram, u32 at, u32 offset, struct slice data)
+{
+	struct part *larger, part = { offset, offset, NULL };
 
 	larger = grow(datagram->parts, &datagram->capacity, datagram->count + 1, sizeof(*larger));
 	if (!larger)
 		return false;
 	datagram->parts = larger;
-	if (kept) {
-		bytes = malloc(kept);
-		if (!bytes)
-			return false;
-		memcpy(bytes, data.at, kept);
-	}
+	if (!extend(&part, data))
+		return false;
 	memmove(&larger[at + 1], &larger[at], (datagram->count - at) * sizeof(*larger));
-	larger[at] = (struct part){ offset, data.size, bytes };
+	larger[at] = part;
 	datagram->count++;
+	datagram->reached += at < datagram->reached;
 	return true;
 }
 
-static bool is_whole(const struct datagram *datagram)
+static bool add(struct datagram *datagram, u32 offset, struct slice data)
 {
-	u32 end = 0;
+	u32 at = place(datagram, offset);
+	struct part *part;
 
-	if (!datagram->size_known)
-		return false;
-	for (u32 i = 0; i < datagram->count; i++) {
-		const struct part *part = &datagram->parts[i];
-
-		if (part->offset <= end && part->offset + part->size > end)
-			end = part->offset + part->size;
+	if (at == datagram->count || datagram->parts[at].offset != offset) {
+		if (!insert(datagram, at, offset, data))
+			return false;
+	} else if (offset + data.size > datagram->parts[at].end) {
+		if (!extend(&datagram->parts[at], data))
+			return false;
 	}
-	return end >= datagram->size;
+	part = &datagram->parts[at];
+	if (at < datagram->reached && part->end > datagram->whole)
+		datagram->whole = part->end;
+	while (datagram->reached < datagram->count &&
+	       datagram->parts[datagram->reached].offset <= datagram->whole) {
+		part = &datagram->parts[datagram->reached++];
+		if (part->end > datagram->whole)
+			datagram->whole = part->end;
+	}
+	return true;
 }
 
 /* Of bytes that came twice, those of the part that begins first are taken. */
@@ -156,10 +178,8 @@ static void assemble(struct fragments *all, const struct datagram *datagram)
 
 	for (u32 i = 0; i < datagram->count && end < KEPT; i++) {
 		const struct part *part = &datagram->parts[i];
-		u32 stop = part->offset + part->size;
+		u32 stop = kept(part->end);
 
-		if (stop > KEPT)
-			stop = KEPT;
 		if (!part->bytes || part->offset > end || stop <= end)
 			continue;
 		memcpy(all->whole + end, part->bytes + (end - part->offset), stop - end);
@@ -179,9 +199,9 @@ bool fragments_add(struct fragments *all, const struct fragment_key *key, u32 of
 		datagram->size = offset + data.size;
 		datagram->size_known = true;
 	}
-	if (!is_known(datagram, offset, data.size) && !insert(datagram, offset, data))
+	if (!add(datagram, offset, data))
 		return false;
-	if (!is_whole(datagram))
+	if (!datagram->size_known || datagram->whole < datagram->size)
 		return false;
 	assemble(all, datagram);
 	*whole = (struct slice){ all->whole, datagram->size < KEPT ? datagram->size : KEPT,

@@ -463,7 +463,7 @@ static bool begin(struct core *core, struct packet *packet, struct segment *segm
 	found = connect_packet(core, packet, TCP, src_port, dst_port, false, is_new);
 	if (!found)
 		return false;
-	fwd = &found->tcp->sides[packet->side];
+	fwd = &core->connections.tcps[found->stream].sides[packet->side];
 	if (!(segment->flags & SYN) || !fwd->base_known)
 		return true;
 	if (segment->flags & ACK) {
@@ -479,7 +479,7 @@ static bool begin(struct core *core, struct packet *packet, struct segment *segm
 		found = connect_packet(core, packet, TCP, src_port, dst_port, true, &made);
 		if (!found)
 			return false;
-		found->tcp->completeness = SYN_SENT;
+		core->connections.tcps[found->stream].completeness = SYN_SENT;
 		mark(segment, REUSED_PORTS);
 	}
 	return true;
@@ -579,7 +579,7 @@ void dissect_tcp(struct core *core, struct packet *packet, struct slice at)
 	row->protocol = TCP;
 	if (!begin(core, packet, &segment, row->src_port, row->dst_port, &is_new))
 		return;
-	tcp = packet->connection->tcp;
+	tcp = &core->connections.tcps[packet->connection->stream];
 	fwd = &tcp->sides[packet->side];
 	rev = &tcp->sides[!packet->side];
 	row->stream = packet->connection->stream;
