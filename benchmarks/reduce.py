@@ -55,7 +55,7 @@ FLOWS = f"""
 import sys
 from pathlib import Path
 from analysis.captures.flow_table import read_flows
-rows = read_flows(Path(sys.argv[1])).rows
+rows = read_flows(Path(sys.argv[1])).table["flow"]
 {PEAK}
 print(len(rows), peak)
 """

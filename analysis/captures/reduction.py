@@ -17,7 +17,7 @@ from analysis.captures.atomic_write import replace
 from analysis.captures.bins import read_bins
 from analysis.captures.flow_table import endpoints, read_flows
 from analysis.captures.plain_table import Labels, Table, constant, frame_of, table_of
-from analysis.captures.tcp import MARKS, read_capture
+from analysis.captures.tcp import MARKS, read_arrays, read_capture
 from testbed.store import CAPTURES, is_trial, open_trial, trials_in
 
 if TYPE_CHECKING:
@@ -106,13 +106,10 @@ def length_tables(paths: Sequence[Path]) -> Iterator[Reduced]:
 def _lengths(path: Path) -> Reduced:
     from analysis.captures.lengths import packet_lengths
 
-    packets = read_capture(path)
-    rows = packets.rows
-    table = packet_lengths(
-        rows["time_ns"].to_numpy(dtype="int64"), rows["length"].to_numpy(dtype="int64")
-    )
+    arrays = read_arrays(path, ("time_ns", "length"))
+    table = packet_lengths(arrays.columns["time_ns"], arrays.columns["length"])
     file = {"file": constant(path.name, len(table))}
-    return Reduced({**file, **table_of(table)}, packets.warnings)
+    return Reduced({**file, **table_of(table)}, arrays.warnings)
 
 
 def write_parquet(tables: Iterator[Table], path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.captures.plain_table import frame_of
 from analysis.captures.reduction import length_tables
 from analysis.metrics.spikes import spikes
 from analysis.results.table import trial_metrics
@@ -58,9 +59,9 @@ def test_on_a_radio_that_loses(lossy: Trial) -> None:
 
 def test_its_packet_lengths_are_wiresharks(lossy: Trial) -> None:
     path = station(lossy)
-    ((ours, warnings),) = length_tables([path])
-    theirs = lengths(path)
-    assert not warnings
+    (reduced,) = length_tables([path])
+    ours, theirs = frame_of(reduced.table), lengths(path)
+    assert not reduced.warnings
     assert len(theirs) == len(ours) == 11
     for _, row in ours.iterrows():
         assert as_wireshark_writes(row) == theirs[row["lengths"]], row["lengths"]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import os
 import struct
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pandas as pd
@@ -14,11 +16,25 @@ import pytest
 from analysis.captures import pcap as reader
 from analysis.captures import tcp
 from analysis.captures.flow_table import capture_flows
+from analysis.captures.native import Core
+from analysis.captures.pcap import feed
 from analysis.captures.tcp import read_capture
 from testbed.errors import TestbedError
 from testbed.machine.process import run
-from tests.conversations import conversations, write
-from tests.wrappings import ETHERNET, block, enhanced, frames, interface, pcapng, section
+from tests.conversations import MACS, Captured, conversations, write
+from tests.heavy_captures import zstd
+from tests.wrappings import (
+    ETHERNET,
+    V4,
+    block,
+    enhanced,
+    frames,
+    interface,
+    pcap,
+    pcapng,
+    section,
+    udp_packets,
+)
 
 FRAME = frames(ETHERNET, 1)[0]
 
@@ -27,13 +43,6 @@ FRAME = frames(ETHERNET, 1)[0]
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Some conversations."""
     return write(tmp_path_factory.mktemp("capture") / "x.pcap", conversations(5, 100))
-
-
-def zstd(content: bytes) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.CompressedOutputStream(sink, "zstd") as stream:
-        stream.write(content)
-    return bytes(sink.getvalue().to_pybytes())
 
 
 def lz4(content: bytes) -> bytes:
@@ -130,6 +139,38 @@ def test_every_cut_gives_what_is_whole(tmp_path: Path) -> None:
         (tmp_path / "x").write_bytes(content[:size])
         counts.append(len(read_capture(tmp_path / "x").rows))
     assert counts == sorted(counts) and counts[-1] > 3
+
+
+def test_a_capture_that_shrinks_while_it_is_read(
+    capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shrinking = tmp_path / "x.pcap"
+    shrinking.write_bytes(capture.read_bytes())
+    monkeypatch.setattr(reader, "WINDOW", 5000)
+
+    def supply() -> None:
+        os.truncate(shrinking, 10_000)
+
+    with closing(Core(with_flows=True)) as core:
+        warnings = feed(shrinking, core, supply)
+        assert "ends in the middle" in warnings[0]
+        assert 0 < core.state.frames < len(read_capture(capture).rows)
+
+
+def test_a_datagram_of_many_fragments(tmp_path: Path) -> None:
+    """From its end to its beginning; of each place a short one comes before a longer one."""
+    head, body = (whole := udp_packets(V4)[1])[:20], whole[20:]
+    seen = []
+    for begin in reversed(range(0, len(body), 16)):
+        for stop in (begin + 8, min(begin + 16, len(body))):
+            more = 0x2000 if stop < len(body) else 0
+            fields = struct.pack("!HHH", 20 + stop - begin, 7, more | begin // 8)
+            piece = head[:2] + fields + head[8:] + body[begin:stop]
+            seen.append(Captured(0, MACS + b"\x08\x00" + piece))
+    (tmp_path / "x").write_bytes(pcap(seen, ETHERNET))
+    rows = read_capture(tmp_path / "x").rows
+    assert rows["frame"].tolist() == [len(seen)]
+    assert rows["payload"].tolist() == [900]
 
 
 def test_the_core_compiles_without_a_warning(root: Path, tmp_path: Path) -> None:
