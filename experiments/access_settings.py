@@ -3,36 +3,38 @@
     server ───── isp ══════════ ap ─ ─ ─ station
          internet      line        radio (or a cable)
 
-*Shaped* is wondershaper's: htb at both rates; downloads wait in a queue that it does not choose,
-that of the ifb device (32 packets), uploads in sfq (127 packets, here in one queue, as there is
-one connection). The paper's captures were taken before that queue, at the laptop's own interface.
+*Shaped* is wondershaper's network: htb at both rates. Downloads wait in a queue that wondershaper
+does not choose, that of the ifb device (32 packets); uploads wait in sfq (127 packets, here in one
+queue, as there is one connection). The paper's captures were taken before that queue, at the
+laptop's own interface.
 
-The radio is one (`wifi-…`): the kernel's own 802.11n, its rate control, and a medium that knows air
-times, chances and turns. What is told to it:
+The radio (`wifi-…`) is the kernel's own 802.11 with its rate control, and a medium that models air
+time, random losses and medium access. It has these parameters:
 
-- Signals: the paper's -80 dBm where it was weak or the hall was crowded. Good is -60 dBm, with
-  which every rate is understood: iperf3 gets 41.8 Mbit/s, the paper's speed test got 44.03. Strong
-  is -40 dBm, beside the access point, and no different. Both are choices.
-- The crowded hall's other stations ask for half of the time, which is fitted: iperf3 gets 1.88
-  Mbit/s with it, the paper's test got 1.89. That hardly anything went up there (0.01 Mbit/s) is
-  not followed: the medium is the same both ways.
+- Signals: the paper's -80 dBm where it was weak or the hall was crowded. Good is -60 dBm, at which
+  every rate is received: iperf3 gets 41.8 Mbit/s, the paper's speed test got 44.03. Strong is
+  -40 dBm, next to the access point, and gives the same result. Both are choices.
+- In the crowded hall, the other stations offer load for half of the time, which is fitted: iperf3
+  gets 1.88 Mbit/s with it, the paper's test got 1.89. That hardly anything went up there
+  (0.01 Mbit/s) is not reproduced: the medium is the same in both directions.
 
-As netem has it (`netem-…`, on the host too), a radio is a line with a rate, jitter and losses:
+Emulated with netem (`netem-…`, on the host too), a radio is a line with a rate, jitter and losses:
 
-- Rates are the paper's own speed tests, 44.03 Mbit/s with a good signal; 1.89 Mbit/s down and
-  0.01 up in the crowded lecture hall at -79 to -81 dBm. With a weak signal of -80 dBm a receiver
-  need hear no more than BPSK 1/2, by IEEE 802.11's table of sensitivities (-82 dBm; 6.5 Mbit/s on
-  20 MHz; the next step asks for -79 dBm). Of a radio's 65 Mbit/s (-64 dBm) the good one's test got
-  two thirds, and so much of 6.5 Mbit/s it is here.
-- Delays: round trips of the WiFi hop on a campus had a median of 3 ms and a 90th percentile of
-  20 ms (Sui et al., MobiSys 2016, 47,000 devices): the good radio and the others. On another, more
-  than half were above 20 ms (Pei et al., INFOCOM 2016); the rest of a crowded radio's delay is its
-  queue's, which forms here by itself. That they are drawn uniformly is a choice.
-- Losses: what a radio loses is sent again by the radio itself, and is delay (Korhonen, Wang 2005).
-  What is lost for good comes in bursts, longer ones than this channel's (Carvalho et al. 2005;
-  Cardoso, de Rezende 2009). How much by signal strength, we found in no publication: the rates
+- Rates are the paper's own speed tests: 44.03 Mbit/s with a good signal; 1.89 Mbit/s down and
+  0.01 up in the crowded lecture hall at -79 to -81 dBm. With a weak signal of -80 dBm, a receiver
+  is required to receive no more than BPSK 1/2, by IEEE 802.11's table of sensitivities (-82 dBm;
+  6.5 Mbit/s on 20 MHz; the next step requires -79 dBm). The test with the good signal got two
+  thirds of the radio's 65 Mbit/s (-64 dBm), and the same fraction of 6.5 Mbit/s is used here.
+- Delays: round trips over the WiFi hop on a campus had a median of 3 ms and a 90th percentile of
+  20 ms (Sui et al., MobiSys 2016, 47,000 devices): used for the good radio and for the others,
+  respectively. On another campus, more than half were above 20 ms (Pei et al., INFOCOM 2016); the
+  rest of a crowded radio's delay is queueing delay, which arises here by itself. That delays
+  are drawn uniformly is a choice.
+- Losses: what a radio loses, it retransmits by itself, which adds delay (Korhonen, Wang 2005). What
+  is lost for good comes in bursts, longer ones than this channel's (Carvalho et al. 2005; Cardoso,
+  de Rezende 2009). We found no publication of how much is lost by signal strength: the rates
   (0.05 %, 1 % and 2 % of all packets) are choices, and so are bursts of two and four packets.
-- The access point's queue of 50 packets is a choice, as are the internet's 20 ms there and back.
+- The access point's queue of 50 packets is a choice, as are the internet's 20 ms of round trip.
 """
 
 from __future__ import annotations
@@ -97,7 +99,7 @@ NETWORKS: Mapping[str, Topology] = {
     "wifi-congested": _network(ETHERNET, CONGESTED_RADIO),
     "wifi-weak": _network(ETHERNET, WEAK_RADIO),
     "wifi-strong": _network(ETHERNET, STRONG_RADIO),
-    # and its radios as netem has them
+    # its radios, emulated with netem
     "netem-good": _network(ETHERNET, GOOD),
     "netem-congested": _network(ETHERNET, CONGESTED),
     "netem-weak": _network(ETHERNET, WEAK),

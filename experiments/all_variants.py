@@ -1,10 +1,10 @@
 #!/usr/bin/env -S sh -c 'exec "${0%/*}/../.venv/bin/python" "$0" "$@"'
-"""Every variant alone on the same path: what it gets, what it loses, how long packets wait.
+"""Every variant alone on the same path: its throughput, its losses, its delays.
 
     sender1 ── router ── receiver
 
-10 Mbit/s, a round trip of 60 ms, and a buffer of 20 packets, which is two fifths of what
-the path itself holds. 60 s per flow, no other traffic.
+10 Mbit/s, a round-trip time of 60 ms, and a buffer of 20 packets, which is two fifths of the
+bandwidth–delay product. 60 s per flow, no other traffic.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from testbed.scenario.model import (
 )
 from testbed.scenario.variants import VARIANTS
 
-JITTER_MS = 100.0  # what a seed changes here: when the flow starts, against the kernel's ticks
+JITTER_MS = 100.0  # the only effect of a seed: the flow's start relative to the kernel's ticks
 
 
 def scenario(

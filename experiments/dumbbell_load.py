@@ -1,11 +1,11 @@
 #!/usr/bin/env -S sh -c 'exec "${0%/*}/../.venv/bin/python" "$0" "$@"'
-"""Kapre, Saxena 1 and Joshi, Hattikar 1: one TCP flow against a growing constant bit rate.
+"""Kapre, Saxena 1 and Joshi, Hattikar 1: one TCP flow against CBR of increasing rate.
 
     tcp:  N1 ── N2 ══ N3 ── N4        cbr:  N2 ══ N3
 
-CBR of 1 to 10 Mbit/s through the 10 Mbit/s between N2 and N3; each once with CBR first
-and, for KS, once with TCP first. KS's curves are those of a window of 20 packets, JH's of a
-large one.
+CBR of 1 to 10 Mbit/s crosses the 10 Mbit/s link between N2 and N3. Every case runs with CBR
+starting first and, for KS, also with TCP starting first. KS's curves fit a window of 20 packets,
+JH's a large one.
 """
 
 from __future__ import annotations

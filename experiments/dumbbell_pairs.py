@@ -1,10 +1,10 @@
 #!/usr/bin/env -S sh -c 'exec "${0%/*}/../.venv/bin/python" "$0" "$@"'
-"""Kapre, Saxena 2 and Joshi, Hattikar 2: two TCP flows and a constant bit rate.
+"""Kapre, Saxena 2 and Joshi, Hattikar 2: two TCP flows and a CBR flow.
 
     tcp1: N1 ── N2 ══ N3 ── N4        tcp2: N5 ── N2 ══ N3 ── N6        cbr: N2 ══ N3
 
-The papers' four pairs over CBR of 1 to 10 Mbit/s; and every variant against every other at
-one load. The two ways are alike, so that a pair stands for its mirror image too.
+The papers' four pairs beside CBR of 1 to 10 Mbit/s, and every variant against every other at one
+load. The two paths are alike, so a pair also represents its mirror image.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import Profile, Scenario
 
 PAPER_PAIRS = ("reno/reno", "newreno/reno", "vegas/vegas", "newreno/vegas")
-MIRRORED = {"reno/newreno": "newreno/reno"}  # the way round that the papers have
+MIRRORED = {"reno/newreno": "newreno/reno"}  # the papers' order
 MATRIX = tuple(
     MIRRORED.get(f"{one}/{other}", f"{one}/{other}")
     for one, other in itertools.combinations_with_replacement(dumbbell_settings.ALL_VARIANTS, 2)
@@ -50,7 +50,7 @@ def scenario(
 EXPERIMENT = Experiment(
     name="dumbbell-pairs",
     paper="KS 2, JH 2",
-    about="two TCP flows and CBR on the six-node dumbbell: who takes what from whom",
+    about="two TCP flows and CBR on the six-node dumbbell: who takes bandwidth from whom",
     axes={
         "pair": PAPER_PAIRS,
         "cbr_mbit": dumbbell_settings.LOADS,

@@ -3,8 +3,8 @@
 
     tcp:  N1 ── N2 ══ N3 ── N4        cbr:  N5 ── N2 ══ N3 ── N6
 
-TCP from 0 s on, CBR of 7 Mbit/s from 40 s to 60 s, then 20 s more. DropTail and RED are the
-papers'; beside them the queues of today, with the limits that they ship with.
+TCP runs from 0 s on, CBR of 7 Mbit/s from 40 s to 60 s, and TCP for another 20 s. DropTail and RED
+are the papers' queues; in addition there are today's queues, with their default limits.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from testbed.scenario.model import Profile, Queue, Scenario
 CBR_MBIT = 7.0
 CBR_S = (40.0, 60.0)  # at a duration of 80 s
 
-# ns-2's RED as it is by default: in bytes, with a mean packet of 500. Its limit of 10 is then
-# about five packets, its thresholds are 6.25 and 18.75 of 500 bytes, so that the queue is full
-# before the average comes to the upper one.
+# ns-2's default RED: in bytes, with a mean packet of 500. Its limit of 10 is then about five
+# packets, and its thresholds are 6.25 and 18.75 packets of 500 bytes, so the queue is full before
+# the average reaches the upper one.
 FRAME = dumbbell_settings.PACKET_BYTES + 54
 RED = Queue(
     "red",
@@ -44,7 +44,7 @@ QUEUES = {
 
 
 def scenario(*, variant: str, queue: str, profile: str, duration_s: float, seed: int) -> Scenario:
-    """One trial; the times of CBR shrink with the trial's."""
+    """One trial; the times of CBR scale with its duration."""
     begin_s, end_s = (time_s * duration_s / 80 for time_s in CBR_S)
     return Scenario(
         experiment="dumbbell-queues",
@@ -65,7 +65,7 @@ def scenario(*, variant: str, queue: str, profile: str, duration_s: float, seed:
 EXPERIMENT = Experiment(
     name="dumbbell-queues",
     paper="KS 3, JH 3",
-    about="Reno and SACK with CBR for 20 s: DropTail, RED and the queues of today",
+    about="Reno and SACK with CBR for 20 s: DropTail, RED and today's queues",
     axes={
         "variant": ("reno", "sack"),
         "queue": tuple(QUEUES),

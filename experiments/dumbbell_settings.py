@@ -4,8 +4,8 @@
                  ├── N2 left ══════════ right N3 ───┤
     N5 sender2 ──┘                                  └── receiver2 N6
 
-Every link has 10 Mbit/s, 10 ms and a queue of 10 packets. What the papers do not say was
-found by looking: `docs/papers/parameters.md`.
+Every link has 10 Mbit/s, 10 ms and a queue of 10 packets. How the values that the papers
+do not state were found: `docs/papers/parameters.md`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from testbed.scenario.model import (
 )
 
 RATE_MBIT = 10.0
-# 10 ms, and what a link of ns-2 takes to send a segment and its ACK, half each way: htb lets a
-# packet go at once where it is idle. The round trip of an idle path is then ns-2's 62.6 ms.
+# 10 ms, plus half of the time that a link in ns-2 takes to send a segment and its ACK: an idle htb
+# releases a packet at once. The round-trip time of an idle path is then ns-2's 62.6 ms.
 DELAY_MS = 10.432
-# ns-2's limit of 10 counts the packet being sent; htb has let that one go
+# ns-2's limit of 10 includes the packet being sent, which htb has already released
 DROPTAIL = Queue("pfifo", limit_packets=9)
 PACKET_BYTES = 1000
 WINDOWS = {"small": 20 * PACKET_BYTES, "large": 1000 * PACKET_BYTES}  # ns-2's window_: 20, 1000
-JITTER_MS = 100.0  # of the starts: what a seed changes, beside the gaps of CBR
-GAP_S = 2.0  # from the first flow's start to the next ones'
+JITTER_MS = 100.0  # of the start times: the effect of a seed, besides the gaps of CBR
+GAP_S = 2.0  # from the first flow's start to that of the others
 SAMPLE_MS = 50.0
 
 LOADS = tuple(float(mbit) for mbit in range(1, 11))

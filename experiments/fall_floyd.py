@@ -1,10 +1,10 @@
 #!/usr/bin/env -S sh -c 'exec "${0%/*}/../.venv/bin/python" "$0" "$@"'
-"""Fall, Floyd 1996: one, two, three, four segments of a window are lost; what then?
+"""Fall, Floyd 1996: one to four segments of a window are lost.
 
     sender1 ── left ──── right ── receiver1
 
 8 Mbit/s and 0.1 ms to the router, 0.8 Mbit/s and 100 ms behind it, buffers that never
-overflow: nothing is lost but what the experiment drops. The window is 15 segments when
+overflow: nothing is lost except what the experiment drops. The window is 15 segments when
 the first of them is lost, in slow start. What the captures and the sockets show is compared
 with each variant's definition.
 """
@@ -61,7 +61,7 @@ def scenario(*, variant: str, lost: float, profile: str, seed: int) -> Scenario:
 EXPERIMENT = Experiment(
     name="fall-floyd",
     paper="Fall, Floyd 1996",
-    about="one to four segments of a window are lost: what each variant does",
+    about="each variant's reaction to one to four lost segments in a window",
     axes={
         "variant": VARIANTS,
         "lost": tuple(map(float, LOST)),

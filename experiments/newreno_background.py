@@ -5,9 +5,9 @@
     impatient:        sender2 ──┼─ left ═════ right ┼── receiver2
     background:       sender3 ──┘                   └── receiver3
 
-15 Mbit/s with a queue of 150 packets; the two in front have a round trip of 50 ms. Behind them 4
-to 256 sessions, a quarter of them long transfers, the rest people who read pages, each at a round
-trip of its own between 20 and 460 ms.
+15 Mbit/s with a queue of 150 packets; the two foreground flows have a round-trip time of 50 ms. In
+the background are 4 to 256 sessions, a quarter of them long transfers, the others web sessions,
+each with a round-trip time of its own between 20 and 460 ms.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from testbed.scenario.model import (
 )
 
 RATE_MBIT = 15.0
-FRAME_BYTES = 1054  # a packet of 1 KB as the other papers' profile has it: 1000 bytes of payload
+FRAME_BYTES = 1054  # a packet of 1 KB as in the other papers' profile: 1000 bytes of payload
 QUEUE_PACKETS = 150
-MIDDLE_MS, ACCESS_MS = 5.0, 10.0  # one way: 50 ms there and back
-# The two in front start when the sessions are under way. On an idle link their first slow start
-# loses hundreds of segments at once, and without timestamps a timer that has backed off in the
-# repair stays so (Karn): for minutes, in single trials.
+MIDDLE_MS, ACCESS_MS = 5.0, 10.0  # one way: a round-trip time of 50 ms
+# The foreground flows start when the sessions are already running. On an idle link, their first
+# slow start loses hundreds of segments at once, and without timestamps a timer that has backed off
+# during the repair stays so (Karn's algorithm): for minutes, in single trials.
 START_S = 10.0
-# with the 50 to 130 ms of a round trip a timer of about 200 ms, ns-2's least
+# with round trips of 50 to 130 ms this gives a timer of about 200 ms, ns-2's minimum
 RTO_MIN_MS = 100
 SESSIONS = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 180, 192, 224, 256)  # table II's
 QUEUES = {
     "droptail": Queue("pfifo", limit_packets=QUEUE_PACKETS),
     # thresholds at a third and two thirds of the queue; weight (2^-9, by a burst of 200) and
-    # probability as ns-2 has them by default
+    # probability are ns-2's defaults
     "red": Queue(
         "red",
         limit_bytes=QUEUE_PACKETS * FRAME_BYTES,
@@ -68,7 +68,7 @@ def scenario(
             Bottleneck(RATE_MBIT, QUEUES[queue], delay_ms=MIDDLE_MS),
             hosts=len(newreno_settings.FORMS) + 1,
             access=Path(delay_ms=ACCESS_MS),
-            # the sessions' round trips are their own
+            # the sessions have round-trip times of their own
             links={"sender3-left": Path(), "receiver3-right": Path()},
         ),
         flows=newreno_settings.flows(RTO_MIN_MS, start_s=min(START_S, duration_s / 10)),

@@ -5,9 +5,10 @@
                                 ├─ left ═════ right ┤
     impatient:        sender2 ──┘                   └──╳── receiver2
 
-45 Mbit/s, which neither fills, and 70 ms. On each receiver's access link a segment of new data
-begins a loss event with probability p; m segments of the window are lost then. What the models
-say of p, m, the round trip and the retransmit timer stands beside what the stacks did.
+45 Mbit/s, which neither flow fills, and 70 ms. On each receiver's access link, a segment of new
+data begins a loss event with probability p, in which m segments of the window are lost. The
+throughput that the models predict from p, m, the round-trip time and the retransmission timer is
+compared with that of the stacks.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ from testbed.scenario.model import (
 )
 
 RATE_MBIT = 45.0
-ACCESS_MS, MIDDLE_MS = 5.0, 25.0  # one way: 70 ms there and back
+ACCESS_MS, MIDDLE_MS = 5.0, 25.0  # one way: a round-trip time of 70 ms
 
-# The paper does not say how its dropper loses: candidates, to see which fits its figures.
+# The paper does not say how its dropper works: candidates, to see which one fits its figures.
 DROPPERS = {
     "consecutive": LossEvents(0, 0),  # m segments of new data in a row, events one at a time
     "spaced": LossEvents(0, 0, spacing=2),
     "any-time": LossEvents(0, 0, one_at_a_time=False),
-    "even": LossEvents(0, 0, even=True),  # no chance: cycles alike, as the models have them
+    "even": LossEvents(0, 0, even=True),  # not random: equal cycles, as in the models
 }
-# Events by chance, as the paper has p; and the one with which its models' errors are the paper's.
+# Random events, as the paper defines p; and those with which its models' errors are reproduced.
 PAPERS = ("consecutive", "even")
-# What the route makes the timer add at least to the smoothed round trip of 70 ms: a timer of
-# 200 ms, which is ns-2's least, or of 270 ms, which is Linux's own.
+# The minimum that the route makes the timer add to the smoothed round-trip time of 70 ms: for a
+# timer of 200 ms, which is ns-2's minimum, or of 270 ms, which is Linux's own.
 TIMERS = {"ns2": 130, "linux": 200}
 FEW = (1, 3, 5, 6, 10, 20, 30)  # losses per event, for the additional droppers and timers
 M_OF_P = {0.05: range(1, 41), 0.1: range(1, 36)}  # p in percent
@@ -84,7 +85,7 @@ def _few(p_percent: float) -> tuple[float, ...]:
 
 
 def _parts(p_percent: float) -> tuple[Axes, ...]:
-    """The paper's points, and fewer with the other timer and the other droppers."""
+    """The paper's points, and a few of them with the other timer and the other droppers."""
     p, few = (p_percent,), _few(p_percent)
     return (
         {"p_percent": p, "m": tuple(map(float, M_OF_P[p_percent])), "dropper": PAPERS},

@@ -1,4 +1,4 @@
-"""Common settings of both experiments on NewReno's two forms: one flow of each, side by side.
+"""Common settings of both experiments on NewReno's two forms: one flow of each, at the same time.
 
 slow-but-steady:  sender1 ──┐                   ┌── receiver1
                             ├─ left ═════ right ┤
@@ -10,9 +10,9 @@ from __future__ import annotations
 from testbed.scenario.losses import Loss
 from testbed.scenario.model import CapturePoint, Flow, FlowKind
 
-WINDOW_BYTES = 4_000_000  # never in the way
+WINDOW_BYTES = 4_000_000  # never the limit
 WARM_UP = 0.25  # of the duration: the paper leaves out 250 of 1000 s
-CAPTURES = (CapturePoint.SENDERS, CapturePoint.RECEIVERS)  # what p and m are measured from
+CAPTURES = (CapturePoint.SENDERS, CapturePoint.RECEIVERS)  # from which p and m are measured
 SAMPLE_MS = 50.0
 FORMS = {"sbs": (1, "newreno"), "imp": (2, "newreno-impatient")}
 

@@ -3,8 +3,8 @@
 
     romeo (sender1) ── router ── juliet (receiver)
 
-The router sends at 1 Mbit/s in both directions, behind a buffer of 0.1 MB, which is
-0.8 s of queue, or behind CoDel with ECN. 60 s per flow. A flow to the router itself does not
+The router sends at 1 Mbit/s in both directions, with a buffer of 0.1 MB, which is 0.8 s of queue,
+or with CoDel and ECN. 60 s per flow. A flow to the router itself does not
 cross the bottleneck: only its ACKs do, on their way back.
 """
 
@@ -27,15 +27,15 @@ from testbed.scenario.queues import DISCIPLINES
 
 BUFFER_BYTES = 100_000  # the paper's `limit 0.1MB`
 CODEL_PACKETS = 100  # the paper's `codel limit 100 target 10ms ecn`
-# The paper's round trips of an idle path are 0.9 ms to the receiver, 0.5 ms to the router.
+# The paper's round-trip times of the idle path are 0.9 ms to the receiver, 0.5 ms to the router.
 LINK_DELAY_MS = 0.225
-ACCESS_MBIT = 100.0  # the paper's links but for the router's; not stated there
+ACCESS_MBIT = 100.0  # the paper's links except the router's; not stated there
 SHORT_S = 10.0  # at 100 Mbit/s
-JITTER_MS = 100.0  # what a seed changes: when the flow starts
+JITTER_MS = 100.0  # the effect of a seed: the flow's start
 
 
 def bottleneck(rate_mbit: float, queue: str, delay_ms: float) -> Bottleneck:
-    """The router's shaping, both ways."""
+    """The router's shaping, in both directions."""
     return Bottleneck(rate_mbit, buffer(queue), delay_ms=delay_ms, both_directions=True)
 
 

@@ -3,7 +3,7 @@
 
     PC1 … PC4 (sender1 … sender4) ── router ── PC5 (receiver)
 
-Reno, Cubic, Vegas and BBR start together and share the paper's buffer of 0.1 MB, or its
+Reno, Cubic, Vegas and BBR start at the same time and share the paper's buffer of 0.1 MB, or its
 CoDel with ECN.
 """
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env -S sh -c 'exec "${0%/*}/../.venv/bin/python" "$0" "$@"'
-"""Rajore, Gupta, Sikka, Jain: a video of 4:30 min at home, over TCP's variants and over QUIC.
+"""Rajore, Gupta, Sikka, Jain: a video of 4:30 min at home, over TCP variants and over QUIC.
 
     server ───── isp ══════════ ap ─ ─ ─ station
          internet      line        radio (or a cable)
 
-The networks are those of `access.py`; two of its radios again as netem has them, to show what the
-kernel's own 802.11 makes of them. The paper chose the variant on the laptop, which is the
-receiver of the data (`setting=receiver`: the server is at its default then). That of the sender
-governs (`setting=sender`). `rule=240p` has the bitrate of the paper's captures; the others choose
-it as browsers do.
+The networks are those of `access_settings.py`; two of its radios are also emulated with netem, to
+show the effect of the kernel's own 802.11. The paper set the variant on the laptop, which receives
+the data (`setting=receiver`, with the server at its default). The sender's variant is the one that
+matters (`setting=sender`). `rule=240p` has the bitrate of the paper's captures; the other rules
+choose it as browsers do.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from testbed.scenario.model import CapturePoint, Flow, FlowKind, Profile, Scenar
 from testbed.scenario.video import RULES, Transport, Viewing
 
 LENGTH_S = 270.0
-# A viewer's patience: on the slowest network a video takes up to eight minutes, and a trial costs
-# little once its player has ended.
+# How long a viewer waits: on the slowest network a video takes up to eight minutes, and a trial
+# costs little once its player has ended.
 PATIENCE_S = 900.0
-# What a seed changes on a network without chance, by where it starts between the kernel's ticks.
+# The effect of a seed on a network where nothing is random: the start between the kernel's ticks.
 JITTER_MS = 100.0
 # Every packet of the video passes both hosts; with more captures a trial takes longer.
 CAPTURES = (CapturePoint.SENDERS, CapturePoint.RECEIVERS)
 SAMPLE_MS = 100.0
 
 PAPERS = ("veno", "cubic", "vegas")
-TCP_DEFAULT, QUIC_DEFAULT = "cubic", "reno"  # what a server does unless it is told
-# over TCP: Reno as Linux has it today, which is near to what aioquic has under that name
+TCP_DEFAULT, QUIC_DEFAULT = "cubic", "reno"  # the server's defaults
+# over TCP: Linux's own Reno, which is close to what aioquic calls Reno
 KERNELS = {name: name for name in (*PAPERS, "bbr")} | {"reno": "linux-reno"}
 PAPERS_NETWORKS = tuple(name for name in NETWORKS if not name.startswith("netem"))
 NETEM = ("netem-congested", "netem-weak")
@@ -50,7 +50,7 @@ def scenario(
     duration_s: float,
     seed: int,
 ) -> Scenario:
-    """One person watches one video."""
+    """One trial: one viewer watches one video."""
     words = [network, transport, variant]
     words += ["receiver"] if setting == "receiver" else []
     words += [rule] if rule in RULES else []
@@ -69,7 +69,7 @@ def scenario(
 
 
 def _video(transport: Transport, variant: str, receivers: bool, rule: str) -> Flow:
-    """From the server to the station; the variant is that of one of them."""
+    """The flow from the server to the station; the variant is set at one of them."""
     kernel = KERNELS.get(variant, variant)
     quic = transport is Transport.QUIC
     control = QUIC_DEFAULT if receivers else variant
@@ -92,7 +92,7 @@ def _video(transport: Transport, variant: str, receivers: bool, rule: str) -> Fl
 EXPERIMENT = Experiment(
     name="video-access",
     paper="RGSJ",
-    about="a video at home: six networks, TCP's variants at either end, QUIC",
+    about="a video at home: six networks, TCP variants at either end, QUIC",
     axes={
         "network": PAPERS_NETWORKS,
         "variant": (*PAPERS, "reno", "bbr"),

@@ -1,13 +1,14 @@
 #!/usr/bin/env -S sh -c 'exec "${0%/*}/../.venv/bin/python" "$0" "$@"'
-"""The player's model held against a real browser: one video, one network, both transports.
+"""Our model of a player compared with a real browser: one video, both transports.
 
     server ───── isp ══════════ ap ─ ─ ─ station
          internet      line        radio, or a cable
 
-Chromium and the model watch in the guest, in virtual time, on networks of the paper's. In real time
-they do so on a host, as root, on a machine that does nothing else; where its kernel has no netem,
-over the lines without delays that are called near. Bitrates are chosen for what they do: 240p is
-the paper's, 720p twice what the shaped line carries, so that the picture stops again and again.
+Chromium and the model play the video in the guest, in virtual time, on the paper's networks. They
+can also do so in real time on a host, as root, on a machine that does nothing else; where its
+kernel has no netem, over the lines without delays, whose names end in `-near`. The bitrates are
+chosen for their effect: 240p is the paper's, and 720p is twice what the shaped line carries, so
+playback stalls repeatedly.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from testbed.scenario.video import Player, Transport, Viewing
 from testbed.scenario.video_content import LADDER, PAGE_BYTES
 
 NEAR = "-near"
-# Beyond the bytes of page and video: heads of packets, the handshake, what a browser takes to begin
+# In addition to the bytes of page and video: headers, the handshake, the browser's start-up
 OVERHEAD, BEGINNING_S = 1.12, 6.0
-# On a radio losses cost more than that; in virtual time to wait for nothing costs little.
+# On a radio, losses cost more than that; in virtual time, waiting costs little.
 ON_A_RADIO, LONGER_S = 3.0, 60.0
 
 
 def line(name: str) -> Topology:
-    """A network of the paper's; or one without its delays, and so without a radio."""
+    """One of the paper's networks, or one without its delays, and therefore without a radio."""
     topology = NETWORKS[name.removesuffix(NEAR)]
     if not name.endswith(NEAR):
         return topology
@@ -70,7 +71,7 @@ def scenario(
 
 
 def watched_s(topology: Topology, rule: str, length_s: float) -> float:
-    """Long enough for all of it: a trial on the host takes its time even when all is over."""
+    """How long the viewer stays: long enough for the whole video."""
     rates = [topology.bottleneck.rate_mbit, *(link.rate_mbit for link in topology.links.values())]
     bit_per_s = 1e6 * min(rate for rate in rates if rate is not None)
     wanted = {rung.name: rung.bit_per_s for rung in LADDER}.get(rule, 0)
@@ -83,7 +84,7 @@ def watched_s(topology: Topology, rule: str, length_s: float) -> float:
 EXPERIMENT = Experiment(
     name="video-players",
     paper="RGSJ",
-    about="the player's model against Chromium: the same video, seen by both",
+    about="our model of a player against Chromium: the same video, played by both",
     axes={
         "network": ("shaped",),
         "rule": ("240p", "720p"),
