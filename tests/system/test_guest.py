@@ -10,16 +10,22 @@ import pwd
 import shutil
 import statistics
 import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 
+from testbed.engines.base import Job
 from testbed.engines.guest import GuestEngine
+from testbed.machine.journal import Journal
 from testbed.scenario.model import Queue, Scenario
 from testbed.scenario.queues import DISCIPLINES
 from testbed.store import Trial, open_trial
+from testbed.traffic.iperf3 import PRELOAD
 from tests.lab import capture_hashes, packets, rate_mbit, report, run_trials, samples
 from tests.scenarios import dumbbell, router
+from tests.unit.test_fewer_calls import SELECTING, selected
 
 VARIANTS = ("linux-reno", "cubic", "vegas", "bbr", "veno")
 CONTROLS = {"linux-reno": "reno"}
@@ -306,3 +312,12 @@ def _names(scenarios: list[Scenario]) -> list[str]:
 
 def test_the_set_for_determinism_has_no_doubles() -> None:
     assert len(set(_names(DETERMINISTIC))) == len(DETERMINISTIC) == 8
+
+
+def test_a_read_is_made_with_the_select_before_it(tmp_path: Path) -> None:
+    script = f"import sys; sys.stdout = open('answers', 'w')\n{SELECTING}"
+    (tmp_path / "ask.py").write_text(script)
+    argv = ["/usr/bin/env", f"LD_PRELOAD={PRELOAD}", sys.executable, "ask.py"]
+    job = Job(1, min(os.sched_getaffinity(0)), Journal(tmp_path), threading.Event())
+    assert GuestEngine().boot(tmp_path, argv, job, patience_s=60).status == 0
+    assert (tmp_path / "answers").read_text().split() == selected(left=0)

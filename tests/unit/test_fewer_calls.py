@@ -82,3 +82,50 @@ writer.send(b"rest")
 print(ask(reader, 96, 4))
 """
     assert preloaded(script) == ["4", "4"]
+
+
+# what select() says, what it leaves in the kernel, and what is read then
+SELECTING = (
+    PRELUDE
+    + """
+import array, termios
+def choose(*sockets):
+    chosen = (ctypes.c_ulong * 16)()
+    for each in sockets:
+        chosen[0] |= 1 << each.fileno()
+    ready = libc.select(64, chosen, None, None, (ctypes.c_long * 2)(1, 0))
+    left = array.array("i", [0])
+    fcntl.ioctl(reader.fileno(), termios.FIONREAD, left)
+    return f"{ready}:{chosen[0] >> reader.fileno() & 1}:{left[0]}"
+other, peer = pair()
+print(ask(reader, 100), ask(reader, 90, 10))
+writer.send(b"one is ready")
+print(choose(reader, other), ask(reader, 100))
+writer.send(b"both"); peer.send(b"both")
+print(choose(reader, other), ask(reader, 100))
+print(choose(reader, other), ask(other, 4), ask(reader, 100))
+writer.send(b"one")
+print(choose(reader), choose(reader), ask(reader, 2), ask(reader, 100))
+print(choose(reader), libc.close(other.detach()))
+writer.close()
+print(choose(reader), ask(reader, 100), ask(reader, 100))
+"""
+)
+
+
+def selected(left: int) -> list[str]:
+    """The answers, where `left` says whether select() leaves in the kernel what came alone."""
+    return [
+        *("10", "EAGAIN"),
+        *(f"1:1:{12 * left}", "12"),
+        *("2:1:4", "4"),
+        *("1:0:0", "4", "EAGAIN"),
+        *(f"1:1:{3 * left}", f"1:1:{3 * left}", "2", "1"),
+        *("0:0:0", "0"),
+        *("1:1:0", "0", "0"),
+    ]
+
+
+def test_a_kernel_without_batches_is_asked_twice() -> None:
+    script = SELECTING.removeprefix(PRELUDE)
+    assert preloaded(script) == selected(left=1)
