@@ -15,10 +15,10 @@ def _said(path: Path, statistics: str) -> list[str]:
     return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
-def lengths(path: Path) -> dict[str, list[str]]:
-    """Packet Lengths: a bucket's name and its cells."""
+def lengths(path: Path, chosen: str = "frame") -> dict[str, list[str]]:
+    """Packet Lengths of the frames that a filter lets through: a bucket's name and its cells."""
     rows = {}
-    for line in _said(path, "plen,tree"):
+    for line in _said(path, f"plen,tree,{chosen}"):
         name, cells = line[:18].strip(), line[18:].split()
         if len(cells) == 8:
             rows[name] = cells

@@ -183,7 +183,8 @@ def variety(rng: Random) -> list[Packet]:
 Link = Callable[[Packet, Random], bytes]
 
 
-def _etype(whole: Packet) -> bytes:
+def etype(whole: Packet) -> bytes:
+    """The Ethernet type of a packet."""
     return b"\x08\x00" if whole[0] >> 4 == 4 else b"\x86\xdd"
 
 
@@ -192,20 +193,20 @@ def ethernet(whole: Packet, rng: Random) -> bytes:
     tags = rng.choice((b"",) * 6 + (b"\x81\x00\x00\x05", b"\x88\xa8\x00\x07\x81\x00\x00\x05"))
     if rng.random() < 0.05 and len(whole) < 1400:
         return (
-            MACS + struct.pack("!H", 8 + len(whole)) + b"\xaa\xaa\x03\0\0\0" + _etype(whole) + whole
+            MACS + struct.pack("!H", 8 + len(whole)) + b"\xaa\xaa\x03\0\0\0" + etype(whole) + whole
         )
     trailer = bytes(rng.choice((0, 0, 0, 6)))
-    return MACS + tags + _etype(whole) + whole + trailer
+    return MACS + tags + etype(whole) + whole + trailer
 
 
 def cooked(whole: Packet, _rng: Random) -> bytes:
     """Linux's `any` device."""
-    return struct.pack("!HHH8s", 0, 1, 6, MACS[6:]) + _etype(whole) + whole
+    return struct.pack("!HHH8s", 0, 1, 6, MACS[6:]) + etype(whole) + whole
 
 
 def cooked_2(whole: Packet, _rng: Random) -> bytes:
     """Its second version."""
-    return _etype(whole) + struct.pack("!HIHBB8s", 0, 2, 1, 0, 6, MACS[6:]) + whole
+    return etype(whole) + struct.pack("!HIHBB8s", 0, 2, 1, 0, 6, MACS[6:]) + whole
 
 
 def null(whole: Packet, rng: Random) -> bytes:

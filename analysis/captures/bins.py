@@ -56,9 +56,11 @@ class _Sorted:
     first: Array  # of each flow, the place of its first such packet
 
 
-def read_bins(path: Path, width_s: float) -> tuple[Table, tuple[str, ...]]:
+def read_bins(
+    path: Path, width_s: float, *, tunnels: bool = False
+) -> tuple[Table, tuple[str, ...]]:
     """A capture's flows over time, and what was wrong with the file."""
-    arrays = read_arrays(path, NEEDED)
+    arrays = read_arrays(path, NEEDED, tunnels=tunnels)
     return flow_bins(arrays, path.name, width_s), arrays.warnings
 
 

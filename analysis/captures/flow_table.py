@@ -17,6 +17,7 @@ import numpy as np
 from analysis.captures.native import Core, Flow
 from analysis.captures.pcap import feed
 from analysis.captures.plain_table import Array, Column, Labels, Table, constant, frame_of
+from analysis.captures.unread import unread_frames
 
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed: it takes longer than a small capture
@@ -43,6 +44,7 @@ HEADINGS: Mapping[str, str] = {
     "rtt_min_ms": "RTT min",
     "rtt_mean_ms": "mean",
     "rtt_p95_ms": "95 % ms",  # exact up to 16384 round trips, beyond that to a part in 1024
+    "unread": "frames not read",  # of the whole capture, and why; empty if there are none
 }
 COLUMNS = tuple(HEADINGS)
 
@@ -55,21 +57,23 @@ class Flows:
     warnings: tuple[str, ...]
 
 
-def capture_flows(path: Path) -> pd.DataFrame:
+def capture_flows(path: Path, *, tunnels: bool = False) -> pd.DataFrame:
     """One row per flow, in the order of the first packets; `attrs["warnings"]` reports damage."""
-    flows = read_flows(path)
-    rows = frame_of(flows.table).astype(dict.fromkeys(("file", "kind", "src", "dst"), "str"))
+    flows = read_flows(path, tunnels=tunnels)
+    texts = ("file", "kind", "src", "dst", "unread")
+    rows = frame_of(flows.table).astype(dict.fromkeys(texts, "str"))
     rows.attrs["warnings"] = list(flows.warnings)
     return rows
 
 
-def read_flows(path: Path) -> Flows:
-    """Read a capture once and sum up its flows."""
-    with closing(Core(with_flows=True)) as core:
+def read_flows(path: Path, *, tunnels: bool = False) -> Flows:
+    """Read a capture once and sum up its flows; `tunnels`: with those in VXLAN and GENEVE."""
+    with closing(Core(with_flows=True, tunnels=tunnels)) as core:
         warnings = feed(path, core, lambda: None)
         flows = np.frombuffer(memoryview(core.flows()), np.dtype(Flow))
         table = _table(flows, core.addresses(), core.state.start_ns, path.name)
-        return Flows(table, warnings)
+        unread = constant(str(unread_frames(core)), len(flows))
+        return Flows({**table, "unread": unread}, warnings)
 
 
 def _table(flows: Array, addresses: list[str], start_ns: int, file: str) -> Table:
@@ -99,7 +103,7 @@ def _table(flows: Array, addresses: list[str], start_ns: int, file: str) -> Tabl
         np.where(tcp, of("duplicate_acks", 1 - src), np.nan),
         *(of(name, src) for name in ("rtt_low_ms", "rtt_mean_ms", "rtt_p95_ms")),
     ]
-    return dict(zip(COLUMNS, columns, strict=True))
+    return dict(zip(COLUMNS[:-1], columns, strict=True))
 
 
 def _senders(flows: Array) -> Array:

@@ -12,13 +12,15 @@ STEP_MS = 5  # … counted in steps of this: both are Wireshark's own settings
 ALL = "Packet Lengths"
 
 
-def packet_lengths(time_ns: npt.NDArray[np.int64], length: npt.NDArray[np.int64]) -> pd.DataFrame:
+def packet_lengths(
+    time_ns: npt.NDArray[np.int64], length: npt.NDArray[np.integer], start_ns: int
+) -> pd.DataFrame:
     """One row for all packets and one per bucket; times are the capture's, in its order.
 
-    Rates are packets a millisecond; bursts begin at seconds since the first packet.
+    Rates are packets a millisecond; bursts begin at seconds since the capture's first frame.
     """
-    now_ms = (time_ns - time_ns[0]) / 1e6 if len(time_ns) else np.zeros(0)
-    elapsed_ms = float(now_ms[-1]) if len(now_ms) else 0.0
+    now_ms = (time_ns - start_ns) / 1e6
+    elapsed_ms = float(now_ms[-1] - now_ms[0]) if len(now_ms) else 0.0
     which = np.searchsorted(BUCKETS, length, side="right") - 1
     rows = [_row(ALL, now_ms, length, elapsed_ms, len(length))]
     for index, low in enumerate(BUCKETS):

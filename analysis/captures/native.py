@@ -68,12 +68,13 @@ class State(ctypes.Structure):
         ("stop", ctypes.c_uint32),
         ("frames", ctypes.c_int32),
         ("rows", ctypes.c_uint64),
-        ("cut", ctypes.c_uint64),
         ("offset", ctypes.c_uint64),
+        ("waiting", ctypes.c_uint64),  # fragments of datagrams that are not whole
         ("start_ns", ctypes.c_int64),
         ("addresses", ctypes.c_uint32),
         ("flows", ctypes.c_uint32),
         ("sacks", ctypes.c_uint32),
+        ("unread", ctypes.c_uint32),
         ("reason", ctypes.c_char * 120),
     )
 
@@ -124,6 +125,16 @@ class Block(ctypes.Structure):
     )
 
 
+class Unread(ctypes.Structure):
+    """So many frames were not read, and why."""
+
+    _fields_ = (
+        ("why", ctypes.c_uint32),
+        ("number", ctypes.c_uint32),
+        ("frames", ctypes.c_uint64),
+    )
+
+
 class Columns(ctypes.Structure):
     """The output columns: one address per column."""
 
@@ -142,9 +153,9 @@ _ADDRESS = struct.Struct("B16s")  # struct address of core.h
 class Core:
     """One capture's reduction."""
 
-    def __init__(self, *, with_flows: bool) -> None:
+    def __init__(self, *, with_flows: bool, tunnels: bool = False) -> None:
         self._library = _library()
-        self._core = self._library.core_new(with_flows)
+        self._core = self._library.core_new(with_flows, tunnels)
         if not self._core:
             raise MemoryError
 
@@ -181,6 +192,11 @@ class Core:
         )
         return found
 
+    def unread(self) -> list[Unread]:
+        """The frames that were not read, reason by reason."""
+        found = self._library.core_unread(self._core)
+        return [found[number] for number in range(self.state.unread)]
+
     def sacks(self) -> ctypes.Array[Block]:
         """A copy of all blocks of selective acknowledgements, in the order of the frames."""
         count = self.state.sacks
@@ -205,7 +221,7 @@ def _library() -> ctypes.CDLL:
             f"{LIBRARY}: {'not built' if not LIBRARY.exists() else error}", "./setup.sh builds it"
         ) from error
     pointer, size = ctypes.c_void_p, ctypes.c_uint64
-    library.core_new.argtypes = (ctypes.c_bool,)
+    library.core_new.argtypes = (ctypes.c_bool, ctypes.c_bool)
     library.core_new.restype = pointer
     library.core_free.argtypes = (pointer,)
     library.core_free.restype = None
@@ -217,6 +233,8 @@ def _library() -> ctypes.CDLL:
     library.core_addresses.restype = pointer
     library.core_flows.argtypes = (pointer,)
     library.core_flows.restype = pointer
+    library.core_unread.argtypes = (pointer,)
+    library.core_unread.restype = ctypes.POINTER(Unread)
     library.core_sacks.argtypes = (pointer,)
     library.core_sacks.restype = pointer
     library.core_flow_size.restype = ctypes.c_size_t

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shlex
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from analysis.captures.native import Columns, Core, Stop
+from analysis.captures.unread import unread_frames
 from testbed.errors import TestbedError
 
 WINDOW = 4 << 20  # bytes read at a time
@@ -24,6 +26,7 @@ SMALL_CHUNK = 1 << 14  # where what was decompressed before the file ended is lo
 
 GZIP, ZSTD, LZ4 = (bytes.fromhex(text) for text in ("1f8b", "28b52ffd", "04224d18"))
 COMPRESSED = (GZIP, ZSTD, LZ4)
+SNOOP = b"snoo"
 MAGICS = tuple(
     bytes.fromhex(text) for text in "a1b2c3d4 d4c3b2a1 a1b23c4d 4d3cb2a1 0a0d0d0a".split()
 )
@@ -55,8 +58,10 @@ def _opened(path: Path) -> Iterator[tuple[BinaryIO, bytes]]:
         with path.open("rb") as file:
             head = file.read(4)
             if not head.startswith((*MAGICS, *COMPRESSED)):
+                what = "a snoop capture" if head == SNOOP else "not a pcap or pcapng capture"
                 raise TestbedError(
-                    f"{path}: not a pcap or pcapng capture", "editcap converts other formats"
+                    f"{path}: {what}",
+                    f"editcap -F pcapng {shlex.quote(str(path))} OUT.pcapng converts it",
                 )
             yield file, head
     except OSError as error:
@@ -140,14 +145,16 @@ def _judge(path: Path, core: Core, whole: bool) -> tuple[str, ...]:
     state = core.state
     if state.stop == Stop.NO_MEMORY:
         raise TestbedError(f"{path}: not enough memory", "reduce a part of it: editcap -c 1000000")
-    if state.stop == Stop.CORRUPT:
-        raise TestbedError(
-            f"{path}: damaged at byte {state.offset}, after frame {state.frames}: "
-            f"{state.reason.decode(errors='replace')}",
-            "is it a whole pcap or pcapng file?",
-        )
     warnings = []
-    if state.stop == Stop.CUT_SHORT or not whole:
+    if state.stop == Stop.CORRUPT:
+        damage = (
+            f"damaged at byte {state.offset}, after frame {state.frames}: "
+            f"{state.reason.decode(errors='replace')}"
+        )
+        if not state.frames:
+            raise TestbedError(f"{path}: {damage}", "is it a whole pcap or pcapng file?")
+        warnings.append(f"{path.name}: {damage}; what follows is not read")
+    elif state.stop == Stop.CUT_SHORT or not whole:
         if not state.offset:
             raise TestbedError(
                 f"{path}: the capture ends within its header", "was it written to its end?"
@@ -156,6 +163,4 @@ def _judge(path: Path, core: Core, whole: bool) -> tuple[str, ...]:
             f"{path.name}: the capture ends in the middle of a packet, after frame "
             f"{state.frames} (byte {state.offset})"
         )
-    if state.cut:
-        warnings.append(f"{path.name}: {state.cut} packets with headers cut short are left out")
-    return tuple(warnings)
+    return (*warnings, *unread_frames(core).warnings(path.name, state.frames))

@@ -67,47 +67,48 @@ def each_of(paths: Sequence[Path], read: Callable[[Path], _T]) -> Iterator[_T]:
             yield from pool.map(read, paths[start : start + AHEAD])
 
 
-def flow_tables(paths: Sequence[Path]) -> Iterator[Reduced]:
-    """Each capture's flows."""
-    return each_of(paths, _flows)
+def flow_tables(paths: Sequence[Path], *, tunnels: bool) -> Iterator[Reduced]:
+    """Each capture's flows; `tunnels`: with those in VXLAN and GENEVE, here and below."""
+    return each_of(paths, partial(_flows, tunnels=tunnels))
 
 
-def _flows(path: Path) -> Reduced:
-    flows = read_flows(path)
+def _flows(path: Path, tunnels: bool) -> Reduced:
+    flows = read_flows(path, tunnels=tunnels)
     return Reduced(flows.table, flows.warnings)
 
 
-def packet_tables(paths: Sequence[Path], *, for_people: bool) -> Iterator[Reduced]:
+def packet_tables(paths: Sequence[Path], *, tunnels: bool, for_people: bool) -> Iterator[Reduced]:
     """Each capture's packets: every column, or those that fit on a screen."""
-    return each_of(paths, partial(_packets, for_people=for_people))
+    return each_of(paths, partial(_packets, tunnels=tunnels, for_people=for_people))
 
 
-def _packets(path: Path, for_people: bool) -> Reduced:
-    packets = read_capture(path)
+def _packets(path: Path, tunnels: bool, for_people: bool) -> Reduced:
+    packets = read_capture(path, tunnels=tunnels)
     file = {"file": constant(path.name, len(packets.rows))}
     table = _shown(packets.rows) if for_people else table_of(packets.rows)
     return Reduced({**file, **table}, packets.warnings)
 
 
-def bin_tables(paths: Sequence[Path], width_s: float) -> Iterator[Reduced]:
+def bin_tables(paths: Sequence[Path], width_s: float, *, tunnels: bool) -> Iterator[Reduced]:
     """Each capture's flows over time."""
-    return each_of(paths, partial(_bins, width_s=width_s))
+    return each_of(paths, partial(_bins, width_s=width_s, tunnels=tunnels))
 
 
-def _bins(path: Path, width_s: float) -> Reduced:
-    return Reduced(*read_bins(path, width_s))
+def _bins(path: Path, width_s: float, tunnels: bool) -> Reduced:
+    return Reduced(*read_bins(path, width_s, tunnels=tunnels))
 
 
-def length_tables(paths: Sequence[Path]) -> Iterator[Reduced]:
+def length_tables(paths: Sequence[Path], *, tunnels: bool) -> Iterator[Reduced]:
     """Each capture's packet lengths, as Wireshark's statistics have them for TCP and UDP."""
-    return each_of(paths, _lengths)
+    return each_of(paths, partial(_lengths, tunnels=tunnels))
 
 
-def _lengths(path: Path) -> Reduced:
+def _lengths(path: Path, tunnels: bool) -> Reduced:
     from analysis.captures.lengths import packet_lengths
 
-    arrays = read_arrays(path, ("time_ns", "length"))
-    table = packet_lengths(arrays.columns["time_ns"], arrays.columns["length"])
+    arrays = read_arrays(path, ("time_ns", "length"), tunnels=tunnels)
+    packets = arrays.columns
+    table = packet_lengths(packets["time_ns"], packets["length"], arrays.start_ns)
     file = {"file": constant(path.name, len(table))}
     return Reduced({**file, **table_of(table)}, arrays.warnings)
 

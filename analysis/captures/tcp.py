@@ -145,10 +145,10 @@ class _Supply:
         return np.concatenate(parts) if parts else np.zeros(0, TYPES[name])
 
 
-def read_arrays(path: Path, names: Iterable[str] = TYPES) -> Arrays:
+def read_arrays(path: Path, names: Iterable[str] = TYPES, *, tunnels: bool = False) -> Arrays:
     """Read some or all columns of a capture; a file that ends in the middle gives what is whole
     and a warning."""
-    with closing(Core(with_flows=False)) as core:
+    with closing(Core(with_flows=False, tunnels=tunnels)) as core:
         supply = _Supply(path.stat().st_size if path.exists() else 0)
         warnings = feed(path, core, supply)
         columns = {name: supply.take(name) for name in names}
@@ -157,11 +157,11 @@ def read_arrays(path: Path, names: Iterable[str] = TYPES) -> Arrays:
         return Arrays(columns, addresses, sacks, state.start_ns, warnings, state.frames)
 
 
-def read_capture(path: Path) -> Packets:
-    """The same as a table."""
+def read_capture(path: Path, *, tunnels: bool = False) -> Packets:
+    """The same as a table; `tunnels`: with what VXLAN and GENEVE carry."""
     import pandas as pd
 
-    arrays = read_arrays(path)
+    arrays = read_arrays(path, tunnels=tunnels)
     columns = {name: _column(arrays, name) for name in COLUMNS}
     sacks = pd.DataFrame({name: arrays.sacks[name] for name in ("frame", "left", "right")})
     rows = pd.DataFrame(columns, copy=False)

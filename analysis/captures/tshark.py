@@ -86,6 +86,9 @@ PREFERENCES = (
     "ipv6.defragment:TRUE",
     "ip.tso_support:TRUE",
 )
+# Protocols over UDP that carry packets, which we read as UDP, …
+DISABLED = ("gtp", "teredo", "l2tp", "capwap.data", "vxlan_gpe")
+TUNNELS = ("vxlan", "geneve")  # … and these too, unless they are asked for
 # An ICMP error quotes a TCP header without being TCP.
 FILTER = "(tcp or udp) and not (icmp or icmpv6)"
 ROWS = 1 << 17  # read at a time
@@ -93,10 +96,17 @@ CUT_SHORT = "cut short"  # tshark's words; what came before is good
 
 
 def command(
-    path: Path, fields: Sequence[str] = FIELDS, chosen: str = FILTER, occurrence: str = "l"
+    path: Path,
+    fields: Sequence[str] = FIELDS,
+    chosen: str = FILTER,
+    occurrence: str = "l",
+    *,
+    tunnels: bool = False,
 ) -> tuple[str, ...]:
     """The command line that prints a capture's fields."""
     argv = ["tshark", "-n", "-r", os.fspath(path), "-Y", chosen]
+    for protocol in DISABLED if tunnels else (*DISABLED, *TUNNELS):
+        argv += ["--disable-protocol", protocol]
     for preference in PREFERENCES:
         argv += ["-o", preference]
     # `l`, the last occurrence: within a tunnel, the innermost headers; `a`: all of them
@@ -115,18 +125,20 @@ def command(
     return tuple(argv)
 
 
-def read_fields(path: Path) -> Iterator[pd.DataFrame]:
+def read_fields(path: Path, *, tunnels: bool = False) -> Iterator[pd.DataFrame]:
     """The packets' fields as texts, missing where a packet has none, some rows at a time.
 
     Packets whose headers are cut short, so that their length is not known, are left out.
     """
-    return map(_whole, _read(path, command(path), FIELDS))
+    return map(_whole, _read(path, command(path, tunnels=tunnels), FIELDS))
 
 
-def read_sacks(path: Path) -> Iterator[tuple[int, list[tuple[int, int]] | None]]:
+def read_sacks(
+    path: Path, *, tunnels: bool = False
+) -> Iterator[tuple[int, list[tuple[int, int]] | None]]:
     """The frames with SACK blocks, and those; None where an option is malformed."""
     fields = ("frame.number", *SACK)
-    argv = command(path, fields, f"{SACK[0]} and tcp.len and {FILTER}", "a")
+    argv = command(path, fields, f"{SACK[0]} and tcp.len and {FILTER}", "a", tunnels=tunnels)
     for rows in _read(path, argv, fields):
         for frame, *edges in rows.itertuples(index=False):
             left, right = (

@@ -13,6 +13,8 @@ from analysis.captures import tshark
 from analysis.captures.tcp import COLUMNS, Array, read_capture
 
 MAX_SACK_BLOCKS = 4  # as core.h has it
+UNTOLD = np.iinfo(np.int64).min  # tshark does not say it
+Sacks = tuple[int, list[tuple[int, int]] | None]
 MISSING = {"ip_id": -1}  # our value where tshark prints nothing; 0 elsewhere
 
 
@@ -53,13 +55,13 @@ class Verdict:
         )
 
 
-def verify(path: Path) -> Verdict:
+def verify(path: Path, *, tunnels: bool = False) -> Verdict:
     """Read a capture twice, by ourselves and with tshark, and compare."""
-    packets = read_capture(path)
+    packets = read_capture(path, tunnels=tunnels)
     ours = packets.rows
     verdict = Verdict()
     done, blocks = 0, not packets.sacks.empty
-    for theirs in tshark.read_fields(path):
+    for theirs in tshark.read_fields(path, tunnels=tunnels):
         if theirs.empty:
             continue
         frames = theirs["frame.number"].astype("int64").to_numpy()
@@ -69,15 +71,17 @@ def verify(path: Path) -> Verdict:
         blocks |= bool(theirs[tshark.SACK[0]].notna().any())
     verdict.differences += _alone(ours["frame"].iloc[done:], "a packet", "none")
     if blocks:  # a packet may have several, which takes tshark another reading
-        verdict.differences += _compare_sacks(packets.sacks, path)
+        verdict.differences += _compare_sacks(
+            packets.sacks, tshark.read_sacks(path, tunnels=tunnels)
+        )
     return verdict
 
 
-def _compare_sacks(sacks: pd.DataFrame, path: Path) -> Iterator[Difference]:
+def _compare_sacks(sacks: pd.DataFrame, read: Iterator[Sacks]) -> Iterator[Difference]:
     ours: dict[int, list[tuple[int, int]]] = {}
     for frame, left, right in sacks.itertuples(index=False):
         ours.setdefault(int(frame), []).append((int(left), int(right)))
-    for frame, theirs in tshark.read_sacks(path):
+    for frame, theirs in read:
         mine = ours.pop(frame, [])
         if theirs is not None and mine != theirs[:MAX_SACK_BLOCKS]:
             yield Difference(frame, "sacks", str(mine), str(theirs))
@@ -94,7 +98,7 @@ def _compare(ours: pd.DataFrame, theirs: pd.DataFrame, frames: Array, verdict: V
     six = ours["src"].astype("str").str.contains(":").to_numpy()
     for name in COLUMNS:
         mine, other = _mine(ours, name), _theirs(theirs, name, six)
-        for place in np.flatnonzero(mine != other):
+        for place in np.flatnonzero((mine != other) & (other != UNTOLD)):
             frame = int(common[place])
             verdict.differences.append(Difference(frame, name, str(mine[place]), str(other[place])))
 
@@ -119,7 +123,8 @@ def _theirs(rows: pd.DataFrame, name: str, six: Array) -> Array:
     if name in tshark.MARKS:
         return rows[tshark.MARKS[name]].notna().to_numpy().astype(np.int64)
     if name in tshark.TIMES:
-        return _numbers(rows[tshark.TIMES[name]].str.replace(".", "", regex=False), 10, 0)
+        codes, unique = pd.factorize(rows[tshark.TIMES[name]])
+        return np.array([*map(_nanoseconds, unique), 0], dtype=np.int64)[codes]
     if name in tshark.HEXADECIMAL:
         found = _numbers(rows[tshark.HEXADECIMAL[name]], 16, MISSING.get(name, 0))
         return _either(~six, found, np.full(len(found), -1)) if name == "ip_id" else found
@@ -132,12 +137,23 @@ def _theirs(rows: pd.DataFrame, name: str, six: Array) -> Array:
     first, *others = (_numbers(rows[each], 10, 0) for each in tshark.NUMBERS[name])
     if not others:
         return first
-    return _either(tcp, first, others[0] - 8 if name == "payload" else others[0])
+    if name == "payload":  # a jumbogram's length is not in UDP's header
+        others[0] = _either(others[0] == 0, np.full(len(first), UNTOLD), others[0] - 8)
+    return _either(tcp, first, others[0])
 
 
 def _either(which: Array, one: Array, other: Array) -> Array:
     chosen: Array = np.where(which, one, other)
     return chosen
+
+
+def _nanoseconds(text: str) -> int:
+    """Seconds with at least nine digits behind the point, which may be more than a second;
+    beyond 64 bits it wraps around, as ours do."""
+    seconds, _, rest = text.removeprefix("-").partition(".")
+    value = int(seconds) * 10**9 + int(rest or 0)
+    value = -value if text.startswith("-") else value
+    return (value + 2**63) % 2**64 - 2**63
 
 
 def _numbers(texts: pd.Series[str], base: int, missing: int) -> Array:

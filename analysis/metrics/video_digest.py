@@ -37,7 +37,7 @@ def video_parts(found: FlowPackets, protocol: str) -> Iterator[Part]:
     yield _seconds(PACKETS, both, begin_ns)
     if protocol == "tcp":
         yield _seconds(ERRORS_SEEN, both[both[list(ERRORS)].any(axis=1)], begin_ns)
-    table = packet_lengths(both["time_ns"].to_numpy(), both["length"].to_numpy())
+    table = packet_lengths(both["time_ns"].to_numpy(), both["length"].to_numpy(), begin_ns)
     for name in table.columns.drop("lengths"):
         values = table[name].to_numpy(dtype=np.float64, na_value=np.nan)
         yield f"{LENGTHS}{name}", np.arange(len(table), dtype=np.float64), values

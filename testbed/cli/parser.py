@@ -128,6 +128,9 @@ def _reduce_options(parser: Parser) -> None:
     rows.add_argument(
         "--verify", action="store_true", help="run tshark too, and list every difference"
     )
+    parser.add_argument(
+        "--tunnels", action="store_true", help="read what VXLAN and GENEVE carry, not as plain UDP"
+    )
     parser.add_argument("--format", choices=("table", "csv", "json", "parquet"), default="table")
     parser.add_argument("--out", type=Path, metavar="FILE", help="a file instead of the terminal")
 

@@ -24,7 +24,7 @@ def reduce_captures(options: argparse.Namespace) -> int:
 
     options.pcap = [capture for path in options.pcap for capture in reduction.captures_of(path)]
     if options.verify:
-        return _verify(options.pcap)
+        return _verify(options.pcap, options.tunnels)
     if options.format == "parquet" and options.out is None:
         raise UsageError("--format parquet goes to a file", "add --out FILE")
     if options.out is not None and options.format == "table":
@@ -49,15 +49,19 @@ def _tables(options: argparse.Namespace) -> Iterator[Table]:
     from analysis.captures.plain_table import constant, rows_of
 
     if options.packets:
-        found = reduction.packet_tables(options.pcap, for_people=options.format == "table")
+        found = reduction.packet_tables(
+            options.pcap, tunnels=options.tunnels, for_people=options.format == "table"
+        )
     elif options.lengths:
-        found = reduction.length_tables(options.pcap)
+        found = reduction.length_tables(options.pcap, tunnels=options.tunnels)
     elif options.bin:
         from analysis.captures.bins import parse_width
 
-        found = reduction.bin_tables(options.pcap, parse_width(options.bin))
+        found = reduction.bin_tables(
+            options.pcap, parse_width(options.bin), tunnels=options.tunnels
+        )
     else:
-        found = reduction.flow_tables(options.pcap)
+        found = reduction.flow_tables(options.pcap, tunnels=options.tunnels)
     named = zip(found, reduction.names_of(options.pcap), strict=True)
     for reduced, name in track(named, len(options.pcap)):
         _warn(reduced.warnings)
@@ -69,13 +73,13 @@ def _warn(warnings: Sequence[str]) -> None:
         errors.print(f"testbed: warning: {warning}", markup=False, soft_wrap=True)
 
 
-def _verify(paths: Sequence[Path]) -> int:
+def _verify(paths: Sequence[Path], tunnels: bool) -> int:
     """Compare with tshark, capture by capture; differences are a failure."""
     from analysis.captures.tshark_verify import Verdict, verify
 
     total = Verdict()
     for path in paths:
-        found = verify(path)
+        found = verify(path, tunnels=tunnels)
         total += found
         console.print(f"{path}: {found}", markup=False, soft_wrap=True)
         for each in found.differences[:SHOWN_DIFFERENCES]:

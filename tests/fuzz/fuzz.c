@@ -17,7 +17,7 @@
 #define LIMIT_S		10
 #define ROWS		64
 
-struct core *core_new(bool with_flows);
+struct core *core_new(bool with_flows, bool tunnels);
 void core_free(struct core *);
 struct state *core_state(struct core *);
 const void *core_flows(struct core *);
@@ -135,7 +135,7 @@ static void supply(struct columns *columns, u64 *memory)
 
 static u64 run(u64 *memory)
 {
-	struct core *core = core_new(true);
+	struct core *core = core_new(true, draw(2));
 	struct columns columns;
 	u32 done = 0, piece = 1 + draw(size);
 	u64 frames;

@@ -27,17 +27,19 @@ def test_the_table_is_wiresharks(tmp_path: Path, seed: int) -> None:
         udp(ENDS, int(time), payload=int(size) - 42, ip_id=1)
         for time, size in zip(times, sizes, strict=True)
     ]
+    # the rates are those of the packets, the bursts those since the capture's first frame
+    first = Frame(int(times[0]) - 123_000_000 * seed, bytes(12) + b"\x08\x06" + bytes(28))
     path = tmp_path / "lengths.pcap"
-    write_pcap(path, frames, 96)
-    ours = packet_lengths(times, sizes)
-    theirs = lengths(path)
+    write_pcap(path, [first, *frames], 96)
+    ours = packet_lengths(times, sizes, first.time_ns)
+    theirs = lengths(path, "udp")
     assert len(theirs) == len(ours) == 11
     for _, row in ours.iterrows():
         assert as_wireshark_writes(row) == theirs[row["lengths"]], row["lengths"]
 
 
 def test_lengths_of_nothing() -> None:
-    table = packet_lengths(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+    table = packet_lengths(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), 0)
     assert list(table["count"]) == [0] * 11
     assert math.isnan(table["average"][0])
 

@@ -118,11 +118,21 @@ def test_damage_is_named(tmp_path: Path, reason: str) -> None:
     assert len(caught.value.message.splitlines()) == 1
 
 
-def test_what_came_before_the_damage_is_counted(tmp_path: Path) -> None:
+def test_what_came_before_the_damage_is_kept(tmp_path: Path) -> None:
     good = section("<") + interface("<", 1) + enhanced("<", FRAME, 0, 0)
-    (tmp_path / "x").write_bytes(good + block("<", 6, b""))
-    with pytest.raises(TestbedError, match=rf"byte {len(good)}, after frame 1"):
+    (tmp_path / "x").write_bytes(good + block("<", 6, b"") + enhanced("<", FRAME, 0, 0))
+    packets = read_capture(tmp_path / "x")
+    assert packets.rows["frame"].tolist() == [1]
+    (told,) = packets.warnings
+    assert f"x: damaged at byte {len(good)}, after frame 1: a packet block of 12" in told
+    assert told.endswith("what follows is not read")
+
+
+def test_a_snoop_capture_is_named(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"snoop\0\0\0" + bytes(20))
+    with pytest.raises(TestbedError, match="a snoop capture") as caught:
         read_capture(tmp_path / "x")
+    assert caught.value.hint.startswith("editcap -F pcapng ")
 
 
 @pytest.mark.parametrize("size", [4, 10, 23, 27])

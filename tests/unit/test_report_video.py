@@ -165,7 +165,8 @@ def test_a_playback_is_of_the_players_report(drawn: dict[str, NamedFigure]) -> N
 def test_lengths_come_out_of_the_digest_as_they_went_in() -> None:
     found, both = lengths_of(digest_of("one")), packets()
     rows = pd.concat((both.data, both.acks))
-    asked = packet_lengths(rows["time_ns"].to_numpy(), rows["length"].to_numpy())
+    times = rows["time_ns"].to_numpy()
+    asked = packet_lengths(times, rows["length"].to_numpy(), times[0])
     for name in asked.columns.drop("lengths"):
         np.testing.assert_array_equal(found[name], asked[name].astype("float64"))
 

@@ -8,6 +8,7 @@
  *	connections.c	which packets belong together; the addresses
  *	flows.c		sums over each connection
  *	sacks.c		the blocks of selective acknowledgements
+ *	unread.c	the frames that were not read
  *
  * The rules were learnt from Wireshark's behaviour and documentation, and are held against
  * tshark packet for packet (analysis/captures/tshark_verify.py); where they look odd, Wireshark is odd.
@@ -64,7 +65,7 @@ struct row {
 	s64 ack_rtt_ns;		/* 0: acknowledges nothing new */
 	s64 initial_rtt_ns;	/* 0: not said of this packet */
 	s32 frame;		/* from 1 */
-	s32 length;		/* on the wire */
+	s32 length;		/* on the wire; as in Wireshark, at most INT32_MAX */
 	s32 stream;
 	s32 src, dst;		/* places in the table of addresses */
 	s32 payload;
@@ -118,10 +119,10 @@ struct state {
 	u32 stop;		/* enum stop */
 	s32 frames;		/* all, of whatever protocol */
 	u64 rows;
-	u64 cut;		/* TCP and UDP packets whose headers are not whole */
 	u64 offset;		/* in the file: how far it was read, or where it is damaged */
+	u64 waiting;		/* fragments of datagrams that are not whole */
 	s64 start_ns;		/* of the first frame */
-	u32 addresses, flows, sacks;
+	u32 addresses, flows, sacks, unread;
 	char reason[120];	/* of the damage */
 };
 
@@ -259,6 +260,8 @@ void fragments_free(struct fragments *);
  * which stays until the next call. */
 bool fragments_add(struct fragments *, const struct fragment_key *, u32 offset,
 		   struct slice data, bool more, struct slice *whole);
+/* How many belong to datagrams that are not whole. */
+u64 fragments_waiting(const struct fragments *);
 
 /* flows.c */
 
@@ -271,12 +274,29 @@ u32 flows_count(const struct flows *);
 
 /* dissect.c */
 
+/* Why a frame is not read, or not to its end. */
+enum why {
+	READ,
+	BROKEN,		/* its headers are cut short or malformed */
+	LINK,		/* the numbers: of a link layer, */
+	ETHERTYPE,	/* of what Ethernet carries, */
+	IP_PROTOCOL,	/* of what IP carries, */
+	PPP_PROTOCOL,	/* of what PPP carries, */
+	TUNNEL,		/* of a port; it is read as UDP */
+	OTHER_BLOCK,	/* of a pcapng block that is no packet, and counts as a frame */
+};
+
+struct reason {
+	u32 why;	/* enum why */
+	u32 number;
+};
+
 struct packet {	/* what is known of the packet in work, its innermost headers so far */
 	struct address src, dst;
 	struct address next_hop;	/* IPv6's destination if a route goes on; family 0 without */
 	struct row row;
 	bool is_row;		/* to be told */
-	bool is_cut;		/* TCP or UDP, but not whole */
+	struct reason unread;	/* where the dissection ended, if not at TCP or UDP */
 	bool icmp;		/* somewhere: what it quotes is no packet of a flow */
 	bool quoted;		/* within an ICMP error */
 	bool fragment;		/* only a part of a datagram is there */
@@ -303,16 +323,30 @@ void sacks_free(struct sacks *);
 u32 sacks_count(const struct sacks *);
 void sacks_add(struct core *, s32 frame, const struct sack *);
 
+/* unread.c */
+
+struct unread;
+
+struct unread *unread_new(void);
+void unread_free(struct unread *);
+u32 unread_count(const struct unread *);
+bool unread_add(struct unread *, struct reason, u64 frames);
+
 struct core {
 	struct state state;	/* first, for Python */
 	struct connections connections;
 	struct fragments *fragments;
 	struct sacks *sacks;	/* filled where columns are */
+	struct unread *unread;
+	bool tunnels;		/* what VXLAN and GENEVE carry is read */
 	struct flows *flows;	/* null: not wanted */
 	struct columns *columns;	/* null: not wanted */
 	struct file *file;
 	bool no_memory;
 };
+
+/* A number in the byte order of the file, as some link layers have them. */
+u16 file_u16(const struct core *, const u8 *at);
 
 void dissect(struct core *, u32 link_type, s64 time_ns, struct slice frame);
 

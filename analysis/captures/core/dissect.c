@@ -13,17 +13,24 @@
 #define MAX_LENGTH_FIELD 1500	/* an Ethernet type field up to it is a length */
 
 enum link {
-	LINK_NULL = 0, LINK_ETHERNET = 1, LINK_RAW_BSD = 12, LINK_RAW_OPENBSD = 14,
-	LINK_RAW = 101, LINK_LOOP = 108, LINK_COOKED = 113, LINK_IPV4 = 228, LINK_IPV6 = 229,
-	LINK_COOKED_2 = 276,
+	LINK_NULL = 0, LINK_ETHERNET = 1, LINK_PPP = 9, LINK_RAW_BSD = 12,
+	LINK_RAW_OPENBSD = 14, LINK_PPP_SERIAL = 50, LINK_PPP_ETHER = 51, LINK_RAW = 101,
+	LINK_CISCO_HDLC = 104, LINK_LOOP = 108, LINK_COOKED = 113, LINK_PPP_DIRECTION = 204,
+	LINK_IPV4 = 228, LINK_IPV6 = 229, LINK_NFLOG = 239, LINK_COOKED_2 = 276,
 };
 
 enum { ETHERTYPE_IP = 0x0800, ETHERTYPE_VLAN = 0x8100, ETHERTYPE_IPV6 = 0x86dd,
+       ETHERTYPE_BRIDGING = 0x6558, ETHERTYPE_PPP = 0x880b, ETHERTYPE_MPLS = 0x8847,
+       ETHERTYPE_MPLS_MULTICAST = 0x8848, ETHERTYPE_PPPOE_SESSION = 0x8864,
        ETHERTYPE_PROVIDER = 0x88a8, ETHERTYPE_QINQ = 0x9100 };
 
+enum { PPP_IP = 0x21, PPP_IPV6 = 0x57, PPP_MPLS = 0x281, PPP_MPLS_MULTICAST = 0x283 };
+enum { PORT_GTP = 2152, PORT_VXLAN = 4789, PORT_GENEVE = 6081 };
+enum { NFLOG_IPV4 = 2, NFLOG_IPV6 = 10, NFLOG_PAYLOAD = 9 };
+
 enum { IP_HOP_OPTIONS = 0, IP_ICMP = 1, IP_IPV4 = 4, IP_TCP = 6, IP_UDP = 17, IP_IPV6 = 41,
-       IP_ROUTING = 43, IP_FRAGMENT = 44, IP_AUTHENTICATION = 51, IP_ICMPV6 = 58, IP_NONE = 59,
-       IP_DESTINATION_OPTIONS = 60, IP_UDP_LITE = 136 };
+       IP_ROUTING = 43, IP_FRAGMENT = 44, IP_GRE = 47, IP_AUTHENTICATION = 51, IP_ICMPV6 = 58,
+       IP_NONE = 59, IP_DESTINATION_OPTIONS = 60, IP_UDP_LITE = 136, IP_MPLS = 137 };
 
 #define MORE_FRAGMENTS	0x2000
 #define FRAGMENT_OFFSET	0x1fff
@@ -33,6 +40,72 @@ static void dissect_ip(struct core *, struct packet *, struct slice);
 static void dissect_ipv6(struct core *, struct packet *, struct slice);
 static void dissect_protocol(struct core *, struct packet *, u8 protocol, struct slice,
 			     u32 payload);
+static void dissect_ethernet(struct core *, struct packet *, struct slice);
+static void dissect_gre(struct core *, struct packet *, struct slice);
+static void dissect_mpls(struct core *, struct packet *, struct slice);
+static void dissect_serial(struct core *, struct packet *, struct slice);
+static void dissect_type(struct core *, struct packet *, u16 type, struct slice);
+
+static void ended(struct packet *packet, u32 why, u32 number)
+{
+	packet->unread = (struct reason){ why, number };
+}
+
+/* Tunnels over UDP. */
+
+static void dissect_vxlan(struct core *core, struct packet *packet, struct slice at)
+{
+	if (has(at, 0, 8))
+		dissect_ethernet(core, packet, rest(at, 8));
+}
+
+static void dissect_geneve(struct core *core, struct packet *packet, struct slice at)
+{
+	u32 header;
+	u16 type;
+
+	if (!has(at, 0, 8))
+		return;
+	header = 8 + (at.at[0] & 0x3f) * 4u;
+	if (!has(at, 0, header))
+		return;
+	type = be16(at.at + 2);
+	if (type == ETHERTYPE_BRIDGING)
+		dissect_ethernet(core, packet, rest(at, header));
+	else
+		dissect_type(core, packet, type, rest(at, header));
+}
+
+/* What a tunnel carries is told in the place of the tunnel's own packet, if it is TCP or UDP. */
+static void dissect_tunnel(struct core *core, struct packet *packet, u16 port, struct slice at)
+{
+	struct packet outer = *packet;
+
+	packet->is_row = false;
+	packet->unread.why = BROKEN;
+	if (port == PORT_VXLAN)
+		dissect_vxlan(core, packet, at);
+	else
+		dissect_geneve(core, packet, at);
+	if (packet->is_row || packet->icmp)
+		return;
+	*packet = outer;
+}
+
+static void dissect_udp_payload(struct core *core, struct packet *packet, struct slice at)
+{
+	const u16 ports[] = { packet->row.src_port, packet->row.dst_port };
+
+	for (int i = 0; i < 2 && at.size; i++) {
+		if (ports[i] != PORT_VXLAN && ports[i] != PORT_GENEVE && ports[i] != PORT_GTP)
+			continue;
+		if (core->tunnels && ports[i] != PORT_GTP)
+			dissect_tunnel(core, packet, ports[i], at);
+		else
+			ended(packet, TUNNEL, ports[i]);
+		return;
+	}
+}
 
 static void dissect_udp(struct core *core, struct packet *packet, struct slice at, bool lite)
 {
@@ -42,7 +115,7 @@ static void dissect_udp(struct core *core, struct packet *packet, struct slice a
 	u32 size;
 
 	packet->is_row = false;
-	packet->is_cut = !lite;
+	ended(packet, lite ? READ : BROKEN, 0);
 	if (!has(at, 0, 6))
 		return;
 	size = be16(at.at + 4);
@@ -63,7 +136,9 @@ static void dissect_udp(struct core *core, struct packet *packet, struct slice a
 	row->stream = found->stream;
 	row->payload = (s32)size - 8;
 	packet->is_row = !lite;
-	packet->is_cut = false;
+	packet->unread.why = READ;
+	if (!lite && !packet->fragment && !packet->quoted)
+		dissect_udp_payload(core, packet, rest(trimmed(at, size), 8));
 }
 
 /* An error quotes the packet that it is about. */
@@ -139,6 +214,30 @@ static u32 destination_offset(const u8 *options, u32 size)
 	return 0;
 }
 
+/* Wireshark reads no further than an option that is too short for its type. */
+static bool has_short_option(const u8 *options, u32 size)
+{
+	static const u8 least[256] = {
+		[7] = 3, [25] = 8, [68] = 4, [82] = 12, [130] = 3, [131] = 3, [133] = 3,
+		[134] = 6, [136] = 4, [137] = 3, [148] = 4,
+	};
+
+	for (u32 at = 0; at + 1 < size && options[at];) {
+		u8 length = options[at + 1];
+
+		if (options[at] == 1) {
+			at++;
+			continue;
+		}
+		if (length < 2 || length > size - at)
+			return false;
+		if (length < least[options[at]])
+			return true;
+		at += length;
+	}
+	return false;
+}
+
 static void set_ipv4(struct address *address, const u8 *bytes)
 {
 	*address = (struct address){ .family = 4 };
@@ -192,13 +291,17 @@ static void dissect_ipv4(struct core *core, struct packet *packet, struct slice 
 	set_ipv4(&packet->src, at.at + 12);
 	set_ipv4(&packet->dst, at.at + 16 + destination_offset(at.at + 20, header - 20));
 	packet->next_hop.family = 0;
+	if (has_short_option(at.at + 20, header - 20))
+		return;
 	payload = rest(at, header);
 	if (part & (MORE_FRAGMENTS | FRAGMENT_OFFSET) && total > header &&
 	    has(at, header, total - header)) {
 		fragment_key(&key, packet, at.at);
 		if (!fragments_add(core->fragments, &key, (part & FRAGMENT_OFFSET) * 8u, payload,
-				   part & MORE_FRAGMENTS, &payload))
+				   part & MORE_FRAGMENTS, &payload)) {
+			packet->unread.why = READ;	/* it waits */
 			return;
+		}
 	} else if (part & FRAGMENT_OFFSET) {
 		return;
 	} else {
@@ -323,8 +426,10 @@ static void dissect_fragment(struct core *core, struct packet *packet, struct sl
 		key.version = 6;
 		key.id = be32(at.at + 4);
 		if (!fragments_add(core->fragments, &key, part & 0xfff8, trimmed(data, payload),
-				   part & 1, &data))
+				   part & 1, &data)) {
+			packet->unread.why = READ;
 			return;
+		}
 		packet->fragment = false;
 		payload = 0;
 	}
@@ -381,10 +486,121 @@ static void dissect_protocol(struct core *core, struct packet *packet, u8 protoc
 	case IP_AUTHENTICATION:
 		dissect_authentication(core, packet, at, payload);
 		break;
+	case IP_GRE:
+		dissect_gre(core, packet, at);
+		break;
+	case IP_MPLS:
+		dissect_mpls(core, packet, at);
+		break;
+	default:
+		ended(packet, IP_PROTOCOL, protocol);
+	}
+}
+
+/* Labels, the last of which says so; what follows is told by its first bits. */
+static void dissect_mpls(struct core *core, struct packet *packet, struct slice at)
+{
+	u32 label;
+
+	do {
+		if (!has(at, 0, 4))
+			return;
+		label = be32(at.at);
+		at = rest(at, 4);
+	} while (!(label & 0x100));
+	if (has(at, 0, 1) && at.at[0] >> 4 != 4 && at.at[0] >> 4 != 6)
+		ended(packet, ETHERTYPE, ETHERTYPE_MPLS);
+	else
+		dissect_ip(core, packet, at);
+}
+
+/* The protocol's number may be of one byte, the last of a number being odd. */
+static void dissect_ppp(struct core *core, struct packet *packet, struct slice at)
+{
+	u32 protocol, size;
+
+	if (!has(at, 0, 1))
+		return;
+	size = at.at[0] & 1 ? 1 : 2;
+	if (!has(at, 0, size))
+		return;
+	protocol = size == 1 ? at.at[0] : be16(at.at);
+	at = rest(at, size);
+	switch (protocol) {
+	case PPP_IP:
+		dissect_ip(core, packet, at);
+		break;
+	case PPP_IPV6:
+		dissect_ipv6(core, packet, at);
+		break;
+	case PPP_MPLS:
+	case PPP_MPLS_MULTICAST:
+		dissect_mpls(core, packet, at);
+		break;
+	default:
+		ended(packet, PPP_PROTOCOL, protocol);
+	}
+}
+
+static u32 gre_header(struct slice at, u16 flags)
+{
+	u32 size = 4 + (flags & 0xc000 ? 4 : 0) + (flags & 0x2000 ? 4 : 0) +
+		   (flags & 0x1000 ? 4 : 0) + (flags & 0x0080 ? 4 : 0);
+
+	while (flags & 0x4000) {	/* routes, the last of which is empty */
+		u32 length;
+
+		if (!has(at, size, 4))
+			return UINT32_MAX;
+		length = at.at[size + 3];
+		size += 4;
+		if (!length)
+			break;
+		size += length;
+	}
+	return size;
+}
+
+static void dissect_gre(struct core *core, struct packet *packet, struct slice at)
+{
+	u32 header;
+	u16 type;
+
+	if (!has(at, 0, 4))
+		return;
+	type = be16(at.at + 2);
+	header = gre_header(at, be16(at.at));
+	if (!has(at, 0, header))
+		return;
+	at = rest(at, header);
+	switch (type) {
+	case ETHERTYPE_IP:
+	case ETHERTYPE_IPV6:
+	case ETHERTYPE_MPLS:
+	case ETHERTYPE_MPLS_MULTICAST:
+		dissect_type(core, packet, type, at);
+		break;
+	case ETHERTYPE_BRIDGING:
+		dissect_ethernet(core, packet, at);
+		break;
+	case ETHERTYPE_PPP:
+		if (at.size)	/* or it only acknowledges */
+			dissect_serial(core, packet, at);
+		else
+			packet->unread.why = READ;
+		break;
+	default:
+		ended(packet, ETHERTYPE, type);
 	}
 }
 
 /* Link layers. */
+
+static void dissect_pppoe(struct core *core, struct packet *packet, struct slice at)
+{
+	if (has(at, 0, 6) && !at.at[1])
+		dissect_ppp(core, packet, trimmed(rest(at, 6), be16(at.at + 4)));
+}
 
 static void dissect_type(struct core *core, struct packet *packet, u16 type, struct slice at)
 {
@@ -406,17 +622,32 @@ static void dissect_type(struct core *core, struct packet *packet, u16 type, str
 			packet->vlan = be16(at.at) & 0xfff;
 		dissect_type(core, packet, be16(at.at + 2), rest(at, 4));
 		break;
+	case ETHERTYPE_MPLS:
+	case ETHERTYPE_MPLS_MULTICAST:
+		dissect_mpls(core, packet, at);
+		break;
+	case ETHERTYPE_PPPOE_SESSION:
+		dissect_pppoe(core, packet, at);
+		break;
 	default:
 		/* IEEE 802.3 with SNAP: it holds an Ethernet type */
 		if (type <= MAX_LENGTH_FIELD && has(at, 0, 8) &&
 		    !memcmp(at.at, "\xaa\xaa\x03\0\0\0", 6))
 			dissect_type(core, packet, be16(at.at + 6),
 				     rest(type ? trimmed(at, type) : at, 8));
+		else
+			ended(packet, ETHERTYPE, type > MAX_LENGTH_FIELD ? type : 0);
 	}
 }
 
-/* The family's number differs from one BSD to the next, and its byte order from one machine
- * to the next. */
+static void dissect_ethernet(struct core *core, struct packet *packet, struct slice at)
+{
+	if (has(at, 0, 14))
+		dissect_type(core, packet, be16(at.at + 12), rest(at, 14));
+}
+
+/* The family's number differs from one BSD to the next, its byte order from one machine to the
+ * next, and on IRIX it has 16 bits. */
 static void dissect_loopback(struct core *core, struct packet *packet, struct slice at,
 			     bool network_order)
 {
@@ -425,8 +656,12 @@ static void dissect_loopback(struct core *core, struct packet *packet, struct sl
 	if (!has(at, 0, 4))
 		return;
 	family = be32(at.at);
+	if (!network_order && family >> 16 == 0xff03) {
+		dissect_serial(core, packet, at);
+		return;
+	}
 	if (!network_order && family > UINT16_MAX)
-		family = __builtin_bswap32(family);
+		family = family == 2 << 16 ? 2 : __builtin_bswap32(family);
 	at = rest(at, 4);
 	switch (family) {
 	case 2:
@@ -438,17 +673,69 @@ static void dissect_loopback(struct core *core, struct packet *packet, struct sl
 		dissect_ipv6(core, packet, at);
 		break;
 	default:
-		if (family > MAX_LENGTH_FIELD && family <= UINT16_MAX)
+		if (!network_order && family > MAX_LENGTH_FIELD && family <= UINT16_MAX)
 			dissect_type(core, packet, (u16)family, at);
+		else
+			packet->unread.why = READ;	/* not IP */
 	}
+}
+
+static void dissect_cisco_hdlc(struct core *core, struct packet *packet, struct slice at)
+{
+	if (has(at, 0, 4))
+		dissect_type(core, packet, be16(at.at + 2), rest(at, 4));
+}
+
+/* On a serial line, an address and a control byte may come before the protocol, or Cisco's
+ * HDLC in its place. */
+static void dissect_serial(struct core *core, struct packet *packet, struct slice at)
+{
+	if (has(at, 0, 1) && (at.at[0] == 0x0f || at.at[0] == 0x8f))
+		dissect_cisco_hdlc(core, packet, at);
+	else
+		dissect_ppp(core, packet, has(at, 0, 1) && at.at[0] == 0xff ? rest(at, 2) : at);
+}
+
+/* Type, length, value, in the byte order of the file. */
+static bool nflog_payload(const struct core *core, struct slice at, struct slice *payload)
+{
+	u32 offset = 4;
+
+	while (has(at, offset, 4)) {
+		u16 length = file_u16(core, at.at + offset);
+
+		if (length < 4)
+			return false;
+		if (file_u16(core, at.at + offset + 2) == NFLOG_PAYLOAD) {
+			*payload = trimmed(rest(at, offset + 4), length - 4u);
+			return has(at, offset, length);
+		}
+		offset += (length + 3u) / 4 * 4;
+	}
+	return false;
+}
+
+static void dissect_nflog(struct core *core, struct packet *packet, struct slice at)
+{
+	struct slice payload;
+
+	if (!has(at, 0, 4))
+		return;
+	if (!nflog_payload(core, at, &payload))
+		return;
+	if (at.at[0] == NFLOG_IPV4)
+		dissect_ip(core, packet, payload);
+	else if (at.at[0] == NFLOG_IPV6)
+		dissect_ipv6(core, packet, payload);
+	else
+		packet->unread.why = READ;	/* not IP */
 }
 
 static void dissect_link(struct core *core, struct packet *packet, u32 link, struct slice at)
 {
 	switch (link) {
 	case LINK_ETHERNET:
-		if (has(at, 0, 14))
-			dissect_type(core, packet, be16(at.at + 12), rest(at, 14));
+		dissect_ethernet(core, packet, at);
 		break;
 	case LINK_RAW:
 	case LINK_RAW_BSD:
@@ -473,6 +760,25 @@ static void dissect_link(struct core *core, struct packet *packet, u32 link, str
 		if (has(at, 0, 20))
 			dissect_type(core, packet, be16(at.at), rest(at, 20));
 		break;
+	case LINK_PPP:
+	case LINK_PPP_SERIAL:
+		dissect_serial(core, packet, at);
+		break;
+	case LINK_PPP_DIRECTION:
+		packet->row.length -= !!packet->row.length;
+		dissect_serial(core, packet, rest(at, 1));
+		break;
+	case LINK_PPP_ETHER:
+		dissect_pppoe(core, packet, at);
+		break;
+	case LINK_CISCO_HDLC:
+		dissect_cisco_hdlc(core, packet, at);
+		break;
+	case LINK_NFLOG:
+		dissect_nflog(core, packet, at);
+		break;
+	default:
+		ended(packet, LINK, link);
 	}
 }
 
@@ -525,11 +831,14 @@ void dissect(struct core *core, u32 link_type, s64 time_ns, struct slice frame)
 		core->state.start_ns = time_ns;
 	packet.row.frame = core->state.frames;
 	packet.row.time_ns = time_ns;
-	packet.row.length = (s32)frame.size;
+	packet.row.length = (s32)(frame.size < INT32_MAX ? frame.size : INT32_MAX);
+	packet.unread.why = BROKEN;	/* until a header says otherwise */
 	dissect_link(core, &packet, link_type, frame);
 	if (packet.icmp)
 		return;
-	core->state.cut += packet.is_cut;
+	if (packet.unread.why != READ && (!packet.is_row || packet.unread.why == TUNNEL) &&
+	    !unread_add(core->unread, packet.unread, 1))
+		core->no_memory = true;
 	if (!packet.is_row || core->no_memory)
 		return;
 	packet.row.src = packet.connection->ends[packet.side];

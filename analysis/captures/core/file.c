@@ -22,7 +22,8 @@
 #define ORDER_MAGIC	0x1a2b3c4du
 
 enum { SECTION = 0x0a0d0d0a, INTERFACE = 1, OLD_PACKET = 2, SIMPLE_PACKET = 3, PACKET = 6,
-       JOURNAL = 9 };
+       JOURNAL = 9, SYSDIG = 0x204, SYSDIG_2 = 0x216, SYSDIG_2_LARGE = 0x221, CUSTOM = 0xbad,
+       CUSTOM_KEPT_LOCAL = 0x40000bad };
 enum { OPTION_END = 0, OPTION_RESOLUTION = 9, OPTION_OFFSET = 14 };
 
 struct interface {
@@ -44,6 +45,11 @@ static u16 get16(const struct file *file, const u8 *at)
 
 	memcpy(&value, at, 2);
 	return file->swapped ? __builtin_bswap16(value) : value;
+}
+
+u16 file_u16(const struct core *core, const u8 *at)
+{
+	return get16(core->file, at);
 }
 
 static u32 get32(const struct file *file, const u8 *at)
@@ -248,6 +254,20 @@ static s64 read_simple_packet(struct core *core, const u8 *at, u32 length)
 	return length;
 }
 
+/* Wireshark counts some blocks as frames that are no packets. */
+static s64 read_other(struct core *core, u32 type, u32 length, u32 least)
+{
+	if (length < least)
+		return corrupt(core, "a block of %" PRIu64 " bytes, too short for its type",
+			       length);
+	core->state.frames++;
+	if (!unread_add(core->unread, (struct reason){ OTHER_BLOCK, type }, 1)) {
+		core->no_memory = true;
+		return -1;
+	}
+	return length;
+}
+
 static s64 read_block(struct core *core, const u8 *at, u64 size)
 {
 	struct file *file = core->file;
@@ -285,7 +305,14 @@ static s64 read_block(struct core *core, const u8 *at, u64 size)
 	case SIMPLE_PACKET:
 		return read_simple_packet(core, at, length);
 	case JOURNAL:
-		core->state.frames++;	/* Wireshark counts them */
+		return read_other(core, JOURNAL, length, MIN_BLOCK);
+	case CUSTOM:
+	case CUSTOM_KEPT_LOCAL:
+		return read_other(core, get32(file, at), length, MIN_BLOCK + 4);
+	case SYSDIG:
+	case SYSDIG_2:
+	case SYSDIG_2_LARGE:
+		return read_other(core, get32(file, at), length, MIN_BLOCK + 32);
 	}
 	return length;
 }
@@ -307,7 +334,7 @@ static s64 read_first(struct core *core, const u8 *at, u64 size)
 
 /* For Python. */
 
-struct core *core_new(bool with_flows)
+struct core *core_new(bool with_flows, bool tunnels)
 {
 	struct core *core = calloc(1, sizeof(*core));
 
@@ -316,9 +343,11 @@ struct core *core_new(bool with_flows)
 	core->file = calloc(1, sizeof(*core->file));
 	core->fragments = fragments_new();
 	core->sacks = sacks_new();
+	core->unread = unread_new();
+	core->tunnels = tunnels;
 	core->flows = with_flows ? flows_new() : NULL;
 	core->no_memory = !connections_init(&core->connections) || !core->file ||
-			  !core->fragments || !core->sacks ||
+			  !core->fragments || !core->sacks || !core->unread ||
 			  (with_flows && !core->flows);
 	return core;
 }
@@ -333,6 +362,7 @@ void core_free(struct core *core)
 	connections_clear(&core->connections);
 	fragments_free(core->fragments);
 	sacks_free(core->sacks);
+	unread_free(core->unread);
 	flows_free(core->flows);
 	free(core);
 }
@@ -342,6 +372,8 @@ struct state *core_state(struct core *core)
 	core->state.addresses = core->connections.address_count;
 	core->state.flows = core->flows ? flows_count(core->flows) : 0;
 	core->state.sacks = sacks_count(core->sacks);
+	core->state.waiting = fragments_waiting(core->fragments);
+	core->state.unread = unread_count(core->unread);
 	return &core->state;
 }
 

@@ -21,6 +21,7 @@ struct datagram {
 	u32 count, capacity;
 	u32 reached;		/* so many parts begin in what is whole from the beginning … */
 	u32 whole;		/* … which are so many bytes */
+	u32 fragments;
 	u32 size;		/* known once the last fragment came */
 	bool size_known;
 	s32 next_free;
@@ -30,6 +31,7 @@ struct fragments {
 	struct table *index;
 	struct datagram *items;
 	u32 count, capacity;
+	u64 waiting;
 	s32 free;		/* the first unused one, -1 without */
 	u8 whole[KEPT];
 };
@@ -66,6 +68,11 @@ void fragments_free(struct fragments *all)
 	free(all->items);
 	table_free(all->index);
 	free(all);
+}
+
+u64 fragments_waiting(const struct fragments *all)
+{
+	return all->waiting;
 }
 
 static struct datagram *open_datagram(struct fragments *all, const struct fragment_key *key)
@@ -201,11 +208,14 @@ bool fragments_add(struct fragments *all, const struct fragment_key *key, u32 of
 	}
 	if (!add(datagram, offset, data))
 		return false;
+	datagram->fragments++;
+	all->waiting++;
 	if (!datagram->size_known || datagram->whole < datagram->size)
 		return false;
 	assemble(all, datagram);
 	*whole = (struct slice){ all->whole, datagram->size < KEPT ? datagram->size : KEPT,
 				 datagram->size };
+	all->waiting -= datagram->fragments;
 	number = (s32)(datagram - all->items);
 	table_remove(all->index, key);
 	clear(datagram);

@@ -566,7 +566,7 @@ void dissect_tcp(struct core *core, struct packet *packet, struct slice at)
 	bool is_new, sized, whole;
 
 	packet->is_row = false;
-	packet->is_cut = true;
+	packet->unread.why = BROKEN;
 	if (!has(at, 0, 16))
 		return;
 	segment.seq = be32(at.at + 4);
@@ -589,7 +589,7 @@ void dissect_tcp(struct core *core, struct packet *packet, struct slice at)
 	if (sized) {
 		segment.size = at.size - header_size;
 		row->payload = (s32)segment.size;
-		packet->is_cut = false;
+		packet->unread.why = READ;
 		packet->is_row = true;
 		learn_bases(fwd, rev, &segment);
 		if (!analyze(tcp, fwd, rev, &told, &segment))

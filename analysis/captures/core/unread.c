@@ -1,0 +1,69 @@
+/* The frames that were not read, by what they ended at: a link layer, a protocol, a tunnel. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core.h"
+
+struct count {	/* Python reads it so */
+	struct reason reason;
+	u64 frames;
+};
+
+struct unread {
+	struct table *index;
+	struct count *items;
+	u32 count, capacity;
+};
+
+struct unread *unread_new(void)
+{
+	struct unread *all = calloc(1, sizeof(*all));
+
+	if (!all)
+		return NULL;
+	all->index = table_new(sizeof(struct reason));
+	if (all->index)
+		return all;
+	free(all);
+	return NULL;
+}
+
+void unread_free(struct unread *all)
+{
+	if (!all)
+		return;
+	table_free(all->index);
+	free(all->items);
+	free(all);
+}
+
+u32 unread_count(const struct unread *all)
+{
+	return all->count;
+}
+
+bool unread_add(struct unread *all, struct reason reason, u64 frames)
+{
+	s32 *number = table_at(all->index, &reason);
+	struct count *larger;
+
+	if (!number)
+		return false;
+	if (*number < 0) {
+		larger = grow(all->items, &all->capacity, all->count + 1, sizeof(*larger));
+		if (!larger)
+			return false;
+		all->items = larger;
+		*number = (s32)all->count++;
+		larger[*number] = (struct count){ reason, 0 };
+	}
+	all->items[*number].frames += frames;
+	return true;
+}
+
+/* For Python. */
+
+const struct count *core_unread(struct core *core)
+{
+	return core->unread->items;
+}
