@@ -34,7 +34,7 @@ def packet_lengths(
 def _row(
     name: str,
     now_ms: npt.NDArray[np.float64],
-    length: npt.NDArray[np.int64],
+    length: npt.NDArray[np.integer],
     elapsed_ms: float,
     total: int,
 ) -> dict[str, object]:
