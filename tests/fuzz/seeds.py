@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from tests import tunnels
 from tests.conversations import conversations, write
 from tests.wrappings import write_all
 
@@ -15,6 +16,8 @@ def main() -> None:
     for path in write_all(folder, seed=1):
         if path.suffix == ".gz":
             path.unlink()
+    for number, name in enumerate((*tunnels.READ, *tunnels.OPTIONAL)):
+        (folder / f"tunnel-{number}.pcap").write_bytes(tunnels.whole_variety(name, number))
     for seed in range(4):
         write(folder / f"conversations-{seed}.pcap", conversations(seed, 8))
 
