@@ -272,5 +272,6 @@ struct connection *connect_packet(struct core *core, struct packet *packet, int 
 		core->no_memory = true;
 		return NULL;
 	}
-	return packet->connection = &all->items[*number];
+	packet->connection = (u32)*number;
+	return &all->items[*number];
 }

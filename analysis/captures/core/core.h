@@ -303,7 +303,7 @@ struct packet {	/* what is known of the packet in work, its innermost headers so
 	u16 vlan;
 	int depth;
 	int side;
-	struct connection *connection;
+	u32 connection;		/* its place: a tunnel's outlives the growth of the table */
 };
 
 struct core;

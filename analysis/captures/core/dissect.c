@@ -826,6 +826,7 @@ static void store(struct columns *to, const struct row *row)
 void dissect(struct core *core, u32 link_type, s64 time_ns, struct slice frame)
 {
 	struct packet packet = { 0 };
+	struct connection *connection;
 
 	if (!core->state.frames++)
 		core->state.start_ns = time_ns;
@@ -841,13 +842,14 @@ void dissect(struct core *core, u32 link_type, s64 time_ns, struct slice frame)
 		core->no_memory = true;
 	if (!packet.is_row || core->no_memory)
 		return;
-	packet.row.src = packet.connection->ends[packet.side];
-	packet.row.dst = packet.connection->ends[!packet.side];
+	connection = &core->connections.items[packet.connection];
+	packet.row.src = connection->ends[packet.side];
+	packet.row.dst = connection->ends[!packet.side];
 	if (packet.next_hop.family)
 		packet.row.dst = address_number(&core->connections, &packet.next_hop);
 	core->state.rows++;
 	if (core->columns)
 		store(core->columns, &packet.row);
-	if (core->flows && !flows_add(core->flows, packet.connection, &packet.row, packet.side))
+	if (core->flows && !flows_add(core->flows, connection, &packet.row, packet.side))
 		core->no_memory = true;
 }

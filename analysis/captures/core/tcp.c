@@ -579,10 +579,10 @@ void dissect_tcp(struct core *core, struct packet *packet, struct slice at)
 	row->protocol = TCP;
 	if (!begin(core, packet, &segment, row->src_port, row->dst_port, &is_new))
 		return;
-	tcp = &core->connections.tcps[packet->connection->stream];
+	row->stream = core->connections.items[packet->connection].stream;
+	tcp = &core->connections.tcps[row->stream];
 	fwd = &tcp->sides[packet->side];
 	rev = &tcp->sides[!packet->side];
-	row->stream = packet->connection->stream;
 	row->completeness = tcp->completeness;
 	fwd->sack_bytes = 0;
 	sized = !packet->fragment && !packet->quoted && at.size >= header_size;
