@@ -57,7 +57,6 @@ ETHERTYPES: Mapping[int, str] = {
     0x22F3: "TRILL",
     0x4305: "B.A.T.M.A.N.",
     0x6558: "bridged Ethernet",
-    0x8035: "RARP",
     0x8847: "MPLS without IP",
     0x88BE: "ERSPAN",
     0x88E5: "MACsec",
