@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import socket
 import struct
@@ -36,16 +37,19 @@ class Netlink:
 
     def ask(self, kind: int, payload: bytes) -> bytes | None:
         """Send a request with a single answer; None if the object does not exist."""
-        # rtnetlink answers a qdisc's request only as an echo
-        self._send(kind, payload, NLM_F_REQUEST | NLM_F_ECHO)
-        self._receive()
+        self.send(question(kind, payload))
+        self.receive()
+        return self.answer()
+
+    def answer(self) -> bytes | None:
+        """The answer that was received last; None if the object does not exist."""
         length, answer, _flags, _sequence, _port = _HEADER.unpack_from(self._buffer)
         return None if answer == NLMSG_ERROR else bytes(self._buffer[_HEADER.size : length])
 
     def change(self, kind: int, payload: bytes) -> None:
         """Send a request that creates an object; raises the kernel's error, if any."""
         self._send(kind, payload, NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE)
-        self._receive()
+        self.receive()
         (code,) = struct.unpack_from("=i", self._buffer, _HEADER.size)
         if code:
             raise OSError(-code, os.strerror(-code))
@@ -54,7 +58,7 @@ class Netlink:
         """Send one request that lists objects."""
         self._send(kind, payload, NLM_F_REQUEST | NLM_F_DUMP)
         while True:
-            size = self._receive()
+            size = self.receive()
             offset = 0
             while offset < size:
                 length, answer, *_ = _HEADER.unpack_from(self._buffer, offset)
@@ -63,18 +67,41 @@ class Netlink:
                 yield bytes(self._buffer[offset + _HEADER.size : offset + length])
                 offset += (length + 3) & ~3
 
-    def _receive(self) -> int:
+    def receive(self) -> int:
         """Receive the next answer into the buffer; returns its size."""
         return self._socket.recv_into(self._buffer)
 
     def _send(self, kind: int, payload: bytes, flags: int) -> None:
         self._sequence += 1
-        header = _HEADER.pack(_HEADER.size + len(payload), kind, flags, self._sequence, 0)
-        self._socket.send(header + payload)
+        self.send(_message(kind, payload, flags, self._sequence))
+
+    def send(self, message: bytes) -> None:
+        """Send a whole message."""
+        self._socket.send(message)
+
+    @property
+    def descriptor(self) -> int:
+        """The socket's file descriptor."""
+        return self._socket.fileno()
+
+    @property
+    def buffer_address(self) -> int:
+        """Where answers are in memory."""
+        return ctypes.addressof(ctypes.c_char.from_buffer(self._buffer))
 
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()
+
+
+def question(kind: int, payload: bytes) -> bytes:
+    """A request with a single answer."""
+    # rtnetlink answers a qdisc's request only as an echo
+    return _message(kind, payload, NLM_F_REQUEST | NLM_F_ECHO, 0)
+
+
+def _message(kind: int, payload: bytes, flags: int, sequence: int) -> bytes:
+    return _HEADER.pack(_HEADER.size + len(payload), kind, flags, sequence, 0) + payload
 
 
 def attribute(kind: int, data: bytes) -> bytes:

@@ -20,6 +20,7 @@ from mininet.node import Node
 
 from testbed.errors import TestbedError
 from testbed.machine.ethtool import switch_offloads_off
+from testbed.machine.kernel_settings import write_setting
 from testbed.machine.netns import inside
 from testbed.machine.process import CommandLog, Place, end, run, start_held
 from testbed.plan.commands import Command
@@ -121,7 +122,7 @@ def _write_sysctls(place: Place, settings: Sequence[tuple[str, str]]) -> None:
         for name, value in settings:
             argv = ("sysctl", "-w", f"{name}={value}")
             try:
-                sysctl_file(name).write_text(value)
+                write_setting(sysctl_file(name), value)
             except OSError as error:
                 place.note(argv, "", "failed", str(error))
                 raise TestbedError(
@@ -133,7 +134,7 @@ def _write_sysctls(place: Place, settings: Sequence[tuple[str, str]]) -> None:
 def _write_parameter(parameter: Parameter) -> None:
     """Set a module parameter, which applies to the whole kernel; the engine restores it."""
     try:
-        Path(parameter.file).write_text(str(parameter.value))
+        write_setting(Path(parameter.file), str(parameter.value))
     except OSError as error:
         raise TestbedError(
             f"{parameter.control}: cannot set {parameter.name} to {parameter.value}: "

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from testbed.errors import TestbedError
 from testbed.machine.ethtool import offloads_on
+from testbed.machine.kernel_settings import read_setting
 from testbed.machine.netlink import attributes
 from testbed.machine.netns import inside
 from testbed.machine.process import Place, run
@@ -53,7 +54,7 @@ def _by_node(
 def _verify_sysctls(place: Place, wanted: Sequence[tuple[str, str]]) -> None:
     with inside(place.pid):
         for name, value in wanted:
-            found = sysctl_file(name).read_text()
+            found = read_setting(sysctl_file(name))
             if found.split() != value.split():
                 raise TestbedError(f"{place.name}: {name} is {found.strip()!r}, not {value!r}")
 
@@ -61,7 +62,7 @@ def _verify_sysctls(place: Place, wanted: Sequence[tuple[str, str]]) -> None:
 def verify_parameters(plan: Plan) -> None:
     """Check the congestion controls' module parameters against the plan."""
     for parameter in plan.parameters:
-        found = Path(parameter.file).read_text().strip()
+        found = read_setting(Path(parameter.file)).strip()
         if found != str(parameter.value):
             raise TestbedError(
                 f"{parameter.control}: {parameter.name} is {found}, not {parameter.value}",

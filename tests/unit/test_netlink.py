@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from testbed.machine.netlink_batch import Batch
 from testbed.machine.sockets import listening
 from testbed.store import SOCKETS
 from testbed.trial.parts.sampling import SocketId, SocketProbe
@@ -31,7 +32,7 @@ def probe(connection: socket.socket, src_port: int | None = None) -> SocketProbe
 def test_a_connection_and_the_very_socket(connection: socket.socket) -> None:
     asked = probe(connection)
     for _ in range(3):  # each answer belongs to its question
-        row = asked.sample(1.5)
+        row = asked.row(1.5, asked.question.ask())
         assert row is not None
         seen = dict(zip(SOCKETS.columns, row, strict=True))
         assert (seen["time_s"], seen["flow"], seen["state"]) == ("1.500000", "tcp", "established")
@@ -41,9 +42,22 @@ def test_a_connection_and_the_very_socket(connection: socket.socket) -> None:
     asked.close()
 
 
+def test_questions_that_are_asked_together(connection: socket.socket) -> None:
+    there, nowhere = probe(connection), probe(connection, src_port=1)
+    batch = Batch([there.question, nowhere.question, there.question])
+    for _ in range(2):
+        found, missing, again = batch.answers()
+        assert missing is None
+        assert found is not None
+        assert found == again
+        assert there.row(0, found) is not None
+    there.close()
+    nowhere.close()
+
+
 def test_no_such_connection(connection: socket.socket) -> None:
     asked = probe(connection, src_port=1)
-    assert asked.sample(0) is None
+    assert asked.row(0, asked.question.ask()) is None
     assert asked.cookie is None
     asked.close()
 

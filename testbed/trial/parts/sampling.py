@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.machine.netlink import Netlink, attributes
+from testbed.machine.netlink import Netlink, attributes, question
+from testbed.machine.netlink_batch import Batch, Question
 from testbed.machine.netns import inside
 from testbed.machine.sockets import DIAG_REQUEST, NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY
 from testbed.plan.handles import LEAF
@@ -68,14 +69,14 @@ class SocketProbe:
         self._netlink = Netlink(NETLINK_SOCK_DIAG, pid)
         wanted = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1)
         head = DIAG_REQUEST.pack(socket.AF_INET, socket.IPPROTO_TCP, wanted, 0, 0xFFFFFFFF)
-        self._request = head + connection.packed()
+        request = question(SOCK_DIAG_BY_FAMILY, head + connection.packed())
+        self.question = Question(self._netlink, request)
         self.variant = ""
         self.options: frozenset[str] | None = None  # that the connection has agreed on
         self.cookie: int | None = None  # the kernel's unique number of the socket
 
-    def sample(self, time_s: float) -> tuple[object, ...] | None:
+    def row(self, time_s: float, answer: bytes | None) -> tuple[object, ...] | None:
         """Return one row, or None while the connection does not exist."""
-        answer = self._netlink.ask(SOCK_DIAG_BY_FAMILY, self._request)
         if answer is None:
             return None
         (self.cookie,) = struct.unpack_from("=Q", answer, _DIAG_COOKIE)
@@ -141,26 +142,26 @@ class QueueProbe:
         self._netlink = Netlink(NETLINK_ROUTE, pid)
         with inside(pid):
             index = socket.if_nametoindex(interface)
-        self._request = struct.pack("=B3xiIII", 0, index, LEAF.number, 0, 0)
+        request = struct.pack("=B3xiIII", 0, index, LEAF.number, 0, 0)
+        self.question = Question(self._netlink, question(RTM_GETQDISC, request))
         self._before = (0,) * len(QUEUE_COUNTERS)
 
     def begin(self) -> None:
         """Take the counters' present values as zero."""
-        if found := self._read():
+        if found := self._read(self.question.ask()):
             self._before = found[1]
 
-    def sample(self, time_s: float) -> tuple[object, ...] | None:
+    def row(self, time_s: float, answer: bytes | None) -> tuple[object, ...] | None:
         """Return one row, or None if the queue is gone."""
-        found = self._read()
+        found = self._read(answer)
         if found is None:
             return None
         waiting, counters = found
         since = (now - before for now, before in zip(counters, self._before, strict=True))
         return (f"{time_s:.6f}", *self._key, *waiting, *since)
 
-    def _read(self) -> tuple[tuple[int, int], tuple[int, ...]] | None:
+    def _read(self, answer: bytes | None) -> tuple[tuple[int, int], tuple[int, ...]] | None:
         """Read the backlog in bytes and packets, and the counters."""
-        answer = self._netlink.ask(RTM_GETQDISC, self._request)
         if answer is None:
             return None
         stats = attributes(attributes(answer, 20)[TCA_STATS2])
@@ -182,6 +183,8 @@ class Sampler:
     def __init__(self, sockets: Iterable[SocketProbe], queues: Iterable[QueueProbe]) -> None:
         self.sockets = list(sockets)
         self.queues = list(queues)
+        questions = [probe.question for probe in self.sockets]
+        self._batch = Batch(questions + [probe.question for probe in self.queues])
         self._socket_rows: list[tuple[object, ...]] = []
         self._queue_rows: list[tuple[object, ...]] = []
         self._latest = ""  # time of the last sample, as written
@@ -200,11 +203,12 @@ class Sampler:
         if f"{time_s:.6f}" == self._latest:
             return
         self._latest = f"{time_s:.6f}"
+        answers = self._batch.answers()
         for socket_probe in self.sockets:
-            if row := socket_probe.sample(time_s):
+            if row := socket_probe.row(time_s, next(answers)):
                 self._socket_rows.append(row)
         for queue_probe in self.queues:
-            if row := queue_probe.sample(time_s):
+            if row := queue_probe.row(time_s, next(answers)):
                 self._queue_rows.append(row)
 
     def variants_seen(self) -> dict[str, str]:

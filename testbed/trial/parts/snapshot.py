@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.machine.ethtool import offloads_on
+from testbed.machine.kernel_settings import read_setting
 from testbed.machine.netlink import Netlink, attributes
 from testbed.machine.netns import inside
 from testbed.machine.process import Place
@@ -56,10 +57,10 @@ def configuration(plan: Plan, places: Mapping[str, Place]) -> dict[str, str]:
     for node, settings in plan.sysctls:
         with inside(places[node].pid):
             for name, _ in settings:
-                text = sysctl_file(name).read_text()
+                text = read_setting(sysctl_file(name))
                 found[f"{node}: sysctl {name}"] = " ".join(text.split())
     for parameter in plan.parameters:
-        value = Path(parameter.file).read_text().strip()
+        value = read_setting(Path(parameter.file)).strip()
         found[f"parameter {parameter.name} of {parameter.control}"] = value
     for node in plan.nodes:
         found.update(_of_node(node, places[node].pid))
@@ -147,7 +148,7 @@ def tcp_settings(pid: int | None) -> dict[str, str]:
 
 def _read(path: Path) -> str:
     with contextlib.suppress(OSError):  # keys that may only be written
-        return path.read_text().strip()
+        return read_setting(path).strip()
     return ""
 
 
