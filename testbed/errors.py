@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import itertools
+import math
 from collections.abc import Iterable
 
 HINTS = {  # by the number of a system error
@@ -17,6 +19,7 @@ HINTS = {  # by the number of a system error
 }
 LONGEST_QUOTE = 60  # characters of what the user wrote
 MOST_KNOWN = 40  # names
+MOST_FAULTS = 20  # of one request
 
 
 class TestbedError(Exception):
@@ -48,7 +51,27 @@ def quoted(value: object) -> str:
             return "a list"
         case str() if len(value) > LONGEST_QUOTE:
             return f"{value[:LONGEST_QUOTE]!r}… ({len(value)} characters)"
+        case float() if math.isinf(value):
+            return "a number beyond all bounds"
     return repr(value)
+
+
+def place(where: str, key: str) -> str:
+    """Where a key of the user's is, as a message says it."""
+    plain = key.isprintable() and len(key) <= LONGEST_QUOTE
+    return f"{where}.{key if plain else quoted(key)}"
+
+
+def listed(faults: Iterable[str]) -> str:
+    """The first of all faults, on one line."""
+    found = list(itertools.islice(faults, MOST_FAULTS + 1))
+    more = ["and more"] if len(found) > MOST_FAULTS else []
+    return "; ".join([*found[:MOST_FAULTS], *more])
+
+
+def printable(text: str) -> str:
+    """A text as a terminal may get it: what has no place on a line is escaped."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

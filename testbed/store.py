@@ -262,7 +262,7 @@ class Record:
         return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
 
     @staticmethod
-    def from_json(text: str) -> Record:
+    def from_json(text: str | bytes) -> Record:
         """Read a record; unknown fields of a later version are left aside."""
         data = json.loads(text)
         data["status"] = Status(data["status"])
@@ -299,8 +299,8 @@ class Trial:
 def open_trial(path: Path) -> Trial:
     """Read one trial's directory, whoever wrote it: its names must be ones that we would give."""
     try:
-        scenario = Scenario.from_json((path / SCENARIO).read_text())
-        record = Record.from_json((path / RECORD).read_text())
+        scenario = Scenario.from_json((path / SCENARIO).read_bytes())
+        record = Record.from_json((path / RECORD).read_bytes())
     except FileNotFoundError as error:
         raise TestbedError(
             f"{path}: not a trial: {Path(error.filename).name} is missing",
@@ -324,9 +324,15 @@ def _record_faults(scenario: Scenario, record: Record) -> Iterator[str]:
     for name in (*engine, *queues, *captures):
         if not is_name(name):
             yield f"{RECORD}: {quoted(name)} is no name"
-    for flow in record.flows:
-        if flow.name not in planned:
-            yield f"{RECORD}: {quoted(flow.name)} is no flow of its scenario"
+    for flow in (*scenario.flows, *((scenario.background,) if scenario.background else ())):
+        for name in (flow.src, flow.dst, *((flow.variant,) if flow.variant else ())):
+            if not is_name(name):
+                yield f"{SCENARIO}: {quoted(name)} is no name"
+    for each in record.flows:
+        if each.name not in planned:
+            yield f"{RECORD}: {quoted(each.name)} is no flow of its scenario"
+        if each.variant_seen and not is_name(each.variant_seen):
+            yield f"{RECORD}: {quoted(each.variant_seen)} is no name"
     for capture in record.captures:
         folder, _, name = str(capture.file).rpartition("/")
         if capture.file and not (folder == CAPTURES and is_name(name)):

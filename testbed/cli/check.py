@@ -13,13 +13,13 @@ def check(options: argparse.Namespace) -> int:
 
     if options.variants:
         for line in checks.variant_lines():
-            console.print(line, markup=False, soft_wrap=True)
+            console.print(line, soft_wrap=True)
         return 0
     status = 0
     for finding in checks.findings():
         mark = "ok     " if finding.ok else "missing" if finding.needed else "-      "
-        console.print(f"{mark} {finding.what}: {finding.state}", markup=False, soft_wrap=True)
+        console.print(f"{mark} {finding.what}: {finding.state}", soft_wrap=True)
         if not finding.ok and finding.mend:
-            console.print(f"        {finding.mend}", markup=False, soft_wrap=True)
+            console.print(f"        {finding.mend}", soft_wrap=True)
         status |= finding.needed and not finding.ok
     return int(status)

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from testbed.errors import UsageError, nearest
+from testbed.plan.validate import validate
 from testbed.scenario.experiment import Experiment
+from testbed.scenario.json_form import LONGEST_BYTES
 from testbed.scenario.model import Scenario
 from testbed.store import SCENARIO
 
@@ -20,7 +22,7 @@ def chosen(options: argparse.Namespace) -> tuple[Experiment | None, list[Scenari
             raise UsageError(f"{path}: no such file", f"name an experiment, or a {SCENARIO}")
         if options.set or options.seeds > 1:
             raise UsageError("--set and --seeds are an experiment's", "edit the scenario instead")
-        return None, [Scenario.from_json(path.read_text())]
+        return None, [_scenario_in(path)]
     found = _named(options.experiment, options.experiments)
     if getattr(options, "until", None):
         from analysis.statistics.precision import LEAST_SEEDS, parse_target
@@ -28,6 +30,17 @@ def chosen(options: argparse.Namespace) -> tuple[Experiment | None, list[Scenari
         parse_target(options.until)  # a slip of the pen is found before anything runs
         options.seeds = max(options.seeds, LEAST_SEEDS)
     return found, found.scenarios(settings_of(options.set, found), options.seeds, options.quick)
+
+
+def _scenario_in(path: Path) -> Scenario:
+    """The scenario in a file, if it is sound: every fault is told with the file's name."""
+    try:
+        with path.open("rb") as file:
+            scenario = Scenario.from_json(file.read(LONGEST_BYTES + 1))
+        validate(scenario)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error.message}", error.hint) from error
+    return scenario
 
 
 def _named(name: str, experiments: Mapping[str, Experiment]) -> Experiment:

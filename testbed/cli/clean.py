@@ -12,7 +12,7 @@ def clean(_options: argparse.Namespace) -> int:
     """`testbed clean`."""
     removed = journal.clean()
     for each in removed:
-        console.print(f"removed {each}", markup=False, soft_wrap=True)
+        console.print(f"removed {each}", soft_wrap=True)
     if not removed:
         console.print("nothing was left behind")
     return 0

@@ -25,7 +25,7 @@ def compare_folders(options: argparse.Namespace) -> int:
         for row in shown.rows:
             table.add_row(*row)
         console.print(table)
-        console.print(shown.note, markup=False, soft_wrap=True)
+        console.print(shown.note, soft_wrap=True)
     for line in closing_lines(report):
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
     return 0 if report.agrees else 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -16,14 +17,16 @@ from testbed.store import Status
 
 _T = TypeVar("_T")
 
+# what is printed is data, some of it other people's: no brackets or colons in it mean anything
+_console = functools.partial(Console, highlight=False, markup=False, emoji=False)
 # a log or a pipe has no width: let tables be as wide as they are
-console = Console(highlight=False, width=None if sys.stdout.isatty() else 200)
-errors = Console(stderr=True, highlight=False)
+console = _console(width=None if sys.stdout.isatty() else 200)
+errors = _console(stderr=True)
 
 
 def wide_console() -> Console:
     """A console for tables with one column per trial, whose lines a log must not break."""
-    return console if console.is_terminal else Console(highlight=False, width=2000)
+    return console if console.is_terminal else _console(width=2000)
 
 
 class Watch:
@@ -65,7 +68,7 @@ class Watch:
     def __call__(self, event: Begun | Finished | Unfit) -> None:
         """Print an event: a trial began or finished, or a worker was refused."""
         if isinstance(event, Unfit):
-            console.print(f"{event.worker} takes no trials: {event.reason}", markup=False)
+            console.print(f"{event.worker} takes no trials: {event.reason}")
         elif isinstance(event, Begun):
             self._running.append(event.scenario.name)
             if event.stale:
@@ -81,16 +84,15 @@ class Watch:
             self._running.remove(event.scenario.name)
         record = event.record
         if record.status is not Status.OK:
-            console.print(f"{event.scenario.name}: {record.status}: {record.reason}", markup=False)
+            console.print(f"{event.scenario.name}: {record.status}: {record.reason}")
             if record.status is Status.FAILED:  # the run sums up what is unsupported
                 if record.hint:
-                    console.print(f"    hint: {record.hint}", markup=False)
-                console.print(f"    see {event.path}/", markup=False)
+                    console.print(f"    hint: {record.hint}")
+                console.print(f"    see {event.path}/")
         elif not self._bar:
             how = f"{record.wall_s:.1f} s" if event.fresh else "already there"
             console.print(
                 f"[{self._done}/{self._total}] {event.scenario.name}: {how}{self._left()}",
-                markup=False,
             )
         for warning in record.warnings:
             self._once(warning, f"{event.scenario.name}: warning: ")
@@ -99,7 +101,7 @@ class Watch:
         """Print a text that many trials share only once."""
         if text not in self._said:
             self._said.add(text)
-            console.print(f"{before}{text}", markup=False)
+            console.print(f"{before}{text}")
 
     def _left(self) -> str:
         if self._done == self._total:

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from testbed.cli.console import errors
 from testbed.cli.parser import build_parser
-from testbed.errors import TestbedError, UsageError, hint_for
+from testbed.errors import TestbedError, UsageError, hint_for, printable
 from testbed.scenario.experiment import Experiment
 
 INTERRUPTED = 130
@@ -54,7 +54,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _fail(error: TestbedError, status: int) -> int:
-    errors.print(f"testbed: {error.message}", markup=False, soft_wrap=True)
+    errors.print(f"testbed: {printable(error.message)}", soft_wrap=True)
     if error.hint:
-        errors.print(f"    hint: {error.hint}", markup=False, soft_wrap=True)
+        errors.print(f"    hint: {printable(error.hint)}", soft_wrap=True)
     return status

@@ -15,14 +15,14 @@ def inspect_trial(options: argparse.Namespace) -> int:
     view = inspection.view_of(open_trial(options.trial), options.flow, options.point)
     if options.packets:
         for line in inspection.aligned(inspection.packet_table(view, options.packets)):
-            console.print(line, markup=False, soft_wrap=True)
+            console.print(line, soft_wrap=True)
         return 0
     for line in inspection.description(view):
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
     obstacle = "" if options.print else inspection.obstacle()
     if options.print or obstacle:
         for line in inspection.instructions(obstacle):
-            console.print(line, markup=False, soft_wrap=True)
+            console.print(line, soft_wrap=True)
         return 0
     inspection.open_window(view)
     return 0

@@ -47,7 +47,7 @@ def show_plan(options: argparse.Namespace) -> int:
         f"{estimate.GUEST_MB} MB of memory for each guest that runs"
     )
     for warning in dict.fromkeys(warning for plan in plans for warning in plan.warnings):
-        console.print(f"warning: {warning}", markup=False)
+        console.print(f"warning: {warning}")
     if options.commands:
         for scenario, plan in zip(scenarios, plans, strict=True):
             _print_commands(scenario, plan)
@@ -55,30 +55,28 @@ def show_plan(options: argparse.Namespace) -> int:
 
 
 def _print_commands(scenario: Scenario, plan: Plan) -> None:
-    console.print(f"\n{scenario.name}", markup=False)
+    console.print(f"\n{scenario.name}")
     for parameter in plan.parameters:
-        console.print(f"{parameter.file}: {parameter.value}", markup=False, soft_wrap=True)
+        console.print(f"{parameter.file}: {parameter.value}", soft_wrap=True)
     for node, settings in plan.sysctls:
         words = " ".join(f"{name}={value!r}" for name, value in settings)
-        console.print(f"[{node}] sysctl -w {words}", markup=False, soft_wrap=True)
+        console.print(f"[{node}] sysctl -w {words}", soft_wrap=True)
     for drops in plan.drops:
         numbers = ", ".join(map(str, drops.segments))
         console.print(
             f"[{drops.node}] {drops.interface}: {drops.flow} loses segments {numbers}",
-            markup=False,
             soft_wrap=True,
         )
     for loss in plan.losses:
         console.print(
             f"[{loss.node}] {loss.interface}: {loss.flow} loses by chance: {loss.loss}",
-            markup=False,
             soft_wrap=True,
         )
     if plan.radio:
-        console.print(" ".join(plan.radio.medium), markup=False, soft_wrap=True)
+        console.print(" ".join(plan.radio.medium), soft_wrap=True)
     flows = [command for flow in plan.flows for command in (flow.server, flow.client)]
     if plan.background:
         flows += [plan.background.server, plan.background.client]
     for command in (*plan.setup, *flows):
         line = f"[{command.node}] {' '.join(command.argv)}"
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)

@@ -70,7 +70,7 @@ def _tables(options: argparse.Namespace) -> Iterator[Table]:
 
 def _warn(warnings: Sequence[str]) -> None:
     for warning in warnings:
-        errors.print(f"testbed: warning: {warning}", markup=False, soft_wrap=True)
+        errors.print(f"testbed: warning: {warning}", soft_wrap=True)
 
 
 def _verify(paths: Sequence[Path], tunnels: bool) -> int:
@@ -81,11 +81,11 @@ def _verify(paths: Sequence[Path], tunnels: bool) -> int:
     for path in paths:
         found = verify(path, tunnels=tunnels)
         total += found
-        console.print(f"{path}: {found}", markup=False, soft_wrap=True)
+        console.print(f"{path}: {found}", soft_wrap=True)
         for each in found.differences[:SHOWN_DIFFERENCES]:
-            console.print(f"    {each}", markup=False, soft_wrap=True)
+            console.print(f"    {each}", soft_wrap=True)
         if (hidden := len(found.differences) - SHOWN_DIFFERENCES) > 0:
             console.print(f"    and {hidden} more")
     if len(paths) > 1:
-        console.print(f"{len(paths)} captures: {total}", markup=False)
+        console.print(f"{len(paths)} captures: {total}")
     return 1 if total.differences else 0

@@ -46,7 +46,7 @@ def _report_results(options: argparse.Namespace) -> int:
 
     found = collect(options.results)
     for text in found.warnings:
-        errors.print(f"testbed: warning: {text}", markup=False, soft_wrap=True)
+        errors.print(f"testbed: warning: {text}", soft_wrap=True)
     answers = _answers(found, options.reference)
     out = options.out or options.results[0] / REPORT
     page = make_report(found, out, answers)
@@ -61,7 +61,7 @@ def _report_results(options: argparse.Namespace) -> int:
         counts = Counter(str(each.verdict) for each in answers)
         said = ", ".join(f"{number} {verdict}" for verdict, number in counts.most_common())
         console.print(f"claims: {said}")
-    console.print(f"report: {page}", markup=False, soft_wrap=True)
+    console.print(f"report: {page}", soft_wrap=True)
     give_back(page.parent)
     return 0
 
@@ -88,7 +88,7 @@ def _report_trial(options: argparse.Namespace, trial: Trial) -> int:
     _print_checks(trial)
     folder = options.out or trial.path / FIGURES
     for path in _draw(trial, flow, options.start, options.stop, folder):
-        console.print(path, markup=False, soft_wrap=True)
+        console.print(path, soft_wrap=True)
     give_back(folder)
     return 0
 
@@ -104,13 +104,13 @@ def _compare_trials(options: argparse.Namespace, trials: Sequence[Trial]) -> int
     if options.out:
         replace(options.out, lambda path: _write_csv(path, (shown.header, *shown.rows)))
         give_back(options.out)
-        console.print(options.out, markup=False, soft_wrap=True)
+        console.print(options.out, soft_wrap=True)
     else:
         table = Table(*shown.header, box=None)
         for row in shown.rows:
             table.add_row(*row)
         wide_console().print(table)
-    console.print(f"verdicts: {shown.note or 'none ran'}", markup=False)
+    console.print(f"verdicts: {shown.note or 'none ran'}")
     return 0
 
 
@@ -125,14 +125,14 @@ def _print_checks(trial: Trial) -> None:
 
     verdict = cached_verdict(trial)
     if verdict is None:
-        console.print(f"{trial.record.status}: {trial.record.reason}", markup=False)
+        console.print(f"{trial.record.status}: {trial.record.reason}")
         return
     shown = checks_table(verdict)
     table = Table(*shown.header, box=None)
     for row in shown.rows:
         table.add_row(*row)
     console.print(table)
-    console.print(f"verdict: {verdict.verdict} ({shown.note})", markup=False)
+    console.print(f"verdict: {verdict.verdict} ({shown.note})")
 
 
 def _draw(

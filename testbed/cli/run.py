@@ -43,7 +43,7 @@ def run_experiment(options: argparse.Namespace) -> int:
     choice = choose(options.engine, needs)
     _refuse_misspelt(choice.engine.controls(), needs)
     out = options.out or results_folder(scenarios[0].experiment)
-    console.print(f"engine: {choice.engine.name} ({choice.reason})", markup=False)
+    console.print(f"engine: {choice.engine.name} ({choice.reason})")
     done = _run_trials(options, choice, planned, out, options.rerun)
     if options.until:
         done = _run_more(options, choice, experiment, done, out)
@@ -125,7 +125,6 @@ def _run_more(
         console.print(
             f"{seeds} seeds: {experiment.metric} is known to ± {100 * found.relative:.2g} % "
             f"or better ({found.variant})",
-            markup=False,
         )
         if found.relative <= target or seeds >= options.max_seeds:
             return done
@@ -173,14 +172,13 @@ def say_what_is_lacking(engine: Engine, done: Sequence[Finished]) -> None:
     words = [f"{missing} ({needs[missing.need]} of {len(idle)})" for missing in lacks]
     errors.print(
         f"testbed: unsupported: {in_want(engine, lacks)} has no {', no '.join(words)}",
-        markup=False,
         soft_wrap=True,
     )
     hints = [missing.mend for missing in lacks]
     if any(missing.need.name == DELAYS for missing in lacks):
         hints.append(f"{DELAYS} makes the delays: a network without any does not need it")
     for hint in dict.fromkeys(hints):
-        errors.print(f"    hint: {hint}", markup=False, soft_wrap=True)
+        errors.print(f"    hint: {hint}", soft_wrap=True)
 
 
 def _print_table(shown: text_tables.Table) -> None:
@@ -201,20 +199,20 @@ def _show_results(
 
     frame = write_metrics(out)
     for warning in frame.attrs["warnings"]:
-        errors.print(f"testbed: warning: {warning}", markup=False, soft_wrap=True)
+        errors.print(f"testbed: warning: {warning}", soft_wrap=True)
     counts = {status: sum(each.status is status for each in done) for status in Status}
     if counts[Status.OK]:
         materials = catalogue.of_results(out, experiment.name) if experiment else []
         for shown in [*catalogue.summaries(materials)] or [text_tables.summary(frame)]:
             _print_table(shown)
         for figure in catalogue.save_figures(materials, out / FIGURES):
-            console.print(f"figure: {figure} (.svg, .csv)", markup=False, soft_wrap=True)
-    console.print(f"results: {out / METRICS_CSV}", markup=False, soft_wrap=True)
+            console.print(f"figure: {figure} (.svg, .csv)", soft_wrap=True)
+    console.print(f"results: {out / METRICS_CSV}", soft_wrap=True)
     console.print(", ".join(f"{number} {status}" for status, number in counts.items() if number))
     say_what_is_lacking(choice.engine, done)
     invalid = _invalid(frame) & {each.path.name for each in done}
     for name in sorted(invalid):
         why = frame.loc[frame["trial"] == name, "why"].iloc[0]
-        errors.print(f"testbed: {name} is invalid: {why}", markup=False, soft_wrap=True)
+        errors.print(f"testbed: {name} is invalid: {why}", soft_wrap=True)
     give_back(out)
     return 0 if counts[Status.OK] == len(done) and not invalid else 1

@@ -10,10 +10,10 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from testbed.errors import UsageError, nearest
+from testbed.errors import UsageError, nearest, quoted
 from testbed.plan.commands import Command
 from testbed.plan.delay_links import end_names
-from testbed.plan.network import Network, build_network, node_names
+from testbed.plan.network import Network, node_names
 from testbed.scenario import variants
 from testbed.scenario.model import Background, Flow, FlowKind, Scenario
 from testbed.scenario.profiles import PROFILES
@@ -22,7 +22,12 @@ from testbed.store import BACKGROUND_FLOW
 PROGRAM = "testbed-background"
 FIRST_PORT = 7000
 MAX_SESSIONS = 400  # two descriptors each at the server, of 1024
-LEAST_WINDOW = 1000
+RANGES = {
+    "shape": (1.001, 1000),  # at 1 and below, there is no mean
+    "think_ms": (1e-3, 86_400_000),
+    "mean_bytes": (1, 1 << 40),
+    "window_bytes": (1000, 1 << 30),
+}
 LONGEST_RTT_MS = 4000.0  # fq holds nothing for longer than 10 s
 NS_PER_MS = 1_000_000
 
@@ -125,7 +130,7 @@ def _draw(wanted: Background, dice: random.Random, kind: str, path_ms: float) ->
 
 
 def faults(scenario: Scenario) -> Iterator[str]:
-    """Faults of the background traffic, except those of its round trips (`rtt_faults`)."""
+    """Faults of the background traffic, but for its round trips (`rtt_faults`)."""
     wanted = scenario.background
     if wanted is None:
         return
@@ -134,13 +139,9 @@ def faults(scenario: Scenario) -> Iterator[str]:
         yield f"background.sessions: {wanted.sessions} is not between 1 and {MAX_SESSIONS}"
     if not 0 <= wanted.long_share <= 1:
         yield f"background.long_share: {wanted.long_share:g} is not between 0 and 1"
-    if not wanted.shape > 1:
-        yield f"background.shape: {wanted.shape:g} has no mean (above 1)"
-    for name in ("think_ms", "mean_bytes"):
-        if not getattr(wanted, name) > 0:
-            yield f"background.{name}: must be above 0"
-    if wanted.window_bytes < LEAST_WINDOW:
-        yield f"background.window_bytes: {wanted.window_bytes} is below {LEAST_WINDOW}"
+    for name, (low, high) in RANGES.items():
+        if not low <= (value := getattr(wanted, name)) <= high:
+            yield f"background.{name}: {value:g} is not between {low:g} and {high:g}"
     if not 0 <= wanted.rtt_min_ms <= wanted.rtt_max_ms <= LONGEST_RTT_MS:
         yield f"background: rtt_min_ms, rtt_max_ms: rising, from 0 to {LONGEST_RTT_MS:g}"
     if not 0 <= wanted.spread_s < scenario.duration_s:
@@ -153,7 +154,7 @@ def _host_faults(scenario: Scenario, wanted: Background) -> Iterator[str]:
     busy = {host for flow in scenario.flows for host in (flow.src, flow.dst)}
     for end, host in (("src", wanted.src), ("dst", wanted.dst)):
         if host not in hosts:
-            yield f"background.{end}: unknown host {host!r}: {nearest(host, hosts)}"
+            yield f"background.{end}: unknown host {quoted(host)}: {nearest(host, hosts)}"
         elif host in busy:
             yield f"background.{end}: {host} has a flow: its hosts carry nothing else"
     if wanted.src == wanted.dst:
@@ -166,12 +167,10 @@ def _host_faults(scenario: Scenario, wanted: Background) -> Iterator[str]:
         yield f"background.variant: {error.message}: {error.hint}"
 
 
-def rtt_faults(scenario: Scenario) -> Iterator[str]:
-    """Round trips shorter than the path's, or a link that cannot have them; checked only when there
-    are no other faults, as this needs the network."""
+def rtt_faults(scenario: Scenario, network: Network) -> Iterator[str]:
+    """Round trips shorter than the path's, or a link that cannot have them."""
     wanted = scenario.background
     if wanted is not None:
-        network = build_network(scenario.topology)
         last = network.path(wanted.src, wanted.dst)[-1].link
         if last.jitter_ms or last.loss:
             yield f"background.dst: {last.name} has jitter or losses, and takes delays of its own"

@@ -6,18 +6,21 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
-from testbed.errors import UsageError, nearest
+from testbed.errors import UsageError, nearest, quoted
 from testbed.plan import network
 from testbed.plan.host_conflicts import host_conflicts
 from testbed.scenario import losses, queues, variants, video
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
 
 MAX_RATE_MBIT = 40_000.0
+LEAST_RATE_MBIT = 0.001  # 125 bytes a second
 MAX_SECONDS = 24 * 3600.0
+LEAST_SECONDS = 0.1  # of a flow
 MIN_UDP_PACKET = 28 + 16  # IP and UDP headers, and iperf3's own of 16 bytes
 MAX_FLOWS = 100
 MAX_RTO_MS = 120_000  # TCP_RTO_MAX
-MAX_WINDOW_BYTES = 1 << 30  # as far as TCP's window scale goes
+WINDOWS = (88, 1 << 30)  # bytes: the least segment, and as far as TCP's window scale goes
+MAX_BYTES = 1 << 50  # which pace.c reads as a double
 MAX_DROPS = 1000
 TCP_ONLY = ("variant", "mss", "bytes", "window_bytes", "rto_min_ms", "drops", "loss")
 NOT_OF_VIDEO = (*TCP_ONLY[1:], "rate_mbit", "packet_bytes")
@@ -27,6 +30,12 @@ def in_range(where: str, value: float, low: float, high: float) -> Iterator[str]
     """A fault unless the value is above `low` and at most `high`."""
     if not low < value <= high:
         yield f"{where}: {value:g} is not above {low:g} and at most {high:g}"
+
+
+def rate_faults(where: str, rate_mbit: float) -> Iterator[str]:
+    """A fault unless tc, which counts whole bytes a second, can shape to that rate."""
+    if not LEAST_RATE_MBIT <= rate_mbit <= MAX_RATE_MBIT:
+        yield f"{where}: {rate_mbit:g} is not between {LEAST_RATE_MBIT:g} and {MAX_RATE_MBIT:g}"
 
 
 def flows_faults(scenario: Scenario) -> Iterator[str]:
@@ -40,7 +49,7 @@ def flows_faults(scenario: Scenario) -> Iterator[str]:
         where = f"flows[{index}]"
         for end, node in (("src", flow.src), ("dst", flow.dst)):
             if node not in nodes:
-                yield f"{where}.{end}: unknown node {node!r}: {nearest(node, nodes)}"
+                yield f"{where}.{end}: unknown node {quoted(node)}: {nearest(node, nodes)}"
         if flow.src == flow.dst:
             yield f"{where}: goes from {flow.src} to itself"
         yield from _time_faults(scenario, flow, where)
@@ -65,6 +74,8 @@ def _time_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
     if flow.start_s < 0 or latest_s >= scenario.stop_s(flow):
         length = f"{scenario.duration_s:g} s"
         yield f"{where}.start_s: {flow.start_s:g} is not within the trial's {length}"
+    elif scenario.stop_s(flow) - latest_s < LEAST_SECONDS:
+        yield f"{where}: runs for less than {LEAST_SECONDS:g} s, and then says nothing of TCP"
     if flow.duration_s is not None:
         yield from in_range(f"{where}.duration_s", flow.duration_s, 0, MAX_SECONDS)
 
@@ -96,14 +107,18 @@ def _tcp_faults(flow: Flow, where: str) -> Iterator[str]:
     if flow.mss is not None and not 88 <= flow.mss <= 1448:
         yield f"{where}.mss: {flow.mss} is not between 88 and 1448"
     if flow.window_bytes is not None:
-        yield from in_range(f"{where}.window_bytes", flow.window_bytes, 0, MAX_WINDOW_BYTES)
+        low, high = WINDOWS
+        if not low <= flow.window_bytes <= high:
+            yield f"{where}.window_bytes: {flow.window_bytes} is not between {low} and {high}"
     if flow.rto_min_ms is not None and not 1 <= flow.rto_min_ms <= MAX_RTO_MS:
         yield f"{where}.rto_min_ms: {flow.rto_min_ms} is not between 1 and {MAX_RTO_MS}"
     yield from _drop_faults(flow, where)
     if not 1 <= flow.parallel <= 64:
         yield f"{where}.parallel: {flow.parallel} is not between 1 and 64"
-    if flow.bytes is not None and flow.bytes <= 0:
-        yield f"{where}.bytes: must be above 0"
+    if flow.bytes is not None:
+        yield from in_range(f"{where}.bytes", flow.bytes, 0, MAX_BYTES)
+    if flow.jitter != Flow.jitter:
+        yield f"{where}.jitter: a CBR flow's; a link has jitter_ms"
     if flow.rate_mbit is not None or flow.packet_bytes is not None:
         yield f"{where}: rate_mbit and packet_bytes are a CBR flow's"
     if flow.video is not None:
@@ -115,6 +130,8 @@ def _drop_faults(flow: Flow, where: str) -> Iterator[str]:
         yield f"{where}.drops: numbers from 1 in rising order, each once"
     if len(flow.drops) > MAX_DROPS:
         yield f"{where}.drops: {len(flow.drops)} drops; at most {MAX_DROPS}"
+    if max(flow.drops, default=0) > losses.MAX_PACKETS:
+        yield f"{where}.drops: {max(flow.drops)} is above {losses.MAX_PACKETS}, the last counted"
     if flow.drops and flow.parallel > 1:
         yield f"{where}.drops: which of {flow.parallel} parallel connections is meant?"
 
@@ -153,7 +170,7 @@ def _cbr_faults(flow: Flow, where: str) -> Iterator[str]:
     if flow.rate_mbit is None or flow.packet_bytes is None:
         yield f"{where}: a CBR flow needs rate_mbit and packet_bytes"
         return
-    yield from in_range(f"{where}.rate_mbit", flow.rate_mbit, 0, MAX_RATE_MBIT)
+    yield from rate_faults(f"{where}.rate_mbit", flow.rate_mbit)
     if not MIN_UDP_PACKET <= flow.packet_bytes <= queues.MTU_BYTES:
         yield (
             f"{where}.packet_bytes: {flow.packet_bytes} is not between {MIN_UDP_PACKET} "
@@ -161,6 +178,8 @@ def _cbr_faults(flow: Flow, where: str) -> Iterator[str]:
         )
     if not 0 <= flow.jitter <= 1:
         yield f"{where}.jitter: {flow.jitter:g} is not between 0 and 1"
+    if flow.parallel != 1:
+        yield f"{where}.parallel: a CBR flow is one connection"
     foreign = [name for name in TCP_ONLY if getattr(flow, name) not in (None, ())]
     if foreign:
         yield f"{where}: {' and '.join(foreign)}: a TCP flow's"

@@ -115,7 +115,7 @@ def _class_settings(shaper: Shaper) -> Iterator[Setting]:
     for name, wide, offset in (("rate", RATE64, 8), ("ceil", CEIL64, 20)):
         at = (Field((wide,), 0, "Q"), Field((PARAMETERS,), offset))
         yield Setting(name, at, bits, "bit/s", 1 / 8)
-    per_byte = 8e6 / bits * TICKS_PER_MICROSECOND
+    per_byte = 1e6 / (bits // 8) * TICKS_PER_MICROSECOND  # of the rate that is kept
     for name, offset in (("burst", 24), ("cburst", 28)):
         ticks = (Field((PARAMETERS,), offset),)
         yield Setting(name, ticks, burst, "bytes", per_byte, whole_microseconds, MICROSECOND_TICKS)

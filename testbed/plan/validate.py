@@ -4,24 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from testbed.errors import UsageError, nearest
+from testbed.errors import UsageError, listed, nearest, quoted
 from testbed.plan import background, network
-from testbed.plan.flow_faults import MAX_RATE_MBIT, MAX_SECONDS, flows_faults, in_range
+from testbed.plan.flow_faults import MAX_SECONDS, flows_faults, in_range, rate_faults
+from testbed.plan.traffic_control import longest_queue_s
 from testbed.scenario import losses, names, queues
-from testbed.scenario.model import Bottleneck, Path, Radio, Scenario, TopologyKind
+from testbed.scenario.model import (
+    Bottleneck,
+    Flow,
+    FlowKind,
+    Path,
+    Radio,
+    Scenario,
+    TopologyKind,
+)
 
 MAX_HOSTS = 99  # receiver99-eth0 is as long as the name of an interface may be
 LONGEST_DELAY_MS = 60_000.0
 RADIO_LINK = "ap-station"
 SIGNALS_DBM = (-82, -20)  # below, 802.11 expects no receiver to understand anything
 MOST_BUSY = 0.9
+MOST_LOSS = 0.2  # of a link's packets, in the long run
+MAX_SEED = (1 << 32) - 1  # pace.c reads a thousand times it as a double
+SNAPLENS = (54, 262_144)  # Ethernet, IP and TCP without options; MAXIMUM_SNAPLEN in tcpdump
+LEAST_INTERVAL_MS = 0.1
+MOST_SAMPLES = 300_000  # rows of sockets: kept until the end in the 256 MB that a guest has
+HANDSHAKES = 2  # round trips before a flow can send
 
 
 def validate(scenario: Scenario) -> None:
     """Raise one error that lists all faults, if there are any."""
-    faults = list(_faults(scenario)) or list(background.rtt_faults(scenario))
+    faults = listed(_faults(scenario)) or listed(_network_faults(scenario))
     if faults:
-        raise UsageError("; ".join(faults), "correct these fields of the scenario")
+        raise UsageError(faults, "correct these fields of the scenario")
 
 
 def _faults(scenario: Scenario) -> Iterator[str]:
@@ -34,12 +49,37 @@ def _faults(scenario: Scenario) -> Iterator[str]:
     if not 1 <= topology.hosts <= MAX_HOSTS:
         yield f"topology.hosts: {topology.hosts} is not between 1 and {MAX_HOSTS}"
         return  # what follows needs the nodes
-    if scenario.seed < 0:
-        yield f"seed: {scenario.seed} is below 0"
-    if scenario.snaplen_bytes < 54:
-        yield f"snaplen_bytes: {scenario.snaplen_bytes} cuts the headers (at least 54)"
-    if not 0 <= scenario.sample_interval_ms <= 60_000:
-        yield f"sample_interval_ms: {scenario.sample_interval_ms:g} is not between 0 and 60000"
+    yield from _trial_faults(scenario)
+    yield from _path_faults("topology.access", topology.access)
+    known_links = network.link_names(topology)
+    for name, path in topology.links.items():
+        if name not in known_links:
+            yield f"topology.links: unknown link {quoted(name)}: {nearest(name, known_links)}"
+            continue
+        yield from _path_faults(f"topology.links.{name}", path)
+    yield from _radio_places(scenario)
+    yield from flows_faults(scenario)
+    yield from background.faults(scenario)
+
+
+def _trial_faults(scenario: Scenario) -> Iterator[str]:
+    """What is wrong with the numbers of the whole trial."""
+    if not 0 <= scenario.seed <= MAX_SEED:
+        yield f"seed: {scenario.seed} is not between 0 and {MAX_SEED}"
+    low, high = SNAPLENS
+    if not low <= scenario.snaplen_bytes <= high:
+        yield (
+            f"snaplen_bytes: {scenario.snaplen_bytes} is not between {low}, which holds the "
+            f"headers, and {high}, tcpdump's most"
+        )
+    if len(set(scenario.captures)) < len(scenario.captures):
+        yield "captures: a point is named twice"
+    interval_ms = scenario.sample_interval_ms
+    if interval_ms and not LEAST_INTERVAL_MS <= interval_ms <= 60_000:
+        yield (
+            f"sample_interval_ms: {interval_ms:g} is neither 0 nor between {LEAST_INTERVAL_MS:g} "
+            "and 60000"
+        )
     if not 0 <= scenario.start_jitter_ms <= 60_000:
         yield f"start_jitter_ms: {scenario.start_jitter_ms:g} is not between 0 and 60000"
     if not 0 <= scenario.measure_from_s < scenario.duration_s:
@@ -47,20 +87,11 @@ def _faults(scenario: Scenario) -> Iterator[str]:
             f"measure_from_s: {scenario.measure_from_s:g} is not within the trial's "
             f"{scenario.duration_s:g} s"
         )
-    yield from _path_faults("topology.access", topology.access)
-    known_links = network.link_names(topology)
-    for name, path in topology.links.items():
-        if name not in known_links:
-            yield f"topology.links: unknown link {name!r}: {nearest(name, known_links)}"
-        yield from _path_faults(f"topology.links.{name}", path)
-    yield from _radio_places(scenario)
-    yield from flows_faults(scenario)
-    yield from background.faults(scenario)
 
 
 def _bottleneck_faults(scenario: Scenario, bottleneck: Bottleneck) -> Iterator[str]:
     where = "topology.bottleneck"
-    yield from in_range(f"{where}.rate_mbit", bottleneck.rate_mbit, 0, MAX_RATE_MBIT)
+    yield from rate_faults(f"{where}.rate_mbit", bottleneck.rate_mbit)
     yield from _delay(f"{where}.delay_ms", bottleneck.delay_ms)
     for name in ("queue", "back_queue"):
         queue = getattr(bottleneck, name)
@@ -69,7 +100,7 @@ def _bottleneck_faults(scenario: Scenario, bottleneck: Bottleneck) -> Iterator[s
             if queue.limit_bdp is not None and not _has_delay(scenario):
                 yield f"{where}.{name}.limit_bdp: the path has no delay, so no BDP"
     if bottleneck.back_rate_mbit is not None:
-        yield from in_range(f"{where}.back_rate_mbit", bottleneck.back_rate_mbit, 0, MAX_RATE_MBIT)
+        yield from rate_faults(f"{where}.back_rate_mbit", bottleneck.back_rate_mbit)
     if not bottleneck.both_directions and (bottleneck.back_rate_mbit or bottleneck.back_queue):
         yield f"{where}: back_rate_mbit and back_queue need both_directions"
 
@@ -88,19 +119,25 @@ def _delay(where: str, delay_ms: float) -> Iterator[str]:
 def _path_faults(where: str, path: Path) -> Iterator[str]:
     yield from _delay(f"{where}.delay_ms", path.delay_ms)
     if path.rate_mbit is not None:
-        yield from in_range(f"{where}.rate_mbit", path.rate_mbit, 0, MAX_RATE_MBIT)
+        yield from rate_faults(f"{where}.rate_mbit", path.rate_mbit)
     if path.queue is not None:
         yield from queues.faults(path.queue, f"{where}.queue")
         if path.rate_mbit is None and path.radio is None:
             yield f"{where}.queue: a queue needs a rate_mbit to wait for"
     if path.back_rate_mbit is not None:
-        yield from in_range(f"{where}.back_rate_mbit", path.back_rate_mbit, 0, MAX_RATE_MBIT)
+        yield from rate_faults(f"{where}.back_rate_mbit", path.back_rate_mbit)
         if path.rate_mbit is None:
             yield f"{where}.back_rate_mbit: needs a rate_mbit"
     if not 0 <= path.jitter_ms <= path.delay_ms:
         yield f"{where}.jitter_ms: {path.jitter_ms:g} is not between 0 and delay_ms"
     if path.loss is not None:
-        yield from losses.channel_faults(path.loss, f"{where}.loss")
+        found = list(losses.channel_faults(path.loss, f"{where}.loss"))
+        yield from found
+        if not found and path.loss.loss_rate > MOST_LOSS:
+            yield (
+                f"{where}.loss: loses {path.loss.loss_rate:.0%} of all packets, either way: with "
+                f"more than {MOST_LOSS:.0%} hardly any connection opens"
+            )
     if path.radio is not None:
         yield from _radio_faults(f"{where}.radio", path, path.radio)
 
@@ -128,3 +165,58 @@ def _radio_places(scenario: Scenario) -> Iterator[str]:
     for where, path in places.items():
         if path.radio is not None:
             yield f"{where}.radio: only an access link's {RADIO_LINK} can be a radio"
+
+
+def _network_faults(scenario: Scenario) -> Iterator[str]:
+    """What only the whole network shows: limits in bytes, drain times, round trips, samples.
+
+    Looked for when every number is sound by itself, as what is computed here needs that.
+    """
+    built = network.build_network(scenario.topology)
+    for link in built.links:
+        for end, shaper in zip(link.ends, link.shapers, strict=True):
+            if shaper is not None:
+                yield from (f"{end.name}: {fault}" for fault in _queue_faults(shaper))
+    for index, flow in enumerate(scenario.flows):
+        yield from _round_trip_faults(scenario, built, flow, f"flows[{index}]")
+    yield from _sample_faults(scenario, longest_queue_s(built))
+    yield from background.rtt_faults(scenario, built)
+
+
+def _queue_faults(shaper: network.Shaper) -> Iterator[str]:
+    yield from queues.refusals(shaper.queue, shaper.limit, shaper.rate_mbit)
+    drain_s = shaper.limit.ms / 1e3
+    if drain_s > MAX_SECONDS:
+        yield (
+            f"its queue of {shaper.limit.bytes} B would take {drain_s:.3g} s to drain at "
+            f"{shaper.rate_mbit:g} Mbit/s, and a trial waits for it; at most {MAX_SECONDS:g}"
+        )
+
+
+def _round_trip_faults(
+    scenario: Scenario, built: network.Network, flow: Flow, where: str
+) -> Iterator[str]:
+    """A flow whose connection would not be open before its end."""
+    if flow.kind is FlowKind.CBR:
+        return
+    rtt_s = 2e-3 * sum(hop.link.delay_ms for hop in built.path(flow.src, flow.dst))
+    time_s = scenario.stop_s(flow) - flow.start_s - scenario.start_jitter_ms / 1e3
+    if HANDSHAKES * rtt_s > time_s:
+        yield (
+            f"{where}: {time_s:g} s are too short for a round trip of {rtt_s:g} s: "
+            f"at least {HANDSHAKES * rtt_s:g} s"
+        )
+
+
+def _sample_faults(scenario: Scenario, drain_s: float) -> Iterator[str]:
+    if not scenario.sample_interval_ms:
+        return
+    connections = sum(flow.parallel for flow in scenario.flows)
+    sampled_s = scenario.duration_s + drain_s
+    rows = sampled_s * 1e3 / scenario.sample_interval_ms * connections
+    if rows > MOST_SAMPLES:
+        yield (
+            f"sample_interval_ms: {scenario.sample_interval_ms:g} makes {rows:.3g} rows of "
+            f"{connections} connections in {sampled_s:.6g} s, drained queues included; at most "
+            f"{MOST_SAMPLES}: take a longer interval"
+        )

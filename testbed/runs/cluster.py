@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.engines.choice import Choice, choose
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, UsageError
 from testbed.machine.journal import WORKPLACE
 from testbed.plan.task import Task
 from testbed.plan.task import tasks as plan_tasks
@@ -35,6 +35,7 @@ from testbed.store import RECORD, SCENARIO, Record, Status, open_trial, trial_fo
 
 PATIENCE_S = 10  # time limits for the scheduler's answer and for a first worker
 POLL_S = 0.2
+ADDRESSES = "a scheduler's address, e.g. tcp://host:8786 or tls://host:8786"
 AHEAD = 2  # trials handed out per worker: one runs, one waits
 _OTHER_CODE = (AttributeError, ImportError, TypeError)  # raised by calling code that differs
 
@@ -116,9 +117,16 @@ class _client:
             ) from error
         try:
             self._client = Client(self._address, timeout=PATIENCE_S)
-        except (OSError, ValueError) as error:
+        except OSError as error:
             raise TestbedError(
                 f"no dask scheduler answers at {self._address}", "start one: dask scheduler"
+            ) from error
+        except ValueError as error:
+            raise UsageError(f"--cluster {self._address}: {error}", ADDRESSES) from error
+        except TypeError as error:  # dask's way to say that it has no certificates
+            raise TestbedError(
+                f"--cluster {self._address}: dask knows no certificates to connect with",
+                "docs/cluster.md says where to name them (DASK_DISTRIBUTED__COMM__TLS__…)",
             ) from error
         return self._client
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from testbed.engines.base import Cancelled, Engine, Job, Missing, in_want
 from testbed.engines.choice import Choice
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, hint_for
 from testbed.machine.cores import a_core
 from testbed.machine.journal import Journal
 from testbed.machine.process import sudo_user
@@ -291,7 +291,8 @@ def _stop_if_disk_is_full(folder: Path) -> None:
 def _failed(error: TestbedError | OSError) -> Record:
     if isinstance(error, TestbedError):
         return Record(Status.FAILED, error.message, error.hint)
-    return Record(Status.FAILED, error.strerror or str(error))
+    where = f"{error.filename}: " if error.filename else ""
+    return Record(Status.FAILED, f"{where}{error.strerror or error}", hint_for(error))
 
 
 def _with_warnings(record: Record, more: tuple[str, ...]) -> Record:

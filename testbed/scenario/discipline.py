@@ -101,19 +101,33 @@ def timer_ticks(microseconds: float) -> int:
 
 @dataclass(frozen=True)
 class Option:
-    """An option of a discipline: tc's keyword and unit, and where the kernel reports it."""
+    """An option of a discipline: tc's keyword and unit, and where the kernel reports it.
+
+    It may be from `least` to `most`, which are where tc and the kernel take it as it is.
+    """
 
     keyword: str
     at: Field | None  # None: the kernel reports only what it makes of it (`Discipline.derived`)
     unit: str = ""
     default: float | None = None  # the kernel's; None: it reports nothing unless told
     stored: Stored = int
+    least: float = 1
     most: float | None = None  # where 32 bits would hold more
+    whole: bool = False
 
     @property
     def highest(self) -> float:
         """The highest value that the kernel can hold."""
         return MOST / PER_UNIT[self.unit] if self.most is None else self.most
+
+    def faults(self, value: float) -> Iterator[str]:
+        """Why tc or the kernel would not take the value, or would make another one of it."""
+        if value < self.least:
+            yield f"{value:.12g} is below {self.least:g}, the least that has its effect"
+        elif value > self.highest:
+            yield f"{value:.12g} is above {self.highest:.10g}, all that the kernel can hold"
+        elif self.whole and value != int(value):
+            yield f"{value:.12g} is not a whole number"
 
     def words(self, value: float) -> tuple[str, str]:
         """The word that tc is given."""
@@ -160,7 +174,7 @@ def _nothing(*_: object) -> Iterator[Setting]:
     return iter(())
 
 
-def _no_warnings(*_: object) -> Iterator[str]:
+def _no_words(*_: object) -> Iterator[str]:
     return iter(())
 
 
@@ -184,7 +198,8 @@ class Discipline:
     fixed: tuple[Setting, ...] = ()
     complete: Callable[[Values, Limit], Values] = _as_given  # writes out what tc would choose
     derived: Callable[[Values, float], Iterator[Setting]] = _nothing  # of options and Mbit/s
-    warnings: Callable[[Values, Limit], Iterator[str]] = _no_warnings
+    refusals: Callable[[Values, Limit, float], Iterator[str]] = _no_words  # of tc and the kernel
+    warnings: Callable[[Values, Limit], Iterator[str]] = _no_words
     kernel: str = ""  # the configuration symbol, if it is not CONFIG_NET_SCH_<NAME>
 
     @property

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 MAX_RUNS = 1 << 20  # 8 MiB in the kernel
 MAX_LOSSES = 1 << 22  # of a channel: some seconds of throwing
 MAX_PACKETS = 1 << 29  # a run's and a flow's: the kernel counts in 32 bits with a sign
+LEAST_CHANCE = 1e-6  # netem is told hundredths of it, and a series of throws is half as long again
 MOST = 10_000  # losses of an event, and the spacing between them
 
 
@@ -106,6 +107,8 @@ def faults(loss: Loss, where: str) -> Iterator[str]:
 
 def channel_faults(channel: GilbertElliott, where: str) -> Iterator[str]:
     """The faults of a channel's numbers."""
+    if 0 < channel.loss_in_good < LEAST_CHANCE:
+        yield f"{where}.loss_in_good: {channel.loss_in_good:g} is neither 0 nor {LEAST_CHANCE:g}"
     yield from _chance(f"{where}.to_bad", channel.to_bad)
     yield from _chance(f"{where}.to_good", channel.to_good)
     yield from _chance(f"{where}.loss_in_bad", channel.loss_in_bad)
@@ -117,8 +120,8 @@ def channel_faults(channel: GilbertElliott, where: str) -> Iterator[str]:
 
 
 def _chance(where: str, value: float) -> Iterator[str]:
-    if not 0 < value <= 1:
-        yield f"{where}: {value:g} is no probability above 0 and up to 1"
+    if not LEAST_CHANCE <= value <= 1:
+        yield f"{where}: {value:g} is no probability from {LEAST_CHANCE:g} to 1"
 
 
 def throw(loss: Loss, dice: str, packets: int) -> tuple[Run, ...]:

@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import functools
 import json
-import math
-import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from testbed.errors import UsageError
+from testbed.scenario import json_form
 from testbed.scenario.losses import GilbertElliott, Loss
 from testbed.scenario.video import Transport, Viewing
 
@@ -217,17 +214,9 @@ class Scenario:
         return json.dumps(_plain(dataclasses.asdict(self)), indent=2) + "\n"
 
     @staticmethod
-    def from_json(text: str) -> Scenario:
+    def from_json(text: str | bytes) -> Scenario:
         """Read a scenario; every fault of form is reported at once, with its field."""
-        try:
-            data = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise UsageError(f"scenario: not JSON: {error}") from error
-        faults: list[str] = []
-        scenario = _read(Scenario, data, "scenario", faults)
-        if faults:
-            raise UsageError("; ".join(faults), "correct these fields")
-        return typing.cast(Scenario, scenario)
+        return typing.cast(Scenario, json_form.read(Scenario, text, "scenario"))
 
     @property
     def hash(self) -> str:
@@ -262,66 +251,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value
-
-
-def _read(kind: Any, data: Any, where: str, faults: list[str]) -> Any:
-    """Turn JSON data into the type that a field declares, noting every fault."""
-    origin = typing.get_origin(kind)
-    if origin is types.UnionType:
-        inner = [a for a in typing.get_args(kind) if a is not type(None)]
-        return None if data is None else _read(inner[0], data, where, faults)
-    if dataclasses.is_dataclass(kind):
-        return _read_dataclass(kind, data, where, faults)
-    if origin is tuple:
-        if not isinstance(data, list):
-            return _fault(faults, where, "a list", data)
-        item = typing.get_args(kind)[0]
-        return tuple(_read(item, each, f"{where}[{i}]", faults) for i, each in enumerate(data))
-    if origin is Mapping:
-        if not isinstance(data, dict):
-            return _fault(faults, where, "an object", data)
-        value = typing.get_args(kind)[1]
-        return {key: _read(value, each, f"{where}.{key}", faults) for key, each in data.items()}
-    return _read_scalar(kind, data, where, faults)
-
-
-_type_hints = functools.cache(typing.get_type_hints)  # slow, and asked for a thousand trials
-
-
-def _read_dataclass(kind: Any, data: Any, where: str, faults: list[str]) -> Any:
-    if not isinstance(data, dict):
-        return _fault(faults, where, "an object", data)
-    hints = _type_hints(kind)
-    fields = {f.name: f for f in dataclasses.fields(kind)}
-    faults += [f"{where}.{name}: unknown field" for name in data.keys() - fields.keys()]
-    required = {
-        name
-        for name, f in fields.items()
-        if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
-    }
-    absent = sorted(required - data.keys())
-    faults += [f"{where}.{name}: missing" for name in absent]
-    values = {
-        name: _read(hints[name], data[name], f"{where}.{name}", faults)
-        for name in fields
-        if name in data
-    }
-    return None if absent else kind(**values)
-
-
-def _read_scalar(kind: Any, data: Any, where: str, faults: list[str]) -> Any:
-    if isinstance(kind, type) and issubclass(kind, enum.StrEnum):
-        names = [str(member) for member in kind]
-        return kind(data) if data in names else _fault(faults, where, " or ".join(names), data)
-    number = isinstance(data, int | float) and not isinstance(data, bool)
-    if kind is float and number and math.isfinite(data):
-        return float(data)
-    if kind is not float and isinstance(data, kind) and (kind is bool) == isinstance(data, bool):
-        return data
-    return _fault(
-        faults, where, {float: "a number", int: "an integer"}.get(kind, kind.__name__), data
-    )
-
-
-def _fault(faults: list[str], where: str, wanted: str, got: Any) -> None:
-    faults.append(f"{where}: expected {wanted}, got {got!r}")

@@ -36,9 +36,9 @@ def name_faults(where: str, text: str) -> Iterator[str]:
 
 
 def text_faults(where: str, text: str) -> Iterator[str]:
-    """A fault unless the text is short and printable: what is shown, but never part of a path."""
-    if not text.isprintable() or ";" in text or len(text) > LONGEST:
-        yield f"{where}: {quoted(text)}: at most {LONGEST} printable characters, no `;`"
+    """A fault unless the text is short and printable: what tables and figures show as it is."""
+    if not text.isprintable() or set(";$") & set(text) or len(text) > LONGEST:
+        yield f"{where}: {quoted(text)}: at most {LONGEST} printable characters, no `;` and no `$`"
 
 
 def scenario_faults(scenario: Scenario) -> Iterator[str]:

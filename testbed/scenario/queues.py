@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from testbed.errors import nearest
+from testbed.errors import nearest, place, quoted
 from testbed.scenario import red
 from testbed.scenario.discipline import (
+    MOST,
     OFF_ON,
     Discipline,
     Field,
@@ -28,7 +29,13 @@ from testbed.scenario.model import FRAME_OVERHEAD_BYTES, Queue
 MTU_BYTES = 1500
 FRAME_BYTES = MTU_BYTES + FRAME_OVERHEAD_BYTES  # what a full packet counts in a byte limit
 MEMORY_BYTES = 32 << 20  # of fq_codel and fq_pie, as the kernel has it
+LEAST_MS = 0.02  # of times that the kernel keeps in units of about a microsecond
+CODEL_MOST_MS = 2_199_000  # it compares times of 32 bits, in units of 1024 ns, with a sign
 PIE_MOST_MS = 4294  # its target has 32 bits of nanoseconds
+PIE_TICK_MS = 4  # its timer's, in the guest
+PIE_MOST_TUPDATE_MS = 4_000_000  # more may not fit into 32 bits when the kernel reports it
+FQ_CODEL_FLOWS = 65_536
+FQ_CODEL_QUANTUM = (256, 1 << 20)  # the kernel raises a smaller one, and refuses a larger one
 CAKE_RTT_MS = 100.0
 CAKE_FLOW_MODES = (
     *("flowblind", "srchost", "dsthost", "hosts", "flows"),
@@ -45,6 +52,13 @@ def at(attribute: int) -> Field:
 def always(name: str, field: Field, value: int, *words: str) -> Setting:
     """A number that no option changes; `words` are what messages call 0, 1, 2 …"""
     return Setting(name, (field,), value, words=words)
+
+
+def codel_option(keyword: str, attribute: int, default: float | None) -> Option:
+    """One of CoDel's times."""
+    return Option(
+        keyword, at(attribute), "ms", default, codel_time, least=LEAST_MS, most=CODEL_MOST_MS
+    )
 
 
 def _cake_target(options: Values, _rate_mbit: float) -> Iterator[Setting]:
@@ -66,16 +80,19 @@ DISCIPLINES = {
             "bytes",
             Option("limit", Field((red.PARAMETERS,), 0)),
             {
-                "min_bytes": Option("min", Field((red.PARAMETERS,), 4)),
-                "max_bytes": Option("max", Field((red.PARAMETERS,), 8)),
-                "avpkt_bytes": Option("avpkt", None),
-                "burst_packets": Option("burst", None),
-                "probability": Option("probability", None, most=1),
+                "min_bytes": Option("min", Field((red.PARAMETERS,), 4), whole=True),
+                "max_bytes": Option("max", Field((red.PARAMETERS,), 8), whole=True),
+                "avpkt_bytes": Option("avpkt", None, whole=True),
+                "burst_packets": Option("burst", None, most=red.MOST_BURST, whole=True),
+                "probability": Option(
+                    "probability", None, least=red.LEAST_CHANCE, most=red.MOST_CHANCE
+                ),
             },
             Marking(Field((red.PARAMETERS,), 15, "B", mask=1), counted_at=12, may_drop=True),
             rate_keyword="bandwidth",
             complete=red.complete,
             derived=red.derived,
+            refusals=red.refusals,
             warnings=red.warnings,
         ),
         Discipline(
@@ -83,9 +100,9 @@ DISCIPLINES = {
             "packets",
             Option("limit", at(2)),
             {
-                "target_ms": Option("target", at(1), "ms", 5, codel_time),
-                "interval_ms": Option("interval", at(3), "ms", 100, codel_time),
-                "ce_threshold_ms": Option("ce_threshold", at(5), "ms", None, codel_time),
+                "target_ms": codel_option("target", 1, 5),
+                "interval_ms": codel_option("interval", 3, 100),
+                "ce_threshold_ms": codel_option("ce_threshold", 5, None),
             },
             Marking(at(4), counted_at=24),
         ),
@@ -94,11 +111,13 @@ DISCIPLINES = {
             "packets",
             Option("limit", at(2)),
             {
-                "target_ms": Option("target", at(1), "ms", 5, codel_time),
-                "interval_ms": Option("interval", at(3), "ms", 100, codel_time),
-                "ce_threshold_ms": Option("ce_threshold", at(7), "ms", None, codel_time),
-                "flows": Option("flows", at(5), default=1024),
-                "quantum_bytes": Option("quantum", at(6), default=FRAME_BYTES),
+                "target_ms": codel_option("target", 1, 5),
+                "interval_ms": codel_option("interval", 3, 100),
+                "ce_threshold_ms": codel_option("ce_threshold", 7, None),
+                "flows": Option("flows", at(5), default=1024, most=FQ_CODEL_FLOWS, whole=True),
+                "quantum_bytes": Option(
+                    *("quantum", at(6), "", FRAME_BYTES, int, *FQ_CODEL_QUANTUM), whole=True
+                ),
             },
             Marking(at(4), off=("noecn",), counted_at=12),  # without a word it marks
             fixed=(always("drop_batch", at(8), 64), always("memory_limit", at(9), MEMORY_BYTES)),
@@ -108,8 +127,18 @@ DISCIPLINES = {
             "packets",
             Option("limit", at(2)),
             {
-                "target_ms": Option("target", at(1), "ms", 15, pie_time, most=PIE_MOST_MS),
-                "tupdate_ms": Option("tupdate", at(3), "ms", 15, timer_ticks),
+                "target_ms": Option(
+                    "target", at(1), "ms", 15, pie_time, least=LEAST_MS, most=PIE_MOST_MS
+                ),
+                "tupdate_ms": Option(
+                    "tupdate",
+                    at(3),
+                    "ms",
+                    15,
+                    timer_ticks,
+                    least=PIE_TICK_MS,
+                    most=PIE_MOST_TUPDATE_MS,
+                ),
             },
             Marking(at(6), counted_at=36),
             fixed=(
@@ -123,7 +152,7 @@ DISCIPLINES = {
             "cake",
             "bytes",
             Option("memlimit", at(10)),
-            {"rtt_ms": Option("rtt", at(7), "ms", CAKE_RTT_MS)},
+            {"rtt_ms": Option("rtt", at(7), "ms", CAKE_RTT_MS, least=LEAST_MS)},
             Marking(on=()),  # marks every ECN-capable packet that it would drop
             words=("unlimited", "besteffort", "flows"),
             fixed=(
@@ -144,7 +173,7 @@ def faults(queue: Queue, where: str) -> list[str]:
     row = DISCIPLINES.get(queue.discipline)
     if row is None:
         return [
-            f"{where}.discipline: unknown queue {queue.discipline!r}: "
+            f"{where}.discipline: unknown queue {quoted(queue.discipline)}: "
             + nearest(queue.discipline, DISCIPLINES)
         ]
     found = []
@@ -154,12 +183,14 @@ def faults(queue: Queue, where: str) -> list[str]:
         found.append(f"{where}: give the limit in one unit: limit_bytes, _packets or _bdp")
     if any(value <= 0 for value in values):
         found.append(f"{where}: the limit must be above 0")
+    if any(value > MOST for value in values):
+        found.append(f"{where}: the limit is above {MOST}, all that the kernel can hold")
     if queue.limit_bytes is not None and 0 < queue.limit_bytes < FRAME_BYTES:
         found.append(f"{where}.limit_bytes: {queue.limit_bytes} holds no full frame of 1514 bytes")
     if queue.ecn and not row.ecn:
         found.append(f"{where}.ecn: {queue.discipline} can't mark packets")
     for name, value in queue.options.items():
-        found += _option_faults(row, name, value, f"{where}.options.{name}")
+        found += _option_faults(row, name, value, place(f"{where}.options", name))
     return found
 
 
@@ -167,10 +198,8 @@ def _option_faults(row: Discipline, name: str, value: float, where: str) -> Iter
     option = row.options.get(name)
     if option is None:
         yield f"{where}: {row.name} has no such option"
-    elif value <= 0:
-        yield f"{where}: must be above 0"
-    elif value > option.highest:
-        yield f"{where}: {value:.12g} is above {option.highest:.10g}, all that the kernel can hold"
+    else:
+        yield from (f"{where}: {fault}" for fault in option.faults(value))
 
 
 def resolve(queue: Queue, rate_mbit: float, rtt_ms: float) -> Limit:
@@ -222,6 +251,14 @@ def settings(queue: Queue, limit: Limit, rate_mbit: float) -> Iterator[Setting]:
     yield from row.fixed
     if row.marking and row.marking.switch:
         yield Setting("ecn", (row.marking.switch,), int(queue.ecn), words=OFF_ON)
+
+
+def refusals(queue: Queue, limit: Limit, rate_mbit: float) -> Iterator[str]:
+    """What tc or the kernel would refuse of a queue whose numbers are sound one by one."""
+    row = DISCIPLINES[queue.discipline]
+    if in_own_unit(queue, limit) > MOST:
+        yield f"its limit of {limit} is above {MOST} {row.counts}, all that the kernel can hold"
+    yield from row.refusals(row.complete(queue.options, limit), limit, rate_mbit)
 
 
 def warnings(queue: Queue, limit: Limit) -> Iterator[str]:

@@ -22,6 +22,10 @@ PARAMETERS = 1  # TCA_RED_PARMS: struct tc_red_qopt
 MAX_PROBABILITY = 3  # TCA_RED_MAX_P: in units of 2^-32
 LONGEST_IDLE = 31.0  # after so many halvings the average is 0
 CELLS = 512
+SHIFTS = 32
+WORD_BITS = 32  # of the kernel's average, which is a threshold shifted by Wlog
+MOST_BURST = 1_000_000  # packets; tc tries powers of a number next to 1
+LEAST_CHANCE, MOST_CHANCE = 1e-6, 1 - 2.0**-32  # tc makes 0 of 1
 
 
 def complete(options: Values, limit: Limit) -> Values:
@@ -45,12 +49,39 @@ def derived(options: Values, rate_mbit: float) -> Iterator[Setting]:
     low, high, average, burst = (int(options[name]) for name in names)
     chance = options["probability"]
     weight = _weight_shift(low, burst, average)
-    idle = _idle_shift(weight, average, round(rate_mbit * 1e6) / 8)
+    idle = _idle_shift(weight, average, rate_mbit)
     slope = _slope_shift(low, high, chance)
     yield _shift("Wlog (from burst)", 12, weight)
     yield _shift("Plog (from probability)", 13, slope)
     yield _shift("Scell_log (from avpkt)", 14, idle)
     yield Setting("probability", (Field((MAX_PROBABILITY,)),), chance, per_unit=2**32)
+
+
+def refusals(options: Values, _limit: Limit, rate_mbit: float) -> Iterator[str]:
+    """Thresholds of which tc or the kernel (red_check_params in net/red.h) makes no shifts."""
+    names = ("min_bytes", "max_bytes", "avpkt_bytes", "burst_packets")
+    low, high, average, burst = (int(options[name]) for name in names)
+    if low < 1 or low >= high:
+        yield f"RED's lower threshold of {low} B is not above 0 and below its upper one of {high} B"
+        return
+    if low < average:
+        yield f"tc finds no average for RED: its min_bytes, {low}, are below avpkt_bytes, {average}"
+        return
+    if burst < low / average:
+        least = math.ceil(low / average)
+        yield f"tc finds no average for RED: burst_packets, {burst}, are below min_bytes, {least}"
+        return
+    weight = _weight_shift(low, burst, average)
+    if not weight:
+        yield f"tc finds no average for RED with min_bytes {low} and burst_packets {burst}"
+    elif high.bit_length() + weight >= WORD_BITS:
+        yield f"RED's upper threshold of {high} B is too large for an average over {burst} packets"
+    elif not _slope_shift(low, high, options["probability"]):
+        yield f"RED's probability rises too slowly from {low} B to {high} B"
+    elif not 0 < _packet_ticks(average, rate_mbit) < 1 << WORD_BITS:
+        yield f"tc cannot tell how long {average} B (avpkt_bytes) take at {rate_mbit:g} Mbit/s"
+    elif _longest_idle(weight, average, rate_mbit) / 2 ** (SHIFTS - 1) >= CELLS:
+        yield "RED's average would take longer to decay than the kernel can tell"
 
 
 def _shift(name: str, offset: int, value: int) -> Setting:
@@ -72,20 +103,25 @@ def _slope_shift(low: int, high: int, chance: float) -> int:
     return next((n for n in range(32) if each * 2**n > 1), 0)
 
 
-def _idle_shift(weight: int, average: int, bytes_per_s: float) -> int:
+def _packet_ticks(average: int, rate_mbit: float) -> int:
+    """How long a packet takes at the link's rate."""
+    return whole_microseconds(average / (round(rate_mbit * 1e6) / 8) * 1e6 * TICKS_PER_MICROSECOND)
+
+
+def _longest_idle(weight: int, average: int, rate_mbit: float) -> float:
+    """How long the average takes to decay to nothing, in ticks."""
+    packet = _packet_ticks(average, rate_mbit)
+    return LONGEST_IDLE / (-math.log(1 - 2.0**-weight) / packet) if weight else 0
+
+
+def _idle_shift(weight: int, average: int, rate_mbit: float) -> int:
     """The granularity of the table by which the average decays while the queue is idle."""
-    packet = whole_microseconds(average / bytes_per_s * 1e6 * TICKS_PER_MICROSECOND)
-    decay = -math.log(1 - 2.0**-weight) / packet if weight else math.inf
-    longest = LONGEST_IDLE / decay
-    return next((n for n in range(32) if longest / 2**n < CELLS), 0)
+    longest = _longest_idle(weight, average, rate_mbit)
+    return next((n for n in range(SHIFTS) if longest / 2**n < CELLS), 0)
 
 
 def warnings(options: Values, limit: Limit) -> Iterator[str]:
     """Thresholds between which it cannot act."""
-    low, high = options["min_bytes"], options["max_bytes"]
+    high = options["max_bytes"]
     if high >= limit.bytes:
         yield f"RED's upper threshold of {high:g} B is not below its limit of {limit.bytes} B"
-    if low >= high:
-        yield f"RED's lower threshold of {low:g} B is not below its upper one of {high:g} B"
-    elif low < options["avpkt_bytes"]:
-        yield f"RED's lower threshold of {low:g} B holds no packet: it drops from the first on"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from testbed.errors import UsageError, nearest
+from testbed.errors import UsageError, nearest, quoted
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def variant(name: str) -> Variant:
         return VARIANTS[name]
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,14}", name):
         raise UsageError(
-            f"unknown variant {name!r}", nearest(name, VARIANTS.keys() | LINUX_CONTROLS)
+            f"unknown variant {quoted(name)}", nearest(name, VARIANTS.keys() | LINUX_CONTROLS)
         )
     return Variant(name, name, "a congestion control of the kernel, by name", "the kernel")
 

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from testbed.errors import nearest
+from testbed.errors import nearest, quoted
 
 RULES = ("throughput", "buffer")
 CONTROLS = ("reno", "cubic")  # aioquic's congestion controls
@@ -65,13 +65,13 @@ def faults(viewing: Viewing, where: str) -> Iterator[str]:
 
     rules = (*RULES, *(rung.name for rung in LADDER))
     if viewing.rule not in rules:
-        yield f"{where}.rule: unknown rule {viewing.rule!r}: {nearest(viewing.rule, rules)}"
+        yield f"{where}.rule: unknown rule {quoted(viewing.rule)}: {nearest(viewing.rule, rules)}"
     if not SHORTEST_S <= viewing.length_s <= LONGEST_S:
         limits = f"{SHORTEST_S:g} and {LONGEST_S:g} s"
         yield f"{where}.length_s: {viewing.length_s:g} is not between {limits}"
     if viewing.transport is Transport.QUIC:
         if viewing.control not in CONTROLS:
-            yield f"{where}.control: {viewing.control!r}: QUIC needs {' or '.join(CONTROLS)}"
+            yield f"{where}.control: {quoted(viewing.control)}: QUIC needs {' or '.join(CONTROLS)}"
     elif viewing.control is not None:
         yield f"{where}.control: QUIC's; TCP's is the flow's variant"
     if viewing.player is Player.CHROMIUM:

@@ -105,8 +105,10 @@ def with_lossy_background() -> Scenario:
         (with_path(jitter_ms=1.0), "access.jitter_ms: 1 is not between 0 and delay_ms"),
         (with_path(jitter_ms=-1.0, delay_ms=5.0), "access.jitter_ms: -1"),
         (with_path(back_rate_mbit=1.0), "access.back_rate_mbit: needs a rate_mbit"),
-        (with_path(rate_mbit=1.0, back_rate_mbit=0.0), "access.back_rate_mbit: 0 is not above 0"),
+        (with_path(rate_mbit=1.0, back_rate_mbit=0.0), "access.back_rate_mbit: 0 is not between"),
         (with_path(loss=GilbertElliott(0, 0.5)), "access.loss.to_bad: 0 is no probability"),
+        (with_path(loss=GilbertElliott(1e-9, 0.5)), "access.loss.to_bad: 1e-09 is no probability"),
+        (with_path(loss=GilbertElliott(0.5, 0.5)), "access.loss: loses 50% of all packets"),
         (with_bottleneck(back_rate_mbit=-1.0), "bottleneck.back_rate_mbit: -1"),
         (with_bottleneck(back_queue=Queue("pfifo")), "bottleneck.back_queue: give the limit"),
         (

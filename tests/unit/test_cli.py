@@ -7,11 +7,15 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from rich.table import Table
 
 from experiments.command import main
+from testbed.cli import console as console_module
+from testbed.errors import TestbedError
 from tests.scenarios import router
 
 
@@ -134,6 +138,44 @@ def test_a_closed_pipe_is_no_traceback(root: Path) -> None:
     process.stdout.close()
     assert process.stderr.read() == ""
     assert process.wait() in (0, 1, -signal.SIGPIPE)
+
+
+def test_an_interrupt_while_modules_load_is_no_traceback(root: Path) -> None:
+    code = (
+        "import os, signal, sys\n"
+        "class Loading:\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'rich':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Loading())\n"
+        "from experiments.command import main\n"
+        "main(['list'])\n"
+    )
+    argv = [sys.executable, "-c", code]
+    done = subprocess.run(argv, check=False, capture_output=True, text=True, cwd=root)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
+
+
+@pytest.mark.parametrize("text", ["[/] [red]x", ":smile:", "$\\frac{$", "[link=file:///x]"])
+def test_nothing_that_is_printed_is_markup(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    table = Table("what", title=text)
+    table.add_row(text)
+    for console in (console_module.console, console_module.wide_console()):
+        console.print(text)
+        console.print(table)
+    assert capsys.readouterr().out.count(text) == 6
+
+
+def test_what_has_no_place_on_a_line_is_escaped(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise TestbedError("a\x1b[31m\ud800\nb", "c\r")
+
+    monkeypatch.setattr("testbed.machine.journal.clean", refuse)
+    assert main(["clean"]) == 1
+    said = capsys.readouterr().err
+    assert said == "testbed: a\\x1b[31m\\ud800\\nb\n    hint: c\\r\n"
 
 
 def test_clean_with_nothing_to_do(

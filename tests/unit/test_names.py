@@ -52,7 +52,7 @@ def named(flow: str = "tcp", **names: Any) -> Scenario:
 
 def test_axes_have_names_and_short_values() -> None:
     validate(router(axes={"pair": "reno/cubic", "rate": "1e+06", "path": ""}))
-    for axes in ({"a=b": "1"}, {"a": "1; b=2"}, {"a": "x\ny"}, {"a": "x" * 65}):
+    for axes in ({"a=b": "1"}, {"a": "1; b=2"}, {"a": "x\ny"}, {"a": "$\\frac{$"}, {"a": "x" * 65}):
         with pytest.raises(UsageError, match="axes"):
             validate(router(axes=axes))
 
@@ -98,6 +98,9 @@ def test_a_trial_of_our_own_is_read(tmp_path: Path) -> None:
         (SCENARIO, ("flows", 0, "name"), "/tmp/x"),
         (SCENARIO, ("axes",), {"$\\frac{$": "1"}),
         (SCENARIO, ("flows", 0, "name"), 7),
+        (SCENARIO, ("flows", 0, "variant"), "$\\frac{$"),
+        (SCENARIO, ("flows", 0, "src"), "[/]"),
+        (RECORD, ("flows", 0, "variant_seen"), "[/]"),
         (RECORD, ("flows", 0, "name"), "/tmp/x"),
         (RECORD, ("flows", 0, "name"), "another"),
         (RECORD, ("flows", 0, "name"), None),

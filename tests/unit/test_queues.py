@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from testbed.scenario.model import Queue
-from testbed.scenario.queues import DISCIPLINES, arguments, faults, resolve, warnings
+from testbed.scenario.queues import DISCIPLINES, arguments, faults, refusals, resolve, warnings
 
 
 def words(queue: Queue, rate_mbit: float = 1, rtt_ms: float = 100) -> str:
@@ -74,8 +74,6 @@ def test_every_discipline_has_words() -> None:
     [
         ({}, []),
         ({"max_bytes": 60_000}, ["upper threshold of 60000 B is not below its limit of 60000 B"]),
-        ({"max_bytes": 9000, "min_bytes": 9000}, ["lower threshold of 9000 B is not below"]),
-        ({"max_bytes": 3000, "min_bytes": 500}, ["lower threshold of 500 B holds no packet"]),
     ],
 )
 def test_red_thresholds_that_cannot_act(options: dict[str, float], said: list[str]) -> None:
@@ -93,10 +91,12 @@ def test_other_queues_have_no_thresholds() -> None:
 @pytest.mark.parametrize(
     ("name", "option", "value", "most"),
     [
-        ("codel", "target_ms", 5_000_000, "4294967.295"),
+        ("codel", "target_ms", 5_000_000, "2199000"),
+        ("cake", "rtt_ms", 5_000_000, "4294967.295"),
         ("pie", "target_ms", 5000, "4294"),
-        ("fq_codel", "flows", 2**32, "4294967295"),
-        ("red", "probability", 1.5, "1"),
+        ("fq_codel", "flows", 65_537, "65536"),
+        ("fq_codel", "quantum_bytes", 2**20 + 1, "1048576"),
+        ("red", "probability", 1, "0.9999999998"),
     ],
 )
 def test_values_that_the_kernel_cannot_hold(
@@ -105,6 +105,49 @@ def test_values_that_the_kernel_cannot_hold(
     queue = Queue(name, limit_packets=10, options={option: value})
     said = f"queue.options.{option}: {value:.12g} is above {most}, all that the kernel can hold"
     assert faults(queue, "queue") == [said]
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "value", "said"),
+    [
+        ("codel", "target_ms", 0.001, "0.001 is below 0.02"),
+        ("pie", "tupdate_ms", 1, "1 is below 4"),
+        ("fq_codel", "flows", 1.5, "1.5 is not a whole number"),
+        ("fq_codel", "flows", 0.5, "0.5 is below 1"),
+        ("fq_codel", "quantum_bytes", 255, "255 is below 256"),
+        ("red", "min_bytes", 1514.5, "1514.5 is not a whole number"),
+        ("red", "probability", 1e-9, "1e-09 is below 1e-06"),
+    ],
+)
+def test_values_that_tc_or_the_kernel_would_change(
+    name: str, option: str, value: float, said: str
+) -> None:
+    (found,) = faults(Queue(name, limit_packets=10, options={option: value}), "queue")
+    assert found.startswith(f"queue.options.{option}: {said}")
+
+
+@pytest.mark.parametrize(
+    ("queue", "rate_mbit", "said"),
+    [
+        (Queue("bfifo", limit_bytes=2**32), 1, "all that the kernel can hold"),
+        (Queue("bfifo", limit_bdp=1e6), 1000, "above 4294967295 bytes"),
+        (Queue("pfifo", limit_packets=2**32), 1, "all that the kernel can hold"),
+        (
+            Queue("red", limit_bytes=60_000, options={"burst_packets": 4}),
+            *(1, "burst_packets, 4, are below min_bytes, 5"),
+        ),
+        (Queue("red", limit_bytes=2000), 1, "min_bytes, 166, are below avpkt_bytes, 1000"),
+        (Queue("red", limit_bytes=2**32 - 1), 1, "too large for an average"),
+        (Queue("red", limit_bytes=60_000), 10_000, "cannot tell how long 1000 B"),
+        (
+            Queue("red", limit_bytes=60_000, options={"min_bytes": 9000, "max_bytes": 9000}),
+            *(1, "lower threshold of 9000 B is not above 0 and below its upper one"),
+        ),
+    ],
+)
+def test_queues_that_the_kernel_refuses(queue: Queue, rate_mbit: float, said: str) -> None:
+    found = faults(queue, "q") or list(refusals(queue, resolve(queue, rate_mbit, 20), rate_mbit))
+    assert len(found) == 1 and said in found[0]
 
 
 def test_a_discipline_that_is_not_in_the_table_is_named() -> None:

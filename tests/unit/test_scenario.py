@@ -53,12 +53,30 @@ def test_all_faults_of_form_at_once_with_their_fields() -> None:
         ('{"sede": 1}', "scenario.sede: unknown field"),
         ("{}", "scenario.topology: missing"),
         ('{"seed": NaN}', "scenario.seed"),
+        ('{"seed": 1e999}', "scenario.seed: expected an integer, got a number beyond all bounds"),
+        ('{"seed": ' + "9" * 5000 + "}", "got a number beyond all bounds"),
+        ('{"duration_s": ' + "9" * 400 + "}", "scenario.duration_s: expected a number"),
+        ('{"seed": 18446744073709551616}', "scenario.seed: expected an integer, got 1.8446"),
+        ('{"seed": 1, "seed": 2}', "'seed' is given twice"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"label": ' + "[" * 900 + "]" * 900 + "}", "scenario.label: expected a text, got a list"),
+        ('{"label": {}}', "scenario.label: expected a text, got an object"),
+        ('{"\\ud800": 1}', r"scenario.'\ud800': unknown field"),
+        ('{"\\n": 1}', r"scenario.'\n': unknown field"),
+        ('{"' + "x" * 10**6 + '": 1}', "(1000000 characters): unknown field"),
+        ("1" * (5 << 20), "longer than 4 MB"),
+        (b'{\n"label": "\xff"}', "line 2: not UTF-8"),
+        ("{}".encode("utf-16"), "not UTF-8"),
+        (b"\xef\xbb\xbf{}", "not JSON"),
+        (b"", "not JSON"),
+        ("{" + ",".join(f'"x{i}": 1' for i in range(1000)) + "}", "; and more"),
     ],
 )
-def test_wrong_text(text: str, said: str) -> None:
+def test_wrong_text(text: str | bytes, said: str) -> None:
     with pytest.raises(UsageError, match="scenario") as caught:
         Scenario.from_json(text)
     assert said in caught.value.message
+    assert len(caught.value.message) < 2000 and "\n" not in caught.value.message
 
 
 def test_a_flow_ends_with_the_trial() -> None:

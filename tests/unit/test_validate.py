@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from testbed.errors import UsageError
+from testbed.errors import MOST_FAULTS, UsageError
 from testbed.plan.plan import make_plan
 from testbed.plan.validate import validate
-from testbed.scenario.model import Bottleneck, Path, Queue, Scenario
+from testbed.scenario.model import Bottleneck, CapturePoint, Path, Queue, Scenario
 from tests.scenarios import dumbbell, router
 
 
@@ -54,6 +54,29 @@ def test_sound_scenarios_pass(scenario: Scenario) -> None:
         (with_flow(dst="sender1"), "flows[0]: goes from sender1 to itself"),
         (with_flow(start_s=7.0), "flows[0].start_s: 7 is not within the trial's 5 s"),
         (with_flow(duration_s=0.0), "flows[0].duration_s"),
+        (with_flow(duration_s=0.05), "flows[0]: runs for less than 0.1 s"),
+        (router(duration_s=1e-9), "flows[0]: runs for less than 0.1 s"),
+        (router(seed=-1), "seed: -1 is not between 0 and 4294967295"),
+        (router(seed=2**32), "seed: 4294967296 is not between"),
+        (router(snaplen_bytes=53), "snaplen_bytes: 53 is not between 54"),
+        (router(snaplen_bytes=262_145), "262144, tcpdump's most"),
+        (router(sample_interval_ms=0.01), "sample_interval_ms: 0.01 is neither 0 nor between 0.1"),
+        (router(sample_interval_ms=1, duration_s=3600), "sample_interval_ms: 1 makes 3.6e+06 rows"),
+        (router(captures=(CapturePoint.SENDERS,) * 2), "captures: a point is named twice"),
+        (router(delay_ms=2000), "flows[0]: 5 s are too short for a round trip of 4 s: at least 8"),
+        (with_flow(bytes=2**60), "flows[0].bytes: 1.15292e+18 is not above 0"),
+        (with_flow(window_bytes=1), "flows[0].window_bytes: 1 is not between 88"),
+        (with_flow(drops=(2**40,)), "flows[0].drops: 1099511627776 is above 536870912"),
+        (with_flow(jitter=0.1), "flows[0].jitter: a CBR flow's"),
+        (cbr(parallel=10**9), "flows[1].parallel: a CBR flow is one connection"),
+        (cbr(rate_mbit=1e-9), "flows[1].rate_mbit: 1e-09 is not between 0.001"),
+        (with_queue(FIFO, rate_mbit=1e-6), "bottleneck.rate_mbit: 1e-06 is not between 0.001"),
+        (
+            with_queue(Queue("bfifo", limit_bytes=2**32 - 1), rate_mbit=0.01),
+            "router-eth0: its queue of 4294967295 B would take 3.44e+06 s to drain",
+        ),
+        (with_queue(Queue("red", limit_bytes=2000)), "router-eth0: tc finds no average for RED"),
+        (with_topology(links={"x" * 5000: Path()}), "unknown link 'xxxx"),
         (router(start_jitter_ms=-1.0), "start_jitter_ms: -1"),
         (router(measure_from_s=-1.0), "measure_from_s: -1 is not within the trial's 5 s"),
         (router(measure_from_s=5.0), "measure_from_s: 5 is not within the trial's 5 s"),
@@ -72,7 +95,10 @@ def test_sound_scenarios_pass(scenario: Scenario) -> None:
         (with_queue(Queue("bfido", limit_bytes=9000)), "did you mean 'bfifo'"),
         (with_queue(Queue("bfifo", limit_bytes=9000, ecn=True)), "bfifo can't mark"),
         (with_queue(Queue("codel", limit_packets=9, options={"tgt": 1})), "no such option"),
-        (with_queue(Queue("codel", limit_packets=9, options={"target_ms": -1})), "target_ms: must"),
+        (
+            with_queue(Queue("codel", limit_packets=9, options={"target_ms": -1})),
+            "target_ms: -1 is below 0.02",
+        ),
         (with_queue(Queue("bfifo", limit_bdp=1)), "the path has no delay, so no BDP"),
         (with_queue(FIFO, rate_mbit=0), "topology.bottleneck.rate_mbit"),
         (with_queue(FIFO, rate_mbit=1e9), "topology.bottleneck.rate_mbit"),
@@ -121,3 +147,18 @@ def test_seeds_start_flows_at_other_times() -> None:
     assert len({*starts[0], *starts[2]}) == 4
     assert all(0 < start < 0.05 for each in starts for start in each)
     assert [flow.start_s for flow in make_plan(router()).flows] == [0]
+
+
+def test_ten_thousand_flows_are_refused_at_once() -> None:
+    scenario = router()
+    with pytest.raises(UsageError, match="flows: 10000 flows; between 1 and 100") as caught:
+        validate(dataclasses.replace(scenario, flows=scenario.flows * 10_000))
+    assert len(caught.value.message) < 200
+
+
+def test_of_many_faults_some_are_listed() -> None:
+    links = {f"nowhere-{number}": Path() for number in range(100_000)}
+    with pytest.raises(UsageError) as caught:
+        validate(with_topology(links=links))
+    assert caught.value.message.count("unknown link") == MOST_FAULTS
+    assert caught.value.message.endswith("; and more")

@@ -1,0 +1,131 @@
+"""Wrong and odd scenarios: each is refused in one line, or has a plan that runs as it says."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from analysis.verdict.checks import Grade
+from analysis.verdict.verdict import judge
+from testbed.engines.choice import choose
+from testbed.errors import UsageError
+from testbed.plan.task import tasks
+from testbed.runs.sweep import run_all
+from testbed.scenario.discipline import timer_ticks
+from testbed.scenario.model import Scenario
+from testbed.scenario.queues import DISCIPLINES
+from testbed.store import QDISCS, Status, Trial, open_trial, read_json, trial_folder
+from tests.robustness.oddities import oddities
+from tests.robustness.scenario_mutations import mutated
+
+FEW, ALL = 200, 100_000  # in this process
+FEW_CALLS, ALL_CALLS = 12, 1000  # of the command line
+LONGEST_S = 10  # of processor time
+PATIENCE_S = 300
+LONGEST_LINE = 8000  # characters: twenty faults
+MOST_MEMORY_KB = 1 << 20
+
+
+@pytest.fixture
+def alarm() -> Iterator[None]:
+    """What hangs raises; by processor time, whatever else the machine does."""
+
+    def hung(_number: int, _frame: FrameType | None) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGVTALRM, hung)
+    yield
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    signal.signal(signal.SIGVTALRM, before)
+
+
+@pytest.mark.usefixtures("alarm")
+def test_in_this_process(full: bool) -> None:
+    planned = 0
+    for number in range(ALL if full else FEW):
+        text = mutated(number)
+        signal.setitimer(signal.ITIMER_VIRTUAL, LONGEST_S)
+        try:
+            tasks([Scenario.from_json(text)])
+            planned += 1
+        except UsageError as error:
+            assert "\n" not in error.message and len(error.message) < LONGEST_LINE, number
+        except Exception as error:
+            raise AssertionError(f"mutation {number}") from error
+    assert planned > (ALL if full else FEW) / 20  # else they are all of one kind
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < MOST_MEMORY_KB
+
+
+def limited() -> None:
+    """End a process that computes for too long."""
+    resource.setrlimit(resource.RLIMIT_CPU, (LONGEST_S, LONGEST_S))
+
+
+def test_by_the_command_line(full: bool, root: Path, tmp_path: Path) -> None:
+    file = tmp_path / "odd.json"
+    told = set()
+    for number in range(ALL_CALLS if full else FEW_CALLS):
+        file.write_bytes(mutated(f"file {number}"))
+        argv = [str(root / ".venv/bin/testbed"), "plan", str(file), "--commands"]
+        done = subprocess.run(
+            argv,
+            capture_output=True,
+            check=False,
+            timeout=PATIENCE_S,
+            cwd=tmp_path,
+            preexec_fn=limited,
+        )
+        lines = done.stderr.decode().splitlines()
+        assert done.returncode in (0, 2), (number, lines)
+        assert len(lines) == done.returncode, (number, lines)
+        assert not lines or lines[0].startswith(f"testbed: {file}: "), (number, lines)
+        told.add(done.returncode)
+    assert told == {0, 2}
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert children.ru_maxrss < MOST_MEMORY_KB
+
+
+def test_oddities_run(full: bool, tmp_path: Path) -> None:
+    if not full:
+        pytest.skip("--full runs two hundred trials")
+    odd = dict(oddities())
+    choice = choose("guest", ())
+    run_all(tasks(odd.values()), choice, tmp_path, lambda _event: None)
+    found = {
+        name: outcome(open_trial(tmp_path / trial_folder(scenario, choice.engine.name)))
+        for name, scenario in odd.items()
+    }
+    assert not {name: said for name, said in found.items() if said}
+
+
+def outcome(trial: Trial) -> str:
+    """Why a trial could not run, or is called valid though its queue is another; empty if not."""
+    if trial.record.status is not Status.OK:
+        return f"{trial.record.status}: {trial.record.reason}"
+    verdict = judge(trial)
+    if verdict is None or verdict.verdict is not Grade.VALID:
+        return ""
+    return "; ".join(others(trial))
+
+
+def others(trial: Trial) -> Iterator[str]:
+    """Options of the bottleneck's queue that tc prints otherwise than the scenario has them."""
+    queue = trial.scenario.topology.bottleneck.queue
+    place = next(each for each in trial.record.queues if each.sampled)
+    shown = next(
+        each["options"]
+        for each in read_json(trial.path, QDISCS)[place.node]
+        if each.get("dev") == place.interface and each["kind"] == queue.discipline
+    )
+    for name, wanted in queue.options.items():
+        option = DISCIPLINES[queue.discipline].options[name]
+        if option.keyword in shown:
+            told = float(shown[option.keyword]) / (1000 if option.unit == "ms" else 1)
+            if abs(told - wanted) > 0.1 * wanted and option.stored is not timer_ticks:
+                yield f"{name}: {told}, not {wanted}"
