@@ -29,6 +29,8 @@ MAX_SEED = (1 << 32) - 1  # pace.c reads a thousand times it as a double
 SNAPLENS = (54, 262_144)  # Ethernet, IP and TCP without options; MAXIMUM_SNAPLEN in tcpdump
 LEAST_INTERVAL_MS = 0.1
 MOST_SAMPLES = 300_000  # rows of sockets: kept until the end in the 256 MB that a guest has
+WHOLE = 1e-3  # so near is a whole number
+LONGEST_RTT_S = 60.0  # a listener forgets a SYN after 63 s (tcp_synack_retries)
 HANDSHAKES = 2  # round trips before a flow can send
 
 
@@ -114,6 +116,13 @@ def _has_delay(scenario: Scenario) -> bool:
 def _delay(where: str, delay_ms: float) -> Iterator[str]:
     if not 0 <= delay_ms <= LONGEST_DELAY_MS:
         yield f"{where}: {delay_ms:g} ms is not between 0 and {LONGEST_DELAY_MS:g}"
+    yield from _microseconds(where, delay_ms)
+
+
+def _microseconds(where: str, time_ms: float) -> Iterator[str]:
+    """A fault unless netem can be told the time: tc cuts it to microseconds."""
+    if abs(time_ms * 1000 - round(time_ms * 1000)) > WHOLE:
+        yield f"{where}: {time_ms:.12g} ms is not a whole number of microseconds, tc's unit"
 
 
 def _path_faults(where: str, path: Path) -> Iterator[str]:
@@ -130,6 +139,7 @@ def _path_faults(where: str, path: Path) -> Iterator[str]:
             yield f"{where}.back_rate_mbit: needs a rate_mbit"
     if not 0 <= path.jitter_ms <= path.delay_ms:
         yield f"{where}.jitter_ms: {path.jitter_ms:g} is not between 0 and delay_ms"
+    yield from _microseconds(f"{where}.jitter_ms", path.jitter_ms)
     if path.loss is not None:
         found = list(losses.channel_faults(path.loss, f"{where}.loss"))
         yield from found
@@ -200,6 +210,8 @@ def _round_trip_faults(
     if flow.kind is FlowKind.CBR:
         return
     rtt_s = 2e-3 * sum(hop.link.delay_ms for hop in built.path(flow.src, flow.dst))
+    if rtt_s > LONGEST_RTT_S:
+        yield f"{where}: no connection opens over a round trip of {rtt_s:g} s ({LONGEST_RTT_S:g})"
     time_s = scenario.stop_s(flow) - flow.start_s - scenario.start_jitter_ms / 1e3
     if HANDSHAKES * rtt_s > time_s:
         yield (

@@ -62,8 +62,8 @@ def codel_option(keyword: str, attribute: int, default: float | None) -> Option:
 
 
 def _cake_target(options: Values, _rate_mbit: float) -> Iterator[Setting]:
-    target = options.get("rtt_ms", CAKE_RTT_MS) / CAKE_TARGETS
-    yield Setting("target", (at(8),), target, "ms", 1000)
+    target = int(options.get("rtt_ms", CAKE_RTT_MS) * 1000) // CAKE_TARGETS
+    yield Setting("target", (at(8),), target, "us")
 
 
 DISCIPLINES = {
