@@ -32,7 +32,7 @@ from testbed.engines.choice import Choice
 from testbed.engines.guest import GuestEngine
 from testbed.plan.requirements import Need
 from testbed.plan.task import Task, tasks
-from testbed.runs.sweep import Begun, Finished, Unfit, run_all
+from testbed.runs.sweep import Event, Finished, run_all
 from testbed.scenario.model import (
     Bottleneck,
     Flow,
@@ -103,7 +103,7 @@ def run_sweep(scenarios: Sequence[Scenario], engine: Engine, jobs: int) -> float
     with tempfile.TemporaryDirectory(prefix="testbed-benchmark-", dir="/var/tmp") as name:
         with Incoming("zstd") as incoming:
 
-            def take(event: Begun | Finished | Unfit) -> None:
+            def take(event: Event) -> None:
                 if isinstance(event, Finished):
                     assert event.status is Status.OK, event.record.reason
                     incoming.add(event.path)

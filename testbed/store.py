@@ -274,6 +274,10 @@ class Record:
         return _known(Record, data)
 
 
+# what reading a file as JSON, and then as a record, can raise
+DAMAGED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+
+
 def _known(kind: type[_T], data: Mapping[str, Any]) -> _T:
     names = {f.name for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
     values = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k in names}
@@ -308,14 +312,14 @@ def open_trial(path: Path) -> Trial:
         ) from error
     except UsageError as error:
         raise TestbedError(f"{path / SCENARIO}: {error.message}", "run the trial again") from error
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except DAMAGED as error:
         raise TestbedError(f"{path / RECORD}: damaged: {error}", "run the trial again") from error
-    for fault in (*scenario_faults(scenario), *_record_faults(scenario, record)):
+    for fault in (*scenario_faults(scenario), *record_faults(scenario, record)):
         raise TestbedError(f"{path}: {fault}", "the testbed did not write this: leave it out")
     return Trial(path, scenario, record)
 
 
-def _record_faults(scenario: Scenario, record: Record) -> Iterator[str]:
+def record_faults(scenario: Scenario, record: Record) -> Iterator[str]:
     """Names in a record that could lead out of the trial's directory, or lead nowhere."""
     planned = {flow.name for flow in scenario.flows}
     engine = (record.engine,) if record.engine else ()

@@ -9,7 +9,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from testbed.engines.host import ALLOWED, AVAILABLE
+from testbed.machine.borrowed_settings import ALLOWED, AVAILABLE
 from testbed.scenario import queues
 from testbed.scenario.discipline import Discipline
 from testbed.trial import session

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from testbed.engines.host import ALLOWED, AVAILABLE
+from testbed.machine.borrowed_settings import ALLOWED, AVAILABLE
 from testbed.machine.process import Place, Process, run
 from testbed.plan.network import build_network
 from testbed.plan.plan import Plan

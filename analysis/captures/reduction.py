@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from analysis.captures.atomic_write import replace
 from analysis.captures.bins import read_bins
 from analysis.captures.flow_table import endpoints, read_flows
 from analysis.captures.plain_table import Labels, Table, constant, frame_of, table_of
 from analysis.captures.tcp import MARKS, read_arrays, read_capture
+from testbed.machine.atomic import replace
 from testbed.store import CAPTURES, is_trial, open_trial, trials_in
 
 if TYPE_CHECKING:

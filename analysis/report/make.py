@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from analysis.captures.atomic_write import replace
 from analysis.figures import figure_catalogue
 from analysis.figures.plotting.named_figure import NamedFigure
 from analysis.report import (
@@ -19,6 +18,8 @@ from analysis.report import (
 )
 from analysis.report.claims_section import Answer
 from analysis.results.material import Collection, Material
+from testbed.machine.atomic import replace
+from testbed.machine.safe_files import make_folder
 
 
 def make_report(found: Collection, out: Path, answers: Sequence[Answer] = ()) -> Path:
@@ -27,8 +28,7 @@ def make_report(found: Collection, out: Path, answers: Sequence[Answer] = ()) ->
     `answers` is the ledger of claims; without any the page has none.
     """
     folder = out.with_name(f"{out.stem}-figures")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    folder.mkdir(exist_ok=True)
+    make_folder(folder)
     parts = [_part(material, folder, out) for material in found.materials]
     text = page.render(_whole(found, parts, answers))
     replace(out, lambda path: path.write_text(text, encoding="utf-8"))

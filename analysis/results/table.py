@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from analysis.captures.atomic_write import replace
 from analysis.metrics.columns import COLUMNS, COUNTS, NUMBERS, TEXTS, measured_row
 from analysis.metrics.fairness import add_fairness
 from analysis.metrics.identification import identity_row
@@ -22,6 +21,7 @@ from analysis.trials.kept_table import Kept, keep, read_kept
 from analysis.trials.packets import TrialPackets
 from analysis.trials.samples import Samples
 from analysis.verdict import verdict as fidelity
+from testbed.machine.atomic import replace
 from testbed.store import METRICS_CSV, METRICS_FILE, Status, Trial, trials_in
 
 REVISION = 2  # raise it when the same columns get other numbers

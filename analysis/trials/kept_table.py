@@ -17,8 +17,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analysis.captures.atomic_write import replace
 from testbed.errors import TestbedError
+from testbed.machine.atomic import replace
 
 _REVISION, _WARNINGS = b"revision", b"warnings"
 

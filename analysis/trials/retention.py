@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from analysis.captures.atomic_write import replace
 from testbed.errors import UsageError, nearest
+from testbed.machine.atomic import replace
+from testbed.machine.safe_files import open_file, remove_file
 from testbed.store import COMPRESSED, RECORD, CaptureRecord, Trial
 
 
@@ -26,12 +28,12 @@ def settle(trial: Trial, how: str) -> None:
     if captures == trial.record.captures:
         return
     record = dataclasses.replace(trial.record, captures=captures)
-    replace(trial.path / RECORD, lambda path: path.write_text(record.to_json()))
+    replace(trial.path / RECORD, lambda path: path.write_text(record.to_json()), durable=True)
     # last: an interruption before leaves too many files, not too few
     kept = {capture.file for capture in captures}
     for capture in trial.record.captures:
         if capture.file and capture.file not in kept:
-            (trial.path / capture.file).unlink(missing_ok=True)
+            remove_file(trial.path / capture.file)
 
 
 def _keep(_folder: Path, capture: CaptureRecord) -> CaptureRecord:
@@ -46,7 +48,7 @@ def _compress(folder: Path, capture: CaptureRecord) -> CaptureRecord:
 
     def write(aside: Path) -> None:
         with (
-            (folder / capture.file).open("rb") as plain,
+            os.fdopen(open_file(folder / capture.file), "rb") as plain,
             aside.open("wb") as file,
             pa.CompressedOutputStream(file, "zstd") as packed,
         ):

@@ -10,13 +10,13 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.captures.atomic_write import replace
 from analysis.trials.packets import TrialPackets
 from analysis.verdict.all_checks import CHECKS
 from analysis.verdict.checks import Check, Grade
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.rules import RULES
 from testbed.errors import TestbedError
+from testbed.machine.atomic import replace
 from testbed.store import RECORD, VERDICT_FILE, Status, Trial
 
 REVISION = 8  # raise it when a change here gives other verdicts under the same tolerances

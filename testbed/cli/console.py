@@ -12,7 +12,7 @@ from typing import TypeVar
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from testbed.runs.sweep import Begun, Finished, Unfit
+from testbed.runs.sweep import Begun, Event, Finished, Unfit, Waiting
 from testbed.store import Status
 
 _T = TypeVar("_T")
@@ -65,10 +65,12 @@ class Watch:
         if self._bar:
             self._bar.stop()
 
-    def __call__(self, event: Begun | Finished | Unfit) -> None:
-        """Print an event: a trial began or finished, or a worker was refused."""
+    def __call__(self, event: Event) -> None:
+        """Print an event: a trial began, waits or finished, or a worker was refused."""
         if isinstance(event, Unfit):
             console.print(f"{event.worker} takes no trials: {event.reason}")
+        elif isinstance(event, Waiting):
+            self._once(event.reason)
         elif isinstance(event, Begun):
             self._running.append(event.scenario.name)
             if event.stale:

@@ -13,7 +13,8 @@ from rich.table import Table
 
 from testbed.cli.console import console, errors, wide_console
 from testbed.errors import UsageError
-from testbed.runs.sweep import give_back
+from testbed.machine.atomic import replace
+from testbed.machine.safe_files import make_folder
 from testbed.store import REPORT, FlowRecord, Trial, is_trial, open_trial
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ def report(options: argparse.Namespace) -> int:
 
 def _report_results(options: argparse.Namespace) -> int:
     """Write one page about one or several results folders."""
-    from analysis.captures.atomic_write import replace
     from analysis.claims.engine import export
     from analysis.report import collect, make_report
 
@@ -62,7 +62,6 @@ def _report_results(options: argparse.Namespace) -> int:
         said = ", ".join(f"{number} {verdict}" for verdict, number in counts.most_common())
         console.print(f"claims: {said}")
     console.print(f"report: {page}", soft_wrap=True)
-    give_back(page.parent)
     return 0
 
 
@@ -89,13 +88,11 @@ def _report_trial(options: argparse.Namespace, trial: Trial) -> int:
     folder = options.out or trial.path / FIGURES
     for path in _draw(trial, flow, options.start, options.stop, folder):
         console.print(path, soft_wrap=True)
-    give_back(folder)
     return 0
 
 
 def _compare_trials(options: argparse.Namespace, trials: Sequence[Trial]) -> int:
     """Print the trials' checks side by side: what was measured, and what was expected."""
-    from analysis.captures.atomic_write import replace
     from analysis.report.verdict_tables import side_by_side
 
     if options.flow or options.start is not None or options.stop is not None:
@@ -103,7 +100,6 @@ def _compare_trials(options: argparse.Namespace, trials: Sequence[Trial]) -> int
     shown = side_by_side(trials)
     if options.out:
         replace(options.out, lambda path: _write_csv(path, (shown.header, *shown.rows)))
-        give_back(options.out)
         console.print(options.out, soft_wrap=True)
     else:
         table = Table(*shown.header, box=None)
@@ -144,7 +140,7 @@ def _draw(
     from analysis.figures.timeline.timeline_data import flow_span
     from analysis.figures.timeline.timeline_text import stem
 
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     whole, asked = flow_span(flow, None, None), flow_span(flow, start_s, stop_s)
     name = stem(flow, start_s, stop_s)
     paths = timeline.draw(trial, flow, asked, folder, name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -16,12 +15,14 @@ from testbed.cli.console import Watch, console, errors
 from testbed.engines.base import Engine, in_want
 from testbed.engines.choice import Choice, choose
 from testbed.errors import UsageError
+from testbed.machine.atomic import replace_link
 from testbed.machine.process import TOOLS, require
 from testbed.plan.plan import make_plan
 from testbed.plan.requirements import Need
 from testbed.plan.task import Task, tasks
 from testbed.runs import estimate
-from testbed.runs.sweep import Begun, Finished, Unfit, give_back, in_order, run_all
+from testbed.runs.results_folder import claimed
+from testbed.runs.sweep import Event, Finished, in_order, run_all
 from testbed.scenario.experiment import Experiment
 from testbed.store import FIGURES, METRICS_CSV, SCENARIO, Status, results_folder
 
@@ -44,6 +45,22 @@ def run_experiment(options: argparse.Namespace) -> int:
     _refuse_misspelt(choice.engine.controls(), needs)
     out = options.out or results_folder(scenarios[0].experiment)
     console.print(f"engine: {choice.engine.name} ({choice.reason})")
+    with claimed(out, _say):
+        return _run_in(options, choice, experiment, planned, out)
+
+
+def _say(sentence: str) -> None:
+    errors.print(f"testbed: {sentence}", soft_wrap=True)
+
+
+def _run_in(
+    options: argparse.Namespace,
+    choice: Choice,
+    experiment: Experiment | None,
+    planned: Sequence[Task],
+    out: Path,
+) -> int:
+    """Run what is missing in a results folder that is ours for now, and show all of it."""
     done = _run_trials(options, choice, planned, out, options.rerun)
     if options.until:
         done = _run_more(options, choice, experiment, done, out)
@@ -70,7 +87,7 @@ def _run_trials(
     ordered = in_order(planned, _order(options.order))
     with Watch(len(planned)) as watch, Incoming(options.captures) as incoming:
 
-        def tell(event: Begun | Finished | Unfit) -> None:
+        def tell(event: Event) -> None:
             watch(event)
             if isinstance(event, Finished) and event.status is Status.OK:
                 incoming.add(event.path)
@@ -140,9 +157,7 @@ def _link_latest(out: Path) -> None:
     """Point results/latest at the experiment that ran last."""
     link = out.parent / "latest"
     if link.is_symlink() or not link.exists():
-        new = link.with_name(f".latest.{os.getpid()}")
-        new.symlink_to(out.name)
-        new.replace(link)
+        replace_link(link, out.name)
 
 
 def _order(text: str) -> int | None:
@@ -214,5 +229,4 @@ def _show_results(
     for name in sorted(invalid):
         why = frame.loc[frame["trial"] == name, "why"].iloc[0]
         errors.print(f"testbed: {name} is invalid: {why}", soft_wrap=True)
-    give_back(out)
     return 0 if counts[Status.OK] == len(done) and not invalid else 1

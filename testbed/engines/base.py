@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from testbed.errors import TestbedError
-from testbed.machine.journal import Journal
+from testbed.machine.locks import Tell
 from testbed.plan.requirements import Need
 from testbed.plan.task import Task
 
@@ -57,9 +57,9 @@ class Job:
 
     seed: int
     core: int  # the processor to which a guest is pinned
-    journal: Journal  # where changes to the host are noted before they are made
     cancel: threading.Event  # set when the user cancels
     pinned: bool = True  # true if other trials run at the same time on other processors
+    tell: Tell = lambda _text: None  # says why a trial has to wait
 
 
 class Cancelled(TestbedError):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import functools
 import sys
-import tempfile
 from pathlib import Path
 
 from testbed.errors import TestbedError
+from testbed.machine.atomic import workplace
 from testbed.machine.process import run
 from testbed.store import GUEST_MEMORY
 
@@ -23,7 +23,7 @@ def forbidden() -> str:
     """Empty if this host lets us confine a guest, or why not."""
     if not CONFINE.exists():
         raise TestbedError(f"{CONFINE} is missing", "./setup.sh builds it")
-    with tempfile.TemporaryDirectory(prefix="testbed-confine-") as name:
-        (Path(name) / GUEST_MEMORY).mkdir()
-        done = run([str(CONFINE), GUEST_MEMORY, "true"], check=False, cwd=Path(name))
+    with workplace("confine") as folder:
+        (folder / GUEST_MEMORY).mkdir()
+        done = run([str(CONFINE), GUEST_MEMORY, "true"], check=False, cwd=folder)
     return done.stderr.strip().removeprefix("testbed-confine: ") if done.status else ""

@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -17,8 +16,9 @@ from pathlib import Path
 from testbed.engines.base import Cancelled, Job, Missing, Outcome, missing_programs
 from testbed.engines.confinement import CONFINE, forbidden
 from testbed.errors import TestbedError
-from testbed.machine.journal import Journal
-from testbed.machine.process import Process, end, run, start
+from testbed.machine import safe_files
+from testbed.machine.atomic import workplace
+from testbed.machine.process import Process, end, run, start, sudo_user
 from testbed.plan.host_settings import browsers
 from testbed.plan.requirements import Need
 from testbed.plan.task import Task
@@ -73,6 +73,10 @@ class GuestEngine:
         """Empty, or a request to build the kernel."""
         if self.kernel is None:
             return "the guest kernel is not built: ./setup.sh builds it"
+        if os.geteuid() == 0 and (
+            why := safe_files.changed_by_others(self.kernel / "linux", sudo_user())
+        ):
+            return f"root does not run this guest kernel: {why}; ./setup.sh as root builds another"
         for package in ("testbed", "topologies"):  # the guest cannot store bytecode
             compileall.compile_dir(PROJECT / package, quiet=2)
         return ""
@@ -102,9 +106,8 @@ class GuestEngine:
     def try_out(self) -> str:
         """Boot a guest and report how long that took."""
         begun = time.monotonic()
-        with tempfile.TemporaryDirectory(prefix="testbed-check-") as name:
-            folder = Path(name)
-            job = Job(1, min(os.sched_getaffinity(0)), Journal(folder), threading.Event())
+        with workplace("check") as folder:
+            job = Job(1, min(os.sched_getaffinity(0)), threading.Event())
             self.boot(folder, ["/bin/true"], job, patience_s=TRY_S)
         held = f"not confined: {forbidden()}" if forbidden() else "confined"
         return f"boots in {time.monotonic() - begun:.1f} s, {held}"
@@ -145,6 +148,7 @@ class GuestEngine:
             cwd=folder,
         )
         peak_mb = _wait(process, held, patience_s, job.cancel)
+        _refuse_links(folder)
         status, errors = _status(folder), _said(folder)
         (folder / GUEST_MEMORY).rmdir()
         for file in folder.glob(GUEST_FILES):
@@ -153,6 +157,16 @@ class GuestEngine:
             why = errors or f"it ended with status {process.returncode} and no message"
             raise TestbedError(f"the guest died: {why}", "`testbed check` boots a test guest")
         return Outcome(status, peak_mb, errors, _caution(why_not))
+
+
+def _refuse_links(folder: Path) -> None:
+    """A guest's programs have no reason to leave one; whoever read it would leave the folder."""
+    with safe_files.folder(folder) as directory:
+        if found := safe_files.only_plain_files(directory):
+            raise TestbedError(
+                f"the guest left something that is no plain file: {', '.join(found)}",
+                "it was removed; is there a program in the trial that you do not trust?",
+            )
 
 
 def _caution(why_not: str) -> tuple[str, ...]:

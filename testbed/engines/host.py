@@ -10,8 +10,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from testbed.engines.base import Cancelled, Job, Missing, Outcome, missing_programs
-from testbed.machine import tracefs
-from testbed.machine.journal import Journal
+from testbed.errors import TestbedError
+from testbed.machine import safe_files, tracefs
+from testbed.machine.journal import JOURNAL
+from testbed.machine.borrowed_settings import ALLOWED, AVAILABLE, changed
+from testbed.machine.locks import lock
 from testbed.machine.process import end, run, start
 from testbed.plan.host_settings import Parameter
 from testbed.plan.requirements import Need
@@ -20,8 +23,7 @@ from testbed.scenario import queues
 from testbed.scenario.model import Queue
 from testbed.store import HOST_ERRORS, SCENARIO
 
-AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
-ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
+LOCK = Path("/run/tcp-testbed")  # whoever has it may change the kernel's settings
 POLL_S = 0.05
 NO_RADIO = "a radio's medium answers in virtual time: --engine guest"
 
@@ -75,7 +77,7 @@ class HostEngine:
 
     def run(self, folder: Path, task: Task, job: Job) -> Outcome:
         """Run the trial in its own process."""
-        with _all_controls_allowed(job.journal), _restored(job.journal, task.plan.parameters):
+        with _alone(job), _all_controls_allowed(), _restored(task.plan.parameters):
             errors = folder / HOST_ERRORS
             process = start(
                 [
@@ -90,7 +92,7 @@ class HostEngine:
                     "SETUPTOOLS_USE_DISTUTILS": "stdlib",
                     # so that leftovers of a killed trial are deleted with its folder
                     "TMPDIR": str(folder.resolve()),
-                    **job.journal.marker,
+                    **JOURNAL.marker,
                 },
             )
             try:
@@ -99,7 +101,7 @@ class HostEngine:
                         raise Cancelled("cancelled")
             finally:
                 end(process, signal.SIGTERM, patience_s=15)
-                tracefs.remove(job.journal.mark)  # exists only if the trial was killed
+                tracefs.remove(JOURNAL.mark)  # exists only if the trial was killed
             said = errors.read_text(errors="replace").strip()
             errors.unlink()
             return Outcome(process.returncode, 0.0, said.splitlines()[-1] if said else "")
@@ -131,29 +133,30 @@ def _has_classifier() -> bool:
 
 
 @contextlib.contextmanager
-def _restored(journal: Journal, parameters: Sequence[Parameter]) -> Iterator[None]:
-    """Restore the congestion controls' parameters, which the trial sets."""
-    before = {each: Path(each.file).read_text().strip() for each in parameters}
-    for each, value in before.items():
-        if value != str(each.value):
-            journal.change(Path(each.file), value, str(each.value))
-    try:
+def _alone(job: Job) -> Iterator[None]:
+    """One trial at a time on the whole machine: its settings are every run's."""
+    LOCK.mkdir(mode=0o700, exist_ok=True)
+    if why := safe_files.changed_by_others(LOCK):
+        raise TestbedError(f"{LOCK} is not root's alone: {why}", f"remove {LOCK}")
+    with safe_files.folder(LOCK) as folder:
+        lock(folder, "the host engine", job.tell, job.cancel)
+        if job.cancel.is_set():
+            raise Cancelled("cancelled")
         yield
-    finally:
-        for each, value in before.items():
-            Path(each.file).write_text(value)
 
 
 @contextlib.contextmanager
-def _all_controls_allowed(journal: Journal) -> Iterator[None]:
-    """Allow all congestion controls for a while: namespaces may set only those allowed here."""
-    before = ALLOWED.read_text().strip()
-    wanted = " ".join(dict.fromkeys([*before.split(), *AVAILABLE.read_text().split()]))
-    if wanted != before:
-        journal.change(ALLOWED, before, wanted)
-        ALLOWED.write_text(wanted)
-    try:
+def _restored(parameters: Sequence[Parameter]) -> Iterator[None]:
+    """The congestion controls' parameters as the trial will set them."""
+    with contextlib.ExitStack() as stack:
+        for each in parameters:
+            stack.enter_context(changed(Path(each.file), str(each.value)))
         yield
-    finally:
-        if wanted != before:
-            ALLOWED.write_text(before)
+
+
+@contextlib.contextmanager
+def _all_controls_allowed() -> Iterator[None]:
+    """Allow all congestion controls: namespaces may set only those allowed here."""
+    names = [*ALLOWED.read_text().split(), *AVAILABLE.read_text().split()]
+    with changed(ALLOWED, " ".join(dict.fromkeys(names))):
+        yield

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from testbed.engines.host import ALLOWED, AVAILABLE
+from testbed.machine.borrowed_settings import ALLOWED, AVAILABLE
 from testbed.trial import session
 
 # The set-up takes some virtual time: a process that makes many system calls without sleeping pays

@@ -18,10 +18,10 @@ def a_core() -> Iterator[int]:
     their owner dies.
     """
     usable = sorted(os.sched_getaffinity(0))
-    folder = state_folder().parent / "cores"
+    folder = state_folder() / "cores"
     folder.mkdir(parents=True, exist_ok=True)
     for core in usable:
-        descriptor = os.open(folder / str(core), os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(folder / str(core), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

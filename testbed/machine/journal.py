@@ -1,162 +1,175 @@
-"""Journals of running trials, so that exactly the leftovers of a killed run can be removed.
+"""The journal of a process: what it is making or has changed, noted before it does so.
 
-Every run writes a journal: its owner's process, the folder that it writes to, the host settings
-that it changes. Its name is the run's mark, which the run's processes and trace instance carry. It
-is deleted when the run ends in order. `testbed clean` reads the journals whose owner is dead.
+Whatever ends in order is crossed out again, and without entries there is no journal. A killed
+process leaves it behind, and `testbed clean` undoes what it says (leftovers.py). It is locked by
+the process that writes it, and the kernel releases the lock when that ends, however it ends.
+Names of temporary files and folders contain the process's mark, which no other has.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import errno
+import fcntl
+import functools
 import json
 import os
-import shutil
-import signal
-import time
-from collections.abc import Iterator
+import pwd
+import secrets
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
-from testbed.machine import tracefs
+from testbed.errors import TestbedError
+from testbed.machine.safe_files import changed_by_others
 
-WORKPLACE = "testbed-worker-"  # prefix of a cluster worker's temporary folder
 MARKER = "TCP_TESTBED_RUN"  # in the environment of every process of a host trial
-PATIENCE_S = 2.0  # for processes of a dead run to end
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+SUFFIX = ".journal"
+LONGEST_NAME = 100  # of what a temporary name is made from: file names end at 255 bytes
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_MACHINE_ID = Path("/etc/machine-id")
+_OWN_PIDS = Path("/proc/self/ns/pid")
 
 
 def state_folder() -> Path:
+    """Where this user's journals are; as root never in a folder that another user could change."""
+    base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    if os.geteuid() == 0 and changed_by_others(base):
+        base = Path(pwd.getpwuid(0).pw_dir) / ".local" / "state"
+    return base / "tcp-testbed"
+
+
+def journals() -> Path:
     """The folder of the journals."""
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(base) / "tcp-testbed" / "running"
+    return state_folder() / "running"
 
 
-def _started_ticks(pid: int) -> int | None:
-    """A process's start in clock ticks since boot, which distinguishes reused process ids."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    return int(text.rpartition(")")[2].split()[19])
+@dataclass(frozen=True)
+class Origin:
+    """Where a journal was written: what it says holds there only."""
+
+    machine: str
+    boot: str
+    processes: str  # the namespace of process ids
+
+    @staticmethod
+    def here() -> Origin:
+        """This process's."""
+        identity = _MACHINE_ID.read_text().strip() if _MACHINE_ID.exists() else ""
+        machine = f"{socket.gethostname()} {identity}".strip()
+        return Origin(machine, _BOOT_ID.read_text().strip(), str(_OWN_PIDS.readlink()))
 
 
 class Journal:
-    """The journal of one run; a context that deletes it after an orderly end."""
+    """A process's journal; it exists while there are entries."""
 
-    def __init__(self, folder: Path) -> None:
-        self._path = state_folder() / f"{os.getpid()}-{folder.name.strip('.')}.json"
-        self._data: dict[str, object] = {
-            "boot": BOOT_ID.read_text().strip(),
-            "pid": os.getpid(),
-            "started": _started_ticks(os.getpid()),
-            "folder": str(folder.resolve()),
-            "changes": [],
-        }
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._entries: set[int] = set()
+        self._number = 0
+        self._file = -1
+        self._path = Path()
 
-    @property
+    @functools.cached_property
     def mark(self) -> str:
-        """The mark of the run's processes and of its trace instance."""
-        return self._path.stem
+        """The mark of the process, in its temporary names and in its programs' environment."""
+        return secrets.token_hex(8)
 
     @property
     def marker(self) -> dict[str, str]:
-        """The environment variable that the run's processes carry."""
+        """The environment variable that the process's programs carry."""
         return {MARKER: self.mark}
 
-    def change(self, path: Path, before: str, after: str) -> None:
-        """Record a setting before it is changed."""
-        changes = self._data["changes"]
-        assert isinstance(changes, list)
-        changes.append({"path": str(path), "before": before, "after": after})
-        self._write()
+    def temporary_name(self, name: str) -> str:
+        """A name for what will replace the file or folder `name`, and that nobody can guess."""
+        return f".{name[:LONGEST_NAME]}.{self.mark}.{secrets.token_hex(4)}"
 
-    def _write(self) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self._path.with_suffix(".new")
-        temporary.write_text(json.dumps(self._data))
-        temporary.rename(self._path)
+    def note(self, **entry: str) -> int:
+        """Write an entry; returns its number, by which it is crossed out."""
+        return self._note(entry, durable=False)
 
-    def __enter__(self) -> Journal:
-        self._write()
-        return self
+    def note_on_disk(self, **entry: str) -> int:
+        """Write an entry that must outlive a loss of power."""
+        return self._note(entry, durable=True)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._path.unlink(missing_ok=True)
+    def _note(self, entry: Mapping[str, str], *, durable: bool) -> int:
+        with self._lock:
+            if self._file < 0:
+                self._open()
+            self._number += 1
+            self._write({"number": self._number, **entry})
+            if durable:
+                os.fsync(self._file)
+            self._entries.add(self._number)
+            return self._number
 
+    def cross_out(self, number: int) -> None:
+        """The entry needs nothing any more."""
+        with self._lock:
+            self._entries.discard(number)
+            if not self._entries:
+                self._remove()
+                return
+            with contextlib.suppress(OSError):  # undoing it twice does no harm
+                self._write({"done": number})
 
-def clean() -> list[str]:
-    """Remove what dead runs left; returns descriptions of what was removed."""
-    found: list[str] = []
-    for path in sorted(state_folder().glob("*.json")):
-        with contextlib.suppress(json.JSONDecodeError):
-            found += _clean_one(path, json.loads(path.read_text()))
-    return found
-
-
-def _clean_one(path: Path, data: dict[str, object]) -> Iterator[str]:
-    this_boot = data["boot"] == BOOT_ID.read_text().strip()
-    pid = data["pid"]
-    assert isinstance(pid, int)
-    if this_boot and _started_ticks(pid) == data["started"]:
-        return  # still running
-    if this_boot:
-        yield from _end_processes(path.stem)
-        changes = data["changes"]
-        assert isinstance(changes, list)
-        yield from (_restore(change) for change in changes)
-        if name := tracefs.remove(path.stem):
-            yield f"trace instance {name}"
-    folder = Path(str(data["folder"]))
-    if folder.name.startswith(".") and folder.is_dir():
-        _remove(folder)
-        yield f"unfinished folder {folder}"
-        if folder.parent.name.startswith(WORKPLACE):
-            folder.parent.rmdir()
-    path.unlink()
-
-
-def _remove(folder: Path) -> None:
-    """A guest that dies with its run may still be writing for a moment."""
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
+    @contextlib.contextmanager
+    def noted(self, **entry: str) -> Iterator[None]:
+        """An entry for the duration of a block."""
+        number = self.note(**entry)
         try:
-            shutil.rmtree(folder)
-            return
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
+            yield
+        finally:
+            self.cross_out(number)
+
+    def _open(self) -> None:
+        try:
+            self._path = journals() / f"{self.mark}{SUFFIX}"
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            while self._file < 0:
+                self._file = _locked(self._path)
+            self._write(dataclasses.asdict(Origin.here()))
+        except OSError as error:
+            self._remove()
+            raise TestbedError(
+                f"{journals()}: no journal can be written: {error.strerror}",
+                "set XDG_STATE_HOME to a folder of yours on a disk with room",
+            ) from error
+
+    def _write(self, line: Mapping[str, object]) -> None:
+        text = f"\n{json.dumps(line)}".encode()  # in a line of its own, whatever became of the last
+        if os.write(self._file, text) != len(text):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
+
+    def _remove(self) -> None:
+        """First the name, then the lock: whoever has the lock of a named journal is its heir."""
+        if self._file >= 0:
+            self._path.unlink(missing_ok=True)
+            os.close(self._file)
+            self._file = -1
+
+    def leave_to_parent(self) -> None:
+        """In a forked process: what the parent has noted stays the parent's."""
+        if self._file >= 0:
+            os.close(self._file)
+        self.__dict__.clear()
+        self.__init__()  # type: ignore[misc]
 
 
-def _end_processes(run: str) -> Iterator[str]:
-    """End the processes with this run's mark, and with them their namespaces and links."""
-    mark = f"{MARKER}={run}".encode()
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        with contextlib.suppress(OSError):
-            if mark in (entry / "environ").read_bytes().split(b"\0"):
-                name = (entry / "comm").read_text().strip()
-                os.kill(int(entry.name), signal.SIGKILL)
-                _wait_gone(entry)
-                yield f"process {entry.name} ({name})"
+def _locked(path: Path) -> int:
+    """Create a journal and lock it; -1 if `testbed clean` took it for a dead one in between."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    file = os.open(path, flags, 0o600)
+    with contextlib.suppress(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(file).st_nlink:
+            return file
+    os.close(file)
+    return -1
 
 
-def _wait_gone(entry: Path) -> None:
-    for _ in range(100):
-        if not entry.exists():
-            return
-        time.sleep(0.01)
-
-
-def _restore(change: dict[str, str]) -> str:
-    path = Path(change["path"])
-    if path.read_text().split() == change["after"].split():
-        path.write_text(change["before"])
-        return f"setting {path.name} back to {change['before']!r}"
-    return f"setting {path.name}: changed by somebody else since, left alone"
+JOURNAL = Journal()
+os.register_at_fork(after_in_child=JOURNAL.leave_to_parent)

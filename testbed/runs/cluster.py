@@ -8,7 +8,6 @@ machine, and only if everything that determines the results is the same.
 from __future__ import annotations
 
 import contextlib
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,18 +15,17 @@ from typing import Any
 
 from testbed.engines.choice import Choice, choose
 from testbed.errors import TestbedError, UsageError
-from testbed.machine.journal import WORKPLACE
+from testbed.machine.atomic import whole_folder, workplace
 from testbed.plan.task import Task
 from testbed.plan.task import tasks as plan_tasks
 from testbed.runs.provenance import programs_of, versions_of
+from testbed.runs.results_folder import prepare_folder
 from testbed.runs.sources import BUILT, all_sources, require_compiled
 from testbed.runs.sweep import (
     Finished,
     Unfit,
     Watcher,
-    folder_in_the_making,
     is_done,
-    prepare_folder,
     run_all,
 )
 from testbed.scenario.model import Scenario
@@ -214,8 +212,8 @@ def _hand_out(
 
 def run_remotely(scenario: str, engine: str) -> dict[str, bytes]:
     """Run one trial on a worker; returns its files by their names in the trial's folder."""
-    with tempfile.TemporaryDirectory(prefix=WORKPLACE) as name:
-        out, choice = Path(name), choose(engine, ())
+    with workplace("worker") as out:
+        choice = choose(engine, ())
         (finished,) = run_all(
             plan_tasks([Scenario.from_json(scenario)]), choice, out, lambda _: None, jobs=1
         )
@@ -225,7 +223,7 @@ def run_remotely(scenario: str, engine: str) -> dict[str, bytes]:
 
 def _receive(future: Any, task: Task, path: Path, watch: Watcher) -> Finished:
     """Store a worker's files as a local folder; a trial whose workers keep dying has failed."""
-    with folder_in_the_making(path) as folder:
+    with whole_folder(path) as folder:
         try:
             _write_files(folder, future.result())
         except Exception as error:  # any exception or death of a worker

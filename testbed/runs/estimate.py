@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from testbed.engines.guest import MEMORY_MB, OWN_MB
+from testbed.machine.atomic import replace
 from testbed.machine.journal import state_folder
 from testbed.plan.host_settings import browsers
 from testbed.plan.plan import Plan
@@ -82,7 +83,7 @@ def _is_quic(video: Viewing | None) -> bool:
 
 
 def _history() -> Path:
-    return state_folder().parent / "speed.json"
+    return state_folder() / "speed.json"
 
 
 def pace() -> float:
@@ -99,7 +100,8 @@ def learn(trials: Iterable[tuple[Plan, Scenario, float]]) -> None:
         _history().parent.mkdir(parents=True, exist_ok=True)
         # a moving average, since the machine may have been busy
         known = pace() if _history().exists() else statistics.median(ratios)
-        _history().write_text(json.dumps({"guest": (known + statistics.median(ratios)) / 2}))
+        text = json.dumps({"guest": (known + statistics.median(ratios)) / 2})
+        replace(_history(), lambda path: path.write_text(text), private=True)
 
 
 def guest_seconds(plan: Plan, scenario: Scenario) -> float:

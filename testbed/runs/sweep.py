@@ -2,41 +2,40 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import os
 import random
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.engines.base import Cancelled, Engine, Job, Missing, in_want
+from testbed.engines.base import Cancelled, Engine, Job, Missing, Outcome, in_want
 from testbed.engines.choice import Choice
 from testbed.errors import TestbedError, hint_for
+from testbed.machine.atomic import whole_folder
 from testbed.machine.cores import a_core
-from testbed.machine.journal import Journal
-from testbed.machine.process import sudo_user
 from testbed.plan.task import Task
 from testbed.runs.identity import identify
 from testbed.runs.pcapng import Source, convert
 from testbed.runs.provenance import versions_for, versions_of
+from testbed.runs.results_folder import prepare_folder
 from testbed.runs.sources import compiled_for, require_compiled
 from testbed.scenario import variants
 from testbed.scenario.model import Scenario
 from testbed.store import (
+    DAMAGED,
     NETWORK_UP,
     RAW_CAPTURE,
     RECORD,
     SCENARIO,
     Record,
     Status,
-    belongs_in_results,
     is_trial,
     open_trial,
+    record_faults,
     trial_folder,
 )
 
@@ -77,7 +76,15 @@ class Unfit:
     reason: str
 
 
-Watcher = Callable[[Begun | Finished | Unfit], None]
+@dataclass(frozen=True)
+class Waiting:
+    """A trial that cannot begin yet, and the reason as a sentence."""
+
+    reason: str
+
+
+Event = Begun | Finished | Unfit | Waiting
+Watcher = Callable[[Event], None]
 
 
 def run_all(
@@ -127,40 +134,6 @@ def in_order(tasks: Sequence[Task], order: int | None) -> list[Task]:
     return shuffled
 
 
-def prepare_folder(out: Path) -> None:
-    """Create the results folder, or check that it can hold results."""
-    if out.exists() and not out.is_dir():
-        raise TestbedError(f"{out} is a file", "name a folder with --out")
-    foreign = [
-        path.name
-        for path in (out.iterdir() if out.exists() else ())
-        if not belongs_in_results(path)
-    ]
-    if foreign:
-        raise TestbedError(
-            f"{out} holds something other than results: {foreign[0]}",
-            "name another folder with --out",
-        )
-    try:
-        for folder in _missing_parents(out):
-            folder.mkdir()
-            give_back(folder)
-        (out / ".probe").touch()
-        (out / ".probe").unlink()
-    except OSError as error:
-        raise TestbedError(
-            f"cannot write to {out}: {error.strerror}", "name another folder with --out"
-        ) from error
-
-
-def _missing_parents(folder: Path) -> list[Path]:
-    missing = []
-    while not folder.exists():
-        missing.append(folder)
-        folder = folder.parent
-    return missing[::-1]
-
-
 class _Runner:
     """The state that the worker threads share."""
 
@@ -176,9 +149,12 @@ class _Runner:
         self.cancel = threading.Event()
         self.cause: BaseException | None = None  # the error of the trial that ended the sweep early
 
-    def _tell(self, event: Begun | Finished | Unfit) -> None:
+    def _tell(self, event: Event) -> None:
         with self._lock:
             self._watch(event)
+
+    def _tell_to_wait(self, reason: str) -> None:
+        self._tell(Waiting(reason))
 
     def run(self, task: Task) -> Finished:
         """Reuse a complete trial or run it now; an error that escapes ends the sweep."""
@@ -210,11 +186,10 @@ class _Runner:
         scenario = task.scenario
         require_compiled(compiled_for(task.plan))
         identity = identify(scenario, task.plan, self._choice.engine)
-        with a_core() as core, folder_in_the_making(path) as folder:
+        with a_core() as core, whole_folder(path) as folder:
             (folder / SCENARIO).write_text(scenario.to_json())
-            with Journal(folder) as journal:
-                job = Job(scenario.seed, core, journal, self.cancel, self._pinned)
-                record = self._attempt(folder, task, job)
+            job = Job(scenario.seed, core, self.cancel, self._pinned, self._tell_to_wait)
+            record = self._attempt(folder, task, job)
             made_by = versions_for(scenario)
             record = dataclasses.replace(record, identity=identity, versions=made_by)
             (folder / RECORD).write_text(record.to_json())
@@ -233,7 +208,7 @@ class _Runner:
                 outcome = engine.run(folder, task, job)
                 peak_mb = outcome.peak_memory_mb
                 network_up_s = _modified(folder / NETWORK_UP) - wall_clock
-                record = _read_record(folder, outcome.status, outcome.errors)
+                record = _read_record(folder, task.scenario, outcome)
                 record = _with_warnings(record, outcome.warnings)
                 record = _seal_captures(folder, record, job.cancel)
             except Cancelled:
@@ -241,7 +216,7 @@ class _Runner:
             except (TestbedError, OSError) as error:
                 record = _failed(error)
             if record.status is Status.FAILED:
-                _stop_if_disk_is_full(folder)
+                _stop_if_disk_is_full(self._out)
         return dataclasses.replace(
             record,
             engine=engine.name,
@@ -279,11 +254,11 @@ def unsupported(engine: Engine, missing: Iterable[Missing]) -> Record:
 ROOM_BYTES = 1_000_000
 
 
-def _stop_if_disk_is_full(folder: Path) -> None:
+def _stop_if_disk_is_full(out: Path) -> None:
     """Raise if the disk is full, since every further trial would fail too."""
-    if shutil.disk_usage(folder).free < ROOM_BYTES:
+    if shutil.disk_usage(out).free < ROOM_BYTES:
         raise TestbedError(
-            f"{folder.parent}: the disk is full",
+            f"{out}: the disk is full",
             "finished trials are kept; make room, or name another folder with --out",
         )
 
@@ -303,12 +278,16 @@ def _modified(path: Path) -> float:
     return path.stat().st_mtime if path.exists() else 0.0
 
 
-def _read_record(folder: Path, status: int, errors: str) -> Record:
+def _read_record(folder: Path, scenario: Scenario, outcome: Outcome) -> Record:
+    """The trial's own record, which a hostile program in it could have written."""
     try:
-        return Record.from_json((folder / RECORD).read_text())
-    except (OSError, ValueError) as error:
-        said = f": {errors}" if errors else ""
-        raise TestbedError(f"the trial died (exit status {status}){said}") from error
+        record = Record.from_json((folder / RECORD).read_text())
+    except (OSError, *DAMAGED) as error:
+        said = f": {outcome.errors}" if outcome.errors else ""
+        raise TestbedError(f"the trial died (exit status {outcome.status}){said}") from error
+    for fault in record_faults(scenario, record):
+        raise TestbedError(fault)
+    return record
 
 
 def _seal_captures(folder: Path, record: Record, cancel: threading.Event) -> Record:
@@ -324,28 +303,3 @@ def _seal_captures(folder: Path, record: Record, cancel: threading.Event) -> Rec
         pcap.unlink()
         sealed.append(dataclasses.replace(capture, sha256=sha256))
     return dataclasses.replace(record, captures=tuple(sealed))
-
-
-@contextlib.contextmanager
-def folder_in_the_making(path: Path) -> Iterator[Path]:
-    """A folder with a temporary dot name, renamed when complete, removed otherwise."""
-    folder = path.with_name(f".{path.name}.{os.getpid()}")
-    folder.mkdir()
-    try:
-        yield folder
-        give_back(folder)
-        if path.exists():  # a trial that failed before
-            shutil.rmtree(path)
-        folder.rename(path)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-
-
-def give_back(path: Path) -> None:
-    """Give files written by root to the user who ran sudo."""
-    user = sudo_user()
-    if user is None:
-        return
-    for each in (path, *path.rglob("*")):
-        os.chown(each, user.uid, user.gid, follow_symlinks=False)

@@ -16,7 +16,7 @@ import pytest
 
 from testbed.engines.choice import choose
 from testbed.errors import TestbedError
-from testbed.machine.journal import clean
+from testbed.machine.leftovers import clean
 from testbed.plan.task import tasks
 from testbed.runs.cluster import run_on_cluster
 from testbed.runs.sweep import Unfit

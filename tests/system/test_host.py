@@ -15,8 +15,9 @@ import pytest
 
 from analysis.figures.papers.fall_floyd.outcomes import outcome, sequence
 from testbed.engines.choice import choose
-from testbed.engines.host import ALLOWED, HostEngine
+from testbed.engines.host import HostEngine
 from testbed.machine import tracefs
+from testbed.machine.borrowed_settings import ALLOWED
 from testbed.plan.plan import make_plan
 from testbed.plan.task import tasks
 from testbed.runs.sweep import run_all
@@ -167,7 +168,7 @@ def test_ended_in_mid_trial(tmp_path: Path, root: Path, engine: str, how: signal
         wait_until(lambda: processes() == before["processes"])
         clean = started([testbed, "clean"], env)
         text, _ = clean.communicate(timeout=30)
-        assert "unfinished folder" in text
+        assert "removed unfinished" in text
         assert clean.returncode == 0
     else:
         assert run.returncode == 130
@@ -226,7 +227,7 @@ def test_no_trace_instance_and_no_mount_stay(
     argv = [testbed, "run", str(scenario), "--engine", "host", "--out", str(tmp_path / "out")]
     run = started(argv, env)
     wait_until(lambda: flowing(tmp_path / "out"))
-    (journal,) = (tmp_path / "state").rglob("*.json")
+    (journal,) = (tmp_path / "state").rglob("*.journal")
     wait_until(lambda: has_instance(journal.stem))
     assert Path("/proc/mounts").read_text() == mounts
     run.send_signal(how)

@@ -13,7 +13,6 @@ import pytest
 from testbed.engines.base import Job
 from testbed.engines.choice import choose
 from testbed.engines.guest import GuestEngine
-from testbed.machine.journal import Journal
 from testbed.scenario.video import Transport
 from testbed.scenario.video_content import LADDER, Video
 from testbed.traffic.video.result import Result
@@ -30,7 +29,7 @@ def watch(folder: Path, *words: str) -> Result:
     assert isinstance(engine, GuestEngine)
     folder.mkdir()
     core = min(os.sched_getaffinity(0))
-    job = Job(1, core, Journal(folder), threading.Event())
+    job = Job(1, core, threading.Event())
     outcome = engine.boot(
         folder, [sys.executable, "-m", "tests.video_lab", *words], job, PATIENCE_S
     )

@@ -72,7 +72,7 @@ def test_an_interrupted_settling_loses_nothing(
 ) -> None:
     """The record changes before the files go."""
 
-    def fail(_path: Path, _write: object) -> None:
+    def fail(_path: Path, _write: object, **_how: bool) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(retention, "replace", fail)

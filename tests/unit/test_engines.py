@@ -14,7 +14,6 @@ from testbed.engines.base import Cancelled, Job, Missing
 from testbed.engines.guest import GuestEngine
 from testbed.engines.host import HostEngine
 from testbed.errors import TestbedError, UsageError
-from testbed.machine.journal import Journal
 from testbed.plan.plan import make_plan
 from testbed.plan.requirements import Need
 from testbed.plan.task import tasks
@@ -51,7 +50,7 @@ def run(
     (task,) = tasks([scenario or router()])
     (trial / SCENARIO).write_text(task.scenario.to_json())
     core = min(os.sched_getaffinity(0))
-    return engine.run(trial, task, Job(7, core, Journal(trial), cancel or threading.Event()))
+    return engine.run(trial, task, Job(7, core, cancel or threading.Event()))
 
 
 def test_a_guest_that_does_not_boot(tmp_path: Path) -> None:

@@ -24,7 +24,9 @@ MAY_IMPORT = {
     "analysis": {
         "analysis",
         "testbed.errors",
+        "testbed.machine.atomic",
         "testbed.machine.process",
+        "testbed.machine.safe_files",
         "testbed.scenario",
         "testbed.store",
     },

@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
+import re
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from testbed.machine import tracefs
-from testbed.machine.journal import Journal, clean, state_folder
+from testbed.errors import TestbedError
+from testbed.machine import borrowed_settings, tracefs
+from testbed.machine.atomic import replace, whole_folder, workplace
+from testbed.machine.journal import JOURNAL, SUFFIX, journals
+from testbed.machine.leftovers import Cleaned, clean
+from testbed.machine.locks import lock
 
 OWNER = """
 import os, sys, time
 from pathlib import Path
-from testbed.machine import tracefs
-from testbed.machine.journal import Journal
-from testbed.machine.process import run
-folder, setting = Path(sys.argv[1]), Path(sys.argv[2])
-folder.mkdir()
-journal = Journal(folder).__enter__()
-journal.change(setting, setting.read_text(), "after")
-setting.write_text("after")
-pid = os.posix_spawnp("sleep", ["sleep", "300"], {**os.environ, **journal.marker})
-while not Path(f"/proc/{pid}/environ").read_bytes():  # the kernel fills it in after the exec
-    time.sleep(0.001)
-print(pid, flush=True)
-time.sleep(300)
+from testbed.machine.atomic import replace, whole_folder
+from testbed.machine.journal import JOURNAL
+from testbed.machine.borrowed_settings import changed
+trial, setting = Path(sys.argv[1]), Path(sys.argv[2])
+
+def wait(_path):
+    pid = os.posix_spawnp("sleep", ["sleep", "300"], {**os.environ, **JOURNAL.marker})
+    while not Path(f"/proc/{pid}/environ").read_bytes():  # the kernel fills it in after the exec
+        time.sleep(0.001)
+    print(pid, flush=True)
+    time.sleep(300)
+
+with whole_folder(trial), changed(setting, "b c after"):
+    replace(trial.parent / "metrics.csv", wait)
 """
 
 
@@ -38,15 +48,28 @@ def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def setting(tmp_path: Path) -> Path:
+def setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file that counts as one of the kernel's settings."""
     path = tmp_path / "setting"
     path.write_text("before")
+    monkeypatch.setattr(borrowed_settings, "_OURS", re.compile(re.escape(str(path))))
     return path
 
 
-def killed_run(folder: Path, setting: Path) -> int:
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    return folder
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def killed_run(trial: Path, setting: Path) -> int:
     """A run that is killed; returns the process that it leaves behind."""
-    argv = [sys.executable, "-c", OWNER, str(folder), str(setting)]
+    argv = [sys.executable, "-c", OWNER, str(trial), str(setting)]
     owner = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
     assert owner.stdout
     orphan = int(owner.stdout.readline())
@@ -55,39 +78,43 @@ def killed_run(folder: Path, setting: Path) -> int:
     return orphan
 
 
-def test_everything_of_a_killed_run_is_removed(tmp_path: Path, setting: Path) -> None:
-    orphan = killed_run(tmp_path / ".trial.1", setting)
-    assert Path(f"/proc/{orphan}").exists()
+def test_everything_of_a_killed_run_is_undone(out: Path, setting: Path) -> None:
+    orphan = killed_run(out / "trial", setting)
+    assert len(names(out)) == 2
     said = clean()
-    assert any(f"process {orphan} (sleep)" in what for what in said)
-    assert not (tmp_path / ".trial.1").exists()
+    assert (said.left, said.failed) == ([], [])
+    assert f"ended process {orphan} (sleep)" in said.done
+    assert "set setting back to 'before'" in said.done
+    assert names(out) == []
     assert setting.read_text() == "before"
-    assert list(state_folder().iterdir()) == []
-    for _ in range(100):
-        if not Path(f"/proc/{orphan}").exists():
-            break
-        time.sleep(0.01)
-    assert not Path(f"/proc/{orphan}").exists()
+    assert names(journals()) == []
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(orphan, 0)
+    assert clean() == Cleaned()
 
 
-def test_the_trace_instance_of_a_dead_run_alone(
-    tmp_path: Path, setting: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_list_in_another_order_is_the_same_list(out: Path, setting: Path) -> None:
+    killed_run(out / "trial", setting)
+    setting.write_text("after b  c\n")
+    clean()
+    assert setting.read_text() == "before"
+
+
+def test_a_setting_that_somebody_changed_since_is_left_alone(out: Path, setting: Path) -> None:
+    killed_run(out / "trial", setting)
+    setting.write_text("theirs")
+    assert "left setting alone: it was changed since" in clean().done
+    assert setting.read_text() == "theirs"
+
+
+def test_a_setting_that_we_do_not_change_is_left_alone(
+    out: Path, setting: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which one is ours follows from the run's mark."""
-    asked: list[str] = []
-
-    def remove(mark: str) -> str:
-        asked.append(mark)
-        return "testbed-1"
-
-    monkeypatch.setattr(tracefs, "remove", remove)
-    living = tmp_path / ".trial.2"
-    living.mkdir()
-    killed_run(tmp_path / ".trial.1", setting)
-    dead = next(state_folder().iterdir()).stem
-    with Journal(living) as journal:
-        assert "trace instance testbed-1" in clean()
-        assert asked == [dead] != [journal.mark]
+    killed_run(out / "trial", setting)
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_STATE_HOME", str(out.parent / "state"))
+    clean()
+    assert setting.read_text() == "b c after"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="tracing needs root")
@@ -107,41 +134,150 @@ def test_an_instance_that_is_left_is_removed_and_no_other() -> None:
     assert tracefs.remove(f"{os.getpid()}-theirs") == ""
 
 
-def test_a_second_call_finds_nothing(tmp_path: Path, setting: Path) -> None:
-    killed_run(tmp_path / ".trial.1", setting)
+def test_the_trace_instance_of_a_dead_run_alone(
+    out: Path, setting: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which one is ours follows from the run's mark."""
+    asked: list[str] = []
+
+    def remove(mark: str) -> str:
+        asked.append(mark)
+        return "testbed-1"
+
+    monkeypatch.setattr(tracefs, "remove", remove)
+    killed_run(out / "trial", setting)
+    (dead,) = names(journals())
+    with whole_folder(out / "another"):
+        assert "removed trace instance testbed-1" in clean().done
+        assert asked == [dead.removesuffix(SUFFIX)] != [JOURNAL.mark]
+
+
+def test_a_living_run_is_left_alone(out: Path) -> None:
+    with whole_folder(out / "trial"):
+        assert clean() == Cleaned()
+        assert len(names(out)) == 1
+    assert names(out) == ["trial"]
+    assert names(journals()) == []
+
+
+@contextlib.contextmanager
+def dead_journal(mark: str = "0123456789abcdef", **origin: str) -> Iterator[list[object]]:
+    """Lines for a journal that nobody has locked, with this machine's origin unless told."""
+    with workplace("test"):
+        (own,) = journals().iterdir()
+        first = json.loads(own.read_text().split("\n")[1])
+    lines: list[object] = [{**first, **origin}]
+    yield lines
+    text = "".join(f"\n{each if isinstance(each, str) else json.dumps(each)}" for each in lines)
+    (journals() / f"{mark}{SUFFIX}").write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("field", "where"), [("machine", "on another machine, theirs"), ("processes", "in another")]
+)
+def test_a_foreign_journal_is_left_and_named(out: Path, field: str, where: str) -> None:
+    theirs = out / ".trial.0123456789abcdef.00000000"
+    theirs.mkdir()
+    with dead_journal(**{field: "theirs"}) as lines:
+        lines.append({"number": 1, "temporary": str(theirs)})
+    said = clean()
+    assert said.done == said.failed == []
+    (left,) = said.left
+    assert f"a run {where}" in left and names(journals())[0] in left
+    assert theirs.is_dir()
+
+
+def test_after_a_restart_files_go_and_settings_are_the_new_kernels(
+    out: Path, setting: Path
+) -> None:
+    theirs = out / ".trial.0123456789abcdef.00000000"
+    theirs.mkdir()
+    with dead_journal(boot="earlier", processes="gone") as lines:
+        lines.append({"number": 1, "temporary": str(theirs)})
+        lines.append({"number": 2, "setting": str(setting), "before": "x", "after": "before"})
+    assert clean() == Cleaned(done=[f"removed unfinished {theirs}"])
+    assert setting.read_text() == "before"
+
+
+@pytest.mark.parametrize("present", [False, True])
+def test_a_replacement_that_was_cut_off_loses_no_trial(out: Path, present: bool) -> None:
+    old = out / ".trial.0123456789abcdef.00000000"
+    old.mkdir()
+    (old / "old").touch()
+    if present:
+        (out / "trial").mkdir()
+    with dead_journal() as lines:
+        lines.append({"number": 1, "aside": str(old), "of": "trial"})
     clean()
-    assert clean() == []
+    assert names(out) == ["trial"]
+    assert (out / "trial" / "old").exists() is not present
 
 
-def test_a_setting_that_somebody_changed_since_is_left_alone(tmp_path: Path, setting: Path) -> None:
-    killed_run(tmp_path / ".trial.1", setting)
-    setting.write_text("theirs")
-    clean()
-    assert setting.read_text() == "theirs"
+def test_what_is_crossed_out_is_done(out: Path) -> None:
+    mine = out / ".trial.0123456789abcdef.00000000"
+    mine.mkdir()
+    with dead_journal() as lines:
+        lines += [{"number": 1, "temporary": str(mine)}, {"done": 1}]
+    assert clean() == Cleaned()
+    assert mine.is_dir()
 
 
-def test_a_living_run_is_left_alone(tmp_path: Path) -> None:
-    folder = tmp_path / ".trial.2"
-    folder.mkdir()
-    with Journal(folder):
-        assert clean() == []
-        assert folder.exists()
-    assert list(state_folder().iterdir()) == []
+def test_threads_share_a_journal(out: Path) -> None:
+    """It is there as long as one of them has something in it."""
+    began, end = threading.Event(), threading.Event()
+
+    def make() -> None:
+        with whole_folder(out / "trial"):
+            began.set()
+            end.wait(10)
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    assert began.wait(10)
+    replace(out / "metrics.csv", lambda path: path.write_text("x"))
+    assert len(names(journals())) == 1
+    end.set()
+    thread.join()
+    assert names(journals()) == []
 
 
-def test_a_pid_that_belongs_to_another_process_now(tmp_path: Path) -> None:
-    folder = tmp_path / ".trial.3"
-    folder.mkdir()
-    with Journal(folder):
-        path = next(state_folder().iterdir())
-        text = path.read_text()
-    import json
+def test_a_forked_process_has_a_journal_of_its_own(out: Path) -> None:
+    with whole_folder(out / "trial"):
+        mark = JOURNAL.mark
+        child = os.fork()
+        if child == 0:
+            with contextlib.suppress(BaseException):
+                with workplace("child"):
+                    fine = JOURNAL.mark != mark and len(names(journals())) == 2
+                os._exit(0 if fine and len(names(journals())) == 1 else 1)
+            os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert JOURNAL.mark == mark
+        assert clean() == Cleaned()
 
-    path.write_text(json.dumps({**json.loads(text), "pid": os.getpid(), "started": 1}))
-    assert clean() == [f"unfinished folder {folder}"]
+
+def test_without_a_place_for_journals_nothing_is_begun(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "/proc/state")
+    with pytest.raises(TestbedError, match="no journal can be written"):
+        replace(out / "metrics.csv", lambda path: path.write_text("x"))
+    assert names(out) == []
 
 
-def test_a_whole_trial_is_never_removed(tmp_path: Path, setting: Path) -> None:
-    killed_run(tmp_path / "trial", setting)  # no dot: already renamed
-    clean()
-    assert (tmp_path / "trial").is_dir()
+def test_who_waits_is_told_for_whom(tmp_path: Path) -> None:
+    (tmp_path / "lock").touch()
+    said: list[str] = []
+    cancel = threading.Event()
+
+    def tell(text: str) -> None:
+        said.append(text)
+        cancel.set()
+
+    with (tmp_path / "lock").open() as first, (tmp_path / "lock").open() as second:
+        lock(first.fileno(), "it", tell, cancel)
+        assert said == []
+        begun = time.monotonic()
+        lock(second.fileno(), "it", tell, cancel)
+        assert time.monotonic() - begun < 10
+    assert said[0].startswith(f"it is in use by process {os.getpid()} (")

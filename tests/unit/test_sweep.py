@@ -21,7 +21,7 @@ from testbed.plan.plan import make_plan
 from testbed.plan.requirements import Need
 from testbed.plan.task import Task, tasks
 from testbed.runs.identity import identify
-from testbed.runs.sweep import Begun, Finished, Unfit, in_order, run_all
+from testbed.runs.sweep import Begun, Event, Finished, in_order, run_all
 from testbed.scenario.model import Scenario
 from testbed.store import RECORD, CaptureRecord, Record, Status, trials_in
 from tests.pcap_writer import write_pcap
@@ -265,7 +265,7 @@ def test_side_by_side_trials_have_cores_of_their_own(
 
 
 def test_events_tell_of_every_trial(tmp_path: Path) -> None:
-    events: list[Begun | Finished | Unfit] = []
+    events: list[Event] = []
     scenarios = [router(seed=1)]
     run_all(tasks(scenarios), Choice(FakeEngine(succeed), ""), tmp_path / "out", events.append)
     assert [type(event) for event in events] == [Begun, Finished]

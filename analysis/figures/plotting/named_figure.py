@@ -12,8 +12,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from analysis.captures.atomic_write import replace
 from analysis.figures.plotting import style
+from testbed.machine.atomic import replace
+from testbed.machine.safe_files import make_folder
 
 _LONG_DECIMALS = re.compile(r"-?\d+\.\d{3,}")
 
@@ -39,7 +40,7 @@ class NamedFigure:
 
 def save(figure: Figure, folder: Path, stem: str) -> list[Path]:
     """Write the figure as PNG and as SVG."""
-    folder.mkdir(exist_ok=True)
+    make_folder(folder)
     figure.set_dpi(style.PNG_DPI)
     _settle(figure)
     png, svg = folder / f"{stem}.png", folder / f"{stem}.svg"

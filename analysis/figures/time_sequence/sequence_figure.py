@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
-from analysis.captures.atomic_write import replace
 from analysis.figures.plotting import style
 from analysis.figures.plotting.named_figure import save
 from analysis.figures.time_sequence.sequence_data import Sequence, Stretches, sequence, table, zoom
@@ -29,6 +28,7 @@ from analysis.figures.timeline.event_markers import MARKERS
 from analysis.figures.timeline.timeline_data import Span
 from analysis.figures.timeline.timeline_text import counted, doubt, foot, title
 from analysis.figures.timeline.title_lines import doubt_inches, write_words
+from testbed.machine.atomic import replace
 from testbed.store import FlowRecord, Trial
 
 HEIGHT = 4.3  # inches

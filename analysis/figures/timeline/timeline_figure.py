@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
-from analysis.captures.atomic_write import replace
 from analysis.figures.plotting import style
 from analysis.figures.plotting.named_figure import save
 from analysis.figures.timeline.event_lanes import draw_lanes, lanes_inches
@@ -28,6 +27,7 @@ from analysis.figures.timeline.timeline_events import Kind
 from analysis.figures.timeline.timeline_text import doubt, footer, outcome, title
 from analysis.figures.timeline.title_lines import doubt_inches, write_words
 from testbed.errors import TestbedError
+from testbed.machine.atomic import replace
 from testbed.store import FlowRecord, Trial
 
 MARGIN = 0.875  # of the width, where the words beside the panels begin

@@ -1,0 +1,119 @@
+"""Files and folders that appear whole or not at all, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from testbed.errors import TestbedError, hint_for
+from testbed.machine import safe_files
+from testbed.machine.journal import JOURNAL
+
+_NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@contextlib.contextmanager
+def _temporary(parent: int, name: str) -> Iterator[str]:
+    """A name for something new in a folder, noted; what has it in the end is removed."""
+    new = JOURNAL.temporary_name(name)
+    number = JOURNAL.note(temporary=str(safe_files.real_path(parent) / new))
+    try:
+        yield new
+    finally:
+        with contextlib.suppress(OSError):
+            safe_files.remove(parent, new)
+            JOURNAL.cross_out(number)  # otherwise `testbed clean` removes it
+
+
+def replace(
+    path: Path,
+    write: Callable[[Path], object],
+    *,
+    private: bool = False,
+    durable: bool = False,
+) -> None:
+    """Let `write` create a file, which then takes the place of `path`.
+
+    It belongs to the user who ran sudo, unless it is `private`. If it is `durable`, it is on the
+    disk before the older one is gone, and so is all that was written before.
+    """
+    try:
+        with safe_files.folder(path.parent) as parent, _temporary(parent, path.name) as new:
+            file = os.open(new, _NEW_FILE, 0o600 if private else 0o666, dir_fd=parent)
+            try:
+                write(safe_files.place(file))
+                if not private:
+                    safe_files.give_to_user(file)
+                if durable:
+                    safe_files.sync(file)
+            finally:
+                os.close(file)
+            os.replace(new, path.name, src_dir_fd=parent, dst_dir_fd=parent)
+    except OSError as error:
+        raise TestbedError(
+            f"{path}: cannot be written: {error.strerror or error}", hint_for(error)
+        ) from error
+
+
+def replace_link(path: Path, target: str) -> None:
+    """Let a link point at something else."""
+    with safe_files.folder(path.parent) as parent, _temporary(parent, path.name) as new:
+        os.symlink(target, new, dir_fd=parent)
+        os.replace(new, path.name, src_dir_fd=parent, dst_dir_fd=parent)
+
+
+@contextlib.contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """A folder that takes the place of `path` when it is complete and on the disk.
+
+    Until then it has another name, and is used by a descriptor: whoever may write in the folder
+    above cannot put a link in its place. After an exception it is gone, and an older one stays.
+    """
+    with safe_files.folder(path.parent) as parent, _temporary(parent, path.name) as new:
+        os.mkdir(new, dir_fd=parent)
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        made = os.open(new, flags, dir_fd=parent)
+        try:
+            yield safe_files.place(made)
+            safe_files.give_all_to_user(made)
+            safe_files.sync(made)
+        finally:
+            os.close(made)
+        _take_the_place(parent, new, path.name)
+
+
+def _take_the_place(parent: int, new: str, name: str) -> None:
+    """Two renames; what was there before is deleted last."""
+    old = JOURNAL.temporary_name(name)
+    number = JOURNAL.note_on_disk(aside=str(safe_files.real_path(parent) / old), of=name)
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(name, old, src_dir_fd=parent, dst_dir_fd=parent)
+        os.rename(new, name, src_dir_fd=parent, dst_dir_fd=parent)
+        os.fsync(parent)
+    finally:
+        with contextlib.suppress(OSError):
+            put_back_or_remove(parent, old, name)
+            JOURNAL.cross_out(number)
+
+
+def put_back_or_remove(parent: int, old: str, name: str) -> bool:
+    """End a replacement: the old one goes back if nothing has taken its place."""
+    back = safe_files.exists(parent, old) and not safe_files.exists(parent, name)
+    if back:
+        os.rename(old, name, src_dir_fd=parent, dst_dir_fd=parent)
+    else:
+        safe_files.remove(parent, old)
+    return back
+
+
+@contextlib.contextmanager
+def workplace(purpose: str) -> Iterator[Path]:
+    """A folder for temporary files, removed afterwards."""
+    base = Path(tempfile.gettempdir())
+    with safe_files.folder(base) as parent, _temporary(parent, f"testbed-{purpose}") as name:
+        os.mkdir(name, 0o700, dir_fd=parent)
+        yield base / name

@@ -1,0 +1,194 @@
+"""`testbed clean`: undoes what killed processes noted in their journals, and nothing else.
+
+A journal is only a file: what it says is done if a run of ours can have written it, in this place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import json
+import os
+import re
+import select
+import signal
+import stat
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from testbed.errors import TestbedError
+from testbed.machine import safe_files, tracefs
+from testbed.machine.atomic import put_back_or_remove
+from testbed.machine.journal import MARKER, SUFFIX, Origin, journals
+from testbed.machine.borrowed_settings import restored
+
+PATIENCE_S = 2.0  # for processes of a dead run to end
+MOST_BYTES = 1 << 28  # of a journal: a million trials'
+_NAME = re.compile(rf"([0-9a-f]{{16}}){re.escape(SUFFIX)}")
+
+Entry = Mapping[str, str]
+
+
+@dataclass
+class Cleaned:
+    """What `clean` did, what it left alone, and what it could not do; a sentence each."""
+
+    done: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+
+
+class _Foreign(Exception):
+    """A journal that is not for us to obey, and why."""
+
+
+def clean() -> Cleaned:
+    """Undo what dead processes left."""
+    result = Cleaned()
+    with contextlib.suppress(FileNotFoundError), safe_files.folder(journals()) as folder:
+        for name in sorted(each.name for each in safe_files.place(folder).iterdir()):
+            try:
+                _clean_one(folder, name, result)
+            except _Foreign as why:
+                result.left.append(f"{journals() / name}: {why}")
+            except (OSError, TestbedError) as error:
+                result.failed.append(f"{journals() / name}: {error}")
+    return result
+
+
+def _clean_one(folder: int, name: str, result: Cleaned) -> None:
+    found = _NAME.fullmatch(name)
+    if not found:
+        raise _Foreign("not a journal of this version; delete it if no run of another goes on")
+    with contextlib.suppress(FileNotFoundError):
+        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+        try:
+            if _is_inherited(file, folder, name):
+                _undo(found[1], *_read(file), result)
+                os.unlink(name, dir_fd=folder)
+        finally:
+            os.close(file)
+
+
+def _is_inherited(file: int, folder: int, name: str) -> bool:
+    """True if its owner is dead: then we have its lock, and its name."""
+    info = os.fstat(file)
+    if not stat.S_ISREG(info.st_mode) or info.st_uid != os.geteuid():
+        raise _Foreign(f"it belongs to user {info.st_uid}, who can clean up")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return os.path.samestat(os.stat(name, dir_fd=folder, follow_symlinks=False), info)
+
+
+def _read(file: int) -> tuple[Origin | None, list[Entry]]:
+    """Where it was written, and the entries that were not crossed out; lines in any other form
+    count for nothing."""
+    text = os.read(file, MOST_BYTES).decode(errors="replace")
+    lines = [line for line in map(_parse, text.splitlines()) if line]
+    done = {line["done"] for line in lines if "done" in line}
+    entries = [line for line in lines if "number" in line and line["number"] not in done]
+    return _origin(lines[0]) if lines else None, entries
+
+
+def _parse(text: str) -> Entry:
+    """A line, with texts for values; empty if it is not of that form."""
+    with contextlib.suppress(ValueError, RecursionError):
+        line = json.loads(text)
+        if isinstance(line, dict):
+            return {name: str(value) for name, value in line.items()}
+    return {}
+
+
+def _origin(line: Entry) -> Origin | None:
+    names = {each.name for each in dataclasses.fields(Origin)}
+    return Origin(**line) if line.keys() == names else None
+
+
+def _undo(mark: str, origin: Origin | None, entries: list[Entry], result: Cleaned) -> None:
+    """A journal that does not say where it is from was cut off before its process did anything."""
+    here = Origin.here()
+    if origin is None:
+        return
+    if origin.machine != here.machine:
+        raise _Foreign(f"a run on another machine, {origin.machine}: clean up there, or delete it")
+    if origin.boot == here.boot:
+        if origin.processes != here.processes:
+            raise _Foreign("a run in another container: clean up there, or delete it")
+        result.done += _end_processes(mark)
+        if instance := tracefs.remove(mark):
+            result.done.append(f"removed trace instance {instance}")
+        result.done += _each(entries, _restored)
+    result.done += _each(entries, lambda entry: _removed(mark, entry))
+
+
+def _each(entries: Sequence[Entry], undo: Callable[[Entry], Iterator[str]]) -> Iterator[str]:
+    """Last made, first undone: what is inside of a folder before the folder."""
+    for entry in reversed(entries):
+        with contextlib.suppress(ValueError):  # a name that no file can have
+            yield from undo(entry)
+
+
+def _restored(entry: Entry) -> Iterator[str]:
+    if "setting" in entry:
+        said = restored(entry["setting"], entry.get("before", ""), entry.get("after", ""))
+        yield from [said] if said else []
+
+
+def _removed(mark: str, entry: Entry) -> Iterator[str]:
+    """What was being made goes; what was being replaced goes back, if nothing has its place."""
+    path = Path(entry.get("temporary") or entry.get("aside") or "")
+    name = entry.get("of", "")
+    if not path.is_absolute() or not _is_temporary(path.name, mark):
+        return
+    if "aside" in entry and (name.startswith(".") or Path(name).name != name or not name):
+        return
+    with contextlib.suppress(FileNotFoundError), safe_files.folder(path.parent) as parent:
+        if not safe_files.exists(parent, path.name):
+            return
+        if "aside" in entry and put_back_or_remove(parent, path.name, name):
+            yield f"put back {path.with_name(name)}"
+        else:
+            _remove(parent, path.name)
+            yield f"removed unfinished {path}"
+
+
+def _is_temporary(name: str, mark: str) -> bool:
+    """Whether the process with this mark can have made up the name."""
+    return re.fullmatch(rf"\.[^/]+\.{mark}\.[0-9a-f]{{8}}", name) is not None
+
+
+def _remove(parent: int, name: str) -> None:
+    """A guest that dies with its run may still be writing for a moment."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return safe_files.remove(parent, name)
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+def _end_processes(mark: str) -> Iterator[str]:
+    """End the processes with this mark, and with them their namespaces and links."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                process = os.pidfd_open(int(entry.name))
+                try:
+                    yield from _end_process(process, entry, f"{MARKER}={mark}".encode())
+                finally:
+                    os.close(process)
+
+
+def _end_process(process: int, entry: Path, marker: bytes) -> Iterator[str]:
+    if marker in (entry / "environ").read_bytes().split(b"\0"):
+        name = (entry / "comm").read_text().strip()
+        signal.pidfd_send_signal(process, signal.SIGKILL)
+        select.select([process], [], [], PATIENCE_S)  # readable when it has ended
+        yield f"ended process {entry.name} ({name})"

@@ -1,0 +1,204 @@
+"""Files in folders where others may write: what they put there is neither followed nor changed.
+
+As root we work in folders of ordinary users, who could put a link where we are about to write,
+read or delete. So a folder is opened step by step, following only links that root or we
+made, and all else happens relative to its descriptor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shutil
+import stat
+from collections.abc import Container, Iterator
+from pathlib import Path
+
+from testbed.errors import TestbedError
+from testbed.machine.process import User, sudo_user
+
+MOST_LINKS = 40  # on the way to a folder, as the kernel's own limit
+_STEP = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_PRIVILEGED = stat.S_ISUID | stat.S_ISGID
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def open_folder(path: Path) -> int:
+    """A descriptor of a folder; on the way only links of root's and of our own are followed."""
+    left = list(reversed(path.parts)) or ["."]
+    links = 0
+    here = os.open(".", _STEP)
+    try:
+        while left:
+            there = os.open(left.pop(), _STEP, dir_fd=here)
+            try:
+                if stat.S_ISLNK(os.fstat(there).st_mode):
+                    links += 1
+                    left += reversed(_target(there, path, links).parts)
+                else:
+                    here, there = there, here
+            finally:
+                os.close(there)
+        return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=here)
+    finally:
+        os.close(here)
+
+
+def _target(link: int, path: Path, links: int) -> Path:
+    """Where a link on the way to `path` points, if it may be followed."""
+    owner = os.fstat(link).st_uid
+    target = Path(os.readlink("", dir_fd=link))
+    if owner not in (0, os.geteuid()):
+        raise TestbedError(
+            f"{path}: a link on the way, to {target}, was made by user {owner}",
+            "name the folder itself, without the link",
+        )
+    if links > MOST_LINKS:
+        raise TestbedError(f"{path}: too many links on the way")
+    return target
+
+
+@contextlib.contextmanager
+def folder(path: Path) -> Iterator[int]:
+    """`open_folder` for the duration of a block."""
+    descriptor = open_folder(path)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def place(descriptor: int) -> Path:
+    """A path to what is open: the same file or folder, whatever becomes of its name."""
+    return Path(f"/proc/self/fd/{descriptor}")
+
+
+def real_path(descriptor: int) -> Path:
+    """The name by which others find what is open."""
+    return place(descriptor).readlink()
+
+
+def open_file(path: Path) -> int:
+    """A descriptor to read a regular file, which is no link."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with folder(path.parent) as parent:
+        descriptor = os.open(path.name, flags, dir_fd=parent)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise TestbedError(f"{path}: not a plain file")
+    return descriptor
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, for the user who ran sudo."""
+    try:
+        os.close(open_folder(path))
+    except FileNotFoundError:
+        make_folder(path.parent)
+        with folder(path.parent) as parent:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(path.name, dir_fd=parent)
+            made = os.open(path.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+        try:
+            give_to_user(made)
+        finally:
+            os.close(made)
+
+
+def exists(parent: int, name: str) -> bool:
+    """Whether a folder has an entry of that name, a dangling link included."""
+    try:
+        os.stat(name, dir_fd=parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def remove(parent: int, name: str) -> None:
+    """Remove a file, a link or a whole folder, if it is there."""
+    with contextlib.suppress(FileNotFoundError):
+        if stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
+            shutil.rmtree(name, dir_fd=parent)
+        else:
+            os.unlink(name, dir_fd=parent)
+
+
+def remove_file(path: Path) -> None:
+    """Remove one file, if it is there, but none behind another user's link."""
+    with folder(path.parent) as parent, contextlib.suppress(FileNotFoundError):
+        os.unlink(path.name, dir_fd=parent)
+
+
+def give_to_user(descriptor: int) -> None:
+    """Give a file or folder that we made as root to the user who ran sudo."""
+    if user := sudo_user():
+        os.fchown(descriptor, user.uid, user.gid)
+
+
+def sync(descriptor: int) -> None:
+    """Put on the disk what was written on its file system: faster than file by file."""
+    if _libc.syncfs(descriptor):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def give_all_to_user(directory: int) -> None:
+    """Give a folder that we made as root to the user who ran sudo, with all in it.
+
+    From the innermost out: until the end nobody else can change what is in it.
+    """
+    if sudo_user() is None:
+        return
+    for _path, _folders, files, here in os.fwalk(".", topdown=False, dir_fd=directory):
+        for name in files:
+            file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=here)
+            try:
+                give_to_user(file)
+            finally:
+                os.close(file)
+        give_to_user(here)
+
+
+def only_plain_files(directory: int) -> list[str]:
+    """Remove what is neither a file nor a folder, and set-uid bits; returns their names.
+
+    What a guest writes is a stranger's: its links would make us read or write elsewhere, and root's
+    set-uid program would be everybody's.
+    """
+    found = []
+    for path, folders, files, here in os.fwalk(".", dir_fd=directory):
+        for name in (*folders, *files):
+            mode = os.stat(name, dir_fd=here, follow_symlinks=False).st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                os.unlink(name, dir_fd=here)
+            elif mode & _PRIVILEGED:
+                os.chmod(name, mode & 0o777, dir_fd=here)
+            else:
+                continue
+            found.append(os.path.normpath(f"{path}/{name}"))
+    return sorted(found)
+
+
+def changed_by_others(path: Path, user: User | None = None) -> str:
+    """Who besides root and `user` could change a file or what is in a folder; empty if nobody."""
+    users = {0, user.uid if user else 0}
+    groups = {0, user.gid if user else 0}
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - without resolving links
+    resolved = path.resolve()
+    for each in (*reversed(absolute.parents), absolute, *reversed(resolved.parents), resolved):
+        with contextlib.suppress(FileNotFoundError):
+            info = each.lstat()
+            if info.st_uid not in users:
+                return f"{each} belongs to user {info.st_uid}"
+            if _is_open(info, groups):
+                return f"{each} can be written by others"
+    return ""
+
+
+def _is_open(info: os.stat_result, groups: Container[int]) -> bool:
+    """Whether others can write; in a sticky folder they cannot touch what is not theirs."""
+    if stat.S_ISLNK(info.st_mode) or (stat.S_ISDIR(info.st_mode) and info.st_mode & stat.S_ISVTX):
+        return False
+    by_group = info.st_mode & stat.S_IWGRP and info.st_gid not in groups
+    return bool(by_group or info.st_mode & stat.S_IWOTH)
