@@ -148,16 +148,11 @@ def give_all_to_user(directory: int) -> None:
 
     From the innermost out: until the end nobody else can change what is in it.
     """
-    if sudo_user() is None:
-        return
-    for _path, _folders, files, here in os.fwalk(".", topdown=False, dir_fd=directory):
-        for name in files:
-            file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=here)
-            try:
-                give_to_user(file)
-            finally:
-                os.close(file)
-        give_to_user(here)
+    if user := sudo_user():
+        for _path, _folders, files, here in os.fwalk(".", topdown=False, dir_fd=directory):
+            for name in files:
+                os.chown(name, user.uid, user.gid, dir_fd=here, follow_symlinks=False)
+            os.fchown(here, user.uid, user.gid)
 
 
 def only_plain_files(directory: int) -> list[str]:

@@ -1,0 +1,224 @@
+"""The command line in forked processes that are killed: at a moment, or before a file operation.
+
+`Laboratory` talks to a process of this file, which has imported everything and forks for each run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed.store import Status, Trial, trials_in
+
+ROOT = Path(__file__).resolve().parents[2]
+# what Python reports before it happens; files that are only read are left out
+OPERATIONS = ("os.", "shutil.", "subprocess.", "fcntl.", "tempfile.")
+HARMLESS = ("os.listdir", "os.scandir", "os.putenv", "os.unsetenv", "os.walk", "os.fwalk")
+IMPORTED = (
+    "analysis.figures.figure_catalogue",
+    "analysis.results.live_reduction",
+    "analysis.statistics.text_tables",
+    "experiments.command",
+)
+PATIENCE_S = 5.0
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended."""
+
+    status: int  # negative: killed by that signal
+    operations: int  # file operations, if it was not killed
+    seconds: float
+    said: str
+
+
+class Laboratory:
+    """A results folder with all that belongs to it, and runs in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.out, self.state, self.temporary = (folder / n for n in ("out", "state", "tmp"))
+        for each in (self.out, self.state, self.temporary):
+            each.mkdir()
+        self._said = folder / "said"
+        self._server = subprocess.Popen(
+            [sys.executable, "-m", "tests.robustness.killing"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env={
+                **os.environ,
+                "XDG_STATE_HOME": str(self.state),
+                "TMPDIR": str(self.temporary),
+            },
+        )
+
+    def begin(self, *argv: str, kill_at: int = 0, kill_s: float = 0, replay: str = "") -> None:
+        """Begin a run; `replay` names a folder with what a guest left, to be copied instead."""
+        assert self._server.stdin
+        asked = {"argv": argv, "kill_at": kill_at, "kill_s": kill_s, "replay": replay}
+        self._server.stdin.write(json.dumps({**asked, "said": str(self._said)}) + "\n")
+        self._server.stdin.flush()
+
+    def end(self) -> Ended:
+        """Wait for its end."""
+        assert self._server.stdout
+        answer = json.loads(self._server.stdout.readline())
+        return Ended(**answer, said=self._said.read_text())
+
+    def run(self, *argv: str, kill_at: int = 0, kill_s: float = 0, replay: str = "") -> Ended:
+        """Begin a run, and wait for its end."""
+        self.begin(*argv, kill_at=kill_at, kill_s=kill_s, replay=replay)
+        return self.end()
+
+    def clean(self) -> str:
+        """`testbed clean`, which must not fail."""
+        ended = self.run("clean")
+        assert ended.status == 0, ended.said
+        return ended.said
+
+    def left(self) -> list[str]:
+        """What should not be there when nothing runs: temporary files, journals, processes."""
+        deadline = time.monotonic() + PATIENCE_S
+        while processes := _processes_in(self.out):
+            if time.monotonic() > deadline:
+                return processes
+            time.sleep(0.02)
+        kept = [self.state / "tcp-testbed" / name for name in ("", "cores", "running")]
+        state = [path for path in self.state.rglob("*") if path.is_file()]
+        return [
+            *(str(path) for path in self.out.rglob(".*")),
+            *(str(path) for path in self.temporary.iterdir()),
+            *(str(path) for path in state if path.parent not in kept[:2]),
+        ]
+
+    def whole(self) -> dict[str, dict[str, str]]:
+        """The captures of every trial by their hashes; each trial must be whole and have run."""
+        return {trial.path.name: _hashes(trial) for trial in trials_in(self.out)}
+
+    def close(self) -> None:
+        """No more runs."""
+        assert self._server.stdin
+        self._server.stdin.close()
+        self._server.wait(60)
+
+
+def _hashes(trial: Trial) -> dict[str, str]:
+    assert trial.record.status is Status.OK, trial.record.reason
+    found = {}
+    for capture in trial.record.captures:
+        content = (trial.path / capture.file).read_bytes()
+        found[capture.file] = hashlib.sha256(content).hexdigest()
+        assert found[capture.file] == capture.sha256
+    return found
+
+
+def _processes_in(folder: Path) -> list[str]:
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (entry / "cwd").readlink().is_relative_to(folder):
+                found.append(f"{entry.name} {(entry / 'cmdline').read_bytes()!r}")
+    return found
+
+
+class _Hook:
+    """Counts file operations, and kills the process before one of them."""
+
+    def __init__(self, kill_at: int) -> None:
+        self.count = 0
+        self._kill_at = kill_at
+
+    def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
+        writes = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+        if event == "open":
+            if not (isinstance(arguments[2], int) and arguments[2] & writes):
+                return
+        elif not event.startswith(OPERATIONS) or event in HARMLESS:
+            return
+        self.count += 1
+        if self.count == self._kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _replayed(folder: str) -> None:
+    """The guest engine copies what a guest once left."""
+    from testbed.engines.base import Outcome
+    from testbed.engines.guest import GuestEngine
+
+    def run(_self: object, target: Path, _task: object, _job: object) -> Outcome:
+        shutil.copytree(folder, target, dirs_exist_ok=True)
+        return Outcome(0, 1.0, "")
+
+    GuestEngine.run = run  # type: ignore[method-assign, assignment]
+
+
+def _child(request: dict[str, Any], report: int) -> None:
+    from experiments.command import main
+
+    os.setsid()
+    said = os.open(request["said"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(said, 1)
+    os.dup2(said, 2)
+    if request["replay"]:
+        _replayed(request["replay"])
+    hook = _Hook(request["kill_at"])
+    sys.addaudithook(hook)
+    try:
+        status = main(request["argv"])
+    except SystemExit as error:
+        status = int(error.code or 0)
+    sys.stdout.flush()
+    os.write(report, str(hook.count).encode())
+    os._exit(status)
+
+
+def _serve(request: dict[str, Any]) -> dict[str, Any]:
+    begun = time.monotonic()
+    reader, report = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _child(request, report)
+        finally:
+            import traceback
+
+            traceback.print_exc()
+            os._exit(99)
+    os.close(report)
+    if request["kill_s"]:
+        process = os.pidfd_open(pid)
+        if not select.select([process], [], [], request["kill_s"])[0]:
+            os.kill(pid, signal.SIGKILL)
+        os.close(process)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    count = os.read(reader, 100) or b"0"
+    os.close(reader)
+    seconds = time.monotonic() - begun
+    return {"status": status, "operations": int(count), "seconds": seconds}
+
+
+def serve(requests: Sequence[str] | Any) -> None:
+    """Answer requests line by line."""
+    for name in IMPORTED:
+        importlib.import_module(name)
+    for line in requests:
+        print(json.dumps(_serve(json.loads(line))), flush=True)
+
+
+if __name__ == "__main__":
+    serve(sys.stdin)

@@ -1,0 +1,136 @@
+"""kill -9 at any moment: `clean` leaves nothing, no whole trial is lost, reruns are the same.
+
+By default a few times; with --full, 600 guests, 200 trials on the host and 200 sweeps, and a run of
+the command before each of its file operations.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import random
+import shutil
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from testbed.engines.base import Job
+from testbed.engines.guest import GuestEngine
+from testbed.engines.host import HostEngine
+from testbed.machine.kernel_settings import ALLOWED
+from testbed.plan.task import tasks
+from testbed.scenario.model import Profile
+from testbed.store import SCENARIO
+from tests.robustness.killing import Laboratory
+from tests.scenarios import router
+
+KILLED = -signal.SIGKILL
+SCENARIOS = [router(variant="cubic", duration_s=0.5, seed=seed) for seed in (1, 2, 3)]
+HYSTART = Path("/sys/module/tcp_cubic/parameters/hystart")
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Laboratory]:
+    made = Laboratory(tmp_path)
+    yield made
+    made.close()
+
+
+def written(folder: Path, scenario: object = SCENARIOS[0]) -> str:
+    path = folder / "asked.json"
+    path.write_text(scenario.to_json())  # type: ignore[attr-defined]
+    return str(path)
+
+
+def moments(count: int, longest_s: float) -> list[float]:
+    chance = random.Random(count)
+    return [chance.uniform(0.005, longest_s) for _ in range(count)]
+
+
+def test_before_each_file_operation(lab: Laboratory, tmp_path: Path, full: bool) -> None:
+    """Of a command that replaces a trial; the trial itself is a recorded one."""
+    recorded = tmp_path / "recorded"
+    recorded.mkdir()
+    (task,) = tasks(SCENARIOS[:1])
+    (recorded / SCENARIO).write_text(task.scenario.to_json())
+    engine = GuestEngine()
+    assert not engine.ready()
+    assert engine.run(recorded, task, Job(1, 0, threading.Event())).status == 0
+    argv = ("run", written(tmp_path), "--engine", "guest", "--rerun", "--out", str(lab.out))
+    first = lab.run(*argv, replay=str(recorded))
+    assert first.status == 0, first.said
+    whole = lab.whole()
+    assert len(whole) == 1
+    again = lab.run(*argv, replay=str(recorded))
+    assert again.operations > 50
+    step = 1 if full else again.operations // 6
+    for number in range(1, again.operations + 1, step):
+        ended = lab.run(*argv, kill_at=number, replay=str(recorded))
+        assert ended.status in (KILLED, 0), (number, ended.said)
+        said = lab.clean()
+        assert lab.left() == [], (number, said)
+        assert lab.whole() == whole, (number, said)
+    last = lab.run(*argv, replay=str(recorded))
+    assert last.status == 0, last.said
+    assert lab.whole() == whole
+    print(f"killed before each {step}th of {again.operations} file operations")
+
+
+def test_guests_at_random_moments(lab: Laboratory, tmp_path: Path, full: bool) -> None:
+    argv = ("run", written(tmp_path), "--engine", "guest", "--rerun", "--out", str(lab.out))
+    first = lab.run(*argv)
+    assert first.status == 0, first.said
+    whole, killed = lab.whole(), 0
+    for moment in moments(600 if full else 2, first.seconds):
+        killed += lab.run(*argv, kill_s=moment).status == KILLED
+        said = lab.clean()
+        assert lab.left() == [], (moment, said)
+        assert lab.whole() == whole, (moment, said)
+        if full:
+            print(f"{killed} guests killed", flush=True)
+    assert lab.run(*argv).status == 0
+    assert lab.whole() == whole
+
+
+def test_sweeps_go_on_where_they_were_killed(lab: Laboratory, tmp_path: Path, full: bool) -> None:
+    argv = ["run", "router-bottleneck", "--engine", "guest", "--out", str(lab.out)]
+    argv += ["--set", "variant=cubic,linux-reno,vegas", "--set", "duration_s=1"]
+    first = lab.run(*argv)
+    whole, killed = lab.whole(), 0
+    assert len(whole) >= 3, first.said
+    for number, moment in enumerate(moments(200 if full else 2, first.seconds)):
+        if number % 4 == 0:
+            shutil.rmtree(lab.out)
+        killed += lab.run(*argv, kill_s=moment).status == KILLED
+        said = lab.clean()
+        assert lab.left() == [], (moment, said)
+        assert lab.whole().items() <= whole.items(), (moment, said)
+        if full:
+            print(f"{killed} sweeps killed", flush=True)
+    lab.run(*argv)
+    assert lab.whole() == whole
+
+
+@pytest.mark.host
+@pytest.mark.skipif(os.geteuid() != 0, reason="the host engine needs root")
+def test_trials_on_the_host(lab: Laboratory, tmp_path: Path, full: bool) -> None:
+    """Cubic as ns-2 has it changes a parameter of the kernel's."""
+    scenario = dataclasses.replace(SCENARIOS[0], profile=Profile.NS2)
+    if HostEngine().missing(tasks([scenario])[0].plan.needs):
+        pytest.skip("this kernel has no cubic")
+    before = (HYSTART.read_text(), ALLOWED.read_text())
+    argv = ("run", written(tmp_path, scenario), "--engine", "host", "--rerun", "--out")
+    first = lab.run(*argv, str(lab.out))  # a busy machine makes the trial invalid, no matter
+    trials, killed = set(lab.whole()), 0
+    assert len(trials) == 1, first.said
+    for moment in moments(200 if full else 2, first.seconds):
+        killed += lab.run(*argv, str(lab.out), kill_s=moment).status == KILLED
+        said = lab.clean()
+        assert lab.left() == [], (moment, said)
+        assert set(lab.whole()) == trials, (moment, said)
+        assert (HYSTART.read_text(), ALLOWED.read_text()) == before, (moment, said)
+        if full:
+            print(f"{killed} trials on the host killed", flush=True)
