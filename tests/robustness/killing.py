@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import importlib
 import json
@@ -15,13 +16,18 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testbed.store import Status, Trial, trials_in
+from testbed.engines.base import Job, Outcome
+from testbed.engines.guest import GuestEngine
+from testbed.plan.task import tasks
+from testbed.scenario.model import Scenario
+from testbed.store import SCENARIO, Status, Trial, trials_in
 
 ROOT = Path(__file__).resolve().parents[2]
 # what Python reports before it happens; files that are only read are left out
@@ -46,32 +52,49 @@ class Ended:
     said: str
 
 
-class Laboratory:
-    """A results folder with all that belongs to it, and runs in it."""
+@functools.cache
+def _server(_number: int) -> subprocess.Popen[str]:
+    """It ends with us, as its input does."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.robustness.killing"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
 
-    def __init__(self, folder: Path) -> None:
+
+class Laboratory:
+    """A results folder with all that belongs to it, and runs in it, one at a time."""
+
+    def __init__(self, folder: Path, server: int = 0) -> None:
         self.out, self.state, self.temporary = (folder / n for n in ("out", "state", "tmp"))
         for each in (self.out, self.state, self.temporary):
-            each.mkdir()
+            each.mkdir(parents=True)
+        self.environment = {"XDG_STATE_HOME": str(self.state), "TMPDIR": str(self.temporary)}
         self._said = folder / "said"
-        self._server = subprocess.Popen(
-            [sys.executable, "-m", "tests.robustness.killing"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-            env={
-                **os.environ,
-                "XDG_STATE_HOME": str(self.state),
-                "TMPDIR": str(self.temporary),
-            },
-        )
+        self._server = _server(server)
 
-    def begin(self, *argv: str, kill_at: int = 0, kill_s: float = 0, replay: str = "") -> None:
-        """Begin a run; `replay` names a folder with what a guest left, to be copied instead."""
+    def begin(
+        self,
+        *argv: str,
+        kill_at: int = 0,
+        kill_s: float = 0,
+        replay: Path | None = None,
+        pause_s: float = 0,
+    ) -> None:
+        """Begin a run; `replay` is what a guest once left, to be copied instead after a pause."""
         assert self._server.stdin
-        asked = {"argv": argv, "kill_at": kill_at, "kill_s": kill_s, "replay": replay}
-        self._server.stdin.write(json.dumps({**asked, "said": str(self._said)}) + "\n")
+        asked = {
+            "argv": argv,
+            "kill_at": kill_at,
+            "kill_s": kill_s,
+            "replay": str(replay or ""),
+            "pause_s": pause_s,
+            "said": str(self._said),
+            "environment": self.environment,
+        }
+        self._server.stdin.write(json.dumps(asked) + "\n")
         self._server.stdin.flush()
 
     def end(self) -> Ended:
@@ -80,7 +103,9 @@ class Laboratory:
         answer = json.loads(self._server.stdout.readline())
         return Ended(**answer, said=self._said.read_text())
 
-    def run(self, *argv: str, kill_at: int = 0, kill_s: float = 0, replay: str = "") -> Ended:
+    def run(
+        self, *argv: str, kill_at: int = 0, kill_s: float = 0, replay: Path | None = None
+    ) -> Ended:
         """Begin a run, and wait for its end."""
         self.begin(*argv, kill_at=kill_at, kill_s=kill_s, replay=replay)
         return self.end()
@@ -99,7 +124,7 @@ class Laboratory:
                 return processes
             time.sleep(0.02)
         kept = [self.state / "tcp-testbed" / name for name in ("", "cores", "running")]
-        state = [path for path in self.state.rglob("*") if path.is_file()]
+        state = [path for path in self.state.glob("tcp-testbed/**/*") if path.is_file()]
         return [
             *(str(path) for path in self.out.rglob(".*")),
             *(str(path) for path in self.temporary.iterdir()),
@@ -109,12 +134,6 @@ class Laboratory:
     def whole(self) -> dict[str, dict[str, str]]:
         """The captures of every trial by their hashes; each trial must be whole and have run."""
         return {trial.path.name: _hashes(trial) for trial in trials_in(self.out)}
-
-    def close(self) -> None:
-        """No more runs."""
-        assert self._server.stdin
-        self._server.stdin.close()
-        self._server.wait(60)
 
 
 def _hashes(trial: Trial) -> dict[str, str]:
@@ -155,12 +174,23 @@ class _Hook:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _replayed(folder: str) -> None:
+def recorded(folder: Path, scenario: Scenario) -> Path:
+    """What a guest leaves of this scenario, before its captures are converted."""
+    folder.mkdir()
+    (task,) = tasks([scenario])
+    (folder / SCENARIO).write_text(scenario.to_json())
+    engine = GuestEngine()
+    assert not engine.ready()
+    core = min(os.sched_getaffinity(0))
+    assert engine.run(folder, task, Job(1, core, threading.Event())).status == 0
+    return folder
+
+
+def _replayed(folder: str, pause_s: float) -> None:
     """The guest engine copies what a guest once left."""
-    from testbed.engines.base import Outcome
-    from testbed.engines.guest import GuestEngine
 
     def run(_self: object, target: Path, _task: object, _job: object) -> Outcome:
+        time.sleep(pause_s)
         shutil.copytree(folder, target, dirs_exist_ok=True)
         return Outcome(0, 1.0, "")
 
@@ -171,11 +201,12 @@ def _child(request: dict[str, Any], report: int) -> None:
     from experiments.command import main
 
     os.setsid()
+    os.environ.update(request["environment"])
     said = os.open(request["said"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(said, 1)
     os.dup2(said, 2)
     if request["replay"]:
-        _replayed(request["replay"])
+        _replayed(request["replay"], request["pause_s"])
     hook = _Hook(request["kill_at"])
     sys.addaudithook(hook)
     try:

@@ -200,7 +200,7 @@ def test_what_the_system_refuses_has_its_own_hint(
     def refuse() -> None:
         raise OSError(number, os.strerror(number), "somewhere")
 
-    monkeypatch.setattr("testbed.machine.journal.clean", refuse)
+    monkeypatch.setattr("testbed.machine.leftovers.clean", refuse)
     assert main(["clean"]) == 1
     told = capsys.readouterr().err
     assert f"somewhere: {os.strerror(number)}" in told and hint in told
