@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from testbed.engines.host import HostEngine
-from testbed.machine.kernel_settings import ALLOWED
+from testbed.machine.borrowed_settings import ALLOWED
 from testbed.plan.task import tasks
 from testbed.scenario.model import Profile
 from tests.robustness.killing import Laboratory, recorded

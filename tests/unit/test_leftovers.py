@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import itertools
 import json
 import os
 import re
@@ -16,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.machine import borrowed_settings, tracefs
+from testbed.machine import borrowed_settings, safe_files, tracefs
 from testbed.machine.atomic import replace, whole_folder, workplace
 from testbed.machine.journal import JOURNAL, SUFFIX, journals
 from testbed.machine.leftovers import Cleaned, clean
@@ -220,6 +222,39 @@ def test_what_is_crossed_out_is_done(out: Path) -> None:
         lines += [{"number": 1, "temporary": str(mine)}, {"done": 1}]
     assert clean() == Cleaned()
     assert mine.is_dir()
+
+
+def test_a_trial_is_on_the_disk_before_it_counts(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[list[str]] = []
+    monkeypatch.setattr(safe_files, "sync", lambda _folder: seen.append(names(out)))
+    with whole_folder(out / "trial"):
+        pass
+    assert ["trial" in each for each in seen] == [False]
+    assert names(out) == ["trial"]
+
+
+@pytest.mark.parametrize("failing", [1, 2])
+def test_what_cannot_be_replaced_stays(
+    out: Path, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    """Whichever of the two renames fails."""
+    (out / "trial").mkdir()
+    (out / "trial" / "old").touch()
+    rename, numbers = os.rename, itertools.count(1)
+
+    def rename_or_fail(old: str, new: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
+        if next(numbers) == failing:
+            raise OSError(errno.EIO, "the disk is broken")
+        rename(old, new, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+
+    monkeypatch.setattr(os, "rename", rename_or_fail)
+    with pytest.raises(OSError, match="broken"), whole_folder(out / "trial"):
+        pass
+    assert names(out) == ["trial"]
+    assert names(out / "trial") == ["old"]
+    assert names(journals()) == []
 
 
 def test_threads_share_a_journal(out: Path) -> None:
