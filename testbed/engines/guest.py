@@ -18,6 +18,7 @@ from testbed.engines.confinement import CONFINE, forbidden
 from testbed.errors import TestbedError
 from testbed.machine import safe_files
 from testbed.machine.atomic import workplace
+from testbed.machine.journal import JOURNAL
 from testbed.machine.process import Process, end, run, start, sudo_user
 from testbed.plan.host_settings import browsers
 from testbed.plan.requirements import Need
@@ -144,7 +145,7 @@ class GuestEngine:
                 *_command(self.kernel, job.seed, job.core, memory_mb),
             ],
             stderr=folder / GUEST_CONSOLE,
-            env={"PATH": PATH, "TMPDIR": GUEST_MEMORY},
+            env={"PATH": PATH, "TMPDIR": GUEST_MEMORY, **JOURNAL.marker},
             cwd=folder,
         )
         peak_mb = _wait(process, held, patience_s, job.cancel)

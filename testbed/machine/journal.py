@@ -26,7 +26,7 @@ from pathlib import Path
 from testbed.errors import TestbedError
 from testbed.machine.safe_files import changed_by_others
 
-MARKER = "TCP_TESTBED_RUN"  # in the environment of every process of a host trial
+MARKER = "TCP_TESTBED_RUN"  # in the environment of every process of a trial
 SUFFIX = ".journal"
 LONGEST_NAME = 100  # of what a temporary name is made from: file names end at 255 bytes
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
