@@ -18,7 +18,6 @@ import pytest
 
 from testbed.engines.base import Job
 from testbed.engines.guest import GuestEngine
-from testbed.machine.journal import Journal
 from testbed.scenario.model import Queue, Scenario
 from testbed.scenario.queues import DISCIPLINES
 from testbed.store import Trial, open_trial
@@ -318,6 +317,6 @@ def test_a_read_is_made_with_the_select_before_it(tmp_path: Path) -> None:
     script = f"import sys; sys.stdout = open('answers', 'w')\n{SELECTING}"
     (tmp_path / "ask.py").write_text(script)
     argv = ["/usr/bin/env", f"LD_PRELOAD={PRELOAD}", sys.executable, "ask.py"]
-    job = Job(1, min(os.sched_getaffinity(0)), Journal(tmp_path), threading.Event())
+    job = Job(1, min(os.sched_getaffinity(0)), threading.Event())
     assert GuestEngine().boot(tmp_path, argv, job, patience_s=60).status == 0
     assert (tmp_path / "answers").read_text().split() == selected(left=0)
