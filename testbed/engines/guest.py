@@ -148,8 +148,15 @@ class GuestEngine:
             env={"PATH": PATH, "TMPDIR": GUEST_MEMORY, **JOURNAL.marker},
             cwd=folder,
         )
-        peak_mb = _wait(process, held, patience_s, job.cancel)
-        _refuse_links(folder)
+        try:
+            peak_mb = _wait(process, held, patience_s, job.cancel)
+        finally:
+            strange = _remove_what_is_no_file(folder)
+        if strange:
+            raise TestbedError(
+                f"the guest left something that is no plain file: {', '.join(strange)}",
+                "it was removed; is there a program in the trial that you do not trust?",
+            )
         status, errors = _status(folder), _said(folder)
         (folder / GUEST_MEMORY).rmdir()
         for file in folder.glob(GUEST_FILES):
@@ -160,14 +167,10 @@ class GuestEngine:
         return Outcome(status, peak_mb, errors, _caution(why_not))
 
 
-def _refuse_links(folder: Path) -> None:
-    """A guest's programs have no reason to leave one; whoever read it would leave the folder."""
+def _remove_what_is_no_file(folder: Path) -> list[str]:
+    """A guest's programs have no reason to leave a link; whoever read it would leave the folder."""
     with safe_files.folder(folder) as directory:
-        if found := safe_files.only_plain_files(directory):
-            raise TestbedError(
-                f"the guest left something that is no plain file: {', '.join(found)}",
-                "it was removed; is there a program in the trial that you do not trust?",
-            )
+        return safe_files.only_plain_files(directory)
 
 
 def _caution(why_not: str) -> tuple[str, ...]:
