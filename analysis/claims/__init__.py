@@ -1,1 +1,1 @@
-"""The papers' claims, answered from metrics: `ledger.py`, over a room per paper."""
+"""The papers' claims, answered from metrics: `ledger.py`, and one room per paper."""

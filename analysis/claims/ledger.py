@@ -80,7 +80,8 @@ def _answer(paper: Paper, claim: Claim, group: Group) -> Answer:
 
 
 def _note(claim: Claim, group: Group) -> str:
-    """A note on the chosen window, if there was a choice, and on the end that had the variant."""
+    """A note on the chosen window, if there was a choice, and on the host on which the variant was
+    set."""
     if group.setting:
         return f" {SET[group.setting]}"
     if not group.window:

@@ -40,7 +40,7 @@ HEADS = {
     "owd_mean_ms": "one-way delay, mean",
     "retransmissions": "retransmissions",
     "share": "share",
-    "startup_s": "picture moves",
+    "startup_s": "playback starts",
     "loaded_s": "video loaded",
     "stalls": "stalls",
     "stall_s": "time stalled",

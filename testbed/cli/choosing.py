@@ -21,7 +21,7 @@ def chosen(options: argparse.Namespace) -> tuple[Experiment | None, list[Scenari
         if not path.is_file():
             raise UsageError(f"{path}: no such file", f"name an experiment, or a {SCENARIO}")
         if options.set or options.seeds > 1:
-            raise UsageError("--set and --seeds are an experiment's", "edit the scenario instead")
+            raise UsageError("--set and --seeds need an experiment", "edit the scenario instead")
         return None, [_scenario_in(path)]
     found = _named(options.experiment, options.experiments)
     if getattr(options, "until", None):
@@ -54,10 +54,8 @@ def settings_of(texts: Sequence[str], experiment: Experiment) -> Mapping[str, Se
     for text in texts:
         key, equals, values = text.partition("=")
         if not equals or not all(values.split(",")):
-            raise UsageError(
-                f"--set {text}: not KEY=VALUE", f"settings: {', '.join(experiment.axes)}"
-            )
+            raise UsageError(f"--set {text}: not KEY=VALUE", f"axes: {', '.join(experiment.axes)}")
         if key not in experiment.axes:
-            raise UsageError(f"--set {key}: no such setting", nearest(key, experiment.axes))
+            raise UsageError(f"--set {key}: no such axis", nearest(key, experiment.axes))
         settings[key] = values.split(",")
     return settings

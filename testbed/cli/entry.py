@@ -39,7 +39,9 @@ def main(
     except TestbedError as error:
         return _fail(error, 1)
     except KeyboardInterrupt:
-        errors.print("testbed: interrupted; complete trials are kept: repeat the command to go on")
+        errors.print(
+            "testbed: interrupted; complete trials are kept: repeat the command to continue"
+        )
         return INTERRUPTED
     except BrokenPipeError:  # `testbed … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -22,7 +22,7 @@ from testbed.store import REPORT, SCENARIO
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, but errors in the command line are printed as all our errors are."""
+    """argparse, but errors in the command line are printed like all our errors."""
 
     def error(self, message: str) -> NoReturn:
         """Called by argparse for a wrong command line."""
@@ -69,7 +69,7 @@ def _check_options(parser: Parser) -> None:
 def _experiment_options(parser: Parser) -> None:
     parser.add_argument("experiment", help=f"an experiment's name, or a {SCENARIO}")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE,…", help="values of one setting"
+        "--set", action="append", default=[], metavar="KEY=VALUE,…", help="values of one axis"
     )
     parser.add_argument("--seeds", type=_positive, default=1, metavar="N", help="repeats (1)")
     parser.add_argument("--quick", action="store_true", help="shorter trials, for a first look")
@@ -84,13 +84,13 @@ def _run_options(parser: Parser) -> None:
     _experiment_options(parser)
     add = parser.add_argument
     add("--engine", default=AUTO, metavar="|".join(CHOICES), help="where to run")
-    add("--rerun", action="store_true", help="run trials again that are already there")
+    add("--rerun", action="store_true", help="also run trials that are already there")
     add(
         "--retry-invalid",
         type=_positive,
         default=0,
         metavar="N",
-        help="run trials again whose verdict is invalid, up to N times",
+        help="rerun trials whose verdict is invalid, up to N times",
     )
     add("--until", metavar="ci=N%", help="add seeds until the confidence intervals are that narrow")
     add(
@@ -98,15 +98,20 @@ def _run_options(parser: Parser) -> None:
         type=_positive,
         default=30,
         metavar="N",
-        help="the most that --until runs (30)",
+        help="the largest number of seeds for --until (30)",
     )
-    add("--order", default="1", metavar="SEED|listed", help="shuffled by a seed (1), or as listed")
-    add("--jobs", type=_positive, metavar="N", help="trials side by side")
+    add(
+        "--order",
+        default="1",
+        metavar="SEED|listed",
+        help="order: shuffled by a seed (1), or as listed",
+    )
+    add("--jobs", type=_positive, metavar="N", help="number of trials to run in parallel")
     add(
         "--captures",
         default="keep",
         metavar="keep|zstd|drop",
-        help="what to do with captures once they are reduced",
+        help="what happens to captures once they are reduced",
     )
     add("--cluster", metavar="ADDRESS", help="run on a dask cluster, e.g. tcp://host:8786")
     add("--out", type=Path, metavar="DIR", help="results folder (results/EXPERIMENT)")
@@ -122,28 +127,39 @@ def _reduce_options(parser: Parser) -> None:
     rows = parser.add_mutually_exclusive_group()
     rows.add_argument("--packets", action="store_true", help="one row per packet, not per flow")
     rows.add_argument(
-        "--lengths", action="store_true", help="packet lengths by bucket, with bursts, as Wireshark"
+        "--lengths",
+        action="store_true",
+        help="packet lengths by bucket, with bursts, as in Wireshark",
     )
-    rows.add_argument("--bin", metavar="WIDTH", help="one row per flow and bin of time: 1s, 100ms")
+    rows.add_argument("--bin", metavar="WIDTH", help="one row per flow and time bin: 1s, 100ms")
     rows.add_argument(
-        "--verify", action="store_true", help="run tshark too, and list every difference"
+        "--verify", action="store_true", help="also run tshark, and list every difference"
     )
     parser.add_argument(
         "--tunnels", action="store_true", help="read what VXLAN and GENEVE carry, not as plain UDP"
     )
     parser.add_argument("--format", choices=("table", "csv", "json", "parquet"), default="table")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="a file instead of the terminal")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="write to a file instead of the terminal"
+    )
 
 
 def _report_options(parser: Parser) -> None:
     parser.add_argument(
-        "results", nargs="+", type=Path, metavar="FOLDER", help="results folders, or trials'"
+        "results",
+        nargs="+",
+        type=Path,
+        metavar="FOLDER",
+        help="results folders, or directories of trials",
     )
     parser.add_argument(
-        "--reference", type=Path, metavar="DIR", help="ns-2's figures as CSV, to stand beside ours"
+        "--reference",
+        type=Path,
+        metavar="DIR",
+        help="a folder of ns-2's numbers as CSV, printed beside ours",
     )
     parser.add_argument(
-        "--flow", default="", metavar="NAME", help="of a trial: which flow (the first)"
+        "--flow", default="", metavar="NAME", help="for a trial: the flow to draw (the first)"
     )
     for name, what in (("start", "from"), ("stop", "to")):
         parser.add_argument(
@@ -159,7 +175,7 @@ def _report_options(parser: Parser) -> None:
 
 def _inspect_options(parser: Parser) -> None:
     parser.add_argument("trial", type=Path, help="a trial's directory")
-    parser.add_argument("--flow", default="", metavar="NAME", help="which flow (the first)")
+    parser.add_argument("--flow", default="", metavar="NAME", help="the flow to show (the first)")
     parser.add_argument(
         "--point",
         default="sender",
@@ -173,14 +189,14 @@ def _inspect_options(parser: Parser) -> None:
 
 def _compare_options(parser: Parser) -> None:
     parser.add_argument("a", type=Path, metavar="A", help="a results folder")
-    parser.add_argument("b", type=Path, metavar="B", help="another")
+    parser.add_argument("b", type=Path, metavar="B", help="another one")
     parser.add_argument("--metric", default="", metavar="NAME,…", help="only these metrics")
     parser.add_argument(
         "--tolerance",
         action="append",
         default=[],
         metavar="KEY=VALUE,…",
-        help="a metric's: an amount in its unit, or N%% of A's mean",
+        help="of a metric: an amount in its unit, or N%% of A's mean",
     )
     parser.add_argument("--all", action="store_true", help="every line, however many agree")
 
@@ -211,15 +227,15 @@ VERBS = (
     Verb(
         "reduce",
         reduce_captures,
-        "captures become a table, one row per flow; any capture, not only ours",
+        "turn captures (any, not only ours) into a table with one row per flow",
         "reduce results/*/*/captures/sender1-eth0.pcapng --format csv",
         _reduce_options,
     ),
     Verb(
         "report",
         report,
-        "results as one page, with the papers' claims answered; one trial: checks and timelines; "
-        "several: their checks side by side",
+        "results as one page that answers the papers' claims; one trial: its checks and timelines; "
+        "several trials: their checks side by side",
         f"report results/dumbbell-load results/dumbbell-pairs --out {REPORT}",
         _report_options,
     ),

@@ -69,7 +69,7 @@ def _print_commands(scenario: Scenario, plan: Plan) -> None:
         )
     for loss in plan.losses:
         console.print(
-            f"[{loss.node}] {loss.interface}: {loss.flow} loses by chance: {loss.loss}",
+            f"[{loss.node}] {loss.interface}: {loss.flow} random losses: {loss.loss}",
             soft_wrap=True,
         )
     if plan.radio:

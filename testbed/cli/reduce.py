@@ -1,4 +1,4 @@
-"""`testbed reduce`: captures become tables, or are held against tshark."""
+"""`testbed reduce`: turns captures into tables, or compares them with tshark."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def reduce_captures(options: argparse.Namespace) -> int:
     if options.verify:
         return _verify(options.pcap, options.tunnels)
     if options.format == "parquet" and options.out is None:
-        raise UsageError("--format parquet goes to a file", "add --out FILE")
+        raise UsageError("--format parquet needs a file", "add --out FILE")
     if options.out is not None and options.format == "table":
         raise UsageError("--out takes csv, json or parquet", "add --format csv")
     tables = _tables(options)
@@ -44,7 +44,7 @@ def reduce_captures(options: argparse.Namespace) -> int:
 
 
 def _tables(options: argparse.Namespace) -> Iterator[Table]:
-    """Capture by capture, what was asked for; what was wrong is told."""
+    """The requested table of each capture; warnings are printed."""
     from analysis.captures import reduction
     from analysis.captures.plain_table import constant, rows_of
 

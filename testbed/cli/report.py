@@ -31,8 +31,8 @@ def report(options: argparse.Namespace) -> int:
         return _report_results(options)
     if len(trials) < len(options.results):
         raise UsageError(
-            f"{trials[0]} is a trial, and not all that was named",
-            "name one trial, several to see them side by side, or folders of trials",
+            f"{trials[0]} is a trial, but not everything named is one",
+            "name one trial, several trials to see them side by side, or results folders",
         )
     if len(trials) > 1:
         return _compare_trials(options, [open_trial(path) for path in trials])
@@ -96,7 +96,9 @@ def _compare_trials(options: argparse.Namespace, trials: Sequence[Trial]) -> int
     from analysis.report.verdict_tables import side_by_side
 
     if options.flow or options.start is not None or options.stop is not None:
-        raise UsageError("--flow, --from and --to are of one trial", "name one, or leave them out")
+        raise UsageError(
+            "--flow, --from and --to apply to a single trial", "name one, or leave them out"
+        )
     shown = side_by_side(trials)
     if options.out:
         replace(options.out, lambda path: _write_csv(path, (shown.header, *shown.rows)))

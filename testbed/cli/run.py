@@ -128,7 +128,7 @@ def _run_more(
     done: list[Finished],
     out: Path,
 ) -> list[Finished]:
-    """Add seeds until the main metric is as precise as asked, or --max-seeds have run."""
+    """Add seeds until the main metric is precise enough, or --max-seeds have run."""
     from analysis.results.table import write_metrics
     from analysis.statistics import precision
 

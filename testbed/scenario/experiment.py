@@ -51,9 +51,7 @@ class Experiment:
 
     def _value(self, key: str, text: str) -> Value:
         if key not in self.axes:
-            raise UsageError(
-                f"--set {key}: {self.name} has no such setting", nearest(key, self.axes)
-            )
+            raise UsageError(f"--set {key}: {self.name} has no such axis", nearest(key, self.axes))
         if isinstance(self.axes[key][0], str):
             return text
         try:

@@ -173,7 +173,7 @@ def test_ended_in_mid_trial(tmp_path: Path, root: Path, engine: str, how: signal
     else:
         assert run.returncode == 130
         assert said.splitlines() == [
-            "testbed: interrupted; complete trials are kept: repeat the command to go on"
+            "testbed: interrupted; complete trials are kept: repeat the command to continue"
         ]
     assert list(out.iterdir()) == []
     wait_until(lambda: host_state() == before)

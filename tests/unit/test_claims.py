@@ -343,8 +343,8 @@ def test_events_evenly_apart_are_judged_too() -> None:
     for id in ("PMW1", "PMW4"):
         assert one(chance, id)[0].verdict is Verdict.SUPPORTED
         found = one(pd.concat((chance, even)), id)[0]
-        assert found.verdict is Verdict.CONTRADICTED and "evenly apart" in found.statement
-        assert any(row.what.endswith("evenly apart") for row in found.rows)
+        assert found.verdict is Verdict.CONTRADICTED and "evenly spaced" in found.statement
+        assert any(row.what.endswith("evenly spaced events") for row in found.rows)
 
 
 def test_ns2s_newrenos_stand_beside_ours(tmp_path: Path) -> None:
@@ -382,7 +382,7 @@ def test_what_iperf_reports_stands_beside_the_goodput(tmp_path: Path) -> None:
     assert any("1.030" in row.ours for row in answer.rows)
     beside = {row.what: row.ours for row in answer.rows}
     assert beside["payload that the link can carry (1448 of 1514 bytes)"] == "0.956 Mbit/s"
-    assert beside["iperf3's report less what arrived, bbr"].startswith("+0.08")
+    assert beside["iperf3's report minus what arrived, bbr"].startswith("+0.08")
 
 
 def test_outcomes() -> None:

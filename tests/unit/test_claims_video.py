@@ -71,7 +71,7 @@ def test_numbers_that_are_the_same_are_an_answer(as_it_is: dict[tuple[str, str],
     assert laptop.statement.startswith("veno equal to cubic and vegas (all 122")
     assert laptop.interval.startswith("+0.0 s to +0.0 s, identical")
     same = {row.what: row.ours for row in laptop.rows}
-    assert same["seeds with one number for all three, time to load"] == f"{SEEDS} of {SEEDS}"
+    assert same["seeds with the same number for all three, time to load"] == f"{SEEDS} of {SEEDS}"
     assert as_it_is["RGSJ1", SERVER].verdict is Verdict.SUPPORTED
 
 

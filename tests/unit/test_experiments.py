@@ -208,7 +208,7 @@ def test_a_first_look_narrows_the_parts_and_a_setting_goes_before_it() -> None:
 
 
 def test_a_setting_that_is_none_is_refused() -> None:
-    with pytest.raises(UsageError, match="no such setting"):
+    with pytest.raises(UsageError, match="no such axis"):
         points({"digit": ["1"]})
     with pytest.raises(UsageError, match="not a number"):
         points({"number": ["x"]})

@@ -77,7 +77,7 @@ def test_packets_for_people(capsys: pytest.CaptureFixture[str], paths: list[str]
 @pytest.mark.parametrize(
     ("arguments", "message", "hint"),
     [
-        (["--format", "parquet"], "goes to a file", "--out"),
+        (["--format", "parquet"], "needs a file", "--out"),
         (["--out", "x"], "takes csv, json or parquet", "--format csv"),
         (["--bin", "never"], "is not a bin width", "100ms"),
         (["--bin", "1s", "--packets"], "not allowed with", "--help"),

@@ -159,7 +159,10 @@ def test_a_playback_is_of_the_players_report(drawn: dict[str, NamedFigure]) -> N
     rates = data[data["what"] == "bitrate_mbps"]
     assert rates.groupby("rule")["value"].max().to_dict() == {"240p": 0.33, "buffer": 0.6}
     assert len(rates[rates["rule"] == "buffer"]) == 2  # one segment never came
-    assert "240p over TCP (cubic): picture after 90 s, 20 s stalled" in drawn["playback"].caption
+    assert (
+        "240p over TCP (cubic): playback starts after 90 s, 20 s stalled"
+        in drawn["playback"].caption
+    )
 
 
 def test_lengths_come_out_of_the_digest_as_they_went_in() -> None:

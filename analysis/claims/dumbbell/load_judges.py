@@ -1,12 +1,12 @@
-"""One TCP flow beside CBR of 1 to 10 Mbit/s: what the tests of the papers' first experiments share.
+"""One TCP flow beside CBR of 1 to 10 Mbit/s: the shared tests of the papers' first experiments.
 
 The bounds, chosen beforehand. *Low* is CBR up to 6 Mbit/s and *congested* from 7 on, where KS see
 congestion begin. A *steep* rise of latency is a step of 10 % of the latency at CBR 1 from one load
 to the next: a full queue of ten packets adds 8.3 ms, 13 % of the idle round trip. *Linear* is a
 straight line with R² of at least 0.98 whose quadratic term bends it by at most 10 % of its range.
 
-An order of starts (CBR or TCP first) that was run at some of the loads only does not count: a sweep
-that has another mean of orders at every other load would zigzag.
+An order of starts (CBR or TCP first) that was run only at some of the loads does not count: a sweep
+with a different mix of orders at every other load would zigzag.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def where(loads: Sequence[float]) -> str:
 def beside(
     group: Group, metric: str, hero: str, rivals: Sequence[str], loads: Sequence[int]
 ) -> tuple[Contrast, ...]:
-    """One variant compared with others, in the mean over the loads."""
+    """One variant compared with others, averaged over the loads."""
     own = tcp(group, loads, [hero, *rivals])
     found = samples(own.rows, metric, "variant", CELLS)
     return contrasts(
@@ -113,7 +113,7 @@ def ratio_within(
     found = samples(own.rows, "throughput_mbps", "variant", CELLS)
     ratio = relative(found.get(hero, {}), found.get(rival, {}))
     names = [f"{PROPER.get(each, each)}'s" for each in (hero, rival)]
-    what = f"{' over '.join(names)} throughput, {where(run_of(group, loads))},"
+    what = f"{' to '.join(names)} throughput, {where(run_of(group, loads))},"
     return within(what, RATIO, ratio, low, high)
 
 
@@ -156,5 +156,5 @@ def steps(group: Group, metric: str, variant: str) -> dict[int, pd.Series[float]
     own = tcp(group, LOADS, [variant])
     found = sweeps(own.rows, metric, "axis_cbr_mbit")
     if found and len(next(iter(found.values()))) < len(LOADS):
-        raise NotMeasured("the sweep of CBR from 1 to 10 Mbit/s is not whole")
+        raise NotMeasured("the sweep of CBR from 1 to 10 Mbit/s is incomplete")
     return {seed: sweep.diff().dropna() for seed, sweep in found.items()}

@@ -1,6 +1,6 @@
 """ns-2's means on the dumbbell: `exp1_means.csv`, `exp2_means.csv`, `exp3_means.csv`.
 
-Only runs with jittered CBR are looked up: with an even one flows lock into phases.
+Only runs with jittered CBR are used: with evenly spaced CBR, flows lock into phases.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ METRICS = {
     "rtt_mean_ms": "rtt_ms",
     "recovery_latency_mean_ms": "recovery_latency_ms",
 }
-# Over a flow's life, where a trial has phases. Not throughput: ns-2's runs end with CBR, and a mean
-# over more time without CBR is another number.
+# Over a flow's lifetime, where a trial has phases. Not throughput: ns-2's runs end with CBR, and a
+# mean that includes more time without CBR is not comparable.
 WHOLE = {
     "drop_rate": "drop_rate_all",
     "rtt_mean_ms": "rtt_all_ms",
@@ -68,7 +68,7 @@ def ns2_sweep(
 
 
 def ns2_share(reference: Reference, pair: str, loads: Collection[float], window: str) -> float:
-    """The first flow's share of what both TCP flows got: the mean over the loads."""
+    """The first flow's share of both TCP flows' throughput: the mean over the loads."""
     name = "/".join(VARIANTS.get(each, each) for each in pair.split("/"))
     rates = []
     for flow in ("tcp1", "tcp2"):
@@ -81,7 +81,7 @@ def ns2_share(reference: Reference, pair: str, loads: Collection[float], window:
 
 
 def ns2_queue(reference: Reference, variant: str, queue: str, metric: str) -> float:
-    """One TCP flow that CBR joins for a while: over the flow's life."""
+    """One TCP flow that CBR joins for a while: over the flow's lifetime."""
     rows = _rows(reference, "exp3_means.csv", "large", "tcp1")
     if rows.empty or metric not in WHOLE:
         return math.nan

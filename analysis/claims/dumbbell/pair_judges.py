@@ -1,9 +1,9 @@
 """Two TCP flows beside CBR: the tests of the papers' second experiments.
 
 A flow's *share* is its part of the throughput of both TCP flows of a trial. A pair is *fair* when
-its mean share lies within 5 percentage points of a half: 55 to 45 is a ratio of 1.2, which one
-would hardly see in the papers' charts. One flow *takes more* when its mean share is above a half
-and not equal to it (1 point).
+its mean share lies within 5 percentage points of a half: 55 to 45 is a ratio of 1.2, which is
+hardly visible in the papers' charts. One flow *takes more* when its mean share is above a half and
+not equal to it (1 point).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ CELLS = ("axis_cbr_mbit", "position")
 
 
 def shares(group: Group, first: str, second: str) -> pd.DataFrame:
-    """A row a trial of the pair, in either position: the first variant's `share`, and both drop
+    """One row per trial of the pair, in either position: the first variant's `share`, and both drop
     rates."""
-    # of a pair of likes there is one position, and the first flow is the first
+    # a pair of the same variant has one position, and its first flow counts as the first
     names = {f"{second}/{first}": ("tcp2", "tcp1")} | {f"{first}/{second}": ("tcp1", "tcp2")}
     if not set(names) & set(group.values("pair")):
         raise NotMeasured(

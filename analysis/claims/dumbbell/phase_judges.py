@@ -1,4 +1,4 @@
-"""TCP before CBR joins it and beside it: what the third experiments say of time.
+"""TCP before CBR starts and beside it: the tests of the third experiments over time.
 
 The bounds, chosen beforehand; CBR runs from 40 to 60 s in the full form, and other times scale
 with it. *Before* is the last three quarters of the time until CBR starts (slow start is over),
@@ -36,5 +36,7 @@ def phases(group: Group) -> Phases:
     start = round(float(cbr["start_s"].median()))
     stop = start + round(float(cbr["duration_s"].median()))
     if start < 4 or stop < start + 2:
-        raise NotMeasured(f"CBR ran from {start} to {stop} s: too short to tell before and beside")
+        raise NotMeasured(
+            f"CBR ran from {start} to {stop}  s: too short to separate before from beside"
+        )
     return Phases((start / 4, start), (start + 1, stop), (start, min(stop, start + ONSET_S)))

@@ -1,4 +1,4 @@
-"""TCP that CBR of 7 Mbit/s joins from 40 to 60 s: the tests of the papers' third experiments.
+"""TCP, joined by CBR of 7 Mbit/s from 40 to 60 s: the tests of the papers' third experiments.
 
 The bounds, chosen beforehand. *About equal* is within 5 %. Printed numbers are *met* within 25 %
 (drop rates) and 2 % (latencies).
@@ -37,7 +37,7 @@ def label(variant: str, queue: str) -> str:
 def ordered(
     group: Group, metric: str, *pairs: tuple[tuple[str, str], tuple[str, str]]
 ) -> tuple[Contrast, ...]:
-    """Cases compared two by two."""
+    """Cases compared in pairs."""
     return contrasts(
         MEASURES[metric],
         [(label(*a), tcp(group, metric, *a), label(*b), tcp(group, metric, *b)) for a, b in pairs],
@@ -63,7 +63,7 @@ def table(group: Group, metric: str, name: str = "") -> tuple[Row, ...]:
 
 
 def _papers_first(variant: str, queue: str) -> tuple[int, str, str]:
-    """The papers' own cases, then the others by the alphabet."""
+    """The papers' own cases, then the others in alphabetical order."""
     case = (variant, queue)
     return CASES.index(case) if case in CASES else len(CASES), variant, queue
 

@@ -1,4 +1,4 @@
-"""A claim, what the data says of each part of it, and the answer that comes of them."""
+"""A claim, what the data says about each of its parts, and the resulting answer."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ class Part:
     effect: str = ""
     interval: str = ""
     n: int = 0
-    undefined: str = ""  # a word of the paper's that decides it and that the paper leaves undefined
+    undefined: str = ""  # a word that decides it and that the paper leaves undefined
 
 
 @dataclass(frozen=True)
 class Finding:
     """The result of a claim's test on one group of trials: comparisons and numbers, no prose.
 
-    Why an answer came out as it did is told in the paper's page, with the numbers of the runs that
+    The paper's page explains why an answer came out as it did, with the numbers of the runs that
     showed it: a sentence here would be printed whatever the present numbers say.
     """
 
@@ -75,7 +75,7 @@ class Claim:
     experiment: str
     judge: Callable[[Group], Finding]
     window: str = ""  # the TCP window that fits the paper's figures
-    # the trials that it is about: for each axis one value, or several
+    # the trials to which it applies: for each axis one value, or several
     where: Mapping[str, object] = field(default_factory=dict)
     settings: tuple[str, ...] = ()  # whose congestion control was set: one answer for each
 
@@ -218,7 +218,7 @@ def _why(verdict: Verdict, decisive: list[Part], page: str) -> str:
     words = _joined(part.undefined for part in decisive)
     if words:
         return f"The paper does not define its {words}, and the readings disagree."
-    return "The interval reaches across the bound that decides: more seeds would tell."
+    return "The interval reaches across the bound of the test: more seeds may decide it."
 
 
 def _joined(texts: Iterable[str]) -> str:

@@ -1,11 +1,11 @@
-"""The two comparisons to which all claims come down: two samples, or one against bounds.
+"""The two comparisons to which all claims reduce: two samples, or one against bounds.
 
 A sample has one number per seed (the mean over everything the seed was run with), so that n counts
 independent repeats, not points of one sweep. Two samples are *equal* when Welch's 95 % interval of
 their difference lies within the measure's margin: a deterministic guest makes intervals so narrow
 that a difference can be beyond doubt and still not matter. Otherwise one is above or below the
 other if the interval excludes zero and p, corrected by Holm over the claim's comparisons, is below
-0.05; if not, the two cannot be told apart.
+0.05; if not, the difference is not significant.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ SIGNIFICANT = 0.05
 WELCH = "Welch's t, two-sided, Holm over the claim's comparisons"
 PAIRED = "paired t (by seed), two-sided, Holm over the claim's comparisons"
 STUDENT = "Student's 95 % interval of the mean over seeds"
-SHOWN = 4  # up to so many comparisons are told one by one
-SAMPLED = 2  # examples given of more than these
+SHOWN = 4  # up to this many comparisons are listed one by one
+SAMPLED = 2  # of more than these, this many are given as examples
 
 
 class Outcome(enum.StrEnum):
@@ -42,7 +42,7 @@ class Outcome(enum.StrEnum):
     ABOVE = "above"
     EQUAL = "equal to"
     BELOW = "below"
-    UNCLEAR = "not separable from"
+    UNCLEAR = "not significantly different from"
 
 
 @dataclass(frozen=True)
@@ -156,8 +156,8 @@ def _outcome(found: Comparison, p: float, margin: float) -> Outcome:
 def all_are(
     wanted: Outcome, found: Sequence[Contrast], where: str = "", also: tuple[Outcome, ...] = ()
 ) -> Part:
-    """The part that every contrast comes out as wanted, or as one of `also`; an unclear one leaves
-    it open, any other refutes it."""
+    """The part that every contrast has the required outcome, or one of `also`; an unclear one
+    leaves it open, any other refutes it."""
     allowed = (wanted, *also)
     others = [each for each in found if each.outcome not in (*allowed, Outcome.UNCLEAR)]
     unclear = [each for each in found if each.outcome is Outcome.UNCLEAR]
@@ -181,7 +181,7 @@ def all_are(
 
 
 def _said(told: Sequence[Contrast]) -> list[str]:
-    """Each contrast in words; one that holds against several samples is told once."""
+    """Each contrast in words; one that holds against several samples is stated once."""
     groups: dict[tuple[str, Outcome, float], list[Contrast]] = {}
     for each in told:
         groups.setdefault((each.a, each.outcome, each.mean_a), []).append(each)
@@ -202,7 +202,7 @@ def _to_several(own: Sequence[Contrast]) -> str:
 
 def _tally(found: Sequence[Contrast]) -> str:
     """`above in 3 of 30, equal in 27`."""
-    words = {Outcome.EQUAL: "equal", Outcome.UNCLEAR: "not separable"}
+    words = {Outcome.EQUAL: "equal", Outcome.UNCLEAR: "not significantly different"}
     counts = {
         outcome: sum(each.outcome is outcome for each in found)
         for outcome in Outcome
@@ -233,7 +233,7 @@ def within(
         if math.isfinite(half)
         else "no interval"
     )
-    said = f"{what} {measure.write(centre)} (asked: {bounds})"
+    said = f"{what} {measure.write(centre)} (required: {bounds})"
     return Part(verdict, said, STUDENT, f"{what} {measure.write(centre)}", interval, len(values))
 
 
@@ -246,11 +246,11 @@ def _bounds(measure: Measure, low: float, high: float) -> str:
 
 
 def students_p(first: Iterable[float], second: Iterable[float]) -> float:
-    """The papers' t-test (equal variances, one tail), over what they took for a sample."""
+    """The papers' t-test (equal variances, one tail), over what they took as a sample."""
     return compare(first, second).p_student
 
 
 def relative(first: Sample, second: Sample) -> Sample:
-    """The first over the second, seed by seed."""
+    """The ratio of the first to the second, seed by seed."""
     seeds = sorted(first.keys() & second.keys())
     return {seed: first[seed] / second[seed] for seed in seeds if second[seed]}

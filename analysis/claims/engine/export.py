@@ -10,14 +10,14 @@ import pandas as pd
 
 from analysis.claims.engine.answers import Answer
 
-# a row of the CSV is an answer; what is a list there is left to JSON
+# a row of the CSV is an answer; lists are only in the JSON
 FLAT = tuple(
     field.name for field in dataclasses.fields(Answer) if field.name not in ("rows", "evidence")
 )
 
 
 def ledger_frame(found: Iterable[Answer]) -> pd.DataFrame:
-    """A row an answer, for CSV; `trials` are those that it names."""
+    """One row per answer, for CSV; `trials` are those that it names."""
     rows = [
         {name: str(getattr(each, name)) for name in FLAT}
         | {"n": each.n, "trials": " ".join(trial for e in each.evidence for trial in e.trials)}
@@ -27,7 +27,7 @@ def ledger_frame(found: Iterable[Answer]) -> pd.DataFrame:
 
 
 def numbers_frame(found: Iterable[Answer]) -> pd.DataFrame:
-    """A row a number that an answer rests on: ours, the paper's, ns-2's."""
+    """One row per number on which an answer is based: ours, the paper's, ns-2's."""
     rows = [
         {"id": each.id, "profile": each.profile, "setting": each.setting, **dataclasses.asdict(row)}
         for each in found

@@ -1,4 +1,4 @@
-"""Phases of trials, second by second: what claims about time are tested on."""
+"""Phases of trials, second by second: the data on which claims about time are tested."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from testbed.store import open_trial
 def seconds(group: Group) -> dict[int, list[pd.DataFrame]]:
     """By seed: the tables of the group's trials."""
     if group.folder is None:
-        raise NotMeasured("the trials' folder is not at hand, only their metrics")
+        raise NotMeasured("the trials' folder is not available, only their metrics")
     found: dict[int, list[pd.DataFrame]] = {}
     trials = group.rows[["trial", "seed"]].drop_duplicates()
     for name, seed in trials.itertuples(index=False):

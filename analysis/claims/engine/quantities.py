@@ -23,11 +23,11 @@ class Measure:
         return f"{value * self.factor:{sign}.{self.decimals}f} {self.unit}".rstrip()
 
     def margin(self, a: float, b: float) -> float:
-        """Differences up to this are of no account."""
+        """Differences up to this are disregarded."""
         return max(self.absolute, self.relative * (abs(a) + abs(b)) / 2)
 
 
-# 2 %: what `testbed compare` takes for the same rate; 5 % of a drop rate, or one packet in ten
+# 2 %: what `testbed compare` treats as the same rate; 5 % of a drop rate, or one packet in ten
 # thousand: about one drop in a trial; 0.1 ms: an eighth of the time that a packet of 1000 bytes
 # takes at 10 Mbit/s; 1 percentage point of a share: 2 % of a half.
 RATE = Measure("Mbit/s", 3, relative=0.02)

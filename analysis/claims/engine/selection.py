@@ -77,11 +77,11 @@ def _listed(value: object) -> list[object]:
 
 
 def usable(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Flows of trials that ran and were not judged invalid; of one engine, the one that ran more;
-    as long as the longest of their place on the axes: a short form beside the full one is not a
-    repeat of it."""
+    """Flows of trials that ran and were not judged invalid: of one engine, the one with more
+    trials, and of the longest duration at their values of the axes, because a shorter run is not a
+    repeat of the full one."""
     rows = counted(metrics)
-    if rows["engine"].nunique() > 1:  # trials of two engines are no repeats of each other
+    if rows["engine"].nunique() > 1:  # trials of two engines are not repeats of each other
         rows = rows[rows["engine"] == rows["engine"].mode()[0]]
     rows = with_axes(rows)
     if "axis_duration_s" in rows:
@@ -124,8 +124,8 @@ def samples(
 ) -> dict[str, Sample]:
     """For each value of column `of`: by seed, the mean over the cells of `over`.
 
-    Only cells that all values know count, and only seeds that know all of these cells: a mean
-    over other loads would be another number.
+    Only cells that all values have count, and only seeds that have all of these cells: means over
+    different loads cannot be compared.
     """
     known = _cells(rows, metric, of, [name for name in over if name in rows])
     cells = [set().union(*seeds.values()) for seeds in known.values()]
@@ -164,6 +164,7 @@ def sample(rows: pd.DataFrame, metric: str, over: Sequence[str] = ()) -> Sample:
 
 
 def sweeps(rows: pd.DataFrame, metric: str, along: str) -> dict[int, pd.Series[float]]:
-    """By seed: the metric along an axis, the mean of what else differs; whole sweeps only."""
+    """By seed: the metric along an axis, averaged over whatever else differs; complete sweeps
+    only."""
     table = rows.pivot_table(index="seed", columns=along, values=metric).dropna()
     return {int(float(str(seed))): row for seed, row in table.iterrows()}

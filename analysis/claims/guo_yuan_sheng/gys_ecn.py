@@ -1,5 +1,5 @@
-"""One sender through a router of 1 Mbit/s, CoDel with ECN in place of a plain buffer: the tests of
-what that changes in GYS's throughput and delay.
+"""One sender through a router of 1 Mbit/s, with CoDel and ECN instead of a plain buffer: the tests
+of its effect on GYS's throughput and delay.
 
 The bound, chosen beforehand: *clearly* lower is by 20 % or more.
 """
@@ -37,7 +37,9 @@ def ecn_delay(group: Group) -> Finding:
         bounds = (
             {"high": 1 - CLEARLY} if each == "cubic" else {"low": 1 - CLEARLY, "high": 1 + CLEARLY}
         )
-        parts.append(within(f"delay with ECN over delay without, {each}", RATIO, left, **bounds))
+        parts.append(
+            within(f"ratio of delay with ECN to delay without, {each}", RATIO, left, **bounds)
+        )
     return Finding(tuple(parts), _before_and_after(group, "owd_mean_ms"))
 
 

@@ -44,7 +44,7 @@ def four_senders(group: Group, queue: str = "bfifo") -> Group:
 
 
 def shares(group: Group) -> Finding:
-    """BBR above 60 %; Cubic below each other one, and below 10 %."""
+    """BBR is above 60 %; Cubic is below each other variant, and below 10 %."""
     found = samples(four_senders(group).rows, "share", "flow")
     parts = (
         within("share of bbr", SHARE, found.get("bbr", {}), low=GYS_BBR_SHARE),
@@ -60,8 +60,8 @@ def shares(group: Group) -> Finding:
 
 
 def _with_codel(group: Group, printed: dict[str, str]) -> tuple[Row, ...]:
-    """The other queue that the paper may have had: each seed's share, for a mean would be of
-    two kinds of outcome."""
+    """The other queue that the paper may have had: each seed's share, because a mean would mix two
+    kinds of outcome."""
     if "codel" not in group.values("queue"):
         return ()
     found = samples(four_senders(group, "codel").rows, "share", "flow")

@@ -32,7 +32,7 @@ from analysis.metrics.per_second import NotMeasured
 from analysis.trials.samples import read_samples
 from testbed.store import IDLE, open_trial, report_file
 
-RENO = "linux-reno"  # the kernel's own, as the paper had it
+RENO = "linux-reno"  # the kernel's own, as in the paper
 FOUR = (RENO, "cubic", "vegas", "bbr")
 RATE_MBPS = 1.0
 NEAR = 0.05
@@ -114,7 +114,7 @@ def _beyond_the_link(goodputs: dict[str, Sample], reported: dict[str, Sample]) -
     most = RATE_MBPS * PAYLOAD / FRAME
     what = f"payload that the link can carry ({PAYLOAD} of {FRAME} bytes)"
     return [Row(what, RATE.write(most))] + [
-        Row(f"iperf3's report less what arrived, {each}", RATE.write(excess, "+"))
+        Row(f"iperf3's report minus what arrived, {each}", RATE.write(excess, "+"))
         for each, value in reported.items()
         if math.isfinite(excess := mean(value) - mean(goodputs.get(each, {})))
     ]
@@ -131,7 +131,7 @@ def _reported(group: Group) -> dict[str, Sample]:
             end = json.loads(path.read_text())["end"]["sum_sent"]
             found.setdefault(str(variant), {})[int(seed)] = float(end["bits_per_second"]) / 1e6
         except (OSError, ValueError, KeyError):
-            continue  # another tool's, or none: it stands beside the answer only
+            continue  # another tool's, or none: it is only shown beside the answer
     return {each: found[each] for each in FOUR if each in found}
 
 
@@ -143,7 +143,7 @@ def to_the_router(group: Group) -> Finding:
     rivals = others("cubic")
     for a, b in ((RENO, "vegas"), (RENO, "bbr"), ("vegas", "bbr")):
         ratio = relative(found.get(a, {}), found.get(b, {}))
-        parts.append(within(f"{a} over {b}", RATIO, ratio, 1 - NEAR, 1 + NEAR))
+        parts.append(within(f"ratio of {a} to {b}", RATIO, ratio, 1 - NEAR, 1 + NEAR))
     parts.append(all_are(Outcome.BELOW, contrasts(RATE, against(found, "cubic", rivals))))
     rows = tuple(
         Row(f"goodput to the router, {each}", spread(RATE, found.get(each, {}))) for each in FOUR
@@ -156,8 +156,8 @@ def to_the_router(group: Group) -> Finding:
 
 
 def idle_delay(group: Group) -> Finding:
-    """Echo requests of an idle path: Vegas highest and BBR lowest to the receiver; Vegas highest
-    to the router. The numbers are those of the machine; the order is what is tested."""
+    """Echo requests on an idle path: Vegas is highest and BBR lowest to the receiver; Vegas is
+    highest to the router. The values depend on the machine; only the order is tested."""
     parts: list[Part] = []
     rows: list[Row] = []
     for path, heroes in (
@@ -200,7 +200,7 @@ def idle_delay(group: Group) -> Finding:
 
 
 def _idle(group: Group) -> dict[str, Sample]:
-    """Mean round trip of echo requests before anything ran."""
+    """Mean round-trip time of echo requests before anything else ran."""
     if group.folder is None:
         return {}
     found: dict[str, dict[int, float]] = {}

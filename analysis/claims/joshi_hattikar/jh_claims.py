@@ -1,4 +1,4 @@
-"""JH's claims, and in words what is tested of each. Written before there was data."""
+"""JH's claims and the test of each in words, written before there was data."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _queues = partial(Claim, experiment="dumbbell-queues")
 CLAIMS: tuple[Claim, ...] = (
     _load(
         id="JH1.1",
-        words="Vegas's throughput is above all others at every CBR; NewReno is next.",
-        tested="At each of CBR 1–10 Vegas's throughput is above Tahoe's, Reno's and NewReno's by "
+        words="Vegas's throughput is above that of all others at every CBR rate; NewReno is next.",
+        tested="At each of CBR 1–10, Vegas's throughput is above Tahoe's, Reno's and NewReno's by "
         "more than 2 %; NewReno's mean over the loads is above Reno's and Tahoe's.",
         judge=jh_load.vegas_above_all,
     ),
     _load(
         id="JH1.2",
-        words="Reno and NewReno are alike at low CBR; NewReno is ahead as CBR grows.",
-        tested="Mean throughput over CBR 1–6: NewReno's over Reno's lies within 0.95 to 1.05; over "
-        "CBR 7–10 NewReno is above Reno by more than 2 %.",
+        words="Reno and NewReno are alike at low CBR rates; NewReno is ahead as CBR grows.",
+        tested="Mean throughput over CBR 1–6: the ratio of NewReno's to Reno's lies within 0.95 to "
+        "1.05; over CBR 7–10, NewReno's is above Reno's by more than 2 %.",
         judge=jh_load.newreno_and_reno,
     ),
     _load(
@@ -36,9 +36,9 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     _load(
         id="JH1.4",
-        words="Vegas's latency is lowest for most CBR values.",
-        tested="By recovery latency, RTT and one-way delay: the part of the loads at which Vegas's "
-        "is the lowest of the four is above a half (0.55, six of ten). Open where the three "
+        words="Vegas's latency is lowest for most CBR rates.",
+        tested="By recovery latency, RTT and one-way delay: the fraction of the loads at which "
+        "Vegas's is the lowest of the four is above a half (0.55, six of ten). Open if the three "
         "readings disagree.",
         judge=jh_load.vegas_latency_at_most_loads,
     ),
@@ -46,8 +46,9 @@ CLAIMS: tuple[Claim, ...] = (
         id="JH1.5",
         words="Vegas's drop rate is lowest over the whole range; at 9 Mbit/s Tahoe, Reno and "
         "NewReno rise a lot and Vegas very little.",
-        tested="At each of CBR 1–10 Vegas's drop rate is below or equal to each other's; from CBR "
-        "8 to 9 each other's rises more than twice as much as Vegas's.",
+        tested="At each of CBR 1–10, Vegas's drop rate is below or equal to that of each other "
+        "variant; from CBR 8 to 9, the rate of each other variant rises by more than twice as much "
+        "as Vegas's.",
         judge=jh_load.vegas_drops_everywhere,
     ),
     _pairs(
@@ -65,21 +66,22 @@ CLAIMS: tuple[Claim, ...] = (
     _pairs(
         id="JH2.3",
         words="NewReno always takes more than Reno.",
-        tested="At each of CBR 1–10 NewReno's share is above a half, by more than 1 point.",
+        tested="At each of CBR 1–10, NewReno's share is above a half by more than 1 point.",
         judge=partial(jh_pairs.always_takes_more, winner="newreno", loser="reno"),
     ),
     _pairs(
         id="JH2.4",
         words="NewReno takes more than Vegas.",
-        tested="NewReno's mean share over CBR 1–10 is above a half, by more than 1 point.",
+        tested="NewReno's mean share over CBR 1–10 is above a half by more than 1 point.",
         judge=partial(pair_judges.takes_more, winner="newreno", loser="vegas"),
     ),
     _queues(
         id="JH3.1",
         words="TCP is at its maximum before CBR starts; then it drops and oscillates between 6 and "
         "10 Mbit/s; SACK recovers faster.",
-        tested="DropTail, Reno and SACK: throughput at 10–40 s above that at 41–60 s; more than "
-        "half of the seconds 41–60 between 6 and 10 Mbit/s; at 40–45 s SACK above Reno.",
+        tested="DropTail, Reno and SACK: throughput at 10–40 s is above that at 41–60 s; in more "
+        "than half of the seconds 41–60 it is between 6 and 10 Mbit/s; at 40–45 s SACK's is above "
+        "Reno's.",
         judge=jh_queues.over_time,
     ),
     _queues(
@@ -92,15 +94,15 @@ CLAIMS: tuple[Claim, ...] = (
     _queues(
         id="JH3.3",
         words="Latency: Reno 0.0655081 s (DropTail), 0.065285 s (RED); SACK 0.0658671, 0.0651426.",
-        tested="By one and the same of recovery latency, RTT and one-way delay, TCP's mean over "
-        "the trial lies within 2 % of each of the four.",
+        tested="By one of recovery latency, RTT and one-way delay, the same one for all, TCP's "
+        "mean over the trial lies within 2 % of each of the four.",
         judge=jh_queues.printed_latencies,
     ),
     _queues(
         id="JH3.4",
-        words="Drop rate and latency are least with RED for both variants.",
-        tested="For Reno and SACK the drop rate is lower with RED than with DropTail, and so is "
-        "the latency, by each of the three readings. Open where they disagree.",
+        words="Drop rate and latency are lowest with RED for both variants.",
+        tested="For Reno and SACK, the drop rate is lower with RED than with DropTail, and so is "
+        "the latency, by each of the three readings. Open if they disagree.",
         judge=jh_queues.red_least,
     ),
     _queues(

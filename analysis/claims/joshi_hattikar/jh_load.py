@@ -35,7 +35,7 @@ MOST = 0.55  # of ten loads: six
 
 
 def vegas_above_all(group: Group) -> Finding:
-    """Vegas above every other at every load; NewReno next in the mean."""
+    """Vegas is above every other at every load; NewReno is next on average."""
     every = all_are(Outcome.ABOVE, each_load(group, "throughput_mbps", "vegas", RIVALS))
     second = all_are(
         Outcome.ABOVE,
@@ -78,7 +78,7 @@ def linear_fall(group: Group) -> Finding:
             crooked = {
                 seed: max((1 - straight[seed]) / (1 - STRAIGHT), bend[seed] / BEND) for seed in fits
             }
-            what = "reno: departure from a line over what is allowed"
+            what = "reno: deviation from a line over the allowed one"
             parts.append(within(what, RATIO, crooked, low=1))
         else:
             parts.append(within(f"{variant}: R²", RATIO, straight, low=STRAIGHT))
@@ -117,7 +117,9 @@ def vegas_latency_at_most_loads(group: Group) -> Finding:
             )
             for seed in seeds
         }
-        parts.append((name, within("part of the loads with Vegas lowest", RATIO, part, low=MOST)))
+        parts.append(
+            (name, within("fraction of the loads with Vegas lowest", RATIO, part, low=MOST))
+        )
     return Finding((by_definition("latency", parts),), latency_tables(group))
 
 

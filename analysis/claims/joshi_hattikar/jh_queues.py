@@ -70,7 +70,7 @@ def printed_drop_rates(group: Group) -> Finding:
         )
         rows.append(
             Row(
-                f"RED's over DropTail's, {variant}",
+                f"ratio of RED's to DropTail's, {variant}",
                 spread(RATIO, ours),
                 RATIO.write(theirs),
                 RATIO.write(red / droptail) if math.isfinite(red / droptail) else "",
@@ -80,7 +80,7 @@ def printed_drop_rates(group: Group) -> Finding:
 
 
 def printed_latencies(group: Group) -> Finding:
-    """By one and the same definition all four of the paper's latencies are met within 2 %."""
+    """By one definition, the same for all, the paper's four latencies are met within 2 %."""
     readings: list[Part] = []
     rows: list[Row] = []
     for name, metric in LATENCIES.items():
@@ -134,7 +134,7 @@ def over_time(group: Group) -> Finding:
         falls = [(f"{variant} before CBR", before, "beside it", beside)]
         parts.append(all_are(Outcome.ABOVE, contrasts(RATE, falls, paired=True)))
         part = moments.each_seed(found, lambda t: _between(t, times.beside, low, high))
-        what = f"{variant}: part of the seconds beside CBR with {low:g} to {high:g} Mbit/s"
+        what = f"{variant}: fraction of the seconds beside CBR with {low:g} to {high:g} Mbit/s"
         parts.append(within(what, SHARE, part, low=0.5))
         carried = moments.rate(found, "cbr", *times.beside)
         both = {seed: beside[seed] + carried[seed] for seed in beside}
@@ -147,7 +147,7 @@ def over_time(group: Group) -> Finding:
                 f"{low:g} to {high:g} Mbit/s",
             ),
             Row(f"TCP and CBR together beside CBR, {variant}", spread(RATE, both)),
-            Row(f"most in a second beside CBR, {variant}", spread(RATE, peak)),
+            Row(f"highest second beside CBR, {variant}", spread(RATE, peak)),
             Row(f"throughput in the first 5 s of CBR, {variant}", spread(RATE, onset[variant])),
         ]
     faster = [("SACK's first 5 s beside CBR", onset["sack"], "Reno's", onset["reno"])]

@@ -63,7 +63,7 @@ def _falls(group: Group, variant: str) -> Part:
     for seed, step in found.items():
         before = max(0.0, float(-step[step.index <= 6].min()))
         after = max(0.0, float(-step[step.index >= 7].min()))
-        floor = 0.05  # Mbit/s: 2 % of what a window of 20 packets gives
+        floor = 0.05  # Mbit/s: 2 % of the throughput with a window of 20 packets
         ratio[seed] = after / max(before, floor)
     what = f"{variant}: largest fall from CBR 6 on over the largest before"
     return within(what, RATIO, ratio, low=2)
@@ -181,7 +181,7 @@ def vegas_drops(group: Group) -> Finding:
 
 
 def reno_as_tahoe(group: Group) -> Finding:
-    """Reno's throughput is within a tenth of Tahoe's under congestion."""
+    """Under congestion, Reno's throughput is within a tenth of Tahoe's."""
     return Finding(
         (ratio_within(group, "reno", "tahoe", CONGESTED, 0.9, 1.1),),
         table(group, "throughput_mbps", CONGESTED),

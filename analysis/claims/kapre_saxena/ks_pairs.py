@@ -19,7 +19,7 @@ from analysis.metrics.per_second import NotMeasured
 
 
 def more_and_drops_more(group: Group, winner: str, loser: str) -> Finding:
-    """More in the mean, and a higher drop rate at high CBR."""
+    """A larger mean share, and a higher drop rate at high CBR rates."""
     found = shares(group, winner, loser)
     high = found[found["axis_cbr_mbit"].isin(CONGESTED)]
     if high.empty:
@@ -40,7 +40,7 @@ def more_and_drops_more(group: Group, winner: str, loser: str) -> Finding:
 
 
 def fairer_to_itself(group: Group) -> Finding:
-    """Trials of like pairs are nearer to a half than trials of unlike ones."""
+    """Pairs of one variant are closer to a half than pairs of different variants."""
     like = [shares(group, each, each) for each in ("reno", "vegas")]
     unlike = [shares(group, "newreno", each) for each in ("reno", "vegas")]
     samples = [

@@ -47,12 +47,14 @@ def ranking(group: Group) -> Finding:
 def reno_as_sack(group: Group) -> Finding:
     """With RED, Reno's throughput is within 5 % of SACK's."""
     reno, sack = (tcp(group, "throughput_mbps", each, "red") for each in ("reno", "sack"))
-    part = within("Reno's over SACK's throughput with RED", RATIO, relative(reno, sack), 0.95, 1.05)
+    part = within(
+        "ratio of Reno's to SACK's throughput with RED", RATIO, relative(reno, sack), 0.95, 1.05
+    )
     return Finding((part,), table(group, "throughput_mbps"))
 
 
 def cbr_ahead(group: Group) -> Finding:
-    """While CBR is on: its one-way delay is below TCP's, its throughput above."""
+    """While CBR is running, its one-way delay is below TCP's and its throughput above."""
     parts: list[Part] = []
     rows: list[Row] = []
     for variant, queue in CASES:
@@ -74,12 +76,12 @@ def cbr_ahead(group: Group) -> Finding:
 
 
 def _ways(group: Group) -> list[Row]:
-    """The shorter of the two paths, and the wait in the queue that both share."""
+    """Each flow's path, and its mean time in the queue that both share."""
     rows = []
     for flow, own in group.rows.groupby("flow"):
         ends = own[["src", "dst"]].drop_duplicates().agg(" to ".join, axis=1)
         waits = spread(DELAY, sample(own, "queue_mean_ms", ("variant", "axis_queue")))
         rows.append(
-            Row(f"way of {flow}; mean time in the bottleneck", f"{', '.join(ends)}; {waits}")
+            Row(f"path of {flow}; mean time in the bottleneck", f"{', '.join(ends)}; {waits}")
         )
     return rows

@@ -6,7 +6,7 @@ import pandas as pd
 
 from analysis.claims.engine.reference import Reference
 
-FINE_TICK_S = 0.01  # of ns-2's timers: with 0.1 s four losses are no timeout
+FINE_TICK_S = 0.01  # of ns-2's timers: with 0.1 s, four losses cause no timeout
 
 
 def ns2_newreno(reference: Reference, *, impatient: bool, p: float) -> pd.DataFrame:

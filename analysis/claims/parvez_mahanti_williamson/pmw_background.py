@@ -1,7 +1,7 @@
 """NewReno's two forms among web sessions and long transfers: the tests of PMW's table II.
 
-The bounds, chosen beforehand: a mean error counts as the paper's within 5 percentage points of it,
-a lead within 5.5; the losses of an event are held against the ranges that the paper prints.
+The bounds, chosen beforehand: a mean error agrees with the paper's within 5 percentage
+points, a lead within 5.5; the losses per event are compared with the ranges that the paper prints.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from analysis.metrics.per_second import NotMeasured
 from analysis.models.flow_against_model import with_model
 
 LOSSES = Measure("losses", 2, absolute=0.05)
-MODERATE = (4, 199)  # sessions: the paper's "4 to 200", which its table has up to 192
+MODERATE = (4, 199)  # sessions: the paper's "4 to 200"; its table ends at 192
 MOST = 256
 ERROR_NEAR = 0.05
 OVER_AT_MOST = 0.10
@@ -33,12 +33,12 @@ QUEUES = ("droptail", "red")
 
 
 def between(rows: pd.DataFrame, low: float, high: float) -> pd.DataFrame:
-    """The flows in front of so many sessions."""
+    """The foreground flows among this many sessions."""
     return rows[rows["axis_sessions"].between(low, high)]
 
 
 def of_queue(group: Group, queue: str) -> pd.DataFrame:
-    """Its flows, held against their models."""
+    """The flows through this queue, compared with their models."""
     if queue not in group.values("queue"):
         raise NotMeasured(f"no usable trials with {queue}", f"testbed run {group.experiment}")
     return with_model(group.where(queue=queue).rows)
@@ -50,12 +50,12 @@ def over_sessions(rows: pd.DataFrame, variant: str, metric: str) -> Sample:
 
 
 def accuracy(group: Group) -> Finding:
-    """The model's mean error, and the losses of an event."""
+    """The model's mean error, and the losses per event."""
     parts: list[Part] = []
     for queue in QUEUES:
         moderate = between(of_queue(group, queue), *MODERATE)
         moderate = moderate.assign(magnitude=moderate["model_error"].abs())
-        printed = PMW_MEAN_ERROR[queue]  # of magnitudes: docs/papers has how that was found
+        printed = PMW_MEAN_ERROR[queue]  # of magnitudes: docs/papers explains why
         parts.append(
             within(
                 f"mean error of the model, {queue}",
@@ -71,7 +71,7 @@ def accuracy(group: Group) -> Finding:
     for (variant, queue), (low, high) in PMW_LOSSES_PER_EVENT.items():
         rows = of_queue(group, queue)
         rows = between(rows, *MODERATE) if queue == "droptail" else rows
-        name = f"losses an event, {NAMES[variant]}, {queue}"
+        name = f"losses per event, {NAMES[variant]}, {queue}"
         parts.append(
             within(name, LOSSES, over_sessions(rows, variant, "losses_per_event"), low, high)
         )
@@ -96,7 +96,7 @@ def table_rows(rows: pd.DataFrame) -> list[Row]:
             f"p {line.loss_event_rate:.2%}, losses {line.loss_rate:.2%}, {line.simulated:.2f}, "
             f"model {line.predicted:.2f}"
         )
-        found.append(Row(f"{line.flows} sessions, segments a round trip", means, paper))
+        found.append(Row(f"{line.flows} sessions, segments per round trip", means, paper))
     return found
 
 
@@ -109,7 +109,8 @@ def _worst_row(at_most: Sample) -> Row:
 
 
 def lead(rows: pd.DataFrame, low: float, high: float) -> Sample:
-    """By seed: Slow-but-Steady's goodput over Impatient's less one, over numbers of sessions."""
+    """By seed: the ratio of Slow-but-Steady's goodput to Impatient's, minus one, averaged over the
+    numbers of sessions."""
     own = between(rows, low, high)
     table = own.pivot_table(
         index=["seed", "axis_sessions"], columns="variant", values="goodput_mbps"

@@ -1,10 +1,10 @@
 """NewReno's two forms under loss events (p, m): the tests of PMW's figures 2 and 4.
 
-The bounds, chosen beforehand. A model's *error* is that of the mean over seeds, since the paper
-has one long run a point. The forms are *alike* while they differ by no more than 2 % of their
-mean. *Where they cross* is where a straight line through their difference over m, from 10 losses
-on, is nought: single points of the two are closer to each other there than their own noise. 2
-losses beside the paper's first m count as the paper's.
+The bounds, chosen beforehand. A model's *error* is that of the mean over seeds, since the paper has
+one long run per point. The forms are *alike* while they differ by no more than 2 % of their mean.
+*Where they cross* is where a straight line through their difference over m, from 10 losses on, is
+zero: single points of the two are closer to each other there than their own noise. A crossing
+within 2 losses of the paper's first m agrees with it.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ PERCENT = Measure("%", 2, factor=100, absolute=1e-3)
 LOSSES = Measure("losses", 1, absolute=0.5)
 ALIKE = 0.02
 NEAR_LOSSES = 2.0
-EVEN = "even"  # the dropper without chance
-LINE_FROM = 10  # losses: below, the difference over m is no line
-APART = 3  # losses from where they cross, within which either may be ahead
+EVEN = "even"  # the dropper with evenly spaced events
+LINE_FROM = 10  # losses: below, the difference over m is not linear
+APART = 3  # losses around the crossing, within which either may be ahead
 SEEDS = 2  # fewer say nothing
 PAPER_RTT_S, NS2_RTO_S = 0.07, 0.2
 EQUATIONS_NEAR = 1.0  # losses, of m_t by the equations
 
 
 def readings(group: Group) -> list[tuple[str, Group]]:
-    """The trials that are as the paper's, with ns-2's timer: with events by chance, as the paper
-    has p, and, where they were run, evenly apart, as its equations have the cycles."""
+    """The trials like the paper's, with ns-2's timer: with random events, as the paper defines p,
+    and, where they were run, with evenly spaced ones, as its equations assume."""
     found = [("", paper_group(group))]
     if EVEN in group.values("dropper"):
-        found.append((", events evenly apart", paper_group(group, EVEN)))
+        found.append((", evenly spaced events", paper_group(group, EVEN)))
     return found
 
 
@@ -74,7 +74,7 @@ def chances(group: Group) -> list[float]:
 
 
 def of_chance(group: Group, p: float) -> pd.DataFrame:
-    """The flows with that loss event rate, held against their models."""
+    """The flows with that loss event rate, compared with their models."""
     return with_model(group.where(p_percent=100 * p).rows)
 
 
@@ -113,12 +113,12 @@ def largest_error(flows: pd.DataFrame, variant: str) -> float:
 
 
 def _of_means(what: str, value: float, most: float, seeds: int) -> Part:
-    """A number made of all seeds at once, which has no spread over them, held against a bound."""
+    """A number from all seeds at once, which has no spread over them, compared with a bound."""
     if seeds < SEEDS or not math.isfinite(value):
         verdict = Verdict.OPEN
     else:
         verdict = Verdict.SUPPORTED if value <= most else Verdict.CONTRADICTED
-    said = f"{what} {PERCENT.write(value)} (asked: at most {PERCENT.write(most)})"
+    said = f"{what} {PERCENT.write(value)} (required: at most {PERCENT.write(most)})"
     effect = f"{what} {PERCENT.write(value)}"
     return Part(verdict, said, "largest over m, of the means over seeds", effect, n=seeds)
 
@@ -151,7 +151,7 @@ def _written(found: pd.Series[float]) -> str:
 
 
 def difference(flows: pd.DataFrame) -> dict[int, pd.Series[float]]:
-    """By seed, over m: Slow-but-Steady less Impatient, as a part of their mean."""
+    """By seed, over m: Slow-but-Steady minus Impatient, as a fraction of their mean."""
     rates = {
         each: sweeps(flows[flows["variant"] == each], "goodput_mbps", "axis_m")
         for each in (SBS, IMP)
@@ -237,7 +237,7 @@ def regions(group: Group) -> Finding:
 
 
 def _ranges(p: float, at: str, flows: pd.DataFrame) -> list[tuple[str, list[float], str, Outcome]]:
-    """Each region: its name, its m, and how Slow-but-Steady lies to Impatient there."""
+    """Each region: its name, its m, and how Slow-but-Steady compares with Impatient there."""
     there = sorted(float(m) for m in flows["axis_m"].unique())
     turn, end = PMW_CROSSINGS[p], imp_window(p) - 3
     found = [
@@ -262,7 +262,8 @@ def _ahead(
 
 
 def _equations_crossing(flows: pd.DataFrame, p: float) -> Sample:
-    """By seed, with the timer and the round trip of Impatient's flows, and p as asked."""
+    """By seed, with the timer and the round-trip time of Impatient's flows, and the configured
+    p."""
     timers = flows[flows["variant"] == IMP]
     turns = {}
     for seed, own in timers.groupby("seed"):

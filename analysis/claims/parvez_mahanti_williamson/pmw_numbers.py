@@ -15,7 +15,7 @@ PMW_MODEL_ERRORS = {
     ("newreno-impatient", 0.001): (0.0074, 0.0554),
 }
 PMW_CRITICAL_LOSSES = 4  # m*
-PMW_FIRST_IMPATIENT = {0.0005: 26, 0.001: 21}  # losses an event from which Impatient is better
+PMW_FIRST_IMPATIENT = {0.0005: 26, 0.001: 21}  # losses per event from which Impatient is better
 
 # PMW, section 5 and figure 4
 PMW_CROSSINGS = {0.0005: 27, 0.001: 21}  # m_t
@@ -36,12 +36,12 @@ PMW_STEADY_AHEAD = {(4, 64): 0.1359, (64, 256): 0.0554}  # by background flows, 
 
 @dataclass(frozen=True)
 class BackgroundRow:
-    """A row of PMW's table II: Slow-but-Steady beside so many flows, DropTail."""
+    """A row of PMW's table II: Slow-but-Steady beside this many flows, DropTail."""
 
     flows: int
     loss_event_rate: float
     loss_rate: float
-    simulated: float  # segments a round trip
+    simulated: float  # segments per round trip
     predicted: float
 
 

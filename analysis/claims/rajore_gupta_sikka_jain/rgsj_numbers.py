@@ -22,7 +22,7 @@ RGSJ_KBIT_PER_S = {"veno": 319, "cubic": 342, "vegas": 333}  # the same captures
 
 @dataclass(frozen=True)
 class LengthsRow:
-    """A row of Wireshark's packet lengths; rates are packets a millisecond."""
+    """A row of Wireshark's packet lengths; rates are packets per millisecond."""
 
     count: int
     average: float | None
@@ -35,7 +35,7 @@ class LengthsRow:
 
 
 _NONE = LengthsRow(0, None, None, None, 0, 0)
-RGSJ_LENGTHS = {  # cubic, good WiFi: all packets, then a bucket each
+RGSJ_LENGTHS = {  # cubic, good WiFi: all packets, then one row per bucket
     "https": (
         LengthsRow(3682, 3269.15, 54, 65374, 0.0131, 100, 1.03, 280.434),
         _NONE,

@@ -36,8 +36,8 @@ from analysis.claims.rajore_gupta_sikka_jain.rgsj_selection import (
     versus,
 )
 
-FAR_LARGER = 2.0  # packets over TCP, of those over QUIC; the paper's are 3.5 times as long
-OUT_OF_ORDER = 1.0  # packets a run: the largest of the paper's own means
+FAR_LARGER = 2.0  # ratio of packet lengths over TCP to those over QUIC; the paper's is 3.5
+OUT_OF_ORDER = 1.0  # packets per run: the largest of the paper's own means
 WEAK, STRONG = "wifi-weak", "wifi-strong"
 
 
@@ -54,7 +54,7 @@ def _spikes(group: Group) -> tuple[Samples, Samples, tuple[Row, ...]]:
 
 
 def spikes_wifi(group: Group) -> Finding:
-    """Veno has the fewest, and the largest: so the paper, whose numbers do not bear it out."""
+    """Veno has the fewest, and the largest: the paper says so, but its numbers do not."""
     counts, largest, rows = _spikes(group)
     parts = (
         ranked(TIMES, counts, versus("veno"), where="spikes"),
@@ -151,7 +151,7 @@ def shaped_duplicates(group: Group) -> Finding:
 
 
 def shaped_order(group: Group) -> Finding:
-    """Next to nothing comes out of order."""
+    """Next to nothing arrives out of order."""
     found = by_variant(over_tcp(group), "out_of_order")
     parts = [
         within(f"out of order, {each}", PACKETS, found.get(each, {}), high=OUT_OF_ORDER)
@@ -184,7 +184,7 @@ def _signal(
     place: int,
     wanted: Mapping[str, Outcome],
 ) -> Finding:
-    """Weak beside strong, variant by variant; `place` of it in the paper's table."""
+    """Weak beside strong, variant by variant; `place` is the column in the paper's table."""
     own = over_tcp(group)
     weak, strong = (by_variant(own.asked("network", [each]), metric) for each in (WEAK, STRONG))
     pairs = [

@@ -38,11 +38,11 @@ from analysis.claims.rajore_gupta_sikka_jain.rgsj_selection import (
     versus,
 )
 
-AT_MOST_STALLS = 0.5  # a playback: none in most
+AT_MOST_STALLS = 0.5  # per playback: none in most
 
 
 def loading(group: Group, alike: tuple[str, str]) -> Finding:
-    """Veno has the whole video first; two of the three are almost equal."""
+    """Veno loads the whole video first; two of the three are almost equal."""
     network = str(group.values("network")[0])
     found = by_variant(over_tcp(group), "loaded_s")
     printed = RGSJ_LOAD_S[network]
@@ -69,7 +69,7 @@ def errors(group: Group) -> Finding:
 
 
 def rebuffering(group: Group) -> Finding:
-    """Veno re-buffers least, by how often or by how long; all of them do."""
+    """Veno re-buffers least, by number or by duration; all of them do."""
     own = over_tcp(in_the_hall(group))
     count, length = by_variant(own, "stalls"), by_variant(own, "stall_s")
     pairs = versus("veno")
@@ -85,16 +85,16 @@ def rebuffering(group: Group) -> Finding:
 
 
 def starting(group: Group) -> Finding:
-    """One to two minutes pass before the picture moves."""
+    """One to two minutes pass before playback starts."""
     own = over_tcp(in_the_hall(group))
     found, page = by_variant(own, "startup_s"), by_variant(own, "page_s")
     parts = [
-        within(f"until the picture moves, {each}", SECONDS, found.get(each, {}), *RGSJ_STARTUP_S)
+        within(f"time until playback starts, {each}", SECONDS, found.get(each, {}), *RGSJ_STARTUP_S)
         for each in THREE
     ]
-    rows = rows_of("time until the picture moves", SECONDS, found)
-    rows += rows_of("time until the page is there", SECONDS, page)
-    rows += beside(group, "time until the picture moves", SECONDS, "startup_s")
+    rows = rows_of("time until playback starts", SECONDS, found)
+    rows += rows_of("time until the page is loaded", SECONDS, page)
+    rows += beside(group, "time until playback starts", SECONDS, "startup_s")
     return Finding(tuple(parts), tuple(rows))
 
 
@@ -104,7 +104,7 @@ def by_control(judge: dict[str, Part]) -> Part:
 
 
 def sooner(group: Group) -> Finding:
-    """The page is there 40 to 50 s sooner over QUIC."""
+    """The page is loaded 40 to 50 s sooner over QUIC."""
     slow, fast = (by_variant(own, "page_s") for own in _both(group))
     rows = rows_of("page over TCP", SECONDS, slow) + rows_of("page over QUIC", SECONDS, fast)
     low, high = RGSJ_QUIC_SOONER_S
@@ -132,7 +132,7 @@ def _difference(first: Sample, second: Sample) -> Sample:
 
 
 def smooth(group: Group) -> Finding:
-    """Over QUIC the picture does not stand still, and over TCP it does, for longer."""
+    """Over QUIC playback does not stall, and over TCP it does, for longer."""
     own, other = _both(group)
     count, length = by_variant(other, "stalls"), by_variant(other, "stall_s")
     tcp = by_variant(own, "stall_s")

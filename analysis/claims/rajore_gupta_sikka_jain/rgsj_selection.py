@@ -1,8 +1,8 @@
-"""A video on an access link: which trials RGSJ's claims are about, and their measures.
+"""A video on an access link: the trials that RGSJ's claims are about, and their measures.
 
-Trials of one seed have the same video and the same dice of the radio's losses: variants and
-transports are compared seed by seed (paired). A laptop's setting that changes nothing gives the
-same number for each, and their difference is then exactly nought.
+Trials of one seed have the same video and the same random numbers for the radio's losses: variants
+and transports are compared seed by seed (paired). A laptop's setting that changes nothing gives the
+same number for each, and their difference is then exactly zero.
 
 The bounds, chosen beforehand. Times that differ by no more than 1 s are alike, or by 5 s
 where the paper says *almost equal*: its own 2 and 4 s. Average lengths of packets are
@@ -37,7 +37,7 @@ NETWORKS = {
 LAPTOP, SERVER = "receiver", "sender"
 HALL = "wifi-congested"
 SLOW_UP = "netem-congested"  # the same, with the paper's 0.01 Mbit/s up
-PAPERS = 1e6 / 8 / 1e3  # KB/s of a Mbit/s
+PAPERS = 1e6 / 8 / 1e3  # KB/s per Mbit/s
 
 SECONDS = Measure("s", 1, absolute=1.0)
 ALMOST = Measure("s", 1, absolute=5.0)
@@ -59,12 +59,12 @@ def over_tcp(group: Group) -> Group:
 
 
 def over_quic(group: Group) -> Group:
-    """QUIC, whose server alone has a congestion control: the same beside either setting of TCP."""
+    """QUIC, where only the server has a congestion control: the same for either setting of TCP."""
     return group.where(transport=QUIC, setting=SERVER).asked("variant", CONTROLS)
 
 
 def by_variant(group: Group, metric: str) -> Samples:
-    """A number a seed, of each of the axis's variants: the flow's own is the server's."""
+    """One number per seed, for each of the axis's variants: the flow's own is the server's."""
     return samples(group.rows, metric, "axis_variant")
 
 
@@ -91,7 +91,7 @@ def rising(*names: str) -> tuple[tuple[str, str], ...]:
 
 
 def middle(measure: Measure, sample: Sample) -> str:
-    """The median, and from least to most: with five seeds, its 94 % interval."""
+    """The median and the range: with five seeds, its 94 % interval."""
     values = known(sample.values())
     if not len(values):
         return "not known"
@@ -109,7 +109,7 @@ def in_the_hall(group: Group) -> Group:
 
 
 def beside(group: Group, what: str, measure: Measure, metric: str) -> list[Row]:
-    """The same of netem's radio, to be read beside: no part of an answer."""
+    """The same on netem's radio, shown beside it: not part of an answer."""
     own = group.where(network=SLOW_UP)
     tcp = by_variant(own.where(transport=TCP, setting=group.setting), metric)
     quic = by_variant(own.where(transport=QUIC, setting=SERVER), metric)
@@ -120,7 +120,7 @@ def beside(group: Group, what: str, measure: Measure, metric: str) -> list[Row]:
 def rows_of(
     what: str, measure: Measure, found: Samples, paper: dict[str, str] | None = None
 ) -> list[Row]:
-    """The median of each, the paper's beside."""
+    """The median of each, with the paper's beside it."""
     theirs = paper or {}
     return [
         Row(f"median {what}, {name}", middle(measure, found[name]), theirs.get(name, ""))
@@ -131,9 +131,10 @@ def rows_of(
 def rows_of_three(
     what: str, measure: Measure, found: Samples, paper: dict[str, str] | None = None
 ) -> list[Row]:
-    """The medians of the variants over TCP, and how often all three gave the very same number."""
+    """The medians of the variants over TCP, and how often all three gave exactly the same
+    number."""
     three = [found.get(name, {}) for name in THREE]
     seeds = set.intersection(*(set(each) for each in three))
     same = sum(len({each[seed] for each in three}) == 1 for seed in seeds)
-    row = Row(f"seeds with one number for all three, {what}", f"{same} of {len(seeds)}")
+    row = Row(f"seeds with the same number for all three, {what}", f"{same} of {len(seeds)}")
     return [*rows_of(what, measure, found, paper), row]

@@ -1,7 +1,6 @@
-"""Whose congestion control governs a download: the laptop's, as RGSJ have it, or the server's.
+"""Whose congestion control governs a download: the laptop's, as RGSJ assume, or the server's.
 
-An answer of our own beside the paper's claims, all of which take it for granted that it is the
-laptop's.
+A claim of our own beside the paper's, all of which assume that it is the laptop's.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from analysis.claims.rajore_gupta_sikka_jain.rgsj_selection import (
 )
 from analysis.metrics.per_second import NotMeasured
 
-BESIDE = {  # what else would differ if a setting did anything
+BESIDE = {  # what else would differ if a setting had any effect
     "goodput_mbps": "goodput",
     "sent_packets": "packets sent",
     "retransmissions": "retransmissions",
@@ -36,7 +35,9 @@ OPPOSITE = {
     Verdict.CONTRADICTED: Verdict.SUPPORTED,
     Verdict.OPEN: Verdict.OPEN,
 }
-Spreads = pd.DataFrame  # by seed; a column a network: the largest less the smallest of the three
+Spreads = (
+    pd.DataFrame
+)  # by seed, one column per network: the largest minus the smallest of the three
 
 
 def spreads(group: Group, setting: str, metric: str) -> Spreads:
@@ -91,7 +92,7 @@ def _sample(column: pd.Series[float]) -> Sample:
 
 
 def _beside(group: Group) -> list[Row]:
-    """The largest spread anywhere of what else there is."""
+    """The largest spread of each other measure."""
     rows = []
     for metric, words in BESIDE.items():
         found = [float(spreads(group, each, metric).max().max()) for each in (LAPTOP, SERVER)]

@@ -149,8 +149,8 @@ def extremes(rows: pd.DataFrame, series: str, words: str = "") -> str:
         return f"{start}{means.index[0] if len(means) else 'nothing'}: {only}."
     most, least = str(means.idxmax()), str(means.idxmin())
     said = (
-        f"{start}{most} has most throughput on average ({means[most]:.3g} Mbit/s), "
-        f"{least} least ({means[least]:.3g} Mbit/s)."
+        f"{start}{most} has the highest throughput on average ({means[most]:.3g} Mbit/s), "
+        f"{least} the lowest ({means[least]:.3g} Mbit/s)."
     )
     delays = rows.groupby(series)["owd_mean_ms"].mean().dropna()
     if len(delays) > 1:

@@ -1,4 +1,4 @@
-"""The player's model against a real browser: the same video over the same line, side by side."""
+"""Our model of a player against a real browser: the same video over the same line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WITHIN, BEYOND = "agree", "differ"
 WITHIN_S, WITHIN_SHARE = 0.5, 0.05
 SECONDS = {
     "page_s": "page s",
-    "startup_s": "picture moves s",
+    "startup_s": "playback starts s",
     "loaded_s": "loaded s",
     "ended_s": "shown s",
     "stall_s": "stalled s",

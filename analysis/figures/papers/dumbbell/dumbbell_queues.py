@@ -129,9 +129,10 @@ def _measures(material: Material, case: dict[str, str], rows: pd.DataFrame) -> N
     caption = ""
     if len(lost) > 1 and len(late) > 1:
         caption = (
-            f"Least is lost with {lost.idxmin()} ({100 * lost.min():.3g} %), most with "
-            f"{lost.idxmax()} ({100 * lost.max():.3g} %); delay is least with {late.idxmin()} "
-            f"({late.min():.3g} ms), most with {late.idxmax()} ({late.max():.3g} ms)."
+            f"The fewest packets are lost with {lost.idxmin()} ({100 * lost.min():.3g} %), the "
+            f"most with {lost.idxmax()} ({100 * lost.max():.3g} %); delay is lowest with "
+            f"{late.idxmin()} ({late.min():.3g} ms), highest with {late.idxmax()} "
+            f"({late.max():.3g} ms)."
         )
     return NamedFigure(cases.stem(material.key, "queues", *case.values()), caption, figure, data)
 

@@ -31,7 +31,7 @@ from analysis.figures.plotting.sheet import Cell, Head, Sheet, median_cell, prin
 from analysis.results.material import AXIS, Material
 from analysis.trials.labels import variant_key
 
-MEDIAN = "median of the trials, and from least to most: of five, its 94 % interval"
+MEDIAN = "median of the trials, and the range: with five trials, its 94 % interval"
 NONE = Cell("–", "", True)
 SET_ON = {LAPTOP: "laptop", SERVER: "server"}
 Line = tuple[Cell, ...]
@@ -112,7 +112,7 @@ def _load_heads() -> tuple[Head, ...]:
     return (
         Head("network"),
         *_CASE,
-        Head("load time", "s", f"until the whole video is there; {MEDIAN}", True),
+        Head("load time", "s", f"until the whole video is loaded; {MEDIAN}", True),
         Head("paper", "s", number=True),
         Head(
             "spikes",
@@ -200,10 +200,10 @@ def _run(value: float, decimals: int) -> Cell:
 
 CONGESTED_HEADS = (
     *_CASE,
-    Head("page", "s", f"until the page is there; {MEDIAN}", True),
-    Head("picture moves", "s", MEDIAN, True),
+    Head("page", "s", f"until the page is loaded; {MEDIAN}", True),
+    Head("playback starts", "s", MEDIAN, True),
     Head("paper", "s"),
-    Head("loaded", "s", f"until the whole video is there; {MEDIAN}", True),
+    Head("loaded", "s", f"until the whole video is loaded; {MEDIAN}", True),
     Head("stalls", "", MEDIAN, True),
     Head("time stalled", "s", MEDIAN, True),
     Head("paper"),
@@ -280,7 +280,7 @@ def _set_heads() -> tuple[Head, ...]:
     heads = [Head("network"), Head("n", number=True)]
     for where in SET_ON.values():
         heads += [Head(f"{name}, on the {where}", "s", MEDIAN, True) for name in THREE]
-        hint = f"of each seed the largest of the three less the smallest; {MEDIAN}"
+        hint = f"for each seed, the largest of the three minus the smallest; {MEDIAN}"
         heads.append(Head(f"spread, on the {where}", "s", hint, True))
     return tuple(heads)
 

@@ -31,14 +31,14 @@ from analysis.trials.labels import variant_key
 LEAST_S = 0.01  # below it, the scale of differences is linear
 SLOW = ("shaped", "wifi-congested", "netem-congested")  # where a video may stall
 LOAD = Measure("loaded_s", "time to load (s)", zero=False)
-START = Measure("startup_s", "until the picture moves (s)")
+START = Measure("startup_s", "until playback starts (s)")
 STALL = Measure("stall_s", "time stalled (s)")
 LOOKS = {"TCP": SeriesStyle(style.BLUE, "o"), "QUIC": SeriesStyle(style.VERMILLION, "D")}
 MEANS = "means with 95 % intervals (Student's t)"
 
 
 def draw(material: Material) -> Iterator[NamedFigure]:
-    """Load times, starts and stalls, whose setting; then what happened when."""
+    """Load times, starts and stalls, whose setting governs; then the figures over time."""
     rows = videos(material)
     if rows.empty:
         return
@@ -188,7 +188,7 @@ def _governing(material: Material, rows: pd.DataFrame) -> Iterator[NamedFigure]:
     if relative.empty:
         return
     there, known = _networks(relative), style.series_styles(list(THREE))
-    measure = Measure("beside_s", "time to load, less the mean of the three (s)")
+    measure = Measure("beside_s", "time to load, minus the mean of the three (s)")
     figure, [line] = figure_layout.grid(1, 2, panel=0.3 * len(there) + 0.6, share=True)
     tables = []
     for axes, setting, words in zip(
@@ -236,7 +236,7 @@ def _room(line: Sequence[Axes]) -> None:
 
 
 def _beside_the_middle(rows: pd.DataFrame) -> pd.DataFrame:
-    """Each time less the mean of the three of its network, setting and seed; those that are
+    """Each time minus the mean of the three of its network, setting and seed; those that are
     whole."""
     by = [f"{AXIS}network", f"{AXIS}setting", "seed"]
     groups = rows.groupby(by)["loaded_s"]

@@ -167,7 +167,7 @@ Course = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]  # levels, stalls, bitr
 
 
 def _watched(material: Material, flow: pd.Series) -> Course | None:
-    """The buffer's level, the stalls, and when which bitrate had come."""
+    """The buffer's level, the stalls, and the bitrate of each segment at its arrival."""
     trial = next(each for each in material.trials if each.path.name == flow["trial"])
     playback = read_playback(trial, str(flow["flow"]))
     if playback is None:
@@ -234,7 +234,7 @@ def _one_playback(above: Axes, below: Axes, course: Course, look: SeriesStyle, l
 
 def _playback_words(rule: str, name: str, flow: pd.Series) -> str:
     return (
-        f"{rule} over {name}: picture after {flow['startup_s']:.0f} s, "
+        f"{rule} over {name}: playback starts after {flow['startup_s']:.0f} s, "
         f"{flow['stall_s']:.0f} s stalled, {flow['video_mbps']:.2f} Mbit/s"
     )
 
