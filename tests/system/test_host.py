@@ -296,8 +296,9 @@ def test_how_busy_the_machine_was(tmp_path: Path) -> None:
     trial = run_trials([scenario], tmp_path, "host")[0]
     seconds = samples(trial, "load")
     assert len(seconds) >= 2
+    assert any(float(row["busiest"]) > 0 for row in seconds)  # an idle second may show no tick
     for row in seconds:
-        assert 0 < float(row["busiest"]) <= 1
+        assert 0 <= float(row["busiest"]) <= 1
         assert 0 <= float(row["softirq"]) + float(row["steal"]) <= 1
     watched = {row["name"]: row for row in samples(trial, "processes")}
     roles = {f"iperf3 {role} {flow}" for role in ("client", "server") for flow in ("tcp", "cbr")}

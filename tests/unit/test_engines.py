@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -68,10 +67,8 @@ def test_a_guest_that_ends_without_a_word(tmp_path: Path) -> None:
 def test_a_guest_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("testbed.engines.guest.HANG_S", 0.2)
     monkeypatch.setattr("testbed.engines.guest.HANG_FACTOR", 0)
-    begun = time.monotonic()
     with pytest.raises(TestbedError, match="the guest hung"):
-        run(guest(tmp_path, "exec sleep 300"), tmp_path)
-    assert time.monotonic() - begun < 60
+        run(guest(tmp_path, "exec sleep infinity"), tmp_path)
 
 
 def test_a_guest_is_ended_when_the_user_cancels(tmp_path: Path) -> None:
