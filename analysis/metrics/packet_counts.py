@@ -32,6 +32,12 @@ COLUMNS = (
         "for a TCP flow there",
     ),
     Metric(
+        "mark_rate",
+        "",
+        "the share of the flow's packets in the data's direction that carry CE, ECN's mark of "
+        "congestion, behind the bottleneck; where nothing is captured there, at the receiver",
+    ),
+    Metric(
         "retransmissions",
         "packets",
         "Wireshark's tcp.analysis.retransmission in the data's direction at the sender's "
@@ -51,11 +57,12 @@ COLUMNS = (
         count=True,
     ),
 )
+CE = 3  # of IP's two bits
 MARKS = ("retransmission", "fast_retransmission", "spurious_retransmission")
 
 
 def _measure(flow: MeasuredFlow) -> Row:
-    row: Row = {"drop_rate": _drop_rate(flow)}
+    row: Row = {"drop_rate": _drop_rate(flow), "mark_rate": _mark_rate(flow)}
     if received := flow.settled_at("receiver"):
         row["received_packets"] = measures.data_packets(received.data)
     if sent := flow.settled_at("sender"):
@@ -73,6 +80,13 @@ def _drop_rate(flow: MeasuredFlow) -> float:
     if entered is None or left is None:
         return NAN
     return drop_rate(entered.data, left.data, flow.packets.end_ns(), flow.begin_ns)
+
+
+def _mark_rate(flow: MeasuredFlow) -> float:
+    found = flow.settled_at("bottleneck-out") or flow.settled_at("receiver")
+    if found is None or not len(found.data):
+        return NAN
+    return float((found.data["ecn"] == CE).mean())
 
 
 PACKET_COUNTS = ColumnGroup(COLUMNS, _measure)

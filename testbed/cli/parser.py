@@ -115,6 +115,15 @@ def _run_options(parser: Parser) -> None:
     )
     add("--cluster", metavar="ADDRESS", help="run on a dask cluster, e.g. tcp://host:8786")
     add("--out", type=Path, metavar="DIR", help="results folder (results/EXPERIMENT)")
+    add(
+        "--format",
+        choices=("table", "csv", "json", "md"),
+        default="table",
+        help="how the results are printed; all but `table` alone on stdout",
+    )
+    columns = parser.add_mutually_exclusive_group()
+    columns.add_argument("--columns", metavar="NAME,…", help="these columns of metrics.csv")
+    columns.add_argument("--all", action="store_true", help="every column of the wide table")
 
 
 def _reduce_options(parser: Parser) -> None:

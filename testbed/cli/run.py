@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
+from testbed.cli import run_output
 from testbed.cli.choosing import chosen, settings_of
 from testbed.cli.console import Watch, console, errors
 from testbed.engines.base import Engine, in_want
@@ -29,13 +28,12 @@ from testbed.store import FIGURES, METRICS_CSV, SCENARIO, Status, results_folder
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed
 
-    from analysis.statistics import text_tables
-
 DELAYS = "netem"
 
 
 def run_experiment(options: argparse.Namespace) -> int:
     """`testbed run`."""
+    printed = run_output.parse(options)
     experiment, scenarios = chosen(options)
     planned = tasks(scenarios)
     needs = dict.fromkeys(need for task in planned for need in task.plan.needs)
@@ -71,7 +69,7 @@ def _run_in(
         estimate.learn((t.task.plan, t.scenario, t.record.wall_s) for t in fresh)
     if options.out is None:
         _link_latest(out)
-    return _show_results(choice, experiment, out, done)
+    return _show_results(choice, experiment, out, done, printed)
 
 
 def _run_trials(
@@ -196,21 +194,15 @@ def say_what_is_lacking(engine: Engine, done: Sequence[Finished]) -> None:
         errors.print(f"    hint: {hint}", soft_wrap=True)
 
 
-def _print_table(shown: text_tables.Table) -> None:
-    table = Table(*shown.header, box=None)
-    for row in shown.rows:
-        table.add_row(*row)
-    console.print(table)
-    if shown.note:
-        console.print(shown.note)
-
-
 def _show_results(
-    choice: Choice, experiment: Experiment | None, out: Path, done: Sequence[Finished]
+    choice: Choice,
+    experiment: Experiment | None,
+    out: Path,
+    done: Sequence[Finished],
+    printed: run_output.Printed,
 ) -> int:
     from analysis.figures import figure_catalogue as catalogue
     from analysis.results.table import write_metrics
-    from analysis.statistics import text_tables
 
     frame = write_metrics(out)
     for warning in frame.attrs["warnings"]:
@@ -218,8 +210,8 @@ def _show_results(
     counts = {status: sum(each.status is status for each in done) for status in Status}
     if counts[Status.OK]:
         materials = catalogue.of_results(out, experiment.name) if experiment else []
-        for shown in [*catalogue.summaries(materials)] or [text_tables.summary(frame)]:
-            _print_table(shown)
+        own = frame[frame["trial"].isin([each.path.name for each in done])]
+        run_output.print_results(own, catalogue.summaries(materials), printed)
         for figure in catalogue.save_figures(materials, out / FIGURES):
             console.print(f"figure: {figure} (.svg, .csv)", soft_wrap=True)
     console.print(f"results: {out / METRICS_CSV}", soft_wrap=True)

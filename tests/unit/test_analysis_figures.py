@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +16,8 @@ from analysis.figures.papers.guo_yuan_sheng.bottleneck_columns import columns
 from analysis.figures.papers.guo_yuan_sheng.bottleneck_rows import rows
 from analysis.figures.plotting import style
 from analysis.figures.plotting.setting_groups import by_setting
-from analysis.metrics.columns import COLUMNS
 from analysis.results.material import collect
 from analysis.results.table import write_metrics
-from analysis.statistics.intervals import half_width
-from analysis.statistics.text_tables import summary
 from analysis.trials.series import Series, grid_step_s, trial_series
 from testbed.scenario.model import Queue, Scenario
 from testbed.store import Record, Status, Trial, open_trial, trials_in
@@ -218,99 +214,3 @@ def test_settings_that_read_alike_are_numbered(trial: Trial) -> None:
 def test_colours_tell_variants_apart() -> None:
     colours = style.variant_colours(["reno", "cubic", "vegas", "veno", "bbr", "mine"])
     assert len(set(colours.values())) == 6
-
-
-def rows_of(*trials: Mapping[str, object]) -> pd.DataFrame:
-    """Metrics of trials that are alike but for what is given."""
-    alike: dict[str, object] = {
-        "experiment": "x",
-        "engine": "guest",
-        "status": "ok",
-        "verdict": "valid",
-        "topology": "router-bottleneck",
-        "queue": "bfifo 100000 B",
-        "flow": "tcp",
-        "kind": "tcp",
-        "variant": "reno",
-        "setting": "a",
-        "label": "",
-    }
-    return pd.DataFrame([{**alike, **trial} for trial in trials], columns=list(COLUMNS))
-
-
-def test_table_of_one_seed() -> None:
-    numbers = {"throughput_mbps": 0.98765, "drop_rate": 0.0145, "rtt_mean_ms": 612.3}
-    table = summary(rows_of(numbers | {"retransmitted": 74.0, "timeouts": 2.0}))
-    assert dict(zip(table.header, table.rows[0], strict=True)) == {
-        "variant": "reno",
-        "flow": "tcp",
-        "throughput Mbit/s": "0.988",
-        "goodput Mbit/s": "–",
-        "dropped %": "1.45",
-        "retransmitted": "74",
-        "timeouts": "2",
-        "RTT ms": "612",
-        "RTT 95 % ms": "–",
-        "one-way ms": "–",
-        "n": "1",
-        "verdict": "valid",
-        "status": "ok",
-    }
-    assert table.note == ""
-
-
-def test_table_of_several_seeds() -> None:
-    table = summary(rows_of(*({"rtt_mean_ms": value} for value in (8.0, 10.0, 12.0))))
-    # Student's t for two degrees of freedom is 4.303, the standard error 2 / √3
-    assert table.rows[0][table.header.index("RTT ms")] == "10.0 ± 5.0"
-    assert half_width(pd.Series([8.0, 10.0, 12.0])) == pytest.approx(4.3027 * 2 / 3**0.5, rel=1e-4)
-    assert table.rows[0][-3:] == ("3", "3 valid", "ok") and "95 %" in table.note
-
-
-def test_table_keeps_failed_and_unsupported_apart() -> None:
-    table = summary(
-        rows_of(
-            {"variant": "veno", "status": "unsupported", "verdict": ""},
-            {"variant": "reno", "rtt_mean_ms": 5.0},
-            {"variant": "reno", "status": "failed", "verdict": ""},
-        )
-    )
-    assert [row[0] for row in table.rows] == ["reno", "veno"]  # in the usual order
-    assert table.rows[0][-3:] == ("1", "valid", "1 ok, 1 failed")
-    assert table.rows[1][-3:] == ("0", "–", "unsupported")
-
-
-def test_table_leaves_invalid_trials_out_and_says_so() -> None:
-    table = summary(
-        rows_of(
-            {"rtt_mean_ms": 5.0},
-            {"rtt_mean_ms": 7.0, "verdict": "suspect"},
-            {"rtt_mean_ms": 900.0, "verdict": "invalid"},
-        )
-    )
-    assert table.rows[0][table.header.index("RTT ms")].startswith("6.00 ±")
-    assert table.rows[0][-3:] == ("2", "1 valid, 1 suspect, 1 invalid", "ok")
-    assert "invalid trials are left out" in table.note
-
-
-def test_table_names_what_differs() -> None:
-    table = summary(rows_of({"queue": "pfifo 10 packets"}, {"queue": "codel 100 packets"}))
-    assert table.header[:3] == ("queue", "variant", "flow")
-    assert [row[0] for row in table.rows] == ["codel 100 packets", "pfifo 10 packets"]
-
-
-def test_table_keeps_settings_apart() -> None:
-    """Loads that differ in nothing that is a column are not averaged."""
-    table = summary(
-        rows_of(
-            {"setting": "a", "label": "load 1", "rtt_mean_ms": 5.0},
-            {"setting": "b", "label": "load 2", "rtt_mean_ms": 7.0},
-        )
-    )
-    assert table.header[:3] == ("label", "variant", "flow")
-    assert [row[0] for row in table.rows] == ["load 1", "load 2"]
-    assert [row[-3] for row in table.rows] == ["1", "1"]
-
-
-def test_table_of_nothing() -> None:
-    assert summary(rows_of()).rows == ()
