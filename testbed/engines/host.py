@@ -12,8 +12,8 @@ from pathlib import Path
 from testbed.engines.base import Cancelled, Job, Missing, Outcome, missing_programs
 from testbed.errors import TestbedError
 from testbed.machine import safe_files, tracefs
-from testbed.machine.journal import JOURNAL
 from testbed.machine.borrowed_settings import ALLOWED, AVAILABLE, changed
+from testbed.machine.journal import JOURNAL
 from testbed.machine.locks import lock
 from testbed.machine.process import end, run, start
 from testbed.plan.host_settings import Parameter

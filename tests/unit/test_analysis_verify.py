@@ -45,8 +45,8 @@ def test_every_wrapping(wrapped: list[Path]) -> None:
 def test_a_difference_is_told(
     wrapped: list[Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def wrong(path: Path) -> object:
-        packets = read_capture(path)
+    def wrong(path: Path, *, tunnels: bool) -> object:
+        packets = read_capture(path, tunnels=tunnels)
         payload = packets.rows["payload"].to_numpy(copy=True)
         payload[3] += 1
         rows = packets.rows.assign(payload=payload).drop(index=5)
@@ -78,8 +78,8 @@ def test_sack_blocks_that_differ_are_told(tmp_path: Path, monkeypatch: pytest.Mo
     second = int(blocks["frame"].duplicated().to_numpy().argmax())  # of a packet that has two
     assert second
 
-    def wrong(path: Path) -> object:
-        packets = read_capture(path)
+    def wrong(path: Path, *, tunnels: bool) -> object:
+        packets = read_capture(path, tunnels=tunnels)
         left = packets.sacks["left"].to_numpy(copy=True)
         left[second] ^= 1
         sacks = packets.sacks.assign(left=left)
