@@ -18,7 +18,7 @@ from testbed.cli.report import report
 from testbed.cli.run import run_experiment
 from testbed.engines.choice import AUTO, CHOICES
 from testbed.errors import UsageError
-from testbed.store import REPORT, SCENARIO
+from testbed.store import METRICS_CSV, REPORT, SCENARIO
 
 
 class Parser(argparse.ArgumentParser):
@@ -122,7 +122,7 @@ def _run_options(parser: Parser) -> None:
         help="how the results are printed; all but `table` alone on stdout",
     )
     columns = parser.add_mutually_exclusive_group()
-    columns.add_argument("--columns", metavar="NAME,…", help="these columns of metrics.csv")
+    columns.add_argument("--columns", metavar="NAME,…", help=f"these columns of {METRICS_CSV}")
     columns.add_argument("--all", action="store_true", help="every column of the wide table")
 
 
