@@ -44,7 +44,7 @@ def run_experiment(options: argparse.Namespace) -> int:
     out = options.out or results_folder(scenarios[0].experiment)
     console.print(f"engine: {choice.engine.name} ({choice.reason})")
     with claimed(out, _say):
-        return _run_in(options, choice, experiment, planned, out)
+        return _run_in(options, choice, experiment, planned, out, printed)
 
 
 def _say(sentence: str) -> None:
@@ -57,6 +57,7 @@ def _run_in(
     experiment: Experiment | None,
     planned: Sequence[Task],
     out: Path,
+    printed: run_output.Printed,
 ) -> int:
     """Run what is missing in a results folder that is ours for now, and show all of it."""
     done = _run_trials(options, choice, planned, out, options.rerun)
