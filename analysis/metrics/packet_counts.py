@@ -62,7 +62,7 @@ MARKS = ("retransmission", "fast_retransmission", "spurious_retransmission")
 
 
 def _measure(flow: MeasuredFlow) -> Row:
-    row: Row = {"drop_rate": _drop_rate(flow), "mark_rate": _mark_rate(flow)}
+    row: Row = {"drop_rate": _drop_rate(flow), "mark_rate": mark_rate(flow)}
     if received := flow.settled_at("receiver"):
         row["received_packets"] = measures.data_packets(received.data)
     if sent := flow.settled_at("sender"):
@@ -82,7 +82,8 @@ def _drop_rate(flow: MeasuredFlow) -> float:
     return drop_rate(entered.data, left.data, flow.packets.end_ns(), flow.begin_ns)
 
 
-def _mark_rate(flow: MeasuredFlow) -> float:
+def mark_rate(flow: MeasuredFlow) -> float:
+    """The share of the flow's packets that left the bottleneck with CE."""
     found = flow.settled_at("bottleneck-out") or flow.settled_at("receiver")
     if found is None or not len(found.data):
         return NAN

@@ -6,7 +6,8 @@ import dataclasses
 import functools
 import math
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from analysis.metrics.fairness import add_fairness
 from analysis.metrics.identification import setting
 from analysis.metrics.measured_flow import MeasuredFlow
 from analysis.metrics.metric import ColumnGroup
+from analysis.metrics.packet_counts import mark_rate
 from analysis.metrics.video_columns import VIDEO
 from analysis.results import table as results_table
 from analysis.results.table import trial_metrics, write_metrics
@@ -36,8 +38,9 @@ from tests.trial_writer import EPOCH_S, ROLES, TCP, flow_record, write_trial
 ISSUE_COLUMNS = (
     "experiment, trial, engine, status, verdict, why, topology, queue, flow, kind, src, dst, "
     "variant, variant_seen, label, axes, setting, seed, start_s, duration_s, throughput_mbps, "
-    "goodput_mbps, sent_packets, received_packets, drop_rate, retransmissions, "
-    "fast_retransmissions, spurious_retransmissions, retransmitted, timeouts, timeouts_seen, "
+    "goodput_mbps, sent_packets, received_packets, drop_rate, mark_rate, "
+    "retransmissions, fast_retransmissions, spurious_retransmissions, retransmitted, timeouts, "
+    "timeouts_seen, "
     "recoveries, segment_bytes, loss_rate, loss_events, loss_event_rate, losses_per_event, "
     "slow_start_events, srtt_mean_ms, rto_mean_ms, rto_at_timeout_ms, timeout_wait_ms, "
     "out_of_order, duplicate_acks, rtt_min_ms, rtt_mean_ms, rtt_p95_ms, recovery_latency_mean_ms, "
@@ -79,6 +82,7 @@ EXPECTED = {
         "sent_packets": 13,
         "received_packets": 12,
         "drop_rate": 1 / 15,  # SYN and ACK enter too
+        "mark_rate": 0,
         "retransmissions": 2,
         "fast_retransmissions": 1,
         "spurious_retransmissions": 1,
@@ -126,6 +130,7 @@ EXPECTED = {
         "sent_packets": 5,
         "received_packets": 4,
         "drop_rate": 1 / 5,
+        "mark_rate": 0,
         "retransmissions": math.nan,
         "retransmitted": math.nan,
         "timeouts": math.nan,
@@ -302,6 +307,13 @@ def test_without_a_capture(tmp_path: Path, interface: str, unknown: list[str]) -
     assert row[unknown].isna().all()
     known = "sent_packets" if interface == "receiver-eth0" else "received_packets"
     assert row[known] == EXPECTED["tcp"][known]
+
+
+@pytest.mark.parametrize("behind", ["bottleneck-out", "receiver"])
+def test_marks_are_counted_behind_the_bottleneck(behind: str) -> None:
+    marked = FlowPackets(pd.DataFrame({"ecn": [0, 1, 2, 3]}), pd.DataFrame())
+    flow = SimpleNamespace(settled_at=lambda role: marked if role == behind else None)
+    assert mark_rate(cast(MeasuredFlow, flow)) == 1 / 4
 
 
 @pytest.mark.parametrize("status", [Status.FAILED, Status.UNSUPPORTED])

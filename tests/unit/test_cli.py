@@ -172,7 +172,7 @@ def test_what_has_no_place_on_a_line_is_escaped(
     def refuse() -> None:
         raise TestbedError("a\x1b[31m\ud800\nb", "c\r")
 
-    monkeypatch.setattr("testbed.machine.journal.clean", refuse)
+    monkeypatch.setattr("testbed.machine.leftovers.clean", refuse)
     assert main(["clean"]) == 1
     said = capsys.readouterr().err
     assert said == "testbed: a\\x1b[31m\\ud800\\nb\n    hint: c\\r\n"
