@@ -28,7 +28,8 @@ def recorded(tmp_path: Path, variant: str, probes: list[Any]) -> FlowRecord:
     flows, sampling = FlowTraffic(trial), Sampling(trial)
     flows._flows = [SimpleNamespace(plan=plan.flows[0])]
     flows._started["tcp"], flows._stopped["tcp"] = 0.0, 1.0
-    sampling._sampler = Sampler(probes, [])
+    sampling._sampler = Sampler([], [])
+    sampling._sampler.sockets = probes
     (record,) = sampling.describe(flows.describe(Record(Status.OK))).flows
     return record
 
