@@ -16,6 +16,7 @@ VARIANT_ORDER = (
     "newreno-impatient",
     "sack",
     "vegas",
+    "vegas1995",
     "veno",
     "cubic",
     "bbr",

@@ -2,12 +2,11 @@
 /*
  * NewReno, the Impatient variant: RFC 3782, section 4.
  *
- * Linux's own NewReno is Slow-but-Steady: every partial ACK restarts the retransmit
- * timer, so that a window with many losses is mended at one segment a round trip. Here
- * only the first partial ACK of a recovery does; a recovery that lasts longer than a
- * retransmit timeout after it ends in slow start. All else is Linux's, but that such a
- * timeout halves ssthresh again (RFC 5681, equation 4), which Linux leaves out within a
- * recovery. It needs SACK, RACK and F-RTO off (`testbed check --variants` has the recipe).
+ * In the Slow-but-Steady variant (tcp_newreno.c) every partial ACK restarts the
+ * retransmit timer, so that a window with many losses is mended at one segment a round
+ * trip. Here only the first partial ACK of a recovery does; a recovery that lasts longer
+ * than a retransmit timeout after it ends in slow start. All else is the same. It needs
+ * SACK, RACK and F-RTO off (`testbed check --variants` has the recipe).
  */
 
 #include <linux/module.h>
@@ -25,6 +24,12 @@ static void impatient_init(struct sock *sk)
 
 	ca->snd_una = tcp_sk(sk)->snd_una;
 	ca->partial = false;
+}
+
+/* An ACK opens the window by one segment, however many it covers. */
+static void impatient_cong_avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	tcp_reno_cong_avoid(sk, ack, 1);
 }
 
 /* Recovery has brought the flight down to ssthresh: half of that is half of the flight. */
@@ -73,7 +78,7 @@ static struct tcp_congestion_ops impatient __read_mostly = {
 	.in_ack_event	= impatient_in_ack_event,
 	.ack_done	= impatient_ack_done,
 	.ssthresh	= tcp_reno_ssthresh,
-	.cong_avoid	= tcp_reno_cong_avoid,
+	.cong_avoid	= impatient_cong_avoid,
 	.undo_cwnd	= tcp_reno_undo_cwnd,
 };
 

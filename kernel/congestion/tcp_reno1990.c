@@ -63,12 +63,9 @@ static void reno1990_cong_control(struct sock *sk, const struct rate_sample *rs)
 		tcp_snd_cwnd_set(tp, window);
 	} else if (state == TCP_CA_CWR) {	/* the host's own queue is full */
 		tcp_snd_cwnd_set(tp, min(tcp_snd_cwnd(tp), tp->snd_ssthresh));
-	} else if (tp->snd_una != ca->snd_una && rs->acked_sacked > 0) {
-		/* RFC 3465: what a delayed ACK covers counts, what a jump over
-		 * segments that had arrived before covers does not.
-		 */
-		tcp_reno_cong_avoid(sk, tp->snd_una, state == TCP_CA_Loss ?
-				    1 : min(rs->acked_sacked, 2));
+	} else if (tp->snd_una != ca->snd_una) {
+		/* RFC 2581: by one segment, however many the ACK covers. */
+		tcp_reno_cong_avoid(sk, tp->snd_una, 1);
 	}
 	ca->snd_una = tp->snd_una;
 	ca->recovering = recovering;

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from testbed.scenario.model import Profile
+from testbed.scenario.variants import PERIOD
 
 
 @dataclass(frozen=True)
@@ -23,10 +24,12 @@ class Setting:
 PROFILES = {
     Profile.MODERN: Setting("the kernel as shipped"),
     Profile.NS2: Setting(
-        "1000-byte segments, an ACK for each, initial window 1, no timestamps, no HyStart, "
-        "Vegas with alpha 1 and beta 3, a receiver whose window never grows into the way",
+        "the loss recovery of the period for every variant (SACK for the one of that name alone; "
+        "no RACK, tail loss probe, F-RTO, timestamps or ECN), 1000-byte segments, an ACK for each, "
+        "initial window 1, no HyStart, Vegas with alpha 1 and beta 3, a receiver whose window "
+        "never grows into the way",
         sysctls={
-            "net.ipv4.tcp_timestamps": "0",
+            **{f"net.ipv4.{name}": value for name, value in PERIOD.items()},
             "net.ipv4.tcp_moderate_rcvbuf": "0",
             "net.ipv4.tcp_rmem": "4096\t6291456\t6291456",
         },

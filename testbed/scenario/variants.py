@@ -33,7 +33,7 @@ class Variant:
         return {"net.ipv4.tcp_congestion_control": self.control, **names}
 
 
-# What came into Linux after the variants of 1988 to 1999, each off.
+# What came into Linux after the variants of 1988 to 1999, each off. Profile ns2 has it for all.
 PERIOD = {
     "tcp_sack": "0",
     "tcp_recovery": "0",  # RACK: with it a timeout does not go back over what was sent last
@@ -46,9 +46,8 @@ PERIOD = {
 LIMITED_TRANSMIT = "the first two duplicate ACKs each send a new segment (RFC 3042), as in ns-2"
 RTO = "the retransmit timer follows RFC 6298 with a minimum of 200 ms and ticks of 4 ms"
 PRR = "in recovery the window shrinks by proportional rate reduction (RFC 6937)"
-ONE_HALVING = "a timeout within a recovery does not halve the window again"
 COUNTING = "an ACK opens the window by what it covers (RFC 3465), in slow start without a limit"
-OWN_COUNTING = "an ACK opens the window by what it covers (RFC 3465), at most two segments"
+MENDING = "losses are found and mended by Linux (SACK, RACK; in profile ns2 as NewReno does)"
 
 VARIANTS = {
     variant.name: variant
@@ -59,7 +58,7 @@ VARIANTS = {
             "slow start from one segment after every loss; no fast recovery",
             "Jacobson 1988",
             sender=PERIOD,
-            deviations=(LIMITED_TRANSMIT, RTO, OWN_COUNTING),
+            deviations=(LIMITED_TRANSMIT, RTO),
         ),
         Variant(
             "reno",
@@ -70,17 +69,16 @@ VARIANTS = {
             deviations=(
                 LIMITED_TRANSMIT,
                 RTO,
-                OWN_COUNTING,
                 "after a timeout, duplicate ACKs count once all sent before it is acknowledged",
             ),
         ),
         Variant(
             "newreno",
-            "reno",
+            "newreno",
             "fast recovery until all is acknowledged; Slow-but-Steady",
-            "RFC 6582",
+            "RFC 3782",
             sender=PERIOD,
-            deviations=(LIMITED_TRANSMIT, RTO, PRR, ONE_HALVING, COUNTING),
+            deviations=(LIMITED_TRANSMIT, RTO, PRR),
         ),
         Variant(
             "newreno-impatient",
@@ -88,16 +86,16 @@ VARIANTS = {
             "NewReno whose retransmit timer only the first partial ACK restarts; ns-2's default",
             "RFC 3782, section 4",
             sender=PERIOD,
-            deviations=(LIMITED_TRANSMIT, RTO, PRR, COUNTING),
+            deviations=(LIMITED_TRANSMIT, RTO, PRR),
         ),
         Variant(
             "sack",
-            "reno",
+            "newreno",
             "selective acknowledgements tell what to send again",
             "RFC 2018, RFC 6675",
             sender={**PERIOD, "tcp_sack": "1"},
-            receiver={"tcp_dsack": "0"},
-            deviations=(LIMITED_TRANSMIT, RTO, PRR, ONE_HALVING, COUNTING),
+            receiver={"tcp_sack": "1", "tcp_dsack": "0"},
+            deviations=(LIMITED_TRANSMIT, RTO, PRR),
         ),
         Variant(
             "vegas",
@@ -106,8 +104,24 @@ VARIANTS = {
             "Brakmo, Peterson 1995",
             parameters={"alpha": 2, "beta": 4, "gamma": 1},
             deviations=(
-                "losses are found and mended by Linux (SACK, RACK), not by Vegas's own timer",
+                MENDING + ", not by Vegas's own timer",
+                "judged by the least round trip of a window; a loss halves it (see vegas1995)",
                 "alpha 2, beta 4 as Linux ships; ns-2 and profile ns2 have 1 and 3",
+                COUNTING,
+            ),
+        ),
+        Variant(
+            "vegas1995",
+            "vegas1995",
+            "Vegas that judges by the mean round trip of a window; a loss takes a quarter of it",
+            "Brakmo, Peterson 1995; ns-2",
+            sender=PERIOD,
+            parameters={"alpha": 1, "beta": 3, "gamma": 1},
+            deviations=(
+                LIMITED_TRANSMIT,
+                RTO,
+                PRR,
+                "losses are found by duplicate ACKs, not by Vegas's own fine-grained timer",
             ),
         ),
         Variant(
@@ -115,7 +129,7 @@ VARIANTS = {
             "veno",
             "Reno that asks Vegas's estimate whether a loss was congestion",
             "Fu, Liew 2003",
-            deviations=("losses are found and mended by Linux (SACK, RACK)",),
+            deviations=(MENDING, COUNTING),
         ),
         Variant(
             "cubic",
@@ -125,7 +139,8 @@ VARIANTS = {
             parameters={"hystart": 1},
             deviations=(
                 "HyStart (Ha, Rhee 2011) ends slow start early; profile ns2 has it off",
-                "losses are found and mended by Linux (SACK, RACK)",
+                MENDING,
+                COUNTING,
             ),
         ),
         Variant(

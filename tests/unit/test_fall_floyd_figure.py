@@ -32,7 +32,7 @@ from tests.scenarios import router
 
 FIRST_S = 0.2  # when the first segment is sent, on the trial's clock
 PERIOD = ("tahoe", "reno", "newreno", "newreno-impatient", "sack")
-ORDER = (*PERIOD, "vegas", "veno", "cubic", "bbr", "linux-reno")
+ORDER = (*PERIOD, "vegas", "vegas1995", "veno", "cubic", "bbr", "linux-reno")
 
 
 def outcome(**settings: object) -> Outcome:

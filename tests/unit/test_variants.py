@@ -44,9 +44,40 @@ def test_every_setting_of_a_recipe_reaches_its_host(name: str) -> None:
 
 
 def test_the_classics_have_nothing_that_came_after_them() -> None:
-    for name in ("tahoe", "reno", "newreno", "newreno-impatient"):
+    for name in ("tahoe", "reno", "newreno", "newreno-impatient", "vegas1995"):
         assert VARIANTS[name].sender == PERIOD
     assert VARIANTS["sack"].sender == {**PERIOD, "tcp_sack": "1"}
+
+
+CONTROL = "net.ipv4.tcp_congestion_control"
+SACK_ITSELF = {"net.ipv4.tcp_sack", "net.ipv4.tcp_dsack"}
+
+
+def differing(one: Plan, other: Plan, node: str) -> set[str]:
+    """The names of the settings that are not the same in both."""
+    here, there = settings(one, node), settings(other, node)
+    return {name for name in here | there if here.get(name) != there.get(name)}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_within_ns2_a_variant_differs_in_what_it_is_and_in_nothing_else(name: str) -> None:
+    plan, newreno = make_plan(ns2(name)), make_plan(ns2("newreno"))
+    own = SACK_ITSELF if name == "sack" else set()
+    assert differing(plan, newreno, "sender1") <= {CONTROL} | own
+    assert differing(plan, newreno, "receiver") <= own
+    assert plan.routes == newreno.routes
+    assert {name for name in SACK_ITSELF if settings(plan, "sender1").get(name) == "1"} <= own
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_within_modern_a_variant_differs_in_its_recipe_alone(name: str) -> None:
+    plan, shipped = make_plan(router(variant=name)), make_plan(router(variant="linux-reno"))
+    recipe = VARIANTS[name]
+    own = {f"net.ipv4.{each}" for each in recipe.sender}
+    theirs = {f"net.ipv4.{each}" for each in recipe.receiver}
+    assert differing(plan, shipped, "sender1") <= {CONTROL} | own
+    assert differing(plan, shipped, "receiver") <= theirs
+    assert plan.routes == shipped.routes
 
 
 def test_two_forms_of_newreno_differ_in_the_control_alone() -> None:
@@ -74,7 +105,8 @@ def test_both_hosts_must_offer_an_option_for_it_to_be_used() -> None:
         "sack": {"sack"},
         "cubic": {"sack", "timestamps"},
     }
-    assert make_plan(ns2("cubic")).flow("tcp").options == {"sack"}
+    assert make_plan(ns2("cubic")).flow("tcp").options == set()
+    assert make_plan(ns2("sack")).flow("tcp").options == {"sack"}
 
 
 def test_a_variant_by_the_kernels_name() -> None:

@@ -21,9 +21,10 @@ VERMILLION = "#D55E00"
 PURPLE = "#CC79A7"
 BLACK = "#000000"
 GREY = "#666666"
-# Two more that differ from these in lightness too.
+# Three more that differ from these in lightness too.
 INDIGO = "#332288"
 BROWN = "#7A4B21"
+OLIVE = "#666600"
 
 VARIANT_COLOURS = {
     "tahoe": BLACK,
@@ -32,6 +33,7 @@ VARIANT_COLOURS = {
     "newreno-impatient": GREY,
     "sack": BROWN,
     "vegas": GREEN,
+    "vegas1995": OLIVE,
     "veno": PURPLE,
     "cubic": VERMILLION,
     "bbr": ORANGE,
@@ -46,6 +48,7 @@ MARKERS = {
     "newreno-impatient": "P",
     "sack": "D",
     "vegas": "v",
+    "vegas1995": "<",
     "veno": "p",
     "cubic": "X",
     "bbr": "*",
