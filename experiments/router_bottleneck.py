@@ -4,8 +4,11 @@
     romeo (sender1) ── router ── juliet (receiver)
 
 The router sends at 1 Mbit/s in both directions, with a buffer of 0.1 MB, which is 0.8 s of queue,
-or with CoDel and ECN. 60 s per flow. A flow to the router itself does not
+or with CoDel that marks. 60 s per flow. A flow to the router itself does not
 cross the bottleneck: only its ACKs do, on their way back.
+
+`codel` is the paper to the letter: its commands leave Linux's `tcp_ecn` as it is, with which no
+sender asks for ECN, so that its CoDel drops. With `codel-ecn` the senders ask.
 """
 
 from __future__ import annotations
@@ -25,7 +28,9 @@ from testbed.scenario.model import (
 )
 from testbed.scenario.queues import DISCIPLINES
 
-BUFFER_BYTES = 100_000  # the paper's `limit 0.1MB`
+BUFFER_BYTES = 104_857  # the paper's `limit 0.1MB`: tc's MB are 1024 · 1024 bytes
+UNASKED = "codel"  # marks, but no sender asks for it
+QUEUES = ("bfifo", UNASKED, "codel-ecn")
 CODEL_PACKETS = 100  # the paper's `codel limit 100 target 10ms ecn`
 # The paper's round-trip times of the idle path are 0.9 ms to the receiver, 0.5 ms to the router.
 LINK_DELAY_MS = 0.225
@@ -41,7 +46,7 @@ def bottleneck(rate_mbit: float, queue: str, delay_ms: float) -> Bottleneck:
 
 def buffer(name: str) -> Queue:
     """The paper's two queues; any other discipline with the same buffer."""
-    if name == "codel":
+    if name in (UNASKED, "codel-ecn"):
         return Queue("codel", limit_packets=CODEL_PACKETS, ecn=True, options={"target_ms": 10})
     ecn = name in DISCIPLINES and DISCIPLINES[name].ecn
     return Queue(name, limit_bytes=BUFFER_BYTES, ecn=ecn)
@@ -70,6 +75,7 @@ def scenario(
         duration_s=duration_s,
         seed=seed,
         start_jitter_ms=JITTER_MS,
+        asks_ecn=queue != UNASKED,
     )
 
 
@@ -79,7 +85,7 @@ EXPERIMENT = Experiment(
     about="one flow of each variant through a router of 1 Mbit/s with 0.1 MB of buffer",
     axes={
         "variant": ("linux-reno", "cubic", "vegas", "bbr", "veno"),
-        "queue": ("bfifo", "codel"),
+        "queue": QUEUES,
         "path": ("receiver",),
         "rate_mbit": (1.0,),
         "delay_ms": (LINK_DELAY_MS,),

@@ -3,26 +3,30 @@
 
     PC1 … PC4 (sender1 … sender4) ── router ── PC5 (receiver)
 
-Reno, Cubic, Vegas and BBR start at the same time and share the paper's buffer of 0.1 MB, or its
-CoDel with ECN.
+Reno, Cubic, Vegas and BBR start together and share the paper's buffer of 0.1 MB, or its CoDel,
+without and with ECN (as in `router_bottleneck.py`). *Together* means within a tenth of a second, or
+within a second: the paper's were started by hand.
 """
 
 from __future__ import annotations
 
 import sys
 
-from experiments.router_bottleneck import JITTER_MS, LINK_DELAY_MS, bottleneck
+from experiments.router_bottleneck import LINK_DELAY_MS, QUEUES, UNASKED, bottleneck
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import Flow, FlowKind, Path, Scenario, Topology, TopologyKind
 
 VARIANTS = ("linux-reno", "cubic", "vegas", "bbr")  # PC1 … PC4
+WITHIN_S = (0.1, 1.0)  # of each other: when the four start, drawn by the seed
 
 
-def scenario(*, queue: str, rate_mbit: float, duration_s: float, seed: int) -> Scenario:
+def scenario(
+    *, queue: str, within_s: float, rate_mbit: float, duration_s: float, seed: int
+) -> Scenario:
     """One trial."""
     return Scenario(
         experiment="router-fairness",
-        label=queue,
+        label=f"{queue}-within{within_s:g}s",
         topology=Topology(
             TopologyKind.ROUTER_BOTTLENECK,
             bottleneck(rate_mbit, queue, LINK_DELAY_MS),
@@ -35,7 +39,8 @@ def scenario(*, queue: str, rate_mbit: float, duration_s: float, seed: int) -> S
         ),
         duration_s=duration_s,
         seed=seed,
-        start_jitter_ms=JITTER_MS,
+        start_jitter_ms=within_s * 1e3,
+        asks_ecn=queue != UNASKED,
     )
 
 
@@ -44,12 +49,13 @@ EXPERIMENT = Experiment(
     paper="GYS 2.2",
     about="Reno, Cubic, Vegas and BBR at once through a router of 1 Mbit/s",
     axes={
-        "queue": ("bfifo", "codel"),
+        "queue": QUEUES,
+        "within_s": WITHIN_S,
         "rate_mbit": (1.0,),
         "duration_s": (60.0,),
     },
     build=scenario,
-    quick={"duration_s": (30.0,)},
+    quick={"within_s": WITHIN_S[:1], "duration_s": (30.0,)},
 )
 
 if __name__ == "__main__":

@@ -224,7 +224,12 @@ def fairness_world(place: dict[str, str]) -> dict[str, Numbers]:
 
 def fairness_metrics(world: World = fairness_world, seeds: int = SEEDS) -> pd.DataFrame:
     """router-fairness."""
-    axes = {"queue": ("bfifo",), "rate_mbit": ("1",), "duration_s": ("60",)}
+    axes = {
+        "queue": ("bfifo",),
+        "within_s": ("0.1",),
+        "rate_mbit": ("1",),
+        "duration_s": ("60",),
+    }
     return metrics_of("router-fairness", axes, world, seeds)
 
 

@@ -35,7 +35,8 @@ def answers(
     folders: Mapping[str, Path] | None = None,
     reference: Path | None = None,
 ) -> tuple[Answer, ...]:
-    """Every claim, once per profile with data and per setting that the claim distinguishes.
+    """Every claim, once per profile with data, and per setting and reading that the claim
+    distinguishes.
 
     `metrics` and `folders` are by experiment: its table, and the folder with its trials, which
     claims about the course of a trial need. `reference` is a folder of ns-2's numbers as CSV.
@@ -75,17 +76,23 @@ def _answer(paper: Paper, claim: Claim, group: Group) -> Answer:
         finding = claim.judge(group)
     except NotMeasured as error:
         why = f"{str(error)[:1].upper()}{str(error)[1:]}."
-        return unanswered(paper, claim, why, group.profile, group.setting)
+        own = {"profile": group.profile, "setting": group.setting, "reading": group.reading}
+        return unanswered(paper, claim, why, **own)
     return answer(paper, claim, group, finding, claim.tested + _note(claim, group))
 
 
 def _note(claim: Claim, group: Group) -> str:
-    """A note on the chosen window, if there was a choice, and on the host on which the variant was
-    set."""
-    if group.setting:
-        return f" {SET[group.setting]}"
+    """A note on the reading, on the end that had the variant, and on the chosen window, if there
+    was a choice."""
+    read = [each.words for each in claim.readings if each.name == group.reading]
+    return "".join(
+        f" {each}" for each in (*read, SET.get(group.setting, ""), _window(claim, group)) if each
+    )
+
+
+def _window(claim: Claim, group: Group) -> str:
     if not group.window:
         return ""
     if group.window == claim.window:
-        return f" Window: {group.window}, which fits the paper's figures."
-    return f" Window: {group.window}; the paper's ({claim.window}) was not run with this profile."
+        return f"Window: {group.window}, which fits the paper's figures."
+    return f"Window: {group.window}; the paper's ({claim.window}) was not run with this profile."

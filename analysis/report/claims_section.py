@@ -66,6 +66,8 @@ class Answer(Protocol):
     @property
     def setting(self) -> str: ...
     @property
+    def reading(self) -> str: ...
+    @property
     def rows(self) -> Sequence[Row]: ...
     @property
     def why(self) -> str: ...
@@ -129,7 +131,7 @@ def headlines(entries: Sequence[Entry]) -> tuple[Entry, ...]:
 
 
 def _once(entries: Iterable[Entry]) -> list[Entry]:
-    """The first profile and setting of each claim: the papers' own, if they were run."""
+    """The first profile, setting and reading of each claim: the papers' own, if they were run."""
     found: dict[str, Entry] = {}
     for entry in entries:
         found.setdefault(entry.answer.id, entry)
@@ -164,6 +166,7 @@ def _entry(answer: Answer, key: str, numbers: Mapping[str, int], figures: Sequen
         ("n", show(answer.n)),
         ("profile", show(answer.profile)),
         ("set to the variant", show(answer.setting)),
+        ("reading", show(answer.reading)),
     )
     links = [link for each in answer.evidence for link in _links(each, numbers, figures)]
     return Entry(answer, key, rows, tuple(f for f in facts if f[1]), tuple(links))

@@ -10,7 +10,7 @@ from testbed.plan.commands import Command
 from testbed.plan.control_network import controlled
 from testbed.plan.flows import own_port
 from testbed.plan.network import Network
-from testbed.scenario.model import Bottleneck, Flow, Scenario
+from testbed.scenario.model import Flow, Scenario
 from testbed.scenario.profiles import PROFILES
 from testbed.scenario.variants import Variant, variant
 from testbed.scenario.video import Player
@@ -92,7 +92,7 @@ def sysctls_of(scenario: Scenario, network: Network, node: str) -> dict[str, str
         "net.ipv4.ip_local_port_range": "50000\t60999",
         "net.ipv4.tcp_sack": "1",
         "net.ipv4.tcp_timestamps": "1",
-        "net.ipv4.tcp_ecn": "1" if _marks(scenario.topology.bottleneck) else "2",
+        "net.ipv4.tcp_ecn": "1" if _asks_ecn(scenario) else "2",
     }
     if node in network.routers:
         settings["net.ipv4.ip_forward"] = "1"
@@ -122,9 +122,11 @@ def browsers(scenario: Scenario) -> list[Flow]:
     return [f for f in scenario.flows if f.video and f.video.player is Player.CHROMIUM]
 
 
-def _marks(bottleneck: Bottleneck) -> bool:
-    """Whether a queue of either direction marks packets."""
-    return bottleneck.queue.ecn or (bottleneck.back_queue or bottleneck.queue).ecn
+def _asks_ecn(scenario: Scenario) -> bool:
+    """Whether senders ask for ECN: where a queue of either direction marks packets."""
+    bottleneck = scenario.topology.bottleneck
+    marks = bottleneck.queue.ecn or (bottleneck.back_queue or bottleneck.queue).ecn
+    return scenario.asks_ecn and marks
 
 
 def agreed_options(flow: Flow, sysctls: Mapping[str, Mapping[str, str]]) -> frozenset[str]:

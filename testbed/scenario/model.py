@@ -208,6 +208,9 @@ class Scenario:
     background: Background | None = None  # what shares the bottleneck with the flows
     start_jitter_ms: float = 0.0  # each flow starts later by up to this, drawn by the seed
     measure_from_s: float = 0.0  # metrics leave out what was before: how a flow settles in
+    asks_ecn: bool = (
+        True  # whether senders ask for ECN where a queue marks; Linux's do not by itself
+    )
 
     def to_json(self) -> str:
         """The scenario as JSON, complete: every default written out."""

@@ -69,9 +69,7 @@ def test_parameters_of_the_kernels_controls_come_back(tmp_path: Path) -> None:
     assert HYSTART.read_text() == before == "1\n"
 
 
-@pytest.mark.parametrize(
-    "variant", ["tahoe", "reno", "newreno", "newreno-impatient", "sack"]
-)
+@pytest.mark.parametrize("variant", ["tahoe", "reno", "newreno", "newreno-impatient", "sack"])
 def test_our_own_controls_are_the_guests(tmp_path: Path, variant: str) -> None:
     scenario = router(variant=variant, duration_s=1)
     done = run_all(tasks([scenario]), choose("host", ()), tmp_path, lambda _event: None)

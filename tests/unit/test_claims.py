@@ -411,16 +411,27 @@ def test_what_one_is_to_several_is_said_at_once() -> None:
     )
 
 
-def test_the_other_queue_stands_beside_the_shares() -> None:
-    """The paper does not say which it had; a mean of two kinds of outcome would hide both."""
+def test_each_reading_of_what_a_paper_leaves_open_has_an_answer_of_its_own() -> None:
+    """The paper does not say which queue it had; the shares of each seed stand beside the mean."""
     plain = made.fairness_metrics(fairness_mirrored, 2)
-    codel = plain.assign(axes=plain["axes"].str.replace("bfifo", "codel"), share=[0.2, 0.8] * 4)
-    codel["trial"] += "-codel"
-    found = one(pd.concat((plain, codel)), "GYS3.1")[0]
-    beside = {row.what: row.ours for row in found.rows}
-    assert beside["share of bbr, CoDel with ECN, by seed"].count("%") == 2
-    assert beside["seeds in which both are as in the paper, CoDel with ECN"] == "0 of 2"
-    assert "does not say which" in found.tested and found.n == 2
+    late = made.fairness_metrics(seeds=2)
+    late["axes"] = late["axes"].str.replace("bfifo", "codel").str.replace("0.1", "1")
+    late["trial"] += "-codel"
+    first, second = one(pd.concat((late, plain)), "GYS3.1")
+    assert (first.reading, first.verdict) == ("bfifo, starts within 0.1 s", Verdict.CONTRADICTED)
+    assert second.reading == "codel, ECN as set, starts within 1 s"
+    assert second.verdict is Verdict.SUPPORTED and second.n == 2
+    assert "leave tcp_ecn as it is" in second.tested and "within a second." in second.tested
+    beside = {row.what: row.ours for row in second.rows}
+    assert beside["share of bbr, by seed"].count("%") == 2
+    assert beside["seeds in which both are as in the paper"] == "2 of 2"
+
+
+def test_a_reading_that_was_not_run_has_no_answer() -> None:
+    table = made.fairness_metrics()
+    table["axes"] = table["axes"].str.replace("bfifo", "pie")
+    (found,) = one(table, "GYS3.1")
+    assert found.verdict is Verdict.OPEN and found.why.startswith("No usable trials")
 
 
 def test_the_papers_own_queues_come_first() -> None:

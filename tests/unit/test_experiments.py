@@ -19,8 +19,8 @@ from tests.scenarios import router
 
 # name: axes, trials in full, trials of a first look
 PAPERS = {
-    "router-bottleneck": ("variant queue path rate_mbit delay_ms duration_s", 20, 5),
-    "router-fairness": ("queue rate_mbit duration_s", 2, 2),
+    "router-bottleneck": ("variant queue path rate_mbit delay_ms duration_s", 30, 5),
+    "router-fairness": ("queue within_s rate_mbit duration_s", 6, 3),
     "dumbbell-load": ("variant cbr_mbit order window profile duration_s", 177, 48),
     "dumbbell-pairs": ("pair cbr_mbit window profile duration_s", 124, 32),
     "dumbbell-queues": ("variant queue profile duration_s", 24, 12),

@@ -130,6 +130,9 @@ def test_ecn_is_the_queues_wish_and_the_variants_ability() -> None:
     }
     assert wishes["reno"]["net.ipv4.tcp_ecn"] == "0"
     assert wishes["linux-reno"]["net.ipv4.tcp_ecn"] == "1"
+    shy = dataclasses.replace(router(variant="linux-reno", queue=marking), asks_ecn=False)
+    assert settings(make_plan(shy), "sender1")["net.ipv4.tcp_ecn"] == "2"  # as Linux ships
+    assert any("ecn" in command.argv for command in make_plan(shy).setup)  # the queue marks
 
 
 def test_ns2_sets_every_host_that_has_flows_and_their_routes() -> None:

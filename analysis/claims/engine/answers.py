@@ -66,6 +66,15 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Reading:
+    """One way to take what a paper leaves open; a claim with readings has an answer for each."""
+
+    name: str
+    words: str  # a sentence that says it
+    where: Mapping[str, object]  # the trials that were run so, as for a claim
+
+
+@dataclass(frozen=True)
 class Claim:
     """A claim of a paper and its test, fixed in words before there was data."""
 
@@ -78,6 +87,7 @@ class Claim:
     # the trials to which it applies: for each axis one value, or several
     where: Mapping[str, object] = field(default_factory=dict)
     settings: tuple[str, ...] = ()  # whose congestion control was set: one answer for each
+    readings: tuple[Reading, ...] = ()  # the paper's own words first; one answer for each
 
 
 @dataclass(frozen=True)
@@ -92,7 +102,7 @@ class Paper:
 
 @dataclass(frozen=True)
 class Answer:
-    """One entry of the ledger: a claim with one profile of the stacks and one setting."""
+    """One entry of the ledger: a claim with one profile of the stacks, setting and reading."""
 
     id: str
     paper: str
@@ -106,6 +116,7 @@ class Answer:
     n: int
     profile: str
     setting: str
+    reading: str
     rows: tuple[Row, ...]
     why: str
     evidence: tuple[Evidence, ...]
@@ -166,6 +177,7 @@ def answer(paper: Paper, claim: Claim, group: Group, found: Finding, tested: str
         n=min((part.n for part in found.parts), default=0),
         profile=group.profile,
         setting=group.setting,
+        reading=group.reading,
         rows=(*_part_rows(found.parts), *found.rows),
         why=_why(verdict, decisive, paper.page),
         evidence=(group.evidence(),),
@@ -173,7 +185,7 @@ def answer(paper: Paper, claim: Claim, group: Group, found: Finding, tested: str
 
 
 def unanswered(
-    paper: Paper, claim: Claim, why: str, profile: str = "", setting: str = ""
+    paper: Paper, claim: Claim, why: str, *, profile: str = "", setting: str = "", reading: str = ""
 ) -> Answer:
     """The entry of a claim for which nothing was measured."""
     return Answer(
@@ -189,6 +201,7 @@ def unanswered(
         n=0,
         profile=profile,
         setting=setting,
+        reading=reading,
         rows=(),
         why=why,
         evidence=(Evidence(claim.experiment, ()),),

@@ -15,6 +15,8 @@ FLAT = tuple(
     field.name for field in dataclasses.fields(Answer) if field.name not in ("rows", "evidence")
 )
 
+WHICH = ("id", "profile", "setting", "reading")  # what tells an answer from every other
+
 
 def ledger_frame(found: Iterable[Answer]) -> pd.DataFrame:
     """One row per answer, for CSV; `trials` are those that it names."""
@@ -29,12 +31,11 @@ def ledger_frame(found: Iterable[Answer]) -> pd.DataFrame:
 def numbers_frame(found: Iterable[Answer]) -> pd.DataFrame:
     """One row per number on which an answer is based: ours, the paper's, ns-2's."""
     rows = [
-        {"id": each.id, "profile": each.profile, "setting": each.setting, **dataclasses.asdict(row)}
+        {name: getattr(each, name) for name in WHICH} | dataclasses.asdict(row)
         for each in found
         for row in each.rows
     ]
-    columns = ["id", "profile", "setting", "what", "ours", "paper", "ns2"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=[*WHICH, "what", "ours", "paper", "ns2"])
 
 
 def ledger_json(found: Iterable[Answer]) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from analysis.claims.engine.answers import Claim, Evidence
+from analysis.claims.engine.answers import Claim, Evidence, Reading
 from analysis.claims.engine.contrasts import Sample
 from analysis.claims.engine.reference import Reference
 from analysis.metrics.axes import with_axes
@@ -33,13 +34,11 @@ class Group:
     reference: Reference
     window: str = ""
     setting: str = ""
+    reading: str = ""
 
     def where(self, **axes: object) -> Group:
         """The part of it with these values on the axes: one value, or several of them."""
-        rows = self.rows
-        for name, value in axes.items():
-            rows = rows[rows[_column(rows, name)].isin(_listed(value))]
-        return replace(self, rows=rows)
+        return replace(self, rows=_with(self.rows, axes))
 
     def values(self, axis: str) -> list[object]:
         """The values present on an axis, in order."""
@@ -99,16 +98,38 @@ def usable(metrics: pd.DataFrame) -> pd.DataFrame:
 def groups(
     claim: Claim, rows: pd.DataFrame, folder: Path | None, reference: Reference
 ) -> Iterator[Group]:
-    """The usable rows, one group per profile and setting; of the windows, only the one that fits
-    the claim's paper, where it was run."""
-    for name, value in claim.where.items():
-        rows = rows[rows[_column(rows, name)].isin(_listed(value))]
+    """The usable rows, one group per profile, setting and reading that was run; of the windows,
+    only the one that fits the claim's paper, where it was run."""
+    rows = _with(rows, claim.where)
     profile = rows["axis_profile"] if "axis_profile" in rows else pd.Series(MODERN, rows.index)
     found = [name for name in PROFILES if (profile == name).any()]
     for name in found:
         own, window = _window(rows[profile == name], claim.window)
-        for setting in claim.settings or ("",):
-            yield Group(claim.experiment, name, own, folder, reference, window, setting)
+        for setting, (reading, read) in product(claim.settings or ("",), _readings(claim, own)):
+            yield Group(claim.experiment, name, read, folder, reference, window, setting, reading)
+
+
+def _readings(claim: Claim, rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """The rows of each reading that was run, all of them for a claim without."""
+    if not claim.readings:
+        return [("", rows)]
+    there = [each for each in claim.readings if _all_run(each, rows)]
+    read = [(each.name, _with(rows, each.where)) for each in there]
+    return [(name, own) for name, own in read if len(own)]
+
+
+def _all_run(reading: Reading, rows: pd.DataFrame) -> bool:
+    return all(
+        f"axis_{name}" in rows and set(_listed(value)) <= set(rows[f"axis_{name}"])
+        for name, value in reading.where.items()
+    )
+
+
+def _with(rows: pd.DataFrame, axes: Mapping[str, object]) -> pd.DataFrame:
+    """The rows with these values: of an axis, or of a column."""
+    for name, value in axes.items():
+        rows = rows[rows[_column(rows, name)].isin(_listed(value))]
+    return rows
 
 
 def _window(rows: pd.DataFrame, wanted: str) -> tuple[pd.DataFrame, str]:

@@ -4,11 +4,36 @@ from __future__ import annotations
 
 from functools import partial
 
-from analysis.claims.engine.answers import Claim, Paper
+from analysis.claims.engine.answers import Claim, Paper, Reading
 from analysis.claims.guo_yuan_sheng import gys_ecn, gys_four_senders, gys_one_flow
 
 _single = partial(Claim, experiment="router-bottleneck")
 _four = partial(Claim, experiment="router-fairness")
+
+AS_SET, ASKED = "ECN as set", "ECN asked for"
+WITHOUT = "The paper's commands leave tcp_ecn as it is: no sender asks for ECN, and CoDel drops."
+ECN_READINGS = (
+    Reading(AS_SET, WITHOUT, {"queue": ("bfifo", "codel")}),
+    Reading(ASKED, "Senders ask for ECN, and CoDel marks.", {"queue": ("bfifo", "codel-ecn")}),
+)
+STARTS = {
+    0.1: "The four start within a tenth of a second.",
+    1.0: "The four start within a second.",
+}
+# the paper does not say which of its queues the router had, nor what *simultaneously* is
+SHARE_READINGS = tuple(
+    Reading(
+        f"{queue}, {ecn}starts within {within:g} s",
+        f"{words} {start}",
+        {"queue": queue, "within_s": within},
+    )
+    for queue, ecn, words in (
+        ("bfifo", "", "The router has bfifo."),
+        ("codel", f"{AS_SET}, ", f"The router has CoDel. {WITHOUT}"),
+        ("codel-ecn", f"{ASKED}, ", "The router has CoDel; senders ask for ECN."),
+    )
+    for within, start in STARTS.items()
+)
 
 CLAIMS: tuple[Claim, ...] = (
     _single(
@@ -40,34 +65,37 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     _single(
         id="GYS2.1",
-        words="With CoDel and ECN, throughput goes down for all but BBR, whose throughput goes up.",
-        tested="To the receiver, CoDel with ECN against bfifo: goodput is lower for Reno, Cubic "
-        "and Vegas and higher for BBR, by more than 2 %.",
+        words="With CoDel and ECN throughput goes down for all but BBR, whose throughput goes up.",
+        tested="To the receiver, CoDel against bfifo: goodput lower for Reno, Cubic and "
+        "Vegas, higher for BBR, by more than 2 %.",
         judge=gys_ecn.ecn_throughput,
+        readings=ECN_READINGS,
     ),
     _single(
         id="GYS2.2",
-        words="ECN clearly lowers the delay for Cubic, and hardly for the others.",
-        tested="Ratio of the mean one-way delay under load with CoDel and ECN to that with bfifo: "
-        "at most 0.8 for Cubic, within 0.8 to 1.2 for Reno, Vegas and BBR.",
+        words="ECN lowers the delay clearly for Cubic and hardly for the others.",
+        tested="Mean one-way delay under load, CoDel over bfifo: at most 0.8 for Cubic, "
+        "within 0.8 to 1.2 for Reno, Vegas and BBR.",
         judge=gys_ecn.ecn_delay,
+        readings=ECN_READINGS,
     ),
     _four(
         id="GYS3.1",
-        words="Of four senders, BBR takes more than 60 %, and Cubic the least, below 10 %.",
-        tested="bfifo, goodput over the trial: BBR's share is at least 60 %, Cubic's at most 10 % "
-        "and below that of each other variant. The paper does not say which of its queues the "
-        "router had; the shares with CoDel and ECN are shown beside them.",
+        words="With four senders BBR takes more than 60 %; Cubic least, below 10 %.",
+        tested="Goodput over the trial: BBR's share at least 60 %, Cubic's at most 10 % and below "
+        "each other one's.",
         judge=gys_four_senders.shares,
+        readings=SHARE_READINGS,
     ),
     _four(
         id="GYS3.2",
         words="All fall at the beginning and are then stable, except BBR, which fluctuates at a "
         "higher level.",
-        tested="bfifo, throughput in bins of 10 s: each flow's first bin is above the mean of its "
-        "later ones, whose coefficient of variation is at most 20 % except for BBR; BBR's is above "
-        "that of each other variant, and so is its level.",
+        tested="Throughput in bins of 10 s: each flow's first above the mean of its later "
+        "ones; their coefficient of variation at most 20 % but for BBR's, which is above each "
+        "other's, as is its level.",
         judge=gys_four_senders.shares_over_time,
+        readings=SHARE_READINGS,
     ),
 )
 

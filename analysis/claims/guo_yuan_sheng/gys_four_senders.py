@@ -34,9 +34,9 @@ STABLE = 0.2
 REPORT_S = 10
 
 
-def four_senders(group: Group, queue: str = "bfifo") -> Group:
+def four_senders(group: Group) -> Group:
     """Four flows at once, named by their variants."""
-    own = network(group, queue=queue).where(flow=FOUR)
+    own = network(group).where(flow=FOUR)
     missing = set(FOUR) - set(own.rows["flow"])
     if missing:
         raise NotMeasured(f"no flows of {', '.join(sorted(missing))}")
@@ -56,28 +56,22 @@ def shares(group: Group) -> Finding:
         Row(f"share of {each}", spread(SHARE, found.get(each, {})), printed.get(each, ""))
         for each in FOUR
     )
-    return Finding(parts, (*rows, *_with_codel(group, printed)))
+    return Finding(parts, (*rows, *_by_seed(found, printed)))
 
 
-def _with_codel(group: Group, printed: dict[str, str]) -> tuple[Row, ...]:
-    """The other queue that the paper may have had: each seed's share, because a mean would mix two
-    kinds of outcome."""
-    if "codel" not in group.values("queue"):
-        return ()
-    found = samples(four_senders(group, "codel").rows, "share", "flow")
+def _by_seed(found: dict[str, Sample], printed: dict[str, str]) -> tuple[Row, ...]:
+    """Each seed's share, for a mean may be of two kinds of outcome."""
     bbr, cubic = found.get("bbr", {}), found.get("cubic", {})
     met = [s for s in bbr if bbr[s] >= GYS_BBR_SHARE and cubic.get(s, 1.0) <= GYS_CUBIC_SHARE]
     rows = tuple(
         Row(
-            f"share of {each}, CoDel with ECN, by seed",
+            f"share of {each}, by seed",
             ", ".join(SHARE.write(value) for _, value in sorted(found.get(each, {}).items())),
             printed.get(each, ""),
         )
         for each in FOUR
     )
-    both = Row(
-        "seeds in which both are as in the paper, CoDel with ECN", f"{len(met)} of {len(bbr)}"
-    )
+    both = Row("seeds in which both are as in the paper", f"{len(met)} of {len(bbr)}")
     return (*rows, both)
 
 
