@@ -5,12 +5,15 @@
 
 The papers' four pairs beside CBR of 1 to 10 Mbit/s, and every variant against every other at one
 load. The two paths are alike, so a pair also represents its mirror image.
+
+JH list a source at N5, but in their text the second TCP goes from N2 to N3: `second=n2-n3`.
 """
 
 from __future__ import annotations
 
 import itertools
 import sys
+from functools import partial
 
 from experiments import dumbbell_settings
 from testbed.scenario.experiment import Experiment
@@ -25,21 +28,35 @@ MATRIX = tuple(
 MATRIX_MBIT = 5.0  # half the link is left for two flows
 
 
+SECOND = {"n5-n6": dumbbell_settings.N5_N6, "n2-n3": dumbbell_settings.MIDDLE}
+
+
 def scenario(
-    *, pair: str, cbr_mbit: float, window: str, profile: str, duration_s: float, seed: int
+    *,
+    pair: str,
+    cbr_mbit: float,
+    second: str,
+    window: str,
+    profile: str,
+    duration_s: float,
+    seed: int,
 ) -> Scenario:
     """One trial."""
     one, _, other = pair.partition("/")
+    tcp = partial(
+        dumbbell_settings.tcp, window=window, start_s=dumbbell_settings.GAP_S, profile=profile
+    )
     return Scenario(
         experiment="dumbbell-pairs",
-        label=f"{one}-{other}-cbr{cbr_mbit:g}-{window}-{profile}",
+        label=f"{one}-{other}-cbr{cbr_mbit:g}-{second}-{window}-{profile}",
         topology=dumbbell_settings.network(pairs=2),
         flows=(
-            dumbbell_settings.tcp("tcp1", 1, one, window, dumbbell_settings.GAP_S),
-            dumbbell_settings.tcp("tcp2", 2, other, window, dumbbell_settings.GAP_S),
+            tcp("tcp1", dumbbell_settings.N1_N4, one),
+            tcp("tcp2", SECOND[second], other),
             dumbbell_settings.cbr("left", "right", cbr_mbit, 0.0),
         ),
         duration_s=duration_s,
+        measure_from_s=dumbbell_settings.settled_s(duration_s),
         seed=seed,
         start_jitter_ms=dumbbell_settings.JITTER_MS,
         profile=Profile(profile),
@@ -54,12 +71,14 @@ EXPERIMENT = Experiment(
     axes={
         "pair": PAPER_PAIRS,
         "cbr_mbit": dumbbell_settings.LOADS,
+        "second": ("n5-n6",),
         "window": ("small", "large"),
         "profile": ("ns2",),
         "duration_s": (30.0,),
     },
     parts=(
         {},
+        {"second": ("n2-n3",), "window": ("large",)},
         {"pair": MATRIX, "cbr_mbit": (MATRIX_MBIT,), "window": ("large",)},
         {"cbr_mbit": (2.0, 5.0, 8.0), "window": ("large",), "profile": ("modern",)},
     ),
@@ -67,6 +86,7 @@ EXPERIMENT = Experiment(
     quick={
         "pair": PAPER_PAIRS,
         "cbr_mbit": (2.0, 5.0, 8.0, 10.0),
+        "second": ("n5-n6",),
         "profile": ("ns2",),
         "duration_s": (20.0,),
     },

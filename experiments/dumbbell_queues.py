@@ -5,6 +5,9 @@
 
 TCP runs from 0 s on, CBR of 7 Mbit/s from 40 s to 60 s, and TCP for another 20 s. DropTail and RED
 are the papers' queues; in addition there are today's queues, with their default limits.
+
+JH's CBR "is then stopped after 60 seconds": at second 60, or (`cbr_stop=for-60`) when it has run
+for 60 s.
 """
 
 from __future__ import annotations
@@ -16,11 +19,13 @@ from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import Profile, Queue, Scenario
 
 CBR_MBIT = 7.0
-CBR_S = (40.0, 60.0)  # at a duration of 80 s
+CBR_S = {"at-60": (40.0, 60.0, 80.0), "for-60": (40.0, 100.0, 120.0)}  # from, to, the trial's end
 
 # ns-2's default RED: in bytes, with a mean packet of 500. Its limit of 10 is then about five
 # packets, and its thresholds are 6.25 and 18.75 packets of 500 bytes, so the queue is full before
-# the average reaches the upper one.
+# the average reaches the upper one. Its weight follows from the link's 2500 such packets a second,
+# 1 - exp(-1/2500) = 2^-11.3; with a burst of 120 tc chooses 2^-11. ns-2's RED is gentle, Linux's is
+# not: they differ only above the upper threshold, where this queue is full anyway.
 FRAME = dumbbell_settings.PACKET_BYTES + 54
 RED = Queue(
     "red",
@@ -29,7 +34,7 @@ RED = Queue(
         "min_bytes": 3125,
         "max_bytes": 9375,
         "avpkt_bytes": 500,
-        "burst_packets": 11,
+        "burst_packets": 120,
         "probability": 0.1,
     },
 )
@@ -43,15 +48,25 @@ QUEUES = {
 }
 
 
-def scenario(*, variant: str, queue: str, profile: str, duration_s: float, seed: int) -> Scenario:
+def scenario(
+    *, variant: str, queue: str, cbr_stop: str, profile: str, duration_s: float, seed: int
+) -> Scenario:
     """One trial; the times of CBR scale with its duration."""
-    begin_s, end_s = (time_s * duration_s / 80 for time_s in CBR_S)
+    *times_s, whole_s = CBR_S[cbr_stop]
+    begin_s, end_s = (time_s * duration_s / whole_s for time_s in times_s)
     return Scenario(
         experiment="dumbbell-queues",
-        label=f"{variant}-{queue}-{profile}",
+        label=f"{variant}-{queue}-{cbr_stop}-{profile}",
         topology=dumbbell_settings.network(QUEUES[queue], pairs=2),
         flows=(
-            dumbbell_settings.tcp("tcp", 1, variant, "large", 0.0),
+            dumbbell_settings.tcp(
+                "tcp",
+                dumbbell_settings.N1_N4,
+                variant,
+                window="large",
+                start_s=0.0,
+                profile=profile,
+            ),
             dumbbell_settings.cbr("sender2", "receiver2", CBR_MBIT, begin_s, end_s),
         ),
         duration_s=duration_s,
@@ -69,11 +84,21 @@ EXPERIMENT = Experiment(
     axes={
         "variant": ("reno", "sack"),
         "queue": tuple(QUEUES),
+        "cbr_stop": ("at-60",),
         "profile": ("ns2", "modern"),
         "duration_s": (80.0,),
     },
+    parts=(
+        {},
+        {
+            "queue": ("droptail", "red"),
+            "cbr_stop": ("for-60",),
+            "profile": ("ns2",),
+            "duration_s": (120.0,),
+        },
+    ),
     build=scenario,
-    quick={"profile": ("ns2",), "duration_s": (40.0,)},
+    quick={"cbr_stop": ("at-60",), "profile": ("ns2",), "duration_s": (40.0,)},
 )
 
 if __name__ == "__main__":

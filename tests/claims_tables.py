@@ -128,6 +128,7 @@ def pairs_metrics(window: str, world: World = pairs_world, seeds: int = SEEDS) -
     axes = {
         "pair": tuple(SHARES),
         "cbr_mbit": tuple(map(str, range(1, 11))),
+        "second": ("n5-n6",),
         "window": (window,),
         "profile": ("ns2",),
         "duration_s": ("60",),
@@ -168,6 +169,7 @@ def queues_metrics(world: World = queues_world, seeds: int = SEEDS) -> pd.DataFr
     axes = {
         "variant": ("reno", "sack"),
         "queue": ("droptail", "red"),
+        "cbr_stop": ("at-60",),
         "profile": ("ns2",),
         "duration_s": ("80",),
     }

@@ -240,6 +240,21 @@ def _address_commands(network: Network) -> Iterator[Command]:
             yield Command(node, ("ip", "route", "add", destination, "via", gateway))
 
 
+SHORTEST_MS = 0.05  # of a laboratory's cable with the hosts at its ends
+
+
+def _no_round_trip(scenario: Scenario, network: Network) -> Iterator[str]:
+    """Without delay no time passes in the guest between handshake and data: the bucket of an htb
+    has not refilled, and the first sample of the round trip is of what waits there alone."""
+    for flow in scenario.flows:
+        hops = network.path(flow.src, flow.dst)
+        if not any(hop.link.delay_ms or hop.link.radio for hop in hops):
+            yield (
+                f"{flow.name}: its path has no delay, so its first round trip takes no time in "
+                f"the guest: give a link that of a cable (delay_ms, {SHORTEST_MS:g} or more)"
+            )
+
+
 def _warnings(scenario: Scenario, network: Network) -> Iterator[str]:
     bottleneck = scenario.topology.bottleneck
     limit = queues.resolve(bottleneck.queue, bottleneck.rate_mbit, network.rtt_ms)
@@ -250,6 +265,7 @@ def _warnings(scenario: Scenario, network: Network) -> Iterator[str]:
         rate_mbit = bottleneck.back_rate_mbit or bottleneck.rate_mbit
         limit = queues.resolve(bottleneck.back_queue, rate_mbit, network.rtt_ms)
         yield from queues.warnings(bottleneck.back_queue, limit)
+    yield from _no_round_trip(scenario, network)
     for flow in scenario.flows:
         if flow.rate_mbit is not None and flow.rate_mbit > bottleneck.rate_mbit:
             yield (

@@ -14,7 +14,7 @@ from testbed.errors import UsageError
 from testbed.plan.plan import make_plan
 from testbed.runs.estimate import guest_seconds, pace
 from testbed.scenario.experiment import Experiment
-from testbed.scenario.model import Flow, FlowKind, Scenario
+from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
 from tests.scenarios import router
 
 # name: axes, trials in full, trials of a first look
@@ -22,8 +22,8 @@ PAPERS = {
     "router-bottleneck": ("variant queue path rate_mbit delay_ms duration_s", 30, 5),
     "router-fairness": ("queue within_s rate_mbit duration_s", 6, 3),
     "dumbbell-load": ("variant cbr_mbit order window profile duration_s", 177, 48),
-    "dumbbell-pairs": ("pair cbr_mbit window profile duration_s", 124, 32),
-    "dumbbell-queues": ("variant queue profile duration_s", 24, 12),
+    "dumbbell-pairs": ("pair cbr_mbit second window profile duration_s", 164, 32),
+    "dumbbell-queues": ("variant queue cbr_stop profile duration_s", 28, 12),
     "video-access": (
         "network variant transport setting rule profile duration_s",
         83,
@@ -48,7 +48,8 @@ def test_the_axes_and_how_many_trials(name: str) -> None:
 def test_every_combination_can_be_planned(name: str, quick: bool) -> None:
     scenarios = everything(name, quick)
     for scenario in scenarios:
-        make_plan(scenario)  # raises if it has faults
+        plan = make_plan(scenario)  # raises if it has faults
+        assert not [each for each in plan.warnings if "no delay" in each]
         assert Scenario.from_json(scenario.to_json()) == scenario
         assert list(scenario.axes) == list(EXPERIMENTS[name].axes)
     assert not [name for name, n in Counter(s.name for s in scenarios).items() if n > 1]
@@ -88,6 +89,10 @@ def test_flows_of_the_dumbbell_go_where_the_papers_say() -> None:
     queues = everything("dumbbell-queues")[0]
     assert (flow(queues, "cbr").src, flow(queues, "cbr").dst) == ("sender2", "receiver2")
     assert (flow(queues, "cbr").start_s, queues.stop_s(flow(queues, "cbr"))) == (40, 60)
+    (longer, *_) = EXPERIMENTS["dumbbell-queues"].scenarios({"cbr_stop": ["for-60"]}, 1, False)
+    assert (flow(longer, "cbr").start_s, longer.stop_s(flow(longer, "cbr"))) == (40, 100)
+    (middle, *_) = EXPERIMENTS["dumbbell-pairs"].scenarios({"second": ["n2-n3"]}, 1, False)
+    assert (flow(middle, "tcp2").src, flow(middle, "tcp2").dst) == ("left", "right")
 
 
 def test_the_order_says_who_starts_first() -> None:
@@ -99,6 +104,20 @@ def test_the_order_says_who_starts_first() -> None:
 def test_the_idle_round_trip_is_that_of_ns2() -> None:
     """1040 bytes and 40 back over three links of 10 Mbit/s, beside 60 ms of propagation."""
     assert make_plan(everything("dumbbell-load")[0]).network.rtt_ms == pytest.approx(62.592)
+
+
+def test_the_timer_of_ns2_is_200_ms_in_all() -> None:
+    """Beside the round trip of an idle path, which Linux adds to the least that it is told."""
+    for name in ("dumbbell-load", "dumbbell-pairs", "dumbbell-queues"):
+        for scenario in everything(name):
+            plan = make_plan(scenario)
+            for each in scenario.flows:
+                if each.kind is FlowKind.TCP and scenario.profile is Profile.NS2:
+                    way = plan.network.path(each.src, each.dst)
+                    rtt_ms = 2 * sum(hop.link.delay_ms for hop in way)
+                    assert 199.5 <= (each.rto_min_ms or 0) + rtt_ms <= 200.5, scenario.label
+                elif each.kind is FlowKind.TCP:
+                    assert each.rto_min_ms is None
 
 
 def test_the_matrix_has_every_pair_once() -> None:

@@ -71,6 +71,7 @@ class Answer:
     n: int = 5
     profile: str = "ns2"
     setting: str = ""
+    reading: str = ""
     rows: tuple[Row, ...] = (Row("Vegas", 0.5, 0.392),)
     why: str = ""
 

@@ -9,8 +9,8 @@ from analysis.claims.engine.answers import Claim, Paper
 from analysis.claims.kapre_saxena import ks_load, ks_pairs, ks_queues
 
 _load = partial(Claim, experiment="dumbbell-load", window="small")
-_pairs = partial(Claim, experiment="dumbbell-pairs", window="small")
-_queues = partial(Claim, experiment="dumbbell-queues")
+_pairs = partial(Claim, experiment="dumbbell-pairs", window="small", where={"second": "n5-n6"})
+_queues = partial(Claim, experiment="dumbbell-queues", where={"cbr_stop": "at-60"})
 
 CLAIMS: tuple[Claim, ...] = (
     _load(

@@ -29,7 +29,7 @@ def draw(material: Material) -> Iterator[NamedFigure]:
     """The shares of the papers' pairs over load, the matrix, and the general figures."""
     rows = shares(material.tcp)
     if not rows.empty and LOAD in rows and PAIR in rows:
-        for case, own in cases.split(rows, ("profile", "window")):
+        for case, own in cases.split(rows, ("profile", "window", "second")):
             yield _over_load(material, case, own)
             if own[PAIR].nunique() > len(PAPERS):  # those are in the figure over load
                 yield _matrix(material, case, own)

@@ -24,7 +24,7 @@ ORDER = ("droptail", "red", "codel", "fq_codel", "pie", "cake")
 def draw(material: Material) -> Iterator[NamedFigure]:
     """JH's timeline, the measures by queue, and the general figures."""
     if not material.good.empty and QUEUE in material.good:
-        for case, rows in cases.split(material.good, ("profile",)):
+        for case, rows in cases.split(material.good, ("profile", "cbr_stop")):
             if not material.digest.empty:
                 yield _timeline(material, case, rows)
             yield _measures(material, case, rows[rows["kind"] == "tcp"])

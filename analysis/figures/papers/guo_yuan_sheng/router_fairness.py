@@ -31,7 +31,7 @@ def draw(material: Material) -> Iterator[NamedFigure]:
 
 
 def _over_time(material: Material, rows: pd.DataFrame) -> NamedFigure:
-    parts = list(cases.split(rows, ("queue",)))
+    parts = list(cases.split(rows, ("queue", "within_s")))
     variants = sorted(set(rows["variant"]), key=variant_key)
     known = style.series_styles(variants)
     figure, grid = figure_layout.grid(len(parts), 2, panel=1.7)
@@ -79,7 +79,7 @@ def _stack(axes: Axes, found: dict[str, pd.DataFrame], colours: dict[str, str]) 
 
 
 def _shares(material: Material, rows: pd.DataFrame) -> NamedFigure:
-    parts = list(cases.split(rows, ("queue",)))
+    parts = list(cases.split(rows, ("queue", "within_s")))
     variants = sorted(set(rows["variant"]), key=variant_key)
     known = style.series_styles(variants)
     figure, grid = figure_layout.grid(len(parts), 2, panel=1.7, head=0.3)
