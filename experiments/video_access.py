@@ -114,6 +114,9 @@ EXPERIMENT = Experiment(
         },
         {"network": NETEM, "variant": PAPERS},
         {"network": NETEM, "transport": ("quic",), "variant": (QUIC_DEFAULT,)},
+        # the hall once more, as the paper's speed test had it
+        {"network": NETEM[:1], "variant": PAPERS, "setting": ("receiver",)},
+        {"network": NETEM[:1], "transport": ("quic",), "variant": ("reno", "cubic")},
         {"network": POOR, "variant": (TCP_DEFAULT,), "rule": RULES},
         {"network": POOR, "variant": (QUIC_DEFAULT,), "rule": RULES, "transport": ("quic",)},
     ),

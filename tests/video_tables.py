@@ -77,6 +77,7 @@ def video_world(place: dict[str, str]) -> dict[str, Numbers]:
         "retransmitted_bytes": shaped["retransmitted bytes"],
         "duplicate_acks": shaped["duplicate ACKs"],
         "out_of_order": shaped["out of order"],
+        "out_of_order_sent": shaped["out of order"],
         "spikes": spikes,
         "largest_spike_pps": largest,
     }
@@ -105,6 +106,7 @@ def video_mirrored(place: dict[str, str]) -> dict[str, Numbers]:
         "stall_s": 1.0,
         "mean_packet_bytes": 990.0,
         "out_of_order": 12.0,
+        "out_of_order_sent": 12.0,
     }
     rates = {"veno": 0.30, "cubic": 0.32, "vegas": 0.34, "bbr": 0.34}
     if place["network"] == "shaped":

@@ -101,6 +101,12 @@ ORDER_COLUMNS = (
         count=True,
     ),
     Metric(
+        "out_of_order_sent",
+        "packets",
+        "the same at the sender's capture: before any queue",
+        count=True,
+    ),
+    Metric(
         "duplicate_acks",
         "packets",
         "Wireshark's tcp.analysis.duplicate_ack against the data's direction at the sender's "
@@ -117,6 +123,7 @@ def _measure_order(flow: MeasuredFlow) -> Row:
     if received := flow.settled_at("receiver"):
         row["out_of_order"] = int(received.data["out_of_order"].sum())
     if sent := flow.settled_at("sender"):
+        row["out_of_order_sent"] = int(sent.data["out_of_order"].sum())
         row["duplicate_acks"] = int(sent.acks["duplicate_ack"].sum())
     return row
 

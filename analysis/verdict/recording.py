@@ -10,6 +10,7 @@ from analysis.trials.packets import epoch_ns
 from analysis.trials.samples import read_samples
 from analysis.verdict.checks import NOT_SAMPLED, Check, compare, unknown
 from analysis.verdict.evidence import Evidence
+from analysis.verdict.sender_queue import own_queue_ns
 from testbed.scenario.model import FlowKind
 from testbed.store import LOAD, PROCESSES, FlowRecord
 
@@ -34,12 +35,28 @@ def times(evidence: Evidence) -> Iterator[Check]:
     for flow in evidence.flows:
         first = _first_packet_s(evidence, flow)
         started = flow.started_s if first is None else first
-        yield compare("start", flow.name, evidence.virtual_time, started, flow.planned_start_s)
+        off = _late_s(evidence, flow, started - flow.planned_start_s)
+        yield compare(
+            "start",
+            flow.name,
+            evidence.virtual_time,
+            started,
+            flow.planned_start_s,
+            deviation=off,
+        )
         wanted = evidence.trial.scenario.flow(flow.name)
         early = flow.stopped_s < flow.planned_stop_s
         if wanted.bytes or (wanted.kind is FlowKind.VIDEO and early):
             continue  # it ends when its bytes have arrived, or the video is over
         yield compare("stop", flow.name, evidence.virtual_time, flow.stopped_s, flow.planned_stop_s)
+
+
+def _late_s(evidence: Evidence, flow: FlowRecord, off_s: float) -> float:
+    """How far a start is off. A flow that starts at the bottleneck is captured behind its queue,
+    in which the first packet waits for those of other flows."""
+    if off_s > 0 and evidence.packets.starts_at_bottleneck(flow.name):
+        off_s -= min(off_s, own_queue_ns(evidence, flow) / 1e9)
+    return abs(off_s)
 
 
 def _first_packet_s(evidence: Evidence, flow: FlowRecord) -> float | None:

@@ -91,6 +91,23 @@ def test_a_recovery_between_two_samples_says_nothing_of_the_window(
     assert found.verdict is grade
 
 
+def test_a_flow_that_starts_at_the_bottleneck_may_wait_for_others_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is captured behind the queue: its SYN waits for up to what the queue holds, 8 ms here."""
+    monkeypatch.setattr(recording, "own_queue_ns", lambda *_: 8 * MS)
+
+    def off(off_s: float, shared: bool = True) -> float:
+        packets = SimpleNamespace(starts_at_bottleneck=lambda _name: shared)
+        evidence = cast(Evidence, SimpleNamespace(packets=packets))
+        return recording._late_s(evidence, flow_record("tcp", TCP, "tcp"), off_s)
+
+    assert off(0.0013) == 0
+    assert off(0.010) == pytest.approx(0.002)
+    assert off(-0.001) == 0.001
+    assert off(0.0013, shared=False) == 0.0013
+
+
 def test_a_capture_that_begins_later_has_no_segments() -> None:
     rows = pd.DataFrame({"src_port": [TCP.src_port], "flags": [16]})
     assert connection(rows, rows, TCP.src_port) is None

@@ -151,13 +151,15 @@ def shaped_duplicates(group: Group) -> Finding:
 
 
 def shaped_order(group: Group) -> Finding:
-    """Next to nothing arrives out of order."""
-    found = by_variant(over_tcp(group), "out_of_order")
+    """Next to nothing is out of order where the paper captured: before the queue."""
+    own = over_tcp(group)
+    found = by_variant(own, "out_of_order_sent")
     parts = [
         within(f"out of order, {each}", PACKETS, found.get(each, {}), high=OUT_OF_ORDER)
         for each in THREE
     ]
     rows = rows_of("out of order", PACKETS, found, _medians("out of order"))
+    rows += rows_of("out of order behind the queue", PACKETS, by_variant(own, "out_of_order"))
     return Finding(tuple(parts), tuple(rows))
 
 

@@ -26,9 +26,7 @@ from analysis.claims.rajore_gupta_sikka_jain.rgsj_selection import (
     TIMES,
     WORST,
     Samples,
-    beside,
     by_variant,
-    in_the_hall,
     middle,
     over_quic,
     over_tcp,
@@ -59,18 +57,17 @@ def loading(group: Group, alike: tuple[str, str]) -> Finding:
 
 def errors(group: Group) -> Finding:
     """Cubic has the most packets with one of Wireshark's errors."""
-    own = over_tcp(in_the_hall(group))
+    own = over_tcp(group)
     found = by_variant(own, "error_packets")
     part = ranked(PACKETS, found, versus("cubic"), Outcome.ABOVE)
     worst = by_variant(own, "error_packets_peak")
     rows = rows_of_three("error packets", PACKETS, found) + rows_of("worst second", WORST, worst)
-    rows += beside(group, "worst second", WORST, "error_packets_peak")
     return Finding((part,), tuple(rows))
 
 
 def rebuffering(group: Group) -> Finding:
-    """Veno re-buffers least, by number or by duration; all of them do."""
-    own = over_tcp(in_the_hall(group))
+    """Veno re-buffers least, by how often or by how long; all of them do."""
+    own = over_tcp(group)
     count, length = by_variant(own, "stalls"), by_variant(own, "stall_s")
     pairs = versus("veno")
     readings = (
@@ -80,21 +77,19 @@ def rebuffering(group: Group) -> Finding:
     parts = [by_definition("re-buffering", readings)]
     parts += [within(f"stalls, {each}", TIMES, count.get(each, {}), low=1) for each in THREE]
     rows = rows_of_three("stalls", TIMES, count) + rows_of("time stalled", STALLED, length)
-    rows += beside(group, "stalls", TIMES, "stalls")
     return Finding(tuple(parts), tuple(rows))
 
 
 def starting(group: Group) -> Finding:
-    """One to two minutes pass before playback starts."""
-    own = over_tcp(in_the_hall(group))
+    """One to two minutes pass before the picture moves."""
+    own = over_tcp(group)
     found, page = by_variant(own, "startup_s"), by_variant(own, "page_s")
     parts = [
         within(f"time until playback starts, {each}", SECONDS, found.get(each, {}), *RGSJ_STARTUP_S)
         for each in THREE
     ]
-    rows = rows_of("time until playback starts", SECONDS, found)
-    rows += rows_of("time until the page is loaded", SECONDS, page)
-    rows += beside(group, "time until playback starts", SECONDS, "startup_s")
+    rows = rows_of("time until the picture moves", SECONDS, found)
+    rows += rows_of("time until the page is there", SECONDS, page)
     return Finding(tuple(parts), tuple(rows))
 
 
@@ -123,7 +118,6 @@ def sooner(group: Group) -> Finding:
             )
             for name, gain in gains.items()
         ]
-    rows += beside(group, "page", SECONDS, "page_s")
     return Finding((by_control(readings),), tuple(rows))
 
 
@@ -148,7 +142,6 @@ def smooth(group: Group) -> Finding:
     rows += rows_of("time stalled over TCP", STALLED, tcp)
     rows += rows_of("stalls over QUIC", TIMES, count, dict.fromkeys(count, "0"))
     rows += rows_of("time stalled over QUIC", STALLED, length)
-    rows += beside(group, "stalls", TIMES, "stalls")
     return Finding((by_control(none), by_control(less)), tuple(rows))
 
 
@@ -170,7 +163,7 @@ def worst(group: Group) -> Finding:
         for control, sample in sorted(fast.items())
     }
     printed = {name: f"{value:g} packets/s" for name, value in RGSJ_WORST_ERRORS.items()}
-    flagged = by_variant(over_tcp(in_the_hall(group)), "error_packets_peak")
+    flagged = by_variant(over_tcp(group), "error_packets_peak")
     rows = rows_of(
         "worst second's errors over TCP", WORST, flagged, dict.fromkeys(THREE, printed[TCP])
     )
@@ -178,10 +171,8 @@ def worst(group: Group) -> Finding:
     rows += rows_of(
         "worst second's losses over QUIC", WORST, fast, dict.fromkeys(fast, printed[QUIC])
     )
-    rows += beside(group, "worst second's losses", WORST, "lost_packets_peak")
     return Finding((by_control(bounded), by_control(less)), tuple(rows))
 
 
 def _both(group: Group) -> tuple[Group, Group]:
-    hall = in_the_hall(group)
-    return over_tcp(hall), over_quic(hall)
+    return over_tcp(group), over_quic(group)

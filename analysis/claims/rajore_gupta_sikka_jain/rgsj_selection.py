@@ -103,20 +103,6 @@ def middle(measure: Measure, sample: Sample) -> str:
     return f"{median}{unit}" if least == most else f"{median}{unit} ({least} to {most})"
 
 
-def in_the_hall(group: Group) -> Group:
-    """The congested radio on which a claim is judged: the kernel's own 802.11."""
-    return group.where(network=HALL)
-
-
-def beside(group: Group, what: str, measure: Measure, metric: str) -> list[Row]:
-    """The same on netem's radio, shown beside it: not part of an answer."""
-    own = group.where(network=SLOW_UP)
-    tcp = by_variant(own.where(transport=TCP, setting=group.setting), metric)
-    quic = by_variant(own.where(transport=QUIC, setting=SERVER), metric)
-    rows = rows_of(f"{what}, netem with 10 kbit/s up", measure, tcp)
-    return rows + rows_of(f"{what} over QUIC, netem with 10 kbit/s up", measure, quic)
-
-
 def rows_of(
     what: str, measure: Measure, found: Samples, paper: dict[str, str] | None = None
 ) -> list[Row]:

@@ -152,7 +152,7 @@ SHAPED: Mapping[str, tuple[str, float, int]] = {  # the paper's name: metric, fa
     "KB/s": ("throughput_mbps", PAPERS, 1),
     "retransmitted bytes": ("retransmitted_bytes", 1, 0),
     "duplicate ACKs": ("duplicate_acks", 1, 0),
-    "out of order": ("out_of_order", 1, 0),
+    "out of order": ("out_of_order_sent", 1, 0),
 }
 
 
