@@ -20,7 +20,7 @@ from analysis.trials.delivery import SYN
 from analysis.trials.packets import FlowPackets, select
 from analysis.trials.pairing import NOWHERE, pair
 from analysis.trials.segments import Segments, connection
-from analysis.verdict import iperf3, kernel_tcp
+from analysis.verdict import iperf3, kernel_tcp, recording
 from analysis.verdict.checks import Check, Grade, compare
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.passage import Passage
