@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from testbed.errors import MOST_FAULTS, UsageError
+from testbed.errors import UsageError
 from testbed.plan.plan import make_plan
 from testbed.plan.validate import validate
 from testbed.scenario.model import Bottleneck, CapturePoint, Path, Queue, Scenario
