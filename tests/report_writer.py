@@ -57,6 +57,7 @@ AXES: Mapping[str, Mapping[str, Sequence[str | float]]] = {
     "router-fairness": {
         "queue": ("bfifo", "codel"),
         "rate_mbit": (1.0,),
+        "within_s": (0.1,),
         "duration_s": (60.0,),
     },
     "dumbbell-load": {
