@@ -43,7 +43,8 @@ ISSUE_COLUMNS = (
     "timeouts_seen, "
     "recoveries, segment_bytes, loss_rate, loss_events, loss_event_rate, losses_per_event, "
     "slow_start_events, srtt_mean_ms, rto_mean_ms, rto_at_timeout_ms, timeout_wait_ms, "
-    "out_of_order, duplicate_acks, rtt_min_ms, rtt_mean_ms, rtt_p95_ms, recovery_latency_mean_ms, "
+    "out_of_order, out_of_order_sent, duplicate_acks, rtt_min_ms, rtt_mean_ms, rtt_p95_ms, "
+    "recovery_latency_mean_ms, "
     "owd_mean_ms, owd_p95_ms, queue_mean_ms, queue_p95_ms, convergence_s, share, jain, "
     "page_s, startup_s, loaded_s, ended_s, stalls, stall_s, video_mbps, switches, "
     "mean_packet_bytes, error_packets, error_packets_peak, lost_packets, lost_packets_peak, "
@@ -101,6 +102,7 @@ EXPECTED = {
         "rto_at_timeout_ms": math.nan,
         "timeout_wait_ms": math.nan,
         "out_of_order": 1,
+        "out_of_order_sent": 0,
         "duplicate_acks": 7,
         "rtt_min_ms": 100,
         # the first three packets'; the ACK of the repair is for the tenth, sent at 2.09;

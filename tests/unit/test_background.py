@@ -107,7 +107,7 @@ def test_sizes_and_thoughts_have_their_means() -> None:
 def test_the_plan_sets_its_hosts_as_a_flows() -> None:
     plan = make_plan(background())
     settings = {node: dict(each) for node, each in plan.sysctls}
-    assert settings["sender2"]["net.ipv4.tcp_congestion_control"] == "reno"
+    assert settings["sender2"]["net.ipv4.tcp_congestion_control"] == "newreno"
     assert settings["sender2"]["net.ipv4.tcp_sack"] == "0"
     for host in ("sender2", "receiver2"):
         assert settings[host]["net.ipv4.tcp_timestamps"] == "0"  # profile ns2
@@ -146,7 +146,7 @@ def test_it_is_captured_at_the_bottleneck_alone() -> None:
 
 def test_what_it_needs_of_a_kernel() -> None:
     needs = {need.name for need in make_plan(background()).needs}
-    assert {"fq", "clsact", "bpf", "reno"} <= needs
+    assert {"fq", "clsact", "bpf", "newreno"} <= needs
     assert "fq" not in {need.name for need in make_plan(router()).needs}
 
 
