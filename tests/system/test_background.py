@@ -65,7 +65,7 @@ def test_round_trips_are_those_that_were_drawn(trials: list[Trial]) -> None:
     assert traffic is not None
     sessions = traffic.sessions
     assert (sessions["rtt_min_ms"] - sessions["rtt_ms"]).abs().median() < 2e-3
-    assert set(sessions["control"]) == {"reno"}
+    assert set(sessions["control"]) == {"newreno"}
     assert (sessions["failures"] + sessions["resets"]).sum() == 0
 
 

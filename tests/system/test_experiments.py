@@ -32,7 +32,8 @@ def test_a_cbr_that_starts_at_the_bottleneck_has_the_drops_that_its_queue_counts
     tmp_path: Path,
 ) -> None:
     scenario = of("dumbbell-load", 4, cbr_mbit="12", order="cbr-first", variant="reno")
-    trial = run_trials([dataclasses.replace(scenario, flows=scenario.flows[1:])], tmp_path)[0]
+    alone = dataclasses.replace(scenario, flows=scenario.flows[1:], measure_from_s=0)
+    trial = run_trials([alone], tmp_path)[0]
     totals = json.loads((trial.path / "samples" / "qdiscs.json").read_text())["left"]
     leaf = next(q for q in totals if q["dev"] == "left-eth0" and q["kind"] == "pfifo")
     row = trial_metrics(trial).iloc[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
 
@@ -47,7 +48,8 @@ def test_on_the_shaped_line(tmp_path: Path, transport: Transport) -> None:
 def lossy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trial:
     """On a radio that loses; with a sound verdict, which takes neither its losses nor its varying
     delay for faults."""
-    scenario = video(request.param, "wifi-weak", rule="480p", viewer_variant="vegas")
+    chosen = video(request.param, "wifi-weak", rule="480p", viewer_variant="vegas")
+    scenario = dataclasses.replace(chosen, seed=2)
     (trial,) = run_trials([scenario], tmp_path_factory.mktemp("lossy"))
     return trial
 
