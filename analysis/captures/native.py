@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from pathlib import Path
 
-from testbed.errors import TestbedError
+from testbed.machine.compiled import load
 
 LIBRARY = Path(sys.prefix) / "lib" / "testbed-capture.so"
 
@@ -214,12 +214,7 @@ def _text(family: int, packed: bytes) -> str:
 
 @functools.cache
 def _library() -> ctypes.CDLL:
-    try:
-        library = ctypes.CDLL(str(LIBRARY))
-    except OSError as error:
-        raise TestbedError(
-            f"{LIBRARY}: {'not built' if not LIBRARY.exists() else error}", "./setup.sh builds it"
-        ) from error
+    library = load(LIBRARY)
     pointer, size = ctypes.c_void_p, ctypes.c_uint64
     library.core_new.argtypes = (ctypes.c_bool, ctypes.c_bool)
     library.core_new.restype = pointer

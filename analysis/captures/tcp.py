@@ -21,6 +21,7 @@ Array = npt.NDArray[Any]
 
 CHUNK_ROWS = 1 << 18
 LARGEST_CHUNK = 1 << 24
+CE = 3  # of the column ecn: congestion was experienced
 SMALLEST_RECORD = 16 + 28  # bytes of a file that a packet takes at least: its header, IP and UDP
 
 # enum mark of core.h, in the order of its bits; Wireshark's tcp.analysis.…

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from analysis.captures.packet_matching import drop_rate, numbering_drop_rate
+from analysis.captures.tcp import CE
 from analysis.metrics.measured_flow import MeasuredFlow
 from analysis.metrics.metric import ColumnGroup, Metric, Row
 from analysis.trials import measures
@@ -57,7 +58,6 @@ COLUMNS = (
         count=True,
     ),
 )
-CE = 3  # of IP's two bits
 MARKS = ("retransmission", "fast_retransmission", "spurious_retransmission")
 
 

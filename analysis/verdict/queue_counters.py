@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from analysis.captures.tcp import CE
 from analysis.trials.samples import read_counters
 from analysis.verdict.checks import (
     NO_ROW,
@@ -21,7 +22,6 @@ from analysis.verdict.passage import Passage, crossings
 from testbed.scenario.queues import DISCIPLINES
 from testbed.store import QueueRecord
 
-CE = 3
 SYN, ECE = 0x02, 0x40
 
 

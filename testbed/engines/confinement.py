@@ -10,8 +10,8 @@ import functools
 import sys
 from pathlib import Path
 
-from testbed.errors import TestbedError
 from testbed.machine.atomic import workplace
+from testbed.machine.compiled import require_built
 from testbed.machine.process import run
 from testbed.store import GUEST_MEMORY
 
@@ -21,8 +21,7 @@ CONFINE = Path(sys.prefix) / "lib" / "testbed-confine"
 @functools.cache
 def forbidden() -> str:
     """Empty if this host lets us confine a guest, or why not."""
-    if not CONFINE.exists():
-        raise TestbedError(f"{CONFINE} is missing", "./setup.sh builds it")
+    require_built(CONFINE)
     with workplace("confine") as folder:
         (folder / GUEST_MEMORY).mkdir()
         done = run([str(CONFINE), GUEST_MEMORY, "true"], check=False, cwd=folder)

@@ -10,6 +10,7 @@ from testbed.engines.base import Engine
 from testbed.engines.choice import ENGINES
 from testbed.engines.confinement import CONFINE
 from testbed.errors import TestbedError
+from testbed.machine.compiled import BUILDS
 from testbed.machine.process import CHROMIUM, TOOLS, require
 from testbed.plan.requirements import Need, control_need
 from testbed.scenario.profiles import PROFILES
@@ -31,7 +32,6 @@ class Finding:
     needed: bool = True
 
 
-BUILDS = "./setup.sh builds it"
 OPTIONAL = {  # program → the features that need it
     "wireshark": "`testbed inspect` prints what it would open",
     "nginx": "videos over TCP need it",

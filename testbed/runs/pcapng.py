@@ -20,6 +20,7 @@ from pathlib import Path
 
 from testbed.engines.base import Cancelled
 from testbed.errors import TestbedError
+from testbed.machine.compiled import load
 
 LIBRARY = Path(sys.prefix) / "lib" / "testbed-pcapng.so"  # built from pcapng.c by setup.sh
 NANOSECOND_MAGIC = 0xA1B23C4D
@@ -84,12 +85,7 @@ def _packets(file: io.FileIO, name: str) -> Iterator[memoryview]:
 
 @functools.cache
 def _library() -> ctypes.CDLL:
-    try:
-        library = ctypes.CDLL(str(LIBRARY))
-    except OSError as error:
-        raise TestbedError(
-            f"{LIBRARY}: {'not built' if not LIBRARY.exists() else error}", "./setup.sh builds it"
-        ) from error
+    library = load(LIBRARY)
     library.pcapng_blocks.argtypes = (
         *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p),
         ctypes.POINTER(ctypes.c_size_t),

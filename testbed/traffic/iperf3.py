@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.errors import TestbedError
+from testbed.machine.compiled import require_built
 from testbed.machine.process import Place, Process, end, start
 from testbed.machine.sockets import listening
 from testbed.plan.flows import FlowPlan
@@ -38,8 +39,7 @@ class Iperf3:
     def _launch(
         self, role: str, place: Place, argv: tuple[str, ...], env: dict[str, str]
     ) -> Process:
-        if not PRELOAD.exists():
-            raise TestbedError(f"{PRELOAD} is missing", "./setup.sh builds it")
+        require_built(PRELOAD)
         return start(
             argv,
             place=place,

@@ -25,6 +25,7 @@ MAY_IMPORT = {
         "analysis",
         "testbed.errors",
         "testbed.machine.atomic",
+        "testbed.machine.compiled",
         "testbed.machine.process",
         "testbed.machine.safe_files",
         "testbed.scenario",

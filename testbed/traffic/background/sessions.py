@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.errors import TestbedError
+from testbed.machine.compiled import require_built
 from testbed.machine.process import Place, Process, end, start
 from testbed.machine.sockets import listening
 from testbed.plan.background import FIRST_PORT, PROGRAM, BackgroundPlan
@@ -48,8 +49,7 @@ class Sessions:
         self._launch("server", plan.server.argv)
 
     def _launch(self, role: str, argv: tuple[str, ...]) -> None:
-        if not BACKGROUND_PROGRAM.exists():
-            raise TestbedError(f"{BACKGROUND_PROGRAM} is missing", "./setup.sh builds it")
+        require_built(BACKGROUND_PROGRAM)
         self._processes[role] = start(
             (str(BACKGROUND_PROGRAM), *argv[1:]),
             place=self._places[role],

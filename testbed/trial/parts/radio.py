@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from testbed.errors import TestbedError
+from testbed.machine.compiled import require_built
 from testbed.machine.process import HERE, Place, Process, end, run, start
 from testbed.plan.plan import Plan
 from testbed.plan.radio import CHANNEL_MHZ, NETWORK_NAME, PROGRAM
@@ -44,8 +45,7 @@ class RadioLink(Part):
 
     def place(self) -> None:
         """Start the medium, move each radio into its node, and rename its interface."""
-        if not MEDIUM.exists():
-            raise TestbedError(f"{MEDIUM} is missing", "./setup.sh builds it")
+        require_built(MEDIUM)
         self._folder.mkdir()
         self._medium = start(
             (str(MEDIUM), *self._plan.medium[1:]),
