@@ -109,11 +109,13 @@ class _client:
     def __enter__(self) -> Any:
         try:
             from distributed import Client
+            from distributed.comm.addressing import get_address_host_port
         except ImportError as error:
             raise TestbedError(
                 "--cluster needs dask.distributed", "pip install tcp-testbed[cluster]"
             ) from error
         try:
+            get_address_host_port(self._address)  # before dask starts a thread for it
             self._client = Client(self._address, timeout=PATIENCE_S)
         except OSError as error:
             raise TestbedError(
