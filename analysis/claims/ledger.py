@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -34,19 +34,20 @@ def answers(
     metrics: Mapping[str, pd.DataFrame],
     folders: Mapping[str, Path] | None = None,
     reference: Path | None = None,
+    papers: Sequence[Paper] = PAPERS,
 ) -> tuple[Answer, ...]:
-    """Every claim, once per profile with data, and per setting and reading that the claim
-    distinguishes.
+    """Every claim of the papers, once per profile with data, and per setting and reading that the
+    claim distinguishes.
 
     `metrics` and `folders` are by experiment: its table, and the folder with its trials, which
     claims about the course of a trial need. `reference` is a folder of ns-2's numbers as CSV.
     """
-    asked = {claim.experiment for paper in PAPERS for claim in paper.claims}
+    asked = {claim.experiment for paper in papers for claim in paper.claims}
     rows = {name: usable(table) for name, table in metrics.items() if name in asked}
     places, ns2 = folders or {}, Reference(reference)
     return tuple(
         each
-        for paper in PAPERS
+        for paper in papers
         for claim in paper.claims
         for each in _answers(
             paper, claim, rows.get(claim.experiment), places.get(claim.experiment), ns2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -223,7 +224,9 @@ def test_a_variant_that_was_not_run_leaves_its_claims_open() -> None:
 
 def one(metrics: pd.DataFrame, claim: str) -> list[Answer]:
     """A claim's answers from one table."""
-    return [e for e in answers({str(metrics["experiment"].iloc[0]): metrics}) if e.id == claim]
+    ((paper, its),) = ((p, c) for p in PAPERS for c in p.claims if c.id == claim)
+    alone = dataclasses.replace(paper, claims=(its,))
+    return list(answers({str(metrics["experiment"].iloc[0]): metrics}, papers=[alone]))
 
 
 def test_an_answer_for_each_profile() -> None:
