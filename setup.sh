@@ -259,7 +259,8 @@ main() {
         test)
             set_up "${LAB_PACKAGES[@]}" "${KERNEL_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
             say "test: linters and unit tests first, then real trials"
-            "${AS_USER[@]}" .venv/bin/python -m pytest -n "$(nproc)" tests/unit tests/golden
+            "${AS_USER[@]}" .venv/bin/python -m pytest -n "$(nproc)" --dist loadscope \
+                tests/unit tests/golden
             # in the guest side by side, one file per process; on the host one at a time
             "${AS_USER[@]}" .venv/bin/python -m pytest -n "$(nproc)" --dist loadscope \
                 -m "not host" tests/system tests/robustness

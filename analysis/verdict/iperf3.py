@@ -13,7 +13,7 @@ from analysis.trials.iperf3 import read_report
 from analysis.trials.packets import FlowPackets, epoch_ns
 from analysis.verdict.checks import NOT_CAPTURED, Check, compare, unknown
 from analysis.verdict.evidence import Evidence
-from analysis.verdict.sender_queue import own_queue_ns, refused_again
+from analysis.verdict.sender_queue import own_queue_ns, refused_again, refused_syns
 from testbed.scenario.model import FlowKind
 from testbed.store import FlowRecord
 
@@ -88,6 +88,7 @@ def _sent_again(evidence: Evidence, flow: FlowRecord) -> Check:
         for at in (stop_ns - 1000, stop_ns + late_ns)
     )
     high += refused_again(evidence, evidence.trial.scenario.flow(flow.name).src)
+    high += refused_syns(evidence, flow)
     seen = min(max(told, low), high)
     return compare("retransmissions", f"{flow.name} iperf3", evidence.virtual_time, told, seen)
 

@@ -17,6 +17,7 @@ from analysis.verdict.sender_queue import (
     own_queue_ns,
     refused_again,
     refused_new,
+    refused_syns,
 )
 from testbed.store import RETIRE_S, FlowRecord
 
@@ -74,6 +75,7 @@ def _retransmissions(
     bounds = [_bounds(each.retransmissions, at_ns, late_ns) for each in every]
     low, high = (np.sum([bound[i] for bound in bounds], axis=0) for i in (0, 1))
     high = high + refused_again(evidence, evidence.trial.scenario.flow(flow.name).src)
+    high = high + refused_syns(evidence, flow)
     told = total.to_numpy(dtype=np.int64)
     worst, off = _farthest(told, low, high)
     worst = worst if off else len(told) - 1
@@ -198,6 +200,7 @@ def hosts(evidence: Evidence) -> Iterator[Check]:
         # the captures continue for a second after the counters were read
         least = sum(int(each.retransmissions(_read_ns(evidence))[0]) for each in every)
         most = sum(int(each.again.sum()) for each in every)
+        most += sum(refused_syns(evidence, flow) for flow in flows)
         seen = min(max(counted - refused, least), most)
         note = f"{refused} of them refused by the host's own queue" if refused else ""
         yield compare(

@@ -10,7 +10,6 @@ from analysis.trials.packets import epoch_ns
 from analysis.trials.samples import read_samples
 from analysis.verdict.checks import NOT_SAMPLED, Check, compare, unknown
 from analysis.verdict.evidence import Evidence
-from analysis.verdict.sender_queue import own_queue_ns
 from testbed.scenario.model import FlowKind
 from testbed.store import LOAD, PROCESSES, FlowRecord
 
@@ -35,15 +34,7 @@ def times(evidence: Evidence) -> Iterator[Check]:
     for flow in evidence.flows:
         first = _first_packet_s(evidence, flow)
         started = flow.started_s if first is None else first
-        off = _late_s(evidence, flow, started - flow.planned_start_s)
-        yield compare(
-            "start",
-            flow.name,
-            evidence.virtual_time,
-            started,
-            flow.planned_start_s,
-            deviation=off,
-        )
+        yield compare("start", flow.name, evidence.virtual_time, started, flow.planned_start_s)
         wanted = evidence.trial.scenario.flow(flow.name)
         early = flow.stopped_s < flow.planned_stop_s
         if wanted.bytes or (wanted.kind is FlowKind.VIDEO and early):
@@ -51,17 +42,12 @@ def times(evidence: Evidence) -> Iterator[Check]:
         yield compare("stop", flow.name, evidence.virtual_time, flow.stopped_s, flow.planned_stop_s)
 
 
-def _late_s(evidence: Evidence, flow: FlowRecord, off_s: float) -> float:
-    """How far a start is off. A flow that starts at the bottleneck is captured behind its queue,
-    in which the first packet waits for those of other flows."""
-    if off_s > 0 and evidence.packets.starts_at_bottleneck(flow.name):
-        off_s -= min(off_s, own_queue_ns(evidence, flow) / 1e9)
-    return abs(off_s)
-
-
 def _first_packet_s(evidence: Evidence, flow: FlowRecord) -> float | None:
     """The departure of a TCP flow's SYN, or of the first packet that a video's viewer sends; None
-    for a paced UDP flow, which begins with a gap."""
+    for a paced UDP flow, which begins with a gap, and for a flow that starts at the bottleneck: it
+    is captured behind that queue, in which its SYN waits for other flows or is dropped."""
+    if evidence.packets.starts_at_bottleneck(flow.name):
+        return None
     if evidence.trial.scenario.flow(flow.name).kind is FlowKind.VIDEO:
         viewer = evidence.packets.flow("receiver", flow)
         if viewer is None or not len(viewer.acks):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+from analysis.trials.packets import epoch_ns
 from analysis.trials.placement import capture_interface, sender_queue
 from analysis.trials.samples import read_counters
 from analysis.verdict.evidence import Evidence
@@ -19,7 +22,7 @@ def longest_wait_ns(queue: QueueRecord) -> float:
 
 
 def own_queue_ns(evidence: Evidence, flow: FlowRecord) -> int:
-    """The longest time a packet can wait in the sender's own queue."""
+    """The longest time a packet can wait in the sender's own queue; 0 without such a queue."""
     queue = sender_queue(evidence.trial, flow)
     return 0 if queue is None else round(longest_wait_ns(queue))
 
@@ -37,3 +40,14 @@ def refused_new(evidence: Evidence, flow: FlowRecord) -> int:
     drops = evidence.disciplines.drops().get(interface, 0)
     again = refused_again(evidence, evidence.trial.scenario.flow(flow.name).src)
     return max(0, drops - again)
+
+
+def refused_syns(evidence: Evidence, flow: FlowRecord) -> int:
+    """An upper bound on SYNs for which the sender's own queue had no room, by the time of the
+    first one captured: TCP sends them again after 1, 3, 7, … seconds."""
+    every = evidence.packets.connections(flow)
+    if not own_queue_ns(evidence, flow) or not every:
+        return 0
+    begun_ns = epoch_ns(evidence.trial) + round(flow.started_s * 1e9)
+    late_s = [max(0, int(each.time_ns[0]) - begun_ns) / 1e9 for each in every]
+    return sum(int(math.log2(1 + each)) for each in late_s)

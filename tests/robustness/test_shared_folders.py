@@ -125,7 +125,7 @@ def test_a_disk_that_vanishes(
 def test_two_sweeps_in_one_folder(lab: Laboratory, tmp_path: Path, replay: Path) -> None:
     """The second says whom it is waiting for."""
     other = Laboratory(tmp_path / "other", server=1)
-    lab.begin(*run_into(lab), replay=replay, pause_s=1)
+    lab.begin(*run_into(lab), replay=replay, pause_s=3)
     wait_for(lambda: list(lab.out.glob(".*")))
     other.begin(*run_into(lab), replay=replay)
     first, second = lab.end(), other.end()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,12 +21,13 @@ from analysis.trials.delivery import SYN
 from analysis.trials.packets import FlowPackets, select
 from analysis.trials.pairing import NOWHERE, pair
 from analysis.trials.segments import Segments, connection
-from analysis.verdict import iperf3, kernel_tcp, recording
+from analysis.verdict import iperf3, kernel_tcp, recording, sender_queue
 from analysis.verdict.checks import Check, Grade, compare
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.passage import Passage
 from analysis.verdict.shaping import backlog_at_losses, backlogged, too_soon
 from analysis.verdict.verdict import conclude
+from testbed.scenario.model import FlowKind
 from tests.pcap_writer import write_pcap
 from tests.scenarios import router
 from tests.trial_writer import CBR, ISN, SIZE, TCP, captures, flow_record, ns
@@ -91,21 +93,45 @@ def test_a_recovery_between_two_samples_says_nothing_of_the_window(
     assert found.verdict is grade
 
 
-def test_a_flow_that_starts_at_the_bottleneck_may_wait_for_others_there(
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_flow_that_starts_at_the_bottleneck_starts_with_its_program() -> None:
+    """It is captured behind the queue, in which its SYN may wait, or be dropped and sent again."""
+
+    def first(shared: bool) -> float | None:
+        every = SimpleNamespace(time_ns=np.array([3 * 10**9]))
+        packets = SimpleNamespace(
+            starts_at_bottleneck=lambda _name: shared, connections=lambda _flow: [every]
+        )
+        scenario = SimpleNamespace(flow=lambda _name: SimpleNamespace(kind=FlowKind.TCP))
+        trial = SimpleNamespace(scenario=scenario, record=SimpleNamespace(epoch_s=0.0))
+        evidence = cast(Evidence, SimpleNamespace(packets=packets, trial=trial))
+        return recording._first_packet_s(evidence, flow_record("tcp", TCP, "tcp"))
+
+    assert first(shared=True) is None
+    assert first(shared=False) == 3
+
+
+@pytest.mark.parametrize(
+    ("first_s", "queue_s", "refused"),
+    [
+        (0.01, 0.06, 0),
+        (1.05, 0.06, 1),
+        (3.01, 0.06, 2),
+        (7.02, 0.06, 2),
+        (7.07, 0.06, 3),
+        (9, 0, 0),
+    ],
+)
+def test_a_syn_that_the_senders_own_queue_refused_is_sent_again(
+    monkeypatch: pytest.MonkeyPatch, first_s: float, queue_s: float, refused: int
 ) -> None:
-    """It is captured behind the queue: its SYN waits for up to what the queue holds, 8 ms here."""
-    monkeypatch.setattr(recording, "own_queue_ns", lambda *_: 8 * MS)
-
-    def off(off_s: float, shared: bool = True) -> float:
-        packets = SimpleNamespace(starts_at_bottleneck=lambda _name: shared)
-        evidence = cast(Evidence, SimpleNamespace(packets=packets))
-        return recording._late_s(evidence, flow_record("tcp", TCP, "tcp"), off_s)
-
-    assert off(0.0013) == 0
-    assert off(0.010) == pytest.approx(0.002)
-    assert off(-0.001) == 0.001
-    assert off(0.0013, shared=False) == 0.0013
+    """After 1, 3 and 7 s; what was sent may have waited in the queue. Others have no such queue."""
+    monkeypatch.setattr(sender_queue, "own_queue_ns", lambda *_: round(queue_s * 1e9))
+    every = SimpleNamespace(time_ns=np.array([round(first_s * 1e9)]))
+    packets = SimpleNamespace(connections=lambda _flow: [every])
+    trial = SimpleNamespace(record=SimpleNamespace(epoch_s=0.0))
+    evidence = cast(Evidence, SimpleNamespace(packets=packets, trial=trial))
+    flow = dataclasses.replace(flow_record("tcp", TCP, "tcp"), started_s=0.0)
+    assert sender_queue.refused_syns(evidence, flow) == refused
 
 
 def test_a_capture_that_begins_later_has_no_segments() -> None:
