@@ -116,7 +116,7 @@ def test_a_flow_that_starts_at_the_bottleneck_starts_with_its_program() -> None:
         (0.01, 0.06, 0),
         (1.05, 0.06, 1),
         (3.01, 0.06, 2),
-        (7.02, 0.06, 2),
+        (7.02, 0.06, 3),
         (7.07, 0.06, 3),
         (9, 0, 0),
     ],
