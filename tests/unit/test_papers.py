@@ -26,16 +26,15 @@ def half_of_the_link(group: Group) -> Finding:
     return Finding((within("BBR", RATE, rate, low=0.5),), (Row("BBR", spread(RATE, rate)),))
 
 
-def test_a_paper_is_one_line_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_paper_is_one_line_of_the_table() -> None:
     claim = Claim("X1", "BBR has half of it.", "At least 0.5.", "router-fairness", half_of_the_link)
     paper = Paper("X", "Someone", "docs/papers/someone.md", (claim,))
-    monkeypatch.setattr(ledger, "PAPERS", (paper,))
-    found = ledger.answers({"router-fairness": fairness_metrics()})
+    found = ledger.answers({"router-fairness": fairness_metrics()}, papers=(paper,))
     assert [(each.id, each.paper, each.verdict) for each in found] == [
         ("X1", "X", Verdict.SUPPORTED)
     ]
     less = fairness_metrics(lambda place: {"bbr": {"throughput_mbps": 0.2}})
-    (refuted,) = ledger.answers({"router-fairness": less})
+    (refuted,) = ledger.answers({"router-fairness": less}, papers=(paper,))
     assert refuted.verdict is Verdict.CONTRADICTED and paper.page in refuted.why
 
 
