@@ -2,7 +2,8 @@
  * The reduction of packet captures, as Wireshark 4.0 dissects them, in one pass:
  *
  *	file.c		a capture file's bytes become frames
- *	dissect.c	a frame's headers, down to TCP or UDP
+ *	dissect.c	a frame becomes a row, by its headers down to TCP or UDP:
+ *	links.c, tunnels.c, ip.c, udp.c
  *	fragments.c	IP fragments become datagrams
  *	tcp.c		what Wireshark's tcp.analysis.* says of a segment
  *	connections.c	which packets belong together; the addresses
