@@ -43,9 +43,10 @@ def times(evidence: Evidence) -> Iterator[Check]:
 
 
 def _first_packet_s(evidence: Evidence, flow: FlowRecord) -> float | None:
-    """The departure of a TCP flow's SYN, or of the first packet that a video's viewer sends; None
-    for a paced UDP flow, which begins with a gap, and for a flow that starts at the bottleneck: it
-    is captured behind that queue, in which its SYN waits for other flows or is dropped."""
+    """The departure of a TCP flow's SYN (its end, if it sent none), or of the first packet that a
+    video's viewer sends; None for a paced UDP flow, which begins with a gap, and for a flow that
+    starts at the bottleneck: it is captured behind that queue, in which its SYN waits for other
+    flows or is dropped."""
     if evidence.packets.starts_at_bottleneck(flow.name):
         return None
     if evidence.trial.scenario.flow(flow.name).kind is FlowKind.VIDEO:
@@ -53,6 +54,9 @@ def _first_packet_s(evidence: Evidence, flow: FlowRecord) -> float | None:
         if viewer is None or not len(viewer.acks):
             return None
         return float(viewer.acks["time_ns"].iloc[0] - epoch_ns(evidence.trial)) / 1e9
+    sent = evidence.packets.flow("sender", flow) if flow.protocol == "tcp" else None
+    if sent is not None and not len(sent.data):
+        return flow.stopped_s
     segments = evidence.packets.connections(flow) if flow.protocol == "tcp" else None
     if not segments:
         return None

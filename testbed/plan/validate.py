@@ -121,7 +121,8 @@ def _delay(where: str, delay_ms: float) -> Iterator[str]:
 
 def _microseconds(where: str, time_ms: float) -> Iterator[str]:
     """A fault unless netem can be told the time: tc cuts it to microseconds."""
-    if abs(time_ms * 1000 - round(time_ms * 1000)) > WHOLE:
+    us = time_ms * 1000  # infinite for what is out of bounds anyway
+    if abs((us + 0.5) % 1 - 0.5) > WHOLE:
         yield f"{where}: {time_ms:.12g} ms is not a whole number of microseconds, tc's unit"
 
 

@@ -41,3 +41,15 @@ def test_a_cbr_that_starts_at_the_bottleneck_has_the_drops_that_its_queue_counts
     # those behind the last packet that left have no number that is seen
     assert row["drop_rate"] == pytest.approx(counted, abs=1e-3)
     assert row["drop_rate"] == pytest.approx(1 - 10 / 12, abs=0.02)
+
+
+def test_a_flow_that_never_connects_is_a_result(tmp_path: Path) -> None:
+    """Of thirty packets that want to leave together one does, and it is not the SYN."""
+    scenario = of("dumbbell-load", 4, cbr_mbit="12", order="cbr-first", variant="reno")
+    tcp, cbr = scenario.flows
+    flows = (dataclasses.replace(tcp, start_s=0.5), dataclasses.replace(cbr, rate_mbit=300))
+    starved = dataclasses.replace(scenario, flows=flows, duration_s=1.4, measure_from_s=0)
+    trial = run_trials([starved], tmp_path)[0]
+    rows = trial_metrics(trial).set_index("flow")
+    assert rows.loc[tcp.name, "throughput_mbps"] == 0
+    assert rows.loc[cbr.name, "throughput_mbps"] == pytest.approx(10, rel=0.05)

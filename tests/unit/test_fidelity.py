@@ -96,18 +96,22 @@ def test_a_recovery_between_two_samples_says_nothing_of_the_window(
 def test_a_flow_that_starts_at_the_bottleneck_starts_with_its_program() -> None:
     """It is captured behind the queue, in which its SYN may wait, or be dropped and sent again."""
 
-    def first(shared: bool) -> float | None:
+    def first(shared: bool, sent: int = 2) -> float | None:
         every = SimpleNamespace(time_ns=np.array([3 * 10**9]))
         packets = SimpleNamespace(
-            starts_at_bottleneck=lambda _name: shared, connections=lambda _flow: [every]
+            starts_at_bottleneck=lambda _name: shared,
+            connections=lambda _flow: [every],
+            flow=lambda *_: SimpleNamespace(data=[0] * sent),
         )
         scenario = SimpleNamespace(flow=lambda _name: SimpleNamespace(kind=FlowKind.TCP))
         trial = SimpleNamespace(scenario=scenario, record=SimpleNamespace(epoch_s=0.0))
         evidence = cast(Evidence, SimpleNamespace(packets=packets, trial=trial))
-        return recording._first_packet_s(evidence, flow_record("tcp", TCP, "tcp"))
+        flow = dataclasses.replace(flow_record("tcp", TCP, "tcp"), stopped_s=9.0)
+        return recording._first_packet_s(evidence, flow)
 
     assert first(shared=True) is None
     assert first(shared=False) == 3
+    assert first(shared=False, sent=0) == 9  # it did not even send a SYN
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,7 @@ def test_sound_scenarios_pass(scenario: Scenario) -> None:
         (router(captures=(CapturePoint.SENDERS,) * 2), "captures: a point is named twice"),
         (router(delay_ms=2000), "flows[0]: 5 s are too short for a round trip of 4 s: at least 8"),
         (router(delay_ms=60_000, duration_s=900), "opens over a round trip of 120 s (60)"),
+        (router(delay_ms=1e308), "delay_ms: 1e+308 ms is not between 0 and"),
         (router(delay_ms=33.333333), "delay_ms: 33.333333 ms is not a whole number of micros"),
         (with_flow(bytes=2**60), "flows[0].bytes: 1.15292e+18 is not above 0"),
         (with_flow(window_bytes=1), "flows[0].window_bytes: 1 is not between 88"),
