@@ -10,10 +10,14 @@ from collections.abc import Iterable
 HINTS = {  # by the number of a system error
     errno.ENOSPC: "make room, or name a folder on another disk with --out",
     errno.EDQUOT: "your quota is used up: make room, or name another folder with --out",
-    errno.EACCES: "it belongs to another user (`ls -l` shows whose it is)",
+    errno.EACCES: "you have no right to it (`ls -ld` shows who has)",
     errno.EPERM: "only root may do this: call through sudo",
     errno.EROFS: "nothing can be written there: name another folder with --out",
     errno.ENOENT: "is the name spelt right?",
+    errno.EISDIR: "it is a folder: name a file",
+    errno.ENOTDIR: "a part of the path is a file: name a folder there",
+    errno.ENAMETOOLONG: "name a shorter path",
+    errno.EIO: "the disk cannot be read or written: `dmesg` says more",
     errno.EMFILE: "too many open files: raise the limit with `ulimit -n`, or use fewer --jobs",
     errno.ENOMEM: "too little memory: run fewer trials side by side, e.g. --jobs 1",
 }
@@ -38,8 +42,8 @@ class UsageError(TestbedError):
 
 
 def hint_for(error: OSError) -> str:
-    """The remedy for a system error, by its number."""
-    return HINTS.get(error.errno or 0, "`testbed check` shows what this machine lacks")
+    """The remedy for a system error, by its number; empty where the error says all there is."""
+    return HINTS.get(error.errno or 0, "")
 
 
 def quoted(value: object) -> str:

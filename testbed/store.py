@@ -12,6 +12,7 @@ import dataclasses
 import enum
 import json
 import math
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -305,18 +306,37 @@ def open_trial(path: Path) -> Trial:
     try:
         scenario = Scenario.from_json((path / SCENARIO).read_bytes())
         record = Record.from_json((path / RECORD).read_bytes())
-    except FileNotFoundError as error:
-        raise TestbedError(
-            f"{path}: not a trial: {Path(error.filename).name} is missing",
-            "name a trial's directory, or the folder that holds trials",
-        ) from error
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise TestbedError(f"{path}: not a trial: {_lacks(path)}", _trial_hint(path)) from error
     except UsageError as error:
-        raise TestbedError(f"{path / SCENARIO}: {error.message}", "run the trial again") from error
+        raise TestbedError(
+            f"{path / SCENARIO}: {error.message}", "remove the folder, and run its experiment again"
+        ) from error
     except DAMAGED as error:
-        raise TestbedError(f"{path / RECORD}: damaged: {error}", "run the trial again") from error
+        raise TestbedError(
+            f"{path / RECORD}: damaged: {error}", f"run it again: {again(path)}"
+        ) from error
     for fault in (*scenario_faults(scenario), *record_faults(scenario, record)):
         raise TestbedError(f"{path}: {fault}", "the testbed did not write this: leave it out")
     return Trial(path, scenario, record)
+
+
+def again(trial: Path) -> str:
+    """The command that replaces a trial's directory."""
+    scenario, folder = (shlex.quote(str(each)) for each in (trial / SCENARIO, trial.parent))
+    return f"testbed run {scenario} --out {folder} --rerun"
+
+
+def _lacks(path: Path) -> str:
+    if path.is_dir():
+        missing = next((name for name in (SCENARIO, RECORD) if not (path / name).exists()), RECORD)
+        return f"{missing} is missing"
+    return "a file" if path.exists() else "no such folder"
+
+
+def _trial_hint(path: Path) -> str:
+    inside = sorted(each for each in path.iterdir() if is_trial(each)) if path.is_dir() else []
+    return f"name one of those in it: {inside[0]}" if inside else "name a trial's directory"
 
 
 def record_faults(scenario: Scenario, record: Record) -> Iterator[str]:
@@ -356,6 +376,8 @@ def belongs_in_results(path: Path) -> bool:
 def trials_in(results: Path) -> Iterator[Trial]:
     """All whole trials of a results folder, by name."""
     if not results.is_dir():
+        if results.exists():
+            raise TestbedError(f"{results}: a file, not a folder", "name a results folder")
         raise TestbedError(f"{results}: no such folder", "`testbed run` makes one")
     for path in sorted(results.iterdir()):
         if is_trial(path):

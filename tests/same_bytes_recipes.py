@@ -235,6 +235,8 @@ def flows() -> Iterator[Recipe]:
     late = tcp("veno", "late", start_s=1, duration_s=1.5, **second)
     both = (own, late, cbr(3, jitter=0))
     yield Recipe("flows of their own", dumbbell(*both, hosts=2, start_jitter_ms=50, seed=7))
+    marking = limited("codel", limit_packets=50, ecn=True)
+    yield Recipe("flows of DCTCP", router(marking, tcp("dctcp")))
     uneven = cbr(9, jitter=1, packet_bytes=1500)
     yield Recipe("flows cbr jitter", dumbbell(tcp("bbr", **first), uneven, seed=3))
     slow = cbr(12, jitter=0.5, packet_bytes=64, duration_s=0.5)
@@ -262,8 +264,6 @@ def background() -> Iterator[Recipe]:
         # the receiving host's link carries the sessions' delays, and no queue
         scenario["topology"]["links"] = {"receiver2-right": {}, "sender2-left": {}}
         yield Recipe(f"background {profile}", scenario, options=options)
-    not_dctcp = router(PACKETS_20, tcp("dctcp"))  # which it is with ECN alone
-    yield Recipe("retry of an invalid trial", not_dctcp, options=retry)
 
 
 def homes() -> Iterator[Recipe]:

@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from analysis.captures.native import Columns, Core, Stop
 from analysis.captures.unread import unread_frames
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, hint_for
 
 WINDOW = 4 << 20  # bytes read at a time
 CHUNK = 1 << 20  # bytes decompressed at a time
@@ -58,16 +58,20 @@ def _opened(path: Path) -> Iterator[tuple[BinaryIO, bytes]]:
         with path.open("rb") as file:
             head = file.read(4)
             if not head.startswith((*MAGICS, *COMPRESSED)):
-                what = "a snoop capture" if head == SNOOP else "not a pcap or pcapng capture"
-                raise TestbedError(
-                    f"{path}: {what}",
-                    f"editcap -F pcapng {shlex.quote(str(path))} OUT.pcapng converts it",
-                )
+                raise _not_a_capture(path, head)
             yield file, head
     except OSError as error:
-        raise TestbedError(
-            f"{path}: {error.strerror or error}", "who may read it? ls -l shows"
-        ) from error
+        raise TestbedError(f"{path}: {error.strerror or error}", hint_for(error)) from error
+
+
+def _not_a_capture(path: Path, head: bytes) -> TestbedError:
+    convert = f"editcap -F pcapng {shlex.quote(str(path))} OUT.pcapng"
+    if head == SNOOP:
+        return TestbedError(f"{path}: a snoop capture", f"{convert} converts it")
+    return TestbedError(
+        f"{path}: not a pcap or pcapng capture",
+        f"if another program captured it, try: {convert}",
+    )
 
 
 def _contents(file: BinaryIO, head: bytes) -> Iterator[bytes]:

@@ -60,7 +60,7 @@ def command(material: Material) -> str:
     names = material.axes()
     if not names:
         first = material.trials[0]
-        return f"testbed run {shlex.quote(f'{first.path.name}/{SCENARIO}')}"
+        return f"testbed run {shlex.quote(str(first.path / SCENARIO))}"
     seeds = max(trial.scenario.seed for trial in material.trials)
     argv = ["testbed", "run", material.experiment]
     for name in names:

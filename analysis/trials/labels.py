@@ -21,6 +21,7 @@ VARIANT_ORDER = (
     "cubic",
     "bbr",
     "linux-reno",
+    "dctcp",
 )
 
 

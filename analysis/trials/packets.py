@@ -15,7 +15,7 @@ from analysis.trials.measures import Interval
 from analysis.trials.placement import capture_files
 from analysis.trials.segments import Segments, connection
 from testbed.errors import TestbedError
-from testbed.store import FlowRecord, Trial
+from testbed.store import FlowRecord, Trial, again
 
 CACHED_CAPTURES = 32
 CACHED_BYTES = 8_000_000  # the packets of a larger capture would fill the memory
@@ -28,7 +28,7 @@ def read_cached(path: Path) -> Packets:
         state = path.stat()
     except OSError as error:
         raise TestbedError(
-            f"{path}: {error.strerror}", "the trial had this capture; run it again"
+            f"{path}: {error.strerror}", f"run the trial again: {again(path.parents[1])}"
         ) from error
     if state.st_size > CACHED_BYTES:
         return read_capture(path)

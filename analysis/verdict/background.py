@@ -8,6 +8,7 @@ from typing import Any
 from analysis.trials.background import read_report
 from analysis.trials.samples import total_counter
 from analysis.verdict.checks import NOT_RECORDED, Check, compare, same, unknown
+from analysis.verdict.configuration import another_variant
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.sender_queue import longest_wait_ns
 from testbed.scenario.model import Background
@@ -28,7 +29,8 @@ def background(evidence: Evidence) -> Iterator[Check]:
         yield unknown("background sessions", NAME, NOT_RECORDED)
         return
     sessions: Sessions = report["sessions"]
-    yield same("variant", NAME, record.variant_seen, record.control)
+    note = another_variant(record.variant_seen, record.control)
+    yield same("variant", NAME, record.variant_seen, record.control, note)
     yield compare("start", NAME, evidence.virtual_time, record.started_s, record.planned_start_s)
     yield compare("stop", NAME, evidence.virtual_time, record.stopped_s, record.planned_stop_s)
     yield _kinds(evidence, wanted, sessions)

@@ -67,10 +67,12 @@ def compare(
     return Check(name, subject, measured, expected, tolerance, rule.unit, grade, why)
 
 
-def same(name: str, subject: str, measured: str, expected: str) -> Check:
-    """Judge texts: they are equal, or the check is invalid."""
+def same(name: str, subject: str, measured: str, expected: str, note: str = "") -> Check:
+    """Judge texts: they are equal, or the check is invalid, and `note` explains it."""
     grade = Grade.VALID if measured == expected else Grade.INVALID
-    why = "" if grade is Grade.VALID else f"{name} of {subject}: {measured!r}, not {expected!r}"
+    why = ""
+    if grade is not Grade.VALID:
+        why = _join(f"{name} of {subject}: {measured!r}, not {expected!r}", note)
     return Check(name, subject, measured, expected, 0.0, RULES[name].unit, grade, why)
 
 

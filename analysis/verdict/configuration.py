@@ -16,8 +16,21 @@ SHOWN = 60  # characters of a setting
 def sockets(evidence: Evidence) -> Iterator[Check]:
     """Congestion control and options of every TCP flow's sockets."""
     for flow in evidence.tcp:
-        yield same("variant", flow.name, flow.variant_seen, flow.control)
+        note = another_variant(flow.variant_seen, flow.control)
+        yield same("variant", flow.name, flow.variant_seen, flow.control, note)
         yield same("options", flow.name, _names(flow.options_seen), _names(flow.options))
+
+
+def another_variant(seen: str, control: str) -> str:
+    """Why a socket ran another congestion control than the one requested, and what to do."""
+    if not seen:
+        return "no connection of the flow was seen: did its packets get through?"
+    if seen == f"{control}-reno":  # the kernel's own name for it
+        return (
+            f"the kernel runs Reno in place of {control} on a connection without ECN: run it "
+            "again with --rerun, so that both hosts ask for ECN"
+        )
+    return "a program or a route chose it: run it again with --rerun"
 
 
 def _names(options: tuple[str, ...]) -> str:

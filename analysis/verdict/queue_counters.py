@@ -138,11 +138,14 @@ def receivers(evidence: Evidence) -> Iterator[Check]:
         if found is None:
             known = False
             continue
-        ce = int((found.data["ecn"] == CE).sum())
+        marked = found.data[found.data["ecn"] == CE]
+        ce = len(marked)
         dst = evidence.trial.scenario.flow(flow.name).dst
         seen[dst] = seen.get(dst, 0) + ce
         if flow.protocol == "tcp":
-            yield _echo(evidence, flow.name, ce, found.acks["flags"].to_numpy())
+            # DCTCP's SYN and ACKs can be marked too, but echoed are the marks of data alone
+            data = int((marked["payload"] > 0).sum())
+            yield _echo(evidence, flow.name, data, found.acks["flags"].to_numpy())
     for node, ce in seen.items():
         counters = read_counters(evidence.trial, node)
         if not counters or not known:

@@ -3,37 +3,91 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import UsageError, nearest
 from testbed.plan.validate import validate
+from testbed.scenario import file_sweep
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.json_form import LONGEST_BYTES
 from testbed.scenario.model import Scenario
 from testbed.store import SCENARIO
 
+METRIC = Experiment.metric  # what `--until` is about, unless an experiment says otherwise
 
-def chosen(options: argparse.Namespace) -> tuple[Experiment | None, list[Scenario]]:
-    """The scenarios that the command line names, and the experiment unless it was a file."""
+
+@dataclass(frozen=True)
+class Axis:
+    """What `--set` can change: its values without it, and what it takes."""
+
+    name: str
+    default: tuple[str, ...]
+    takes: str
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What is to run: an experiment, or the sweep of a scenario's file."""
+
+    name: str  # of the experiment whose figures and tables show the results; empty: none
+    metric: str
+    axes: tuple[Axis, ...]
+    scenarios: Callable[[int], list[Scenario]]  # by the number of seeds
+
+
+def chosen(options: argparse.Namespace) -> Chosen:
+    """What the command line names, with its settings."""
     if options.experiment.endswith(".json"):
         path = Path(options.experiment)
-        if not path.is_file():
-            raise UsageError(f"{path}: no such file", f"name an experiment, or a {SCENARIO}")
-        if options.set or options.seeds > 1:
-            raise UsageError("--set and --seeds need an experiment", "edit the scenario instead")
-        return None, [_scenario_in(path)]
-    found = _named(options.experiment, options.experiments)
-    if getattr(options, "until", None):
-        from analysis.statistics.precision import LEAST_SEEDS, parse_target
+        hint = f"testbed plan {path} lists the fields that can be set"
+        return _of_file(path, _settings(options.set, hint), options)
+    experiment = _named(options.experiment, options.experiments)
+    settings = _settings(options.set, f"axes: {', '.join(experiment.axes)}")
+    if unknown := [key for key in settings if key not in experiment.axes]:
+        raise UsageError(f"--set {unknown[0]}: no such axis", nearest(unknown[0], experiment.axes))
+    return Chosen(
+        experiment.name,
+        experiment.metric,
+        tuple(_axes(experiment)),
+        lambda seeds: experiment.scenarios(settings, seeds, options.quick),
+    )
 
-        parse_target(options.until)  # a slip of the pen is found before anything runs
-        options.seeds = max(options.seeds, LEAST_SEEDS)
-    return found, found.scenarios(settings_of(options.set, found), options.seeds, options.quick)
+
+def _of_file(
+    path: Path, settings: Mapping[str, Sequence[str]], options: argparse.Namespace
+) -> Chosen:
+    if options.quick:
+        raise UsageError(
+            "--quick: a scenario's file has no shorter form", "try --set duration_s=10"
+        )
+    scenario = _scenario_in(path)
+    axes = tuple(Axis(name, (text,), "") for name, text in file_sweep.fields(scenario).items())
+    several = bool(settings) or options.seeds > 1
+    make = functools.partial(file_sweep.sweep, scenario, settings)
+    return Chosen(scenario.experiment if several else "", METRIC, axes, make)
+
+
+def _axes(experiment: Experiment) -> list[Axis]:
+    return [
+        Axis(name, tuple(map(_text, values)), "names" if isinstance(values[0], str) else "numbers")
+        for name, values in experiment.values().items()
+    ]
+
+
+def _text(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 def _scenario_in(path: Path) -> Scenario:
     """The scenario in a file, if it is sound: every fault is told with the file's name."""
+    if not path.is_file():
+        raise UsageError(
+            f"{path}: {'not a file' if path.exists() else 'no such file'}",
+            f"name an experiment (`testbed list`), or the {SCENARIO} of a trial",
+        )
     try:
         with path.open("rb") as file:
             scenario = Scenario.from_json(file.read(LONGEST_BYTES + 1))
@@ -49,13 +103,16 @@ def _named(name: str, experiments: Mapping[str, Experiment]) -> Experiment:
     return experiments[name]
 
 
-def settings_of(texts: Sequence[str], experiment: Experiment) -> Mapping[str, Sequence[str]]:
+def _settings(texts: Sequence[str], hint: str) -> Mapping[str, Sequence[str]]:
+    """`KEY=VALUE,…` as the values of each key."""
     settings: dict[str, Sequence[str]] = {}
     for text in texts:
-        key, equals, values = text.partition("=")
-        if not equals or not all(values.split(",")):
-            raise UsageError(f"--set {text}: not KEY=VALUE", f"axes: {', '.join(experiment.axes)}")
-        if key not in experiment.axes:
-            raise UsageError(f"--set {key}: no such axis", nearest(key, experiment.axes))
-        settings[key] = values.split(",")
+        key, equals, listed = text.partition("=")
+        values = listed.split(",")
+        if not equals or not all(values):
+            raise UsageError(f"--set {text}: not KEY=VALUE", hint)
+        if key in settings:
+            joined = ",".join(dict.fromkeys((*settings[key], *values)))
+            raise UsageError(f"--set {key}: given twice", f"join the values: --set {key}={joined}")
+        settings[key] = values
     return settings

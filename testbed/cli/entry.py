@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import sys
@@ -26,7 +27,8 @@ def main(
     """
     signal.signal(signal.SIGTERM, _interrupt)
     parser = build_parser()
-    parser.set_defaults(experiments=experiments or {})
+    parser.set_defaults(experiments=experiments or {}, parser=parser)
+    options = argparse.Namespace(verb="")
     try:
         options = parser.parse_args(arguments)
         if not options.verb:
@@ -39,9 +41,7 @@ def main(
     except TestbedError as error:
         return _fail(error, 1)
     except KeyboardInterrupt:
-        errors.print(
-            "testbed: interrupted; complete trials are kept: repeat the command to continue"
-        )
+        errors.print(f"testbed: interrupted{_what_remains(options)}")
         return INTERRUPTED
     except BrokenPipeError:  # `testbed … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -49,6 +49,12 @@ def main(
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _fail(TestbedError(f"{where}{error.strerror or error}", hint_for(error)), 1)
+
+
+def _what_remains(options: argparse.Namespace) -> str:
+    """Only a run leaves something that its repetition goes on from."""
+    kept = "; complete trials are kept: repeat the command to continue"
+    return kept if options.verb == "run" else ""
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:

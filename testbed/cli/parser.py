@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import NoReturn
 from testbed.cli.check import check
 from testbed.cli.clean import clean
 from testbed.cli.compare import compare_folders
+from testbed.cli.completion import SHELLS, complete
+from testbed.cli.console import console
 from testbed.cli.inspect import inspect_trial
 from testbed.cli.plan import list_experiments, show_plan
 from testbed.cli.reduce import reduce_captures
@@ -43,6 +46,7 @@ class Verb:
 def build_parser() -> Parser:
     """The parser of the whole command line."""
     parser = Parser(prog="testbed", description="A laboratory for TCP on real Linux kernels.")
+    parser.add_argument("--version", action=_Version, nargs=0, help="the version of the testbed")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser)
     for verb in VERBS:
         made = verbs.add_parser(
@@ -54,6 +58,15 @@ def build_parser() -> Parser:
         made.set_defaults(act=verb.act)
         verb.add_options(made)
     return parser
+
+
+class _Version(argparse.Action):
+    """Looks the version up when somebody asks for it."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_others: object) -> NoReturn:
+        """Print it, and end."""
+        console.print(f"testbed {importlib.metadata.version('tcp-testbed')}")
+        parser.exit()
 
 
 def _no_options(_parser: Parser) -> None:
@@ -210,6 +223,10 @@ def _compare_options(parser: Parser) -> None:
     parser.add_argument("--all", action="store_true", help="every line, however many agree")
 
 
+def _completion_options(parser: Parser) -> None:
+    parser.add_argument("shell", choices=tuple(SHELLS), help="for which shell")
+
+
 VERBS = (
     Verb(
         "check",
@@ -268,6 +285,13 @@ VERBS = (
         "remove what killed runs left behind, and only that",
         "clean",
         _no_options,
+    ),
+    Verb(
+        "completion",
+        complete,
+        "what a shell needs to complete this command line",
+        "completion bash >>~/.bash_completion",
+        _completion_options,
     ),
 )
 

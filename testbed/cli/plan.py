@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 from rich.table import Table
 
-from testbed.cli.choosing import chosen
+from testbed.cli.choosing import Chosen, chosen
 from testbed.cli.console import console
 from testbed.plan.plan import Plan, make_plan
+from testbed.plan.task import Task, tasks
+from testbed.plan.traffic_control import QueuePlan
 from testbed.runs import estimate
 from testbed.scenario.model import Scenario
+
+MOST_VALUES = 12  # of an axis
+VARIANTS_ARE = "names: `testbed check --variants`"
 
 
 def list_experiments(options: argparse.Namespace) -> int:
@@ -21,37 +27,74 @@ def list_experiments(options: argparse.Namespace) -> int:
         seconds = sum(estimate.guest_seconds(make_plan(s), s) for s in scenarios)
         table.add_row(each.name, each.paper, str(len(scenarios)), f"{seconds:.0f} s", each.about)
     console.print(table)
+    console.print(_ABBREVIATIONS, soft_wrap=True)
     return 0
+
+
+_ABBREVIATIONS = """
+paper: KS Kapre and Saxena, JH Joshi and Hattikar, GYS Guo, Yuan and Sheng, PMW Parvez, Mahanti
+    and Williamson, RGSJ Rajore, Gupta, Sikka and Jain, each with the part that is repeated
+    (docs/papers/)
+trials: with one seed and without --quick
+guest: about how long they take on one core, without root (`testbed plan NAME` says more)"""
 
 
 def show_plan(options: argparse.Namespace) -> int:
     """`testbed plan`."""
-    _, scenarios = chosen(options)
-    plans = [make_plan(scenario) for scenario in scenarios]
-    table = Table("trial", "queue", "limit", "guest", "disk", box=None)
-    for scenario, plan in zip(scenarios, plans, strict=True):
-        for queue in plan.queues:
-            if queue.sampled:
-                table.add_row(
-                    scenario.name,
-                    f"{queue.interface} {queue.shaper.rate_mbit:g} Mbit/s",
-                    f"{queue.shaper.queue.discipline} {queue.shaper.limit}",
-                    f"{estimate.guest_seconds(plan, scenario):.0f} s",
-                    f"{estimate.disk_mb(plan, scenario):.1f} MB",
-                )
-    console.print(table)
-    seconds = sum(estimate.guest_seconds(p, s) for s, p in zip(scenarios, plans, strict=True))
-    disk = sum(estimate.disk_mb(p, s) for s, p in zip(scenarios, plans, strict=True))
+    wanted = chosen(options)
+    planned = tasks(wanted.scenarios(options.seeds))
+    console.print(_trials(planned))
+    seconds = sum(estimate.guest_seconds(task.plan, task.scenario) for task in planned)
+    disk = sum(estimate.disk_mb(task.plan, task.scenario) for task in planned)
     console.print(
-        f"{len(plans)} trials; about {seconds:.0f} s on one core, {disk:.0f} MB of disk, "
+        f"{len(planned)} trials; about {seconds:.0f} s on one core, {disk:.0f} MB of disk, "
         f"{estimate.GUEST_MB} MB of memory for each guest that runs"
     )
-    for warning in dict.fromkeys(warning for plan in plans for warning in plan.warnings):
+    for warning in dict.fromkeys(warning for task in planned for warning in task.plan.warnings):
         console.print(f"warning: {warning}")
+    console.print()
+    console.print(_axes(wanted, [task.scenario for task in planned]))
     if options.commands:
-        for scenario, plan in zip(scenarios, plans, strict=True):
-            _print_commands(scenario, plan)
+        for task in planned:
+            _print_commands(task.scenario, task.plan)
     return 0
+
+
+def _trials(planned: Sequence[Task]) -> Table:
+    """Every trial, with a line for each of its sampled queues."""
+    table = Table("trial", "queue", "limit", "guest", "disk", box=None)
+    for task in planned:
+        scenario, plan = task.scenario, task.plan
+        queues = [_queue(queue) for queue in plan.queues if queue.sampled]
+        seconds = f"{estimate.guest_seconds(plan, scenario):.0f} s"
+        disk = f"{estimate.disk_mb(plan, scenario):.1f} MB"
+        for number, (name, limit) in enumerate(queues or [("none sampled", "")]):
+            own = (seconds, disk) if number == 0 else ("", "")
+            table.add_row("" if number else scenario.name, name, limit, *own)
+    return table
+
+
+def _queue(queue: QueuePlan) -> tuple[str, str]:
+    shaper = queue.shaper
+    name = f"{queue.interface} {shaper.rate_mbit:g} Mbit/s"
+    return name, f"{shaper.queue.discipline} {shaper.limit}"
+
+
+def _axes(wanted: Chosen, scenarios: Sequence[Scenario]) -> Table:
+    """What `--set` can change: the values of this plan, those without it, and what it takes."""
+    table = Table("--set", "this plan", "default", "takes", box=None)
+    for axis in wanted.axes:
+        seen = dict.fromkeys(each.axes[axis.name] for each in scenarios if axis.name in each.axes)
+        values = tuple(seen) or axis.default
+        same = set(values) == set(axis.default)
+        takes = VARIANTS_ARE if axis.name == "variant" else axis.takes
+        table.add_row(axis.name, _listed(values), "" if same else _listed(axis.default), takes)
+    return table
+
+
+def _listed(values: Sequence[str]) -> str:
+    more = f", … ({len(values)})" if len(values) > MOST_VALUES else ""
+    return ", ".join(values[:MOST_VALUES]) + more
 
 
 def _print_commands(scenario: Scenario, plan: Plan) -> None:

@@ -30,8 +30,9 @@ def report(options: argparse.Namespace) -> int:
     if not trials:
         return _report_results(options)
     if len(trials) < len(options.results):
+        other = next(path for path in options.results if path not in trials)
         raise UsageError(
-            f"{trials[0]} is a trial, but not everything named is one",
+            f"{other}: not a trial, as {trials[0]} is",
             "name one trial, several trials to see them side by side, or results folders",
         )
     if len(trials) > 1:
@@ -44,6 +45,11 @@ def _report_results(options: argparse.Namespace) -> int:
     from analysis.claims.engine import export
     from analysis.report import collect, make_report
 
+    if options.reference is not None and not any(options.reference.glob("*.csv")):
+        raise UsageError(
+            f"--reference {options.reference}: no folder with CSV files",
+            "docs/papers/README.md says what such a folder holds",
+        )
     found = collect(options.results)
     for text in found.warnings:
         errors.print(f"testbed: warning: {text}", soft_wrap=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from testbed.cli import run_output
-from testbed.cli.choosing import chosen, settings_of
+from testbed.cli.choosing import Chosen, chosen
 from testbed.cli.console import Watch, console, errors
 from testbed.engines.base import Engine, in_want
 from testbed.engines.choice import Choice, choose
@@ -22,8 +22,7 @@ from testbed.plan.task import Task, tasks
 from testbed.runs import estimate
 from testbed.runs.results_folder import claimed
 from testbed.runs.sweep import Event, Finished, in_order, run_all
-from testbed.scenario.experiment import Experiment
-from testbed.store import FIGURES, METRICS_CSV, SCENARIO, Status, results_folder
+from testbed.store import FIGURES, METRICS_CSV, Status, results_folder
 
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed
@@ -34,7 +33,8 @@ DELAYS = "netem"
 def run_experiment(options: argparse.Namespace) -> int:
     """`testbed run`."""
     printed = run_output.parse(options)
-    experiment, scenarios = chosen(options)
+    wanted = chosen(options)
+    scenarios = wanted.scenarios(_least_seeds(options))
     planned = tasks(scenarios)
     needs = dict.fromkeys(need for task in planned for need in task.plan.needs)
     for tool in TOOLS:
@@ -44,7 +44,17 @@ def run_experiment(options: argparse.Namespace) -> int:
     out = options.out or results_folder(scenarios[0].experiment)
     console.print(f"engine: {choice.engine.name} ({choice.reason})")
     with claimed(out, _say):
-        return _run_in(options, choice, experiment, planned, out, printed)
+        return _run_in(options, choice, wanted, planned, out, printed)
+
+
+def _least_seeds(options: argparse.Namespace) -> int:
+    """The seeds to begin with; a slip of the pen in --until is found before anything runs."""
+    if options.until:
+        from analysis.statistics.precision import LEAST_SEEDS, parse_target
+
+        parse_target(options.until)
+        options.seeds = max(options.seeds, LEAST_SEEDS)
+    return int(options.seeds)
 
 
 def _say(sentence: str) -> None:
@@ -54,7 +64,7 @@ def _say(sentence: str) -> None:
 def _run_in(
     options: argparse.Namespace,
     choice: Choice,
-    experiment: Experiment | None,
+    wanted: Chosen,
     planned: Sequence[Task],
     out: Path,
     printed: run_output.Printed,
@@ -62,7 +72,7 @@ def _run_in(
     """Run what is missing in a results folder that is ours for now, and show all of it."""
     done = _run_trials(options, choice, planned, out, options.rerun)
     if options.until:
-        done = _run_more(options, choice, experiment, done, out)
+        done = _run_more(options, choice, wanted, done, out)
     for _ in range(options.retry_invalid):
         done = _run_invalid_again(options, choice, done, out)
     if choice.engine.virtual_time and not options.cluster:
@@ -70,7 +80,7 @@ def _run_in(
         estimate.learn((t.task.plan, t.scenario, t.record.wall_s) for t in fresh)
     if options.out is None:
         _link_latest(out)
-    return _show_results(choice, experiment, out, done, printed)
+    return _show_results(choice, wanted, out, done, printed)
 
 
 def _run_trials(
@@ -123,7 +133,7 @@ def _invalid(frame: pd.DataFrame) -> set[str]:
 def _run_more(
     options: argparse.Namespace,
     choice: Choice,
-    experiment: Experiment | None,
+    wanted: Chosen,
     done: list[Finished],
     out: Path,
 ) -> list[Finished]:
@@ -131,23 +141,20 @@ def _run_more(
     from analysis.results.table import write_metrics
     from analysis.statistics import precision
 
-    if experiment is None:
-        raise UsageError("--until needs an experiment", f"a {SCENARIO} has one seed")
     target, seeds = precision.parse_target(options.until), options.seeds
     while True:
         names = {each.path.name for each in done}
         frame = write_metrics(out)
-        found = precision.widest(frame[frame["trial"].isin(names)], experiment.metric)
+        found = precision.widest(frame[frame["trial"].isin(names)], wanted.metric)
         console.print(
-            f"{seeds} seeds: {experiment.metric} is known to ± {100 * found.relative:.2g} % "
+            f"{seeds} seeds: {wanted.metric} is known to ± {100 * found.relative:.2g} % "
             f"or better ({found.variant})",
         )
         if found.relative <= target or seeds >= options.max_seeds:
             return done
         seeds = precision.seeds_needed(seeds, found.relative, target, options.max_seeds)
-        settings = settings_of(options.set, experiment)
         known = {each.scenario.name: each.task for each in done}
-        scenarios = experiment.scenarios(settings, seeds, options.quick)
+        scenarios = wanted.scenarios(seeds)
         planned = [known.get(each.name) or Task(each, make_plan(each)) for each in scenarios]
         done = _run_trials(options, choice, planned, out, rerun=False)  # the first round is new
 
@@ -197,7 +204,7 @@ def say_what_is_lacking(engine: Engine, done: Sequence[Finished]) -> None:
 
 def _show_results(
     choice: Choice,
-    experiment: Experiment | None,
+    wanted: Chosen,
     out: Path,
     done: Sequence[Finished],
     printed: run_output.Printed,
@@ -210,7 +217,7 @@ def _show_results(
         errors.print(f"testbed: warning: {warning}", soft_wrap=True)
     counts = {status: sum(each.status is status for each in done) for status in Status}
     if counts[Status.OK]:
-        materials = catalogue.of_results(out, experiment.name) if experiment else []
+        materials = catalogue.of_results(out, wanted.name) if wanted.name else []
         own = frame[frame["trial"].isin([each.path.name for each in done])]
         run_output.print_results(own, catalogue.summaries(materials), printed)
         for figure in catalogue.save_figures(materials, out / FIGURES):

@@ -17,6 +17,7 @@ def host_conflicts(scenario: Scenario) -> Iterator[str]:
     yield from _one_browser_per_host(scenario)
     yield from _one_recipe_per_receiver(scenario)
     yield from _one_route_per_pair(scenario)
+    yield from _one_control_per_route(scenario)
 
 
 def _one_variant_per_host(scenario: Scenario) -> Iterator[str]:
@@ -74,3 +75,19 @@ def _one_route_per_pair(scenario: Scenario) -> Iterator[str]:
             for name in ("window_bytes", "rto_min_ms"):
                 if getattr(first, name) != getattr(flow, name):
                     yield f"flows: {first.name} and {flow.name}: one {name} per pair of hosts"
+
+
+def _one_control_per_route(scenario: Scenario) -> Iterator[str]:
+    """A route's congestion control holds for both ends of its host's connections."""
+    for flow, recipe in _recipes(scenario):
+        answer = recipe.receiver_route.get("congctl")
+        back = [f for f in scenario.flows if (f.src, f.dst) == (flow.dst, flow.src)]
+        wishes = [(other.name, other.variant) for other in back if other.protocol == "tcp"]
+        if flow.video is not None:
+            wishes.append((f"{flow.name}'s viewer", flow.video.viewer_variant))
+        for name, wish in wishes:
+            if answer and wish not in (None, answer):
+                yield (
+                    f"flows: {flow.dst} answers {flow.name} with {answer}, and {name} sends "
+                    f"{wish} the same way: give them hosts of their own"
+                )

@@ -24,7 +24,7 @@ class RoutePlan:
     peer: str  # an address
     gateway: str  # empty: a neighbour
     interface: str
-    attributes: tuple[tuple[str, int], ...]
+    attributes: tuple[tuple[str, int | str], ...]
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def sysctls_of(scenario: Scenario, network: Network, node: str) -> dict[str, str
         "net.ipv4.ip_local_port_range": "50000\t60999",
         "net.ipv4.tcp_sack": "1",
         "net.ipv4.tcp_timestamps": "1",
-        "net.ipv4.tcp_ecn": "1" if _asks_ecn(scenario) else "2",
+        "net.ipv4.tcp_ecn": "1" if scenario.asks_ecn and marks(scenario) else "2",
     }
     if node in network.routers:
         settings["net.ipv4.ip_forward"] = "1"
@@ -122,11 +122,10 @@ def browsers(scenario: Scenario) -> list[Flow]:
     return [f for f in scenario.flows if f.video and f.video.player is Player.CHROMIUM]
 
 
-def _asks_ecn(scenario: Scenario) -> bool:
-    """Whether senders ask for ECN: where a queue of either direction marks packets."""
+def marks(scenario: Scenario) -> bool:
+    """Whether the bottleneck's queue of either direction marks packets."""
     bottleneck = scenario.topology.bottleneck
-    marks = bottleneck.queue.ecn or (bottleneck.back_queue or bottleneck.queue).ecn
-    return scenario.asks_ecn and marks
+    return bottleneck.queue.ecn or (bottleneck.back_queue or bottleneck.queue).ecn
 
 
 def agreed_options(flow: Flow, sysctls: Mapping[str, Mapping[str, str]]) -> frozenset[str]:
@@ -154,16 +153,17 @@ def parameters(scenario: Scenario) -> Iterator[Parameter]:
 
 
 def route_plans(scenario: Scenario, network: Network) -> Iterator[RoutePlan]:
-    """Routes between hosts of TCP flows for which the profile or a flow sets attributes."""
+    """Routes between hosts of TCP flows for which profile, variant or flow set attributes."""
     profile = PROFILES[scenario.profile]
-    found: dict[tuple[str, str], dict[str, int]] = {}
-    for flow, _ in tcp_flows(scenario):
+    found: dict[tuple[str, str], dict[str, int | str]] = {}
+    for flow, recipe in tcp_flows(scenario):
         there = found.setdefault((flow.src, flow.dst), {})
         there.update(profile.sender_route)
         if flow.rto_min_ms is not None:
             there["rto_min"] = flow.rto_min_ms
         back = found.setdefault((flow.dst, flow.src), {})
         back.update(profile.receiver_route)
+        back.update(recipe.receiver_route)
         if flow.window_bytes is not None:
             back["window"] = flow.window_bytes
     for (node, peer), attributes in found.items():

@@ -28,10 +28,12 @@ from testbed.plan.host_settings import (
     RoutePlan,
     agreed_options,
     hosts,
+    marks,
     parameters,
     route_command,
     route_plans,
     sysctls_of,
+    tcp_flows,
 )
 from testbed.plan.losses import DropPlan, LossPlan, clsact_commands, drop_plans, loss_plans
 from testbed.plan.network import Network, build_network
@@ -255,6 +257,17 @@ def _no_round_trip(scenario: Scenario, network: Network) -> Iterator[str]:
             )
 
 
+def _unmarked(scenario: Scenario) -> Iterator[str]:
+    """Flows that go by marks on a bottleneck that sets none."""
+    if not marks(scenario):
+        for flow, recipe in tcp_flows(scenario):
+            if recipe.by_marks:
+                yield (
+                    f"{flow.name}: {recipe.name} goes by marks, and the bottleneck's queue sets "
+                    "none: give it a queue with ecn (codel, fq_codel, red, …)"
+                )
+
+
 def _warnings(scenario: Scenario, network: Network) -> Iterator[str]:
     bottleneck = scenario.topology.bottleneck
     limit = queues.resolve(bottleneck.queue, bottleneck.rate_mbit, network.rtt_ms)
@@ -266,6 +279,7 @@ def _warnings(scenario: Scenario, network: Network) -> Iterator[str]:
         limit = queues.resolve(bottleneck.back_queue, rate_mbit, network.rtt_ms)
         yield from queues.warnings(bottleneck.back_queue, limit)
     yield from _no_round_trip(scenario, network)
+    yield from _unmarked(scenario)
     for flow in scenario.flows:
         if flow.rate_mbit is not None and flow.rate_mbit > bottleneck.rate_mbit:
             yield (

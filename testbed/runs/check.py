@@ -123,4 +123,6 @@ def _recipe(each: Variant) -> str:
     parts += [f"{name}={value}" for name, value in each.parameters.items()]
     parts += [f"{name}={value}" for name, value in each.sender.items()]
     parts += [f"at the receiver {name}={value}" for name, value in each.receiver.items()]
+    route = each.receiver_route.items()
+    parts += [f"on the receiver's route to the sender {name} {value}" for name, value in route]
     return ", ".join(parts)

@@ -49,6 +49,14 @@ class Experiment:
         )
         return [self._scenario(point, seed) for seed in range(1, seeds + 1) for point in points]
 
+    def values(self) -> Axes:
+        """Every axis with all its values, whichever part has them."""
+        parts = [{**self.axes, **part} for part in self.parts]
+        return {
+            key: tuple(dict.fromkeys(value for part in parts for value in part[key]))
+            for key in self.axes
+        }
+
     def _value(self, key: str, text: str) -> Value:
         if key not in self.axes:
             raise UsageError(f"--set {key}: {self.name} has no such axis", nearest(key, self.axes))

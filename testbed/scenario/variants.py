@@ -14,7 +14,9 @@ class Variant:
     """A TCP variant: a congestion control of the kernel, and the settings of the stack with it.
 
     `sender` and `receiver` are settings of the two hosts (below net.ipv4); what they do not
-    name is as the kernel ships. `parameters` are the control's own, for the whole kernel.
+    name is as the kernel ships. `receiver_route` are attributes of the receiver's route back to
+    the sender: what the receiver does for this sender alone. `parameters` are the control's own,
+    for the whole kernel. One that goes `by_marks` needs a queue that marks (ECN).
     """
 
     name: str
@@ -23,8 +25,10 @@ class Variant:
     source: str  # what defines it
     sender: Mapping[str, str] = field(default_factory=dict)
     receiver: Mapping[str, str] = field(default_factory=dict)
+    receiver_route: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, int] = field(default_factory=dict)
     deviations: tuple[str, ...] = ()  # from what defines it, or from ns-2
+    by_marks: bool = False
 
     @property
     def sysctls(self) -> dict[str, str]:
@@ -148,6 +152,22 @@ VARIANTS = {
             "bbr",
             "version 1: paced at the bottleneck's rate as it estimates it",
             "Cardwell et al. 2016",
+        ),
+        Variant(
+            "dctcp",
+            "dctcp",
+            "shrinks the window by the fraction of its packets that came marked (ECN)",
+            "RFC 8257",
+            sender={"tcp_ecn": "1"},
+            # A listener takes DCTCP's SYN, which is ECT itself, only if it runs DCTCP for that
+            # peer (tcp_ecn_create_request). By the route, so that other flows keep their ECN.
+            receiver_route={"congctl": "dctcp"},
+            deviations=(
+                "without ECN the kernel runs Reno in its place (dctcp-reno): such a trial is "
+                "invalid",
+                MENDING,
+            ),
+            by_marks=True,
         ),
         Variant(
             "linux-reno",

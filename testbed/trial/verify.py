@@ -22,6 +22,7 @@ from testbed.trial.parts.snapshot import InterfaceReport, interface_reports, sys
 
 Item = TypeVar("Item", RoutePlan, QueuePlan, TcObject)
 
+REPORTED_AS = {"congctl": "congestion"}  # attributes that `ip -json` names in another way
 NOT_KEPT = "the kernel or tc cannot keep this number, or something else has changed it"
 
 
@@ -73,14 +74,14 @@ def verify_parameters(plan: Plan) -> None:
 def _verify_routes(place: Place, wanted: list[RoutePlan]) -> None:
     found = json.loads(run(("ip", "-json", "route", "show"), place=place).stdout)
     for route in wanted:
-        metrics: dict[str, int] = {}
+        metrics: dict[str, int | str] = {}
         for each in found:
             if each["dst"] == route.peer:
                 metrics |= {key: value for part in each["metrics"] for key, value in part.items()}
-        if metrics != dict(route.attributes):
+        planned = {REPORTED_AS.get(name, name): value for name, value in route.attributes}
+        if metrics != planned:
             raise TestbedError(
-                f"{place.name}: the route to {route.peer} has {metrics}, "
-                f"not {dict(route.attributes)}"
+                f"{place.name}: the route to {route.peer} has {metrics}, not {planned}"
             )
 
 

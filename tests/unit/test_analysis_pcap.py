@@ -135,6 +135,13 @@ def test_a_snoop_capture_is_named(tmp_path: Path) -> None:
     assert caught.value.hint.startswith("editcap -F pcapng ")
 
 
+def test_what_is_no_capture_may_be_another_programs(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"some text")
+    with pytest.raises(TestbedError, match="not a pcap or pcapng capture") as caught:
+        read_capture(tmp_path / "x")
+    assert "if another program captured it" in caught.value.hint
+
+
 @pytest.mark.parametrize("size", [4, 10, 23, 27])
 def test_a_header_cut_short(tmp_path: Path, size: int) -> None:
     (tmp_path / "x").write_bytes(section("<")[:size])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import importlib.metadata
 import json
 import os
 import signal
@@ -13,9 +14,11 @@ from pathlib import Path
 import pytest
 from rich.table import Table
 
+from analysis.claims.ledger import PAPERS
+from experiments.catalogue import EXPERIMENTS
 from experiments.command import main
 from testbed.cli import console as console_module
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, hint_for
 from tests.scenarios import router
 
 
@@ -131,6 +134,33 @@ def test_list_and_plan_say_what_they_should(capsys: pytest.CaptureFixture[str]) 
     assert "iperf3 --client 10.0.0.2" in text
 
 
+def test_plan_shows_every_trial_and_every_axis(capsys: pytest.CaptureFixture[str]) -> None:
+    settings = ("--set", "variant=bbr,vegas", "--seeds", "2")
+    assert main(["plan", "router-bottleneck", *settings]) == 0
+    text = capsys.readouterr().out
+    experiment = EXPERIMENTS["router-bottleneck"]
+    made = experiment.scenarios({"variant": ["bbr", "vegas"]}, 2, quick=False)
+    assert all(text.count(each.name) == 1 for each in made)
+    rows = {line.split()[0]: line.split() for line in text.splitlines() if line.strip()}
+    assert set(experiment.axes) <= rows.keys()
+    assert rows["variant"][1:5] == ["bbr,", "vegas", "linux-reno,", "cubic,"]
+    assert rows["duration_s"][-1] == "numbers"
+
+
+def test_list_explains_its_abbreviations(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    text = " ".join(capsys.readouterr().out.split()).replace(" and ", ", ")
+    for paper in PAPERS:
+        assert f"{paper.id} {paper.authors}" in text
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"testbed {importlib.metadata.version('tcp-testbed')}\n"
+
+
 def test_a_closed_pipe_is_no_traceback(root: Path) -> None:
     argv = [str(root / ".venv/bin/testbed"), "plan", "router-bottleneck", "--commands"]
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -190,8 +220,9 @@ def test_clean_with_nothing_to_do(
     ("number", "hint"),
     [
         (errno.ENOSPC, "make room"),
-        (errno.EACCES, "belongs to another user"),
-        (errno.EIO, "`testbed check`"),
+        (errno.EACCES, "hint: you have no right to it"),
+        (errno.ENOTDIR, "hint: a part of the path is a file"),
+        (errno.EIO, "hint: the disk cannot be read"),
     ],
 )
 def test_what_the_system_refuses_has_its_own_hint(
@@ -204,3 +235,7 @@ def test_what_the_system_refuses_has_its_own_hint(
     assert main(["clean"]) == 1
     told = capsys.readouterr().err
     assert f"somewhere: {os.strerror(number)}" in told and hint in told
+
+
+def test_an_error_that_says_all_has_no_hint_that_misleads() -> None:
+    assert hint_for(OSError(errno.EPROTO, "Protocol error")) == ""

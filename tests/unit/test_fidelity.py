@@ -21,7 +21,7 @@ from analysis.trials.delivery import SYN
 from analysis.trials.packets import FlowPackets, select
 from analysis.trials.pairing import NOWHERE, pair
 from analysis.trials.segments import Segments, connection
-from analysis.verdict import iperf3, kernel_tcp, recording, sender_queue
+from analysis.verdict import configuration, iperf3, kernel_tcp, recording, sender_queue
 from analysis.verdict.checks import Check, Grade, compare
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.passage import Passage
@@ -324,3 +324,20 @@ def test_iperf3s_clock_begins_with_the_cookie(tmp_path: Path, cookie_s: float) -
     assert checks["iperf3 intervals"].verdict is Grade.VALID
     assert checks["iperf3 intervals"].measured == pytest.approx(0.008)
     assert checks["goodput"].verdict is Grade.VALID
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        ("dctcp-reno", "on a connection without ECN: run it again with --rerun"),
+        ("cubic", "a program or a route chose it: run it again with --rerun"),
+        ("", "no connection of the flow was seen"),
+    ],
+)
+def test_a_flow_that_ran_another_variant_says_why_and_what_to_do(seen: str, said: str) -> None:
+    flow = SimpleNamespace(
+        name="tcp", variant_seen=seen, control="dctcp", options_seen=(), options=()
+    )
+    variant, options = configuration.sockets(cast(Evidence, SimpleNamespace(tcp=(flow,))))
+    assert (variant.verdict, options.verdict) == (Grade.INVALID, Grade.VALID)
+    assert f"variant of tcp: {seen!r}, not 'dctcp'" in variant.why and said in variant.why

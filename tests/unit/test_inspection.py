@@ -105,7 +105,11 @@ def test_wrong_requests(trial: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_no_such_trial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, lines = failing(capsys, tmp_path / "nowhere")
     assert (status, len(lines)) == (1, 2)
-    assert "not a trial" in lines[0]
+    assert "nowhere: not a trial: no such folder" in lines[0]
+    write_trial(tmp_path / "trial")
+    status, lines = failing(capsys, tmp_path)
+    assert "is missing" in lines[0]
+    assert lines[1] == f"    hint: name one of those in it: {tmp_path / 'trial'}"
 
 
 def test_a_point_without_a_capture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

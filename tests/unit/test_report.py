@@ -94,10 +94,12 @@ def test_trials_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         (["none"], "no such folder", "`testbed run` makes one", 1),
         (
             ["reno", "{reno}/.."],
-            "is a trial, but not everything",
+            "/..: not a trial, as ",
             "name one trial, several trials to",
             2,
         ),
+        (["{reno}/scenario.json"], "a file, not a folder", "name a results folder", 1),
+        (["none", "--reference", "none"], "no folder with CSV files", "docs/papers/", 2),
         (["reno", "{reno}", "--from", "4"], "apply to a single trial", "name one, or leave", 2),
         (["reno", "--flow", "tpc"], "no flow 'tpc'", "did you mean 'tcp'", 2),
         (["reno", "--from", "4", "--to", "3"], "nothing lies between", "ran from 1 s to 11 s", 2),

@@ -11,8 +11,8 @@ from testbed.errors import UsageError
 from testbed.plan.plan import Plan, make_plan
 from testbed.plan.requirements import control_need
 from testbed.plan.validate import validate
-from testbed.scenario.model import Profile, Scenario
-from testbed.scenario.variants import LINUX_CONTROLS, PERIOD, VARIANTS, variant
+from testbed.scenario.model import Profile, Queue, Scenario
+from testbed.scenario.variants import LINUX_CONTROLS, PERIOD, VARIANTS, Variant, variant
 from tests.scenarios import dumbbell, router
 
 
@@ -41,6 +41,9 @@ def test_every_setting_of_a_recipe_reaches_its_host(name: str) -> None:
     written = {parameter.name: parameter.value for parameter in plan.parameters}
     assert written == dict(recipe.parameters)
     assert {parameter.control for parameter in plan.parameters} <= {recipe.control}
+    back = {key: value for each in plan.routes for key, value in each.attributes}
+    assert back == dict(recipe.receiver_route)
+    assert {each.node for each in plan.routes} <= {"receiver"}
 
 
 def test_the_classics_have_nothing_that_came_after_them() -> None:
@@ -59,13 +62,23 @@ def differing(one: Plan, other: Plan, node: str) -> set[str]:
     return {name for name in here | there if here.get(name) != there.get(name)}
 
 
+def routes_without(recipe: Variant, plan: Plan) -> set[tuple[str, str, str, int | str]]:
+    """Every attribute of a route but the variant's own."""
+    return {
+        (route.node, route.peer, name, value)
+        for route in plan.routes
+        for name, value in route.attributes
+        if name not in recipe.receiver_route
+    }
+
+
 @pytest.mark.parametrize("name", VARIANTS)
 def test_within_ns2_a_variant_differs_in_what_it_is_and_in_nothing_else(name: str) -> None:
     plan, newreno = make_plan(ns2(name)), make_plan(ns2("newreno"))
-    own = SACK_ITSELF if name == "sack" else set()
+    own = {"sack": SACK_ITSELF, "dctcp": {"net.ipv4.tcp_ecn"}}.get(name, set())
     assert differing(plan, newreno, "sender1") <= {CONTROL} | own
     assert differing(plan, newreno, "receiver") <= own
-    assert plan.routes == newreno.routes
+    assert routes_without(VARIANTS[name], plan) == routes_without(VARIANTS[name], newreno)
     assert {name for name in SACK_ITSELF if settings(plan, "sender1").get(name) == "1"} <= own
 
 
@@ -77,7 +90,7 @@ def test_within_modern_a_variant_differs_in_its_recipe_alone(name: str) -> None:
     theirs = {f"net.ipv4.{each}" for each in recipe.receiver}
     assert differing(plan, shipped, "sender1") <= {CONTROL} | own
     assert differing(plan, shipped, "receiver") <= theirs
-    assert plan.routes == shipped.routes
+    assert routes_without(recipe, plan) == routes_without(recipe, shipped)
 
 
 def test_two_forms_of_newreno_differ_in_the_control_alone() -> None:
@@ -121,8 +134,6 @@ def test_symbols_of_the_controls() -> None:
 
 
 def test_ecn_is_the_queues_wish_and_the_variants_ability() -> None:
-    from testbed.scenario.model import Queue
-
     marking = Queue("codel", limit_packets=100, ecn=True)
     wishes = {
         name: settings(make_plan(router(variant=name, queue=marking)), "sender1")
@@ -188,6 +199,28 @@ def test_variants_that_ask_different_things_of_one_receiver() -> None:
     with pytest.raises(UsageError) as caught:
         validate(to_one_receiver("sack", "cubic"))
     assert "one needs another tcp_dsack at receiver1 than two" in caught.value.message
+
+
+def both_ways(there: str, back: str) -> Scenario:
+    """A flow each way between two hosts."""
+    scenario = router(variant=there)
+    (flow,) = scenario.flows
+    other = dataclasses.replace(flow, name="back", src=flow.dst, dst=flow.src, variant=back)
+    return dataclasses.replace(scenario, flows=(flow, other))
+
+
+def test_a_receiver_that_answers_as_dctcp_sends_nothing_else_the_same_way() -> None:
+    validate(both_ways("dctcp", "dctcp"))
+    validate(both_ways("cubic", "vegas"))
+    with pytest.raises(UsageError, match="answers tcp with dctcp, and back sends cubic"):
+        validate(both_ways("dctcp", "cubic"))
+
+
+def test_dctcp_without_marks_is_warned_about() -> None:
+    marking = Queue("codel", limit_packets=100, ecn=True)
+    (warning,) = make_plan(router(variant="dctcp", delay_ms=5)).warnings
+    assert "dctcp goes by marks" in warning
+    assert make_plan(router(variant="dctcp", delay_ms=5, queue=marking)).warnings == ()
 
 
 @pytest.mark.parametrize("wish", ["window_bytes", "rto_min_ms"])

@@ -21,10 +21,11 @@ VERMILLION = "#D55E00"
 PURPLE = "#CC79A7"
 BLACK = "#000000"
 GREY = "#666666"
-# Three more that differ from these in lightness too.
+# Four more that differ from these in lightness too.
 INDIGO = "#332288"
 BROWN = "#7A4B21"
 OLIVE = "#666600"
+WINE = "#882255"
 
 VARIANT_COLOURS = {
     "tahoe": BLACK,
@@ -38,6 +39,7 @@ VARIANT_COLOURS = {
     "cubic": VERMILLION,
     "bbr": ORANGE,
     "linux-reno": BLUE,
+    "dctcp": WINE,
 }
 OTHER_COLOURS = (SKY, BLACK, BROWN, INDIGO, GREY)  # for variants not named above
 
@@ -53,6 +55,7 @@ MARKERS = {
     "cubic": "X",
     "bbr": "*",
     "linux-reno": "h",
+    "dctcp": ">",
 }
 OTHER_MARKERS = "o^sDvPX*ph"
 PAPER = "white"  # the inside of a hollow point

@@ -28,7 +28,7 @@ from analysis.figures.timeline.timeline_text import doubt, footer, outcome, titl
 from analysis.figures.timeline.title_lines import doubt_inches, write_words
 from testbed.errors import TestbedError
 from testbed.machine.atomic import replace
-from testbed.store import FlowRecord, Trial
+from testbed.store import FlowRecord, Trial, again
 
 MARGIN = 0.875  # of the width, where the words beside the panels begin
 HEAD_INCHES = 0.42  # above the panels
@@ -42,7 +42,7 @@ def draw(trial: Trial, flow: FlowRecord, span: Span, folder: Path, stem: str) ->
     if not _panels(found):
         raise TestbedError(
             f"{trial.path}: flow {flow.name} was neither captured nor sampled",
-            "run the trial again with captures (`testbed run --captures keep`)",
+            f"run it again with captures: {again(trial.path)} --captures keep",
         )
     with style.style_sheet(), mpl.rc_context({"hatch.linewidth": 0.5}):
         figure = _figure(trial, flow, found, doubt(trial))

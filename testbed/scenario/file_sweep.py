@@ -1,0 +1,184 @@
+"""A scenario's file as a sweep: every field can have several values, named by its place.
+
+A place is the keys that lead to the field, with dots between: `topology.bottleneck.rate_mbit`. In
+a list it is the number from 0 or, of flows, the name: `flows.0.variant`, `flows.tcp.variant`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from testbed.errors import UsageError, nearest, quoted
+from testbed.scenario.model import Scenario
+from testbed.scenario.names import LONGEST
+
+CONSTANTS = {"true": True, "false": False, "null": None}
+OPEN = "options"  # the one object whose fields a file need not have: a queue's
+OTHER = {  # fields that are not an axis, and what to do instead
+    "seed": "--seeds N makes N trials with seeds of their own",
+    "label": "values that are set become part of it",
+    "axes": "values that are set become axes",
+}
+
+Keys = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A field of the file with the values that it takes in turn."""
+
+    name: str  # in tables and figures
+    keys: Keys
+    values: tuple[str, ...]
+
+
+def sweep(scenario: Scenario, settings: Mapping[str, Sequence[str]], seeds: int) -> list[Scenario]:
+    """All combinations of the values, by place, repeat by repeat; without any, the file's own."""
+    data = json.loads(scenario.to_json())
+    axes = _axes(scenario, data, settings)
+    points = list(itertools.product(*(dict.fromkeys(axis.values) for axis in axes)))
+    made = [_scenario(scenario, axes, point) for point in points]
+    return [
+        dataclasses.replace(each, seed=scenario.seed + repeat)
+        for repeat in range(seeds)
+        for each in made
+    ]
+
+
+def fields(scenario: Scenario) -> Mapping[str, str]:
+    """Every field that can be set, by its place, with its value in the file."""
+    data = json.loads(scenario.to_json())
+    return {place: _text(value) for place, value in _leaves(data, "") if _first(place) not in OTHER}
+
+
+def _leaves(data: Any, place: str) -> Iterator[tuple[str, Any]]:
+    match data:
+        case dict():
+            for key, value in data.items():
+                yield from _leaves(value, f"{place}.{key}" if place else key)
+        case [{}, *_]:
+            for number, value in enumerate(data):
+                yield from _leaves(value, f"{place}.{number}")
+        case list():
+            pass
+        case _:
+            yield place, data
+
+
+def _axes(scenario: Scenario, data: Any, settings: Mapping[str, Sequence[str]]) -> tuple[Axis, ...]:
+    """The settings with their fields found, each field once, and the shortest names."""
+    found: dict[Keys, str] = {}
+    for place in settings:
+        keys = _find(data, place)
+        if keys in found:
+            raise UsageError(
+                f"--set {place}: the same field as {found[keys]}",
+                f"join the values: --set {place}=VALUE,VALUE",
+            )
+        found[keys] = place
+    names = _names(tuple(found), scenario.axes, data)
+    return tuple(
+        Axis(name, keys, tuple(settings[place]))
+        for (keys, place), name in zip(found.items(), names, strict=True)
+    )
+
+
+def _find(data: Any, place: str) -> Keys:
+    """The keys that lead to a field that holds one value."""
+    if hint := OTHER.get(_first(place)):
+        raise UsageError(f"--set {place}: not a field to set", hint)
+    at, keys = data, list[str | int]()
+    for part in place.split("."):
+        key = _key(at, part, place, keys)
+        keys.append(key)
+        at = at.get(key) if isinstance(at, dict) else at[key]
+    if isinstance(at, dict | list):
+        inner = at if isinstance(at, dict) else map(str, range(len(at)))
+        raise UsageError(
+            f"--set {place}: holds several values", f"name one: {place}.{next(iter(inner), '…')}"
+        )
+    return tuple(keys)
+
+
+def _key(at: Any, part: str, place: str, before: Sequence[str | int]) -> str | int:
+    where = ".".join(map(str, before)) or "the scenario"
+    if isinstance(at, dict):
+        if part in at or (before and before[-1] == OPEN):
+            return part
+        raise UsageError(f"--set {place}: {where} has no {quoted(part)}", nearest(part, at))
+    if isinstance(at, list):
+        known = {str(number): number for number in range(len(at))}
+        known |= {each["name"]: n for n, each in enumerate(at) if "name" in each}
+        if part in known:
+            return known[part]
+        raise UsageError(f"--set {place}: {where} has no {quoted(part)}", nearest(part, known))
+    raise UsageError(
+        f"--set {place}: {where} is {'null' if at is None else quoted(at)}, without fields",
+        "`testbed plan` with the file alone lists the fields that can be set",
+    )
+
+
+def _names(fields: Sequence[Keys], taken: Mapping[str, str], data: Any) -> Iterator[str]:
+    """Of each field the shortest end of its place that is no other's and no axis of the file's,
+    unless that axis is the field itself."""
+    for keys in fields:
+        ends = (keys[-length:] for length in range(1, len(keys)))
+        free = (end for end in ends if _is_free(keys, end, fields, taken, data))
+        yield ".".join(map(str, next(free, keys)))
+
+
+def _is_free(
+    keys: Keys, end: Keys, fields: Sequence[Keys], taken: Mapping[str, str], data: Any
+) -> bool:
+    if isinstance(end[0], int) or any(o != keys and o[-len(end) :] == end for o in fields):
+        return False
+    name = ".".join(map(str, end))
+    return name not in taken or taken[name] == _text(_value_at(data, keys))
+
+
+def _value_at(data: Any, keys: Keys) -> Any:
+    for key in keys:
+        data = data.get(key) if isinstance(data, dict) else data[key]
+    return data
+
+
+def _scenario(scenario: Scenario, axes: Sequence[Axis], point: Sequence[str]) -> Scenario:
+    """The file's scenario with these values, which its label and its axes name."""
+    if not axes:
+        return scenario
+    data = json.loads(scenario.to_json())
+    for axis, text in zip(axes, point, strict=True):
+        *outer, last = axis.keys
+        holder = _value_at(data, tuple(outer))
+        now = _value_at(data, axis.keys)
+        holder[last] = text if isinstance(now, str) else _parsed(text)
+    values = {axis.name: text for axis, text in zip(axes, point, strict=True)}
+    words = [f"{name.rpartition('.')[2]}-{text}" for name, text in values.items()]
+    label = re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join(filter(None, (scenario.label, *words))))
+    data |= {"label": label[:LONGEST].lstrip("."), "axes": {**scenario.axes, **values}}
+    return Scenario.from_json(json.dumps(data))
+
+
+def _parsed(text: str) -> Any:
+    """The JSON value that a text stands for: a number, true, false, null, or itself."""
+    if text in CONSTANTS:
+        return CONSTANTS[text]
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _first(place: str) -> str:
+    return place.partition(".")[0]

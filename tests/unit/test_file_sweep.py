@@ -1,0 +1,158 @@
+"""A scenario's file as a sweep: every field by its place, nothing dropped, nothing guessed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from experiments.command import main
+from testbed.errors import UsageError
+from testbed.scenario.experiment import Experiment
+from testbed.scenario.file_sweep import fields, sweep
+from testbed.scenario.model import Queue, Scenario
+from testbed.scenario.names import LONGEST
+from tests.scenarios import dumbbell, router
+
+CODEL = Queue("codel", limit_packets=100)
+FILE = dataclasses.replace(
+    router(queue=CODEL, delay_ms=5), axes={"variant": "linux-reno", "x": "1"}
+)
+
+
+def test_without_settings_it_is_the_file() -> None:
+    assert sweep(FILE, {}, 1) == [FILE]
+
+
+def test_repeats_count_on_from_the_files_seed() -> None:
+    seven = dataclasses.replace(FILE, seed=7)
+    assert sweep(seven, {}, 3) == [dataclasses.replace(seven, seed=n) for n in (7, 8, 9)]
+
+
+def test_values_of_several_fields_are_all_combined() -> None:
+    made = sweep(
+        FILE,
+        {"topology.bottleneck.rate_mbit": ["20", "40"], "flows.tcp.variant": ["cubic", "bbr"]},
+        2,
+    )
+    assert [
+        (each.topology.bottleneck.rate_mbit, each.flows[0].variant, each.seed) for each in made
+    ] == [
+        (rate, variant, seed)
+        for seed in (1, 2)
+        for rate in (20, 40)
+        for variant in ("cubic", "bbr")
+    ]
+    assert len({each.name for each in made}) == 8
+    assert made[0].axes == {"variant": "cubic", "x": "1", "rate_mbit": "20"}
+    assert made[0].label == "linux-reno-rate_mbit-20-variant-cubic"
+    unset = dataclasses.replace(made[0], label=FILE.label, axes=FILE.axes)
+    assert sweep(unset, {"flows.0.variant": ["linux-reno"]}, 1)[0].flows == FILE.flows
+
+
+@pytest.mark.parametrize(
+    ("place", "text", "value"),
+    [
+        ("topology.hosts", "2", 2),
+        ("topology.bottleneck.queue.ecn", "true", True),
+        ("topology.bottleneck.queue.options.target_ms", "7.5", 7.5),
+        ("topology.bottleneck.queue.discipline", "fq_codel", "fq_codel"),
+        ("flows.0.duration_s", "2", 2),
+        ("flows.tcp.rto_min_ms", "null", None),
+        ("profile", "ns2", "ns2"),
+    ],
+)
+def test_a_value_is_what_the_field_takes(place: str, text: str, value: object) -> None:
+    (made,) = sweep(FILE, {place: [text]}, 1)
+    found = json.loads(made.to_json())
+    for part in place.replace("tcp.", "0.").split("."):
+        found = found[int(part) if part.isdigit() else part]
+    assert found == value
+
+
+def test_every_field_that_plan_lists_can_be_set_to_what_it_is() -> None:
+    for place, text in fields(dumbbell()).items():
+        (made,) = sweep(dumbbell(), {place: [text]}, 1)
+        assert dataclasses.replace(made, label="", axes={}) == dumbbell(), place
+
+
+@pytest.mark.parametrize(
+    ("settings", "said", "hint"),
+    [
+        ({"topology.botleneck.rate_mbit": ["1"]}, "topology has no 'botleneck'", "'bottleneck'"),
+        ({"topolgy": ["1"]}, "the scenario has no 'topolgy'", "'topology'"),
+        ({"flows.3.variant": ["bbr"]}, "flows has no '3'", "known: 0, tcp"),
+        ({"flows.0": ["bbr"]}, "holds several values", "flows.0.name"),
+        ({"flows.0.drops": ["1"]}, "holds several values", "name one"),
+        ({"duration_s.x": ["1"]}, "duration_s is 5, without fields", "testbed plan"),
+        ({"flows.0.loss.channel": ["1"]}, "flows.0.loss is null", "testbed plan"),
+        ({"seed": ["1", "2"]}, "not a field to set", "--seeds"),
+        ({"flows.0.mss": ["1"], "flows.tcp.mss": ["2"]}, "the same field as flows.0.mss", "join"),
+        ({"topology.hosts": ["two"]}, "expected an integer, got 'two'", "correct"),
+        ({"duration_s": ["inf"]}, "a number beyond all bounds", "correct"),
+    ],
+)
+def test_what_it_refuses(settings: dict[str, list[str]], said: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        sweep(FILE, settings, 1)
+    assert said in caught.value.message and hint in caught.value.hint
+
+
+def test_axes_have_the_shortest_names_that_tell_them_apart() -> None:
+    pair = dumbbell()
+
+    def axes(*places: str, file: Scenario = pair) -> set[str]:
+        (made,) = sweep(file, {place: ["5"] for place in places}, 1)
+        return set(made.axes) - set(file.axes)
+
+    assert axes("topology.access.delay_ms") == {"delay_ms"}
+    both = ("topology.access.delay_ms", "topology.bottleneck.delay_ms")
+    assert axes(*both) == {"access.delay_ms", "bottleneck.delay_ms"}
+    assert axes("flows.0.start_s", "flows.1.start_s") == {"flows.0.start_s", "flows.1.start_s"}
+    other = dataclasses.replace(pair, axes={"delay_ms": "99"})  # of something else
+    assert axes("topology.access.delay_ms", file=other) == {"access.delay_ms"}
+
+
+def test_labels_are_names_however_long() -> None:
+    long = dataclasses.replace(FILE, label="x" * LONGEST)
+    made = sweep(long, {"flows.0.loss": ["null"], "duration_s": ["5", "6"]}, 1)
+    assert {len(each.label) for each in made} == {LONGEST}
+    assert len({each.name for each in made}) == 2
+
+
+def planned(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    status = main(["plan", *arguments])
+    said = capsys.readouterr()
+    return status, said.out + said.err
+
+
+def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "scenario.json"
+    path.write_text(FILE.to_json())
+    rate = "topology.bottleneck.rate_mbit"
+    status, text = planned(capsys, str(path), "--set", f"{rate}=20,40", "--seeds", "2")
+    assert status == 0
+    assert "4 trials" in text and "linux-reno-rate_mbit-40-seed2" in text
+    twice = planned(capsys, str(path), "--set", f"{rate}=2", "--set", f"{rate}=3")
+    assert twice[0] == 2 and f"--set {rate}=2,3" in twice[1]
+    status, text = planned(capsys, str(path), "--quick")
+    assert (status, "no shorter form" in text) == (2, True)
+    status, text = planned(capsys, str(path))
+    assert status == 0
+    assert any(line.split() == [rate, "1"] for line in text.splitlines())
+
+
+def test_an_experiments_axis_set_twice_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    both = ("--set", "variant=bbr", "--set", "variant=cubic,bbr")
+    status, text = planned(capsys, "router-bottleneck", *both)
+    assert (status, "--set variant: given twice" in text) == (2, True)
+    assert "--set variant=bbr,cubic" in text
+
+
+def test_an_experiment_knows_the_values_of_all_its_parts() -> None:
+    experiment = Experiment(
+        "x", "", "", {"a": (1.0,), "b": ("y",)}, router, {}, ({}, {"a": (2.0,)})
+    )
+    assert experiment.values() == {"a": (1.0, 2.0), "b": ("y",)}
