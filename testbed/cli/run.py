@@ -209,7 +209,6 @@ def _show_results(
     done: Sequence[Finished],
     printed: run_output.Printed,
 ) -> int:
-    from analysis.figures import figure_catalogue as catalogue
     from analysis.results.table import write_metrics
 
     frame = write_metrics(out)
@@ -217,11 +216,8 @@ def _show_results(
         errors.print(f"testbed: warning: {warning}", soft_wrap=True)
     counts = {status: sum(each.status is status for each in done) for status in Status}
     if counts[Status.OK]:
-        materials = catalogue.of_results(out, wanted.name) if wanted.name else []
         own = frame[frame["trial"].isin([each.path.name for each in done])]
-        run_output.print_results(own, catalogue.summaries(materials), printed)
-        for figure in catalogue.save_figures(materials, out / FIGURES):
-            console.print(f"figure: {figure} (.svg, .csv)", soft_wrap=True)
+        _show_figures(wanted.name, out, own, printed)
     console.print(f"results: {out / METRICS_CSV}", soft_wrap=True)
     console.print(", ".join(f"{number} {status}" for status, number in counts.items() if number))
     say_what_is_lacking(choice.engine, done)
@@ -230,3 +226,38 @@ def _show_results(
         why = frame.loc[frame["trial"] == name, "why"].iloc[0]
         errors.print(f"testbed: {name} is invalid: {why}", soft_wrap=True)
     return 0 if counts[Status.OK] == len(done) and not invalid else 1
+
+
+def _show_figures(
+    experiment: str, out: Path, own: pd.DataFrame, printed: run_output.Printed
+) -> None:
+    """Print the results, then the experiment's figures; those that are up to date stay."""
+    from analysis.figures import kept_figures
+
+    if not experiment:
+        run_output.print_results(own, (), printed)
+        return
+    folder, made_of = out / FIGURES, kept_figures.made_of(out)
+    kept = kept_figures.read(folder, experiment, made_of)
+    if kept and not kept.own_tables:
+        run_output.print_results(own, (), printed)
+        _say_figures(folder / name for name in kept.figures)
+        return
+    from analysis.figures import figure_catalogue as catalogue  # draws: slow to load
+
+    materials = catalogue.of_results(out, experiment)
+    tables = list(catalogue.summaries(materials))
+    run_output.print_results(own, tables, printed)
+    if kept:
+        _say_figures(folder / name for name in kept.figures)
+        return
+    drawn = _say_figures(catalogue.save_figures(materials, folder))
+    kept_figures.keep(folder, experiment, made_of, drawn, bool(tables))
+
+
+def _say_figures(figures: Iterable[Path]) -> list[Path]:
+    found = []
+    for figure in figures:
+        console.print(f"figure: {figure} (.svg, .csv)", soft_wrap=True)
+        found.append(figure)
+    return found

@@ -1,0 +1,66 @@
+"""Figures that are up to date: they are not drawn again, which is what a run's end takes time for.
+
+A figure is made of its folder's trials by our code. A hash of both is kept beside the figures; what
+a trial measured is known by its record, which has the time that it took and its captures' hashes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.errors import TestbedError
+from testbed.machine.atomic import replace
+from testbed.store import RECORD, SCENARIO, is_trial
+
+PROJECT = Path(__file__).resolve().parents[2]
+CODE = ("analysis/**/*.py", "analysis/**/*.[ch]", "analysis/**/*.mplstyle", "testbed/scenario/*.py")
+SUFFIXES = (".png", ".svg", ".csv")
+
+
+@dataclass(frozen=True)
+class KeptFigures:
+    """The figures of one experiment in a folder, and whether it has tables of its own beside."""
+
+    made_of: str
+    figures: tuple[str, ...]  # the names of the PNG files
+    own_tables: bool
+
+
+def made_of(results: Path) -> str:
+    """The hash of everything that a results folder's figures are made of."""
+    whole = hashlib.sha256(importlib.metadata.version("matplotlib").encode())
+    code = sorted(path for pattern in CODE for path in PROJECT.glob(pattern))
+    trials = sorted(path for path in results.iterdir() if is_trial(path))
+    records = [trial / name for trial in trials for name in (SCENARIO, RECORD)]
+    for path in (*code, *records):
+        content = path.read_bytes()
+        whole.update(f"{path.parent.name}/{path.name} {len(content)} ".encode() + content)
+    return whole.hexdigest()
+
+
+def read(folder: Path, experiment: str, wanted: str) -> KeptFigures | None:
+    """The figures that are there, if they are made of what was asked for and all are whole."""
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+        data = json.loads(_file(folder, experiment).read_text())
+        kept = KeptFigures(data["made_of"], tuple(data["figures"]), bool(data["own_tables"]))
+        files = ((folder / name).with_suffix(end) for name in kept.figures for end in SUFFIXES)
+        if kept.made_of == wanted and all(file.is_file() for file in files):
+            return kept
+    return None
+
+
+def keep(folder: Path, experiment: str, made_of: str, drawn: Sequence[Path], own: bool) -> None:
+    """Note what the figures are made of."""
+    data = {"made_of": made_of, "figures": [path.name for path in drawn], "own_tables": own}
+    with contextlib.suppress(TestbedError):  # another user's results: they are drawn each time
+        replace(_file(folder, experiment), lambda path: path.write_text(json.dumps(data)))
+
+
+def _file(folder: Path, experiment: str) -> Path:
+    return folder / f".{experiment}.json"
