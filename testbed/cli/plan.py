@@ -21,7 +21,7 @@ VARIANTS_ARE = "names: `testbed check --variants`"
 
 def list_experiments(options: argparse.Namespace) -> int:
     """`testbed list`."""
-    table = Table("experiment", "paper", "trials", "guest", "what", box=None)
+    table = _table("experiment", "paper", "trials", "guest", "what")
     for each in options.experiments.values():
         scenarios = each.scenarios({}, 1, quick=False)
         seconds = sum(estimate.guest_seconds(make_plan(s), s) for s in scenarios)
@@ -62,7 +62,7 @@ def show_plan(options: argparse.Namespace) -> int:
 
 def _trials(planned: Sequence[Task]) -> Table:
     """Every trial, with a line for each of its sampled queues."""
-    table = Table("trial", "queue", "limit", "guest", "disk", box=None)
+    table = _table("trial", "queue", "limit", "guest", "disk")
     for task in planned:
         scenario, plan = task.scenario, task.plan
         queues = [_queue(queue) for queue in plan.queues if queue.sampled]
@@ -74,6 +74,14 @@ def _trials(planned: Sequence[Task]) -> Table:
     return table
 
 
+def _table(*headings: str) -> Table:
+    """Where it is narrow, names are folded, never cut: they are typed again."""
+    table = Table(box=None)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    return table
+
+
 def _queue(queue: QueuePlan) -> tuple[str, str]:
     shaper = queue.shaper
     name = f"{queue.interface} {shaper.rate_mbit:g} Mbit/s"
@@ -82,7 +90,7 @@ def _queue(queue: QueuePlan) -> tuple[str, str]:
 
 def _axes(wanted: Chosen, scenarios: Sequence[Scenario]) -> Table:
     """What `--set` can change: the values of this plan, those without it, and what it takes."""
-    table = Table("--set", "this plan", "default", "takes", box=None)
+    table = _table("--set", "this plan", "default", "takes")
     for axis in wanted.axes:
         seen = dict.fromkeys(each.axes[axis.name] for each in scenarios if axis.name in each.axes)
         values = tuple(seen) or axis.default

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import importlib.metadata
 import json
 import os
@@ -145,6 +146,18 @@ def test_plan_shows_every_trial_and_every_axis(capsys: pytest.CaptureFixture[str
     assert set(experiment.axes) <= rows.keys()
     assert rows["variant"][1:5] == ["bbr,", "vegas", "linux-reno,", "cubic,"]
     assert rows["duration_s"][-1] == "numbers"
+
+
+def test_a_narrow_plan_has_its_names_whole(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    narrow = functools.partial(console_module._console, width=50)
+    monkeypatch.setattr("testbed.cli.plan.console", narrow())
+    assert main(["plan", "router-fairness", "--set", "queue=bfifo"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert not any("…" in line for line in lines)
+    for each in EXPERIMENTS["router-fairness"].scenarios({"queue": ["bfifo"]}, 1, quick=False):
+        assert each.name[-4:] in "".join(lines)
 
 
 def test_list_explains_its_abbreviations(capsys: pytest.CaptureFixture[str]) -> None:
