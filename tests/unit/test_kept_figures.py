@@ -31,7 +31,7 @@ def results(tmp_path: Path) -> Path:
 def found(results: Path) -> tuple[str, ...] | None:
     """What need not be drawn."""
     kept = kept_figures.read(results / "figures", "x", kept_figures.made_of(results))
-    return kept and kept.figures
+    return kept.figures if kept else None
 
 
 def test_what_is_up_to_date_stays(results: Path) -> None:
