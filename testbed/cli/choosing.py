@@ -36,6 +36,7 @@ class Chosen:
     metric: str
     axes: tuple[Axis, ...]
     scenarios: Callable[[int], list[Scenario]]  # by the number of seeds
+    values: Callable[[Scenario], Mapping[str, str]]  # of the axes, in one of the scenarios
 
 
 def chosen(options: argparse.Namespace) -> Chosen:
@@ -53,6 +54,7 @@ def chosen(options: argparse.Namespace) -> Chosen:
         experiment.metric,
         tuple(_axes(experiment)),
         lambda seeds: experiment.scenarios(settings, seeds, options.quick),
+        lambda scenario: scenario.axes,
     )
 
 
@@ -67,7 +69,7 @@ def _of_file(
     axes = tuple(Axis(name, (text,), "") for name, text in file_sweep.fields(scenario).items())
     several = bool(settings) or options.seeds > 1
     make = functools.partial(file_sweep.sweep, scenario, settings)
-    return Chosen(scenario.experiment if several else "", METRIC, axes, make)
+    return Chosen(scenario.experiment if several else "", METRIC, axes, make, file_sweep.fields)
 
 
 def _axes(experiment: Experiment) -> list[Axis]:

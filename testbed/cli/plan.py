@@ -91,9 +91,9 @@ def _queue(queue: QueuePlan) -> tuple[str, str]:
 def _axes(wanted: Chosen, scenarios: Sequence[Scenario]) -> Table:
     """What `--set` can change: the values of this plan, those without it, and what it takes."""
     table = _table("--set", "this plan", "default", "takes")
+    seen = [wanted.values(scenario) for scenario in scenarios]
     for axis in wanted.axes:
-        seen = dict.fromkeys(each.axes[axis.name] for each in scenarios if axis.name in each.axes)
-        values = tuple(seen) or axis.default
+        values = tuple(dict.fromkeys(each[axis.name] for each in seen if axis.name in each))
         same = set(values) == set(axis.default)
         takes = VARIANTS_ARE if axis.name == "variant" else axis.takes
         table.add_row(axis.name, _listed(values), "" if same else _listed(axis.default), takes)

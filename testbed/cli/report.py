@@ -48,7 +48,7 @@ def _report_results(options: argparse.Namespace) -> int:
     if options.reference is not None and not any(options.reference.glob("*.csv")):
         raise UsageError(
             f"--reference {options.reference}: no folder with CSV files",
-            "docs/papers/README.md says what such a folder holds",
+            "name a folder of ns-2's numbers, or leave it out",
         )
     found = collect(options.results)
     for text in found.warnings:

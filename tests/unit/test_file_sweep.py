@@ -135,6 +135,7 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     status, text = planned(capsys, str(path), "--set", f"{rate}=20,40", "--seeds", "2")
     assert status == 0
     assert "4 trials" in text and "linux-reno-rate_mbit-40-seed2" in text
+    assert any(line.split() == [rate, "20,", "40", "1"] for line in text.splitlines())
     twice = planned(capsys, str(path), "--set", f"{rate}=2", "--set", f"{rate}=3")
     assert twice[0] == 2 and f"--set {rate}=2,3" in twice[1]
     status, text = planned(capsys, str(path), "--quick")
