@@ -63,4 +63,4 @@ def keep(folder: Path, experiment: str, made_of: str, drawn: Sequence[Path], own
 
 
 def _file(folder: Path, experiment: str) -> Path:
-    return folder / f".{experiment}.json"
+    return folder / f"{experiment}.drawn.json"

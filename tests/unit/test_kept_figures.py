@@ -75,5 +75,5 @@ def test_other_code_draws_others(
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"made_of": 1, "figures": 2}'])
 def test_a_damaged_note_is_none(results: Path, text: str) -> None:
-    (results / "figures" / ".x.json").write_text(text)
+    (results / "figures" / "x.drawn.json").write_text(text)
     assert found(results) is None
