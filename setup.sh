@@ -261,8 +261,9 @@ main() {
             say "test: linters and unit tests first, then real trials"
             "${AS_USER[@]}" .venv/bin/python -m pytest -n "$(nproc)" --dist loadscope \
                 tests/unit tests/golden
-            # in the guest side by side, one file per process; on the host one at a time
-            "${AS_USER[@]}" .venv/bin/python -m pytest -n "$(nproc)" --dist loadscope \
+            # in the guest side by side, one file per process, and one process more than cores, as
+            # they often wait; on the host one at a time
+            "${AS_USER[@]}" .venv/bin/python -m pytest -n "$(($(nproc) + 1))" --dist loadscope \
                 -m "not host" tests/system tests/robustness
             exec "${AS_USER[@]}" .venv/bin/python -m pytest -m host tests/system
             ;;
