@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.metrics.axes import write_axes
 from analysis.metrics.columns import COLUMNS, NUMBERS, TEXTS
 from analysis.metrics.digest import REVISION
 from analysis.metrics.flow_digest import DELAYS, FRACTIONS, RTTS, THROUGHPUT
+from analysis.metrics.identification import identity_row
 from analysis.results import table
 from analysis.trials.kept_table import keep
 from analysis.verdict.checks import compare, unknown
@@ -39,6 +39,7 @@ from testbed.store import (
     CaptureRecord,
     Record,
     Status,
+    open_trial,
 )
 
 VARIANTS = "tahoe reno newreno vegas sack veno cubic bbr".split()
@@ -206,23 +207,8 @@ def write(folder: Path, made: Scenario, **settings: str) -> Path:
 
 
 def _metrics(path: Path, made: Scenario, status: Status, dice: np.random.Generator) -> pd.DataFrame:
-    rows = pd.DataFrame(
-        [
-            {
-                "experiment": made.experiment,
-                "trial": path.name,
-                "engine": "guest",
-                "status": str(status),
-                "flow": flow.name,
-                "kind": str(flow.kind),
-                "variant": flow.variant or "",
-                "axes": write_axes(made.axes),
-                "seed": made.seed,
-            }
-            for flow in made.flows
-        ],
-        columns=list(COLUMNS),
-    )
+    trial = open_trial(path)
+    rows = pd.DataFrame([identity_row(trial, flow) for flow in made.flows], columns=list(COLUMNS))
     if status is Status.OK:
         known = numbers(made, dice)
         rows[known.columns] = known

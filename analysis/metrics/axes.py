@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 BETWEEN = "; "
+AXIS = "axis_"  # before an axis's name in a column's
 
 
 def write_axes(axes: Mapping[str, str]) -> str:
@@ -24,7 +25,7 @@ def with_axes(metrics: pd.DataFrame) -> pd.DataFrame:
     """The metrics with one column per axis, named `axis_NAME`; numbers if all values are."""
     rows = [read_axes(text) for text in metrics["axes"]]
     table = pd.DataFrame(rows, index=metrics.index)
-    columns = {f"axis_{name}": _numbers(table[name]) for name in table.columns}
+    columns = {f"{AXIS}{name}": _numbers(table[name]) for name in table.columns}
     return metrics.assign(**columns)
 
 

@@ -7,7 +7,8 @@ import shlex
 from collections.abc import Iterable
 
 from analysis.figures.plotting.cases import text
-from analysis.results.material import AXIS, Material
+from analysis.metrics.axes import AXIS
+from analysis.results.material import Material
 from analysis.trials.labels import hosts_label, path_rtt_ms, queue_label, rate_label
 from testbed.store import SCENARIO
 
@@ -55,9 +56,15 @@ def _several(texts: Iterable[str], most: int = MOST) -> str:
     return ", ".join(found[:most]) + (f", … ({len(found)})" if len(found) > most else "")
 
 
+def _given(material: Material) -> list[str]:
+    """The axes that the experiment has, without those that were added to tell trials apart."""
+    own = {name for trial in material.trials for name in trial.scenario.axes}
+    return [name for name in material.axes() if name in own]
+
+
 def command(material: Material) -> str:
     """The exact command; a scenario file is run trial by trial."""
-    names = material.axes()
+    names = _given(material)
     if not names:
         first = material.trials[0]
         return f"testbed run {shlex.quote(str(first.path / SCENARIO))}"
@@ -71,7 +78,7 @@ def command(material: Material) -> str:
 
 def command_note(material: Material) -> str:
     """A sentence about how the command's trials differ from these, or nothing."""
-    names = material.axes()
+    names = _given(material)
     if not names:
         others = len(material.trials) - 1
         return f"and so for each of the other {others}" if others else ""

@@ -21,6 +21,12 @@ INKS = {
     style.PURPLE: "purple",
     style.INDIGO: "indigo",
     style.BROWN: "brown",
+    style.OLIVE: "olive",
+    style.TEAL: "teal",
+    style.WINE: "wine",
+    style.ROSE: "rose",
+    style.STEEL: "steel",
+    style.MOSS: "moss",
 }
 _NAMES = {colour.lower(): name for colour, name in INKS.items()}
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}\b(?=[;\"'])")

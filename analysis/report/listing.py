@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,10 +10,10 @@ from urllib.parse import quote
 
 import pandas as pd
 
-from analysis.figures.plotting.cases import text
 from analysis.figures.plotting.sheet import Cell, Head, Sheet, mean_cell
 from analysis.metrics.columns import METRICS
-from analysis.results.material import AXIS, Material
+from analysis.results.material import Material
+from analysis.statistics.summary import sum_up
 from testbed.store import Trial
 
 MEASURES = (
@@ -45,6 +44,7 @@ HEADS = {
     "stalls": "stalls",
     "stall_s": "time stalled",
 }
+COUNTED = Head("n", hint="trials that count", number=True)
 TIMELINE = ("timeline*.html", "timeline*.svg", "timeline*.png")
 
 
@@ -67,31 +67,17 @@ class Listed:
 
 def cells(material: Material) -> Sheet:
     """Mean ± half of the 95 % interval of each measure, one row per set of repeats."""
-    rows = material.good
-    varied = [name for name in material.axes() if rows[AXIS + name].nunique() > 1]
-    shown = [name for name in varied if name != "variant"]
-    by = [*(AXIS + name for name in shown), "flow", "variant"]
-    measures = [name for name in MEASURES if name in rows and rows[name].notna().any()]
-    heads = [
-        *(Head(name.replace("_", " ")) for name in shown),
-        Head("flow"),
-        Head("variant"),
-        Head("n", hint="trials that count", number=True),
-    ]
+    found = sum_up(material.good)
+    measures = [name for name in MEASURES if material.good[name].notna().any()]
+    heads = [*(Head(key.name.replace("_", " ")) for key in found.keys), COUNTED]
     heads += [Head(HEADS[m], UNITS[m], DEFINITIONS[m], True) for m in measures]
     lines = []
-    for key, members in rows.groupby(by, sort=False, dropna=False):
-        keys = key if isinstance(key, tuple) else (key,)
-        line = [_name(value) for value in keys]
-        line.append(_number(float(members["trial"].nunique())))
-        line += [mean_cell(members[m]) for m in measures]
-        lines.append(tuple(line))
+    for line in found.lines:
+        cells = [Cell(words, words) for words in line.write(found.keys)]
+        cells.append(_number(float(line.rows["trial"].nunique())))
+        cells += [mean_cell(line.rows[m]) for m in measures]
+        lines.append(tuple(cells))
     return Sheet(tuple(heads), tuple(lines))
-
-
-def _name(value: object) -> Cell:
-    words = "" if isinstance(value, float) and math.isnan(value) else text(value)
-    return Cell(words, words, isinstance(value, float))
 
 
 def _number(value: float) -> Cell:

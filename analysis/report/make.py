@@ -10,6 +10,7 @@ from analysis.figures.plotting.named_figure import NamedFigure
 from analysis.report import (
     checks_section,
     claims_section,
+    comparison_section,
     facts,
     inline,
     listing,
@@ -22,15 +23,21 @@ from testbed.machine.atomic import replace
 from testbed.machine.safe_files import make_folder
 
 
-def make_report(found: Collection, out: Path, answers: Sequence[Answer] = ()) -> Path:
+def make_report(
+    found: Collection,
+    out: Path,
+    answers: Sequence[Answer] = (),
+    compared: comparison_section.Compared | None = None,
+) -> Path:
     """Write the page of what was collected to `out`, its figures beside it in `STEM-figures/`.
 
-    `answers` is the ledger of claims; without any the page has none.
+    `answers` is the ledger of claims; without any the page has none. `compared` has the
+    differences between two folders.
     """
     folder = out.with_name(f"{out.stem}-figures")
     make_folder(folder)
     parts = [_part(material, folder, out) for material in found.materials]
-    text = page.render(_whole(found, parts, answers))
+    text = page.render(_whole(found, parts, answers, compared))
     replace(out, lambda path: path.write_text(text, encoding="utf-8"))
     return out
 
@@ -42,6 +49,7 @@ def _part(material: Material, folder: Path, out: Path) -> page.Part:
         key=material.key,
         name=material.experiment,
         engine=material.engine,
+        folder=material.folder,
         network=network_drawing.drawing([trial.scenario for trial in material.trials]),
         axes=tuple(facts.axes(material)),
         settings=tuple(facts.settings(material)),
@@ -64,7 +72,12 @@ def _shown(figure: NamedFigure, folder: Path) -> page.Shown:
     return page.Shown(figure.stem, figure.caption, figure.reading, element, folder.name)
 
 
-def _whole(found: Collection, parts: Sequence[page.Part], answers: Sequence[Answer]) -> page.Page:
+def _whole(
+    found: Collection,
+    parts: Sequence[page.Part],
+    answers: Sequence[Answer],
+    compared: comparison_section.Compared | None,
+) -> page.Page:
     numbers = {trial.path.name: place for place, trial in enumerate(found.trials, start=1)}
     stems = [figure.stem for part in parts for figure in part.figures]
     return page.Page(
@@ -74,4 +87,5 @@ def _whole(found: Collection, parts: Sequence[page.Part], answers: Sequence[Answ
         checks=checks_section.checks(found.trials),
         warnings=found.warnings,
         again=len(found.again),
+        compared=compared,
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import re
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -12,6 +15,7 @@ from testbed.scenario.model import FlowKind, Path, Scenario, Topology, TopologyK
 
 WIDTH, STEP, TOP = 720, 64, 30
 BOX_W, BOX_H = 92, 30
+LETTER, LINE = 6.8, 15  # of the words at a link: a letter's width, a line's height
 KINDS = {FlowKind.TCP: "TCP", FlowKind.CBR: "CBR", FlowKind.VIDEO: "video"}
 
 
@@ -40,9 +44,12 @@ def drawing(scenarios: Sequence[Scenario]) -> str:
     """The network that the scenarios share, as an SVG element; what differs is written as such."""
     scenario = scenarios[0]
     nodes, edges = _layout(scenarios)
-    height = max(node.y for node in nodes) + 46
     notes = _flows(scenario)
     by_name = {node.name: node for node in nodes}
+    lines = [
+        by_name[each.one].y + LINE * len(_fitting(each.below, each, by_name)) for each in edges
+    ]
+    height = max(max(node.y for node in nodes) + 46, *(each + 24 for each in lines))
     parts = [
         '<svg class="network" role="img" '
         f'aria-label="The network: {escape(scenario.topology.kind)}" '
@@ -151,10 +158,21 @@ def _edge(edge: Edge, nodes: dict[str, Node]) -> str:
     kind = "neck" if edge.neck else "link"
     line = f'<line class="{kind}" x1="{one.x:g}" y1="{one.y:g}" x2="{other.x:g}" y2="{other.y:g}"/>'
     x, y = (one.x + other.x) / 2, (one.y + other.y) / 2
-    for words, dy in ((edge.above, -9), (edge.below, 19)):
-        if words:
-            line += f'<text class="halo" x="{x:g}" y="{y + dy:g}">{escape(words)}</text>'
+    above = _fitting(edge.above, edge, nodes)
+    places = [(words, -9 - LINE * (len(above) - 1 - at)) for at, words in enumerate(above)]
+    below = _fitting(edge.below, edge, nodes)
+    places += [(words, 19 + LINE * at) for at, words in enumerate(below)]
+    for words, dy in places:
+        line += f'<text class="halo" x="{x:g}" y="{y + dy:g}">{escape(words)}</text>'
     return line
+
+
+def _fitting(words: str, edge: Edge, nodes: dict[str, Node]) -> list[str]:
+    """The words in lines that fit between the two boxes, numbers together with their units."""
+    apart = math.dist(*((nodes[name].x, nodes[name].y) for name in (edge.one, edge.other)))
+    whole = re.sub(r"(?<=[\d%]) ", "\u00a0", words)
+    lines = textwrap.wrap(whole, int((apart - BOX_W) / LETTER), break_long_words=False)
+    return [line.replace("\u00a0", " ") for line in lines]
 
 
 def _node(node: Node, note: str) -> str:

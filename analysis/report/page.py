@@ -12,6 +12,7 @@ from markupsafe import Markup
 from analysis.figures.plotting.sheet import Sheet
 from analysis.metrics.columns import METRICS
 from analysis.report.claims_section import Paper
+from analysis.report.comparison_section import Compared
 from analysis.report.listing import Listed
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -35,6 +36,7 @@ class Part:
     key: str
     name: str
     engine: str
+    folder: str  # where two folders have trials of the same names
     network: str
     axes: tuple[tuple[str, str], ...]
     settings: tuple[tuple[str, str], ...]
@@ -59,6 +61,7 @@ class Page:
     checks: Sheet
     warnings: tuple[str, ...]
     again: int  # trials that lay in more than one folder
+    compared: Compared | None = None
 
 
 def render(page: Page) -> str:

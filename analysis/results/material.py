@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -10,15 +12,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.metrics.axes import with_axes
+from analysis.metrics.axes import AXIS, with_axes
 from analysis.metrics.digest import cached_digest
 from analysis.metrics.valid_trials import counted
 from analysis.results.table import all_metrics
+from analysis.results.varied_axes import tell_settings_apart, varied_axes
 from testbed.errors import TestbedError
 from testbed.store import Trial, trials_in
-
-AXIS = "axis_"
-LENGTH_AXES = ("duration_s",)  # how long is no question of its own
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class Material:
     rows: pd.DataFrame
     good: pd.DataFrame
     digest: pd.DataFrame
+    folder: str = ""  # where another one has other trials of these names
 
     @property
     def tcp(self) -> pd.DataFrame:
@@ -45,7 +46,8 @@ class Material:
     @property
     def key(self) -> str:
         """Its name in the page's anchors and the figures' file names."""
-        return f"{self.experiment}-{self.engine or 'none'}"
+        parts = (self.experiment, self.engine or "none", re.sub(r"[^\w.]+", "-", self.folder))
+        return "-".join(filter(None, parts))
 
     def axes(self) -> list[str]:
         """The experiment's axes that have a value anywhere."""
@@ -56,13 +58,8 @@ class Material:
         ]
 
     def varied(self, rows: pd.DataFrame | None = None) -> list[str]:
-        """The axes with more than one value, lengths of trials aside."""
-        rows = self.good if rows is None else rows
-        return [
-            name
-            for name in self.axes()
-            if name not in LENGTH_AXES and rows[AXIS + name].nunique() > 1
-        ]
+        """The axes with more than one value."""
+        return varied_axes(self.good if rows is None else rows)
 
 
 @dataclass(frozen=True)
@@ -72,6 +69,7 @@ class Collection:
     materials: tuple[Material, ...]
     warnings: tuple[str, ...]
     again: tuple[str, ...]  # trials that lay in more than one folder: counted once
+    apart: tuple[str, ...] = ()  # trials of one name that are not the same, each in its folder
 
     @property
     def metrics(self) -> pd.DataFrame:
@@ -87,29 +85,50 @@ class Collection:
 
 def collect(folders: Sequence[Path]) -> Collection:
     """Read results folders; trials that were not reduced yet are reduced now."""
-    trials: dict[str, Trial] = {}
-    again = []
-    for folder in folders:
-        for trial in trials_in(folder):
-            again += [trial.path.name] if trial.path.name in trials else []
-            trials.setdefault(trial.path.name, trial)
+    trials, again = _once(folders)
     if not trials:
         named = ", ".join(map(str, folders))
         raise TestbedError(f"{named}: no trials in it", "name a folder that `testbed run` made")
-    groups: dict[tuple[str, str], list[Trial]] = {}
-    for trial in trials.values():
-        groups.setdefault((trial.scenario.experiment, trial.record.engine), []).append(trial)
+    names = Counter(trial.path.name for trial in trials)
+    apart = tuple(name for name, count in names.items() if count > 1)
+    unlike = {t.scenario.experiment for t in trials if t.path.name in apart}
+    groups: dict[tuple[str, str, str], list[Trial]] = {}
+    for trial in trials:
+        experiment = trial.scenario.experiment
+        folder = str(trial.path.parent) if experiment in unlike else ""
+        groups.setdefault((experiment, trial.record.engine, folder), []).append(trial)
     materials, warnings, first = [], [], 1
-    for (experiment, engine), members in groups.items():
-        material, said = _material(experiment, engine, members, first)
+    for key, members in groups.items():
+        material, said = _material(*key, members, first)
         materials.append(material)
         warnings += said
         first += len(members)
-    return Collection(tuple(materials), tuple(warnings), tuple(again))
+    return Collection(tuple(materials), tuple(warnings), tuple(again), apart)
+
+
+def _once(folders: Sequence[Path]) -> tuple[list[Trial], list[str]]:
+    """The trials, and the names of those that are left out because they are there already."""
+    found: dict[str, list[Trial]] = {}
+    again = []
+    for folder in folders:
+        for trial in trials_in(folder):
+            twins = found.setdefault(trial.path.name, [])
+            if any(_same(trial, twin) for twin in twins):
+                again.append(trial.path.name)
+            else:
+                twins.append(trial)
+    return [trial for twins in found.values() for trial in twins], again
+
+
+def _same(one: Trial, other: Trial) -> bool:
+    """True for a copy, and for two runs that came to the same packets."""
+    hashes = [{each.file: each.sha256 for each in t.record.captures} for t in (one, other)]
+    packets = bool(hashes[0]) and all(hashes[0].values()) and hashes[0] == hashes[1]
+    return packets or one.record == other.record
 
 
 def _material(
-    experiment: str, engine: str, trials: Sequence[Trial], first: int
+    experiment: str, engine: str, folder: str, trials: Sequence[Trial], first: int
 ) -> tuple[Material, list[str]]:
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # the core works outside of Python's lock
         digests = list(pool.map(cached_digest, trials))
@@ -117,7 +136,7 @@ def _material(
     frame = all_metrics(trials)
     rows = with_axes(frame)
     rows["number"] = rows["trial"].map(numbers)
-    rows = _judged(rows)
+    rows = tell_settings_apart(_judged(rows))
     good = counted(rows)
     named = set(good["trial"])
     parts = [
@@ -126,7 +145,7 @@ def _material(
         if trial.path.name in named
     ]
     digest = pd.concat(parts, ignore_index=True) if parts else digests[0].assign(trial="")
-    own = Material(experiment, engine, tuple(trials), rows, good, digest)
+    own = Material(experiment, engine, tuple(trials), rows, good, digest, folder)
     return own, frame.attrs["warnings"]
 
 

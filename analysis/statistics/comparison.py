@@ -20,11 +20,17 @@ import pandas as pd
 
 from analysis.metrics.valid_trials import invalid
 from analysis.results.table import cached_metrics
-from analysis.statistics.counterparts import labels, same_captures, sides, unmatched
+from analysis.statistics.counterparts import (
+    labels,
+    same_captures,
+    setting_json,
+    sides,
+    unmatched,
+)
 from analysis.statistics.intervals import compare, compare_paired, known
 from analysis.statistics.tolerances import COMPARABLE, OTHER, Tolerance
 from testbed.errors import TestbedError
-from testbed.store import Status, Trial
+from testbed.store import Status, Trial, trials_in
 
 NAN = float("nan")
 
@@ -82,6 +88,12 @@ class Report:
         """True if nothing present in both differs beyond its tolerance."""
         agree = all(line.verdict.agrees for line in self.lines)
         return bool(self.lines) and agree and not self.other_status
+
+
+def in_common(first: Path, second: Path) -> bool:
+    """True if a scenario, whatever its seed, is in both."""
+    a, b = ({setting_json(trial) for trial in trials_in(path)} for path in (first, second))
+    return not a.isdisjoint(b)
 
 
 Values = dict[Path, dict[str, dict[str, float]]]  # trial → flow → metric → value

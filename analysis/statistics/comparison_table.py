@@ -9,6 +9,7 @@ from analysis.statistics.comparison import Line, Report, Verdict
 from analysis.statistics.text_tables import UNKNOWN, Table
 
 LONG = 60  # lines
+FEW = 20  # trials of one side that are named
 
 HEADER = (
     *("setting", "flow", "metric", "A", "B", "B − A", "95 % interval", "tolerance"),
@@ -67,19 +68,33 @@ def _signed(value: float) -> str:
 def closing_lines(report: Report) -> Iterator[str]:
     """The lines below the table: trials that could not be compared, then the verdict."""
     for heading, names in (
-        ("only in A", report.only_a),
-        ("only in B", report.only_b),
         ("ended otherwise", report.other_status),
         ("not compared", report.not_run),
         ("invalid, left out", report.invalid),
     ):
         yield from (f"{heading}: {name}" for name in names)
+    yield from _only_in_one(report)
     identical = f"{report.identical} of {report.matched} matching trials have identical captures"
-    apart = sum(not line.verdict.agrees for line in report.lines) + len(report.other_status)
+    one_sided = sum(line.verdict is Verdict.ONE_SIDED for line in report.lines)
+    beyond = sum(not line.verdict.agrees for line in report.lines) - one_sided
+    found = (
+        (beyond, "difference", " beyond tolerance"),
+        (len(report.other_status), "trial", " that ended otherwise"),
+        (one_sided, "number", " known in only one of them"),
+    )
     if report.agrees:
-        yield f"A and B agree; {identical}"
-    elif not report.lines and not apart:
+        where = " in what both have" if report.only_a or report.only_b else ""
+        yield f"A and B agree{where}; {identical}"
+    elif not report.lines and not report.other_status:
         yield "nothing to compare: no setting ran in both"
     else:
-        differences = "1 difference" if apart == 1 else f"{apart} differences"
-        yield f"A and B do not agree: {differences} beyond tolerance; {identical}"
+        told = (f"{n} {what}{'s' * (n != 1)}{how}" for n, what, how in found if n)
+        yield f"A and B do not agree: {', '.join(told)}; {identical}"
+
+
+def _only_in_one(report: Report) -> Iterator[str]:
+    """Trials without a counterpart: no difference between A and B was found in them."""
+    for side, names in (("A", report.only_a), ("B", report.only_b)):
+        yield from (f"only in {side}: {name}" for name in names[:FEW])
+        if len(names) > FEW:
+            yield f"only in {side}: {len(names) - FEW} more trials"

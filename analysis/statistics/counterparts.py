@@ -39,7 +39,7 @@ def sides(first: Path, second: Path) -> tuple[Side, Side]:
 def _side(folder: Path, trials: Iterable[Trial], by_engine: bool) -> Side:
     side: Side = {}
     for trial in trials:
-        key = (_setting_json(trial), trial.record.engine if by_engine else "")
+        key = (setting_json(trial), trial.record.engine if by_engine else "")
         twin = side.setdefault(key, {}).setdefault(trial.scenario.seed, trial)
         if twin is not trial:
             raise TestbedError(
@@ -49,7 +49,7 @@ def _side(folder: Path, trials: Iterable[Trial], by_engine: bool) -> Side:
     return side
 
 
-def _setting_json(trial: Trial) -> str:
+def setting_json(trial: Trial) -> str:
     """The scenario without its seed and its captures and samples."""
     plain = dataclasses.replace(
         trial.scenario, seed=0, axes={}, captures=(), snaplen_bytes=0, sample_interval_ms=0

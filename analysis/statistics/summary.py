@@ -85,7 +85,8 @@ def _telling(lines: Sequence[Line]) -> tuple[Key, ...]:
     """The axes that vary, then variant and flow; a key that tells no more than those is left out.
 
     Columns that are no axis are added only while two lines would look the same. The flow is left
-    out if it is called like its variant, or if every trial has only this one.
+    out if it is called like its variant, or if every trial has only this one; the variant where
+    an axis of that name says it of all flows.
     """
     axes = dict.fromkeys(key for line in lines for key in line.keys if key.axis)
     varying = [key for key in axes if _count(lines, (key,)) > 1]
@@ -94,8 +95,12 @@ def _telling(lines: Sequence[Line]) -> tuple[Key, ...]:
         if _count(lines, (*chosen, key)) > _count(lines, chosen):
             chosen = (*chosen, key)
     flows = {line.write((FLOW,)) for line in lines}
+    own = chosen[len(ALWAYS) :]
+    said = any(key.name == VARIANT.name for key in own)
+    if said and _count(lines, (*own, FLOW)) == _count(lines, chosen):
+        return (*own, *((FLOW,) * (len(flows) > 1)))
     named_apart = len(flows) > 1 and any(len(set(line.write(ALWAYS))) > 1 for line in lines)
-    return (*chosen[len(ALWAYS) :], VARIANT, *((FLOW,) * named_apart))
+    return (*own, VARIANT, *((FLOW,) * named_apart))
 
 
 def _count(lines: Iterable[Line], keys: Sequence[Key]) -> int:
@@ -108,7 +113,7 @@ def _rank(line: Line, keys: Sequence[Key]) -> tuple[object, ...]:
 
 def _key_rank(key: Key, value: str) -> tuple[object, ...]:
     """Numbers by value, variants in their usual order, the rest as text."""
-    if key == VARIANT:
+    if key.name == VARIANT.name:
         return (0, variant_key(value))
     try:
         return (0, float(value))

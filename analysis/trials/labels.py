@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import assert_never
 
@@ -45,6 +46,12 @@ def variant_key(name: str) -> tuple[int, str]:
     """A key that sorts variants in their customary order."""
     known = VARIANT_ORDER.index(name) if name in VARIANT_ORDER else len(VARIANT_ORDER)
     return known, name
+
+
+def by_number(text: str) -> tuple[tuple[float, str], ...]:
+    """A key that sorts texts by the numbers in them: `240p` before `1080p`."""
+    parts = re.split(r"(\d+(?:\.\d+)?)", text)
+    return tuple((float(part), "") if part[:1].isdigit() else (-1.0, part) for part in parts)
 
 
 def path_rtt_ms(scenario: Scenario) -> float:

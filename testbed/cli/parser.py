@@ -175,10 +175,13 @@ def _report_options(parser: Parser) -> None:
         help="results folders, or directories of trials",
     )
     parser.add_argument(
+        "--claims", action="store_true", help="what the results say of the papers' claims"
+    )
+    parser.add_argument(
         "--reference",
         type=Path,
         metavar="DIR",
-        help="a folder of ns-2's numbers as CSV, printed beside ours",
+        help="with --claims: a folder of ns-2's numbers as CSV, printed beside ours",
     )
     parser.add_argument(
         "--flow", default="", metavar="NAME", help="for a trial: the flow to draw (the first)"
@@ -260,8 +263,8 @@ VERBS = (
     Verb(
         "report",
         report,
-        "results as one page that answers the papers' claims; one trial: its checks and timelines; "
-        "several trials: their checks side by side",
+        "results as one page, two folders with their differences; one trial: its checks and "
+        "timelines; several trials: their checks side by side",
         f"report results/dumbbell-load results/dumbbell-pairs --out {REPORT}",
         _report_options,
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -42,47 +43,65 @@ def report(options: argparse.Namespace) -> int:
 
 def _report_results(options: argparse.Namespace) -> int:
     """Write one page about one or several results folders."""
-    from analysis.claims.engine import export
     from analysis.report import collect, make_report
+    from analysis.report.comparison_section import compared
 
     if options.reference is not None and not any(options.reference.glob("*.csv")):
         raise UsageError(
             f"--reference {options.reference}: no folder with CSV files",
             "name a folder of ns-2's numbers, or leave it out",
         )
+    if options.reference and not options.claims:
+        raise UsageError("--reference is printed beside the claims", "add --claims")
     found = collect(options.results)
     for text in found.warnings:
         errors.print(f"testbed: warning: {text}", soft_wrap=True)
-    answers = _answers(found, options.reference)
+    answers = _answers(found, options.reference) if options.claims else ()
+    both = compared(*options.results) if len(options.results) == 2 else None
     out = options.out or options.results[0] / REPORT
-    page = make_report(found, out, answers)
+    page = make_report(found, out, answers, both)
     if answers:
-        stem = page.with_name(f"{page.stem}-claims")
-        replace(stem.with_suffix(".json"), lambda p: p.write_text(export.ledger_json(answers)))
-        table = export.ledger_frame(answers)
-        replace(stem.with_suffix(".csv"), lambda p: table.to_csv(p, index=False))
-        numbers = export.numbers_frame(answers)
-        aside = page.with_name(f"{page.stem}-claims-numbers.csv")
-        replace(aside, lambda p: numbers.to_csv(p, index=False))
-        counts = Counter(str(each.verdict) for each in answers)
-        said = ", ".join(f"{number} {verdict}" for verdict, number in counts.most_common())
-        console.print(f"claims: {said}")
+        _write_ledger(page, answers)
+    for line in both.closing if both else ():
+        console.print(line, soft_wrap=True)
     console.print(f"report: {page}", soft_wrap=True)
     return 0
 
 
+def _write_ledger(page: Path, answers: Sequence[Answer]) -> None:
+    """The claims and their numbers as files beside the page."""
+    from analysis.claims.engine import export
+
+    stem = page.with_name(f"{page.stem}-claims")
+    replace(stem.with_suffix(".json"), lambda p: p.write_text(export.ledger_json(answers)))
+    table = export.ledger_frame(answers)
+    replace(stem.with_suffix(".csv"), lambda p: table.to_csv(p, index=False))
+    numbers = export.numbers_frame(answers)
+    aside = page.with_name(f"{page.stem}-claims-numbers.csv")
+    replace(aside, lambda p: numbers.to_csv(p, index=False))
+    counts = Counter(str(each.verdict) for each in answers)
+    said = ", ".join(f"{number} {verdict}" for verdict, number in counts.most_common())
+    console.print(f"claims: {said}")
+
+
 def _answers(found: Collection, reference: Path | None) -> Sequence[Answer]:
-    """Answers to the claims of every paper that has an experiment among the results."""
+    """Answers to the claims that the experiments among the results can decide."""
     from analysis.claims.ledger import PAPERS, answers
     from analysis.metrics.columns import COLUMNS
 
+    if found.apart:
+        raise UsageError(
+            f"{found.apart[0]} is in two of the folders, and is not the same trial there",
+            "answer the claims of one folder at a time, or leave out --claims to compare them",
+        )
     # the columns of all: another experiment's axes would look like this one's without values
     tables = {str(name): rows for name, rows in found.metrics[list(COLUMNS)].groupby("experiment")}
     folders = {trial.scenario.experiment: trial.path.parent for trial in found.trials}
-    papers = {p.id for p in PAPERS if any(claim.experiment in tables for claim in p.claims)}
-    if not papers:
-        return ()
-    return [each for each in answers(tables, folders, reference) if each.paper in papers]
+    own = (
+        dataclasses.replace(p, claims=tuple(c for c in p.claims if c.experiment in tables))
+        for p in PAPERS
+    )
+    return answers(tables, folders, reference, [paper for paper in own if paper.claims])
 
 
 def _report_trial(options: argparse.Namespace, trial: Trial) -> int:

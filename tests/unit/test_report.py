@@ -8,6 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from analysis.report import collect
+from analysis.trials.kept_table import keep, read_kept
 from experiments.command import main
 from tests import report_writer
 from tests.trial_writer import ROLES, write_trial
@@ -54,24 +56,70 @@ def test_without_the_sender_there_is_no_sequence(
     assert said == names("tcp", ("timeline",))
 
 
-def test_results_become_a_page_with_the_papers_claims(
+def test_a_page_shows_what_was_run_and_its_figures_first(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "fairness"
     report_writer.write_experiment(folder, "router-fairness", 2)
     assert main(["report", str(folder)]) == 0
+    assert capsys.readouterr().out == f"report: {folder / 'report.html'}\n"
+    assert sorted(path.name for path in folder.glob("report-claims*")) == []
+    html = (folder / "report.html").read_text()
+    own = html[html.index('<section id="router-fairness-guest">') :]
+    assert own.index("<figure id=") < own.index('<div class="ran">') < own.index("<table")
+    assert 'class="claim"' not in html
+
+
+def test_claims_are_those_of_the_experiments_and_folded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "fairness"
+    report_writer.write_experiment(folder, "router-fairness", 2)
+    assert main(["report", str(folder), "--claims"]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith("claims: ") and said[1] == f"report: {folder / 'report.html'}"
     ledger = pd.read_csv(folder / "report-claims.csv").set_index("id")
     assert set(ledger["paper"]) == {"GYS"}  # no experiment of the others was run
     shares = ledger.loc["GYS3.1"]  # one row per reading that was run
     assert len(shares) == 2 and (shares["n"] == 2).all()
-    assert ledger.loc["GYS1.1", "verdict"] == "open"
+    assert "GYS1.1" not in ledger.index  # which another experiment answers
+    html = (folder / "report.html").read_text()
+    assert html.index('<details class="paper">') > html.index("<figure id=")
+    assert "<details open" not in html[html.index('<details class="paper">') :]
     numbers = pd.read_csv(folder / "report-claims-numbers.csv")
     assert "share of bbr" in set(numbers.loc[numbers["id"] == "GYS3.1", "what"])
     assert {each["id"] for each in json.loads((folder / "report-claims.json").read_text())} == set(
         ledger.index
     )
+
+
+def test_ns2s_numbers_need_claims(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "ns2.csv").touch()
+    assert main(["report", str(tmp_path), "--reference", str(tmp_path)]) == 2
+    assert "add --claims" in capsys.readouterr().err
+
+
+def test_two_runs_of_the_same_are_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = (tmp_path / name for name in ("a", "b"))
+    report_writer.write_experiment(a, "someones-own", 2)
+    report_writer.write_experiment(b, "someones-own", 2)
+    for path in b.glob("*/metrics.parquet"):
+        rows = pd.read_parquet(path)
+        kept = read_kept(path)
+        assert kept is not None
+        keep(path, rows.assign(goodput_mbps=2 * rows["goodput_mbps"]), kept.revision)
+    for path in b.glob("*/trial.json"):
+        path.write_text(path.read_text().replace('"wall_s": 0.0', '"wall_s": 1.0'))
+    assert main(["report", str(a), str(b)]) == 0
+    said = capsys.readouterr().out
+    assert "A and B do not agree: 6 differences beyond tolerance" in said
+    html = (a / "report.html").read_text()
+    assert '<section id="comparison">' in html
+    keys = [each.key for each in collect([a, b]).materials]
+    assert len(set(keys)) == 2 and all(f'<section id="{key}">' in html for key in keys)
+    assert main(["report", str(a), str(b), "--claims"]) == 2
 
 
 def test_trials_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

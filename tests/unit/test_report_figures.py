@@ -271,7 +271,7 @@ def test_the_confidence_region_of_a_mean() -> None:
     assert plane.region(points[:3]) is None
 
 
-def test_the_matrix_counts_both_orders_of_a_pair() -> None:
+def test_the_matrix_keeps_the_orders_of_a_pair_apart() -> None:
     def trial(name: str, one: str, other: str, share: float) -> list[dict[str, object]]:
         return [
             {"trial": name, "flow": "tcp1", "variant": one, "share_percent": share},
@@ -279,13 +279,14 @@ def test_the_matrix_counts_both_orders_of_a_pair() -> None:
         ]
 
     rows = [*trial("a", "reno", "bbr", 20), *trial("b", "bbr", "reno", 60)]
-    rows += trial("c", "bbr", "bbr", 45)
+    rows += [*trial("c", "bbr", "bbr", 45), *trial("d", "bbr", "vegas", 90)]
     table = matrix(pd.DataFrame(rows))
-    assert list(table.index) == list(table.columns) == ["reno", "bbr"]
-    assert table.loc["reno", "bbr"] == pytest.approx(30)
-    assert table.loc["bbr", "reno"] == pytest.approx(70)
+    assert list(table.index) == list(table.columns) == ["reno", "vegas", "bbr"]
+    assert table.loc["reno", "bbr"] == 20
+    assert table.loc["bbr", "reno"] == 60
+    assert table.loc["vegas", "bbr"] == 10  # what the other order leaves
     assert table.loc["bbr", "bbr"] == pytest.approx(45)
-    assert table.isna().to_numpy().sum() == 1
+    assert table.isna().to_numpy().sum() == 4
 
 
 def test_the_matrix_is_of_the_loads_that_have_it() -> None:

@@ -92,7 +92,7 @@ def test_rows_can_be_filtered_and_copied(tab: Tab, page: Path) -> None:
     )
     tab.run(f"{section}.querySelector('.tools .copy').click()")
     lines = tab.run("globalThis.copied").split("\n")
-    assert lines[0].startswith("target ms\tflow\tvariant\tn\tthroughput")
+    assert lines[0].startswith("target ms\tvariant\tn\tthroughput")
     assert len(lines) == 1 + 3 and all("\tbbr\t" in line for line in lines[1:])
     tab.run(f"{section}.querySelector('.command .copy').click()")
     assert tab.run("globalThis.copied").startswith("testbed run someones-own --set")

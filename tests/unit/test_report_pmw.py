@@ -59,8 +59,10 @@ def test_the_models_errors_beside_the_papers(events: Material) -> None:
 
 def test_figure_three(traffic: Material) -> None:
     (drawn,) = newreno_background.draw(traffic)
-    assert "With droptail Slow-but-Steady is +5.5 to +13.6 % ahead of Impatient" in drawn.caption
-    assert "with red Slow-but-Steady is +3.0 to +3.0 %" in drawn.caption
+    assert (
+        "With queue droptail Slow-but-Steady is +5.5 to +13.6 % ahead of Impatient" in drawn.caption
+    )
+    assert "with queue red Slow-but-Steady is +3.0 to +3.0 %" in drawn.caption
     assert set(drawn.data["part"]) == {"queue droptail", "queue red"}
     plt.close("all")
 

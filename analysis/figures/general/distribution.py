@@ -24,8 +24,7 @@ def panels(
     parts: Sequence[tuple[str, pd.DataFrame]], digest: pd.DataFrame, series: str
 ) -> tuple[Figure, pd.DataFrame]:
     """One column per part; round-trip times above, one-way delays below."""
-    names = [str(name) for _, rows in parts for name in rows[series].unique()]
-    known = style.series_styles(names)
+    known = style.styles_of(pd.concat([rows for _, rows in parts]), series)
     figure, grid = figure_layout.grid(len(KINDS), len(parts), panel=1.75)
     tables = []
     for column, (words, rows) in enumerate(parts):
@@ -58,7 +57,7 @@ def _panel(axes: Axes, curve: pd.DataFrame, series: str, known: dict[str, Series
         if own.empty:
             continue
         ms, part = own["ms"].to_numpy(), 100 * own["fraction"].to_numpy()
-        axes.plot(ms, part, color=look.colour, linewidth=1)
+        axes.plot(ms, part, color=look.colour, linewidth=1, linestyle=look.dash)
         axes.plot(
             [float(np.interp(50, part, ms))],
             [50],

@@ -3,25 +3,37 @@ throughput and delay, the distributions of delays."""
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from analysis.figures.general import distribution, load_sweep, plane
+from analysis.figures.general import distribution, load_sweep, over_time, plane, variant_shares
 from analysis.figures.plotting import cases, error_bars, figure_layout
-from analysis.figures.plotting.error_bars import DROPS, LATENCY, THROUGHPUT
+from analysis.figures.plotting.cell_means import axes_beside, cell_means
+from analysis.figures.plotting.error_bars import DROPS, LATENCY, MARKS, THROUGHPUT
 from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.figures.timeline import timeline_figure
+from analysis.metrics.axes import AXIS
 from analysis.metrics.flow_digest import RTTS
-from analysis.results.material import AXIS, Material
+from analysis.results.material import Material
+from analysis.results.varied_axes import varied_axes
 
 MOST_CASES = 6  # figures or panels of one kind; the tables have the rest
+MOST_TIMELINES = 4  # flows, or panels over time
 MOST_DELAYS = 2  # the same, of the distributions, which are large
 SERIES = "series"
 
 
 def draw(material: Material) -> Iterator[NamedFigure]:
-    """Sweeps, the plane and the distributions, one per case of the axes that they do not show."""
+    """A single setting's timelines; shares, sweeps, throughput over time, the plane and the
+    distributions, one per case of the axes that they do not show."""
+    if not material.varied(material.rows):
+        yield from flow_timelines(material)
+    yield from shares(material)
     yield from sweeps(material)
+    yield from over_seconds(material)
     yield from planes(material)
     yield from distributions(material)
 
@@ -32,41 +44,94 @@ def named(material: Material) -> pd.DataFrame:
     rows = material.tcp
     variant = rows["variant"].where(rows["variant"] != "", rows["flow"])
     several = rows.groupby(["trial", "variant"])["flow"].transform("count") > 1
-    return rows.assign(**{SERIES: variant.where(~several, rows["flow"] + " (" + variant + ")")})
+    return rows.assign(**{SERIES: variant.where(~several, variant + " (" + rows["flow"] + ")")})
 
 
-def main_axis(material: Material, rows: pd.DataFrame) -> str:
+def main_axis(rows: pd.DataFrame) -> str:
     """The axis to draw over: the number with most values, else the name with most; or none."""
-    own = [name for name in material.varied(rows) if name not in ("variant", "pair")]
+    own = [name for name in axes_beside(rows, SERIES) if name != "pair"]
     numbers = [name for name in own if load_sweep.is_number(rows, name)]
     return max(numbers or own, key=lambda name: rows[AXIS + name].nunique(), default="")
 
 
-def others(material: Material, rows: pd.DataFrame, *shown: str) -> list[str]:
-    """The axes that vary, without those that the figure shows."""
-    return [name for name in material.varied(rows) if name not in ("variant", *shown)]
+def others(rows: pd.DataFrame, *shown: str, series: str = SERIES) -> list[str]:
+    """The axes that vary, without those that the figure shows and those that are its series."""
+    return [name for name in axes_beside(rows, series) if name not in shown]
 
 
 def measures(rows: pd.DataFrame) -> list[error_bars.Measure]:
     """The main measures that this experiment has."""
-    return [m for m in (THROUGHPUT, DROPS, LATENCY) if rows[m.metric].notna().any()]
+    marks = (MARKS,) if rows[MARKS.metric].gt(0).any() else ()
+    return [m for m in (THROUGHPUT, DROPS, *marks, LATENCY) if rows[m.metric].notna().any()]
+
+
+def flow_timelines(material: Material) -> Iterator[NamedFigure]:
+    """The timeline of each flow of the first trial."""
+    for trial in material.trials[:1]:
+        for flow in trial.record.flows[:MOST_TIMELINES]:
+            found = timeline_figure.whole(trial, flow)
+            if found is not None:
+                stem = cases.stem(material.key, flow.name, "timeline")
+                yield dataclasses.replace(found, stem=stem)
+
+
+def shares(material: Material) -> Iterator[NamedFigure]:
+    """The variants' shares and Jain's index, where flows share the network."""
+    rows = material.tcp
+    if rows.empty or not variant_shares.several_flows(rows):
+        return
+    found = variant_shares.by_variant(rows)
+    parts = [(cases.case_words(case), own) for case, own in few_cases(found, varied_axes(found))]
+    figure, data = variant_shares.panels(parts)
+    figure_layout.title_and_foot(
+        figure,
+        f"{material.experiment}: shares of goodput",
+        cases.foot(material, rows, variant_shares.READING),
+    )
+    stem = cases.stem(material.key, "shares")
+    yield NamedFigure(stem, variant_shares.caption(data), figure, data)
+
+
+def over_seconds(material: Material) -> Iterator[NamedFigure]:
+    """Throughput over time, each variant's flows together."""
+    rows = material.tcp
+    if rows.empty or material.digest.empty:
+        return
+    parts = [
+        (cases.case_words(case), own)
+        for case, own in few_cases(rows, others(rows, series="variant"), MOST_TIMELINES)
+    ]
+    figure, data = over_time.panels(parts, material.digest)
+    reading = "1 s bins; lines: mean over the seeds; bands: 95 % interval (Student's t)"
+    figure_layout.title_and_foot(
+        figure,
+        f"{material.experiment}: throughput over time",
+        cases.foot(material, rows, reading),
+    )
+    together = " Flows of one variant are added." if variant_shares.several_flows(rows) else ""
+    stem = cases.stem(material.key, "time")
+    yield NamedFigure(stem, f"The throughput of each variant.{together}", figure, data)
 
 
 def sweeps(material: Material) -> Iterator[NamedFigure]:
     """Throughput, drops and delay over the main axis; without one, side by side per variant."""
     rows = named(material)
-    axis = main_axis(material, rows)
+    axis = main_axis(rows)
     if rows.empty or not measures(rows):
         return
     if not axis:
         rows, axis = rows.assign(**{f"{AXIS}flows": rows[SERIES]}), "flows"
-    for case, own in few_cases(rows, others(material, rows, axis)):
+    for case, own in few_cases(rows, others(rows, axis)):
         words = cases.case_words(case)
         figure, data = load_sweep.panels([(words, own)], axis, measures(own), SERIES)
         figure_layout.title_and_foot(
             figure,
             f"{material.experiment}: "
-            + ("each variant" if axis == "flows" else f"over {load_sweep.axis_label(axis)}"),
+            + (
+                ("each flow" if (rows[SERIES] != rows["variant"]).any() else "each variant")
+                if axis == "flows"
+                else f"over {load_sweep.axis_label(axis)}"
+            ),
             cases.foot(material, own),
         )
         stem = cases.stem(material.key, "sweep", *case.values())
@@ -78,12 +143,9 @@ def planes(material: Material) -> Iterator[NamedFigure]:
     rows = named(material).dropna(subset=[plane.X, plane.Y])
     if rows.empty:
         return
-    axis = main_axis(material, rows)
+    axis = main_axis(rows)
     path = axis if axis and load_sweep.is_number(rows, axis) else ""
-    parts = [
-        (cases.case_words(case), own)
-        for case, own in few_cases(rows, others(material, rows, *([path] if path else [])))
-    ]
+    parts = [(cases.case_words(case), own) for case, own in few_cases(rows, others(rows, path))]
     figure, data = plane.panels(parts, SERIES, path)
     reading = f"lines run along {load_sweep.axis_label(path)}, whose ends are named" if path else ""
     figure_layout.title_and_foot(
@@ -101,8 +163,8 @@ def distributions(material: Material) -> Iterator[NamedFigure]:
     rows = named(material)
     if rows.empty or material.digest.empty:
         return
-    axis = main_axis(material, rows)
-    for case, own in few_cases(rows, others(material, rows, axis), MOST_DELAYS):
+    axis = main_axis(rows)
+    for case, own in few_cases(rows, others(rows, axis), MOST_DELAYS):
         parts = _parts(own, axis)
         figure, data = distribution.panels(parts, material.digest, SERIES)
         words = cases.case_words(case)
@@ -135,24 +197,24 @@ def few_cases(
     rows: pd.DataFrame, axes: Sequence[str], most: int = MOST_CASES
 ) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
     """The first cases, so that a report stays readable."""
-    for number, case in enumerate(cases.split(rows, axes)):
-        if number < most:
-            yield case
+    shown = [name for name in varied_axes(rows) if name not in axes]
+    yield from itertools.islice(cases.split(rows, axes, shown), most)
 
 
 def extremes(rows: pd.DataFrame, series: str, words: str = "") -> str:
     """A caption: the series with the highest and lowest throughput, and with the lowest delay."""
-    means = rows.groupby(series)["throughput_mbps"].mean().dropna()
+    found = cell_means(rows, series, ("throughput_mbps", "owd_mean_ms"))
+    means = found["throughput_mbps"].dropna()
     start = f"With {words}: " if words else ""
     if len(means) < 2:
-        only = f"{means.iloc[0]:.3g} Mbit/s on average" if len(means) else "no throughput known"
+        only = f"{means.iloc[0]:.3g} Mbit/s" if len(means) else "no throughput known"
         return f"{start}{means.index[0] if len(means) else 'nothing'}: {only}."
     most, least = str(means.idxmax()), str(means.idxmin())
     said = (
-        f"{start}{most} has the highest throughput on average ({means[most]:.3g} Mbit/s), "
+        f"{start}{most} has the highest mean throughput ({means[most]:.3g} Mbit/s), "
         f"{least} the lowest ({means[least]:.3g} Mbit/s)."
     )
-    delays = rows.groupby(series)["owd_mean_ms"].mean().dropna()
+    delays = found["owd_mean_ms"].dropna()
     if len(delays) > 1:
         low, high = str(delays.idxmin()), str(delays.idxmax())
         said += f" Delays are lowest with {low} ({delays[low]:.3g} ms), highest with {high}"
@@ -167,6 +229,10 @@ def _medians(data: pd.DataFrame) -> str:
     ordered = half.sort_values("ms")
     low, high = ordered.iloc[0], ordered.iloc[-1]
     return (
-        f"Median round trips lie between {low['ms']:.3g} ms ({low[SERIES]}) "
-        f"and {high['ms']:.3g} ms ({high[SERIES]})."
+        f"Median round trips lie between {low['ms']:.3g} ms ({_of(low)}) "
+        f"and {high['ms']:.3g} ms ({_of(high)})."
     )
+
+
+def _of(row: pd.Series) -> str:
+    return ", ".join(filter(None, (str(row[SERIES]), str(row["part"]))))

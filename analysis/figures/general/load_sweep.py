@@ -13,8 +13,8 @@ from matplotlib.ticker import MaxNLocator
 from analysis.figures.plotting import cases, error_bars, figure_layout, style
 from analysis.figures.plotting.error_bars import Measure
 from analysis.figures.plotting.style import SeriesStyle
-from analysis.results.material import AXIS
-from analysis.trials.labels import variant_key
+from analysis.metrics.axes import AXIS
+from analysis.trials.labels import by_number, variant_key
 
 ROOM = 1.3  # the top of the axis, relative to the highest mean
 TOWER = 3  # times the next line: far enough above to dwarf it
@@ -44,8 +44,7 @@ def panels(
     series: str,
 ) -> tuple[Figure, pd.DataFrame]:
     """One row of panels per part, one column per measure; and the table of what is drawn."""
-    names = [str(name) for _, rows in parts for name in rows[series].unique()]
-    known = style.series_styles(names)
+    known = style.styles_of(pd.concat([rows for _, rows in parts]), series)
     lines = is_number(parts[0][1], axis)
     height = 1.7 if lines else max(1.5, 0.2 * max(rows[AXIS + axis].nunique() for _, rows in parts))
     figure, grid = figure_layout.grid(len(parts), len(measures), panel=height)
@@ -118,11 +117,15 @@ def _panel(
     axes.yaxis.set_major_locator(MaxNLocator(5))
 
 
+def _name_key(value: object) -> tuple[object, ...]:
+    return variant_key(str(value))[0], by_number(str(value))
+
+
 def _dots(
     axes: Axes, table: pd.DataFrame, x: str, series: str, known: dict[str, SeriesStyle]
 ) -> None:
     """One line per name with the series side by side; only the first panel shows the names."""
-    values = sorted(dict.fromkeys(table[x]), key=lambda value: variant_key(str(value)))
+    values = sorted(dict.fromkeys(table[x]), key=_name_key)
     alone = table.groupby(x)[series].nunique().max() == 1
     width = 0.0 if alone else 0.7 / max(1, len(known))
     for number, (name, look) in enumerate(known.items()):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from scipy import special
 
+from analysis.figures.plotting import figure_layout, style
 from analysis.figures.plotting.style import SeriesStyle
 from analysis.metrics.flow_digest import THROUGHPUT
 from analysis.statistics.intervals import CONFIDENCE
@@ -31,6 +33,39 @@ def series(rows: pd.DataFrame, digest: pd.DataFrame, what: str = THROUGHPUT) -> 
             "n": table["count"],
         }
     )
+
+
+def by_variant(rows: pd.DataFrame, digest: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Rows and series in which a trial's flows of one variant are one flow: their sum."""
+    of = rows.set_index(["trial", "flow"])["variant"]
+    keys = pd.MultiIndex.from_frame(digest[["trial", "flow"]])
+    own = digest.assign(flow=of.reindex(keys).to_numpy())
+    own = own[own["flow"].notna() & (own["what"] == THROUGHPUT)]
+    sums = own.groupby(["trial", "flow", "what", "x"])[["value"]].sum().reset_index()
+    return rows.assign(flow=rows["variant"]).drop_duplicates(["trial", "flow"]), sums
+
+
+def panels(
+    parts: Sequence[tuple[str, pd.DataFrame]], digest: pd.DataFrame
+) -> tuple[Figure, pd.DataFrame]:
+    """One panel per part, one line per variant, each the sum of its flows."""
+    known = style.styles_of(pd.concat([rows for _, rows in parts]), "variant")
+    figure, grid = figure_layout.grid(len(parts), 1, panel=1.6)
+    tables = []
+    for [axes], (words, rows) in zip(grid, parts, strict=True):
+        flows, sums = by_variant(rows, digest)
+        for name, look in known.items():
+            table = series(flows[flows["flow"] == name], sums)
+            if len(table):
+                line(axes, table, look)
+                tables.append(table.assign(variant=name, part=words))
+        axes.set_title(words, loc="left", fontweight="bold", fontsize=7)
+        axes.set_ylabel("throughput (Mbit/s)")
+        axes.set_ylim(bottom=0)
+        axes.margins(x=0)
+    grid[-1][0].set_xlabel("time (s)")
+    figure_layout.legend(figure, known)
+    return figure, pd.concat(tables, ignore_index=True)
 
 
 def singles(rows: pd.DataFrame, digest: pd.DataFrame) -> Iterator[pd.DataFrame]:

@@ -12,8 +12,10 @@ from matplotlib.patches import Ellipse
 from scipy import special
 
 from analysis.figures.plotting import figure_layout, style
+from analysis.figures.plotting.cell_means import cell_means
+from analysis.figures.plotting.error_bars import WHOLE
 from analysis.figures.plotting.style import SeriesStyle
-from analysis.results.material import AXIS
+from analysis.metrics.axes import AXIS
 from analysis.statistics.intervals import CONFIDENCE
 
 LEAST = 4  # trials: with fewer, Hotelling's region is wider than any plot
@@ -29,9 +31,7 @@ def panels(
 ) -> tuple[Figure, pd.DataFrame]:
     """One panel per part; with `path`, the means are joined along that axis, its ends labelled."""
     if known is None:
-        known = style.series_styles(
-            [str(name) for _, rows in parts for name in rows[series].unique()]
-        )
+        known = style.styles_of(pd.concat([rows for _, rows in parts]), series)
     across = 2 if len(parts) in (2, 4) else min(3, len(parts))
     down = -(-len(parts) // across)
     figure, grid = figure_layout.grid(down, across, panel=2.6 if across < 3 else 2.2)
@@ -82,7 +82,9 @@ def _path(axes: Axes, rows: pd.DataFrame, column: str, look: SeriesStyle) -> Non
         means[Y],
         color=look.colour,
         linewidth=0.9,
+        linestyle=look.dash,
         marker=look.marker,
+        **WHOLE,
         markersize=2.6,
         markeredgewidth=0,
     )
@@ -158,7 +160,7 @@ def region(points: np.ndarray) -> tuple[tuple[float, float], float, float, float
 
 def best(rows: pd.DataFrame, series: str) -> str:
     """The series with the highest throughput and the one with the lowest delay, in words."""
-    means = rows.groupby(series)[[X, Y]].mean().dropna()
+    means = cell_means(rows, series, (X, Y)).dropna()
     if len(means) < 2:
         return ""
     most, least = str(means[Y].idxmax()), str(means[X].idxmin())

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from analysis.figures.plotting.error_bars import READING
-from analysis.results.material import AXIS, Material
-from analysis.trials.labels import in_lines
+from analysis.metrics.axes import AXIS
+from analysis.results.material import Material
+from analysis.results.varied_axes import varied_axes
+from analysis.trials.labels import by_number, in_lines
 
 # The papers' own settings, in the order to show them; others follow alphabetically.
 FIRST = ("ns2", "small", "cbr-first", "receiver", "bfifo", "droptail", "red")
@@ -18,22 +21,29 @@ UNITS = {"mbit": "Mbit/s", "ms": "ms", "s": "s", "bytes": "bytes", "packets": "p
 FOOT_LETTERS = 165  # per line of a footer
 
 
-def split(rows: pd.DataFrame, axes: Sequence[str]) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
-    """One group of rows per combination of the axes' values; the papers' own settings first."""
-    columns = [
-        AXIS + name for name in axes if AXIS + name in rows and rows[AXIS + name].notna().any()
-    ]
+def split(
+    rows: pd.DataFrame, axes: Sequence[str], shown: Sequence[str] = ()
+) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
+    """One group of rows per combination of the axes' values; the papers' own settings first.
+
+    Every other axis that varies divides the rows too, unless the figure shows it: no group has
+    rows that differ in anything else.
+    """
+    named = [name for name in axes if AXIS + name in rows and rows[AXIS + name].notna().any()]
+    others = [name for name in varied_axes(rows) if name not in (*named, *shown)]
+    columns = [AXIS + name for name in (*named, *others)]
     if not columns:
         yield {}, rows
         return
-    for values, members in sorted(rows.groupby(columns), key=lambda group: _place(group[0])):
-        yield (
-            {
-                name.removeprefix(AXIS): text(value)
-                for name, value in zip(columns, values, strict=True)
-            },
-            members,
-        )
+    groups = rows.groupby(columns, dropna=False)
+    for values, members in sorted(groups, key=lambda group: _place(group[0])):
+        yield case((*named, *others), values), members
+
+
+def case(axes: Sequence[str], values: Iterable[Any]) -> dict[str, str]:
+    """The axes with their values, as people write them; without those that have none."""
+    pairs = zip(axes, values, strict=True)
+    return {name: text(value) for name, value in pairs if not pd.isna(value)}
 
 
 def papers_first(values: Iterable[Any]) -> list[Any]:
@@ -41,12 +51,12 @@ def papers_first(values: Iterable[Any]) -> list[Any]:
     return sorted(values, key=lambda value: _place([value]))
 
 
-def _place(values: Sequence[object]) -> list[tuple[int, float, str]]:
+def _place(values: Sequence[object]) -> list[tuple[object, ...]]:
     return [
         (
             FIRST.index(str(value)) if value in FIRST else len(FIRST),
-            float(value) if isinstance(value, int | float) else 0.0,
-            str(value),
+            float(value) if isinstance(value, Real) else 0.0,
+            by_number(str(value)),
         )
         for value in values
     ]
@@ -74,6 +84,11 @@ def stem(*parts: str) -> str:
 def case_words(case: Mapping[str, str]) -> str:
     """`order cbr-first, rate 1 Mbit/s`."""
     return ", ".join(_worded(name, value) for name, value in case.items())
+
+
+def titled(title: str, case: Mapping[str, str]) -> str:
+    """The title, with the case if there is one."""
+    return f"{title}: {case_words(case)}" if case else title
 
 
 def _worded(name: str, value: str) -> str:

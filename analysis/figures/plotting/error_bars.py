@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,8 @@ from matplotlib.axes import Axes
 from analysis.figures.plotting.style import PAPER, SeriesStyle
 from analysis.statistics.intervals import half_width, known
 
+# of markers, which are whole at a panel's edge too
+WHOLE: dict[str, Any] = {"clip_on": False, "in_layout": False}
 READING = "points: means; bands and bars: 95 % interval of the mean (Student's t)"
 
 
@@ -29,6 +32,7 @@ class Measure:
 
 THROUGHPUT = Measure("throughput_mbps", "throughput (Mbit/s)")
 DROPS = Measure("drop_rate", "drop rate (%)", 100, linear_below=0.1)
+MARKS = Measure("mark_rate", "marked (%)", 100)
 LATENCY = Measure("owd_mean_ms", "one-way delay (ms)", zero=False)
 
 
@@ -46,15 +50,13 @@ def summary(rows: pd.DataFrame, by: Sequence[str], measure: Measure) -> pd.DataF
     return pd.DataFrame(cells, columns=columns).sort_values(list(by), kind="stable")
 
 
-def line_with_band(
-    axes: Axes, table: pd.DataFrame, x: str, look: SeriesStyle, dashed: bool = False
-) -> None:
+def line_with_band(axes: Axes, table: pd.DataFrame, x: str, look: SeriesStyle) -> None:
     """Means over a numeric axis with a band for their intervals; suspect points are hollow."""
     at, mean = table[x].to_numpy(dtype=float), table["mean"].to_numpy()
     axes.fill_between(
         at, table["low"], table["high"], color=look.colour, alpha=0.18, linewidth=0, zorder=2
     )
-    axes.plot(at, mean, color=look.colour, linewidth=1, linestyle="--" if dashed else "-")
+    axes.plot(at, mean, color=look.colour, linewidth=1, linestyle=look.dash)
     for hollow in (False, True):
         own = table["suspect"].to_numpy() > 0 if hollow else table["suspect"].to_numpy() == 0
         axes.plot(
@@ -66,6 +68,7 @@ def line_with_band(
             markersize=3.2,
             markeredgewidth=0.7,
             linestyle="none",
+            **WHOLE,
         )
 
 
@@ -85,6 +88,7 @@ def point(
         markerfacecolor=PAPER if cell["suspect"] else look.colour,
         markersize=4.5,
         markeredgewidth=0.8,
+        **WHOLE,
     )
 
 
@@ -99,4 +103,5 @@ def single_trials(axes: Axes, values: Iterable[float], place: float, look: Serie
         markerfacecolor=PAPER,
         markeredgecolor=look.colour,
         markeredgewidth=0.6,
+        **WHOLE,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -16,6 +17,9 @@ from analysis.figures.plotting.style import SeriesStyle
 
 FOOT_INCHES = 0.26  # two lines
 APART = 0.08  # of the axis height: the least distance between two labels
+FEW_POINTS, MANY_POINTS = 7, 6  # letters of a legend with few entries, with many
+LETTER = 0.62  # the mean width of a letter, of its height
+LINE = 1.7  # between the lines of a legend, of the letters' height
 LEAST_SPAN = 0.1  # of the largest value
 
 
@@ -44,20 +48,62 @@ def title_and_foot(figure: Figure, title: str, foot: str) -> None:
 
 
 def legend(figure: Figure, looks: Mapping[str, SeriesStyle]) -> None:
-    """One legend for all panels, below the title."""
+    """One legend for all panels: a line below the title, or beside them if it is too long."""
+    few = len(looks) < 9
+    size = FEW_POINTS if few else MANY_POINTS
     handles = [
-        Line2D([], [], color=look.colour, marker=look.marker, markersize=4, linewidth=1, label=name)
+        Line2D(
+            [],
+            [],
+            color=look.colour,
+            marker=look.marker,
+            markersize=4,
+            linewidth=1,
+            linestyle=look.dash,
+            label=name,
+        )
         for name, look in looks.items()
     ]
+    widths = [_entry_inches(name, size) for name in looks]
+    if sum(widths) > figure.get_figwidth():
+        _beside(figure, handles, max(_entry_inches(name, MANY_POINTS) for name in looks))
+        return
     figure.legend(
         handles=handles,
         loc="upper left",
         bbox_to_anchor=(0.0, 1 - 0.25 / figure.get_figheight()),
-        ncols=min(10, len(handles)),
+        ncols=max(1, len(handles)),
         frameon=False,
-        fontsize=7 if len(handles) < 9 else 6,
-        handlelength=1.6 if len(handles) < 9 else 1.2,
-        columnspacing=1.2 if len(handles) < 9 else 0.8,
+        fontsize=size,
+        handlelength=1.6 if few else 1.2,
+        columnspacing=1.2 if few else 0.8,
+        borderaxespad=0.2,
+    )
+
+
+def _entry_inches(name: str, size: float) -> float:
+    """The width of a legend's entry: line, gaps and letters."""
+    return size * (3.4 + LETTER * len(name)) / 72
+
+
+def _beside(figure: Figure, handles: Sequence[Line2D], entry: float) -> None:
+    """The legend at the right of the panels, which make room for it."""
+    engine = figure.get_layout_engine()
+    assert isinstance(engine, ConstrainedLayoutEngine)
+    left, bottom, width, height = engine.get()["rect"]
+    inches = height * figure.get_figheight()
+    columns = math.ceil(len(handles) * LINE * MANY_POINTS / 72 / inches)
+    taken = columns * entry / figure.get_figwidth()
+    engine.set(rect=(left, bottom, width - taken, height))
+    figure.legend(
+        handles=handles,
+        loc="upper right",
+        bbox_to_anchor=(1.0, bottom + height),
+        ncols=columns,
+        frameon=False,
+        fontsize=MANY_POINTS,
+        handlelength=2,
+        columnspacing=0.8,
         borderaxespad=0.2,
     )
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
+from zlib import crc32
 
 import matplotlib as mpl
+import pandas as pd
 
-from analysis.trials.labels import variant_key
+from analysis.trials.labels import by_number, variant_key
 
 # Okabe and Ito, "Color Universal Design" (2008); their yellow is too light for thin lines.
 ORANGE = "#E69F00"
@@ -41,7 +44,17 @@ VARIANT_COLOURS = {
     "linux-reno": BLUE,
     "dctcp": WINE,
 }
-OTHER_COLOURS = (SKY, BLACK, BROWN, INDIGO, GREY)  # for variants not named above
+# Tol, "Colour schemes" (2021), muted: for the variants not named above, each always the same.
+TEAL, WINE, ROSE, STEEL, MOSS = OTHER_COLOURS = (
+    *("#2E9C8C", "#882255", "#CC6677", "#6699CC", "#999933"),
+)
+VARIANT_COLOURS |= {
+    **dict.fromkeys(("dctcp", "lp", "scalable"), TEAL),
+    **dict.fromkeys(("westwood", "nv", "highspeed"), WINE),
+    **dict.fromkeys(("htcp", "yeah"), ROSE),
+    **dict.fromkeys(("illinois", "bic"), STEEL),
+    **dict.fromkeys(("cdg", "hybla"), MOSS),
+}
 
 MARKERS = {
     "tahoe": "s",
@@ -58,6 +71,8 @@ MARKERS = {
     "dctcp": ">",
 }
 OTHER_MARKERS = "o^sDvPX*ph"
+Dash = Literal["-"] | tuple[int, tuple[float, ...]]
+DASHES: tuple[Dash, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)))
 PAPER = "white"  # the inside of a hollow point
 
 WIDTH_INCHES = 7.2  # the text width of an A4 page
@@ -67,12 +82,19 @@ SHEET = Path(__file__).with_name("figures.mplstyle")
 
 
 def variant_colours(variants: Iterable[str]) -> dict[str, str]:
-    """A colour for each variant; the known ones always have the same colour."""
-    names = list(variants)
-    used = {VARIANT_COLOURS.get(name) for name in names}
-    free = [colour for colour in OTHER_COLOURS if colour not in used]
-    others = itertools.cycle(free or OTHER_COLOURS)
-    return {name: VARIANT_COLOURS.get(name) or next(others) for name in names}
+    """A colour for each variant, in every figure the same; where one figure has two variants of
+    one colour, the second gets one that is free."""
+    found: dict[str, str] = {}
+    for name in variants:
+        own = VARIANT_COLOURS.get(name) or _by_name(name)
+        free = (colour for colour in OTHER_COLOURS if colour not in found.values())
+        taken = own in OTHER_COLOURS and name not in found and own in found.values()
+        found[name] = next(free, own) if taken else own
+    return found
+
+
+def _by_name(name: str) -> str:
+    return OTHER_COLOURS[crc32(name.encode()) % len(OTHER_COLOURS)]
 
 
 @dataclass(frozen=True)
@@ -81,6 +103,7 @@ class SeriesStyle:
 
     colour: str
     marker: str
+    dash: Dash = "-"
 
 
 # For queues, in the order in which a figure shows them.
@@ -94,12 +117,33 @@ QUEUE_STYLES = (
 )
 
 
-def series_styles(names: Sequence[str]) -> dict[str, SeriesStyle]:
-    """A style for each variant, in the usual order; known variants always have the same style."""
-    ordered = sorted(dict.fromkeys(names), key=variant_key)
-    colours = variant_colours(ordered)
+def series_styles(
+    names: Iterable[str], variants: Mapping[str, str] | None = None
+) -> dict[str, SeriesStyle]:
+    """A style for each series, in the usual order of the variants.
+
+    `variants` has the variant of a series that is not called like it. Its flows share the
+    variant's colour; the second and those after it have other markers and dashes.
+    """
+    of = {name: (variants or {}).get(name) or name for name in names}
+    ordered = sorted(of, key=lambda name: (variant_key(of[name]), by_number(name)))
+    colours = variant_colours(dict.fromkeys(of[name] for name in ordered))
     others = itertools.cycle(OTHER_MARKERS)
-    return {name: SeriesStyle(colours[name], MARKERS.get(name) or next(others)) for name in ordered}
+    found: dict[str, SeriesStyle] = {}
+    for name in ordered:
+        variant = of[name]
+        before = sum(of[each] == variant for each in found)
+        marker = MARKERS.get(variant, "") if not before else ""
+        dash = DASHES[before % len(DASHES)]
+        found[name] = SeriesStyle(colours[variant], marker or next(others), dash)
+    return found
+
+
+def styles_of(rows: pd.DataFrame, series: str) -> dict[str, SeriesStyle]:
+    """The styles of the series of these flows, by their variants."""
+    names = rows.drop_duplicates(series)
+    variants = dict(zip(names[series].map(str), names["variant"].map(str), strict=True))
+    return series_styles(variants, variants)
 
 
 def style_sheet() -> AbstractContextManager[None]:

@@ -13,7 +13,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
 from analysis.figures.plotting import style
-from analysis.figures.plotting.named_figure import save
+from analysis.figures.plotting.named_figure import NamedFigure, save
 from analysis.figures.timeline.event_lanes import draw_lanes, lanes_inches
 from analysis.figures.timeline.panels import (
     Words,
@@ -22,9 +22,9 @@ from analysis.figures.timeline.panels import (
     draw_throughput,
     draw_window,
 )
-from analysis.figures.timeline.timeline_data import Span, Timeline, table, timeline
+from analysis.figures.timeline.timeline_data import Span, Timeline, flow_span, table, timeline
 from analysis.figures.timeline.timeline_events import Kind
-from analysis.figures.timeline.timeline_text import doubt, footer, outcome, title
+from analysis.figures.timeline.timeline_text import doubt, footer, outcome, stem, title
 from analysis.figures.timeline.title_lines import doubt_inches, write_words
 from testbed.errors import TestbedError
 from testbed.machine.atomic import replace
@@ -36,7 +36,7 @@ LINE_INCHES = 0.115  # between words beside a panel
 Panel = Callable[[Axes, Trial, Timeline], Words]
 
 
-def draw(trial: Trial, flow: FlowRecord, span: Span, folder: Path, stem: str) -> list[Path]:
+def draw(trial: Trial, flow: FlowRecord, span: Span, folder: Path, name: str) -> list[Path]:
     """Draw the flow within the span; PNG and SVG, and what is drawn as CSV."""
     found = timeline(trial, flow, span)
     if not _panels(found):
@@ -46,10 +46,20 @@ def draw(trial: Trial, flow: FlowRecord, span: Span, folder: Path, stem: str) ->
         )
     with style.style_sheet(), mpl.rc_context({"hatch.linewidth": 0.5}):
         figure = _figure(trial, flow, found, doubt(trial))
-        paths = save(figure, folder, f"{stem}-timeline")
-    data = folder / f"{stem}-timeline.csv"
+        paths = save(figure, folder, f"{name}-timeline")
+    data = folder / f"{name}-timeline.csv"
     replace(data, lambda path: table(found).to_csv(path, index=False, float_format="%.9g"))
     return [*paths, data]
+
+
+def whole(trial: Trial, flow: FlowRecord) -> NamedFigure | None:
+    """The flow's timeline from start to stop; None if it was neither captured nor sampled."""
+    found = timeline(trial, flow, flow_span(flow, None, None))
+    if not _panels(found):
+        return None
+    with mpl.rc_context({"hatch.linewidth": 0.5}):
+        figure = _figure(trial, flow, found, doubt(trial))
+    return NamedFigure(stem(flow, None, None), outcome(found), figure, table(found))
 
 
 def _figure(trial: Trial, flow: FlowRecord, found: Timeline, doubt: str = "") -> Figure:

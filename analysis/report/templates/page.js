@@ -85,9 +85,12 @@
 
   const reveal = () => {
     const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    if (target instanceof HTMLDetailsElement) target.open = true;
+    for (let each = target; each; each = each.parentElement) {
+      if (each instanceof HTMLDetailsElement) each.open = true;
+    }
+    if (target) target.scrollIntoView();
   };
   addEventListener("hashchange", reveal);
   reveal();
-  addEventListener("beforeprint", () => all("details.claim").forEach((each) => { each.open = true; }));
+  addEventListener("beforeprint", () => all("details.claim, details.paper").forEach((each) => { each.open = true; }));
 })();

@@ -8,9 +8,11 @@ import pandas as pd
 
 from analysis.figures.general import general_figures, load_sweep
 from analysis.figures.plotting import cases, figure_layout
+from analysis.figures.plotting.cell_means import cell_means
 from analysis.figures.plotting.error_bars import DROPS, LATENCY, THROUGHPUT
 from analysis.figures.plotting.named_figure import NamedFigure
-from analysis.results.material import AXIS, Material
+from analysis.metrics.axes import AXIS
+from analysis.results.material import Material
 
 LOAD = "cbr_mbit"
 
@@ -19,14 +21,17 @@ def draw(material: Material) -> Iterator[NamedFigure]:
     """One figure per profile and window, one row per order; then the general figures."""
     rows = material.tcp
     if not rows.empty and f"{AXIS}{LOAD}" in rows:
-        for case, own in cases.split(rows, ("profile", "window")):
+        for case, own in cases.split(rows, ("profile", "window"), (LOAD, "order", "variant")):
             yield _figure(material, case, own)
     yield from general_figures.planes(material)
     yield from general_figures.distributions(material)
 
 
 def _figure(material: Material, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
-    parts = [(cases.case_words(part), own) for part, own in cases.split(rows, ("order",))]
+    parts = [
+        (cases.case_words(part), own)
+        for part, own in cases.split(rows, ("order",), (LOAD, "variant"))
+    ]
     figure, data = load_sweep.panels(parts, LOAD, (THROUGHPUT, DROPS, LATENCY), "variant")
     words = cases.case_words(case)
     figure_layout.title_and_foot(
@@ -38,20 +43,20 @@ def _figure(material: Material, case: dict[str, str], rows: pd.DataFrame) -> Nam
 
 def _caption(rows: pd.DataFrame) -> str:
     """The leaders at light, middle and heavy load."""
-    means = rows.groupby([AXIS + LOAD, "variant"])["throughput_mbps"].mean().unstack()
     said = []
-    for load in cases.exemplary(sorted(means.index)):
-        own = means.loc[load].dropna()
+    for load in cases.exemplary(sorted(rows[AXIS + LOAD].unique())):
+        there = rows[rows[AXIS + LOAD] == load]
+        own = cell_means(there, "variant", ("throughput_mbps",))["throughput_mbps"].dropna()
         if len(own) > 1:
             most, least = str(own.idxmax()), str(own.idxmin())
             words = f"{most} has most ({own[most]:.3g} Mbit/s) and {least} least ({own[least]:.3g})"
             if own[most] < 1.01 * own[least]:
-                words = f"each has {own.mean():.3g} Mbit/s"
+                words = f"each has {own[least]:.3g} Mbit/s"
             said.append(f"at {load:g} Mbit/s of CBR {words}")
-    drops = rows.groupby("variant")["drop_rate"].mean().dropna()
+    drops = cell_means(rows, "variant", ("drop_rate",))["drop_rate"].dropna()
     text = "; ".join(said)
     text = f"{text[:1].upper()}{text[1:]}." if said else ""
     if len(drops) > 1:
-        text += f" Over all loads {drops.idxmin()} loses least ({100 * drops.min():.2g} %)"
-        text += f", {drops.idxmax()} most ({100 * drops.max():.2g} %)."
+        text += f" The lowest drop rate is {100 * drops.min():.2g} % of {drops.idxmin()}"
+        text += f", the highest {100 * drops.max():.2g} % of {drops.idxmax()}."
     return text

@@ -14,7 +14,8 @@ from analysis.figures.plotting import cases, error_bars, figure_layout, style
 from analysis.figures.plotting.error_bars import Measure
 from analysis.figures.plotting.named_figure import NamedFigure
 from analysis.figures.plotting.style import SeriesStyle
-from analysis.results.material import AXIS, Material
+from analysis.metrics.axes import AXIS
+from analysis.results.material import Material
 from analysis.trials.labels import variant_key
 
 LOAD, PAIR = f"{AXIS}cbr_mbit", f"{AXIS}pair"
@@ -29,7 +30,7 @@ def draw(material: Material) -> Iterator[NamedFigure]:
     """The shares of the papers' pairs over load, the matrix, and the general figures."""
     rows = shares(material.tcp)
     if not rows.empty and LOAD in rows and PAIR in rows:
-        for case, own in cases.split(rows, ("profile", "window", "second")):
+        for case, own in cases.split(rows, ("profile", "window", "second"), ("pair", "cbr_mbit")):
             yield _over_load(material, case, own)
             if own[PAIR].nunique() > len(PAPERS):  # those are in the figure over load
                 yield _matrix(material, case, own)
@@ -60,8 +61,10 @@ def _over_load(material: Material, case: dict[str, str], rows: pd.DataFrame) -> 
             table = error_bars.summary(own[own["flow"] == flow], [LOAD], SHARE)
             tables.append(table.assign(pair=pair, flow=flow, variant=variant))
             alike = number and variants.nunique() == 1
-            look = SeriesStyle(style.GREY, "D") if alike else known[str(variant)]
-            error_bars.line_with_band(axes, table, LOAD, look, dashed=bool(alike))
+            look = known[str(variant)]
+            if alike:
+                look = SeriesStyle(look.colour, "D", style.DASHES[1])
+            error_bars.line_with_band(axes, table, LOAD, look)
             ends.append((float(table.iloc[-1]["mean"]), f"{variant} ({flow})", look.colour))
         axes.axhline(50, color=style.GREY, linewidth=0.7, linestyle=(0, (4, 2)), zorder=1.5)
         axes.set(ylim=(0, 100), xticks=np.sort(own[LOAD].unique()))
@@ -89,13 +92,17 @@ def _caption(rows: pd.DataFrame, pairs: list[str]) -> str:
         first = rows[(rows[PAIR] == pair) & (rows["flow"] == rows["flow"].min())]
         by = first.groupby(LOAD)["share_percent"].mean().dropna()
         if len(by):
-            over = f" on average, {by.min():.0f}–{by.max():.0f} % over the loads"
-            said.append(f"{pair}: {by.mean():.0f} % for the first{over * (len(by) > 1)}")
+            low, high = f"{by.min():.0f}", f"{by.max():.0f}"
+            over = f"{low}–{high} % for the first over the loads"
+            said.append(f"{pair}: {over if low != high else f'{low} % for the first'}")
     return "; ".join(said) + ". The dashed line at 50 % is an even split."
 
 
 def matrix(rows: pd.DataFrame) -> pd.DataFrame:
-    """The mean share of the row's variant against the column's; both orders of a pair count."""
+    """The mean share of the row's variant, as the pair's first, against the column's.
+
+    Of a pair that ran only in the other order, it is what that one leaves.
+    """
     wide = rows.pivot_table(
         index=["trial"], columns="flow", values=["variant", "share_percent"], aggfunc="first"
     )
@@ -103,11 +110,10 @@ def matrix(rows: pd.DataFrame) -> pd.DataFrame:
     one, other = (wide["variant"][flow] for flow in flows)
     share = wide["share_percent"][flows[0]].astype(float)
     mixed = pd.DataFrame({"row": one, "column": other, "share": share})
-    mirrored = pd.DataFrame({"row": other, "column": one, "share": 100 - share})
-    every = pd.concat([mixed, mirrored[mirrored["row"] != mirrored["column"]]])
-    names = sorted(set(every["row"]), key=variant_key)
-    table: pd.DataFrame = every.pivot_table(index="row", columns="column", values="share")
-    return table.reindex(index=names, columns=names)
+    names = sorted({*one, *other}, key=variant_key)
+    table: pd.DataFrame = mixed.pivot_table(index="row", columns="column", values="share")
+    table = table.reindex(index=names, columns=names)
+    return table.where(table.notna(), 100 - table.T)
 
 
 def widest(rows: pd.DataFrame) -> list[float]:
@@ -167,13 +173,11 @@ def _numbers(axes: Axes, table: pd.DataFrame) -> None:
 
 def _strongest(data: pd.DataFrame) -> str:
     rest = data[data["row"] != data["column"]]
-    means = rest.groupby("row")["share_percent"].mean()
-    if means.empty:
+    if rest.empty:
         return ""
     worst = rest.sort_values("share_percent").iloc[-1]
     return (
-        f"{means.idxmax()} takes most from the others ({means.max():.0f} % on average), "
-        f"{means.idxmin()} least ({means.min():.0f} %). The most uneven pair is "
+        "The most uneven pair is "
         f"{worst['row']} against {worst['column']} "
         f"({worst['share_percent']:.0f} %) at {worst['cbr_mbit']:g} Mbit/s of CBR."
     )

@@ -10,21 +10,25 @@ from matplotlib.ticker import MaxNLocator
 
 from analysis.figures.general import general_figures, load_sweep, over_time, plane
 from analysis.figures.plotting import cases, error_bars, figure_layout, style
+from analysis.figures.plotting.cell_means import cell_means
 from analysis.figures.plotting.error_bars import DROPS, LATENCY, THROUGHPUT
 from analysis.figures.plotting.named_figure import NamedFigure
 from analysis.figures.plotting.style import SeriesStyle
-from analysis.results.material import AXIS, Material
+from analysis.metrics.axes import AXIS
+from analysis.results.material import Material
 from analysis.trials.labels import variant_key
 
 QUEUE = f"{AXIS}queue"
 CBR = SeriesStyle(style.GREY, "s")
+METRICS = ("drop_rate", "owd_mean_ms")
+SHOWN = ("queue", "variant")
 ORDER = ("droptail", "red", "codel", "fq_codel", "pie", "cake")
 
 
 def draw(material: Material) -> Iterator[NamedFigure]:
     """JH's timeline, the measures by queue, and the general figures."""
     if not material.good.empty and QUEUE in material.good:
-        for case, rows in cases.split(material.good, ("profile", "cbr_stop")):
+        for case, rows in cases.split(material.good, ("profile", "cbr_stop"), SHOWN):
             if not material.digest.empty:
                 yield _timeline(material, case, rows)
             yield _measures(material, case, rows[rows["kind"] == "tcp"])
@@ -40,7 +44,9 @@ def _plane(material: Material) -> NamedFigure:
     known = dict(zip(queues(rows), style.QUEUE_STYLES, strict=False))
     parts = [
         (cases.case_words(case), own)
-        for case, own in general_figures.few_cases(rows, ("profile", "variant"))
+        for case, own in general_figures.few_cases(
+            rows, general_figures.others(rows, "queue", series="queue_name")
+        )
     ]
     figure, data = plane.panels(parts, "queue_name", known=known)
     figure_layout.title_and_foot(
@@ -95,21 +101,33 @@ def _timeline(material: Material, case: dict[str, str], rows: pd.DataFrame) -> N
 
 def _story(material: Material, rows: pd.DataFrame) -> str:
     """A caption: the effect of the timeline's CBR on TCP, in numbers."""
-    found = [flow for t in material.trials for flow in t.scenario.flows if str(flow.kind) == "cbr"]
-    if not found or rows.empty:
+    scenario = next(t.scenario for t in material.trials if t.path.name == rows["trial"].iloc[0])
+    cbr = next((flow for flow in scenario.flows if str(flow.kind) == "cbr"), None)
+    if cbr is None:
         return ""
-    cbr = found[0]
-    stop = cbr.start_s + (cbr.duration_s or material.trials[0].scenario.duration_s - cbr.start_s)
-    table = over_time.series(rows[rows["kind"] == "tcp"], material.digest)
-    during = table[(table["time_s"] > cbr.start_s) & (table["time_s"] < stop)]
-    text = f"CBR sends {cbr.rate_mbit:g} Mbit/s from {cbr.start_s:g} s to {stop:g} s. "
-    if len(during):
-        text += f"Meanwhile TCP carries {during['mean'].mean():.3g} Mbit/s on average"
-        before = table[(table["time_s"] > 0.3 * cbr.start_s) & (table["time_s"] < cbr.start_s)]
-        if len(before):
-            text += f", {before['mean'].mean():.3g} Mbit/s before it"
-        text += " (over all queues and variants)."
+    stop = cbr.start_s + (cbr.duration_s or scenario.duration_s - cbr.start_s)
+    text = f"CBR sends {cbr.rate_mbit:g} Mbit/s from {cbr.start_s:g} s to {stop:g} s."
+    before = _rates(material, rows, 0.3 * cbr.start_s, cbr.start_s)
+    during = _rates(material, rows, cbr.start_s, stop)
+    for start, rates in (("Before it", before), ("Meanwhile", during)):
+        if rates:
+            low, high = min(rates, key=rates.__getitem__), max(rates, key=rates.__getitem__)
+            text += f" {start} TCP carries from {rates[low]:.3g} Mbit/s ({low})"
+            text += f" to {rates[high]:.3g} ({high})."
     return text
+
+
+def _rates(
+    material: Material, rows: pd.DataFrame, start_s: float, stop_s: float
+) -> dict[str, float]:
+    """TCP's mean throughput between two times, by variant and queue."""
+    found = {}
+    for (variant, queue), own in rows[rows["kind"] == "tcp"].groupby(["variant", QUEUE]):
+        table = over_time.series(own, material.digest)
+        within = table[(table["time_s"] > start_s) & (table["time_s"] < stop_s)]["mean"]
+        if len(within):
+            found[f"{variant}, {queue}"] = float(within.mean())
+    return found
 
 
 def _measures(material: Material, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
@@ -124,8 +142,8 @@ def _measures(material: Material, case: dict[str, str], rows: pd.DataFrame) -> N
     figure_layout.title_and_foot(
         figure, f"TCP by queue: {cases.case_words(case)}", cases.foot(material, rows)
     )
-    lost = rows.groupby(QUEUE)["drop_rate"].mean().dropna()
-    late = rows.groupby(QUEUE)["owd_mean_ms"].mean().dropna()
+    means = cell_means(rows.assign(queue_name=rows[QUEUE]), "queue_name", METRICS)
+    lost, late = (means[metric].dropna() for metric in METRICS)
     caption = ""
     if len(lost) > 1 and len(late) > 1:
         caption = (

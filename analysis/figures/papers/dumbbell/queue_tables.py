@@ -7,9 +7,11 @@ from collections.abc import Iterator
 import pandas as pd
 
 from analysis.claims.joshi_hattikar.jh_numbers import JH_DROP_RATES, JH_LATENCIES_S
-from analysis.figures.papers.dumbbell.dumbbell_queues import QUEUE, queues
+from analysis.figures.papers.dumbbell.dumbbell_queues import QUEUE, SHOWN, queues
+from analysis.figures.plotting import cases
 from analysis.figures.plotting.sheet import Cell, Head, Sheet, mean_cell, printed
-from analysis.results.material import AXIS, Material
+from analysis.metrics.axes import AXIS
+from analysis.results.material import Material
 
 # Joshi, Hattikar, their tables of experiment 3: drop rate, and latency in seconds.
 JH = {key: (rate, JH_LATENCIES_S[key]) for key, rate in JH_DROP_RATES.items()}
@@ -31,12 +33,9 @@ def queue_tables(material: Material) -> Iterator[tuple[str, Sheet]]:
     rows = material.good
     if QUEUE not in rows:
         return
-    column = f"{AXIS}profile"
-    profiles = list(dict.fromkeys(rows[column])) if column in rows else [""]
-    for profile in profiles:
-        own = rows[rows[column] == profile] if profile else rows
-        words = f", profile {profile}" if profile else ""
-        yield f"Drop rate and latency as Joshi and Hattikar print them{words}", _queues(own)
+    for case, own in cases.split(rows, ("profile",), SHOWN):
+        title = "Drop rate and latency as Joshi and Hattikar print them"
+        yield cases.titled(title, case), _queues(own)
 
 
 def _queues(rows: pd.DataFrame) -> Sheet:

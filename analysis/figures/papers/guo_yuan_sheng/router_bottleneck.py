@@ -12,7 +12,8 @@ from analysis.figures.papers.guo_yuan_sheng import bottleneck_over_time
 from analysis.figures.plotting import cases, error_bars, figure_layout, style
 from analysis.figures.plotting.error_bars import Measure
 from analysis.figures.plotting.named_figure import NamedFigure
-from analysis.results.material import AXIS, Material
+from analysis.metrics.axes import AXIS
+from analysis.results.material import Material
 from analysis.trials.labels import variant_key
 
 MEASURES = (
@@ -27,8 +28,7 @@ def draw(material: Material) -> Iterator[NamedFigure]:
     the distributions."""
     yield from bottleneck_over_time.draw(material)
     if not material.tcp.empty and f"{AXIS}queue" in material.tcp:
-        several = [name for name in ("rate_mbit", "delay_ms") if name in material.varied()]
-        for case, rows in cases.split(material.tcp, ("path", *several)):
+        for case, rows in cases.split(material.tcp, ("path",), ("queue", "variant")):
             yield _figure(material, case, rows)
     yield from general_figures.planes(material)
     yield from general_figures.distributions(material)
@@ -53,7 +53,8 @@ def _figure(material: Material, case: dict[str, str], rows: pd.DataFrame) -> Nam
         figure_layout.widen_flat_axes(axes, "x")
         if measure.zero and np.isfinite(table["mean"]).any():
             axes.set_xlim(left=0)
-    rate = material.trials[0].scenario.topology.bottleneck.rate_mbit
+    first = next(trial for trial in material.trials if trial.path.name == rows["trial"].iloc[0])
+    rate = first.scenario.topology.bottleneck.rate_mbit
     if rows["throughput_mbps"].between(0.8 * rate, 1.2 * rate).all():
         line[0].axvline(rate, color=style.GREY, linewidth=0.7, linestyle=(0, (4, 2)), zorder=1.5)
     figure_layout.legend(figure, known)
@@ -86,7 +87,7 @@ def _caption(rows: pd.DataFrame) -> str:
             spread = f"throughput from {rates.min():.3g} Mbit/s ({rates.idxmin()}) to "
             spread += f"{rates.max():.3g} ({rates.idxmax()})"
             if rates.max() < 1.01 * rates.min():
-                spread = f"each variant's throughput is {rates.mean():.3g} Mbit/s"
+                spread = f"each variant's throughput is {rates.min():.3g} Mbit/s"
             said.append(
                 f"{queue}: {spread}, mean RTT from "
                 f"{loads.min():.3g} ({loads.idxmin()}) to {loads.max():.3g} ms ({loads.idxmax()})"

@@ -13,7 +13,8 @@ from analysis.figures.plotting import cases, error_bars, figure_layout, style
 from analysis.figures.plotting.error_bars import Measure
 from analysis.figures.plotting.named_figure import NamedFigure
 from analysis.figures.plotting.style import SeriesStyle
-from analysis.results.material import AXIS, Material
+from analysis.metrics.axes import AXIS
+from analysis.results.material import Material
 from analysis.trials.labels import variant_key
 
 SHARE = Measure("share_percent", "share of goodput (%)")
@@ -146,7 +147,9 @@ def _pie(axes: Axes, means: pd.Series, known: dict[str, SeriesStyle]) -> None:
 
 def _caption(rows: pd.DataFrame) -> str:
     said = []
-    for queue, own in rows.groupby(f"{AXIS}queue", sort=False):
+    for case, own in cases.split(rows, ("queue", "within_s")):
         means = own.groupby("variant")["share_percent"].mean().sort_values(ascending=False)
-        said.append(f"{queue}: " + ", ".join(f"{n} {v:.0f} %" for n, v in means.items()))
+        said.append(
+            f"{cases.case_words(case)}: " + ", ".join(f"{n} {v:.0f} %" for n, v in means.items())
+        )
     return "Mean shares of the goodput with " + "; with ".join(said) + "."

@@ -13,8 +13,9 @@ from analysis.figures.general import general_figures
 from analysis.figures.plotting import cases, error_bars, figure_layout, style
 from analysis.figures.plotting.error_bars import Measure
 from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.metrics.axes import AXIS
 from analysis.models.flow_against_model import with_model
-from analysis.results.material import AXIS, Material
+from analysis.results.material import Material
 
 SESSIONS = "sessions"
 RATE = Measure("segments_a_rtt", "goodput (segments/RTT)")
@@ -52,7 +53,7 @@ def _with_models(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _figure(material: Material, rows: pd.DataFrame) -> NamedFigure:
-    parts = [(case, own) for case, own in cases.split(rows, ("queue",))]
+    parts = [(case, own) for case, own in cases.split(rows, ("queue",), (SESSIONS,))]
     figure, grid = figure_layout.grid(len(parts), len(PANELS), panel=1.9)
     known = style.series_styles(list(rows["variant"].unique()))
     tables = []
@@ -101,13 +102,13 @@ def _scale(axes: Axes, measure: Measure, *, paper: bool) -> None:
 def _caption(rows: pd.DataFrame) -> str:
     """The leading form and its lead, for each queue."""
     said = []
-    for queue, own in rows.groupby(AXIS + "queue"):
+    for case, own in cases.split(rows, ("queue",), (SESSIONS,)):
         means = own.groupby([AXIS + SESSIONS, "variant"])["goodput_mbps"].mean().unstack().dropna()
         if means.shape[1] == 2 and len(means):
             lead = 100 * (means["newreno"] / means["newreno-impatient"] - 1)
             said.append(
-                f"with {queue} Slow-but-Steady is {lead.min():+.1f} to {lead.max():+.1f} % ahead "
-                f"of Impatient, {lead.mean():+.1f} % on average"
+                f"with {cases.case_words(case)} Slow-but-Steady is {lead.min():+.1f} to "
+                f"{lead.max():+.1f} % ahead of Impatient"
             )
     text = "; ".join(said)
     return f"{text[:1].upper()}{text[1:]}." if said else ""

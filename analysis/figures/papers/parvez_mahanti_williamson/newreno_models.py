@@ -19,13 +19,15 @@ from analysis.figures.papers.parvez_mahanti_williamson import newreno_curves as 
 from analysis.figures.plotting import cases, error_bars, figure_layout, style
 from analysis.figures.plotting.error_bars import Measure
 from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.metrics.axes import AXIS
 from analysis.models.flow_against_model import with_model
 from analysis.models.regions import Regions
-from analysis.results.material import AXIS, Material
+from analysis.results.material import Material
 
 LOSSES, CHANCE = "m", "p_percent"
 GOODPUT = Measure("goodput_mbps", "goodput (Mbit/s)")
 ERROR = Measure("model_error", "model above flow (%)", 100, zero=False)
+SHOWN = (LOSSES, CHANCE, "variant")
 IMPATIENT = "newreno-impatient"
 READING = "dashed: from here on Impatient is better in the paper"
 
@@ -36,7 +38,7 @@ def draw(material: Material) -> Iterator[NamedFigure]:
     rows = material.tcp
     if not rows.empty and AXIS + LOSSES in rows:
         rows = _with_models(rows)
-        for case, own in cases.split(rows, ("timer", "dropper")):
+        for case, own in cases.split(rows, ("timer", "dropper"), SHOWN):
             if own[AXIS + LOSSES].nunique() > 1:
                 yield _throughput(material, case, own)
         yield from _regions(material, rows)
@@ -141,7 +143,7 @@ def _regions(material: Material, rows: pd.DataFrame) -> Iterator[NamedFigure]:
     """The map by the timer and the round trip of Impatient's flows; each timer a line."""
     flows = rows[(rows["variant"] == IMPATIENT) & rows["rto_at_timeout_ms"].notna()]
     found = {}
-    for case, own in cases.split(flows, ("timer",)):
+    for case, own in cases.split(flows, ("timer",), ("dropper", *SHOWN)):
         ratio = float((own["rto_at_timeout_ms"] / own["srtt_mean_ms"]).mean())
         found[cases.case_words(case)] = Regions(ratio)
     if not found:

@@ -10,8 +10,9 @@ from analysis.claims.parvez_mahanti_williamson.pmw_events import NAMES, SBS, dif
 from analysis.claims.parvez_mahanti_williamson.pmw_numbers import PMW_MODEL_ERRORS, PMW_TABLE_2
 from analysis.figures.plotting import cases
 from analysis.figures.plotting.sheet import Cell, Head, Sheet, mean_cell, printed
+from analysis.metrics.axes import AXIS
 from analysis.models.flow_against_model import with_model
-from analysis.results.material import AXIS, Material
+from analysis.results.material import Material
 
 ERROR_HINT = "of the mean over seeds, over the losses per event for which the model holds"
 ERROR_HEADS = (
@@ -53,7 +54,7 @@ TABLE_TWO_HEADS = (
 def model_errors(material: Material) -> Iterator[tuple[str, Sheet]]:
     """The models' errors, in total and point by point, for each timer and dropper."""
     rows = with_model(material.tcp)
-    for case, own in cases.split(rows, ("timer", "dropper")):
+    for case, own in cases.split(rows, ("timer", "dropper"), ("p_percent", "m", "variant")):
         words = cases.case_words(case)
         yield f"Errors of the models, {words}", Sheet(ERROR_HEADS, tuple(_error_lines(own)))
         yield f"Figure 2 point by point, {words}", Sheet(POINT_HEADS, tuple(_points(own)))
@@ -93,7 +94,7 @@ def _points(rows: pd.DataFrame) -> Iterator[tuple[Cell, ...]]:
 def table_two(material: Material) -> Iterator[tuple[str, Sheet]]:
     """Table II, for each queue; the paper has DropTail's."""
     rows = with_model(material.tcp)
-    for case, own in cases.split(rows, ("queue",)):
+    for case, own in cases.split(rows, ("queue",), ("sessions",)):
         paper = case.get("queue") == "droptail"
         words = cases.case_words(case)
         yield (

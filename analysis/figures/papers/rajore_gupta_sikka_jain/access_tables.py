@@ -27,13 +27,16 @@ from analysis.claims.rajore_gupta_sikka_jain.rgsj_selection import (
     THREE,
 )
 from analysis.figures.papers.rajore_gupta_sikka_jain.length_table import length_sheet
+from analysis.figures.plotting import cases
 from analysis.figures.plotting.sheet import Cell, Head, Sheet, median_cell, printed
-from analysis.results.material import AXIS, Material
+from analysis.metrics.axes import AXIS
+from analysis.results.material import Material
 from analysis.trials.labels import variant_key
 
 MEDIAN = "median of the trials, and the range: with five trials, its 94 % interval"
 NONE = Cell("–", "", True)
 SET_ON = {LAPTOP: "laptop", SERVER: "server"}
+SHOWN = ("network", "variant", "transport", "setting")
 Line = tuple[Cell, ...]
 
 
@@ -42,7 +45,12 @@ def video_tables(material: Material) -> Iterator[tuple[str, Sheet]]:
     rows = material.good
     if f"{AXIS}setting" not in rows:
         return
-    rows = rows[rows[f"{AXIS}rule"] == "240p"]
+    for case, own in cases.split(rows[rows[f"{AXIS}rule"] == "240p"], (), SHOWN):
+        for title, sheet in _tables(material, own):
+            yield cases.titled(title, case), sheet
+
+
+def _tables(material: Material, rows: pd.DataFrame) -> Iterator[tuple[str, Sheet]]:
     for title, heads, lines in (
         ("Time to load, and spikes of throughput", _load_heads(), _load_lines),
         ("Shaped Ethernet, run by run", _shaped_heads(rows), _shaped_lines),

@@ -25,7 +25,8 @@ from analysis.figures.plotting import cases, error_bars, figure_layout, style
 from analysis.figures.plotting.error_bars import Measure
 from analysis.figures.plotting.named_figure import NamedFigure
 from analysis.figures.plotting.style import SeriesStyle
-from analysis.results.material import AXIS, Material
+from analysis.metrics.axes import AXIS
+from analysis.results.material import Material
 from analysis.trials.labels import variant_key
 
 LEAST_S = 0.01  # below it, the scale of differences is linear
@@ -34,19 +35,21 @@ LOAD = Measure("loaded_s", "time to load (s)", zero=False)
 START = Measure("startup_s", "until playback starts (s)")
 STALL = Measure("stall_s", "time stalled (s)")
 LOOKS = {"TCP": SeriesStyle(style.BLUE, "o"), "QUIC": SeriesStyle(style.VERMILLION, "D")}
+SHOWN = ("network", "variant", "transport", "setting", "rule")
 MEANS = "means with 95 % intervals (Student's t)"
 
 
 def draw(material: Material) -> Iterator[NamedFigure]:
     """Load times, starts and stalls, whose setting governs; then the figures over time."""
-    rows = videos(material)
-    if rows.empty:
+    every = videos(material)
+    if every.empty:
         return
-    set_there = rows[rows[f"{AXIS}setting"] == SERVER]
-    if not set_there.empty:
-        yield _loads(material, set_there)
-        yield from _waits(material, set_there)
-    yield from _governing(material, rows)
+    for case, rows in cases.split(every, (), SHOWN):
+        set_there = rows[rows[f"{AXIS}setting"] == SERVER]
+        if not set_there.empty:
+            yield _loads(material, case, set_there)
+            yield from _waits(material, case, set_there)
+        yield from _governing(material, case, rows)
     yield from video_time.draw(material)
 
 
@@ -83,7 +86,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, measure: Measure, lines: list[str]) -
     return table
 
 
-def _loads(material: Material, rows: pd.DataFrame) -> NamedFigure:
+def _loads(material: Material, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
     """One panel per network."""
     there, lines = _networks(rows), _lines(rows)
     across = min(3, len(there))
@@ -105,11 +108,13 @@ def _loads(material: Material, rows: pd.DataFrame) -> NamedFigure:
     for axes in panels[len(there) :]:
         axes.set_visible(False)
     figure_layout.legend(figure, LOOKS)
-    title = "Time until a video of 4:30 min is loaded, by the server's congestion control"
+    title = cases.titled(
+        "Time until a video of 4:30 min is loaded, by the server's congestion control", case
+    )
     figure_layout.title_and_foot(
         figure, title, cases.foot(material, rows, f"{MEANS}; crosses: the paper's, one run each")
     )
-    stem = cases.stem(material.key, "load")
+    stem = cases.stem(material.key, "load", *case.values())
     return NamedFigure(
         stem, _load_caption(rows, there), figure, pd.concat(tables, ignore_index=True)
     )
@@ -131,7 +136,7 @@ def _load_caption(rows: pd.DataFrame, there: list[str]) -> str:
     return f"Medians: {'; '.join(said)}." if said else ""
 
 
-def _waits(material: Material, rows: pd.DataFrame) -> Iterator[NamedFigure]:
+def _waits(material: Material, case: dict[str, str], rows: pd.DataFrame) -> Iterator[NamedFigure]:
     """Start-up delay and time stalled on the slow networks."""
     there, lines = _networks(rows, SLOW), _lines(rows)
     if not there:
@@ -152,9 +157,11 @@ def _waits(material: Material, rows: pd.DataFrame) -> Iterator[NamedFigure]:
     figure_layout.legend(figure, LOOKS)
     reading = f"{MEANS}; grey: the paper's 1 to 2 min, over TCP"
     figure_layout.title_and_foot(
-        figure, "Start-up delay and time stalled", cases.foot(material, rows, reading)
+        figure,
+        cases.titled("Start-up delay and time stalled", case),
+        cases.foot(material, rows, reading),
     )
-    stem = cases.stem(material.key, "waits")
+    stem = cases.stem(material.key, "waits", *case.values())
     yield NamedFigure(
         stem, _wait_caption(rows, there), figure, pd.concat(tables, ignore_index=True)
     )
@@ -177,7 +184,9 @@ def _wait_caption(rows: pd.DataFrame, there: list[str]) -> str:
     return f"Medians: {'; '.join(said)}." if said else ""
 
 
-def _governing(material: Material, rows: pd.DataFrame) -> Iterator[NamedFigure]:
+def _governing(
+    material: Material, case: dict[str, str], rows: pd.DataFrame
+) -> Iterator[NamedFigure]:
     """The differences between the three variants, set on the laptop and set on the server."""
     own = rows[(rows["over"] == "TCP") & rows[f"{AXIS}variant"].isin(THREE)]
     both = own.groupby(f"{AXIS}network")[f"{AXIS}setting"].transform("nunique") == 2
@@ -219,9 +228,11 @@ def _governing(material: Material, rows: pd.DataFrame) -> Iterator[NamedFigure]:
     _room(line)
     figure_layout.legend(figure, known)
     figure_layout.title_and_foot(
-        figure, "Whose congestion control governs the download?", cases.foot(material, own, MEANS)
+        figure,
+        cases.titled("Whose congestion control governs the download?", case),
+        cases.foot(material, own, MEANS),
     )
-    stem = cases.stem(material.key, "setting")
+    stem = cases.stem(material.key, "setting", *case.values())
     yield NamedFigure(stem, _set_caption(own, there), figure, pd.concat(tables, ignore_index=True))
 
 

@@ -19,8 +19,9 @@ from analysis.claims.rajore_gupta_sikka_jain.rgsj_selection import (
 from analysis.figures.plotting import cases, figure_layout, style
 from analysis.figures.plotting.named_figure import NamedFigure
 from analysis.figures.plotting.style import SeriesStyle
+from analysis.metrics.axes import AXIS
 from analysis.metrics.video_digest import ERRORS_SEEN, PACKETS
-from analysis.results.material import AXIS, Material
+from analysis.results.material import Material
 from analysis.trials.video import read_playback
 
 SHOWN = ("wifi-good", "shaped", "wifi-congested")  # the paper has graphs of each
