@@ -100,11 +100,12 @@ def scenario(experiment: str, point: Mapping[str, str | float], seed: int) -> Sc
     flows = list(_flows(experiment, point))
     names = {k: v if isinstance(v, str) else f"{v:g}" for k, v in point.items()}
     queue = Queue(str(point.get("queue", "bfifo")), limit_packets=10 if dumbbell else 66)
+    delay_ms = 10.0 if dumbbell else float(point.get("target_ms", 0.0))
     return Scenario(
         experiment=experiment,
         topology=Topology(
             TopologyKind.DUMBBELL if dumbbell else TopologyKind.ROUTER_BOTTLENECK,
-            Bottleneck(10.0 if dumbbell else 1.0, queue, delay_ms=10.0 if dumbbell else 0.0),
+            Bottleneck(10.0 if dumbbell else 1.0, queue, delay_ms=delay_ms),
             hosts=max(1, sum(flow.src.startswith("sender") for flow in flows)),
             access=Link(delay_ms=10.0, rate_mbit=10.0) if dumbbell else Link(),
         ),
