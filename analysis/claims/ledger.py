@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
-from analysis.claims.engine.answers import Answer, Claim, Paper, answer, unanswered
+from analysis.claims.engine.answers import (
+    Answer,
+    Claim,
+    Finding,
+    Paper,
+    answer,
+    over_the_ledger,
+    unanswered,
+)
 from analysis.claims.engine.reference import Reference
 from analysis.claims.engine.selection import Group, groups, usable
 from analysis.claims.guo_yuan_sheng import gys_claims
@@ -24,6 +33,7 @@ PAPERS: tuple[Paper, ...] = (
     pmw_claims.PAPER,
     rgsj_claims.PAPER,
 )
+NOTHING = Finding(())  # of a claim without data
 SET = {
     "receiver": "The variant was set on the laptop, as in the paper; the server had its own.",
     "sender": "The variant was set on the server.",
@@ -45,13 +55,18 @@ def answers(
     asked = {claim.experiment for paper in papers for claim in paper.claims}
     rows = {name: usable(table) for name, table in metrics.items() if name in asked}
     places, ns2 = folders or {}, Reference(reference)
-    return tuple(
+    found = [
         each
         for paper in papers
         for claim in paper.claims
         for each in _answers(
             paper, claim, rows.get(claim.experiment), places.get(claim.experiment), ns2
         )
+    ]
+    verdicts = over_the_ledger([finding for _, finding in found])
+    return tuple(
+        replace(each, ledger_verdict=verdict)
+        for (each, _), verdict in zip(found, verdicts, strict=True)
     )
 
 
@@ -61,25 +76,26 @@ def _answers(
     rows: pd.DataFrame | None,
     folder: Path | None,
     reference: Reference,
-) -> Iterator[Answer]:
+) -> Iterator[tuple[Answer, Finding]]:
     if rows is None:
-        yield unanswered(paper, claim, f"Not run: testbed run {claim.experiment}")
+        yield unanswered(paper, claim, f"Not run: testbed run {claim.experiment}"), NOTHING
         return
     found = list(groups(claim, rows, folder, reference))
     if not found:
-        yield unanswered(paper, claim, f"No usable trials: testbed run {claim.experiment}")
+        why = f"No usable trials: testbed run {claim.experiment}"
+        yield unanswered(paper, claim, why), NOTHING
     for group in found:
         yield _answer(paper, claim, group)
 
 
-def _answer(paper: Paper, claim: Claim, group: Group) -> Answer:
+def _answer(paper: Paper, claim: Claim, group: Group) -> tuple[Answer, Finding]:
     try:
         finding = claim.judge(group)
     except NotMeasured as error:
         why = f"{str(error)[:1].upper()}{str(error)[1:]}."
         own = {"profile": group.profile, "setting": group.setting, "reading": group.reading}
-        return unanswered(paper, claim, why, **own)
-    return answer(paper, claim, group, finding, claim.tested + _note(claim, group))
+        return unanswered(paper, claim, why, **own), NOTHING
+    return answer(paper, claim, group, finding, claim.tested + _note(claim, group)), finding
 
 
 def _note(claim: Claim, group: Group) -> str:

@@ -73,6 +73,10 @@ class Answer(Protocol):
     def why(self) -> str: ...
     @property
     def evidence(self) -> Sequence[Evidence]: ...
+    @property
+    def comparisons(self) -> int: ...
+    @property
+    def ledger_verdict(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,25 @@ def headlines(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     )
 
 
+def ledger_note(answers: Sequence[Answer]) -> str:
+    """How far the ledger as a whole can be trusted: each answer allows for chance by itself."""
+    decided = [each for each in answers if str(each.verdict) != "open"]
+    lost = [each for each in decided if str(each.ledger_verdict) != str(each.verdict)]
+    names = ", ".join(dict.fromkeys(_named(each) for each in lost))
+    return (
+        "Each answer is corrected (Holm) for the number of its own comparisons, so that by itself "
+        f"it is wrong by chance in at most one case of twenty; {len(decided)} are decided. "
+        f"Corrected for all {sum(each.comparisons for each in answers)} comparisons of this ledger "
+        f"at once, {len(decided) - len(lost)} of them stay decided"
+        + (f"; these would be open: {names}." if names else ".")
+    )
+
+
+def _named(answer: Answer) -> str:
+    told = [each for each in (answer.profile, answer.setting, answer.reading) if each]
+    return f"{answer.id} ({', '.join(told)})" if told else answer.id
+
+
 def _once(entries: Iterable[Entry]) -> list[Entry]:
     """The first profile, setting and reading of each claim: the papers' own, if they were run."""
     found: dict[str, Entry] = {}
@@ -164,6 +187,7 @@ def _entry(answer: Answer, key: str, numbers: Mapping[str, int], figures: Sequen
         ("effect", show(answer.effect)),
         ("95 % interval", show(answer.interval)),
         ("n", show(answer.n)),
+        ("comparisons", show(answer.comparisons)),
         ("profile", show(answer.profile)),
         ("set to the variant", show(answer.setting)),
         ("reading", show(answer.reading)),

@@ -83,6 +83,7 @@ def _whole(
     return page.Page(
         parts=tuple(parts),
         papers=claims_section.papers(answers, numbers, stems),
+        ledger_note=claims_section.ledger_note(answers),
         counts=claims_section.counts(answers),
         checks=checks_section.checks(found.trials),
         warnings=found.warnings,

@@ -57,6 +57,7 @@ class Page:
 
     parts: tuple[Part, ...]
     papers: tuple[Paper, ...]
+    ledger_note: str
     counts: Mapping[str, int]
     checks: Sheet
     warnings: tuple[str, ...]

@@ -24,7 +24,7 @@ from analysis.figures.plotting.cases import exemplary
 from analysis.figures.plotting.figure_layout import APART
 from analysis.metrics import digest, flow_digest
 from analysis.report import collect, make_report
-from analysis.report.claims_section import headlines, papers, ranges, show
+from analysis.report.claims_section import headlines, ledger_note, papers, ranges, show
 from analysis.report.facts import command
 from analysis.report.network_drawing import drawing
 from analysis.trials.labels import in_lines, path_rtt_ms
@@ -74,6 +74,8 @@ class Answer:
     reading: str = ""
     rows: tuple[Row, ...] = (Row("Vegas", 0.5, 0.392),)
     why: str = ""
+    comparisons: int = 3
+    ledger_verdict: str = "supported"
 
 
 @pytest.fixture(scope="module")
@@ -313,6 +315,18 @@ def test_names_at_the_ends_of_lines_do_not_overlap() -> None:
     heights = {text.get_text(): text.xy[1] for text in axes.texts if isinstance(text, Annotation)}
     assert heights["other"] == pytest.approx(0.5) and heights["third"] == pytest.approx(0.9)
     assert heights["one"] >= heights["other"] + APART
+
+
+def test_the_ledger_says_what_stays_decided_if_all_its_comparisons_are_one_family() -> None:
+    nothing: tuple[Evidence, ...] = ()
+    given = [
+        Answer("KS1.1", "supported", nothing),
+        Answer("KS1.2", "contradicted", nothing, ledger_verdict="open", comparisons=4),
+        Answer("KS1.3", "open", nothing, ledger_verdict="open"),
+    ]
+    said = ledger_note(given)
+    assert "; 2 are decided." in said and "all 10 comparisons" in said
+    assert said.endswith("1 of them stay decided; these would be open: KS1.2 (ns2).")
 
 
 def test_headlines_show_both_sides() -> None:

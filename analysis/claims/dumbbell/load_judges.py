@@ -5,6 +5,8 @@ congestion begin. A *steep* rise of latency is a step of 10 % of the latency at 
 to the next: a full queue of ten packets adds 8.3 ms, 13 % of the idle round trip. *Linear* is a
 straight line with R² of at least 0.98 whose quadratic term bends it by at most 10 % of its range.
 
+Variants are compared seed by seed: trials of one seed share its CBR, packet by packet.
+
 An order of starts (CBR or TCP first) that was run only at some of the loads does not count: a sweep
 with a different mix of orders at every other load would zigzag.
 """
@@ -89,6 +91,7 @@ def beside(
     return contrasts(
         MEASURES[metric],
         [(hero, found.get(hero, {}), each, found.get(each, {})) for each in rivals],
+        paired=True,
     )
 
 
@@ -102,7 +105,7 @@ def each_load(
         found = samples(own.where(cbr_mbit=load).rows, metric, "variant", CELLS[1:])
         at = f" at {load:g}"
         pairs += [(hero + at, found.get(hero, {}), each, found.get(each, {})) for each in rivals]
-    return contrasts(MEASURES[metric], pairs)
+    return contrasts(MEASURES[metric], pairs, paired=True)
 
 
 def ratio_within(

@@ -41,6 +41,7 @@ def ordered(
     return contrasts(
         MEASURES[metric],
         [(label(*a), tcp(group, metric, *a), label(*b), tcp(group, metric, *b)) for a, b in pairs],
+        paired=True,
     )
 
 

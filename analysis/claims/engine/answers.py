@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from analysis.statistics.intervals import holm
 
 if TYPE_CHECKING:
     from analysis.claims.engine.selection import Group
@@ -41,8 +44,8 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Part:
-    """One comparison that a claim comes down to."""
+class JudgedPart:
+    """The result of a part of a claim."""
 
     verdict: Verdict
     said: str
@@ -51,6 +54,15 @@ class Part:
     interval: str = ""
     n: int = 0
     undefined: str = ""  # a word that decides it and that the paper leaves undefined
+
+
+@dataclass(frozen=True)
+class Part:
+    """One or more comparisons that a claim comes down to, not yet judged: whether a p is small
+    enough depends on how many comparisons the whole claim makes."""
+
+    p: tuple[float, ...]  # of each comparison by itself; NaN where there is nothing to test
+    judge: Callable[[Sequence[float]], JudgedPart]  # asks for the same p, corrected
 
 
 @dataclass(frozen=True)
@@ -63,6 +75,11 @@ class Finding:
 
     parts: tuple[Part, ...]
     rows: tuple[Row, ...] = ()
+
+    @property
+    def p(self) -> tuple[float, ...]:
+        """Those of all its comparisons, in order."""
+        return _all_p(self.parts)
 
 
 @dataclass(frozen=True)
@@ -120,9 +137,37 @@ class Answer:
     rows: tuple[Row, ...]
     why: str
     evidence: tuple[Evidence, ...]
+    comparisons: int = 0  # that have a p
+    ledger_verdict: Verdict = Verdict.OPEN  # with p corrected over the whole ledger
 
 
-def together(parts: Iterable[Part]) -> Verdict:
+def judged(parts: Iterable[Part], corrected: Iterable[float]) -> tuple[JudgedPart, ...]:
+    """The parts, judged by their p, which were corrected together."""
+    numbers = iter(corrected)
+    return tuple(part.judge([float(next(numbers)) for _ in part.p]) for part in parts)
+
+
+def merged(
+    parts: Iterable[Part], merge: Callable[[tuple[JudgedPart, ...]], JudgedPart]
+) -> Part:
+    """One part of several, whose results are merged."""
+    own = tuple(parts)
+    return Part(_all_p(own), lambda corrected: merge(judged(own, corrected)))
+
+
+def _all_p(parts: Iterable[Part]) -> tuple[float, ...]:
+    return tuple(p for part in parts for p in part.p)
+
+
+def over_the_ledger(findings: Sequence[Finding]) -> tuple[Verdict, ...]:
+    """The verdict on each finding if all comparisons of all of them are one family."""
+    numbers = iter(holm(p for found in findings for p in found.p))
+    return tuple(
+        together(judged(found.parts, [next(numbers) for _ in found.p])) for found in findings
+    )
+
+
+def together(parts: Iterable[JudgedPart]) -> Verdict:
     """One contradicted part refutes a claim; only if all are supported is it supported."""
     verdicts = {part.verdict for part in parts}
     if Verdict.CONTRADICTED in verdicts:
@@ -132,26 +177,36 @@ def together(parts: Iterable[Part]) -> Verdict:
 
 def by_definition(name: str, parts: Iterable[tuple[str, Part]]) -> Part:
     """A part decided by a word that the paper does not define: open unless all readings agree."""
-    pairs = tuple(parts)
-    verdicts = {part.verdict for _, part in pairs}
+    labels, own = zip(*parts, strict=True)
+    return merged(own, lambda results: _by_reading(name, labels, results))
+
+
+def _by_reading(name: str, labels: Sequence[str], results: Sequence[JudgedPart]) -> JudgedPart:
+    pairs = tuple(zip(labels, results, strict=True))
+    verdicts = {part.verdict for part in results}
     disagree = {Verdict.SUPPORTED, Verdict.CONTRADICTED} <= verdicts
     agreed = verdicts.pop() if len(verdicts) == 1 else Verdict.OPEN
-    return Part(
+    return JudgedPart(
         agreed,
         f"{name}: "
         + "; ".join(f"by {label}, {part.verdict}: {part.said}" for label, part in pairs),
-        _joined(part.test for _, part in pairs) + f"; for each reading of {name}",
+        _joined(part.test for part in results) + f"; for each reading of {name}",
         "; ".join(f"{label}: {part.effect}" for label, part in pairs),
         "; ".join(f"{label}: {part.interval}" for label, part in pairs),
-        min(part.n for _, part in pairs),
+        min(part.n for part in results),
         undefined=name * disagree,
     )
 
 
 def both(first: Part, second: Part) -> Part:
-    """Two parts merged into one."""
-    return Part(
-        together((first, second)),
+    """Two parts that must hold together."""
+    return merged((first, second), _both)
+
+
+def _both(results: tuple[JudgedPart, ...]) -> JudgedPart:
+    first, second = results
+    return JudgedPart(
+        together(results),
         f"{first.said}, {second.said}",
         first.test,
         f"{first.effect}, {second.effect}",
@@ -162,8 +217,10 @@ def both(first: Part, second: Part) -> Part:
 
 def answer(paper: Paper, claim: Claim, group: Group, found: Finding, tested: str) -> Answer:
     """The entry in the ledger; its statement is that of the parts that decided."""
-    verdict = together(found.parts)
-    decisive = [part for part in found.parts if part.verdict is verdict]
+    corrected = holm(found.p)
+    parts = judged(found.parts, corrected)
+    verdict = together(parts)
+    decisive = [part for part in parts if part.verdict is verdict]
     return Answer(
         id=claim.id,
         paper=paper.id,
@@ -171,16 +228,17 @@ def answer(paper: Paper, claim: Claim, group: Group, found: Finding, tested: str
         tested=tested,
         verdict=verdict,
         statement=_statement(decisive),
-        test=_joined(part.test for part in found.parts),
-        effect="; ".join(part.effect for part in found.parts if part.effect),
-        interval="; ".join(part.interval for part in found.parts if part.interval),
-        n=min((part.n for part in found.parts), default=0),
+        test=_joined(part.test for part in parts),
+        effect="; ".join(part.effect for part in parts if part.effect),
+        interval="; ".join(part.interval for part in parts if part.interval),
+        n=min((part.n for part in parts), default=0),
         profile=group.profile,
         setting=group.setting,
         reading=group.reading,
-        rows=(*_part_rows(found.parts), *found.rows),
+        rows=(*_part_rows(parts), *found.rows),
         why=_why(verdict, decisive, paper.page),
         evidence=(group.evidence(),),
+        comparisons=sum(math.isfinite(p) for p in corrected),
     )
 
 
@@ -208,19 +266,19 @@ def unanswered(
     )
 
 
-def _statement(parts: list[Part]) -> str:
+def _statement(parts: list[JudgedPart]) -> str:
     """The first parts; the others are among the rows."""
     more = len(parts) - TOLD
     rest = f"; and {more} more" if more > 0 else ""
     return "; ".join(part.said for part in parts[:TOLD]) + rest + "."
 
 
-def _part_rows(parts: tuple[Part, ...]) -> tuple[Row, ...]:
+def _part_rows(parts: tuple[JudgedPart, ...]) -> tuple[Row, ...]:
     """The verdict of each part, where there are several."""
     return tuple(Row(part.said, str(part.verdict)) for part in parts) if len(parts) > 1 else ()
 
 
-def _why(verdict: Verdict, decisive: list[Part], page: str) -> str:
+def _why(verdict: Verdict, decisive: list[JudgedPart], page: str) -> str:
     """Why a claim is open; where to read about one that is contradicted."""
     if verdict is Verdict.CONTRADICTED:
         return f"What earlier runs showed, with their numbers: {page}."
@@ -231,7 +289,10 @@ def _why(verdict: Verdict, decisive: list[Part], page: str) -> str:
     words = _joined(part.undefined for part in decisive)
     if words:
         return f"The paper does not define its {words}, and the readings disagree."
-    return "The interval reaches across the bound of the test: more seeds may decide it."
+    return (
+        "The interval reaches across the bound of the test, or p, corrected for the number of the "
+        "claim's comparisons, is not below 0.05: more seeds may decide it."
+    )
 
 
 def _joined(texts: Iterable[str]) -> str:

@@ -4,8 +4,12 @@ A sample has one number per seed (the mean over everything the seed was run with
 independent repeats, not points of one sweep. Two samples are *equal* when Welch's 95 % interval of
 their difference lies within the measure's margin: a deterministic guest makes intervals so narrow
 that a difference can be beyond doubt and still not matter. Otherwise one is above or below the
-other if the interval excludes zero and p, corrected by Holm over the claim's comparisons, is below
-0.05; if not, the difference is not significant.
+other if the interval excludes zero; if not, the difference is not significant. A mean is within
+bounds, or beyond one, if its interval is.
+
+Each result has a p: of no difference, of a difference as large as the margin if the two are equal,
+of the nearer bound as the mean. A claim is judged when all of its parts are there: results whose p
+is no longer below 0.05 when corrected by Holm over the whole claim are not significant, or open.
 """
 
 from __future__ import annotations
@@ -13,9 +17,10 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
-from analysis.claims.engine.answers import Part, Verdict
+from analysis.claims.engine.answers import JudgedPart, Part, Verdict
 from analysis.claims.engine.quantities import Measure
 from analysis.statistics.intervals import (
     Comparison,
@@ -23,7 +28,6 @@ from analysis.statistics.intervals import (
     compare,
     compare_paired,
     half_width,
-    holm,
     known,
 )
 
@@ -31,7 +35,7 @@ Sample = Mapping[int, float]  # by seed
 SIGNIFICANT = 0.05
 WELCH = "Welch's t, two-sided, Holm over the claim's comparisons"
 PAIRED = "paired t (by seed), two-sided, Holm over the claim's comparisons"
-STUDENT = "Student's 95 % interval of the mean over seeds"
+STUDENT = "Student's 95 % interval of the mean over seeds, Holm over the claim's comparisons"
 SHOWN = 4  # up to this many comparisons are listed one by one
 SAMPLED = 2  # of more than these, this many are given as examples
 
@@ -54,8 +58,8 @@ class Contrast:
     mean_a: float
     mean_b: float
     comparison: Comparison
-    p: float
-    outcome: Outcome
+    p: float  # of the outcome; NaN if it is exact
+    outcome: Outcome  # of this comparison alone, until `among` has judged it
     measure: Measure
     test: str = WELCH
 
@@ -79,13 +83,27 @@ class Contrast:
         if not math.isfinite(c.low):
             return "no interval"
         write = self.measure.write
-        p = f", p = {self.p:.2g}" if math.isfinite(self.p) else f", {c.finding}"
+        p = _p(self.p) or f", {c.finding}"
         return f"{write(c.low, '+')} to {write(c.high, '+')}{p}"
 
     @property
     def n(self) -> int:
         """The number of seeds of the smaller sample."""
         return min(self.comparison.n_a, self.comparison.n_b)
+
+    def among(self, corrected: float) -> Contrast:
+        """It as one of the claim's comparisons, with p corrected for their number."""
+        outcome = self.outcome if _sure(corrected) else Outcome.UNCLEAR
+        return replace(self, p=corrected, outcome=outcome)
+
+
+def _sure(p: float) -> bool:
+    """Significant, or exact, which has no p."""
+    return math.isnan(p) or p < SIGNIFICANT
+
+
+def _p(p: float) -> str:
+    return f", p = {p:.2g}" if math.isfinite(p) else ""
 
 
 def mean(sample: Sample) -> float:
@@ -106,21 +124,24 @@ def spread(measure: Measure, sample: Sample) -> str:
 def contrasts(
     measure: Measure, pairs: Iterable[tuple[str, Sample, str, Sample]], *, paired: bool = False
 ) -> tuple[Contrast, ...]:
-    """Compare each pair; together they are the family for which Holm corrects.
+    """Compare each pair, by itself.
 
-    `paired` is for two numbers of one trial, which are not independent: their differences seed by
-    seed are tested.
+    `paired` is for numbers of one seed that are not independent: of two flows of a trial, or of two
+    trials that share the seed's CBR, dropper or radio. Their differences seed by seed are tested.
     """
-    named = list(pairs)
     compared = _by_seed if paired else _independent
-    found = [compared(first, second) for _, first, _, second in named]
-    corrected = holm(each.p_welch for each in found)
+    test = PAIRED if paired else WELCH
     result = []
-    for (a, first, b, second), comparison, p in zip(named, found, corrected, strict=True):
-        means = mean(first), mean(second)
-        outcome = _outcome(comparison, float(p), measure.margin(*means))
-        test = PAIRED if paired else WELCH
-        result.append(Contrast(a, b, *means, comparison, float(p), outcome, measure, test))
+    for a, first, b, second in pairs:
+        comparison, means = compared(first, second), (mean(first), mean(second))
+        margin = measure.margin(*means)
+        outcome = _outcome(comparison, margin)
+        p = comparison.p_welch
+        if outcome is Outcome.EQUAL:  # how clearly the difference is below the margin
+            nearer = math.copysign(margin, comparison.difference)
+            moved = {seed: value - nearer for seed, value in first.items()}
+            p = compared(moved, second).p_welch
+        result.append(Contrast(a, b, *means, comparison, p, outcome, measure, test))
     return tuple(result)
 
 
@@ -142,15 +163,14 @@ def _by_seed(first: Sample, second: Sample) -> Comparison:
     )
 
 
-def _outcome(found: Comparison, p: float, margin: float) -> Outcome:
+def _outcome(found: Comparison, margin: float) -> Outcome:
     if found.finding is Finding.NOT_KNOWN:
         return Outcome.UNCLEAR
     if max(abs(found.low), abs(found.high)) <= margin:
         return Outcome.EQUAL
-    sure = found.finding is Finding.CONSTANT or p < SIGNIFICANT
-    if sure and found.low > 0:
+    if found.low > 0:
         return Outcome.ABOVE
-    return Outcome.BELOW if sure and found.high < 0 else Outcome.UNCLEAR
+    return Outcome.BELOW if found.high < 0 else Outcome.UNCLEAR
 
 
 def all_are(
@@ -158,7 +178,14 @@ def all_are(
 ) -> Part:
     """The part that every contrast has the required outcome, or one of `also`; an unclear one
     leaves it open, any other refutes it."""
-    allowed = (wanted, *also)
+    judge = partial(_all_judged, (wanted, *also), tuple(found), where)
+    return Part(tuple(each.p for each in found), judge)
+
+
+def _all_judged(
+    allowed: tuple[Outcome, ...], alone: Sequence[Contrast], where: str, p: Sequence[float]
+) -> JudgedPart:
+    found = [each.among(corrected) for each, corrected in zip(alone, p, strict=True)]
     others = [each for each in found if each.outcome not in (*allowed, Outcome.UNCLEAR)]
     unclear = [each for each in found if each.outcome is Outcome.UNCLEAR]
     if others:
@@ -170,7 +197,7 @@ def all_are(
     told = sorted(told, key=lambda each: -abs(each.comparison.difference))
     tally = "" if len(found) <= SHOWN else f"{_tally(found)}; e.g. "
     texts = _said(told[: SAMPLED if tally else SHOWN])
-    return Part(
+    return JudgedPart(
         verdict,
         f"{where + ': ' if where else ''}{tally}{', '.join(texts)}",
         ", ".join(dict.fromkeys(each.test for each in found)),
@@ -216,11 +243,19 @@ def within(
     what: str, measure: Measure, sample: Sample, low: float = -math.inf, high: float = math.inf
 ) -> Part:
     """The part that the mean lies between bounds; open if its interval crosses one of them."""
+    centre = mean(sample)
+    nearer = min(low, high, key=lambda bound: abs(centre - bound))
+    p = compare_paired(sample, dict.fromkeys(sample, nearer)).p_t
+    return Part((p,), partial(_bounded, what, measure, sample, low, high))
+
+
+def _bounded(
+    what: str, measure: Measure, sample: Sample, low: float, high: float, p: Sequence[float]
+) -> JudgedPart:
     values = known(sample.values())
     half = half_width(values)
     centre = mean(sample)
-    bounds = _bounds(measure, low, high)
-    if not math.isfinite(half):
+    if not math.isfinite(half) or not _sure(p[0]):
         verdict = Verdict.OPEN
     elif centre - half >= low and centre + half <= high:
         verdict = Verdict.SUPPORTED
@@ -229,12 +264,13 @@ def within(
     else:
         verdict = Verdict.OPEN
     interval = (
-        f"{measure.write(centre - half)} to {measure.write(centre + half)}"
+        f"{measure.write(centre - half)} to {measure.write(centre + half)}{_p(p[0])}"
         if math.isfinite(half)
         else "no interval"
     )
-    said = f"{what} {measure.write(centre)} (required: {bounds})"
-    return Part(verdict, said, STUDENT, f"{what} {measure.write(centre)}", interval, len(values))
+    said = f"{what} {measure.write(centre)} (required: {_bounds(measure, low, high)})"
+    effect = f"{what} {measure.write(centre)}"
+    return JudgedPart(verdict, said, STUDENT, effect, interval, len(values))
 
 
 def _bounds(measure: Measure, low: float, high: float) -> str:

@@ -141,6 +141,7 @@ def vegas_drops_everywhere(group: Group) -> Finding:
         contrasts(
             MEASURES["drop_rate"],
             [(f"{each}'s rise", rises[each], "twice Vegas's", twice) for each in RIVALS],
+            paired=True,
         ),
         "from CBR 8 to 9",
     )

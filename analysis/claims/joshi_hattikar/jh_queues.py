@@ -21,7 +21,7 @@ from analysis.claims.dumbbell.queue_judges import (
     tcp,
 )
 from analysis.claims.engine import moments
-from analysis.claims.engine.answers import Finding, Part, Row, by_definition
+from analysis.claims.engine.answers import Finding, JudgedPart, Part, Row, by_definition, merged
 from analysis.claims.engine.contrasts import (
     Outcome,
     Sample,
@@ -99,14 +99,21 @@ def printed_latencies(group: Group) -> Finding:
                     DELAY.write(ns2) if math.isfinite(ns2) else "",
                 )
             )
-        readings.append(_worst(parts))
-    best = min(readings, key=lambda each: ("supported", "open", "contradicted").index(each.verdict))
-    return Finding((best,), tuple(rows))
+        readings.append(merged(parts, _worst))
+    return Finding((merged(readings, _best),), tuple(rows))
 
 
-def _worst(parts: list[Part]) -> Part:
-    """The part that decides whether all hold."""
-    return max(parts, key=lambda each: ("supported", "open", "contradicted").index(each.verdict))
+def _worst(results: tuple[JudgedPart, ...]) -> JudgedPart:
+    """The one that decides whether all hold."""
+    return max(results, key=_place)
+
+
+def _best(results: tuple[JudgedPart, ...]) -> JudgedPart:
+    return min(results, key=_place)
+
+
+def _place(result: JudgedPart) -> int:
+    return ("supported", "open", "contradicted").index(result.verdict)
 
 
 def red_least(group: Group) -> Finding:
@@ -151,7 +158,7 @@ def over_time(group: Group) -> Finding:
             Row(f"throughput in the first 5 s of CBR, {variant}", spread(RATE, onset[variant])),
         ]
     faster = [("SACK's first 5 s beside CBR", onset["sack"], "Reno's", onset["reno"])]
-    parts.append(all_are(Outcome.ABOVE, contrasts(RATE, faster)))
+    parts.append(all_are(Outcome.ABOVE, contrasts(RATE, faster, paired=True)))
     return Finding(tuple(parts), tuple(rows))
 
 

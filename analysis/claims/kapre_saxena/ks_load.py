@@ -98,6 +98,7 @@ def vegas_best_and_steadiest(group: Group) -> Finding:
         contrasts(
             MEASURES["throughput_mbps"],
             [("vegas", spreads["vegas"], each, spreads[each]) for each in RIVALS],
+            paired=True,
         ),
         "standard deviation over the loads",
     )

@@ -48,7 +48,9 @@ def fairer_to_itself(group: Group) -> Finding:
         for name, tables in (("like", like), ("unlike", unlike))
     ]
     found = contrasts(
-        SHARE, [("like pairs' distance from a half", samples[0], "unlike", samples[1])]
+        SHARE,
+        [("like pairs' distance from a half", samples[0], "unlike", samples[1])],
+        paired=True,
     )
     rows = tuple(
         Row(f"distance from a half, {name}", spread(SHARE, own))

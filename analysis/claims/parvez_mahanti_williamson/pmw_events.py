@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.claims.engine.answers import Finding, Part, Row, Verdict
+from analysis.claims.engine.answers import Finding, JudgedPart, Part, Row, Verdict
 from analysis.claims.engine.contrasts import Outcome, Sample, all_are, contrasts, spread, within
 from analysis.claims.engine.quantities import RATE, Measure
 from analysis.claims.engine.reference import Reference
@@ -120,7 +120,8 @@ def _of_means(what: str, value: float, most: float, seeds: int) -> Part:
         verdict = Verdict.SUPPORTED if value <= most else Verdict.CONTRADICTED
     said = f"{what} {PERCENT.write(value)} (required: at most {PERCENT.write(most)})"
     effect = f"{what} {PERCENT.write(value)}"
-    return Part(verdict, said, "largest over m, of the means over seeds", effect, n=seeds)
+    result = JudgedPart(verdict, said, "largest over m, of the means over seeds", effect, n=seeds)
+    return Part((), lambda _: result)
 
 
 def _error_row(

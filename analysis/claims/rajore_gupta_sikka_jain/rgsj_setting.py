@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from analysis.claims.engine.answers import Finding, Part, Row, Verdict
+from analysis.claims.engine.answers import Finding, JudgedPart, Part, Row, Verdict, merged
 from analysis.claims.engine.contrasts import Outcome, Sample, all_are, contrasts
 from analysis.claims.engine.selection import Group, samples
 from analysis.claims.rajore_gupta_sikka_jain.rgsj_selection import (
@@ -80,7 +80,12 @@ def _differ(group: Group, networks: list[str]) -> Part:
     found = samples(rows, "loaded_s", "axis_variant", ["axis_network"])
     pairs = (("veno", "cubic"), ("veno", "vegas"), ("cubic", "vegas"))
     equal = ranked(SECONDS, found, pairs, Outcome.EQUAL, "set on the laptop")
-    return replace(equal, verdict=OPPOSITE[equal.verdict])
+    return merged((equal,), _opposite)
+
+
+def _opposite(results: tuple[JudgedPart, ...]) -> JudgedPart:
+    (found,) = results
+    return replace(found, verdict=OPPOSITE[found.verdict])
 
 
 def _means(table: Spreads) -> Sample:
