@@ -10,11 +10,12 @@ import dataclasses
 import enum
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from testbed.engines.base import Engine
 from testbed.plan.plan import Plan
+from testbed.plan.task import Task
 from testbed.runs import sources
 from testbed.runs.provenance import programs
 from testbed.scenario.model import Scenario
@@ -35,16 +36,31 @@ def identify(scenario: Scenario, plan: Plan, engine: Engine) -> str:
 
 def identity_parts(scenario: Scenario, plan: Plan, engine: Engine) -> Mapping[str, Any]:
     """Everything that is hashed, by name."""
+    return {
+        **_of_project(scenario, plan),
+        "engine": engine.name,
+        "kernel": engine.version(),
+        "programs": dict(programs(scenario)),
+    }
+
+
+def _of_project(scenario: Scenario, plan: Plan) -> dict[str, Any]:
+    """What is the same on every machine."""
     done = {f.name for f in dataclasses.fields(plan)} - _NOT_DONE
     return {
         "scenario": scenario.to_json(),
         "plan": {name: _plain(getattr(plan, name)) for name in done},
-        "engine": engine.name,
-        "kernel": engine.version(),
-        "programs": dict(programs(scenario)),
         "sources": dict(sources.used_by(scenario.topology, plan)),
         "revision": REVISION,
     }
+
+
+def code_identity(planned: Iterable[Task]) -> str:
+    """A hash of all that this project's code decides about trials in the guest, on any machine:
+    the sources of the kernel count, the built kernel and the versions of programs do not."""
+    parts = [_of_project(task.scenario, task.plan) for task in planned]
+    text = json.dumps([dict(sources.of_kernel()), *parts], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _plain(value: Any) -> Any:

@@ -63,6 +63,13 @@ def all_sources() -> Mapping[str, str]:
     return {"testbed's Python": python.hexdigest(), **dict(_hashes([*networks, *compiled]))}
 
 
+def of_kernel() -> Mapping[str, str]:
+    """The sha256 of everything of ours that the guest's kernel is built from."""
+    kernel = PROJECT / "kernel"
+    patterns = ("build.sh", "guest.config", "initramfs.list", "*.c", "*/*.c", "*/*.patch")
+    return dict(_hashes(sorted(path for each in patterns for path in kernel.glob(each))))
+
+
 def _hashes(paths: Iterable[Path]) -> Iterator[tuple[str, str]]:
     for path in paths:
         yield str(path.relative_to(PROJECT)), hashlib.sha256(path.read_bytes()).hexdigest()

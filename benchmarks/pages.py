@@ -1,0 +1,153 @@
+"""Pages whose numbers come from stored results: README.md and docs/**/*.md, and docs/data/.
+
+Three marks in a page say what stands below or beside them:
+
+    <!-- run: testbed run … -->          the table that the command prints
+    <!-- answers: GYS by run …; run … -->  a paper's claims and their answers, from these runs
+    <!-- GYS3.1 | READING | WHAT -->37.5 %<!-- / -->  one number of such an answer
+
+A block ends at an empty line, or at the line that names the first figure. `benchmarks/papers.py`
+runs the commands and stores what they give; here nothing is run.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from analysis.results.table import revision
+from experiments.catalogue import EXPERIMENTS
+from testbed.cli.choosing import chosen
+from testbed.cli.parser import build_parser
+from testbed.errors import TestbedError
+from testbed.plan.task import Task, tasks
+from testbed.runs.identity import code_identity
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = "docs/data"
+RUN = re.compile(r"<!-- run: testbed (?P<commands>run .*) -->")
+ANSWERS = re.compile(r"<!-- answers: (?P<paper>\w+) by (?P<commands>run .*) -->")
+NUMBER = re.compile(r"(?P<mark><!-- (?P<key>[A-Z]+\d[^>]*\S) -->)(?P<value>[^<]*)(?P<end><!-- / -->)")
+PAST_BLOCK = re.compile(r"\s*(figure:.*)?")  # matched in full: an empty line, or a figure's
+AGAIN = "run .venv/bin/python -m benchmarks.papers"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What commands gave, and the revisions of the code that ran the trials and reduced them."""
+
+    commands: tuple[str, ...]
+    trials: str
+    metrics: str
+    lines: tuple[str, ...]  # as they stand in a page
+    numbers: Mapping[str, str]
+
+    @property
+    def stale(self) -> str:
+        """What has changed since; empty if nothing has."""
+        if self.trials != identity_of(self.commands):
+            return "the trials"
+        return "" if self.metrics == revision() else "what is measured"
+
+
+@dataclass(frozen=True)
+class Block:
+    """A marked table of a page: what makes it, and its lines."""
+
+    name: str  # of the file in docs/data
+    paper: str  # empty for a table that a command prints
+    commands: tuple[str, ...]
+    begin: int
+    end: int
+
+
+def pages(root: Path = ROOT) -> list[Path]:
+    """Every page that may have marks."""
+    return [root / "README.md", *sorted((root / "docs").glob("**/*.md"))]
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """The marked tables of a page, from its end, so that line numbers hold while they are filled."""
+    lines = text.splitlines()
+    for number in reversed(range(len(lines))):
+        found = RUN.fullmatch(lines[number]) or ANSWERS.fullmatch(lines[number])
+        if not found:
+            continue
+        begin = next((n for n in range(number + 1, len(lines)) if lines[n].strip()), number + 1)
+        end = next((n for n in range(begin, len(lines)) if _is_past(lines[n])), len(lines))
+        commands = tuple(each.strip() for each in found["commands"].split(";"))
+        paper = found.groupdict().get("paper") or ""
+        yield Block(paper or _file_name(commands[0]), paper, commands, begin, end)
+
+
+def _is_past(line: str) -> bool:
+    return PAST_BLOCK.fullmatch(line) is not None
+
+
+def _file_name(command: str) -> str:
+    """`run-router-bottleneck-quick-set-variant-cubic-vegas`."""
+    return re.sub(r"\W+", "-", command)[:60].strip("-")
+
+
+def filled(text: str, root: Path = ROOT) -> str:
+    """The page with every marked table and number as it is stored."""
+    lines = text.splitlines()
+    for block in blocks(text):
+        lines[block.begin : block.end] = stored(block.name, root).lines
+    return NUMBER.sub(lambda mark: _numbered(mark, root), "\n".join(lines) + "\n")
+
+
+def _numbered(mark: re.Match[str], root: Path) -> str:
+    paper = re.match("[A-Z]+", mark["key"])
+    numbers = stored(paper[0], root).numbers if paper else {}
+    if mark["key"] not in numbers:
+        near = [key for key in numbers if key.startswith(mark["key"].split(" | ")[0])]
+        raise TestbedError(f"{DATA} has no number {mark['key']!r}", f"there is {near[:40]}")
+    return f"{mark['mark']}{numbers[mark['key']]}{mark['end']}"
+
+
+@functools.cache
+def stored(name: str, root: Path = ROOT) -> Stored:
+    """What was stored under this name."""
+    path = root / DATA / f"{name}.json"
+    if not path.is_file():
+        raise TestbedError(f"{DATA}/{path.name}: no such file", AGAIN)
+    found = json.loads(path.read_text(encoding="utf-8"))
+    for name in ("commands", "lines"):
+        found[name] = tuple(found[name])
+    return Stored(**found)
+
+
+def store(name: str, made: Stored, root: Path = ROOT) -> None:
+    """Keep it for the pages."""
+    (root / DATA).mkdir(exist_ok=True)
+    text = json.dumps(asdict(made), indent=1, ensure_ascii=False)
+    (root / DATA / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+    stored.cache_clear()
+
+
+def planned(commands: Sequence[str]) -> list[Task]:
+    """The trials that the commands run."""
+    parser = build_parser()
+    parser.set_defaults(experiments=EXPERIMENTS)
+    every = [parser.parse_args(shlex.split(command)) for command in commands]
+    return [task for options in every for task in tasks(chosen(options)[1])]
+
+
+@functools.cache
+def identity_of(commands: tuple[str, ...]) -> str:
+    """The revision of these trials, as the code is now."""
+    return code_identity(planned(commands))
+
+
+def stored_now(
+    commands: Sequence[str], lines: Sequence[str], numbers: Mapping[str, str]
+) -> Stored:
+    """What commands gave just now."""
+    own = tuple(commands)
+    return Stored(own, identity_of(own), revision(), tuple(lines), dict(numbers))

@@ -1,0 +1,120 @@
+"""The stored numbers of the pages, made again: `python -m benchmarks.papers [PAGE …] [--stale]`.
+
+Runs the commands that stand in the marks of README.md and docs/**/*.md (`benchmarks/pages.py`),
+in the guest, stores what they give in docs/data/ with the revisions that made it, and puts it in
+the pages. With --stale only those that this code would make otherwise. On two cores: 20 s for the
+table of README and tutorial, 4 minutes for that of docs/variants.md, 6 for the claims of GYS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.pages import ROOT, Block, Stored, blocks, filled, pages, store, stored, stored_now
+from testbed.errors import TestbedError
+
+Answers = Sequence[Mapping[str, Any]]
+PROGRESS = re.compile(r"engine: |\[\d+/\d+\] |.*: warning: ")
+
+
+def main() -> None:
+    """Run, store, and fill the pages."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--stale", action="store_true", help="only what has changed")
+    parser.add_argument("pages", nargs="*", type=Path, help="only these pages (all)")
+    options = parser.parse_args()
+    own = [path.resolve() for path in options.pages] or pages()
+    wanted = {block.name: block for path in own for block in blocks(path.read_text())}
+    for block in wanted.values():
+        if options.stale and not _is_stale(block):
+            continue
+        begun = time.monotonic()
+        store(block.name, _answers_of(block) if block.paper else _table_of(block))
+        print(f"{block.name}: {time.monotonic() - begun:.0f} s", flush=True)
+    for path in own:
+        text = path.read_text()
+        if (new := filled(text)) != text:
+            path.write_text(new)
+            print(f"{path.relative_to(ROOT)}: other numbers")
+
+
+def _is_stale(block: Block) -> bool:
+    try:
+        found = stored(block.name)
+    except TestbedError:
+        return True
+    return found.commands != block.commands or bool(found.stale)
+
+
+def _table_of(block: Block) -> Stored:
+    """The table that a command prints, as it stands in a page."""
+    with tempfile.TemporaryDirectory() as out:
+        lines = _testbed(block.commands[0], Path(out) / "results").splitlines()
+    if "--format" in shlex.split(block.commands[0]):  # nothing else is on stdout
+        return stored_now(block.commands, lines[: lines.index("")], {})
+    table = [line.rstrip() for line in lines if not PROGRESS.match(line)]
+    end = next(n for n, line in enumerate(table) if not line or line.startswith("figure:"))
+    return stored_now(block.commands, [f"    {line}" for line in table[:end]], {})
+
+
+def _answers_of(block: Block) -> Stored:
+    """A paper's answers, by the report of all that its commands run."""
+    with tempfile.TemporaryDirectory() as out:
+        folders = [Path(out) / shlex.split(command)[1] for command in block.commands]
+        for command, folder in zip(block.commands, folders, strict=True):
+            _testbed(command, folder)
+        page = Path(out) / "report.html"
+        _run(["report", *map(str, folders), "--out", str(page)])
+        found = json.loads(page.with_name("report-claims.json").read_text())
+    own = [each for each in found if each["paper"] == block.paper]
+    return stored_now(block.commands, answer_lines(own), numbers_of(own))
+
+
+def _testbed(command: str, out: Path) -> str:
+    return _run([*shlex.split(command), "--engine", "guest", "--out", str(out)])
+
+
+def _run(arguments: Sequence[str]) -> str:
+    argv = [str(Path(sys.executable).with_name("testbed")), *arguments]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=ROOT)
+    if done.returncode:
+        raise SystemExit(f"{shlex.join(argv)}: {done.stderr or done.stdout}")
+    return done.stdout
+
+
+def answer_lines(answers: Answers) -> list[str]:
+    """The ledger as a table of a page."""
+    rows = [
+        f"| {each['id']} | {each['claim']} | {_which(each)} | {each['verdict']} | "
+        f"{each['statement']} | {each['n']} |".replace("\n", " ")
+        for each in answers
+    ]
+    return ["| id | claim | trials | answer | numbers | n |", "|---|---|---|---|---|---|", *rows]
+
+
+def numbers_of(answers: Answers) -> dict[str, str]:
+    """Every number of the answers by its key: `GYS3.1 | bfifo, … | share of bbr`."""
+    return {
+        f"{each['id']} | {_which(each)} | {row['what']}": str(row["ours"])
+        for each in answers
+        for row in each["rows"]
+    }
+
+
+def _which(answer: Mapping[str, Any]) -> str:
+    told = (answer["profile"], answer["setting"], answer["reading"])
+    return ", ".join(each for each in told if each)
+
+
+if __name__ == "__main__":
+    main()

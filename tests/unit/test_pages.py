@@ -1,0 +1,109 @@
+"""The numbers of the pages are those of docs/data, and docs/data is of this code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import pages
+from benchmarks.pages import Stored, blocks, filled, store, stored_now
+from benchmarks.papers import answer_lines, numbers_of
+from testbed.errors import TestbedError
+from testbed.runs import identity, sources
+
+MARKED = {
+    block.name: block
+    for path in pages.pages()
+    for block in blocks(path.read_text(encoding="utf-8"))
+}
+RUN = "run router-bottleneck --quick --set variant=cubic"
+PAGE = f"""# A page
+
+<!-- run: testbed {RUN} -->
+
+    variant  goodput
+    cubic      0.956
+
+Text.
+
+<!-- answers: GYS by {RUN} -->
+| id |
+|---|
+
+BBR has <!-- GYS3.1 | modern | share of bbr -->36 %<!-- / --> of it.
+"""
+ANSWER = {
+    "id": "GYS3.1", "claim": "BBR has most.", "verdict": "supported", "statement": "It has.",
+    "n": 5, "profile": "modern", "setting": "", "reading": "",
+    "rows": [{"what": "share of bbr", "ours": "37.5 ± 6.2 %"}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("page", pages.pages(), ids=lambda path: str(path.name))
+def test_a_pages_numbers_are_those_that_are_stored(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert text == filled(text), pages.AGAIN
+
+
+@pytest.mark.parametrize("name", MARKED)
+def test_what_is_stored_is_of_this_code(name: str) -> None:
+    found = pages.stored(name)
+    assert found.commands == MARKED[name].commands, pages.AGAIN
+    assert not found.stale, f"{found.stale} changed: {pages.AGAIN} --stale"
+
+
+def test_nothing_is_stored_that_no_page_shows(root: Path) -> None:
+    assert {path.stem for path in (root / pages.DATA).iterdir()} == set(MARKED)
+
+
+@pytest.fixture
+def root_with_data(tmp_path: Path) -> Path:
+    (tmp_path / "docs").mkdir()
+    table, answers = blocks(PAGE[: PAGE.index("Text.")]), blocks(PAGE[PAGE.index("Text.") :])
+    lines = ["    variant  goodput", "    cubic      0.957"]
+    store(next(table).name, stored_now((RUN,), lines, {}), tmp_path)
+    made = stored_now((RUN,), answer_lines([ANSWER]), numbers_of([ANSWER]))
+    store(next(answers).name, made, tmp_path)
+    return tmp_path
+
+
+def test_a_page_is_filled_with_what_is_stored(root_with_data: Path) -> None:
+    text = filled(PAGE, root_with_data)
+    assert "    cubic      0.957\n\nText." in text
+    assert "| GYS3.1 | BBR has most. | modern | supported | It has. | 5 |\n\nBBR has" in text
+    assert "-->37.5 ± 6.2 %<!-- / --> of it." in text
+    assert filled(text, root_with_data) == text
+    by_hand = text.replace("37.5", "73.5")
+    assert filled(by_hand, root_with_data) != by_hand
+
+
+def test_a_number_that_is_not_stored_is_named(root_with_data: Path) -> None:
+    with pytest.raises(TestbedError, match="share of cubic"):
+        filled(PAGE.replace("share of bbr", "share of cubic"), root_with_data)
+    with pytest.raises(TestbedError, match="no such file"):
+        filled(PAGE.replace("GYS", "KS"), root_with_data)
+
+
+def test_other_trials_or_other_metrics_make_it_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: Stored = stored_now((RUN,), [], {})
+    assert not made.stale
+    with monkeypatch.context() as patch:
+        patch.setattr(pages, "revision", lambda: "another")
+        assert made.stale == "what is measured"
+    for module, name, value in (
+        (identity, "REVISION", identity.REVISION + 1),
+        (sources, "of_kernel", lambda: {"kernel/congestion/tcp_tahoe.c": "another"}),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, value)
+            pages.identity_of.cache_clear()
+            assert made.stale == "the trials"
+    pages.identity_of.cache_clear()
+
+
+def test_the_stored_revision_is_the_same_on_every_machine() -> None:
+    """No path of this machine, no version of its programs."""
+    planned = pages.planned((RUN,))
+    parts = repr([identity._of_project(task.scenario, task.plan) for task in planned])
+    assert str(sources.PROJECT) not in parts and str(Path.home()) not in parts
