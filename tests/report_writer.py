@@ -161,7 +161,7 @@ def numbers(made: Scenario, dice: np.random.Generator) -> pd.DataFrame:
                 "throughput_mbps": got,
                 "goodput_mbps": got * 0.95,
                 "drop_rate": max(0.0, 0.002 * strong * (1 + load) + dice.normal(0, 0.0003)),
-                "retransmissions": float(dice.poisson(20 * strong)),
+                "retransmitted": float(dice.poisson(20 * strong)),
                 "rtt_min_ms": delay * 0.9,
                 "rtt_mean_ms": delay * 2,
                 "rtt_p95_ms": delay * 2.6,

@@ -73,7 +73,7 @@ def video_world(place: dict[str, str]) -> dict[str, Numbers]:
         "error_packets_peak": 100.0 if cubic else 80.0,
         "lost_packets": 60.0,
         "lost_packets_peak": 20.0,
-        "retransmissions": 40.0,
+        "wireshark_retransmissions": 40.0,
         "retransmitted_bytes": shaped["retransmitted bytes"],
         "duplicate_acks": shaped["duplicate ACKs"],
         "out_of_order": shaped["out of order"],

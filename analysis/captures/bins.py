@@ -31,7 +31,7 @@ COLUMNS = (
     "start_s",  # of the bin, since the capture's first packet
     "packets",  # from src, of any kind
     "throughput_mbps",  # of their frames
-    "retransmissions",
+    "wireshark_retransmissions",
     "out_of_order",
     "duplicate_acks",  # from dst
     "rtt_mean_ms",  # of the acknowledgements in the bin

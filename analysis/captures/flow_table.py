@@ -36,9 +36,9 @@ HEADINGS: Mapping[str, str] = {
     "sent_packets": "packets",  # with data, from src; the rest as in metrics.csv, at this capture
     "throughput_mbps": "Mbit/s",
     "goodput_mbps": "goodput",
-    "retransmissions": "retr.",
-    "fast_retransmissions": "fast",
-    "spurious_retransmissions": "spurious",
+    "wireshark_retransmissions": "retr.",
+    "wireshark_fast_retransmissions": "fast",
+    "wireshark_spurious_retransmissions": "spurious",
     "out_of_order": "out of order",
     "duplicate_acks": "dup. ACKs",
     "rtt_min_ms": "RTT min",
@@ -47,6 +47,7 @@ HEADINGS: Mapping[str, str] = {
     "unread": "frames not read",  # of the whole capture, and why; empty if there are none
 }
 COLUMNS = tuple(HEADINGS)
+FLAGS = ("retransmissions", "fast_retransmissions", "spurious_retransmissions", "out_of_order")
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def _table(flows: Array, addresses: list[str], start_ns: int, file: str) -> Tabl
         of("data_packets", src).astype(np.int64),
         _rate_mbps(of("bytes", src), duration_s),
         _rate_mbps(delivered, duration_s),
-        *(np.where(tcp, of(name, src), np.nan) for name in COLUMNS[10:14]),
+        *(np.where(tcp, of(name, src), np.nan) for name in FLAGS),
         np.where(tcp, of("duplicate_acks", 1 - src), np.nan),
         *(of(name, src) for name in ("rtt_low_ms", "rtt_mean_ms", "rtt_p95_ms")),
     ]

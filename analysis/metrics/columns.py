@@ -5,7 +5,6 @@ A metric is a definition and its computation in the file of its group; a new gro
 
 from __future__ import annotations
 
-from analysis.metrics.convergence import CONVERGENCE
 from analysis.metrics.delays import DELAYS
 from analysis.metrics.fairness import FAIRNESS
 from analysis.metrics.identification import IDENTIFICATION
@@ -15,6 +14,7 @@ from analysis.metrics.measured_flow import MeasuredFlow
 from analysis.metrics.metric import Row
 from analysis.metrics.packet_counts import PACKET_COUNTS, REORDERING
 from analysis.metrics.rates import RATES
+from analysis.metrics.steadiness import STEADINESS
 from analysis.metrics.video_columns import VIDEO
 
 GROUPS = (
@@ -25,7 +25,7 @@ GROUPS = (
     LOSSES,
     REORDERING,
     DELAYS,
-    CONVERGENCE,
+    STEADINESS,
     FAIRNESS,
     VIDEO,
 )

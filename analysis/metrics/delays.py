@@ -15,7 +15,12 @@ COLUMNS = (
         "data at the sender's capture, over the whole capture",
     ),
     Metric("rtt_mean_ms", "ms", "mean of the round-trip times"),
-    Metric("rtt_p95_ms", "ms", "95th percentile of the round-trip times"),
+    Metric(
+        "rtt_p95_ms",
+        "ms",
+        "95th percentile of the round-trip times, those of the flow's start included unless the "
+        "scenario's measure_from_s leaves them out: of a short flow it is slow start's",
+    ),
     Metric(
         "recovery_latency_mean_ms",
         "ms",

@@ -39,20 +39,21 @@ COLUMNS = (
         "congestion, behind the bottleneck; where nothing is captured there, at the receiver",
     ),
     Metric(
-        "retransmissions",
+        "wireshark_retransmissions",
         "packets",
-        "Wireshark's tcp.analysis.retransmission in the data's direction at the sender's "
-        "capture; includes fast and spurious ones",
+        "what Wireshark calls a retransmission (tcp.analysis.retransmission, fast and spurious "
+        "ones included) in the data's direction at the sender's capture: not all that was sent "
+        "again, of which it calls a part out-of-order; `retransmitted` is the kernel's count",
         count=True,
     ),
     Metric(
-        "fast_retransmissions",
+        "wireshark_fast_retransmissions",
         "packets",
         "Wireshark's tcp.analysis.fast_retransmission, as above",
         count=True,
     ),
     Metric(
-        "spurious_retransmissions",
+        "wireshark_spurious_retransmissions",
         "packets",
         "Wireshark's tcp.analysis.spurious_retransmission, as above",
         count=True,
@@ -68,7 +69,7 @@ def _measure(flow: MeasuredFlow) -> Row:
     if sent := flow.settled_at("sender"):
         row["sent_packets"] = measures.data_packets(sent.data)
         if flow.is_tcp:
-            row |= {f"{mark}s": int(sent.data[mark].sum()) for mark in MARKS}
+            row |= {f"wireshark_{mark}s": int(sent.data[mark].sum()) for mark in MARKS}
     return row
 
 

@@ -29,7 +29,7 @@ def test_a_row_a_second(packets: Arrays) -> None:
     assert list(table["packets"]) == [2, 11, 1, 0, 0, 0, 0, 0, 0, 1]
     assert table["throughput_mbps"][1] == pytest.approx(11 * 1054 * 8e-6)
     assert list(table["duplicate_acks"]) == [0, 6, 1, 0, 0, 0, 0, 0, 0, 0]
-    assert list(table["retransmissions"]) == [0, 1, 1, 0, 0, 0, 0, 0, 0, 0]
+    assert list(table["wireshark_retransmissions"]) == [0, 1, 1, 0, 0, 0, 0, 0, 0, 0]
     assert math.isnan(table["rtt_mean_ms"][5])
 
 

@@ -65,7 +65,7 @@ EXPECTED: list[dict[str, Any]] = [
         "sent_packets": 1,
         "throughput_mbps": math.nan,
         "goodput_mbps": math.nan,
-        "retransmissions": math.nan,
+        "wireshark_retransmissions": math.nan,
         "rtt_mean_ms": math.nan,
     },
     {
@@ -79,9 +79,9 @@ EXPECTED: list[dict[str, Any]] = [
         "sent_packets": 2,
         "throughput_mbps": (3 * 74 + 150) * 8 / 0.048 / 1e6,
         "goodput_mbps": 150 * 8 / 0.048 / 1e6,
-        "retransmissions": 0,
-        "fast_retransmissions": 0,
-        "spurious_retransmissions": 0,
+        "wireshark_retransmissions": 0,
+        "wireshark_fast_retransmissions": 0,
+        "wireshark_spurious_retransmissions": 0,
         "out_of_order": 0,
         "duplicate_acks": 0,
         "rtt_min_ms": 4,
@@ -114,9 +114,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_wiresharks_classes_of_a_lossy_flow(whole: Path) -> None:
     row = capture_flows(whole).iloc[0]
-    assert row["retransmissions"] == 2
-    assert row["fast_retransmissions"] == 1
-    assert row["spurious_retransmissions"] == 1
+    assert row["wireshark_retransmissions"] == 2
+    assert row["wireshark_fast_retransmissions"] == 1
+    assert row["wireshark_spurious_retransmissions"] == 1
     assert row["duplicate_acks"] == 7
 
 

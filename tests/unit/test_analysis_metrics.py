@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -15,7 +16,7 @@ import pytest
 
 from analysis.captures.tcp import Packets, read_capture
 from analysis.metrics.columns import COLUMNS, GROUPS, METRICS
-from analysis.metrics.convergence import convergence_s
+from analysis.metrics.steadiness import steady_after_s
 from analysis.metrics.fairness import add_fairness
 from analysis.metrics.identification import setting
 from analysis.metrics.measured_flow import MeasuredFlow
@@ -39,13 +40,14 @@ ISSUE_COLUMNS = (
     "experiment, trial, engine, status, verdict, why, topology, queue, flow, kind, src, dst, "
     "variant, variant_seen, label, axes, setting, seed, start_s, duration_s, throughput_mbps, "
     "goodput_mbps, sent_packets, received_packets, drop_rate, mark_rate, "
-    "retransmissions, fast_retransmissions, spurious_retransmissions, retransmitted, timeouts, "
+    "wireshark_retransmissions, wireshark_fast_retransmissions, "
+    "wireshark_spurious_retransmissions, retransmitted, timeouts, "
     "timeouts_seen, "
     "recoveries, segment_bytes, loss_rate, loss_events, loss_event_rate, losses_per_event, "
     "slow_start_events, srtt_mean_ms, rto_mean_ms, rto_at_timeout_ms, timeout_wait_ms, "
     "out_of_order, out_of_order_sent, duplicate_acks, rtt_min_ms, rtt_mean_ms, rtt_p95_ms, "
     "recovery_latency_mean_ms, "
-    "owd_mean_ms, owd_p95_ms, queue_mean_ms, queue_p95_ms, convergence_s, share, jain, "
+    "owd_mean_ms, owd_p95_ms, queue_mean_ms, queue_p95_ms, steady_after_s, share, jain, "
     "page_s, startup_s, loaded_s, ended_s, stalls, stall_s, video_mbps, switches, "
     "mean_packet_bytes, error_packets, error_packets_peak, lost_packets, lost_packets_peak, "
     "quic_lost_packets, retransmitted_bytes, spikes, largest_spike_pps"
@@ -84,9 +86,9 @@ EXPECTED = {
         "received_packets": 12,
         "drop_rate": 1 / 15,  # SYN and ACK enter too
         "mark_rate": 0,
-        "retransmissions": 2,
-        "fast_retransmissions": 1,
-        "spurious_retransmissions": 1,
+        "wireshark_retransmissions": 2,
+        "wireshark_fast_retransmissions": 1,
+        "wireshark_spurious_retransmissions": 1,
         "retransmitted": 1,
         "timeouts": 3,
         "timeouts_seen": 0,
@@ -117,7 +119,7 @@ EXPECTED = {
         # from a millisecond after the sender to ten before the receiver
         "queue_mean_ms": (11 * 39 + 59) / 12,
         "queue_p95_ms": 39 + 0.45 * 20,
-        "convergence_s": math.nan,  # it sends nothing in its second half but one packet too late
+        "steady_after_s": math.nan,  # it sends nothing in its second half but one packet too late
         "share": TCP_GOODPUT / (TCP_GOODPUT + CBR_GOODPUT),
         "jain": 1.0,  # of one TCP flow
         **dict.fromkeys((metric.name for metric in VIDEO.columns), math.nan),
@@ -133,7 +135,7 @@ EXPECTED = {
         "received_packets": 4,
         "drop_rate": 1 / 5,
         "mark_rate": 0,
-        "retransmissions": math.nan,
+        "wireshark_retransmissions": math.nan,
         "retransmitted": math.nan,
         "timeouts": math.nan,
         "loss_events": math.nan,
@@ -145,7 +147,7 @@ EXPECTED = {
         "owd_p95_ms": 50,
         "queue_mean_ms": 39,
         "queue_p95_ms": 39,
-        "convergence_s": math.nan,
+        "steady_after_s": math.nan,
         "share": CBR_GOODPUT / (TCP_GOODPUT + CBR_GOODPUT),
         "jain": 1.0,
     },
@@ -189,15 +191,15 @@ def test_metric(table: pd.DataFrame, flow: str, name: str, value: Any) -> None:
     assert found == value if isinstance(value, str) else found == pytest.approx(value, nan_ok=True)
 
 
-def test_convergence_is_of_the_receivers_throughput() -> None:
+def test_steady_is_the_receivers_throughput() -> None:
     """Three seconds of nothing much, then a packet every 10 ms to the end, at 20 s."""
     early = [1.5 + k for k in range(3)]
     times = np.array([*early, *np.arange(4, 21, 0.01)])
     rows = pd.DataFrame({"time_ns": (times * 1e9).astype(np.int64), "length": 1000})
     interval = Interval(10**9, 21 * 10**9)
-    assert convergence_s(FlowPackets(rows, rows[:0]), interval) == 3
+    assert steady_after_s(FlowPackets(rows, rows[:0]), interval) == 3
     pauses = rows[(rows["time_ns"] < 15 * 10**9) | (rows["time_ns"] > 17 * 10**9)]
-    assert math.isnan(convergence_s(FlowPackets(pauses, rows[:0]), interval))
+    assert math.isnan(steady_after_s(FlowPackets(pauses, rows[:0]), interval))
 
 
 def test_repeats_have_one_setting() -> None:
@@ -267,28 +269,53 @@ def test_a_group_computes_its_own_columns(trial: Trial, group: ColumnGroup) -> N
         assert set(group.measure(MeasuredFlow(trial, record, packets, samples))) <= names
 
 
+@dataclasses.dataclass(frozen=True)
+class Sent:
+    """A flow over UDP that sends 1000 bytes at these seconds."""
+
+    start_s: int
+    stop_s: int
+    at_s: tuple[float, ...]
+    record: SimpleNamespace = dataclasses.field(
+        default_factory=lambda: SimpleNamespace(protocol="udp")
+    )
+
+    @property
+    def interval(self) -> Interval:
+        return Interval(self.start_s * 10**9, self.stop_s * 10**9)
+
+    def at(self, _role: str) -> SimpleNamespace:
+        times = [int(each * 1e9) for each in self.at_s]
+        return SimpleNamespace(data=pd.DataFrame({"time_ns": times, "payload": 1000}))
+
+
+def side_by_side(**goodputs: float) -> pd.DataFrame:
+    """Flows that are measured all the time, named by their kinds."""
+    kinds = [name.rstrip("12") for name in goodputs]
+    rows = {"flow": list(goodputs), "kind": kinds, "goodput_mbps": list(goodputs.values())}
+    frame = pd.DataFrame(rows)
+    flows = {name: Sent(0, 10, ()) for name in goodputs}
+    add_fairness(frame, cast("Mapping[str, MeasuredFlow]", flows))
+    return frame
+
+
 def test_jain_of_two_tcp_flows() -> None:
-    frame = pd.DataFrame({"kind": ["tcp", "tcp", "cbr"], "goodput_mbps": [3.0, 1.0, 4.0]})
-    add_fairness(frame)
+    frame = side_by_side(tcp1=3.0, tcp2=1.0, cbr=4.0)
     assert list(frame["jain"]) == [16 / 20] * 3
     assert list(frame["share"]) == [3 / 8, 1 / 8, 4 / 8]
 
 
 def test_jain_without_tcp_is_over_all_flows() -> None:
-    frame = pd.DataFrame({"kind": ["cbr", "cbr"], "goodput_mbps": [3.0, 1.0]})
-    add_fairness(frame)
-    assert list(frame["jain"]) == [16 / 20] * 2
+    assert list(side_by_side(cbr1=3.0, cbr2=1.0)["jain"]) == [16 / 20] * 2
 
 
 def test_beside_a_flow_that_is_unknown_nothing_is_shared_out() -> None:
-    frame = pd.DataFrame({"kind": ["tcp", "tcp"], "goodput_mbps": [3.0, math.nan]})
-    add_fairness(frame)
+    frame = side_by_side(tcp1=3.0, tcp2=math.nan)
     assert frame["share"].isna().all() and frame["jain"].isna().all()
 
 
 def test_share_of_nothing_is_unknown() -> None:
-    frame = pd.DataFrame({"kind": ["tcp"], "goodput_mbps": [0.0]})
-    add_fairness(frame)
+    frame = side_by_side(tcp=0.0)
     assert frame["share"].isna().all() and frame["jain"].isna().all()
 
 
@@ -297,7 +324,7 @@ def test_share_of_nothing_is_unknown() -> None:
     [
         ("receiver-eth0", ["throughput_mbps", "goodput_mbps", "received_packets", "out_of_order"]),
         ("receiver-eth0", ["owd_mean_ms", "share", "jain"]),
-        ("sender1-eth0", ["sent_packets", "retransmissions", "rtt_mean_ms", "owd_p95_ms"]),
+        ("sender1-eth0", ["sent_packets", "wireshark_retransmissions", "rtt_mean_ms", "owd_p95_ms"]),
         ("router-eth1", ["drop_rate"]),
         ("router-eth0", ["drop_rate"]),
     ],
@@ -469,7 +496,7 @@ def test_what_was_before_the_measured_time_does_not_count(tmp_path: Path) -> Non
         "sent_packets": 3,
         "received_packets": 7,
         "drop_rate": 0,
-        "retransmissions": 2,
+        "wireshark_retransmissions": 2,
         "retransmitted": 1,
         "duplicate_acks": 7,
         "rtt_mean_ms": (2 * 100 + 175 + 120) / 4,
@@ -520,3 +547,17 @@ def test_other_tolerances_or_columns_reduce_anew(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(results_table, "COLUMNS", COLUMNS[::-1])
     found.add(results_table.revision())
     assert len(found) == 3
+
+
+def test_a_share_is_of_the_time_in_which_all_are_there() -> None:
+    """The first sends most before the second comes; a third comes when the first has gone."""
+    flows = {"one": Sent(0, 10, (0.5, 1, 2, 3, 4, 7)), "two": Sent(5, 10, (6, 8, 9))}
+    rows = pd.DataFrame({"flow": list(flows), "kind": "cbr", "goodput_mbps": [9.0, 9.0]})
+    add_fairness(rows, cast("Mapping[str, MeasuredFlow]", flows))
+    assert list(rows["share"]) == pytest.approx([1 / 4, 3 / 4])
+    assert rows["jain"].iloc[0] == pytest.approx(4**2 / (2 * (1 + 9)))
+    flows["three"] = Sent(12, 20, (15,))
+    rows = pd.DataFrame({"flow": list(flows), "kind": ["tcp", "tcp", "cbr"], "goodput_mbps": 9.0})
+    add_fairness(rows, cast("Mapping[str, MeasuredFlow]", flows))
+    assert rows["share"].isna().all()
+    assert rows["jain"].iloc[0] == pytest.approx(4**2 / (2 * (1 + 9)))  # of the two over TCP

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 from analysis.metrics.columns import CELL
-from analysis.metrics.convergence import convergence_time_s
+from analysis.metrics.steadiness import steady_time_s
 from analysis.statistics import cells, ranks
 from analysis.statistics.cells import cell_table, pair_table
 from analysis.statistics.intervals import (
@@ -389,19 +389,19 @@ MIDDLES = np.arange(20, dtype=np.float64) + 0.5
         ([1.0] * 3 + [NAN] + [1.0] * 16, NAN),  # not known
     ],
 )
-def test_convergence(rates: list[float], expected: float) -> None:
-    found = convergence_time_s(MIDDLES, np.array(rates), 0, 20)
+def test_from_when_on_a_rate_is_steady(rates: list[float], expected: float) -> None:
+    found = steady_time_s(MIDDLES, np.array(rates), 0, 20)
     assert found == pytest.approx(expected, nan_ok=True)
 
 
-def test_convergence_is_since_the_start_in_bins_of_a_second() -> None:
+def test_steady_is_since_the_start_in_bins_of_a_second() -> None:
     """Tenths that swing from 0 to 2 within each second, after two slow seconds from 3 s on."""
     time_s = np.arange(230, dtype=np.float64) / 10 + 0.05
     rate = np.where(np.arange(230) % 10 < 5, 0.0, 2.0)
     rate[30:50] /= 4
-    assert convergence_time_s(time_s, rate, 3, 23) == 2
+    assert steady_time_s(time_s, rate, 3, 23) == 2
 
 
-def test_convergence_of_a_flow_that_is_too_short() -> None:
-    assert math.isnan(convergence_time_s(MIDDLES, np.ones(20), 0, 1.5))
-    assert math.isnan(convergence_time_s(MIDDLES, np.ones(20), 5, 5))
+def test_a_flow_that_is_too_short_is_not_known_to_be_steady() -> None:
+    assert math.isnan(steady_time_s(MIDDLES, np.ones(20), 0, 1.5))
+    assert math.isnan(steady_time_s(MIDDLES, np.ones(20), 5, 5))

@@ -26,7 +26,7 @@ from analysis.metrics.per_second import NotMeasured
 BESIDE = {  # what else would differ if a setting had any effect
     "goodput_mbps": "goodput",
     "sent_packets": "packets sent",
-    "retransmissions": "retransmissions",
+    "wireshark_retransmissions": "retransmissions as Wireshark has them",
     "duplicate_acks": "duplicate ACKs",
     "stall_s": "time stalled",
 }

@@ -1,9 +1,9 @@
-"""Convergence time: when a flow counts as settled.
+"""From when on a flow's throughput is steady.
 
-**Convergence time** is the time from the flow's start to the start of the first of its whole
-1 s bins from which on every bin's throughput lies within 20 % of the mean of the bins of the
-second half. It is not known (NaN) for a flow that has not settled by its middle: the mean of the
-second half is then not that of a settled flow.
+That is the time from the flow's start to the start of the first of its whole 1 s bins from which on
+every bin's throughput lies within 20 % of the mean of the bins of the second half: 0 for a flow
+that fills its link from the first second on, whatever its window does. It is not known (NaN) for a
+flow that is not steady by its middle: the mean of the second half then says nothing.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ BIN_S = 1.0
 WITHIN = 0.2
 
 
-def convergence_time_s(time_s: Floats, rate: Floats, start_s: float, stop_s: float) -> float:
-    """The convergence time of a flow with these rates (any unit) around these times, on a grid of
-    at most 1 s."""
+def steady_time_s(time_s: Floats, rate: Floats, start_s: float, stop_s: float) -> float:
+    """The same of a flow with these rates (any unit) around these times, on a grid of at most
+    1 s."""
     bins = int((stop_s - start_s) / BIN_S + 1e-9)
     means = _binned(time_s - start_s, rate, bins)
     half = bins // 2
@@ -45,8 +45,8 @@ def _binned(since_s: Floats, rate: Floats, bins: int) -> Floats:
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
-def convergence_s(found: FlowPackets | None, interval: Interval) -> float:
-    """The convergence time at a receiver; NaN if the flow did not settle, or was not captured.
+def steady_after_s(found: FlowPackets | None, interval: Interval) -> float:
+    """The same at a receiver; NaN if the flow was not steady, or not captured.
 
     The rate of a bin without packets is zero, not unknown.
     """
@@ -57,24 +57,25 @@ def convergence_s(found: FlowPackets | None, interval: Interval) -> float:
     bins = int(interval.seconds / BIN_S) + 1
     sizes = np.bincount(places, weights=own["length"].to_numpy(), minlength=bins)
     middles = np.arange(0.5, bins) * BIN_S
-    return convergence_time_s(
+    return steady_time_s(
         middles.astype(np.float64), sizes[:bins].astype(np.float64), 0.0, interval.seconds
     )
 
 
 def _measure(flow: MeasuredFlow) -> Row:
     whole = whole_interval(flow.trial, flow.record)
-    return {"convergence_s": convergence_s(flow.at("receiver"), whole)}
+    return {"steady_after_s": steady_after_s(flow.at("receiver"), whole)}
 
 
-CONVERGENCE = ColumnGroup(
+STEADINESS = ColumnGroup(
     (
         Metric(
-            "convergence_s",
+            "steady_after_s",
             "s",
             "time from the flow's start to the first moment from which its throughput at the "
-            "receiver, in bins of 1 s, stays within 20 % of its mean over the second half; not "
-            "known if it has not settled by the middle",
+            "receiver, in bins of 1 s, stays within 20 % of its mean over the second half: 0 for "
+            "a flow that fills its link from the start; not known if it is not steady by the "
+            "middle",
         ),
     ),
     _measure,
