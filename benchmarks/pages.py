@@ -118,9 +118,8 @@ def stored(name: str, root: Path = ROOT) -> Stored:
     if not path.is_file():
         raise TestbedError(f"{DATA}/{path.name}: no such file", AGAIN)
     found = json.loads(path.read_text(encoding="utf-8"))
-    for name in ("commands", "lines"):
-        found[name] = tuple(found[name])
-    return Stored(**found)
+    lists = {key: tuple(found[key]) for key in ("commands", "lines")}
+    return Stored(**found | lists)
 
 
 def store(name: str, made: Stored, root: Path = ROOT) -> None:
