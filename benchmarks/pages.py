@@ -32,7 +32,9 @@ ROOT = Path(__file__).resolve().parents[1]
 DATA = "docs/data"
 RUN = re.compile(r"<!-- run: testbed (?P<commands>run .*) -->")
 ANSWERS = re.compile(r"<!-- answers: (?P<paper>\w+) by (?P<commands>run .*) -->")
-NUMBER = re.compile(r"(?P<mark><!-- (?P<key>[A-Z]+\d[^>]*\S) -->)(?P<value>[^<]*)(?P<end><!-- / -->)")
+NUMBER = re.compile(
+    r"(?P<mark><!-- (?P<key>[A-Z]+\d[^>]*\S) -->)(?P<value>[^<]*)(?P<end><!-- / -->)"
+)
 PAST_BLOCK = re.compile(r"\s*(figure:.*)?")  # matched in full: an empty line, or a figure's
 AGAIN = "run .venv/bin/python -m benchmarks.papers"
 
@@ -144,9 +146,7 @@ def identity_of(commands: tuple[str, ...]) -> str:
     return code_identity(planned(commands))
 
 
-def stored_now(
-    commands: Sequence[str], lines: Sequence[str], numbers: Mapping[str, str]
-) -> Stored:
+def stored_now(commands: Sequence[str], lines: Sequence[str], numbers: Mapping[str, str]) -> Stored:
     """What commands gave just now."""
     own = tuple(commands)
     return Stored(own, identity_of(own), revision(), tuple(lines), dict(numbers))

@@ -16,12 +16,12 @@ import pytest
 
 from analysis.captures.tcp import Packets, read_capture
 from analysis.metrics.columns import COLUMNS, GROUPS, METRICS
-from analysis.metrics.steadiness import steady_after_s
 from analysis.metrics.fairness import add_fairness
 from analysis.metrics.identification import setting
 from analysis.metrics.measured_flow import MeasuredFlow
 from analysis.metrics.metric import ColumnGroup
 from analysis.metrics.packet_counts import mark_rate
+from analysis.metrics.steadiness import steady_after_s
 from analysis.metrics.video_columns import VIDEO
 from analysis.results import table as results_table
 from analysis.results.table import trial_metrics, write_metrics
@@ -324,7 +324,10 @@ def test_share_of_nothing_is_unknown() -> None:
     [
         ("receiver-eth0", ["throughput_mbps", "goodput_mbps", "received_packets", "out_of_order"]),
         ("receiver-eth0", ["owd_mean_ms", "share", "jain"]),
-        ("sender1-eth0", ["sent_packets", "wireshark_retransmissions", "rtt_mean_ms", "owd_p95_ms"]),
+        (
+            "sender1-eth0",
+            ["sent_packets", "wireshark_retransmissions", "rtt_mean_ms", "owd_p95_ms"],
+        ),
         ("router-eth1", ["drop_rate"]),
         ("router-eth0", ["drop_rate"]),
     ],

@@ -514,15 +514,16 @@ def test_the_ledger_as_a_whole_is_one_family() -> None:
     few, many = Finding((below(*CLOSE),)), Finding(tuple([below(*UNCLEAR)] * 30))
     assert over_the_ledger([few]) == (Verdict.SUPPORTED,)
     assert over_the_ledger([few, many])[0] is Verdict.OPEN
-    table = made.load_metrics()
+    table = made.load_metrics("small")
     found = answers({"dumbbell-load": table})
     assert sum(each.comparisons for each in found) > 100
-    assert {each.ledger_verdict for each in found} == {Verdict.SUPPORTED, Verdict.OPEN}
+    assert all(each.ledger_verdict in (each.verdict, Verdict.OPEN) for each in found)
+    assert any(each.ledger_verdict is Verdict.SUPPORTED for each in found)
 
 
 def test_trials_that_share_their_cbr_are_compared_seed_by_seed() -> None:
     """The seed's CBR moves every variant by far more than they differ."""
-    table = made.load_metrics()
+    table = made.load_metrics("small")
     tcp = table["flow"] == "tcp"
     table.loc[tcp, "throughput_mbps"] += 0.2 * table.loc[tcp, "seed"]
     found = one(table, "JH1.1")[0]
@@ -550,7 +551,7 @@ def test_parts_make_an_answer() -> None:
     assert together(()) is Verdict.OPEN
 
     def read(*results: JudgedPart) -> JudgedPart:
-        parts = [Part((), lambda _, each=each: each) for each in results]
+        parts = [Part((), lambda _, at=at: results[at]) for at in (0, 1)]  # type: ignore[misc]
         return result(by_definition("latency", zip(("one", "other"), parts, strict=True)))
 
     assert read(yes, no).undefined == "latency"

@@ -87,7 +87,7 @@ def test_a_number_that_is_not_stored_is_named(root_with_data: Path) -> None:
 
 def test_other_trials_or_other_metrics_make_it_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     made: Stored = stored_now((RUN,), [], {})
-    assert not made.stale
+    assert len(made.stale) == 0
     with monkeypatch.context() as patch:
         patch.setattr(pages, "revision", lambda: "another")
         assert made.stale == "what is measured"

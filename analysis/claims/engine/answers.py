@@ -147,9 +147,7 @@ def judged(parts: Iterable[Part], corrected: Iterable[float]) -> tuple[JudgedPar
     return tuple(part.judge([float(next(numbers)) for _ in part.p]) for part in parts)
 
 
-def merged(
-    parts: Iterable[Part], merge: Callable[[tuple[JudgedPart, ...]], JudgedPart]
-) -> Part:
+def merged(parts: Iterable[Part], merge: Callable[[tuple[JudgedPart, ...]], JudgedPart]) -> Part:
     """One part of several, whose results are merged."""
     own = tuple(parts)
     return Part(_all_p(own), lambda corrected: merge(judged(own, corrected)))
