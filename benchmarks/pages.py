@@ -32,9 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DATA = "docs/data"
 RUN = re.compile(r"<!-- run: testbed (?P<commands>run .*) -->")
 ANSWERS = re.compile(r"<!-- answers: (?P<paper>\w+) by (?P<commands>run .*) -->")
-NUMBER = re.compile(
-    r"(?P<mark><!-- (?P<key>[A-Z]+\d[^>]*\S) -->)(?P<value>[^<]*)(?P<end><!-- / -->)"
-)
+NUMBER = re.compile(r"(?P<mark><!-- (?P<key>[A-Z]+\d[^>]*\S) -->)[^<]*(?P<end><!-- / -->)")
 PAST_BLOCK = re.compile(r"\s*(figure:.*)?")  # matched in full: an empty line, or a figure's
 AGAIN = "run .venv/bin/python -m benchmarks.papers"
 
@@ -74,7 +72,7 @@ def pages(root: Path = ROOT) -> list[Path]:
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """The marked tables of a page, from its end, so that line numbers hold while they are filled."""
+    """The marked tables of a page, from its end: line numbers hold while they are filled."""
     lines = text.splitlines()
     for number in reversed(range(len(lines))):
         found = RUN.fullmatch(lines[number]) or ANSWERS.fullmatch(lines[number])

@@ -555,12 +555,14 @@ def test_other_tolerances_or_columns_reduce_anew(monkeypatch: pytest.MonkeyPatch
 def test_a_share_is_of_the_time_in_which_all_are_there() -> None:
     """The first sends most before the second comes; a third comes when the first has gone."""
     flows = {"one": Sent(0, 10, (0.5, 1, 2, 3, 4, 7)), "two": Sent(5, 10, (6, 8, 9))}
-    rows = pd.DataFrame({"flow": list(flows), "kind": "cbr", "goodput_mbps": [9.0, 9.0]})
+    own = 3 * 1000 * 8 / 5 / 1e6  # the second's, of whose time the first has all
+    rows = pd.DataFrame({"flow": list(flows), "kind": "cbr", "goodput_mbps": [9.0, own]})
     add_fairness(rows, cast("Mapping[str, MeasuredFlow]", flows))
     assert list(rows["share"]) == pytest.approx([1 / 4, 3 / 4])
     assert rows["jain"].iloc[0] == pytest.approx(4**2 / (2 * (1 + 9)))
     flows["three"] = Sent(12, 20, (15,))
-    rows = pd.DataFrame({"flow": list(flows), "kind": ["tcp", "tcp", "cbr"], "goodput_mbps": 9.0})
+    kinds = ["tcp", "tcp", "cbr"]
+    rows = pd.DataFrame({"flow": list(flows), "kind": kinds, "goodput_mbps": [9.0, own, 9.0]})
     add_fairness(rows, cast("Mapping[str, MeasuredFlow]", flows))
     assert rows["share"].isna().all()
     assert rows["jain"].iloc[0] == pytest.approx(4**2 / (2 * (1 + 9)))  # of the two over TCP

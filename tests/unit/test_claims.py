@@ -523,7 +523,7 @@ def test_the_ledger_as_a_whole_is_one_family() -> None:
 
 def test_trials_that_share_their_cbr_are_compared_seed_by_seed() -> None:
     """The seed's CBR moves every variant by far more than they differ."""
-    table = made.load_metrics("small")
+    table = made.load_metrics("large")
     tcp = table["flow"] == "tcp"
     table.loc[tcp, "throughput_mbps"] += 0.2 * table.loc[tcp, "seed"]
     found = one(table, "JH1.1")[0]
