@@ -2,8 +2,8 @@
 
 Runs the commands that stand in the marks of README.md and docs/**/*.md (`benchmarks/pages.py`),
 in the guest, stores what they give in docs/data/ with the revisions that made it, and puts it in
-the pages. With --stale only those that this code would make otherwise. On two idle cores: 20 s for the table
-of README and tutorial.
+the pages. With --stale only those that this code would make otherwise. On two idle cores: 20 s for
+the table of README and tutorial.
 """
 
 from __future__ import annotations
