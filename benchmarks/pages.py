@@ -135,7 +135,8 @@ def planned(commands: Sequence[str]) -> list[Task]:
     parser = build_parser()
     parser.set_defaults(experiments=EXPERIMENTS)
     every = [parser.parse_args(shlex.split(command)) for command in commands]
-    return [task for options in every for task in tasks(chosen(options)[1])]
+    wanted = [(chosen(options), options.seeds) for options in every]
+    return [task for each, seeds in wanted for task in tasks(each.scenarios(seeds))]
 
 
 @functools.cache
