@@ -151,7 +151,7 @@ ADDITIONS = (
                     '        Metric(\n            "jain"',
                     '        Metric("others", "", "1 - share"),\n',
                 ),
-                ('    tcp = goodput[rows["kind"]', '    rows["others"] = 1 - rows["share"]\n'),
+                ('    tcp = rows[rows["kind"]', '    rows["others"] = 1 - rows["share"]\n'),
             )
         },
     ),
