@@ -13,6 +13,7 @@ Value = float | str | None
 NOT_RECORDED = "not recorded"
 NOT_CAPTURED = "not captured"
 NOT_SAMPLED = "not sampled"
+NEVER_CONNECTED = "it never connected"
 NO_ROW = "its discipline has no row in testbed/scenario/queues.py"
 
 

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analysis.verdict.checks import NOT_CAPTURED, NOT_RECORDED, Check, Grade, compare, same, unknown
+from analysis.verdict.checks import (
+    NEVER_CONNECTED,
+    NOT_CAPTURED,
+    NOT_RECORDED,
+    Check,
+    Grade,
+    compare,
+    same,
+    unknown,
+)
 from analysis.verdict.evidence import Evidence
 from testbed.scenario.model import FRAME_OVERHEAD_BYTES
-from testbed.store import CONFIGURATION, read_json
+from testbed.store import CONFIGURATION, FlowRecord, read_json
 
 MTU_BYTES = 1500
 SHOWN = 60  # characters of a setting
@@ -18,7 +27,16 @@ def sockets(evidence: Evidence) -> Iterator[Check]:
     for flow in evidence.tcp:
         note = another_variant(flow.variant_seen, flow.control)
         yield same("variant", flow.name, flow.variant_seen, flow.control, note)
-        yield same("options", flow.name, _names(flow.options_seen), _names(flow.options))
+        if _never_answered(evidence, flow):
+            yield unknown("options", flow.name, NEVER_CONNECTED)
+        else:
+            yield same("options", flow.name, _names(flow.options_seen), _names(flow.options))
+
+
+def _never_answered(evidence: Evidence, flow: FlowRecord) -> bool:
+    """True for a flow whose SYNs all got lost: options are agreed on in the answer to one."""
+    found = evidence.packets.flow("sender", flow)
+    return found is not None and not len(found.acks)
 
 
 def another_variant(seen: str, control: str) -> str:

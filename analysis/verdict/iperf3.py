@@ -11,7 +11,7 @@ import numpy.typing as npt
 from analysis.trials.delivery import delivered_bytes
 from analysis.trials.iperf3 import read_report
 from analysis.trials.packets import FlowPackets, epoch_ns
-from analysis.verdict.checks import NOT_CAPTURED, Check, compare, unknown
+from analysis.verdict.checks import NEVER_CONNECTED, NOT_CAPTURED, Check, compare, unknown
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.sender_queue import own_queue_ns, refused_again, refused_syns
 from testbed.scenario.model import FlowKind
@@ -79,7 +79,10 @@ def _sent_again(evidence: Evidence, flow: FlowRecord) -> Check:
     if report is None or every is None:
         why = NO_REPORT if report is None else NOT_CAPTURED
         return unknown("retransmissions", f"{flow.name} iperf3", why)
-    told = sum(int(each["sum"].get("retransmits", 0)) for each in report.get("intervals", ()))
+    intervals = report.get("intervals")
+    if not intervals:
+        return unknown("retransmissions", f"{flow.name} iperf3", NEVER_CONNECTED)
+    told = sum(int(each["sum"].get("retransmits", 0)) for each in intervals)
     stop_ns = epoch_ns(evidence.trial) + round(flow.stopped_s * 1e9)
     # packets waiting in the sender's own queue have been sent, but not captured
     late_ns = own_queue_ns(evidence, flow) + (1000 if evidence.virtual_time else LATE_NS)

@@ -35,7 +35,7 @@ def crossings(trial: Trial, packets: TrialPackets, queue: QueueRecord) -> Iterat
         seen = packets.at(path, flow)
         forward = capture_interface(trial, "bottleneck-out", flow) == queue.interface
         left = seen.data if forward else seen.acks
-        if len(left):
+        if forward or len(left):  # of a flow's SYNs it may be that none left
             yield Crossing(_entered(trial, packets, queue, flow, forward), left)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from analysis.results.table import trial_metrics
 from experiments.catalogue import EXPERIMENTS
-from testbed.scenario.model import Scenario
+from testbed.scenario.model import Flow, FlowKind, Queue, Scenario
 from tests.lab import packets, rate_mbit, run_trials
 
 
@@ -53,3 +53,20 @@ def test_a_flow_that_never_connects_is_a_result(tmp_path: Path) -> None:
     rows = trial_metrics(trial).set_index("flow")
     assert rows.loc[tcp.name, "throughput_mbps"] == 0
     assert rows.loc[cbr.name, "throughput_mbps"] == pytest.approx(10, rel=0.05)
+
+
+def test_a_sender_that_is_locked_out_is_a_result(tmp_path: Path) -> None:
+    """Its SYNs reach the bottleneck's queue, which has no room for one of them."""
+    scenario = of("router-fairness", 3, queue="bfifo")
+    tcp = dataclasses.replace(scenario.flows[0], start_s=1)
+    flood = Flow("cbr", FlowKind.CBR, "sender2", tcp.dst, rate_mbit=30, packet_bytes=972)
+    queue = Queue("pfifo", limit_packets=10)  # in bytes there would be room for a SYN
+    bottleneck = dataclasses.replace(scenario.topology.bottleneck, queue=queue)
+    topology = dataclasses.replace(scenario.topology, hosts=2, bottleneck=bottleneck)
+    locked = dataclasses.replace(
+        scenario, flows=(tcp, flood), topology=topology, duration_s=1.9, measure_from_s=0
+    )
+    trial = run_trials([locked], tmp_path)[0]
+    rows = trial_metrics(trial).set_index("flow")
+    assert rows.loc[tcp.name, "throughput_mbps"] == 0
+    assert packets(trial, f"sender:{tcp.name}", "tcp.flags.syn == 1")

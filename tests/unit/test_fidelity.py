@@ -326,6 +326,21 @@ def test_iperf3s_clock_begins_with_the_cookie(tmp_path: Path, cookie_s: float) -
     assert checks["goodput"].verdict is Grade.VALID
 
 
+def socket_evidence(flow: SimpleNamespace, answers: int) -> Evidence:
+    """One flow, to whose sender so many packets came back."""
+    packets = SimpleNamespace(flow=lambda *_: SimpleNamespace(acks=[0] * answers))
+    return cast(Evidence, SimpleNamespace(tcp=(flow,), packets=packets))
+
+
+@pytest.mark.parametrize(("answers", "grade"), [(0, Grade.UNKNOWN), (1, Grade.INVALID)])
+def test_a_flow_that_never_connected_has_no_options(answers: int, grade: Grade) -> None:
+    flow = SimpleNamespace(
+        name="tcp", variant_seen="reno", control="reno", options_seen=(), options=("sack",)
+    )
+    variant, options = configuration.sockets(socket_evidence(flow, answers))
+    assert (variant.verdict, options.verdict) == (Grade.VALID, grade)
+
+
 @pytest.mark.parametrize(
     ("seen", "said"),
     [
@@ -338,6 +353,6 @@ def test_a_flow_that_ran_another_variant_says_why_and_what_to_do(seen: str, said
     flow = SimpleNamespace(
         name="tcp", variant_seen=seen, control="dctcp", options_seen=(), options=()
     )
-    variant, options = configuration.sockets(cast(Evidence, SimpleNamespace(tcp=(flow,))))
+    variant, options = configuration.sockets(socket_evidence(flow, answers=2))
     assert (variant.verdict, options.verdict) == (Grade.INVALID, Grade.VALID)
     assert f"variant of tcp: {seen!r}, not 'dctcp'" in variant.why and said in variant.why
