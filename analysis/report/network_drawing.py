@@ -16,6 +16,7 @@ from testbed.scenario.model import FlowKind, Path, Scenario, Topology, TopologyK
 WIDTH, STEP, TOP = 720, 64, 30
 BOX_W, BOX_H = 92, 30
 LETTER, LINE = 6.8, 15  # of the words at a link: a letter's width, a line's height
+CLEAR = 10  # between the words and each box
 KINDS = {FlowKind.TCP: "TCP", FlowKind.CBR: "CBR", FlowKind.VIDEO: "video"}
 
 
@@ -171,7 +172,7 @@ def _fitting(words: str, edge: Edge, nodes: dict[str, Node]) -> list[str]:
     """The words in lines that fit between the two boxes, numbers together with their units."""
     apart = math.dist(*((nodes[name].x, nodes[name].y) for name in (edge.one, edge.other)))
     whole = re.sub(r"(?<=[\d%]) ", "\u00a0", words)
-    lines = textwrap.wrap(whole, int((apart - BOX_W) / LETTER), break_long_words=False)
+    lines = textwrap.wrap(whole, int((apart - BOX_W - 2 * CLEAR) / LETTER), break_long_words=False)
     return [line.replace("\u00a0", " ") for line in lines]
 
 

@@ -18,6 +18,7 @@ from analysis.results.material import Material
 from analysis.trials.labels import variant_key
 
 SHARE = Measure("share_percent", "share of goodput (%)")
+LEAST_NAMED = 2  # % of a pie: thinner slices' names would lie on each other
 
 
 def draw(material: Material) -> Iterator[NamedFigure]:
@@ -138,7 +139,7 @@ def _pie(axes: Axes, means: pd.Series, known: dict[str, SeriesStyle]) -> None:
         counterclock=False,
         radius=1.15,
         wedgeprops={"linewidth": 1, "edgecolor": "white"},
-        labels=[f"{name} {value:.0f} %" for name, value in means.items()],
+        labels=[f"{n} {v:.0f} %" if v >= LEAST_NAMED else "" for n, v in means.items()],
         textprops={"fontsize": 6.5},
         labeldistance=1.12,
     )

@@ -1,0 +1,134 @@
+"""Comparisons and the parts of a claim: each by itself, and p among all that belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from analysis.claims.engine.answers import (
+    Finding,
+    JudgedPart,
+    Part,
+    Verdict,
+    by_definition,
+    judged,
+    over_the_ledger,
+    together,
+)
+from analysis.claims.engine.contrasts import Outcome, all_are, contrasts, within
+from analysis.claims.engine.quantities import RATE
+from analysis.claims.ledger import answers
+from analysis.statistics.intervals import holm
+from tests import claims_tables as made
+
+CLOSE = dict(enumerate((1.0, 1.1, 1.2, 1.05))), dict(enumerate((1.3, 1.4, 1.45, 1.5)))
+UNCLEAR = dict(enumerate((1.0, 2.0, 0.5, 1.1))), dict(enumerate((1.1, 1.9, 0.7, 1.0)))
+
+
+def result(part: Part) -> JudgedPart:
+    """The part, if it were all of a claim."""
+    return judged((part,), holm(part.p))[0]
+
+
+def below(*samples: dict[int, float]) -> Part:
+    """One call of `contrasts`, as a claim has many."""
+    return all_are(Outcome.BELOW, contrasts(RATE, [("a", samples[0], "b", samples[1])]))
+
+
+def verdicts(parts: Sequence[Part]) -> list[Verdict]:
+    found = Finding(tuple(parts))
+    return [each.verdict for each in judged(found.parts, holm(found.p))]
+
+
+def test_outcomes() -> None:
+    def outcome(a: list[float], b: list[float]) -> Outcome:
+        first, second = (dict(enumerate(each)) for each in (a, b))
+        return contrasts(RATE, [("a", first, "b", second)])[0].outcome
+
+    assert outcome([1.0, 1.001, 0.999], [1.01, 1.009, 1.011]) is Outcome.EQUAL  # within 2 %
+    assert outcome([1.2, 1.201, 1.199], [1.0, 1.001, 0.999]) is Outcome.ABOVE
+    assert outcome([1.0, 1.0], [1.5, 1.5]) is Outcome.BELOW  # constant: exact
+    assert outcome([1.0, 2.0, 0.5], [1.1, 1.9, 0.7]) is Outcome.UNCLEAR
+    assert outcome([1.0], [2.0]) is Outcome.UNCLEAR
+
+
+def test_what_one_is_to_several_is_said_at_once() -> None:
+    own, more = {0: 1.0, 1: 1.0}, {0: 2.0, 1: 2.0}
+    alike = contrasts(RATE, [("a", own, name, own) for name in "bcd"])
+    words = result(all_are(Outcome.ABOVE, alike)).said
+    assert words == "a equal to b, c and d (all 1.000 Mbit/s)"
+    below = contrasts(RATE, [("a", own, "b", more), ("a", own, "c", {0: 3.0, 1: 3.0})])
+    said = "a (1.000 Mbit/s) below c (3.000 Mbit/s), b (2.000 Mbit/s)"
+    assert result(all_are(Outcome.ABOVE, below)).said == said
+    many = contrasts(RATE, [(name, own, "z", more) for name in "abcdef"])
+    words = result(all_are(Outcome.ABOVE, many)).said
+    assert (
+        words.startswith("of 6 comparisons below in 6; e.g. a below z") and "c below" not in words
+    )
+
+
+def test_holm_is_over_all_comparisons_of_a_claim() -> None:
+    """What is clear alone need not be among thirty, in one call or in thirty."""
+    assert result(below(*CLOSE)).verdict is Verdict.SUPPORTED
+    many = [below(*CLOSE), *[below(*UNCLEAR) for _ in range(30)]]
+    assert verdicts(many)[0] is Verdict.OPEN
+    bounds = [within("x", RATE, UNCLEAR[0], low=1.1) for _ in range(30)]
+    assert verdicts([below(*CLOSE), *bounds])[0] is Verdict.OPEN  # bounds are comparisons, too
+    exact = [within("x", RATE, {0: 1.0, 1: 1.0}, low=0.5)] * 30
+    assert set(verdicts([below(*CLOSE), *exact])) == {Verdict.SUPPORTED}  # but these test nothing
+
+
+@pytest.mark.parametrize("bounds", [(0.9, 1.3), (1.25, 1.5)])
+def test_a_bound_among_many_needs_a_clearer_interval(bounds: tuple[float, float]) -> None:
+    alone = within("x", RATE, CLOSE[0], *bounds)
+    assert result(alone).verdict is not Verdict.OPEN
+    assert verdicts([alone, *[below(*UNCLEAR) for _ in range(30)]])[0] is Verdict.OPEN
+    assert ", p = " in result(alone).interval
+
+
+def test_that_two_are_equal_among_many_needs_a_clearer_interval() -> None:
+    """Its p is that of a difference as large as the margin."""
+    samples = dict(enumerate((1.0, 1.01, 0.99, 1.0))), dict(enumerate((1.0, 0.995, 1.005, 1.0)))
+    alike = all_are(Outcome.EQUAL, contrasts(RATE, [("a", samples[0], "b", samples[1])]))
+    assert result(alike).verdict is Verdict.SUPPORTED and 0.001 < alike.p[0] < 0.05
+    assert verdicts([alike, *[below(*UNCLEAR) for _ in range(30)]])[0] is Verdict.OPEN
+
+
+def test_the_ledger_as_a_whole_is_one_family() -> None:
+    few, many = Finding((below(*CLOSE),)), Finding(tuple([below(*UNCLEAR)] * 30))
+    assert over_the_ledger([few]) == (Verdict.SUPPORTED,)
+    assert over_the_ledger([few, many])[0] is Verdict.OPEN
+    table = made.load_metrics("small")
+    found = answers({"dumbbell-load": table})
+    assert sum(each.comparisons for each in found) > 100
+    assert all(each.ledger_verdict in (each.verdict, Verdict.OPEN) for each in found)
+    assert any(each.ledger_verdict is Verdict.SUPPORTED for each in found)
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ([0.5, 0.51, 0.49], Verdict.SUPPORTED),
+        ([0.7, 0.71, 0.69], Verdict.CONTRADICTED),
+        ([0.45, 0.65, 0.5], Verdict.OPEN),
+        ([0.5], Verdict.OPEN),
+    ],
+)
+def test_within_is_judged_by_the_interval(values: list[float], verdict: Verdict) -> None:
+    assert result(within("x", RATE, dict(enumerate(values)), 0.45, 0.55)).verdict is verdict
+
+
+def test_parts_make_an_answer() -> None:
+    yes, no, dunno = (JudgedPart(v, "said", "test") for v in Verdict)
+    assert together((yes, yes)) is Verdict.SUPPORTED
+    assert together((yes, dunno, no)) is Verdict.CONTRADICTED
+    assert together((yes, dunno)) is Verdict.OPEN
+    assert together(()) is Verdict.OPEN
+
+    def read(*results: JudgedPart) -> JudgedPart:
+        parts = [Part((), lambda _, at=at: results[at]) for at in (0, 1)]  # type: ignore[misc]
+        return result(by_definition("latency", zip(("one", "other"), parts, strict=True)))
+
+    assert read(yes, no).undefined == "latency"
+    assert read(no, no).verdict is Verdict.CONTRADICTED
