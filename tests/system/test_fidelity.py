@@ -16,7 +16,7 @@ from tests.lab import run_trials
 SHORT_S = 5.0
 # Trials of all experiments, evenly, and in the full run. All trials that other tests run in the
 # guest are judged too (tests/lab.py): together more than two hundred.
-SOUND, FULLY_SOUND = 50, 500
+SOUND, FULLY_SOUND = 30, 500
 
 
 @pytest.mark.parametrize("fault", FAULTS)
