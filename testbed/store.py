@@ -69,6 +69,7 @@ COMPRESSED = ".zst"  # added to the name of a capture that was compressed
 WIRES = "wires"  # the node that holds links with a delay
 LEAF = 0x30  # the handle of the queue under a shaper, as a major number: "30:" to tc
 LEAF_HANDLE = f"{LEAF:x}:"
+TAIL_S = 2.0  # after the last flow, at least: queues drain, and tcpdump's blocks retire
 RETIRE_S = 1.0  # between the hosts' counters and the end, while tcpdump writes what it has seen
 
 

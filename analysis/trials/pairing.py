@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -35,10 +37,14 @@ def pair(before: pd.DataFrame, after: pd.DataFrame) -> Integers:
     return found
 
 
-def differences(before: pd.DataFrame, after: pd.DataFrame) -> tuple[int, int]:
-    """The number of packets that are only in `before`, and of those only in `after`."""
-    again = int((pair(before, after) != NOWHERE).sum())
-    return len(before) - again, len(after) - again
+def differences(
+    before: pd.DataFrame, after: pd.DataFrame, until_ns: float = math.inf
+) -> tuple[int, int]:
+    """The number of packets that are only in `before`, and of those only in `after`; of the latter
+    those alone that came before `until_ns`."""
+    nowhere = pair(before, after) == NOWHERE
+    again = len(after) - int(nowhere.sum())
+    return len(before) - again, int((nowhere & (after["time_ns"].to_numpy() < until_ns)).sum())
 
 
 def _place_in_stream(rows: pd.DataFrame, start: int) -> Integers:

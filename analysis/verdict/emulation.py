@@ -197,10 +197,10 @@ def _links(evidence: Evidence, flow: FlowRecord) -> Iterator[_Link]:
             continue
         inside = here == "bottleneck-in"
         queues = [inside and each in shaped for each in (second, first)]
-        lost, stray = differences(one.data, other.data)
+        lost, stray = differences(one.data, other.data, evidence.sure_ns)
         if there == "receiver":
             # whether the droppers' own counts are right is another check
             lost = max(0, lost - evidence.injected.behind_bottleneck(flow))
         yield _Link(flow.name, first, second, lost, stray, queues[0])
-        lost, stray = differences(other.acks, one.acks)
+        lost, stray = differences(other.acks, one.acks, evidence.sure_ns)
         yield _Link(flow.name, second, first, lost, stray, queues[1])

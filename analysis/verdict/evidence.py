@@ -6,11 +6,11 @@ from functools import cached_property
 
 from analysis.trials.disciplines import Disciplines
 from analysis.trials.injected import InjectedLosses
-from analysis.trials.packets import TrialPackets
+from analysis.trials.packets import TrialPackets, epoch_ns
 from analysis.trials.placement import bottleneck_queues
 from analysis.trials.samples import Samples
 from analysis.verdict.passage import Passage, crossings, passage
-from testbed.store import FlowRecord, QueueRecord, Trial
+from testbed.store import RETIRE_S, TAIL_S, FlowRecord, QueueRecord, Trial
 
 
 class Evidence:
@@ -38,6 +38,16 @@ class Evidence:
     def injected(self) -> InjectedLosses:
         """The losses asked for."""
         return InjectedLosses(self.trial)
+
+    @cached_property
+    def sure_ns(self) -> float:
+        """Until when every capture has every packet.
+
+        A sender that gives up late may retransmit long after its flow. By then the captures end,
+        one after the other, and tcpdump is handed packets up to a second late.
+        """
+        last_s = max((flow.stopped_s for flow in self.flows), default=0.0)
+        return epoch_ns(self.trial) + 1e9 * (last_s + TAIL_S - RETIRE_S)
 
     @cached_property
     def passages(self) -> dict[str, Passage]:

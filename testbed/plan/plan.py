@@ -50,9 +50,8 @@ from testbed.plan.traffic_control import (
 from testbed.plan.validate import validate
 from testbed.scenario import queues
 from testbed.scenario.model import Path, Scenario
-from testbed.store import RETIRE_S, WIRES
+from testbed.store import RETIRE_S, TAIL_S, WIRES
 
-TAIL_S = 2.0  # after the last flow: queues drain, and tcpdump's blocks retire
 MARGIN_S = 0.25  # the last segment out of a full queue crosses the path, and is answered
 NO_OFFLOADS = ("tso", "off", "gso", "off", "gro", "off")
 ONE_SEGMENT = ("gso_max_segs", "1")

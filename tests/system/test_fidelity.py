@@ -51,6 +51,14 @@ def test_sound_trials_of_all_experiments_are_valid(tmp_path: Path, full: bool) -
     assert len(run_trials(scenarios, tmp_path)) == len(scenarios)  # all of them are judged there
 
 
+def test_a_retransmission_long_after_its_flow_is_no_gap(tmp_path: Path) -> None:
+    """A flow that CBR keeps from connecting until its end: its last data is sent again a second
+    later, when captures end one after the other. One of them has it, the one before it does not."""
+    settings = {"pair": ["vegas/vegas"], "cbr_mbit": ["9"], "second": ["n2-n3"]}
+    short = {"window": ["large"], "profile": ["ns2"], "duration_s": [str(SHORT_S)]}
+    run_trials(EXPERIMENTS["dumbbell-pairs"].scenarios(settings | short, 1, False), tmp_path)
+
+
 @pytest.mark.host
 @pytest.mark.skipif(os.geteuid() != 0, reason="the host engine needs root")
 def test_a_busy_host_is_named(tmp_path: Path) -> None:
