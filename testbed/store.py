@@ -12,6 +12,7 @@ import dataclasses
 import enum
 import json
 import math
+import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -57,10 +58,14 @@ HOST_ERRORS = "trial.err"  # what a trial on the host engine prints
 NETWORK_UP = "network-up"  # its time, as the host sees it, is when the network was up
 
 # Of a results folder, beside its trials
+RUNS = "runs"  # of these trials, each with its table and figures in a folder of its own
+LATEST = "latest"  # a link to the newest
+# Of a run's folder, and of a results folder that several of them are reported from
+RUN_FILE = "run.json"
 METRICS_CSV = "metrics.csv"
 REPORT = "report.html"
 FIGURES = "figures"
-_BESIDE_TRIALS = (".", "metrics.", FIGURES, "report")
+_BESIDE_TRIALS = (".", "metrics.", FIGURES, "report", RUNS, LATEST)
 
 RAW_CAPTURE = ".pcap"  # the suffix of what tcpdump writes, before it becomes pcapng
 TCPDUMP_ERRORS = ".tcpdump"
@@ -336,7 +341,7 @@ def _lacks(path: Path) -> str:
 
 
 def _trial_hint(path: Path) -> str:
-    inside = sorted(each for each in path.iterdir() if is_trial(each)) if path.is_dir() else []
+    inside = trial_paths(path) if path.is_dir() else []
     return f"name one of those in it: {inside[0]}" if inside else "name a trial's directory"
 
 
@@ -374,12 +379,43 @@ def belongs_in_results(path: Path) -> bool:
     return path.name.startswith(_BESIDE_TRIALS) or is_trial(path)
 
 
-def trials_in(results: Path) -> Iterator[Trial]:
-    """All whole trials of a results folder, by name."""
+def listed_trials(run: Path) -> tuple[str, ...]:
+    """The names of a run's trials, which are in the results folder above `runs`."""
+    try:
+        names = tuple(json.loads((run / RUN_FILE).read_bytes())["trials"])
+    except (OSError, *DAMAGED) as error:
+        raise TestbedError(
+            f"{run / RUN_FILE}: damaged: {error}", "remove the folder: it holds no trials"
+        ) from error
+    for name in names:
+        if not (isinstance(name, str) and name and name == Path(name).name and name[0] != "."):
+            raise TestbedError(
+                f"{run / RUN_FILE}: {quoted(name)} is no trial's name", "remove the folder"
+            )
+    return names
+
+
+def trial_paths(results: Path) -> list[Path]:
+    """The whole trials of a results folder, or of a run, by name."""
     if not results.is_dir():
         if results.exists():
             raise TestbedError(f"{results}: a file, not a folder", "name a results folder")
         raise TestbedError(f"{results}: no such folder", "`testbed run` makes one")
-    for path in sorted(results.iterdir()):
-        if is_trial(path):
-            yield open_trial(path)
+    if (results / RUN_FILE).is_file():
+        store = _store_of(results)
+        found = [store / name for name in listed_trials(results)]
+    else:
+        found = list(results.iterdir())
+    return sorted(path for path in found if is_trial(path))
+
+
+def _store_of(run: Path) -> Path:
+    """The results folder of a run, which may be named by a link; relative where the run is."""
+    real = run.resolve().parent.parent
+    return real if run.is_absolute() else Path(os.path.relpath(real))
+
+
+def trials_in(results: Path) -> Iterator[Trial]:
+    """All whole trials of a results folder, or of a run, by name."""
+    for path in trial_paths(results):
+        yield open_trial(path)

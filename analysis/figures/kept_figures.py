@@ -16,7 +16,7 @@ from pathlib import Path
 
 from testbed.errors import TestbedError
 from testbed.machine.atomic import replace
-from testbed.store import RECORD, SCENARIO, is_trial
+from testbed.store import RECORD, SCENARIO, trial_paths
 
 PROJECT = Path(__file__).resolve().parents[2]
 CODE = ("analysis/**/*.py", "analysis/**/*.[ch]", "analysis/**/*.mplstyle", "testbed/scenario/*.py")
@@ -36,7 +36,7 @@ def made_of(results: Path) -> str:
     """The hash of everything that a results folder's figures are made of."""
     whole = hashlib.sha256(importlib.metadata.version("matplotlib").encode())
     code = sorted(path for pattern in CODE for path in PROJECT.glob(pattern))
-    trials = sorted(path for path in results.iterdir() if is_trial(path))
+    trials = trial_paths(results)
     records = [trial / name for trial in trials for name in (SCENARIO, RECORD)]
     for path in (*code, *records):
         content = path.read_bytes()

@@ -29,6 +29,7 @@ def main(
     parser = build_parser()
     parser.set_defaults(experiments=experiments or {}, parser=parser)
     options = argparse.Namespace(verb="")
+    parser.set_defaults(arguments=sys.argv[1:] if arguments is None else list(arguments))
     try:
         options = parser.parse_args(arguments)
         if not options.verb:

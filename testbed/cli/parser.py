@@ -19,6 +19,7 @@ from testbed.cli.plan import list_experiments, show_plan
 from testbed.cli.reduce import reduce_captures
 from testbed.cli.report import report
 from testbed.cli.run import run_experiment
+from testbed.cli.runs import runs
 from testbed.engines.choice import AUTO, CHOICES
 from testbed.errors import UsageError
 from testbed.store import METRICS_CSV, REPORT, SCENARIO
@@ -129,6 +130,11 @@ def _run_options(parser: Parser) -> None:
     add("--cluster", metavar="ADDRESS", help="run on a dask cluster, e.g. tcp://host:8786")
     add("--out", type=Path, metavar="DIR", help="results folder (results/EXPERIMENT)")
     add(
+        "--name",
+        default="",
+        help="what the run is called (by the time); one that is there is replaced, its trials stay",
+    )
+    add(
         "--format",
         choices=("table", "csv", "json", "md"),
         default="table",
@@ -230,6 +236,21 @@ def _completion_options(parser: Parser) -> None:
     parser.add_argument("shell", choices=tuple(SHELLS), help="for which shell")
 
 
+def _runs_options(parser: Parser) -> None:
+    parser.add_argument(
+        "words",
+        nargs="*",
+        metavar="FOLDER | remove RUN…",
+        help="list the runs of results/ or of a results folder, or remove runs and those of their "
+        "trials that no other run has",
+    )
+    parser.add_argument(
+        "--unused",
+        action="store_true",
+        help="with remove: also the trials that no run has, of the folders with these runs",
+    )
+
+
 VERBS = (
     Verb(
         "check",
@@ -252,6 +273,13 @@ VERBS = (
         "run an experiment, or one scenario from a file",
         "run router-bottleneck --set variant=cubic,bbr --seeds 3",
         _run_options,
+    ),
+    Verb(
+        "runs",
+        runs,
+        "the runs in results/, each with its own table and figures; or remove some",
+        "runs remove 20260131-093000",
+        _runs_options,
     ),
     Verb(
         "reduce",

@@ -14,15 +14,15 @@ from testbed.cli.console import Watch, console, errors
 from testbed.engines.base import Engine, in_want
 from testbed.engines.choice import Choice, choose
 from testbed.errors import UsageError
-from testbed.machine.atomic import replace_link
 from testbed.machine.process import TOOLS, require
 from testbed.plan.plan import make_plan
 from testbed.plan.requirements import Need
 from testbed.plan.task import Task, tasks
-from testbed.runs import estimate
+from testbed.runs import estimate, run_sets
 from testbed.runs.results_folder import claimed
 from testbed.runs.sweep import Event, Finished, in_order, run_all
-from testbed.store import FIGURES, METRICS_CSV, Status, results_folder
+from testbed.scenario.names import checked
+from testbed.store import FIGURES, LATEST, METRICS_CSV, RUNS, Status, results_folder
 
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed
@@ -33,6 +33,8 @@ DELAYS = "netem"
 def run_experiment(options: argparse.Namespace) -> int:
     """`testbed run`."""
     printed = run_output.parse(options)
+    if options.name:
+        checked(options.name)
     wanted = chosen(options)
     scenarios = wanted.scenarios(_least_seeds(options))
     planned = tasks(scenarios)
@@ -44,7 +46,9 @@ def run_experiment(options: argparse.Namespace) -> int:
     out = options.out or results_folder(scenarios[0].experiment)
     console.print(f"engine: {choice.engine.name} ({choice.reason})")
     with claimed(out, _say):
-        return _run_in(options, choice, wanted, planned, out, printed)
+        done = _run_in(options, choice, wanted, planned, out)
+        run = _keep_run(options, out, [each.path.name for each in done])
+        return _show_results(choice, wanted, run, done, printed)
 
 
 def _least_seeds(options: argparse.Namespace) -> int:
@@ -67,9 +71,8 @@ def _run_in(
     wanted: Chosen,
     planned: Sequence[Task],
     out: Path,
-    printed: run_output.Printed,
-) -> int:
-    """Run what is missing in a results folder that is ours for now, and show all of it."""
+) -> list[Finished]:
+    """Run what is missing in a results folder that is ours for now."""
     done = _run_trials(options, choice, planned, out, options.rerun)
     if options.until:
         done = _run_more(options, choice, wanted, done, out)
@@ -78,9 +81,15 @@ def _run_in(
     if choice.engine.virtual_time and not options.cluster:
         fresh = [each for each in done if each.fresh and each.status is Status.OK]
         estimate.learn((t.task.plan, t.scenario, t.record.wall_s) for t in fresh)
+    return done
+
+
+def _keep_run(options: argparse.Namespace, out: Path, trials: Sequence[str]) -> Path:
+    """Note the trials as a run, which latest/ leads to; returns its folder."""
+    run = run_sets.keep_run(out, options.name, options.arguments, trials).path
     if options.out is None:
-        _link_latest(out)
-    return _show_results(choice, wanted, out, done, printed)
+        run_sets.point_at(out.parent / LATEST, f"{out.name}/{RUNS}/{run.name}")
+    return run
 
 
 def _run_trials(
@@ -159,13 +168,6 @@ def _run_more(
         done = _run_trials(options, choice, planned, out, rerun=False)  # the first round is new
 
 
-def _link_latest(out: Path) -> None:
-    """Point results/latest at the experiment that ran last."""
-    link = out.parent / "latest"
-    if link.is_symlink() or not link.exists():
-        replace_link(link, out.name)
-
-
 def _order(text: str) -> int | None:
     if text == "listed":
         return None
@@ -205,23 +207,22 @@ def say_what_is_lacking(engine: Engine, done: Sequence[Finished]) -> None:
 def _show_results(
     choice: Choice,
     wanted: Chosen,
-    out: Path,
+    run: Path,
     done: Sequence[Finished],
     printed: run_output.Printed,
 ) -> int:
     from analysis.results.table import write_metrics
 
-    frame = write_metrics(out)
+    frame = write_metrics(run)
     for warning in frame.attrs["warnings"]:
         errors.print(f"testbed: warning: {warning}", soft_wrap=True)
     counts = {status: sum(each.status is status for each in done) for status in Status}
     if counts[Status.OK]:
-        own = frame[frame["trial"].isin([each.path.name for each in done])]
-        _show_figures(wanted.name, out, own, printed)
-    console.print(f"results: {out / METRICS_CSV}", soft_wrap=True)
+        _show_figures(wanted.name, run, frame, printed)
+    console.print(f"results: {run / METRICS_CSV}", soft_wrap=True)
     console.print(", ".join(f"{number} {status}" for status, number in counts.items() if number))
     say_what_is_lacking(choice.engine, done)
-    invalid = _invalid(frame) & {each.path.name for each in done}
+    invalid = _invalid(frame)
     for name in sorted(invalid):
         why = frame.loc[frame["trial"] == name, "why"].iloc[0]
         errors.print(f"testbed: {name} is invalid: {why}", soft_wrap=True)
@@ -229,25 +230,25 @@ def _show_results(
 
 
 def _show_figures(
-    experiment: str, out: Path, own: pd.DataFrame, printed: run_output.Printed
+    experiment: str, run: Path, rows: pd.DataFrame, printed: run_output.Printed
 ) -> None:
     """Print the results, then the experiment's figures; those that are up to date stay."""
     from analysis.figures import kept_figures
 
     if not experiment:
-        run_output.print_results(own, (), printed)
+        run_output.print_results(rows, (), printed)
         return
-    folder, made_of = out / FIGURES, kept_figures.made_of(out)
+    folder, made_of = run / FIGURES, kept_figures.made_of(run)
     kept = kept_figures.read(folder, experiment, made_of)
     if kept and not kept.own_tables:
-        run_output.print_results(own, (), printed)
+        run_output.print_results(rows, (), printed)
         _say_figures(folder / name for name in kept.figures)
         return
     from analysis.figures import figure_catalogue as catalogue  # draws: slow to load
 
-    materials = catalogue.of_results(out, experiment)
+    materials = catalogue.of_results(run, experiment)
     tables = list(catalogue.summaries(materials))
-    run_output.print_results(own, tables, printed)
+    run_output.print_results(rows, tables, printed)
     if kept:
         _say_figures(folder / name for name in kept.figures)
         return
