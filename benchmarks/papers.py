@@ -2,13 +2,14 @@
 
 Runs the commands that stand in the marks of README.md and docs/**/*.md (`benchmarks/pages.py`),
 in the guest, stores what they give in docs/data/ with the revisions that made it, and puts it in
-the pages. With --stale only those that this code would make otherwise. On two idle cores: 20 s for
-the table of README and tutorial.
+the pages. With --stale only those that this code would make otherwise; with --results DIR trials
+are kept there, one folder per experiment: an interrupted run goes on, and figures can be drawn.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import re
 import shlex
@@ -31,6 +32,7 @@ def main() -> None:
     """Run, store, and fill the pages."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--stale", action="store_true", help="only what has changed")
+    parser.add_argument("--results", type=Path, metavar="DIR", help="keep the trials there")
     parser.add_argument("pages", nargs="*", type=Path, help="only these pages (all)")
     options = parser.parse_args()
     own = [path.resolve() for path in options.pages] or pages()
@@ -39,7 +41,8 @@ def main() -> None:
         if options.stale and not _is_stale(block):
             continue
         begun = time.monotonic()
-        store(block.name, _answers_of(block) if block.paper else _table_of(block))
+        with _place(options.results) as folder:
+            store(block.name, (_answers_of if block.paper else _table_of)(block, folder))
         print(f"{block.name}: {time.monotonic() - begun:.0f} s", flush=True)
     for path in own:
         text = path.read_text()
@@ -56,10 +59,14 @@ def _is_stale(block: Block) -> bool:
     return found.commands != block.commands or bool(found.stale)
 
 
-def _table_of(block: Block) -> Stored:
+def _place(results: Path | None) -> contextlib.AbstractContextManager[Path | str]:
+    """A folder for the trials, which go with it unless the user named it."""
+    return contextlib.nullcontext(results) if results else tempfile.TemporaryDirectory()
+
+
+def _table_of(block: Block, out: Path | str) -> Stored:
     """The table that a command prints, as it stands in a page."""
-    with tempfile.TemporaryDirectory() as out:
-        lines = _testbed(block.commands[0], Path(out) / "results").splitlines()
+    lines = _testbed(block.commands[0], Path(out)).splitlines()
     if "--format" in shlex.split(block.commands[0]):  # nothing else is on stdout
         return stored_now(block.commands, lines[: lines.index("")], {})
     table = [line.rstrip() for line in lines if not PROGRESS.match(line)]
@@ -67,21 +74,25 @@ def _table_of(block: Block) -> Stored:
     return stored_now(block.commands, [f"    {line}" for line in table[:end]], {})
 
 
-def _answers_of(block: Block) -> Stored:
+def _answers_of(block: Block, out: Path | str) -> Stored:
     """A paper's answers, by the report of all that its commands run."""
-    with tempfile.TemporaryDirectory() as out:
-        folders = [Path(out) / shlex.split(command)[1] for command in block.commands]
-        for command, folder in zip(block.commands, folders, strict=True):
-            _testbed(command, folder)
-        page = Path(out) / "report.html"
-        _run(["report", *map(str, folders), "--out", str(page)])
-        found = json.loads(page.with_name("report-claims.json").read_text())
+    for command in block.commands:
+        _testbed(command, Path(out))
+    page = Path(out) / f"{block.paper}.html"
+    folders = dict.fromkeys(_folder(command, Path(out)) for command in block.commands)
+    _run(["report", *map(str, folders), "--claims", "--out", str(page)])
+    found = json.loads(page.with_name(f"{page.stem}-claims.json").read_text())
     own = [each for each in found if each["paper"] == block.paper]
     return stored_now(block.commands, answer_lines(own), numbers_of(own))
 
 
+def _folder(command: str, out: Path) -> Path:
+    return out / shlex.split(command)[1]
+
+
 def _testbed(command: str, out: Path) -> str:
-    return _run([*shlex.split(command), "--engine", "guest", "--out", str(out)])
+    told = ["--engine", "guest", "--captures", "zstd", "--out", str(_folder(command, out))]
+    return _run([*shlex.split(command), *told])
 
 
 def _run(arguments: Sequence[str]) -> str:
@@ -95,7 +106,7 @@ def _run(arguments: Sequence[str]) -> str:
 def answer_lines(answers: Answers) -> list[str]:
     """The ledger as a table of a page."""
     rows = [
-        f"| {each['id']} | {each['claim']} | {_which(each)} | {each['verdict']} | "
+        f"| {each['id']} | {each['claim']} | {_which(each)} | {_answer(each)} | "
         f"{each['statement']} | {each['n']} |".replace("\n", " ")
         for each in answers
     ]
@@ -109,6 +120,11 @@ def numbers_of(answers: Answers) -> dict[str, str]:
         for each in answers
         for row in each["rows"]
     }
+
+
+def _answer(answer: Mapping[str, Any]) -> str:
+    survival = answer.get("survival", "")
+    return f"{answer['verdict']}, {survival}" if survival else str(answer["verdict"])
 
 
 def _which(answer: Mapping[str, Any]) -> str:

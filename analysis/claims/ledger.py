@@ -13,18 +13,20 @@ from analysis.claims.engine.answers import (
     Claim,
     Finding,
     Paper,
+    Varied,
     answer,
     over_the_ledger,
     unanswered,
 )
 from analysis.claims.engine.reference import Reference
-from analysis.claims.engine.selection import Group, groups, usable
+from analysis.claims.engine.selection import Group, apart, groups, usable
 from analysis.claims.guo_yuan_sheng import gys_claims
 from analysis.claims.joshi_hattikar import jh_claims
 from analysis.claims.kapre_saxena import ks_claims
 from analysis.claims.parvez_mahanti_williamson import pmw_claims
 from analysis.claims.rajore_gupta_sikka_jain import rgsj_claims
 from analysis.metrics.per_second import NotMeasured
+from testbed.scenario.variations import WORDS
 
 PAPERS: tuple[Paper, ...] = (
     ks_claims.PAPER,
@@ -80,12 +82,26 @@ def _answers(
     if rows is None:
         yield unanswered(paper, claim, f"Not run: testbed run {claim.experiment}"), NOTHING
         return
-    found = list(groups(claim, rows, folder, reference))
+    plain, others = apart(rows)
+    found = list(groups(claim, plain, folder, reference))
     if not found:
         why = f"No usable trials: testbed run {claim.experiment}"
         yield unanswered(paper, claim, why), NOTHING
+    varied = {name: list(groups(claim, own, folder, reference)) for name, own in others.items()}
     for group in found:
-        yield _answer(paper, claim, group)
+        given, finding = _answer(paper, claim, group)
+        yield replace(given, varied=tuple(_varied(paper, claim, group, varied))), finding
+
+
+def _varied(
+    paper: Paper, claim: Claim, group: Group, varied: Mapping[str, Sequence[Group]]
+) -> Iterator[Varied]:
+    """The verdicts of the same claim, profile, setting and reading under each variation."""
+    for name, groups_there in varied.items():
+        for other in groups_there:
+            if other.key == group.key:
+                verdict = _answer(paper, claim, other)[0].verdict
+                yield Varied(WORDS.get(name, name), verdict)
 
 
 def _answer(paper: Paper, claim: Claim, group: Group) -> tuple[Answer, Finding]:

@@ -18,6 +18,7 @@ from analysis.metrics.valid_trials import counted
 from analysis.results.table import all_metrics
 from analysis.results.varied_axes import tell_settings_apart, varied_axes
 from testbed.errors import TestbedError
+from testbed.scenario.variations import is_varied
 from testbed.store import Trial, trials_in
 
 
@@ -70,11 +71,14 @@ class Collection:
     warnings: tuple[str, ...]
     again: tuple[str, ...]  # trials that lay in more than one folder: counted once
     apart: tuple[str, ...] = ()  # trials of one name that are not the same, each in its folder
+    varied: tuple[Trial, ...] = ()  # of --sensitivity: they are for the claims alone
 
     @property
     def metrics(self) -> pd.DataFrame:
         """All rows of all experiments."""
-        return pd.concat([each.rows for each in self.materials], ignore_index=True)
+        own = [each.rows for each in self.materials]
+        others = [all_metrics(self.varied)] if self.varied else []
+        return pd.concat([*own, *others], ignore_index=True)
 
     @property
     def trials(self) -> Iterator[Trial]:
@@ -85,7 +89,9 @@ class Collection:
 
 def collect(folders: Sequence[Path]) -> Collection:
     """Read results folders; trials that were not reduced yet are reduced now."""
-    trials, again = _once(folders)
+    found, again = _once(folders)
+    varied = tuple(trial for trial in found if is_varied(trial.scenario))
+    trials = [trial for trial in found if not is_varied(trial.scenario)] or list(varied)
     if not trials:
         named = ", ".join(map(str, folders))
         raise TestbedError(f"{named}: no trials in it", "name a folder that `testbed run` made")
@@ -103,7 +109,8 @@ def collect(folders: Sequence[Path]) -> Collection:
         materials.append(material)
         warnings += said
         first += len(members)
-    return Collection(tuple(materials), tuple(warnings), tuple(again), apart)
+    beside = varied if len(trials) < len(found) else ()
+    return Collection(tuple(materials), tuple(warnings), tuple(again), apart, beside)
 
 
 def _once(folders: Sequence[Path]) -> tuple[list[Trial], list[str]]:

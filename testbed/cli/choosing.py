@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from testbed.scenario import file_sweep
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.json_form import LONGEST_BYTES
 from testbed.scenario.model import Scenario
+from testbed.scenario.variations import with_variations
 from testbed.store import SCENARIO
 
 METRIC = Experiment.metric  # what `--until` is about, unless an experiment says otherwise
@@ -41,6 +43,13 @@ class Chosen:
 
 def chosen(options: argparse.Namespace) -> Chosen:
     """What the command line names, with its settings."""
+    found = _chosen(options)
+    if not options.sensitivity:
+        return found
+    return dataclasses.replace(found, scenarios=lambda n: with_variations(found.scenarios(n)))
+
+
+def _chosen(options: argparse.Namespace) -> Chosen:
     if options.experiment.endswith(".json"):
         path = Path(options.experiment)
         hint = f"testbed plan {path} lists the fields that can be set"

@@ -87,6 +87,12 @@ def _experiment_options(parser: Parser) -> None:
     )
     parser.add_argument("--seeds", type=_positive, default=1, metavar="N", help="repeats (1)")
     parser.add_argument("--quick", action="store_true", help="shorter trials, for a first look")
+    parser.add_argument(
+        "--sensitivity",
+        action="store_true",
+        help="also every trial with what papers leave open varied a little: starts, buffers, "
+        "delays, ECN, timers; `report --claims` says which answers survive it",
+    )
 
 
 def _plan_options(parser: Parser) -> None:

@@ -22,6 +22,7 @@ from testbed.runs import estimate, run_sets
 from testbed.runs.results_folder import claimed
 from testbed.runs.sweep import Event, Finished, in_order, run_all
 from testbed.scenario.names import checked
+from testbed.scenario.variations import is_varied
 from testbed.store import FIGURES, LATEST, METRICS_CSV, RUNS, Status, results_folder
 
 if TYPE_CHECKING:
@@ -218,7 +219,7 @@ def _show_results(
         errors.print(f"testbed: warning: {warning}", soft_wrap=True)
     counts = {status: sum(each.status is status for each in done) for status in Status}
     if counts[Status.OK]:
-        _show_figures(wanted.name, run, frame, printed)
+        _show_figures(wanted.name, run, _as_they_are(done, frame), printed)
     console.print(f"results: {run / METRICS_CSV}", soft_wrap=True)
     console.print(", ".join(f"{number} {status}" for status, number in counts.items() if number))
     say_what_is_lacking(choice.engine, done)
@@ -227,6 +228,15 @@ def _show_results(
         why = frame.loc[frame["trial"] == name, "why"].iloc[0]
         errors.print(f"testbed: {name} is invalid: {why}", soft_wrap=True)
     return 0 if counts[Status.OK] == len(done) and not invalid else 1
+
+
+def _as_they_are(done: Sequence[Finished], frame: pd.DataFrame) -> pd.DataFrame:
+    """Without varied trials, unless there are no others: they are for the papers' claims."""
+    varied = [each.path.name for each in done if is_varied(each.scenario)]
+    if len(varied) in (0, len(done)):
+        return frame
+    console.print(f"{len(varied)} varied trials: `testbed report FOLDER --claims` tells them")
+    return frame[~frame["trial"].isin(varied)]
 
 
 def _show_figures(

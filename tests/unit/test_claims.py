@@ -270,7 +270,8 @@ def test_engines_are_not_mixed() -> None:
 def test_an_answer_shows_what_became_of_each_part() -> None:
     found = one(made.load_metrics("large", load_mirrored), "JH1.2")[0]
     assert [row.ours for row in found.rows[:2]] == ["supported", "contradicted"]
-    assert found.statement.startswith("CBR 7–10 Mbit/s: newreno below reno (")
+    tally = "1 of 2 parts supported, 1 contradicted"
+    assert found.statement.startswith(f"{tally}: CBR 7–10 Mbit/s: newreno below reno (")
 
 
 def test_a_short_form_beside_the_full_one_does_not_count() -> None:

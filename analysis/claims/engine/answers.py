@@ -118,6 +118,14 @@ class Paper:
 
 
 @dataclass(frozen=True)
+class Varied:
+    """The verdict where something was varied that the paper leaves open."""
+
+    what: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
 class Answer:
     """One entry of the ledger: a claim with one profile of the stacks, setting and reading."""
 
@@ -139,6 +147,19 @@ class Answer:
     evidence: tuple[Evidence, ...]
     comparisons: int = 0  # that have a p
     ledger_verdict: Verdict = Verdict.OPEN  # with p corrected over the whole ledger
+    varied: tuple[Varied, ...] = ()  # those variations that were run
+
+    @property
+    def survival(self) -> str:
+        """`in 6 of 8 readings; contradicted with buffers 5 % smaller`; empty if none was varied.
+
+        The trials as the paper has them are the first reading.
+        """
+        if not self.varied:
+            return ""
+        others = [f"{v.verdict} with {v.what}" for v in self.varied if v.verdict != self.verdict]
+        count = len(self.varied) + 1
+        return "; ".join((f"in {count - len(others)} of {count} readings", *others))
 
 
 def judged(parts: Iterable[Part], corrected: Iterable[float]) -> tuple[JudgedPart, ...]:
@@ -225,7 +246,7 @@ def answer(paper: Paper, claim: Claim, group: Group, found: Finding, tested: str
         claim=claim.words,
         tested=tested,
         verdict=verdict,
-        statement=_statement(decisive),
+        statement=_statement(verdict, parts),
         test=_joined(part.test for part in parts),
         effect="; ".join(part.effect for part in parts if part.effect),
         interval="; ".join(part.interval for part in parts if part.interval),
@@ -264,11 +285,24 @@ def unanswered(
     )
 
 
-def _statement(parts: list[JudgedPart]) -> str:
-    """The first parts; the others are among the rows."""
-    more = len(parts) - TOLD
+def _statement(verdict: Verdict, parts: tuple[JudgedPart, ...]) -> str:
+    """The tally of the parts, and the first of those that decided; the others are in the rows."""
+    decisive = [part for part in parts if part.verdict is verdict]
+    more = len(decisive) - TOLD
     rest = f"; and {more} more" if more > 0 else ""
-    return "; ".join(part.said for part in parts[:TOLD]) + rest + "."
+    tally = "" if len(decisive) == len(parts) else f"{_tally(parts)}: "
+    return tally + "; ".join(part.said for part in decisive[:TOLD]) + rest + "."
+
+
+def _tally(parts: tuple[JudgedPart, ...]) -> str:
+    """`31 of 33 parts supported, 2 contradicted`; what decides comes last, with its parts."""
+    order = (Verdict.SUPPORTED, Verdict.OPEN, Verdict.CONTRADICTED)
+    if all(part.verdict is not Verdict.CONTRADICTED for part in parts):
+        order = (Verdict.SUPPORTED, Verdict.CONTRADICTED, Verdict.OPEN)
+    counts = [(each, sum(part.verdict is each for part in parts)) for each in order]
+    (first, number), *others = [(each, count) for each, count in counts if count]
+    said = f"{number} of {len(parts)} parts {first}"
+    return ", ".join((said, *(f"{count} {each}" for each, count in others)))
 
 
 def _part_rows(parts: tuple[JudgedPart, ...]) -> tuple[Row, ...]:

@@ -12,7 +12,9 @@ from analysis.claims.engine.answers import Answer
 
 # a row of the CSV is an answer; lists are only in the JSON
 FLAT = tuple(
-    field.name for field in dataclasses.fields(Answer) if field.name not in ("rows", "evidence")
+    field.name
+    for field in dataclasses.fields(Answer)
+    if field.name not in ("rows", "evidence", "varied")
 )
 
 WHICH = ("id", "profile", "setting", "reading")  # what tells an answer from every other
@@ -22,10 +24,11 @@ def ledger_frame(found: Iterable[Answer]) -> pd.DataFrame:
     """One row per answer, for CSV; `trials` are those that it names."""
     rows = [
         {name: str(getattr(each, name)) for name in FLAT}
-        | {"n": each.n, "trials": " ".join(trial for e in each.evidence for trial in e.trials)}
+        | {"n": each.n, "survival": each.survival}
+        | {"trials": " ".join(trial for e in each.evidence for trial in e.trials)}
         for each in found
     ]
-    return pd.DataFrame(rows, columns=[*FLAT, "trials"])
+    return pd.DataFrame(rows, columns=[*FLAT, "survival", "trials"])
 
 
 def numbers_frame(found: Iterable[Answer]) -> pd.DataFrame:
@@ -40,4 +43,5 @@ def numbers_frame(found: Iterable[Answer]) -> pd.DataFrame:
 
 def ledger_json(found: Iterable[Answer]) -> str:
     """Everything, as a list of objects."""
-    return json.dumps([dataclasses.asdict(each) for each in found], indent=1, ensure_ascii=False)
+    entries = [dataclasses.asdict(each) | {"survival": each.survival} for each in found]
+    return json.dumps(entries, indent=1, ensure_ascii=False)

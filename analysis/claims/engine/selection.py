@@ -14,11 +14,13 @@ import pandas as pd
 from analysis.claims.engine.answers import Claim, Evidence, Reading
 from analysis.claims.engine.contrasts import Sample
 from analysis.claims.engine.reference import Reference
-from analysis.metrics.axes import with_axes
+from analysis.metrics.axes import AXIS, with_axes
 from analysis.metrics.per_second import NotMeasured
 from analysis.metrics.valid_trials import counted
+from testbed.scenario import variations
 
 MODERN = "modern"
+VARIATION = f"{AXIS}{variations.AXIS}"
 NAMED = 8  # trials that an answer names
 PROFILES = ("ns2", MODERN)  # in this order
 
@@ -35,6 +37,11 @@ class Group:
     window: str = ""
     setting: str = ""
     reading: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What tells it from the other groups of its claim."""
+        return (self.profile, self.window, self.setting, self.reading)
 
     def where(self, **axes: object) -> Group:
         """The part of it with these values on the axes: one value, or several of them."""
@@ -93,6 +100,29 @@ def usable(metrics: pd.DataFrame) -> pd.DataFrame:
         )
         rows = rows[rows["axis_duration_s"] == longest]
     return rows
+
+
+def apart(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
+    """The rows as the papers have them, and by variation the same with varied trials in their place
+    wherever it changes something."""
+    if VARIATION not in rows:
+        return rows, {}
+    own = rows[VARIATION].fillna("").astype(str)
+    plain = rows[own == ""].drop(columns=VARIATION)
+    names = [str(name) for name in own.unique() if name]
+    places = [str(name) for name in plain if str(name).startswith(AXIS)]
+
+    def instead(name: str) -> pd.DataFrame:
+        changed = rows[own == name].drop(columns=VARIATION)
+        there = set(_places(changed, places))
+        unchanged = [place not in there for place in _places(plain, places)]
+        return pd.concat([plain[unchanged], changed], ignore_index=True)
+
+    return plain, {name: instead(name) for name in names}
+
+
+def _places(rows: pd.DataFrame, axes: list[str]) -> list[tuple[str, ...]]:
+    return [tuple(map(str, place)) for place in rows[axes].itertuples(index=False)]
 
 
 def groups(

@@ -1,0 +1,144 @@
+"""What papers leave open, varied a little, and what the ledger says of answers that change."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pandas as pd
+import pytest
+
+from analysis.claims.engine.answers import Answer, Verdict
+from analysis.claims.engine.export import ledger_frame
+from analysis.claims.engine.selection import apart
+from analysis.claims.ledger import answers
+from analysis.metrics.axes import with_axes
+from experiments.catalogue import EXPERIMENTS
+from testbed.plan.validate import validate
+from testbed.scenario.model import Scenario
+from testbed.scenario.variations import AXIS, VARIATIONS, WORDS, is_varied, with_variations
+from tests import claims_tables as made
+
+EVERY = 9  # of an experiment's scenarios, varied here
+
+
+def one(name: str, **settings: str) -> Scenario:
+    """The first scenario of an experiment with these settings."""
+    chosen = {key: [value] for key, value in settings.items()}
+    return EXPERIMENTS[name].scenarios(chosen, 1, quick=False)[0]
+
+
+def varied(scenario: Scenario) -> dict[str, Scenario]:
+    """By variation."""
+    plain, *others = with_variations([scenario])
+    assert plain == scenario
+    return {each.axes[AXIS]: each for each in others}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_all_of_them_can_run(name: str) -> None:
+    plain = EXPERIMENTS[name].scenarios({}, 1, quick=False)[::EVERY]
+    found = with_variations(plain)
+    assert len(found) > 3 * len(plain)
+    assert len({each.name for each in found}) == len(found)
+    for each in found:
+        validate(each)
+        assert is_varied(each) == (each not in plain)
+
+
+def test_each_has_words() -> None:
+    assert list(WORDS) == list(VARIATIONS)
+
+
+def test_what_changes_nothing_is_not_run() -> None:
+    own = varied(one("router-bottleneck", queue="bfifo"))
+    assert "other-ecn" not in own  # nothing there marks
+    assert "linux-timer" not in own  # it has Linux's
+    assert "other-ecn" in varied(one("router-bottleneck", queue="codel"))
+    assert "starts-within-1s" not in varied(one("router-fairness", within_s="1"))
+
+
+def test_a_buffer_of_nine_packets_has_one_more_or_less() -> None:
+    own = varied(one("dumbbell-load"))
+    limits = {name: each.topology.bottleneck.queue.limit_packets for name, each in own.items()}
+    assert (limits["buffers-less"], limits["buffers-more"], limits["delays-more"]) == (8, 10, 9)
+    access = own["buffers-less"].topology.access.queue
+    assert access and access.limit_packets == 8
+
+
+def test_a_larger_buffer_has_five_percent() -> None:
+    own = varied(one("router-bottleneck", queue="bfifo"))
+    assert own["buffers-less"].topology.bottleneck.queue.limit_bytes == 104_857 - 5243
+    assert own["buffers-more"].topology.bottleneck.queue.limit_bytes == 104_857 + 5243
+
+
+def test_all_delays_are_varied_together() -> None:
+    plain = one("dumbbell-load")
+    longer = varied(plain)["delays-more"]
+    for old, new in (
+        (plain.topology.bottleneck.delay_ms, longer.topology.bottleneck.delay_ms),
+        (plain.topology.access.delay_ms, longer.topology.access.delay_ms),
+    ):
+        assert new == pytest.approx(1.05 * old, abs=1e-3)  # whole microseconds
+    assert dataclasses.replace(longer, topology=plain.topology).flows == plain.flows
+
+
+def test_ecn_is_the_other_way_round() -> None:
+    asked = {q: varied(one("router-bottleneck", queue=q))["other-ecn"].asks_ecn for q in QUEUES}
+    assert asked == {"codel": True, "codel-ecn": False}
+
+
+QUEUES = ("codel", "codel-ecn")
+
+
+def fairness(bbr: float, variation: str = "") -> pd.DataFrame:
+    """router-fairness with BBR's share, varied or not."""
+    shares = made.FOUR_SHARES | {"bbr": bbr}
+    table = made.fairness_metrics(lambda _place: {f: {"share": s} for f, s in shares.items()})
+    if not variation:
+        return table
+    return table.assign(
+        axes=table["axes"] + f"; {AXIS}={variation}", trial=table["trial"] + variation
+    )
+
+
+def shares_of_bbr(*tables: pd.DataFrame) -> Answer:
+    """The answer to GYS3.1."""
+    found = answers({"router-fairness": pd.concat(tables, ignore_index=True)})
+    return next(each for each in found if each.id == "GYS3.1")
+
+
+def test_an_answer_that_survives() -> None:
+    found = shares_of_bbr(fairness(0.65), fairness(0.66, "buffers-less"))
+    assert found.verdict is Verdict.SUPPORTED
+    assert found.survival == "in 2 of 2 readings"
+
+
+def test_an_answer_that_does_not() -> None:
+    found = shares_of_bbr(
+        fairness(0.65), fairness(0.64, "buffers-less"), fairness(0.2, "delays-more")
+    )
+    assert found.verdict is Verdict.SUPPORTED  # by the paper's own set-up
+    assert found.survival == "in 2 of 3 readings; contradicted with delays 5 % longer"
+    frame = ledger_frame([found])
+    assert frame["survival"][0] == found.survival
+
+
+def test_varied_trials_are_no_repeats() -> None:
+    plain = shares_of_bbr(fairness(0.65))
+    both = shares_of_bbr(fairness(0.65), fairness(0.2, "delays-more"))
+    assert dataclasses.replace(both, varied=()) == plain
+
+
+def test_cells_that_a_variation_leaves_alone_stay() -> None:
+    """Only CoDel is varied by ECN: a claim that compares it with a FIFO still has the FIFO."""
+    rows = with_axes(
+        pd.DataFrame(
+            {
+                "axes": ["queue=bfifo", "queue=codel", f"queue=codel; {AXIS}=other-ecn"],
+                "share": [1.0, 2.0, 3.0],
+            }
+        )
+    )
+    plain, others = apart(rows)
+    assert list(plain["share"]) == [1.0, 2.0]
+    assert sorted(others["other-ecn"]["share"]) == [1.0, 3.0]
