@@ -40,11 +40,16 @@ def pair(before: pd.DataFrame, after: pd.DataFrame) -> Integers:
 def differences(
     before: pd.DataFrame, after: pd.DataFrame, until_ns: float = math.inf
 ) -> tuple[int, int]:
-    """The number of packets that are only in `before`, and of those only in `after`; of the latter
-    those alone that came before `until_ns`."""
-    nowhere = pair(before, after) == NOWHERE
-    again = len(after) - int(nowhere.sum())
-    return len(before) - again, int((nowhere & (after["time_ns"].to_numpy() < until_ns)).sum())
+    """The number of packets that are only in `before`, and of those only in `after`: of both those
+    alone that came before `until_ns`."""
+    found = pair(before, after)
+    lost = np.ones(len(before), dtype=bool)
+    lost[found[found != NOWHERE]] = False
+    return _early(before, lost, until_ns), _early(after, found == NOWHERE, until_ns)
+
+
+def _early(rows: pd.DataFrame, which: npt.NDArray[np.bool_], until_ns: float) -> int:
+    return int((which & (rows["time_ns"].to_numpy() < until_ns)).sum())
 
 
 def _place_in_stream(rows: pd.DataFrame, start: int) -> Integers:

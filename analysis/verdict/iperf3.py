@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -71,7 +72,10 @@ def _goodput(
 
 
 def _sent_again(evidence: Evidence, flow: FlowRecord) -> Check:
-    """iperf3 reads TCP_INFO at the ends of its intervals, and finally when it is told to end."""
+    """iperf3 reads TCP_INFO at the ends of its intervals, and finally when it is told to end.
+
+    A last interval of less than a tenth of the others is not listed, but is in the total.
+    """
     report, every = read_report(evidence.trial, flow, "client"), evidence.packets.connections(flow)
     if evidence.trial.scenario.flow(flow.name).bytes:
         why = "iperf3 reads it when it has handed over its last byte, not when that has arrived"
@@ -83,6 +87,9 @@ def _sent_again(evidence: Evidence, flow: FlowRecord) -> Check:
     if not intervals:
         return unknown("retransmissions", f"{flow.name} iperf3", NEVER_CONNECTED)
     told = sum(int(each["sum"].get("retransmits", 0)) for each in intervals)
+    total = report.get("end", {}).get("sum_sent", {})
+    if intervals[-1]["sum"].get("end", math.inf) < total.get("end", -math.inf):
+        told = int(total.get("retransmits", told))
     stop_ns = epoch_ns(evidence.trial) + round(flow.stopped_s * 1e9)
     # packets waiting in the sender's own queue have been sent, but not captured
     late_ns = own_queue_ns(evidence, flow) + (1000 if evidence.virtual_time else LATE_NS)

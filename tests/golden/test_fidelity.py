@@ -62,6 +62,18 @@ def test_a_sound_trial_is_valid_in_every_check() -> None:
     assert unknown == {"router-eth1"}
 
 
+@pytest.mark.parametrize(("more", "named"), [(0, set()), (1, {"retransmissions"})])
+def test_an_interval_too_short_to_be_listed(trial: Path, more: int, named: set[str]) -> None:
+    """iperf3 lists no last interval of less than a tenth of the others: its total has it."""
+
+    def shorten(report: Any) -> None:
+        report["intervals"].pop()
+        report["end"]["sum_sent"]["retransmits"] += more
+
+    edit(trial / "flows" / "tcp.client.json", shorten)
+    assert bad(judged(trial)) == named
+
+
 @pytest.mark.parametrize("name", SABOTAGES)
 def test_what_is_doctored_is_named(name: str, trial: Path) -> None:
     act, check = SABOTAGES[name]

@@ -19,7 +19,7 @@ from analysis.statistics.cells import cell_table, pair_table
 from analysis.statistics.precision import widest
 from analysis.trials.delivery import SYN
 from analysis.trials.packets import FlowPackets, select
-from analysis.trials.pairing import NOWHERE, pair
+from analysis.trials.pairing import NOWHERE, differences, pair
 from analysis.trials.segments import Segments, connection
 from analysis.verdict import configuration, iperf3, kernel_tcp, recording, sender_queue
 from analysis.verdict.checks import Check, Grade, compare
@@ -199,6 +199,15 @@ def test_identifications_that_come_round() -> None:
 def test_packets_that_look_alike_are_taken_in_turn() -> None:
     alike = udp_rows([5, 5, 5], [0, 1, 2]).assign(protocol="tcp")
     assert list(pair(alike, alike.iloc[:2])) == [0, 1]
+
+
+def test_what_only_one_of_two_captures_has_counts_while_both_run() -> None:
+    """Captures end one after the other: the last packets may be in either alone."""
+    before = udp_rows([1, 2, 3, 4], [0, 10, 20, 30])
+    after = udp_rows([2, 9, 3, 8], [11, 15, 21, 31])
+    assert differences(before, after) == (2, 2)  # 1 and 4, 9 and 8
+    assert differences(before, after, until_ns=30) == (1, 1)
+    assert differences(before, after, until_ns=0) == (0, 0)
 
 
 def passage(left: list[int], arrived: list[int], lost: list[int]) -> Passage:
