@@ -32,6 +32,7 @@ _NAMES = {colour.lower(): name for colour, name in INKS.items()}
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}\b(?=[;\"'])")
 _ID = re.compile(r"(?<=\bid=\")[^\"]+(?=\")|(?<=url\(#)[^)]+(?=\))|(?<=href=\"#)[^\"]+(?=\")")
 _FONT = re.compile(r"font: (?:(\d+) )?([\d.]+)px [^;\"]*")
+_STYLE = re.compile(r" style=\"([^\"]*)\"")
 
 
 def element(text: str, key: str, alt: str) -> str:
@@ -42,6 +43,8 @@ def element(text: str, key: str, alt: str) -> str:
     text = _COLOUR.sub(_variable, text)
     text = _ID.sub(lambda found: f"{key}-{found[0]}", text)
     text = _FONT.sub(_font, text)
+    text = re.sub(r"<style\b.*?</style>", "", text, flags=re.S)  # the page's style sheet has it
+    text = _STYLE.sub(_attributes, text)
     text = re.sub(r"\n\s*", " ", text)
     head = f'<svg class="plot" role="img" aria-label="{_escaped(alt)}" viewBox='
     return re.sub(r"<svg\b.*?viewBox=(\"[^\"]*\")[^>]*>", lambda m: f"{head}{m[1]}>", text, count=1)
@@ -56,6 +59,14 @@ def _font(found: re.Match[str]) -> str:
     """The size and weight; the family is the page's."""
     weight = f"font-weight: {found[1]}; " if found[1] else ""
     return f"{weight}font-size: {found[2]}px"
+
+
+def _attributes(found: re.Match[str]) -> str:
+    """A style as attributes of its own: the page's policy allows no styles within elements."""
+    pairs = (each.split(":", 1) for each in found[1].split(";") if each.strip())
+    known = {name.strip(): value.strip() for name, value in pairs}
+    known.pop("font-family", None)  # the page's
+    return "".join(f' {name}="{value}"' for name, value in known.items())
 
 
 def _escaped(text: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,9 +66,24 @@ class Page:
     again: int  # trials that lay in more than one folder
     compared: Compared | None = None
 
+    @property
+    def profiles(self) -> list[str]:
+        """The profiles that the answers are about."""
+        own = (entry.answer.profile for paper in self.papers for entry in paper.entries)
+        return sorted(set(filter(None, own)))
+
 
 def render(page: Page) -> str:
     """The HTML, whole."""
+    metrics = [metric for metric in METRICS if metric.unit or metric.count]
+    return fill("page.html", "page.css", "page.js", page=page, metrics=metrics)
+
+
+def fill(template: str, style: str, script: str, **values: object) -> str:
+    """A template with its style and script in it, and a policy that lets nothing else in.
+
+    Every value is escaped unless the template says `raw`, which is for elements that we made.
+    """
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -74,10 +91,26 @@ def render(page: Page) -> str:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    return environment.get_template("page.html").render(
-        page=page,
-        metrics=[metric for metric in METRICS if metric.unit or metric.count],
-        style=Markup((TEMPLATES / "page.css").read_text(encoding="utf-8")),
-        script=Markup((TEMPLATES / "page.js").read_text(encoding="utf-8")),
+    own = {"style": _read(style), "script": _read(script)}
+    return environment.get_template(template).render(
+        **values,
+        **{name: Markup(text) for name, text in own.items()},
+        policy=_policy(**own),
         raw=Markup,
     )
+
+
+def _read(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _policy(style: str, script: str) -> str:
+    """The page's content security policy: this style, this script, and pictures that are in it."""
+    return (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from analysis.report import collect, make_report
+from experiments.command import main
 from tests import report_writer
 from tests.browser import Tab, browser, chromium
 
@@ -23,6 +24,14 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("someones-own", "dumbbell-queues"):
         report_writer.write_experiment(root / name, name, 2)
     return make_report(collect(sorted(root.iterdir())), root / "report.html")
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("ledger")
+    report_writer.write_experiment(root / "results", "router-fairness", 2)
+    assert main(["report", str(root / "results"), "--claims"]) == 0
+    return root / "results" / "report.html"
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +76,7 @@ def test_figures_can_be_read_in_the_dark(tab: Tab, page: Path) -> None:
 
 def test_a_click_sorts_and_another_turns_it_round(tab: Tab, page: Path) -> None:
     tab.open(page, 1440)
-    heads = tab.run(f"[...{TABLE}.tHead.rows[0].cells].map(each => each.innerText)")
+    heads = tab.run(f"[...{TABLE}.tHead.rows[0].cells].map(each => each.textContent)")
     number = next(i for i, words in enumerate(heads) if words.startswith("one-way delay"))
     column = COLUMN.replace("NUMBER", str(number))
     click = f"{TABLE}.tHead.rows[0].cells[{number}].firstChild.click()"
@@ -96,6 +105,28 @@ def test_rows_can_be_filtered_and_copied(tab: Tab, page: Path) -> None:
     assert len(lines) == 1 + 3 and all("\tbbr\t" in line for line in lines[1:])
     tab.run(f"{section}.querySelector('.command .copy').click()")
     assert tab.run("globalThis.copied").startswith("testbed run someones-own --set")
+
+
+def test_the_ledger_can_be_filtered_and_searched(tab: Tab, ledger: Path) -> None:
+    tab.open(ledger, 1440)
+    left = "document.querySelectorAll('details.claim:not([hidden])').length"
+    whole = tab.run(left)
+    assert whole and not tab.run("document.querySelector('details.paper').open")
+    choose = (
+        "(() => { const box = document.querySelector('#ledger-filter SELECTOR'); box.value = VALUE;"
+        "box.dispatchEvent(new Event('input', {bubbles: true})); })()"
+    )
+    search = choose.replace("SELECTOR", "input")
+    tab.run(search.replace("VALUE", "'60 %'"))
+    some = tab.run(left)
+    assert 0 < some < whole and tab.run("document.querySelector('details.paper').open")
+    said = f"{some} of {whole} answers"
+    assert tab.run("document.querySelector('#ledger-filter output').textContent") == said
+    tab.run(search.replace("VALUE", "''"))
+    answer = choose.replace("SELECTOR", '[data-of="answer"]').replace("VALUE", "'contradicted'")
+    tab.run(answer)
+    badges = "[...document.querySelectorAll('details.claim:not([hidden]) > summary .badge')]"
+    assert set(tab.run(f"{badges}.map(each => each.textContent)")) == {"contradicted"}
 
 
 def test_it_prints(tab: Tab, page: Path, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@
 
   const shown = (table) => all("tr", table).filter((row) => !row.hidden);
   const asText = (table) =>
-    shown(table).map((row) => [...row.cells].map((cell) => cell.innerText.trim().replace(/\s+/g, " ")).join("\t")).join("\n");
+    shown(table).map((row) => [...row.cells].map((cell) => cell.textContent.trim().replace(/\s+/g, " ")).join("\t")).join("\n");
 
   const copy = async (text) => {
     try {
@@ -56,7 +56,7 @@
     });
   }
 
-  for (const input of all(".tools input")) {
+  for (const input of all("details .tools input")) {
     const rows = all("tbody tr", input.closest("details"));
     input.addEventListener("input", () => {
       const wanted = input.value.toLowerCase().split(/\s+/);
@@ -65,6 +65,29 @@
         row.hidden = !wanted.every((word) => text.includes(word));
       }
     });
+  }
+
+  const filter = document.getElementById("ledger-filter");
+  if (filter) {
+    const search = filter.querySelector("input"), choices = all("select", filter);
+    const claims = all("details.claim"), papers = all("details.paper");
+    const apply = () => {
+      const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const chosen = choices.filter((each) => each.value);
+      for (const claim of claims) {
+        const text = words.length ? claim.textContent.toLowerCase() : "";
+        claim.hidden = !words.every((word) => text.includes(word)) || chosen.some((each) => claim.dataset[each.dataset.of] !== each.value);
+      }
+      const asked = words.length + chosen.length > 0;
+      for (const paper of papers) {
+        paper.hidden = asked && !paper.querySelector("details.claim:not([hidden])");
+        paper.open = asked;
+      }
+      const left = claims.filter((claim) => !claim.hidden).length;
+      filter.querySelector("output").textContent = asked ? `${left} of ${claims.length} answers` : "";
+    };
+    filter.addEventListener("input", apply);
+    filter.hidden = false;
   }
 
   const list = document.getElementById("trial-table");
@@ -92,5 +115,5 @@
   };
   addEventListener("hashchange", reveal);
   reveal();
-  addEventListener("beforeprint", () => all("details.claim, details.paper").forEach((each) => { each.open = true; }));
+  addEventListener("beforeprint", () => all("details.claim, details.paper, details.more").forEach((each) => { each.open = true; }));
 })();

@@ -1,0 +1,104 @@
+"""Markup in what the page is given stays text, and nothing but the page's own script runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+
+from analysis.figures.plotting.named_figure import svg_text
+from analysis.figures.plotting.sheet import Sheet
+from analysis.report import collect, inline, make_report, page
+from tests import report_writer
+from tests.browser import browser, chromium
+
+MARKUP = (
+    "\"'><img class=evil src=x onerror='window.evil = 1'></script></style><b class=evil>&amp;{{"
+)
+ELEMENTS = ("element", "network")  # of our own making
+
+
+def doctored(value: Any) -> Any:
+    """The value with markup at the end of every string in it."""
+    if isinstance(value, str):
+        return value + MARKUP
+    if isinstance(value, Mapping):
+        return {doctored(key): doctored(each) for key, each in value.items()}
+    if isinstance(value, tuple | list):
+        return type(value)(doctored(each) for each in value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        own = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+        changed = {name: doctored(each) for name, each in own.items() if name not in ELEMENTS}
+        return dataclasses.replace(value, **changed)
+    return value
+
+
+@pytest.mark.skipif(chromium() is None, reason="no Chromium here")
+def test_markup_in_every_string_is_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from analysis.claims.ledger import PAPERS, answers
+    from analysis.metrics.columns import COLUMNS
+
+    report_writer.write_experiment(tmp_path / "rf", "router-fairness", 2)
+    found = collect([tmp_path / "rf"])
+    tables = {"router-fairness": found.metrics[list(COLUMNS)]}
+    own = [
+        dataclasses.replace(
+            each, claims=tuple(c for c in each.claims if c.experiment == "router-fairness")
+        )
+        for each in PAPERS
+        if each.id == "GYS"
+    ]
+    answered = answers(tables, {"router-fairness": tmp_path / "rf"}, None, own)
+    render = page.render
+    monkeypatch.setattr(page, "render", lambda given: render(doctored(given)))
+    with browser() as tab:
+        tab.open(make_report(found, tmp_path / "report.html", answered), 1440)
+        assert tab.run("document.querySelectorAll('.evil').length") == 0
+        assert tab.run("window.evil === undefined")
+        assert tab.run("document.querySelectorAll('details.claim').length") == len(answered)
+        shown = tab.run("document.body.textContent.split('<img class=evil').length")
+        assert shown > 200
+        assert tab.complaints == []
+
+
+def test_words_in_a_figure_are_text() -> None:
+    figure = Figure()
+    figure.text(0, 0, MARKUP)
+    element = inline.element(svg_text(figure), "key", MARKUP)
+    assert "<img" not in element and "<b " not in element
+
+
+def test_elements_have_no_styles_of_their_own() -> None:
+    figure = Figure()
+    figure.subplots().plot([1, 2], [3, 5], label="one")
+    figure.legend()
+    element = inline.element(svg_text(figure), "key", "two lines")
+    assert "style" not in element and 'stroke-width="' in element
+
+
+@pytest.mark.skipif(chromium() is None, reason="no Chromium here")
+def test_a_script_that_got_in_would_not_run(tmp_path: Path) -> None:
+    html = page.fill("page.html", "page.css", "page.js", page=EMPTY, metrics=())
+    inside = "<script>window.evil = 1</script><p id=last style='color: red' onclick='evil = 1'>"
+    path = tmp_path / "page.html"
+    path.write_text(html.replace("</main>", f"{inside}</main>"), encoding="utf-8")
+    with browser() as tab:
+        tab.open(path, 1440)
+        tab.run("document.getElementById('last').click()")
+        assert tab.run("window.evil === undefined")
+        assert tab.run("getComputedStyle(window.last).color") != "rgb(255, 0, 0)"
+
+
+EMPTY = page.Page(
+    parts=(),
+    papers=(),
+    ledger_note="",
+    counts={},
+    checks=Sheet((), ()),
+    warnings=(),
+    again=0,
+)
