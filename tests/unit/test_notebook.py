@@ -1,10 +1,11 @@
-"""The notebook of the docs: its code runs on a results folder, and what it shows is kept in it."""
+"""The notebook of the docs: it runs in Jupyter's own kernel, and what it shows is kept in it."""
 
 from __future__ import annotations
 
 import ast
 import json
 import linecache
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
+from jupyter_client.kernelspec import KernelSpec
+from jupyter_client.manager import KernelManager
 
 from analysis.results.table import write_metrics
 from tests.trial_writer import write_trial
@@ -63,3 +66,41 @@ def test_it_is_kept_as_it_ran(root: Path) -> None:
             assert cell["outputs"], source
         assert not [each for each in cell["outputs"] if each["output_type"] == "error"]
     assert (root / NOTEBOOK).stat().st_size < LARGEST_BYTES
+
+
+def test_it_runs_in_jupyters_kernel(root: Path, tmp_path: Path) -> None:
+    """As any Jupyter starts it: our Python, in the notebook's folder."""
+    write_trial(tmp_path / "one-trial", samples=True)
+    write_metrics(tmp_path)
+    argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    manager = KernelManager(connection_file=str(tmp_path / "kernel.json"))
+    manager._kernel_spec = KernelSpec(argv=argv, display_name="ours", language="python")
+    environment = {"TESTBED_RESULTS": str(tmp_path), "IPYTHONDIR": str(tmp_path), "PATH": ""}
+    manager.start_kernel(cwd=str(root / NOTEBOOK.parent), env=environment)
+    client = manager.client()
+    try:
+        client.start_channels()
+        client.wait_for_ready(timeout=60)
+        shown = [_outputs(client, "".join(cell["source"])) for cell in code_cells(root)]
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    wanted = [bool(cell["outputs"]) for cell in code_cells(root)]
+    assert [bool(kinds) for kinds in shown] == wanted  # a figure or a table where one is kept
+    assert any("display_data" in kinds for kinds in shown)
+
+
+def _outputs(client: Any, source: str) -> list[str]:
+    """The kinds of output of a cell; an error is one of the test's."""
+    asked = client.execute(source)
+    kinds: list[str] = []
+    while True:
+        message = client.get_iopub_msg(timeout=60)
+        if message["parent_header"].get("msg_id") != asked:
+            continue
+        kind, content = message["msg_type"], message["content"]
+        assert kind != "error", "\n".join(content["traceback"])
+        if kind == "status" and content["execution_state"] == "idle":
+            return kinds
+        if kind in ("display_data", "execute_result", "stream"):
+            kinds.append(kind)

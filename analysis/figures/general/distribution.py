@@ -33,7 +33,7 @@ def panels(
         for axes, (what, label) in zip((line[column] for line in grid), KINDS.items(), strict=True):
             _panel(axes, own[own["what"] == what], series, known)
             axes.set_xlabel(label)
-        grid[0][column].set_title(words, loc="left", fontweight="bold", fontsize=7)
+        figure_layout.panel_title(grid[0][column], words)
     for line in grid:
         line[0].set_ylabel("share of packets (%)")
     figure_layout.legend(figure, known)

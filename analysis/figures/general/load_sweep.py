@@ -67,7 +67,7 @@ def panels(
             if lines and towers(table, AXIS + axis):
                 _bend(axes, measure)
         if words:
-            line[0].set_title(words, loc="left", fontweight="bold", fontsize=7)
+            figure_layout.panel_title(line[0], words)
     for axes in grid[-1] if lines else ():
         axes.set_xlabel(axis_label(axis))
     figure_layout.legend(figure, known)

@@ -59,7 +59,7 @@ def panels(
             if len(table):
                 line(axes, table, look)
                 tables.append(table.assign(variant=name, part=words))
-        axes.set_title(words, loc="left", fontweight="bold", fontsize=7)
+        figure_layout.panel_title(axes, words)
         axes.set_ylabel("throughput (Mbit/s)")
         axes.set_ylim(bottom=0)
         axes.margins(x=0)

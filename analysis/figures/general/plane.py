@@ -45,7 +45,7 @@ def panels(
                 _path(axes, own, AXIS + path, look)
             else:
                 _cloud(axes, own, look)
-        axes.set_title(words, loc="left", fontweight="bold", fontsize=7)
+        figure_layout.panel_title(axes, words)
         axes.set_xlabel("one-way delay, mean (ms)")
         axes.set_ylabel("throughput (Mbit/s)")
         axes.annotate(

@@ -58,7 +58,7 @@ def panels(parts: Sequence[tuple[str, pd.DataFrame]]) -> tuple[Figure, pd.DataFr
         axes.set_yticks(range(len(names)), names)
         axes.set(xlim=(0, 100), ylim=(len(names) - 0.5, -0.5), xlabel=SHARE.label)
         axes.tick_params(axis="y", length=0)
-        axes.set_title(words, loc="left", fontweight="bold", fontsize=7)
+        figure_layout.panel_title(axes, words)
         axes.set_title(jain_words(jain), loc="right", fontsize=6.5, color=style.GREY)
     for axes in places[len(parts) :]:
         axes.set_visible(False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -16,6 +17,8 @@ from analysis.figures.plotting import style
 from analysis.figures.plotting.style import SeriesStyle
 
 FOOT_INCHES = 0.26  # two lines
+TITLE_POINTS = 7  # of a panel
+SCALE_INCHES = 0.6  # beside a panel, for its scale
 APART = 0.08  # of the axis height: the least distance between two labels
 FEW_POINTS, MANY_POINTS = 7, 6  # letters of a legend with few entries, with many
 LETTER = 0.62  # the mean width of a letter, of its height
@@ -45,6 +48,16 @@ def title_and_foot(figure: Figure, title: str, foot: str) -> None:
     height = figure.get_figheight()
     figure.text(0.01, 1 - 0.06 / height, title, fontsize=9, fontweight="bold", va="top")
     figure.text(0.01, 0.05 / height, foot, fontsize=6, color=style.GREY, va="bottom")
+
+
+def panel_title(axes: Axes, words: str) -> None:
+    """Write a panel's setting above it, in lines as long as the panel is wide."""
+    place = axes.get_subplotspec()
+    across = place.get_gridspec().ncols if place else 1
+    inches = style.WIDTH_INCHES / across - SCALE_INCHES
+    letters = int(inches * 72 / (TITLE_POINTS * LETTER))
+    lines = textwrap.fill(words, letters, break_long_words=False, break_on_hyphens=False)
+    axes.set_title(lines, loc="left", fontweight="bold", fontsize=TITLE_POINTS)
 
 
 def legend(figure: Figure, looks: Mapping[str, SeriesStyle]) -> None:

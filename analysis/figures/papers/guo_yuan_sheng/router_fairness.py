@@ -49,7 +49,7 @@ def _over_time(material: Material, rows: pd.DataFrame) -> NamedFigure:
             over_time.line(lines, table, known[name], band=False)
             tables.append(table.assign(variant=name, **case))
         _stack(areas, found, {name: known[name].colour for name in variants})
-        lines.set_title(cases.case_words(case), loc="left", fontweight="bold", fontsize=7)
+        figure_layout.panel_title(lines, cases.case_words(case))
         lines.set_ylim(bottom=0)
         lines.margins(x=0)
         lines.set_ylabel("throughput (Mbit/s)")
@@ -90,7 +90,7 @@ def _shares(material: Material, rows: pd.DataFrame) -> NamedFigure:
         table = error_bars.summary(own, ["variant"], SHARE)
         tables.append(table.assign(**case))
         _points(dots, table, own, known)
-        dots.set_title(cases.case_words(case), loc="left", fontweight="bold", fontsize=7)
+        figure_layout.panel_title(dots, cases.case_words(case))
         _pie(pie, table.set_index("variant")["mean"].reindex(variants).fillna(0), known)
     figure_layout.title_and_foot(
         figure,
