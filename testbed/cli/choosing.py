@@ -34,7 +34,7 @@ class Axis:
 class Chosen:
     """What is to run: an experiment, or the sweep of a scenario's file."""
 
-    name: str  # of the experiment whose figures and tables show the results; empty: none
+    name: str  # of the experiment whose figures and tables show the results
     metric: str
     axes: tuple[Axis, ...]
     scenarios: Callable[[int], list[Scenario]]  # by the number of seeds
@@ -76,9 +76,8 @@ def _of_file(
         )
     scenario = _scenario_in(path)
     axes = tuple(Axis(name, (text,), "") for name, text in file_sweep.fields(scenario).items())
-    several = bool(settings) or options.seeds > 1
     make = functools.partial(file_sweep.sweep, scenario, settings)
-    return Chosen(scenario.experiment if several else "", METRIC, axes, make, file_sweep.fields)
+    return Chosen(scenario.experiment, METRIC, axes, make, file_sweep.fields)
 
 
 def _axes(experiment: Experiment) -> list[Axis]:

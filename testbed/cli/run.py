@@ -245,9 +245,6 @@ def _show_figures(
     """Print the results, then the experiment's figures; those that are up to date stay."""
     from analysis.figures import kept_figures
 
-    if not experiment:
-        run_output.print_results(rows, (), printed)
-        return
     folder, made_of = run / FIGURES, kept_figures.made_of(run)
     kept = kept_figures.read(folder, experiment, made_of)
     if kept and not kept.own_tables:

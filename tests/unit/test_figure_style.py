@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,10 +16,12 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from analysis.figures.figure_catalogue import figures
+from analysis.figures.general import general_figures
 from analysis.figures.plotting.named_figure import NamedFigure
 from analysis.figures.plotting.style import VARIANT_COLOURS
 from analysis.report import collect
 from tests import report_writer
+from tests.trial_writer import write_trial
 
 EXPERIMENTS = {  # with seeds, and the largest number of trials
     "router-bottleneck": (2, 99),
@@ -134,3 +137,13 @@ def test_one_is_no_plural(drawn: list[NamedFigure]) -> None:
         for text in said:
             assert not ONE.search(text), (each.stem, text)
             assert not SEVERAL.search(text), (each.stem, text)
+
+
+def test_a_single_trial_has_its_timeline_and_no_figure_of_one_point(tmp_path: Path) -> None:
+    write_trial(tmp_path / "one-trial", samples=True)
+    [material] = collect([tmp_path]).materials
+    kinds = {
+        figure.stem.removeprefix(f"{material.key}-") for figure in general_figures.draw(material)
+    }
+    assert "tcp-timeline" in kinds
+    assert not {"sweep", "plane"} & kinds

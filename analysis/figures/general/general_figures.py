@@ -32,10 +32,19 @@ def draw(material: Material) -> Iterator[NamedFigure]:
     if not material.varied(material.rows):
         yield from flow_timelines(material)
     yield from shares(material)
-    yield from sweeps(material)
+    if has_points(material):
+        yield from sweeps(material)
     yield from over_seconds(material)
-    yield from planes(material)
+    if has_points(material):
+        yield from planes(material)
     yield from distributions(material)
+
+
+def has_points(material: Material) -> bool:
+    """Whether there is more than one mean to compare: a single number needs no figure."""
+    rows = named(material)
+    axes = [AXIS + name for name in material.varied(rows)]
+    return len(rows[[SERIES, *axes]].drop_duplicates()) > 1
 
 
 def named(material: Material) -> pd.DataFrame:
