@@ -82,6 +82,7 @@ class Report:
     invalid: tuple[str, ...]  # trials of either that are left out, and why
     identical: int  # trials whose captures are identical
     matched: int  # trials that ran in both, by seed
+    kernels: tuple[str, str] = ("", "")  # of A's trials and of B's, with their engines
 
     @property
     def agrees(self) -> bool:
@@ -137,6 +138,15 @@ def compare_results(first: Path, second: Path, tolerances: Mapping[str, Toleranc
         ),
         identical=len(same),
         matched=len(ran),
+        kernels=(_kernels(left for left, _ in ran), _kernels(right for _, right in ran)),
+    )
+
+
+def _kernels(trials: Iterable[Trial]) -> str:
+    """`guest (Linux 6.1.0-testbed)`; several of them if the trials ran on several."""
+    found = {(t.record.engine, " ".join(t.record.kernel.split()[:2])) for t in trials}
+    return ", ".join(
+        f"{engine} ({kernel})" if kernel else engine for engine, kernel in sorted(found)
     )
 
 

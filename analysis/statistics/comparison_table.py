@@ -66,7 +66,11 @@ def _signed(value: float) -> str:
 
 
 def closing_lines(report: Report) -> Iterator[str]:
-    """The lines below the table: trials that could not be compared, then the verdict."""
+    """The lines below the table: two kernels if they are two, trials that could not be compared,
+    then the verdict."""
+    one, other = report.kernels
+    if one != other:
+        yield f"A ran on {one}, B on {other}"
     for heading, names in (
         ("ended otherwise", report.other_status),
         ("not compared", report.not_run),

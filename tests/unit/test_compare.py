@@ -239,6 +239,16 @@ def test_engines_are_no_part_of_the_match(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("by_hand")
+@pytest.mark.parametrize(
+    ("engine", "told"), [("guest", []), ("host", ["A ran on guest, B on host"])]
+)
+def test_two_kernels_are_told(tmp_path: Path, engine: str, told: list[str]) -> None:
+    put(tmp_path / "a", engine="guest", rtt_mean_ms=1)
+    put(tmp_path / "b", engine=engine, rtt_mean_ms=1)
+    assert [line for line in closing_lines(compared(tmp_path)) if "ran on" in line] == told
+
+
+@pytest.mark.usefixtures("by_hand")
 def test_several_engines_on_both_sides_are_kept_apart(tmp_path: Path) -> None:
     for side in "ab":
         put(tmp_path / side, engine="guest", rtt_mean_ms=1)
