@@ -50,9 +50,14 @@ def element(text: str, key: str, alt: str) -> str:
     return re.sub(r"<svg\b.*?viewBox=(\"[^\"]*\")[^>]*>", lambda m: f"{head}{m[1]}>", text, count=1)
 
 
+def ink(colour: str) -> str:
+    """What the style sheet calls a colour, or the colour itself."""
+    return _NAMES.get(colour.lower(), colour)
+
+
 def _variable(found: re.Match[str]) -> str:
-    name = _NAMES.get(found[0].lower())
-    return f"var(--{name})" if name else found[0]
+    name = ink(found[0])
+    return found[0] if name.startswith("#") else f"var(--{name})"
 
 
 def _font(found: re.Match[str]) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from analysis.figures import figure_catalogue
+from analysis.figures.plotting.figure_contents import contents
 from analysis.figures.plotting.named_figure import NamedFigure
 from analysis.report import (
     checks_section,
@@ -18,6 +19,7 @@ from analysis.report import (
     page,
 )
 from analysis.report.claims_section import Answer
+from analysis.report.plot_data import plot_json
 from analysis.results.material import Collection, Material
 from testbed.machine.atomic import replace
 from testbed.machine.safe_files import make_folder
@@ -44,7 +46,9 @@ def make_report(
 
 def _part(material: Material, folder: Path, out: Path) -> page.Part:
     """An experiment on an engine."""
-    figures = tuple(_shown(figure, folder) for figure in figure_catalogue.figures(material))
+    numbers = dict(zip(material.rows["trial"], material.rows["number"].map(int), strict=True))
+    found = figure_catalogue.figures(material)
+    figures = tuple(_shown(figure, folder, numbers) for figure in found)
     return page.Part(
         key=material.key,
         name=material.experiment,
@@ -65,11 +69,14 @@ def _part(material: Material, folder: Path, out: Path) -> page.Part:
     )
 
 
-def _shown(figure: NamedFigure, folder: Path) -> page.Shown:
-    """Save the figure, and make it an element of the page."""
+def _shown(figure: NamedFigure, folder: Path, numbers: Mapping[str, int]) -> page.Shown:
+    """Save the figure, and make it an element of the page, and data for the page's own plot."""
     _, svg, _ = figure.save(folder)
     element = inline.element(svg.read_text(encoding="utf-8"), figure.stem, figure.caption)
-    return page.Shown(figure.stem, figure.caption, figure.reading, element, folder.name)
+    found = contents(figure.figure)
+    name = f"{figure.caption} Arrow keys go from point to point."
+    data = plot_json(found, name, numbers) if found else ""
+    return page.Shown(figure.stem, figure.caption, figure.reading, element, folder.name, data)
 
 
 def _whole(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from analysis.report.comparison_section import Compared
 from analysis.report.listing import Listed
 
 TEMPLATES = Path(__file__).with_name("templates")
+PLOTTING = ("plot_marks.js", "plot.js")
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Shown:
     reading: str  # how to read it
     element: str
     folder: str
+    data: str = ""  # for the page's own plot; none where only the element can show all of it
 
 
 @dataclass(frozen=True)
@@ -76,11 +78,11 @@ class Page:
 def render(page: Page) -> str:
     """The HTML, whole."""
     metrics = [metric for metric in METRICS if metric.unit or metric.count]
-    return fill("page.html", "page.css", "page.js", page=page, metrics=metrics)
+    return fill("page.html", (*PLOTTING, "page.js"), page=page, metrics=metrics)
 
 
-def fill(template: str, style: str, script: str, **values: object) -> str:
-    """A template with its style and script in it, and a policy that lets nothing else in.
+def fill(template: str, scripts: Sequence[str], **values: object) -> str:
+    """A template with the style and its scripts in it, and a policy that lets nothing else in.
 
     Every value is escaped unless the template says `raw`, which is for elements that we made.
     """
@@ -91,7 +93,7 @@ def fill(template: str, style: str, script: str, **values: object) -> str:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    own = {"style": _read(style), "script": _read(script)}
+    own = {"style": _read("page.css"), "script": "".join(map(_read, scripts))}
     return environment.get_template(template).render(
         **values,
         **{name: Markup(text) for name, text in own.items()},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,15 @@ pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium here")
 
 TABLE = "document.querySelector('#someones-own-guest table.sortable')"
 COLUMN = f"[...{TABLE}.tBodies[0].rows].map(row => parseFloat(row.cells[NUMBER].textContent))"
+PLOT = "document.querySelector('#someones-own-guest .plotted').plot"
+TIP = "document.querySelector('#someones-own-guest .tip')"
+POINT = (  # where a point with more than one trial lies in the window
+    f"(() => {{ const plot = {PLOT}; const panel = plot.spec.panels[1];"
+    "const mark = plot.tellable(panel).find(each => each.told);"
+    "const [x, y] = plot.pixel({panel, mark, i: 1});"
+    "const box = plot.canvas.getBoundingClientRect();"
+    "return [box.left + x, box.top + y, mark.y[1], mark.series]; })()"
+)
 
 
 @pytest.fixture(scope="module")
@@ -133,3 +143,78 @@ def test_it_prints(tab: Tab, page: Path, tmp_path: Path) -> None:
     tab.open(page, 1440)
     tab.print(tmp_path / "report.pdf")
     assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.fixture
+def plotted(tab: Tab, page: Path) -> Tab:
+    """The page, at a figure that has become a plot."""
+    tab.open(page, 1280)
+    tab.run(
+        "document.querySelector('#someones-own-guest .plotted').scrollIntoView({behavior: 'instant'});"
+        "new Promise(done => { const look = () => "
+        f"{PLOT} ? done() : requestAnimationFrame(look); look(); }})"
+    )
+    return tab
+
+
+def mouse(tab: Tab, kind: str, x: float, y: float, **more: Any) -> None:
+    tab.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
+
+
+def click(tab: Tab, x: float, y: float) -> None:
+    for kind in ("mousePressed", "mouseReleased"):
+        mouse(tab, kind, x, y, button="left", buttons=1, clickCount=1)
+
+
+def test_a_hover_tells_the_value_and_a_click_opens_its_trials(plotted: Tab) -> None:
+    x, y, value, series = plotted.run(POINT)
+    mouse(plotted, "mouseMoved", x, y)
+    said = plotted.run(f"{TIP}.innerText")
+    assert series in said and f"{value:.6g}" in said and "95 % interval" in said
+    assert "\nn\n2\n" in said.replace("\n\n", "\n")
+    click(plotted, x, y)
+    shown = plotted.run(
+        "[...document.querySelectorAll('#trial-table tbody tr:not([hidden])')]"
+        ".map(row => row.cells[2].textContent)"
+    )
+    assert len(shown) == 2 and all(series in each for each in shown)
+    assert plotted.complaints == []
+
+
+def test_a_series_can_be_hidden(plotted: Tab) -> None:
+    plotted.run(f"{PLOT}.legend.firstChild.click()")
+    assert plotted.run(f"{PLOT}.legend.firstChild.ariaPressed") == "false"
+    hidden = plotted.run(f"[...{PLOT}.hidden]")
+    seen = plotted.run(f"{PLOT}.seen({PLOT}.spec.panels[0]).map(each => each.series)")
+    assert len(hidden) == 1 and seen and hidden[0] not in seen
+
+
+def test_a_drag_zooms_all_panels_of_its_range(plotted: Tab) -> None:
+    x, y, *_ = plotted.run(POINT)
+    whole = plotted.run(f"{PLOT}.spec.panels.map(each => each.x.lim)")
+    mouse(plotted, "mousePressed", x - 20, y, button="left", buttons=1, clickCount=1)
+    mouse(plotted, "mouseMoved", x + 60, y, buttons=1)
+    mouse(plotted, "mouseReleased", x + 60, y, button="left", clickCount=1)
+    zoomed = plotted.run(f"{PLOT}.spec.panels.map(each => each.x.lim)")
+    assert len(zoomed) > 1 and all(each == zoomed[0] for each in zoomed)
+    assert whole[0][0] < zoomed[0][0] < zoomed[0][1] < whole[0][1]
+    plotted.run(f"{PLOT}.frame.querySelector('[aria-label=\"Show all of it\"]').click()")
+    assert plotted.run(f"{PLOT}.spec.panels.map(each => each.x.lim)") == whole
+
+
+def test_keys_go_from_point_to_point(plotted: Tab) -> None:
+    plotted.run(f"{PLOT}.canvas.focus()")
+    for _ in range(2):
+        plotted.call("Input.dispatchKeyEvent", type="keyDown", key="ArrowRight")
+    assert plotted.run(f"{PLOT}.at.i") == 1
+    assert plotted.run(f"{TIP}.hidden") is False and plotted.run(f"{TIP}.role") == "status"
+    plotted.call("Input.dispatchKeyEvent", type="keyDown", key="Escape")
+    assert plotted.run(f"{TIP}.hidden") is True
+
+
+def test_the_static_figure_is_for_print_and_for_those_without_scripts(tab: Tab, page: Path) -> None:
+    shown = "document.querySelector('#someones-own-guest svg.plot').getClientRects().length"
+    tab.call("Emulation.setScriptExecutionDisabled", value=True)
+    tab.open(page, 1280)
+    tab.call("Emulation.setScriptExecutionDisabled", value=False)
+    assert tab.run(shown) == 1 and tab.run("document.querySelector('.live')") is None

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from scipy import special
 
 from analysis.figures.plotting import figure_layout, style
+from analysis.figures.plotting.evidence import TRIALS, note, trial_names
 from analysis.figures.plotting.style import SeriesStyle
 from analysis.metrics.flow_digest import THROUGHPUT
 from analysis.statistics.intervals import CONFIDENCE
@@ -31,6 +32,7 @@ def series(rows: pd.DataFrame, digest: pd.DataFrame, what: str = THROUGHPUT) -> 
             "low": table["mean"] - half,
             "high": table["mean"] + half,
             "n": table["count"],
+            TRIALS: [trial_names(rows)] * len(table),
         }
     )
 
@@ -77,9 +79,10 @@ def singles(rows: pd.DataFrame, digest: pd.DataFrame) -> Iterator[pd.DataFrame]:
 def thin(axes: Axes, tables: Iterable[pd.DataFrame], look: SeriesStyle) -> None:
     """Single trials as thin lines: where they diverge, a band around the mean would mislead."""
     for table in tables:
-        axes.plot(
+        (curve,) = axes.plot(
             table["time_s"], table["mean"], color=look.colour, linewidth=0.45, alpha=0.55, zorder=2
         )
+        note(curve, table)
 
 
 def line(
@@ -91,4 +94,7 @@ def line(
         axes.fill_between(
             table["time_s"], low, table["high"], color=look.colour, alpha=0.2, linewidth=0
         )
-    axes.plot(table["time_s"], table["mean"], color=look.colour, linewidth=0.9, label=label)
+    (curve,) = axes.plot(
+        table["time_s"], table["mean"], color=look.colour, linewidth=0.9, label=label
+    )
+    note(curve, table)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from analysis.figures.plotting.evidence import TRIALS, note, trial_names
 from analysis.figures.plotting.style import PAPER, SeriesStyle
 from analysis.statistics.intervals import half_width, known
 
@@ -45,8 +46,9 @@ def summary(rows: pd.DataFrame, by: Sequence[str], measure: Measure) -> pd.DataF
         half = half_width(values)
         suspect = int((members["verdict"] == "suspect").sum())
         keys = key if isinstance(key, tuple) else (key,)
-        cells.append((*keys, mean, mean - half, mean + half, len(values), suspect))
-    columns = [*by, "mean", "low", "high", "n", "suspect"]
+        trials = trial_names(members.loc[members[measure.metric].notna()])
+        cells.append((*keys, mean, mean - half, mean + half, len(values), suspect, trials))
+    columns = [*by, "mean", "low", "high", "n", "suspect", TRIALS]
     return pd.DataFrame(cells, columns=columns).sort_values(list(by), kind="stable")
 
 
@@ -56,7 +58,8 @@ def line_with_band(axes: Axes, table: pd.DataFrame, x: str, look: SeriesStyle) -
     axes.fill_between(
         at, table["low"], table["high"], color=look.colour, alpha=0.18, linewidth=0, zorder=2
     )
-    axes.plot(at, mean, color=look.colour, linewidth=1, linestyle=look.dash)
+    (line,) = axes.plot(at, mean, color=look.colour, linewidth=1, linestyle=look.dash)
+    note(line, table)
     for hollow in (False, True):
         own = table["suspect"].to_numpy() > 0 if hollow else table["suspect"].to_numpy() == 0
         axes.plot(
@@ -81,7 +84,7 @@ def point(
     point = (cell["mean"], place) if across else (place, cell["mean"])
     if np.isfinite(cell["low"]):
         axes.plot(*bar, color=look.colour, linewidth=1.6, alpha=0.5)
-    axes.plot(
+    (mark,) = axes.plot(
         *point,
         look.marker,
         color=look.colour,
@@ -90,6 +93,7 @@ def point(
         markeredgewidth=0.8,
         **WHOLE,
     )
+    note(mark, cell.to_frame().T)
 
 
 def single_trials(axes: Axes, values: Iterable[float], place: float, look: SeriesStyle) -> None:

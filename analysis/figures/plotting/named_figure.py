@@ -13,6 +13,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from analysis.figures.plotting import style
+from analysis.figures.plotting.evidence import TRIALS
 from testbed.machine.atomic import replace
 from testbed.machine.safe_files import make_folder
 
@@ -32,6 +33,7 @@ class NamedFigure:
     def save(self, folder: Path) -> list[Path]:
         """Write it as PNG and SVG, and its data as CSV."""
         table = self.data.rename(columns=lambda name: str(name).removeprefix("axis_"))
+        table = table.drop(columns=TRIALS, errors="ignore")  # which the page has
         data = folder / f"{self.stem}.csv"
         written = save(self.figure, folder, self.stem)
         replace(data, lambda path: table.to_csv(path, index=False, float_format="%.6g"))
