@@ -150,7 +150,8 @@ def plotted(tab: Tab, page: Path) -> Tab:
     """The page, at a figure that has become a plot."""
     tab.open(page, 1280)
     tab.run(
-        "document.querySelector('#someones-own-guest .plotted').scrollIntoView({behavior: 'instant'});"
+        "document.querySelector('#someones-own-guest .plotted')"
+        ".scrollIntoView({behavior: 'instant'});"
         "new Promise(done => { const look = () => "
         f"{PLOT} ? done() : requestAnimationFrame(look); look(); }})"
     )
@@ -170,7 +171,7 @@ def test_a_hover_tells_the_value_and_a_click_opens_its_trials(plotted: Tab) -> N
     x, y, value, series = plotted.run(POINT)
     mouse(plotted, "mouseMoved", x, y)
     said = plotted.run(f"{TIP}.innerText")
-    assert series in said and f"{value:.6g}" in said and "95 % interval" in said
+    assert series in said and f"{value:.4g}" in said and "95 % interval" in said
     assert "\nn\n2\n" in said.replace("\n\n", "\n")
     click(plotted, x, y)
     shown = plotted.run(

@@ -335,11 +335,14 @@ const plotting = (() => {
       if (mark.tell) return mark.tell(i);
       const word = (axis, value) => {
         const named = axis.names && axis.ticks.find(([place]) => Math.abs(place - value) < 0.5);
-        return named ? named[1] : plain(value);
+        return named ? named[1] : plain(value, axis.digits);
       };
+      const column = this.spec.panels.filter((each) => each.box[0] === panel.box[0]);
+      const labelled = column.find((each) => each.x.label)?.x.label ?? ""; // below the last panel
       const rows = [];
       for (const [axis, value] of [[panel.x, mark.x[i]], [panel.y, mark.y[i]]]) {
-        rows.push([(axis.label || axis.about || "").replace("\n", " "), word(axis, value)]);
+        const label = axis.label || (axis === panel.x ? labelled : "");
+        rows.push([label.replace("\n", " "), word(axis, value)]);
       }
       const told = mark.told, of = (what) => (Array.isArray(what) ? what[i] : what);
       if (told) {

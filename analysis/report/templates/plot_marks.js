@@ -5,7 +5,10 @@ const drawing = (() => {
   const MANY = 3000; // points of a mark in sight; beyond, they are plain squares
 
   const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
-  const plain = (value) => (value === null || Number.isNaN(value) ? "–" : String(Number(value.toPrecision(6))));
+  const plain = (value, digits = 4) => { // all digits of whole numbers, or four
+    if (value === null || Number.isNaN(value)) return "–";
+    return String(Math.abs(value) >= 10 ** digits ? Math.round(value) : Number(value.toPrecision(digits)));
+  };
 
   // ---- axes: values to a line on which equal steps look equal, and back
   const along = (axis) => {
