@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.figures.plotting.evidence import TRIALS
 from analysis.figures.plotting.plot_parts import Contents, Mark, Panel, Scale, Words
+from analysis.figures.plotting.point_evidence import TRIALS
 from analysis.report.claims_section import ranges
 from analysis.report.inline import ink
 

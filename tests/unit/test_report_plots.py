@@ -7,9 +7,9 @@ from matplotlib.figure import Figure
 
 from analysis.figures.plotting import figure_layout
 from analysis.figures.plotting.error_bars import line_with_band
-from analysis.figures.plotting.evidence import TRIALS
 from analysis.figures.plotting.figure_contents import contents
 from analysis.figures.plotting.named_figure import svg_text
+from analysis.figures.plotting.point_evidence import TRIALS
 from analysis.figures.plotting.style import series_styles
 from analysis.report.plot_data import plot_json
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from scipy import special
 
 from analysis.figures.plotting import figure_layout, style
-from analysis.figures.plotting.evidence import TRIALS, note, trial_names
+from analysis.figures.plotting.point_evidence import TRIALS, note, trial_names
 from analysis.figures.plotting.style import SeriesStyle
 from analysis.metrics.flow_digest import THROUGHPUT
 from analysis.statistics.intervals import CONFIDENCE

@@ -15,8 +15,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.text import Text
 
-from analysis.figures.plotting.evidence import noted
 from analysis.figures.plotting.plot_parts import Entry, Mark, Numbers, UnknownPart
+from analysis.figures.plotting.point_evidence import noted
 
 DIGITS = 7  # of a number: a microsecond in ten seconds
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from analysis.figures.plotting.evidence import TRIALS, note, trial_names
+from analysis.figures.plotting.point_evidence import TRIALS, note, trial_names
 from analysis.figures.plotting.style import PAPER, SeriesStyle
 from analysis.statistics.intervals import half_width, known
 

@@ -13,7 +13,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from analysis.figures.plotting import style
-from analysis.figures.plotting.evidence import TRIALS
+from analysis.figures.plotting.point_evidence import TRIALS
 from testbed.machine.atomic import replace
 from testbed.machine.safe_files import make_folder
 
