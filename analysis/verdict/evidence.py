@@ -44,15 +44,17 @@ class Evidence:
         """Until when every capture has every packet.
 
         A sender that gives up late may retransmit long after its flow. By then the captures end,
-        one after the other, and tcpdump is handed packets up to a second late.
+        one after the other, and tcpdump is handed packets up to a second late. Samples are taken
+        to the end.
         """
-        last_s = max((flow.stopped_s for flow in self.flows), default=0.0)
-        return epoch_ns(self.trial) + 1e9 * (last_s + TAIL_S - RETIRE_S)
+        stopped_s = max((flow.stopped_s for flow in self.flows), default=0.0)
+        end_s = self.samples.last_s() or stopped_s + TAIL_S
+        return epoch_ns(self.trial) + 1e9 * (end_s - RETIRE_S)
 
     @cached_property
     def passages(self) -> dict[str, Passage]:
         """The packets of each bottleneck queue, by its interface."""
         return {
-            queue.interface: passage(crossings(self.trial, self.packets, queue))
+            queue.interface: passage(crossings(self.trial, self.packets, queue), self.sure_ns)
             for queue in self.bottlenecks
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -69,8 +70,9 @@ class Passage:
         return len(self.left_ns) - self.strangers + len(self.lost_ns)
 
 
-def passage(parts_of_flows: Iterable[Crossing]) -> Passage:
-    """All flows' packets in the order of their departure."""
+def passage(parts_of_flows: Iterable[Crossing], until_ns: float = math.inf) -> Passage:
+    """All flows' packets in the order of their departure; what one of the captures lacks counts as
+    lost, or as a stranger, if that was before `until_ns`."""
     every = tuple(parts_of_flows)
     parts = [_of_flow(each) for each in every]
     left, arrived, length, lost, lost_length = (
@@ -78,13 +80,14 @@ def passage(parts_of_flows: Iterable[Crossing]) -> Passage:
         for i in range(5)
     )
     order = np.argsort(left, kind="stable")
+    early = lost < until_ns
     return Passage(
         left_ns=left[order],
         arrived_ns=np.where(arrived == NOWHERE, left, arrived)[order],
         length=length[order],
-        lost_ns=lost,
-        lost_length=lost_length,
-        strangers=int((arrived == NOWHERE).sum()),
+        lost_ns=lost[early],
+        lost_length=lost_length[early],
+        strangers=int(((arrived == NOWHERE) & (left < until_ns)).sum()),
         complete=all(each.entered is not None for each in every),
     )
 

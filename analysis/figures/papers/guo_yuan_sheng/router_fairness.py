@@ -143,7 +143,7 @@ def _pie(axes: Axes, means: pd.Series, known: dict[str, SeriesStyle]) -> None:
         textprops={"fontsize": 6.5},
         labeldistance=1.12,
     )
-    axes.set_title("the same as the paper's pie", loc="left", fontsize=6.5, color=style.GREY)
+    axes.set_title("the same as the paper's pie", loc="left", pad=9, fontsize=6.5, color=style.GREY)
 
 
 def _caption(rows: pd.DataFrame) -> str:
