@@ -63,25 +63,32 @@ def _given(material: Material) -> list[str]:
 
 
 def command(material: Material) -> str:
-    """The exact command; a scenario file is run trial by trial."""
+    """The exact command; what a scenario's file became is run from a trial's."""
     names = _given(material)
-    if not names:
-        first = material.trials[0]
-        return f"testbed run {shlex.quote(str(first.path / SCENARIO))}"
-    seeds = max(trial.scenario.seed for trial in material.trials)
-    argv = ["testbed", "run", material.experiment]
+    what = [material.experiment]
+    if _is_of_file(material):
+        what = [str(material.trials[0].path / SCENARIO)]
+        if not names and material.varied(material.rows):  # files that have nothing in common
+            return shlex.join(["testbed", "run", *what])
+    argv = ["testbed", "run", *what]
     for name in names:
         argv += ["--set", f"{name}={','.join(values(material, name))}"]
-    argv += ["--seeds", str(seeds), "--engine", material.engine or "auto"]
-    return shlex.join(argv)
+    seeds = max(trial.scenario.seed for trial in material.trials)
+    if not _is_of_file(material) or seeds > 1:
+        argv += ["--seeds", str(seeds)]
+    return shlex.join([*argv, "--engine", material.engine or "auto"])
+
+
+def _is_of_file(material: Material) -> bool:
+    """Whether the axes are fields of a scenario's file, by their places, or there are none."""
+    return all("." in name for name in _given(material))
 
 
 def command_note(material: Material) -> str:
     """A sentence about how the command's trials differ from these, or nothing."""
     names = _given(material)
-    if not names:
-        others = len(material.trials) - 1
-        return f"and so for each of the other {others}" if others else ""
+    if not names and material.varied(material.rows):
+        return f"and so for each of the other {len(material.trials) - 1}"
     seeds = max(trial.scenario.seed for trial in material.trials)
     whole = seeds * math.prod(len(values(material, name)) for name in names)
     here = len(material.trials)

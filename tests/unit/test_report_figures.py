@@ -208,6 +208,20 @@ def test_the_command_runs_the_same_again(folders: list[Path]) -> None:
     )
 
 
+def test_the_command_of_a_files_sweep_names_a_file(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        for rate in ("1", "2"):
+            place = "topology.bottleneck.rate_mbit"
+            point: dict[str, str | float] = {"variant": "cubic", place: rate}
+            made = report_writer.scenario("mine", point, seed)
+            report_writer.write(tmp_path, dataclasses.replace(made, axes={place: rate}))
+    [material] = collect([tmp_path]).materials
+    first = material.trials[0].path / "scenario.json"
+    assert command(material) == (
+        f"testbed run {first} --set topology.bottleneck.rate_mbit=1,2 --seeds 2 --engine guest"
+    )
+
+
 def test_hundreds_of_trials_are_all_there(tmp_path: Path) -> None:
     report_writer.write_experiment(tmp_path / "r", "someones-own", 20, 120)
     page = make_report(collect([tmp_path / "r"]), tmp_path / "report.html")
