@@ -74,7 +74,7 @@ def as_sessions(count: int, seconds: float) -> Scenario:
     long = replace(wanted.background, long_share=1.0, spread_s=0.0)
     return replace(
         wanted,
-        topology=replace(wanted.topology, links={"receiver2-right": Way(delay_ms=LONG_MS)}),
+        topology=replace(wanted.named, links={"receiver2-right": Way(delay_ms=LONG_MS)}),
         background=replace(long, rtt_min_ms=LONG_RTT_MS, rtt_max_ms=LONG_RTT_MS),
         captures=(),
         sample_interval_ms=0,

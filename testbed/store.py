@@ -38,6 +38,7 @@ COMMANDS = "commands.log"
 VERDICT_FILE = "verdict.json"
 METRICS_FILE = "metrics.parquet"  # of a results folder too
 DIGEST_FILE = "digest.parquet"
+LINKS_FILE = "links.parquet"  # where several queues were observed
 # JSON documents
 QDISCS = f"{SAMPLES}/qdiscs.json"  # node → `tc -json -s qdisc show` at the end
 COUNTERS = f"{SAMPLES}/counters.json"  # node → name → the kernel's counter at the end
@@ -63,6 +64,7 @@ LATEST = "latest"  # a link to the newest
 # Of a run's folder, and of a results folder that several of them are reported from
 RUN_FILE = "run.json"
 METRICS_CSV = "metrics.csv"
+LINKS_CSV = "links.csv"  # of trials with several observed queues
 REPORT = "report.html"
 FIGURES = "figures"
 _BESIDE_TRIALS = (".", "metrics.", FIGURES, "report", RUNS, LATEST)
@@ -72,6 +74,7 @@ TCPDUMP_ERRORS = ".tcpdump"
 COMPRESSED = ".zst"  # added to the name of a capture that was compressed
 
 WIRES = "wires"  # the node that holds links with a delay
+QUEUE_ROLE = "queue"  # of captures at one of several queues, which are numbered
 LEAF = 0x30  # the handle of the queue under a shaper, as a major number: "30:" to tc
 LEAF_HANDLE = f"{LEAF:x}:"
 TAIL_S = 2.0  # after the last flow, at least: queues drain, and tcpdump's blocks retire
@@ -225,8 +228,9 @@ class CaptureRecord:
     """One capture file: one interface of one node.
 
     `roles` says what it is good for: `sender:FLOW`, `receiver:FLOW` (the flow's own
-    hosts), `bottleneck-in:FLOW` (before the queue that the flow crosses; none where the
-    flow starts at that node) and `bottleneck-out:FLOW` (after it).
+    hosts), `bottleneck-in:FLOW` (before the slowest observed queue that the flow crosses; none
+    where the flow starts at that node) and `bottleneck-out:FLOW` (after it). Of a flow that
+    crosses several, all have `queueN-in:FLOW` and `queueN-out:FLOW`, in the path's order.
     """
 
     file: str  # relative to the trial's directory; empty if it was dropped

@@ -103,7 +103,7 @@ def run_recipe(recipe: Recipe, folder: Path) -> Taken:
         return Taken(recipe, {}, {"trial": {"exit": str(done.returncode), "said": said}})
     scenario = json.loads((trials[0] / "scenario.json").read_text())
     look = look_at_guest if recipe.engine == "guest" else look_at_host
-    seen = look(trials[0], out / "metrics.parquet")
+    seen = look(trials[0], next(out.glob("runs/*/metrics.parquet")))
     if recipe.engine == "guest":  # on the host it tells of a load on the machine, too
         seen["trial"]["exit"] = str(done.returncode)
     return Taken(recipe, scenario, seen)

@@ -40,9 +40,9 @@ router-bottleneck variant=bbr queue=codel path=router duration_s=1
 router-bottleneck variant=vegas queue=bfifo path=router duration_s=1
 router-bottleneck variant=veno queue=red path=receiver duration_s=4
 router-bottleneck variant=cubic queue=pie path=receiver delay_ms=20 duration_s=4
-router-fairness queue=bfifo duration_s=4
-router-fairness queue=codel duration_s=4
-router-fairness queue=cake duration_s=3
+router-fairness queue=bfifo within_s=0.1 duration_s=4
+router-fairness queue=codel within_s=0.1 duration_s=4
+router-fairness queue=cake within_s=0.1 duration_s=3
 dumbbell-load variant=tahoe cbr_mbit=8 order=cbr-first window=large profile=ns2 duration_s=4
 dumbbell-load variant=newreno-impatient cbr_mbit=6 order=cbr-first window=large profile=ns2 \
 duration_s=4

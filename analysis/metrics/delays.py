@@ -38,8 +38,9 @@ COLUMNS = (
     Metric(
         "queue_mean_ms",
         "ms",
-        "mean time in the bottleneck: the same data packet at its two captures; not known if "
-        "the flow starts at the bottleneck itself",
+        "mean time in the bottleneck (of several observed queues on the path, the slowest): the "
+        "same data packet at its two captures; not known if the flow starts at "
+        "the bottleneck itself",
     ),
     Metric("queue_p95_ms", "ms", "95th percentile of the times in the bottleneck"),
 )

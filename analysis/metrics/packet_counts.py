@@ -8,6 +8,7 @@ from analysis.metrics.measured_flow import MeasuredFlow
 from analysis.metrics.metric import ColumnGroup, Metric, Row
 from analysis.trials import measures
 from analysis.trials.measures import NAN
+from analysis.trials.placement import BEFORE, BEHIND, queue_roles
 
 COLUMNS = (
     Metric(
@@ -27,7 +28,8 @@ COLUMNS = (
         "drop_rate",
         "",
         "the share of the flow's packets in the data's direction that entered the bottleneck and "
-        "did not leave it; packets that may still be inside when the captures end do not count. "
+        "did not leave it (of several observed queues on its path: the first, and the last); "
+        "packets that may still be inside when the captures end do not count. "
         "For a CBR flow that starts at the bottleneck itself: the share of the packets numbered by "
         "its kernel (IP identification, first to last) that is missing behind the queue; not known "
         "for a TCP flow there",
@@ -74,18 +76,26 @@ def _measure(flow: MeasuredFlow) -> Row:
 
 
 def _drop_rate(flow: MeasuredFlow) -> float:
-    left = flow.settled_at("bottleneck-out")
+    first, last = first_and_last_queue(flow)
+    left = flow.settled_at(f"{last}{BEHIND}")
     if left and not flow.is_tcp and flow.packets.starts_at_bottleneck(flow.record.name):
         return numbering_drop_rate(left.data)
-    entered, left = flow.at("bottleneck-in"), flow.at("bottleneck-out")
+    entered, left = flow.at(f"{first}{BEFORE}"), flow.at(f"{last}{BEHIND}")
     if entered is None or left is None:
         return NAN
     return drop_rate(entered.data, left.data, flow.packets.end_ns(), flow.begin_ns)
 
 
+def first_and_last_queue(flow: MeasuredFlow) -> tuple[str, str]:
+    """What the roles of the captures at the flow's first and last queue begin with."""
+    roles = queue_roles(flow.trial, flow.record) or ("",)
+    return roles[0], roles[-1]
+
+
 def mark_rate(flow: MeasuredFlow) -> float:
-    """The share of the flow's packets that left the bottleneck with CE."""
-    found = flow.settled_at("bottleneck-out") or flow.settled_at("receiver")
+    """The share of the flow's packets that left its last queue with CE."""
+    _, last = first_and_last_queue(flow)
+    found = flow.settled_at(f"{last}{BEHIND}") or flow.settled_at("receiver")
     if found is None or not len(found.data):
         return NAN
     return float((found.data["ecn"] == CE).mean())

@@ -5,15 +5,28 @@ from __future__ import annotations
 import math
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import assert_never
 
-from analysis.trials.labels import ACCESS_LINKS, queue_label, rate_label
-from testbed.scenario.model import FlowKind, Path, Scenario, Topology, TopologyKind
+from analysis.trials.labels import queue_label, rate_label
+from testbed.scenario.builders import edges, graph_of
+from testbed.scenario.model import (
+    PLAIN_QUEUE,
+    Bottleneck,
+    FlowKind,
+    Graph,
+    GraphLink,
+    NodeKind,
+    Path,
+    Scenario,
+    Topology,
+)
+from testbed.scenario.shortest import paths
 
 WIDTH, STEP, TOP = 720, 64, 30
+MARGIN, LINK_STEP, NECK_STEP = 58, 187, 230  # from the edge, and from column to column
 BOX_W, BOX_H = 92, 30
 LETTER, LINE = 6.8, 15  # of the words at a link: a letter's width, a line's height
 CLEAR = 10  # between the words and each box
@@ -50,11 +63,12 @@ def drawing(scenarios: Sequence[Scenario]) -> str:
     lines = [
         by_name[each.one].y + LINE * len(_fitting(each.below, each, by_name)) for each in edges
     ]
+    width = max(node.x for node in nodes) + MARGIN
     height = max(max(node.y for node in nodes) + 46, *(each + 24 for each in lines))
     parts = [
         '<svg class="network" role="img" '
         f'aria-label="The network: {escape(scenario.topology.kind)}" '
-        f'viewBox="0 0 {WIDTH} {height:g}">'
+        f'viewBox="0 0 {width:g} {height:g}">'
     ]
     parts += [_edge(edge, by_name) for edge in edges]
     parts += [_node(node, notes.get(node.name, "")) for node in nodes]
@@ -62,62 +76,112 @@ def drawing(scenarios: Sequence[Scenario]) -> str:
 
 
 def _layout(scenarios: Sequence[Scenario]) -> tuple[list[Node], list[Edge]]:
-    topology = scenarios[0].topology
-    hosts = topology.hosts
-    middle = TOP + (hosts - 1) * STEP / 2
-    neck = {"above": _neck(scenarios), "below": _queues(scenarios), "neck": True}
-    match topology.kind:
-        case TopologyKind.ROUTER_BOTTLENECK:
-            nodes = [Node("router", 330, middle, True), Node("receiver", 660, middle)]
-            edges = [Edge("router", "receiver", **neck)]  # type: ignore[arg-type]
-            ends = [("sender", "router", 58.0)]
-        case TopologyKind.DUMBBELL:
-            nodes = [Node("left", 245, middle, True), Node("right", 475, middle, True)]
-            edges = [Edge("left", "right", **neck)]  # type: ignore[arg-type]
-            ends = [("sender", "left", 58.0), ("receiver", "right", 662.0)]
-        case TopologyKind.ACCESS_LINK:
-            return _home(scenarios, middle, neck)
-        case _:
-            assert_never(topology.kind)
-    for side, router, x in ends:
-        names = [f"{side}{number}" for number in range(1, hosts + 1)]
-        paths = [topology.links.get(f"{name}-{router}", topology.access) for name in names]
-        nodes += [Node(name, x, TOP + place * STEP) for place, name in enumerate(names)]
-        edges += [
-            Edge(name, router, *words) for name, words in zip(names, _paths(paths), strict=True)
-        ]
-    return nodes, edges
-
-
-def _home(
-    scenarios: Sequence[Scenario], y: float, neck: dict[str, object]
-) -> tuple[list[Node], list[Edge]]:
-    """Server, line and station in a row."""
-    names = ("server", "isp", "ap", "station")
+    """Nodes in columns from left to right, as the first flow crosses them, and their links."""
+    graph = graph_of(scenarios[0].topology)
+    columns = _columns(scenarios[0], graph)
+    links = list(_edges(scenarios, graph))
+    routers = {node.name for node in graph.nodes if node.kind is not NodeKind.HOST}
+    most = max(len(names) for names in columns)
     nodes = [
-        Node(name, 58.0 + place * 604 / 3, y, name in ("isp", "ap"))
+        Node(name, x, TOP + STEP * (place + (most - len(names)) / 2), name in routers)
+        for x, names in zip(_places(columns, links), columns, strict=True)
         for place, name in enumerate(names)
     ]
-    edges = []
-    for name in ACCESS_LINKS:
-        one, _, other = name.partition("-")
-        networks = (scenario.topology for scenario in scenarios)
-        found = {_path(each.links.get(name, each.access)) for each in networks}
-        words = found.pop() if len(found) == 1 else (f"{len(found)} settings", "")
-        edges.append(Edge(one, other, *words))
-    return nodes, [Edge("isp", "ap", **neck), *edges]  # type: ignore[arg-type]
+    return nodes, links
 
 
-def _paths(paths: Sequence[Path]) -> Iterator[tuple[str, str]]:
-    """What is written above and below each link: of links that are alike once, above the first
-    and below the last, as there is no room between them."""
-    last = len(paths) - 1
-    alike = last > 0 and all(path == paths[0] for path in paths)
-    for place, path in enumerate(paths):
-        rate, delay = _path(path)
+def _places(columns: Sequence[Sequence[str]], links: Sequence[Edge]) -> list[float]:
+    """The middles of the columns: before one that an observed link leads to there is more room."""
+    column = {name: place for place, names in enumerate(columns) for name in names}
+    wide = {max(column[each.one], column[each.other]) for each in links if each.neck}
+    steps = [NECK_STEP if place in wide else LINK_STEP for place in range(1, len(columns))]
+    stretch = max(1.0, (WIDTH - 2 * MARGIN) / max(1, sum(steps)))
+    return [MARGIN + stretch * sum(steps[:place]) for place in range(len(columns))]
+
+
+def _columns(scenario: Scenario, graph: Graph) -> list[list[str]]:
+    """Routers by their distance from the first flow's sender; hosts that only send stand before
+    their router, others behind it."""
+    kinds = {node.name: node.kind for node in graph.nodes}
+    first = scenario.flows[0].src
+    start = first if first in kinds else graph.nodes[0].name
+    known = paths(edges(graph), kinds, start)
+    distance = {name: len(steps) for name, steps in known.items()}
+    receivers = {flow.dst for flow in scenario.flows}
+    for name, kind in kinds.items():
+        if kind is NodeKind.HOST:
+            nearest = min(distance[other] for other in _neighbours(graph, name))
+            behind = name in receivers or name.startswith("receiver")
+            distance[name] = nearest + (1 if behind else -1)
+    least = min(distance.values())
+    found: list[list[str]] = [[] for _ in range(max(distance.values()) - least + 1)]
+    for name in kinds:
+        found[distance[name] - least].append(name)
+    return [names for names in found if names]
+
+
+def _neighbours(graph: Graph, name: str) -> list[str]:
+    found = [end for link in graph.links if name in link.ends for end in link.ends if end != name]
+    routers = [node.name for node in graph.nodes if node.kind is not NodeKind.HOST]
+    return [end for end in found if end in routers] or found
+
+
+def _edges(scenarios: Sequence[Scenario], graph: Graph) -> Iterator[Edge]:
+    """Observed links with their queue; of the others, those of one node with words once where
+    they are alike, as there is no room between them."""
+    settings = {link.name: list(_settings(scenarios, link.name)) for link in graph.links}
+    hubs = Counter(end for link in graph.links for end in link.ends)
+    groups: dict[str, list[GraphLink]] = {}
+    for link in graph.links:
+        if link.observed and link.there.rate_mbit:
+            necks = settings[link.name]
+            yield Edge(link.ends[0], link.ends[1], _neck(necks), _queues(necks), neck=True)
+        else:
+            hub = max(link.ends, key=lambda end: hubs[end])
+            groups.setdefault(hub, []).append(link)
+    for links in groups.values():
+        words = [_several_paths(settings[link.name]) for link in links]
+        for link, each in zip(links, _once(words), strict=True):
+            yield Edge(link.ends[0], link.ends[1], *each)
+
+
+def _settings(scenarios: Sequence[Scenario], name: str) -> Iterator[Bottleneck | Path]:
+    """A link's settings in each scenario."""
+    for scenario in scenarios:
+        topology = scenario.topology
+        link = next((each for each in graph_of(topology).links if each.name == name), None)
+        if link is None:
+            continue
+        if isinstance(topology, Topology):
+            access = topology.links.get(name, topology.access)
+            yield topology.bottleneck if link.observed else access
+        else:
+            there, back = link.directions
+            yield Path(
+                there.delay_ms,
+                there.rate_mbit,
+                there.queue or PLAIN_QUEUE,
+                None if back == there else back.rate_mbit,
+                there.jitter_ms,
+                there.loss,
+            )
+
+
+def _several_paths(settings: Iterable[Bottleneck | Path]) -> tuple[str, str]:
+    found = {_path(each) for each in settings if isinstance(each, Path)}
+    return found.pop() if len(found) == 1 else (f"{len(found)} settings", "")
+
+
+def _once(words: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """What is written above and below each link: what all have alike once, above the first and
+    below the last."""
+    last = len(words) - 1
+    alike = last > 0 and len(set(words)) == 1
+    for place, (above, below) in enumerate(words):
         if alike:
-            rate, delay = rate if place == 0 else "", delay if place == last else ""
-        yield rate, delay
+            yield above if place == 0 else "", below if place == last else ""
+        else:
+            yield above, below
 
 
 def _path(path: Path) -> tuple[str, str]:
@@ -133,17 +197,16 @@ def _several(texts: Iterable[str], what: str) -> str:
     return found[0] if len(found) == 1 else f"{len(found)} {what}"
 
 
-def _neck(scenarios: Sequence[Scenario]) -> str:
-    def words(topology: Topology) -> str:
-        neck = topology.bottleneck
+def _neck(settings: Iterable[Bottleneck | Path]) -> str:
+    def words(neck: Bottleneck | Path) -> str:
         delay = f", {neck.delay_ms:g} ms" if neck.delay_ms else ""
         return f"{rate_label(neck)}{delay}"
 
-    return _several((words(s.topology) for s in scenarios), "settings")
+    return _several(map(words, settings), "settings")
 
 
-def _queues(scenarios: Sequence[Scenario]) -> str:
-    return _several((queue_label(s.topology.bottleneck.queue) for s in scenarios), "queues")
+def _queues(settings: Iterable[Bottleneck | Path]) -> str:
+    return _several((queue_label(each.queue) for each in settings if each.queue), "queues")
 
 
 def _flows(scenario: Scenario) -> dict[str, str]:

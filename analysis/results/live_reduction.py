@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 
 from analysis.metrics.digest import cached_digest
+from analysis.results.link_rows import cached_links, has_several
 from analysis.results.table import cached_metrics
 from analysis.trials import retention
 from analysis.trials.packets import TrialPackets
@@ -31,6 +32,8 @@ class Incoming:
         packets = TrialPackets(trial)
         cached_metrics(trial, packets)
         cached_digest(trial, packets)
+        if has_several(trial):
+            cached_links(trial, packets)
         retention.settle(trial, self._captures)
 
     def __enter__(self) -> Incoming:

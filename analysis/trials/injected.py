@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from analysis.trials.placement import capture_interface
+from analysis.trials.placement import BEHIND, capture_interface, queue_roles
 from testbed.store import DROPS, FlowRecord, QueueRecord, Trial, read_json
 
 
@@ -51,16 +51,22 @@ class InjectedLosses:
         )
 
     def _through(self, queue: QueueRecord) -> Iterable[Injected]:
-        """The droppers of the flows that leave the bottleneck by this queue."""
+        """The droppers beside this queue: exact losses happen before a flow's first queue, losses
+        by chance at its last or behind it."""
         for flow in self._trial.record.flows:
-            out = capture_interface(self._trial, "bottleneck-out", flow)
-            if out == queue.interface and (dropper := self.droppers.get(flow.name)):
+            dropper = self.droppers.get(flow.name)
+            if dropper and self._queue(flow, -1 if dropper.interface else 0) == queue.interface:
                 yield dropper
 
-    def behind_bottleneck(self, flow: FlowRecord) -> int:
+    def _queue(self, flow: FlowRecord, place: int) -> str:
+        """The interface of one of the flow's queues."""
+        roles = queue_roles(self._trial, flow)
+        role = f"{roles[place]}{BEHIND}" if roles else ""
+        return capture_interface(self._trial, role, flow)
+
+    def behind_queues(self, flow: FlowRecord) -> int:
         """Packets of a flow dropped on the last link before its receiver."""
         dropper = self.droppers.get(flow.name)
-        out = capture_interface(self._trial, "bottleneck-out", flow)
-        if dropper is None or dropper.interface in ("", out):
+        if dropper is None or dropper.interface in ("", self._queue(flow, -1)):
             return 0
         return dropper.dropped

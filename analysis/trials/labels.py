@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterable
-from typing import assert_never
 
-from testbed.scenario.model import Bottleneck, Path, Queue, Scenario, Topology, TopologyKind
+from testbed.scenario.builders import BUILDERS, graph_of, longest_rtt_ms
+from testbed.scenario.model import (
+    Bottleneck,
+    Graph,
+    Path,
+    Queue,
+    Scenario,
+    Topology,
+    TopologyKind,
+)
 from testbed.store import Trial
 
 # The customary order; others follow alphabetically.
@@ -27,7 +36,6 @@ VARIANT_ORDER = (
 
 
 BETWEEN = " · "
-ACCESS_LINKS = ("server-isp", "ap-station")  # beside the line, on an access link's path
 
 
 def queue_label(queue: Queue) -> str:
@@ -55,37 +63,19 @@ def by_number(text: str) -> tuple[tuple[float, str], ...]:
 
 
 def path_rtt_ms(scenario: Scenario) -> float:
-    """Round-trip propagation delay, on links without settings of their own; for an access link, of
-    its one path."""
+    """Round-trip propagation delay of the longest path: of a named network's, on links without
+    settings of their own; for an access link, of its one path."""
     topology = scenario.topology
-    return 2 * (topology.bottleneck.delay_ms + sum(_access_delays_ms(topology)))
+    if isinstance(topology, Topology) and topology.kind is not TopologyKind.ACCESS_LINK:
+        topology = dataclasses.replace(topology, links={})
+    return longest_rtt_ms(graph_of(topology))
 
 
-def _access_delays_ms(topology: Topology) -> tuple[float, ...]:
-    """One-way delays of a path's links other than the bottleneck."""
-    match topology.kind:
-        case TopologyKind.ROUTER_BOTTLENECK:
-            return (topology.access.delay_ms,)
-        case TopologyKind.DUMBBELL:
-            return (topology.access.delay_ms,) * 2
-        case TopologyKind.ACCESS_LINK:
-            links = (topology.links.get(name, topology.access) for name in ACCESS_LINKS)
-            return tuple(path.delay_ms for path in links)
-        case _:
-            assert_never(topology.kind)
-
-
-def hosts_label(topology: Topology) -> str:
+def hosts_label(topology: Topology | Graph) -> str:
     """The network and the number of its hosts: `dumbbell, 2 pairs`."""
-    match topology.kind:
-        case TopologyKind.ROUTER_BOTTLENECK:
-            unit = "sender"
-        case TopologyKind.DUMBBELL:
-            unit = "pair"
-        case TopologyKind.ACCESS_LINK:
-            unit = "station"
-        case _:
-            assert_never(topology.kind)
+    if isinstance(topology, Graph):
+        return f"{topology.kind}, {len(topology.nodes)} nodes, {len(topology.links)} links"
+    unit = BUILDERS[topology.kind].unit
     return f"{topology.kind}, {topology.hosts} {unit}{'s' * (topology.hosts > 1)}"
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.trials.pairing import differences
-from analysis.trials.placement import capture_interface
+from analysis.trials.placement import BEFORE, BEHIND, capture_interface, queue_roles
 from analysis.trials.radio import frames_lost
 from analysis.trials.samples import read_samples
 from analysis.verdict.checks import (
@@ -31,7 +31,6 @@ from testbed.store import IDLE, FlowRecord, QueueRecord
 
 OFF = 0.1  # of the serialisation time
 LEAST_GAPS = 100  # fewer say little about a rate
-ROLES = ("sender", "bottleneck-in", "bottleneck-out", "receiver")
 
 
 def idle(evidence: Evidence) -> Iterator[Check]:
@@ -188,19 +187,26 @@ def _strays(evidence: Evidence, links: list[_Link]) -> Iterator[Check]:
 def _links(evidence: Evidence, flow: FlowRecord) -> Iterator[_Link]:
     """The flow's path in both directions, capture by capture."""
     shaped = {queue.interface for queue in evidence.bottlenecks}
+    # where no queue is captured, the hosts' captures are not neighbours
+    queues = queue_roles(evidence.trial, flow) or ("bottleneck",)
+    every = (
+        "sender",
+        *(f"{name}{side}" for name in queues for side in (BEFORE, BEHIND)),
+        "receiver",
+    )
     # a flow that starts at the bottleneck has two roles at one capture: the later role counts
-    roles = {capture_interface(evidence.trial, role, flow): role for role in ROLES}
+    roles = {capture_interface(evidence.trial, role, flow): role for role in every}
     roles.pop("", None)
     for (first, here), (second, there) in itertools.pairwise(roles.items()):
         one, other = evidence.packets.flow(here, flow), evidence.packets.flow(there, flow)
-        if (here, there) not in itertools.pairwise(ROLES) or one is None or other is None:
+        if (here, there) not in itertools.pairwise(every) or one is None or other is None:
             continue
-        inside = here == "bottleneck-in"
-        queues = [inside and each in shaped for each in (second, first)]
+        inside = here.endswith(BEFORE)
+        is_queue = [inside and each in shaped for each in (second, first)]
         lost, stray = differences(one.data, other.data, evidence.sure_ns)
         if there == "receiver":
             # whether the droppers' own counts are right is another check
-            lost = max(0, lost - evidence.injected.behind_bottleneck(flow))
-        yield _Link(flow.name, first, second, lost, stray, queues[0])
+            lost = max(0, lost - evidence.injected.behind_queues(flow))
+        yield _Link(flow.name, first, second, lost, stray, is_queue[0])
         lost, stray = differences(other.acks, one.acks, evidence.sure_ns)
-        yield _Link(flow.name, second, first, lost, stray, queues[1])
+        yield _Link(flow.name, second, first, lost, stray, is_queue[1])

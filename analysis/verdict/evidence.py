@@ -7,7 +7,7 @@ from functools import cached_property
 from analysis.trials.disciplines import Disciplines
 from analysis.trials.injected import InjectedLosses
 from analysis.trials.packets import TrialPackets, epoch_ns
-from analysis.trials.placement import bottleneck_queues
+from analysis.trials.placement import captured_queues
 from analysis.trials.samples import Samples
 from analysis.verdict.passage import Passage, crossings, passage
 from testbed.store import RETIRE_S, TAIL_S, FlowRecord, QueueRecord, Trial
@@ -22,7 +22,7 @@ class Evidence:
         self.virtual_time = virtual_time
         self.flows: tuple[FlowRecord, ...] = trial.record.flows
         self.tcp = tuple(flow for flow in self.flows if flow.protocol == "tcp")
-        self.bottlenecks: tuple[QueueRecord, ...] = bottleneck_queues(trial)
+        self.bottlenecks: tuple[QueueRecord, ...] = captured_queues(trial)
 
     @cached_property
     def samples(self) -> Samples:

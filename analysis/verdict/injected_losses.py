@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from analysis.trials.injected import Injected
 from analysis.trials.pairing import differences
-from analysis.trials.placement import capture_interface
+from analysis.trials.placement import BEFORE, BEHIND, capture_interface, queue_roles
 from analysis.verdict.checks import NOT_CAPTURED, Check, compare, unknown
 from analysis.verdict.evidence import Evidence
 from testbed.store import FlowRecord
@@ -26,10 +26,11 @@ class _Stretch:
 def _stretch(evidence: Evidence, flow: FlowRecord, dropper: Injected) -> _Stretch | None:
     """The captures around a flow's dropper; None if one is missing. A capture on the way out comes
     behind the dropper."""
-    out = capture_interface(evidence.trial, "bottleneck-out", flow)
-    leaving = out == dropper.interface
-    behind = "bottleneck-out" if leaving else "receiver"
-    for role in (*(() if leaving else ("bottleneck-out",)), "bottleneck-in", "sender"):
+    roles = queue_roles(evidence.trial, flow)
+    entered, left = (f"{roles[-1]}{side}" if roles else "" for side in (BEFORE, BEHIND))
+    leaving = capture_interface(evidence.trial, left, flow) == dropper.interface
+    behind = left if leaving else "receiver"
+    for role in (*(() if leaving else (left,)), entered, "sender"):
         name = capture_interface(evidence.trial, role, flow)
         if name and capture_interface(evidence.trial, behind, flow):
             return _Stretch(role, behind)
@@ -76,6 +77,6 @@ def _dropped_by_queues(evidence: Evidence, stretch: _Stretch, interface: str) ->
     """Drops of any flow by the queues in between: behind the bottleneck, only by the access link's
     own."""
     counts = evidence.disciplines.drops()
-    if stretch.before == "bottleneck-out":
+    if stretch.before.endswith(BEHIND):
         return counts.get(interface, 0)
     return sum(counts.values())

@@ -12,7 +12,13 @@ import pandas as pd
 
 from analysis.trials.packets import TrialPackets
 from analysis.trials.pairing import NOWHERE, pair
-from analysis.trials.placement import capture_files, capture_interface
+from analysis.trials.placement import (
+    BEFORE,
+    BEHIND,
+    capture_files,
+    capture_interface,
+    queue_roles,
+)
 from testbed.store import FlowRecord, QueueRecord, Trial
 
 Integers = npt.NDArray[np.int64]
@@ -23,6 +29,8 @@ class Crossing:
     """A flow's packets of one direction on both sides of a queue; `entered` is None where the
     flow starts at the queue's own node."""
 
+    flow: FlowRecord
+    is_data: bool  # or acknowledgements
     entered: pd.DataFrame | None
     left: pd.DataFrame
 
@@ -34,22 +42,34 @@ def crossings(trial: Trial, packets: TrialPackets, queue: QueueRecord) -> Iterat
     background = trial.record.background
     for flow in (*trial.record.flows, *((background,) if background else ())):
         seen = packets.at(path, flow)
-        forward = capture_interface(trial, "bottleneck-out", flow) == queue.interface
+        forward = _role_at(trial, flow, queue.interface) != ""
         left = seen.data if forward else seen.acks
         if forward or len(left):  # of a flow's SYNs it may be that none left
-            yield Crossing(_entered(trial, packets, queue, flow, forward), left)
+            entered = _entered(trial, packets, queue, flow, forward)
+            yield Crossing(flow, forward, entered, left)
 
 
 def _entered(
     trial: Trial, packets: TrialPackets, queue: QueueRecord, flow: FlowRecord, forward: bool
 ) -> pd.DataFrame | None:
     """The same packets at the interface by which they reached the queue's node."""
-    role = "bottleneck-in" if forward else "bottleneck-out"
-    name, found = capture_interface(trial, role, flow), packets.flow(role, flow)
+    if forward:
+        found = packets.flow(f"{_role_at(trial, flow, queue.interface)}{BEFORE}", flow)
+        return None if found is None else found.data
     nodes = {each.interface: each.node for each in trial.record.captures}
-    if found is None or nodes[name] != queue.node:
-        return None
-    return found.data if forward else found.acks
+    for role in (f"{name}{BEHIND}" for name in queue_roles(trial, flow)):
+        seen = packets.flow(role, flow)
+        if seen is not None and nodes[capture_interface(trial, role, flow)] == queue.node:
+            return seen.acks
+    return None
+
+
+def _role_at(trial: Trial, flow: FlowRecord, interface: str) -> str:
+    """Which of the flow's queues it leaves by an interface; empty if none."""
+    for name in queue_roles(trial, flow):
+        if capture_interface(trial, f"{name}{BEHIND}", flow) == interface:
+            return name
+    return ""
 
 
 @dataclass(frozen=True)

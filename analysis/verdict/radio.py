@@ -7,13 +7,16 @@ from collections.abc import Iterator
 from analysis.trials.radio import read_medium
 from analysis.verdict.checks import Check, compare, same, unknown
 from analysis.verdict.evidence import Evidence
+from testbed.scenario.model import Topology
 
 NO_REPORT = "the medium left no report"
 
 
 def radio(evidence: Evidence) -> Iterator[Check]:
     """Both checks of every radio link."""
-    for name, path in evidence.trial.scenario.topology.links.items():
+    topology = evidence.trial.scenario.topology
+    links = topology.links.items() if isinstance(topology, Topology) else ()
+    for name, path in links:
         if path.radio is None:
             continue
         report = read_medium(evidence.trial)

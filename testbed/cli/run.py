@@ -23,7 +23,15 @@ from testbed.runs.results_folder import claimed
 from testbed.runs.sweep import Event, Finished, in_order, run_all
 from testbed.scenario.names import checked
 from testbed.scenario.variations import is_varied
-from testbed.store import FIGURES, LATEST, METRICS_CSV, RUNS, Status, results_folder
+from testbed.store import (
+    FIGURES,
+    LATEST,
+    METRICS_CSV,
+    RUNS,
+    Status,
+    results_folder,
+    trials_in,
+)
 
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed
@@ -220,6 +228,7 @@ def _show_results(
     counts = {status: sum(each.status is status for each in done) for status in Status}
     if counts[Status.OK]:
         _show_figures(wanted.name, run, _as_they_are(done, frame), printed)
+        _show_links(run, printed)
     console.print(f"results: {run / METRICS_CSV}", soft_wrap=True)
     console.print(", ".join(f"{number} {status}" for status, number in counts.items() if number))
     say_what_is_lacking(choice.engine, done)
@@ -228,6 +237,16 @@ def _show_results(
         why = frame.loc[frame["trial"] == name, "why"].iloc[0]
         errors.print(f"testbed: {name} is invalid: {why}", soft_wrap=True)
     return 0 if counts[Status.OK] == len(done) and not invalid else 1
+
+
+def _show_links(run: Path, printed: run_output.Printed) -> None:
+    """The rows of links, where trials observed several."""
+    from analysis.results.link_rows import write_links
+    from analysis.statistics.link_table import links_table
+
+    frame = write_links(run, trials_in(run))
+    if len(frame) and printed.format in ("table", "md"):
+        run_output.print_table(links_table(frame), printed)
 
 
 def _as_they_are(done: Sequence[Finished], frame: pd.DataFrame) -> pd.DataFrame:

@@ -51,10 +51,17 @@ def print_results(
         return
     tables = [] if printed.columns else list(own)
     for table in tables or [text_tables.summary(metrics, printed.columns)]:
-        if printed.format == "md":
-            sys.stdout.write(text_tables.as_markdown(table))
-        else:
-            _print_table(table)
+        print_table(table, printed)
+
+
+def print_table(table: text_tables.Table, printed: Printed) -> None:
+    """Print one table, as Markdown if that was asked for."""
+    from analysis.statistics import text_tables
+
+    if printed.format == "md":
+        sys.stdout.write(text_tables.as_markdown(table))
+    else:
+        _print_table(table)
 
 
 def _print_table(shown: text_tables.Table) -> None:

@@ -59,6 +59,8 @@ class HostEngine:
             )
         if need.kind == "radio":
             return False
+        if need.kind == "switch":
+            return _load(need.module)
         if need.kind == "classifier":
             return _has_classifier()
         return _has_discipline(need.name)

@@ -79,7 +79,7 @@ def as_flow(background: Background) -> Flow:
 
 def path_rtt_ms(network: Network, background: Background) -> float:
     """The round-trip propagation delay of the links alone."""
-    return 2 * sum(hop.link.delay_ms for hop in network.path(background.src, background.dst))
+    return network.path_rtt_ms(background.src, background.dst)
 
 
 def plan_background(scenario: Scenario, network: Network) -> BackgroundPlan | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from testbed.plan.background import as_flow
-from testbed.plan.network import Network
-from testbed.plan.traffic_control import is_bottleneck
+from testbed.plan.network import Hop, Network
+from testbed.plan.traffic_control import is_observed
 from testbed.scenario.model import CapturePoint, Flow, Scenario
+from testbed.store import QUEUE_ROLE
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ def capture_plans(scenario: Scenario, network: Network) -> Iterator[CapturePlan]
         for place, role in _of_flow(scenario, network, flow):
             roles.setdefault(place, []).append(role)
     if scenario.background:
-        for place, role in _at_bottleneck(scenario, network, as_flow(scenario.background)):
+        for place, role in _at_queues(scenario, network, as_flow(scenario.background)):
             roles.setdefault(place, []).append(role)
     for (node, interface), each in roles.items():
         yield CapturePlan(node, interface, tuple(each))
@@ -42,16 +44,28 @@ def _of_flow(scenario: Scenario, network: Network, flow: Flow) -> Iterator[Role]
         yield path[0].out.place, f"sender:{flow.name}"
     if CapturePoint.RECEIVERS in scenario.captures:
         yield path[-1].into.place, f"receiver:{flow.name}"
-    yield from _at_bottleneck(scenario, network, flow)
+    yield from _at_queues(scenario, network, flow)
 
 
-def _at_bottleneck(scenario: Scenario, network: Network, flow: Flow) -> Iterator[Role]:
-    """Behind its queue, and before it where the flow does not start there."""
+def _at_queues(scenario: Scenario, network: Network, flow: Flow) -> Iterator[Role]:
+    """Behind each observed queue, and before it where the flow does not start there.
+
+    The slowest of them, the first of equals, is the flow's bottleneck; where there are several,
+    they are numbered too.
+    """
     if CapturePoint.BOTTLENECK not in scenario.captures:
         return
     path = network.path(flow.src, flow.dst)
-    for position, hop in enumerate(path):
-        if is_bottleneck(network, hop):
-            yield hop.out.place, f"bottleneck-out:{flow.name}"
+    places = [place for place, hop in enumerate(path) if is_observed(network, hop)]
+    slowest = min(places, key=lambda place: _rate_mbit(path[place]), default=None)
+    for number, position in enumerate(places, start=1):
+        names = ("bottleneck",) * (position == slowest)
+        names += (f"{QUEUE_ROLE}{number}",) * (len(places) > 1)
+        for name in names:
+            yield path[position].out.place, f"{name}-out:{flow.name}"
             if position:
-                yield path[position - 1].into.place, f"bottleneck-in:{flow.name}"
+                yield path[position - 1].into.place, f"{name}-in:{flow.name}"
+
+
+def _rate_mbit(hop: Hop) -> float:
+    return hop.shaper.rate_mbit if hop.shaper else math.inf

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from testbed.plan.commands import Command
-from testbed.plan.handles import DELAY
-from testbed.plan.network import Link, Network
+from testbed.plan.commands import DELAY, Command
+from testbed.plan.network import Link, Network, Wire
 from testbed.plan.traffic_control import TcObject
 from testbed.scenario.discipline import OFF_ON, Field, Setting
 from testbed.scenario.losses import GilbertElliott
@@ -41,27 +40,30 @@ class DelayLink:
     ends: tuple[str, str]
     many: bool  # delays: one for each background session
 
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The discipline as tc is told."""
+    def wire(self, end: int) -> Wire:
+        """What is done to packets that leave here by that end: they come in by the other."""
+        return self.link.wires[1 - end]
+
+    def words(self, end: int) -> tuple[str, ...]:
+        """The discipline at one end as tc is told."""
         if self.many:
             limits = ("limit", str(NETEM_LIMIT), "flow_limit", str(NETEM_LIMIT))
             return ("fq", *limits, "nopacing", "timer_slack", "0")
+        wire = self.wire(end)
         return (
-            *("netem", "delay", f"{self.link.delay_ms * 1000:.3f}us", *_jitter(self.link)),
-            *(loss_words(self.link.loss) if self.link.loss else ()),
+            *("netem", "delay", f"{wire.delay_ms * 1000:.3f}us", *_jitter(wire)),
+            *(loss_words(wire.loss) if wire.loss else ()),
             *("limit", str(NETEM_LIMIT)),
         )
 
-    @property
-    def settings(self) -> tuple[Setting, ...]:
-        """The discipline's numbers as the kernel must report them."""
-        return tuple(_fq_settings() if self.many else _netem_settings(self.link))
+    def settings(self, end: int) -> tuple[Setting, ...]:
+        """The discipline's numbers at one end as the kernel must report them."""
+        return tuple(_fq_settings() if self.many else _netem_settings(self.wire(end)))
 
 
 def is_delay_link(link: Link, many: str = "") -> bool:
     """Whether a link goes through here: it has a delay, or losses, or many delays."""
-    return bool(link.delay_ms) or link.loss is not None or link.name == many
+    return link.name == many or any(wire.delay_ms or wire.loss for wire in link.wires)
 
 
 def end_names(number: int) -> tuple[str, str]:
@@ -78,11 +80,11 @@ def delay_links(network: Network, many: str = "") -> Iterator[DelayLink]:
 
 def has_channels(network: Network) -> bool:
     """Whether a link loses packets in bursts."""
-    return any(link.loss is not None for link in network.links)
+    return any(wire.loss is not None for link in network.links for wire in link.wires)
 
 
-def _jitter(link: Link) -> tuple[str, ...]:
-    return (f"{link.jitter_ms * 1000:.3f}us", "rate", f"{IN_ORDER_GBIT}gbit") * bool(link.jitter_ms)
+def _jitter(wire: Wire) -> tuple[str, ...]:
+    return (f"{wire.jitter_ms * 1000:.3f}us", "rate", f"{IN_ORDER_GBIT}gbit") * bool(wire.jitter_ms)
 
 
 def loss_words(channel: GilbertElliott) -> tuple[str, ...]:
@@ -97,37 +99,39 @@ def delay_commands(links: tuple[DelayLink, ...]) -> Iterator[Command]:
         for end in each.ends:
             yield Command(WIRES, ("ip", "link", "set", end, "up"))
     for each in links:
-        for end, peer in (each.ends, reversed(each.ends)):
+        for number, end in enumerate(each.ends):
+            peer = each.ends[1 - number]
             add = ("add", "dev", end)
             yield Command(WIRES, ("tc", "qdisc", *add, "clsact"))
             to_peer = ("action", "mirred", "egress", "redirect", "dev", peer)
             yield Command(WIRES, ("tc", "filter", *add, "ingress", "matchall", *to_peer))
-            yield Command(WIRES, ("tc", "qdisc", *add, "root", "handle", str(DELAY), *each.words))
+            words = each.words(number)
+            yield Command(WIRES, ("tc", "qdisc", *add, "root", "handle", str(DELAY), *words))
 
 
 def delay_objects(links: tuple[DelayLink, ...]) -> Iterator[TcObject]:
     """The disciplines that make packets wait, with their numbers."""
     for each in links:
-        for end in each.ends:
-            yield TcObject(WIRES, end, DELAY, each.words[0], each.settings)
+        for number, end in enumerate(each.ends):
+            yield TcObject(WIRES, end, DELAY, each.words(number)[0], each.settings(number))
 
 
-def _netem_settings(link: Link) -> Iterator[Setting]:
+def _netem_settings(wire: Wire) -> Iterator[Setting]:
     for name, at, value in (
-        ("delay", _attribute(LATENCY64, "q"), link.delay_ms),
-        ("jitter", _attribute(JITTER64, "q"), link.jitter_ms),
+        ("delay", _attribute(LATENCY64, "q"), wire.delay_ms),
+        ("jitter", _attribute(JITTER64, "q"), wire.jitter_ms),
     ):
         # in nanoseconds, of which tc makes psched's ticks
         yield Setting(name, at, value, "ms", 1e6, round, TICK_NS)
-    bits = IN_ORDER_GBIT * 10**9 if link.jitter_ms else 0
+    bits = IN_ORDER_GBIT * 10**9 if wire.jitter_ms else 0
     yield Setting("rate", _attribute(RATE), bits, "bit/s", 1 / 8)
     yield Setting("limit", (Field(offset=4, head=HEAD_BYTES),), NETEM_LIMIT)
     for name, offset in (("random loss", 8), ("gap", 12), ("duplication", 16)):
         yield Setting(name, (Field(offset=offset, head=HEAD_BYTES),), 0)
     yield Setting("reordering", _attribute(REORDER), 0)
     yield Setting("corruption", _attribute(CORRUPT), 0)
-    if link.loss:
-        yield from _channel_settings(link.loss)
+    if wire.loss:
+        yield from _channel_settings(wire.loss)
     else:
         yield Setting("loss model", (_loss(LOSS_STATES), _loss(LOSS_GILBERT_ELLIOTT)), None)
 

@@ -10,7 +10,7 @@ from testbed.plan.commands import Command
 from testbed.plan.control_network import controlled
 from testbed.plan.flows import own_port
 from testbed.plan.network import Network
-from testbed.scenario.model import Flow, Scenario
+from testbed.scenario.model import Flow, Graph, Scenario
 from testbed.scenario.profiles import PROFILES
 from testbed.scenario.variants import Variant, variant
 from testbed.scenario.video import Player
@@ -123,9 +123,13 @@ def browsers(scenario: Scenario) -> list[Flow]:
 
 
 def marks(scenario: Scenario) -> bool:
-    """Whether the bottleneck's queue of either direction marks packets."""
-    bottleneck = scenario.topology.bottleneck
-    return bottleneck.queue.ecn or (bottleneck.back_queue or bottleneck.queue).ecn
+    """Whether a bottleneck's queue of either direction marks packets."""
+    topology = scenario.topology
+    if isinstance(topology, Graph):
+        ways = (way for link in topology.links for way in link.directions)
+        return any(way.queue is not None and way.queue.ecn for way in ways)
+    neck = topology.bottleneck
+    return neck.queue.ecn or (neck.back_queue or neck.queue).ecn
 
 
 def agreed_options(flow: Flow, sysctls: Mapping[str, Mapping[str, str]]) -> frozenset[str]:
@@ -169,7 +173,8 @@ def route_plans(scenario: Scenario, network: Network) -> Iterator[RoutePlan]:
     for (node, peer), attributes in found.items():
         if attributes:
             path = network.path(node, peer)
-            gateway = path[0].into.ip if len(path) > 1 else ""
+            door = network.gateway(path)
+            gateway = "" if door.node == peer else door.ip
             # the address on the flow's own path
             address = path[-1].into.ip
             yield RoutePlan(node, address, gateway, path[0].out.name, tuple(attributes.items()))

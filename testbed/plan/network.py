@@ -1,19 +1,37 @@
-"""The network of a scenario: nodes, addresses, links and paths, read off the Mininet Topo."""
+"""The network of a scenario: nodes, addresses, links, routes and paths."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, assert_never
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
+from testbed.plan.addresses import (
+    Place,
+    Port,
+    Routes,
+    ports_by_number,
+    ports_in,
+    routes_in,
+    topo_of,
+)
 from testbed.scenario import queues
+from testbed.scenario.builders import graph_of, longest_rtt_ms
 from testbed.scenario.discipline import Limit
 from testbed.scenario.losses import GilbertElliott
-from testbed.scenario.model import Bottleneck, Path, Queue, Radio, Topology, TopologyKind
-from topologies.access_link import AccessLink
-from topologies.dumbbell import Dumbbell
-from topologies.router import Router
-from topologies.router_bottleneck import RouterBottleneck
+from testbed.scenario.model import (
+    LATER,
+    PLAIN_QUEUE,
+    Direction,
+    Graph,
+    GraphLink,
+    NodeKind,
+    Queue,
+    Radio,
+    Topology,
+    TopologyKind,
+)
+from testbed.scenario.shortest import Edge, paths
 
 
 @dataclass(frozen=True)
@@ -46,9 +64,18 @@ class Shaper:
 
 
 @dataclass(frozen=True)
+class Wire:
+    """What a link does to packets of one direction."""
+
+    delay_ms: float
+    jitter_ms: float = 0.0
+    loss: GilbertElliott | None = None
+
+
+@dataclass(frozen=True)
 class Link:
     """Two interfaces, what is between them (a delay that may vary, losses; or a radio), and the
-    shapers on their way out."""
+    shapers on their way out. The way back is as the way there, unless `back` says otherwise."""
 
     name: str
     ends: tuple[Interface, Interface]
@@ -57,6 +84,18 @@ class Link:
     jitter_ms: float = 0.0
     loss: GilbertElliott | None = None
     radio: Radio | None = None
+    back: Wire | None = field(default=None, metadata=LATER)
+
+    @property
+    def wires(self) -> tuple[Wire, Wire]:
+        """There and back."""
+        there = Wire(self.delay_ms, self.jitter_ms, self.loss)
+        return there, self.back or there
+
+    @property
+    def rtt_ms(self) -> float:
+        """The delay of both directions together."""
+        return sum(wire.delay_ms for wire in self.wires)
 
 
 @dataclass(frozen=True)
@@ -71,194 +110,170 @@ class Hop:
 
 @dataclass(frozen=True)
 class Network:
-    """All nodes and links, with the routes that the Topo gives them."""
+    """All nodes and links, with the nodes' routes."""
 
     nodes: tuple[str, ...]
     routers: frozenset[str]
     links: tuple[Link, ...]
-    routes: Mapping[str, tuple[tuple[str, str], ...]]  # node → (destination, gateway)
-    bottleneck: str  # the link's name
-    rtt_ms: float  # the longest path's, idle, without serialisation
+    routes: Mapping[str, Routes]  # by node
+    bottleneck: str  # the names of the observed links, with blanks between
+    rtt_ms: float  # of limits in BDP: the longest path's, idle, without serialisation
+    switches: frozenset[str] = field(default=frozenset(), metadata=LATER)
+
+    @cached_property
+    def observed(self) -> frozenset[str]:
+        """The names of the links whose queues are captured and sampled."""
+        return frozenset(self.bottleneck.split())
+
+    @cached_property
+    def _edges(self) -> tuple[Edge, ...]:
+        return tuple(
+            Edge((link.ends[0].node, link.ends[1].node), link.rtt_ms) for link in self.links
+        )
 
     def path(self, src: str, dst: str) -> tuple[Hop, ...]:
-        """The hops from one node to another: these networks are trees, so there is one way."""
-        trails: list[tuple[str, tuple[Hop, ...]]] = [(src, ())]
-        seen = {src}
-        while trails:
-            here, hops = trails.pop(0)
-            if here == dst:
-                return hops
-            for hop in self._hops_from(here):
-                if hop.into.node not in seen:
-                    seen.add(hop.into.node)
-                    trails.append((hop.into.node, (*hops, hop)))
-        raise ValueError(f"no path from {src} to {dst}")
+        """The hops from one node to another."""
+        return self.paths(src)[dst]
 
-    def _hops_from(self, node: str) -> list[Hop]:
-        return [
-            Hop(link.ends[i], link.ends[1 - i], link, link.shapers[i])
-            for link in self.links
-            for i in (0, 1)
-            if link.ends[i].node == node
-        ]
+    def paths(self, src: str) -> Mapping[str, tuple[Hop, ...]]:
+        """The hops to every node."""
+        found = paths(self._edges, self.routers | self.switches, src)
+        return {dst: tuple(self._hop(*step) for step in steps) for dst, steps in found.items()}
+
+    def _hop(self, number: int, end: int) -> Hop:
+        link = self.links[number]
+        return Hop(link.ends[end], link.ends[1 - end], link, link.shapers[end])
+
+    def path_rtt_ms(self, src: str, dst: str) -> float:
+        """The round-trip propagation delay of the links between two nodes."""
+        return sum(hop.link.rtt_ms for hop in self.path(src, dst))
+
+    def gateway(self, path: Sequence[Hop]) -> Interface:
+        """The first node on a path that packets are addressed to on the wire: no switch."""
+        return next(hop.into for hop in path if hop.into.node not in self.switches)
+
+    def segments(self) -> list[list[Interface]]:
+        """Interfaces that reach each other without a router, by the network of their addresses."""
+        found: dict[str, list[Interface]] = {}
+        for link in self.links:
+            for end in link.ends:
+                if end.node not in self.switches:
+                    found.setdefault(end.ip.rpartition(".")[0], []).append(end)
+        return list(found.values())
 
     def interfaces(self, node: str) -> list[Interface]:
         """A node's interfaces, in the order of their links."""
-        return [hop.out for hop in self._hops_from(node)]
+        return [end for link in self.links for end in link.ends if end.node == node]
 
 
-def node_names(topology: Topology) -> tuple[str, ...]:
-    """The nodes that flows may name."""
-    return tuple(_topo(topology).nodes(sort=False))
+def node_names(topology: Topology | Graph) -> tuple[str, ...]:
+    """The nodes that flows may name: switches have no addresses."""
+    nodes = graph_of(topology).nodes
+    return tuple(node.name for node in nodes if node.kind is not NodeKind.SWITCH)
 
 
 def link_names(topology: Topology) -> tuple[str, ...]:
-    """The links that `links` may override: all but the bottleneck."""
-    topo = _topo(topology)
-    names = [_link_name(one, other) for one, other in topo.links(sort=False)]
-    return tuple(name for name in names if name != BOTTLENECKS[topology.kind])
+    """The links that `links` may override: those with an access link's settings."""
+    star = topology.kind is TopologyKind.STAR
+    return tuple(link.name for link in graph_of(topology).links if star or not link.observed)
 
 
-def are_neighbours(topology: Topology, one: str, other: str) -> bool:
+def are_neighbours(topology: Topology | Graph, one: str, other: str) -> bool:
     """True if nothing but a link lies between two nodes."""
-    return {one, other} in [set(ends) for ends in _topo(topology).links(sort=False)]
+    return {one, other} in [set(link.ends) for link in graph_of(topology).links]
 
 
-BOTTLENECKS = {
-    TopologyKind.ROUTER_BOTTLENECK: "router-receiver",
-    TopologyKind.DUMBBELL: "left-right",
-    TopologyKind.ACCESS_LINK: "isp-ap",
-}
-
-
-def _topo(topology: Topology) -> RouterBottleneck | Dumbbell | AccessLink:
-    match topology.kind:
-        case TopologyKind.ROUTER_BOTTLENECK:
-            return RouterBottleneck(senders=topology.hosts)
-        case TopologyKind.DUMBBELL:
-            return Dumbbell(pairs=topology.hosts)
-        case TopologyKind.ACCESS_LINK:
-            return AccessLink()
-        case _:
-            assert_never(topology.kind)
-
-
-def _link_name(one: str, other: str) -> str:
-    return f"{one}-{other}"
-
-
-def build_network(topology: Topology) -> Network:
-    """The Topo's nodes and links with the scenario's rates, delays and queues."""
-    topo = _topo(topology)
-    info = {name: topo.nodeInfo(name) for name in topo.nodes(sort=False)}
-    routers = frozenset(name for name in info if info[name].get("cls") is Router)
-    rtt_ms = 2 * (topology.bottleneck.delay_ms + _longest_access_ms(topology))
+def build_network(topology: Topology | Graph) -> Network:
+    """The graph's nodes and links with addresses, rates and queues, and the routes."""
+    graph = graph_of(topology)
+    topo = topo_of(topology)
+    kinds = {node.name: node.kind for node in graph.nodes}
+    rtt_ms = longest_rtt_ms(graph)
+    ports = ports_in(topo) if topo else ports_by_number(graph)
     links = tuple(
-        _link(topology, number, one, other, details, info, rtt_ms, routers)
-        for number, (one, other, details) in enumerate(topo.links(sort=False, withInfo=True))
+        _link(link, number, ports, rtt_ms, _radio(topology, link.name))
+        for number, link in enumerate(graph.links)
     )
-    return Network(
-        nodes=tuple(info),
-        routers=routers,
+    network = Network(
+        nodes=tuple(kinds),
+        routers=_of_kind(kinds, NodeKind.ROUTER),
         links=links,
-        routes={name: _routes(info[name]) for name in info},
-        bottleneck=BOTTLENECKS[topology.kind],
+        routes=routes_in(topo) if topo else {},
+        bottleneck=" ".join(link.name for link in graph.links if link.observed),
         rtt_ms=rtt_ms,
+        switches=_of_kind(kinds, NodeKind.SWITCH),
     )
+    return network if topo else replace(network, routes=computed_routes(network))
 
 
-def _longest_access_ms(topology: Topology) -> float:
-    """The access links' share of the longest path, one way."""
-    delays = {
-        name: topology.links.get(name, topology.access).delay_ms for name in link_names(topology)
-    }
-    return max(
-        sum(delays[name] for name in names)
-        for names in _access_paths(topology.kind, topology.hosts)
+def _of_kind(kinds: Mapping[str, NodeKind], wanted: NodeKind) -> frozenset[str]:
+    return frozenset(name for name, kind in kinds.items() if kind is wanted)
+
+
+def computed_routes(network: Network) -> dict[str, Routes]:
+    """To each node's address at the end of the path there; where all leave by one gateway, a
+    default route."""
+    return {
+        node: _routes_of(network, node) for node in network.nodes if node not in network.switches
+    } | dict.fromkeys(network.switches, ())
+
+
+def _routes_of(network: Network, node: str) -> Routes:
+    routes = []
+    for other, path in network.paths(node).items():
+        if other == node or other in network.switches:
+            continue
+        gateway = network.gateway(path)
+        if gateway.node != other:
+            routes.append((path[-1].into.ip, gateway.ip))
+    gateways = {gateway for _, gateway in routes}
+    return (("default", gateways.pop()),) if len(gateways) == 1 else tuple(routes)
+
+
+def _ends(
+    link: GraphLink, number: int, ports: Mapping[Place, Port], kind: str
+) -> tuple[Interface, Interface]:
+    one, other = (
+        Interface(
+            node,
+            f"{node}-{kind}{ports[(number, end)].number}",
+            ports[(number, end)].address,
+            f"02:00:00:00:{number:02x}:{end + 1:02x}",
+        )
+        for end, node in enumerate(link.ends)
     )
+    return one, other
 
 
-def _access_paths(kind: TopologyKind, hosts: int) -> Iterator[tuple[str, ...]]:
-    """The access links of every path from end to end."""
-    match kind:
-        case TopologyKind.ROUTER_BOTTLENECK:
-            yield from ((f"sender{n}-router",) for n in range(1, hosts + 1))
-        case TopologyKind.DUMBBELL:
-            yield from ((f"sender{n}-left", f"receiver{n}-right") for n in range(1, hosts + 1))
-        case TopologyKind.ACCESS_LINK:
-            yield "server-isp", "ap-station"
-        case _:
-            assert_never(kind)
-
-
-def _routes(info: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
-    default = str(info.get("defaultRoute", "")).removeprefix("via ")
-    routes: list[tuple[str, str]] = list(info.get("routes", ()))  # type: ignore[call-overload]
-    return (*routes, *((("default", default),) if default else ()))
+def _radio(topology: Topology | Graph, name: str) -> Radio | None:
+    if isinstance(topology, Graph):
+        return None
+    return topology.links.get(name, topology.access).radio
 
 
 def _link(
-    topology: Topology,
+    link: GraphLink,
     number: int,
-    one: str,
-    other: str,
-    details: Mapping[str, Any],
-    info: Mapping[str, Mapping[str, str]],
+    ports: Mapping[Place, Port],
     rtt_ms: float,
-    routers: frozenset[str],
+    radio: Radio | None,
 ) -> Link:
-    name = _link_name(one, other)
-    path = topology.links.get(name, topology.access)
-    kind = "wlan" if path.radio else "eth"
-    ends = (
-        _interface(number, 1, one, kind, details, info),
-        _interface(number, 2, other, kind, details, info),
+    there, back = link.directions
+    wires = tuple(Wire(way.delay_ms, way.jitter_ms, way.loss) for way in (there, back))
+    return Link(
+        link.name,
+        _ends(link, number, ports, "wlan" if radio else "eth"),
+        there.delay_ms,
+        (_shaper(there, rtt_ms), _shaper(back, rtt_ms)),
+        there.jitter_ms,
+        there.loss,
+        radio,
+        back=None if wires[0] == wires[1] else wires[1],
     )
-    bottleneck = topology.bottleneck
-    neck, neck_back = _bottleneck_shapers(bottleneck, rtt_ms)
-    if name == BOTTLENECKS[topology.kind]:
-        back = neck_back if other in routers else None
-        return Link(name, ends, bottleneck.delay_ms, (neck, back))
-    own, own_back = _path_shapers(path, rtt_ms)
-    # with one router, its ways back to the senders are the bottleneck's other direction
-    if topology.kind is TopologyKind.ROUTER_BOTTLENECK and neck_back is not None:
-        own_back = neck_back
-    return Link(name, ends, path.delay_ms, (own, own_back), path.jitter_ms, path.loss, path.radio)
 
 
-def _bottleneck_shapers(bottleneck: Bottleneck, rtt_ms: float) -> tuple[Shaper, Shaper | None]:
-    """The shapers of both directions: forward, then back."""
-    there = _shaper(bottleneck.rate_mbit, bottleneck.queue, rtt_ms)
-    if not bottleneck.both_directions:
-        return there, None
-    rate_mbit = bottleneck.back_rate_mbit or bottleneck.rate_mbit
-    return there, _shaper(rate_mbit, bottleneck.back_queue or bottleneck.queue, rtt_ms)
-
-
-def _shaper(rate_mbit: float, queue: Queue, rtt_ms: float) -> Shaper:
-    return Shaper(rate_mbit, queue, queues.resolve(queue, rate_mbit, rtt_ms))
-
-
-def _interface(
-    number: int,
-    end: int,
-    node: str,
-    kind: str,
-    details: Mapping[str, Any],
-    info: Mapping[str, Mapping[str, str]],
-) -> Interface:
-    port = details[f"port{end}"]
-    address = details.get(f"params{end}", {}).get("ip") or info[node]["ip"]
-    return Interface(node, f"{node}-{kind}{port}", address, f"02:00:00:00:{number:02x}:{end:02x}")
-
-
-DEFAULT_PATH_QUEUE = Queue("pfifo", limit_packets=1000)  # as long as Linux's own txqueuelen
-
-
-def _path_shapers(path: Path, rtt_ms: float) -> tuple[Shaper | None, Shaper | None]:
-    """The shapers of both directions: forward, then back."""
-    if path.rate_mbit is None:
-        return None, None
-    queue = path.queue or DEFAULT_PATH_QUEUE
-    there = _shaper(path.rate_mbit, queue, rtt_ms)
-    return there, _shaper(path.back_rate_mbit or path.rate_mbit, queue, rtt_ms)
+def _shaper(way: Direction, rtt_ms: float) -> Shaper | None:
+    if way.rate_mbit is None:
+        return None
+    queue = way.queue or PLAIN_QUEUE
+    return Shaper(way.rate_mbit, queue, queues.resolve(queue, way.rate_mbit, rtt_ms))

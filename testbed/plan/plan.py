@@ -7,6 +7,8 @@ node carry the network: the Topo's own hosts and routers, `wires` (delay_links.p
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -42,6 +44,7 @@ from testbed.plan.requirements import Need, needs
 from testbed.plan.traffic_control import (
     QueuePlan,
     TcObject,
+    is_observed,
     longest_queue_s,
     queue_plans,
     shaper_commands,
@@ -49,7 +52,7 @@ from testbed.plan.traffic_control import (
 )
 from testbed.plan.validate import validate
 from testbed.scenario import queues
-from testbed.scenario.model import Path, Scenario
+from testbed.scenario.model import Bottleneck, Scenario, Topology
 from testbed.store import RETIRE_S, TAIL_S, WIRES
 
 MARGIN_S = 0.25  # the last segment out of a full queue crosses the path, and is answered
@@ -178,6 +181,7 @@ def _setup(layout: _Layout, clsacts: Iterable[Command]) -> tuple[Command, ...]:
     commands = (
         *_address_commands(network),
         *(route_command(route) for route in layout.routes),
+        *bridge_commands(network),
         *control_commands(layout.scenario, network, layout.endpoints),
         *delay_commands(layout.delays),
         *radio_commands(layout.radio),
@@ -230,15 +234,29 @@ def _address_commands(network: Network) -> Iterator[Command]:
     for node in network.nodes:
         yield Command(node, ("ip", "link", "set", "lo", "up"))
         for end in network.interfaces(node):
-            yield Command(node, ("ip", "address", "add", end.address, "dev", end.name))
+            if node not in network.switches:
+                yield Command(node, ("ip", "address", "add", end.address, "dev", end.name))
             single = ONE_SEGMENT if end.name in shaped else ()
             yield Command(node, ("ip", "link", "set", end.name, "up", *single))
-    for link in network.links:
-        for end, peer in (link.ends, reversed(link.ends)):
+    for segment in network.segments():
+        for end, peer in itertools.permutations(segment, 2):
             yield neighbour(end.node, end.name, peer.ip, peer.mac)
     for node in network.nodes:
         for destination, gateway in network.routes[node]:
             yield Command(node, ("ip", "route", "add", destination, "via", gateway))
+
+
+BRIDGE = "bridge"
+
+
+def bridge_commands(network: Network) -> Iterator[Command]:
+    """A switch's interfaces are ports of a bridge, which learns from the first echo requests."""
+    for node in sorted(network.switches):
+        options = ("type", "bridge", "stp_state", "0", "mcast_snooping", "0")
+        yield Command(node, ("ip", "link", "add", BRIDGE, *options))
+        for port in network.interfaces(node):
+            yield Command(node, ("ip", "link", "set", port.name, "master", BRIDGE))
+        yield Command(node, ("ip", "link", "set", BRIDGE, "up"))
 
 
 SHORTEST_MS = 0.05  # of a laboratory's cable with the hosts at its ends
@@ -249,7 +267,7 @@ def _no_round_trip(scenario: Scenario, network: Network) -> Iterator[str]:
     has not refilled, and the first sample of the round trip is of what waits there alone."""
     for flow in scenario.flows:
         hops = network.path(flow.src, flow.dst)
-        if not any(hop.link.delay_ms or hop.link.radio for hop in hops):
+        if not any(hop.link.rtt_ms or hop.link.radio for hop in hops):
             yield (
                 f"{flow.name}: its path has no delay, so its first round trip takes no time in "
                 f"the guest: give a link that of a cable (delay_ms, {SHORTEST_MS:g} or more)"
@@ -268,7 +286,44 @@ def _unmarked(scenario: Scenario) -> Iterator[str]:
 
 
 def _warnings(scenario: Scenario, network: Network) -> Iterator[str]:
-    bottleneck = scenario.topology.bottleneck
+    topology = scenario.topology
+    if isinstance(topology, Topology):
+        yield from _bottleneck_warnings(topology.bottleneck, network)
+    else:
+        yield from _queue_warnings(network)
+    yield from _no_round_trip(scenario, network)
+    yield from _unmarked(scenario)
+    yield from _too_fast(scenario, network)
+    if isinstance(topology, Topology):
+        access = [topology.access, *topology.links.values()]
+        rate_mbit = topology.bottleneck.rate_mbit
+        if any(path.rate_mbit and path.rate_mbit < rate_mbit for path in access):
+            yield "an access link is slower than the bottleneck: the queue forms there instead"
+
+
+def _queue_warnings(network: Network) -> Iterator[str]:
+    """Of every observed queue."""
+    for link in network.links:
+        for end, shaper in zip(link.ends, link.shapers, strict=True):
+            if shaper and link.name in network.observed:
+                for warning in queues.warnings(shaper.queue, shaper.limit):
+                    yield f"{end.name}: {warning}"
+
+
+def _too_fast(scenario: Scenario, network: Network) -> Iterator[str]:
+    """CBR flows that alone are more than a link of their path carries."""
+    for flow in scenario.flows:
+        hops = network.path(flow.src, flow.dst)
+        observed = [hop.shaper for hop in hops if hop.shaper and is_observed(network, hop)]
+        slowest = min((shaper.rate_mbit for shaper in observed), default=math.inf)
+        if flow.rate_mbit is not None and flow.rate_mbit > slowest:
+            yield (
+                f"{flow.name}: {flow.rate_mbit:g} Mbit/s into a bottleneck of "
+                f"{slowest:g} Mbit/s: most of the rest is lost"
+            )
+
+
+def _bottleneck_warnings(bottleneck: Bottleneck, network: Network) -> Iterator[str]:
     limit = queues.resolve(bottleneck.queue, bottleneck.rate_mbit, network.rtt_ms)
     if limit.bdp is not None and limit.bdp < 1:
         yield f"the bottleneck's buffer is {limit.bdp:.2f} BDP: one flow may not fill the link"
@@ -277,14 +332,3 @@ def _warnings(scenario: Scenario, network: Network) -> Iterator[str]:
         rate_mbit = bottleneck.back_rate_mbit or bottleneck.rate_mbit
         limit = queues.resolve(bottleneck.back_queue, rate_mbit, network.rtt_ms)
         yield from queues.warnings(bottleneck.back_queue, limit)
-    yield from _no_round_trip(scenario, network)
-    yield from _unmarked(scenario)
-    for flow in scenario.flows:
-        if flow.rate_mbit is not None and flow.rate_mbit > bottleneck.rate_mbit:
-            yield (
-                f"{flow.name}: {flow.rate_mbit:g} Mbit/s into a bottleneck of "
-                f"{bottleneck.rate_mbit:g} Mbit/s: most of the rest is lost"
-            )
-    access: list[Path] = [scenario.topology.access, *scenario.topology.links.values()]
-    if any(path.rate_mbit and path.rate_mbit < bottleneck.rate_mbit for path in access):
-        yield "an access link is slower than the bottleneck: the queue forms there instead"

@@ -11,11 +11,10 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from testbed.plan.commands import Command
-from testbed.plan.handles import LEAF
-from testbed.plan.network import DEFAULT_PATH_QUEUE, Interface, Network, Shaper
+from testbed.plan.commands import LEAF, Command
+from testbed.plan.network import Interface, Network, Shaper
 from testbed.plan.traffic_control import TcObject
-from testbed.scenario.model import Radio, Scenario
+from testbed.scenario.model import PLAIN_QUEUE, Radio, Scenario, Topology
 from testbed.scenario.queues import FRAME_BYTES, arguments, resolve, settings
 
 PROGRAM = "testbed-medium"
@@ -51,10 +50,11 @@ class RadioPlan:
 
 def plan_radio(scenario: Scenario, network: Network) -> RadioPlan | None:
     """The plan of the scenario's radio link, if it has one."""
+    topology = scenario.topology
     for link in network.links:
-        if link.radio is not None:
-            path = scenario.topology.links[link.name]
-            queue = path.queue or DEFAULT_PATH_QUEUE
+        if link.radio is not None and isinstance(topology, Topology):
+            path = topology.links[link.name]
+            queue = path.queue or PLAIN_QUEUE
             ends = [word for end in link.ends for word in (end.node, end.mac)]
             dice = random.Random(f"{scenario.seed} radio").getrandbits(63)
             air = (str(dice), str(link.radio.signal_dbm), f"{link.radio.busy:g}")

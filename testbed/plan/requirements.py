@@ -43,6 +43,8 @@ def needs(scenario: Scenario, network: Network) -> Iterator[Need]:
         if flow.drops or flow.loss:
             yield Need("queue discipline", "clsact", "CONFIG_NET_SCH_INGRESS", "sch_ingress")
             yield Need("classifier", "bpf", "CONFIG_NET_CLS_BPF", "cls_bpf")
+    if network.switches:
+        yield Need("switch", "bridge", "CONFIG_BRIDGE", "bridge")
     for link in network.links:
         yield from _link_needs(link)
     if scenario.background:

@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from testbed.plan.commands import Command
-from testbed.plan.handles import LEAF, SHAPER, SHAPER_CLASS, Handle
+from testbed.plan.commands import LEAF, SHAPER, SHAPER_CLASS, Command, Handle
 from testbed.plan.network import Hop, Network, Shaper
 from testbed.scenario import queues
 from testbed.scenario.discipline import (
@@ -48,12 +47,12 @@ class QueuePlan:
 
 
 def queue_plans(network: Network, flows: Iterable[Flow]) -> Iterator[QueuePlan]:
-    """All shaped interfaces; sampled are those of the bottleneck that a flow crosses."""
+    """All shaped interfaces; sampled are the observed ones that a flow's data cross."""
     crossed = {
         hop.out.name
         for flow in flows
         for hop in network.path(flow.src, flow.dst)
-        if is_bottleneck(network, hop)
+        if is_observed(network, hop)
     }
     for link in network.links:
         for end, shaper in zip(link.ends, link.shapers, strict=True):
@@ -61,9 +60,9 @@ def queue_plans(network: Network, flows: Iterable[Flow]) -> Iterator[QueuePlan]:
                 yield QueuePlan(end.node, end.name, shaper, sampled=end.name in crossed)
 
 
-def is_bottleneck(network: Network, hop: Hop) -> bool:
-    """Whether packets wait for the bottleneck's rate on this hop."""
-    return hop.link.name == network.bottleneck and hop.shaper is not None
+def is_observed(network: Network, hop: Hop) -> bool:
+    """Whether packets wait in an observed queue on this hop."""
+    return hop.link.name in network.observed and hop.shaper is not None
 
 
 def longest_queue_s(network: Network) -> float:

@@ -6,20 +6,28 @@ from collections.abc import Iterator
 
 from testbed.errors import UsageError, listed, nearest, quoted
 from testbed.plan import background, network
+from testbed.plan.control_network import CONTROL
 from testbed.plan.flow_faults import MAX_SECONDS, flows_faults, in_range, rate_faults
 from testbed.plan.traffic_control import longest_queue_s
 from testbed.scenario import losses, names, queues
+from testbed.scenario.builders import longest_rtt_ms
+from testbed.scenario.graph_faults import form_faults, way_faults
 from testbed.scenario.model import (
     Bottleneck,
     Flow,
     FlowKind,
+    Graph,
     Path,
     Radio,
     Scenario,
+    Topology,
     TopologyKind,
 )
+from testbed.store import WIRES
 
 MAX_HOSTS = 99  # receiver99-eth0 is as long as the name of an interface may be
+MAX_NECKS = 20  # in a row
+ROWS = (TopologyKind.PARKING_LOT, TopologyKind.CHAIN)
 LONGEST_DELAY_MS = 60_000.0
 RADIO_LINK = "ap-station"
 SIGNALS_DBM = (-82, -20)  # below, 802.11 expects no receiver to understand anything
@@ -45,21 +53,17 @@ def _faults(scenario: Scenario) -> Iterator[str]:
     topology = scenario.topology
     yield from names.scenario_faults(scenario)
     yield from in_range("duration_s", scenario.duration_s, 0, MAX_SECONDS)
-    yield from _bottleneck_faults(scenario, topology.bottleneck)
-    if topology.kind is TopologyKind.ACCESS_LINK and topology.hosts != 1:
-        yield f"topology.hosts: {topology.hosts}: an access link has one station"
-    if not 1 <= topology.hosts <= MAX_HOSTS:
-        yield f"topology.hosts: {topology.hosts} is not between 1 and {MAX_HOSTS}"
+    if isinstance(topology, Graph):
+        unsound = listed(_graph_faults(scenario, topology))
+    else:
+        yield from _bottleneck_faults(topology, topology.bottleneck)
+        unsound = listed(_hosts_faults(topology))
+    if unsound:
+        yield unsound
         return  # what follows needs the nodes
     yield from _trial_faults(scenario)
-    yield from _path_faults("topology.access", topology.access)
-    known_links = network.link_names(topology)
-    for name, path in topology.links.items():
-        if name not in known_links:
-            yield f"topology.links: unknown link {quoted(name)}: {nearest(name, known_links)}"
-            continue
-        yield from _path_faults(f"topology.links.{name}", path)
-    yield from _radio_places(scenario)
+    if isinstance(topology, Topology):
+        yield from _access_faults(topology)
     yield from flows_faults(scenario)
     yield from background.faults(scenario)
 
@@ -91,7 +95,52 @@ def _trial_faults(scenario: Scenario) -> Iterator[str]:
         )
 
 
-def _bottleneck_faults(scenario: Scenario, bottleneck: Bottleneck) -> Iterator[str]:
+def _hosts_faults(topology: Topology) -> Iterator[str]:
+    most = MAX_NECKS if topology.kind in ROWS else MAX_HOSTS
+    if topology.kind is TopologyKind.ACCESS_LINK and topology.hosts != 1:
+        yield f"topology.hosts: {topology.hosts}: an access link has one station"
+    elif not 1 <= topology.hosts <= most:
+        yield f"topology.hosts: {topology.hosts} is not between 1 and {most}"
+    if topology.rtts_ms and topology.kind is not TopologyKind.DUMBBELL:
+        yield f"topology.rtts_ms: a dumbbell's; {topology.kind} has links"
+    for rtt_ms in topology.rtts_ms:
+        if not 2 * topology.bottleneck.delay_ms <= rtt_ms <= LONGEST_DELAY_MS:
+            yield (
+                f"topology.rtts_ms: {rtt_ms:g} is not between the bottleneck's own, "
+                f"{2 * topology.bottleneck.delay_ms:g}, and {LONGEST_DELAY_MS:g}"
+            )
+
+
+def _access_faults(topology: Topology) -> Iterator[str]:
+    """What is wrong with the links other than the bottleneck."""
+    yield from _path_faults("topology.access", topology.access)
+    known_links = network.link_names(topology)
+    for name, path in topology.links.items():
+        if name not in known_links:
+            yield f"topology.links: unknown link {quoted(name)}: {nearest(name, known_links)}"
+            continue
+        yield from _path_faults(f"topology.links.{name}", path)
+    yield from _radio_places(topology)
+
+
+def _graph_faults(scenario: Scenario, graph: Graph) -> Iterator[str]:
+    found = listed(form_faults(graph, (WIRES, CONTROL)))
+    if found:
+        yield found
+        return
+    if graph.rtt_ms is not None:
+        yield from in_range("topology.rtt_ms", graph.rtt_ms, 0, LONGEST_DELAY_MS)
+    for index, link in enumerate(graph.links):
+        for name, way in (("there", link.there), ("back", link.back)):
+            if way is not None:
+                path = Path(way.delay_ms, way.rate_mbit, way.queue, None, way.jitter_ms, way.loss)
+                yield from _path_faults(f"topology.links[{index}].{name}", path)
+                if way.queue and way.queue.limit_bdp is not None and not longest_rtt_ms(graph):
+                    yield f"topology.links[{index}].{name}.queue.limit_bdp: no path has a delay"
+    yield from way_faults(scenario, graph)
+
+
+def _bottleneck_faults(topology: Topology, bottleneck: Bottleneck) -> Iterator[str]:
     where = "topology.bottleneck"
     yield from rate_faults(f"{where}.rate_mbit", bottleneck.rate_mbit)
     yield from _delay(f"{where}.delay_ms", bottleneck.delay_ms)
@@ -99,7 +148,7 @@ def _bottleneck_faults(scenario: Scenario, bottleneck: Bottleneck) -> Iterator[s
         queue = getattr(bottleneck, name)
         if queue is not None:
             yield from queues.faults(queue, f"{where}.{name}")
-            if queue.limit_bdp is not None and not _has_delay(scenario):
+            if queue.limit_bdp is not None and not _has_delay(topology):
                 yield f"{where}.{name}.limit_bdp: the path has no delay, so no BDP"
     if bottleneck.back_rate_mbit is not None:
         yield from rate_faults(f"{where}.back_rate_mbit", bottleneck.back_rate_mbit)
@@ -107,10 +156,11 @@ def _bottleneck_faults(scenario: Scenario, bottleneck: Bottleneck) -> Iterator[s
         yield f"{where}: back_rate_mbit and back_queue need both_directions"
 
 
-def _has_delay(scenario: Scenario) -> bool:
-    topology = scenario.topology
+def _has_delay(topology: Topology) -> bool:
     paths = [topology.access, *topology.links.values()]
-    return topology.bottleneck.delay_ms > 0 or any(path.delay_ms > 0 for path in paths)
+    return topology.bottleneck.delay_ms > 0 or any(
+        delay_ms > 0 for delay_ms in (*topology.rtts_ms, *(path.delay_ms for path in paths))
+    )
 
 
 def _delay(where: str, delay_ms: float) -> Iterator[str]:
@@ -165,9 +215,8 @@ def _radio_faults(where: str, path: Path, radio: Radio) -> Iterator[str]:
         yield f"{where}: its queue is a pfifo with limit_packets"
 
 
-def _radio_places(scenario: Scenario) -> Iterator[str]:
+def _radio_places(topology: Topology) -> Iterator[str]:
     """Only the link between an access point and its station can be a radio link."""
-    topology = scenario.topology
     places = {"topology.access": topology.access} | {
         f"topology.links.{name}": path
         for name, path in topology.links.items()
@@ -210,7 +259,7 @@ def _round_trip_faults(
     """A flow whose connection would not be open before its end."""
     if flow.kind is FlowKind.CBR:
         return
-    rtt_s = 2e-3 * sum(hop.link.delay_ms for hop in built.path(flow.src, flow.dst))
+    rtt_s = built.path_rtt_ms(flow.src, flow.dst) / 1e3
     if rtt_s > LONGEST_RTT_S:
         yield f"{where}: no connection opens over a round trip of {rtt_s:g} s ({LONGEST_RTT_S:g})"
     time_s = scenario.stop_s(flow) - flow.start_s - scenario.start_jitter_ms / 1e3

@@ -18,7 +18,7 @@ from testbed.plan.plan import Plan
 from testbed.plan.task import Task
 from testbed.runs import sources
 from testbed.runs.provenance import programs
-from testbed.scenario.model import Scenario
+from testbed.scenario.model import Scenario, written
 
 # Increment it when a change in the testbed's Python code alters packets or files but no plan, since
 # that code is not hashed.
@@ -68,7 +68,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if dataclasses.is_dataclass(value):
-        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {name: _plain(each) for name, each in written(value).items()}
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, frozenset | set):

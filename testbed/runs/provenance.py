@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from testbed.machine.process import CHROMIUM, run
-from testbed.scenario.model import Scenario
+from testbed.scenario.model import Scenario, Topology
 from testbed.scenario.video import Player
 
 _COMMANDS = {
@@ -29,7 +29,8 @@ def programs_of(scenario: Scenario) -> tuple[str, ...]:
     """The external programs and libraries that produce the scenario's packets."""
     videos = [flow.video for flow in scenario.flows if flow.video is not None]
     browsers = any(video.player is Player.CHROMIUM for video in videos)
-    radios = any(path.radio for path in scenario.topology.links.values())
+    topology = scenario.topology
+    radios = isinstance(topology, Topology) and any(p.radio for p in topology.links.values())
     return (
         "iperf3",
         *(("nginx", "aioquic") if videos else ()),

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import TestbedError
+from testbed.plan.addresses import topo_of
 from testbed.plan.plan import Plan
-from testbed.scenario.model import Topology
+from testbed.scenario.model import Graph, Topology
 from testbed.traffic.background.sessions import BACKGROUND_PROGRAM
 from testbed.traffic.iperf3 import PRELOAD
 from testbed.trial.parts.radio import MEDIUM
@@ -46,11 +47,11 @@ BUILT = (
 )
 
 
-def used_by(topology: Topology, plan: Plan) -> Mapping[str, str]:
-    """Map the source files that the trial uses, its topology's included, to their sha256."""
-    network = PROJECT / "topologies" / f"{topology.kind.replace('-', '_')}.py"
+def used_by(topology: Topology | Graph, plan: Plan) -> Mapping[str, str]:
+    """Map the source files that the trial uses, a paper's topology included, to their sha256."""
+    papers = [PROJECT / "topologies" / f"{topology.kind.replace('-', '_')}.py"]
     compiled = (path for each in compiled_for(plan) for path in each.sources())
-    return dict(_hashes([network, *compiled]))
+    return dict(_hashes([*(papers if topo_of(topology) else ()), *compiled]))
 
 
 def all_sources() -> Mapping[str, str]:

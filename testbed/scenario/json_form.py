@@ -72,7 +72,9 @@ def _read(kind: Any, data: Any, where: str, faults: list[str]) -> Any:
     origin = typing.get_origin(kind)
     if origin is types.UnionType:
         inner = [a for a in typing.get_args(kind) if a is not type(None)]
-        return None if data is None else _read(inner[0], data, where, faults)
+        if data is None and len(inner) < len(typing.get_args(kind)):
+            return None
+        return _read(max(inner, key=lambda each: _likeness(each, data)), data, where, faults)
     if dataclasses.is_dataclass(kind):
         return _read_dataclass(kind, data, where, faults)
     if origin is tuple:
@@ -86,6 +88,13 @@ def _read(kind: Any, data: Any, where: str, faults: list[str]) -> Any:
         value = typing.get_args(kind)[1]
         return {key: _read(value, each, place(where, key), faults) for key, each in data.items()}
     return _read_scalar(kind, data, where, faults)
+
+
+def _likeness(kind: Any, data: Any) -> int:
+    """How many of a dataclass's fields an object has: of several forms, which one is meant."""
+    if not (dataclasses.is_dataclass(kind) and isinstance(data, dict)):
+        return 0
+    return len({f.name for f in dataclasses.fields(kind)} & data.keys())
 
 
 _type_hints = functools.cache(typing.get_type_hints)  # slow, and asked for a thousand trials

@@ -24,12 +24,36 @@ from testbed.scenario.video import Transport, Viewing
 FRAME_OVERHEAD_BYTES = 14  # Ethernet header: counted by htb and by captures
 
 
+LATER = {"later": True}  # of a field that is younger than the trials that lack it
+
+
+def written(value: Any) -> dict[str, Any]:
+    """A dataclass's fields with their values: of younger ones only those that are set, so that
+    what was written and hashed before them stays the same."""
+    return {
+        f.name: found
+        for f in dataclasses.fields(value)
+        if (found := getattr(value, f.name)) != f.default or not f.metadata.get("later")
+    }
+
+
 class TopologyKind(enum.StrEnum):
-    """The networks of the papers."""
+    """The networks that have a name: the papers', then the general ones."""
 
     ROUTER_BOTTLENECK = "router-bottleneck"
     DUMBBELL = "dumbbell"
     ACCESS_LINK = "access-link"
+    PARKING_LOT = "parking-lot"
+    CHAIN = "chain"
+    STAR = "star"
+
+
+class NodeKind(enum.StrEnum):
+    """What a graph's node does with packets of others: drop, route or bridge them."""
+
+    HOST = "host"
+    ROUTER = "router"
+    SWITCH = "switch"
 
 
 class FlowKind(enum.StrEnum):
@@ -65,6 +89,9 @@ class Queue:
     limit_bdp: float | None = None
     ecn: bool = False
     options: Mapping[str, float] = field(default_factory=dict)
+
+
+PLAIN_QUEUE = Queue("pfifo", limit_packets=1000)  # as long as Linux's own txqueuelen
 
 
 @dataclass(frozen=True)
@@ -112,10 +139,13 @@ class Path:
 
 @dataclass(frozen=True)
 class Topology:
-    """A network of the papers: `hosts` senders (router bottleneck) or pairs (dumbbell), or one
-    home (access link).
+    """A network by its name (`builders.py` draws them), whose bottlenecks are alike: `hosts`
+    senders (router bottleneck), pairs (dumbbell), bottlenecks (parking lot, chain) or hosts
+    (star), or one home (access link).
 
     `links` overrides `access` for single links by name, e.g. `sender2-left`, `ap-station`.
+    `rtts_ms` gives a dumbbell's pairs their round trips, one after the other and from the start
+    again, by the delays of their access links.
     """
 
     kind: TopologyKind
@@ -123,6 +153,86 @@ class Topology:
     hosts: int = 1
     access: Path = Path()
     links: Mapping[str, Path] = field(default_factory=dict)
+    rtts_ms: tuple[float, ...] = field(default=(), metadata=LATER)
+
+
+@dataclass(frozen=True)
+class GraphNode:
+    """A node of a graph; flows begin and end at hosts and routers."""
+
+    name: str
+    kind: NodeKind = NodeKind.HOST
+
+
+@dataclass(frozen=True)
+class Direction:
+    """One direction of a link, as `Path` describes both; without a rate as fast as the machine."""
+
+    rate_mbit: float | None = None
+    delay_ms: float = 0.0
+    queue: Queue | None = None
+    jitter_ms: float = 0.0
+    loss: GilbertElliott | None = None
+
+
+@dataclass(frozen=True)
+class GraphLink:
+    """A link from its first node to its second, and `back`, which is the same unless given.
+
+    An observed direction that has a rate and that a flow's data cross is captured before and
+    behind its queue, and sampled.
+    """
+
+    ends: tuple[str, ...]
+    there: Direction = Direction()
+    back: Direction | None = None
+    observed: bool = True
+
+    @property
+    def name(self) -> str:
+        """Both nodes' names."""
+        return "-".join(self.ends)
+
+    @property
+    def directions(self) -> tuple[Direction, Direction]:
+        """There and back."""
+        return self.there, self.there if self.back is None else self.back
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Any network: nodes and links, loops allowed. Limits in BDP are of `rtt_ms`, the longest round
+    trip between two hosts unless given."""
+
+    nodes: tuple[GraphNode, ...]
+    links: tuple[GraphLink, ...]
+    rtt_ms: float | None = None
+
+    @property
+    def kind(self) -> str:
+        """In place of a name."""
+        return "graph"
+
+    @property
+    def slowest(self) -> GraphLink | None:
+        """The slowest of the observed links, the first of equals."""
+        shaped = [each for each in self.links if each.observed and each.there.rate_mbit]
+        return min(shaped, key=lambda each: each.there.rate_mbit or 0, default=None)
+
+    @property
+    def bottleneck(self) -> Bottleneck:
+        """The slowest observed link: what figures are scaled to."""
+        link = self.slowest
+        assert link is not None  # names.scenario_faults
+        there, back = link.directions
+        return Bottleneck(
+            rate_mbit=there.rate_mbit or 0,
+            queue=there.queue or PLAIN_QUEUE,
+            delay_ms=there.delay_ms,
+            both_directions=back.rate_mbit is not None,
+            back_rate_mbit=None if back == there else back.rate_mbit,
+            back_queue=None if back == there else back.queue,
+        )
 
 
 @dataclass(frozen=True)
@@ -195,7 +305,7 @@ class Scenario:
     """Everything that determines a trial's result, except the engine that runs it."""
 
     experiment: str
-    topology: Topology
+    topology: Topology | Graph
     flows: tuple[Flow, ...]
     duration_s: float
     seed: int = 1
@@ -214,7 +324,7 @@ class Scenario:
 
     def to_json(self) -> str:
         """The scenario as JSON, complete: every default written out."""
-        return json.dumps(_plain(dataclasses.asdict(self)), indent=2) + "\n"
+        return json.dumps(_plain(self), indent=2) + "\n"
 
     @staticmethod
     def from_json(text: str | bytes) -> Scenario:
@@ -234,6 +344,12 @@ class Scenario:
         label = "-".join(part for part in (self.label, f"seed{self.seed}") if part)
         return f"{label}-{self.hash}"
 
+    @property
+    def named(self) -> Topology:
+        """The topology of a scenario whose network has a name."""
+        assert isinstance(self.topology, Topology)
+        return self.topology
+
     def flow(self, name: str) -> Flow:
         """The flow of that name."""
         return next(flow for flow in self.flows if flow.name == name)
@@ -247,6 +363,8 @@ class Scenario:
 
 def _plain(value: Any) -> Any:
     """JSON's own types; 60.0 and 60 are written alike, so that they hash alike."""
+    if dataclasses.is_dataclass(value):
+        return _plain(written(value))
     if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

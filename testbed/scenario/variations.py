@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from testbed.scenario.model import Flow, Path, Queue, Scenario, Topology
+from testbed.scenario.model import Direction, Flow, Graph, Path, Queue, Scenario, Topology
 
 AXIS = "variation"
 STEP = 0.05  # of buffers and delays
@@ -39,6 +39,8 @@ def _of_topology(
 ) -> Scenario:
     """With every queue and every delay of the network changed."""
     own = scenario.topology
+    if isinstance(own, Graph):
+        return dataclasses.replace(scenario, topology=_of_graph(own, queue, delay))
     middle = dataclasses.replace(
         own.bottleneck,
         queue=queue(own.bottleneck.queue),
@@ -57,6 +59,20 @@ def _of_topology(
         links={name: path(link) for name, link in own.links.items()},
     )
     return dataclasses.replace(scenario, topology=topology)
+
+
+def _of_graph(
+    graph: Graph, queue: Callable[[Queue], Queue], delay: Callable[[float], float]
+) -> Graph:
+    def way(one: Direction) -> Direction:
+        changed = one.queue and queue(one.queue)
+        return dataclasses.replace(one, queue=changed, delay_ms=delay(one.delay_ms))
+
+    links = (
+        dataclasses.replace(link, there=way(link.there), back=link.back and way(link.back))
+        for link in graph.links
+    )
+    return dataclasses.replace(graph, links=tuple(links))
 
 
 def _sized(queue: Queue, factor: float) -> Queue:

@@ -164,7 +164,7 @@ def _links() -> Iterator[Odd]:
     )
     for number, path in enumerate(paths):
         base = _one(duration_s=5)
-        topology = dataclasses.replace(base.topology, access=path)
+        topology = dataclasses.replace(base.named, access=path)
         yield f"link {number}", dataclasses.replace(base, topology=topology)
 
 
@@ -205,12 +205,12 @@ def _others() -> Iterator[Odd]:
             yield f"background {name} {value}", dataclasses.replace(base, background=wanted)
     for radio in (Radio(-82), Radio(-20), Radio(-60, 0.9)):
         home = scenarios.access("wifi-good", duration_s=3)
-        links = {"ap-station": dataclasses.replace(home.topology.links["ap-station"], radio=radio)}
-        topology = dataclasses.replace(home.topology, links=links)
+        links = {"ap-station": dataclasses.replace(home.named.links["ap-station"], radio=radio)}
+        topology = dataclasses.replace(home.named, links=links)
         yield f"radio {radio.signal_dbm} {radio.busy}", dataclasses.replace(home, topology=topology)
     for hosts in (2, 99):
         one = _one()
         yield (
             f"{hosts} hosts",
-            dataclasses.replace(one, topology=dataclasses.replace(one.topology, hosts=hosts)),
+            dataclasses.replace(one, topology=dataclasses.replace(one.named, hosts=hosts)),
         )

@@ -99,7 +99,7 @@ def test_a_window_a_round_trip(tmp_path: Path) -> None:
     wide = Bottleneck(1000, Queue("pfifo", limit_packets=10_000), delay_ms=5)
     scenario = dataclasses.replace(
         scenario,
-        topology=dataclasses.replace(scenario.topology, bottleneck=wide),
+        topology=dataclasses.replace(scenario.named, bottleneck=wide),
         flows=(dataclasses.replace(scenario.flows[0], bytes=1000),),
         captures=(),
         background=dataclasses.replace(scenario.background, long_share=1.0),
@@ -138,4 +138,4 @@ def test_the_path_of_the_tests() -> None:
     """14 ms, as the draws above are given."""
     scenario: Scenario = background()
     assert scenario.background
-    assert path_rtt_ms(build_network(scenario.topology), scenario.background) == 14
+    assert path_rtt_ms(build_network(scenario.named), scenario.background) == 14

@@ -61,8 +61,8 @@ def test_a_sender_that_is_locked_out_is_a_result(tmp_path: Path) -> None:
     tcp = dataclasses.replace(scenario.flows[0], start_s=1)
     flood = Flow("cbr", FlowKind.CBR, "sender2", tcp.dst, rate_mbit=30, packet_bytes=972)
     queue = Queue("pfifo", limit_packets=10)  # in bytes there would be room for a SYN
-    bottleneck = dataclasses.replace(scenario.topology.bottleneck, queue=queue)
-    topology = dataclasses.replace(scenario.topology, hosts=2, bottleneck=bottleneck)
+    bottleneck = dataclasses.replace(scenario.named.bottleneck, queue=queue)
+    topology = dataclasses.replace(scenario.named, hosts=2, bottleneck=bottleneck)
     locked = dataclasses.replace(
         scenario, flows=(tcp, flood), topology=topology, duration_s=1.9, measure_from_s=0
     )

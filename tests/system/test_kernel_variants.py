@@ -48,7 +48,7 @@ def beside_cubic() -> Scenario:
         Flow("dctcp", FlowKind.TCP, "sender1", "receiver", variant="dctcp"),
         Flow("cubic", FlowKind.TCP, "sender2", "receiver", variant="cubic", start_s=1),
     )
-    topology = dataclasses.replace(scenario.topology, hosts=2)
+    topology = dataclasses.replace(scenario.named, hosts=2)
     queue = Queue("fq_codel", limit_packets=100, ecn=True)
     bottleneck = dataclasses.replace(topology.bottleneck, queue=queue)
     return dataclasses.replace(

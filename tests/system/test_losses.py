@@ -89,7 +89,7 @@ def two_flows() -> Scenario:
     scenario = router(rate_mbit=2, queue=queue, duration_s=4)
     scenario = with_loss(scenario, ANY_TIME, window_bytes=40_000)
     second = dataclasses.replace(scenario.flows[0], name="second", src="sender2")
-    topology = dataclasses.replace(scenario.topology, hosts=2)
+    topology = dataclasses.replace(scenario.named, hosts=2)
     flows = (scenario.flows[0], second)
     return dataclasses.replace(scenario, topology=topology, flows=flows)
 

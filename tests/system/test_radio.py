@@ -27,9 +27,9 @@ def received_mbit(trial: Trial) -> float:
 
 def with_signal(signal_dbm: int) -> Scenario:
     scenario = access("wifi-good", duration_s=8)
-    links = dict(scenario.topology.links)
+    links = dict(scenario.named.links)
     links["ap-station"] = dataclasses.replace(links["ap-station"], radio=Radio(signal_dbm))
-    topology = dataclasses.replace(scenario.topology, links=links)
+    topology = dataclasses.replace(scenario.named, links=links)
     return dataclasses.replace(scenario, topology=topology)
 
 

@@ -99,8 +99,8 @@ def _near(transport: str, player: str, length_s: float = 8) -> Scenario:
         length_s=length_s,
         seed=1,
     )
-    bottleneck = dataclasses.replace(made.topology.bottleneck, rate_mbit=8)
-    topology = dataclasses.replace(made.topology, bottleneck=bottleneck)
+    bottleneck = dataclasses.replace(made.named.bottleneck, rate_mbit=8)
+    topology = dataclasses.replace(made.named, bottleneck=bottleneck)
     return dataclasses.replace(made, topology=topology)
 
 

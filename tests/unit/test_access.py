@@ -41,8 +41,8 @@ def test_each_way_has_its_rate_and_queue() -> None:
 
 def test_the_way_back_through_one_router_has_the_other_rate() -> None:
     scenario = router()
-    neck = dataclasses.replace(scenario.topology.bottleneck, back_rate_mbit=0.25, back_queue=FIFO)
-    topology = dataclasses.replace(scenario.topology, bottleneck=neck)
+    neck = dataclasses.replace(scenario.named.bottleneck, back_rate_mbit=0.25, back_queue=FIFO)
+    topology = dataclasses.replace(scenario.named, bottleneck=neck)
     there, back = (
         build_network(topology).path(*ends)
         for ends in (("sender1", "receiver"), ("receiver", "sender1"))
@@ -64,8 +64,8 @@ def test_only_the_radio_loses() -> None:
 
 def test_a_loss_without_a_delay_has_a_wire() -> None:
     scenario = access("ethernet")
-    links = {**scenario.topology.links, "ap-station": Path(loss=CHANNEL)}
-    changed = dataclasses.replace(scenario.topology, links=links)
+    links = {**scenario.named.links, "ap-station": Path(loss=CHANNEL)}
+    changed = dataclasses.replace(scenario.named, links=links)
     plan = make_plan(dataclasses.replace(scenario, topology=changed))
     assert "netem" in [need.name for need in plan.needs]
     assert losses(plan) == {"w2a": CHANNEL, "w2b": CHANNEL}
@@ -79,7 +79,7 @@ def test_a_trial_lasts_until_its_slowest_queue_is_empty() -> None:
 
 def with_path(**settings: Any) -> Scenario:
     scenario = access()
-    topology = dataclasses.replace(scenario.topology, access=Path(**settings))
+    topology = dataclasses.replace(scenario.named, access=Path(**settings))
     return dataclasses.replace(scenario, topology=topology)
 
 
@@ -87,16 +87,14 @@ def with_bottleneck(**settings: Any) -> Scenario:
     scenario = dumbbell()
     neck = Bottleneck(10, FIFO, delay_ms=1, **settings)
     return dataclasses.replace(
-        scenario, topology=dataclasses.replace(scenario.topology, bottleneck=neck)
+        scenario, topology=dataclasses.replace(scenario.named, bottleneck=neck)
     )
 
 
 def with_lossy_background() -> Scenario:
     scenario = background()
     links = {"receiver2-right": Path(delay_ms=1, loss=CHANNEL)}
-    return dataclasses.replace(
-        scenario, topology=dataclasses.replace(scenario.topology, links=links)
-    )
+    return dataclasses.replace(scenario, topology=dataclasses.replace(scenario.named, links=links))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +114,7 @@ def with_lossy_background() -> Scenario:
             "back_rate_mbit and back_queue need both_directions",
         ),
         (
-            dataclasses.replace(access(), topology=dataclasses.replace(access().topology, hosts=2)),
+            dataclasses.replace(access(), topology=dataclasses.replace(access().named, hosts=2)),
             "topology.hosts: 2: an access link has one station",
         ),
         (with_lossy_background(), "background.dst: receiver2-right has jitter or losses"),
@@ -136,7 +134,7 @@ def test_the_papers_networks_are_sound(name: str) -> None:
 
 def test_how_it_is_shown() -> None:
     scenario = access("netem-congested")
-    assert hosts_label(scenario.topology) == "access-link, 1 station"
+    assert hosts_label(scenario.named) == "access-link, 1 station"
     assert rate_label(NETWORKS["shaped"].bottleneck) == "1.024/0.512 Mbit/s"
     assert rate_label(Path()) == ""
     assert path_rtt_ms(scenario) == 44

@@ -127,7 +127,7 @@ def test_its_receivers_link_is_a_wire_with_fq() -> None:
     assert set(held.values()) == {"fq", "netem"}
     bare = background()
     topology = dataclasses.replace(
-        bare.topology, access=dataclasses.replace(bare.topology.access, delay_ms=0), links={}
+        bare.named, access=dataclasses.replace(bare.named.access, delay_ms=0), links={}
     )
     plan = make_plan(dataclasses.replace(bare, topology=topology))
     assert plan.background and plan.background.link_delay_ns == 0
@@ -152,7 +152,7 @@ def test_what_it_needs_of_a_kernel() -> None:
 
 def test_a_trial_without_it_is_planned_as_before() -> None:
     scenario = dataclasses.replace(background(), background=None)
-    assert plan_background(scenario, build_network(scenario.topology)) is None
+    assert plan_background(scenario, build_network(scenario.named)) is None
     text = " ".join(" ".join(c.argv) for c in make_plan(scenario).setup)
     assert " fq " not in text
 

@@ -151,14 +151,14 @@ def with_radio(where: str = "ap-station", **settings: Any) -> Scenario:
     scenario = access("ethernet")
     way = Way(**{"radio": Radio(-60), **settings})
     changed = {"access": way} if where == "access" else {"links": {where: way}}
-    topology = dataclasses.replace(scenario.topology, **changed)
+    topology = dataclasses.replace(scenario.named, **changed)
     return dataclasses.replace(scenario, topology=topology)
 
 
 def dumbbell_with_radio() -> Scenario:
     scenario = dumbbell()
     links = {"receiver1-right": Way(radio=Radio(-60))}
-    topology = dataclasses.replace(scenario.topology, links=links)
+    topology = dataclasses.replace(scenario.named, links=links)
     return dataclasses.replace(scenario, topology=topology)
 
 

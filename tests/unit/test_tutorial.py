@@ -11,7 +11,7 @@ import pytest
 from experiments.catalogue import EXPERIMENTS
 from testbed.plan.plan import make_plan
 from testbed.scenario import queues
-from testbed.scenario.model import Queue
+from testbed.scenario.model import Queue, Scenario
 from testbed.scenario.queues import arguments, resolve
 from tests.added_row import block, tutorial_row
 
@@ -26,7 +26,6 @@ LINKED = re.compile(rf"`((?:{FOLDERS})/[\w./-]+)")
 MODULE = re.compile(r"python -m ((?:analysis|testbed|experiments|tests|benchmarks)[\w.]*)")
 TO_BE_WRITTEN = {  # by the reader
     "experiments/buffer_size.py",
-    "topologies/parking_lot.py",
     "kernel/congestion/tcp_NAME.c",
 }
 
@@ -40,6 +39,12 @@ def test_its_experiment_can_be_planned() -> None:
     ]
     for scenario in scenarios:
         make_plan(scenario)
+
+
+def test_its_network_can_be_planned() -> None:
+    text = block('{\n      "experiment": "parking-lot"')
+    plan = make_plan(Scenario.from_json(text))
+    assert sum(queue.sampled for queue in plan.queues) == 3
 
 
 def test_its_queue_becomes_tcs_words(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ def with_flow(**changes: Any) -> Scenario:
 
 def with_topology(**changes: Any) -> Scenario:
     scenario = router()
-    return dataclasses.replace(scenario, topology=dataclasses.replace(scenario.topology, **changes))
+    return dataclasses.replace(scenario, topology=dataclasses.replace(scenario.named, **changes))
 
 
 def with_queue(queue: Queue, rate_mbit: float = 1) -> Scenario:
@@ -155,6 +155,6 @@ def test_seeds_start_flows_at_other_times() -> None:
 def test_a_path_without_delay_is_warned_of() -> None:
     """Its first round trip takes no time in the guest."""
     assert any("tcp: its path has no delay" in each for each in make_plan(router()).warnings)
-    delayed = dataclasses.replace(router().topology, access=Path(delay_ms=0.05))
+    delayed = dataclasses.replace(router().named, access=Path(delay_ms=0.05))
     there = dataclasses.replace(router(), topology=delayed)
     assert not any("no delay" in each for each in make_plan(there).warnings)

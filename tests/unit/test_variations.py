@@ -59,27 +59,27 @@ def test_what_changes_nothing_is_not_run() -> None:
 
 def test_a_buffer_of_nine_packets_has_one_more_or_less() -> None:
     own = varied(one("dumbbell-load"))
-    limits = {name: each.topology.bottleneck.queue.limit_packets for name, each in own.items()}
+    limits = {name: each.named.bottleneck.queue.limit_packets for name, each in own.items()}
     assert (limits["buffers-less"], limits["buffers-more"], limits["delays-more"]) == (8, 10, 9)
-    access = own["buffers-less"].topology.access.queue
+    access = own["buffers-less"].named.access.queue
     assert access and access.limit_packets == 8
 
 
 def test_a_larger_buffer_has_five_percent() -> None:
     own = varied(one("router-bottleneck", queue="bfifo"))
-    assert own["buffers-less"].topology.bottleneck.queue.limit_bytes == 104_857 - 5243
-    assert own["buffers-more"].topology.bottleneck.queue.limit_bytes == 104_857 + 5243
+    assert own["buffers-less"].named.bottleneck.queue.limit_bytes == 104_857 - 5243
+    assert own["buffers-more"].named.bottleneck.queue.limit_bytes == 104_857 + 5243
 
 
 def test_all_delays_are_varied_together() -> None:
     plain = one("dumbbell-load")
     longer = varied(plain)["delays-more"]
     for old, new in (
-        (plain.topology.bottleneck.delay_ms, longer.topology.bottleneck.delay_ms),
-        (plain.topology.access.delay_ms, longer.topology.access.delay_ms),
+        (plain.named.bottleneck.delay_ms, longer.named.bottleneck.delay_ms),
+        (plain.named.access.delay_ms, longer.named.access.delay_ms),
     ):
         assert new == pytest.approx(1.05 * old, abs=1e-3)  # whole microseconds
-    assert dataclasses.replace(longer, topology=plain.topology).flows == plain.flows
+    assert dataclasses.replace(longer, topology=plain.named).flows == plain.flows
 
 
 def test_ecn_is_the_other_way_round() -> None:

@@ -12,6 +12,7 @@ import pandas as pd
 from analysis.figures.timeline.timeline_events import Kind, flow_events, seconds
 from analysis.trials.measures import rtts
 from analysis.trials.packets import TrialPackets
+from analysis.trials.placement import capture_interface
 from analysis.trials.samples import read_samples
 from analysis.trials.series import Floats, Series, grid_step_s, rates_mbps
 from testbed.errors import UsageError
@@ -85,7 +86,7 @@ def timeline(trial: Trial, flow: FlowRecord, span: Span) -> Timeline:
     if sockets is not None and states is None:
         names = sockets["ca_state"].to_numpy()
         states = _runs(sockets["time_s"].to_numpy(), names, flow.stopped_s)
-    queue, record = _queue(trial)
+    queue, record = _queue(trial, flow)
     events = flow_events(trial, flow, packets, sockets, queue)
     step_s = grid_step_s(trial, span.seconds)
     return Timeline(
@@ -171,13 +172,16 @@ def _runs(time_s: Floats, state: np.ndarray, stop_s: float) -> pd.DataFrame:
     return pd.DataFrame({"start_s": starts, "stop_s": ends, "state": state[begins]})
 
 
-def _queue(trial: Trial) -> tuple[pd.DataFrame | None, QueueRecord | None]:
-    """The first queue that is sampled: flows cross it forwards."""
-    record = next((queue for queue in trial.record.queues if queue.sampled), None)
+def _queue(trial: Trial, flow: FlowRecord) -> tuple[pd.DataFrame | None, QueueRecord | None]:
+    """The queue of the flow's bottleneck; if that is not captured, the first that is sampled."""
+    sampled = [queue for queue in trial.record.queues if queue.sampled]
+    name = capture_interface(trial, "bottleneck-out", flow)
+    own_first = sorted(sampled, key=lambda queue: queue.interface != name)
+    record = next(iter(own_first), None)
     table = read_samples(trial, QUEUES)
-    if table is None:
+    if table is None or record is None:
         return None, record
-    own = table[table["interface"] == table["interface"].iloc[0]]
+    own = table[table["interface"] == record.interface]
     names = {"backlog_bytes": "bytes", "backlog_packets": "packets"}
     return own.rename(columns=names)[["time_s", "bytes", "packets", "drops", "marks"]], record
 

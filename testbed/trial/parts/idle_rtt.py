@@ -51,11 +51,12 @@ def idle_round_trips(plan: Plan, places: Mapping[str, Place]) -> list[Idle]:
     found = []
     for flow in plan.flows:
         path = plan.network.path(flow.flow.src, flow.flow.dst)
-        expected_ms = 2 * sum(hop.link.delay_ms for hop in path)
-        jitter_ms = 2 * sum(hop.link.jitter_ms for hop in path)
+        expected_ms = sum(hop.link.rtt_ms for hop in path)
+        wires = [wire for hop in path for wire in hop.link.wires]
+        jitter_ms = sum(wire.jitter_ms for wire in wires)
         radios = [hop.link.radio for hop in path if hop.link.radio]
         jitter_ms += sum(IDLE_MS / (1 - radio.busy) ** 2 for radio in radios)
-        lossy = bool(radios) or any(hop.link.loss for hop in path)
+        lossy = bool(radios) or any(wire.loss for wire in wires)
         with inside(places[flow.flow.src].pid):
             link = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
         # a guest's process that makes many calls without sleeping pays for them: not in here

@@ -16,7 +16,7 @@ from testbed.machine.netlink import Netlink, attributes, question
 from testbed.machine.netlink_batch import Batch, Question
 from testbed.machine.netns import inside
 from testbed.machine.sockets import DIAG_REQUEST, NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY
-from testbed.plan.handles import LEAF
+from testbed.plan.commands import LEAF
 from testbed.scenario.queues import DISCIPLINES
 from testbed.store import QUEUE_COUNTERS, QUEUES, SOCKETS, write_table
 

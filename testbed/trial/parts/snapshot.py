@@ -19,7 +19,7 @@ from testbed.machine.kernel_settings import read_setting
 from testbed.machine.netlink import Netlink, attributes
 from testbed.machine.netns import inside
 from testbed.machine.process import Place
-from testbed.plan.handles import LEAF
+from testbed.plan.commands import LEAF
 from testbed.plan.plan import Plan
 
 NETLINK_ROUTE = 0
