@@ -42,7 +42,7 @@ def test_its_experiment_can_be_planned() -> None:
 
 
 def test_its_network_can_be_planned() -> None:
-    text = block('{\n      "experiment": "parking-lot"')
+    text = block('{\n      "experiment": "parking-lot"').partition("\n\n")[0]
     plan = make_plan(Scenario.from_json(text))
     assert sum(queue.sampled for queue in plan.queues) == 3
 
