@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.cli.own_file import SUFFIX, OwnFile, load
 from testbed.errors import UsageError, nearest
 from testbed.plan.validate import validate
 from testbed.scenario import file_sweep
@@ -39,6 +40,7 @@ class Chosen:
     axes: tuple[Axis, ...]
     scenarios: Callable[[int], list[Scenario]]  # by the number of seeds
     values: Callable[[Scenario], Mapping[str, str]]  # of the axes, in one of the scenarios
+    own: OwnFile | None = None  # the file of the user's that it stands in
 
 
 def chosen(options: argparse.Namespace) -> Chosen:
@@ -54,7 +56,10 @@ def _chosen(options: argparse.Namespace) -> Chosen:
         path = Path(options.experiment)
         hint = f"testbed plan {path} lists the fields that can be set"
         return _of_file(path, _settings(options.set, hint), options)
-    experiment = _named(options.experiment, options.experiments)
+    own = None
+    if options.experiment.endswith(SUFFIX):
+        own = load(Path(options.experiment), options.experiments)
+    experiment = own.experiment if own else _named(options.experiment, options.experiments)
     settings = _settings(options.set, f"axes: {', '.join(experiment.axes)}")
     if unknown := [key for key in settings if key not in experiment.axes]:
         raise UsageError(f"--set {unknown[0]}: no such axis", nearest(unknown[0], experiment.axes))
@@ -64,6 +69,7 @@ def _chosen(options: argparse.Namespace) -> Chosen:
         tuple(_axes(experiment)),
         lambda seeds: experiment.scenarios(settings, seeds, options.quick),
         lambda scenario: scenario.axes,
+        own,
     )
 
 

@@ -15,6 +15,7 @@ from testbed.cli.compare import compare_folders
 from testbed.cli.completion import SHELLS, complete
 from testbed.cli.console import console
 from testbed.cli.inspect import inspect_trial
+from testbed.cli.new_experiment import new_experiment
 from testbed.cli.plan import list_experiments, show_plan
 from testbed.cli.reduce import reduce_captures
 from testbed.cli.report import report
@@ -81,7 +82,10 @@ def _check_options(parser: Parser) -> None:
 
 
 def _experiment_options(parser: Parser) -> None:
-    parser.add_argument("experiment", help=f"an experiment's name, or a {SCENARIO}")
+    parser.add_argument(
+        "experiment",
+        help=f"an experiment's name, a file of your own (`testbed new`), or a {SCENARIO}",
+    )
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE,…", help="values of one axis"
     )
@@ -93,6 +97,10 @@ def _experiment_options(parser: Parser) -> None:
         help="also every trial with what papers leave open varied a little: starts, buffers, "
         "delays, ECN, timers; `report --claims` says which answers survive it",
     )
+
+
+def _new_options(parser: Parser) -> None:
+    parser.add_argument("name", help="what it is called; its file is NAME.py")
 
 
 def _plan_options(parser: Parser) -> None:
@@ -265,7 +273,20 @@ VERBS = (
         "check",
         _check_options,
     ),
-    Verb("list", list_experiments, "the experiments", "list", _no_options),
+    Verb(
+        "list",
+        list_experiments,
+        "the experiments, and those in files of this folder",
+        "list",
+        _no_options,
+    ),
+    Verb(
+        "new",
+        new_experiment,
+        "write an experiment of your own into this folder, to begin with",
+        "new buffer_size",
+        _new_options,
+    ),
     Verb(
         "plan",
         show_plan,

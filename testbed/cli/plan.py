@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.table import Table
 
 from testbed.cli.choosing import Chosen, chosen
 from testbed.cli.console import console
+from testbed.cli.own_file import listed
 from testbed.plan.plan import Plan, make_plan
 from testbed.plan.task import Task, tasks
 from testbed.plan.traffic_control import QueuePlan
@@ -26,6 +28,8 @@ def list_experiments(options: argparse.Namespace) -> int:
         scenarios = each.scenarios({}, 1, quick=False)
         seconds = sum(estimate.guest_seconds(make_plan(s), s) for s in scenarios)
         table.add_row(each.name, each.paper, str(len(scenarios)), f"{seconds:.0f} s", each.about)
+    for own in listed(Path()):
+        table.add_row(f"./{own.path.name}", "", "", "", own.about)
     console.print(table)
     console.print(_ABBREVIATIONS, soft_wrap=True)
     return 0
@@ -36,7 +40,8 @@ paper: KS Kapre and Saxena, JH Joshi and Hattikar, GYS Guo, Yuan and Sheng, PMW 
     and Williamson, RGSJ Rajore, Gupta, Sikka and Jain, each with the part that is repeated
     (docs/papers/)
 trials: with one seed and without --quick
-guest: about how long they take on one core, without root (`testbed plan NAME` says more)"""
+guest: about how long they take on one core, without root (`testbed plan NAME` says more)
+./NAME.py: a file of this folder (`testbed new NAME`), which is not run to list it"""
 
 
 def show_plan(options: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from testbed.cli import run_output
 from testbed.cli.choosing import Chosen, chosen
 from testbed.cli.console import Watch, console, errors
+from testbed.cli.own_file import OwnFile, save_figures
 from testbed.engines.base import Engine, in_want
 from testbed.engines.choice import Choice, choose
 from testbed.errors import UsageError
@@ -227,7 +228,7 @@ def _show_results(
         errors.print(f"testbed: warning: {warning}", soft_wrap=True)
     counts = {status: sum(each.status is status for each in done) for status in Status}
     if counts[Status.OK]:
-        _show_figures(wanted.name, run, _as_they_are(done, frame), printed)
+        _show_figures(wanted, run, _as_they_are(done, frame), printed)
         _show_links(run, printed)
     console.print(f"results: {run / METRICS_CSV}", soft_wrap=True)
     console.print(", ".join(f"{number} {status}" for status, number in counts.items() if number))
@@ -259,11 +260,15 @@ def _as_they_are(done: Sequence[Finished], frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _show_figures(
-    experiment: str, run: Path, rows: pd.DataFrame, printed: run_output.Printed
+    wanted: Chosen, run: Path, rows: pd.DataFrame, printed: run_output.Printed
 ) -> None:
     """Print the results, then the experiment's figures; those that are up to date stay."""
     from analysis.figures import kept_figures
 
+    if wanted.own and wanted.own.figures:
+        _show_own(wanted.own, run, rows, printed)
+        return
+    experiment = wanted.name
     folder, made_of = run / FIGURES, kept_figures.made_of(run)
     kept = kept_figures.read(folder, experiment, made_of)
     if kept and not kept.own_tables:
@@ -280,6 +285,15 @@ def _show_figures(
         return
     drawn = _say_figures(catalogue.save_figures(materials, folder))
     kept_figures.keep(folder, experiment, made_of, drawn, bool(tables))
+
+
+def _show_own(own: OwnFile, run: Path, rows: pd.DataFrame, printed: run_output.Printed) -> None:
+    """Print the results, then the figures that the file's own function draws, every time."""
+    from analysis.figures import figure_catalogue as catalogue  # draws: slow to load
+
+    run_output.print_results(rows, (), printed)
+    materials = catalogue.of_results(run, own.experiment.name)
+    _say_figures(save_figures(own, materials, run / FIGURES))
 
 
 def _say_figures(figures: Iterable[Path]) -> list[Path]:

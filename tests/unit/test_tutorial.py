@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from experiments.catalogue import EXPERIMENTS
+from testbed.cli.new_experiment import TEMPLATE
 from testbed.plan.plan import make_plan
 from testbed.scenario import queues
 from testbed.scenario.model import Queue, Scenario
@@ -25,14 +26,15 @@ FOLDERS = "docs|kernel|analysis|testbed|experiments|tests|topologies|benchmarks"
 LINKED = re.compile(rf"`((?:{FOLDERS})/[\w./-]+)")
 MODULE = re.compile(r"python -m ((?:analysis|testbed|experiments|tests|benchmarks)[\w.]*)")
 TO_BE_WRITTEN = {  # by the reader
-    "experiments/buffer_size.py",
     "kernel/congestion/tcp_NAME.c",
 }
 
 
 def test_its_experiment_can_be_planned() -> None:
-    names: dict[str, Any] = {"__name__": "experiments.buffer_size"}
-    exec(compile(block("#!/usr/bin/env"), "<tutorial>", "exec"), names)
+    text = block('"""How much buffer does one flow need')
+    assert text.rstrip() == TEMPLATE.read_text().replace("NAME", "buffer_size").rstrip()
+    names: dict[str, Any] = {"__name__": "buffer_size"}
+    exec(compile(text, "<tutorial>", "exec"), names)
     scenarios = names["EXPERIMENT"].scenarios({}, 1, False)
     assert [s.label for s in scenarios] == [
         f"linux-reno-{size}bdp" for size in ("0.1", "0.25", "0.5", "1", "2")

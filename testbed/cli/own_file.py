@@ -1,0 +1,137 @@
+"""Experiments in files of the user's own, anywhere: loaded to run, and only read to be listed."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from testbed.errors import TestbedError, UsageError
+from testbed.scenario.experiment import Experiment
+from testbed.scenario.names import checked
+
+if TYPE_CHECKING:
+    import pandas as pd  # slow to load
+    from matplotlib.figure import Figure
+
+    from analysis.results.material import Material
+
+SUFFIX = ".py"
+NAME = "EXPERIMENT"
+LONGEST_BYTES = 1 << 20
+HINT = "`testbed new NAME` writes one that runs"
+
+Figures = Callable[["pd.DataFrame"], Iterable[tuple[str, "Figure"]]]
+
+
+@dataclass(frozen=True)
+class OwnFile:
+    """The experiment in a file, and the function that draws its figures, if it has one."""
+
+    path: Path
+    experiment: Experiment
+    figures: Figures | None
+
+
+def load(path: Path, taken: Mapping[str, Experiment]) -> OwnFile:
+    """Run a file, and take the experiment that it makes; the names of ours are `taken`."""
+    if not path.is_file():
+        raise UsageError(f"{path}: {'not a file' if path.exists() else 'no such file'}", HINT)
+    module = _imported(path)
+    experiment = getattr(module, NAME, None)
+    if not isinstance(experiment, Experiment):
+        raise UsageError(f"{path}: has no {NAME} = Experiment(…)", HINT)
+    if experiment.name in taken:
+        raise UsageError(
+            f"{path}: the name {experiment.name!r} is that of an experiment of the testbed's",
+            "give it another, or its results would lie among the others",
+        )
+    return OwnFile(path, experiment, getattr(module, "figures", None))
+
+
+def _imported(path: Path) -> ModuleType:
+    """The module; it may import what lies beside it, and leaves no files there."""
+    name = f"own_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # where dataclasses look their types up
+    sys.path.append(str(path.resolve().parent))
+    wrote, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise fault(path, error) from error
+    finally:
+        sys.dont_write_bytecode = wrote
+    return module
+
+
+def fault(path: Path, error: Exception) -> UsageError:
+    """What a file's code has raised, with its line in that file."""
+    if isinstance(error, SyntaxError):
+        line: int | None = error.lineno
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = str(path.resolve())
+        lines = [each.lineno for each in frames if str(Path(each.filename).resolve()) == own]
+        line = lines[-1] if lines else None
+    where = f"{path}: line {line}" if line else str(path)
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    return UsageError(f"{where}: {type(error).__name__}: {text}", "correct that line")
+
+
+@dataclass(frozen=True)
+class Listed:
+    """What a file says of its experiment, as it stands there."""
+
+    path: Path
+    about: str
+
+
+def listed(folder: Path) -> Iterator[Listed]:
+    """The files in a folder that make an experiment; none of them is run for that."""
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        try:
+            if path.stat().st_size <= LONGEST_BYTES:
+                tree = ast.parse(path.read_bytes())
+                yield from (Listed(path, about) for about in _abouts(tree))
+        except (OSError, SyntaxError, ValueError, RecursionError):
+            continue
+
+
+def _abouts(tree: ast.Module) -> Iterator[str]:
+    """The `about` of each `EXPERIMENT = Experiment(…)`."""
+    for node in tree.body:
+        match node:
+            case ast.Assign(
+                targets=[ast.Name(id=target)],
+                value=ast.Call(func=ast.Name(id="Experiment"), keywords=keywords),
+            ) if target == NAME:
+                words = {each.arg: each.value for each in keywords}
+                about = words.get("about")
+                yield str(about.value) if isinstance(about, ast.Constant) else ""
+
+
+def save_figures(own: OwnFile, materials: Iterable[Material], folder: Path) -> Iterator[Path]:
+    """Write the file's own figures as PNG, SVG and CSV; the PNG files as they are written."""
+    from analysis.figures.plotting.named_figure import NamedFigure  # slow to load
+
+    assert own.figures is not None
+    for material in materials:
+        stem = f"{own.experiment.name}-{material.engine}"
+        try:
+            for name, figure in own.figures(material.good):
+                yield NamedFigure(checked(f"{stem}-{name}"), "", figure, material.good).save(
+                    folder
+                )[0]
+        except TestbedError:
+            raise
+        except Exception as error:
+            raise fault(own.path, error) from error
