@@ -39,6 +39,7 @@ VERDICT_FILE = "verdict.json"
 METRICS_FILE = "metrics.parquet"  # of a results folder too
 DIGEST_FILE = "digest.parquet"
 LINKS_FILE = "links.parquet"  # where several queues were observed
+TRIAL_PAGE = "trial.html"  # in FIGURES
 # JSON documents
 QDISCS = f"{SAMPLES}/qdiscs.json"  # node → `tc -json -s qdisc show` at the end
 COUNTERS = f"{SAMPLES}/counters.json"  # node → name → the kernel's counter at the end

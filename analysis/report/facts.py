@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from analysis.figures.plotting.cases import text
 from analysis.metrics.axes import AXIS
 from analysis.results.material import Material
 from analysis.trials.labels import hosts_label, path_rtt_ms, queue_label, rate_label
-from testbed.store import SCENARIO
+from testbed.store import SCENARIO, Trial
 
 MOST = 8  # values that are written out
 MOST_VALUES = 16  # the same, of an axis: the command has them all
@@ -27,10 +27,10 @@ def axes(material: Material) -> list[tuple[str, str]]:
     return [(name, _several(values(material, name), MOST_VALUES)) for name in material.axes()]
 
 
-def settings(material: Material) -> list[tuple[str, str]]:
+def settings(trials: Sequence[Trial]) -> list[tuple[str, str]]:
     """The settings of the trials; where they differ, all values."""
-    scenarios = [trial.scenario for trial in material.trials]
-    records = [trial.record for trial in material.trials]
+    scenarios = [trial.scenario for trial in trials]
+    records = [trial.record for trial in trials]
     necks = [scenario.topology.bottleneck for scenario in scenarios]
     versions = dict.fromkeys(
         f"{name} {version}" for record in records for name, version in record.versions.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -14,7 +14,7 @@ from analysis.figures.plotting.sheet import Cell, Head, Sheet, mean_cell
 from analysis.metrics.columns import METRICS
 from analysis.results.material import Material
 from analysis.statistics.summary import sum_up
-from testbed.store import Trial
+from testbed.store import FIGURES, TRIAL_PAGE, Trial
 
 MEASURES = (
     "throughput_mbps",
@@ -45,7 +45,6 @@ HEADS = {
     "stall_s": "time stalled",
 }
 COUNTED = Head("n", hint="trials that count", number=True)
-TIMELINE = ("timeline*.html", "timeline*.svg", "timeline*.png")
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ class Listed:
     rates: str
     captures: str = ""
     record: str = ""
-    timelines: tuple[tuple[str, str], ...] = field(default=())
+    page: str = ""
 
 
 def cells(material: Material) -> Sheet:
@@ -104,7 +103,7 @@ def trials(material: Material, page: Path) -> Iterator[Listed]:
             rates.get(name, ""),
             _captures(trial, page),
             _link(trial.path, page),
-            tuple((path.stem, _link(path, page)) for path in _timelines(trial)),
+            _page(trial, page),
         )
 
 
@@ -120,13 +119,10 @@ def _captures(trial: Trial, page: Path) -> str:
     return _link((trial.path / files[0]).parent, page) if files else ""
 
 
-def _timelines(trial: Trial) -> list[Path]:
-    """The figure that `testbed report TRIAL` drew: of the kinds in order, the first that exists."""
-    for folder in (trial.path, trial.path / "figures"):
-        for pattern in TIMELINE if folder.is_dir() else ():
-            if found := sorted(folder.glob(pattern)):
-                return found
-    return []
+def _page(trial: Trial, page: Path) -> str:
+    """The page that `testbed report TRIAL` made."""
+    own = trial.path / FIGURES / TRIAL_PAGE
+    return _link(own, page) if own.is_file() else ""
 
 
 def _link(path: Path, page: Path) -> str:

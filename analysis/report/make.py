@@ -56,7 +56,7 @@ def _part(material: Material, folder: Path, out: Path) -> page.Part:
         folder=material.folder,
         network=network_drawing.drawing([trial.scenario for trial in material.trials]),
         axes=tuple(facts.axes(material)),
-        settings=tuple(facts.settings(material)),
+        settings=tuple(facts.settings(material.trials)),
         command=facts.command(material),
         command_note=facts.command_note(material),
         figures=figures,

@@ -18,7 +18,7 @@ from analysis.report.comparison_section import Compared
 from analysis.report.listing import Listed
 
 TEMPLATES = Path(__file__).with_name("templates")
-PLOTTING = ("plot_marks.js", "plot.js")
+SHARED = ("plot_marks.js", "plot.js", "tables.js")
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Page:
 def render(page: Page) -> str:
     """The HTML, whole."""
     metrics = [metric for metric in METRICS if metric.unit or metric.count]
-    return fill("page.html", (*PLOTTING, "page.js"), page=page, metrics=metrics)
+    return fill("page.html", (*SHARED, "page.js"), page=page, metrics=metrics)
 
 
 def fill(template: str, scripts: Sequence[str], **values: object) -> str:

@@ -16,13 +16,11 @@ from testbed.cli.console import console, errors, wide_console
 from testbed.errors import UsageError
 from testbed.machine.atomic import replace
 from testbed.machine.safe_files import make_folder
-from testbed.store import REPORT, FlowRecord, Trial, is_trial, open_trial
+from testbed.store import FIGURES, REPORT, FlowRecord, Trial, is_trial, open_trial
 
 if TYPE_CHECKING:
     from analysis.claims.engine.answers import Answer
     from analysis.results.material import Collection
-
-FIGURES = "figures"  # in the trial's folder
 
 
 def report(options: argparse.Namespace) -> int:
@@ -107,11 +105,13 @@ def _answers(found: Collection, reference: Path | None) -> Sequence[Answer]:
 def _report_trial(options: argparse.Namespace, trial: Trial) -> int:
     """Print a trial's verdict check by check, and draw its flow's figures."""
     from analysis.captures.inspection import flow_record
+    from analysis.report.trial_page import write_trial_page
 
     flow = flow_record(trial, options.flow)
     _print_checks(trial)
     folder = options.out or trial.path / FIGURES
-    for path in _draw(trial, flow, options.start, options.stop, folder):
+    drawn = _draw(trial, flow, options.start, options.stop, folder)
+    for path in [*drawn, write_trial_page(trial, flow, folder, drawn)]:
         console.print(path, soft_wrap=True)
     return 0
 

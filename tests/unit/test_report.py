@@ -11,6 +11,7 @@ import pytest
 from analysis.report import collect
 from analysis.trials.kept_table import keep, read_kept
 from experiments.command import main
+from testbed.store import TRIAL_PAGE
 from tests import report_writer
 from tests.trial_writer import ROLES, write_trial
 
@@ -32,7 +33,7 @@ def test_figures_go_into_the_trial(tmp_path: Path, capsys: pytest.CaptureFixture
     trial = write_trial(tmp_path / "reno", samples=True)
     assert main(["report", str(trial)]) == 0
     said = files(capsys)
-    assert said == [str(trial / "figures" / name) for name in names("tcp")]
+    assert said == [str(trial / "figures" / name) for name in [*names("tcp"), TRIAL_PAGE]]
     assert all(Path(line).stat().st_size for line in said)
 
 
@@ -43,7 +44,8 @@ def test_a_part_of_another_flow_elsewhere(
     asked = ["--flow", "cbr", "--from", "2", "--to", "4.5", "--out", str(out)]
     assert main(["report", str(trial), *asked]) == 0
     said = files(capsys)
-    assert said == [str(out / name) for name in names("cbr-2s-4.5s", ("timeline",))]
+    wanted = [*names("cbr-2s-4.5s", ("timeline",)), TRIAL_PAGE]
+    assert said == [str(out / name) for name in wanted]
     assert not (trial / "figures").exists()
 
 
@@ -53,7 +55,7 @@ def test_without_the_sender_there_is_no_sequence(
     trial = write_trial(tmp_path / "reno", samples=True, without=tuple(ROLES))
     assert main(["report", str(trial)]) == 0
     said = [Path(line).name for line in files(capsys)]
-    assert said == names("tcp", ("timeline",))
+    assert said == [*names("tcp", ("timeline",)), TRIAL_PAGE]
 
 
 def test_a_page_shows_what_was_run_and_its_figures_first(

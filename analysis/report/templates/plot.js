@@ -53,7 +53,8 @@ const plotting = (() => {
           entry.swatch = swatch;
           this.legend.append(button);
         }
-        this.frame.append(this.legend);
+        if (legend.box) this.frame.append(this.legend);
+        else this.frame.prepend(this.legend);
       }
       if (!this.spec.panels.some((panel) => panel.zooms)) return;
       const tools = make("div", { class: "zoom", role: "group", "aria-label": "Zoom" });

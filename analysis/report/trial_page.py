@@ -1,0 +1,151 @@
+"""The page of one trial: its flows on one time axis, its checks, commands and files."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from analysis.captures.inspection import View, flow_filter
+from analysis.report import inline, page, plot_data
+from analysis.report.facts import settings
+from analysis.report.trial_plot import FlowPlot, flow_plot
+from analysis.report.trial_segments import segments
+from analysis.report.verdict_tables import HEADER, checks_table
+from analysis.statistics.text_tables import Table
+from analysis.verdict.verdict import cached_verdict
+from testbed.machine.atomic import replace
+from testbed.store import COMMANDS, TRIAL_PAGE, FlowRecord, Trial, again
+
+MOST_FLOWS = 8  # that are plotted; `--flow` draws any other
+LONGEST_LOG = 400_000  # letters of the commands' log in the page; the file has all
+
+
+@dataclass(frozen=True)
+class Plotted:
+    """A flow's plot, and how Wireshark opens its packets at the sender."""
+
+    name: str
+    data: str
+    wireshark: str  # JSON: the file's name, the flow's filter, the command without its filter
+
+
+@dataclass(frozen=True)
+class Static:
+    """A figure for print."""
+
+    caption: str
+    element: str
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file of the trial."""
+
+    name: str
+    link: str
+    size: str
+
+
+@dataclass(frozen=True)
+class TrialPage:
+    """Everything on the page."""
+
+    name: str
+    label: str
+    status: str
+    reason: str
+    verdict: str
+    why: str
+    facts: tuple[tuple[str, str], ...]
+    flows: tuple[Plotted, ...]
+    figures: tuple[Static, ...]
+    checks: Table | None
+    commands: str
+    again: str
+    downloads: tuple[Download, ...]
+    graded: int = HEADER.index("verdict")  # the column of the checks
+
+
+def write_trial_page(
+    trial: Trial, first: FlowRecord, folder: Path, figures: Sequence[Path]
+) -> Path:
+    """Write the page beside the static figures, which it has for those without scripts.
+
+    The `first` flow is the one that is shown until another is chosen.
+    """
+    out = folder / TRIAL_PAGE
+    verdict = cached_verdict(trial)
+    found = TrialPage(
+        name=trial.path.name,
+        label=trial.scenario.label or trial.scenario.experiment,
+        status=str(trial.record.status),
+        reason=trial.record.reason,
+        verdict=str(verdict.verdict) if verdict else "",
+        why=verdict.why if verdict else "",
+        facts=tuple(settings([trial])),
+        flows=tuple(_plots(trial, first)),
+        figures=tuple(_static(path) for path in figures if path.suffix == ".svg"),
+        checks=checks_table(verdict) if verdict else None,
+        commands=_commands(trial),
+        again=again(trial.path),
+        downloads=tuple(_downloads(trial, out)),
+    )
+    text = page.fill("trial.html", (*page.SHARED, "trial.js"), trial=found)
+    replace(out, lambda path: path.write_text(text, encoding="utf-8"))
+    return out
+
+
+def _plots(trial: Trial, first: FlowRecord) -> Iterator[Plotted]:
+    others = (flow for flow in trial.record.flows if flow is not first)
+    for flow in (first, *itertools.islice(others, MOST_FLOWS - 1)):
+        below = segments(trial, flow)
+        plot = flow_plot(trial, flow, [below] if below else [])
+        if plot is not None:
+            yield _plotted(trial, flow, plot)
+
+
+def _plotted(trial: Trial, flow: FlowRecord, plot: FlowPlot) -> Plotted:
+    capture = trial.capture(f"sender:{flow.name}")
+    known = {}
+    if capture is not None:
+        known = {
+            "file": os.fspath(capture.relative_to(trial.path)),
+            "flow": flow_filter(flow),
+            "command": shlex.join(View(capture).command),
+        }
+    return Plotted(flow.name, plot.data, plot_data.script_json(known))
+
+
+def _static(path: Path) -> Static:
+    text = path.read_text(encoding="utf-8")
+    return Static(path.stem, inline.element(text, path.stem, path.stem))
+
+
+def _commands(trial: Trial) -> str:
+    try:
+        text = (trial.path / COMMANDS).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return text[:LONGEST_LOG]
+
+
+def _downloads(trial: Trial, out: Path) -> Iterator[Download]:
+    own = out.resolve().parent
+    for path in sorted(trial.path.rglob("*")):
+        if path.is_file() and own not in path.resolve().parents:
+            link = quote(os.path.relpath(path.resolve(), own))
+            yield Download(os.fspath(path.relative_to(trial.path)), link, _size(path))
+
+
+def _size(path: Path) -> str:
+    size = float(path.stat().st_size)
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} GB"

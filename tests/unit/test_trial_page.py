@@ -1,0 +1,123 @@
+"""A trial's page in a browser: one time axis down to single segments, as Wireshark shows them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.report import page as pages
+from analysis.report.trial_plot import packed
+from experiments.command import main
+from testbed.machine import process
+from testbed.store import CAPTURES, FIGURES, TRIAL_PAGE
+from tests.browser import Tab, browser, chromium
+from tests.trial_writer import write_trial
+from tests.unit.test_report_safe import doctored
+
+needs_browser = pytest.mark.skipif(chromium() is None, reason="no Chromium here")
+PLOT = "document.querySelector('.plotted').plot"
+LAST = f"{PLOT}.spec.panels.at(-1)"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    trial = write_trial(tmp_path_factory.mktemp("trial") / "reno", samples=True)
+    assert main(["report", str(trial)]) == 0
+    return trial / FIGURES / TRIAL_PAGE
+
+
+@pytest.fixture(scope="module")
+def tab() -> Iterator[Tab]:
+    with browser() as opened:
+        yield opened
+
+
+@needs_browser
+@pytest.mark.parametrize(("width", "dark"), [(360, True), (1440, False)])
+def test_it_fits_and_is_quiet(tab: Tab, page: Path, width: int, dark: bool) -> None:
+    tab.requests.clear()
+    tab.open(page, width, dark=dark)
+    assert tab.run("document.documentElement.scrollWidth") == width
+    assert tab.run(f"{PLOT}.spec.panels.length") > 4
+    assert tab.complaints == []
+    asked = {each for each in tab.requests if not each.startswith("data:,")}
+    assert asked == {page.resolve().as_uri()}
+
+
+@needs_browser
+def test_all_panels_zoom_to_the_50_ms_around_a_loss(tab: Tab, page: Path) -> None:
+    tab.open(page, 1440)
+    first = tab.run(f"{PLOT}.spec.troubles[0]")
+    tab.run("document.getElementById('after').click()")
+    limits = tab.run(f"{PLOT}.spec.panels.map(each => each.x.lim)")
+    assert all(np.allclose(each, [first - 0.025, first + 0.025]) for each in limits)
+    tab.run("document.getElementById('after').click()")
+    assert tab.run(f"{LAST}.x.lim[0]") > limits[0][0]
+    tab.run(f"{PLOT}.reset()")
+    assert tab.run(f"{LAST}.x.lim") == tab.run(f"{LAST}.whole")
+
+
+@needs_browser
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="no tshark here")
+def test_segments_and_acks_say_what_wireshark_says(tab: Tab, page: Path) -> None:
+    tab.open(page, 1440)
+    told = tab.run(
+        f"{PLOT}.spec.marks.filter(mark => mark.packets).flatMap(mark =>"
+        " [...mark.x].map((_, i) => Object.fromEntries(mark.tell(i))))"
+    )
+    file = tab.run("JSON.parse(document.querySelectorAll('.plotted script')[1].textContent).file")
+    assert file.startswith(CAPTURES)
+    argv = ["tshark", "-r", str(page.parents[1] / file), "-T", "fields"]
+    shown = process.run([*argv, "-e", "frame.number", "-e", "_ws.col.Info"]).stdout
+    infos = dict(line.split("\t", 1) for line in shown.splitlines())
+    assert len(told) > 20
+    for each in told:
+        assert infos[str(each["No."])].startswith(each["info"])
+        assert each["filter"] == f"frame.number == {each['No.']}"
+
+
+@needs_browser
+def test_a_picked_segment_stays_with_its_filter(tab: Tab, page: Path) -> None:
+    tab.open(page, 1440)
+    tab.run(f"{PLOT}.spec.marks.find(mark => mark.series.includes('retransmission')).pick(0)")
+    said = tab.run("document.getElementById('packet-filter').textContent")
+    assert "Retransmission]" in said and " -Y 'frame.number == " in said
+    assert tab.run("document.getElementById('packet').hidden") is False
+
+
+@needs_browser
+def test_another_flow_shows_the_same_stretch(tab: Tab, page: Path) -> None:
+    tab.open(page, 1440)
+    tab.run(f"{PLOT}.zoom({LAST}, 2, 4)")
+    tab.run(
+        "(() => { const flow = document.getElementById('flow'); flow.value = 'cbr';"
+        "flow.dispatchEvent(new Event('change')); })()"
+    )
+    shown = "document.querySelector('figure.flow:not([hidden])')"
+    assert tab.run(f"{shown}.dataset.flow") == "cbr"
+    assert tab.run(f"{shown}.querySelector('.plotted').plot.spec.panels[0].x.lim") == [2, 4]
+
+
+@needs_browser
+def test_markup_in_every_string_is_text(
+    tab: Tab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill = pages.fill
+    monkeypatch.setattr(pages, "fill", lambda *given, trial: fill(*given, trial=doctored(trial)))
+    trial = write_trial(tmp_path / "reno", samples=True)
+    assert main(["report", str(trial)]) == 0
+    tab.complaints.clear()
+    tab.open(trial / FIGURES / TRIAL_PAGE, 1440)
+    assert tab.run("document.querySelectorAll('.evil').length") == 0
+    assert tab.run("document.body.textContent.split('<img class=evil').length") > 50
+    assert tab.complaints == []
+
+
+def test_packed_numbers_are_what_they_were() -> None:
+    times = np.array([1.000001, 1.5, 1.25, 60.123456])
+    found = packed(times)
+    assert np.allclose(np.cumsum(found["d"]) * found["k"], times, atol=5e-7)
