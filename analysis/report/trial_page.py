@@ -95,7 +95,7 @@ def write_trial_page(
         again=again(trial.path),
         downloads=tuple(_downloads(trial, out)),
     )
-    text = page.fill("one_trial.html", (*page.SHARED, "trial.js"), trial=found)
+    text = page.fill("trial_page.html", (*page.SHARED, "trial.js"), trial=found)
     replace(out, lambda path: path.write_text(text, encoding="utf-8"))
     return out
 
