@@ -6,7 +6,7 @@ import math
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -83,11 +83,16 @@ def _layout(scenarios: Sequence[Scenario]) -> tuple[list[Node], list[Edge]]:
     routers = {node.name for node in graph.nodes if node.kind is not NodeKind.HOST}
     most = max(len(names) for names in columns)
     nodes = [
-        Node(name, x, TOP + STEP * (place + (most - len(names)) / 2), name in routers)
+        Node(name, x, TOP + STEP * (place + (most - _centred(names, routers)) / 2), name in routers)
         for x, names in zip(_places(columns, links), columns, strict=True)
-        for place, name in enumerate(names)
+        for place, name in enumerate(sorted(names, key=lambda each: each not in routers))
     ]
     return nodes, links
+
+
+def _centred(names: Sequence[str], routers: Collection[str]) -> int:
+    """How many of a column stand around the middle: its routers, with their hosts below, or all."""
+    return sum(name in routers for name in names) or len(names)
 
 
 def _places(columns: Sequence[Sequence[str]], links: Sequence[Edge]) -> list[float]:

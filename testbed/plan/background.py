@@ -15,7 +15,15 @@ from testbed.plan.commands import Command
 from testbed.plan.delay_links import end_names
 from testbed.plan.network import Network, node_names
 from testbed.scenario import variants
-from testbed.scenario.model import Background, Flow, FlowKind, Scenario
+from testbed.scenario.model import (
+    Background,
+    Flow,
+    FlowKind,
+    Graph,
+    NodeKind,
+    Scenario,
+    Topology,
+)
 from testbed.scenario.profiles import PROFILES
 from testbed.store import BACKGROUND_FLOW
 
@@ -149,8 +157,7 @@ def faults(scenario: Scenario) -> Iterator[str]:
 
 
 def _host_faults(scenario: Scenario, wanted: Background) -> Iterator[str]:
-    nodes = node_names(scenario.topology)
-    hosts = tuple(name for name in nodes if name.startswith(("sender", "receiver")))
+    hosts = _hosts(scenario.topology)
     busy = {host for flow in scenario.flows for host in (flow.src, flow.dst)}
     for end, host in (("src", wanted.src), ("dst", wanted.dst)):
         if host not in hosts:
@@ -167,13 +174,24 @@ def _host_faults(scenario: Scenario, wanted: Background) -> Iterator[str]:
         yield f"background.variant: {error.message}: {error.hint}"
 
 
+def _hosts(topology: Topology | Graph) -> tuple[str, ...]:
+    """The hosts that background traffic may use: of an access link, none."""
+    if isinstance(topology, Graph):
+        return tuple(node.name for node in topology.nodes if node.kind is NodeKind.HOST)
+    names = node_names(topology)
+    return tuple(name for name in names if name.startswith(("sender", "receiver", "host")))
+
+
 def rtt_faults(scenario: Scenario, network: Network) -> Iterator[str]:
     """Round trips shorter than the path's, or a link that cannot have them."""
     wanted = scenario.background
     if wanted is not None:
         last = network.path(wanted.src, wanted.dst)[-1].link
-        if last.jitter_ms or last.loss:
-            yield f"background.dst: {last.name} has jitter or losses, and takes delays of its own"
+        if last.jitter_ms or last.loss or last.back:
+            yield (
+                f"background.dst: {last.name} has jitter, losses or another delay back: it takes "
+                "delays of its own"
+            )
         least_ms = path_rtt_ms(network, wanted)
         if wanted.rtt_min_ms < least_ms:
             yield f"background.rtt_min_ms: {wanted.rtt_min_ms:g}: its path has {least_ms:g} ms"

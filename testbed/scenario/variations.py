@@ -57,6 +57,7 @@ def _of_topology(
         bottleneck=middle,
         access=path(own.access),
         links={name: path(link) for name, link in own.links.items()},
+        rtts_ms=tuple(map(delay, own.rtts_ms)),
     )
     return dataclasses.replace(scenario, topology=topology)
 

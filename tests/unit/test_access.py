@@ -117,7 +117,7 @@ def with_lossy_background() -> Scenario:
             dataclasses.replace(access(), topology=dataclasses.replace(access().named, hosts=2)),
             "topology.hosts: 2: an access link has one station",
         ),
-        (with_lossy_background(), "background.dst: receiver2-right has jitter or losses"),
+        (with_lossy_background(), "background.dst: receiver2-right has jitter, losses or another"),
     ],
 )
 def test_faults(scenario: Scenario, said: str) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 
 import pytest
 
+from analysis.report.network_drawing import drawing
 from testbed.errors import UsageError
 from testbed.plan.addresses import topo_of
 from testbed.plan.network import Network, build_network
@@ -14,6 +16,7 @@ from testbed.plan.plan import make_plan
 from testbed.plan.validate import validate
 from testbed.scenario.builders import graph_of
 from testbed.scenario.model import (
+    Background,
     Bottleneck,
     Direction,
     Flow,
@@ -258,3 +261,26 @@ def test_flows_cannot_end_at_switches_or_lose_what_no_queue_sees() -> None:
     dropping = dataclasses.replace(made.flows[0], drops=(3,))
     with pytest.raises(UsageError, match=r"flows\[0\].drops: the first router"):
         validate(dataclasses.replace(made, flows=(dropping,)))
+
+
+def test_background_runs_between_a_graphs_hosts() -> None:
+    made = scenario(RING, "h1-h3")
+    with_background = dataclasses.replace(
+        made, background=Background("h2", "r2", sessions=4, rtt_min_ms=40, rtt_max_ms=80)
+    )
+    with pytest.raises(UsageError, match=r"background\.dst: unknown host 'r2'"):
+        validate(with_background)
+    lot = graph("a r=router b c d", "a-r", "c-r", ("r-b", SLOW), ("r-d", Direction(delay_ms=1)))
+    plan = make_plan(
+        dataclasses.replace(
+            scenario(lot, "a-b"),
+            background=Background("c", "d", sessions=4, rtt_min_ms=40, rtt_max_ms=80),
+        )
+    )
+    assert plan.background is not None and plan.background.link == "r-d"
+
+
+def test_routers_of_a_drawing_stand_in_a_line() -> None:
+    drawn = drawing([scenario(Topology(TopologyKind.PARKING_LOT, NECK, 3), "sender1-receiver1")])
+    heights = re.findall(r'class="neck" x1="\d+" y1="([\d.]+)" x2="\d+" y2="([\d.]+)"', drawn)
+    assert len(heights) == 3 and len({each for pair in heights for each in pair}) == 1
