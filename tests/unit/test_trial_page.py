@@ -103,6 +103,21 @@ def test_another_flow_shows_the_same_stretch(tab: Tab, page: Path) -> None:
 
 
 @needs_browser
+def test_the_static_figures_are_for_print_and_for_those_without_scripts(
+    tab: Tab, page: Path
+) -> None:
+    shown = "document.querySelectorAll('#static svg')[0].checkVisibility()"
+    tab.open(page, 1440)
+    assert not tab.run(shown) and tab.run("document.querySelector('.live').checkVisibility()")
+    tab.run("dispatchEvent(new Event('beforeprint'))")
+    assert tab.run(shown)
+    tab.call("Emulation.setScriptExecutionDisabled", value=True)
+    tab.open(page, 1440)
+    tab.call("Emulation.setScriptExecutionDisabled", value=False)
+    assert tab.run(shown) and not tab.run("document.querySelector('.flow').checkVisibility()")
+
+
+@needs_browser
 def test_markup_in_every_string_is_text(
     tab: Tab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

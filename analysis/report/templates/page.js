@@ -63,5 +63,4 @@
   };
   addEventListener("hashchange", reveal);
   reveal();
-  addEventListener("beforeprint", () => all("details.claim, details.paper, details.more").forEach((each) => { each.open = true; }));
 })();

@@ -66,4 +66,6 @@ const all = (selector, root = document) => [...root.querySelectorAll(selector)];
       }
     });
   }
+
+  addEventListener("beforeprint", () => all("details.claim, details.paper, details.more").forEach((each) => { each.open = true; }));
 })();

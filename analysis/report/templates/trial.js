@@ -49,7 +49,8 @@
   const shown = () => hosts.find((host) => !host.closest("figure").hidden);
   const tools = document.getElementById("flow-tools");
   if (!tools) return;
-  tools.hidden = false;
+  tools.hidden = hosts[0].closest("figure").hidden = false;
+  document.getElementById("static").open = false;
   start(hosts[0]);
   const choice = document.getElementById("flow");
   choice?.addEventListener("change", () => {
