@@ -45,10 +45,10 @@ class Evidence:
 
         A sender that gives up late may retransmit long after its flow. By then the captures end,
         one after the other, and tcpdump is handed packets up to a second late. Samples are taken
-        to the end.
+        to the end, which is later where queues are long.
         """
         stopped_s = max((flow.stopped_s for flow in self.flows), default=0.0)
-        end_s = self.samples.last_s() or stopped_s + TAIL_S
+        end_s = max(self.samples.last_s(), stopped_s + TAIL_S)
         return epoch_ns(self.trial) + 1e9 * (end_s - RETIRE_S)
 
     @cached_property

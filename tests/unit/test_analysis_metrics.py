@@ -344,7 +344,12 @@ def test_without_a_capture(tmp_path: Path, interface: str, unknown: list[str]) -
 @pytest.mark.parametrize("behind", ["bottleneck-out", "receiver"])
 def test_marks_are_counted_behind_the_bottleneck(behind: str) -> None:
     marked = FlowPackets(pd.DataFrame({"ecn": [0, 1, 2, 3]}), pd.DataFrame())
-    flow = SimpleNamespace(settled_at=lambda role: marked if role == behind else None)
+    record = SimpleNamespace(captures=(SimpleNamespace(roles=(f"{behind}:tcp",)),))
+    flow = SimpleNamespace(
+        trial=SimpleNamespace(record=record),
+        record=SimpleNamespace(name="tcp"),
+        settled_at=lambda role: marked if role == behind else None,
+    )
     assert mark_rate(cast(MeasuredFlow, flow)) == 1 / 4
 
 

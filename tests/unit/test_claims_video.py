@@ -68,7 +68,7 @@ def test_each_claim_is_answered_for_both_settings(
 def test_numbers_that_are_the_same_are_an_answer(as_it_is: dict[tuple[str, str], Answer]) -> None:
     laptop = as_it_is["RGSJ1", LAPTOP]
     assert laptop.verdict is Verdict.CONTRADICTED
-    assert laptop.statement.startswith("veno equal to cubic and vegas (all 122")
+    assert "veno equal to cubic and vegas (all 122" in laptop.statement
     assert laptop.interval.startswith("+0.0 s to +0.0 s, identical")
     same = {row.what: row.ours for row in laptop.rows}
     assert same["seeds with the same number for all three, time to load"] == f"{SEEDS} of {SEEDS}"
