@@ -1,21 +1,25 @@
 """Pages whose numbers come from stored results: README.md and docs/**/*.md, and docs/data/.
 
-Three marks in a page say what stands below or beside them:
+Four marks in a page say what stands below or beside them:
 
     <!-- run: testbed run … -->          the table that the command prints
+    <!-- layers: testbed run … -->       of each of its trials, what two layers say of the same
     <!-- answers: GYS by run …; run … -->  a paper's claims and their answers, from these runs
     <!-- GYS3.1 | READING | WHAT -->37.5 %<!-- / -->  one number of such an answer
 
-A block ends at an empty line, or at the line that names the first figure. `benchmarks/papers.py`
-runs the commands and stores what they give; here nothing is run.
+A file that a command names is the first indented block after its name in backticks on the same
+page. A block ends at an empty line, or at the line that names the first figure.
+`benchmarks/papers.py` runs the commands and stores what they give; here nothing is run.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import re
 import shlex
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -31,10 +35,15 @@ from testbed.runs.identity import code_identity
 ROOT = Path(__file__).resolve().parents[1]
 DATA = "docs/data"
 RUN = re.compile(r"<!-- run: testbed (?P<commands>run .*) -->")
+LAYERS = re.compile(r"<!-- layers: testbed (?P<commands>run .*) -->")
 ANSWERS = re.compile(r"<!-- answers: (?P<paper>\w+) by (?P<commands>run .*) -->")
 NUMBER = re.compile(r"(?P<mark><!-- (?P<key>[A-Z]+\d[^>]*\S) -->)[^<]*(?P<end><!-- / -->)")
 PAST_BLOCK = re.compile(r"\s*(figure:.*)?")  # matched in full: an empty line, or a figure's
+INDENT = "    "
 AGAIN = "run .venv/bin/python -m benchmarks.papers"
+
+
+Files = tuple[tuple[str, str], ...]  # names and contents
 
 
 @dataclass(frozen=True)
@@ -47,10 +56,9 @@ class Stored:
     lines: tuple[str, ...]  # as they stand in a page
     numbers: Mapping[str, str]
 
-    @property
-    def stale(self) -> str:
+    def stale(self, files: Files = ()) -> str:
         """What has changed since; empty if nothing has."""
-        if self.trials != identity_of(self.commands):
+        if self.trials != identity_of(self.commands, files):
             return "the trials"
         return "" if self.metrics == revision() else "what is measured"
 
@@ -61,9 +69,11 @@ class Block:
 
     name: str  # of the file in docs/data
     paper: str  # empty for a table that a command prints
+    layers: bool
     commands: tuple[str, ...]
     begin: int
     end: int
+    files: Files = ()
 
 
 def pages(root: Path = ROOT) -> list[Path]:
@@ -75,14 +85,33 @@ def blocks(text: str) -> Iterator[Block]:
     """The marked tables of a page, from its end: line numbers hold while they are filled."""
     lines = text.splitlines()
     for number in reversed(range(len(lines))):
-        found = RUN.fullmatch(lines[number]) or ANSWERS.fullmatch(lines[number])
+        marks = (kind.fullmatch(lines[number]) for kind in (RUN, LAYERS, ANSWERS))
+        found = next(filter(None, marks), None)
         if not found:
             continue
         begin = next((n for n in range(number + 1, len(lines)) if lines[n].strip()), number + 1)
         end = next((n for n in range(begin, len(lines)) if _is_past(lines[n])), len(lines))
         commands = tuple(each.strip() for each in found["commands"].split(";"))
         paper = found.groupdict().get("paper") or ""
-        yield Block(paper or _file_name(commands[0]), paper, commands, begin, end)
+        layers = found.re is LAYERS
+        name = paper or "layers-" * layers + _file_name(commands[0])
+        files = tuple(_files(lines, commands))
+        yield Block(name, paper, layers, commands, begin, end, files)
+
+
+def _files(lines: Sequence[str], commands: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The files that the commands name, with the blocks of the page that hold them."""
+    for word in dict.fromkeys(word for command in commands for word in shlex.split(command)):
+        name = Path(word).name
+        if name.endswith((".json", ".py")):
+            named = next((n for n, line in enumerate(lines) if f"`{name}`" in line), len(lines))
+            first = next((n for n in range(named, len(lines)) if lines[n][:4] == INDENT), named)
+            past = next((n for n in range(first, len(lines)) if _is_text(lines[n])), len(lines))
+            yield name, "\n".join(line[4:] for line in lines[first:past]) + "\n"
+
+
+def _is_text(line: str) -> bool:
+    return bool(line) and not line.startswith(INDENT)
 
 
 def _is_past(line: str) -> bool:
@@ -140,12 +169,25 @@ def planned(commands: Sequence[str]) -> list[Task]:
 
 
 @functools.cache
-def identity_of(commands: tuple[str, ...]) -> str:
+def identity_of(commands: tuple[str, ...], files: Files = ()) -> str:
     """The revision of these trials, as the code is now."""
-    return code_identity(planned(commands))
+    with with_files(files):
+        return code_identity(planned(commands))
 
 
-def stored_now(commands: Sequence[str], lines: Sequence[str], numbers: Mapping[str, str]) -> Stored:
+@contextlib.contextmanager
+def with_files(files: Files) -> Iterator[Path]:
+    """A folder with the files of a page, in which their commands run."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in files:
+            (Path(folder) / name).write_text(content, encoding="utf-8")
+        with contextlib.chdir(folder):
+            yield Path(folder)
+
+
+def stored_now(
+    commands: Sequence[str], lines: Sequence[str], numbers: Mapping[str, str], files: Files = ()
+) -> Stored:
     """What commands gave just now."""
     own = tuple(commands)
-    return Stored(own, identity_of(own), revision(), tuple(lines), dict(numbers))
+    return Stored(own, identity_of(own, files), revision(), tuple(lines), dict(numbers))

@@ -21,10 +21,34 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.pages import ROOT, Block, Stored, blocks, filled, pages, store, stored, stored_now
+from analysis.report.verdict_tables import side_by_side
+from benchmarks.pages import (
+    ROOT,
+    Block,
+    Stored,
+    blocks,
+    filled,
+    pages,
+    planned,
+    store,
+    stored,
+    stored_now,
+    with_files,
+)
 from testbed.errors import TestbedError
+from testbed.store import trial_folder, trials_in
 
 Answers = Sequence[Mapping[str, Any]]
+LAYERS = {  # by their headings: checks of a trial with one TCP flow, and what they are of
+    "variant: congestion control requested = in use": ("variant", "tcp"),
+    "queue: in = out, dropped, inside": ("conservation, packets", "router-eth0"),
+    "sent, by the queue's counter = captured": ("queue counters, packets", "router-eth0"),
+    "retransmitted: TCP_INFO = captured": ("retransmissions, segments", "tcp"),
+    "iperf3 = captured": ("retransmissions, segments", "tcp iperf3"),
+    "the host's counter = captured": ("retransmissions, segments", "sender1"),
+    "goodput, Mbit/s: iperf3 = captured": ("goodput, Mbit/s", "tcp"),
+    "srtt, ms: TCP_INFO ≈ captured": ("RTT, ms", "tcp"),
+}
 PROGRESS = re.compile(r"engine: |\[\d+/\d+\] |.*: warning: ")
 
 
@@ -42,7 +66,7 @@ def main() -> None:
             continue
         begun = time.monotonic()
         with _place(options.results) as folder:
-            store(block.name, (_answers_of if block.paper else _table_of)(block, folder))
+            store(block.name, _made(block, folder))
         print(f"{block.name}: {time.monotonic() - begun:.0f} s", flush=True)
     for path in own:
         text = path.read_text()
@@ -56,7 +80,7 @@ def _is_stale(block: Block) -> bool:
         found = stored(block.name)
     except TestbedError:
         return True
-    return found.commands != block.commands or bool(found.stale)
+    return found.commands != block.commands or bool(found.stale(block.files))
 
 
 def _place(results: Path | None) -> contextlib.AbstractContextManager[Path | str]:
@@ -64,14 +88,35 @@ def _place(results: Path | None) -> contextlib.AbstractContextManager[Path | str
     return contextlib.nullcontext(results) if results else tempfile.TemporaryDirectory()
 
 
+def _made(block: Block, out: Path | str) -> Stored:
+    if block.layers:
+        return _layers_of(block, out)
+    return _answers_of(block, out) if block.paper else _table_of(block, out)
+
+
+def _layers_of(block: Block, out: Path | str) -> Stored:
+    """What two layers say of the same, one line per trial."""
+    _testbed(block.commands[0], Path(out).absolute())
+    trials = {each.path.name: each for each in trials_in(_folder(block.commands[0], Path(out)))}
+    folders = [trial_folder(task.scenario, "guest") for task in planned(block.commands)]
+    lines = [f"| {' | '.join(LAYERS)} |", "|---" * len(LAYERS) + "|"]
+    for name in folders:
+        variant = trials[name].scenario.flows[0].variant
+        told = {row[:2]: row[2] for row in side_by_side([trials[name]]).rows}
+        lines.append(f"| {variant}: {' | '.join(told[key] for key in LAYERS.values())} |")
+    return stored_now(block.commands, lines, {})
+
+
 def _table_of(block: Block, out: Path | str) -> Stored:
     """The table that a command prints, as it stands in a page."""
-    lines = _testbed(block.commands[0], Path(out)).splitlines()
+    with with_files(block.files) as folder:
+        lines = _testbed(block.commands[0], Path(out).absolute(), folder).splitlines()
     if "--format" in shlex.split(block.commands[0]):  # nothing else is on stdout
-        return stored_now(block.commands, lines[: lines.index("")], {})
+        return stored_now(block.commands, lines[: lines.index("")], {}, block.files)
     table = [line.rstrip() for line in lines if not PROGRESS.match(line)]
     end = next(n for n, line in enumerate(table) if not line or line.startswith("figure:"))
-    return stored_now(block.commands, [f"    {line}" for line in table[:end]], {})
+    shown = [f"    {line}" for line in table[:end]]
+    return stored_now(block.commands, shown, {}, block.files)
 
 
 def _answers_of(block: Block, out: Path | str) -> Stored:
@@ -87,17 +132,17 @@ def _answers_of(block: Block, out: Path | str) -> Stored:
 
 
 def _folder(command: str, out: Path) -> Path:
-    return out / shlex.split(command)[1]
+    return out / Path(shlex.split(command)[1]).stem
 
 
-def _testbed(command: str, out: Path) -> str:
+def _testbed(command: str, out: Path, place: Path = ROOT) -> str:
     told = ["--engine", "guest", "--captures", "zstd", "--out", str(_folder(command, out))]
-    return _run([*shlex.split(command), *told])
+    return _run([*shlex.split(command), *told], place)
 
 
-def _run(arguments: Sequence[str]) -> str:
+def _run(arguments: Sequence[str], place: Path = ROOT) -> str:
     argv = [str(Path(sys.executable).with_name("testbed")), *arguments]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=ROOT)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=place)
     if done.returncode:
         raise SystemExit(f"{shlex.join(argv)}: {done.stderr or done.stdout}")
     return done.stdout

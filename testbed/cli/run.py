@@ -37,6 +37,8 @@ from testbed.store import (
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed
 
+    from analysis.statistics.text_tables import Table
+
 DELAYS = "netem"
 
 
@@ -229,7 +231,6 @@ def _show_results(
     counts = {status: sum(each.status is status for each in done) for status in Status}
     if counts[Status.OK]:
         _show_figures(wanted, run, _as_they_are(done, frame), printed)
-        _show_links(run, printed)
     console.print(f"results: {run / METRICS_CSV}", soft_wrap=True)
     console.print(", ".join(f"{number} {status}" for status, number in counts.items() if number))
     say_what_is_lacking(choice.engine, done)
@@ -240,11 +241,14 @@ def _show_results(
     return 0 if counts[Status.OK] == len(done) and not invalid else 1
 
 
-def _show_links(run: Path, printed: run_output.Printed) -> None:
-    """The rows of links, where trials observed several."""
+def _show_numbers(
+    run: Path, rows: pd.DataFrame, own: Sequence[Table], printed: run_output.Printed
+) -> None:
+    """The rows of flows, and of links where trials observed several."""
     from analysis.results.link_rows import write_links
     from analysis.statistics.link_table import links_table
 
+    run_output.print_results(rows, own, printed)
     frame = write_links(run, trials_in(run))
     if len(frame) and printed.format in ("table", "md"):
         run_output.print_table(links_table(frame), printed)
@@ -272,14 +276,14 @@ def _show_figures(
     folder, made_of = run / FIGURES, kept_figures.made_of(run)
     kept = kept_figures.read(folder, experiment, made_of)
     if kept and not kept.own_tables:
-        run_output.print_results(rows, (), printed)
+        _show_numbers(run, rows, (), printed)
         _say_figures(folder / name for name in kept.figures)
         return
     from analysis.figures import figure_catalogue as catalogue  # draws: slow to load
 
     materials = catalogue.of_results(run, experiment)
     tables = list(catalogue.summaries(materials))
-    run_output.print_results(rows, tables, printed)
+    _show_numbers(run, rows, tables, printed)
     if kept:
         _say_figures(folder / name for name in kept.figures)
         return
@@ -291,7 +295,7 @@ def _show_own(own: OwnFile, run: Path, rows: pd.DataFrame, printed: run_output.P
     """Print the results, then the figures that the file's own function draws, every time."""
     from analysis.figures import figure_catalogue as catalogue  # draws: slow to load
 
-    run_output.print_results(rows, (), printed)
+    _show_numbers(run, rows, (), printed)
     materials = catalogue.of_results(run, own.experiment.name)
     _say_figures(save_figures(own, materials, run / FIGURES))
 

@@ -50,7 +50,8 @@ def test_a_pages_numbers_are_those_that_are_stored(page: Path) -> None:
 def test_what_is_stored_is_of_this_code(name: str) -> None:
     found = pages.stored(name)
     assert found.commands == MARKED[name].commands, pages.AGAIN
-    assert not found.stale, f"{found.stale} changed: {pages.AGAIN} --stale"
+    stale = found.stale(MARKED[name].files)
+    assert not stale, f"{stale} changed: {pages.AGAIN} --stale"
 
 
 def test_nothing_is_stored_that_no_page_shows(root: Path) -> None:
@@ -85,12 +86,27 @@ def test_a_number_that_is_not_stored_is_named(root_with_data: Path) -> None:
         filled(PAGE.replace("GYS", "KS"), root_with_data)
 
 
+def test_a_commands_file_stands_in_the_page() -> None:
+    file = "In `own.json`:\n\n    {\n\n      1}\n\nThen\n\n"
+    (block,) = blocks(f"{file}<!-- run: testbed run own.json -->\n\n    x\n")
+    assert block.files == (("own.json", "{\n\n  1}\n\n"),)
+
+
+def test_a_table_of_layers_is_no_other_table_of_the_same_trials() -> None:
+    one, other = (next(blocks(f"<!-- {kind}: testbed {RUN} -->\n\n| x |\n")) for kind in KINDS)
+    assert (one.layers, other.layers) == (False, True)
+    assert one.name != other.name
+
+
+KINDS = ("run", "layers")
+
+
 def test_other_trials_or_other_metrics_make_it_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     made: Stored = stored_now((RUN,), [], {})
-    assert len(made.stale) == 0
+    assert made.stale() == ""
     with monkeypatch.context() as patch:
         patch.setattr(pages, "revision", lambda: "another")
-        assert made.stale == "what is measured"
+        assert made.stale() == "what is measured"
     for module, name, value in (
         (identity, "REVISION", identity.REVISION + 1),
         (sources, "of_kernel", lambda: {"kernel/congestion/tcp_tahoe.c": "another"}),
@@ -98,7 +114,7 @@ def test_other_trials_or_other_metrics_make_it_stale(monkeypatch: pytest.MonkeyP
         with monkeypatch.context() as patch:
             patch.setattr(module, name, value)
             pages.identity_of.cache_clear()
-            assert made.stale == "the trials"
+            assert made.stale() == "the trials"
     pages.identity_of.cache_clear()
 
 

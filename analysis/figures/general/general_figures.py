@@ -15,6 +15,7 @@ from analysis.figures.plotting.cell_means import axes_beside, cell_means
 from analysis.figures.plotting.error_bars import DROPS, LATENCY, MARKS, THROUGHPUT
 from analysis.figures.plotting.named_figure import NamedFigure
 from analysis.figures.timeline import timeline_figure
+from analysis.metrics import flow_digest
 from analysis.metrics.axes import AXIS
 from analysis.metrics.flow_digest import RTTS
 from analysis.results.material import Material
@@ -104,7 +105,8 @@ def shares(material: Material) -> Iterator[NamedFigure]:
 def over_seconds(material: Material) -> Iterator[NamedFigure]:
     """Throughput over time, each variant's flows together."""
     rows = material.tcp
-    if rows.empty or material.digest.empty:
+    measured = material.digest[material.digest["what"] == flow_digest.THROUGHPUT]
+    if rows.empty or measured.empty:  # of a flow of less than a second nothing is
         return
     parts = [
         (cases.case_words(case), own)
@@ -170,7 +172,7 @@ def planes(material: Material) -> Iterator[NamedFigure]:
 def distributions(material: Material) -> Iterator[NamedFigure]:
     """Round trips and one-way delays, at up to three values of the main axis."""
     rows = named(material)
-    if rows.empty or material.digest.empty:
+    if rows.empty or not material.digest["what"].isin(distribution.KINDS).any():
         return
     axis = main_axis(rows)
     for case, own in few_cases(rows, others(rows, axis), MOST_DELAYS):
