@@ -105,8 +105,7 @@ def shares(material: Material) -> Iterator[NamedFigure]:
 def over_seconds(material: Material) -> Iterator[NamedFigure]:
     """Throughput over time, each variant's flows together."""
     rows = material.tcp
-    measured = material.digest[material.digest["what"] == flow_digest.THROUGHPUT]
-    if rows.empty or measured.empty:  # of a flow of less than a second nothing is
+    if rows.empty or not _has(material, flow_digest.THROUGHPUT):  # flows of less than a second
         return
     parts = [
         (cases.case_words(case), own)
@@ -172,7 +171,7 @@ def planes(material: Material) -> Iterator[NamedFigure]:
 def distributions(material: Material) -> Iterator[NamedFigure]:
     """Round trips and one-way delays, at up to three values of the main axis."""
     rows = named(material)
-    if rows.empty or not material.digest["what"].isin(distribution.KINDS).any():
+    if rows.empty or not _has(material, *distribution.KINDS):
         return
     axis = main_axis(rows)
     for case, own in few_cases(rows, others(rows, axis), MOST_DELAYS):
@@ -231,6 +230,11 @@ def extremes(rows: pd.DataFrame, series: str, words: str = "") -> str:
         said += f" Delays are lowest with {low} ({delays[low]:.3g} ms), highest with {high}"
         said += f" ({delays[high]:.3g} ms)."
     return said
+
+
+def _has(material: Material, *kinds: str) -> bool:
+    """Whether the trials' digests have any of these."""
+    return not material.digest.empty and bool(material.digest["what"].isin(kinds).any())
 
 
 def _medians(data: pd.DataFrame) -> str:
