@@ -19,7 +19,7 @@ from analysis.trials.samples import Samples
 from analysis.verdict import verdict as fidelity
 from analysis.verdict.passage import Crossing, crossings, passage
 from testbed.machine.atomic import replace
-from testbed.scenario.builders import graph_of
+from testbed.scenario.builders import graph_of, interface_numbers
 from testbed.store import LINKS_CSV, LINKS_FILE, QueueRecord, Status, Trial
 
 REVISION = "1"  # raise it when a change here gives other numbers
@@ -116,13 +116,13 @@ def _marked(crossing: Crossing) -> int:
 
 
 def link_name(trial: Trial, queue: QueueRecord) -> str:
-    """`router1 → router2`: interfaces are numbered in the order of their node's links."""
-    own = [link.ends for link in graph_of(trial.scenario.topology).links if queue.node in link.ends]
-    number = queue.interface.removeprefix(f"{queue.node}-eth")
-    if not number.isdigit() or int(number) >= len(own):
-        return queue.interface
-    other = next(end for end in own[int(number)] if end != queue.node)
-    return f"{queue.node} → {other}"
+    """`router1 → router2`."""
+    graph = graph_of(trial.scenario.topology)
+    for (index, end), number in interface_numbers(graph).items():
+        ends = graph.links[index].ends
+        if f"{ends[end]}-eth{number}" == queue.interface:
+            return f"{queue.node} → {ends[1 - end]}"
+    return queue.interface
 
 
 def write_links(run: Path, trials: Iterable[Trial]) -> pd.DataFrame:

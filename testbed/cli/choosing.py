@@ -9,8 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.cli.own_file import SUFFIX, OwnFile, load
+from testbed.cli.console import errors
+from testbed.cli.own_file import OwnFile, load
 from testbed.errors import UsageError, nearest
+from testbed.own_files import topo_document
+from testbed.own_files.python_file import SUFFIX
 from testbed.plan.validate import validate
 from testbed.scenario import file_sweep
 from testbed.scenario.experiment import Experiment
@@ -19,6 +22,7 @@ from testbed.scenario.model import Scenario
 from testbed.scenario.variations import with_variations
 from testbed.store import SCENARIO
 
+ONE_LINE = "--topo tree,2,2 --link bw=10,delay=5ms --flow h1,h4"
 METRIC = Experiment.metric  # what `--until` is about, unless an experiment says otherwise
 
 
@@ -52,10 +56,12 @@ def chosen(options: argparse.Namespace) -> Chosen:
 
 
 def _chosen(options: argparse.Namespace) -> Chosen:
+    _refuse_mixed(options)
+    if options.topo:
+        words = (options.topo, options.link, options.flow, options.duration)
+        return _of_document(topo_document.of_words(*words), f"--topo {options.topo}", options)
     if options.experiment.endswith(".json"):
-        path = Path(options.experiment)
-        hint = f"testbed plan {path} lists the fields that can be set"
-        return _of_file(path, _settings(options.set, hint), options)
+        return _of_file(Path(options.experiment), options)
     own = None
     if options.experiment.endswith(SUFFIX):
         own = load(Path(options.experiment), options.experiments)
@@ -73,14 +79,48 @@ def _chosen(options: argparse.Namespace) -> Chosen:
     )
 
 
-def _of_file(
-    path: Path, settings: Mapping[str, Sequence[str]], options: argparse.Namespace
+def _refuse_mixed(options: argparse.Namespace) -> None:
+    """A network is named by --topo alone, or is that of an experiment or a file."""
+    if not options.experiment and not options.topo:
+        raise UsageError(
+            "nothing is named to run", f"an experiment (`testbed list`), or {ONE_LINE}"
+        )
+    if options.experiment and options.topo:
+        raise UsageError(
+            f"--topo: {options.experiment} has a network already", f"without it: {ONE_LINE}"
+        )
+    if options.experiment and (options.link or options.flow):
+        raise UsageError("--link and --flow belong to --topo", ONE_LINE)
+
+
+def _of_file(path: Path, options: argparse.Namespace) -> Chosen:
+    """The scenario in a file."""
+    if not path.is_file():
+        raise UsageError(
+            f"{path}: {'not a file' if path.exists() else 'no such file'}",
+            f"name an experiment (`testbed list`), or the {SCENARIO} of a trial",
+        )
+    with path.open("rb") as file:
+        text = file.read(LONGEST_BYTES + 1)
+    return _of_document(topo_document.with_graph(text, path.parent), str(path), options)
+
+
+def _of_document(
+    document: topo_document.Document, where: str, options: argparse.Namespace
 ) -> Chosen:
+    """A scenario, if it is sound: every fault is told with the place of the document."""
     if options.quick:
         raise UsageError(
             "--quick: a scenario's file has no shorter form", "try --set duration_s=10"
         )
-    scenario = _scenario_in(path)
+    for sentence in document.left_out:
+        errors.print(f"testbed: {sentence}", soft_wrap=True)
+    try:
+        scenario = Scenario.from_json(document.text)
+        validate(scenario)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error.message}", error.hint) from error
+    settings = _settings(options.set, f"testbed plan {where} lists the fields that can be set")
     axes = tuple(Axis(name, (text,), "") for name, text in file_sweep.fields(scenario).items())
     make = functools.partial(file_sweep.sweep, scenario, settings)
     return Chosen(scenario.experiment, METRIC, axes, make, file_sweep.fields)
@@ -95,22 +135,6 @@ def _axes(experiment: Experiment) -> list[Axis]:
 
 def _text(value: str | float) -> str:
     return value if isinstance(value, str) else f"{value:g}"
-
-
-def _scenario_in(path: Path) -> Scenario:
-    """The scenario in a file, if it is sound: every fault is told with the file's name."""
-    if not path.is_file():
-        raise UsageError(
-            f"{path}: {'not a file' if path.exists() else 'no such file'}",
-            f"name an experiment (`testbed list`), or the {SCENARIO} of a trial",
-        )
-    try:
-        with path.open("rb") as file:
-            scenario = Scenario.from_json(file.read(LONGEST_BYTES + 1))
-        validate(scenario)
-    except UsageError as error:
-        raise UsageError(f"{path}: {error.message}", error.hint) from error
-    return scenario
 
 
 def _named(name: str, experiments: Mapping[str, Experiment]) -> Experiment:

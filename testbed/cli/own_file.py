@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
-import sys
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from testbed.errors import TestbedError, UsageError
+from testbed.own_files.python_file import SUFFIX, fault, imported
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.names import checked
 
@@ -22,7 +19,6 @@ if TYPE_CHECKING:
 
     from analysis.results.material import Material
 
-SUFFIX = ".py"
 NAME = "EXPERIMENT"
 LONGEST_BYTES = 1 << 20
 HINT = "`testbed new NAME` writes one that runs"
@@ -43,7 +39,7 @@ def load(path: Path, taken: Mapping[str, Experiment]) -> OwnFile:
     """Run a file, and take the experiment that it makes; the names of ours are `taken`."""
     if not path.is_file():
         raise UsageError(f"{path}: {'not a file' if path.exists() else 'no such file'}", HINT)
-    module = _imported(path)
+    module = imported(path)
     experiment = getattr(module, NAME, None)
     if not isinstance(experiment, Experiment):
         raise UsageError(f"{path}: has no {NAME} = Experiment(…)", HINT)
@@ -53,38 +49,6 @@ def load(path: Path, taken: Mapping[str, Experiment]) -> OwnFile:
             "give it another, or its results would lie among the others",
         )
     return OwnFile(path, experiment, getattr(module, "figures", None))
-
-
-def _imported(path: Path) -> ModuleType:
-    """The module; it may import what lies beside it, and leaves no files there."""
-    name = f"own_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # where dataclasses look their types up
-    sys.path.append(str(path.resolve().parent))
-    wrote, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise fault(path, error) from error
-    finally:
-        sys.dont_write_bytecode = wrote
-    return module
-
-
-def fault(path: Path, error: Exception) -> UsageError:
-    """What a file's code has raised, with its line in that file."""
-    if isinstance(error, SyntaxError):
-        line: int | None = error.lineno
-    else:
-        frames = traceback.extract_tb(error.__traceback__)
-        own = str(path.resolve())
-        lines = [each.lineno for each in frames if str(Path(each.filename).resolve()) == own]
-        line = lines[-1] if lines else None
-    where = f"{path}: line {line}" if line else str(path)
-    text = error.msg if isinstance(error, SyntaxError) else str(error)
-    return UsageError(f"{where}: {type(error).__name__}: {text}", "correct that line")
 
 
 @dataclass(frozen=True)

@@ -84,8 +84,11 @@ def _check_options(parser: Parser) -> None:
 def _experiment_options(parser: Parser) -> None:
     parser.add_argument(
         "experiment",
+        nargs="?",
+        default="",
         help=f"an experiment's name, a file of your own (`testbed new`), or a {SCENARIO}",
     )
+    _topo_options(parser)
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE,…", help="values of one axis"
     )
@@ -96,6 +99,32 @@ def _experiment_options(parser: Parser) -> None:
         action="store_true",
         help="also every trial with what papers leave open varied a little: starts, buffers, "
         "delays, ECN, timers; `report --claims` says which answers survive it",
+    )
+
+
+def _topo_options(parser: Parser) -> None:
+    """In place of an experiment: a Mininet Topo with flows."""
+    parser.add_argument(
+        "--topo",
+        default="",
+        metavar="FILE.py:CLASS,ARG=…",
+        help="a Mininet Topo in place of an experiment; also mn's own: tree,depth=2,fanout=2",
+    )
+    parser.add_argument(
+        "--link",
+        default="",
+        metavar="bw=10,delay=5ms,…",
+        help="with --topo: options of the links that have none of their own, as `mn --link tc,…`",
+    )
+    parser.add_argument(
+        "--flow",
+        action="append",
+        default=[],
+        metavar="SRC,DST,FIELD=VALUE…",
+        help="with --topo: a flow, e.g. h1,h2,variant=bbr,start_s=5; once for each",
+    )
+    parser.add_argument(
+        "--duration", type=float, default=30.0, metavar="S", help="with --topo: seconds (30)"
     )
 
 

@@ -13,6 +13,7 @@ from testbed.plan.addresses import (
     ports_by_number,
     ports_in,
     routes_in,
+    segments,
     topo_of,
 )
 from testbed.scenario import queues
@@ -153,13 +154,10 @@ class Network:
         return next(hop.into for hop in path if hop.into.node not in self.switches)
 
     def segments(self) -> list[list[Interface]]:
-        """Interfaces that reach each other without a router, by the network of their addresses."""
-        found: dict[str, list[Interface]] = {}
-        for link in self.links:
-            for end in link.ends:
-                if end.node not in self.switches:
-                    found.setdefault(end.ip.rpartition(".")[0], []).append(end)
-        return list(found.values())
+        """Interfaces that reach each other without a router."""
+        ends = [[end.node for end in link.ends] for link in self.links]
+        parts = segments(ends, self.switches)
+        return [[self.links[number].ends[end] for number, end in part] for part in parts]
 
     def interfaces(self, node: str) -> list[Interface]:
         """A node's interfaces, in the order of their links."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from testbed.errors import UsageError, listed, nearest, quoted
 from testbed.plan import background, network
+from testbed.plan.addresses import port_faults
 from testbed.plan.control_network import CONTROL
 from testbed.plan.flow_faults import MAX_SECONDS, flows_faults, in_range, rate_faults
 from testbed.plan.traffic_control import longest_queue_s
@@ -137,7 +138,11 @@ def _graph_faults(scenario: Scenario, graph: Graph) -> Iterator[str]:
                 yield from _path_faults(f"topology.links[{index}].{name}", path)
                 if way.queue and way.queue.limit_bdp is not None and not longest_rtt_ms(graph):
                     yield f"topology.links[{index}].{name}.queue.limit_bdp: no path has a delay"
-    yield from way_faults(scenario, graph)
+    ways = listed(way_faults(scenario, graph))
+    if ways:
+        yield ways
+    else:
+        yield from port_faults(graph)
 
 
 def _bottleneck_faults(topology: Topology, bottleneck: Bottleneck) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,11 +14,14 @@ from testbed.scenario.model import (
     Graph,
     GraphLink,
     GraphNode,
+    GraphPort,
     NodeKind,
     Topology,
     TopologyKind,
 )
 from testbed.scenario.shortest import Edge, paths
+
+UNSAID = (GraphPort(), GraphPort())
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,18 @@ def edges(graph: Graph) -> tuple[Edge, ...]:
 def transit(graph: Graph) -> frozenset[str]:
     """The nodes that pass packets on."""
     return frozenset(node.name for node in graph.nodes if node.kind is not NodeKind.HOST)
+
+
+def interface_numbers(graph: Graph) -> dict[tuple[int, int], int]:
+    """The number of the interface at each link's each end: in the order of its node's links, where
+    the link does not say another."""
+    used: Counter[str] = Counter()
+    found = {}
+    for index, link in enumerate(graph.links):
+        for end, (node, port) in enumerate(zip(link.ends, link.ports or UNSAID, strict=True)):
+            found[(index, end)] = used[node] if port.number is None else port.number
+            used[node] += 1
+    return found
 
 
 def longest_rtt_ms(graph: Graph) -> float:

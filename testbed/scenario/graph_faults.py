@@ -8,11 +8,12 @@ from collections.abc import Collection, Iterator
 
 from testbed.errors import nearest, quoted
 from testbed.scenario.builders import edges, transit
-from testbed.scenario.model import Graph, NodeKind, Scenario
+from testbed.scenario.model import Graph, GraphPort, NodeKind, Scenario
 from testbed.scenario.shortest import paths
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 LONGEST_NAME = 10  # with `-eth99` behind it an interface's name, of which Linux keeps 15 bytes
+MOST_PORT = 255  # of a node with a short name
 MOST_NODES = 200
 MOST_LINKS = 250
 
@@ -40,13 +41,25 @@ def form_faults(graph: Graph, taken: Collection[str]) -> Iterator[str]:
     yield from _end_faults(graph, tuple(counts))
 
 
+def _port_faults(where: str, at_switch: bool, port: GraphPort) -> Iterator[str]:
+    if port.number is not None and not 0 <= port.number <= MOST_PORT:
+        yield f"{where}: {port.number} is not between 0 and {MOST_PORT}"
+    if at_switch and port.address is not None:
+        yield f"{where}: {quoted(port.address)}: a switch's interfaces have no addresses"
+
+
 def _end_faults(graph: Graph, names: tuple[str, ...]) -> Iterator[str]:
+    switches = {node.name for node in graph.nodes if node.kind is NodeKind.SWITCH}
     pairs: set[frozenset[str]] = set()
     for index, link in enumerate(graph.links):
         where = f"topology.links[{index}].ends"
         if len(link.ends) != 2 or len(set(link.ends)) != 2:
             yield f"{where}: {quoted(link.name)}: two different nodes"
             continue
+        if len(link.ports) not in (0, 2):
+            yield f"topology.links[{index}].ports: one for each end, or none"
+        for name, port in zip(link.ends, link.ports, strict=False):
+            yield from _port_faults(f"topology.links[{index}].ports", name in switches, port)
         for name in link.ends:
             if name not in names:
                 yield f"{where}: unknown node {quoted(name)}: {nearest(name, names)}"
@@ -82,12 +95,16 @@ def way_faults(scenario: Scenario, graph: Graph) -> Iterator[str]:
 def _switch_loops(graph: Graph, kinds: dict[str, NodeKind]) -> Iterator[str]:
     """Bridges would send a packet round for ever: here none speaks the spanning tree protocol."""
     group = {name: name for name, kind in kinds.items() if kind is NodeKind.SWITCH}
+    closing = []
     for index, link in enumerate(graph.links):
         if all(end in group for end in link.ends):
             one, other = (group[end] for end in link.ends)
             if one == other:
-                yield (
-                    f"topology.links[{index}]: {link.name} closes a loop of switches: make one of "
-                    "them a router"
-                )
+                closing.append(index)
             group = {name: one if its == other else its for name, its in group.items()}
+    if closing:
+        more = f" (and {len(closing) - 1} more do)" if len(closing) > 1 else ""
+        yield (
+            f"topology.links[{closing[0]}]: {graph.links[closing[0]].name} closes a loop of "
+            f"switches{more}: make one of them a router"
+        )

@@ -176,17 +176,28 @@ class Direction:
 
 
 @dataclass(frozen=True)
+class GraphPort:
+    """A link's interface at one of its nodes: its number there, and its address with the length of
+    its network, `10.0.0.1/8`. Without a number it is the next, without an address it gets one."""
+
+    number: int | None = None
+    address: str | None = None
+
+
+@dataclass(frozen=True)
 class GraphLink:
     """A link from its first node to its second, and `back`, which is the same unless given.
 
     An observed direction that has a rate and that a flow's data cross is captured before and
-    behind its queue, and sampled.
+    behind its queue, and sampled. `ports` are the interfaces at its ends, where they are not
+    numbered in the order of the links.
     """
 
     ends: tuple[str, ...]
     there: Direction = Direction()
     back: Direction | None = None
     observed: bool = True
+    ports: tuple[GraphPort, ...] = field(default=(), metadata=LATER)
 
     @property
     def name(self) -> str:
@@ -324,7 +335,7 @@ class Scenario:
 
     def to_json(self) -> str:
         """The scenario as JSON, complete: every default written out."""
-        return json.dumps(_plain(self), indent=2) + "\n"
+        return json.dumps(plain(self), indent=2) + "\n"
 
     @staticmethod
     def from_json(text: str | bytes) -> Scenario:
@@ -361,14 +372,14 @@ class Scenario:
         return min(self.duration_s, flow.start_s + flow.duration_s)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """JSON's own types; 60.0 and 60 are written alike, so that they hash alike."""
     if dataclasses.is_dataclass(value):
-        return _plain(written(value))
+        return plain(written(value))
     if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [plain(each) for each in value]
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value
