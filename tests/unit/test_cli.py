@@ -33,7 +33,7 @@ def failing(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, l
     ("arguments", "message", "hint"),
     [
         (["frob"], "invalid choice: 'frob'", "testbed --help"),
-        (["run"], "the following arguments are required: experiment", "testbed run --help"),
+        (["run"], "nothing is named to run", "an experiment"),
         (["run", "router-botleneck"], "unknown experiment", "did you mean 'router-bottleneck'?"),
         (
             ["run", "router-bottleneck", "--engine", "gest"],
