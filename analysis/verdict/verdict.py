@@ -19,7 +19,7 @@ from testbed.errors import TestbedError
 from testbed.machine.atomic import replace
 from testbed.store import RECORD, VERDICT_FILE, Status, Trial
 
-REVISION = 12  # raise it when a change here gives other verdicts under the same tolerances
+REVISION = 13  # raise it when a change here gives other verdicts under the same tolerances
 NO_TIME = f"{RECORD} does not say whether time was virtual: run the trial again"
 
 _BAD = (Grade.INVALID, Grade.SUSPECT)
