@@ -1,9 +1,11 @@
 """Pages whose numbers come from stored results: README.md and docs/**/*.md, and docs/data/.
 
-Four marks in a page say what stands below or beside them:
+Marks in a page say what stands below or beside them:
 
     <!-- run: testbed run … -->          the table that the command prints
+    <!-- summary: testbed run … -->      the experiment's own table, as Markdown
     <!-- layers: testbed run … -->       of each of its trials, what two layers say of the same
+    <!-- radio: testbed run … -->        of each of its trials, what the radio's medium counted
     <!-- answers: GYS by run …; run … -->  a paper's claims and their answers, from these runs
     <!-- GYS3.1 | READING | WHAT -->37.5 %<!-- / -->  one number of such an answer
 
@@ -34,9 +36,8 @@ from testbed.runs.identity import code_identity
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = "docs/data"
-RUN = re.compile(r"<!-- run: testbed (?P<commands>run .*) -->")
-LAYERS = re.compile(r"<!-- layers: testbed (?P<commands>run .*) -->")
-ANSWERS = re.compile(r"<!-- answers: (?P<paper>\w+) by (?P<commands>run .*) -->")
+TABLE = re.compile(r"<!-- (?P<kind>run|summary|layers|radio): testbed (?P<commands>run .*) -->")
+ANSWERS = re.compile(r"<!-- (?P<kind>answers): (?P<paper>\w+) by (?P<commands>run .*) -->")
 NUMBER = re.compile(r"(?P<mark><!-- (?P<key>[A-Z]+\d[^>]*\S) -->)[^<]*(?P<end><!-- / -->)")
 PAST_BLOCK = re.compile(r"\s*(figure:.*)?")  # matched in full: an empty line, or a figure's
 INDENT = "    "
@@ -68,8 +69,7 @@ class Block:
     """A marked table of a page: what makes it, and its lines."""
 
     name: str  # of the file in docs/data
-    paper: str  # empty for a table that a command prints
-    layers: bool
+    kind: str  # the mark's first word
     commands: tuple[str, ...]
     begin: int
     end: int
@@ -85,18 +85,22 @@ def blocks(text: str) -> Iterator[Block]:
     """The marked tables of a page, from its end: line numbers hold while they are filled."""
     lines = text.splitlines()
     for number in reversed(range(len(lines))):
-        marks = (kind.fullmatch(lines[number]) for kind in (RUN, LAYERS, ANSWERS))
+        marks = (mark.fullmatch(lines[number]) for mark in (TABLE, ANSWERS))
         found = next(filter(None, marks), None)
         if not found:
             continue
         begin = next((n for n in range(number + 1, len(lines)) if lines[n].strip()), number + 1)
         end = next((n for n in range(begin, len(lines)) if _is_past(lines[n])), len(lines))
         commands = tuple(each.strip() for each in found["commands"].split(";"))
-        paper = found.groupdict().get("paper") or ""
-        layers = found.re is LAYERS
-        name = paper or "layers-" * layers + _file_name(commands[0])
         files = tuple(_files(lines, commands))
-        yield Block(name, paper, layers, commands, begin, end, files)
+        yield Block(_name(found, commands[0]), found["kind"], commands, begin, end, files)
+
+
+def _name(found: re.Match[str], command: str) -> str:
+    """The paper's, or `layers-run-variants`."""
+    of_command = re.sub(r"\W+", "-", command)[:60].strip("-")
+    kind = "" if found["kind"] == "run" else f"{found['kind']}-"
+    return found.groupdict().get("paper") or f"{kind}{of_command}"
 
 
 def _files(lines: Sequence[str], commands: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -116,11 +120,6 @@ def _is_text(line: str) -> bool:
 
 def _is_past(line: str) -> bool:
     return PAST_BLOCK.fullmatch(line) is not None
-
-
-def _file_name(command: str) -> str:
-    """`run-router-bottleneck-quick-set-variant-cubic-vegas`."""
-    return re.sub(r"\W+", "-", command)[:60].strip("-")
 
 
 def filled(text: str, root: Path = ROOT) -> str:

@@ -21,7 +21,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from analysis.figures.figure_catalogue import of_results, summaries
 from analysis.report.verdict_tables import side_by_side
+from analysis.results.table import trial_metrics
+from analysis.statistics.text_tables import as_markdown
 from benchmarks.pages import (
     ROOT,
     Block,
@@ -36,7 +39,7 @@ from benchmarks.pages import (
     with_files,
 )
 from testbed.errors import TestbedError
-from testbed.store import trial_folder, trials_in
+from testbed.store import RADIO, Trial, trial_folder, trials_in
 
 Answers = Sequence[Mapping[str, Any]]
 LAYERS = {  # by their headings: checks of a trial with one TCP flow, and what they are of
@@ -89,9 +92,46 @@ def _place(results: Path | None) -> contextlib.AbstractContextManager[Path | str
 
 
 def _made(block: Block, out: Path | str) -> Stored:
-    if block.layers:
-        return _layers_of(block, out)
-    return _answers_of(block, out) if block.paper else _table_of(block, out)
+    make = {
+        "answers": _answers_of,
+        "layers": _layers_of,
+        "radio": _radio_of,
+        "summary": _summary_of,
+    }
+    return make.get(block.kind, _table_of)(block, out)
+
+
+def _summary_of(block: Block, out: Path | str) -> Stored:
+    """The experiment's own table, and its note."""
+    _testbed(block.commands[0], Path(out).absolute())
+    folder = _folder(block.commands[0], Path(out))
+    (table,) = summaries(of_results(folder, folder.name))
+    lines = as_markdown(table).splitlines()
+    return stored_now(block.commands, [line for line in lines if line.startswith("|")], {})
+
+
+def _radio_of(block: Block, out: Path | str) -> Stored:
+    """What one flow gets over the radio of each trial, and what the air did with its frames."""
+    with with_files(block.files) as folder:
+        _testbed(block.commands[0], Path(out).absolute(), folder)
+        order = [trial_folder(task.scenario, "guest") for task in planned(block.commands)]
+    trials = {each.path.name: each for each in trials_in(_folder(block.commands[0], Path(out)))}
+    head = "| signal | others' share | goodput, Mbit/s | frames lost for good | attempts that failed |"
+    lines = [head, "|---" * 5 + "|", *(_radio_line(trials[name]) for name in order)]
+    return stored_now(block.commands, lines, {}, block.files)
+
+
+def _radio_line(trial: Trial) -> str:
+    medium: dict[str, Any] = json.loads((trial.path / RADIO).read_text(encoding="utf-8"))
+    point = medium["radios"][0]
+    cells = (
+        f"{medium['signal_dbm']:g} dBm",
+        f"{medium['busy']:g}",
+        f"{trial_metrics(trial)['goodput_mbps'].iloc[0]:.1f}",
+        f"{100 * point['lost'] / point['frames']:.2g} %",
+        f"{100 * point['failed'] / point['attempts']:.0f} %",
+    )
+    return f"| {' | '.join(cells)} |"
 
 
 def _layers_of(block: Block, out: Path | str) -> Stored:
@@ -123,11 +163,11 @@ def _answers_of(block: Block, out: Path | str) -> Stored:
     """A paper's answers, by the report of all that its commands run."""
     for command in block.commands:
         _testbed(command, Path(out))
-    page = Path(out) / f"{block.paper}.html"
+    page = Path(out) / f"{block.name}.html"
     folders = dict.fromkeys(_folder(command, Path(out)) for command in block.commands)
     _run(["report", *map(str, folders), "--claims", "--out", str(page)])
     found = json.loads(page.with_name(f"{page.stem}-claims.json").read_text())
-    own = [each for each in found if each["paper"] == block.paper]
+    own = [each for each in found if each["paper"] == block.name]
     return stored_now(block.commands, answer_lines(own), numbers_of(own))
 
 

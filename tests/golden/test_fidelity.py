@@ -75,10 +75,12 @@ def test_an_interval_too_short_to_be_listed(trial: Path, more: int, named: set[s
 
 
 @pytest.mark.parametrize("name", SABOTAGES)
-def test_what_is_doctored_is_named(name: str, trial: Path) -> None:
+def test_what_is_doctored_is_named(name: str, trial: Path, root: Path) -> None:
     act, check = SABOTAGES[name]
     act(trial)
     verdict = judged(trial)
+    page = (root / "docs" / "verdicts.md").read_text()
+    assert f"| {name} | {verdict.verdict} | {verdict.why} |\n" in page
     assert verdict.verdict in (Grade.SUSPECT, Grade.INVALID)
     assert verdict.why.startswith(f"{check} of ")
 

@@ -20,11 +20,13 @@ SOUND, FULLY_SOUND = 30, 500
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_trial_that_was_broken_on_purpose(fault: str, tmp_path: Path) -> None:
+def test_a_trial_that_was_broken_on_purpose(fault: str, tmp_path: Path, root: Path) -> None:
     found = run_broken(fault, tmp_path)
     suspect = fault == "lagging-samples"  # it hides what happened, and changes nothing
     assert found.verdict is (Grade.SUSPECT if suspect else Grade.INVALID)
     assert found.why.startswith(FAULTS[fault])
+    row = f"| {fault.replace('-', ' ')} | {found.verdict} | {found.why} |\n"
+    assert row in (root / "docs" / "verdicts.md").read_text()
 
 
 def test_the_same_trial_unbroken(tmp_path: Path) -> None:

@@ -92,13 +92,11 @@ def test_a_commands_file_stands_in_the_page() -> None:
     assert block.files == (("own.json", "{\n\n  1}\n\n"),)
 
 
-def test_a_table_of_layers_is_no_other_table_of_the_same_trials() -> None:
-    one, other = (next(blocks(f"<!-- {kind}: testbed {RUN} -->\n\n| x |\n")) for kind in KINDS)
-    assert (one.layers, other.layers) == (False, True)
-    assert one.name != other.name
-
-
-KINDS = ("run", "layers")
+def test_tables_of_the_same_trials_are_stored_apart() -> None:
+    kinds = ("run", "summary", "layers", "radio")
+    found = [next(blocks(f"<!-- {kind}: testbed {RUN} -->\n\n| x |\n")) for kind in kinds]
+    assert tuple(each.kind for each in found) == kinds
+    assert len({each.name for each in found}) == len(kinds)
 
 
 def test_other_trials_or_other_metrics_make_it_stale(monkeypatch: pytest.MonkeyPatch) -> None:
