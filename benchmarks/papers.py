@@ -117,7 +117,7 @@ def _radio_of(block: Block, out: Path | str) -> Stored:
         order = [trial_folder(task.scenario, "guest") for task in planned(block.commands)]
     trials = {each.path.name: each for each in trials_in(_folder(block.commands[0], Path(out)))}
     head = "| signal | others' share | goodput, Mbit/s | frames lost for good | attempts that failed |"
-    lines = [head, "|---" * 5 + "|", *(_radio_line(trials[name]) for name in order)]
+    lines = [head, "|---|---|---|---|---|", *(_radio_line(trials[name]) for name in order)]
     return stored_now(block.commands, lines, {}, block.files)
 
 
