@@ -116,8 +116,11 @@ def _radio_of(block: Block, out: Path | str) -> Stored:
         _testbed(block.commands[0], Path(out).absolute(), folder)
         order = [trial_folder(task.scenario, "guest") for task in planned(block.commands)]
     trials = {each.path.name: each for each in trials_in(_folder(block.commands[0], Path(out)))}
-    head = "| signal | others' share | goodput, Mbit/s | frames lost for good | attempts that failed |"
-    lines = [head, "|---|---|---|---|---|", *(_radio_line(trials[name]) for name in order)]
+    lines = [
+        "| signal | others' share | goodput, Mbit/s | frames lost for good | failed attempts |",
+        "|---|---|---|---|---|",
+        *(_radio_line(trials[name]) for name in order),
+    ]
     return stored_now(block.commands, lines, {}, block.files)
 
 
