@@ -186,6 +186,13 @@ build_background() {
         die "could not compile $source" "the compiler's own message is above"
 }
 
+build_workload() {
+    local program=.venv/lib/testbed-workload source=testbed/traffic/workload
+    [[ -f $program && -z $(find "$source" -newer "$program" -name '*.[ch]') ]] && return
+    "${AS_USER[@]}" gcc -O2 -Wall -Wextra -o "$program" "$source"/*.c ||
+        die "could not compile $source" "the compiler's own message is above"
+}
+
 build_medium() {
     local program=.venv/lib/testbed-medium source=testbed/trial/medium
     [[ -f $program && -z $(find "$source" -newer "$program" -name '*.[ch]') ]] && return
@@ -233,6 +240,7 @@ set_up() { # PACKAGE…
     install_project
     build_preloaded
     build_background
+    build_workload
     build_medium
     build_pcapng
     build_confine

@@ -151,6 +151,12 @@ def sizes_file(flow: str) -> str:
     return f"{FLOWS}/{checked(flow)}.sizes.json"
 
 
+def planned_file(flow: str) -> str:
+    """The transfers of a workload, as drawn before it starts: a line of when (ns after the flow's
+    start) and how many bytes for each."""
+    return f"{FLOWS}/{checked(flow)}.transfers"
+
+
 def capture_file(interface: str) -> str:
     """The capture taken at an interface."""
     return f"{CAPTURES}/{checked(interface)}.pcapng"
@@ -198,7 +204,7 @@ class FlowRecord:
     src_address: str
     dst_address: str
     src_ports: tuple[int, ...]
-    dst_port: int
+    dst_port: int  # 0: its connections have one each
     started_s: float
     stopped_s: float
     planned_start_s: float = math.nan
@@ -207,6 +213,11 @@ class FlowRecord:
     variant_seen: str = ""
     options: tuple[str, ...] = ()  # of TCP's, that it was to agree on, and what it agreed on
     options_seen: tuple[str, ...] = ()
+
+    @property
+    def has_many_connections(self) -> bool:
+        """Whether connections come and go, each to another port: a workload's."""
+        return bool(self.src_ports) and self.dst_port == 0
 
 
 @dataclass(frozen=True)

@@ -59,4 +59,6 @@ def _goodput(flow: MeasuredFlow, common: Interval, over_its_own: float) -> float
     if common == flow.interval:
         return over_its_own
     found = flow.at("receiver")
-    return NAN if found is None else measures.goodput_mbps(found.data, common, flow.record.protocol)
+    if found is None:
+        return NAN
+    return measures.goodput_mbps(found.data, common, flow.record.protocol, flow.own_port)

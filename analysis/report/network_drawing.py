@@ -30,7 +30,12 @@ MARGIN, LINK_STEP, NECK_STEP = 58, 187, 230  # from the edge, and from column to
 BOX_W, BOX_H = 92, 30
 LETTER, LINE = 6.8, 15  # of the words at a link: a letter's width, a line's height
 CLEAR = 10  # between the words and each box
-KINDS = {FlowKind.TCP: "TCP", FlowKind.CBR: "CBR", FlowKind.VIDEO: "video"}
+KINDS = {
+    FlowKind.TCP: "TCP",
+    FlowKind.CBR: "CBR",
+    FlowKind.VIDEO: "video",
+    FlowKind.WORKLOAD: "workload",
+}
 
 
 @dataclass(frozen=True)

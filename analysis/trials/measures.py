@@ -42,12 +42,15 @@ def throughput_mbps(data: pd.DataFrame, interval: Interval) -> float:
     return interval.rate_mbps(float(data.loc[interval.holds(data["time_ns"]), "length"].sum()))
 
 
-def goodput_mbps(data: pd.DataFrame, interval: Interval, protocol: str) -> float:
-    """Rate of the bytes that reached the application, summed over the flow's connections."""
+def goodput_mbps(
+    data: pd.DataFrame, interval: Interval, protocol: str, port: str = "src_port"
+) -> float:
+    """Rate of the bytes that reached the application, summed over the flow's connections, which
+    `port` tells apart."""
     if protocol == "udp":
         payload = data.loc[interval.holds(data["time_ns"]), "payload"]
         return interval.rate_mbps(float(payload.sum()))
-    size = sum(_advance(rows, interval) for _, rows in data.groupby("src_port"))
+    size = sum(_advance(rows, interval) for _, rows in data.groupby(port))
     return interval.rate_mbps(size)
 
 

@@ -73,14 +73,15 @@ class TrialPackets:
         return self._selected[key]
 
     def connections(self, record: FlowRecord) -> tuple[Segments, ...] | None:
-        """A TCP flow's connections at its sender; None if they were not captured whole."""
+        """A TCP flow's connections at its sender; None if they were not captured whole, and for a
+        workload, whose connections come and go (`analysis/transfers`)."""
         if record.name not in self._connections:
             self._connections[record.name] = self._at_sender(record)
         return self._connections[record.name]
 
     def _at_sender(self, record: FlowRecord) -> tuple[Segments, ...] | None:
         found = self.flow("sender", record)
-        if found is None:
+        if found is None or record.has_many_connections:
             return None
         whole = [connection(found.data, found.acks, port) for port in record.src_ports]
         known = tuple(each for each in whole if each is not None)
@@ -123,8 +124,11 @@ def select(rows: pd.DataFrame, flow: FlowRecord) -> FlowPackets:
     back = between(flow.dst_address, flow.src_address)
     if not flow.src_ports:
         return FlowPackets(own[there], own[back])
-    there &= own["src_port"].isin(flow.src_ports) & (own["dst_port"] == flow.dst_port)
-    back &= own["dst_port"].isin(flow.src_ports) & (own["src_port"] == flow.dst_port)
+    there &= own["src_port"].isin(flow.src_ports)
+    back &= own["dst_port"].isin(flow.src_ports)
+    if not flow.has_many_connections:
+        there &= own["dst_port"] == flow.dst_port
+        back &= own["src_port"] == flow.dst_port
     return FlowPackets(own[there], own[back])
 
 

@@ -17,8 +17,9 @@ ID_HALF = 1 << 15  # of the identifications
 def pair(before: pd.DataFrame, after: pd.DataFrame) -> Integers:
     """For each packet of `after` its place in `before`, NOWHERE if it is not there.
 
-    Packets that look alike (resets, keep-alives) are paired in their order. Times play no part:
-    `packet_matching.match` asks when a packet was last seen.
+    Packets that look alike (resets, keep-alives) are paired in their order. Where some of them did
+    not pass, each that did is the last that it can be: a lost SYN-ACK is sent again a second later,
+    and nothing tells the two apart but the time.
     """
     start = int(before["ip_id"].iloc[0]) if len(before) else 0
     first, second = _identities(before, start), _identities(after, start)
@@ -34,7 +35,23 @@ def pair(before: pd.DataFrame, after: pd.DataFrame) -> Integers:
     found = np.full(len(second), NOWHERE, dtype=np.int64)
     mine = ~is_before & (rank < befores[group])
     found[order[mine] - len(first)] = order[(starts[group] + rank)[mine]]
+    afters = np.diff(np.append(starts, len(ordered))) - befores
+    times = (before["time_ns"].to_numpy(), after["time_ns"].to_numpy())
+    for place in np.flatnonzero((befores > 1) & (afters > 0) & (afters < befores)):
+        here = order[starts[place] :][: befores[place] + afters[place]]
+        _pair_by_time(found, here[: befores[place]], here[befores[place] :] - len(first), times)
     return found
+
+
+def _pair_by_time(
+    found: Integers, before: Integers, after: Integers, times: tuple[Integers, Integers]
+) -> None:
+    """Pair packets that look alike, the latest first, with the last that came no later."""
+    left = before.tolist()
+    for place in reversed(after.tolist()):
+        while left and times[0][left[-1]] > times[1][place]:
+            left.pop()
+        found[place] = left.pop() if left else NOWHERE
 
 
 def differences(

@@ -37,7 +37,7 @@ def tcp(evidence: Evidence) -> Iterator[Check]:
 
 
 def _is_iperf3(evidence: Evidence, flow: FlowRecord) -> bool:
-    return evidence.trial.scenario.flow(flow.name).kind is not FlowKind.VIDEO
+    return evidence.trial.scenario.flow(flow.name).kind in (FlowKind.TCP, FlowKind.CBR)
 
 
 def udp(evidence: Evidence) -> Iterator[Check]:

@@ -13,6 +13,7 @@ from analysis.verdict.evidence import Evidence
 from testbed.scenario.model import FlowKind
 from testbed.store import LOAD, PROCESSES, FlowRecord
 
+MAY_END = (FlowKind.VIDEO, FlowKind.WORKLOAD)  # before their planned stop
 BUSY = 0.95  # of a core: the rest of a second goes to the sampling itself
 
 
@@ -37,8 +38,8 @@ def times(evidence: Evidence) -> Iterator[Check]:
         yield compare("start", flow.name, evidence.virtual_time, started, flow.planned_start_s)
         wanted = evidence.trial.scenario.flow(flow.name)
         early = flow.stopped_s < flow.planned_stop_s
-        if wanted.bytes or (wanted.kind is FlowKind.VIDEO and early):
-            continue  # it ends when its bytes have arrived, or the video is over
+        if wanted.bytes or (wanted.kind in MAY_END and early):
+            continue  # it ends when its bytes have arrived, or what it shows or transfers is over
         yield compare("stop", flow.name, evidence.virtual_time, flow.stopped_s, flow.planned_stop_s)
 
 

@@ -20,6 +20,7 @@ from testbed.scenario.experiment import Experiment
 from testbed.scenario.json_form import LONGEST_BYTES
 from testbed.scenario.model import Scenario
 from testbed.scenario.variations import with_variations
+from testbed.scenario.workload.input_files import with_files
 from testbed.store import SCENARIO
 
 ONE_LINE = "--topo tree,2,2 --link bw=10,delay=5ms --flow h1,h4"
@@ -102,13 +103,18 @@ def _of_file(path: Path, options: argparse.Namespace) -> Chosen:
         )
     with path.open("rb") as file:
         text = file.read(LONGEST_BYTES + 1)
-    return _of_document(topo_document.with_graph(text, path.parent), str(path), options)
+    folder = path.parent
+    return _of_document(topo_document.with_graph(text, folder), str(path), options, folder)
 
 
 def _of_document(
-    document: topo_document.Document, where: str, options: argparse.Namespace
+    document: topo_document.Document,
+    where: str,
+    options: argparse.Namespace,
+    folder: Path = Path(),
 ) -> Chosen:
-    """A scenario, if it is sound: every fault is told with the place of the document."""
+    """A scenario, if it is sound: every fault is told with the place of the document. `folder` is
+    where files that it names are looked for."""
     if options.quick:
         raise UsageError(
             "--quick: a scenario's file has no shorter form", "try --set duration_s=10"
@@ -116,7 +122,7 @@ def _of_document(
     for sentence in document.left_out:
         errors.print(f"testbed: {sentence}", soft_wrap=True)
     try:
-        scenario = Scenario.from_json(document.text)
+        scenario = _with_files(Scenario.from_json(document.text), folder)
         validate(scenario)
     except UsageError as error:
         raise UsageError(f"{where}: {error.message}", error.hint) from error
@@ -135,6 +141,17 @@ def _axes(experiment: Experiment) -> list[Axis]:
 
 def _text(value: str | float) -> str:
     return value if isinstance(value, str) else f"{value:g}"
+
+
+def _with_files(scenario: Scenario, folder: Path) -> Scenario:
+    """The scenario with what the files that it names hold: it then stands alone."""
+    flows = tuple(
+        dataclasses.replace(flow, workload=with_files(flow.workload, folder))
+        if flow.workload
+        else flow
+        for flow in scenario.flows
+    )
+    return dataclasses.replace(scenario, flows=flows)
 
 
 def _named(name: str, experiments: Mapping[str, Experiment]) -> Experiment:

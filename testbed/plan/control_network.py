@@ -21,7 +21,7 @@ CONTROL_MARK = "9"  # pace.c puts it on UDP sockets until their first paced pack
 
 def controlled(scenario: Scenario) -> tuple[Flow, ...]:
     """The flows that need a control connection: iperf3's."""
-    return tuple(flow for flow in scenario.flows if flow.kind is not FlowKind.VIDEO)
+    return tuple(flow for flow in scenario.flows if flow.kind in (FlowKind.TCP, FlowKind.CBR))
 
 
 def control_veths(endpoints: tuple[str, ...]) -> Iterator[Veth]:

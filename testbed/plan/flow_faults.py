@@ -1,4 +1,4 @@
-"""Faults of flows, each with its field: what may be asked of TCP, CBR and video flows."""
+"""Faults of flows, each with its field: what may be asked of each kind."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from testbed.plan import network
 from testbed.plan.host_conflicts import host_conflicts
 from testbed.scenario import losses, queues, variants, video
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
+from testbed.scenario.workload import workload_faults
 
 MAX_RATE_MBIT = 40_000.0
 LEAST_RATE_MBIT = 0.001  # 125 bytes a second
@@ -24,6 +25,7 @@ MAX_BYTES = 1 << 50  # which pace.c reads as a double
 MAX_DROPS = 1000
 TCP_ONLY = ("variant", "mss", "bytes", "window_bytes", "rto_min_ms", "drops", "loss")
 NOT_OF_VIDEO = (*TCP_ONLY[1:], "rate_mbit", "packet_bytes")
+NOT_OF_WORKLOADS = ("bytes", "drops", "loss", "rate_mbit", "packet_bytes", "video")
 
 
 def in_range(where: str, value: float, low: float, high: float) -> Iterator[str]:
@@ -81,6 +83,8 @@ def _time_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
 
 
 def _kind_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
+    if flow.workload is not None and flow.kind is not FlowKind.WORKLOAD:
+        yield f"{where}.workload: of a flow of kind workload; this is {flow.kind}"
     match flow.kind:
         case FlowKind.TCP:
             yield from _tcp_faults(flow, where)
@@ -88,6 +92,8 @@ def _kind_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
             yield from _cbr_faults(flow, where)
         case FlowKind.VIDEO:
             yield from _video_faults(scenario, flow, where)
+        case FlowKind.WORKLOAD:
+            yield from _workload_faults(flow, where)
         case _:
             assert_never(flow.kind)
 
@@ -100,18 +106,19 @@ def _variant_faults(name: str | None, where: str) -> Iterator[str]:
             yield f"{where}: {error.message}: {error.hint}"
 
 
+def _workload_faults(flow: Flow, where: str) -> Iterator[str]:
+    if flow.workload is None:
+        yield f"{where}.workload: missing for a flow of kind workload"
+        return
+    yield from workload_faults.faults(flow.workload, f"{where}.workload")
+    yield from _stack_faults(flow, where)
+    foreign = [name for name in NOT_OF_WORKLOADS if getattr(flow, name) not in (None, ())]
+    if foreign or flow.parallel != 1:
+        yield f"{where}: {' and '.join(foreign or ['parallel'])}: not a workload's"
+
+
 def _tcp_faults(flow: Flow, where: str) -> Iterator[str]:
-    if flow.variant is None:
-        yield f"{where}.variant: missing for a TCP flow"
-    yield from _variant_faults(flow.variant, f"{where}.variant")
-    if flow.mss is not None and not 88 <= flow.mss <= 1448:
-        yield f"{where}.mss: {flow.mss} is not between 88 and 1448"
-    if flow.window_bytes is not None:
-        low, high = WINDOWS
-        if not low <= flow.window_bytes <= high:
-            yield f"{where}.window_bytes: {flow.window_bytes} is not between {low} and {high}"
-    if flow.rto_min_ms is not None and not 1 <= flow.rto_min_ms <= MAX_RTO_MS:
-        yield f"{where}.rto_min_ms: {flow.rto_min_ms} is not between 1 and {MAX_RTO_MS}"
+    yield from _stack_faults(flow, where)
     yield from _drop_faults(flow, where)
     if not 1 <= flow.parallel <= 64:
         yield f"{where}.parallel: {flow.parallel} is not between 1 and 64"
@@ -123,6 +130,21 @@ def _tcp_faults(flow: Flow, where: str) -> Iterator[str]:
         yield f"{where}: rate_mbit and packet_bytes are a CBR flow's"
     if flow.video is not None:
         yield f"{where}.video: a video flow's"
+
+
+def _stack_faults(flow: Flow, where: str) -> Iterator[str]:
+    """What a flow asks of TCP itself."""
+    if flow.variant is None:
+        yield f"{where}.variant: missing for a TCP flow"
+    yield from _variant_faults(flow.variant, f"{where}.variant")
+    if flow.mss is not None and not 88 <= flow.mss <= 1448:
+        yield f"{where}.mss: {flow.mss} is not between 88 and 1448"
+    if flow.window_bytes is not None:
+        low, high = WINDOWS
+        if not low <= flow.window_bytes <= high:
+            yield f"{where}.window_bytes: {flow.window_bytes} is not between {low} and {high}"
+    if flow.rto_min_ms is not None and not 1 <= flow.rto_min_ms <= MAX_RTO_MS:
+        yield f"{where}.rto_min_ms: {flow.rto_min_ms} is not between 1 and {MAX_RTO_MS}"
 
 
 def _drop_faults(flow: Flow, where: str) -> Iterator[str]:

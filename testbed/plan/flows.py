@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from testbed.plan.commands import Command, addresses_of
 from testbed.plan.control_network import CLIENT_PORTS, SERVER_PORTS
 from testbed.plan.network import Network
 from testbed.plan.video_commands import CERTIFICATE, Serving, Site, Watching
-from testbed.scenario.model import FRAME_OVERHEAD_BYTES, Flow, FlowKind, Scenario
+from testbed.scenario.model import FRAME_OVERHEAD_BYTES, LATER, Flow, FlowKind, Scenario
+from testbed.scenario.planned.planned_transfers import planned_transfers
 from testbed.scenario.profiles import PROFILES
 from testbed.scenario.video import Transport, Viewing
+from testbed.scenario.workload.drawing import Transfer
+from testbed.scenario.workload.workload import Connections, Workload
 
 BLOCK_BYTES = "131072"
 UDP_IP_HEADERS = 28
 VIDEO_PORT = 443  # of the first flow, and on from there
+WORKLOAD_PROGRAM = "testbed-workload"
+WORKLOAD_PORT = 8000  # the same
+WORKLOAD_CLIENT_PORT = 10_000  # of the first transfer, or connection that is kept
+ANY_PORT = 0  # a flow's, whose connections each have another
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,7 @@ class FlowPlan:
     client_env: tuple[tuple[str, str], ...] = ()
     options: frozenset[str] = frozenset()  # TCP options that both hosts offer
     video: VideoPlan | None = None
+    transfers: tuple[Transfer, ...] = field(default=(), metadata=LATER)
 
 
 def plan_flow(
@@ -52,6 +60,16 @@ def plan_flow(
     flow = scenario.flows[index]
     if flow.video is not None:
         return _plan_video(scenario, network, index, flow.video, options)
+    if flow.workload is not None:
+        return _plan_workload(scenario, network, index, flow.workload, options)
+    return _plan_iperf3(scenario, network, index, options)
+
+
+def _plan_iperf3(
+    scenario: Scenario, network: Network, index: int, options: frozenset[str]
+) -> FlowPlan:
+    """Data go from the client to the server, over a connection from each of its ports."""
+    flow = scenario.flows[index]
     src, dst = addresses_of(network, flow)
     server_port = SERVER_PORTS[0] + index
     first = own_port(index)
@@ -127,6 +145,34 @@ def _plan_video(
         client=Command(flow.dst, plan.watching.words),
         options=options if flow.protocol == "tcp" else frozenset(),
         video=plan,
+    )
+
+
+def _plan_workload(
+    scenario: Scenario,
+    network: Network,
+    index: int,
+    workload: Workload,
+    options: frozenset[str],
+) -> FlowPlan:
+    """Data go from the server to the client, who opens every connection."""
+    flow = scenario.flows[index]
+    src, dst = addresses_of(network, flow)
+    port, mss = WORKLOAD_PORT + index, str(flow.mss or PROFILES[scenario.profile].mss or 0)
+    pool = workload.pool if workload.connections is Connections.KEPT else 0
+    asked = (src, str(port), str(WORKLOAD_CLIENT_PORT), str(pool), mss)
+    return FlowPlan(
+        flow=flow,
+        src_address=src,
+        dst_address=dst,
+        src_ports=(port,),
+        dst_port=ANY_PORT,
+        start_s=_start_s(scenario, flow),
+        stop_s=scenario.stop_s(flow),
+        server=Command(flow.src, (WORKLOAD_PROGRAM, "serve", str(port), mss)),
+        client=Command(flow.dst, (WORKLOAD_PROGRAM, "ask", *asked)),
+        options=options,
+        transfers=planned_transfers(scenario, flow),
     )
 
 

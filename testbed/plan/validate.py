@@ -24,6 +24,7 @@ from testbed.scenario.model import (
     Topology,
     TopologyKind,
 )
+from testbed.scenario.planned.planned_transfers import transfer_faults
 from testbed.store import WIRES
 
 MAX_HOSTS = 99  # receiver99-eth0 is as long as the name of an interface may be
@@ -246,6 +247,7 @@ def _network_faults(scenario: Scenario) -> Iterator[str]:
         yield from _round_trip_faults(scenario, built, flow, f"flows[{index}]")
     yield from _sample_faults(scenario, longest_queue_s(built))
     yield from background.rtt_faults(scenario, built)
+    yield from transfer_faults(scenario)
 
 
 def _queue_faults(shaper: network.Shaper) -> Iterator[str]:

@@ -10,9 +10,10 @@ from pathlib import Path
 from testbed.errors import TestbedError
 from testbed.plan.addresses import topo_of
 from testbed.plan.plan import Plan
-from testbed.scenario.model import Graph, Topology
+from testbed.scenario.model import FlowKind, Graph, Topology
 from testbed.traffic.background.sessions import BACKGROUND_PROGRAM
 from testbed.traffic.iperf3 import PRELOAD
+from testbed.traffic.workload.workload_flow import BUILT_PROGRAM
 from testbed.trial.parts.radio import MEDIUM
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -37,11 +38,20 @@ class Built:
 
 
 BUILT = (
-    Built(PRELOAD, ("testbed/traffic/*.c",), lambda plan: any(not f.video for f in plan.flows)),
+    Built(
+        PRELOAD,
+        ("testbed/traffic/*.c",),
+        lambda plan: any(f.flow.kind in (FlowKind.TCP, FlowKind.CBR) for f in plan.flows),
+    ),
     Built(
         BACKGROUND_PROGRAM,
         ("testbed/traffic/background/*.[ch]",),
         lambda plan: plan.background is not None,
+    ),
+    Built(
+        BUILT_PROGRAM,
+        ("testbed/traffic/workload/*.[ch]",),
+        lambda plan: any(f.transfers for f in plan.flows),
     ),
     Built(MEDIUM, ("testbed/trial/medium/*.[ch]",), lambda plan: plan.radio is not None),
 )

@@ -20,6 +20,7 @@ from typing import Any
 from testbed.scenario import json_form
 from testbed.scenario.losses import GilbertElliott, Loss
 from testbed.scenario.video import Transport, Viewing
+from testbed.scenario.workload.workload import Workload
 
 FRAME_OVERHEAD_BYTES = 14  # Ethernet header: counted by htb and by captures
 
@@ -57,11 +58,13 @@ class NodeKind(enum.StrEnum):
 
 
 class FlowKind(enum.StrEnum):
-    """The program that sends: iperf3 over TCP, iperf3 over UDP (CBR), or a video's server."""
+    """What sends: iperf3 over TCP, iperf3 over UDP (CBR), a video's server, or a server of many
+    transfers."""
 
     TCP = "tcp"
     CBR = "cbr"
     VIDEO = "video"
+    WORKLOAD = "workload"
 
 
 class Profile(enum.StrEnum):
@@ -257,7 +260,8 @@ class Flow:
     connection. `loss` loses by chance, on the receiver's access link. A CBR flow sends IP
     packets of `packet_bytes` at `rate_mbit` on the wire, each gap drawn uniformly from
     (1 ± `jitter`) times the even gap. A video flow is one that `src` serves and `dst` watches, for
-    `duration_s` at most.
+    `duration_s` at most. A flow of kind workload is all transfers that `dst` asks of `src`; it ends
+    with the last of them, or after `duration_s`.
     """
 
     name: str
@@ -278,6 +282,7 @@ class Flow:
     packet_bytes: int | None = None
     jitter: float = 0.5
     video: Viewing | None = None
+    workload: Workload | None = field(default=None, metadata=LATER)
 
     @property
     def protocol(self) -> str:

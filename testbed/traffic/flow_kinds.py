@@ -11,6 +11,7 @@ from testbed.plan.flows import FlowPlan
 from testbed.scenario.model import FlowKind
 from testbed.traffic.iperf3 import Iperf3
 from testbed.traffic.video.flow import VideoFlow
+from testbed.traffic.workload.workload_flow import WorkloadFlow
 
 
 class RunningFlow(Protocol):
@@ -45,6 +46,10 @@ class RunningFlow(Protocol):
     def collect(self) -> None:
         """Wait for both programs and check their reports."""
 
+    def seen(self) -> tuple[str, tuple[str, ...]]:
+        """The congestion control and the TCP options that its programs saw, if they look; who
+        samples the sockets knows them too."""
+
     def kill(self) -> None:
         """End both programs at once."""
 
@@ -54,4 +59,5 @@ FLOW_KINDS: Mapping[FlowKind, Callable[[FlowPlan, Place, Place, Path], RunningFl
     FlowKind.TCP: Iperf3,
     FlowKind.CBR: Iperf3,
     FlowKind.VIDEO: VideoFlow,
+    FlowKind.WORKLOAD: WorkloadFlow,
 }

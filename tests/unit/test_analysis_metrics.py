@@ -279,6 +279,7 @@ class Sent:
     record: SimpleNamespace = dataclasses.field(
         default_factory=lambda: SimpleNamespace(protocol="udp")
     )
+    own_port: str = "src_port"
 
     @property
     def interval(self) -> Interval:

@@ -101,6 +101,10 @@ class VideoFlow:
             self._result = self._viewer.collect()
         return self._result
 
+    def seen(self) -> tuple[str, tuple[str, ...]]:
+        """Nothing: the samples of its sockets know."""
+        return "", ()
+
     def kill(self) -> None:
         """Kill both ends after a failed trial."""
         self._viewer.kill()

@@ -71,6 +71,7 @@ class FlowTraffic(Part):
     def _flow_record(self, flow: RunningFlow) -> FlowRecord:
         plan = flow.plan
         name = plan.flow.name
+        control, options = flow.seen()
         return FlowRecord(
             name=name,
             protocol=plan.flow.protocol,
@@ -83,7 +84,9 @@ class FlowTraffic(Part):
             planned_start_s=plan.start_s,
             planned_stop_s=plan.stop_s,
             control=variant(plan.flow.variant).control if plan.flow.variant else "",
+            variant_seen=control,
             options=tuple(sorted(plan.options)),
+            options_seen=options,
         )
 
     def close(self) -> None:

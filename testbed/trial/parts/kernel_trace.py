@@ -29,7 +29,7 @@ from pathlib import Path
 
 from testbed.machine.journal import MARKER
 from testbed.machine.tracefs import Instance
-from testbed.plan.flows import FlowPlan
+from testbed.plan.flows import ANY_PORT, FlowPlan
 from testbed.plan.plan import Plan
 from testbed.scenario.model import FRAME_OVERHEAD_BYTES
 from testbed.store import EVENTS, QUEUES, Record, write_table
@@ -173,7 +173,8 @@ def record(plan: Plan) -> Recorder | None:
 
 
 def _tcp_flows(plan: Plan) -> list[FlowPlan]:
-    return [each for each in plan.flows if each.flow.protocol == "tcp"]
+    own = (each for each in plan.flows if each.flow.protocol == "tcp")
+    return [each for each in own if each.dst_port != ANY_PORT]
 
 
 def socket_filter(flows: Sequence[FlowPlan]) -> str:

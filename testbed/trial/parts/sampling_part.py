@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from testbed.plan.flows import ANY_PORT
 from testbed.store import Record
 from testbed.trial.parts.part import Part, RunningTrial
 from testbed.trial.parts.sampling import QueueProbe, Sampler, SocketId, SocketProbe
@@ -31,7 +32,7 @@ class Sampling(Part):
                 SocketId(each.src_address, port, each.dst_address, each.dst_port),
             )
             for each in self._trial.plan.flows
-            if each.flow.protocol == "tcp"
+            if each.flow.protocol == "tcp" and each.dst_port != ANY_PORT
             for port in each.src_ports
         ]
 
@@ -73,8 +74,8 @@ class Sampling(Part):
             flows=tuple(
                 replace(
                     flow,
-                    variant_seen=variants.get(flow.name, ""),
-                    options_seen=tuple(sorted(options.get(flow.name, ()))),
+                    variant_seen=variants.get(flow.name, flow.variant_seen),
+                    options_seen=tuple(sorted(options.get(flow.name, flow.options_seen))),
                 )
                 for flow in record.flows
             ),

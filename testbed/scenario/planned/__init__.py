@@ -1,0 +1,1 @@
+"""What follows from a scenario before it runs: a flow's way through the network, its transfers."""

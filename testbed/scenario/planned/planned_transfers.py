@@ -1,0 +1,53 @@
+"""The transfers of a flow of kind workload, and what each would take in an empty network."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+
+from testbed.scenario.model import Flow, Scenario
+from testbed.scenario.planned.way import Way, way
+from testbed.scenario.workload.drawing import Transfer, draw, wire_bytes
+from testbed.scenario.workload.workload import Connections, Workload
+from testbed.scenario.workload.workload_faults import MAX_TRANSFERS
+
+ROUND_TRIPS = {Connections.NEW: 2, Connections.KEPT: 1}  # a handshake, and a request
+
+
+def planned_transfers(scenario: Scenario, flow: Flow) -> tuple[Transfer, ...]:
+    """All transfers of a flow, in their order; none of a flow of another kind."""
+    return tuple(_drawn(scenario, flow)) if flow.workload is not None else ()
+
+
+def _drawn(scenario: Scenario, flow: Flow) -> Iterator[Transfer]:
+    """The same one by one: nothing ends them if they come too often."""
+    assert flow.workload is not None
+    rate_mbit = way(scenario.topology, flow.src, flow.dst).rate_mbit
+    seconds = scenario.stop_s(flow) - flow.start_s - scenario.start_jitter_ms / 1e3
+    return draw(flow.workload, f"{scenario.seed} {flow.name}", rate_mbit, seconds)
+
+
+def transfer_faults(scenario: Scenario) -> Iterator[str]:
+    """Workloads without transfers, or with more than can run."""
+    for index, flow in enumerate(scenario.flows):
+        if flow.workload is None:
+            continue
+        where = f"flows[{index}].workload"
+        fast = math.isinf(way(scenario.topology, flow.src, flow.dst).rate_mbit)
+        if fast and flow.workload.arrivals.load is not None:
+            yield f"{where}.arrivals.load: no link from {flow.src} to {flow.dst} has a rate: per_s"
+            continue
+        count = sum(1 for _ in itertools.islice(_drawn(scenario, flow), MAX_TRANSFERS + 1))
+        if count > MAX_TRANSFERS:
+            yield f"{where}: more than {MAX_TRANSFERS} transfers: a count, or fewer a second"
+        if not count:
+            yield f"{where}: no transfer begins before the flow's end"
+
+
+def ideal_s(workload: Workload, path: Way, size: int) -> float:
+    """The least time that a transfer takes in an empty network: a round trip for the handshake of
+    a new connection, one for the request, and all frames of the data at the slowest link's rate."""
+    return ROUND_TRIPS[workload.connections] * path.rtt_s + (
+        wire_bytes(size) * 8e-6 / path.rate_mbit
+    )

@@ -1,0 +1,95 @@
+/*
+ * A workload: many transfers in one process at either end.
+ *
+ *   testbed-workload serve PORT MSS
+ *   testbed-workload ask ADDRESS PORT FIRST_PORT POOL MSS TABLE
+ *
+ * A line of TABLE is a transfer: when it begins (ns after our own start), and its bytes. The
+ * client asks for each when its time has come, over a connection from a port of its own
+ * (FIRST_PORT and on), or, if POOL is not 0, over one of so many connections that stay open. The
+ * server answers a connection's requests in their order, with data and nothing else.
+ *
+ * What costs is waking up, in the guest most of all, and a program that polls stops virtual time:
+ * so a reader wakes for 16 KB or a transfer's last byte, data are thrown away unread, a writer
+ * wakes when 64 KB may follow, one timer serves all arrivals, and the clock, which is a system
+ * call in the guest, is read where a transfer begins or ends and nowhere else.
+ *
+ * The client ends with the last transfer, either of them by SIGTERM or SIGINT; it then reports on
+ * stdout, as JSON.
+ */
+#include "common.h"
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+
+int poller, signals;
+
+void die(const char *what)
+{
+	fprintf(stderr, "%s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+int64_t now_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+void watch(int fd, uint32_t events, void *who)
+{
+	struct epoll_event event = { .events = events, .data.ptr = who };
+
+	if (epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event))
+		die("epoll_ctl");
+}
+
+void set(int fd, int level, int option, int value)
+{
+	if (setsockopt(fd, level, option, &value, sizeof(value)))
+		die("setsockopt");
+}
+
+int new_socket(int mss)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 && errno != EMFILE)
+		die("socket");
+	if (fd >= 0 && mss)
+		set(fd, IPPROTO_TCP, TCP_MAXSEG, mss);
+	return fd;
+}
+
+static void prepare(void)
+{
+	struct rlimit limit;
+	sigset_t both;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	sigemptyset(&both);
+	sigaddset(&both, SIGTERM);
+	sigaddset(&both, SIGINT);
+	sigprocmask(SIG_BLOCK, &both, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	poller = epoll_create1(EPOLL_CLOEXEC);
+	signals = signalfd(-1, &both, SFD_CLOEXEC);
+	if (poller < 0 || signals < 0)
+		die("epoll or signalfd");
+	watch(signals, EPOLLIN, &signals);
+}
+
+int main(int count, char **words)
+{
+	prepare();
+	if (count == 4 && !strcmp(words[1], "serve"))
+		return serve(words + 2);
+	if (count == 8 && !strcmp(words[1], "ask"))
+		return ask(words + 2);
+	fprintf(stderr, "usage: testbed-workload serve | ask, see main.c\n");
+	return 2;
+}

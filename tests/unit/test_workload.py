@@ -1,0 +1,202 @@
+"""Workloads as values: their form, their faults, and the transfers that are drawn of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import statistics
+from pathlib import Path
+
+import pytest
+
+from testbed.errors import UsageError
+from testbed.plan.plan import make_plan
+from testbed.runs.sources import compiled_for
+from testbed.scenario.model import Scenario
+from testbed.scenario.planned.planned_transfers import ideal_s, planned_transfers
+from testbed.scenario.planned.way import Way, way
+from testbed.scenario.workload.drawing import draw, mean_bytes, rate_per_s
+from testbed.scenario.workload.input_files import read_cdf, read_times, with_files
+from testbed.scenario.workload.workload import (
+    Arrivals,
+    Connections,
+    Distribution,
+    Process,
+    Sizes,
+    Workload,
+)
+from testbed.scenario.workload.workload_faults import faults
+from tests.scenarios import router
+from tests.workloads import SMALL, kept, workload_scenario
+
+EVENLY = Arrivals(Process.DETERMINISTIC, per_s=10)
+MANY = 20_000
+
+
+def sizes_of(sizes: Sizes) -> list[int]:
+    workload = Workload(Arrivals(per_s=1000), sizes, count=MANY)
+    return [each.size for each in draw(workload, "a seed", 10, 1e6)]
+
+
+def test_a_workload_travels_as_json() -> None:
+    scenario = workload_scenario(kept())
+    assert Scenario.from_json(scenario.to_json()) == scenario
+
+
+def test_flows_without_one_are_written_as_before() -> None:
+    assert "workload" not in router().to_json()
+
+
+def test_published_means_are_those_of_the_papers() -> None:
+    assert mean_bytes(Sizes(Distribution.WEB_SEARCH)) == pytest.approx(1_711_250)
+    assert mean_bytes(Sizes(Distribution.DATA_MINING)) == pytest.approx(12_658_199, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "within"),
+    [
+        (Sizes(Distribution.WEB_SEARCH), 0.03),
+        (Sizes(Distribution.DATA_MINING, scale=0.01), 0.15),
+        (Sizes(Distribution.PARETO, mean_bytes=30_000, shape=3), 0.03),
+        (Sizes(Distribution.LOGNORMAL, mean_bytes=30_000, sigma=1), 0.03),
+        (Sizes(Distribution.EMPIRICAL, cdf=((100, 0), (200, 0.5), (1000, 1))), 0.03),
+        (Sizes(Distribution.CONSTANT, mean_bytes=100), 0),
+    ],
+)
+def test_drawn_sizes_have_the_mean_of_their_distribution(sizes: Sizes, within: float) -> None:
+    assert statistics.mean(sizes_of(sizes)) == pytest.approx(mean_bytes(sizes), rel=within)
+
+
+def test_drawn_sizes_follow_the_distribution_function() -> None:
+    found = sizes_of(Sizes(Distribution.WEB_SEARCH))
+    for size, part in ((10_000, 0.15), (80_000, 0.53), (1_000_000, 0.7), (5_000_000, 0.9)):
+        assert sum(each <= size for each in found) / MANY == pytest.approx(part, abs=0.01)
+
+
+def test_poisson_gaps_are_exponential_and_make_the_load() -> None:
+    workload = Workload(Arrivals(load=0.5), SMALL, count=MANY)
+    times = [each.at_ns / 1e9 for each in draw(workload, "a seed", 10, 1e6)]
+    gaps = [other - one for one, other in itertools.pairwise(times)]
+    # 0.5 of 10 Mbit/s, of which 1448 of 1514 bytes are data
+    expected = 8 * 20_000 / (5e6 * 1448 / 1514)
+    assert 1 / rate_per_s(workload, 10) == pytest.approx(expected)
+    assert statistics.mean(gaps) == pytest.approx(expected, rel=0.03)
+    assert statistics.stdev(gaps) == pytest.approx(expected, rel=0.03)
+
+
+def test_even_and_listed_arrivals() -> None:
+    listed = Arrivals(Process.TIMES, times_s=(0.5, 0.5, 2, 9))
+    assert [t.at_ns for t in draw(Workload(EVENLY, SMALL, count=3), "", 10, 4)] == [
+        0, 100_000_000, 200_000_000,
+    ]  # fmt: skip
+    assert [t.at_ns for t in draw(Workload(listed, SMALL), "", 10, 9)] == [
+        500_000_000, 500_000_000, 2_000_000_000,
+    ]  # fmt: skip
+
+
+def test_the_seed_decides_and_the_load_leaves_the_sizes_alone() -> None:
+    scenario = workload_scenario(Workload())
+    (flow,) = scenario.flows
+    drawn = planned_transfers(scenario, flow)
+    assert drawn == planned_transfers(scenario, flow)
+    other = dataclasses.replace(scenario, seed=2)
+    assert drawn != planned_transfers(other, flow)
+    denser = dataclasses.replace(flow, workload=Workload(Arrivals(load=1)))
+    sizes = [each.size for each in planned_transfers(scenario, denser)]
+    assert sizes[: len(drawn)] == [each.size for each in drawn]
+
+
+def test_the_way_has_the_slowest_rate_and_all_delays() -> None:
+    assert way(workload_scenario(kept()).topology, "sender1", "receiver1") == Way(10, 0.02)
+
+
+def test_the_ideal_time_is_round_trips_and_frames() -> None:
+    path = Way(10, 0.02)
+    frames_s = (3000 + 3 * 66) * 8 / 10e6
+    assert ideal_s(Workload(), path, 3000) == pytest.approx(0.04 + frames_s)
+    assert ideal_s(kept(), path, 3000) == pytest.approx(0.02 + frames_s)
+
+
+@pytest.mark.parametrize(
+    ("workload", "said"),
+    [
+        (Workload(Arrivals()), "poisson arrivals have either load or per_s"),
+        (Workload(Arrivals(load=0.5, per_s=3)), "poisson arrivals have either load or per_s"),
+        (Workload(Arrivals(load=50)), "w.arrivals.load: 50 is not between 0.001 and 10"),
+        (Workload(Arrivals(Process.TIMES)), "w.arrivals.times_s: 0 times"),
+        (Workload(Arrivals(Process.TIMES, times_s=(1, 0.5))), "times_s[1]: 0.5 after 1"),
+        (Workload(Arrivals(Process.TIMES, times_s=(1,), load=1)), "have neither load nor per_s"),
+        (Workload(Arrivals(file="a.txt")), "'a.txt' was not read"),
+        (Workload(sizes=Sizes(Distribution.PARETO, mean_bytes=9)), "w.sizes.shape: missing for a"),
+        (Workload(sizes=Sizes(mean_bytes=9)), "mean_bytes: not of a web-search distribution"),
+        (Workload(sizes=Sizes(Distribution.PARETO, 9, shape=1)), "shape: 1 is not between 1.001"),
+        (Workload(sizes=Sizes(Distribution.EMPIRICAL, cdf=((0, 0), (9, 2)))), "rise from 0 to 1"),
+        (Workload(sizes=Sizes(Distribution.EMPIRICAL, cdf=((9, 0), (3, 1)))), "after [9, 0]"),
+        (Workload(sizes=Sizes(Distribution.EMPIRICAL, cdf=((9,),))), "cdf[0]: a point is a size"),
+        (Workload(sizes=Sizes(scale=0)), "w.sizes.scale: 0 is not between"),
+        (Workload(pool=3), "w.pool: of kept connections"),
+        (Workload(connections=Connections.KEPT, pool=0), "w.pool: 0 is not between 1 and 500"),
+        (Workload(count=0), "w.count: 0 is not between 1 and 30000"),
+    ],
+)
+def test_faults_name_their_field(workload: Workload, said: str) -> None:
+    found = list(faults(workload, "w"))
+    assert len(found) == 1 and said in found[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"workload": None}, "flows[0].workload: missing for a flow of kind workload"),
+        ({"bytes": 5}, "flows[0]: bytes: not a workload's"),
+        ({"variant": None}, "flows[0].variant: missing"),
+        ({"workload": Workload(Arrivals(per_s=90_000), SMALL)}, "more than 30000 transfers"),
+        (
+            {"workload": Workload(Arrivals(Process.TIMES, times_s=(77,)), SMALL)},
+            "no transfer begins before the flow's end",
+        ),
+    ],
+)
+def test_faults_of_a_flow_are_found_before_it_runs(change: dict[str, object], said: str) -> None:
+    scenario = workload_scenario(kept())
+    flow = dataclasses.replace(scenario.flows[0], **change)  # type: ignore[arg-type]
+    with pytest.raises(UsageError) as raised:
+        make_plan(dataclasses.replace(scenario, flows=(flow,)))
+    assert said in str(raised.value)
+
+
+def test_another_kind_of_flow_has_no_workload() -> None:
+    scenario = router()
+    flow = dataclasses.replace(scenario.flows[0], workload=kept())
+    with pytest.raises(UsageError, match="of a flow of kind workload; this is tcp"):
+        make_plan(dataclasses.replace(scenario, flows=(flow,)))
+
+
+def test_the_plan_has_every_transfer_and_the_program_that_runs_them() -> None:
+    plan = make_plan(workload_scenario(kept()))
+    (flow,) = plan.flows
+    assert len(flow.transfers) > 50
+    assert flow.client.argv[-2] == "4"  # the pool
+    names = [each.file.name for each in compiled_for(plan)]
+    assert names == ["testbed-workload"]
+
+
+def test_files_of_times_and_points(tmp_path: Path) -> None:
+    (tmp_path / "times").write_text("# s\n0.5\n\n1.25 # the second\n")
+    (tmp_path / "cdf").write_text("0 0\n1000, 0.25\n5e4 1\n")
+    named = Workload(Arrivals(Process.TIMES, file="times"), Sizes(file="cdf"))
+    found = with_files(named, tmp_path)
+    assert found.arrivals == Arrivals(Process.TIMES, times_s=(0.5, 1.25))
+    assert found.sizes.cdf == ((0, 0), (1000, 0.25), (50_000, 1))
+
+
+def test_a_bad_file_is_told_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_text("0 0\n1 2 3\n")
+    with pytest.raises(UsageError, match=r"x: line 2: '1 2 3' is not a size in bytes"):
+        read_cdf(path)
+    path.write_text("soon\n")
+    with pytest.raises(UsageError, match=r"x: line 1: 'soon' is not a time in seconds"):
+        read_times(path)
+    with pytest.raises(UsageError, match=r"nowhere: No such file"):
+        read_times(tmp_path / "nowhere")

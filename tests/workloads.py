@@ -1,0 +1,50 @@
+"""Scenarios with workloads that the tests share."""
+
+from __future__ import annotations
+
+from testbed.scenario.model import (
+    Bottleneck,
+    Flow,
+    FlowKind,
+    Queue,
+    Scenario,
+    Topology,
+    TopologyKind,
+)
+from testbed.scenario.workload.workload import (
+    Arrivals,
+    Connections,
+    Distribution,
+    Sizes,
+    Workload,
+)
+
+SMALL = Sizes(Distribution.CONSTANT, mean_bytes=20_000)
+
+
+def workload_scenario(
+    workload: Workload, *, beside: bool = False, duration_s: float = 4.0, **settings: object
+) -> Scenario:
+    """A workload between the first pair of a dumbbell of 10 Mbit/s and 20 ms, with a long flow
+    between the second pair if asked for."""
+    flows = [
+        Flow("web", FlowKind.WORKLOAD, "sender1", "receiver1", variant="cubic", workload=workload)
+    ]
+    if beside:
+        flows.append(Flow("long", FlowKind.TCP, "sender2", "receiver2", variant="cubic"))
+    return Scenario(
+        experiment="test",
+        topology=Topology(
+            TopologyKind.DUMBBELL,
+            Bottleneck(10, Queue("bfifo", limit_bytes=50_000), delay_ms=10),
+            hosts=len(flows),
+        ),
+        flows=tuple(flows),
+        duration_s=duration_s,
+        **settings,  # type: ignore[arg-type]
+    )
+
+
+def kept(load: float = 0.5) -> Workload:
+    """Transfers over four connections that stay open."""
+    return Workload(Arrivals(load=load), SMALL, Connections.KEPT, pool=4)
