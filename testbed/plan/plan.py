@@ -52,6 +52,7 @@ from testbed.plan.traffic_control import (
 )
 from testbed.plan.validate import validate
 from testbed.scenario import queues
+from testbed.scenario.drawn_network import drawn
 from testbed.scenario.model import Bottleneck, Scenario, Topology
 from testbed.store import RETIRE_S, TAIL_S, WIRES
 
@@ -129,6 +130,7 @@ class _Layout:
 def make_plan(scenario: Scenario) -> Plan:
     """Everything that running this scenario takes; raises if the scenario has faults."""
     validate(scenario)
+    scenario = drawn(scenario)
     layout = _layout(scenario, build_network(scenario.topology))
     network = layout.network
     flows = tuple(

@@ -12,6 +12,7 @@ from testbed.plan.flow_faults import MAX_SECONDS, flows_faults, in_range, rate_f
 from testbed.plan.traffic_control import longest_queue_s
 from testbed.scenario import losses, names, queues
 from testbed.scenario.builders import longest_rtt_ms
+from testbed.scenario.drawn_network import MOST as MOST_JITTER
 from testbed.scenario.graph_faults import form_faults, way_faults
 from testbed.scenario.model import (
     Bottleneck,
@@ -90,6 +91,8 @@ def _trial_faults(scenario: Scenario) -> Iterator[str]:
         )
     if not 0 <= scenario.start_jitter_ms <= 60_000:
         yield f"start_jitter_ms: {scenario.start_jitter_ms:g} is not between 0 and 60000"
+    if not 0 <= scenario.network_jitter <= MOST_JITTER:
+        yield f"network_jitter: {scenario.network_jitter:g} is not between 0 and {MOST_JITTER}"
     if not 0 <= scenario.measure_from_s < scenario.duration_s:
         yield (
             f"measure_from_s: {scenario.measure_from_s:g} is not within the trial's "

@@ -32,6 +32,7 @@ class Experiment:
     quick: Axes
     parts: tuple[Axes, ...] = ({},)
     metric: str = "goodput_mbps"  # the main one: what `--until` is about
+    compares: tuple[str, ...] = ()  # of a standard evaluation: the axes that `evaluate` takes
 
     def scenarios(
         self, settings: Mapping[str, Sequence[str]], seeds: int, quick: bool

@@ -337,6 +337,8 @@ class Scenario:
     asks_ecn: bool = (
         True  # whether senders ask for ECN where a queue marks; Linux's do not by itself
     )
+    # each rate and delay of the network lies within this part of it, drawn by the seed
+    network_jitter: float = field(default=0.0, metadata=LATER)
 
     def to_json(self) -> str:
         """The scenario as JSON, complete: every default written out."""
