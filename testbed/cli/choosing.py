@@ -18,6 +18,7 @@ from testbed.plan.validate import validate
 from testbed.scenario import file_sweep
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.json_form import LONGEST_BYTES
+from testbed.scenario.links.trace_files import with_traces
 from testbed.scenario.model import Scenario
 from testbed.scenario.variations import with_variations
 from testbed.scenario.workload.input_files import with_files
@@ -151,7 +152,7 @@ def _with_files(scenario: Scenario, folder: Path) -> Scenario:
         else flow
         for flow in scenario.flows
     )
-    return dataclasses.replace(scenario, flows=flows)
+    return dataclasses.replace(with_traces(scenario, folder), flows=flows)
 
 
 def _named(name: str, experiments: Mapping[str, Experiment]) -> Experiment:

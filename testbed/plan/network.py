@@ -19,6 +19,8 @@ from testbed.plan.addresses import (
 from testbed.scenario import queues
 from testbed.scenario.builders import graph_of, longest_rtt_ms
 from testbed.scenario.discipline import Limit
+from testbed.scenario.links.schedule import Schedule, of_queue, of_wire, rates
+from testbed.scenario.links.trace import OPPORTUNITY_BYTES, parse
 from testbed.scenario.losses import GilbertElliott
 from testbed.scenario.model import (
     LATER,
@@ -57,11 +59,22 @@ class Interface:
 
 @dataclass(frozen=True)
 class Shaper:
-    """An interface's rate and the queue in front of it."""
+    """An interface's rate and the queue in front of it; the rate may change, or be a trace's."""
 
     rate_mbit: float
     queue: Queue
     limit: Limit
+    trace: str | None = field(default=None, metadata=LATER)
+    schedule: Schedule = field(default=(), metadata=LATER)
+
+    @property
+    def drain_s(self) -> float:
+        """How long the queue takes to drain when full, at worst."""
+        if self.trace is not None:
+            opportunities = -(-self.limit.bytes // OPPORTUNITY_BYTES)
+            return parse(self.trace).longest_ms(opportunities + 1) / 1e3
+        slowest = min(rate for _, rate in rates(self.schedule, self.rate_mbit))
+        return self.limit.ms / 1e3 * (self.rate_mbit / slowest)
 
 
 @dataclass(frozen=True)
@@ -71,6 +84,7 @@ class Wire:
     delay_ms: float
     jitter_ms: float = 0.0
     loss: GilbertElliott | None = None
+    schedule: Schedule = field(default=(), metadata=LATER)
 
 
 @dataclass(frozen=True)
@@ -86,11 +100,12 @@ class Link:
     loss: GilbertElliott | None = None
     radio: Radio | None = None
     back: Wire | None = field(default=None, metadata=LATER)
+    schedule: Schedule = field(default=(), metadata=LATER)
 
     @property
     def wires(self) -> tuple[Wire, Wire]:
         """There and back."""
-        there = Wire(self.delay_ms, self.jitter_ms, self.loss)
+        there = Wire(self.delay_ms, self.jitter_ms, self.loss, self.schedule)
         return there, self.back or there
 
     @property
@@ -257,7 +272,7 @@ def _link(
     radio: Radio | None,
 ) -> Link:
     there, back = link.directions
-    wires = tuple(Wire(way.delay_ms, way.jitter_ms, way.loss) for way in (there, back))
+    wires = tuple(map(_wire, (there, back)))
     return Link(
         link.name,
         _ends(link, number, ports, "wlan" if radio else "eth"),
@@ -267,11 +282,17 @@ def _link(
         there.loss,
         radio,
         back=None if wires[0] == wires[1] else wires[1],
+        schedule=wires[0].schedule,
     )
+
+
+def _wire(way: Direction) -> Wire:
+    return Wire(way.delay_ms, way.jitter_ms, way.loss, of_wire(way.schedule))
 
 
 def _shaper(way: Direction, rtt_ms: float) -> Shaper | None:
     if way.rate_mbit is None:
         return None
     queue = way.queue or PLAIN_QUEUE
-    return Shaper(way.rate_mbit, queue, queues.resolve(queue, way.rate_mbit, rtt_ms))
+    limit = queues.resolve(queue, way.rate_mbit, rtt_ms)
+    return Shaper(way.rate_mbit, queue, limit, way.trace, of_queue(way.schedule))

@@ -68,7 +68,7 @@ def is_observed(network: Network, hop: Hop) -> bool:
 def longest_queue_s(network: Network) -> float:
     """How long the network's largest queue takes to drain when full."""
     shapers = [shaper for link in network.links for shaper in link.shapers if shaper]
-    return max((shaper.limit.ms / 1e3 for shaper in shapers), default=0.0)
+    return max((shaper.drain_s for shaper in shapers), default=0.0)
 
 
 def burst_bytes(rate_mbit: float) -> int:

@@ -14,8 +14,12 @@ from testbed.scenario import losses, names, queues
 from testbed.scenario.builders import longest_rtt_ms
 from testbed.scenario.drawn_network import MOST as MOST_JITTER
 from testbed.scenario.graph_faults import form_faults, way_faults
+from testbed.scenario.links.schedule import order_faults, rates
+from testbed.scenario.links.trace import faults as trace_faults
+from testbed.scenario.links.trace import shown
 from testbed.scenario.model import (
     Bottleneck,
+    Direction,
     Flow,
     FlowKind,
     Graph,
@@ -60,6 +64,7 @@ def _faults(scenario: Scenario) -> Iterator[str]:
         unsound = listed(_graph_faults(scenario, topology))
     else:
         yield from _bottleneck_faults(topology, topology.bottleneck)
+        yield from _neck_change_faults(topology.bottleneck, scenario.duration_s)
         unsound = listed(_hosts_faults(topology))
     if unsound:
         yield unsound
@@ -133,6 +138,7 @@ def _graph_faults(scenario: Scenario, graph: Graph) -> Iterator[str]:
     if found:
         yield found
         return
+    duration_s = scenario.duration_s
     if graph.rtt_ms is not None:
         yield from in_range("topology.rtt_ms", graph.rtt_ms, 0, LONGEST_DELAY_MS)
     for index, link in enumerate(graph.links):
@@ -140,6 +146,7 @@ def _graph_faults(scenario: Scenario, graph: Graph) -> Iterator[str]:
             if way is not None:
                 path = Path(way.delay_ms, way.rate_mbit, way.queue, None, way.jitter_ms, way.loss)
                 yield from _path_faults(f"topology.links[{index}].{name}", path)
+                yield from _change_faults(f"topology.links[{index}].{name}", way, duration_s)
                 if way.queue and way.queue.limit_bdp is not None and not longest_rtt_ms(graph):
                     yield f"topology.links[{index}].{name}.queue.limit_bdp: no path has a delay"
     ways = listed(way_faults(scenario, graph))
@@ -163,6 +170,44 @@ def _bottleneck_faults(topology: Topology, bottleneck: Bottleneck) -> Iterator[s
         yield from rate_faults(f"{where}.back_rate_mbit", bottleneck.back_rate_mbit)
     if not bottleneck.both_directions and (bottleneck.back_rate_mbit or bottleneck.back_queue):
         yield f"{where}: back_rate_mbit and back_queue need both_directions"
+
+
+def _neck_change_faults(neck: Bottleneck, duration_s: float) -> Iterator[str]:
+    """What is wrong with the traces and schedules of both directions."""
+    where = "topology.bottleneck"
+    there = Direction(neck.rate_mbit, neck.delay_ms, trace=neck.trace, schedule=neck.schedule)
+    yield from _change_faults(where, there, duration_s)
+    rate_mbit = (neck.back_rate_mbit or neck.rate_mbit) if neck.both_directions else None
+    back = Direction(
+        rate_mbit, neck.delay_ms, trace=neck.back_trace, schedule=neck.back_schedule or ()
+    )
+    yield from _change_faults(where, back, duration_s, "back_")
+
+
+def _change_faults(
+    where: str, way: Direction, duration_s: float, prefix: str = ""
+) -> Iterator[str]:
+    """What is wrong with a direction's trace, its schedule, or with both together."""
+    speeds = [each.rate_mbit for each in way.schedule if each.rate_mbit is not None]
+    if way.trace is not None:
+        yield from trace_faults(way.trace, f"{where}.{prefix}trace")
+        if way.rate_mbit is None:
+            yield f"{where}.{prefix}trace: needs a rate_mbit, which limits in BDP are of"
+        if speeds:
+            yield f"{where}.{prefix}schedule: a rate_mbit beside a trace, which is the rate"
+    if speeds and way.rate_mbit is None:
+        yield f"{where}.{prefix}schedule: there is no rate_mbit to change"
+    yield from order_faults(way.schedule, f"{where}.{prefix}schedule", duration_s)
+    for index, each in enumerate(way.schedule):
+        place = f"{where}.{prefix}schedule[{index}]"
+        if each.rate_mbit is not None:
+            yield from rate_faults(f"{place}.rate_mbit", each.rate_mbit)
+        if each.delay_ms is not None:
+            yield from _delay(f"{place}.delay_ms", each.delay_ms)
+            if each.delay_ms < way.jitter_ms:
+                yield f"{place}.delay_ms: {each.delay_ms:g} is less than the jitter_ms"
+        if each.loss is not None and way.loss is not None:
+            yield f"{place}.loss: the link has a loss of its own: give one of them"
 
 
 def _has_delay(topology: Topology) -> bool:
@@ -255,12 +300,18 @@ def _network_faults(scenario: Scenario) -> Iterator[str]:
 
 def _queue_faults(shaper: network.Shaper) -> Iterator[str]:
     yield from queues.refusals(shaper.queue, shaper.limit, shaper.rate_mbit)
-    drain_s = shaper.limit.ms / 1e3
+    drain_s = shaper.drain_s
     if drain_s > MAX_SECONDS:
         yield (
             f"its queue of {shaper.limit.bytes} B would take {drain_s:.3g} s to drain at "
-            f"{shaper.rate_mbit:g} Mbit/s, and a trial waits for it; at most {MAX_SECONDS:g}"
+            f"{_speed(shaper)}, and a trial waits for it; at most {MAX_SECONDS:g}"
         )
+
+
+def _speed(shaper: network.Shaper) -> str:
+    if shaper.trace is not None:
+        return shown(shaper.trace)
+    return f"{min(rate for _, rate in rates(shaper.schedule, shaper.rate_mbit)):g} Mbit/s"
 
 
 def _round_trip_faults(

@@ -58,10 +58,21 @@ BUILT = (
 
 
 def used_by(topology: Topology | Graph, plan: Plan) -> Mapping[str, str]:
-    """Map the source files that the trial uses, a paper's topology included, to their sha256."""
+    """Map the source files that the trial uses, a paper's topology and the kernel's added queue
+    disciplines included, to their sha256."""
     papers = [PROJECT / "topologies" / f"{topology.kind.replace('-', '_')}.py"]
     compiled = (path for each in compiled_for(plan) for path in each.sources())
-    return dict(_hashes([*(papers if topo_of(topology) else ()), *compiled]))
+    return dict(_hashes([*(papers if topo_of(topology) else ()), *compiled, *_added(plan)]))
+
+
+def _added(plan: Plan) -> list[Path]:
+    """The sources of the queue disciplines that are in the guest's kernel beside its own."""
+    kinds = {each.kind for each in plan.tc_objects}
+    return [p for p in _added_queues() if p.stem.removeprefix("sch_") in kinds]
+
+
+def _added_queues() -> list[Path]:
+    return sorted((PROJECT / "kernel" / "queues").glob("sch_*.c"))
 
 
 def all_sources() -> Mapping[str, str]:
@@ -71,13 +82,15 @@ def all_sources() -> Mapping[str, str]:
     python = hashlib.sha256()
     for path in sorted((PROJECT / "testbed").rglob("*.py")):
         python.update(path.read_bytes())
-    return {"testbed's Python": python.hexdigest(), **dict(_hashes([*networks, *compiled]))}
+    added = _added_queues()
+    return {"testbed's Python": python.hexdigest(), **dict(_hashes([*networks, *compiled, *added]))}
 
 
 def of_kernel() -> Mapping[str, str]:
-    """The sha256 of everything of ours that the guest's kernel is built from."""
+    """The sha256 of everything of ours that the guest's base kernel is built from: what is added
+    to it concerns those trials alone that use it."""
     kernel = PROJECT / "kernel"
-    patterns = ("build.sh", "guest.config", "initramfs.list", "*.c", "*/*.c", "*/*.patch")
+    patterns = ("build.sh", "guest.config", "initramfs.list", "*.c", "congestion/*.c", "*/*.patch")
     return dict(_hashes(sorted(path for each in patterns for path in kernel.glob(each))))
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from testbed.scenario.links.schedule import of_queue, of_wire
 from testbed.scenario.model import (
     Bottleneck,
     Direction,
@@ -79,17 +80,34 @@ def _router(name: str) -> GraphNode:
 
 def _neck(bottleneck: Bottleneck, one: str, other: str) -> GraphLink:
     """The bottleneck between two nodes."""
-    there = Direction(bottleneck.rate_mbit, bottleneck.delay_ms, bottleneck.queue)
-    return GraphLink((one, other), there, _neck_back(bottleneck))
+    return GraphLink((one, other), _neck_there(bottleneck), _neck_back(bottleneck))
+
+
+def _neck_there(bottleneck: Bottleneck) -> Direction:
+    return Direction(
+        bottleneck.rate_mbit,
+        bottleneck.delay_ms,
+        bottleneck.queue,
+        trace=bottleneck.trace,
+        schedule=bottleneck.schedule,
+    )
 
 
 def _neck_back(bottleneck: Bottleneck) -> Direction:
     """The bottleneck's other direction."""
+    alike = bottleneck.back_rate_mbit is None
+    schedule = bottleneck.back_schedule
+    if schedule is None:
+        schedule = bottleneck.schedule if alike else of_wire(bottleneck.schedule)
     if not bottleneck.both_directions:
-        return Direction(delay_ms=bottleneck.delay_ms)
-    rate_mbit = bottleneck.back_rate_mbit or bottleneck.rate_mbit
-    queue = bottleneck.back_queue or bottleneck.queue
-    return Direction(rate_mbit, bottleneck.delay_ms, queue)
+        return Direction(delay_ms=bottleneck.delay_ms, schedule=of_wire(schedule))
+    return Direction(
+        bottleneck.back_rate_mbit or bottleneck.rate_mbit,
+        bottleneck.delay_ms,
+        bottleneck.back_queue or bottleneck.queue,
+        trace=bottleneck.back_trace or (bottleneck.trace if alike else None),
+        schedule=schedule,
+    )
 
 
 def _access(topology: Topology, one: str, other: str) -> GraphLink:
@@ -110,9 +128,10 @@ def _router_bottleneck(topology: Topology) -> Graph:
     links = [_access(topology, name, "router") for name in names]
     if neck.both_directions:
         links = [dataclasses.replace(each, back=_slowed(each, neck)) for each in links]
+    wire = Direction(delay_ms=neck.delay_ms, schedule=of_wire(middle.directions[1].schedule))
     return Graph(
         (_router("router"), GraphNode("receiver"), *map(GraphNode, names)),
-        (*links, dataclasses.replace(middle, back=Direction(delay_ms=neck.delay_ms))),
+        (*links, dataclasses.replace(middle, back=wire)),
         _longest(neck, [[link] for link in links]),
     )
 
@@ -121,7 +140,13 @@ def _slowed(link: GraphLink, neck: Bottleneck) -> Direction:
     """A link's way back with the bottleneck's rate and queue."""
     back = link.directions[1]
     shaped = _neck_back(neck)
-    return dataclasses.replace(back, rate_mbit=shaped.rate_mbit, queue=shaped.queue)
+    return dataclasses.replace(
+        back,
+        rate_mbit=shaped.rate_mbit,
+        queue=shaped.queue,
+        trace=shaped.trace,
+        schedule=of_queue(shaped.schedule),
+    )
 
 
 def _dumbbell(topology: Topology) -> Graph:
@@ -191,7 +216,7 @@ def _row(topology: Topology, pairs: Sequence[tuple[int, int, int]]) -> Graph:
 def _star(topology: Topology) -> Graph:
     """Each host's link has the bottleneck on its way to the host, and the access the other way."""
     neck = topology.bottleneck
-    down = Direction(neck.rate_mbit, neck.delay_ms, neck.queue)
+    down = _neck_there(neck)
     names = [f"host{n}" for n in range(1, topology.hosts + 1)]
     links = (GraphLink(("hub", name), down, _access(topology, "hub", name).there) for name in names)
     return Graph((_router("hub"), *map(GraphNode, names)), tuple(links))

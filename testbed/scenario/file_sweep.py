@@ -12,10 +12,12 @@ import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from testbed.errors import UsageError, nearest, quoted
+from testbed.scenario.links.trace import shown
+from testbed.scenario.links.trace_files import FIELDS, expanded
 from testbed.scenario.model import Scenario
 from testbed.scenario.names import LONGEST
 
@@ -37,6 +39,13 @@ class Axis:
     name: str  # in tables and figures
     keys: Keys
     values: tuple[str, ...]
+    contents: Mapping[str, str] = field(default_factory=dict)  # of traces, by their names
+
+    def value(self, text: str, now: Any) -> Any:
+        """What the scenario's field holds for one of the values, in place of `now`."""
+        if text in self.contents:
+            return self.contents[text]
+        return text if isinstance(now, str) else _parsed(text)
 
 
 def sweep(scenario: Scenario, settings: Mapping[str, Sequence[str]], seeds: int) -> list[Scenario]:
@@ -55,7 +64,11 @@ def sweep(scenario: Scenario, settings: Mapping[str, Sequence[str]], seeds: int)
 def fields(scenario: Scenario) -> Mapping[str, str]:
     """Every field that can be set, by its place, with its value in the file."""
     data = json.loads(scenario.to_json())
-    return {place: _text(value) for place, value in _leaves(data, "") if _first(place) not in OTHER}
+    return {
+        place: shown(value) if place.rpartition(".")[2] in FIELDS else _text(value)
+        for place, value in _leaves(data, "")
+        if _first(place) not in OTHER
+    }
 
 
 def _leaves(data: Any, place: str) -> Iterator[tuple[str, Any]]:
@@ -85,9 +98,17 @@ def _axes(scenario: Scenario, data: Any, settings: Mapping[str, Sequence[str]]) 
         found[keys] = place
     names = _names(tuple(found), scenario.axes, data)
     return tuple(
-        Axis(name, keys, tuple(settings[place]))
+        _axis(name, keys, settings[place])
         for (keys, place), name in zip(found.items(), names, strict=True)
     )
+
+
+def _axis(name: str, keys: Keys, values: Sequence[str]) -> Axis:
+    """Of traces the values are names: of a folder all that are in it."""
+    if keys[-1] not in FIELDS or tuple(values) == ("null",):
+        return Axis(name, keys, tuple(values))
+    contents = dict(expanded(values))
+    return Axis(name, keys, tuple(contents), contents)
 
 
 def _find(data: Any, place: str) -> Keys:
@@ -158,7 +179,7 @@ def _scenario(scenario: Scenario, axes: Sequence[Axis], point: Sequence[str]) ->
         *outer, last = axis.keys
         holder = _value_at(data, tuple(outer))
         now = _value_at(data, axis.keys)
-        holder[last] = text if isinstance(now, str) else _parsed(text)
+        holder[last] = axis.value(text, now)
     values = {axis.name: text for axis, text in zip(axes, point, strict=True)}
     words = [f"{name.rpartition('.')[2]}-{text}" for name, text in values.items()]
     label = re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join(filter(None, (scenario.label, *words))))

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from testbed.scenario import json_form
+from testbed.scenario.links.schedule import Schedule
 from testbed.scenario.losses import GilbertElliott, Loss
 from testbed.scenario.video import Transport, Viewing
 from testbed.scenario.workload.workload import Workload
@@ -102,6 +103,9 @@ class Bottleneck:
     """The shaped link: its rate, the queue before it, and its propagation delay one way.
 
     The other way has the same rate and queue, unless `back_rate_mbit` or `back_queue` are given.
+    With a `trace` packets leave at its opportunities, as in Mahimahi, and `rate_mbit` only says
+    what limits in BDP and figures are scaled to. A `schedule` changes the link while flows run.
+    The other way has the same trace and schedule, unless it has its own or `back_rate_mbit`.
     """
 
     rate_mbit: float
@@ -110,6 +114,10 @@ class Bottleneck:
     both_directions: bool = True
     back_rate_mbit: float | None = None
     back_queue: Queue | None = None
+    trace: str | None = field(default=None, metadata=LATER)
+    back_trace: str | None = field(default=None, metadata=LATER)
+    schedule: Schedule = field(default=(), metadata=LATER)
+    back_schedule: Schedule | None = field(default=None, metadata=LATER)
 
 
 @dataclass(frozen=True)
@@ -169,13 +177,18 @@ class GraphNode:
 
 @dataclass(frozen=True)
 class Direction:
-    """One direction of a link, as `Path` describes both; without a rate as fast as the machine."""
+    """One direction of a link, as `Path` describes both; without a rate as fast as the machine.
+
+    `trace` and `schedule` are as a bottleneck's.
+    """
 
     rate_mbit: float | None = None
     delay_ms: float = 0.0
     queue: Queue | None = None
     jitter_ms: float = 0.0
     loss: GilbertElliott | None = None
+    trace: str | None = field(default=None, metadata=LATER)
+    schedule: Schedule = field(default=(), metadata=LATER)
 
 
 @dataclass(frozen=True)
@@ -246,6 +259,10 @@ class Graph:
             both_directions=back.rate_mbit is not None,
             back_rate_mbit=None if back == there else back.rate_mbit,
             back_queue=None if back == there else back.queue,
+            trace=there.trace,
+            back_trace=None if back == there else back.trace,
+            schedule=there.schedule,
+            back_schedule=None if back == there else back.schedule,
         )
 
 

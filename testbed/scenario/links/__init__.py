@@ -1,0 +1,1 @@
+"""Links that change: schedules of settings, and traces of delivery opportunities."""

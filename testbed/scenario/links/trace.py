@@ -1,0 +1,125 @@
+"""Traces of delivery opportunities, as Mahimahi's: at which ms a link can send 1500 bytes.
+
+A scenario holds a trace as the lines of its file with blanks between, `7*3` for three lines of 7.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from testbed.errors import UsageError, listed, quoted
+
+OPPORTUNITY_BYTES = 1504  # an IP packet of 1500, and 4 that Mahimahi's tun puts before each
+TUN_BYTES = 4
+FRAME_BYTES = 1514  # the Ethernet frame of such a packet
+MOST_TIMES = 400_000
+LONGEST_MS = 24 * 3600 * 1000
+CONTENT = re.compile(r"[0-9][0-9* ]*")  # and no name of a file
+_NUMBER = re.compile(r"(\d{1,9})(?:\*(\d{1,6}))?")
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Opportunities by their time in ms; after the last one's time it begins anew."""
+
+    times: tuple[tuple[int, int], ...]  # ms, opportunities
+
+    @property
+    def period_ms(self) -> int:
+        """After which it begins anew."""
+        return self.times[-1][0]
+
+    @property
+    def opportunities(self) -> int:
+        """In a period."""
+        return sum(count for _, count in self.times)
+
+    @property
+    def mean_mbit(self) -> float:
+        """The rate of full frames, over a period."""
+        return self.opportunities * FRAME_BYTES * 8e-3 / self.period_ms
+
+    def longest_ms(self, opportunities: int) -> int:
+        """How long so many opportunities take at most."""
+        every = [ms for ms, count in self.times for _ in range(count)]
+        rounds, rest = divmod(opportunities, len(every))
+        later = [ms + self.period_ms for ms in every]
+        ahead = itertools.islice(itertools.chain(every, later), rest, None)
+        return rounds * self.period_ms + max(b - a for a, b in zip(every, ahead, strict=False))
+
+    def __str__(self) -> str:
+        return f"a trace of {self.period_ms / 1e3:g} s, {self.mean_mbit:.3g} Mbit/s in the mean"
+
+
+@functools.lru_cache(maxsize=64)
+def parse(content: str) -> Trace:
+    """The trace that a scenario holds, which has no faults."""
+    return Trace(tuple(_times(content)))
+
+
+def _times(content: str) -> Iterator[tuple[int, int]]:
+    for word in content.split():
+        ms, _, count = word.partition("*")
+        yield int(ms), int(count or 1)
+
+
+def shown(content: str) -> str:
+    """A trace in a few words; a text that is none, as it is."""
+    sound = CONTENT.fullmatch(content) and not listed(faults(content, ""))
+    return str(parse(content)) if sound else content
+
+
+def content_of(lines: Sequence[str], where: str) -> str:
+    """A file's lines as a scenario holds them; the first fault raises, with its line."""
+    times: list[int] = []
+    for number, line in enumerate(lines, start=1):
+        text = line.strip()
+        if not re.fullmatch(r"[0-9]{1,9}", text):
+            what = quoted(text) if text else "an empty line"
+            raise UsageError(f"{where}: line {number}: {what} is no whole number of ms", _HINT)
+        if times and int(text) < times[-1]:
+            raise UsageError(
+                f"{where}: line {number}: {text} comes after {times[-1]}: times never go back",
+                _HINT,
+            )
+        times.append(int(text))
+    content = written(times)
+    if found := listed(faults(content, where)):
+        raise UsageError(found, _HINT)
+    return content
+
+
+_HINT = "a trace has one whole number of ms on each line: an opportunity to send 1500 bytes"
+
+
+def written(times: Iterable[int]) -> str:
+    """Opportunities' times as a scenario holds them."""
+    counts = ((ms, len(list(same))) for ms, same in itertools.groupby(times))
+    return " ".join(f"{ms}*{count}" if count > 1 else str(ms) for ms, count in counts)
+
+
+def faults(content: str, where: str) -> Iterator[str]:
+    """What is wrong with a trace that a scenario holds."""
+    words = content.split()
+    if not words:
+        yield f"{where}: an empty trace: no opportunity to send"
+        return
+    if len(words) > MOST_TIMES:
+        yield f"{where}: opportunities at {len(words)} times; at most {MOST_TIMES}"
+        return
+    before = -1
+    for number, word in enumerate(words, start=1):
+        match = _NUMBER.fullmatch(word)
+        if not match or (match[2] and not int(match[2])):
+            yield f"{where}: no trace: {quoted(word)} is no time in ms (number {number})"
+            return
+        if int(match[1]) <= before:
+            yield f"{where}: {match[1]} comes after {before} (number {number}): times never go back"
+            return
+        before = int(match[1])
+    if not 0 < before <= LONGEST_MS:
+        yield f"{where}: lasts {before} ms, and not between 1 and {LONGEST_MS}"

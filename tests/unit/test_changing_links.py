@@ -1,0 +1,180 @@
+"""Schedules and traces: how scenarios hold them, where they hold, and their faults."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from testbed.errors import UsageError
+from testbed.plan.network import build_network
+from testbed.plan.validate import validate
+from testbed.scenario.builders import graph_of
+from testbed.scenario.file_sweep import fields, sweep
+from testbed.scenario.links.schedule import Change
+from testbed.scenario.links.trace import content_of, parse, shown
+from testbed.scenario.links.trace_files import read_trace, with_traces
+from testbed.scenario.model import Bottleneck, Direction, Queue, Scenario
+from tests.scenarios import dumbbell, router
+from tests.unit.test_graph import graph, scenario
+
+STEP = (Change(1, rate_mbit=2), Change(3, rate_mbit=10))
+DOWN = (Change(1, up=False), Change(3, up=True))
+QUEUE = Queue("pfifo", limit_packets=20)
+
+
+def changed(base: Scenario, **values: object) -> Scenario:
+    """With other settings of its bottleneck."""
+    neck = dataclasses.replace(base.topology.bottleneck, **values)  # type: ignore[arg-type]
+    return dataclasses.replace(base, topology=dataclasses.replace(base.named, bottleneck=neck))
+
+
+def fault_of(base: Scenario) -> str:
+    with pytest.raises(UsageError) as found:
+        validate(base)
+    return found.value.message
+
+
+def test_a_scenario_without_changes_is_written_as_before() -> None:
+    text = router().to_json()
+    assert "schedule" not in text and "trace" not in text
+
+
+@pytest.mark.parametrize("values", [{"schedule": STEP + DOWN[2:]}, {"trace": "0 5*3 9"}])
+def test_changes_travel_as_json(values: dict[str, object]) -> None:
+    base = changed(router(), **values)
+    assert Scenario.from_json(base.to_json()) == base
+
+
+def test_only_what_a_change_sets_is_written() -> None:
+    data = json.loads(changed(router(), schedule=STEP[:1]).to_json())
+    assert data["topology"]["bottleneck"]["schedule"] == [{"at_s": 1, "rate_mbit": 2}]
+
+
+def test_the_other_direction_is_alike_unless_it_has_its_own() -> None:
+    def back(neck: Bottleneck) -> Direction:
+        base = dumbbell()
+        made = dataclasses.replace(base.named, bottleneck=neck)
+        return graph_of(made).links[0].directions[1]
+
+    both = STEP + (Change(4, up=False),)
+    neck = Bottleneck(10, QUEUE, schedule=both, trace="5")
+    assert (back(neck).trace, back(neck).schedule) == ("5", both)
+    other = dataclasses.replace(neck, back_rate_mbit=1)
+    assert (back(other).trace, back(other).schedule) == (None, both[2:])
+    own = dataclasses.replace(neck, back_trace="7", back_schedule=())
+    assert (back(own).trace, back(own).schedule) == ("7", ())
+
+
+def test_a_routers_way_back_has_the_rate_at_the_senders_and_the_wire_behind_it() -> None:
+    network = build_network(changed(router(), schedule=(Change(1, rate_mbit=2, up=False),)).named)
+    links = {link.name: link for link in network.links}
+    middle, own = links["router-receiver"], links["sender1-router"]
+    assert [w.schedule for w in middle.wires] == [(Change(1, up=False),)] * 2
+    assert middle.shapers[0] and middle.shapers[0].schedule == (Change(1, rate_mbit=2),)
+    assert own.shapers[1] and own.shapers[1].schedule == (Change(1, rate_mbit=2),)
+    assert [w.schedule for w in own.wires] == [(), ()]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "fault"),
+    [
+        ((Change(3, up=False), Change(1, up=True)), "schedule[1].at_s: 1 is not after 3"),
+        ((Change(1, up=False), Change(1, up=True)), "schedule[1].at_s: 1 is not after 1"),
+        ((Change(5, up=False),), "schedule[0].at_s: 5 is not within the trial"),
+        ((Change(-1, up=False),), "schedule[0].at_s: -1 is not within the trial"),
+        ((Change(1),), "schedule[0]: changes nothing"),
+        ((Change(1, rate_mbit=0),), "schedule[0].rate_mbit: 0 is not between"),
+        ((Change(1, delay_ms=-1),), "schedule[0].delay_ms: -1 ms is not between"),
+        ((Change(1, delay_ms=0.0001),), "schedule[0].delay_ms: 0.0001 ms is not a whole number"),
+        ((Change(1, loss=1.5),), "schedule[0].loss: 1.5 is no chance"),
+    ],
+)
+def test_a_schedules_fault_has_its_place(schedule: tuple[Change, ...], fault: str) -> None:
+    base = dataclasses.replace(changed(router(), schedule=schedule), duration_s=5)
+    assert f"topology.bottleneck.{fault}" in fault_of(base)
+    back = dataclasses.replace(changed(router(), back_schedule=schedule), duration_s=5)
+    assert f"topology.bottleneck.back_{fault}" in fault_of(back)
+
+
+def test_a_direction_of_a_graph_is_looked_at_too() -> None:
+    def of(there: Direction) -> Scenario:
+        made = graph("a r=router b", "a-r", ("r-b", Direction(5, 1, QUEUE)), ("r-b", there))
+        links = (made.links[0], dataclasses.replace(made.links[1], back=there))
+        return scenario(dataclasses.replace(made, links=links), "a-b")
+
+    assert "links[1].back.trace: needs a rate_mbit" in fault_of(of(Direction(trace="5")))
+    bare = Direction(delay_ms=1, schedule=STEP)
+    assert "links[1].back.schedule: there is no rate_mbit to change" in fault_of(of(bare))
+    both = Direction(5, 1, QUEUE, trace="5", schedule=STEP)
+    assert "a rate_mbit beside a trace" in fault_of(of(both))
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("5\nx\n9", "line 2: 'x' is no whole number of ms"),
+        ("5\n\n9", "line 2: an empty line is no whole number of ms"),
+        ("5\n-1", "line 2: '-1' is no whole number"),
+        ("5\n7.5", "line 2: '7.5' is no whole number"),
+        ("5\n9\n7", "line 3: 7 comes after 9: times never go back"),
+        ("", "an empty trace"),
+        ("0\n0", "lasts 0 ms"),
+        ("5\n\u00e9", "line 2: no trace: not text"),
+    ],
+)
+def test_a_trace_of_nonsense_is_refused_with_its_line(
+    tmp_path: Path, text: str, fault: str
+) -> None:
+    (tmp_path / "bad.trace").write_text(text)
+    with pytest.raises(UsageError) as found:
+        read_trace("bad.trace", tmp_path)
+    assert found.value.message.startswith(f"{tmp_path / 'bad.trace'}: {fault}")
+
+
+def test_a_file_names_a_trace_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "my.trace").write_text("0\n5\n5\n9\n")
+    base = with_traces(changed(router(), trace="my.trace"), tmp_path)
+    assert base.topology.bottleneck.trace == "0 5*2 9"
+    with pytest.raises(UsageError, match="no such trace"):
+        with_traces(changed(router(), trace="other.trace"), tmp_path)
+
+
+def test_an_unresolved_name_is_no_trace() -> None:
+    assert "bottleneck.trace: no trace: 'my.trace' is no time" in fault_of(
+        changed(router(), trace="my.trace")
+    )
+
+
+def test_a_folder_of_traces_is_an_axis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "many").mkdir()
+    for name, text in (("a", "5"), ("b", "7\n7")):
+        (tmp_path / "many" / f"{name}.trace").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    base = changed(router(), trace="3")
+    made = sweep(base, {"topology.bottleneck.trace": ["many"]}, 1)
+    assert [each.axes["trace"] for each in made] == ["a", "b"]
+    assert [each.topology.bottleneck.trace for each in made] == ["5", "7*2"]
+    place = "topology.bottleneck.trace"
+    assert fields(base)[place] == "a trace of 0.003 s, 4.04 Mbit/s in the mean"
+
+
+def test_a_trace_knows_its_rate_and_its_longest_wait() -> None:
+    trace = parse(content_of("0 10 10 500 1000".split(), "x"))
+    assert (trace.period_ms, trace.opportunities) == (1000, 5)
+    assert trace.mean_mbit == pytest.approx(5 * 1514 * 8 / 1e6)
+    assert [trace.longest_ms(n) for n in (1, 2, 5, 6)] == [500, 990, 1000, 1500]
+    assert shown("driving") == "driving"
+
+
+def test_a_full_queue_drains_at_the_slowest_rate() -> None:
+    def drain_s(**values: object) -> float:
+        base = changed(router(), queue=QUEUE, rate_mbit=10, **values)
+        shaper = build_network(base.topology).links[-1].shapers[0]
+        assert shaper is not None
+        return shaper.drain_s
+
+    assert drain_s(schedule=STEP) == pytest.approx(5 * drain_s())
+    assert drain_s(trace="100") == pytest.approx(2.2, abs=0.11)
