@@ -326,13 +326,13 @@ class Trial:
 def open_trial(path: Path) -> Trial:
     """Read one trial's directory, whoever wrote it: its names must be ones that we would give."""
     try:
-        scenario = Scenario.from_json((path / SCENARIO).read_bytes())
+        scenario = Scenario.from_json((path / SCENARIO).read_bytes(), str(path / SCENARIO))
         record = Record.from_json((path / RECORD).read_bytes())
     except (FileNotFoundError, NotADirectoryError) as error:
         raise TestbedError(f"{path}: not a trial: {_lacks(path)}", _trial_hint(path)) from error
     except UsageError as error:
         raise TestbedError(
-            f"{path / SCENARIO}: {error.message}", "remove the folder, and run its experiment again"
+            error.message, "remove the folder, and run its experiment again"
         ) from error
     except DAMAGED as error:
         raise TestbedError(

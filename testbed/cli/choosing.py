@@ -14,15 +14,12 @@ from testbed.cli.own_file import OwnFile, load
 from testbed.errors import UsageError, nearest
 from testbed.own_files import topo_document
 from testbed.own_files.python_file import SUFFIX
-from testbed.plan.validate import validate
+from testbed.own_files.scenario_file import SUFFIX as JSON
+from testbed.own_files.scenario_file import Found, in_document, in_file
 from testbed.scenario import file_sweep
 from testbed.scenario.experiment import Experiment
-from testbed.scenario.json_form import LONGEST_BYTES
-from testbed.scenario.links.trace_files import with_traces
 from testbed.scenario.model import Scenario
 from testbed.scenario.variations import with_variations
-from testbed.scenario.workload.input_files import with_files
-from testbed.store import SCENARIO
 
 ONE_LINE = "--topo tree,2,2 --link bw=10,delay=5ms --flow h1,h4"
 METRIC = Experiment.metric  # what `--until` is about, unless an experiment says otherwise
@@ -61,9 +58,10 @@ def _chosen(options: argparse.Namespace) -> Chosen:
     _refuse_mixed(options)
     if options.topo:
         words = (options.topo, options.link, options.flow, options.duration)
-        return _of_document(topo_document.of_words(*words), f"--topo {options.topo}", options)
-    if options.experiment.endswith(".json"):
-        return _of_file(Path(options.experiment), options)
+        where = f"--topo {options.topo}"
+        return _of_scenario(in_document(topo_document.of_words(*words), where), where, options)
+    if options.experiment.endswith(JSON):
+        return _of_scenario(in_file(Path(options.experiment)), options.experiment, options)
     own = None
     if options.experiment.endswith(SUFFIX):
         own = load(Path(options.experiment), options.experiments)
@@ -95,38 +93,15 @@ def _refuse_mixed(options: argparse.Namespace) -> None:
         raise UsageError("--link and --flow belong to --topo", ONE_LINE)
 
 
-def _of_file(path: Path, options: argparse.Namespace) -> Chosen:
-    """The scenario in a file."""
-    if not path.is_file():
-        raise UsageError(
-            f"{path}: {'not a file' if path.exists() else 'no such file'}",
-            f"name an experiment (`testbed list`), or the {SCENARIO} of a trial",
-        )
-    with path.open("rb") as file:
-        text = file.read(LONGEST_BYTES + 1)
-    folder = path.parent
-    return _of_document(topo_document.with_graph(text, folder), str(path), options, folder)
-
-
-def _of_document(
-    document: topo_document.Document,
-    where: str,
-    options: argparse.Namespace,
-    folder: Path = Path(),
-) -> Chosen:
-    """A scenario, if it is sound: every fault is told with the place of the document. `folder` is
-    where files that it names are looked for."""
+def _of_scenario(found: Found, where: str, options: argparse.Namespace) -> Chosen:
+    """The sweep of one scenario."""
     if options.quick:
         raise UsageError(
             "--quick: a scenario's file has no shorter form", "try --set duration_s=10"
         )
-    for sentence in document.left_out:
+    for sentence in found.left_out:
         errors.print(f"testbed: {sentence}", soft_wrap=True)
-    try:
-        scenario = _with_files(Scenario.from_json(document.text), folder)
-        validate(scenario)
-    except UsageError as error:
-        raise UsageError(f"{where}: {error.message}", error.hint) from error
+    scenario = found.scenario
     settings = _settings(options.set, f"testbed plan {where} lists the fields that can be set")
     axes = tuple(Axis(name, (text,), "") for name, text in file_sweep.fields(scenario).items())
     make = functools.partial(file_sweep.sweep, scenario, settings)
@@ -142,17 +117,6 @@ def _axes(experiment: Experiment) -> list[Axis]:
 
 def _text(value: str | float) -> str:
     return value if isinstance(value, str) else f"{value:g}"
-
-
-def _with_files(scenario: Scenario, folder: Path) -> Scenario:
-    """The scenario with what the files that it names hold: it then stands alone."""
-    flows = tuple(
-        dataclasses.replace(flow, workload=with_files(flow.workload, folder))
-        if flow.workload
-        else flow
-        for flow in scenario.flows
-    )
-    return dataclasses.replace(with_traces(scenario, folder), flows=flows)
 
 
 def _named(name: str, experiments: Mapping[str, Experiment]) -> Experiment:

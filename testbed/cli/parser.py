@@ -21,6 +21,7 @@ from testbed.cli.reduce import reduce_captures
 from testbed.cli.report import report
 from testbed.cli.run import run_experiment
 from testbed.cli.runs import runs
+from testbed.cli.schema import print_schema
 from testbed.engines.choice import AUTO, CHOICES
 from testbed.errors import UsageError
 from testbed.store import METRICS_CSV, REPORT, SCENARIO
@@ -315,6 +316,13 @@ VERBS = (
         "write an experiment of your own into this folder, to begin with",
         "new buffer_size",
         _new_options,
+    ),
+    Verb(
+        "schema",
+        print_schema,
+        "the form of scenarios as JSON Schema: editors complete and check them with it",
+        "schema >scenario.schema.json",
+        _no_options,
     ),
     Verb(
         "plan",

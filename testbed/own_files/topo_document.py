@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,28 +19,34 @@ VARIANT = "cubic"  # of a TCP flow that names none
 
 @dataclass(frozen=True)
 class Document:
-    """A scenario as JSON, without a Topo any more, and what of the Topo is not in it."""
+    """A scenario in JSON's types, without a Topo any more, and what of the Topo is not in it."""
 
-    text: str | bytes
+    data: Any
     left_out: tuple[str, ...] = ()
 
 
-def with_graph(text: bytes, folder: Path) -> Document:
-    """The same JSON with the Topo's graph in its place; `folder` is where a file's path begins."""
-    if f'"{TOPO}"'.encode() not in text:
-        return Document(text)
-    try:
-        data = json.loads(text)
-        topology = data["topology"]
-        name = topology.pop(TOPO)
-        link = topology.pop(LINK, "")
-    except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
-        return Document(text)  # whoever reads it tells the fault, with its place
+@dataclass(frozen=True)
+class OfTopo:
+    """A Mininet Topo class as it is; any field of a graph may be given beside it."""
+
+    topo: str
+    """A class in a file with its arguments, `net.py:MyTopo,hosts=3`, or one of Mininet's own:
+    `tree,2,2`."""
+    link: str = ""
+    """Options of all links that have none of their own: `bw=10,delay=5ms`."""
+
+
+def with_graph(data: Any, folder: Path) -> Document:
+    """The same data with the Topo's graph in its place; `folder` is where a file's path begins."""
+    topology = data.get("topology") if isinstance(data, dict) else None
+    if not isinstance(topology, dict) or TOPO not in topology:
+        return Document(data)  # whoever reads it tells its faults, with their places
+    others = {key: value for key, value in topology.items() if key not in (TOPO, LINK)}
+    name, link = topology[TOPO], topology.get(LINK, "")
     if not isinstance(name, str) or not isinstance(link, str):
-        raise UsageError("scenario.topology: topo and link are texts", 'like "topo": "tree,2,2"')
+        raise UsageError("topology: topo and link are texts", 'like "topo": "tree,2,2"')
     found = topo_graph(name, link, folder)
-    data["topology"] = {**plain(found.graph), **topology}
-    return Document(json.dumps(data), found.left_out)
+    return Document({**data, "topology": {**plain(found.graph), **others}}, found.left_out)
 
 
 def of_words(topo: str, link: str, flows: Iterable[str], duration_s: float) -> Document:
@@ -53,7 +58,7 @@ def of_words(topo: str, link: str, flows: Iterable[str], duration_s: float) -> D
         "flows": _named([_flow(text) for text in flows], found),
         "duration_s": duration_s,
     }
-    return Document(json.dumps(data), found.left_out)
+    return Document(data, found.left_out)
 
 
 def _flow(text: str) -> dict[str, Any]:

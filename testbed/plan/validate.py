@@ -51,9 +51,18 @@ HANDSHAKES = 2  # round trips before a flow can send
 
 def validate(scenario: Scenario) -> None:
     """Raise one error that lists all faults, if there are any."""
-    faults = listed(_faults(scenario)) or listed(_network_faults(scenario))
-    if faults:
-        raise UsageError(faults, "correct these fields of the scenario")
+    if found := listed(faults(scenario)):
+        raise UsageError(found, "correct these fields of the scenario")
+
+
+def faults(scenario: Scenario) -> Iterator[str]:
+    """Every fault, each with its field; those of the whole network if there are no others."""
+    sound = True
+    for fault in _faults(scenario):
+        sound = False
+        yield fault
+    if sound:
+        yield from _network_faults(scenario)
 
 
 def _faults(scenario: Scenario) -> Iterator[str]:

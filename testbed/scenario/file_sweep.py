@@ -184,7 +184,7 @@ def _scenario(scenario: Scenario, axes: Sequence[Axis], point: Sequence[str]) ->
     words = [f"{name.rpartition('.')[2]}-{text}" for name, text in values.items()]
     label = re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join(filter(None, (scenario.label, *words))))
     data |= {"label": label[:LONGEST].lstrip("."), "axes": {**scenario.axes, **values}}
-    return Scenario.from_json(json.dumps(data))
+    return Scenario.from_data(data, "--set")
 
 
 def _parsed(text: str) -> Any:

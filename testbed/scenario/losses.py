@@ -21,33 +21,34 @@ MOST = 10_000  # losses of an event, and the spacing between them
 
 @dataclass(frozen=True)
 class LossEvents:
-    """With probability `rate` a packet begins an event, in which `losses` packets are lost: that
-    one and every `spacing`-th after it.
-
-    With `one_at_a_time` an event's losses are of one window: there are no more of them once
-    anything is sent again, and the dice rest until the last one was. Without it they go on
-    behind the last loss. With `even`, chance says where the first event begins, and the others
-    follow as evenly as models have it: so many packets after the one before as `rate` makes it
-    on average.
-    """
+    """Events that begin by chance, in which one packet is lost or several at a distance."""
 
     rate: float
+    """The probability with which a packet begins an event, and is lost."""
     losses: int = 1
+    """The packets that an event loses."""
     spacing: int = 1
+    """From one lost packet of an event to the next."""
     one_at_a_time: bool = True
+    """An event's losses are of one window: there are no more of them once anything is sent again,
+    and the dice rest until the last one was. Without it they go on behind the last loss."""
     even: bool = False
+    """Chance says where the first event begins, and the others follow as evenly as models have it:
+    so many packets after the one before as `rate` makes it on average."""
 
 
 @dataclass(frozen=True)
 class GilbertElliott:
-    """A channel that is good or bad (Gilbert 1960, Elliott 1963): after each packet it becomes
-    bad with probability `to_bad`, or good again with `to_good`; in either state a packet is lost
-    with that state's probability."""
+    """A channel that is good or bad (Gilbert 1960, Elliott 1963)."""
 
     to_bad: float
+    """The probability that a good channel is bad after a packet."""
     to_good: float
+    """The probability that a bad channel is good again after a packet."""
     loss_in_bad: float = 1.0
+    """The probability that a bad channel loses a packet."""
     loss_in_good: float = 0.0
+    """The probability that a good channel loses a packet."""
 
     @property
     def loss_rate(self) -> float:
@@ -61,14 +62,18 @@ class Loss:
     """Losses on the receiver's access link, by exactly one of the models.
 
     What counts there, and may be lost, are the flow's segments of new data; if what was sent
-    again is not spared, all its segments of data. Each flow has dice of its own; flows that name
-    the same `dice` share one series of throws, so that what they differ in is not chance.
+    again is not spared, all its segments of data.
     """
 
     events: LossEvents | None = None
+    """Events that begin by chance."""
     gilbert_elliott: GilbertElliott | None = None
+    """A channel that is good or bad."""
     spare_retransmissions: bool = True
+    """Whether what is sent again always arrives."""
     dice: str = ""
+    """Flows that name the same dice share one series of throws, so that what they differ in is not
+    chance; unless given, each flow has its own."""
 
     @property
     def spacing(self) -> int:

@@ -5,6 +5,9 @@ the network, its queues, the flows, the settings of the stacks and the seed.
 Sizes of packets are those of the IP packet; rates count Ethernet frames without
 preamble and checksum (14 bytes more a packet), which is what htb counts and what
 a capture shows.
+
+The sentence below a field says what it is, and its name's last word the unit: `testbed schema`
+prints both.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from testbed.scenario import json_form
+from testbed.scenario.form import reading, trusted
 from testbed.scenario.links.schedule import Schedule
 from testbed.scenario.losses import GilbertElliott, Loss
 from testbed.scenario.video import Transport, Viewing
@@ -88,11 +91,17 @@ class Queue:
     """A queue discipline with its limit, given in exactly one unit."""
 
     discipline: str
+    """Its name, as tc has it."""
     limit_bytes: int | None = None
+    """The most that it holds, in bytes of whole frames."""
     limit_packets: int | None = None
+    """The most packets that it holds."""
     limit_bdp: float | None = None
+    """The most that it holds, as a part of its rate times the path's round trip."""
     ecn: bool = False
+    """Whether it marks packets of flows that can ECN, where otherwise it would drop them."""
     options: Mapping[str, float] = field(default_factory=dict)
+    """Settings of the discipline; what is left out is as in the kernel."""
 
 
 PLAIN_QUEUE = Queue("pfifo", limit_packets=1000)  # as long as Linux's own txqueuelen
@@ -100,71 +109,79 @@ PLAIN_QUEUE = Queue("pfifo", limit_packets=1000)  # as long as Linux's own txque
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """The shaped link: its rate, the queue before it, and its propagation delay one way.
-
-    The other way has the same rate and queue, unless `back_rate_mbit` or `back_queue` are given.
-    With a `trace` packets leave at its opportunities, as in Mahimahi, and `rate_mbit` only says
-    what limits in BDP and figures are scaled to. A `schedule` changes the link while flows run.
-    The other way has the same trace and schedule, unless it has its own or `back_rate_mbit`.
-    """
+    """The shaped link."""
 
     rate_mbit: float
+    """What it is shaped to."""
     queue: Queue
+    """What waits before it."""
     delay_ms: float = 0.0
+    """Its propagation delay, one way."""
     both_directions: bool = True
+    """Whether the other way is shaped too."""
     back_rate_mbit: float | None = None
+    """The other way's rate, if it is another."""
     back_queue: Queue | None = None
+    """The other way's queue, if it is another."""
     trace: str | None = field(default=None, metadata=LATER)
+    """A file in Mahimahi's format, or one of ours by its name: packets leave at its opportunities,
+    and `rate_mbit` only says what limits in BDP and figures are scaled to."""
     back_trace: str | None = field(default=None, metadata=LATER)
+    """The other way's trace; the same unless this or `back_rate_mbit` is given."""
     schedule: Schedule = field(default=(), metadata=LATER)
+    """What changes while flows run."""
     back_schedule: Schedule | None = field(default=None, metadata=LATER)
+    """The other way's schedule; the same unless this or `back_rate_mbit` is given."""
 
 
 @dataclass(frozen=True)
 class Radio:
-    """802.11n at 2.4 GHz, 20 MHz, one stream: an access point and a station that hear each other
-    with `signal_dbm`, while other stations ask for the part `busy` of the time."""
+    """802.11n at 2.4 GHz, 20 MHz, one stream: an access point and a station."""
 
     signal_dbm: int
+    """How strongly they hear each other."""
     busy: float = 0.0
+    """The part of the time that other stations ask for."""
 
 
 @dataclass(frozen=True)
 class Path:
-    """Any other link; without a rate it is as fast as the machine.
-
-    `back_rate_mbit` is the rate from the second node of the link's name to the first, if it is
-    another. With `jitter_ms` each packet's delay is drawn, uniformly from `delay_ms` ± that, and
-    no packet overtakes another. `loss` loses whatever goes either way, in bursts. `radio` makes it
-    a radio link, by the kernel's own 802.11, whose rate, delays and losses come of themselves.
-    """
+    """Any other link."""
 
     delay_ms: float = 0.0
+    """Its propagation delay, one way."""
     rate_mbit: float | None = None
+    """What it is shaped to; without it, it is as fast as the machine."""
     queue: Queue | None = None
+    """What waits before it, if it has a rate."""
     back_rate_mbit: float | None = None
+    """The rate from the second node of the link's name to the first, if it is another."""
     jitter_ms: float = 0.0
+    """Each packet's delay is drawn, uniformly from `delay_ms` ± this; none overtakes another."""
     loss: GilbertElliott | None = None
+    """Loses whatever goes either way, in bursts."""
     radio: Radio | None = None
+    """A radio link, by the kernel's own 802.11: its rate, delays and losses come of themselves."""
 
 
 @dataclass(frozen=True)
 class Topology:
-    """A network by its name (`builders.py` draws them), whose bottlenecks are alike: `hosts`
-    senders (router bottleneck), pairs (dumbbell), bottlenecks (parking lot, chain) or hosts
-    (star), or one home (access link).
-
-    `links` overrides `access` for single links by name, e.g. `sender2-left`, `ap-station`.
-    `rtts_ms` gives a dumbbell's pairs their round trips, one after the other and from the start
-    again, by the delays of their access links.
-    """
+    """A network by its name (`builders.py` draws them), whose bottlenecks are alike."""
 
     kind: TopologyKind
+    """Which network."""
     bottleneck: Bottleneck
+    """The link or links whose queue is observed."""
     hosts: int = 1
+    """The number of senders (router bottleneck), pairs (dumbbell), bottlenecks (parking lot, chain)
+    or hosts (star); one home (access link)."""
     access: Path = Path()
+    """All other links."""
     links: Mapping[str, Path] = field(default_factory=dict)
+    """Single links in place of `access`, by name, e.g. `sender2-left`, `ap-station`."""
     rtts_ms: tuple[float, ...] = field(default=(), metadata=LATER)
+    """The round trips of a dumbbell's pairs, one after the other and from the start again; the
+    delays of their access links follow from them."""
 
 
 @dataclass(frozen=True)
@@ -172,48 +189,57 @@ class GraphNode:
     """A node of a graph; flows begin and end at hosts and routers."""
 
     name: str
+    """What links and flows call it."""
     kind: NodeKind = NodeKind.HOST
+    """What it does with packets of others."""
 
 
 @dataclass(frozen=True)
 class Direction:
-    """One direction of a link, as `Path` describes both; without a rate as fast as the machine.
-
-    `trace` and `schedule` are as a bottleneck's.
-    """
+    """One direction of a link."""
 
     rate_mbit: float | None = None
+    """What it is shaped to; without it, it is as fast as the machine."""
     delay_ms: float = 0.0
+    """Its propagation delay."""
     queue: Queue | None = None
+    """What waits before it, if it has a rate."""
     jitter_ms: float = 0.0
+    """Each packet's delay is drawn, uniformly from `delay_ms` ± this; none overtakes another."""
     loss: GilbertElliott | None = None
+    """Loses whatever goes this way, in bursts."""
     trace: str | None = field(default=None, metadata=LATER)
+    """A file in Mahimahi's format, or one of ours by its name: packets leave at its opportunities,
+    and `rate_mbit` only says what limits in BDP and figures are scaled to."""
     schedule: Schedule = field(default=(), metadata=LATER)
+    """What changes while flows run."""
 
 
 @dataclass(frozen=True)
 class GraphPort:
-    """A link's interface at one of its nodes: its number there, and its address with the length of
-    its network, `10.0.0.1/8`. Without a number it is the next, without an address it gets one."""
+    """A link's interface at one of its nodes."""
 
     number: int | None = None
+    """Its number there; the next unless given."""
     address: str | None = None
+    """Its address with the length of its network, `10.0.0.1/8`; it gets one unless given."""
 
 
 @dataclass(frozen=True)
 class GraphLink:
-    """A link from its first node to its second, and `back`, which is the same unless given.
-
-    An observed direction that has a rate and that a flow's data cross is captured before and
-    behind its queue, and sampled. `ports` are the interfaces at its ends, where they are not
-    numbered in the order of the links.
-    """
+    """A link between two nodes."""
 
     ends: tuple[str, ...]
+    """Both nodes' names."""
     there: Direction = Direction()
+    """From the first node to the second."""
     back: Direction | None = None
+    """The other way; the same unless given."""
     observed: bool = True
+    """Whether a direction that has a rate and that a flow's data cross is captured before and
+    behind its queue, and sampled."""
     ports: tuple[GraphPort, ...] = field(default=(), metadata=LATER)
+    """The interfaces at its ends, where they are not numbered in the order of the links."""
 
     @property
     def name(self) -> str:
@@ -228,12 +254,14 @@ class GraphLink:
 
 @dataclass(frozen=True)
 class Graph:
-    """Any network: nodes and links, loops allowed. Limits in BDP are of `rtt_ms`, the longest round
-    trip between two hosts unless given."""
+    """Any network, loops allowed."""
 
     nodes: tuple[GraphNode, ...]
+    """All nodes, each with a name of its own."""
     links: tuple[GraphLink, ...]
+    """All links; a node's interfaces are numbered in their order."""
     rtt_ms: float | None = None
+    """What limits in BDP are of; the longest round trip between two hosts unless given."""
 
     @property
     def kind(self) -> str:
@@ -268,38 +296,48 @@ class Graph:
 
 @dataclass(frozen=True)
 class Flow:
-    """One stream of traffic from `src` to `dst`, from `start_s` on.
-
-    A TCP flow ends after `duration_s` or after `bytes`. Its receiver lets at most
-    `window_bytes` be in flight; its retransmit timer adds at least `rto_min_ms` to the
-    smoothed round trip (200 unless said). The segments of new data whose numbers are in `drops` are
-    lost once, at the first router; number 1 holds the 37 bytes by which iperf3 knows the
-    connection. `loss` loses by chance, on the receiver's access link. A CBR flow sends IP
-    packets of `packet_bytes` at `rate_mbit` on the wire, each gap drawn uniformly from
-    (1 ± `jitter`) times the even gap. A video flow is one that `src` serves and `dst` watches, for
-    `duration_s` at most. A flow of kind workload is all transfers that `dst` asks of `src`; it ends
-    with the last of them, or after `duration_s`.
-    """
+    """One stream of traffic between two nodes."""
 
     name: str
+    """What tables, figures and files call it."""
     kind: FlowKind
+    """The program that sends."""
     src: str
+    """The node that sends."""
     dst: str
+    """The node that receives."""
     start_s: float = 0.0
+    """When it begins."""
     duration_s: float | None = None
+    """How long it sends at most (a video: is watched); unless given, until the trial ends. A
+    workload ends with its last transfer."""
     bytes: int | None = None
+    """How much a TCP flow sends, if that ends it."""
     variant: str | None = None
+    """The sender's TCP (`testbed check --variants`)."""
     mss: int | None = None
+    """The most payload of one of its segments; unless given, what the profile says."""
     window_bytes: int | None = None
+    """The most that a TCP flow's receiver lets be in flight."""
     rto_min_ms: int | None = None
+    """The least that the retransmit timer adds to the smoothed round trip; 200 unless said."""
     drops: tuple[int, ...] = ()
+    """The numbers of the segments of new data that are lost once, at the first router; number 1
+    holds the 37 bytes by which iperf3 knows the connection."""
     loss: Loss | None = None
+    """Losses by chance, on the receiver's access link."""
     parallel: int = 1
+    """The number of connections that share it."""
     rate_mbit: float | None = None
+    """What a CBR flow sends, as it is on the wire."""
     packet_bytes: int | None = None
+    """The size of a CBR flow's IP packets."""
     jitter: float = 0.5
+    """Each gap of a CBR flow is drawn, uniformly from (1 ± this) times the even gap."""
     video: Viewing | None = None
+    """The video that `src` serves and `dst` watches."""
     workload: Workload | None = field(default=None, metadata=LATER)
+    """The transfers that `dst` asks of `src`."""
 
     @property
     def protocol(self) -> str:
@@ -310,27 +348,37 @@ class Flow:
 
 @dataclass(frozen=True)
 class Background:
-    """Traffic from `src` to `dst`, two hosts that do nothing else, in `sessions` sessions.
+    """Web sessions and transfers between two hosts that do nothing else.
 
-    The part `long_share` of them are transfers without an end. The others are web sessions: one
-    asks for a file, waits for all of it, thinks, and asks for the next; files are Pareto with
-    `mean_bytes` and `shape`, thoughts exponential with the mean `think_ms`. Each has a round trip
-    of its own, drawn uniformly, its path's included, and at most `window_bytes` in flight. The
-    first `spread_s` seconds see them start. All of it follows from the scenario's seed.
+    A web session asks for a file, waits for all of it, thinks, and asks for the next; sizes are
+    Pareto, thoughts exponential. Everything is drawn by the scenario's seed.
     """
 
     src: str
+    """The host that sends."""
     dst: str
+    """The host that asks."""
     sessions: int
+    """The number of sessions."""
     long_share: float = 0.25
+    """The part of the sessions that are transfers without an end."""
     think_ms: float = 500.0
+    """The mean thought between a web session's files."""
     mean_bytes: int = 48_000
+    """The mean size of a file."""
     shape: float = 1.2
+    """The shape of the Pareto distribution of sizes."""
     rtt_min_ms: float = 20.0
+    """The least round trip of a session, its path's included; each has one of its own, drawn
+    uniformly."""
     rtt_max_ms: float = 460.0
+    """The longest round trip of a session."""
     window_bytes: int = 64_000
+    """The most that a session has in flight."""
     variant: str = "newreno"
+    """The TCP of the host that sends."""
     spread_s: float = 1.0
+    """How long it takes until all sessions have started."""
 
 
 @dataclass(frozen=True)
@@ -338,33 +386,56 @@ class Scenario:
     """Everything that determines a trial's result, except the engine that runs it."""
 
     experiment: str
+    """What its results are stored under."""
     topology: Topology | Graph
+    """The network."""
     flows: tuple[Flow, ...]
+    """What is sent and measured."""
     duration_s: float
+    """When the last flow has stopped."""
     seed: int = 1
+    """Makes everything that is drawn."""
     profile: Profile = Profile.MODERN
-    label: str = ""  # what distinguishes this trial within its experiment, readable
-    axes: Mapping[str, str] = field(default_factory=dict)  # the same, by the experiment's axes
+    """The stacks' settings beside their variants."""
+    label: str = ""
+    """What tells this trial from others of its experiment, for people."""
+    axes: Mapping[str, str] = field(default_factory=dict)
+    """The same for tables and figures: the value of each of the experiment's axes."""
     captures: tuple[CapturePoint, ...] = tuple(CapturePoint)
-    snaplen_bytes: int = 144  # whole headers: 14 + 60 (IP options) + 60 (TCP options), rounded up
-    sample_interval_ms: float = 10.0  # of sockets and queues; 0: no samples
-    background: Background | None = None  # what shares the bottleneck with the flows
-    start_jitter_ms: float = 0.0  # each flow starts later by up to this, drawn by the seed
-    measure_from_s: float = 0.0  # metrics leave out what was before: how a flow settles in
-    asks_ecn: bool = (
-        True  # whether senders ask for ECN where a queue marks; Linux's do not by itself
-    )
-    # each rate and delay of the network lies within this part of it, drawn by the seed
+    """Where packets are captured."""
+    snaplen_bytes: int = 144  # 14 + 60 (IP options) + 60 (TCP options), rounded up
+    """What is captured of each packet: whole headers unless given."""
+    sample_interval_ms: float = 10.0
+    """How often sockets and queues are sampled; 0: never."""
+    background: Background | None = None
+    """What shares the bottleneck with the flows."""
+    start_jitter_ms: float = 0.0
+    """Each flow starts later by up to this, drawn by the seed."""
+    measure_from_s: float = 0.0
+    """Metrics leave out what was before: how a flow settles in."""
+    asks_ecn: bool = True
+    """Whether senders ask for ECN where a queue marks; Linux's do not by themselves."""
     network_jitter: float = field(default=0.0, metadata=LATER)
+    """Each rate and delay of the network lies within this part of it, drawn by the seed."""
 
     def to_json(self) -> str:
         """The scenario as JSON, complete: every default written out."""
         return json.dumps(plain(self), indent=2) + "\n"
 
     @staticmethod
-    def from_json(text: str | bytes) -> Scenario:
-        """Read a scenario; every fault of form is reported at once, with its field."""
-        return typing.cast(Scenario, json_form.read(Scenario, text, "scenario"))
+    def from_json(text: str | bytes, name: str = "scenario") -> Scenario:
+        """Read a scenario; every fault of form is reported at once, with its line and field."""
+        return typing.cast(Scenario, reading.read(Scenario, text, name))
+
+    @staticmethod
+    def from_data(data: Any, name: str = "scenario", text: str = "") -> Scenario:
+        """The same of JSON's own types; `text` is where faults find their lines, if anywhere."""
+        return typing.cast(Scenario, reading.read_data(Scenario, data, name, text))
+
+    @staticmethod
+    def as_written(text: str) -> Scenario:
+        """Read what `to_json` wrote, and nothing else: nothing is checked, nor loaded for that."""
+        return typing.cast(Scenario, trusted.rebuilt(Scenario, json.loads(text)))
 
     @property
     def hash(self) -> str:

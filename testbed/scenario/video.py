@@ -30,20 +30,22 @@ class Player(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Viewing:
-    """A flow of kind video: a video of `length_s`, which the flow's `dst` watches.
-
-    `rule` is how the player chooses among the bitrates: `throughput`, `buffer`, or the name of one
-    of them (`240p`). The flow's `variant` governs the server's TCP, `control` (`reno` or `cubic`)
-    the server's QUIC. `viewer_variant` is what the viewing host is set to, as the paper's laptop
-    was: it governs what that host sends.
-    """
+    """A video that a flow's `dst` watches."""
 
     transport: Transport = Transport.HTTPS
+    """What it is carried over."""
     rule: str = "throughput"
+    """How the player chooses among the bitrates: `throughput`, `buffer`, or the name of one of them
+    (`240p`)."""
     length_s: float = 270.0
+    """How long the video is."""
     control: str | None = None
+    """The congestion control of the server's QUIC, `reno` or `cubic`; its TCP's is the flow's
+    `variant`."""
     viewer_variant: str | None = None
+    """What the viewing host is set to, as the paper's laptop was: governs what that host sends."""
     player: Player = Player.MODEL
+    """What watches it: our model of a player, or a browser."""
 
 
 @dataclass(frozen=True)

@@ -173,7 +173,7 @@ def main(argv: list[str], grids: Grids = Grids()) -> int:
     source, folder = Path(argv[0]), Path(argv[1])
     try:
         with _interruptible():
-            scenario = Scenario.from_json(source.read_text())
+            scenario = Scenario.as_written(source.read_text())
             record = run_trial(scenario, folder, grids)
     except TestbedError as error:
         record = Record(Status.FAILED, error.message, error.hint)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import signal
 import subprocess
@@ -10,11 +11,13 @@ from pathlib import Path
 from types import FrameType
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge
 from testbed.engines.choice import choose
 from testbed.errors import UsageError
+from testbed.own_files.json_schema import scenario_schema
 from testbed.plan.task import tasks
 from testbed.runs.sweep import run_all
 from testbed.scenario.discipline import timer_ticks
@@ -47,13 +50,18 @@ def alarm() -> Iterator[None]:
 
 @pytest.mark.usefixtures("alarm")
 def test_in_this_process(full: bool) -> None:
+    """What is read is also read as we write it, and the schema allows it."""
     planned = 0
+    schema = Draft202012Validator(scenario_schema())
     for number in range(ALL if full else FEW):
         text = mutated(number)
         signal.setitimer(signal.ITIMER_VIRTUAL, LONGEST_S)
         try:
-            tasks([Scenario.from_json(text)])
+            scenario = Scenario.from_json(text)
+            tasks([scenario])
             planned += 1
+            assert Scenario.as_written(scenario.to_json()) == scenario
+            assert schema.is_valid(json.loads(text))
         except UsageError as error:
             assert "\n" not in error.message and len(error.message) < LONGEST_LINE, number
         except Exception as error:
@@ -84,7 +92,7 @@ def test_by_the_command_line(full: bool, root: Path, tmp_path: Path) -> None:
         lines = done.stderr.decode().splitlines()
         assert done.returncode in (0, 2), (number, lines)
         assert len(lines) == done.returncode, (number, lines)
-        assert not lines or lines[0].startswith(f"testbed: {file}: "), (number, lines)
+        assert not lines or lines[0].startswith(f"testbed: {file}:"), (number, lines)
         told.add(done.returncode)
     assert told == {0, 2}
     children = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -15,12 +15,12 @@ from tests.unit.test_topo import EXAMPLES, LINK
 
 def scenario(topo: str, link: str) -> Scenario:
     """A TCP flow between the first two hosts, and little UDP between all other pairs."""
-    found = Scenario.from_json(of_words(topo, link, ["h1,h2"], 2.0).text)
+    found = Scenario.from_data(of_words(topo, link, ["h1,h2"], 2.0).data)
     nodes = graph_of(found.topology).nodes
     hosts = [node.name for node in nodes if node.kind is NodeKind.HOST]
     pairs = list(itertools.combinations(hosts, 2))[1:]
     little = [f"{one},{other},kind=cbr,rate_mbit=.1,packet_bytes=500" for one, other in pairs]
-    return Scenario.from_json(of_words(topo, link, ["h1,h2", *little], 2.0).text)
+    return Scenario.from_data(of_words(topo, link, ["h1,h2", *little], 2.0).data)
 
 
 def test_all_hosts_of_mininets_examples_reach_each_other(tmp_path: Path) -> None:

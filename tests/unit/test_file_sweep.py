@@ -90,7 +90,7 @@ def test_every_field_that_plan_lists_can_be_set_to_what_it_is() -> None:
         ({"flows.0.loss.channel": ["1"]}, "flows.0.loss is null", "testbed plan"),
         ({"seed": ["1", "2"]}, "not a field to set", "--seeds"),
         ({"flows.0.mss": ["1"], "flows.tcp.mss": ["2"]}, "the same field as flows.0.mss", "join"),
-        ({"topology.hosts": ["two"]}, "expected an integer, got 'two'", "correct"),
+        ({"topology.hosts": ["two"]}, "expected a valid integer, got 'two'", "correct"),
         ({"duration_s": ["inf"]}, "a number beyond all bounds", "correct"),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,7 @@ LINK = "bw=10,delay=5ms"
 
 
 def planned(topo: str, link: str, *flows: str) -> Scenario:
-    scenario = Scenario.from_json(of_words(topo, link, flows, 5.0).text)
+    scenario = Scenario.from_data(of_words(topo, link, flows, 5.0).data)
     make_plan(scenario)
     return scenario
 
@@ -182,8 +181,7 @@ def test_in_json_a_topo_stands_for_its_graph(tmp_path: Path) -> None:
         "flows": [{"name": "f", "kind": "tcp", "src": "h1", "dst": "h2", "variant": "cubic"}],
         "duration_s": 5,
     }
-    document = with_graph(json.dumps(data).encode(), tmp_path)
-    scenario = Scenario.from_json(document.text)
+    scenario = Scenario.from_data(with_graph(data, tmp_path).data)
     assert scenario.topology.rtt_ms == 40  # type: ignore[union-attr]
     assert Scenario.from_json(scenario.to_json()) == scenario
     assert '"topo"' not in scenario.to_json()

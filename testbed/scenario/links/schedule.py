@@ -13,17 +13,19 @@ MOST_CHANGES = 10_000
 
 @dataclass(frozen=True)
 class Change:
-    """From `at_s` on the direction has these settings; what is not given stays as it was.
-
-    `loss` is the chance of each packet to be lost. A link that is not `up` loses all that is sent
-    over it: packets leave its queue at its rate and do not arrive.
-    """
+    """New settings of a link's direction; what is not given stays as it was."""
 
     at_s: float
+    """When they hold from."""
     rate_mbit: float | None = field(default=None, metadata=UNSET)
+    """What it is shaped to."""
     delay_ms: float | None = field(default=None, metadata=UNSET)
+    """Its propagation delay."""
     loss: float | None = field(default=None, metadata=UNSET)
+    """The chance of each packet to be lost."""
     up: bool | None = field(default=None, metadata=UNSET)
+    """A link that is not up loses all that is sent over it: packets leave its queue at its rate and
+    do not arrive."""
 
     @property
     def of_wire(self) -> bool:

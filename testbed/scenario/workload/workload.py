@@ -34,51 +34,54 @@ class Connections(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Arrivals:
-    """When transfers begin, in seconds after the flow's start.
-
-    Poisson and even arrivals come at `per_s`, or at the rate that makes `load`: that part of the
-    slowest link on the data's way, in frames of full segments. Other times are listed in
-    `times_s`, or in `file`, one a line.
-    """
+    """When transfers begin."""
 
     process: Process = Process.POISSON
+    """Whether by chance, evenly, or at listed times."""
     load: float | None = None
+    """The rate of arrivals as the part of the slowest link on the data's way that they fill, in
+    frames of full segments."""
     per_s: float | None = None
+    """The rate of arrivals itself."""
     times_s: tuple[float, ...] = ()
+    """The listed times, after the flow's start."""
     file: str | None = None
+    """A file with these times, one a line."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many bytes of data a transfer has.
-
-    A Pareto distribution has `mean_bytes` and `shape`, a lognormal one `mean_bytes` and the
-    standard deviation `sigma` of its logarithm. An empirical one is the distribution function
-    through the points of `cdf`, each of a size in bytes and the part of the transfers that are not
-    larger, with straight lines between them; or those of `file`, one a line. Every size drawn is
-    multiplied by `scale`.
-    """
+    """How many bytes of data a transfer has."""
 
     distribution: Distribution = Distribution.WEB_SEARCH
+    """How sizes are distributed."""
     mean_bytes: float | None = None
+    """The mean of a Pareto or lognormal distribution, or the constant."""
     shape: float | None = None
+    """The shape of a Pareto distribution."""
     sigma: float | None = None
+    """The standard deviation of the logarithm of a lognormal distribution."""
     cdf: tuple[tuple[float, ...], ...] = ()
+    """Points of an empirical distribution function, with straight lines between them: each a size
+    in bytes and the part of the transfers that are not larger."""
     file: str | None = None
+    """A file with these points, one a line."""
     scale: float = 1.0
+    """What every size drawn is multiplied by."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A flow of kind workload: transfers that the flow's `dst` asks for and its `src` sends.
-
-    A transfer of a `new` connection is one with it; of `kept` ones, the first that is idle takes
-    it, and where none is, the one with the least that is still to come. There are `pool` of them.
-    The last transfer is the `count`-th, or the last that begins before the flow's end.
-    """
+    """A flow of kind workload: transfers that the flow's `dst` asks for and its `src` sends."""
 
     arrivals: Arrivals = Arrivals(load=0.5)
+    """When they begin."""
     sizes: Sizes = Sizes()
+    """How long they are."""
     connections: Connections = Connections.NEW
+    """New: each transfer is one with its connection. Kept: the first that is idle takes it, and
+    where none is, the one with the least that is still to come."""
     pool: int = 10
+    """The number of kept connections."""
     count: int | None = None
+    """The number of transfers; unless given, as many as begin before the flow's end."""

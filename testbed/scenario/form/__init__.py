@@ -1,0 +1,1 @@
+"""JSON and the dataclasses that declare its form: checked, trusted, described."""
