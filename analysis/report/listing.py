@@ -83,8 +83,11 @@ def _number(value: float) -> Cell:
     return Cell(f"{value:g}", f"{value:g}", True)
 
 
-def trials(material: Material, page: Path) -> Iterator[Listed]:
-    """Every trial, with links that hold as long as page and results move together."""
+def trials(material: Material, page: Path | None) -> Iterator[Listed]:
+    """Every trial, with links that hold as long as page and results move together.
+
+    Without a page's place there are none: it goes elsewhere alone.
+    """
     rates = _rates(material.rows)
     first = material.rows.drop_duplicates("trial").set_index("trial")
     facts = first[["number", "seed", "axes", "verdict", "why"]].to_dict("index")
@@ -101,9 +104,7 @@ def trials(material: Material, page: Path) -> Iterator[Listed]:
             str(fact["verdict"]),
             str(fact["why"]) or trial.record.reason,
             rates.get(name, ""),
-            _captures(trial, page),
-            _link(trial.path, page),
-            _page(trial, page),
+            *(_links(trial, page) if page else ()),
         )
 
 
@@ -112,6 +113,10 @@ def _rates(rows: pd.DataFrame) -> dict[str, str]:
     known = rows[rows["throughput_mbps"].notna()]
     words = known["flow"] + " " + known["throughput_mbps"].map(lambda v: f"{v:.3g}")
     return {str(trial): ", ".join(found) for trial, found in words.groupby(known["trial"])}
+
+
+def _links(trial: Trial, page: Path) -> tuple[str, str, str]:
+    return _captures(trial, page), _link(trial.path, page), _page(trial, page)
 
 
 def _captures(trial: Trial, page: Path) -> str:

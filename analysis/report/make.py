@@ -1,9 +1,12 @@
-"""Writes the page of collected results, and its figures beside it."""
+"""Writes the page of collected results, with its figures beside it or in it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import base64
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 from analysis.figures import figure_catalogue
 from analysis.figures.plotting.figure_contents import contents
@@ -21,8 +24,10 @@ from analysis.report import (
 from analysis.report.claims_section import Answer
 from analysis.report.plot_data import plot_json
 from analysis.results.material import Collection, Material
-from testbed.machine.atomic import replace
+from testbed.machine.atomic import replace, workplace
 from testbed.machine.safe_files import make_folder
+
+MEDIA = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv"}
 
 
 def make_report(
@@ -30,25 +35,38 @@ def make_report(
     out: Path,
     answers: Sequence[Answer] = (),
     compared: comparison_section.Compared | None = None,
+    single: bool = False,
 ) -> Path:
     """Write the page of what was collected to `out`, its figures beside it in `STEM-figures/`.
 
     `answers` is the ledger of claims; without any the page has none. `compared` has the
-    differences between two folders.
+    differences between two folders. A `single` file has everything in it and nothing beside it.
     """
-    folder = out.with_name(f"{out.stem}-figures")
-    make_folder(folder)
-    parts = [_part(material, folder, out) for material in found.materials]
+    with _folder(out, single) as folder:
+        parts = [_part(material, folder, out, single) for material in found.materials]
     text = page.render(_whole(found, parts, answers, compared))
     replace(out, lambda path: path.write_text(text, encoding="utf-8"))
     return out
 
 
-def _part(material: Material, folder: Path, out: Path) -> page.Part:
+@contextlib.contextmanager
+def _folder(out: Path, single: bool) -> Iterator[Path]:
+    """Where the figures' files go; those of a single file only for as long as it is made."""
+    make_folder(out.parent)
+    if single:
+        with workplace("report") as folder:
+            yield folder
+    else:
+        folder = out.with_name(f"{out.stem}-figures")
+        make_folder(folder)
+        yield folder
+
+
+def _part(material: Material, folder: Path, out: Path, single: bool) -> page.Part:
     """An experiment on an engine."""
     numbers = dict(zip(material.rows["trial"], material.rows["number"].map(int), strict=True))
     found = figure_catalogue.figures(material)
-    figures = tuple(_shown(figure, folder, numbers) for figure in found)
+    figures = tuple(_shown(figure, folder, numbers, single) for figure in found)
     return page.Part(
         key=material.key,
         name=material.experiment,
@@ -62,21 +80,34 @@ def _part(material: Material, folder: Path, out: Path) -> page.Part:
         figures=figures,
         tables=tuple(figure_catalogue.tables(material)),
         cells=listing.cells(material),
-        trials=tuple(listing.trials(material, out)),
+        trials=tuple(listing.trials(material, None if single else out)),
         statuses=listing.statuses(material),
         verdicts=listing.verdicts(material),
         doubts=tuple(listing.doubts(material)),
     )
 
 
-def _shown(figure: NamedFigure, folder: Path, numbers: Mapping[str, int]) -> page.Shown:
+def _shown(
+    figure: NamedFigure, folder: Path, numbers: Mapping[str, int], single: bool
+) -> page.Shown:
     """Save the figure, and make it an element of the page, and data for the page's own plot."""
-    _, svg, _ = figure.save(folder)
+    saved = figure.save(folder)
+    svg = folder / f"{figure.stem}.svg"
     element = inline.element(svg.read_text(encoding="utf-8"), figure.stem, figure.caption)
     found = contents(figure.figure)
     name = f"{figure.caption} Arrow keys go from point to point."
     data = plot_json(found, name, numbers) if found else ""
-    return page.Shown(figure.stem, figure.caption, figure.reading, element, folder.name, data)
+    files = tuple(_file(path, single) for path in saved)
+    return page.Shown(figure.stem, figure.caption, figure.reading, element, files, data)
+
+
+def _file(path: Path, single: bool) -> tuple[str, str]:
+    """A file's kind and its address: in a single file the file itself."""
+    kind = path.suffix.removeprefix(".")
+    if not single:
+        return kind, quote(f"{path.parent.name}/{path.name}")
+    content = base64.b64encode(path.read_bytes()).decode()
+    return kind, f"data:{MEDIA[kind]};base64,{content}"
 
 
 def _whole(

@@ -23,13 +23,13 @@ SHARED = ("plot_marks.js", "plot.js", "tables.js")
 
 @dataclass(frozen=True)
 class Shown:
-    """A figure: its element, and the folder that has it as files."""
+    """A figure: its element, and links to it as files: their kinds and addresses."""
 
     stem: str
     caption: str  # what is to be seen
     reading: str  # how to read it
     element: str
-    folder: str
+    files: tuple[tuple[str, str], ...]
     data: str = ""  # for the page's own plot; none where only the element can show all of it
 
 

@@ -234,6 +234,11 @@ def _report_options(parser: Parser) -> None:
         help="with --claims: a folder of ns-2's numbers as CSV, printed beside ours",
     )
     parser.add_argument(
+        "--single-file",
+        action="store_true",
+        help="everything in the page and nothing beside it, to hand on",
+    )
+    parser.add_argument(
         "--flow", default="", metavar="NAME", help="for a trial: the flow to draw (the first)"
     )
     for name, what in (("start", "from"), ("stop", "to")):

@@ -28,6 +28,11 @@ def report(options: argparse.Namespace) -> int:
     trials = [path for path in options.results if is_trial(path)]
     if not trials:
         return _report_results(options)
+    if options.single_file:
+        raise UsageError(
+            f"--single-file: {trials[0]} is a trial, whose page is one file in any case",
+            "name results folders, or leave it out",
+        )
     if len(trials) < len(options.results):
         other = next(path for path in options.results if path not in trials)
         raise UsageError(
@@ -57,9 +62,10 @@ def _report_results(options: argparse.Namespace) -> int:
     answers = _answers(found, options.reference) if options.claims else ()
     both = compared(*options.results) if len(options.results) == 2 else None
     out = options.out or options.results[0] / REPORT
-    page = make_report(found, out, answers, both)
-    if answers:
+    page = make_report(found, out, answers, both, options.single_file)
+    if answers and not options.single_file:
         _write_ledger(page, answers)
+    _say_counts(answers)
     for line in both.closing if both else ():
         console.print(line, soft_wrap=True)
     console.print(f"report: {page}", soft_wrap=True)
@@ -77,9 +83,13 @@ def _write_ledger(page: Path, answers: Sequence[Answer]) -> None:
     numbers = export.numbers_frame(answers)
     aside = page.with_name(f"{page.stem}-claims-numbers.csv")
     replace(aside, lambda p: numbers.to_csv(p, index=False))
+
+
+def _say_counts(answers: Sequence[Answer]) -> None:
     counts = Counter(str(each.verdict) for each in answers)
     said = ", ".join(f"{number} {verdict}" for verdict, number in counts.most_common())
-    console.print(f"claims: {said}")
+    if said:
+        console.print(f"claims: {said}")
 
 
 def _answers(found: Collection, reference: Path | None) -> Sequence[Answer]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -47,6 +48,27 @@ def test_a_part_of_another_flow_elsewhere(
     wanted = [*names("cbr-2s-4.5s", ("timeline",)), TRIAL_PAGE]
     assert said == [str(out / name) for name in wanted]
     assert not (trial / "figures").exists()
+
+
+def test_a_single_file_has_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report_writer.write_experiment(tmp_path / "results", "router-fairness", 2)
+    page = tmp_path / "away" / "page.html"
+    asked = ["report", str(tmp_path / "results"), "--claims", "--single-file", "--out", str(page)]
+    assert main(asked) == 0
+    assert [path.name for path in page.parent.iterdir()] == ["page.html"]
+    links = re.findall(r'(?:href|src)="([^"#]+)"', page.read_text())
+    assert links and all(link.startswith("data:") for link in links)
+    kinds = {link.partition(";")[0] for link in links}
+    assert kinds >= {"data:text/csv", "data:image/png", "data:image/svg+xml"}
+    assert "claims: " in capsys.readouterr().out
+
+
+def test_a_trials_page_is_a_single_file_anyway(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trial = write_trial(tmp_path / "reno", samples=True)
+    assert main(["report", str(trial), "--single-file"]) == 2
+    assert "one file in any case" in capsys.readouterr().err
 
 
 def test_without_the_sender_there_is_no_sequence(
