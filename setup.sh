@@ -222,13 +222,13 @@ build_core() {
 }
 
 build_kernel() {
-    if "${AS_USER[@]}" kernel/build.sh --path >/dev/null; then
+    if "${AS_USER[@]}" kernel/image.sh --path >/dev/null; then
         say "guest kernel: built"
         return
     fi
     say "guest kernel: building, once; four to six minutes on two cores"
     # it reports progress on stderr; stdout is only the directory
-    "${AS_USER[@]}" kernel/build.sh >/dev/null ||
+    "${AS_USER[@]}" kernel/image.sh >/dev/null ||
         die "could not build the guest kernel" "the reason is above; then run setup.sh again"
 }
 

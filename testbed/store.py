@@ -45,6 +45,7 @@ QDISCS = f"{SAMPLES}/qdiscs.json"  # node → `tc -json -s qdisc show` at the en
 COUNTERS = f"{SAMPLES}/counters.json"  # node → name → the kernel's counter at the end
 CONFIGURATION = f"{SAMPLES}/configuration.json"  # "begin", "end" → setting → value
 DROPS = f"{SAMPLES}/drops.json"  # flow → what its dropper counted
+CAPACITY = f"{SAMPLES}/capacity.json"  # interface → its trace, or its rates and from when on
 RADIO = f"{SAMPLES}/radio.json"  # what the medium counted, beside what was asked of it
 BACKGROUND = f"{SAMPLES}/background.json"  # load and losses of all sessions, then each session
 SESSIONS = f"{FLOWS}/{BACKGROUND_FLOW}.sessions"  # as the background's client is told them
@@ -111,6 +112,7 @@ IDLE = Table(
     f"{SAMPLES}/idle.csv",
     ("flow", "src", "dst", "rtt_ms", "expected_ms", "jitter_ms", "lossy"),
 )
+CHANGES = Table(f"{SAMPLES}/changes.csv", ("time_s", "planned_s", "interface", "change"))
 LOAD = Table(f"{SAMPLES}/load.csv", ("time_s", "busiest", "softirq", "steal"))
 PROCESSES = Table(f"{SAMPLES}/processes.csv", ("name", "node", "run_s", "wait_s", "slices"))
 BACKGROUND_COUNTS = Table(

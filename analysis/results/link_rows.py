@@ -11,6 +11,7 @@ import pandas as pd
 from analysis.captures.tcp import CE
 from analysis.metrics.axes import write_axes
 from analysis.metrics.metric import Metric
+from analysis.trials.capacity import capacity_of
 from analysis.trials.kept_table import kept_or_computed
 from analysis.trials.measures import NAN, Interval, low_mean_high
 from analysis.trials.packets import TrialPackets, epoch_ns
@@ -39,7 +40,7 @@ COLUMNS = (
         "of all frames that left the queue, from the start of the first flow that crosses it to "
         "the stop of the last",
     ),
-    Metric("utilisation", "", "the throughput as a share of the rate"),
+    Metric("utilisation", "", "the throughput as a share of what the link could carry meanwhile"),
     Metric("queue_mean_ms", "ms", "mean time of the packets in the queue, over the whole capture"),
     Metric("queue_p95_ms", "ms", "95th percentile of these times"),
     Metric("entered_packets", "packets", "packets that arrived at the queue", count=True),
@@ -92,13 +93,19 @@ def _row(trial: Trial, packets: TrialPackets, queue: QueueRecord) -> dict[str, o
         "rate_mbit": queue.rate_mbit,
         "flows": len(data),
         "throughput_mbps": rate,
-        "utilisation": rate / queue.rate_mbit,
+        "utilisation": rate / _capacity_mbit(trial, queue, shown),
         "queue_mean_ms": mean,
         "queue_p95_ms": high,
         "entered_packets": found.entered if known else NAN,
         "dropped_packets": len(found.lost_ns) if known else counted,
         "marked_packets": sum(map(_marked, every)),
     }
+
+
+def _capacity_mbit(trial: Trial, queue: QueueRecord, shown: Interval) -> float:
+    zero = epoch_ns(trial)
+    between = ((each - zero) / 1e9 for each in (shown.start_ns, shown.stop_ns))
+    return capacity_of(trial, queue).mean_mbit(*between)
 
 
 def _interval(trial: Trial, data: Iterable[Crossing]) -> Interval:

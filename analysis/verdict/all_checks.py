@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from analysis.verdict import (
     background,
+    changing_links,
     configuration,
     emulation,
     injected_losses,
@@ -28,6 +29,8 @@ from testbed.store import QueueRecord
 # Checks of each queue of a bottleneck that packets cross.
 QUEUE_CHECKS: tuple[Callable[[Evidence, QueueRecord, Passage], Iterator[Check]], ...] = (
     emulation.shaping,
+    changing_links.followed,
+    changing_links.down,
     emulation.buffer,
     queue_counters.conservation,
     queue_counters.marks,
@@ -51,6 +54,7 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Check]], ...] = (
     recording.machine,
     recording.times,
     recording.sampling,
+    changing_links.changes,
     emulation.idle,
     radio.radio,
     emulation.loss,

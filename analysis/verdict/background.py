@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from analysis.trials.background import read_report
+from analysis.trials.capacity import capacity_of
 from analysis.trials.samples import total_counter
 from analysis.verdict.checks import NOT_RECORDED, Check, compare, same, unknown
 from analysis.verdict.configuration import another_variant
@@ -69,7 +70,9 @@ def _kinds(evidence: Evidence, wanted: Background, sessions: Sessions) -> Check:
 def _round_trips(evidence: Evidence, sessions: Sessions) -> Check:
     """The minimum RTT of the session that is furthest off: at least the RTT drawn for it, and at
     most that plus the wait in all queues when they are full."""
-    queued_ms = sum(longest_wait_ns(queue) / 1e6 for queue in evidence.trial.record.queues)
+    trial = evidence.trial
+    waits_ns = (longest_wait_ns(each, capacity_of(trial, each)) for each in trial.record.queues)
+    queued_ms = sum(waits_ns) / 1e6
     seen = [
         (_outside(each["rtt_min_ms"] - each["rtt_ms"], queued_ms), number)
         for number, each in enumerate(sessions)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from analysis.trials.capacity import capacity_of
+from analysis.trials.packets import epoch_ns
 from analysis.trials.pairing import differences
 from analysis.trials.placement import BEFORE, BEHIND, capture_interface, queue_roles
 from analysis.trials.radio import frames_lost
@@ -65,6 +67,9 @@ def idle(evidence: Evidence) -> Iterator[Check]:
 def shaping(evidence: Evidence, queue: QueueRecord, found: Passage) -> Iterator[Check]:
     """The rate while the queue was backlogged, and how even the gaps were."""
     name = queue.interface
+    capacity = capacity_of(evidence.trial, queue)
+    if capacity.trace is not None:
+        return  # changing_links.followed
     gaps = backlogged(found, queue.burst_bytes)
     if len(gaps.bits) < LEAST_GAPS:
         why = "never backlogged for long"
@@ -72,8 +77,12 @@ def shaping(evidence: Evidence, queue: QueueRecord, found: Passage) -> Iterator[
         yield unknown("gaps", name, why)
         return
     rate = gaps.rate_mbit()
-    share = gaps.share_off(queue.rate_mbit, OFF)
-    yield compare("rate", name, evidence.virtual_time, rate, queue.rate_mbit)
+    expected = capacity.rates_at((gaps.since_ns - epoch_ns(evidence.trial)) / 1e9)
+    share = gaps.share_off(expected, OFF)
+    mean = queue.rate_mbit
+    if capacity.changes:
+        mean = float(gaps.bits.sum() / (gaps.bits / expected).sum())
+    yield compare("rate", name, evidence.virtual_time, rate, mean)
     yield compare("gaps", name, evidence.virtual_time, share, 0)
 
 
@@ -90,10 +99,13 @@ def senders(evidence: Evidence) -> Iterator[Check]:
         if not parts or queue.interface in {each.interface for each in evidence.bottlenecks}:
             continue
         rows = pd.concat(parts).sort_values("time_ns", kind="stable")
+        capacity = capacity_of(evidence.trial, queue)
+        if capacity.trace is not None:
+            continue
         share = too_soon(
             rows["time_ns"].to_numpy(dtype=np.int64),
             rows["length"].to_numpy(dtype=np.int64),
-            queue.rate_mbit,
+            max(capacity.rate_mbit),
             queue.burst_bytes,
             OFF,
         )

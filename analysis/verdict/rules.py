@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+FRAME_BYTES = 1514
 ANY = math.inf  # on its own never a reason to discard a trial
 
 
@@ -30,7 +31,8 @@ NEVER = Limits(ANY, ANY)
 class Rule:
     """One check: its two sides in words, its limits, and the reason for them.
 
-    `relative`: the limits are fractions of the expected value, not amounts of the unit.
+    `relative`: the limits are fractions of the expected value, not amounts of the unit. `later`:
+    of a feature that no trial had before the check; verdicts that are kept hold without it.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Rule:
     real: Limits
     reason: str
     relative: bool = False
+    later: bool = False
 
     def limits(self, virtual_time: bool) -> Limits:
         """The limits in the trial's kind of time."""
@@ -55,6 +58,10 @@ class Rule:
 
 def _exact(name: str, unit: str, measured: str, expected: str, reason: str) -> Rule:
     return Rule(name, unit, measured, expected, EQUAL, EQUAL, reason)
+
+
+def _later(name: str, unit: str, measured: str, expected: str, reason: str) -> Rule:
+    return dataclasses.replace(_exact(name, unit, measured, expected, reason), later=True)
 
 
 def _busy_machine(name: str, unit: str, measured: str, real: Limits, reason: str) -> Rule:
@@ -173,6 +180,17 @@ RULES: Mapping[str, Rule] = {
             "a longer gap between samples hides what happened in it, but changes no packet",
         ),
         Rule(
+            "link changes",
+            "ms",
+            "the time at which a link was changed, and read back",
+            "its schedule",
+            Limits(0.001, 0.1),
+            Limits(5, 50),
+            "virtual time: the clock's nanoseconds; real time: one process waits for the "
+            "scheduler, and the kernel's answer takes a moment",
+            later=True,
+        ),
+        Rule(
             "idle RTT",
             "ms",
             "the RTT of echoes on each path before the flows",
@@ -280,6 +298,31 @@ RULES: Mapping[str, Rule] = {
             Limits(0.1, 0.5),
             "gaps between backlogged packets more than 10 % off the serialisation time (after "
             "Mininet-HiFi, CoNEXT 2012); real time: timers fire late and the bucket catches up",
+        ),
+        _later(
+            "trace",
+            "packets",
+            "packets that left at another time than their opportunity's, captured",
+            "none",
+            "when each packet leaves follows from the trace and from when packets arrived",
+        ),
+        Rule(
+            "capacity",
+            "bytes",
+            "what left in any tenth of a second beyond a full bucket, captured",
+            "what the schedule or the trace let the link carry",
+            EQUAL,
+            Limits(FRAME_BYTES, 20 * FRAME_BYTES),
+            "a link carries no more than it can at that time; real time: a change that is made "
+            "some ms late, and timers",
+            later=True,
+        ),
+        _later(
+            "down",
+            "packets",
+            "packets that left the queue while its link was down and arrived, captured",
+            "none",
+            "a link that is down loses everything",
         ),
         _exact(
             "buffer",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from analysis.trials.capacity import Capacity, capacity_of
 from analysis.trials.packets import epoch_ns
 from analysis.trials.placement import capture_interface, sender_queue
 from analysis.trials.samples import read_counters
@@ -15,16 +16,18 @@ FRAME_BYTES = 1500 + FRAME_OVERHEAD_BYTES
 REFUSED = "TcpExtTCPRetransFail"
 
 
-def longest_wait_ns(queue: QueueRecord) -> float:
+def longest_wait_ns(queue: QueueRecord, capacity: Capacity) -> float:
     """The time a packet waits in a full queue, its own serialisation included."""
     size = queue.limit * (1 if queue.unit == "bytes" else FRAME_BYTES) + FRAME_BYTES
-    return size * 8e3 / queue.rate_mbit
+    return capacity.longest_wait_ns(size)
 
 
 def own_queue_ns(evidence: Evidence, flow: FlowRecord) -> int:
     """The longest time a packet can wait in the sender's own queue; 0 without such a queue."""
     queue = sender_queue(evidence.trial, flow)
-    return 0 if queue is None else round(longest_wait_ns(queue))
+    if queue is None:
+        return 0
+    return round(longest_wait_ns(queue, capacity_of(evidence.trial, queue)))
 
 
 def refused_again(evidence: Evidence, node: str) -> int:

@@ -20,12 +20,13 @@ class Gaps:
 
     gap_ns: Integers
     bits: Integers  # of the packet before the gap
+    since_ns: Integers  # its departure
 
     def rate_mbit(self) -> float:
         """The rate over all gaps."""
         return float(self.bits.sum() * 1e3 / self.gap_ns.sum())
 
-    def share_off(self, rate_mbit: float, part: float) -> float:
+    def share_off(self, rate_mbit: float | npt.NDArray[np.float64], part: float) -> float:
         """The share of the gaps that differ from the serialisation time by more than this part of
         it."""
         expected = self.bits * 1e3 / rate_mbit
@@ -46,7 +47,7 @@ def backlogged(found: Passage, burst_bytes: int) -> Gaps:
     spent = sent - sent[first] >= burst_bytes
     use = waited & spent[:-1]
     gaps = np.diff(found.left_ns)[use]
-    return Gaps(gaps, found.length[:-1][use] * 8)
+    return Gaps(gaps, found.length[:-1][use] * 8, found.left_ns[:-1][use])
 
 
 def too_soon(

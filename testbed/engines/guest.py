@@ -36,7 +36,7 @@ from testbed.store import (
 )
 
 PROJECT = Path(__file__).resolve().parents[2]
-BUILD = PROJECT / "kernel" / "build.sh"
+BUILD = PROJECT / "kernel" / "image.sh"
 MEMORY_MB = 256
 BROWSER_MB = 1024  # Chromium does not start with less; it touches about 300 MB
 OWN_MB = 64  # of a guest's host processes, in addition to its memory
@@ -62,7 +62,7 @@ class GuestEngine:
         """The folder of the built kernel, or None."""
         done = run([str(BUILD), "--path"], check=False)
         folder = Path(done.stdout.strip())
-        return folder if done.status == 0 and (folder / "linux").exists() else None
+        return folder if done.status == 0 and (folder / "base").exists() else None
 
     @functools.cached_property
     def _config(self) -> frozenset[str]:
@@ -83,9 +83,14 @@ class GuestEngine:
         return ""
 
     def version(self) -> str:
-        """The kernel's version, and the hash of everything it was built from."""
+        """The kernel's version, and the hash of everything that its base was built from.
+
+        What is added to that concerns those trials alone that use it, whose identity has its
+        sources (`runs/sources.py`).
+        """
         assert self.kernel is not None
-        return f"{(self.kernel / 'version').read_text().strip()} {self.kernel.name}"
+        version, base = ((self.kernel / name).read_text().strip() for name in ("version", "base"))
+        return f"{version} {base}"
 
     def missing(self, needs: Sequence[Need]) -> list[Missing]:
         """The features not built into the kernel and the programs not installed."""

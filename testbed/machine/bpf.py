@@ -257,6 +257,6 @@ def attach(pid: int | None, interface: str, side: int, program: int, name: str) 
     message += attribute(_TCA_KIND, b"bpf\0") + attribute(_TCA_OPTIONS, b"".join(options))
     netlink = Netlink(socket.NETLINK_ROUTE, pid)
     try:
-        netlink.change(_RTM_NEWTFILTER, message)
+        netlink.create(_RTM_NEWTFILTER, message)
     finally:
         netlink.close()

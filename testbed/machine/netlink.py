@@ -46,9 +46,16 @@ class Netlink:
         length, answer, _flags, _sequence, _port = _HEADER.unpack_from(self._buffer)
         return None if answer == NLMSG_ERROR else bytes(self._buffer[_HEADER.size : length])
 
-    def change(self, kind: int, payload: bytes) -> None:
+    def create(self, kind: int, payload: bytes) -> None:
         """Send a request that creates an object; raises the kernel's error, if any."""
-        self._send(kind, payload, NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE)
+        self._acknowledged(kind, payload, NLM_F_CREATE)
+
+    def change(self, kind: int, payload: bytes) -> None:
+        """Send a request that changes an object; raises the kernel's error, if any."""
+        self._acknowledged(kind, payload, 0)
+
+    def _acknowledged(self, kind: int, payload: bytes, flags: int) -> None:
+        self._send(kind, payload, NLM_F_REQUEST | NLM_F_ACK | flags)
         self.receive()
         (code,) = struct.unpack_from("=i", self._buffer, _HEADER.size)
         if code:

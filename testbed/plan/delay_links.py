@@ -9,12 +9,13 @@ jitter and losses are netem's too, each direction with dice of its own.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from testbed.plan.commands import DELAY, Command
 from testbed.plan.network import Link, Network, Wire
-from testbed.plan.traffic_control import TcObject
+from testbed.plan.traffic_control import ChangePlan, TcObject
 from testbed.scenario.discipline import OFF_ON, Field, Setting
+from testbed.scenario.links.schedule import Change
 from testbed.scenario.losses import GilbertElliott
 from testbed.store import WIRES
 
@@ -30,6 +31,7 @@ LOSS_STATES, LOSS_GILBERT_ELLIOTT = 1, 2
 TICK_NS = 64
 CERTAIN = 0xFFFFFFFF  # netem's probability of 1
 PROBABILITY_SLACK = 43  # 1e-8: tc is told millionths of a percent
+ALL_LOST = GilbertElliott(to_bad=1.0, to_good=0.0, loss_in_bad=1.0, loss_in_good=1.0)
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,9 @@ class DelayLink:
 
 def is_delay_link(link: Link, many: str = "") -> bool:
     """Whether a link goes through here: it has a delay, or losses, or many delays."""
-    return link.name == many or any(wire.delay_ms or wire.loss for wire in link.wires)
+    return link.name == many or any(
+        wire.delay_ms or wire.loss or wire.schedule for wire in link.wires
+    )
 
 
 def end_names(number: int) -> tuple[str, str]:
@@ -79,8 +83,8 @@ def delay_links(network: Network, many: str = "") -> Iterator[DelayLink]:
 
 
 def has_channels(network: Network) -> bool:
-    """Whether a link loses packets in bursts."""
-    return any(wire.loss is not None for link in network.links for wire in link.wires)
+    """Whether a link loses packets, now and then or while it is down."""
+    return any(wire.loss or wire.schedule for link in network.links for wire in link.wires)
 
 
 def _jitter(wire: Wire) -> tuple[str, ...]:
@@ -116,7 +120,39 @@ def delay_objects(links: tuple[DelayLink, ...]) -> Iterator[TcObject]:
             yield TcObject(WIRES, end, DELAY, each.words(number)[0], each.settings(number))
 
 
-def _netem_settings(wire: Wire) -> Iterator[Setting]:
+def wire_changes(links: tuple[DelayLink, ...]) -> Iterator[ChangePlan]:
+    """Other delays and losses of netem; what it holds already keeps its delay, and arrives."""
+    for each in links:
+        for number, end in enumerate(each.ends):
+            out = each.link.ends[1 - number].name
+            wire, chance, up = each.wire(number), 0.0, True
+            for change in wire.schedule:
+                delay_ms = wire.delay_ms if change.delay_ms is None else change.delay_ms
+                wire = replace(wire, delay_ms=delay_ms)
+                chance = chance if change.loss is None else change.loss
+                up = up if change.up is None else change.up
+                settings = tuple(_netem_settings(*((wire, chance) if up else _dead(wire))))
+                target = TcObject(WIRES, end, DELAY, "netem", settings)
+                yield ChangePlan(change.at_s, target, out, _words(change))
+
+
+def _dead(wire: Wire) -> tuple[Wire, float]:
+    """The wire when it loses everything."""
+    return replace(wire, loss=wire.loss and ALL_LOST), 1.0
+
+
+def _words(change: Change) -> str:
+    words = []
+    if change.delay_ms is not None:
+        words.append(f"delay {change.delay_ms:g} ms")
+    if change.loss is not None:
+        words.append(f"loss {change.loss:g}")
+    if change.up is not None:
+        words.append("up" if change.up else "down")
+    return ", ".join(words)
+
+
+def _netem_settings(wire: Wire, chance: float = 0.0) -> Iterator[Setting]:
     for name, at, value in (
         ("delay", _attribute(LATENCY64, "q"), wire.delay_ms),
         ("jitter", _attribute(JITTER64, "q"), wire.jitter_ms),
@@ -126,7 +162,9 @@ def _netem_settings(wire: Wire) -> Iterator[Setting]:
     bits = IN_ORDER_GBIT * 10**9 if wire.jitter_ms else 0
     yield Setting("rate", _attribute(RATE), bits, "bit/s", 1 / 8)
     yield Setting("limit", (Field(offset=4, head=HEAD_BYTES),), NETEM_LIMIT)
-    for name, offset in (("random loss", 8), ("gap", 12), ("duplication", 16)):
+    random = (Field(offset=8, head=HEAD_BYTES),)
+    yield Setting("random loss", random, chance, "", CERTAIN, round, PROBABILITY_SLACK)
+    for name, offset in (("gap", 12), ("duplication", 16)):
         yield Setting(name, (Field(offset=offset, head=HEAD_BYTES),), 0)
     yield Setting("reordering", _attribute(REORDER), 0)
     yield Setting("corruption", _attribute(CORRUPT), 0)

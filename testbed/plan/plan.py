@@ -22,7 +22,13 @@ from testbed.plan.control_network import (
     control_veths,
     controlled,
 )
-from testbed.plan.delay_links import DelayLink, delay_commands, delay_links, delay_objects
+from testbed.plan.delay_links import (
+    DelayLink,
+    delay_commands,
+    delay_links,
+    delay_objects,
+    wire_changes,
+)
 from testbed.plan.flows import FlowPlan, plan_flow
 from testbed.plan.host_settings import (
     NO_IPV6,
@@ -42,10 +48,12 @@ from testbed.plan.network import Network, build_network
 from testbed.plan.radio import RadioPlan, plan_radio, radio_commands, radio_objects
 from testbed.plan.requirements import Need, needs
 from testbed.plan.traffic_control import (
+    ChangePlan,
     QueuePlan,
     TcObject,
     is_observed,
     longest_queue_s,
+    queue_changes,
     queue_plans,
     shaper_commands,
     shaper_objects,
@@ -98,6 +106,18 @@ class Plan:
             yield from shaper_objects(queue)
         yield from radio_objects(self.radio)
         yield from delay_objects(self.delays)
+
+    @property
+    def changes(self) -> Iterator[ChangePlan]:
+        """What is changed while flows run, each discipline's and class's changes in their order."""
+        for queue in self.queues:
+            yield from queue_changes(queue)
+        yield from wire_changes(self.delays)
+
+    @property
+    def changing_queues(self) -> tuple[QueuePlan, ...]:
+        """The queues whose rate is not one number."""
+        return tuple(each for each in self.queues if each.shaper.trace or each.shaper.schedule)
 
 
 @dataclass(frozen=True)

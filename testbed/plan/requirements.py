@@ -9,6 +9,7 @@ from testbed.machine.process import CHROMIUM
 from testbed.plan.delay_links import is_delay_link
 from testbed.plan.host_settings import browsers, recipes
 from testbed.plan.network import Link, Network
+from testbed.plan.traffic_control import TRACE
 from testbed.scenario import queues
 from testbed.scenario.model import Scenario
 
@@ -57,7 +58,10 @@ def _link_needs(link: Link) -> Iterator[Need]:
     for shaper in link.shapers:
         if shaper:
             row = queues.DISCIPLINES[shaper.queue.discipline]
-            yield Need("queue discipline", "htb", "CONFIG_NET_SCH_HTB", "sch_htb")
+            if shaper.trace is None:
+                yield Need("queue discipline", "htb", "CONFIG_NET_SCH_HTB", "sch_htb")
+            else:
+                yield Need("queue discipline", TRACE, "CONFIG_NET_SCH_TRACE", "sch_trace")
             yield Need("queue discipline", row.name, row.symbol, f"sch_{row.name}")
     if link.radio is not None:
         yield Need("radio", "mac80211_hwsim", "CONFIG_MAC80211_HWSIM", "mac80211_hwsim")

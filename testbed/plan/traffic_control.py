@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from testbed.plan.commands import LEAF, SHAPER, SHAPER_CLASS, Command, Handle
+from testbed.plan.commands import LEAF, SHAPER, SHAPER_CLASS, TRACE_CLASS, Command, Handle
 from testbed.plan.network import Hop, Network, Shaper
 from testbed.scenario import queues
 from testbed.scenario.discipline import (
@@ -16,12 +16,15 @@ from testbed.scenario.discipline import (
     Setting,
     whole_microseconds,
 )
+from testbed.scenario.links.trace import Trace, parse
 from testbed.scenario.model import Flow
 
 LATE_TIMER_S = 200e-6  # on a busy host
 
 # linux/pkt_sched.h: TCA_HTB_PARMS holds struct tc_htb_opt
 PARAMETERS, INIT, RATE64, CEIL64 = 1, 2, 6, 7
+TRACE = "trace"  # our own discipline: kernel/queues/sch_trace.c
+TRACE_TIMES, TRACE_START, TRACE_NUMBER = 1, 2, 3
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,17 @@ class TcObject:
     kind: str
     settings: tuple[Setting, ...]
     is_class: bool = False
+
+
+@dataclass(frozen=True)
+class ChangePlan:
+    """What a discipline or class becomes while flows run, in words what that is, and by which
+    interface packets leave that it concerns."""
+
+    at_s: float
+    target: TcObject
+    interface: str
+    words: str
 
 
 @dataclass(frozen=True)
@@ -81,8 +95,15 @@ def _bits_per_s(shaper: Shaper) -> int:
 
 
 def shaper_commands(queue: QueuePlan) -> Iterator[Command]:
-    """htb, its one class, and the queue below it."""
+    """htb, its one class, and the queue below it; or what follows a trace in place of htb."""
     shaper = queue.shaper
+    if shaper.trace is not None:
+        yield Command(
+            queue.node,
+            ("tc", "qdisc", "add", "dev", queue.interface, "root", "handle", str(SHAPER), TRACE),
+        )
+        yield _leaf_command(queue, TRACE_CLASS)
+        return
     rate, burst = f"{_bits_per_s(shaper)}bit", str(burst_bytes(shaper.rate_mbit))
     add = ("add", "dev", queue.interface)
     htb = ("handle", str(SHAPER), "htb", "default", f"{SHAPER_CLASS.minor:x}")
@@ -92,19 +113,49 @@ def shaper_commands(queue: QueuePlan) -> Iterator[Command]:
     bursts = ("burst", burst, "cburst", burst, "quantum", str(queues.FRAME_BYTES))
     words = ("htb", "rate", rate, "ceil", rate, *bursts)
     yield Command(queue.node, ("tc", "class", *add, *place, *words))
+    yield _leaf_command(queue, SHAPER_CLASS)
+
+
+def _leaf_command(queue: QueuePlan, parent: Handle) -> Command:
+    shaper = queue.shaper
     leaf = queues.arguments(shaper.queue, shaper.limit, shaper.rate_mbit)
-    place = ("parent", str(SHAPER_CLASS), "handle", str(LEAF))
-    yield Command(queue.node, ("tc", "qdisc", *add, *place, *leaf))
+    place = ("dev", queue.interface, "parent", str(parent), "handle", str(LEAF))
+    return Command(queue.node, ("tc", "qdisc", "add", *place, *leaf))
 
 
 def shaper_objects(queue: QueuePlan) -> Iterator[TcObject]:
-    """The same three, with their numbers."""
+    """The same, with their numbers."""
     where, shaper = (queue.node, queue.interface), queue.shaper
-    default = Setting("default class", (Field((INIT,), 8),), SHAPER_CLASS.minor)
-    yield TcObject(*where, SHAPER, "htb", (default,))
-    yield TcObject(*where, SHAPER_CLASS, "htb", tuple(_class_settings(shaper)), is_class=True)
+    if shaper.trace is not None:
+        yield TcObject(*where, SHAPER, TRACE, tuple(_trace_settings(parse(shaper.trace))))
+    else:
+        default = Setting("default class", (Field((INIT,), 8),), SHAPER_CLASS.minor)
+        yield TcObject(*where, SHAPER, "htb", (default,))
+        yield _class_of(queue, shaper)
     leaf = tuple(queues.settings(shaper.queue, shaper.limit, shaper.rate_mbit))
     yield TcObject(*where, LEAF, shaper.queue.discipline, leaf)
+
+
+def _class_of(queue: QueuePlan, shaper: Shaper) -> TcObject:
+    settings = tuple(_class_settings(shaper))
+    return TcObject(queue.node, queue.interface, SHAPER_CLASS, "htb", settings, is_class=True)
+
+
+def queue_changes(queue: QueuePlan) -> Iterator[ChangePlan]:
+    """Other rates of htb's class. The packet that is on its way out leaves at the rate before."""
+    for each in queue.shaper.schedule:
+        assert each.rate_mbit is not None  # schedule.of_queue
+        changed = replace(queue.shaper, rate_mbit=each.rate_mbit)
+        words = f"rate {each.rate_mbit:g} Mbit/s"
+        yield ChangePlan(each.at_s, _class_of(queue, changed), queue.interface, words)
+
+
+def _trace_settings(trace: Trace) -> Iterator[Setting]:
+    """kernel/queues/sch_trace.c reports what it was told, chunk by chunk."""
+    values = (len(trace.times), trace.opportunities, trace.period_ms, trace.crc32)
+    names = ("times", "opportunities", "period", "checksum")
+    for number, (name, value) in enumerate(zip(names, values, strict=True), start=TRACE_NUMBER):
+        yield Setting(name, (Field((number,)),), value)
 
 
 def _class_settings(shaper: Shaper) -> Iterator[Setting]:

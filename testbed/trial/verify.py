@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
-import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from testbed.errors import TestbedError
 from testbed.machine.ethtool import offloads_on
 from testbed.machine.kernel_settings import read_setting
-from testbed.machine.netlink import attributes
 from testbed.machine.netns import inside
 from testbed.machine.process import Place, run
 from testbed.plan.host_settings import RoutePlan
 from testbed.plan.plan import Plan
 from testbed.plan.traffic_control import QueuePlan, TcObject
-from testbed.scenario.discipline import Field, Setting
-from testbed.trial.parts.snapshot import InterfaceReport, interface_reports, sysctl_file
+from testbed.trial.parts.snapshot import (
+    InterfaceReport,
+    differences,
+    interface_reports,
+    sysctl_file,
+)
 
 Item = TypeVar("Item", RoutePlan, QueuePlan, TcObject)
 
@@ -95,26 +97,6 @@ def _verify_object(wanted: TcObject, report: InterfaceReport) -> None:
             return
     there = ", ".join(str(found) for found in report.disciplines) or "nothing"
     raise TestbedError(f"{where}: no {wanted.kind} at {wanted.handle}, but {there}")
-
-
-def differences(wanted: Iterable[Setting], options: bytes) -> Iterator[str]:
-    """Describe every number that the kernel reports differently from the plan."""
-    for setting in wanted:
-        numbers = (read_field(field, options) for field in setting.at)
-        found = next((number for number in numbers if number is not None), None)
-        if said := setting.difference(found):
-            yield said
-
-
-def read_field(field: Field, options: bytes) -> int | None:
-    """A number in a discipline's options; None if the kernel does not report it."""
-    data: bytes | None = options
-    for depth, attribute in enumerate(field.path):
-        data = attributes(data or b"", 0 if depth else field.head).get(attribute)
-    if data is None or len(data) < field.offset + struct.calcsize(f"={field.form}"):
-        return None
-    (number,) = struct.unpack_from(f"={field.form}", data, field.offset)
-    return int(number) & field.mask
 
 
 def _verify_segments(queue: QueuePlan, joined: int) -> None:

@@ -45,6 +45,6 @@ def test_shellcheck(root: Path) -> None:
     passes(root, "shellcheck", *scripts)
 
 
-@pytest.mark.parametrize("name", ["setup.sh", ".ci/run", "kernel/build.sh"])
+@pytest.mark.parametrize("name", ["setup.sh", ".ci/run", "kernel/build.sh", "kernel/image.sh"])
 def test_scripts_can_be_called(root: Path, name: str) -> None:
     assert (root / name).stat().st_mode & 0o111, f"chmod +x {name}"

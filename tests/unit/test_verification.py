@@ -18,7 +18,7 @@ from testbed.plan.traffic_control import TcObject
 from testbed.scenario.model import Queue, Scenario
 from testbed.scenario.queues import DISCIPLINES
 from testbed.trial import verify as verification
-from testbed.trial.parts.snapshot import InterfaceReport, TcReport
+from testbed.trial.parts.snapshot import InterfaceReport, TcReport, differences
 from tests.kernel_options import as_planned, bent, pack
 from tests.scenarios import access, background, router
 
@@ -126,14 +126,14 @@ NUMBERS = [
 @pytest.mark.parametrize("name", OBJECTS)
 def test_the_planned_numbers_pass(name: str) -> None:
     each = OBJECTS[name]
-    assert list(verification.differences(each.settings, as_planned(each).options)) == []
+    assert list(differences(each.settings, as_planned(each).options)) == []
 
 
 @pytest.mark.parametrize(("each", "number"), NUMBERS)
 def test_every_wrong_number_is_named(each: TcObject, number: int) -> None:
     setting = each.settings[number]
     options = pack(each.settings, {setting: bent(setting)})
-    (said,) = verification.differences(each.settings, options)
+    (said,) = differences(each.settings, options)
     assert said.startswith(f"{setting.name} is ")
     found, _, planned = said.removeprefix(f"{setting.name} is ").partition(", not ")
     assert planned and found != planned
@@ -196,7 +196,7 @@ def test_a_real_kernels_answers_pass(queue: Queue, answer: dict[int, str]) -> No
     )
     plan = make_plan(router(rate_mbit=1, queue=queue))
     (settings,) = {each.settings for each in plan.tc_objects if each.kind == queue.discipline}
-    assert list(verification.differences(settings, options)) == []
+    assert list(differences(settings, options)) == []
 
 
 def test_only_offloads_that_are_on_are_switched(monkeypatch: pytest.MonkeyPatch) -> None:

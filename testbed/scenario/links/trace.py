@@ -8,6 +8,8 @@ from __future__ import annotations
 import functools
 import itertools
 import re
+import struct
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -42,6 +44,16 @@ class Trace:
     def mean_mbit(self) -> float:
         """The rate of full frames, over a period."""
         return self.opportunities * FRAME_BYTES * 8e-3 / self.period_ms
+
+    @property
+    def packed(self) -> bytes:
+        """As the kernel is told it: pairs of 32-bit numbers."""
+        return struct.pack(f"={2 * len(self.times)}I", *itertools.chain(*self.times))
+
+    @property
+    def crc32(self) -> int:
+        """By which the kernel's copy is compared with this one."""
+        return zlib.crc32(self.packed)
 
     def longest_ms(self, opportunities: int) -> int:
         """How long so many opportunities take at most."""

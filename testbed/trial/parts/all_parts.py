@@ -10,12 +10,14 @@ from testbed.trial.parts.flow_traffic import FlowTraffic
 from testbed.trial.parts.idle_rtt import IdleRtt
 from testbed.trial.parts.kernel_state import KernelState
 from testbed.trial.parts.kernel_trace import KernelTrace
+from testbed.trial.parts.link_changes import LinkChanges
 from testbed.trial.parts.part import Part
 from testbed.trial.parts.radio import RadioLink
 from testbed.trial.parts.sampling_part import Sampling
 
 PARTS: tuple[type[Part], ...] = (
     KernelState,  # before any other program runs
+    LinkChanges,  # sets everything back before the kernel's final state is read
     IdleRtt,
     FlowTraffic,
     BackgroundTraffic,

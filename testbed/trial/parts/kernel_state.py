@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +25,9 @@ from testbed.store import (
 from testbed.trial.parts.part import Part, RunningTrial
 from testbed.trial.parts.scheduler import Timeline
 from testbed.trial.parts.snapshot import configuration, counters, tcp_settings
+
+# what tc puts into its JSON for a discipline of our own
+UNKNOWN_TO_TC = re.compile(r"\[Unknown qdisc, optlen=\d+\] ")
 
 
 class KernelState(Part):
@@ -73,7 +77,7 @@ class KernelState(Part):
 
     def _qdiscs(self, node: str) -> object:
         shown = run(("tc", "-json", "-s", "qdisc", "show"), place=self._trial.places[node])
-        return json.loads(shown.stdout)
+        return json.loads(UNKNOWN_TO_TC.sub("", shown.stdout))
 
     def describe(self, record: Record) -> Record:
         """Add TCP's settings and the queues."""

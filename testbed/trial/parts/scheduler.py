@@ -31,6 +31,11 @@ class Timeline:
         self._queue: list[tuple[int, int, Action]] = []
         self._end: float = math.inf
 
+    @property
+    def zero_ns(self) -> int:
+        """Second 0 on the monotonic clock."""
+        return self._zero
+
     def at(self, time_s: float, action: Action) -> None:
         """Run an action once; actions due at the same instant run in the order of these calls."""
         self._push(self._zero + round(time_s * NS), action)

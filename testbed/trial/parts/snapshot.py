@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from testbed.machine.netns import inside
 from testbed.machine.process import Place
 from testbed.plan.commands import LEAF
 from testbed.plan.plan import Plan
+from testbed.scenario.discipline import Field, Setting
 
 NETLINK_ROUTE = 0
 RTM_GETLINK, RTM_GETROUTE, RTM_GETQDISC, RTM_GETTCLASS = 18, 26, 38, 42
@@ -135,6 +136,26 @@ def interface_reports(pid: int | None) -> dict[str, InterfaceReport]:
             )
             for index, name, _, segments in _links(netlink)
         }
+
+
+def differences(wanted: Iterable[Setting], options: bytes) -> Iterator[str]:
+    """Describe every number that the kernel reports differently from the plan."""
+    for setting in wanted:
+        numbers = (read_field(field, options) for field in setting.at)
+        found = next((number for number in numbers if number is not None), None)
+        if said := setting.difference(found):
+            yield said
+
+
+def read_field(field: Field, options: bytes) -> int | None:
+    """A number in a discipline's options; None if the kernel does not report it."""
+    data: bytes | None = options
+    for depth, attribute in enumerate(field.path):
+        data = attributes(data or b"", 0 if depth else field.head).get(attribute)
+    if data is None or len(data) < field.offset + struct.calcsize(f"={field.form}"):
+        return None
+    (number,) = struct.unpack_from(f"={field.form}", data, field.offset)
+    return int(number) & field.mask
 
 
 def tcp_settings(pid: int | None) -> dict[str, str]:

@@ -1,0 +1,104 @@
+"""What a queue's link could carry: one rate, rates that change, or a trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from testbed.scenario.links.trace import (
+    FRAME_BYTES,
+    OPPORTUNITY_BYTES,
+    TUN_BYTES,
+    Trace,
+    parse,
+)
+from testbed.scenario.model import FRAME_OVERHEAD_BYTES
+from testbed.store import CAPACITY, QueueRecord, Trial, read_json
+
+# what a trace's opportunities count of a frame is shorter by
+FRAME_LESS_BYTES = FRAME_OVERHEAD_BYTES - TUN_BYTES
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """In Mbit/s of frames from each time on, or the opportunities of a trace."""
+
+    since_s: tuple[float, ...] = (0.0,)
+    rate_mbit: tuple[float, ...] = (0.0,)
+    trace: Trace | None = None
+
+    @property
+    def changes(self) -> bool:
+        """Whether it is not one rate throughout."""
+        return self.trace is not None or len(self.since_s) > 1
+
+    def rates_at(self, time_s: Floats) -> Floats:
+        """The rate at each of these times; of a trace it is 0 between opportunities."""
+        place = np.searchsorted(self.since_s, time_s, side="right") - 1
+        return np.asarray(self.rate_mbit)[np.maximum(place, 0)]
+
+    @cached_property
+    def _opportunities_ms(self) -> Integers:
+        assert self.trace is not None
+        ms, counts = np.array(self.trace.times, dtype=np.int64).T
+        return np.repeat(ms, counts)
+
+    def opportunities_ns(self, until_s: float) -> Integers:
+        """The times of a trace's opportunities from second 0 until then, in ns."""
+        assert self.trace is not None
+        rounds = int(until_s * 1e3 // self.trace.period_ms) + 1
+        starts = np.arange(rounds, dtype=np.int64) * self.trace.period_ms
+        every = (starts[:, None] + self._opportunities_ms).ravel() * 1_000_000
+        return every[every <= until_s * 1e9]
+
+    def sent_bytes(self, time_s: Floats) -> Floats:
+        """The same in bytes, of a trace as its opportunities count them."""
+        if self.trace is not None:
+            return self.megabits(time_s) * (OPPORTUNITY_BYTES / (FRAME_BYTES * 8e-6))
+        return self.megabits(time_s) * 125_000.0
+
+    def longest_wait_ns(self, size_bytes: float) -> float:
+        """How long so many bytes take at most."""
+        if self.trace is not None:
+            return self.trace.longest_ms(int(-(-size_bytes // OPPORTUNITY_BYTES)) + 1) * 1e6
+        return size_bytes * 8e3 / min(self.rate_mbit)
+
+    def megabits(self, time_s: Floats) -> Floats:
+        """What it could have carried since second 0, at each of these times."""
+        if self.trace is not None:
+            every = self.opportunities_ns(float(time_s.max(initial=0.0)))
+            count = np.searchsorted(every, np.round(time_s * 1e9), side="right")
+            return np.asarray(count * (FRAME_BYTES * 8e-6), dtype=np.float64)
+        edges = np.append(self.since_s, max(self.since_s[-1], float(time_s.max(initial=0))) + 1)
+        total = np.concatenate(([0.0], np.cumsum(np.diff(edges) * self.rate_mbit)))
+        found: Floats = np.interp(time_s, edges, total)
+        return found
+
+    def mean_mbit(self, start_s: float, stop_s: float) -> float:
+        """The mean rate between two times."""
+        if not self.changes:
+            return self.rate_mbit[0]
+        begin, end = self.megabits(np.array([start_s, stop_s]))
+        return float(end - begin) / (stop_s - start_s)
+
+    def means(self, start_s: float, stop_s: float, step_s: float) -> tuple[Floats, Floats]:
+        """The means of steps, with the times at which they begin."""
+        edges = np.arange(start_s, stop_s + step_s / 2, step_s)
+        return edges[:-1], np.diff(self.megabits(edges)) / step_s
+
+
+def capacity_of(trial: Trial, queue: QueueRecord) -> Capacity:
+    """What the link behind a queue could carry, as the trial recorded it."""
+    found = (read_json(trial.path, CAPACITY) or {}).get(queue.interface)
+    if found is None:
+        return Capacity(rate_mbit=(queue.rate_mbit,))
+    if "trace" in found:
+        return Capacity(trace=parse(found["trace"]))
+    since_s, rate_mbit = zip(*found["rates"], strict=True)
+    return Capacity(tuple(since_s), tuple(rate_mbit))

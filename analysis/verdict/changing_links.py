@@ -1,0 +1,168 @@
+"""Checks of links that change: when they did, and whether packets left and arrived as they then
+could."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from analysis.trials.capacity import FRAME_LESS_BYTES, Capacity, capacity_of
+from analysis.trials.packets import FlowPackets, epoch_ns
+from analysis.trials.pairing import NOWHERE, pair
+from analysis.trials.samples import read_samples
+from analysis.verdict.checks import Check, compare, unknown
+from analysis.verdict.evidence import Evidence
+from analysis.verdict.passage import Crossing, Passage, crossings
+from testbed.scenario.links.trace import OPPORTUNITY_BYTES
+from testbed.store import CHANGES, QueueRecord
+
+Integers = npt.NDArray[np.int64]
+WINDOW_S = 0.1
+EXACT_NS = 1000  # of a clock that is read to the nanosecond
+FRAME_BYTES = 1514
+
+
+def changes(evidence: Evidence) -> Iterator[Check]:
+    """Every change of a schedule was made when it was due: the one that was furthest off."""
+    table = read_samples(evidence.trial, CHANGES)
+    if table is None:
+        return
+    due = table[table["time_s"].notna() | (table["planned_s"] <= evidence.samples.last_s())]
+    for interface, rows in due.groupby("interface", sort=False):
+        off = (rows["time_s"] - rows["planned_s"]).abs().fillna(math.inf)
+        worst = int(off.to_numpy().argmax())
+        made_s, planned_s = (float(rows[name].iloc[worst]) for name in ("time_s", "planned_s"))
+        yield compare(
+            "link changes",
+            str(interface),
+            evidence.virtual_time,
+            math.inf if math.isnan(made_s) else made_s,
+            planned_s,
+            deviation=float(off.max()) * 1e3,
+            note=str(rows["change"].iloc[worst]) if off.max() > 0 else "",
+        )
+
+
+def followed(evidence: Evidence, queue: QueueRecord, found: Passage) -> Iterator[Check]:
+    """What left a queue whose link changes: no more than that could carry, and with a trace each
+    packet at its opportunity."""
+    capacity = capacity_of(evidence.trial, queue)
+    if not capacity.changes:
+        return
+    since_ns = found.left_ns - epoch_ns(evidence.trial)
+    yield _within(evidence, queue, capacity, (since_ns, found.length))
+    if capacity.trace is None:
+        return
+    if not found.complete or found.strangers:
+        yield unknown("trace", queue.interface, "not all arrivals were captured")
+        return
+    arrived_ns = found.arrived_ns - epoch_ns(evidence.trial)
+    opportunities = capacity.opportunities_ns(float(since_ns[-1]) / 1e9 + 1e-3)
+    due_ns = departures(arrived_ns, found.length, opportunities)
+    off = np.abs(since_ns - due_ns) > EXACT_NS
+    note = ""
+    if off.any():
+        first = int(off.argmax())
+        note = f"one left at {since_ns[first] / 1e9:.6f} s, not at {due_ns[first] / 1e9:.6f} s"
+    yield compare("trace", queue.interface, evidence.virtual_time, int(off.sum()), 0, note=note)
+
+
+def _within(
+    evidence: Evidence,
+    queue: QueueRecord,
+    capacity: Capacity,
+    left: tuple[Integers, Integers],
+) -> Check:
+    """The most that left in any tenth of a second beyond what the link could carry: of htb a full
+    bucket and the frame that overdraws it are allowed, of a trace a packet begun before."""
+    since_ns, length = left
+    spare = OPPORTUNITY_BYTES if capacity.trace else queue.burst_bytes + FRAME_BYTES
+    size = length - FRAME_LESS_BYTES if capacity.trace else length
+    edges_s = np.arange(0, float(since_ns[-1]) / 1e9 + 2 * WINDOW_S, WINDOW_S)
+    # an opportunity at the very edge belongs to the window that it ends
+    counted, _ = np.histogram(since_ns, bins=np.round(edges_s * 1e9) + EXACT_NS, weights=size)
+    allowed = np.diff(capacity.sent_bytes(edges_s))
+    over = counted - allowed - spare
+    worst = int(over.argmax())
+    return compare(
+        "capacity",
+        queue.interface,
+        evidence.virtual_time,
+        float(counted[worst]),
+        float(allowed[worst]),
+        deviation=max(0.0, float(over[worst])),
+        note=f"in the 0.1 s from {edges_s[worst]:.1f} s on" if over[worst] > 0 else "",
+    )
+
+
+def departures(
+    arrived_ns: Sequence[int] | Integers, length: Sequence[int] | Integers, opportunities: Integers
+) -> Integers:
+    """When packets, in the order in which they left, leave a link that follows a trace: Mahimahi's
+    rules (kernel/queues/sch_trace.c), worked out anew from their arrivals alone."""
+    every = [int(each) for each in opportunities]
+    due = np.full(len(arrived_ns), -1, dtype=np.int64)
+    following, left, now_ns = 0, 0, -1
+    for number, (arrival, size) in enumerate(zip(arrived_ns, length, strict=True)):
+        owed = int(size) - FRAME_LESS_BYTES
+        if arrival >= now_ns:
+            following = max(following, bisect.bisect_right(every, int(arrival)))
+            left = 0
+        while owed > left and following < len(every):
+            owed -= left
+            left, now_ns = OPPORTUNITY_BYTES, every[following]
+            following += 1
+        if owed > left:
+            break  # the trace has no more: what left nevertheless is off
+        left -= owed
+        due[number] = now_ns
+    return due
+
+
+def down(evidence: Evidence, queue: QueueRecord, _found: Passage) -> Iterator[Check]:
+    """Nothing that left the queue while its link was down arrived."""
+    table = read_samples(evidence.trial, CHANGES)
+    if table is None:
+        return
+    own = table[(table["interface"] == queue.interface) & table["time_s"].notna()]
+    stretches = list(_down(own))
+    if not stretches:
+        return
+    arrived = 0
+    for crossing in crossings(evidence.trial, evidence.packets, queue):
+        received = evidence.packets.flow(
+            "receiver" if crossing.is_data else "sender", crossing.flow
+        )
+        if received is not None:
+            times_ns = _left_ns(crossing, received) - epoch_ns(evidence.trial)
+            for begin_s, end_s in stretches:
+                arrived += int(((times_ns > begin_s * 1e9) & (times_ns < end_s * 1e9)).sum())
+    yield compare("down", queue.interface, evidence.virtual_time, arrived, 0)
+
+
+def _left_ns(crossing: Crossing, received: FlowPackets) -> Integers:
+    """When the packets that were received had left the queue."""
+    rows = received.data if crossing.is_data else received.acks
+    places = pair(crossing.left, rows)
+    times: Integers = crossing.left["time_ns"].to_numpy(dtype=np.int64)
+    found: Integers = times[places[places != NOWHERE]]
+    return found
+
+
+def _down(rows: pd.DataFrame) -> Iterator[tuple[float, float]]:
+    """From when until when a link was down."""
+    begin_s: float | None = None
+    for row in rows.itertuples():
+        words = str(row.change).split(", ")
+        if "down" in words and begin_s is None:
+            begin_s = float(row.time_s)  # type: ignore[arg-type]
+        elif "up" in words and begin_s is not None:
+            yield begin_s, float(row.planned_s)  # type: ignore[arg-type]
+            begin_s = None
+    if begin_s is not None:
+        yield begin_s, math.inf
