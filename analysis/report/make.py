@@ -22,6 +22,7 @@ from analysis.report import (
     page,
 )
 from analysis.report.claims_section import Answer
+from analysis.report.overlay import Overlay, overlay
 from analysis.report.plot_data import plot_json
 from analysis.results.material import Collection, Material
 from testbed.machine.atomic import replace, workplace
@@ -37,14 +38,16 @@ def make_report(
     compared: comparison_section.Compared | None = None,
     single: bool = False,
 ) -> Path:
-    """Write the page of what was collected to `out`, its figures beside it in `STEM-figures/`.
+    """Write the page of what was collected to `out`, with its figures in `STEM-figures/` and its
+    trials' series in `STEM-series/` beside it, or all in the `single` file.
 
     `answers` is the ledger of claims; without any the page has none. `compared` has the
     differences between two folders. A `single` file has everything in it and nothing beside it.
     """
     with _folder(out, single) as folder:
         parts = [_part(material, folder, out, single) for material in found.materials]
-    text = page.render(_whole(found, parts, answers, compared))
+    laid = overlay(found.materials, None if single else out.with_name(f"{out.stem}-series"))
+    text = page.render(_whole(found, parts, answers, compared, laid))
     replace(out, lambda path: path.write_text(text, encoding="utf-8"))
     return out
 
@@ -115,6 +118,7 @@ def _whole(
     parts: Sequence[page.Part],
     answers: Sequence[Answer],
     compared: comparison_section.Compared | None,
+    laid: Overlay | None,
 ) -> page.Page:
     numbers = {trial.path.name: place for place, trial in enumerate(found.trials, start=1)}
     stems = [figure.stem for part in parts for figure in part.figures]
@@ -127,4 +131,5 @@ def _whole(
         warnings=found.warnings,
         again=len(found.again),
         compared=compared,
+        overlay=laid,
     )

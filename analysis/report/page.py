@@ -16,6 +16,7 @@ from analysis.metrics.columns import METRICS
 from analysis.report.claims_section import Paper
 from analysis.report.comparison_section import Compared
 from analysis.report.listing import Listed
+from analysis.report.overlay import Overlay
 
 TEMPLATES = Path(__file__).with_name("templates")
 SHARED = ("plot_marks.js", "plot.js", "tables.js")
@@ -67,6 +68,7 @@ class Page:
     warnings: tuple[str, ...]
     again: int  # trials that lay in more than one folder
     compared: Compared | None = None
+    overlay: Overlay | None = None  # of any two trials
 
     @property
     def profiles(self) -> list[str]:
@@ -78,7 +80,7 @@ class Page:
 def render(page: Page) -> str:
     """The HTML, whole."""
     metrics = [metric for metric in METRICS if metric.unit or metric.count]
-    return fill("page.html", (*SHARED, "page.js"), page=page, metrics=metrics)
+    return fill("page.html", (*SHARED, "page.js", "overlay.js"), page=page, metrics=metrics)
 
 
 def fill(template: str, scripts: Sequence[str], **values: object) -> str:
@@ -107,9 +109,11 @@ def _read(name: str) -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    """The page's content security policy: this style, this script, and pictures that are in it."""
+    """The page's content security policy: this style, this script with what it loads itself (the
+    trials' series), and pictures that are in it."""
     return (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        f"default-src 'none'; style-src '{_digest(style)}'; "
+        f"script-src '{_digest(script)}' 'strict-dynamic'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
 

@@ -92,7 +92,7 @@ def half_width(values: Iterable[float]) -> float:
     """Half of Student's confidence interval of the mean; NaN below two values."""
     array = known(values)
     n = len(array)
-    return _quantile(n - 1) * _sd(array) / math.sqrt(n) if n > 1 else NAN
+    return student_quantile(n - 1) * _sd(array) / math.sqrt(n) if n > 1 else NAN
 
 
 def summarise(rows: Floats) -> Summary:
@@ -101,14 +101,15 @@ def summarise(rows: Floats) -> Summary:
     n = rows.shape[1]
     mean = rows.mean(axis=1)
     sd = _sds(rows)
-    half = _quantile(n - 1) * sd / math.sqrt(n) if n > 1 else sd
+    half = student_quantile(n - 1) * sd / math.sqrt(n) if n > 1 else sd
     chunks = [rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK)]
     low, high = np.concatenate([_bca(chunk) for chunk in chunks], axis=1)
     median = np.asarray(np.median(rows, axis=1), dtype=np.float64)
     return Summary(mean, median, sd, mean - half, mean + half, low, high)
 
 
-def _quantile(freedom: float) -> float:
+def student_quantile(freedom: float) -> float:
+    """Half of a confidence interval, in standard errors."""
     return float(special.stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
@@ -234,7 +235,9 @@ def _welch(a: Floats, b: Floats, difference: float) -> tuple[float, float]:
     # shares, not fourth powers of small numbers, which could underflow
     one, other = first / (first + second), second / (first + second)
     freedom = 1 / (one**2 / (len(a) - 1) + other**2 / (len(b) - 1))
-    return 2 * float(special.stdtr(freedom, -abs(difference) / error)), _quantile(freedom) * error
+    return 2 * float(special.stdtr(freedom, -abs(difference) / error)), student_quantile(
+        freedom
+    ) * error
 
 
 def differences(first: Mapping[int, float], second: Mapping[int, float]) -> Floats:
@@ -259,7 +262,7 @@ def compare_paired(first: Mapping[int, float], second: Mapping[int, float]) -> P
         finding = Finding.CONSTANT if mean else Finding.IDENTICAL
         return Paired(finding, n, mean, mean, mean, NAN, NAN if mean else 0.0)
     error = sd / math.sqrt(n)
-    half = _quantile(n - 1) * error
+    half = student_quantile(n - 1) * error
     p = 2 * float(special.stdtr(n - 1, -abs(mean) / error))
     return Paired(Finding.TESTED, n, mean, mean - half, mean + half, p, mean / sd)
 

@@ -19,7 +19,7 @@ from tests.browser import browser, chromium
 MARKUP = (
     "\"'><img class=evil src=x onerror='window.evil = 1'></script></style><b class=evil>&amp;{{"
 )
-ELEMENTS = ("element", "network", "data", "wireshark")  # of our own making
+ELEMENTS = ("element", "network", "data", "wireshark", "overlay")  # of our own making
 
 
 def doctored(value: Any) -> Any:

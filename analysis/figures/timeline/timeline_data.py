@@ -78,7 +78,7 @@ def flow_span(flow: FlowRecord, start_s: float | None, stop_s: float | None) -> 
 def timeline(trial: Trial, flow: FlowRecord, span: Span) -> Timeline:
     """Everything about the flow within the span."""
     packets = TrialPackets(trial)
-    sockets = _sockets(trial, flow)
+    sockets = socket_samples(trial, flow)
     traced = _traced(trial, flow)
     window, states = _traced_window(traced, flow) if traced is not None else (None, None)
     if sockets is not None and window is None:
@@ -86,7 +86,7 @@ def timeline(trial: Trial, flow: FlowRecord, span: Span) -> Timeline:
     if sockets is not None and states is None:
         names = sockets["ca_state"].to_numpy()
         states = _runs(sockets["time_s"].to_numpy(), names, flow.stopped_s)
-    queue, record = _queue(trial, flow)
+    queue, record = queue_samples(trial, flow)
     events = flow_events(trial, flow, packets, sockets, queue)
     step_s = grid_step_s(trial, span.seconds)
     return Timeline(
@@ -117,7 +117,7 @@ def _clipped(states: pd.DataFrame, span: Span) -> pd.DataFrame:
     return clipped[clipped["stop_s"] > clipped["start_s"]].reset_index(drop=True)
 
 
-def _sockets(trial: Trial, flow: FlowRecord) -> pd.DataFrame | None:
+def socket_samples(trial: Trial, flow: FlowRecord) -> pd.DataFrame | None:
     """The flow's samples while it was established; its connections are added up."""
     table = read_samples(trial, SOCKETS)
     if table is None:
@@ -172,7 +172,7 @@ def _runs(time_s: Floats, state: np.ndarray, stop_s: float) -> pd.DataFrame:
     return pd.DataFrame({"start_s": starts, "stop_s": ends, "state": state[begins]})
 
 
-def _queue(trial: Trial, flow: FlowRecord) -> tuple[pd.DataFrame | None, QueueRecord | None]:
+def queue_samples(trial: Trial, flow: FlowRecord) -> tuple[pd.DataFrame | None, QueueRecord | None]:
     """The queue of the flow's bottleneck; if that is not captured, the first that is sampled."""
     sampled = [queue for queue in trial.record.queues if queue.sampled]
     name = capture_interface(trial, "bottleneck-out", flow)

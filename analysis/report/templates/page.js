@@ -1,4 +1,4 @@
-(() => {
+const reportPage = (() => {
   const filter = document.getElementById("ledger-filter");
   if (filter) {
     const search = filter.querySelector("input"), choices = all("select", filter);
@@ -63,4 +63,5 @@
   };
   addEventListener("hashchange", reveal);
   reveal();
+  return { open };
 })();

@@ -10,6 +10,14 @@ const drawing = (() => {
     return String(Math.abs(value) >= 10 ** digits ? Math.round(value) : Number(value.toPrecision(digits)));
   };
 
+  const unpacked = (value) => { // whole units, as differences
+    if (!value?.d) return value;
+    const found = new Float64Array(value.d.length);
+    let sum = 0;
+    value.d.forEach((step, i) => { sum += step; found[i] = sum * value.k; });
+    return found;
+  };
+
   // ---- axes: values to a line on which equal steps look equal, and back
   const along = (axis) => {
     if (axis.scale === "log") return { to: (v) => Math.log10(v), from: (t) => 10 ** t };
@@ -145,5 +153,5 @@ const drawing = (() => {
     }
   };
 
-  return { clamp, plain, along, scaled, ticks, first, ascending, inSight, trace, line, filled, points, bars, spans };
+  return { clamp, plain, unpacked, along, scaled, ticks, first, ascending, inSight, trace, line, filled, points, bars, spans };
 })();

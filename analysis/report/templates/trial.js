@@ -1,13 +1,7 @@
 (() => {
   const SHOWN = 0.05; // s around a loss
   const FLAGS = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR", "AE"];
-  const unpacked = (value) => { // whole units, as differences
-    if (!value?.d) return value;
-    const found = new Float64Array(value.d.length);
-    let sum = 0;
-    value.d.forEach((step, i) => { sum += step; found[i] = sum * value.k; });
-    return found;
-  };
+  const { unpacked } = drawing;
   const words = (packets, i) => { // Wireshark's Info
     const { ports, said } = packets;
     const flags = FLAGS.filter((_, bit) => (packets.flags[i] >> bit) & 1).join(", ");

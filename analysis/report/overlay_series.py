@@ -1,0 +1,80 @@
+"""A trial's history in few numbers, for the page to lay two trials over each other: what the
+digest and the samples know, without reading a capture."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from analysis.figures.timeline.timeline_data import queue_samples, socket_samples
+from analysis.metrics.digest import cached_digest, trial_seconds
+from analysis.metrics.flow_digest import THROUGHPUT
+from analysis.metrics.per_second import NotMeasured
+from analysis.report.plot_data import Json
+from analysis.report.trial_plot import packed
+from analysis.trials.series import Floats
+from testbed.store import FlowRecord, Trial
+
+MOST = 800  # points of a series: about one per pixel
+MILLISECOND = 1e-3
+History = tuple[str, Floats, Floats, float]  # what, times, values, the least difference of values
+
+
+def trial_text(trial: Trial) -> str:
+    """The trial's series by flow: compressed JSON in base64, which is safe anywhere in a page."""
+    found = {flow.name: _flow(trial, flow) for flow in trial.record.flows}
+    text = json.dumps(found, separators=(",", ":"), allow_nan=False)
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def _flow(trial: Trial, flow: FlowRecord) -> Json:
+    parts = (*_digested(trial, flow), *_sampled(trial, flow))
+    return {
+        what: {"x": packed(x, MILLISECOND), "y": packed(y, unit)}
+        for what, x, y, unit in parts
+        if len(x)
+    }
+
+
+def _digested(trial: Trial, flow: FlowRecord) -> Iterator[History]:
+    digest = cached_digest(trial)
+    own = digest[(digest["flow"] == flow.name) & (digest["what"] == THROUGHPUT)].dropna()
+    yield "throughput", own["x"].to_numpy(), own["value"].to_numpy(), 1e-4
+    with contextlib.suppress(NotMeasured):
+        seconds = trial_seconds(trial)
+        delays = seconds[seconds["flow"] == flow.name][["second", "owd_ms"]].dropna()
+        yield "delay", delays["second"].to_numpy() + 0.5, delays["owd_ms"].to_numpy(), 1e-2
+
+
+def _sampled(trial: Trial, flow: FlowRecord) -> Iterator[History]:
+    sockets = socket_samples(trial, flow)
+    if sockets is not None:
+        for what, column, unit in (("window", "cwnd", 1), ("rtt", "srtt_ms", 1e-2)):
+            own = sockets[sockets[column] > 0]
+            yield (what, *thinned(own["time_s"].to_numpy(), own[column].to_numpy()), unit)
+    queue, record = queue_samples(trial, flow)
+    if queue is not None:
+        packets = record is None or record.unit == "packets"
+        value = queue["packets"] if packets else queue["bytes"] / 1e3
+        x, y = thinned(queue["time_s"].to_numpy(), value.to_numpy())
+        yield "packets" if packets else "kilobytes", x, y, 1e-2
+
+
+def thinned(x: Floats, y: Floats, most: int = MOST) -> tuple[Floats, Floats]:
+    """Where values change; of too many points, the least and the greatest of each stretch."""
+    if len(x) > 2:
+        kept = np.append(True, y[1:] != y[:-1])
+        kept[-1] = True
+        x, y = x[kept], y[kept]
+    if len(x) <= most:
+        return x, y
+    edges = np.linspace(x[0], x[-1], most // 2 + 1)[1:-1]
+    values = pd.Series(y).groupby(np.searchsorted(edges, x, side="right"))
+    places = np.unique(np.concatenate([values.idxmin(), values.idxmax(), [len(x) - 1]]))
+    return x[places], y[places]

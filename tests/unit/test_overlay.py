@@ -1,0 +1,214 @@
+"""Two trials over each other: their series, the choice, and the statistics of the differences."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.report import collect, make_report
+from analysis.report.overlay_series import MOST, thinned
+from analysis.statistics.intervals import compare, compare_paired
+from experiments.command import main
+from testbed.store import RECORD, SOCKETS, FlowRecord, open_trial, write_table
+from tests import report_writer
+from tests.browser import Tab, browser, chromium
+
+needs_browser = pytest.mark.skipif(chromium() is None, reason="no Chromium here")
+PLOT = "document.getElementById('overlay-plot').plot"
+READY = (
+    f"new Promise((done, failed) => {{ let left = 300; const look = () => {PLOT} ? done() :"
+    " left-- ? requestAnimationFrame(look) : failed('no plot'); look(); })"
+)
+
+
+def write_run(folder: Path) -> Path:
+    """Twelve settings with three seeds, whose flows were sampled."""
+    for path in report_writer.write_experiment(folder, "dumbbell-queues", 3):
+        trial = open_trial(path)
+        flows = [
+            FlowRecord(flow.name, "tcp", "10.0.0.1", "10.0.0.2", (40000,), 5201, 0.0, 80.0)
+            for flow in trial.scenario.flows
+        ]
+        record = dataclasses.replace(trial.record, flows=tuple(flows))
+        (path / RECORD).write_text(record.to_json())
+        known = {"flow": "tcp", "state": "established", "srtt_ms": 30.0}
+        rows = [{**known, "time_s": t, "cwnd": 10 + t % 7} for t in range(80)]
+        write_table(path, SOCKETS, ([row.get(c, 0) for c in SOCKETS.columns] for row in rows))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_run(tmp_path_factory.mktemp("overlay") / "results")
+
+
+@pytest.fixture(scope="module")
+def page(results: Path) -> Path:
+    return make_report(collect([results]), results.parent / "two words.html")
+
+
+@pytest.fixture(scope="module")
+def tab() -> Iterator[Tab]:
+    with browser() as opened:
+        yield opened
+
+
+def choice(page: Path) -> dict[str, list[dict[str, list[list[int]]]]]:
+    text = page.read_text().split('id="overlay-data">')[1].split("</script>")[0]
+    found: dict[str, list[dict[str, list[list[int]]]]] = json.loads(text)
+    return found
+
+
+def at(tab: Tab, page: Path, fragment: str, width: int = 1280, *, dark: bool = False) -> None:
+    tab.open(page, width, dark=dark)
+    tab.run(f"location.hash = {json.dumps(fragment)}")
+    tab.run(READY)
+
+
+def settings(page: Path) -> tuple[int, int]:
+    """The first trials of two settings."""
+    first, second = choice(page)["settings"][:2]
+    return first["trials"][0][0], second["trials"][0][0]
+
+
+def test_of_many_points_the_extremes_stay() -> None:
+    x = np.arange(100_000) / 1000
+    y = np.sin(x)
+    y[31_337] = 5.0
+    few_x, few_y = thinned(x, y)
+    assert len(few_x) <= MOST + 1 and few_x[0] == x[0] and few_x[-1] == x[-1]
+    assert few_y.max() == 5.0 and few_x[few_y.argmax()] == x[31_337]
+    assert np.all(np.diff(few_x) > 0)
+    held_x, held_y = thinned(np.arange(5.0), np.array([1.0, 1, 2, 2, 2]))
+    assert held_x.tolist() == [0, 2, 4] and held_y.tolist() == [1, 2, 2]
+
+
+@needs_browser
+def test_two_settings_over_all_seeds_are_one_address(tab: Tab, page: Path) -> None:
+    tab.complaints.clear()
+    a, b = settings(page)
+    at(tab, page, f"#compare/{a}*:tcp/{b}*:tcp")
+    marks = tab.run(f"{PLOT}.spec.marks.filter(mark => mark.panel === 0).map(mark => mark.width)")
+    assert len(marks) == 2 * (3 + 1)  # three seeds and their mean
+    limits = tab.run(f"{PLOT}.spec.panels.map(each => each.x.lim)")
+    assert len(limits) >= 3 and all(each == limits[0] for each in limits)
+    said = tab.run("document.querySelector('#differences caption').textContent")
+    assert "paired by seed" in said
+    assert tab.complaints == []
+
+
+@needs_browser
+def test_any_two_trials_can_be_chosen_and_swapped(tab: Tab, page: Path) -> None:
+    a, b = settings(page)
+    at(tab, page, f"#compare/{a}:tcp/{b}:tcp")
+    assert tab.run(f"{PLOT}.spec.marks.length") == 2 * tab.run(f"{PLOT}.spec.panels.length")
+    tab.run("document.getElementById('swap').click()")
+    assert tab.run("location.hash") == f"#compare/{b}:tcp/{a}:tcp"
+    tab.run(
+        "(() => { const box = document.querySelector('[data-side=b] [name=flow]');"
+        "box.value = 'cbr'; box.dispatchEvent(new Event('change')); })()"
+    )
+    assert tab.run("location.hash") == f"#compare/{b}:tcp/{a}:cbr"
+    said = tab.run("document.querySelector('#differences caption').textContent")
+    assert "without an interval" in said
+
+
+@needs_browser
+def test_a_trial_of_the_list_becomes_a_side(tab: Tab, page: Path) -> None:
+    tab.open(page, 1280)
+    tab.run("document.getElementById('trial-table').open = true")
+    _, b = settings(page)
+    button = f"document.querySelector('#t{b} button.side:last-child')"
+    look = f"const look = () => {button} ? done() : requestAnimationFrame(look); look();"
+    tab.run(f"new Promise(done => {{ {look} }})")
+    assert tab.run(f"{button}.ariaLabel") == f"Trial {b} as B of the comparison"
+    tab.run(f"{button}.click()")
+    assert tab.run("location.hash").endswith(f"/{b}:tcp")
+
+
+@needs_browser
+def test_keys_reach_the_choice_and_the_points(tab: Tab, page: Path) -> None:
+    a, b = settings(page)
+    at(tab, page, f"#compare/{a}:tcp/{b}:tcp")
+    tab.run("document.querySelector('[data-side=a] [name=setting]').focus()")
+    for _ in range(5):
+        tab.call("Input.dispatchKeyEvent", type="keyDown", key="Tab", windowsVirtualKeyCode=9)
+    assert tab.run("document.activeElement.name + document.activeElement.form") == "seednull"
+    tab.run(f"{PLOT}.canvas.focus()")
+    tab.call("Input.dispatchKeyEvent", type="keyDown", key="ArrowRight")
+    assert "seed" in tab.run(f"{PLOT}.tip.innerText")
+
+
+@needs_browser
+@pytest.mark.parametrize("same_seeds", [True, False])
+def test_the_page_computes_what_analysis_computes(tab: Tab, page: Path, same_seeds: bool) -> None:
+    tab.open(page, 1280)
+    dice = np.random.default_rng(7)
+    for n in (2, 3, 5, 30):
+        a = {seed: float(value) for seed, value in enumerate(dice.normal(10, 1, n))}
+        b = {seed: float(value) for seed, value in enumerate(dice.gamma(2, 5, n + 3))}
+        if same_seeds:
+            found = compare_paired(b, a)
+            script = (
+                f"overlay.paired(new Map({_pairs(a)}), new Map({_pairs(b)}), overlay.quantiles)"
+            )
+            wanted = (found.difference, found.low, found.high)
+        else:
+            other = compare(b.values(), a.values())
+            script = f"overlay.welch({[*a.values()]}, {[*b.values()]}, overlay.quantiles)"
+            wanted = (other.difference, other.low, other.high)
+        got = tab.run(script)
+        numbers = [got["difference"], got["low"], got["high"]]
+        assert np.allclose(numbers, wanted, rtol=1e-4, atol=1e-4)
+
+
+def _pairs(values: dict[int, float]) -> str:
+    return json.dumps([*values.items()])
+
+
+@needs_browser
+def test_one_file_has_everything(tab: Tab, results: Path, tmp_path: Path) -> None:
+    out = tmp_path / "alone" / "page.html"
+    out.parent.mkdir()
+    assert main(["report", str(results), "--single-file", "--out", str(out)]) == 0
+    assert [path.name for path in out.parent.iterdir()] == ["page.html"]
+    tab.requests.clear()
+    tab.complaints.clear()
+    a, b = settings(out)
+    at(tab, out, f"#compare/{a}*:tcp/{b}*:tcp")
+    asked = {each for each in tab.requests if not each.startswith("data:,")}
+    assert {each.split("#")[0] for each in asked} == {out.resolve().as_uri()}
+    links = tab.run("[...document.querySelectorAll('main a')].map(a => a.getAttribute('href'))")
+    assert all(each.startswith(("#", "data:")) for each in links)
+    assert tab.complaints == []
+
+
+@needs_browser
+def test_a_page_without_its_folder_says_so(tab: Tab, page: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "moved.html"
+    moved.write_bytes(page.read_bytes())
+    a, b = settings(page)
+    tab.open(moved, 1280)
+    tab.run(f"location.hash = '#compare/{a}:tcp/{b}:tcp'")
+    said = "document.getElementById('overlaid').textContent"
+    look = f"const look = () => {said} ? done() : requestAnimationFrame(look); look();"
+    tab.run(f"new Promise(done => {{ {look} }})")
+    assert "is not beside this page" in tab.run(said)
+    assert tab.run("document.querySelectorAll('#differences tbody tr').length") > 3
+
+
+def test_files_of_series_are_data(results: Path, page: Path) -> None:
+    folder = page.with_name("two words-series")
+    for path in folder.iterdir():
+        text = path.read_text()
+        number, packed = text.removeprefix("testbedSeries(").removesuffix(");\n").split(",")
+        assert path.name == f"t{number}.js"
+        found = json.loads(zlib.decompress(base64.b64decode(packed.strip('"'), validate=True)))
+        assert {"throughput", "window", "rtt"} <= set(found["tcp"])
