@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +23,7 @@ from testbed.plan.requirements import Need
 from testbed.plan.task import Task, tasks
 from testbed.runs import estimate, run_sets
 from testbed.runs.results_folder import claimed
-from testbed.runs.sweep import Event, Finished, in_order, run_all
+from testbed.runs.sweep import Event, Finished, Watcher, in_order, run_all
 from testbed.scenario.names import checked
 from testbed.scenario.variations import is_varied
 from testbed.store import (
@@ -50,11 +52,7 @@ def run_experiment(options: argparse.Namespace) -> int:
     wanted = chosen(options)
     scenarios = wanted.scenarios(_least_seeds(options))
     planned = tasks(scenarios)
-    needs = dict.fromkeys(need for task in planned for need in task.plan.needs)
-    for tool in TOOLS:
-        require(tool)
-    choice = choose(options.engine, needs)
-    _refuse_misspelt(choice.engine.controls(), needs)
+    choice = engine_for(planned, options.engine)
     out = options.out or results_folder(scenarios[0].experiment)
     console.print(f"engine: {choice.engine.name} ({choice.reason})")
     with claimed(out, _say):
@@ -90,15 +88,32 @@ def _run_in(
         done = _run_more(options, choice, wanted, done, out)
     for _ in range(options.retry_invalid):
         done = _run_invalid_again(options, choice, done, out)
-    if choice.engine.virtual_time and not options.cluster:
+    if not options.cluster:
+        learn(choice, done)
+    return done
+
+
+def engine_for(planned: Sequence[Task], name: str) -> Choice:
+    """The engine that runs them, if all that they need is there."""
+    needs = dict.fromkeys(need for task in planned for need in task.plan.needs)
+    for tool in TOOLS:
+        require(tool)
+    choice = choose(name, needs)
+    _refuse_misspelt(choice.engine.controls(), needs)
+    return choice
+
+
+def learn(choice: Choice, done: Iterable[Finished]) -> None:
+    """Note how long the trials took, for estimates."""
+    if choice.engine.virtual_time:
         fresh = [each for each in done if each.fresh and each.status is Status.OK]
         estimate.learn((t.task.plan, t.scenario, t.record.wall_s) for t in fresh)
-    return done
 
 
 def _keep_run(options: argparse.Namespace, out: Path, trials: Sequence[str]) -> Path:
     """Note the trials as a run, which latest/ leads to; returns its folder."""
-    run = run_sets.keep_run(out, options.name, options.arguments, trials).path
+    command = shlex.join(("testbed", *options.arguments))
+    run = run_sets.keep_run(out, options.name, command, trials).path
     if options.out is None:
         run_sets.point_at(out.parent / LATEST, f"{out.name}/{RUNS}/{run.name}")
     return run
@@ -112,21 +127,28 @@ def _run_trials(
     rerun: bool,
 ) -> list[Finished]:
     """Run the trials that are missing, here or on a cluster, and reduce their captures."""
+    ordered = in_order(planned, _order(options.order))
+    with Watch(len(planned)) as watch, reduced(watch, options.captures) as tell:
+        if options.cluster:
+            from testbed.runs.cluster import run_on_cluster
+
+            return run_on_cluster(options.cluster, ordered, choice, out, tell, rerun)
+        return run_all(ordered, choice, out, tell, options.jobs, rerun)
+
+
+@contextlib.contextmanager
+def reduced(watch: Watcher, captures: str) -> Iterator[Watcher]:
+    """A watcher that also has the trials reduced as they come in; at its end they all are."""
     from analysis.results.live_reduction import Incoming
 
-    ordered = in_order(planned, _order(options.order))
-    with Watch(len(planned)) as watch, Incoming(options.captures) as incoming:
+    with Incoming(captures) as incoming:
 
         def tell(event: Event) -> None:
             watch(event)
             if isinstance(event, Finished) and event.status is Status.OK:
                 incoming.add(event.path)
 
-        if options.cluster:
-            from testbed.runs.cluster import run_on_cluster
-
-            return run_on_cluster(options.cluster, ordered, choice, out, tell, rerun)
-        return run_all(ordered, choice, out, tell, options.jobs, rerun)
+        yield tell
 
 
 def _run_invalid_again(

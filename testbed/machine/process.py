@@ -9,9 +9,11 @@ import shlex
 import shutil
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import IO
 
 from testbed.errors import TestbedError
@@ -43,6 +45,23 @@ CHROMIUM = "chromium-headless-shell"  # Debian's headless Chromium
 
 # required by every trial
 TOOLS = ("mnexec", "ip", "tc", "ethtool", "iperf3", "tcpdump", "tshark", "setpriv", "taskset")
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Treat SIGTERM like ^C, so that everything is taken down; only the main thread can."""
+
+    def raise_interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, raise_interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @dataclass(frozen=True)

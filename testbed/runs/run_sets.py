@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shlex
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -65,7 +64,7 @@ def _read(path: Path) -> Run:
     )
 
 
-def keep_run(store: Path, name: str, arguments: Sequence[str], trials: Sequence[str]) -> Run:
+def keep_run(store: Path, name: str, command: str, trials: Sequence[str]) -> Run:
     """Note a command's trials as a run, and let `latest` point there.
 
     Without a name it is named by the time, but a command that comes to the very trials of a run
@@ -73,7 +72,7 @@ def keep_run(store: Path, name: str, arguments: Sequence[str], trials: Sequence[
     """
     own = tuple(sorted(set(trials)))
     path = store / RUNS / checked(name) if name else _place(store, own)
-    run = Run(path, shlex.join(("testbed", *arguments)), time.time(), own)
+    run = Run(path, command, time.time(), own)
     safe_files.make_folder(path)
     content = {"command": run.command, "ended_s": run.ended_s, "trials": list(own)}
     text = json.dumps(content, indent=1) + "\n"

@@ -9,14 +9,11 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import signal
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
 from testbed.errors import TestbedError, hint_for
-from testbed.machine.process import START_GRID, CommandLog
+from testbed.machine.process import START_GRID, CommandLog, interruptible
 from testbed.machine.timer import sleep_to_multiple, wake_exactly
 from testbed.plan.plan import make_plan
 from testbed.scenario.model import Scenario
@@ -154,25 +151,11 @@ def begin_randomness_anew() -> None:
         fcntl.ioctl(generator, RNDRESEEDCRNG)
 
 
-@contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """Treat SIGTERM like ^C, so that everything is taken down."""
-
-    def raise_interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, raise_interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 def main(argv: list[str], grids: Grids = Grids()) -> int:
     """Run the trial and write its record; the exit status is 0 if it succeeded."""
     source, folder = Path(argv[0]), Path(argv[1])
     try:
-        with _interruptible():
+        with interruptible():
             scenario = Scenario.as_written(source.read_text())
             record = run_trial(scenario, folder, grids)
     except TestbedError as error:

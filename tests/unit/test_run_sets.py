@@ -29,7 +29,7 @@ def store(tmp_path: Path) -> Path:
 
 def kept(store: Path, name: str, *trials: str) -> run_sets.Run:
     """A run of these trials."""
-    return run_sets.keep_run(store, name, ["run", "x"], trials)
+    return run_sets.keep_run(store, name, "testbed run x", trials)
 
 
 def test_a_run_has_its_own_trials_and_table(store: Path) -> None:

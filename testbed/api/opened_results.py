@@ -1,0 +1,162 @@
+"""`open_results`: a results folder as DataFrames."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.metrics.axes import AXIS
+from analysis.metrics.valid_trials import INVALID, counted
+from analysis.results.material import collect
+from analysis.trials.packets import TrialPackets, epoch_ns
+from analysis.trials.samples import read_samples
+from analysis.trials.series import rates_mbps
+from testbed.errors import TestbedError, UsageError, nearest
+from testbed.store import QUEUES, SOCKETS, FlowRecord, Status, Table, Trial
+
+FOLDER = "folder"  # of the attributes of the rows that `run` returns
+MOST_TOLD = 5  # trials in a warning
+
+
+@dataclass(frozen=True)
+class Results:
+    """Trials of a results folder or of a run.
+
+    `rows` has a row for each flow of the trials that count, `every_row` also those of trials that
+    failed, could not run, or are invalid. Both have all columns of metrics.csv, and a column
+    `axis_…` for each axis. The methods give flows and queues over time, a row for each point, with
+    `time_s` since the trial's start, and beside it the trial, the flow, its variant and the axes.
+    """
+
+    folder: Path
+    every_row: pd.DataFrame
+    trials: tuple[Trial, ...]
+
+    @property
+    def rows(self) -> pd.DataFrame:
+        """A row for each flow of the trials that count."""
+        found = counted(self.every_row).reset_index(drop=True)
+        found.attrs = {FOLDER: str(self.folder)}
+        return found
+
+    def where(self, **values: object) -> Results:
+        """Those trials that have a flow with these values of columns or axes: variant="cubic"."""
+        chosen = self.every_row
+        for name, value in values.items():
+            chosen = chosen[chosen[self._column(name)] == value]
+        names = set(chosen["trial"])
+        kept = self.every_row[self.every_row["trial"].isin(names)]
+        own = tuple(trial for trial in self.trials if trial.path.name in names)
+        return replace(self, every_row=kept, trials=own)
+
+    def throughput(self, step_s: float = 0.5) -> pd.DataFrame:
+        """What arrived of each flow: `throughput_mbps` in steps, as frames on the wire."""
+        return self._of_flows(
+            lambda trial, packets, flow: _throughput(trial, packets, flow, step_s)
+        )
+
+    def round_trips(self) -> pd.DataFrame:
+        """What the sender saw: `rtt_ms` of each ACK of new data of each TCP flow."""
+        return self._of_flows(_round_trips)
+
+    def sockets(self) -> pd.DataFrame:
+        """Samples of the senders' sockets: `cwnd`, `ssthresh` (segments), `srtt_ms` and more."""
+        return self._of_samples(SOCKETS)
+
+    def queues(self) -> pd.DataFrame:
+        """Samples of the queues: `backlog_packets`, `backlog_bytes`, counters since the start."""
+        return self._of_samples(QUEUES)
+
+    def warn_of_those_left_out(self) -> None:
+        """A warning that names the trials that do not count; an error if none does."""
+        counting = {trial.path.name for trial in self._counting()}
+        left_out = [trial for trial in self.trials if trial.path.name not in counting]
+        told = "; ".join(map(self._why, left_out[:MOST_TOLD]))
+        text = f"{len(left_out)} of {len(self.trials)} trials are left out: {told}"
+        if not counting:
+            raise TestbedError(text, f"`testbed report {self.folder}` says more")
+        if left_out:
+            warnings.warn(text, stacklevel=3)
+
+    def _why(self, trial: Trial) -> str:
+        record, name = trial.record, trial.path.name
+        if record.status is not Status.OK:
+            return f"{name}: {record.status}: {record.reason}"
+        (why, *_) = self.every_row.loc[self.every_row["trial"] == name, "why"]
+        return f"{name}: {INVALID}: {why}"
+
+    def _counting(self) -> Iterator[Trial]:
+        names = set(counted(self.every_row)["trial"])
+        return (trial for trial in self.trials if trial.path.name in names)
+
+    def _column(self, name: str) -> str:
+        for column in (name, AXIS + name):
+            if column in self.every_row:
+                return column
+        raise UsageError(f"where: no column {name!r}", nearest(name, map(str, self.every_row)))
+
+    def _of_flows(
+        self, series: Callable[[Trial, TrialPackets, FlowRecord], pd.DataFrame | None]
+    ) -> pd.DataFrame:
+        def parts() -> Iterator[pd.DataFrame]:
+            for trial in self._counting():
+                packets = TrialPackets(trial)
+                for flow in trial.record.flows:
+                    found = series(trial, packets, flow)
+                    if found is not None:
+                        yield found.assign(trial=trial.path.name, flow=flow.name)
+
+        return self._with_axes(list(parts()), ["trial", "flow"])
+
+    def _of_samples(self, table: Table) -> pd.DataFrame:
+        found = ((trial, read_samples(trial, table)) for trial in self._counting())
+        parts = [own.assign(trial=trial.path.name) for trial, own in found if own is not None]
+        by_flow = "flow" in table.columns
+        return self._with_axes(parts, ["trial", "flow"] if by_flow else ["trial"])
+
+    def _with_axes(self, parts: list[pd.DataFrame], key: list[str]) -> pd.DataFrame:
+        """The parts as one, with what tells their trials and flows apart in front."""
+        if not parts:
+            return pd.DataFrame(columns=[*key, "time_s"])
+        own = [*key, *(["variant"] if "flow" in key else [])]
+        known = [*own, *(name for name in self.every_row if str(name).startswith(AXIS))]
+        told = self.every_row[known].drop_duplicates(key)
+        merged = pd.concat(parts, ignore_index=True).merge(told, on=key, how="left")
+        return merged[[*known, *(name for name in merged if name not in known)]]
+
+
+def open_results(results: str | Path | pd.DataFrame) -> Results:
+    """The trials of a results folder or a run (`results/latest`), or those of the rows that `run`
+    has returned. Trials that were not reduced yet are reduced now."""
+    if isinstance(results, pd.DataFrame) and FOLDER not in results.attrs:
+        raise UsageError("these rows are not as `run` returned them", "name the folder")
+    folder = Path(results.attrs[FOLDER] if isinstance(results, pd.DataFrame) else results)
+    materials = collect([folder]).materials
+    rows = pd.concat([each.rows for each in materials], ignore_index=True)
+    trials = tuple(trial for each in materials for trial in each.trials)
+    return Results(folder, rows.drop(columns="number"), trials)
+
+
+def _throughput(
+    trial: Trial, packets: TrialPackets, flow: FlowRecord, step_s: float
+) -> pd.DataFrame | None:
+    found = packets.flow("receiver", flow)
+    if found is None:
+        return None
+    seconds = (found.data["time_ns"].to_numpy() - epoch_ns(trial)) / 1e9
+    sizes = found.data["length"].to_numpy()
+    series = rates_mbps(seconds, sizes, flow.started_s, flow.stopped_s, step_s)
+    return pd.DataFrame({"time_s": series.time_s, "throughput_mbps": series.value})
+
+
+def _round_trips(trial: Trial, packets: TrialPackets, flow: FlowRecord) -> pd.DataFrame | None:
+    found = packets.flow("sender", flow)
+    if found is None or flow.protocol != "tcp":
+        return None
+    own = found.acks[found.acks["ack_rtt_ms"].notna()]
+    seconds = (own["time_ns"].to_numpy() - epoch_ns(trial)) / 1e9
+    return pd.DataFrame({"time_s": seconds, "rtt_ms": own["ack_rtt_ms"].to_numpy()})
