@@ -17,8 +17,7 @@ from testbed.scenario import file_sweep
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import Scenario, plain
 
-Value = str | float | bool | None
-Settings = Mapping[str, Value | Iterable[Value]]  # an axis or a field, its value or values
+Settings = Mapping[str, Any]  # an axis or a field, and its value or values
 What = str | Path | Experiment | Scenario | Mapping[str, Any] | Iterable[Scenario]
 FORMS = "an experiment's name, a file of yours, an Experiment, a Scenario, several, or a dict"
 
@@ -81,7 +80,7 @@ def _sound(data: Any) -> Scenario:
     return scenario_file.in_document(document, "scenario").scenario
 
 
-def _texts(name: str, values: Value | Iterable[Value]) -> tuple[str, ...]:
+def _texts(name: str, values: Any) -> tuple[str, ...]:
     """As `--set` has them."""
     several = values if isinstance(values, Iterable) and not isinstance(values, str) else [values]
     found = tuple(each if isinstance(each, str) else _json(each) for each in several)

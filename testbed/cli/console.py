@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -29,6 +29,68 @@ def wide_console() -> Console:
     return console if console.is_terminal else _console(width=2000)
 
 
+class _Bar(Protocol):
+    """Progress that stays in its place."""
+
+    def show(self, done: int, running: Sequence[str], left: str) -> None:
+        """So many trials are done, these run, and that is left."""
+
+    def end(self) -> None:
+        """Nothing runs any more."""
+
+
+class _TerminalBar:
+    """A bar that is gone afterwards."""
+
+    def __init__(self, total: int) -> None:
+        self._progress = Progress(
+            TextColumn("trials"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.description}"),
+            console=console,
+            transient=True,
+        )
+        self._task = self._progress.add_task("", total=total)
+        self._progress.start()
+
+    def show(self, done: int, running: Sequence[str], left: str) -> None:
+        self._progress.update(self._task, completed=done, description=" ".join(running))
+
+    def end(self) -> None:
+        self._progress.stop()
+
+
+class _NotebookLine:
+    """A line below a notebook's cell, in any front end: rich's own bar needs widgets there."""
+
+    def __init__(self, total: int) -> None:
+        from IPython.display import display
+
+        self._total = total
+        self._begun = time.monotonic()
+        self._handle = display(self._line("", 0), raw=True, display_id=True)
+
+    def _line(self, rest: str, done: int) -> dict[str, str]:
+        return {"text/plain": f"trials: {done} of {self._total}{rest}"}
+
+    def show(self, done: int, running: Sequence[str], left: str) -> None:
+        now = f"; now {', '.join(running)}" if running else ""
+        if done == self._total:
+            now = f" in {time.monotonic() - self._begun:.0f} s"
+        self._handle.update(self._line(left + now, done), raw=True)
+
+    def end(self) -> None:
+        """It stays, as a note of what ran."""
+
+
+def _bar(total: int) -> _Bar | None:
+    if console.is_jupyter:
+        return _NotebookLine(total)
+    return _TerminalBar(total) if console.is_terminal else None
+
+
 class Watch:
     """Prints the events of a sweep; a context manager, so that the bar is gone afterwards."""
 
@@ -38,22 +100,10 @@ class Watch:
         self._begun = time.monotonic()
         self._running: list[str] = []
         self._said: set[str] = set()
-        self._bar: Progress | None = None
-        if console.is_terminal:
-            self._bar = Progress(
-                TextColumn("trials"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeRemainingColumn(),
-                TextColumn("{task.description}"),
-                console=console,
-                transient=True,
-            )
-            self._task = self._bar.add_task("", total=total)
+        self._bar: _Bar | None = None
 
     def __enter__(self) -> Watch:
-        if self._bar:
-            self._bar.start()
+        self._bar = _bar(self._total)
         return self
 
     def __exit__(
@@ -63,7 +113,7 @@ class Watch:
         trace: TracebackType | None,
     ) -> None:
         if self._bar:
-            self._bar.stop()
+            self._bar.end()
 
     def __call__(self, event: Event) -> None:
         """Print an event: a trial began, waits or finished, or a worker was refused."""
@@ -78,7 +128,7 @@ class Watch:
         else:
             self._finish(event)
         if self._bar:
-            self._bar.update(self._task, completed=self._done, description=" ".join(self._running))
+            self._bar.show(self._done, self._running, self._left())
 
     def _finish(self, event: Finished) -> None:
         self._done += 1
@@ -106,7 +156,7 @@ class Watch:
             console.print(f"{before}{text}")
 
     def _left(self) -> str:
-        if self._done == self._total:
+        if self._done in (0, self._total):
             return ""
         spent = time.monotonic() - self._begun
         return f", about {spent / self._done * (self._total - self._done):.0f} s left"

@@ -16,7 +16,6 @@ import pytest
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import KernelManager
 
-from analysis.results.table import write_metrics
 from tests.trial_writer import write_trial
 
 NOTEBOOK = Path("docs", "results.ipynb")
@@ -29,12 +28,24 @@ def code_cells(root: Path) -> list[dict[str, Any]]:
     return [cell for cell in cells if cell["cell_type"] == "code"]
 
 
+def instead_of_trials(folder: Path) -> str:
+    """The cell before the first: whatever is to run, a trial made by hand has run."""
+    write_trial(folder / "one-trial", samples=True)
+    return (
+        "import testbed.api.running\n"
+        "from testbed import open_results\n"
+        "def run(*_, **__):\n"
+        "    print('trials: 1 of 1')\n"
+        f"    return open_results({str(folder)!r}).rows\n"
+        "testbed.api.running.run = run"
+    )
+
+
 @pytest.fixture
 def space(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the notebook's names stand for after all of it has run on a trial made by hand."""
-    write_trial(tmp_path / "one-trial", samples=True)
-    write_metrics(tmp_path)
-    monkeypatch.setenv("TESTBED_RESULTS", str(tmp_path))
+    monkeypatch.setattr("testbed.api.running.run", None)  # and back again
+    exec(compile(instead_of_trials(tmp_path), "<cell 0>", "exec"), {})
     names: dict[str, Any] = {}
     with mpl.rc_context({"backend": "agg"}):
         for number, cell in enumerate(code_cells(root), start=1):
@@ -70,17 +81,16 @@ def test_it_is_kept_as_it_ran(root: Path) -> None:
 
 def test_it_runs_in_jupyters_kernel(root: Path, tmp_path: Path) -> None:
     """As any Jupyter starts it: our Python, in the notebook's folder."""
-    write_trial(tmp_path / "one-trial", samples=True)
-    write_metrics(tmp_path)
     argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     manager = KernelManager(connection_file=str(tmp_path / "kernel.json"))
     manager._kernel_spec = KernelSpec(argv=argv, display_name="ours", language="python")
-    environment = {"TESTBED_RESULTS": str(tmp_path), "IPYTHONDIR": str(tmp_path), "PATH": ""}
+    environment = {"IPYTHONDIR": str(tmp_path), "PATH": ""}
     manager.start_kernel(cwd=str(root / NOTEBOOK.parent), env=environment)
     client = manager.client()
     try:
         client.start_channels()
         client.wait_for_ready(timeout=60)
+        _outputs(client, instead_of_trials(tmp_path))
         shown = [_outputs(client, "".join(cell["source"])) for cell in code_cells(root)]
     finally:
         client.stop_channels()
