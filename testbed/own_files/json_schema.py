@@ -23,7 +23,9 @@ def scenario_schema() -> dict[str, Any]:
     schema = described(Scenario)
     forms = schema["$defs"]
     forms["OfTopo"] = _with_fields_of(forms["Graph"], described(OfTopo))
-    schema["properties"]["topology"]["anyOf"].append({"$ref": "#/$defs/OfTopo"})
+    topology = schema["properties"]["topology"]
+    del topology["anyOf"]
+    topology |= _told_apart({"topo": "OfTopo", "nodes": "Graph"}, "Topology")
     queue = forms["Queue"]
     queue["properties"]["discipline"]["enum"] = list(DISCIPLINES)
     queue["allOf"] = [_options_of(row) for row in DISCIPLINES.values()]
@@ -31,6 +33,14 @@ def scenario_schema() -> dict[str, Any]:
         forms[form]["properties"][field]["examples"] = list(VARIANTS)  # a kernel may have others
     schema["properties"][SCHEMA] = {"type": "string", "description": "Where this schema is."}
     return {SCHEMA: GenerateJsonSchema.schema_dialect, **schema}
+
+
+def _told_apart(forms: dict[str, str], other: str) -> dict[str, Any]:
+    """Each form by a field that only it has, so that faults are those of the form that is meant."""
+    found: dict[str, Any] = {"$ref": f"#/$defs/{other}"}
+    for field, form in reversed(forms.items()):
+        found = {"if": {"required": [field]}, "then": {"$ref": f"#/$defs/{form}"}, "else": found}
+    return found
 
 
 def _with_fields_of(graph: dict[str, Any], topo: dict[str, Any]) -> dict[str, Any]:

@@ -49,6 +49,7 @@ def test_all_faults_of_form_at_once_with_their_fields() -> None:
     [
         ("{\n 1", "scenario:2:2: not JSON"),
         ("[]", "scenario: expected an object, got a list"),
+        ('{"topology": []}', "1:2: topology: expected an object, got a list"),
         ('{"sede": 1}', "; 1:2: sede: unknown field"),
         ("{}", "scenario: experiment: missing; topology: missing"),
         ('{"seed": NaN}', "; 1:2: seed: expected a valid integer, got nan"),

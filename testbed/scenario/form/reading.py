@@ -128,7 +128,7 @@ def _fault(detail: ErrorDetails, data: Any) -> _Fault:
     if detail["type"] != MISSING:
         way += [last] if detail["loc"] else []
     for step in way:
-        if step in at if isinstance(at, dict) else isinstance(at, list):
+        if step in at if isinstance(at, dict) else isinstance(step, int):
             keys.append(step)
             at = at[step]
         else:
