@@ -12,6 +12,7 @@ from experiments import (
     newreno_models,
     router_bottleneck,
     router_fairness,
+    transfers,
     video_access,
     video_players,
 )
@@ -31,5 +32,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         all_variants.EXPERIMENT,
         video_access.EXPERIMENT,
         video_players.EXPERIMENT,
+        transfers.EXPERIMENT,
     )
 }

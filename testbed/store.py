@@ -39,6 +39,7 @@ VERDICT_FILE = "verdict.json"
 METRICS_FILE = "metrics.parquet"  # of a results folder too
 DIGEST_FILE = "digest.parquet"
 LINKS_FILE = "links.parquet"  # where several queues were observed
+TRANSFERS_FILE = "transfers.parquet"  # of workloads
 TRIAL_PAGE = "trial.html"  # in FIGURES
 # JSON documents
 QDISCS = f"{SAMPLES}/qdiscs.json"  # node → `tc -json -s qdisc show` at the end
@@ -67,6 +68,7 @@ LATEST = "latest"  # a link to the newest
 RUN_FILE = "run.json"
 METRICS_CSV = "metrics.csv"
 LINKS_CSV = "links.csv"  # of trials with several observed queues
+TRANSFERS_CSV = "transfers.csv"  # of workloads
 REPORT = "report.html"
 FIGURES = "figures"
 _BESIDE_TRIALS = (".", "metrics.", FIGURES, "report", RUNS, LATEST)

@@ -30,9 +30,9 @@ from testbed.store import open_trial, trial_folder
 from tests import option_faults
 from tests.doctored import SABOTAGES, SOUND
 from tests.scenarios import router
+from tests.workloads import evenly, workload_scenario
 
-# Each fault of tests/sabotage.py that needs no more than a router, and what the verdict has to
-# say first.
+# Faults of tests/sabotage.py, and what the verdict has to say first.
 FAULTS = {
     "wrong-variant": "variant of tcp: 'reno', not 'cubic'",
     "offloads": "offloads of sender1-eth0: 2962, expected 1514",
@@ -44,11 +44,14 @@ FAULTS = {
     "late-start": "start of tcp: 0.05, expected 0",
     "lagging-samples": "sampling of queues: 90, expected 10",
     "dropping-capture": "capture drops of router-eth1",
+    "lost-transfer": "transfers of web log: 5",
 }
 
 
-def broken() -> Scenario:
-    """What they are worked on."""
+def broken(fault: str = "") -> Scenario:
+    """What they are worked on: a flow through a router, or a workload."""
+    if fault == "lost-transfer":
+        return workload_scenario(evenly(count=10))
     return router(
         variant="cubic", rate_mbit=10, queue=Queue("pfifo", limit_packets=20), delay_ms=15
     )
@@ -66,8 +69,9 @@ def run_broken(fault: str, out: Path) -> Verdict:
     choice = choose("guest", ())
     assert isinstance(choice.engine, GuestEngine)
     choice.engine.program = ("-m", "tests.sabotage", fault)
-    run_all(tasks([broken()]), choice, out, lambda _event: None)
-    return verdict(out / trial_folder(broken(), choice.engine.name))
+    scenario = broken(fault)
+    run_all(tasks([scenario]), choice, out, lambda _event: None)
+    return verdict(out / trial_folder(scenario, choice.engine.name))
 
 
 @contextlib.contextmanager

@@ -13,12 +13,14 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from testbed.machine.borrowed_settings import ALLOWED, AVAILABLE
 from testbed.machine.process import Place, Process, run
 from testbed.plan.network import build_network
 from testbed.plan.plan import Plan
 from testbed.traffic.iperf3 import Iperf3
+from testbed.traffic.workload.workload_flow import WorkloadFlow
 from testbed.trial import build, session
 from testbed.trial.parts import all_parts, background, capture, idle_rtt
 from testbed.trial.parts.background import BackgroundTraffic
@@ -177,6 +179,21 @@ def no_delays() -> None:
     background.attach_delays = lambda plan, pid: None  # type: ignore[attr-defined]
 
 
+def lost_transfer() -> None:
+    """A workload's client is not told of its sixth transfer."""
+    launch = WorkloadFlow._launch
+
+    def bent(self: WorkloadFlow, role: str, argv: tuple[str, ...]) -> None:
+        if role == "client":
+            lines = Path(argv[-1]).read_text().splitlines()
+            told = Path(argv[-1]).with_suffix(".told")
+            told.write_text("\n".join(lines[:5] + lines[6:]) + "\n")
+            argv = (*argv[:-1], str(told))
+        launch(self, role, argv)
+
+    WorkloadFlow._launch = bent  # type: ignore[method-assign]
+
+
 def misconfigured(words: str) -> None:
     """A command of the set-up, changed: `OLD WORDS -> NEW WORDS` in what tc is told."""
     old, _, new = words.partition(" -> ")
@@ -209,6 +226,7 @@ SABOTAGES: dict[str, Callable[[], None]] = {
         dropping_capture,
         dead_background,
         no_delays,
+        lost_transfer,
     )
 }
 

@@ -15,6 +15,7 @@ from testbed.scenario.workload.workload import (
     Arrivals,
     Connections,
     Distribution,
+    Process,
     Sizes,
     Workload,
 )
@@ -43,6 +44,11 @@ def workload_scenario(
         duration_s=duration_s,
         **settings,  # type: ignore[arg-type]
     )
+
+
+def evenly(count: int) -> Workload:
+    """So many transfers of 20 kB, ten a second, over connections of their own."""
+    return Workload(Arrivals(Process.DETERMINISTIC, per_s=10), SMALL, count=count)
 
 
 def kept(load: float = 0.5) -> Workload:

@@ -9,6 +9,7 @@ from types import TracebackType
 from analysis.metrics.digest import cached_digest
 from analysis.results.link_rows import cached_links, has_several
 from analysis.results.table import cached_metrics
+from analysis.transfers.transfer_rows import cached_transfers, workloads
 from analysis.trials import retention
 from analysis.trials.packets import TrialPackets
 from testbed.store import open_trial
@@ -34,6 +35,8 @@ class Incoming:
         cached_digest(trial, packets)
         if has_several(trial):
             cached_links(trial, packets)
+        if workloads(trial):
+            cached_transfers(trial, packets)
         retention.settle(trial, self._captures)
 
     def __enter__(self) -> Incoming:

@@ -34,10 +34,10 @@ def delivered_bytes(rows: pd.DataFrame) -> Integers:
     syn = np.flatnonzero(rows["flags"].to_numpy() & SYN)
     start = int(seq[syn[0]]) + 1 if len(syn) else int(seq[0])
     ends = seq + rows["payload"].to_numpy(dtype=np.int64)
-    return _contiguous(seq.tolist(), ends.tolist(), start) - start
+    return contiguous(seq.tolist(), ends.tolist(), start) - start
 
 
-def _contiguous(begins: list[int], ends: list[int], edge: int) -> Integers:
+def contiguous(begins: list[int], ends: list[int], edge: int) -> Integers:
     """The end of the contiguous part after each packet; data beyond a hole waits."""
     beyond: list[tuple[int, int]] = []
     edges = []

@@ -19,6 +19,7 @@ from analysis.verdict import (
     queue_counters,
     radio,
     recording,
+    transfer_checks,
     video,
 )
 from analysis.verdict.checks import Check
@@ -68,4 +69,5 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Check]], ...] = (
     queue_counters.receivers,
     background.background,
     video.videos,
+    transfer_checks.transfers,
 )

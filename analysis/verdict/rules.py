@@ -270,6 +270,28 @@ RULES: Mapping[str, Rule] = {
             Limits(0, ANY),
             "a file that was not received is missing load; on a crowded link that happens",
         ),
+        dataclasses.replace(
+            _exact(
+                "transfers",
+                "transfers",
+                "transfers of a workload that are not alike in its list, its client's log and the "
+                "captures",
+                "none",
+                "every transfer that the seed draws is begun in its time, logged, and seen in the "
+                "captures, finished in both or in neither",
+            ),
+            later=True,
+        ),
+        Rule(
+            "transfer times",
+            "s",
+            "the beginning or end of a transfer by the client's log",
+            "the same in its host's capture",
+            Limits(1e-6, 1e-3),
+            Limits(0.02, 0.2),
+            "virtual time: the clock's nanoseconds; real time: the client waits for the scheduler",
+            later=True,
+        ),
         _exact(
             "memory",
             "times",
@@ -378,7 +400,8 @@ RULES: Mapping[str, Rule] = {
         Rule(
             "retransmissions",
             "segments",
-            "TCP_INFO at every sample; the host's TcpRetransSegs; iperf3's sum",
+            "TCP_INFO at every sample; the host's TcpRetransSegs; the sums of iperf3 and of a "
+            "workload's server",
             "retransmitted segments in the sender's capture",
             EQUAL,
             Limits(1, 5),

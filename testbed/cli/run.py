@@ -266,14 +266,20 @@ def _show_results(
 def _show_numbers(
     run: Path, rows: pd.DataFrame, own: Sequence[Table], printed: run_output.Printed
 ) -> None:
-    """The rows of flows, and of links where trials observed several."""
+    """The rows of flows, of links where trials observed several, and of workloads' transfers."""
     from analysis.results.link_rows import write_links
+    from analysis.results.transfer_table import write_transfers
     from analysis.statistics.link_table import links_table
+    from analysis.statistics.transfer_summary import transfers_summary
 
     run_output.print_results(rows, own, printed)
-    frame = write_links(run, trials_in(run))
-    if len(frame) and printed.format in ("table", "md"):
-        run_output.print_table(links_table(frame), printed)
+    links, transfers = write_links(run, trials_in(run)), write_transfers(run, trials_in(run))
+    if printed.format not in ("table", "md"):
+        return
+    if len(links):
+        run_output.print_table(links_table(links), printed)
+    if len(transfers):
+        run_output.print_table(transfers_summary(transfers), printed)
 
 
 def _as_they_are(done: Sequence[Finished], frame: pd.DataFrame) -> pd.DataFrame:

@@ -33,6 +33,9 @@ WITH_VIDEO = {"video", "video bytes", "video capture"}  # tests/unit/test_video_
 WITH_RADIO = {"radio", "radio share"}  # tests/unit/test_radio.py
 # tests/system/test_changing_links.py
 WITH_CHANGES = {"link changes", "capacity", "trace", "down"}
+WITH_WORKLOAD = {"transfers", "transfer times"}  # tests/system/test_workload_trial.py
+FEATURES = WITH_BACKGROUND | WITH_VIDEO | WITH_RADIO | WITH_CHANGES | WITH_WORKLOAD
+FEATURES |= {"losses by chance"}
 
 
 @pytest.fixture
@@ -56,10 +59,8 @@ def test_a_sound_trial_is_valid_in_every_check() -> None:
     verdict = judged(SOUND)
     assert (verdict.verdict, verdict.why) == (Grade.VALID, "")
     valid = {check.name for check in verdict.checks if check.verdict is Grade.VALID}
-    # it asked for no losses by chance, for no background, no video, no radio and no changes
-    others = HOST_ONLY | WITH_BACKGROUND | WITH_VIDEO | WITH_RADIO | WITH_CHANGES
-    others |= {"losses by chance"}
-    assert valid == set(RULES) - others
+    # it asked for no losses by chance, no background, no video, no radio, no changes, no workload
+    assert valid == set(RULES) - HOST_ONLY - FEATURES
     # the queue of the acknowledgements is never full
     unknown = {c.subject for c in verdict.checks if c.verdict is Grade.UNKNOWN}
     assert unknown == {"router-eth1"}
@@ -212,8 +213,7 @@ def test_a_trial_that_did_not_run_has_no_verdict(trial: Path) -> None:
 
 def test_every_check_is_named_by_some_fault() -> None:
     named = {check for _, check in SABOTAGES.values()}
-    elsewhere = WITH_BACKGROUND | WITH_VIDEO | WITH_RADIO | WITH_CHANGES | {"losses by chance"}
-    assert named | elsewhere == set(RULES)
+    assert named | FEATURES == set(RULES)
 
 
 def test_tables(trial: Path) -> None:

@@ -112,9 +112,11 @@ def test_the_way_has_the_slowest_rate_and_all_delays() -> None:
 
 def test_the_ideal_time_is_round_trips_and_frames() -> None:
     path = Way(10, 0.02)
-    frames_s = (3000 + 3 * 66) * 8 / 10e6
-    assert ideal_s(Workload(), path, 3000) == pytest.approx(0.04 + frames_s)
-    assert ideal_s(kept(), path, 3000) == pytest.approx(0.02 + frames_s)
+    # of three frames the first fills the bucket, the last leaves when the second is paid for
+    assert ideal_s(Workload(), path, 3000, 1514) == pytest.approx(0.04 + 1514 * 8 / 10e6)
+    assert ideal_s(kept(), path, 3000, 1514) == pytest.approx(0.02 + 1514 * 8 / 10e6)
+    assert ideal_s(kept(), path, 3000, 0) == pytest.approx(0.02 + 2 * 1514 * 8 / 10e6)
+    assert ideal_s(kept(), path, 1448, 1514) == pytest.approx(0.02)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,14 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from analysis.figures.general import distribution, load_sweep, over_time, plane, variant_shares
+from analysis.figures.general import (
+    distribution,
+    load_sweep,
+    over_time,
+    plane,
+    transfer_times,
+    variant_shares,
+)
 from analysis.figures.plotting import cases, error_bars, figure_layout
 from analysis.figures.plotting.cell_means import axes_beside, cell_means
 from analysis.figures.plotting.error_bars import DROPS, LATENCY, MARKS, THROUGHPUT
@@ -39,6 +46,7 @@ def draw(material: Material) -> Iterator[NamedFigure]:
     if has_points(material):
         yield from planes(material)
     yield from distributions(material)
+    yield from transfer_times.draw(material)
 
 
 def has_points(material: Material) -> bool:

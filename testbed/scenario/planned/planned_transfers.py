@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from testbed.scenario.model import Flow, Scenario
 from testbed.scenario.planned.way import Way, way
-from testbed.scenario.workload.drawing import Transfer, draw, wire_bytes
+from testbed.scenario.workload.drawing import SEGMENT_BYTES, Transfer, draw, wire_bytes
 from testbed.scenario.workload.workload import Connections, Workload
 from testbed.scenario.workload.workload_faults import MAX_TRANSFERS
 
@@ -45,9 +45,11 @@ def transfer_faults(scenario: Scenario) -> Iterator[str]:
             yield f"{where}: no transfer begins before the flow's end"
 
 
-def ideal_s(workload: Workload, path: Way, size: int) -> float:
+def ideal_s(workload: Workload, path: Way, size: int, burst_bytes: int) -> float:
     """The least time that a transfer takes in an empty network: a round trip for the handshake of
-    a new connection, one for the request, and all frames of the data at the slowest link's rate."""
-    return ROUND_TRIPS[workload.connections] * path.rtt_s + (
-        wire_bytes(size) * 8e-6 / path.rate_mbit
-    )
+    a new connection, one for the request, and the time for which the slowest link holds its last
+    frame back. A token bucket lets a burst go at once, and a frame leave when those before it are
+    paid for, whatever its own length."""
+    before_last = wire_bytes(size) - wire_bytes((size - 1) % SEGMENT_BYTES + 1)
+    held_s = max(0.0, before_last - burst_bytes) * 8e-6 / path.rate_mbit
+    return ROUND_TRIPS[workload.connections] * path.rtt_s + held_s

@@ -1,0 +1,170 @@
+"""Checks of workloads: every transfer planned is in the client's log and in the captures, alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.transfers.transfer_reports import (
+    Planned,
+    Reported,
+    read_planned,
+    read_reported,
+    server_retransmissions,
+)
+from analysis.transfers.transfer_rows import wire_of, workloads
+from analysis.transfers.wire_transfers import OnTheWire
+from analysis.trials.packets import epoch_ns
+from analysis.verdict.checks import NOT_CAPTURED, Check, compare, unknown
+from analysis.verdict.evidence import Evidence
+from testbed.scenario.planned.planned_transfers import planned_transfers
+from testbed.scenario.workload.workload import Connections
+from testbed.store import FlowRecord
+
+Booleans = npt.NDArray[np.bool_]
+
+EDGE_NS = {
+    True: 1_000,
+    False: 200_000_000,
+}  # so near the flow's stop either may be: by virtual time
+
+
+def transfers(evidence: Evidence) -> Iterator[Check]:
+    """All checks of every workload."""
+    for flow in workloads(evidence.trial):
+        planned = read_planned(evidence.trial, flow.name)
+        reported = read_reported(evidence.trial, flow.name)
+        if planned is None or reported is None:
+            missing = "list of transfers" if planned is None else "client's log"
+            note = f"its {missing} is not there"
+            yield compare("transfers", flow.name, evidence.virtual_time, 1, 0, note=note)
+            continue
+        yield _as_drawn(evidence, flow, planned)
+        yield _logged(evidence, flow, planned, reported)
+        found = wire_of(evidence.trial, evidence.packets, flow)
+        if found is None:
+            yield unknown("transfers", f"{flow.name} captured", NOT_CAPTURED)
+            yield unknown("transfer times", flow.name, NOT_CAPTURED)
+            continue
+        yield _captured(evidence, flow, reported, found)
+        yield _times(evidence, flow, reported, found)
+        yield _sent_again(evidence, flow, found)
+
+
+def _named(evidence: Evidence, subject: str, bad: Booleans, what: str) -> Check:
+    """None of them is bad, or the first that is is named."""
+    places = np.flatnonzero(bad)
+    note = f"transfer {places[0]} {what}" if len(places) else ""
+    return compare("transfers", subject, evidence.virtual_time, len(places), 0, note=note)
+
+
+def _as_drawn(evidence: Evidence, flow: FlowRecord, planned: Planned) -> Check:
+    """The list has what the scenario's seed draws, transfer by transfer."""
+    scenario = evidence.trial.scenario
+    drawn = planned_transfers(scenario, scenario.flow(flow.name))
+    wanted = np.array([(each.at_ns, each.size) for each in drawn], dtype=np.int64).reshape(-1, 2)
+    given = np.column_stack((planned.at_ns, planned.size))
+    both = min(len(wanted), len(given))
+    bad = np.ones(max(len(wanted), len(given)), dtype=np.bool_)
+    bad[:both] = (wanted[:both] != given[:both]).any(axis=1)
+    return _named(evidence, f"{flow.name} list", bad, "is not the one that the seed draws")
+
+
+def _logged(evidence: Evidence, flow: FlowRecord, planned: Planned, reported: Reported) -> Check:
+    """The client's log has every transfer: begun if it was due, and none longer than asked for."""
+    edge_ns = EDGE_NS[evidence.virtual_time]
+    lasted_ns = round((flow.stopped_s - flow.started_s) * 1e9)
+    due = planned.at_ns < lasted_ns - edge_ns
+    both = min(len(planned.size), len(reported.port))
+    bad = np.ones(max(len(planned.size), len(reported.port)), dtype=np.bool_)
+    bad[both : len(due)] &= due[both:]
+    port, got, ended = (
+        each[:both] for each in (reported.port, reported.received, reported.ended_ns)
+    )
+    size = planned.size[:both]
+    bad[:both] = ((port == 0) & due[:both]) | (got > size) | ((ended >= 0) & (got != size))
+    bad[:both] |= _untimely(evidence, flow, planned, reported, both)
+    what = "is not in the client's log, did not begin in its time, or has another size there"
+    return _named(evidence, f"{flow.name} log", bad, what)
+
+
+def _untimely(
+    evidence: Evidence, flow: FlowRecord, planned: Planned, reported: Reported, count: int
+) -> Booleans:
+    """Transfers that began before their time, or, on connections of their own, after it."""
+    workload = evidence.trial.scenario.flow(flow.name).workload
+    late_ns = reported.begun_ns[:count] - reported.zero_ns - planned.at_ns[:count]
+    edge_ns = EDGE_NS[evidence.virtual_time]
+    off = late_ns < -edge_ns
+    if workload is not None and workload.connections is Connections.NEW:
+        off |= late_ns > edge_ns
+    return np.asarray(off & (reported.begun_ns[:count] >= 0))
+
+
+def _captured(evidence: Evidence, flow: FlowRecord, reported: Reported, found: OnTheWire) -> Check:
+    """What the client began or finished, the captures show begun or finished, and nothing else."""
+    stop_ns = epoch_ns(evidence.trial) + round(flow.stopped_s * 1e9)
+    sure_ns = stop_ns - EDGE_NS[evidence.virtual_time]
+    known = len(found.begun_ns)
+    begun_ns, ended_ns = reported.begun_ns[:known], reported.ended_ns[:known]
+    begun = (begun_ns >= 0) != (found.begun_ns >= 0)
+    begun &= np.maximum(begun_ns, found.begun_ns) < sure_ns
+    ended = (ended_ns >= 0) != ((found.whole_ns >= 0) & (found.whole_ns <= stop_ns))
+    ended &= np.maximum(ended_ns, found.whole_ns) < sure_ns
+    what = "is in the client's log and not in the captures, or the other way round"
+    subject = f"{flow.name} captured"
+    check = _named(evidence, subject, begun | ended, what)
+    more = _unlogged(evidence, flow, reported, found)
+    if not more or check.measured:
+        return check
+    note = f"the captures have {more} that the client's log lacks"
+    return compare("transfers", subject, evidence.virtual_time, more, 0, note=note)
+
+
+def _unlogged(evidence: Evidence, flow: FlowRecord, reported: Reported, found: OnTheWire) -> int:
+    """Connections, or requests on them, that the client says nothing of."""
+    workload = evidence.trial.scenario.flow(flow.name).workload
+    assert workload is not None
+    known = len(np.unique(reported.port[reported.port > 0]))
+    if workload.connections is Connections.KEPT:
+        known = workload.pool
+    asked = int((reported.begun_ns >= 0).sum())
+    return max(0, found.connections - known, found.requests - asked)
+
+
+def _times(evidence: Evidence, flow: FlowRecord, reported: Reported, found: OnTheWire) -> Check:
+    """Of the transfers that both have, the beginning or end that is furthest off."""
+    zero = epoch_ns(evidence.trial)
+    known = len(found.begun_ns)
+    pairs = (
+        (reported.begun_ns[:known], found.begun_ns),
+        (reported.ended_ns[:known], found.whole_ns),
+    )
+    worst, measured, expected, which = 0, 0.0, 0.0, 0
+    for told, seen in pairs:
+        off = np.where((told >= 0) & (seen >= 0), np.abs(told - seen), 0)
+        place = int(off.argmax()) if len(off) else 0
+        if len(off) and off[place] > worst:
+            worst, which = int(off[place]), place
+            measured, expected = ((int(each[place]) - zero) / 1e9 for each in (told, seen))
+    note = f"transfer {which}" if worst else ""
+    return compare(
+        "transfer times",
+        flow.name,
+        evidence.virtual_time,
+        measured,
+        expected,
+        deviation=worst / 1e9,
+        note=note,
+    )
+
+
+def _sent_again(evidence: Evidence, flow: FlowRecord, found: OnTheWire) -> Check:
+    """The server's TCP_INFO, summed over its connections, against the sender's capture."""
+    told, subject = server_retransmissions(evidence.trial, flow.name), f"{flow.name} server"
+    if told is None or found.retransmissions is None:
+        return unknown("retransmissions", subject, NOT_CAPTURED)
+    seen = int(found.retransmissions.sum())
+    return compare("retransmissions", subject, evidence.virtual_time, told, seen)

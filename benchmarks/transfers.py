@@ -1,0 +1,81 @@
+"""How much longer many transfers take to emulate than one flow of as many bytes.
+
+    .venv/bin/python -m benchmarks.transfers [--count 10000] [--mean-bytes 50000] [--repeats 3]
+
+Both cross the same dumbbell of 100 Mbit/s and 20 ms in the guest, one trial at a time. The
+transfers come by a Poisson process that fills 0.9 of the link, with web-search sizes of that mean;
+the flow has as many bytes. Times are of whole trials, boot and captures included; the best of the
+repeats.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import tempfile
+from pathlib import Path
+
+from testbed.engines.choice import choose
+from testbed.plan.task import tasks
+from testbed.runs.sweep import run_all
+from testbed.scenario.model import (
+    Bottleneck,
+    Flow,
+    FlowKind,
+    Queue,
+    Scenario,
+    Topology,
+    TopologyKind,
+)
+from testbed.scenario.planned.planned_transfers import planned_transfers
+from testbed.scenario.workload.drawing import mean_bytes, rate_per_s
+from testbed.scenario.workload.workload import Arrivals, Sizes, Workload
+
+RATE_MBIT, DELAY_MS, LOAD = 100.0, 10.0, 0.9
+LONGER_S = 15.0
+
+
+def scenarios(count: int, mean: float) -> tuple[Scenario, Scenario]:
+    """The transfers, and one flow of their bytes."""
+    sizes = Sizes(scale=mean / mean_bytes(Sizes()))
+    workload = Workload(Arrivals(load=LOAD), sizes, count=count)
+    many = Flow("many", FlowKind.WORKLOAD, "sender1", "receiver1", variant="cubic",
+                workload=workload)  # fmt: skip
+    neck = Bottleneck(RATE_MBIT, Queue("bfifo", limit_bdp=1.0), delay_ms=DELAY_MS)
+    scenario = Scenario(
+        experiment="benchmark",
+        topology=Topology(TopologyKind.DUMBBELL, neck),
+        flows=(many,),
+        duration_s=round(1.2 * count / rate_per_s(workload, RATE_MBIT)) + LONGER_S,
+    )
+    size = sum(each.size for each in planned_transfers(scenario, many))
+    one = Flow("one", FlowKind.TCP, "sender1", "receiver1", variant="cubic", bytes=size)
+    return scenario, dataclasses.replace(scenario, flows=(one,))
+
+
+def seconds(scenario: Scenario) -> float:
+    """The wall time of one trial."""
+    with tempfile.TemporaryDirectory() as folder:
+        (done,) = run_all(tasks([scenario]), choose("guest", ()), Path(folder), lambda _event: None)
+        return done.record.wall_s
+
+
+def main() -> None:
+    """Print both times and their ratio."""
+    parser = argparse.ArgumentParser(description="Many transfers against one flow of their bytes.")
+    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--mean-bytes", type=float, default=50_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    many, one = scenarios(options.count, options.mean_bytes)
+    size = one.flows[0].bytes or 0
+    # alternately: what else the machine does falls on both
+    times = [(seconds(many), seconds(one)) for _ in range(options.repeats)]
+    slow, fast = (min(each) for each in zip(*times, strict=True))
+    print(f"{options.count} transfers, {size / 1e6:.0f} MB: {slow:.1f} s")
+    print(f"one flow of as many bytes: {fast:.1f} s")
+    print(f"ratio: {slow / fast:.2f}")
+
+
+if __name__ == "__main__":
+    main()
