@@ -51,9 +51,13 @@ COLUMNS = (
         "the handshake of a new connection, another for the request, and the time for which the "
         "path's slowest link holds the last frame back: the bytes of the frames before it (full "
         "ones, 66 bytes of headers for each 1448 of data), less the burst that its shaper lets "
-        "through at once (burst_bytes in trial.json), over its rate. Slow start is not in it",
+        "through at once (burst_bytes of the trial's record), over its rate. Slow start is not in it",
     ),
-    Metric("slowdown", "", "completion_s over ideal_s: 1 at least"),
+    Metric(
+        "slowdown",
+        "",
+        "completion_s over ideal_s: 1 at least; not known where that is 0, on a path without delay",
+    ),
     Metric(
         "retransmissions",
         "packets",
@@ -126,7 +130,7 @@ def _fill(rows: pd.DataFrame, found: OnTheWire, zero_ns: int, stop_ns: int) -> N
     rows.loc[own[begun], "start_s"] = (found.begun_ns[begun] - zero_ns) / 1e9
     took = (found.whole_ns[whole] - found.begun_ns[whole]) / 1e9
     rows.loc[own[whole], "completion_s"] = took
-    rows["slowdown"] = rows["completion_s"] / rows["ideal_s"]
+    rows["slowdown"] = rows["completion_s"] / rows["ideal_s"].where(rows["ideal_s"] > 0)
     if found.retransmissions is not None:
         rows.loc[own, "retransmissions"] = found.retransmissions
 
