@@ -15,10 +15,10 @@ from analysis.trials.capacity import capacity_of
 from analysis.trials.kept_table import kept_or_computed
 from analysis.trials.measures import NAN, Interval, low_mean_high
 from analysis.trials.packets import TrialPackets, epoch_ns
+from analysis.trials.passage import Crossing, crossings, passage
 from analysis.trials.placement import capture_files
 from analysis.trials.samples import Samples
 from analysis.verdict import verdict as fidelity
-from analysis.verdict.passage import Crossing, crossings, passage
 from testbed.machine.atomic import replace
 from testbed.scenario.builders import graph_of, interface_numbers
 from testbed.store import LINKS_CSV, LINKS_FILE, QueueRecord, Status, Trial

@@ -51,7 +51,8 @@ COLUMNS = (
         "the handshake of a new connection, another for the request, and the time for which the "
         "path's slowest link holds the last frame back: the bytes of the frames before it (full "
         "ones, 66 bytes of headers for each 1448 of data), less the burst that its shaper lets "
-        "through at once (burst_bytes of the trial's record), over its rate. Slow start is not in it",
+        "through at once (burst_bytes of the trial's record), over its rate. Slow start is not "
+        "in it",
     ),
     Metric(
         "slowdown",

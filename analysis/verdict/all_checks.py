@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from analysis.trials.passage import Passage
 from analysis.verdict import (
     background,
     changing_links,
@@ -24,7 +25,6 @@ from analysis.verdict import (
 )
 from analysis.verdict.checks import Check
 from analysis.verdict.evidence import Evidence
-from analysis.verdict.passage import Passage
 from testbed.store import QueueRecord
 
 # Checks of each queue of a bottleneck that packets cross.

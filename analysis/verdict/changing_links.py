@@ -14,10 +14,10 @@ import pandas as pd
 from analysis.trials.capacity import FRAME_LESS_BYTES, Capacity, capacity_of
 from analysis.trials.packets import FlowPackets, epoch_ns
 from analysis.trials.pairing import NOWHERE, pair
+from analysis.trials.passage import Crossing, Passage, crossings
 from analysis.trials.samples import read_samples
 from analysis.verdict.checks import Check, compare, unknown
 from analysis.verdict.evidence import Evidence
-from analysis.verdict.passage import Crossing, Passage, crossings
 from testbed.scenario.links.trace import OPPORTUNITY_BYTES
 from testbed.store import CHANGES, QueueRecord
 

@@ -13,6 +13,7 @@ import pandas as pd
 from analysis.trials.capacity import capacity_of
 from analysis.trials.packets import epoch_ns
 from analysis.trials.pairing import differences
+from analysis.trials.passage import Passage
 from analysis.trials.placement import BEFORE, BEHIND, capture_interface, queue_roles
 from analysis.trials.radio import frames_lost
 from analysis.trials.samples import read_samples
@@ -26,7 +27,6 @@ from analysis.verdict.checks import (
     unknown,
 )
 from analysis.verdict.evidence import Evidence
-from analysis.verdict.passage import Passage
 from analysis.verdict.shaping import backlog_at_losses, backlogged, too_soon
 from testbed.scenario.queues import DISCIPLINES
 from testbed.store import IDLE, FlowRecord, QueueRecord

@@ -7,9 +7,9 @@ from functools import cached_property
 from analysis.trials.disciplines import Disciplines
 from analysis.trials.injected import InjectedLosses
 from analysis.trials.packets import TrialPackets, epoch_ns
+from analysis.trials.passage import Passage, crossings, passage
 from analysis.trials.placement import captured_queues
 from analysis.trials.samples import Samples
-from analysis.verdict.passage import Passage, crossings, passage
 from testbed.store import RETIRE_S, TAIL_S, FlowRecord, QueueRecord, Trial
 
 

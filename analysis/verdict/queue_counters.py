@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.captures.tcp import CE
+from analysis.trials.passage import Passage, crossings
 from analysis.trials.samples import read_counters
 from analysis.verdict.checks import (
     NO_ROW,
@@ -18,7 +19,6 @@ from analysis.verdict.checks import (
     unknown,
 )
 from analysis.verdict.evidence import Evidence
-from analysis.verdict.passage import Passage, crossings
 from testbed.scenario.queues import DISCIPLINES
 from testbed.store import QueueRecord
 

@@ -270,17 +270,14 @@ RULES: Mapping[str, Rule] = {
             Limits(0, ANY),
             "a file that was not received is missing load; on a crowded link that happens",
         ),
-        dataclasses.replace(
-            _exact(
-                "transfers",
-                "transfers",
-                "transfers of a workload that are not alike in its list, its client's log and the "
-                "captures",
-                "none",
-                "every transfer that the seed draws is begun in its time, logged, and seen in the "
-                "captures, finished in both or in neither",
-            ),
-            later=True,
+        _later(
+            "transfers",
+            "transfers",
+            "transfers of a workload that are not alike in its list, its client's log and the "
+            "captures",
+            "none",
+            "every transfer that the seed draws is begun in its time, logged, and seen in the "
+            "captures, finished in both or in neither",
         ),
         Rule(
             "transfer times",

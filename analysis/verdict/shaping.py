@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analysis.verdict.passage import Passage
+from analysis.trials.passage import Passage
 
 Integers = npt.NDArray[np.int64]
 

@@ -20,11 +20,11 @@ from analysis.statistics.precision import widest
 from analysis.trials.delivery import SYN
 from analysis.trials.packets import FlowPackets, select
 from analysis.trials.pairing import NOWHERE, differences, pair
+from analysis.trials.passage import Passage
 from analysis.trials.segments import Segments, connection
 from analysis.verdict import configuration, iperf3, kernel_tcp, recording, sender_queue
 from analysis.verdict.checks import Check, Grade, compare
 from analysis.verdict.evidence import Evidence
-from analysis.verdict.passage import Passage
 from analysis.verdict.shaping import backlog_at_losses, backlogged, too_soon
 from analysis.verdict.verdict import conclude
 from testbed.scenario.model import FlowKind
