@@ -145,6 +145,21 @@ def errors_file(flow: str, role: str) -> str:
     return f"{FLOWS}/{checked(flow)}.{role}.err"
 
 
+def output_file(flow: str, role: str) -> str:
+    """What a command flow's `client` or `server` printed."""
+    return f"{FLOWS}/{checked(flow)}.{role}.out"
+
+
+def programs_file(flow: str) -> str:
+    """How a command flow's programs ended: a ProgramRecord by role."""
+    return f"{FLOWS}/{checked(flow)}.programs.json"
+
+
+def program_folder(flow: str, role: str) -> str:
+    """Where a command flow's program runs; gone when the trial has ended."""
+    return f"{FLOWS}/{checked(flow)}.{role}.files"
+
+
 def playback_file(flow: str) -> str:
     """A video player's report."""
     return f"{FLOWS}/{checked(flow)}.json"
@@ -207,7 +222,7 @@ class FlowRecord:
     protocol: str  # "tcp" or "udp"
     src_address: str
     dst_address: str
-    src_ports: tuple[int, ...]
+    src_ports: tuple[int, ...]  # none: its connections have any
     dst_port: int  # 0: its connections have one each
     started_s: float
     stopped_s: float
@@ -220,8 +235,26 @@ class FlowRecord:
 
     @property
     def has_many_connections(self) -> bool:
-        """Whether connections come and go, each to another port: a workload's."""
-        return bool(self.src_ports) and self.dst_port == 0
+        """Whether its connections come and go, from or to ports of their own."""
+        return not self.src_ports or self.dst_port == 0
+
+
+@dataclass(frozen=True)
+class ProgramRecord:
+    """How one of a command flow's programs ended."""
+
+    status: int  # of its exit; below 0, the number of the signal
+    was_ended: bool  # by the trial, at the end of its time
+    early: bool = False  # a server that had ended before
+
+    def as_json(self) -> dict[str, int | bool]:
+        """The record as JSON's types."""
+        return dataclasses.asdict(self)
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> ProgramRecord:
+        """The inverse of `as_json`."""
+        return _known(ProgramRecord, data)
 
 
 @dataclass(frozen=True)

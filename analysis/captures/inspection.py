@@ -106,7 +106,8 @@ def flow_filter(flow: FlowRecord) -> str:
     """The display filter of a flow's packets, both directions, all parallel connections."""
     family = "ipv6" if ":" in flow.src_address else "ip"
     parts = [f"{family}.addr == {address}" for address in (flow.src_address, flow.dst_address)]
-    parts.append(f"{flow.protocol}.port == {flow.dst_port}")
+    if flow.dst_port or not flow.src_ports:
+        parts.append(f"{flow.protocol}.port == {flow.dst_port}" if flow.dst_port else flow.protocol)
     if len(flow.src_ports) == 1:
         parts.append(f"{flow.protocol}.port == {flow.src_ports[0]}")
     elif flow.src_ports:

@@ -62,7 +62,7 @@ def _round_trips(flow: MeasuredFlow) -> Row:
     counting = rtts.loc[rtts["time_ns"] >= flow.begin_ns, "rtt_ms"]
     low, mean, high = measures.low_mean_high(counting)
     trips: Row = {"rtt_min_ms": low, "rtt_mean_ms": mean, "rtt_p95_ms": high}
-    if flow.record.has_many_connections:
+    if flow.scenario_flow.workload is not None:
         return trips
     recovered = measures.recovery_latencies(found.data, found.acks)
     recovered = recovered[recovered["sent_ns"] >= flow.begin_ns]

@@ -61,4 +61,4 @@ def _goodput(flow: MeasuredFlow, common: Interval, over_its_own: float) -> float
     found = flow.at("receiver")
     if found is None:
         return NAN
-    return measures.goodput_mbps(found.data, common, flow.record.protocol, flow.own_port)
+    return measures.goodput_mbps(found.data, common, flow.record.protocol)

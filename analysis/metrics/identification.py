@@ -27,7 +27,12 @@ COLUMNS = (
     Metric("topology", "", "the network"),
     Metric("queue", "", "the bottleneck's queue and its limit"),
     Metric("flow", "", "the flow's name in the scenario; parallel connections are one flow"),
-    Metric("kind", "", "tcp; cbr: UDP at a constant bit rate; video; or workload: many transfers"),
+    Metric(
+        "kind",
+        "",
+        "tcp; cbr: UDP at a constant bit rate; video; workload: many "
+        "transfers; or command: programs of one's own",
+    ),
     Metric("src", "", "the node that sends the data"),
     Metric("dst", "", "the node that receives the data"),
     Metric("variant", "", "the TCP variant that the scenario asks for"),

@@ -11,7 +11,8 @@ COLUMNS = (
         "retransmitted",
         "packets",
         "segments that the sender's kernel retransmitted in the measured interval, by its own "
-        "count (TCP_INFO's total_retrans, over the flow's connections)",
+        "count (TCP_INFO's total_retrans, over the flow's connections); of a command flow by the "
+        "sender's capture, over all of it",
         count=True,
     ),
     Metric(
@@ -30,7 +31,11 @@ def _measure(flow: MeasuredFlow) -> Row:
 
 
 def _retransmitted(flow: MeasuredFlow) -> Row:
-    """From all samples: those after the flow's stop know of its last segments."""
+    """From all samples: those after the flow's stop know of its last segments. A program's sockets
+    are not sampled: what it sent again is captured."""
+    if flow.scenario_flow.command is not None:
+        every = flow.packets.connections(flow.record)
+        return {} if every is None else {"retransmitted": sum(int(s.again.sum()) for s in every)}
     sockets = flow.samples.sockets
     if sockets is None or not len(own := sockets[sockets["flow"] == flow.record.name]):
         return {}
@@ -44,6 +49,8 @@ def _timeouts(flow: MeasuredFlow) -> Row:
     src = flow.scenario_flow.src
     senders = [each for each in flow.trial.scenario.flows if each.src == src]
     connections = sum(each.parallel for each in senders if each.protocol == "tcp")
+    if any(each.command for each in senders):
+        return {}
     counters = read_counters(flow.trial, src)
     return {"timeouts": counters[COUNTER]} if connections == 1 and COUNTER in counters else {}
 

@@ -31,11 +31,6 @@ class MeasuredFlow:
         """Whether its data travels over TCP."""
         return self.record.protocol == "tcp"
 
-    @property
-    def own_port(self) -> str:
-        """The column that tells its connections apart in the data's direction."""
-        return "dst_port" if self.record.has_many_connections else "src_port"
-
     @cached_property
     def interval(self) -> Interval:
         """The measured interval, on the captures' clock."""

@@ -35,9 +35,7 @@ def _measure(flow: MeasuredFlow) -> Row:
     row: Row = {"start_s": flow.record.started_s, "duration_s": flow.interval.seconds}
     if found := flow.at("receiver"):
         row["throughput_mbps"] = measures.throughput_mbps(found.data, flow.interval)
-        row["goodput_mbps"] = measures.goodput_mbps(
-            found.data, flow.interval, flow.record.protocol, flow.own_port
-        )
+        row["goodput_mbps"] = measures.goodput_mbps(found.data, flow.interval, flow.record.protocol)
     return row
 
 

@@ -35,6 +35,7 @@ KINDS = {
     FlowKind.CBR: "CBR",
     FlowKind.VIDEO: "video",
     FlowKind.WORKLOAD: "workload",
+    FlowKind.COMMAND: "program",
 }
 
 

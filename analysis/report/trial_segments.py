@@ -15,7 +15,7 @@ from analysis.figures.timeline.timeline_events import Kind, classes, seconds
 from analysis.report.plot_data import Json
 from analysis.report.trial_plot import Part, mark, packed
 from analysis.trials.delivery import unwrap
-from analysis.trials.packets import TrialPackets
+from analysis.trials.packets import TrialPackets, ports_of
 from testbed.store import FlowRecord, Trial
 
 KILO = 1e3
@@ -36,9 +36,12 @@ def segments(trial: Trial, flow: FlowRecord) -> Part | None:
     own = TrialPackets(trial).flow("sender", flow)
     if flow.protocol != "tcp" or own is None:
         return None
-    port = flow.src_ports[0]
-    data = own.data[(own.data["src_port"] == port) & (own.data["payload"] > 0)]
-    acks = own.acks[(own.acks["dst_port"] == port) & (own.acks["flags"] & 0x10 > 0)]
+    every = ports_of(own, flow)
+    port, other = every[0] if every else (0, 0)
+    data = own.data[(own.data["src_port"] == port) & (own.data["dst_port"] == other)]
+    data = data[data["payload"] > 0]
+    acks = own.acks[(own.acks["dst_port"] == port) & (own.acks["src_port"] == other)]
+    acks = acks[(acks["flags"] & 0x10 > 0)]
     if data.empty or acks.empty:
         return None
     found = sequence(trial, flow)

@@ -14,6 +14,7 @@ from analysis.trials.delivery import Integers, delivered_bytes, unwrap
 
 NAN = float("nan")
 ACK = 0x10
+PORTS = ["src_port", "dst_port"]  # which tell connections apart
 
 
 @dataclass(frozen=True)
@@ -42,15 +43,12 @@ def throughput_mbps(data: pd.DataFrame, interval: Interval) -> float:
     return interval.rate_mbps(float(data.loc[interval.holds(data["time_ns"]), "length"].sum()))
 
 
-def goodput_mbps(
-    data: pd.DataFrame, interval: Interval, protocol: str, port: str = "src_port"
-) -> float:
-    """Rate of the bytes that reached the application, summed over the flow's connections, which
-    `port` tells apart."""
+def goodput_mbps(data: pd.DataFrame, interval: Interval, protocol: str) -> float:
+    """Rate of the bytes that reached the application, summed over the flow's connections."""
     if protocol == "udp":
         payload = data.loc[interval.holds(data["time_ns"]), "payload"]
         return interval.rate_mbps(float(payload.sum()))
-    size = sum(_advance(rows, interval) for _, rows in data.groupby(port))
+    size = sum(_advance(rows, interval) for _, rows in data.groupby(PORTS))
     return interval.rate_mbps(size)
 
 
@@ -82,11 +80,11 @@ def recovery_latencies(data: pd.DataFrame, acks: pd.DataFrame) -> pd.DataFrame:
     """The time from each segment's first transmission (`sent_ns`) to the acknowledgement that
     covers it (`recovery_ms`); segments that were never acknowledged are left out.
     """
-    answers = dict(iter(acks.groupby("dst_port")))
+    answers = dict(iter(acks.groupby(PORTS[::-1])))
     found = [
-        _until_covered(rows, answers[port])
-        for port, rows in data.groupby("src_port")
-        if port in answers
+        _until_covered(rows, answers[ports])
+        for ports, rows in data.groupby(PORTS)
+        if ports in answers
     ]
     sent = np.concatenate([np.zeros(0, np.int64), *(sent for sent, _ in found)])
     covered = np.concatenate([np.zeros(0, np.int64), *(covered for _, covered in found)])

@@ -81,9 +81,9 @@ class TrialPackets:
 
     def _at_sender(self, record: FlowRecord) -> tuple[Segments, ...] | None:
         found = self.flow("sender", record)
-        if found is None or record.has_many_connections:
+        if found is None or self._trial.scenario.flow(record.name).workload is not None:
             return None
-        whole = [connection(found.data, found.acks, port) for port in record.src_ports]
+        whole = [connection(found.data, found.acks, ends) for ends in ports_of(found, record)]
         known = tuple(each for each in whole if each is not None)
         return known if len(known) == len(whole) else None
 
@@ -114,7 +114,7 @@ class FlowPackets:
 
 
 def select(rows: pd.DataFrame, flow: FlowRecord) -> FlowPackets:
-    """The packets with the flow's addresses and ports; a flow without ports has all of them."""
+    """The packets with the flow's addresses, and its ports where they are known."""
     own = rows[rows["protocol"] == flow.protocol]
 
     def between(src: str, dst: str) -> pd.Series[bool]:
@@ -122,14 +122,22 @@ def select(rows: pd.DataFrame, flow: FlowRecord) -> FlowPackets:
 
     there = between(flow.src_address, flow.dst_address)
     back = between(flow.dst_address, flow.src_address)
-    if not flow.src_ports:
-        return FlowPackets(own[there], own[back])
-    there &= own["src_port"].isin(flow.src_ports)
-    back &= own["dst_port"].isin(flow.src_ports)
-    if not flow.has_many_connections:
+    if flow.src_ports:
+        there &= own["src_port"].isin(flow.src_ports)
+        back &= own["dst_port"].isin(flow.src_ports)
+    if flow.dst_port:
         there &= own["dst_port"] == flow.dst_port
         back &= own["src_port"] == flow.dst_port
     return FlowPackets(own[there], own[back])
+
+
+def ports_of(found: FlowPackets, flow: FlowRecord) -> tuple[tuple[int, int], ...]:
+    """The ports, the sender's first, of each of a flow's connections: as planned or, where a
+    program chose them, as captured, in the order of their first packets."""
+    if not flow.has_many_connections:
+        return tuple((port, flow.dst_port) for port in flow.src_ports)
+    pairs = found.data[["src_port", "dst_port"]].drop_duplicates()
+    return tuple((int(src), int(dst)) for src, dst in pairs.itertuples(index=False))
 
 
 def epoch_ns(trial: Trial) -> int:

@@ -103,9 +103,10 @@ class Segments:
         return self.ack_ns, known, calm & (so_far > 0)
 
 
-def connection(data: pd.DataFrame, acks: pd.DataFrame, src_port: int) -> Segments | None:
-    """One of a flow's connections; None if its first packet was not captured."""
-    sent = data[data["src_port"] == src_port]
+def connection(data: pd.DataFrame, acks: pd.DataFrame, ports: tuple[int, int]) -> Segments | None:
+    """One of a flow's connections, by its sender's and its receiver's port; None if its first
+    packet was not captured."""
+    sent = data[(data["src_port"] == ports[0]) & (data["dst_port"] == ports[1])]
     flags = sent["flags"].to_numpy()
     if not len(sent) or not flags[0] & SYN:
         return None
@@ -114,7 +115,8 @@ def connection(data: pd.DataFrame, acks: pd.DataFrame, src_port: int) -> Segment
     room = room + ((flags & SYN) > 0) + ((flags & FIN) > 0)
     takes = room > 0
     begin = (seq - seq[0])[takes]
-    heard = acks[(acks["dst_port"] == src_port) & ((acks["flags"] & ACK) > 0)]
+    own = (acks["dst_port"] == ports[0]) & (acks["src_port"] == ports[1])
+    heard = acks[own & ((acks["flags"] & ACK) > 0)]
     edges = unwrap(np.concatenate((seq[:1], heard["ack"].to_numpy(dtype=np.int64)))) - seq[0]
     return Segments(
         row=sent.index.to_numpy()[takes],

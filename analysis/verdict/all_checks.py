@@ -70,4 +70,5 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Check]], ...] = (
     background.background,
     video.videos,
     transfer_checks.transfers,
+    recording.programs,
 )

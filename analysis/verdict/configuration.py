@@ -19,12 +19,17 @@ from testbed.scenario.model import FRAME_OVERHEAD_BYTES
 from testbed.store import CONFIGURATION, FlowRecord, read_json
 
 MTU_BYTES = 1500
+OWN_SOCKETS = "a program's sockets come and go between the samples"
 SHOWN = 60  # characters of a setting
 
 
 def sockets(evidence: Evidence) -> Iterator[Check]:
     """Congestion control and options of every TCP flow's sockets."""
     for flow in evidence.tcp:
+        if evidence.trial.scenario.flow(flow.name).command is not None:
+            yield unknown("variant", flow.name, OWN_SOCKETS)
+            yield unknown("options", flow.name, OWN_SOCKETS)
+            continue
         note = another_variant(flow.variant_seen, flow.control)
         yield same("variant", flow.name, flow.variant_seen, flow.control, note)
         if _never_answered(evidence, flow):

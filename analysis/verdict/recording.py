@@ -1,19 +1,29 @@
-"""Checks of the recording: whole captures, punctual flows and samples, a machine with time."""
+"""Checks of the recording: whole captures, punctual flows and samples, a machine with time, and
+programs that did what was asked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
+import pandas as pd
 
+from analysis.trials.measures import PORTS
 from analysis.trials.packets import epoch_ns
 from analysis.trials.samples import read_samples
-from analysis.verdict.checks import NOT_SAMPLED, Check, compare, unknown
+from analysis.verdict.checks import (
+    NOT_CAPTURED,
+    NOT_RECORDED,
+    NOT_SAMPLED,
+    Check,
+    compare,
+    unknown,
+)
 from analysis.verdict.evidence import Evidence
 from testbed.scenario.model import FlowKind
-from testbed.store import LOAD, PROCESSES, FlowRecord
+from testbed.store import LOAD, PROCESSES, FlowRecord, ProgramRecord, programs_file, read_json
 
-MAY_END = (FlowKind.VIDEO, FlowKind.WORKLOAD)  # before their planned stop
+MAY_END = (FlowKind.VIDEO, FlowKind.WORKLOAD, FlowKind.COMMAND)  # before their planned stop
 BUSY = 0.95  # of a core: the rest of a second goes to the sampling itself
 
 
@@ -47,10 +57,11 @@ def _first_packet_s(evidence: Evidence, flow: FlowRecord) -> float | None:
     """The departure of a TCP flow's SYN (its end, if it sent none), or of the first packet that a
     video's viewer sends; None for a paced UDP flow, which begins with a gap, and for a flow that
     starts at the bottleneck: it is captured behind that queue, in which its SYN waits for other
-    flows or is dropped."""
-    if evidence.packets.starts_at_bottleneck(flow.name):
+    flows or is dropped; nor for a program, which connects when it likes."""
+    kind = evidence.trial.scenario.flow(flow.name).kind
+    if evidence.packets.starts_at_bottleneck(flow.name) or kind is FlowKind.COMMAND:
         return None
-    if evidence.trial.scenario.flow(flow.name).kind is FlowKind.VIDEO:
+    if kind is FlowKind.VIDEO:
         viewer = evidence.packets.flow("receiver", flow)
         if viewer is None or not len(viewer.acks):
             return None
@@ -108,3 +119,61 @@ def _waits(evidence: Evidence) -> Iterator[Check]:
     worst = processes.iloc[int(waits_ms.argmax())]
     subject = f"{worst['name']} on {worst['node']}"
     yield compare("scheduling delay", subject, evidence.virtual_time, float(waits_ms.max()), 0)
+
+
+def programs(evidence: Evidence) -> Iterator[Check]:
+    """Every command flow's client and server, and what else its hosts said to each other."""
+    for flow in evidence.flows:
+        if evidence.trial.scenario.flow(flow.name).command is not None:
+            yield from _ends(evidence, flow)
+            yield _strangers(evidence, flow)
+
+
+def _ends(evidence: Evidence, flow: FlowRecord) -> Iterator[Check]:
+    found = read_json(evidence.trial.path, programs_file(flow.name))
+    if not isinstance(found, dict):
+        yield unknown("program", flow.name, NOT_RECORDED)
+        return
+    for role, data in found.items():
+        yield _end(evidence, f"{flow.name} {role}", ProgramRecord.from_json(data))
+
+
+def _end(evidence: Evidence, subject: str, program: ProgramRecord) -> Check:
+    """A program that the trial ended has no status of its own, and a server is there to the end."""
+    status = 0 if program.was_ended else program.status
+    note = f"{subject} ended with status {program.status}" if status else ""
+    if program.early:
+        note = f"{note or f'{subject} ended'} before the flow did"
+    off = int(bool(status) or program.early)
+    return compare("program", subject, evidence.virtual_time, status, 0, deviation=off, note=note)
+
+
+def _strangers(evidence: Evidence, flow: FlowRecord) -> Check:
+    """Connections between the flow's hosts, at its sender's capture, that are no flow's."""
+    capture = evidence.packets.capture("sender", flow.name)
+    if capture is None:
+        return unknown("other connections", flow.name, NOT_CAPTURED)
+    rows = capture.rows[capture.rows["protocol"] == "tcp"]
+    there = (rows["src"] == flow.src_address) & (rows["dst"] == flow.dst_address)
+    ends = {flow.src_address, flow.dst_address}
+    for each in evidence.tcp:
+        if {each.src_address, each.dst_address} == ends:
+            own = evidence.packets.flow("sender", each)
+            captured = evidence.trial.capture(f"sender:{each.name}")
+            if own is not None and captured == evidence.trial.capture(f"sender:{flow.name}"):
+                there &= ~rows.index.isin(own.data.index) & ~rows.index.isin(own.acks.index)
+    strange = rows.loc[there, PORTS].drop_duplicates()
+    return compare(
+        "other connections",
+        flow.name,
+        evidence.virtual_time,
+        len(strange),
+        0,
+        note=_named(strange),
+    )
+
+
+def _named(strange: pd.DataFrame) -> str:
+    """The first of them, by its ports."""
+    first: Mapping[str, int] = dict(strange.iloc[0]) if len(strange) else {}
+    return f"from port {first['src_port']} to {first['dst_port']}" if first else ""

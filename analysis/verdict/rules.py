@@ -237,6 +237,20 @@ RULES: Mapping[str, Rule] = {
             "payload in its capture",
             "every byte handed to the player has arrived in a packet",
         ),
+        _later(
+            "program",
+            "",
+            "the exit status of a command flow's program",
+            "0, or ended by the trial",
+            "a client that failed has not done what was asked, and a server must last as long",
+        ),
+        _later(
+            "other connections",
+            "connections",
+            "TCP between a command flow's hosts that is no flow's, captured",
+            "none",
+            "a program that talks on another port than it said is not in the flow's row",
+        ),
         _exact(
             "background sessions",
             "sessions",

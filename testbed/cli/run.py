@@ -35,6 +35,7 @@ from testbed.store import (
     results_folder,
     trials_in,
 )
+from testbed.traffic.program.folders import require_files
 
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed
@@ -98,6 +99,7 @@ def engine_for(planned: Sequence[Task], name: str) -> Choice:
     needs = dict.fromkeys(need for task in planned for need in task.plan.needs)
     for tool in TOOLS:
         require(tool)
+    require_files(flow for task in planned for flow in task.scenario.flows)
     choice = choose(name, needs)
     _refuse_misspelt(choice.engine.controls(), needs)
     return choice

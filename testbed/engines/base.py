@@ -11,8 +11,10 @@ from typing import Protocol
 
 from testbed.errors import TestbedError
 from testbed.machine.locks import Tell
+from testbed.machine.process import PACKAGES
 from testbed.plan.requirements import Need
 from testbed.plan.task import Task
+from testbed.scenario.program.programs import PATH
 
 
 @dataclass(frozen=True)
@@ -29,10 +31,16 @@ class Missing:
 def missing_programs(needs: Sequence[Need]) -> list[Missing]:
     """The required programs that are not installed; host and guest share one installation."""
     return [
-        Missing(need, f"apt install {need.name}")
+        Missing(need, _mend(need.name))
         for need in needs
-        if need.kind == "program" and shutil.which(need.name) is None
+        if need.kind == "program" and shutil.which(need.name, path=PATH) is None
     ]
+
+
+def _mend(program: str) -> str:
+    if "/" in program:
+        return f"is {program} there, and may it be executed?"
+    return f"apt install {PACKAGES.get(program, program)}"
 
 
 def in_want(engine: Engine, missing: Iterable[Missing]) -> str:

@@ -11,7 +11,7 @@ from testbed.plan.validate import faults
 from testbed.scenario.form.positions import located
 from testbed.scenario.form.reading import FIELDS_HINT, LONGEST_BYTES, decoded, parsed
 from testbed.scenario.links.trace_files import with_traces
-from testbed.scenario.model import Scenario
+from testbed.scenario.model import Flow, Scenario
 from testbed.scenario.workload.input_files import with_files
 from testbed.store import SCENARIO
 
@@ -50,12 +50,17 @@ def in_document(document: Document, where: str, text: str = "", folder: Path = P
 def _with_files(scenario: Scenario, where: str, folder: Path) -> Scenario:
     """The scenario with what the files that it names hold: it then stands alone."""
     try:
-        flows = tuple(
-            dataclasses.replace(flow, workload=with_files(flow.workload, folder))
-            if flow.workload
-            else flow
-            for flow in scenario.flows
-        )
+        flows = tuple(_flow_with_files(flow, folder) for flow in scenario.flows)
         return dataclasses.replace(with_traces(scenario, folder), flows=flows)
     except UsageError as error:
         raise UsageError(f"{where}: {error.message}", error.hint) from error
+
+
+def _flow_with_files(flow: Flow, folder: Path) -> Flow:
+    """What a workload's files hold, and where a program's are, whoever runs the scenario again."""
+    if flow.workload:
+        return dataclasses.replace(flow, workload=with_files(flow.workload, folder))
+    if flow.command:
+        files = tuple(str((folder / name).absolute()) for name in flow.command.files)
+        return dataclasses.replace(flow, command=dataclasses.replace(flow.command, files=files))
+    return flow

@@ -11,6 +11,7 @@ from testbed.plan import network
 from testbed.plan.host_conflicts import host_conflicts
 from testbed.scenario import losses, queues, variants, video
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
+from testbed.scenario.program import programs
 from testbed.scenario.workload import workload_faults
 
 MAX_RATE_MBIT = 40_000.0
@@ -24,6 +25,7 @@ WINDOWS = (88, 1 << 30)  # bytes: the least segment, and as far as TCP's window 
 MAX_BYTES = 1 << 50  # which pace.c reads as a double
 MAX_DROPS = 1000
 TCP_ONLY = ("variant", "mss", "bytes", "window_bytes", "rto_min_ms", "drops", "loss")
+NOT_OF_COMMAND = (*TCP_ONLY[1:], "rate_mbit", "packet_bytes", "video")
 NOT_OF_VIDEO = (*TCP_ONLY[1:], "rate_mbit", "packet_bytes")
 NOT_OF_WORKLOADS = ("bytes", "drops", "loss", "rate_mbit", "packet_bytes", "video")
 
@@ -49,6 +51,8 @@ def flows_faults(scenario: Scenario) -> Iterator[str]:
     nodes = network.node_names(scenario.topology)
     for index, flow in enumerate(scenario.flows):
         where = f"flows[{index}]"
+        if flow.command is not None and flow.kind is not FlowKind.COMMAND:
+            yield f"{where}.command: a command flow's"
         for end, node in (("src", flow.src), ("dst", flow.dst)):
             if node not in nodes:
                 yield f"{where}.{end}: unknown node {quoted(node)}: {nearest(node, nodes)}"
@@ -57,6 +61,7 @@ def flows_faults(scenario: Scenario) -> Iterator[str]:
         yield from _time_faults(scenario, flow, where)
         yield from _kind_faults(scenario, flow, where)
         yield from _loss_faults(scenario, flow, f"{where}.loss")
+    yield from _shared_ports(scenario)
     yield from host_conflicts(scenario)
 
 
@@ -94,6 +99,8 @@ def _kind_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
             yield from _video_faults(scenario, flow, where)
         case FlowKind.WORKLOAD:
             yield from _workload_faults(flow, where)
+        case FlowKind.COMMAND:
+            yield from _command_faults(flow, where)
         case _:
             assert_never(flow.kind)
 
@@ -186,6 +193,34 @@ def _video_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
         yield f"{where}: {' and '.join(foreign or ['parallel'])}: not a video flow's"
     if scenario.profile is not Profile.MODERN:
         yield f"{where}: a video's stacks are as the kernel ships them: profile modern"
+
+
+def _command_faults(flow: Flow, where: str) -> Iterator[str]:
+    if flow.command is None:
+        yield f"{where}.command: missing for a command flow"
+        return
+    yield from programs.faults(flow.command, f"{where}.command")
+    if flow.variant is None:
+        yield f"{where}.variant: missing: what {flow.src} sends with"
+    yield from _variant_faults(flow.variant, f"{where}.variant")
+    foreign = [name for name in NOT_OF_COMMAND if getattr(flow, name) not in (None, ())]
+    if foreign or flow.parallel != 1:
+        yield f"{where}: {' and '.join(foreign or ['parallel'])}: not a command flow's"
+
+
+def _shared_ports(scenario: Scenario) -> Iterator[str]:
+    """Connections between two hosts are a command flow's by its port: no other's may have it."""
+    seen: dict[frozenset[str], list[tuple[str, int | None]]] = {}
+    for index, flow in enumerate(scenario.flows):
+        port = flow.command.listens_on(-1 - index) if flow.command else None
+        others = seen.setdefault(frozenset((flow.src, flow.dst)), [])
+        for other, its in others:
+            if 0 in (port, its) or (port == its and port is not None):
+                yield (
+                    f"flows: {other} and {flow.name} are between the same hosts: give them ports "
+                    "of their own"
+                )
+        others.append((flow.name, port))
 
 
 def _cbr_faults(flow: Flow, where: str) -> Iterator[str]:

@@ -13,12 +13,14 @@ from testbed.plan.video_commands import CERTIFICATE, Serving, Site, Watching
 from testbed.scenario.model import FRAME_OVERHEAD_BYTES, LATER, Flow, FlowKind, Scenario
 from testbed.scenario.planned.planned_transfers import planned_transfers
 from testbed.scenario.profiles import PROFILES
+from testbed.scenario.program.programs import Programs, filled
 from testbed.scenario.video import Transport, Viewing
 from testbed.scenario.workload.drawing import Transfer
 from testbed.scenario.workload.workload import Connections, Workload
 
 BLOCK_BYTES = "131072"
 UDP_IP_HEADERS = 28
+COMMAND_PORT = 8000  # as above
 VIDEO_PORT = 443  # of the first flow, and on from there
 WORKLOAD_PROGRAM = "testbed-workload"
 WORKLOAD_PORT = 8000  # the same
@@ -58,6 +60,8 @@ def plan_flow(
 ) -> FlowPlan:
     """The plan of the flow with that index; `options` are the TCP options that both hosts offer."""
     flow = scenario.flows[index]
+    if flow.command is not None:
+        return _plan_command(scenario, network, index, flow.command, options)
     if flow.video is not None:
         return _plan_video(scenario, network, index, flow.video, options)
     if flow.workload is not None:
@@ -173,6 +177,37 @@ def _plan_workload(
         client=Command(flow.dst, (WORKLOAD_PROGRAM, "ask", *asked)),
         options=options,
         transfers=planned_transfers(scenario, flow),
+    )
+
+
+def _plan_command(
+    scenario: Scenario, network: Network, index: int, command: Programs, options: frozenset[str]
+) -> FlowPlan:
+    """A port of 0 is any: the client's are not known, nor the server's if it has none of ours."""
+    flow = scenario.flows[index]
+    ends = addresses_of(network, flow)
+    port = command.listens_on(COMMAND_PORT + index)
+    at_server, at_client = (1, 0) if command.upload else (0, 1)
+    nodes = (flow.src, flow.dst)
+    start_s, stop_s = _start_s(scenario, flow), scenario.stop_s(flow)
+    values = {
+        "server_ip": ends[at_server],
+        "client_ip": ends[at_client],
+        "port": str(port),
+        "seed": str(scenario.seed),
+        "duration_s": f"{stop_s - start_s:g}",
+    }
+    return FlowPlan(
+        flow=flow,
+        src_address=ends[0],
+        dst_address=ends[1],
+        src_ports=(port,) if port and not command.upload else (),
+        dst_port=port if command.upload else 0,
+        start_s=start_s,
+        stop_s=stop_s,
+        server=Command(nodes[at_server], filled(command.server, values)),
+        client=Command(nodes[at_client], filled(command.client, values)),
+        options=options,
     )
 
 

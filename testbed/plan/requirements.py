@@ -38,6 +38,10 @@ def needs(scenario: Scenario, network: Network) -> Iterator[Need]:
     """All requirements of a scenario, some more than once."""
     if browsers(scenario):
         yield Need("program", CHROMIUM)
+    for flow in scenario.flows:
+        for words in (flow.command.server, flow.command.client) if flow.command else ():
+            if words and not words[0].startswith("./"):
+                yield Need("program", words[0])
     for recipe in recipes(scenario):
         yield control_need(recipe.control)
     for flow in scenario.flows:

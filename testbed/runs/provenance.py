@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib.metadata
 import platform
 import re
+import shutil
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from testbed.machine.process import CHROMIUM, run
 from testbed.scenario.model import Scenario, Topology
+from testbed.scenario.program.programs import PATH
 from testbed.scenario.video import Player
 
 _COMMANDS = {
@@ -41,7 +45,24 @@ def programs_of(scenario: Scenario) -> tuple[str, ...]:
 
 def programs(scenario: Scenario) -> Mapping[str, str]:
     """Their versions on this machine."""
-    return versions_of(programs_of(scenario))
+    return {**versions_of(programs_of(scenario)), **_own_programs(scenario)}
+
+
+def _own_programs(scenario: Scenario) -> Mapping[str, str]:
+    """A hash of each program and file of command flows, by its path."""
+    found = set()
+    for flow in scenario.flows:
+        if flow.command is not None:
+            lines = (flow.command.server, flow.command.client)
+            words = [word for line in lines for word in line if word.startswith("/")]
+            programs = [shutil.which(line[0], path=PATH) for line in lines if line]
+            found |= {Path(each) for each in (*flow.command.files, *words, *programs) if each}
+    return {str(path): _digest(path) for path in sorted(found) if path.is_file()}
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return f"sha256 {hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
 
 
 def versions_of(names: Iterable[str]) -> Mapping[str, str]:

@@ -38,6 +38,7 @@ from testbed.store import (
     record_faults,
     trial_folder,
 )
+from testbed.traffic.program.folders import lay_out
 
 
 @dataclass(frozen=True)
@@ -205,6 +206,7 @@ class _Runner:
             record = unsupported(engine, missing)
         else:
             try:
+                lay_out(task.scenario.flows, folder)
                 outcome = engine.run(folder, task, job)
                 peak_mb = outcome.peak_memory_mb
                 network_up_s = _modified(folder / NETWORK_UP) - wall_clock

@@ -23,6 +23,7 @@ from typing import Any
 from testbed.scenario.form import reading, trusted
 from testbed.scenario.links.schedule import Schedule
 from testbed.scenario.losses import GilbertElliott, Loss
+from testbed.scenario.program.programs import Programs
 from testbed.scenario.video import Transport, Viewing
 from testbed.scenario.workload.workload import Workload
 
@@ -62,13 +63,14 @@ class NodeKind(enum.StrEnum):
 
 
 class FlowKind(enum.StrEnum):
-    """What sends: iperf3 over TCP, iperf3 over UDP (CBR), a video's server, or a server of many
-    transfers."""
+    """What sends: iperf3 over TCP, iperf3 over UDP (CBR), a video's server, a server of many
+    transfers, or any program."""
 
     TCP = "tcp"
     CBR = "cbr"
     VIDEO = "video"
     WORKLOAD = "workload"
+    COMMAND = "command"
 
 
 class Profile(enum.StrEnum):
@@ -338,6 +340,8 @@ class Flow:
     """The video that `src` serves and `dst` watches."""
     workload: Workload | None = field(default=None, metadata=LATER)
     """The transfers that `dst` asks of `src`."""
+    command: Programs | None = field(default=None, metadata=LATER)
+    """The programs of a command flow, which speak TCP."""
 
     @property
     def protocol(self) -> str:

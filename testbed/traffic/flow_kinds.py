@@ -10,6 +10,7 @@ from testbed.machine.process import Place
 from testbed.plan.flows import FlowPlan
 from testbed.scenario.model import FlowKind
 from testbed.traffic.iperf3 import Iperf3
+from testbed.traffic.program.command_flow import CommandFlow
 from testbed.traffic.video.flow import VideoFlow
 from testbed.traffic.workload.workload_flow import WorkloadFlow
 
@@ -60,4 +61,5 @@ FLOW_KINDS: Mapping[FlowKind, Callable[[FlowPlan, Place, Place, Path], RunningFl
     FlowKind.CBR: Iperf3,
     FlowKind.VIDEO: VideoFlow,
     FlowKind.WORKLOAD: WorkloadFlow,
+    FlowKind.COMMAND: CommandFlow,
 }

@@ -34,7 +34,9 @@ WITH_RADIO = {"radio", "radio share"}  # tests/unit/test_radio.py
 # tests/system/test_changing_links.py
 WITH_CHANGES = {"link changes", "capacity", "trace", "down"}
 WITH_WORKLOAD = {"transfers", "transfer times"}  # tests/system/test_workload_trial.py
+WITH_PROGRAMS = {"program", "other connections"}  # tests/system/test_programs.py
 FEATURES = WITH_BACKGROUND | WITH_VIDEO | WITH_RADIO | WITH_CHANGES | WITH_WORKLOAD
+FEATURES |= WITH_PROGRAMS
 FEATURES |= {"losses by chance"}
 
 
@@ -59,7 +61,7 @@ def test_a_sound_trial_is_valid_in_every_check() -> None:
     verdict = judged(SOUND)
     assert (verdict.verdict, verdict.why) == (Grade.VALID, "")
     valid = {check.name for check in verdict.checks if check.verdict is Grade.VALID}
-    # it asked for no losses by chance, no background, no video, no radio, no changes, no workload
+    # it asked for none of the features, such as losses by chance, background or video
     assert valid == set(RULES) - HOST_ONLY - FEATURES
     # the queue of the acknowledgements is never full
     unknown = {c.subject for c in verdict.checks if c.verdict is Grade.UNKNOWN}

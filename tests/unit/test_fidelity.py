@@ -42,7 +42,7 @@ def segments(tmp_path_factory: pytest.TempPathFactory) -> Segments:
     path = tmp_path_factory.mktemp("captures") / "sender.pcap"
     rows = read_capture(write_pcap(path, captures()["sender1-eth0"])).rows
     found = select(rows, flow_record("tcp", TCP, "tcp"))
-    whole = connection(found.data, found.acks, TCP.src_port)
+    whole = connection(found.data, found.acks, (TCP.src_port, TCP.dst_port))
     assert whole is not None
     return whole
 
@@ -139,8 +139,8 @@ def test_a_syn_that_the_senders_own_queue_refused_is_sent_again(
 
 
 def test_a_capture_that_begins_later_has_no_segments() -> None:
-    rows = pd.DataFrame({"src_port": [TCP.src_port], "flags": [16]})
-    assert connection(rows, rows, TCP.src_port) is None
+    rows = pd.DataFrame({"src_port": [TCP.src_port], "dst_port": [TCP.dst_port], "flags": [16]})
+    assert connection(rows, rows, (TCP.src_port, TCP.dst_port)) is None
 
 
 def test_smoothed_rtt_of_ten_segments() -> None:
@@ -338,7 +338,8 @@ def test_iperf3s_clock_begins_with_the_cookie(tmp_path: Path, cookie_s: float) -
 def socket_evidence(flow: SimpleNamespace, answers: int) -> Evidence:
     """One flow, to whose sender so many packets came back."""
     packets = SimpleNamespace(flow=lambda *_: SimpleNamespace(acks=[0] * answers))
-    return cast(Evidence, SimpleNamespace(tcp=(flow,), packets=packets))
+    trial = SimpleNamespace(scenario=router())
+    return cast(Evidence, SimpleNamespace(tcp=(flow,), packets=packets, trial=trial))
 
 
 @pytest.mark.parametrize(("answers", "grade"), [(0, Grade.UNKNOWN), (1, Grade.INVALID)])

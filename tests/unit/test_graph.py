@@ -219,7 +219,7 @@ def test_a_graph_travels_as_json_and_named_networks_as_ever() -> None:
     named = scenario(Topology(TopologyKind.DUMBBELL, NECK), "sender1-receiver1")
     assert Scenario.from_json(named.to_json()) == named
     assert "rtts_ms" not in named.to_json()  # which is younger than the papers' trials
-    with pytest.raises(UsageError, match=r"scenario\.topology\.nodes: missing"):
+    with pytest.raises(UsageError, match=r"topology\.nodes: missing"):
         Scenario.from_json(made.to_json().replace('"nodes"', '"knots"'))
 
 

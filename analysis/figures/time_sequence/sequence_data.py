@@ -12,7 +12,7 @@ from analysis.captures.packet_matching import lost_packets
 from analysis.figures.timeline.timeline_data import Span
 from analysis.figures.timeline.timeline_events import Kind, classes, seconds
 from analysis.trials.delivery import SYN, Integers, unwrap
-from analysis.trials.packets import FlowPackets, TrialPackets
+from analysis.trials.packets import FlowPackets, TrialPackets, ports_of
 from analysis.trials.series import Floats
 from testbed.errors import TestbedError
 from testbed.store import FlowRecord, Trial
@@ -68,9 +68,11 @@ def sequence(trial: Trial, flow: FlowRecord) -> Sequence:
     if flow.protocol != "tcp" or own is None:
         why = "no TCP" if flow.protocol != "tcp" else "not captured at its sender"
         raise TestbedError(f"{trial.path}: flow {flow.name} is {why}", "name another with --flow")
-    port = flow.src_ports[0]
-    data = own.data[own.data["src_port"] == port]
-    acks = own.acks[(own.acks["dst_port"] == port) & (own.acks["flags"] & ACK > 0)]
+    every = ports_of(own, flow)
+    port, other = every[0] if every else (0, 0)
+    data = own.data[(own.data["src_port"] == port) & (own.data["dst_port"] == other)]
+    acks = own.acks[(own.acks["dst_port"] == port) & (own.acks["src_port"] == other)]
+    acks = acks[(acks["flags"] & ACK > 0)]
     receiver = packets.flow("receiver", flow)
     start = unwrap(data["relative_seq"].to_numpy(dtype=np.int64))
     sent = data.assign(start=start, time_s=seconds(data, trial))
@@ -90,7 +92,7 @@ def sequence(trial: Trial, flow: FlowRecord) -> Sequence:
         ack=ack,
         window_edge=_window_edge(acks, ack),
         duplicates=np.flatnonzero(acks["duplicate_ack"].to_numpy()),
-        connections=len(flow.src_ports),
+        connections=len(every),
     )
 
 

@@ -22,7 +22,7 @@ UNITS = {  # of a number, by its name or the last word of it
     "spacing": "packets",
     **dict.fromkeys(("bad", "busy", "good", "jitter", "load", "loss", "rate", "share"), SHARE),
     **dict.fromkeys(("cdf", "count", "drops", "hosts", "losses", "number", "parallel"), ""),
-    **dict.fromkeys(("pool", "scale", "seed", "sessions", "shape", "sigma"), ""),
+    **dict.fromkeys(("pool", "port", "scale", "seed", "sessions", "shape", "sigma"), ""),
 }
 
 

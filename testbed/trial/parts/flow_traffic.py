@@ -21,6 +21,7 @@ class FlowTraffic(Part):
         self._flows: list[RunningFlow] = []
         self._started: dict[str, float] = {}
         self._stopped: dict[str, float] = {}
+        self._warnings: list[str] = []
 
     def open(self) -> None:
         """Start all servers."""
@@ -51,6 +52,10 @@ class FlowTraffic(Part):
         name = flow.plan.flow.name
         if name in self._stopped:
             return
+        if flow.plan.flow.command is not None and not flow.ended:
+            self._warnings.append(
+                f"{name}: its client had not ended by {time_s:g} s, and was ended"
+            )
         self._trial.flow_ends(time_s, *(process for process, _, _ in flow.processes))
         if flow.ended and not flow.may_end:
             flow.collect()
@@ -65,8 +70,12 @@ class FlowTraffic(Part):
             flow.collect()
 
     def describe(self, record: Record) -> Record:
-        """Add the flows."""
-        return replace(record, flows=tuple(map(self._flow_record, self._flows)))
+        """Add the flows, with warnings about programs that had to be ended."""
+        return replace(
+            record,
+            flows=tuple(map(self._flow_record, self._flows)),
+            warnings=(*record.warnings, *self._warnings),
+        )
 
     def _flow_record(self, flow: RunningFlow) -> FlowRecord:
         plan = flow.plan

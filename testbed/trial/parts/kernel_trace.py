@@ -173,8 +173,9 @@ def record(plan: Plan) -> Recorder | None:
 
 
 def _tcp_flows(plan: Plan) -> list[FlowPlan]:
+    """Those whose ports are known before."""
     own = (each for each in plan.flows if each.flow.protocol == "tcp")
-    return [each for each in own if each.dst_port != ANY_PORT]
+    return [each for each in own if each.src_ports and each.dst_port != ANY_PORT]
 
 
 def socket_filter(flows: Sequence[FlowPlan]) -> str:

@@ -1,0 +1,1 @@
+"""Any program as a flow: its command lines as values, with their faults."""

@@ -1,0 +1,1 @@
+"""A command flow: programs of the user's, with folders of their own."""

@@ -1,0 +1,136 @@
+"""Programs of one's own as flows, in the guest: curl, wget and a script, and those that fail."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from analysis.results.table import write_metrics
+from analysis.trials.packets import TrialPackets
+from analysis.verdict.checks import Grade
+from analysis.verdict.verdict import judge
+from testbed.engines.choice import choose
+from testbed.own_files.topo_document import of_words
+from testbed.plan.task import tasks
+from testbed.runs.sweep import run_all
+from testbed.scenario.model import Flow, FlowKind, Scenario
+from testbed.scenario.program.programs import Programs
+from testbed.store import Status, Trial, open_trial, trial_folder
+from tests.lab import run_trials
+
+SERVE = ("python3", "-m", "http.server", "{port}")
+BYTES = 40_000
+FILES = 10
+SINK = """
+import socket, sys
+listener = socket.create_server(("", int(sys.argv[1])))
+while True:
+    with listener.accept()[0] as peer:
+        while peer.recv(65536):
+            pass
+"""
+SEND = """
+import socket, sys, time
+for _ in range(3):
+    with socket.create_connection((sys.argv[1], int(sys.argv[2]))) as peer:
+        peer.sendall(bytes(50_000))
+    time.sleep(0.2)
+"""
+
+
+def scenario(*flows: Flow) -> Scenario:
+    found = Scenario.from_data(of_words("single,4", "bw=10,delay=2ms", ["h1,h2"], 3.0).data)
+    return dataclasses.replace(found, flows=flows)
+
+
+def flow(name: str, src: str, dst: str, command: Programs) -> Flow:
+    return Flow(name, FlowKind.COMMAND, src, dst, variant="cubic", command=command)
+
+
+def written(folder: Path, name: str, text: str) -> str:
+    path = folder / name
+    path.write_text(text)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
+    folder = tmp_path_factory.mktemp("site")
+    return tuple(written(folder, f"f{n}", "x" * BYTES) for n in range(1, FILES + 1))
+
+
+def test_curl_wget_and_a_script_are_flows(tmp_path: Path, served: tuple[str, ...]) -> None:
+    """Each of ten files is a connection of its own, found by the server's port alone."""
+    curl = ("curl", "-sSf", "--remote-name-all", "http://{server_ip}:{port}/f[1-10]")
+    wget = ("wget", "-q", "http://{server_ip}:{port}/f1", "-O", "got")
+    files = tuple(
+        written(tmp_path, name, text) for name, text in (("sink.py", SINK), ("send.py", SEND))
+    )
+    up = Programs(
+        ("python3", "send.py", "{server_ip}", "{port}"),
+        ("python3", "sink.py", "{port}"),
+        files,
+        upload=True,
+    )
+    flows = (
+        flow("curl", "h1", "h2", Programs(curl, SERVE, served)),
+        flow("wget", "h3", "h2", Programs(wget, SERVE, served[:1])),
+        flow("up", "h4", "h1", up),
+    )
+    out = tmp_path / "out"
+    (trial,) = run_trials([scenario(*flows)], out)
+    rows = write_metrics(out).set_index("flow")
+    received = rows["goodput_mbps"] * rows["duration_s"] * 1e6 / 8
+    for name, size in (("curl", FILES * BYTES), ("wget", BYTES), ("up", 150_000)):
+        assert size <= received[name] < size * 1.02 + 1000, (name, received[name])
+    assert connections(trial) == {"curl": FILES, "wget": 1, "up": 3}
+    assert (rows["duration_s"] < 2).all()  # each ends with its client
+    kept = {path.name for path in (trial.path / "flows").iterdir()}
+    assert {"curl.client.out", "curl.programs.json"} <= kept
+    assert not any(name.endswith(".files") for name in kept)
+    assert trial.record.versions["/usr/bin/curl"].startswith("sha256 ")
+
+
+def connections(trial: Trial) -> dict[str, int]:
+    packets = TrialPackets(trial)
+    return {each.name: len(packets.connections(each) or ()) for each in trial.record.flows}
+
+
+BOTH = """
+import http.server, sys, threading
+serve = lambda port: http.server.HTTPServer(
+    ("", port), http.server.SimpleHTTPRequestHandler).serve_forever()
+threading.Thread(target=serve, args=(9999,), daemon=True).start()
+serve(int(sys.argv[1]))
+"""
+
+
+def test_programs_that_fail_or_talk_elsewhere_are_caught(
+    tmp_path: Path, served: tuple[str, ...]
+) -> None:
+    """The second also by the counters of the queues that its other connection crosses."""
+    both = written(tmp_path, "both.py", BOTH)
+    absent = ("curl", "-sSf", "http://{server_ip}:{port}/absent")
+    serve_both = ("python3", "both.py", "{port}")
+    other = ("curl", "-sS", "http://{server_ip}:{port}/f1", "http://{server_ip}:9999/f1")
+    flows = (
+        flow("absent", "h1", "h2", Programs(absent, SERVE)),
+        flow("other", "h3", "h2", Programs(other, serve_both, (*served, both))),
+        flow("long", "h4", "h1", Programs(("sleep", "60"), SERVE)),
+    )
+    choice = choose("guest", ())
+    made = scenario(*flows)
+    run_all(tasks([made]), choice, tmp_path / "out", lambda _event: None)
+    trial = open_trial(tmp_path / "out" / trial_folder(made, "guest"))
+    assert trial.record.status is Status.OK, trial.record.reason
+    found = judge(trial)
+    assert found is not None
+    bad = {check.why for check in found.checks if check.verdict is Grade.INVALID}
+    assert any("absent client ended with status 22" in why for why in bad), bad
+    assert any("other connections of other: 1" in why for why in bad), bad
+    ended = json.loads((trial.path / "flows" / "long.programs.json").read_text())
+    assert ended["client"]["was_ended"]
+    assert any("long: its client" in warning for warning in trial.record.warnings)
