@@ -17,7 +17,7 @@ from analysis.report.overlay_series import MOST, thinned
 from analysis.statistics.intervals import compare, compare_paired
 from experiments.command import main
 from testbed.store import RECORD, SOCKETS, FlowRecord, open_trial, write_table
-from tests import report_writer
+from tests import accessible, report_writer
 from tests.browser import Tab, browser, chromium
 
 needs_browser = pytest.mark.skipif(chromium() is None, reason="no Chromium here")
@@ -101,6 +101,18 @@ def test_two_settings_over_all_seeds_are_one_address(tab: Tab, page: Path) -> No
     assert len(limits) >= 3 and all(each == limits[0] for each in limits)
     said = tab.run("document.querySelector('#differences caption').textContent")
     assert "paired by seed" in said
+    assert tab.complaints == []
+
+
+@needs_browser
+@pytest.mark.parametrize(("width", "dark"), [(360, True), (1440, False)])
+def test_it_fits_and_everyone_can_read_it(tab: Tab, page: Path, width: int, dark: bool) -> None:
+    tab.complaints.clear()
+    a, b = settings(page)
+    at(tab, page, f"#compare/{a}*:tcp/{b}*:tcp", width, dark=dark)
+    assert tab.run("document.documentElement.scrollWidth") == width
+    assert accessible.faint(tab) == []
+    assert accessible.nameless(tab) == []
     assert tab.complaints == []
 
 

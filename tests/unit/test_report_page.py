@@ -10,7 +10,7 @@ import pytest
 
 from analysis.report import collect, make_report
 from experiments.command import main
-from tests import report_writer
+from tests import accessible, report_writer
 from tests.browser import Tab, browser, chromium
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium here")
@@ -82,6 +82,14 @@ def test_figures_can_be_read_in_the_dark(tab: Tab, page: Path) -> None:
     (ink, card), (dark_ink, dark_card) = colours
     assert ink != dark_ink and card != dark_card
     assert dark_ink != dark_card
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_everyone_can_read_it(tab: Tab, page: Path, ledger: Path, dark: bool) -> None:
+    for each in (page, ledger):
+        tab.open(each, 1280, dark=dark)
+        assert accessible.faint(tab) == []
+        assert accessible.nameless(tab) == []
 
 
 def test_a_click_sorts_and_another_turns_it_round(tab: Tab, page: Path) -> None:

@@ -14,6 +14,7 @@ from analysis.report.trial_plot import packed
 from experiments.command import main
 from testbed.machine import process
 from testbed.store import CAPTURES, FIGURES, TRIAL_PAGE
+from tests import accessible
 from tests.browser import Tab, browser, chromium
 from tests.trial_writer import write_trial
 from tests.unit.test_report_safe import doctored
@@ -46,6 +47,14 @@ def test_it_fits_and_is_quiet(tab: Tab, page: Path, width: int, dark: bool) -> N
     assert tab.complaints == []
     asked = {each for each in tab.requests if not each.startswith("data:,")}
     assert asked == {page.resolve().as_uri()}
+
+
+@needs_browser
+@pytest.mark.parametrize("dark", [False, True])
+def test_everyone_can_read_it(tab: Tab, page: Path, dark: bool) -> None:
+    tab.open(page, 1280, dark=dark)
+    assert accessible.faint(tab) == []
+    assert accessible.nameless(tab) == []
 
 
 @needs_browser

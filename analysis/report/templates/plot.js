@@ -34,7 +34,7 @@ const plotting = (() => {
       this.listen();
       this.resize();
       new ResizeObserver(() => this.resize()).observe(this.frame);
-      matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+      for (const media of ["(prefers-color-scheme: dark)", "print"]) matchMedia(media).addEventListener("change", () => this.draw());
     }
 
     buttons() {
