@@ -16,6 +16,7 @@ from analysis.figures.timeline.timeline_data import Timeline, flow_span, timelin
 from analysis.figures.timeline.timeline_events import RESENT, Kind
 from analysis.report.inline import ink
 from analysis.report.plot_data import Json, script_json
+from analysis.trials.capacity import capacity_of
 from analysis.trials.labels import path_rtt_ms
 from testbed.store import FlowRecord, Trial
 
@@ -182,17 +183,26 @@ def _queue(found: Timeline) -> Part:
 
 def _throughput(trial: Trial, found: Timeline) -> Part:
     assert found.throughput is not None
-    rate = trial.scenario.topology.bottleneck.rate_mbit
+    top, link = _capacity(trial, found)
     begins = found.throughput.time_s - found.step_s / 2
     value = np.nan_to_num(found.throughput.value)
     last = begins[-1:] + found.step_s
     x, y = np.append(begins, last), np.append(value, value[-1:])
-    marks = (
-        mark("steps", "throughput", style.GREEN, x, y, 1e-6, width=1.0),
-        _level(found, rate, "link's rate"),
-    )
+    marks = (link, mark("steps", "throughput", style.GREEN, x, y, 1e-6, width=1.0))
     label = f"Mbit/s\n(means of {found.step_s:g} s)"
-    return Part(100, label, (0, 1.15 * max(rate, float(value.max(initial=0)))), marks)
+    return Part(100, label, (0, 1.15 * max(top, float(value.max(initial=0)))), marks)
+
+
+def _capacity(trial: Trial, found: Timeline) -> tuple[float, Json]:
+    """The link's rate, or what it could carry meanwhile; and its highest."""
+    record = found.queue_record
+    capacity = None if record is None else capacity_of(trial, record)
+    if capacity is None or not capacity.changes:
+        rate = trial.scenario.topology.bottleneck.rate_mbit
+        return rate, _level(found, rate, "link's rate")
+    times, value = capacity.steps(max(0.0, found.span.start_s), found.span.stop_s, found.step_s)
+    look = {"dash": DASHES, "width": 0.7, "aside": True}
+    return float(value.max()), mark("steps", "link", style.BLACK, times, value, 1e-6, **look)
 
 
 def _lanes(found: Timeline) -> Part:

@@ -20,6 +20,7 @@ from testbed.store import CAPACITY, QueueRecord, Trial, read_json
 
 # what a trace's opportunities count of a frame is shorter by
 FRAME_LESS_BYTES = FRAME_OVERHEAD_BYTES - TUN_BYTES
+FRAME_MBIT = FRAME_BYTES * 8e-6
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -60,7 +61,7 @@ class Capacity:
     def sent_bytes(self, time_s: Floats) -> Floats:
         """The same in bytes, of a trace as its opportunities count them."""
         if self.trace is not None:
-            return self.megabits(time_s) * (OPPORTUNITY_BYTES / (FRAME_BYTES * 8e-6))
+            return np.round(self.megabits(time_s) / FRAME_MBIT) * OPPORTUNITY_BYTES
         return self.megabits(time_s) * 125_000.0
 
     def longest_wait_ns(self, size_bytes: float) -> float:
@@ -74,7 +75,7 @@ class Capacity:
         if self.trace is not None:
             every = self.opportunities_ns(float(time_s.max(initial=0.0)))
             count = np.searchsorted(every, np.round(time_s * 1e9), side="right")
-            return np.asarray(count * (FRAME_BYTES * 8e-6), dtype=np.float64)
+            return np.asarray(count * FRAME_MBIT, dtype=np.float64)
         edges = np.append(self.since_s, max(self.since_s[-1], float(time_s.max(initial=0))) + 1)
         total = np.concatenate(([0.0], np.cumsum(np.diff(edges) * self.rate_mbit)))
         found: Floats = np.interp(time_s, edges, total)
@@ -87,10 +88,16 @@ class Capacity:
         begin, end = self.megabits(np.array([start_s, stop_s]))
         return float(end - begin) / (stop_s - start_s)
 
-    def means(self, start_s: float, stop_s: float, step_s: float) -> tuple[Floats, Floats]:
-        """The means of steps, with the times at which they begin."""
-        edges = np.arange(start_s, stop_s + step_s / 2, step_s)
-        return edges[:-1], np.diff(self.megabits(edges)) / step_s
+    def steps(self, start_s: float, stop_s: float, step_s: float) -> tuple[Floats, Floats]:
+        """What is drawn between two times: Mbit/s, and the times from which they hold, the end's
+        included. Of a trace they are means of steps."""
+        if self.trace is not None:
+            edges = np.append(np.arange(start_s, stop_s - step_s / 2, step_s), stop_s)
+            value = np.diff(self.megabits(edges)) / np.diff(edges)
+            return edges, np.append(value, value[-1:])
+        inside = [each for each in self.since_s if start_s < each < stop_s]
+        times = np.array([start_s, *inside, stop_s])
+        return times, self.rates_at(times)
 
 
 def capacity_of(trial: Trial, queue: QueueRecord) -> Capacity:

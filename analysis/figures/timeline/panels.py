@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from analysis.figures.plotting import style
 from analysis.figures.plotting.thinning import seen
 from analysis.figures.timeline.timeline_data import Timeline
+from analysis.trials.capacity import capacity_of
 from analysis.trials.labels import path_rtt_ms
 from testbed.store import Trial
 
@@ -145,7 +146,6 @@ def _limit(trial: Trial, found: Timeline, in_packets: bool) -> float | None:
 def draw_throughput(axes: Axes, trial: Trial, found: Timeline) -> Words:
     """The throughput, and the link's capacity."""
     assert found.throughput is not None
-    rate = trial.scenario.topology.bottleneck.rate_mbit
     edges = found.throughput.time_s - found.step_s / 2
     axes.plot(
         np.append(edges, edges[-1:] + found.step_s),
@@ -155,8 +155,8 @@ def draw_throughput(axes: Axes, trial: Trial, found: Timeline) -> Words:
         linewidth=1.0,
         label="throughput",
     )
-    axes.axhline(rate, color=style.BLACK, linewidth=0.7, linestyle=DASHES, zorder=1.5)
-    axes.set_ylim(0, 1.15 * max([rate, *found.throughput.value]))
+    top, words = _draw_capacity(axes, trial, found)
+    axes.set_ylim(0, 1.15 * max([top, *found.throughput.value]))
     axes.set_ylabel("throughput\n(Mbit/s)")
     axes.annotate(
         f"means of {found.step_s:g} s",
@@ -167,7 +167,23 @@ def draw_throughput(axes: Axes, trial: Trial, found: Timeline) -> Words:
         fontsize=5.5,
         color=style.GREY,
     ).set_in_layout(False)
-    return [(rate, f"link {rate:g}", style.BLACK)]
+    return words
+
+
+def _draw_capacity(axes: Axes, trial: Trial, found: Timeline) -> tuple[float, Words]:
+    """The link's rate as a line, or what it could carry meanwhile as an area; and its highest."""
+    record = found.queue_record
+    capacity = None if record is None else capacity_of(trial, record)
+    if capacity is None or not capacity.changes:
+        rate = trial.scenario.topology.bottleneck.rate_mbit
+        axes.axhline(rate, color=style.BLACK, linewidth=0.7, linestyle=DASHES, zorder=1.5)
+        return rate, [(rate, f"link {rate:g}", style.BLACK)]
+    span = found.span
+    times, value = capacity.steps(max(0.0, span.start_s), span.stop_s, found.step_s)
+    axes.fill_between(
+        times, value, step="post", color=style.GREY, alpha=0.25, linewidth=0, label="link"
+    )
+    return float(value.max()), [(float(value[-1]), "link", style.GREY)]
 
 
 def _line(axes: Axes, rows: pd.DataFrame, name: str, **look: Any) -> None:

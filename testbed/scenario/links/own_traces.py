@@ -1,0 +1,71 @@
+"""The traces that come with the testbed, made by a program: the same numbers each time.
+
+`python -m testbed.scenario.links.own_traces` writes them. They are models, not recordings: of a
+cellular link in a moving car, of a satellite link that is handed over, of a link with two rates.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping
+
+from testbed.scenario.links.trace_files import OURS, SUFFIX
+
+FRAME_BITS = 1514 * 8
+TUNNEL_S = (38, 40)  # without reception
+
+
+def opportunities(rate_mbit: Callable[[int], float], duration_ms: int) -> Iterator[int]:
+    """The times at which a link of that rate, which may differ from ms to ms, can send."""
+    saved = 0.0
+    for ms in range(1, duration_ms):
+        saved += rate_mbit(ms - 1) * 1e3 / FRAME_BITS
+        while saved >= 1:
+            saved -= 1
+            yield ms
+    yield duration_ms  # from which it begins anew
+
+
+def _driving() -> Iterator[int]:
+    """60 s: 4 Mbit/s in the geometric mean, times a random walk of the logarithm that returns to
+    it in about 5 s (fading as a car passes streets), steps of 20 ms as a scheduler's, and a
+    tunnel of two seconds."""
+    dice = random.Random("driving")
+    rates, level = [], 0.0
+    for step in range(3000):
+        level += -level / 250 + dice.gauss(0, 0.08)
+        second = step / 50
+        lost = TUNNEL_S[0] <= second < TUNNEL_S[1]
+        rates.append(0.0 if lost else min(12.0, 4 * math.exp(level)))
+    return opportunities(lambda ms: rates[ms // 20], 60_000)
+
+
+def _satellite() -> Iterator[int]:
+    """30 s: every 15 s another satellite, after 100 ms without any, with a rate of its own that
+    varies a little from second to second."""
+    dice = random.Random("satellite")
+    rates = [base * dice.uniform(0.85, 1.0) for base in (9.0, 5.0) for _ in range(15)]
+    return opportunities(lambda ms: 0.0 if ms % 15_000 < 100 else rates[ms // 1000], 30_000)
+
+
+def _step() -> Iterator[int]:
+    """10 s: 10 Mbit/s, and 2 Mbit/s in the second half."""
+    return opportunities(lambda ms: 2.0 if ms >= 5_000 else 10.0, 10_000)
+
+
+TRACES: Mapping[str, Callable[[], Iterator[int]]] = {
+    "driving": _driving,
+    "satellite": _satellite,
+    "step": _step,
+}
+
+
+def text_of(name: str) -> str:
+    """A trace's file."""
+    return "".join(f"{ms}\n" for ms in TRACES[name]())
+
+
+if __name__ == "__main__":
+    for each in TRACES:
+        (OURS / f"{each}{SUFFIX}").write_text(text_of(each))
