@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import signal
+import struct
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +20,7 @@ from testbed.machine.borrowed_settings import ALLOWED, AVAILABLE
 from testbed.machine.process import Place, Process, run
 from testbed.plan.network import build_network
 from testbed.plan.plan import Plan
+from testbed.plan.traffic_control import TRACE_START, TRACE_TIMES, ChangePlan, QueuePlan
 from testbed.traffic.iperf3 import Iperf3
 from testbed.traffic.workload.workload_flow import WorkloadFlow
 from testbed.trial import build, session
@@ -194,6 +196,40 @@ def lost_transfer() -> None:
     WorkloadFlow._launch = bent  # type: ignore[method-assign]
 
 
+def late_schedule() -> None:
+    """Every change of a link is made 50 ms after its time."""
+    from testbed.trial.parts.link_changes import LinkChanges  # as in all_parts.py
+
+    change = LinkChanges._change
+
+    def bent(self: LinkChanges, planned: ChangePlan, message: bytes, time_s: float) -> None:
+        time.sleep(0.05)
+        change(self, planned, message, time_s)
+
+    LinkChanges._change = bent  # type: ignore[assignment, method-assign]
+
+
+def _told_trace(kind: int, bend: Callable[[bytes], bytes]) -> None:
+    from testbed.trial.parts.link_changes import LinkChanges
+
+    tell = LinkChanges._tell_trace
+
+    def bent(self: LinkChanges, queue: QueuePlan, told: int, data: bytes) -> None:
+        tell(self, queue, told, bend(data) if told == kind else data)
+
+    LinkChanges._tell_trace = bent  # type: ignore[assignment, method-assign]
+
+
+def shifted_trace() -> None:
+    """Each opportunity of a trace comes a millisecond late."""
+    _told_trace(TRACE_START, lambda data: struct.pack("=Q", int.from_bytes(data, "little") + 10**6))
+
+
+def shorter_trace() -> None:
+    """The kernel is not told the last opportunities."""
+    _told_trace(TRACE_TIMES, lambda data: data[:-8])
+
+
 def misconfigured(words: str) -> None:
     """A command of the set-up, changed: `OLD WORDS -> NEW WORDS` in what tc is told."""
     old, _, new = words.partition(" -> ")
@@ -227,6 +263,9 @@ SABOTAGES: dict[str, Callable[[], None]] = {
         dead_background,
         no_delays,
         lost_transfer,
+        late_schedule,
+        shifted_trace,
+        shorter_trace,
     )
 }
 

@@ -115,6 +115,11 @@ class Plan:
         yield from wire_changes(self.delays)
 
     @property
+    def has_changing_links(self) -> bool:
+        """Whether a link follows a trace or a schedule."""
+        return bool(self.changing_queues) or any(True for _ in self.changes)
+
+    @property
     def changing_queues(self) -> tuple[QueuePlan, ...]:
         """The queues whose rate is not one number."""
         return tuple(each for each in self.queues if each.shaper.trace or each.shaper.schedule)

@@ -47,10 +47,9 @@ def run_trial(scenario: Scenario, folder: Path, grids: Grids) -> Record:
         stack.callback(log.close)
         places = stack.enter_context(cabled(plan, log))
         trial = RunningTrial(scenario, plan, places, folder)
-        for kind in all_parts.PARTS:
-            if kind.wanted(plan):
-                trial.parts.append(kind(trial))
-                stack.callback(trial.parts[-1].close)
+        for kind in all_parts.parts_of(plan):
+            trial.parts.append(kind(trial))
+            stack.callback(trial.parts[-1].close)
         _configure(trial)
         (folder / NETWORK_UP).touch()
         return _run(trial, grids)

@@ -6,16 +6,22 @@ import dataclasses
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from analysis.trials.capacity import Capacity
+from analysis.verdict.changing_links import departures
 from testbed.errors import UsageError
 from testbed.plan.network import build_network
+from testbed.plan.plan import make_plan
 from testbed.plan.validate import validate
+from testbed.runs.sources import of_kernel, used_by
 from testbed.scenario.builders import graph_of
 from testbed.scenario.file_sweep import fields, sweep
+from testbed.scenario.links.own_traces import TRACES, text_of
 from testbed.scenario.links.schedule import Change
 from testbed.scenario.links.trace import content_of, parse, shown
-from testbed.scenario.links.trace_files import read_trace, with_traces
+from testbed.scenario.links.trace_files import OURS, own_names, read_trace, with_traces
 from testbed.scenario.model import Bottleneck, Direction, Queue, Scenario
 from tests.scenarios import dumbbell, router
 from tests.unit.test_graph import graph, scenario
@@ -178,3 +184,41 @@ def test_a_full_queue_drains_at_the_slowest_rate() -> None:
 
     assert drain_s(schedule=STEP) == pytest.approx(5 * drain_s())
     assert drain_s(trace="100") == pytest.approx(2.2, abs=0.11)
+
+
+@pytest.mark.parametrize("name", sorted(TRACES))
+def test_a_trace_of_ours_is_what_its_program_makes(name: str) -> None:
+    assert (OURS / f"{name}.trace").read_text() == text_of(name)
+    assert own_names() == sorted(TRACES)
+
+
+def test_packets_take_the_opportunities_that_mahimahi_gives_them() -> None:
+    """Two small ones share one, what is left of it begins the next packet, and what is left when
+    nothing waits is lost; who comes at the time of one is too late for it."""
+    full, half = 1514, 762  # 1504 and 752 of an opportunity's bytes
+    arrived = [0, 0, 0, 0, 5_000_000, 9_000_000]
+    length = [half, half, half, full, full, full]
+    found = departures(arrived, length, np.array([1, 2, 3, 5, 6, 9, 10]) * 1_000_000)
+    assert list(found // 1_000_000) == [1, 1, 2, 3, 6, 10]
+
+
+def test_capacity_of_rates_and_of_a_trace() -> None:
+    stepped = Capacity((0.0, 2.0), (10.0, 2.0))
+    assert stepped.mean_mbit(1, 3) == pytest.approx(6)
+    assert list(stepped.rates_at(np.array([0, 1.9, 2.0]))) == [10, 10, 2]
+    assert [list(each) for each in stepped.steps(1, 3, 0.5)] == [[1, 2, 3], [10, 2, 2]]
+    traced = Capacity(trace=parse("10 20*3"))
+    assert list(traced.opportunities_ns(0.05) // 1_000_000) == [10, 20, 20, 20, 30, 40, 40, 40, 50]
+    assert traced.mean_mbit(0, 0.02) == pytest.approx(4 * 1514 * 8e-6 / 0.02)
+    assert list(traced.sent_bytes(np.array([0.0, 0.02, 0.03]))) == [0, 6016, 7520]
+
+
+def test_a_trial_has_the_sources_of_the_kernels_added_disciplines_that_it_uses() -> None:
+    """No other: their identity stays when a discipline is added or changed."""
+
+    def used(base: Scenario) -> set[str]:
+        return {p for p in used_by(base.topology, make_plan(base)) if p.startswith("kernel")}
+
+    assert used(changed(router(), trace="5")) == {"kernel/queues/sch_trace.c"}
+    assert used(router()) == set()
+    assert not any("queues" in path or "image" in path for path in of_kernel())

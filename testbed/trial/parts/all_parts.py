@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from testbed.plan.plan import Plan
 from testbed.trial.parts.background import BackgroundTraffic
 from testbed.trial.parts.capture import Captures
 from testbed.trial.parts.cpu_load import CpuLoad
@@ -10,14 +13,12 @@ from testbed.trial.parts.flow_traffic import FlowTraffic
 from testbed.trial.parts.idle_rtt import IdleRtt
 from testbed.trial.parts.kernel_state import KernelState
 from testbed.trial.parts.kernel_trace import KernelTrace
-from testbed.trial.parts.link_changes import LinkChanges
 from testbed.trial.parts.part import Part
 from testbed.trial.parts.radio import RadioLink
 from testbed.trial.parts.sampling_part import Sampling
 
 PARTS: tuple[type[Part], ...] = (
     KernelState,  # before any other program runs
-    LinkChanges,  # sets everything back before the kernel's final state is read
     IdleRtt,
     FlowTraffic,
     BackgroundTraffic,
@@ -28,3 +29,13 @@ PARTS: tuple[type[Part], ...] = (
     KernelTrace,  # compares its events with the written samples
     RadioLink,  # ends the medium once the kernel's final state has been read
 )
+
+
+def parts_of(plan: Plan) -> Iterator[type[Part]]:
+    """Those of a trial; the module of changing links is loaded only where a link changes, since
+    in the guest one import more moves the first packets of other trials by some µs."""
+    yield from (kind for kind in PARTS if kind.wanted(plan))
+    if plan.has_changing_links:
+        from testbed.trial.parts.link_changes import LinkChanges
+
+        yield LinkChanges

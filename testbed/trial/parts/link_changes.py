@@ -20,7 +20,6 @@ from testbed.machine.netlink import Netlink, attribute, attributes, question
 from testbed.machine.netlink_batch import Question
 from testbed.machine.netns import inside
 from testbed.plan.commands import SHAPER
-from testbed.plan.plan import Plan
 from testbed.plan.traffic_control import (
     TRACE,
     TRACE_START,
@@ -60,11 +59,6 @@ class LinkChanges(Part):
         self._knobs: dict[tuple[str, str, bool], _Knob] = {}
         self._timeline: Timeline | None = None
         self._made_s: dict[ChangePlan, float] = {}
-
-    @classmethod
-    def wanted(cls, plan: Plan) -> bool:
-        """True if a link follows a trace or a schedule."""
-        return bool(plan.changing_queues) or any(True for _ in plan.changes)
 
     @property
     def _traced(self) -> list[QueuePlan]:
