@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from experiments.catalogue import EXPERIMENTS
+from experiments.command import main
 from testbed.cli.new_experiment import TEMPLATE
 from testbed.plan.plan import make_plan
 from testbed.scenario import queues
@@ -41,6 +42,27 @@ def test_its_experiment_can_be_planned() -> None:
     ]
     for scenario in scenarios:
         make_plan(scenario)
+
+
+def test_its_plan_stands_as_it_is_printed(
+    root: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "buffer_size.py").write_text(TEMPLATE.read_text().replace("NAME", "buffer_size"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "140")
+    assert main(["plan", "./buffer_size.py", "--quick"]) == 0
+    told = _without_seconds(capsys.readouterr().out)
+    shown = _without_seconds((root / "docs" / "tutorial.md").read_text())
+    past = next(n for n, line in enumerate(told) if line.startswith("warning: "))
+    assert set(told[: past + 1]) <= set(shown)
+
+
+def _without_seconds(text: str) -> list[str]:
+    """Estimates of time learn from the machine."""
+    return [" ".join(re.sub(r"\d+ s\b", "N s", line).split()) for line in text.splitlines()]
 
 
 def test_its_network_can_be_planned() -> None:
