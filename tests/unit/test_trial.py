@@ -26,7 +26,7 @@ def recorded(tmp_path: Path, variant: str, probes: list[Any]) -> FlowRecord:
     plan = make_plan(scenario)
     trial = RunningTrial(scenario, plan, {}, tmp_path)
     flows, sampling = FlowTraffic(trial), Sampling(trial)
-    flows._flows = [SimpleNamespace(plan=plan.flows[0])]
+    flows._flows = [SimpleNamespace(plan=plan.flows[0], seen=lambda: ("", ()))]
     flows._started["tcp"], flows._stopped["tcp"] = 0.0, 1.0
     sampling._sampler = Sampler([], [])
     sampling._sampler.sockets = probes
