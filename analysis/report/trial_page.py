@@ -16,7 +16,9 @@ from analysis.report.facts import settings
 from analysis.report.trial_plot import FlowPlot, flow_plot
 from analysis.report.trial_segments import segments
 from analysis.report.verdict_tables import HEADER, checks_table
+from analysis.results.transfer_table import transfers_of
 from analysis.statistics.text_tables import Table
+from analysis.statistics.transfer_summary import transfers_summary
 from analysis.verdict.verdict import cached_verdict
 from testbed.machine.atomic import replace
 from testbed.store import COMMANDS, TRIAL_PAGE, FlowRecord, Trial, again
@@ -68,6 +70,7 @@ class TrialPage:
     commands: str
     again: str
     downloads: tuple[Download, ...]
+    transfers: Table | None = None  # of workloads, by size
     graded: int = HEADER.index("verdict")  # the column of the checks
 
 
@@ -94,6 +97,7 @@ def write_trial_page(
         commands=_commands(trial),
         again=again(trial.path),
         downloads=tuple(_downloads(trial, out)),
+        transfers=_transfers(trial),
     )
     text = page.fill("trial_page.html", (*page.SHARED, "trial.js"), trial=found)
     replace(out, lambda path: path.write_text(text, encoding="utf-8"))
@@ -119,6 +123,12 @@ def _plotted(trial: Trial, flow: FlowRecord, plot: FlowPlot) -> Plotted:
             "command": shlex.join(View(capture).command),
         }
     return Plotted(flow.name, plot.data, plot_data.script_json(known))
+
+
+def _transfers(trial: Trial) -> Table | None:
+    """The trial's transfers by size, if it has workloads."""
+    rows = transfers_of([trial])
+    return transfers_summary(rows) if len(rows) else None
 
 
 def _static(path: Path) -> Static:

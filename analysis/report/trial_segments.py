@@ -32,9 +32,9 @@ SAID: Mapping[Kind, str] = {
 
 def segments(trial: Trial, flow: FlowRecord) -> Part | None:
     """The time-sequence panel of the flow's first connection, at its sender; None without a
-    capture there."""
+    capture there, and for a workload."""
     own = TrialPackets(trial).flow("sender", flow)
-    if flow.protocol != "tcp" or own is None:
+    if flow.protocol != "tcp" or flow.has_many_connections or own is None:
         return None
     every = ports_of(own, flow)
     port, other = every[0] if every else (0, 0)

@@ -181,7 +181,8 @@ def _draw(
     whole, asked = flow_span(flow, None, None), flow_span(flow, start_s, stop_s)
     name = stem(flow, start_s, stop_s)
     paths = timeline.draw(trial, flow, asked, folder, name)
-    if flow.protocol == "tcp" and trial.capture(f"sender:{flow.name}"):
+    one = flow.protocol == "tcp" and not flow.has_many_connections
+    if one and trial.capture(f"sender:{flow.name}"):
         near = None if start_s is None and stop_s is None else asked
         paths += time_sequence.draw(trial, flow, whole, near, folder, name)
     return paths
