@@ -179,6 +179,13 @@ build_preloaded() {
         die "could not compile $source" "the compiler's own message is above"
 }
 
+build_bursts() {
+    local library=.venv/lib/testbed-on-off.so source=testbed/traffic/bursts
+    [[ -f $library && -z $(find "$source" -newer "$library" -name '*.c') ]] && return
+    "${AS_USER[@]}" gcc -O2 -Wall -Wextra -shared -fPIC -o "$library" "$source"/*.c ||
+        die "could not compile $source" "the compiler's own message is above"
+}
+
 build_background() {
     local program=.venv/lib/testbed-background source=testbed/traffic/background
     [[ -f $program && -z $(find "$source" -newer "$program" -name '*.[ch]') ]] && return
@@ -239,6 +246,7 @@ set_up() { # PACKAGE…
     install_python_packages
     install_project
     build_preloaded
+    build_bursts
     build_background
     build_workload
     build_medium

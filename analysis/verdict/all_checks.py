@@ -71,4 +71,5 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Check]], ...] = (
     video.videos,
     transfer_checks.transfers,
     recording.programs,
+    recording.pauses,
 )

@@ -1,5 +1,5 @@
 """Checks of the recording: whole captures, punctual flows and samples, a machine with time, and
-programs that did what was asked."""
+programs and pauses as they were asked for."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ from analysis.verdict.checks import (
     unknown,
 )
 from analysis.verdict.evidence import Evidence
+from analysis.verdict.sender_queue import own_queue_ns
 from testbed.scenario.model import FlowKind
 from testbed.store import LOAD, PROCESSES, FlowRecord, ProgramRecord, programs_file, read_json
 
 MAY_END = (FlowKind.VIDEO, FlowKind.WORKLOAD, FlowKind.COMMAND)  # before their planned stop
+LATE_NS = 20_000_000  # a timer of a busy machine
 BUSY = 0.95  # of a core: the rest of a second goes to the sampling itself
 
 
@@ -177,3 +179,20 @@ def _named(strange: pd.DataFrame) -> str:
     """The first of them, by its ports."""
     first: Mapping[str, int] = dict(strange.iloc[0]) if len(strange) else {}
     return f"from port {first['src_port']} to {first['dst_port']}" if first else ""
+
+
+def pauses(evidence: Evidence) -> Iterator[Check]:
+    """CBR flows that are on and off by turns send nothing while they are off."""
+    for flow in evidence.flows:
+        wanted = evidence.trial.scenario.flow(flow.name)
+        if wanted.on_s is None or wanted.off_s is None:
+            continue
+        found = evidence.packets.flow("sender", flow)
+        if found is None or not len(found.data):
+            yield unknown("pauses", flow.name, NOT_CAPTURED)
+            continue
+        times_ns = found.data["time_ns"].to_numpy()
+        late_ns = own_queue_ns(evidence, flow) + (1000 if evidence.virtual_time else LATE_NS)
+        on_ns, turn_ns = wanted.on_s * 1e9, (wanted.on_s + wanted.off_s) * 1e9
+        strange = int(((times_ns - times_ns[0]) % round(turn_ns) >= on_ns + late_ns).sum())
+        yield compare("pauses", flow.name, evidence.virtual_time, strange, 0)

@@ -245,6 +245,14 @@ RULES: Mapping[str, Rule] = {
             "a client that failed has not done what was asked, and a server must last as long",
         ),
         _later(
+            "pauses",
+            "packets",
+            "packets that a CBR flow sent in its pauses, captured",
+            "none",
+            "on and off take turns from the first packet on, to the nanosecond in virtual time; "
+            "those that waited in the sender's own queue, or for a late timer, have left in time",
+        ),
+        _later(
             "other connections",
             "connections",
             "TCP between a command flow's hosts that is no flow's, captured",

@@ -24,6 +24,8 @@ MAX_RTO_MS = 120_000  # TCP_RTO_MAX
 WINDOWS = (88, 1 << 30)  # bytes: the least segment, and as far as TCP's window scale goes
 MAX_BYTES = 1 << 50  # which pace.c reads as a double
 MAX_DROPS = 1000
+TURNS = ("on_s", "off_s")
+LONGEST_TURN_S = 60.0  # iperf3's server gives up after 120 s without a packet
 TCP_ONLY = ("variant", "mss", "bytes", "window_bytes", "rto_min_ms", "drops", "loss")
 NOT_OF_COMMAND = (*TCP_ONLY[1:], "rate_mbit", "packet_bytes", "video")
 NOT_OF_VIDEO = (*TCP_ONLY[1:], "rate_mbit", "packet_bytes")
@@ -56,6 +58,8 @@ def flows_faults(scenario: Scenario) -> Iterator[str]:
         for end, node in (("src", flow.src), ("dst", flow.dst)):
             if node not in nodes:
                 yield f"{where}.{end}: unknown node {quoted(node)}: {nearest(node, nodes)}"
+        if flow.kind is not FlowKind.CBR and any(getattr(flow, name) for name in TURNS):
+            yield f"{where}: on_s and off_s: a CBR flow's"
         if flow.src == flow.dst:
             yield f"{where}: goes from {flow.src} to itself"
         yield from _time_faults(scenario, flow, where)
@@ -235,6 +239,11 @@ def _cbr_faults(flow: Flow, where: str) -> Iterator[str]:
         )
     if not 0 <= flow.jitter <= 1:
         yield f"{where}.jitter: {flow.jitter:g} is not between 0 and 1"
+    if (flow.on_s is None) != (flow.off_s is None):
+        yield f"{where}: on_s and off_s belong together"
+    for name in TURNS:
+        if (seconds := getattr(flow, name)) is not None:
+            yield from in_range(f"{where}.{name}", seconds, 0, LONGEST_TURN_S)
     if flow.parallel != 1:
         yield f"{where}.parallel: a CBR flow is one connection"
     foreign = [name for name in TCP_ONLY if getattr(flow, name) not in (None, ())]

@@ -234,7 +234,16 @@ def _pace_environment(scenario: Scenario, flow: Flow, index: int) -> tuple[tuple
     assert flow.packet_bytes is not None
     return (
         ("PACE_BYTES", str(flow.packet_bytes - UDP_IP_HEADERS)),
-        ("PACE_GAP_NS", str(cbr_gap_ns(flow))),
+        ("PACE_GAP_NS", "0" if flow.on_s else str(cbr_gap_ns(flow))),
         ("PACE_JITTER", f"{flow.jitter:g}"),
         ("PACE_SEED", str(scenario.seed * 1000 + index)),
+        *_turns(flow),
     )
+
+
+def _turns(flow: Flow) -> tuple[tuple[str, str], ...]:
+    """Of a flow that is on and off by turns: on_off.c then keeps its gaps."""
+    if flow.on_s is None or flow.off_s is None:
+        return ()
+    gap_ns, on_ns, off_ns = cbr_gap_ns(flow), round(flow.on_s * 1e9), round(flow.off_s * 1e9)
+    return (("ON_OFF_GAP_NS", f"{gap_ns}"), ("ON_NS", f"{on_ns}"), ("OFF_NS", f"{off_ns}"))

@@ -12,7 +12,7 @@ from testbed.plan.addresses import topo_of
 from testbed.plan.plan import Plan
 from testbed.scenario.model import FlowKind, Graph, Topology
 from testbed.traffic.background.sessions import BACKGROUND_PROGRAM
-from testbed.traffic.iperf3 import PRELOAD
+from testbed.traffic.iperf3 import ON_OFF, PRELOAD
 from testbed.traffic.workload.workload_flow import BUILT_PROGRAM
 from testbed.trial.parts.radio import MEDIUM
 
@@ -42,6 +42,11 @@ BUILT = (
         PRELOAD,
         ("testbed/traffic/*.c",),
         lambda plan: any(f.flow.kind in (FlowKind.TCP, FlowKind.CBR) for f in plan.flows),
+    ),
+    Built(
+        ON_OFF,
+        ("testbed/traffic/bursts/*.c",),
+        lambda plan: any(f.flow.on_s for f in plan.flows),
     ),
     Built(
         BACKGROUND_PROGRAM,

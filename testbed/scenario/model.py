@@ -336,6 +336,10 @@ class Flow:
     """The size of a CBR flow's IP packets."""
     jitter: float = 0.5
     """Each gap of a CBR flow is drawn, uniformly from (1 ± this) times the even gap."""
+    on_s: float | None = field(default=None, metadata=LATER)
+    """How long a CBR flow sends before each pause."""
+    off_s: float | None = field(default=None, metadata=LATER)
+    """How long each of its pauses is."""
     video: Viewing | None = None
     """The video that `src` serves and `dst` watches."""
     workload: Workload | None = field(default=None, metadata=LATER)

@@ -20,6 +20,7 @@ from testbed.plan.flows import FlowPlan
 from testbed.store import FLOWS, errors_file, report_file
 
 PRELOAD = Path(sys.prefix) / "lib" / "testbed-iperf3.so"  # built from *.c by setup.sh
+ON_OFF = PRELOAD.with_name("testbed-on-off.so")  # from bursts/*.c
 READY_S = 10.0
 PATIENCE_S = 20.0
 
@@ -39,13 +40,15 @@ class Iperf3:
     def _launch(
         self, role: str, place: Place, argv: tuple[str, ...], env: dict[str, str]
     ) -> Process:
-        require_built(PRELOAD)
+        libraries = (ON_OFF, PRELOAD) if self.plan.flow.on_s else (PRELOAD,)
+        for each in libraries:
+            require_built(each)
         return start(
             argv,
             place=place,
             stdout=self._output(role),
             stderr=self._errors(role),
-            env={**os.environ, **env, "LD_PRELOAD": str(PRELOAD)},
+            env={**os.environ, **env, "LD_PRELOAD": " ".join(map(str, libraries))},
         )
 
     def _output(self, role: str) -> Path:

@@ -34,7 +34,7 @@ WITH_RADIO = {"radio", "radio share"}  # tests/unit/test_radio.py
 # tests/system/test_changing_links.py
 WITH_CHANGES = {"link changes", "capacity", "trace", "down"}
 WITH_WORKLOAD = {"transfers", "transfer times"}  # tests/system/test_workload_trial.py
-WITH_PROGRAMS = {"program", "other connections"}  # tests/system/test_programs.py
+WITH_PROGRAMS = {"program", "other connections", "pauses"}  # tests/system/test_programs.py
 FEATURES = WITH_BACKGROUND | WITH_VIDEO | WITH_RADIO | WITH_CHANGES | WITH_WORKLOAD
 FEATURES |= WITH_PROGRAMS
 FEATURES |= {"losses by chance"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from testbed.plan.task import tasks
 from testbed.runs.sweep import run_all
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.program.programs import Programs
-from testbed.store import Status, Trial, open_trial, trial_folder
+from testbed.store import SCENARIO, Status, Trial, open_trial, trial_folder
 from tests.lab import run_trials
 
 SERVE = ("python3", "-m", "http.server", "{port}")
@@ -42,7 +43,9 @@ for _ in range(3):
 
 
 def scenario(*flows: Flow) -> Scenario:
-    found = Scenario.from_data(of_words("single,4", "bw=10,delay=2ms", ["h1,h2"], 3.0).data)
+    found = Scenario.from_data(
+        of_words("single,4", "bw=10,delay=2ms,max_queue_size=40", ["h1,h2"], 3.0).data
+    )
     return dataclasses.replace(found, flows=flows)
 
 
@@ -79,6 +82,7 @@ def test_curl_wget_and_a_script_are_flows(tmp_path: Path, served: tuple[str, ...
         flow("curl", "h1", "h2", Programs(curl, SERVE, served)),
         flow("wget", "h3", "h2", Programs(wget, SERVE, served[:1])),
         flow("up", "h4", "h1", up),
+        Flow("turns", FlowKind.CBR, "h3", "h4", rate_mbit=2, packet_bytes=500, on_s=0.5, off_s=0.4),
     )
     out = tmp_path / "out"
     (trial,) = run_trials([scenario(*flows)], out)
@@ -87,16 +91,33 @@ def test_curl_wget_and_a_script_are_flows(tmp_path: Path, served: tuple[str, ...
     for name, size in (("curl", FILES * BYTES), ("wget", BYTES), ("up", 150_000)):
         assert size <= received[name] < size * 1.02 + 1000, (name, received[name])
     assert connections(trial) == {"curl": FILES, "wget": 1, "up": 3}
-    assert (rows["duration_s"] < 2).all()  # each ends with its client
+    assert (rows.drop("turns")["duration_s"] < 2).all()  # each ends with its client
+    _are_turns(trial, out)
     kept = {path.name for path in (trial.path / "flows").iterdir()}
     assert {"curl.client.out", "curl.programs.json"} <= kept
     assert not any(name.endswith(".files") for name in kept)
     assert trial.record.versions["/usr/bin/curl"].startswith("sha256 ")
 
 
+def _are_turns(trial: Trial, out: Path) -> None:
+    """A flow that is on and off by turns; a scenario that says other turns is caught."""
+    record = next(each for each in trial.record.flows if each.name == "turns")
+    sent = TrialPackets(trial).flow("sender", record)
+    assert sent is not None
+    since_s = (sent.data["time_ns"] - sent.data["time_ns"].iloc[0]) / 1e9
+    assert sorted(set((since_s // 0.9).astype(int))) == [0, 1, 2, 3]
+    assert (since_s % 0.9).max() < 0.5 + 1e-6
+    doctored = Path(shutil.copytree(trial.path, out.with_name("doctored")))
+    text = (doctored / SCENARIO).read_text()
+    (doctored / SCENARIO).write_text(text.replace('"on_s": 0.5', '"on_s": 0.4'))
+    found = judge(open_trial(doctored))
+    assert found is not None and found.why.startswith("pauses of turns")
+
+
 def connections(trial: Trial) -> dict[str, int]:
     packets = TrialPackets(trial)
-    return {each.name: len(packets.connections(each) or ()) for each in trial.record.flows}
+    tcp = (each for each in trial.record.flows if each.protocol == "tcp")
+    return {each.name: len(packets.connections(each) or ()) for each in tcp}
 
 
 BOTH = """

@@ -155,3 +155,30 @@ def test_connections_are_found_by_the_ports_that_are_known(
     found: FlowPackets = select(CAPTURED, flow)
     assert (list(found.data.index), list(found.acks.index)) == (data, acks)
     assert ports_of(found, flow) == connections
+
+
+def turns(**others: object) -> Scenario:
+    cbr = {"rate_mbit": 2.0, "packet_bytes": 500, "on_s": 0.5, "off_s": 0.25} | others
+    flow = Flow("turns", FlowKind.CBR, "sender1", "receiver", **cbr)  # type: ignore[arg-type]
+    return dataclasses.replace(router(variant="cubic"), flows=(flow,))
+
+
+def test_turns_are_kept_by_the_library_in_front_of_the_pacing_one() -> None:
+    env = dict(make_plan(turns()).flows[0].client_env)
+    assert (env["ON_NS"], env["OFF_NS"]) == ("500000000", "250000000")
+    assert (env["ON_OFF_GAP_NS"], env["PACE_GAP_NS"]) == ("2056000", "0")
+    steady = dict(make_plan(turns(on_s=None, off_s=None)).flows[0].client_env)
+    assert steady["PACE_GAP_NS"] == "2056000" and "ON_NS" not in steady
+
+
+@pytest.mark.parametrize(
+    ("others", "why"),
+    [
+        ({"off_s": None}, "on_s and off_s belong together"),
+        ({"off_s": 90.0}, "off_s: 90 is not above 0 and at most 60"),
+        ({"on_s": 0.0}, "on_s: 0 is not above 0"),
+    ],
+)
+def test_bad_turns_are_one_line(others: dict[str, object], why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        validate(turns(**others))
