@@ -87,11 +87,15 @@ class Tab:
 
     def open(self, page: Path, width: int, *, dark: bool = False) -> None:
         """Load a page from disk in a window of this width, and wait until it is there."""
+        self.visit(page.resolve().as_uri(), width, dark=dark)
+
+    def visit(self, url: str, width: int, *, dark: bool = False) -> None:
+        """The same with an address."""
         self.resize(width)
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.call("Emulation.setEmulatedMedia", features=scheme)
         self._seen.clear()
-        self.call("Page.navigate", url=page.resolve().as_uri())
+        self.call("Page.navigate", url=url)
         while not any(each.get("method") == "Page.loadEventFired" for each in self._seen):
             self._next()
 

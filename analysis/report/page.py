@@ -83,8 +83,9 @@ def render(page: Page) -> str:
     return fill("page.html", (*SHARED, "page.js", "overlay.js"), page=page, metrics=metrics)
 
 
-def fill(template: str, scripts: Sequence[str], **values: object) -> str:
-    """A template with the style and its scripts in it, and a policy that lets nothing else in.
+def fill(template: str, scripts: Sequence[str], allowed: str = "", **values: object) -> str:
+    """A template with the style and its scripts in it, and a policy that lets nothing else in,
+    except what is `allowed` besides.
 
     Every value is escaped unless the template says `raw`, which is for elements that we made.
     """
@@ -95,11 +96,11 @@ def fill(template: str, scripts: Sequence[str], **values: object) -> str:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    own = {"style": _read("page.css"), "script": "".join(map(_read, scripts))}
+    own = _style_and_script(scripts)
     return environment.get_template(template).render(
         **values,
         **{name: Markup(text) for name, text in own.items()},
-        policy=_policy(**own),
+        policy=policy_of(scripts, allowed),
         raw=Markup,
     )
 
@@ -108,14 +109,20 @@ def _read(name: str) -> str:
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
-def _policy(style: str, script: str) -> str:
-    """The page's content security policy: this style, this script with what it loads itself (the
-    trials' series), and pictures that are in it."""
-    return (
-        f"default-src 'none'; style-src '{_digest(style)}'; "
-        f"script-src '{_digest(script)}' 'strict-dynamic'; "
+def _style_and_script(scripts: Sequence[str]) -> dict[str, str]:
+    return {"style": _read("page.css"), "script": "".join(map(_read, scripts))}
+
+
+def policy_of(scripts: Sequence[str], allowed: str = "") -> str:
+    """The content security policy of a page with these scripts: its style, its script with what
+    that loads itself (the trials' series), and pictures that are in it."""
+    own = {name: _digest(text) for name, text in _style_and_script(scripts).items()}
+    policy = (
+        f"default-src 'none'; style-src '{own['style']}'; "
+        f"script-src '{own['script']}' 'strict-dynamic'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
+    return f"{policy}; {allowed}" if allowed else policy
 
 
 def _digest(text: str) -> str:

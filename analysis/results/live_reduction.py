@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
+
+import pandas as pd
 
 from analysis.metrics.digest import cached_digest
 from analysis.results.link_rows import cached_links, has_several
@@ -12,14 +15,18 @@ from analysis.results.table import cached_metrics
 from analysis.transfers.transfer_rows import cached_transfers, workloads
 from analysis.trials import retention
 from analysis.trials.packets import TrialPackets
+from testbed.scenario.model import Scenario
 from testbed.store import open_trial
+
+Then = Callable[[Scenario, pd.DataFrame], None]
 
 
 class Incoming:
-    """A context: when it is left, all trials that came in are reduced."""
+    """A context: when it is left, all trials that came in are reduced; `then` gets each one's
+    metrics."""
 
-    def __init__(self, captures: str) -> None:
-        self._captures = retention.check(captures)
+    def __init__(self, captures: str, then: Then | None = None) -> None:
+        self._captures, self._then = retention.check(captures), then
         self._pool = ThreadPoolExecutor(1)
         self._pending: list[Future[None]] = []
 
@@ -31,13 +38,15 @@ class Incoming:
     def _reduce(self, path: Path) -> None:
         trial = open_trial(path)
         packets = TrialPackets(trial)
-        cached_metrics(trial, packets)
+        rows = cached_metrics(trial, packets)
         cached_digest(trial, packets)
         if has_several(trial):
             cached_links(trial, packets)
         if workloads(trial):
             cached_transfers(trial, packets)
         retention.settle(trial, self._captures)
+        if self._then:
+            self._then(trial.scenario, rows)
 
     def __enter__(self) -> Incoming:
         return self

@@ -171,6 +171,12 @@ def _run_options(parser: Parser) -> None:
         metavar="keep|zstd|drop",
         help="what happens to captures once they are reduced",
     )
+    add(
+        "--watch",
+        action="store_true",
+        help="show the run as a page in a browser of this machine while it goes on; the page of "
+        f"the results is then the run's {REPORT}",
+    )
     add("--cluster", metavar="ADDRESS", help="run on a dask cluster, e.g. tcp://host:8786")
     add("--out", type=Path, metavar="DIR", help="results folder (results/EXPERIMENT)")
     add(

@@ -7,6 +7,7 @@ import contextlib
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from testbed.cli import run_output
 from testbed.cli.choosing import Chosen, chosen
 from testbed.cli.console import Watch, console, errors
 from testbed.cli.own_file import OwnFile, save_figures
+from testbed.cli.watch_page import Onlookers, watched
 from testbed.engines.base import Engine, in_want
 from testbed.engines.choice import Choice, choose
 from testbed.errors import UsageError
@@ -40,9 +42,19 @@ from testbed.traffic.program.folders import require_files
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed
 
+    from analysis.results.live_reduction import Then
     from analysis.statistics.text_tables import Table
 
 DELAYS = "netem"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where trials run, where they are stored, and who looks on."""
+
+    choice: Choice
+    out: Path
+    onlookers: Onlookers
 
 
 def run_experiment(options: argparse.Namespace) -> int:
@@ -56,10 +68,13 @@ def run_experiment(options: argparse.Namespace) -> int:
     choice = engine_for(planned, options.engine)
     out = options.out or results_folder(scenarios[0].experiment)
     console.print(f"engine: {choice.engine.name} ({choice.reason})")
-    with claimed(out, _say):
-        done = _run_in(options, choice, wanted, planned, out)
+    page = watched(options.watch, scenarios[0].experiment, wanted.metric, out)
+    with claimed(out, _say), page as onlookers:
+        done = _run_in(options, choice, wanted, planned, out, onlookers)
         run = _keep_run(options, out, [each.path.name for each in done])
-        return _show_results(choice, wanted, run, done, printed)
+        status = _show_results(choice, wanted, run, done, printed)
+        onlookers.finish(run)
+        return status
 
 
 def _least_seeds(options: argparse.Namespace) -> int:
@@ -82,13 +97,15 @@ def _run_in(
     wanted: Chosen,
     planned: Sequence[Task],
     out: Path,
+    onlookers: Onlookers,
 ) -> list[Finished]:
     """Run what is missing in a results folder that is ours for now."""
-    done = _run_trials(options, choice, planned, out, options.rerun)
+    place = Place(choice, out, onlookers)
+    done = _run_trials(options, place, planned, options.rerun)
     if options.until:
-        done = _run_more(options, choice, wanted, done, out)
+        done = _run_more(options, place, wanted, done)
     for _ in range(options.retry_invalid):
-        done = _run_invalid_again(options, choice, done, out)
+        done = _run_invalid_again(options, place, done)
     if not options.cluster:
         learn(choice, done)
     return done
@@ -122,15 +139,14 @@ def _keep_run(options: argparse.Namespace, out: Path, trials: Sequence[str]) -> 
 
 
 def _run_trials(
-    options: argparse.Namespace,
-    choice: Choice,
-    planned: Sequence[Task],
-    out: Path,
-    rerun: bool,
+    options: argparse.Namespace, place: Place, planned: Sequence[Task], rerun: bool
 ) -> list[Finished]:
     """Run the trials that are missing, here or on a cluster, and reduce their captures."""
     ordered = in_order(planned, _order(options.order))
-    with Watch(len(planned)) as watch, reduced(watch, options.captures) as tell:
+    choice, out, onlookers = place.choice, place.out, place.onlookers
+    onlookers.begin(len(planned))
+    bar, then = Watch(len(planned)), onlookers.reduced
+    with bar, reduced(onlookers.with_them(bar), options.captures, then) as tell:
         if options.cluster:
             from testbed.runs.cluster import run_on_cluster
 
@@ -139,11 +155,14 @@ def _run_trials(
 
 
 @contextlib.contextmanager
-def reduced(watch: Watcher, captures: str) -> Iterator[Watcher]:
-    """A watcher that also has the trials reduced as they come in; at its end they all are."""
+def reduced(watch: Watcher, captures: str, then: Then | None = None) -> Iterator[Watcher]:
+    """A watcher that also has the trials reduced as they come in; at its end they all are.
+
+    `then` gets each one's metrics.
+    """
     from analysis.results.live_reduction import Incoming
 
-    with Incoming(captures) as incoming:
+    with Incoming(captures, then) as incoming:
 
         def tell(event: Event) -> None:
             watch(event)
@@ -154,17 +173,17 @@ def reduced(watch: Watcher, captures: str) -> Iterator[Watcher]:
 
 
 def _run_invalid_again(
-    options: argparse.Namespace, choice: Choice, done: list[Finished], out: Path
+    options: argparse.Namespace, place: Place, done: list[Finished]
 ) -> list[Finished]:
     """Run invalid trials once more, in place of the old ones."""
     from analysis.results.table import write_metrics
 
-    again = [each for each in done if each.path.name in _invalid(write_metrics(out))]
+    again = [each for each in done if each.path.name in _invalid(write_metrics(place.out))]
     if not again:
         return done
     console.print(f"{len(again)} invalid: running them again")
     planned = [each.task for each in again]
-    fresh = {each.path: each for each in _run_trials(options, choice, planned, out, rerun=True)}
+    fresh = {each.path: each for each in _run_trials(options, place, planned, rerun=True)}
     return [fresh.get(each.path, each) for each in done]
 
 
@@ -176,11 +195,7 @@ def _invalid(frame: pd.DataFrame) -> set[str]:
 
 
 def _run_more(
-    options: argparse.Namespace,
-    choice: Choice,
-    wanted: Chosen,
-    done: list[Finished],
-    out: Path,
+    options: argparse.Namespace, place: Place, wanted: Chosen, done: list[Finished]
 ) -> list[Finished]:
     """Add seeds until the main metric is precise enough, or --max-seeds have run."""
     from analysis.results.table import write_metrics
@@ -189,7 +204,7 @@ def _run_more(
     target, seeds = precision.parse_target(options.until), options.seeds
     while True:
         names = {each.path.name for each in done}
-        frame = write_metrics(out)
+        frame = write_metrics(place.out)
         found = precision.widest(frame[frame["trial"].isin(names)], wanted.metric)
         console.print(
             f"{seeds} seeds: {wanted.metric} is known to ± {100 * found.relative:.2g} % "
@@ -201,7 +216,7 @@ def _run_more(
         known = {each.scenario.name: each.task for each in done}
         scenarios = wanted.scenarios(seeds)
         planned = [known.get(each.name) or Task(each, make_plan(each)) for each in scenarios]
-        done = _run_trials(options, choice, planned, out, rerun=False)  # the first round is new
+        done = _run_trials(options, place, planned, rerun=False)  # the first round is new
 
 
 def _order(text: str) -> int | None:

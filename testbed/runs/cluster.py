@@ -8,6 +8,7 @@ machine, and only if everything that determines the results is the same.
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,6 +23,8 @@ from testbed.runs.provenance import programs_of, versions_of
 from testbed.runs.results_folder import prepare_folder
 from testbed.runs.sources import BUILT, all_sources, require_compiled
 from testbed.runs.sweep import (
+    Begun,
+    Event,
     Finished,
     Unfit,
     Watcher,
@@ -39,6 +42,7 @@ _OTHER_CODE = (AttributeError, ImportError, TypeError)  # raised by calling code
 
 Equipment = Mapping[str, str]  # what determines results on a machine: name → value
 PROBLEM = "problem"  # the only key on a machine that cannot run trials
+BEGUN = "testbed-begun"  # dask's topic under which workers tell that a trial begins
 HASH_DIGITS = 64  # a value this long is a sha256, which messages do not quote
 
 
@@ -96,8 +100,36 @@ def run_on_cluster(
     missing = [task for task in tasks if not there[task.scenario.name]]
     if missing:
         with _client(address) as client:
+            watch = _one_by_one(watch)
+            client.subscribe_topic(BEGUN, _Beginnings(missing, watch))
             done += _hand_out(client, missing, choice, out, watch)
     return done
+
+
+def _one_by_one(watch: Watcher) -> Watcher:
+    """What workers tell comes in another thread than what we find out."""
+    lock = threading.Lock()
+
+    def tell(event: Event) -> None:
+        with lock:
+            watch(event)
+
+    return tell
+
+
+class _Beginnings:
+    """Hears from the workers which trial begins where."""
+
+    def __init__(self, tasks: Sequence[Task], watch: Watcher) -> None:
+        self._scenarios = {task.scenario.name: task.scenario for task in tasks}
+        self._watch = watch
+
+    def __call__(self, event: tuple[float, object]) -> None:
+        """An event as dask hands it on: when, and what was said."""
+        _, said = event
+        if isinstance(said, dict) and said.get("trial") in self._scenarios:
+            scenario = self._scenarios[said["trial"]]
+            self._watch(Begun(scenario, where=str(said.get("where", ""))))
 
 
 class _client:
@@ -217,10 +249,23 @@ def run_remotely(scenario: str, engine: str) -> dict[str, bytes]:
     with workplace("worker") as out:
         choice = choose(engine, ())
         (finished,) = run_all(
-            plan_tasks([Scenario.from_json(scenario)]), choice, out, lambda _: None, jobs=1
+            plan_tasks([Scenario.from_json(scenario)]), choice, out, _beginning_told(), jobs=1
         )
         files = [path for path in finished.path.rglob("*") if path.is_file()]
         return {str(path.relative_to(finished.path)): path.read_bytes() for path in files}
+
+
+def _beginning_told() -> Watcher:
+    """On a worker: says that its trial begins, from whatever thread."""
+    from distributed import get_worker
+
+    worker = get_worker()
+
+    def tell(event: Event) -> None:
+        if isinstance(event, Begun):
+            worker.log_event(BEGUN, {"trial": event.scenario.name, "where": str(worker.name)})
+
+    return tell
 
 
 def _receive(future: Any, task: Task, path: Path, watch: Watcher) -> Finished:

@@ -63,10 +63,12 @@ class Finished:
 
 @dataclass(frozen=True)
 class Begun:
-    """A trial that begins; `stale` if it replaces one that was run differently."""
+    """A trial that begins; `stale` if it replaces one that was run differently, and `where` if
+    that is not this machine."""
 
     scenario: Scenario
     stale: bool = False
+    where: str = ""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from testbed.errors import TestbedError
 from testbed.machine.leftovers import clean
 from testbed.plan.task import tasks
 from testbed.runs.cluster import run_on_cluster
-from testbed.runs.sweep import Unfit
+from testbed.runs.sweep import Begun, Finished, Unfit
 from testbed.store import Status, open_trial
 from tests.lab import capture_hashes, run_trials
 from tests.scenarios import router
@@ -145,3 +145,14 @@ def test_no_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             tmp_path,
             lambda _event: None,
         )
+
+
+def test_it_is_told_which_trial_begins_where(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.worker()
+    events: list[object] = []
+    (only,) = tasks([router(variant="reno", duration_s=1)])
+    run_on_cluster(cluster.address, [only], choose("guest", ()), tmp_path / "out", events.append)
+    begun, finished = (each for each in events if isinstance(each, Begun | Finished))
+    assert isinstance(begun, Begun) and begun.scenario == only.scenario
+    assert begun.where.startswith("tcp://127.0.0.1:")
+    assert isinstance(finished, Finished) and finished.status is Status.OK

@@ -1,0 +1,132 @@
+"""A server for one reader on this machine: a page and its news, behind a token.
+
+It listens on 127.0.0.1 alone. Who does not know the token in the address learns nothing, not even
+that there is a page; a name that somebody made point to 127.0.0.1 is refused by its Host header;
+and it only answers GET.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+LOOPBACK = "127.0.0.1"
+TOKEN_BYTES = 24
+PATIENCE_S = 5.0  # for a request that does not come to its end
+LAST_NEWS_S = 3.0  # that a reader who is there has for the last news
+STILL_THERE_S = 3.0  # since a reader last asked
+
+News = Callable[[int], dict[str, Any]]
+
+
+class LoopbackServer:
+    """A context in which the page is there; `url` has the token."""
+
+    def __init__(self, page: str, policy: str, news: News) -> None:
+        self._server = _Server((LOOPBACK, 0), _Handler)
+        self._server.prepare(page.encode(), policy, news)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.2,), name="page", daemon=True
+        )
+
+    @property
+    def url(self) -> str:
+        """Where the page is."""
+        return f"http://{self._server.host}/{self._server.token}/"
+
+    def __enter__(self) -> LoopbackServer:
+        self._thread.start()
+        return self
+
+    def deliver(self) -> None:
+        """Wait, not long, until a reader who is there has the last news."""
+        server = self._server
+        if time.monotonic() - server.asked_at < STILL_THERE_S:
+            server.told_all.wait(LAST_NEWS_S)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def prepare(self, page: bytes, policy: str, news: News) -> None:
+        self.token = secrets.token_urlsafe(TOKEN_BYTES)
+        self.host = f"{LOOPBACK}:{self.server_address[1]}"
+        self.page, self.policy, self.news = page, policy, news
+        self.told_all, self.asked_at = threading.Event(), float("-inf")
+
+    def handle_error(self, *_: object) -> None:
+        """A reader who goes away in the middle is no event."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    timeout = PATIENCE_S
+    server_version, sys_version = "testbed", ""
+
+    def do_GET(self) -> None:
+        """The page, or its news; nothing for whoever has no token."""
+        server, address = self.server, urlsplit(self.path)
+        _, token, name = [*address.path.split("/", 2), "", ""][:3]
+        if not hmac.compare_digest(token.encode(), server.token.encode()) or not self._is_ours():
+            self._answer(HTTPStatus.FORBIDDEN, b"403\n", "text/plain")
+        elif name == "":
+            self._answer(HTTPStatus.OK, server.page, "text/html; charset=utf-8")
+        elif name == "now":
+            self._news(address.query)
+        else:
+            self._answer(HTTPStatus.NOT_FOUND, b"404\n", "text/plain")
+
+    def _is_ours(self) -> bool:
+        port = self.server.host.partition(":")[2]
+        return self.headers.get("Host") in (self.server.host, f"localhost:{port}")
+
+    def _news(self, query: str) -> None:
+        have = parse_qs(query).get("have", ["-1"])[0]
+        told = self.server.news(int(have) if have.isdecimal() else -1)
+        content = json.dumps(told, allow_nan=False).encode()
+        self._answer(HTTPStatus.OK, content, "application/json")
+        self.server.asked_at = time.monotonic()
+        if told["over"]:
+            self.server.told_all.set()
+
+    def _answer(self, status: HTTPStatus, content: bytes, kind: str) -> None:
+        self.send_response(status)
+        for name, value in (
+            ("Content-Type", kind),
+            ("Content-Length", str(len(content))),
+            ("Content-Security-Policy", self.server.policy),
+            ("Cache-Control", "no-store"),
+            ("Referrer-Policy", "no-referrer"),
+            ("X-Content-Type-Options", "nosniff"),
+            ("Cross-Origin-Resource-Policy", "same-origin"),
+        ):
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
+
+    def _refuse(self) -> None:
+        self._answer(HTTPStatus.METHOD_NOT_ALLOWED, b"405\n", "text/plain")
+
+    do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_TRACE = _refuse
+
+    def log_message(self, *_: object) -> None:
+        """What is asked for is nobody's business, and the terminal shows the run."""

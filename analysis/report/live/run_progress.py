@@ -1,0 +1,137 @@
+"""What is known of a run while it is under way: gathered from its events, told as JSON."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from analysis.report.live.first_figure import FirstFigure
+from testbed.runs.sweep import Begun, Event, Finished, Unfit, Waiting
+from testbed.scenario.model import Scenario
+from testbed.store import Status
+
+HERE = "this machine"
+LATEST_SHOWN = 12  # trials that ended
+DIGITS = 1  # of seconds
+OVER = ("complete", "interrupted")
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A trial that ended, as the page lists it."""
+
+    name: str
+    status: str
+    said: str
+
+
+class RunProgress:
+    """Safe to be told by the sweep's threads and asked by the server's."""
+
+    def __init__(
+        self, experiment: str, metric: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._experiment, self._clock = experiment, clock
+        self._lock = threading.Lock()
+        self._figure = FirstFigure(metric)
+        self._began = clock()
+        self._running: dict[str, tuple[str, float]] = {}  # trial → where, since when
+        self._ended: list[Ended] = []
+        self._notes: dict[str, None] = {}
+        self._state, self._page = "running", ""
+        self._stopped_after = 0.0
+        self.begin(0)
+
+    def begin(self, total: int) -> None:
+        """A round of so many trials; `--until` has several."""
+        with self._lock:
+            self._total, self._counts = total, Counter[str]()
+            self._fresh, self._round_began = 0, self._clock()
+
+    def __call__(self, event: Event) -> None:
+        """An event of the sweep."""
+        with self._lock:
+            if isinstance(event, Begun):
+                self._running[event.scenario.name] = (event.where or HERE, self._clock())
+            elif isinstance(event, Finished):
+                self._finish(event)
+            elif isinstance(event, Unfit):
+                self._notes[f"{event.worker} takes no trials: {event.reason}"] = None
+            elif isinstance(event, Waiting):
+                self._notes[event.reason] = None
+
+    def _finish(self, event: Finished) -> None:
+        self._running.pop(event.scenario.name, None)
+        self._counts[str(event.status)] += 1
+        if not event.fresh:
+            said = "already there"
+        else:
+            self._fresh += 1
+            record = event.record
+            said = record.reason or f"{record.wall_s:.1f} s"
+        self._ended.append(Ended(event.scenario.name, str(event.status), said))
+        del self._ended[:-LATEST_SHOWN]
+
+    def reduced(self, scenario: Scenario, rows: pd.DataFrame) -> None:
+        """A trial's metrics are there."""
+        with self._lock:
+            self._figure.add(scenario, rows)
+
+    def end(self, state: str, page: Path | None = None) -> None:
+        """It goes no further: `finishing`, `complete` or `interrupted`."""
+        with self._lock:
+            self._state, self._page = state, str(page.resolve()) if page else ""
+            self._stopped_after = self._stopped_after or self._clock() - self._began
+            if state in OVER:
+                self._running.clear()
+
+    @property
+    def ended_well(self) -> int:
+        """The trials that have ended well."""
+        with self._lock:
+            return self._counts[str(Status.OK)]
+
+    def told(self, have: int = -1) -> Json:
+        """What the page shows; the figure only if it is not the one that the page has."""
+        with self._lock:
+            now, done = self._clock(), sum(self._counts.values())
+            found: Json = {
+                "experiment": self._experiment,
+                "state": self._state,
+                "over": self._state in OVER,
+                "page": self._page,
+                "total": self._total,
+                "done": done,
+                "counts": dict(self._counts),
+                "elapsed_s": round(self._stopped_after or now - self._began, DIGITS),
+                "left_s": self._left_s(now, done),
+                "running": self._told_running(now),
+                "ended": [vars(each) for each in reversed(self._ended)],
+                "notes": list(self._notes),
+                "figure_number": self._figure.number,
+            }
+            if self._figure.number not in (0, have):
+                found["figure"] = self._figure.told()
+            return found
+
+    def _told_running(self, now: float) -> list[Mapping[str, object]]:
+        return [
+            {"name": name, "where": where, "for_s": round(now - since, DIGITS)}
+            for name, (where, since) in self._running.items()
+        ]
+
+    def _left_s(self, now: float, done: int) -> float | None:
+        """By the trials that ran in this round; None before the first has ended."""
+        if self._state != "running" or not self._fresh:
+            return None
+        pace = (now - self._round_began) / self._fresh
+        return round(pace * (self._total - done), DIGITS)

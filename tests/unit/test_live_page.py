@@ -1,0 +1,182 @@
+"""The page of a run under way: who may see it, what it says, and that it ends with the run."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from analysis.report.live.live_page import live_server
+from analysis.report.live.loopback_server import LoopbackServer
+from analysis.report.live.run_progress import RunProgress
+from analysis.results.table import cached_metrics
+from testbed.plan.task import Task, tasks
+from testbed.runs.sweep import Begun, Finished, Unfit
+from testbed.store import Status, open_trial
+from tests import report_writer
+from tests.browser import Tab, browser, chromium
+
+
+class Clock:
+    """Stands still until it is set."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Run:
+    """A run of four trials, told event by event."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.clock = folder, Clock()
+        self.progress = RunProgress("someones-own", "throughput_mbps", self.clock)
+        points = [(values, seed) for values, seed in report_writer.points("someones-own", 2)]
+        made = [report_writer.scenario("someones-own", *each) for each in points]
+        self.tasks: list[Task] = tasks(made[:4])
+        self.progress.begin(len(self.tasks))
+
+    def begin(self, number: int, where: str = "") -> None:
+        self.progress(Begun(self.tasks[number].scenario, where=where))
+
+    def end(self, number: int) -> None:
+        task = self.tasks[number]
+        path = report_writer.write(self.folder, task.scenario)
+        self.progress(Finished(task, path, Status.OK))
+        self.progress.reduced(task.scenario, cached_metrics(open_trial(path)))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return Run(tmp_path)
+
+
+@pytest.fixture
+def server(run: Run) -> Iterator[LoopbackServer]:
+    with live_server(run.progress, "someones-own") as opened:
+        yield opened
+
+
+def asked(
+    url: str, path: str = "", method: str = "GET", host: str = ""
+) -> tuple[int, bytes, dict[str, str]]:
+    """The status, the content and the headers of an answer."""
+    where = urlsplit(url)
+    connection = http.client.HTTPConnection(where.netloc, timeout=20)
+    connection.request(method, path or where.path, headers={"Host": host or where.netloc})
+    answer = connection.getresponse()
+    found = answer.status, answer.read(), dict(answer.getheaders())
+    connection.close()
+    return found
+
+
+def test_it_is_told_what_happens(run: Run) -> None:
+    run.begin(0)
+    run.begin(1, where="worker-7")
+    run.clock.now = 10.0
+    run.end(0)
+    run.progress(Unfit("tcp://elsewhere:1", "another kernel"))
+    told = run.progress.told()
+    assert (told["total"], told["done"], told["counts"]) == (4, 1, {"ok": 1})
+    assert (told["elapsed_s"], told["left_s"]) == (10.0, 30.0)
+    name = run.tasks[1].scenario.name
+    assert told["running"] == [{"name": name, "where": "worker-7", "for_s": 10.0}]
+    assert told["notes"] == ["tcp://elsewhere:1 takes no trials: another kernel"]
+    assert [each["name"] for each in told["ended"]] == [run.tasks[0].scenario.name]
+
+
+def test_time_left_counts_only_trials_that_ran_now(run: Run) -> None:
+    path = report_writer.write(run.folder, run.tasks[0].scenario)
+    run.progress(Finished(run.tasks[0], path, Status.OK, fresh=False))
+    assert run.progress.told()["left_s"] is None
+    run.clock.now = 6.0
+    run.end(1)
+    assert run.progress.told()["left_s"] == 12.0
+
+
+def test_the_figure_has_each_settings_mean(run: Run) -> None:
+    run.end(0)
+    figure = run.progress.told()["figure"]
+    trials, means = figure["marks"]
+    assert figure["panels"][0]["y"]["ticks"] == [(0, "cubic 1 tcp")]
+    assert trials["x"] == means["x"] and means["told"]["n"] == [1]
+    assert "figure" not in run.progress.told(have=run.progress.told()["figure_number"])
+    json.dumps(run.progress.told(), allow_nan=False)
+
+
+def test_only_who_has_the_token_sees_it(server: LoopbackServer) -> None:
+    status, page, headers = asked(server.url)
+    assert status == 200 and b"someones-own" in page
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    path = urlsplit(server.url).path
+    for wrong in ("/", "/now", "/x/", path.upper() + "now", path[:-2] + "/", "/%00/", "//"):
+        status, said, _ = asked(server.url, wrong)
+        assert status == 403 and said == b"403\n", wrong
+    assert asked(server.url, path + "other")[0] == 404
+
+
+def test_another_name_for_this_machine_is_refused(server: LoopbackServer) -> None:
+    port = urlsplit(server.url).port
+    assert urlsplit(server.url).hostname == "127.0.0.1"
+    for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", "127.0.0.1:1"):
+        assert asked(server.url, host=host)[0] == 403, host
+    assert asked(server.url, host=f"localhost:{port}")[0] == 200
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
+def test_it_is_only_to_be_read(server: LoopbackServer, method: str) -> None:
+    assert asked(server.url, method=method)[0] == 405
+
+
+def test_it_is_gone_afterwards(run: Run) -> None:
+    with live_server(run.progress, "someones-own") as opened:
+        url = opened.url
+    with pytest.raises(ConnectionRefusedError):
+        asked(url)
+
+
+@pytest.fixture(scope="module")
+def tab() -> Iterator[Tab]:
+    if chromium() is None:
+        pytest.skip("no Chromium here")
+    with browser() as opened:
+        yield opened
+
+
+def until(tab: Tab, condition: str) -> Any:
+    """What a condition gives as soon as it is true of the page."""
+    return tab.run(
+        "new Promise(done => { const look = () => { const found = "
+        f"{condition}; found ? done(found) : requestAnimationFrame(look); }}; look(); }})"
+    )
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_it_fills_in_the_browser(tab: Tab, tmp_path: Path, width: int, dark: bool) -> None:
+    run = Run(tmp_path)
+    with live_server(run.progress, "someones-own") as server:
+        tab.visit(server.url, width, dark=dark)
+        assert until(tab, "document.title.startsWith('0/4')")
+        run.begin(0, where="worker-7")
+        shown = until(tab, "document.querySelector('#running tr')?.innerText")
+        assert run.tasks[0].scenario.name in shown and "worker-7" in shown
+        run.end(0)
+        run.end(1)
+        assert until(tab, "document.title.startsWith('2/4')")
+        assert until(tab, "document.querySelector('.plotted').plot?.spec.marks[1].x.length") == 2
+        assert tab.run("document.querySelector('progress').value") == 2
+        assert tab.run("document.documentElement.scrollWidth") == width
+        run.progress.end("complete", tmp_path / "report.html")
+        server.deliver()
+    assert until(tab, "!document.querySelector('#finished').hidden")
+    said = "document.querySelector('#file').textContent"
+    assert tab.run(said) == str((tmp_path / "report.html").resolve())
+    assert tab.run("document.querySelector('#said').textContent") == "The run is complete."
+    assert tab.complaints == []
