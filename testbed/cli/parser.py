@@ -178,6 +178,12 @@ def _run_options(parser: Parser) -> None:
         f"the results is then the run's {REPORT}",
     )
     add("--cluster", metavar="ADDRESS", help="run on a dask cluster, e.g. tcp://host:8786")
+    _run_results_options(parser)
+
+
+def _run_results_options(parser: Parser) -> None:
+    """Where a run's results go, and how they are printed."""
+    add = parser.add_argument
     add("--out", type=Path, metavar="DIR", help="results folder (results/EXPERIMENT)")
     add(
         "--name",

@@ -15,7 +15,7 @@ from testbed.cli import run_output
 from testbed.cli.choosing import Chosen, chosen
 from testbed.cli.console import Watch, console, errors
 from testbed.cli.own_file import OwnFile, save_figures
-from testbed.cli.watch_page import Onlookers, watched
+from testbed.cli.watching.onlookers import Onlookers, watched
 from testbed.engines.base import Engine, in_want
 from testbed.engines.choice import Choice, choose
 from testbed.errors import UsageError
@@ -68,7 +68,7 @@ def run_experiment(options: argparse.Namespace) -> int:
     choice = engine_for(planned, options.engine)
     out = options.out or results_folder(scenarios[0].experiment)
     console.print(f"engine: {choice.engine.name} ({choice.reason})")
-    page = watched(options.watch, scenarios[0].experiment, wanted.metric, out)
+    page = watched(options.watch, scenarios[0].experiment, wanted.metric, out, _print)
     with claimed(out, _say), page as onlookers:
         done = _run_in(options, choice, wanted, planned, out, onlookers)
         run = _keep_run(options, out, [each.path.name for each in done])
@@ -85,6 +85,10 @@ def _least_seeds(options: argparse.Namespace) -> int:
         parse_target(options.until)
         options.seeds = max(options.seeds, LEAST_SEEDS)
     return int(options.seeds)
+
+
+def _print(line: str) -> None:
+    console.print(line, soft_wrap=True)
 
 
 def _say(sentence: str) -> None:

@@ -66,7 +66,10 @@ class Command:
 
 @pytest.fixture
 def command(tmp_path: Path, root: Path) -> Iterator[Command]:
+    # tests that were started in the background ignore Ctrl-C, and so would their children
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     made = Command(tmp_path, root, 1, 2, 3)
+    signal.signal(signal.SIGINT, before)
     yield made
     made.process.kill()
     made.process.wait()

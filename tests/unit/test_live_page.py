@@ -16,8 +16,7 @@ from analysis.report.live.loopback_server import LoopbackServer
 from analysis.report.live.run_progress import RunProgress
 from analysis.results.table import cached_metrics
 from testbed.plan.task import Task, tasks
-from testbed.runs.sweep import Begun, Finished, Unfit
-from testbed.store import Status, open_trial
+from testbed.store import open_trial
 from tests import report_writer
 from tests.browser import Tab, browser, chromium
 
@@ -43,12 +42,12 @@ class Run:
         self.progress.begin(len(self.tasks))
 
     def begin(self, number: int, where: str = "") -> None:
-        self.progress(Begun(self.tasks[number].scenario, where=where))
+        self.progress.began(self.tasks[number].scenario, where)
 
     def end(self, number: int) -> None:
         task = self.tasks[number]
         path = report_writer.write(self.folder, task.scenario)
-        self.progress(Finished(task, path, Status.OK))
+        self.progress.finished(open_trial(path), fresh=True)
         self.progress.reduced(task.scenario, cached_metrics(open_trial(path)))
 
 
@@ -81,7 +80,8 @@ def test_it_is_told_what_happens(run: Run) -> None:
     run.begin(1, where="worker-7")
     run.clock.now = 10.0
     run.end(0)
-    run.progress(Unfit("tcp://elsewhere:1", "another kernel"))
+    for _ in range(2):
+        run.progress.note("tcp://elsewhere:1 takes no trials: another kernel")
     told = run.progress.told()
     assert (told["total"], told["done"], told["counts"]) == (4, 1, {"ok": 1})
     assert (told["elapsed_s"], told["left_s"]) == (10.0, 30.0)
@@ -93,7 +93,7 @@ def test_it_is_told_what_happens(run: Run) -> None:
 
 def test_time_left_counts_only_trials_that_ran_now(run: Run) -> None:
     path = report_writer.write(run.folder, run.tasks[0].scenario)
-    run.progress(Finished(run.tasks[0], path, Status.OK, fresh=False))
+    run.progress.finished(open_trial(path), fresh=False)
     assert run.progress.told()["left_s"] is None
     run.clock.now = 6.0
     run.end(1)

@@ -13,9 +13,8 @@ from typing import Any
 import pandas as pd
 
 from analysis.report.live.first_figure import FirstFigure
-from testbed.runs.sweep import Begun, Event, Finished, Unfit, Waiting
 from testbed.scenario.model import Scenario
-from testbed.store import Status
+from testbed.store import Status, Trial
 
 HERE = "this machine"
 LATEST_SHOWN = 12  # trials that ended
@@ -57,29 +56,26 @@ class RunProgress:
             self._total, self._counts = total, Counter[str]()
             self._fresh, self._round_began = 0, self._clock()
 
-    def __call__(self, event: Event) -> None:
-        """An event of the sweep."""
+    def began(self, scenario: Scenario, where: str) -> None:
+        """A trial began; `where` if that is not this machine."""
         with self._lock:
-            if isinstance(event, Begun):
-                self._running[event.scenario.name] = (event.where or HERE, self._clock())
-            elif isinstance(event, Finished):
-                self._finish(event)
-            elif isinstance(event, Unfit):
-                self._notes[f"{event.worker} takes no trials: {event.reason}"] = None
-            elif isinstance(event, Waiting):
-                self._notes[event.reason] = None
+            self._running[scenario.name] = (where or HERE, self._clock())
 
-    def _finish(self, event: Finished) -> None:
-        self._running.pop(event.scenario.name, None)
-        self._counts[str(event.status)] += 1
-        if not event.fresh:
-            said = "already there"
-        else:
-            self._fresh += 1
-            record = event.record
-            said = record.reason or f"{record.wall_s:.1f} s"
-        self._ended.append(Ended(event.scenario.name, str(event.status), said))
-        del self._ended[:-LATEST_SHOWN]
+    def finished(self, trial: Trial, fresh: bool) -> None:
+        """A trial is done; `fresh` if it ran now."""
+        record, name = trial.record, trial.scenario.name
+        said = record.reason or f"{record.wall_s:.1f} s"
+        with self._lock:
+            self._running.pop(name, None)
+            self._counts[str(record.status)] += 1
+            self._fresh += fresh
+            self._ended.append(Ended(name, str(record.status), said if fresh else "already there"))
+            del self._ended[:-LATEST_SHOWN]
+
+    def note(self, sentence: str) -> None:
+        """Something else that a reader should know; once."""
+        with self._lock:
+            self._notes[sentence] = None
 
     def reduced(self, scenario: Scenario, rows: pd.DataFrame) -> None:
         """A trial's metrics are there."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from testbed.cli.console import console, errors
-from testbed.runs.sweep import Event, Watcher
+from testbed.runs.sweep import Begun, Event, Finished, Unfit, Watcher
 from testbed.scenario.model import Scenario
-from testbed.store import REPORT
+from testbed.store import REPORT, open_trial
 
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed
@@ -19,13 +18,19 @@ if TYPE_CHECKING:
     from analysis.report.live.run_progress import RunProgress
 
 
+Say = Callable[[str], None]
+
+
 class Onlookers:
     """Who watches a run in a browser: the page, if it was asked for, else nobody."""
 
     def __init__(
-        self, progress: RunProgress | None = None, server: LoopbackServer | None = None
+        self,
+        say: Say,
+        progress: RunProgress | None = None,
+        server: LoopbackServer | None = None,
     ) -> None:
-        self._progress, self._server = progress, server
+        self._say, self._progress, self._server = say, progress, server
 
     def begin(self, total: int) -> None:
         """A round of so many trials begins."""
@@ -34,8 +39,16 @@ class Onlookers:
 
     def see(self, event: Event) -> None:
         """An event of the sweep."""
-        if self._progress:
-            self._progress(event)
+        if not self._progress:
+            return
+        if isinstance(event, Begun):
+            self._progress.began(event.scenario, event.where)
+        elif isinstance(event, Finished):
+            self._progress.finished(open_trial(event.path), event.fresh)
+        elif isinstance(event, Unfit):
+            self._progress.note(f"{event.worker} takes no trials: {event.reason}")
+        else:
+            self._progress.note(event.reason)
 
     def with_them(self, watch: Watcher) -> Watcher:
         """A watcher whose events they see too."""
@@ -59,6 +72,7 @@ class Onlookers:
         if self._progress.ended_well:
             self._progress.end("finishing")
             page = _write_page(results)
+            self._say(f"report: {page}")
         self._progress.end(state, page)
         self._server.deliver()
 
@@ -66,27 +80,22 @@ class Onlookers:
 def _write_page(results: Path) -> Path:
     from analysis.report import collect, make_report
 
-    found = collect([results])
-    for text in found.warnings:
-        errors.print(f"testbed: warning: {text}", soft_wrap=True)
-    page = make_report(found, results / REPORT)
-    console.print(f"report: {page}", soft_wrap=True)
-    return page
+    return make_report(collect([results]), results / REPORT)  # the run has said its warnings
 
 
 @contextlib.contextmanager
-def watched(wanted: bool, experiment: str, metric: str, out: Path) -> Iterator[Onlookers]:
+def watched(wanted: bool, experiment: str, metric: str, out: Path, say: Say) -> Iterator[Onlookers]:
     """The onlookers of a run; what an interrupted one has done so far becomes a page, too."""
     if not wanted:
-        yield Onlookers()
+        yield Onlookers(say)
         return
     from analysis.report.live.live_page import live_server
     from analysis.report.live.run_progress import RunProgress
 
     progress = RunProgress(experiment, metric)
     with live_server(progress, experiment) as server:
-        console.print(f"watch: {server.url}", soft_wrap=True)
-        onlookers = Onlookers(progress, server)
+        say(f"watch: {server.url}")
+        onlookers = Onlookers(say, progress, server)
         try:
             yield onlookers
         except KeyboardInterrupt:
