@@ -16,6 +16,7 @@ from experiments import (
     video_access,
     video_players,
 )
+from experiments.evaluation.all_evaluations import EVALUATIONS
 from testbed.scenario.experiment import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -33,5 +34,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         video_access.EXPERIMENT,
         video_players.EXPERIMENT,
         transfers.EXPERIMENT,
+        *EVALUATIONS,
     )
 }

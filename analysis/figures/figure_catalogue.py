@@ -5,10 +5,13 @@ An experiment without an entry gets the general figures.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from analysis.evaluation.evaluated import SCORES
+from analysis.figures.evaluation import harm_matrix, outcome_figure
 from analysis.figures.general import general_figures
 from analysis.figures.own_experiments import player_pairs, players_figure, variants_figure
 from analysis.figures.papers.dumbbell import (
@@ -45,7 +48,12 @@ class Entry:
     summary: Callable[[Material], Table] | None = None  # in place of the table of the metrics
 
 
+EVALUATION = Entry(outcome_figure.draw, outcome_figure.tables, outcome_figure.summary)
+HARM = dataclasses.replace(EVALUATION, figures=harm_matrix.draw)
+
 CATALOGUE: Mapping[str, Entry] = {
+    **dict.fromkeys(SCORES, EVALUATION),
+    "harm": HARM,
     "dumbbell-load": Entry(dumbbell_load.draw),
     "dumbbell-pairs": Entry(dumbbell_pairs.draw),
     "dumbbell-queues": Entry(dumbbell_queues.draw, queue_tables.queue_tables),

@@ -149,6 +149,7 @@ class Marking:
     on: tuple[str, ...] = ("ecn",)  # tc's words
     off: tuple[str, ...] = ()
     counted_at: int | None = None  # offset in its statistics (xstats); None: tin by tin, as cake
+    step_counted_at: int | None = None  # the same, of marks for waiting longer than a step
     may_drop: bool = False  # a marked packet may still find the queue full
 
 

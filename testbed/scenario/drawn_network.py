@@ -14,7 +14,7 @@ from collections.abc import Callable
 from testbed.scenario.model import Bottleneck, Direction, Graph, GraphLink, Path, Scenario, Topology
 
 MOST = 0.2  # of a number: with more, a trial is no repeat of another
-DIGITS = 6  # of rates and delays: tc is told whole bits and microseconds
+DIGITS = 3  # of rates and delays: tc is told whole microseconds, and rates in whole kbit/s
 
 Draw = Callable[[str, float], float]  # a number's place, and the number
 

@@ -104,7 +104,7 @@ DISCIPLINES = {
                 "interval_ms": codel_option("interval", 3, 100),
                 "ce_threshold_ms": codel_option("ce_threshold", 5, None),
             },
-            Marking(at(4), counted_at=24),
+            Marking(at(4), counted_at=24, step_counted_at=32),
         ),
         Discipline(
             "fq_codel",
@@ -119,7 +119,8 @@ DISCIPLINES = {
                     *("quantum", at(6), "", FRAME_BYTES, int, *FQ_CODEL_QUANTUM), whole=True
                 ),
             },
-            Marking(at(4), off=("noecn",), counted_at=12),  # without a word it marks
+            # without a word it marks
+            Marking(at(4), off=("noecn",), counted_at=12, step_counted_at=28),
             fixed=(always("drop_batch", at(8), 64), always("memory_limit", at(9), MEMORY_BYTES)),
         ),
         Discipline(

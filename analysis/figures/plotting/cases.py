@@ -18,6 +18,7 @@ from analysis.trials.labels import by_number, in_lines
 # The papers' own settings, in the order to show them; others follow alphabetically.
 FIRST = ("ns2", "small", "cbr-first", "receiver", "bfifo", "droptail", "red")
 UNITS = {"mbit": "Mbit/s", "ms": "ms", "s": "s", "bytes": "bytes", "packets": "packets"}
+UNITS |= {"bdp": "BDP", "percent": "%"}
 FOOT_LETTERS = 165  # per line of a footer
 
 

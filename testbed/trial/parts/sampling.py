@@ -138,7 +138,8 @@ class QueueProbe:
     def __init__(self, node: str, interface: str, discipline: str, pid: int | None) -> None:
         self._key = (node, interface)
         marking = DISCIPLINES[discipline].marking
-        self._marks = marking.counted_at if marking else None
+        places = (marking.counted_at, marking.step_counted_at) if marking else ()
+        self._marks = [place for place in places if place is not None]
         self._netlink = Netlink(NETLINK_ROUTE, pid)
         with inside(pid):
             index = socket.if_nametoindex(interface)
@@ -167,9 +168,9 @@ class QueueProbe:
         stats = attributes(attributes(answer, 20)[TCA_STATS2])
         sent_bytes, sent_packets = struct.unpack_from("=QI", stats[TCA_STATS_BASIC])
         length, backlog, drops, _requeues, over = struct.unpack_from("=5I", stats[TCA_STATS_QUEUE])
-        marks = 0
-        if self._marks is not None and len(stats.get(TCA_STATS_APP, b"")) >= self._marks + 4:
-            (marks,) = struct.unpack_from("=I", stats[TCA_STATS_APP], self._marks)
+        own = stats.get(TCA_STATS_APP, b"")
+        known = (place for place in self._marks if len(own) >= place + 4)
+        marks = sum(struct.unpack_from("=I", own, place)[0] for place in known)
         return (backlog, length), (drops, marks, over, sent_bytes, sent_packets)
 
     def close(self) -> None:

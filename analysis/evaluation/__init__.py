@@ -1,0 +1,1 @@
+"""What the standard evaluations measure, and how a subject stands beside others."""

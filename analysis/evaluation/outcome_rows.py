@@ -1,0 +1,118 @@
+"""An evaluation's outcome: a row per subject, setting and seed, with its scores as columns.
+
+The subject is the variant, or the queue where only that varies; a setting is a place on the other
+axes. Everything that is said of an evaluation (figure, table, sentence, comparison) is made of
+these rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from analysis.evaluation.evaluated import HARMED, MORE, SCORES, Score
+from analysis.evaluation.seen_trial import SeenTrial
+from analysis.metrics.axes import AXIS
+from analysis.results.material import Material
+
+SUBJECT = "subject"
+VICTIM = f"{AXIS}victim"
+
+
+def is_evaluation(experiment: str) -> bool:
+    """Whether it is one of the standard evaluations."""
+    return experiment in SCORES
+
+
+def scores(experiment: str) -> tuple[Score, ...]:
+    """Its scores."""
+    return SCORES[experiment]
+
+
+def subject_axis(material: Material) -> str:
+    """`variant`, unless only the queue varies."""
+    varied = material.varied()
+    own = [name for name in ("variant", "queue") if AXIS + name in material.good]
+    return next((name for name in own if name in varied), own[0])
+
+
+def outcome(material: Material) -> pd.DataFrame:
+    """The rows of all good trials, with their axes, seeds and verdicts."""
+    known = {trial.path.name: trial for trial in material.trials}
+    axis = subject_axis(material)
+    rows: list[dict[str, object]] = []
+    for name, flows in material.tcp.groupby("trial", sort=False):
+        digest = material.digest[material.digest["trial"] == name]
+        seen = SeenTrial(known[str(name)], flows, digest)
+        first = flows.iloc[0]
+        axes = {name: first[name] for name in map(str, flows) if name.startswith(AXIS)}
+        subject = str(first[AXIS + axis])
+        rows.append(
+            {
+                SUBJECT: subject,
+                "variant": subject,
+                **{key: first[key] for key in ("trial", "number", "seed", "verdict", "experiment")},
+                **axes,
+                **{score.name: score.of(seen) for score in scores(material.experiment)},
+            }
+        )
+    table = pd.DataFrame(rows)
+    return harm(table) if material.experiment == "harm" and rows else table
+
+
+def harm(table: pd.DataFrame) -> pd.DataFrame:
+    """With the victims' numbers turned into what they lose against two alike, seed by seed.
+
+    The part of the better of both, as Ware and others (2019) have it, in percent: what does a
+    victim good is negative. Of variants that never met their own kind nothing is known.
+    """
+    alike = table[table[SUBJECT] == table[VICTIM]].set_index([VICTIM, "seed"])
+    keys = pd.MultiIndex.from_frame(table[[VICTIM, "seed"]])
+    harmed = {}
+    for metric, better, _ in HARMED:
+        before = alike[metric].reindex(keys).to_numpy(dtype=float)
+        beside = table[metric].to_numpy(dtype=float)
+        larger = np.maximum(before, beside)
+        lost = before - beside if better is MORE else beside - before
+        parts = np.divide(lost, larger, out=np.zeros_like(lost), where=larger > 0)
+        harmed[metric] = 100 * np.where(np.isfinite(lost), parts, np.nan)
+    return table.assign(**harmed)
+
+
+def setting_columns(table: pd.DataFrame) -> list[str]:
+    """The axes that tell settings apart, without that of the subject."""
+    columns = [str(name) for name in table if str(name).startswith(AXIS)]
+    return [name for name in columns if name not in _subjects(table, columns)]
+
+
+def _subjects(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+    return [name for name in columns if table[name].astype(str).equals(table[SUBJECT])]
+
+
+def over_settings(table: pd.DataFrame, subject: str, metric: str) -> dict[int, float]:
+    """A score's mean over the settings, by seed: of seeds that know it in all settings that any
+    seed of the subject knows."""
+    own = table[table[SUBJECT] == subject]
+    return _by_seed(own, metric)
+
+
+def _by_seed(rows: pd.DataFrame, metric: str) -> dict[int, float]:
+    known = rows[rows[metric].notna()]
+    counts = known.groupby("seed")[metric].agg(["mean", "count"])
+    whole = counts[counts["count"] == counts["count"].max()]
+    return {int(seed): float(mean) for seed, mean in whole["mean"].items()}
+
+
+def in_pairs(
+    table: pd.DataFrame, one: str, other: str, metric: str
+) -> tuple[dict[int, float], dict[int, float]]:
+    """The same of two subjects, over the settings and seeds that both know."""
+    columns = [*setting_columns(table), "seed"]
+    known = table[table[metric].notna()]
+    parts = {name: known[known[SUBJECT] == name] for name in (one, other)}
+    keys = {name: pd.MultiIndex.from_frame(rows[columns]) for name, rows in parts.items()}
+    both = keys[one].intersection(keys[other])
+    first, second = (_by_seed(parts[name][keys[name].isin(both)], metric) for name in parts)
+    return first, second

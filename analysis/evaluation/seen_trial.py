@@ -1,0 +1,61 @@
+"""A trial as the scores of an evaluation see it: its flows, their rates in bins, its link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.metrics.flow_digest import THROUGHPUT
+from analysis.trials.measures import NAN
+from testbed.store import FlowRecord, Trial
+
+
+@dataclass(frozen=True)
+class SeenTrial:
+    """The TCP flows of a trial with their metrics, and the trial's digest."""
+
+    trial: Trial
+    flows: pd.DataFrame
+    digest: pd.DataFrame
+
+    @property
+    def rate_mbit(self) -> float:
+        """Of the slowest observed queue, as the seed drew it."""
+        return min(queue.rate_mbit for queue in self.trial.record.queues if queue.sampled)
+
+    def flow(self, name: str) -> pd.Series:
+        """The row of a flow."""
+        return self.flows[self.flows["flow"] == name].iloc[0]
+
+    def without(self, start: str) -> pd.DataFrame:
+        """The rows of the flows whose names do not begin so."""
+        return self.flows[~self.flows["flow"].str.startswith(start)]
+
+    def mean(self, metric: str, *, without: str = "-") -> float:
+        """Of the flows in which it is known."""
+        return float(self.without(without)[metric].mean())
+
+    def record(self, name: str) -> FlowRecord:
+        """When a flow ran."""
+        return next(each for each in self.trial.record.flows if each.name == name)
+
+    def rates(self) -> pd.DataFrame:
+        """Mbit/s in whole seconds of the trial: a row per second, a column per flow, NaN where a
+        flow did not run for all of it."""
+        own = self.digest[self.digest["what"] == THROUGHPUT]
+        seconds = np.floor(own["x"]).astype(int)
+        return own.assign(second=seconds).pivot_table("value", "second", "flow", dropna=False)
+
+    def changes(self) -> list[float]:
+        """When flows came or went, in seconds, and the end."""
+        records = self.trial.record.flows
+        return sorted({t for each in records for t in (each.started_s, each.stopped_s)})
+
+
+def jain(values: pd.Series) -> float:
+    """Jain's index of the values that are known."""
+    known = values.dropna().to_numpy(dtype=float)
+    squares = float((known**2).sum())
+    return float(known.sum()) ** 2 / (len(known) * squares) if squares else NAN

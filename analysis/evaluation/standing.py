@@ -1,0 +1,166 @@
+"""A subject beside each of the others: better, worse, or not separable.
+
+Seed by seed, over the settings that both have; Student's t of the differences, with Holm's
+correction over all comparisons of the table. Where all seeds give the same difference it is exact.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from analysis.evaluation.evaluated import Score
+from analysis.evaluation.outcome_rows import in_pairs, outcome, over_settings, scores
+from analysis.figures.plotting.sheet import Cell, Head, Sheet
+from analysis.results.material import Material
+from analysis.statistics.intervals import Finding, Paired, compare_paired, holm, known
+from analysis.statistics.text_tables import Table
+
+LEVEL = 0.05
+UNKNOWN = "–"
+
+
+class Standing(enum.StrEnum):
+    """How a subject stands beside another."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    SAME = "the same"  # every seed gives the same number for both
+    OPEN = "not separable"
+    UNKNOWN = "not known"  # fewer than two seeds have both
+
+
+@dataclass(frozen=True)
+class Beside:
+    """One comparison: a score of the subject less that of another."""
+
+    other: str
+    found: Paired
+    standing: Standing = Standing.UNKNOWN
+    p_holm: float = math.nan
+
+
+@dataclass(frozen=True)
+class Line:
+    """One score of one evaluation: the subject's mean, and its comparisons."""
+
+    experiment: str
+    score: Score
+    mean: float
+    seeds: int
+    beside: tuple[Beside, ...]
+
+
+def standings(
+    materials: Iterable[Material], subject: str, others: Sequence[str]
+) -> tuple[Line, ...]:
+    """Every score of every evaluation, corrected over all of them."""
+    lines = [line for each in materials for line in _lines(each, subject, others)]
+    flat = [beside for line in lines for beside in line.beside]
+    corrected = iter(holm(_p(each.found) for each in flat))
+    return tuple(
+        replace(
+            line,
+            beside=tuple(_judged(each, line.score, next(corrected)) for each in line.beside),
+        )
+        for line in lines
+    )
+
+
+def _lines(material: Material, subject: str, others: Sequence[str]) -> Iterator[Line]:
+    table = outcome(material)
+    for score in scores(material.experiment):
+        own = known(over_settings(table, subject, score.name).values())
+        beside = tuple(
+            Beside(other, compare_paired(*in_pairs(table, subject, other, score.name)))
+            for other in others
+        )
+        mean = float(own.mean()) if len(own) else math.nan
+        yield Line(material.experiment, score, mean, len(own), beside)
+
+
+def _p(found: Paired) -> float:
+    """An exact difference needs no test, but is one of the comparisons."""
+    return 0.0 if found.finding is Finding.CONSTANT else found.p_t
+
+
+def _judged(beside: Beside, score: Score, p_holm: float) -> Beside:
+    return replace(beside, standing=_standing(beside.found, score, p_holm), p_holm=p_holm)
+
+
+def _standing(found: Paired, score: Score, p_holm: float) -> Standing:
+    if found.finding is Finding.NOT_KNOWN:
+        return Standing.UNKNOWN
+    if found.finding is Finding.IDENTICAL:
+        return Standing.SAME
+    if not p_holm < LEVEL:
+        return Standing.OPEN
+    return Standing.BETTER if found.difference * score.better > 0 else Standing.WORSE
+
+
+def heads(subject: str, others: Sequence[str]) -> tuple[str, ...]:
+    """The columns of the summary."""
+    return ("evaluation", "score", subject, *(f"beside {other}" for other in others))
+
+
+def words(beside: Beside) -> str:
+    """`better: +1.2 (0.9 … 1.5)`; the interval is that of this one comparison."""
+    found = beside.found
+    if beside.standing is Standing.UNKNOWN:
+        return UNKNOWN if math.isnan(found.difference) else f"{found.difference:+.3g}, one seed"
+    if beside.standing is Standing.SAME:
+        return str(beside.standing)
+    ends = f"{found.low:.3g} … {found.high:.3g}"
+    return f"{beside.standing}: {found.difference:+.3g} ({ends})"
+
+
+def text_table(lines: Sequence[Line], subject: str, others: Sequence[str]) -> Table:
+    """The summary for the terminal."""
+    rows = tuple(
+        (line.experiment, line.score.words, _mean(line), *map(words, line.beside)) for line in lines
+    )
+    return Table(heads(subject, others), rows, note(lines))
+
+
+def _mean(line: Line) -> str:
+    return UNKNOWN if math.isnan(line.mean) else f"{line.mean:.3g}"
+
+
+def sheet(lines: Sequence[Line], subject: str, others: Sequence[str]) -> Sheet:
+    """The summary for the page."""
+    names = [Head(name) for name in heads(subject, others)]
+    rows = tuple(
+        (
+            Cell(line.experiment, line.experiment),
+            Cell(line.score.words, line.score.words),
+            Cell(_mean(line), f"{line.mean:.9g}", True),
+            *(_cell(each) for each in line.beside),
+        )
+        for line in lines
+    )
+    return Sheet(tuple(names), rows)
+
+
+def _cell(beside: Beside) -> Cell:
+    p = beside.p_holm
+    hint = f" p {p:.2g}" if beside.found.finding is Finding.TESTED else ""
+    return Cell(words(beside) + hint, f"{beside.standing} {beside.found.difference:.9g}")
+
+
+def note(lines: Sequence[Line]) -> str:
+    """What the table is made of, and its tally."""
+    flat = [each for line in lines for each in line.beside]
+    seeds = {line.seeds for line in lines} or {0}
+    tested = sum(not math.isnan(_p(each.found)) for each in flat)
+    tally = ", ".join(
+        f"{sum(each.standing is kind for each in flat)} {kind}"
+        for kind in Standing
+        if any(each.standing is kind for each in flat)
+    )
+    return (
+        f"{tally}. Means over the settings; differences by seed (n = "
+        f"{'–'.join(str(n) for n in sorted({min(seeds), max(seeds)}))}) with their 95 % intervals; "
+        f"separable at {LEVEL:g} after Holm's correction for {tested} comparisons."
+    )

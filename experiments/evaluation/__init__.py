@@ -1,0 +1,1 @@
+"""The standard evaluations of a congestion control or a queue, which `testbed evaluate` runs."""

@@ -1,0 +1,30 @@
+"""The standard evaluations, in the order of the report."""
+
+from __future__ import annotations
+
+from experiments.evaluation import (
+    buffer_sizing,
+    convergence,
+    harm,
+    intra_protocol,
+    latecomer,
+    lossy_path,
+    marks_and_drops,
+    parking_lot,
+    reverse_traffic,
+    rtt_fairness,
+)
+from testbed.scenario.experiment import Experiment
+
+EVALUATIONS: tuple[Experiment, ...] = (
+    rtt_fairness.EXPERIMENT,
+    buffer_sizing.EXPERIMENT,
+    convergence.EXPERIMENT,
+    latecomer.EXPERIMENT,
+    intra_protocol.EXPERIMENT,
+    harm.EXPERIMENT,
+    parking_lot.EXPERIMENT,
+    reverse_traffic.EXPERIMENT,
+    lossy_path.EXPERIMENT,
+    marks_and_drops.EXPERIMENT,
+)

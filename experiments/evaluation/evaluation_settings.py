@@ -1,0 +1,93 @@
+"""What the standard evaluations share: a bottleneck of 10 Mbit/s, 40 ms, and what a seed changes.
+
+A seed changes when flows start (within 100 ms), and every rate and delay of the network (by up to
+1 %), so that repeats sample the phases of a network in which nothing is random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from testbed.scenario.model import (
+    Bottleneck,
+    Flow,
+    FlowKind,
+    Path,
+    Queue,
+    Scenario,
+    Topology,
+    TopologyKind,
+)
+
+RATE_MBIT = 10.0
+RTT_MS = 40.0
+NECK_MS = 2.0  # of the bottleneck, one way; the access links have the rest
+VARIANTS = ("cubic", "bbr", "linux-reno")
+FIFO = "pfifo"
+STARTS_MS = 100.0
+PART = 0.01
+SETTLING = 0.25  # of a trial: left out, where slow start is not what is asked about
+
+
+def buffer(discipline: str, bdp: float = 1.0) -> Queue:
+    """A queue with the limit in bandwidth–delay products; it drops, even if it could mark."""
+    return Queue(discipline, limit_bdp=bdp)
+
+
+def dumbbell(
+    queue: Queue, pairs: int, rtts_ms: tuple[float, ...] = (), rate_mbit: float = RATE_MBIT
+) -> Topology:
+    """Pairs of hosts with a bottleneck in the middle, 40 ms unless round trips are given."""
+    return Topology(
+        TopologyKind.DUMBBELL,
+        Bottleneck(rate_mbit, queue, delay_ms=NECK_MS),
+        hosts=pairs,
+        access=Path(delay_ms=(RTT_MS / 2 - NECK_MS) / 2),
+        rtts_ms=rtts_ms,
+    )
+
+
+def flow(
+    name: str, pair: int, variant: str, start_s: float = 0.0, lasts_s: float | None = None
+) -> Flow:
+    """A transfer without an end, or of `lasts_s`, from a pair's sender to its receiver."""
+    return Flow(
+        name,
+        FlowKind.TCP,
+        f"sender{pair}",
+        f"receiver{pair}",
+        start_s=start_s,
+        duration_s=lasts_s,
+        variant=variant,
+    )
+
+
+def alike(variant: str, flows: int, pairs: int) -> tuple[Flow, ...]:
+    """Flows of one variant, spread over the pairs."""
+    return tuple(flow(f"flow{n + 1}", n % pairs + 1, variant) for n in range(flows))
+
+
+def trial(
+    experiment: str,
+    words: Sequence[str],
+    topology: Topology,
+    flows: tuple[Flow, ...],
+    duration_s: float,
+    seed: int,
+    *,
+    settling: float = SETTLING,
+    asks_ecn: bool = True,
+) -> Scenario:
+    """A trial of an evaluation; `words` tell it from the others."""
+    return Scenario(
+        experiment=experiment,
+        label="-".join(words),
+        topology=topology,
+        flows=flows,
+        duration_s=duration_s,
+        measure_from_s=settling * duration_s,
+        seed=seed,
+        start_jitter_ms=STARTS_MS,
+        network_jitter=PART,
+        asks_ecn=asks_ecn,
+    )
