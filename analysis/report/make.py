@@ -37,17 +37,19 @@ def make_report(
     answers: Sequence[Answer] = (),
     compared: comparison_section.Compared | None = None,
     single: bool = False,
+    standings: page.Standings | None = None,
 ) -> Path:
     """Write the page of what was collected to `out`, with its figures in `STEM-figures/` and its
     trials' series in `STEM-series/` beside it, or all in the `single` file.
 
     `answers` is the ledger of claims; without any the page has none. `compared` has the
-    differences between two folders. A `single` file has everything in it and nothing beside it.
+    differences between two folders, `standings` the summary of an evaluation. A `single` file has
+    everything in it and nothing beside it.
     """
     with _folder(out, single) as folder:
         parts = [_part(material, folder, out, single) for material in found.materials]
     laid = overlay(found.materials, None if single else out.with_name(f"{out.stem}-series"))
-    text = page.render(_whole(found, parts, answers, compared, laid))
+    text = page.render(_whole(found, parts, answers, compared, laid, standings))
     replace(out, lambda path: path.write_text(text, encoding="utf-8"))
     return out
 
@@ -119,6 +121,7 @@ def _whole(
     answers: Sequence[Answer],
     compared: comparison_section.Compared | None,
     laid: Overlay | None,
+    standings: page.Standings | None,
 ) -> page.Page:
     numbers = {trial.path.name: place for place, trial in enumerate(found.trials, start=1)}
     stems = [figure.stem for part in parts for figure in part.figures]
@@ -132,4 +135,5 @@ def _whole(
         again=len(found.again),
         compared=compared,
         overlay=laid,
+        standings=standings,
     )

@@ -57,6 +57,15 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Standings:
+    """An evaluation's summary: how its subject stands beside each of the others."""
+
+    title: str
+    sheet: Sheet
+    note: str
+
+
+@dataclass(frozen=True)
 class Page:
     """Everything on the page."""
 
@@ -69,6 +78,7 @@ class Page:
     again: int  # trials that lay in more than one folder
     compared: Compared | None = None
     overlay: Overlay | None = None  # of any two trials
+    standings: Standings | None = None
 
     @property
     def profiles(self) -> list[str]:

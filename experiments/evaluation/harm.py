@@ -28,7 +28,7 @@ def scenario(*, variant: str, victim: str, duration_s: float, seed: int) -> Scen
 
 EXPERIMENT = Experiment(
     name="harm",
-    paper="Ware 2019; RFC 9743, 5.2",
+    paper="Ware 2019; RFC 9743, 5.2.1",
     about="each variant beside each: the harm in throughput, delay and losses",
     axes={
         "variant": settings.VARIANTS,

@@ -34,7 +34,7 @@ def scenario(*, variant: str, queue: str, beside: str, duration_s: float, seed: 
 
 EXPERIMENT = Experiment(
     name="latecomer",
-    paper="RFC 5166, 2.5",
+    paper="RFC 5166, 2.3",
     about="a flow that comes to a full link: its share, and when it has it",
     axes={
         "variant": settings.VARIANTS,

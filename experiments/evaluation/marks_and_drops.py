@@ -43,7 +43,7 @@ def scenario(
 
 EXPERIMENT = Experiment(
     name="ecn",
-    paper="RFC 9743, 5.3.1",
+    paper="RFC 9743, 7.1",
     about="marks against drops, for each variant, alone and beside Cubic; DCTCP with its step",
     axes={
         "variant": settings.VARIANTS,

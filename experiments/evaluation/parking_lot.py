@@ -34,7 +34,7 @@ def scenario(
 
 EXPERIMENT = Experiment(
     name="parking-lot",
-    paper="RFC 5166, 2.3.3",
+    paper="RFC 5166, 2.3",
     about="one flow across 1 to 5 bottlenecks against one flow on each",
     axes={
         "variant": settings.VARIANTS,

@@ -34,7 +34,7 @@ def scenario(
 
 EXPERIMENT = Experiment(
     name="reverse-traffic",
-    paper="RFC 5166, 2.1.1",
+    paper="RFC 5166, 2.1",
     about="a flow beside 0, 1 and 4 Cubic flows in the other direction",
     axes={
         "variant": settings.VARIANTS,

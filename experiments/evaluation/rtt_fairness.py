@@ -33,7 +33,7 @@ def scenario(
 
 EXPERIMENT = Experiment(
     name="rtt-fairness",
-    paper="RFC 5166, 2.3.1",
+    paper="RFC 5166, 2.3",
     about="two flows with round trips 1:1 to 1:16, beside themselves and beside Cubic",
     axes={
         "variant": settings.VARIANTS,

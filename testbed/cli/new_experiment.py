@@ -9,9 +9,10 @@ from pathlib import Path
 from testbed.cli.console import console
 from testbed.errors import UsageError, quoted
 from testbed.machine.atomic import replace
+from testbed.own_files import python_file
 from testbed.own_files.python_file import SUFFIX
 
-TEMPLATE = Path(__file__).with_name("experiment_template.py")
+TEMPLATE = Path(python_file.__file__).with_name("experiment_template.py")
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 
 

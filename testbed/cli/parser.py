@@ -14,6 +14,7 @@ from testbed.cli.clean import clean
 from testbed.cli.compare import compare_folders
 from testbed.cli.completion import SHELLS, complete
 from testbed.cli.console import console
+from testbed.cli.evaluate import evaluate
 from testbed.cli.inspect import inspect_trial
 from testbed.cli.new_experiment import new_experiment
 from testbed.cli.plan import list_experiments, show_plan
@@ -201,6 +202,20 @@ def _run_results_options(parser: Parser) -> None:
     columns.add_argument("--all", action="store_true", help="every column of the wide table")
 
 
+def _evaluate_options(parser: Parser) -> None:
+    add = parser.add_argument
+    add("name", nargs="?", default="", help="a congestion control or variant")
+    add("--queue", default="", metavar="NAME", help="a queue, alone or for the congestion control")
+    add("--against", default="", metavar="NAME,…", help="the others (cubic,bbr,linux-reno)")
+    add("--quick", action="store_true", help="shorter trials, for a first look")
+    add("--seeds", type=_positive, metavar="N", help="repeats (5; with --quick 3)")
+    add("--engine", metavar="|".join(CHOICES), help="where to run")
+    add("--jobs", type=_positive, metavar="N", help="number of trials to run in parallel")
+    add("--captures", metavar="keep|zstd|drop", help="what happens to reduced captures")
+    add("--cluster", metavar="ADDRESS", help="run on a dask cluster, e.g. tcp://host:8786")
+    add("--out", type=Path, metavar="PATH", help=f"the page (results/evaluate-NAME/{REPORT})")
+
+
 def _reduce_options(parser: Parser) -> None:
     parser.add_argument(
         "pcap",
@@ -354,6 +369,13 @@ VERBS = (
         "run an experiment, or one scenario from a file",
         "run router-bottleneck --set variant=cubic,bbr --seeds 3",
         _run_options,
+    ),
+    Verb(
+        "evaluate",
+        evaluate,
+        "the standard evaluations of a congestion control or a queue, beside others, as one page",
+        "evaluate veno --quick",
+        _evaluate_options,
     ),
     Verb(
         "runs",

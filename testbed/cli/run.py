@@ -57,9 +57,39 @@ class Place:
     onlookers: Onlookers
 
 
+@dataclass(frozen=True)
+class _Prepared:
+    """What a command line asks for, planned, and where it runs."""
+
+    choice: Choice
+    wanted: Chosen
+    planned: Sequence[Task]
+    out: Path
+
+
 def run_experiment(options: argparse.Namespace) -> int:
     """`testbed run`."""
     printed = run_output.parse(options)
+    ready = _prepared(options)
+    experiment = ready.planned[0].scenario.experiment
+    page = watched(options.watch, experiment, ready.wanted.metric, ready.out, _print)
+    with claimed(ready.out, _say), page as onlookers:
+        done, run = _carried_out(options, ready, onlookers)
+        status = _show_results(ready.choice, ready.wanted, run, done, printed)
+        onlookers.finish(run)
+        return status
+
+
+def run_and_keep(options: argparse.Namespace) -> Path:
+    """The same without its page, tables and figures; returns the run's folder."""
+    ready = _prepared(options)
+    with claimed(ready.out, _say):
+        done, run = _carried_out(options, ready, Onlookers(_print))
+    say_what_is_lacking(ready.choice.engine, done)
+    return run
+
+
+def _prepared(options: argparse.Namespace) -> _Prepared:
     if options.name:
         checked(options.name)
     wanted = chosen(options)
@@ -68,13 +98,15 @@ def run_experiment(options: argparse.Namespace) -> int:
     choice = engine_for(planned, options.engine)
     out = options.out or results_folder(scenarios[0].experiment)
     console.print(f"engine: {choice.engine.name} ({choice.reason})")
-    page = watched(options.watch, scenarios[0].experiment, wanted.metric, out, _print)
-    with claimed(out, _say), page as onlookers:
-        done = _run_in(options, choice, wanted, planned, out, onlookers)
-        run = _keep_run(options, out, [each.path.name for each in done])
-        status = _show_results(choice, wanted, run, done, printed)
-        onlookers.finish(run)
-        return status
+    return _Prepared(choice, wanted, planned, out)
+
+
+def _carried_out(
+    options: argparse.Namespace, ready: _Prepared, onlookers: Onlookers
+) -> tuple[list[Finished], Path]:
+    """Run what is missing, and note it all as a run."""
+    done = _run_in(options, ready.choice, ready.wanted, ready.planned, ready.out, onlookers)
+    return done, _keep_run(options, ready.out, [each.path.name for each in done])
 
 
 def _least_seeds(options: argparse.Namespace) -> int:

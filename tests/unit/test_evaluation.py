@@ -1,0 +1,197 @@
+"""The standard evaluations: their scores on made-up rows, what is said of them, and the verb."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.evaluation import findings, standing
+from analysis.evaluation.evaluated import LESS, MORE, SCORES, Score
+from analysis.evaluation.outcome_rows import SUBJECT, VICTIM, harm, in_pairs, over_settings
+from analysis.evaluation.seen_trial import SeenTrial, jain
+from analysis.evaluation.sharing_scores import (
+    jain_over_time,
+    late_share,
+    long_of_fair,
+    oscillation,
+    time_to_fair_s,
+)
+from analysis.metrics.flow_digest import THROUGHPUT
+from analysis.statistics.intervals import Paired, compare_paired
+from experiments.catalogue import EXPERIMENTS
+from testbed.cli import evaluate
+from testbed.cli.parser import build_parser
+from testbed.errors import UsageError
+
+
+def score(better: int = MORE) -> Score:
+    return Score("x", "x (%)", better, lambda seen: 0.0)
+
+
+def seen(rates: dict[str, tuple[int, list[float]]], rate_mbit: float = 10.0) -> SeenTrial:
+    """Flows with the second in which they start, and their rates in each second."""
+    records = [
+        SimpleNamespace(name=name, started_s=float(start), stopped_s=float(start + len(values)))
+        for name, (start, values) in rates.items()
+    ]
+    rows = [
+        (name, THROUGHPUT, start + n + 0.5, value)
+        for name, (start, values) in rates.items()
+        for n, value in enumerate(values)
+    ]
+    digest = pd.DataFrame(rows, columns=["flow", "what", "x", "value"])
+    flows = pd.DataFrame({"flow": list(rates), "throughput_mbps": [2.0] * len(rates)})
+    queue = SimpleNamespace(rate_mbit=rate_mbit, sampled=True)
+    trial = SimpleNamespace(record=SimpleNamespace(flows=records, queues=[queue]))
+    return SeenTrial(cast(Any, trial), flows, digest)
+
+
+TWO = {"first": (0, [10.0] * 4 + [9.0, 5.0, 5.0, 5.0]), "late": (4, [1.0, 5.0, 5.0, 5.0])}
+
+
+def test_a_share_is_fair_from_the_second_on_in_which_it_is() -> None:
+    assert time_to_fair_s(seen(TWO)) == 2.0
+    never = {"first": (0, [10.0] * 8), "late": (4, [0.1] * 4)}
+    assert time_to_fair_s(seen(never)) == 4.0  # until the end
+
+
+def test_jain_over_time_knows_only_shared_seconds() -> None:
+    expected = 100 * np.mean([jain(pd.Series([9.0, 1.0])), 1, 1, 1])
+    assert jain_over_time(seen(TWO)) == pytest.approx(expected)
+
+
+def test_a_steady_flow_does_not_oscillate() -> None:
+    assert oscillation(seen(TWO)) == 0.0
+    assert oscillation(seen({"one": (0, [9.0, 4.0, 6.0, 4.0, 6.0])})) > 20
+
+
+def test_the_latecomers_share_is_that_of_the_last_third() -> None:
+    assert late_share(seen(TWO)) == pytest.approx(50.0)
+
+
+def test_the_long_flow_is_measured_by_half_of_the_link() -> None:
+    lot = {"long": (0, [2.0] * 3), "cross1": (0, [8.0] * 3)}
+    assert long_of_fair(seen(lot, rate_mbit=8.0)) == pytest.approx(50.0)
+
+
+def outcome(values: dict[str, list[float]], **axes: object) -> pd.DataFrame:
+    """One setting: each subject's values by seed."""
+    rows = [
+        {SUBJECT: name, "seed": seed, "x": value, **axes}
+        for name, own in values.items()
+        for seed, value in enumerate(own, start=1)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_subjects_are_compared_over_the_settings_that_both_have() -> None:
+    both = outcome({"a": [1.0, 2.0], "b": [3.0, 5.0]}, axis_n=1)
+    alone = outcome({"a": [100.0, 100.0]}, axis_n=2)
+    table = pd.concat([both, alone])
+    assert over_settings(table, "a", "x") == {1: 50.5, 2: 51.0}
+    assert in_pairs(table, "a", "b", "x") == ({1: 1.0, 2: 2.0}, {1: 3.0, 2: 5.0})
+
+
+def test_a_seed_without_all_settings_does_not_count() -> None:
+    table = pd.concat(
+        [outcome({"a": [1.0, math.nan]}, axis_n=1), outcome({"a": [3.0, 9.0]}, axis_n=2)]
+    )
+    assert over_settings(table, "a", "x") == {1: 2.0}
+
+
+def harm_rows(throughput: dict[tuple[str, str], float]) -> pd.DataFrame:
+    rows = [
+        {
+            SUBJECT: one,
+            VICTIM: victim,
+            "seed": 1,
+            "throughput_mbps": value,
+            "queue_mean_ms": 10.0 / value,
+            "drop_rate": 0.0,
+        }
+        for (one, victim), value in throughput.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_harm_is_what_a_victim_loses_against_two_alike() -> None:
+    rows = harm_rows({("a", "a"): 5.0, ("b", "a"): 1.0, ("c", "a"): 10.0, ("a", "b"): 4.0})
+    found = harm(rows)
+    assert list(found["throughput_mbps"][:3]) == pytest.approx([0.0, 80.0, -50.0])
+    assert list(found["queue_mean_ms"][:3]) == pytest.approx([0.0, 80.0, -50.0])
+    assert list(found["drop_rate"][:3]) == [0.0, 0.0, 0.0]
+    assert math.isnan(found["throughput_mbps"][3])  # b never met another b
+
+
+def judged(found: Paired, better: int, p_holm: float) -> str:
+    return str(standing._standing(found, score(better), p_holm))
+
+
+def test_the_words_follow_the_sign_the_correction_and_what_is_better() -> None:
+    more = compare_paired({1: 5.0, 2: 5.1, 3: 5.2}, {1: 1.0, 2: 1.2, 3: 1.1})
+    assert judged(more, MORE, 0.01) == "better"
+    assert judged(more, LESS, 0.01) == "worse"
+    assert judged(more, MORE, 0.2) == "not separable"
+    same = compare_paired({1: 5.0, 2: 5.0}, {1: 5.0, 2: 5.0})
+    assert judged(same, MORE, math.nan) == "the same"
+    assert judged(compare_paired({1: 5.0}, {1: 4.0}), MORE, math.nan) == "not known"
+
+
+def test_the_sentence_is_made_of_the_rows() -> None:
+    rows = {"a": [1.0, 1.1, 0.9], "b": [9.0, 9.1, 9.2]}
+    assert findings.sentence(outcome(rows), [score()]) == (
+        "X (%): b 9.1 ± 0.25 at best, a 1 ± 0.25 at worst, apart in these seeds."
+    )
+    assert findings.sentence(outcome(rows), [score(LESS)]).startswith("X (%): a 1 ± 0.25 at best")
+
+
+def test_every_evaluation_has_scores_and_is_an_experiment() -> None:
+    assert {name for name, e in EXPERIMENTS.items() if e.compares} == set(SCORES)
+    for name in SCORES:
+        assert set(EXPERIMENTS[name].compares) <= set(EXPERIMENTS[name].axes)
+
+
+def options(*words: str) -> argparse.Namespace:
+    parser = build_parser()
+    parser.set_defaults(experiments=EXPERIMENTS, parser=parser)
+    return parser.parse_args(["evaluate", *words])
+
+
+def test_each_run_is_an_ordinary_command() -> None:
+    given = options("veno", "--quick", "--against", "cubic")
+    wanted = evaluate._wanted(given)
+    own = evaluate._command(given, wanted, EXPERIMENTS["harm"])
+    assert (own.experiment, own.seeds, own.quick) == ("harm", evaluate.QUICK_SEEDS, True)
+    assert own.set == ["variant=veno,cubic", "victim=veno,cubic"]
+    assert own.name == "evaluate-veno"
+
+
+def test_queues_are_compared_with_one_variant() -> None:
+    wanted = evaluate._wanted(options("--queue", "codel"))
+    assert wanted.settings(EXPERIMENTS["parking-lot"]) == [
+        "queue=codel,pfifo,fq_codel,pie",
+        "variant=cubic",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "name a congestion control"),
+        (("cubic", "--against", "cubic"), "nothing but cubic itself"),
+        (("--queue", "codle"), "unknown queue"),
+        (("--queue", "codel", "--against", "bbr"), "unknown queue"),
+        (("Veno!",), "unknown variant"),
+    ],
+)
+def test_slips_of_the_pen_are_refused_before_anything_runs(
+    words: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        evaluate._wanted(options(*words))
