@@ -103,5 +103,6 @@ SCORES: Mapping[str, tuple[Score, ...]] = {
     "reverse-traffic": (GOODPUT, REVERSE_RTT),
     "lossy": (GOODPUT, QUEUE),
     "ecn": (OWN_GOODPUT, OWN_QUEUE, LOSSES),
+    "aqm": (GOODPUT, QUEUE, QUEUE_95, JAIN),
     "harm": tuple(_harm(*each) for each in HARMED),
 }

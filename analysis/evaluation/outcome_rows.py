@@ -18,6 +18,7 @@ from analysis.metrics.axes import AXIS
 from analysis.results.material import Material
 
 SUBJECT = "subject"
+DELAY, THROUGHPUT = "owd_mean_ms", "throughput_mbps"  # of all flows: the plane's
 VICTIM = f"{AXIS}victim"
 
 
@@ -55,6 +56,8 @@ def outcome(material: Material) -> pd.DataFrame:
                 "variant": subject,
                 **{key: first[key] for key in ("trial", "number", "seed", "verdict", "experiment")},
                 **axes,
+                DELAY: float(flows[DELAY].mean()),
+                THROUGHPUT: float(flows[THROUGHPUT].sum()),
                 **{score.name: score.of(seen) for score in scores(material.experiment)},
             }
         )

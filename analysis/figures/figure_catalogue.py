@@ -49,10 +49,13 @@ class Entry:
 
 
 EVALUATION = Entry(outcome_figure.draw, outcome_figure.tables, outcome_figure.summary)
+IN_PLANE = dataclasses.replace(EVALUATION, figures=outcome_figure.with_plane)
 HARM = dataclasses.replace(EVALUATION, figures=harm_matrix.draw)
 
 CATALOGUE: Mapping[str, Entry] = {
     **dict.fromkeys(SCORES, EVALUATION),
+    "aqm": IN_PLANE,
+    "ecn": IN_PLANE,
     "harm": HARM,
     "dumbbell-load": Entry(dumbbell_load.draw),
     "dumbbell-pairs": Entry(dumbbell_pairs.draw),

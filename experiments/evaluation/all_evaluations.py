@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from experiments.evaluation import (
+    aqm,
     buffer_sizing,
     convergence,
     harm,
@@ -27,4 +28,5 @@ EVALUATIONS: tuple[Experiment, ...] = (
     reverse_traffic.EXPERIMENT,
     lossy_path.EXPERIMENT,
     marks_and_drops.EXPERIMENT,
+    aqm.EXPERIMENT,
 )

@@ -12,7 +12,7 @@ from matplotlib.ticker import NullLocator
 from analysis.evaluation import findings
 from analysis.evaluation.evaluated import Score
 from analysis.evaluation.outcome_rows import SUBJECT, outcome, scores, setting_columns
-from analysis.figures.general import general_figures, load_sweep
+from analysis.figures.general import general_figures, load_sweep, plane
 from analysis.figures.plotting import cases, figure_layout
 from analysis.figures.plotting.error_bars import Measure
 from analysis.figures.plotting.named_figure import NamedFigure
@@ -23,6 +23,7 @@ from analysis.statistics.text_tables import Table
 
 WIDE = 8.0  # an axis whose ends are that far apart is logarithmic
 MOST_ROWS = 4  # of panels: settings beside the main axis
+MOST_PLANES = 9
 
 
 def draw(material: Material) -> Iterator[NamedFigure]:
@@ -35,12 +36,20 @@ def draw(material: Material) -> Iterator[NamedFigure]:
 
 
 def with_plane(material: Material) -> Iterator[NamedFigure]:
-    """The scores; then goodput against delay, with the regions of the means."""
+    """The scores; then throughput against delay, with the regions of the means."""
     table = outcome(material)
     if table.empty:
         return
     yield from scored(material, table)
-    yield from general_figures.planes(material)
+    figure, data = plane.panels(_parts(table, SUBJECT, MOST_PLANES), SUBJECT)
+    figure_layout.title_and_foot(
+        figure,
+        f"{material.experiment}: throughput of all TCP flows against their delay",
+        cases.foot(material, material.tcp, plane.READING),
+    )
+    stem = cases.stem(material.key, "plane")
+    yield NamedFigure(stem, plane.best(table, SUBJECT), figure, data)
+    yield from general_figures.over_seconds(material)
 
 
 def scored(material: Material, table: pd.DataFrame) -> Iterator[NamedFigure]:
@@ -74,7 +83,9 @@ def main_axis(table: pd.DataFrame) -> str:
     return found.removeprefix(AXIS)
 
 
-def _parts(rows: pd.DataFrame, column: str) -> list[tuple[str, pd.DataFrame]]:
+def _parts(
+    rows: pd.DataFrame, column: str, most: int = MOST_ROWS
+) -> list[tuple[str, pd.DataFrame]]:
     others = [
         name.removeprefix(AXIS)
         for name in setting_columns(rows)
