@@ -36,7 +36,7 @@ def scenario(
 
 EXPERIMENT = Experiment(
     name="lossy",
-    paper="RFC 9743, 5.1.3",
+    paper="RFC 9743, 6.4",
     about="random losses of 0.001 to 5 %, singly and in bursts, beside models of the throughput",
     axes={
         "variant": settings.VARIANTS,

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.evaluation import findings, standing
+from analysis.evaluation import findings, standing, theory
 from analysis.evaluation.evaluated import LESS, MORE, SCORES, Score
 from analysis.evaluation.outcome_rows import SUBJECT, VICTIM, harm, in_pairs, over_settings
 from analysis.evaluation.seen_trial import SeenTrial, jain
@@ -195,3 +195,42 @@ def test_slips_of_the_pen_are_refused_before_anything_runs(
 ) -> None:
     with pytest.raises(UsageError, match=message):
         evaluate._wanted(options(*words))
+
+
+def lot(goodput: float) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "trial": ["t"],
+            "flow": ["long"],
+            "variant": ["cubic"],
+            "axis_variant": ["cubic"],
+            "axis_bottlenecks": [3.0],
+            "throughput_mbps": [goodput],
+        }
+    )
+
+
+def material(experiment: str, tcp: pd.DataFrame, rate_mbit: float) -> Any:
+    """What a law reads of a material."""
+    topology = SimpleNamespace(bottleneck=SimpleNamespace(rate_mbit=rate_mbit))
+    trial = SimpleNamespace(scenario=SimpleNamespace(topology=topology))
+    return SimpleNamespace(experiment=experiment, tcp=tcp, trials=(trial,))
+
+
+def test_theory_stands_beside_ours_with_the_difference() -> None:
+    (law,) = theory.laws(material("parking-lot", lot(2.0), 10.0))
+    assert (law.theory, list(law.ours)) == (5.0, [2.0])
+    (row,) = theory.sheet((law,)).rows
+    assert [cell.words for cell in row][2:] == ["5", "2", "-60"]
+
+
+def test_models_speak_of_the_loss_and_the_round_trip_that_were_seen() -> None:
+    rows = lot(1.0).assign(
+        axis_burst=1.0, axis_loss_percent=1.0, rtt_mean_ms=40.0, axis_variant="linux-reno"
+    )
+    (law,) = theory.laws(material("lossy", rows, 10.0))
+    assert law.theory == pytest.approx(math.sqrt(1.5 / 0.01) / 0.04 * 8 * 1514 / 1e6)
+
+
+def test_an_experiment_without_a_law_has_none() -> None:
+    assert theory.laws(material("harm", lot(1.0), 10.0)) == ()

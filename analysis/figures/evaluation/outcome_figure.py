@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 
-from analysis.evaluation import findings
+from analysis.evaluation import findings, theory
 from analysis.evaluation.evaluated import Score
 from analysis.evaluation.outcome_rows import SUBJECT, outcome, scores, setting_columns
 from analysis.figures.general import general_figures, load_sweep, plane
@@ -119,10 +119,12 @@ def _spread(panel: Axes, rows: pd.DataFrame, column: str) -> None:
 
 
 def tables(material: Material) -> Iterator[tuple[str, Sheet]]:
-    """The scores of every setting."""
+    """The scores of every setting, and what theory says of some."""
     table = outcome(material)
     if not table.empty:
         yield "Scores by setting", findings.sheet(table, scores(material.experiment))
+        if laws := theory.laws(material):
+            yield "Theory's numbers beside ours", theory.sheet(laws)
 
 
 def summary(material: Material) -> Table:

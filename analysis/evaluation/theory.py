@@ -1,0 +1,140 @@
+"""Theory's number beside ours, where there is one: a row per setting that a law speaks about."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from analysis.figures.plotting.sheet import Cell, Head, Sheet, mean_cell
+from analysis.metrics.axes import AXIS
+from analysis.models.classic import cubic, square_root
+from analysis.models.conditions import Conditions, Invalid
+from analysis.results.material import Material
+
+FRAME_BITS = 8 * 1514  # of a full segment, as throughput counts it
+RTT_MS = 40.0  # of the evaluations' dumbbell
+STEP_MS = RTT_MS / 7  # Alizadeh and others (2010), 3.3
+TARGETS_MS = {"codel": 5.0, "fq_codel": 5.0, "pie": 15.0}  # Linux's defaults
+MODELS = {"linux-reno": square_root, "cubic": cubic}
+ENOUGH = 100.0  # percent of the link, from a buffer of BDP/√n on
+
+
+@dataclass(frozen=True)
+class Law:
+    """What theory says of a setting, and what the seeds gave."""
+
+    words: str
+    unit: str
+    theory: float
+    ours: pd.Series
+
+
+def laws(material: Material) -> tuple[Law, ...]:
+    """The laws that speak about an evaluation's settings."""
+    find = LAWS.get(material.experiment)
+    return tuple(find(material)) if find and not material.tcp.empty else ()
+
+
+def sheet(found: tuple[Law, ...]) -> Sheet:
+    """Theory's number, ours, and how far ours is from it."""
+    heads = (
+        Head("what"),
+        Head("unit"),
+        Head("theory", number=True),
+        Head("ours", number=True),
+        Head("difference (%)", number=True),
+    )
+    return Sheet(heads, tuple(map(_row, found)))
+
+
+def _row(law: Law) -> tuple[Cell, ...]:
+    away = 100 * (float(law.ours.mean()) / law.theory - 1)
+    return (
+        Cell(law.words, law.words),
+        Cell(law.unit, law.unit),
+        Cell(f"{law.theory:.3g}", f"{law.theory:.9g}", True),
+        mean_cell(law.ours),
+        Cell("–" if math.isnan(away) else f"{away:+.0f}", f"{away:.9g}", True),
+    )
+
+
+def _groups(rows: pd.DataFrame, *axes: str) -> Iterator[tuple[tuple[object, ...], pd.DataFrame]]:
+    """The rows by these axes, one row per trial: the mean of its flows."""
+    columns = [AXIS + name for name in axes]
+    for key, own in rows.groupby(columns, sort=True):
+        yield (key if isinstance(key, tuple) else (key,)), own
+
+
+def _lossy(material: Material) -> Iterator[Law]:
+    """The square-root law and RFC 9438, 5.1, at the round trip that the flow saw."""
+    single = material.tcp[material.tcp[AXIS + "burst"] == 1]
+    for (name, percent), own in _groups(single, "variant", "loss_percent"):
+        model = MODELS.get(str(name))
+        if model is None:
+            continue
+        rtt_s = float(own["rtt_mean_ms"].mean()) / 1e3
+        found = model(Conditions(float(str(percent)) / 100, rtt_s))
+        if isinstance(found, Invalid):
+            continue
+        rate = min(found * FRAME_BITS / 1e6, _rate(material))
+        words = f"{name} at {percent:g} % of random losses"
+        yield Law(words, "Mbit/s", rate, own["throughput_mbps"])
+
+
+def _rate(material: Material) -> float:
+    return material.trials[0].scenario.topology.bottleneck.rate_mbit
+
+
+def _parking_lot(material: Material) -> Iterator[Law]:
+    long = material.tcp[material.tcp["flow"] == "long"]
+    for (name, number), own in _groups(long, "variant", "bottlenecks"):
+        words = f"max–min share of {name} across {number:g}"
+        yield Law(words, "Mbit/s", _rate(material) / 2, own["throughput_mbps"])
+
+
+def _ecn(material: Material) -> Iterator[Law]:
+    rows = material.tcp
+    step = rows[(rows[AXIS + "aqm"] == "step") & (rows["variant"] == "dctcp")]
+    for (beside,), own in _groups(step[step["flow"] == "flow"], "beside"):
+        yield Law(f"DCTCP's threshold, {beside}", "ms", STEP_MS, own["queue_p95_ms"])
+
+
+def _aqm(material: Material) -> Iterator[Law]:
+    medium = material.tcp[material.tcp[AXIS + "traffic"] == "medium"]
+    for (queue,), own in _groups(medium, "queue"):
+        if str(queue) in TARGETS_MS:
+            mean = own.groupby("trial")["queue_mean_ms"].mean()
+            yield Law(f"{queue}'s target, medium traffic", "ms", TARGETS_MS[str(queue)], mean)
+
+
+def _buffers(material: Material) -> Iterator[Law]:
+    """The √n rule for Reno; BBR's cap of two BDP in flight: a queue of one, however long it may
+    be."""
+    rows = material.tcp
+    reno = rows[rows["variant"] == "linux-reno"]
+    for (flows,), own in _groups(reno, "flows"):
+        n = float(str(flows))
+        large = own[own[AXIS + "buffer_bdp"] >= 1 / math.sqrt(n)]
+        if large.empty:
+            continue
+        least = large[large[AXIS + "buffer_bdp"] == large[AXIS + "buffer_bdp"].min()]
+        used = 100 * least.groupby("trial")["throughput_mbps"].sum() / _rate(material)
+        bdp = float(least[AXIS + "buffer_bdp"].iloc[0])
+        yield Law(f"link used by {n:g} of Reno with {bdp:g} BDP (√n rule)", "%", ENOUGH, used)
+    alone = rows[(rows["variant"] == "bbr") & (rows[AXIS + "flows"] == 1)]
+    for (bdp_,), own in _groups(alone, "buffer_bdp"):
+        if float(str(bdp_)) > 1:
+            words = f"BBR's queue with {bdp_:g} BDP (2 BDP in flight)"
+            yield Law(words, "ms", RTT_MS, own["queue_p95_ms"])
+
+
+LAWS: Mapping[str, Callable[[Material], Iterator[Law]]] = {
+    "lossy": _lossy,
+    "parking-lot": _parking_lot,
+    "ecn": _ecn,
+    "aqm": _aqm,
+    "buffer-sizing": _buffers,
+}
