@@ -64,7 +64,7 @@ def scenario(*, queue: str, traffic: str, duration_s: float, seed: int) -> Scena
 
 EXPERIMENT = Experiment(
     name="aqm",
-    paper="RFC 7928",
+    paper="RFC 7928, 8.2",
     about="queues under mild to heavy, aggressive and unresponsive traffic, round trips, bursts",
     axes={
         "queue": ("bfifo", "red", "pie", "codel", "fq_codel", "cake"),

@@ -34,7 +34,7 @@ def scenario(*, variant: str, queue: str, flows: float, step_s: float, seed: int
 
 EXPERIMENT = Experiment(
     name="convergence",
-    paper="RFC 5166, 2.3",
+    paper="RFC 5166, 2.2",
     about="flows that come and go every 10 s: time to a fair share, fairness, oscillation",
     axes={
         "variant": settings.VARIANTS,
