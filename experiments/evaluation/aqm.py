@@ -4,7 +4,7 @@
 
 `mild`, `medium`, `heavy`: 2, 8 and 24 flows of Linux's Reno. `aggressive`: 8 flows of Cubic.
 `unresponsive`: four of Reno beside CBR of 6 Mbit/s. `rtt`: two of Reno, 20 and 160 ms. `burst`:
-two of Reno, and a fifth of a second of CBR at three times the link's rate.
+two of Reno, and 0.4 s of CBR at three times the link's rate.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LIMIT_BDP = 4.0
 PAIRS = 4
 RTTS_MS = (20.0, 160.0)
 CBR_MBIT, CBR_BYTES = 6.0, 1000
-BURST_S, BURST_TIMES = 0.2, 3.0
+BURST_S, BURST_TIMES = 0.4, 3.0
 MIDDLE = 0.6  # of the trial: when the burst comes
 
 
