@@ -28,6 +28,7 @@ LINKED = re.compile(rf"`((?:{FOLDERS})/[\w./-]+)")
 MODULE = re.compile(r"python -m ((?:analysis|testbed|experiments|tests|benchmarks)[\w.]*)")
 TO_BE_WRITTEN = {  # by the reader
     "kernel/congestion/tcp_NAME.c",
+    "kernel/queues/sch_NAME.c",
 }
 
 
