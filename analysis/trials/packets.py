@@ -85,7 +85,7 @@ class TrialPackets:
             return None
         whole = [connection(found.data, found.acks, ends) for ends in ports_of(found, record)]
         known = tuple(each for each in whole if each is not None)
-        return known if len(known) == len(whole) else None
+        return known if known and len(known) == len(whole) else None
 
     def starts_at_bottleneck(self, flow: str) -> bool:
         """Whether the flow's sender feeds the bottleneck's queue itself."""

@@ -54,11 +54,16 @@ class _Running:
         """Whether it has not ended by itself or by us."""
         return self.process.poll() is None
 
-    def stop(self) -> None:
-        """End it and all that it started, if it still runs."""
+    def tell_to_end(self) -> None:
+        """Ask it to end, if it still runs; other flows' times do not wait for it."""
         if self.runs:
             self.was_ended = True
-            end(self.process, signal.SIGTERM, PATIENCE_S)
+            self.process.send_signal(signal.SIGTERM)
+
+    def stop(self) -> None:
+        """End it and all that it started."""
+        self.tell_to_end()
+        end(self.process, signal.SIGTERM, PATIENCE_S)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
 
@@ -142,7 +147,7 @@ class CommandFlow:
     def stop(self) -> None:
         """End the client if it is still running."""
         if "client" in self._running:
-            self._running["client"].stop()
+            self._running["client"].tell_to_end()
 
     def collect(self) -> None:
         """End the server, and keep how both ended."""
