@@ -117,7 +117,10 @@ def with_lossy_background() -> Scenario:
             dataclasses.replace(access(), topology=dataclasses.replace(access().named, hosts=2)),
             "topology.hosts: 2: an access link has one station",
         ),
-        (with_lossy_background(), "background.dst: receiver2-right has jitter, losses or another"),
+        (
+            with_lossy_background(),
+            "background.dst: receiver2-right has jitter, losses, a schedule or another",
+        ),
     ],
 )
 def test_faults(scenario: Scenario, said: str) -> None:
