@@ -20,7 +20,10 @@ Change = Callable[[Scenario], Scenario]
 
 
 def _starts(scenario: Scenario) -> Scenario:
-    """Each start drawn within a second."""
+    """Each start drawn within a second, unless a flow would be over by then."""
+    lasts_s = min((flow.duration_s or scenario.duration_s for flow in scenario.flows), default=0)
+    if lasts_s * 1e3 <= TOGETHER_MS:
+        return scenario
     return dataclasses.replace(scenario, start_jitter_ms=max(scenario.start_jitter_ms, TOGETHER_MS))
 
 

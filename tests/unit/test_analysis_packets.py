@@ -158,7 +158,7 @@ def arrivals(*rows: tuple[float, int, int, int]) -> pd.DataFrame:
     """(time_s, length, seq, payload) of one connection without its SYN."""
     frame = pd.DataFrame(rows, columns=["time_s", "length", "seq", "payload"])
     times = (frame["time_s"] * 1e9).astype("int64")
-    return frame.assign(time_ns=times, flags=0x10, src_port=1)
+    return frame.assign(time_ns=times, flags=0x10, src_port=1, dst_port=2)
 
 
 def test_rates_count_the_interval_alone() -> None:
