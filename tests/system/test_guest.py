@@ -257,14 +257,14 @@ WHEN = {"start", "end", "seconds", "bits_per_second"}
 def flow_results(trial: Trial, flow: str, role: str) -> object:
     """iperf3's intervals: bytes, retransmissions, windows and round trips.
 
-    When it ends an interval is when its process runs, which is charged time of its own: some tens of
-    µs more or less, by what ran before. It computes jitter from the clock, which is at another time
+    When it ends an interval is when its process runs, which is charged time of its own: some tens
+    of µs more or less, by what ran before. It computes jitter from the clock, which is at another time
     when more was set up before: the last digits of a double are rounded otherwise.
     """
     text = json.dumps(report(trial, flow, role)["intervals"])
     return json.loads(
         text,
-        parse_float=lambda number: f"{float(number):.9g}",
+        parse_float=lambda number: f"{float(number):.7g}",
         object_hook=lambda found: {k: v for k, v in found.items() if k not in WHEN},
     )
 
