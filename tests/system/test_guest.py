@@ -258,8 +258,8 @@ def flow_results(trial: Trial, flow: str, role: str) -> object:
     """iperf3's intervals: bytes, retransmissions, windows and round trips.
 
     When it ends an interval is when its process runs, which is charged time of its own: some tens
-    of µs more or less, by what ran before. It computes jitter from the clock, which is at another time
-    when more was set up before: the last digits of a double are rounded otherwise.
+    of µs more or less, by what ran before. It computes jitter from the clock, which is at another
+    time when more was set up before: the last digits of a double are rounded otherwise.
     """
     text = json.dumps(report(trial, flow, role)["intervals"])
     return json.loads(
