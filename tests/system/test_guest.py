@@ -247,26 +247,33 @@ def test_looking_changes_nothing(tmp_path: Path, variant: str) -> None:
     for flow, role in itertools.product(("tcp", "cbr"), ("client", "server")):
         one, other = (flow_results(trial, flow, role) for trial in pair)
         assert one == other, (flow, role)
+        ends, others = (interval_ends(trial, flow, role) for trial in pair)
+        assert ends == pytest.approx(others, abs=RUN_S), (flow, role)
     one, other = ((t.path / "samples" / "counters.json").read_text() for t in pair)
     assert one == other
 
 
 WHEN = {"start", "end", "seconds", "bits_per_second"}
+RUN_S = 1e-4  # by which iperf3 may run sooner or later
 
 
 def flow_results(trial: Trial, flow: str, role: str) -> object:
     """iperf3's intervals: bytes, retransmissions, windows and round trips.
 
-    When it ends an interval is when its process runs, which is charged time of its own: some tens
-    of µs more or less, by what ran before. It computes jitter from the clock, which is at another
-    time when more was set up before: the last digits of a double are rounded otherwise.
+    It computes jitter from the clock, which is at another time when more was set up before: the
+    last digits of a double are rounded otherwise.
     """
     text = json.dumps(report(trial, flow, role)["intervals"])
     return json.loads(
         text,
-        parse_float=lambda number: f"{float(number):.7g}",
+        parse_float=lambda number: f"{float(number):.8g}",
         object_hook=lambda found: {k: v for k, v in found.items() if k not in WHEN},
     )
+
+
+def interval_ends(trial: Trial, flow: str, role: str) -> list[float]:
+    """When iperf3 ended its intervals: when its process ran, which was charged time before that."""
+    return [each["sum"]["end"] for each in report(trial, flow, role)["intervals"]]
 
 
 def unprivileged() -> pwd.struct_passwd:
