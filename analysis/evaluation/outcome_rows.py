@@ -22,11 +22,6 @@ DELAY, THROUGHPUT = "owd_mean_ms", "throughput_mbps"  # of all flows: the plane'
 VICTIM = f"{AXIS}victim"
 
 
-def is_evaluation(experiment: str) -> bool:
-    """Whether it is one of the standard evaluations."""
-    return experiment in SCORES
-
-
 def scores(experiment: str) -> tuple[Score, ...]:
     """Its scores."""
     return SCORES[experiment]
