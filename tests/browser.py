@@ -50,6 +50,13 @@ class Tab:
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(f"{domain}.enable")
 
+    def close(self) -> None:
+        """End the browser, and wait until it has ended."""
+        self._session = ""
+        self.call("Browser.close")
+        while self._in.read(1 << 16):
+            pass
+
     def call(self, method: str, **params: object) -> dict[str, Any]:
         """Send a command and wait for its answer."""
         self._number += 1
@@ -154,7 +161,9 @@ def browser() -> Iterator[Tab]:
         for end in (commands, answers, *far):
             os.close(end)
         try:
-            yield Tab(read, write)
+            tab = Tab(read, write)
+            yield tab
+            tab.close()  # killed, it leaves helpers that write into the profile while it is removed
         finally:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
