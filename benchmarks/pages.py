@@ -6,6 +6,7 @@ Marks in a page say what stands below or beside them:
     <!-- summary: testbed run … -->      the experiment's own table, as Markdown
     <!-- layers: testbed run … -->       of each of its trials, what two layers say of the same
     <!-- radio: testbed run … -->        of each of its trials, what the radio's medium counted
+    <!-- sheet: TITLE by run …; run … -->  a table of the runs' report, by its title
     <!-- answers: GYS by run …; run … -->  a paper's claims and their answers, from these runs
     <!-- GYS3.1 | READING | WHAT -->37.5 %<!-- / -->  one number of such an answer
 
@@ -37,7 +38,8 @@ from testbed.runs.identity import code_identity
 ROOT = Path(__file__).resolve().parents[1]
 DATA = "docs/data"
 TABLE = re.compile(r"<!-- (?P<kind>run|summary|layers|radio): testbed (?P<commands>run .*) -->")
-ANSWERS = re.compile(r"<!-- (?P<kind>answers): (?P<paper>\w+) by (?P<commands>run .*) -->")
+ANSWERS = re.compile(r"<!-- (?P<kind>answers): (?P<title>\w+) by (?P<commands>run .*) -->")
+SHEET = re.compile(r"<!-- (?P<kind>sheet): (?P<title>.+?) by (?P<commands>run .*) -->")
 NUMBER = re.compile(r"(?P<mark><!-- (?P<key>[A-Z]+\d[^>]*\S) -->)[^<]*(?P<end><!-- / -->)")
 PAST_BLOCK = re.compile(r"\s*(figure:.*)?")  # matched in full: an empty line, or a figure's
 INDENT = "    "
@@ -74,6 +76,7 @@ class Block:
     begin: int
     end: int
     files: Files = ()
+    title: str = ""  # the paper, or the table of a report
 
 
 def pages(root: Path = ROOT) -> list[Path]:
@@ -85,7 +88,7 @@ def blocks(text: str) -> Iterator[Block]:
     """The marked tables of a page, from its end: line numbers hold while they are filled."""
     lines = text.splitlines()
     for number in reversed(range(len(lines))):
-        marks = (mark.fullmatch(lines[number]) for mark in (TABLE, ANSWERS))
+        marks = (mark.fullmatch(lines[number]) for mark in (TABLE, ANSWERS, SHEET))
         found = next(filter(None, marks), None)
         if not found:
             continue
@@ -93,14 +96,18 @@ def blocks(text: str) -> Iterator[Block]:
         end = next((n for n in range(begin, len(lines)) if _is_past(lines[n])), len(lines))
         commands = tuple(each.strip() for each in found["commands"].split(";"))
         files = tuple(_files(lines, commands))
-        yield Block(_name(found, commands[0]), found["kind"], commands, begin, end, files)
+        title = found.groupdict().get("title", "")
+        name = _name(found["kind"], title, commands[0])
+        yield Block(name, found["kind"], commands, begin, end, files, title)
 
 
-def _name(found: re.Match[str], command: str) -> str:
-    """The paper's, or `layers-run-variants`."""
-    of_command = re.sub(r"\W+", "-", command)[:60].strip("-")
-    kind = "" if found["kind"] == "run" else f"{found['kind']}-"
-    return found.groupdict().get("paper") or f"{kind}{of_command}"
+def _name(kind: str, title: str, command: str) -> str:
+    """The paper's, `layers-run-variants`, or `sheet-video-access-Shaped-Ethernet`."""
+    if kind == "answers":
+        return title
+    told = f"{command.split()[1]} {title}" if title else command
+    words = re.sub(r"\W+", "-", told)[: None if title else 60].strip("-")
+    return words if kind == "run" else f"{kind}-{words}"
 
 
 def _files(lines: Sequence[str], commands: Sequence[str]) -> Iterator[tuple[str, str]]:

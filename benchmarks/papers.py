@@ -4,6 +4,7 @@ Runs the commands that stand in the marks of README.md and docs/**/*.md (`benchm
 in the guest, stores what they give in docs/data/ with the revisions that made it, and puts it in
 the pages. With --stale only those that this code would make otherwise; with --results DIR trials
 are kept there, one folder per experiment: an interrupted run goes on, and figures can be drawn.
+Tables of the same commands are made from the same trials.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from analysis.figures.figure_catalogue import of_results, summaries
+from analysis.figures.figure_catalogue import of_results, summaries, tables
+from analysis.figures.plotting.sheet import Sheet
 from analysis.report.verdict_tables import side_by_side
 from analysis.results.table import trial_metrics
-from analysis.statistics.text_tables import as_markdown
+from analysis.statistics.text_tables import Table, as_markdown
 from benchmarks.pages import (
     ROOT,
     Block,
@@ -64,13 +66,13 @@ def main() -> None:
     options = parser.parse_args()
     own = [path.resolve() for path in options.pages] or pages()
     wanted = {block.name: block for path in own for block in blocks(path.read_text())}
-    for block in wanted.values():
-        if options.stale and not _is_stale(block):
-            continue
-        begun = time.monotonic()
+    due = [block for block in wanted.values() if not options.stale or _is_stale(block)]
+    for commands in dict.fromkeys(block.commands for block in due):
         with _place(options.results) as folder:
-            store(block.name, _made(block, folder))
-        print(f"{block.name}: {time.monotonic() - begun:.0f} s", flush=True)
+            for block in (each for each in due if each.commands == commands):
+                begun = time.monotonic()
+                store(block.name, _made(block, folder))
+                print(f"{block.name}: {time.monotonic() - begun:.0f} s", flush=True)
     for path in own:
         text = path.read_text()
         if (new := filled(text)) != text:
@@ -96,6 +98,7 @@ def _made(block: Block, out: Path | str) -> Stored:
         "answers": _answers_of,
         "layers": _layers_of,
         "radio": _radio_of,
+        "sheet": _sheet_of,
         "summary": _summary_of,
     }
     return make.get(block.kind, _table_of)(block, out)
@@ -108,6 +111,25 @@ def _summary_of(block: Block, out: Path | str) -> Stored:
     (table,) = summaries(of_results(folder, folder.name))
     lines = as_markdown(table).splitlines()
     return stored_now(block.commands, [line for line in lines if line.startswith("|")], {})
+
+
+def _sheet_of(block: Block, out: Path | str) -> Stored:
+    """A table of the report."""
+    for command in block.commands:
+        _testbed(command, Path(out).absolute())
+    folder = _folder(block.commands[0], Path(out))
+    (material,) = of_results(folder, folder.name)
+    made = dict(tables(material))
+    if block.title not in made:
+        raise SystemExit(f"{folder}: no table {block.title!r}; there are {list(made)}")
+    return stored_now(block.commands, sheet_lines(made[block.title]), {})
+
+
+def sheet_lines(sheet: Sheet) -> list[str]:
+    """The table as a page has it."""
+    header = tuple(f"{head.words}, {head.unit}".removesuffix(", ") for head in sheet.heads)
+    rows = tuple(tuple(cell.words for cell in row) for row in sheet.rows)
+    return as_markdown(Table(header, rows, "")).splitlines()
 
 
 def _radio_of(block: Block, out: Path | str) -> Stored:

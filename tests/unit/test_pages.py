@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from analysis.figures.plotting.sheet import Cell, Head, Sheet
 from benchmarks import pages
 from benchmarks.pages import Stored, blocks, filled, store, stored_now
-from benchmarks.papers import answer_lines, numbers_of
+from benchmarks.papers import answer_lines, numbers_of, sheet_lines
 from testbed.errors import TestbedError
 from testbed.runs import identity, sources
 
@@ -97,6 +98,16 @@ def test_tables_of_the_same_trials_are_stored_apart() -> None:
     found = [next(blocks(f"<!-- {kind}: testbed {RUN} -->\n\n| x |\n")) for kind in kinds]
     assert tuple(each.kind for each in found) == kinds
     assert len({each.name for each in found}) == len(kinds)
+
+
+def test_a_table_of_the_report_is_stored_by_its_title() -> None:
+    marks = [f"<!-- sheet: {title} by {RUN}; run variants -->" for title in ("A, by b", "C")]
+    found = [next(blocks(f"{mark}\n\n| x |\n")) for mark in marks]
+    assert [each.title for each in found] == ["A, by b", "C"]
+    assert found[0].name == "sheet-router-bottleneck-A-by-b" != found[1].name
+    assert found[0].commands == (RUN, "run variants")
+    sheet = Sheet((Head("rate", "Mbit/s"), Head("n")), ((Cell("1.5"), Cell("2")),))
+    assert sheet_lines(sheet) == ["| rate, Mbit/s | n |", "| --- | --- |", "| 1.5 | 2 |"]
 
 
 def test_other_trials_or_other_metrics_make_it_stale(monkeypatch: pytest.MonkeyPatch) -> None:

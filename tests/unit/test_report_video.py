@@ -14,7 +14,7 @@ from matplotlib import pyplot as plt
 from analysis.captures.lengths import packet_lengths
 from analysis.captures.tcp import MARKS
 from analysis.claims.rajore_gupta_sikka_jain.rgsj_numbers import RGSJ_LENGTHS
-from analysis.claims.rajore_gupta_sikka_jain.rgsj_selection import NETWORKS
+from analysis.claims.rajore_gupta_sikka_jain.rgsj_selection import NETWORKS, SLOW_UP
 from analysis.figures.figure_catalogue import tables
 from analysis.figures.papers.rajore_gupta_sikka_jain import video_access
 from analysis.figures.plotting.named_figure import NamedFigure
@@ -82,7 +82,7 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Material:
     for name in ("trial", "axes"):
         other[name] = other[name].str.replace("240p", "buffer")
     table = pd.concat((table, other), ignore_index=True)
-    table = table.assign(kind="video", verdict="", video_mbps=0.33)
+    table = table.assign(kind="video", verdict="", video_mbps=0.33, switches=3.0)
     rows = with_axes(table.assign(number=table["trial"].factorize()[0] + 1))
     folder = tmp_path_factory.mktemp("played")
     trials = tuple(
@@ -203,12 +203,23 @@ def test_shaped_run_by_run(material: Material) -> None:
     assert line[-2:] == ["16852", "11621, 43003, 16852, 37958, 14992"]
 
 
-def test_the_lecture_hall(material: Material) -> None:
-    lines = {(line[0], line[1], line[2]): line for line in texts(sheet_of(material, "Congested"))}
-    own = lines["TCP", "veno", "server"]
-    assert own[6] == "60 to 120" and own[10] == "re-buffers, least" and own[13] == "100"
-    quic = lines["QUIC", "reno", "server"]
-    assert quic[6] == "40 to 50 sooner" and quic[11] == "–" and quic[13] == "12.5"
+def test_the_lecture_hall_with_either_radio(material: Material) -> None:
+    lines = {tuple(line[:4]): line for line in texts(sheet_of(material, "Congested"))}
+    own = lines["802.11", "TCP", "veno", "server"]
+    assert own[7] == "60 to 120" and own[11] == "re-buffers, least" and own[14] == "100"
+    quic = lines["802.11", "QUIC", "reno", "server"]
+    assert quic[7] == "40 to 50 sooner" and quic[12] == "–" and quic[14] == "12.5"
+    rows = material.good.copy()
+    rows["axis_network"] = rows["axis_network"].replace("shaped", SLOW_UP)
+    both = Material("video-access", "guest", material.trials, rows, rows, material.digest)
+    radios = [line[0] for line in texts(sheet_of(both, "Congested"))]
+    assert list(dict.fromkeys(radios)) == ["netem, 0.01 Mbit/s up", "802.11"]
+
+
+def test_players_that_choose(material: Material) -> None:
+    (line,) = texts(sheet_of(material, "Players"))
+    assert line[:6] == ["WiFi, congested", "QUIC", "reno", "server", "1", "buffer"]
+    assert line[6] == "0.33" and line[9] == "0"
 
 
 def test_signals(material: Material) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pandas as pd
 
+from analysis.claims.rajore_gupta_sikka_jain.rgsj_claims import RADIOS
 from analysis.claims.rajore_gupta_sikka_jain.rgsj_numbers import (
     RGSJ_LENGTHS,
     RGSJ_LOAD_S,
@@ -38,6 +39,7 @@ NONE = Cell("–", "", True)
 SET_ON = {LAPTOP: "laptop", SERVER: "server"}
 SHOWN = ("network", "variant", "transport", "setting")
 Line = tuple[Cell, ...]
+Case = tuple[str, str, str, pd.DataFrame]  # transport, setting, variant and flows
 
 
 def video_tables(material: Material) -> Iterator[tuple[str, Sheet]]:
@@ -45,9 +47,13 @@ def video_tables(material: Material) -> Iterator[tuple[str, Sheet]]:
     rows = material.good
     if f"{AXIS}setting" not in rows:
         return
-    for case, own in cases.split(rows[rows[f"{AXIS}rule"] == "240p"], (), SHOWN):
+    even = rows[f"{AXIS}rule"] == "240p"
+    for case, own in cases.split(rows[even], (), SHOWN):
         for title, sheet in _tables(material, own):
             yield cases.titled(title, case), sheet
+    for case, own in cases.split(rows[~even], (), (*SHOWN, "rule")):
+        title = cases.titled("Players that choose the bitrate", case)
+        yield title, Sheet(PLAYER_HEADS, tuple(_player_lines(own)))
 
 
 def _tables(material: Material, rows: pd.DataFrame) -> Iterator[tuple[str, Sheet]]:
@@ -77,8 +83,8 @@ def _flows(
         yield variant, own[own[f"{AXIS}variant"] == variant]
 
 
-def _cases(rows: pd.DataFrame, network: str) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
-    """Transport, setting, variant and flows; the paper's own first."""
+def _cases(rows: pd.DataFrame, network: str) -> Iterator[Case]:
+    """What there is of a network; the paper's own first."""
     for transport, setting in ((TCP, LAPTOP), (TCP, SERVER), (QUIC, LAPTOP), (QUIC, SERVER)):
         for variant, own in _flows(rows, network, transport, setting):
             yield transport, setting, variant, own
@@ -135,12 +141,12 @@ def _load_heads() -> tuple[Head, ...]:
 
 
 def _load_lines(rows: pd.DataFrame) -> Iterator[Line]:
-    for network, loads in RGSJ_LOAD_S.items():
+    for network in NETWORKS:
         for case in _cases(rows, network):
             transport, _, variant, own = case
-            paper = loads.get(variant) if transport == TCP else None
-            count, largest = RGSJ_SPIKES[network].get(variant, (None, None))
             known = transport == TCP
+            paper = RGSJ_LOAD_S.get(network, {}).get(variant) if known else None
+            count, largest = RGSJ_SPIKES.get(network, {}).get(variant, (None, None))
             yield (
                 _name(NETWORKS[network]),
                 *_case(*case),
@@ -207,6 +213,7 @@ def _run(value: float, decimals: int) -> Cell:
 # The lecture hall: RGSJ6, 7
 
 CONGESTED_HEADS = (
+    Head("radio"),
     *_CASE,
     Head("page", "s", f"until the page is loaded; {MEDIAN}", True),
     Head("playback starts", "s", MEDIAN, True),
@@ -228,10 +235,11 @@ def _congested_lines(rows: pd.DataFrame) -> Iterator[Line]:
     low, high = RGSJ_QUIC_SOONER_S
     waits = {TCP: f"{least:g} to {most:g}", QUIC: f"{low:g} to {high:g} sooner"}
     stalls = {TCP: "re-buffers", QUIC: "does not"}
-    for case in _cases(rows, "wifi-congested"):
+    for radio, case in _in_the_hall(rows):
         transport, _, variant, own = case
         known = variant in THREE or transport == QUIC
         yield (
+            radio,
             *_case(*case),
             median_cell(own["page_s"]),
             median_cell(own["startup_s"]),
@@ -246,6 +254,12 @@ def _congested_lines(rows: pd.DataFrame) -> Iterator[Line]:
             median_cell(own["lost_packets"], 0),
             median_cell(own["lost_packets_peak"], 0),
         )
+
+
+def _in_the_hall(rows: pd.DataFrame) -> Iterator[tuple[Cell, Case]]:
+    for radio in RADIOS:
+        for case in _cases(rows, str(radio.where["network"])):
+            yield _name(radio.name), case
 
 
 # Weak and strong signal: RGSJ8
@@ -311,6 +325,36 @@ def _set_lines(rows: pd.DataFrame) -> Iterator[Line]:
             cells += [median_cell(values, 3) for values in (*(own[v] for v in THREE), spread)]
         if seeds:
             yield (_name(name), _number(seeds), *cells)
+
+
+# Players that choose the bitrate: our own
+
+PLAYER_HEADS = (
+    Head("network"),
+    *_CASE,
+    Head("rule", hint="by which the player chooses the next segment's bitrate"),
+    Head("bitrate", "Mbit/s", f"mean of what was shown; {MEDIAN}", True),
+    Head("switches", "", MEDIAN, True),
+    Head("playback starts", "s", MEDIAN, True),
+    Head("stalls", "", MEDIAN, True),
+    Head("loaded", "s", f"until the whole video is loaded; {MEDIAN}", True),
+)
+
+
+def _player_lines(rows: pd.DataFrame) -> Iterator[Line]:
+    for network, name in NETWORKS.items():
+        for transport, setting, variant, flows in _cases(rows, network):
+            for rule, own in flows.groupby(f"{AXIS}rule"):
+                yield (
+                    _name(name),
+                    *_case(transport, setting, variant, own),
+                    _name(str(rule)),
+                    median_cell(own["video_mbps"], 2),
+                    median_cell(own["switches"], 0),
+                    median_cell(own["startup_s"]),
+                    median_cell(own["stalls"], 0),
+                    median_cell(own["loaded_s"]),
+                )
 
 
 # Packet lengths of one trial: RGSJ4
