@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from analysis.evaluation import sharing_scores as sharing
+from analysis.evaluation import transfer_scores
 from analysis.evaluation.seen_trial import SeenTrial
 
 MORE, LESS = 1, -1
@@ -31,7 +32,7 @@ def _mean(name: str, words: str, better: int, metric: str, factor: float = 1.0) 
 
 
 def _utilisation(seen: SeenTrial) -> float:
-    return 100 * float(seen.without("back")["throughput_mbps"].sum()) / seen.rate_mbit
+    return 100 * float(seen.without("back")["throughput_mbps"].sum()) / seen.carried_mbit
 
 
 def _losses(seen: SeenTrial) -> float:
@@ -49,8 +50,9 @@ GOODPUT = Score(
     "goodput_percent",
     "goodput (% of the link)",
     MORE,
-    lambda seen: 100 * float(seen.without("back")["goodput_mbps"].sum()) / seen.rate_mbit,
+    lambda seen: 100 * float(seen.without("back")["goodput_mbps"].sum()) / seen.carried_mbit,
 )
+DELAY_95 = _mean("delay_95_ms", "one-way delay, 95 % (ms)", LESS, "owd_p95_ms")
 OWN_GOODPUT = Score(
     "own_percent",
     "own goodput (% of the link)",
@@ -101,7 +103,12 @@ SCORES: Mapping[str, tuple[Score, ...]] = {
         Score("lot_utilisation", "links used (%)", MORE, sharing.lot_utilisation),
     ),
     "reverse-traffic": (GOODPUT, REVERSE_RTT),
+    "completion": (
+        Score("short_99_ms", "short ones, 99 % (ms)", LESS, transfer_scores.short_99_ms),
+        Score("long_mean_s", "long ones, mean (s)", LESS, transfer_scores.long_mean_s),
+    ),
     "lossy": (GOODPUT, QUEUE),
+    "cellular": (UTILISATION, DELAY_95),
     "ecn": (OWN_GOODPUT, OWN_QUEUE, LOSSES),
     "aqm": (GOODPUT, QUEUE, QUEUE_95, JAIN),
     "harm": tuple(_harm(*each) for each in HARMED),

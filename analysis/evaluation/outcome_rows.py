@@ -16,10 +16,12 @@ from analysis.evaluation.evaluated import HARMED, MORE, SCORES, Score
 from analysis.evaluation.seen_trial import SeenTrial
 from analysis.metrics.axes import AXIS
 from analysis.results.material import Material
+from testbed.scenario.model import FlowKind
 
 SUBJECT = "subject"
 DELAY, THROUGHPUT = "owd_mean_ms", "throughput_mbps"  # of all flows: the plane's
 VICTIM = f"{AXIS}victim"
+KINDS = (FlowKind.TCP, FlowKind.WORKLOAD)
 
 
 def scores(experiment: str) -> tuple[Score, ...]:
@@ -34,12 +36,17 @@ def subject_axis(material: Material) -> str:
     return next((name for name in own if name in varied), own[0])
 
 
+def judged(material: Material) -> pd.DataFrame:
+    """The flows that an evaluation is about: what it sends besides is no subject."""
+    return material.good[material.good["kind"].isin(KINDS)]
+
+
 def outcome(material: Material) -> pd.DataFrame:
     """The rows of all good trials, with their axes, seeds and verdicts."""
     known = {trial.path.name: trial for trial in material.trials}
     axis = subject_axis(material)
     rows: list[dict[str, object]] = []
-    for name, flows in material.tcp.groupby("trial", sort=False):
+    for name, flows in judged(material).groupby("trial", sort=False):
         digest = material.digest[material.digest["trial"] == name]
         seen = SeenTrial(known[str(name)], flows, digest)
         first = flows.iloc[0]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
 from analysis.metrics.flow_digest import THROUGHPUT
+from analysis.transfers.transfer_rows import cached_transfers
+from analysis.trials.capacity import Capacity, capacity_of
 from analysis.trials.measures import NAN
 from testbed.store import FlowRecord, Trial
 
@@ -24,6 +27,23 @@ class SeenTrial:
     def rate_mbit(self) -> float:
         """Of the slowest observed queue, as the seed drew it."""
         return min(queue.rate_mbit for queue in self.trial.record.queues if queue.sampled)
+
+    @cached_property
+    def capacity(self) -> Capacity:
+        """What the slowest observed link could carry."""
+        sampled = [queue for queue in self.trial.record.queues if queue.sampled]
+        return capacity_of(self.trial, min(sampled, key=lambda queue: queue.rate_mbit))
+
+    @property
+    def carried_mbit(self) -> float:
+        """The mean of that in the measured part of the trial."""
+        end_s = max(each.stopped_s for each in self.trial.record.flows)
+        return self.capacity.mean_mbit(self.trial.scenario.measure_from_s, end_s)
+
+    @cached_property
+    def transfers(self) -> pd.DataFrame:
+        """Those of its workloads, a row each."""
+        return cached_transfers(self.trial)
 
     def flow(self, name: str) -> pd.Series:
         """The row of a flow."""

@@ -13,12 +13,16 @@ from analysis.metrics.axes import AXIS
 from analysis.models.classic import cubic, square_root
 from analysis.models.conditions import Conditions, Invalid
 from analysis.results.material import Material
+from analysis.results.transfer_table import transfers_of
+from analysis.transfers.transfer_rows import FINISHED
+from testbed.scenario.links.trace import parse
 
 FRAME_BITS = 8 * 1514  # of a full segment, as throughput counts it
 RTT_MS = 40.0  # of the evaluations' dumbbell
 STEP_MS = RTT_MS / 7  # Alizadeh and others (2010), 3.3
 TARGETS_MS = {"codel": 5.0, "fq_codel": 5.0, "pie": 15.0}  # Linux's defaults
 MODELS = {"linux-reno": square_root, "cubic": cubic}
+FAIR_QUEUE = "fq_codel"
 ENOUGH = 100.0  # percent of the link, from a buffer of BDP/√n on
 
 
@@ -35,7 +39,7 @@ class Law:
 def laws(material: Material) -> tuple[Law, ...]:
     """The laws that speak about an evaluation's settings."""
     find = LAWS.get(material.experiment)
-    return tuple(find(material)) if find and not material.tcp.empty else ()
+    return tuple(find(material)) if find and not material.good.empty else ()
 
 
 def sheet(found: tuple[Law, ...]) -> Sheet:
@@ -131,7 +135,35 @@ def _buffers(material: Material) -> Iterator[Law]:
             yield Law(words, "ms", RTT_MS, own["queue_p95_ms"])
 
 
+def _completion(material: Material) -> Iterator[Law]:
+    """Shared fairly, a link at load ρ slows every transfer down 1/(1-ρ) times in the mean, whatever
+    the distribution of sizes (M/G/1 with processor sharing; Kleinrock, 1976, 4.4). Long ones: of
+    short ones most is round trips, which no load makes longer."""
+    fair = material.good[material.good[AXIS + "queue"] == FAIR_QUEUE]
+    if fair.empty:
+        return
+    found = transfers_of(material.trials)
+    long = found[(found["size_class"] == "long") & (found["state"] == FINISHED)]
+    for (name, load), own in _groups(fair, "variant", "load"):
+        mean = long[long["trial"].isin(own["trial"])].groupby("trial")["slowdown"].mean()
+        words = f"slowdown of long ones with {FAIR_QUEUE}, {name} at load {load:g}"
+        yield Law(words, "times", 1 / (1 - float(str(load))), mean)
+
+
+def _cellular(material: Material) -> Iterator[Law]:
+    """A trace is an upper bound, here over whole periods."""
+    rows = material.tcp
+    for (name, trace), own in _groups(rows, "variant", "trace"):
+        trial = next(each for each in material.trials if each.path.name in set(own["trial"]))
+        content = trial.scenario.topology.bottleneck.trace
+        if content is not None:
+            words = f"{name} on {trace}: the trace's mean, at most"
+            yield Law(words, "Mbit/s", parse(content).mean_mbit, own["throughput_mbps"])
+
+
 LAWS: Mapping[str, Callable[[Material], Iterator[Law]]] = {
+    "completion": _completion,
+    "cellular": _cellular,
     "lossy": _lossy,
     "parking-lot": _parking_lot,
     "ecn": _ecn,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.evaluation.evaluated import SCORES
-from analysis.figures.evaluation import harm_matrix, outcome_figure
+from analysis.figures.evaluation import completion_figure, harm_matrix, outcome_figure
 from analysis.figures.general import general_figures
 from analysis.figures.own_experiments import player_pairs, players_figure, variants_figure
 from analysis.figures.papers.dumbbell import (
@@ -50,12 +50,18 @@ class Entry:
 
 EVALUATION = Entry(outcome_figure.draw, outcome_figure.tables, outcome_figure.summary)
 IN_PLANE = dataclasses.replace(EVALUATION, figures=outcome_figure.with_plane)
+CELLULAR = dataclasses.replace(EVALUATION, figures=outcome_figure.use_and_delay)
+COMPLETION = dataclasses.replace(
+    EVALUATION, figures=completion_figure.draw, tables=completion_figure.tables
+)
 HARM = dataclasses.replace(EVALUATION, figures=harm_matrix.draw)
 
 CATALOGUE: Mapping[str, Entry] = {
     **dict.fromkeys(SCORES, EVALUATION),
     "aqm": IN_PLANE,
     "ecn": IN_PLANE,
+    "cellular": CELLULAR,
+    "completion": COMPLETION,
     "harm": HARM,
     "dumbbell-load": Entry(dumbbell_load.draw),
     "dumbbell-pairs": Entry(dumbbell_pairs.draw),

@@ -11,6 +11,7 @@ from analysis.transfers.transfer_reports import Planned, read_planned, read_repo
 from analysis.transfers.wire_transfers import OnTheWire, on_the_wire
 from analysis.trials.kept_table import keep, read_kept
 from analysis.trials.packets import TrialPackets, epoch_ns
+from testbed.scenario.drawn_network import drawn
 from testbed.scenario.model import Flow
 from testbed.scenario.planned.planned_transfers import ideal_s
 from testbed.scenario.planned.way import way
@@ -138,7 +139,7 @@ def _fill(rows: pd.DataFrame, found: OnTheWire, zero_ns: int, stop_ns: int) -> N
 
 def _ideals(trial: Trial, flow: Flow, planned: Planned) -> list[float]:
     assert flow.workload is not None
-    path = way(trial.scenario.topology, flow.src, flow.dst)
+    path = way(drawn(trial.scenario).topology, flow.src, flow.dst)
     alike = (q.burst_bytes for q in trial.record.queues if q.rate_mbit == path.rate_mbit)
     burst = max(alike, default=0)
     return [ideal_s(flow.workload, path, size, burst) for size in planned.size.tolist()]

@@ -19,6 +19,7 @@ from analysis.transfers.wire_transfers import OnTheWire
 from analysis.trials.packets import epoch_ns
 from analysis.verdict.checks import NOT_CAPTURED, Check, compare, unknown
 from analysis.verdict.evidence import Evidence
+from testbed.scenario.drawn_network import drawn
 from testbed.scenario.planned.planned_transfers import planned_transfers
 from testbed.scenario.workload.workload import Connections
 from testbed.store import FlowRecord
@@ -62,9 +63,9 @@ def _named(evidence: Evidence, subject: str, bad: Booleans, what: str) -> Check:
 
 def _as_drawn(evidence: Evidence, flow: FlowRecord, planned: Planned) -> Check:
     """The list has what the scenario's seed draws, transfer by transfer."""
-    scenario = evidence.trial.scenario
-    drawn = planned_transfers(scenario, scenario.flow(flow.name))
-    wanted = np.array([(each.at_ns, each.size) for each in drawn], dtype=np.int64).reshape(-1, 2)
+    scenario = drawn(evidence.trial.scenario)
+    expected = planned_transfers(scenario, scenario.flow(flow.name))
+    wanted = np.array([(each.at_ns, each.size) for each in expected], dtype=np.int64).reshape(-1, 2)
     given = np.column_stack((planned.at_ns, planned.size))
     both = min(len(wanted), len(given))
     bad = np.ones(max(len(wanted), len(given)), dtype=np.bool_)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from experiments.evaluation import (
     aqm,
     buffer_sizing,
+    cellular_traces,
+    completion_times,
     convergence,
     harm,
     intra_protocol,
@@ -26,7 +28,9 @@ EVALUATIONS: tuple[Experiment, ...] = (
     harm.EXPERIMENT,
     parking_lot.EXPERIMENT,
     reverse_traffic.EXPERIMENT,
+    completion_times.EXPERIMENT,
     lossy_path.EXPERIMENT,
+    cellular_traces.EXPERIMENT,
     marks_and_drops.EXPERIMENT,
     aqm.EXPERIMENT,
 )

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.evaluation import findings, standing, theory
+from analysis.evaluation import findings, standing, theory, transfer_scores
 from analysis.evaluation.evaluated import LESS, MORE, SCORES, Score
 from analysis.evaluation.outcome_rows import SUBJECT, VICTIM, harm, in_pairs, over_settings
 from analysis.evaluation.seen_trial import SeenTrial, jain
@@ -24,6 +24,7 @@ from analysis.evaluation.sharing_scores import (
 )
 from analysis.metrics.flow_digest import THROUGHPUT
 from analysis.statistics.intervals import Paired, compare_paired
+from analysis.trials.capacity import Capacity
 from experiments.catalogue import EXPERIMENTS
 from testbed.cli import evaluate
 from testbed.cli.parser import build_parser
@@ -78,6 +79,38 @@ def test_the_latecomers_share_is_that_of_the_last_third() -> None:
 def test_the_long_flow_is_measured_by_half_of_the_link() -> None:
     lot = {"long": (0, [2.0] * 3), "cross1": (0, [8.0] * 3)}
     assert long_of_fair(seen(lot, rate_mbit=8.0)) == pytest.approx(50.0)
+
+
+def with_transfers(**columns: list[float | str]) -> SeenTrial:
+    """A workload that stopped at second 10, and its transfers."""
+    found = seen({"web": (0, [1.0] * 10)})
+    rows = pd.DataFrame({"flow": "web", "due_s": 0.0, **columns})
+    found.__dict__["transfers"] = rows  # in place of the kept table
+    return found
+
+
+def test_a_transfer_that_does_not_finish_counts_until_the_flows_end() -> None:
+    found = with_transfers(
+        size_class=["long", "long", "long", "short"],
+        start_s=[1.0, 4.0, math.nan, 0.0],
+        due_s=[1.0, 4.0, 7.0, 0.0],
+        completion_s=[2.0, math.nan, math.nan, 0.05],
+    )
+    assert list(transfer_scores.took_s(found, "long")) == [2.0, 6.0, 3.0]
+    assert transfer_scores.long_mean_s(found) == pytest.approx(11 / 3)
+    assert transfer_scores.short_99_ms(found) == pytest.approx(50.0)
+
+
+def test_without_long_transfers_their_mean_is_not_known() -> None:
+    found = with_transfers(size_class=["short"], start_s=[0.0], completion_s=[0.05])
+    assert math.isnan(transfer_scores.long_mean_s(found))
+
+
+def test_a_changing_link_is_used_as_far_as_it_could_carry() -> None:
+    found = seen({"tcp": (0, [4.0] * 10)})
+    cast(Any, found.trial).scenario = SimpleNamespace(measure_from_s=5.0)
+    found.__dict__["capacity"] = Capacity((0.0, 7.5), (6.0, 2.0))  # 4 in the second half
+    assert SCORES["cellular"][0].of(found) == pytest.approx(100 * 2.0 / 4.0)
 
 
 def outcome(values: dict[str, list[float]], **axes: object) -> pd.DataFrame:
@@ -214,7 +247,7 @@ def material(experiment: str, tcp: pd.DataFrame, rate_mbit: float) -> Any:
     """What a law reads of a material."""
     topology = SimpleNamespace(bottleneck=SimpleNamespace(rate_mbit=rate_mbit))
     trial = SimpleNamespace(scenario=SimpleNamespace(topology=topology))
-    return SimpleNamespace(experiment=experiment, tcp=tcp, trials=(trial,))
+    return SimpleNamespace(experiment=experiment, tcp=tcp, good=tcp, trials=(trial,))
 
 
 def test_theory_stands_beside_ours_with_the_difference() -> None:

@@ -6,9 +6,15 @@ import dataclasses
 import itertools
 import statistics
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
+import numpy as np
 import pytest
 
+from analysis.transfers.transfer_reports import Planned
+from analysis.verdict.checks import Grade
+from analysis.verdict.transfer_checks import _as_drawn
 from testbed.errors import UsageError
 from testbed.plan.plan import make_plan
 from testbed.runs.sources import compiled_for
@@ -31,6 +37,7 @@ from tests.workloads import SMALL, kept, workload_scenario
 
 EVENLY = Arrivals(Process.DETERMINISTIC, per_s=10)
 MANY = 20_000
+WITH_LOAD = Workload(Arrivals(load=0.5), Sizes(scale=0.01), count=50)
 
 
 def sizes_of(sizes: Sizes) -> list[int]:
@@ -181,6 +188,18 @@ def test_the_plan_has_every_transfer_and_the_program_that_runs_them() -> None:
     assert flow.client.argv[-2] == "4"  # the pool
     names = [each.file.name for each in compiled_for(plan)]
     assert names == ["testbed-workload"]
+
+
+def test_the_verdict_expects_the_transfers_of_the_network_that_the_seed_draws() -> None:
+    scenario = dataclasses.replace(workload_scenario(WITH_LOAD), network_jitter=0.1)
+    (flow,) = make_plan(scenario).flows
+    times, sizes = np.array([(each.at_ns, each.size) for each in flow.transfers]).T
+    trial = SimpleNamespace(scenario=scenario)
+    evidence = cast(Any, SimpleNamespace(trial=trial, virtual_time=True))
+    check = _as_drawn(
+        evidence, cast(Any, SimpleNamespace(name=scenario.flows[0].name)), Planned(times, sizes)
+    )
+    assert check.verdict is Grade.VALID
 
 
 def test_files_of_times_and_points(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 
 from analysis.evaluation import findings, theory
-from analysis.evaluation.evaluated import Score
-from analysis.evaluation.outcome_rows import SUBJECT, outcome, scores, setting_columns
+from analysis.evaluation.evaluated import DELAY_95, UTILISATION, Score
+from analysis.evaluation.outcome_rows import SUBJECT, judged, outcome, scores, setting_columns
 from analysis.figures.general import general_figures, load_sweep, plane
 from analysis.figures.plotting import cases, figure_layout
 from analysis.figures.plotting.error_bars import Measure
@@ -24,6 +24,9 @@ from analysis.statistics.text_tables import Table
 WIDE = 8.0  # an axis whose ends are that far apart is logarithmic
 MOST_ROWS = 4  # of panels: settings beside the main axis
 MOST_PLANES = 9
+USE_AND_DELAY = plane.Plane(
+    DELAY_95.name, UTILISATION.name, x_label=DELAY_95.words, y_label=UTILISATION.words
+)
 
 
 def draw(material: Material) -> Iterator[NamedFigure]:
@@ -41,15 +44,32 @@ def with_plane(material: Material) -> Iterator[NamedFigure]:
     if table.empty:
         return
     yield from scored(material, table)
-    figure, data = plane.panels(_parts(table, SUBJECT, MOST_PLANES), SUBJECT)
-    figure_layout.title_and_foot(
-        figure,
-        f"{material.experiment}: throughput of all TCP flows against their delay",
-        cases.foot(material, material.tcp, plane.READING),
-    )
-    stem = cases.stem(material.key, "plane")
-    yield NamedFigure(stem, plane.best(table, SUBJECT), figure, data)
+    title = f"{material.experiment}: throughput of all TCP flows against their delay"
+    yield _in_plane(material, table, plane.Plane(), title, plane.best(table, SUBJECT))
     yield from general_figures.over_seconds(material)
+
+
+def use_and_delay(material: Material) -> Iterator[NamedFigure]:
+    """The use of changing links against the delay of all but 5 % of the packets, as Yan and others
+    (Pantheon, 2018) show it; then the scores."""
+    table = outcome(material)
+    if table.empty:
+        return
+    own = scores(material.experiment)
+    title = f"{material.experiment}: use of the link against delay"
+    yield _in_plane(material, table, USE_AND_DELAY, title, findings.sentence(table, own))
+    yield from scored(material, table)
+    yield from general_figures.over_seconds(material)
+
+
+def _in_plane(
+    material: Material, table: pd.DataFrame, of: plane.Plane, title: str, caption: str
+) -> NamedFigure:
+    """One panel per setting, one mean per subject."""
+    figure, data = plane.panels(_parts(table, SUBJECT, MOST_PLANES), SUBJECT, of=of)
+    foot = cases.foot(material, judged(material), plane.READING)
+    figure_layout.title_and_foot(figure, title, foot)
+    return NamedFigure(cases.stem(material.key, "plane"), caption, figure, data)
 
 
 def scored(material: Material, table: pd.DataFrame) -> Iterator[NamedFigure]:
@@ -72,7 +92,7 @@ def scored(material: Material, table: pd.DataFrame) -> Iterator[NamedFigure]:
 
 
 def _foot(material: Material) -> str:
-    return cases.foot(material, material.tcp)
+    return cases.foot(material, judged(material))
 
 
 def main_axis(table: pd.DataFrame) -> str:
@@ -96,7 +116,7 @@ def _parts(
         return [("", rows)]
     groups = sorted(rows.groupby(shown, dropna=False), key=lambda group: group[0])
     return [(cases.case_words(cases.case(others, values)), members) for values, members in groups][
-        :MOST_ROWS
+        :most
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -23,11 +24,22 @@ X, Y = "owd_mean_ms", "throughput_mbps"
 READING = "ellipse: 95 % confidence region of the mean (Hotelling's T²), from 4 seeds on"
 
 
+@dataclass(frozen=True)
+class Plane:
+    """Two measures: less of the first is better, more of the second."""
+
+    x: str = X
+    y: str = Y
+    x_label: str = "one-way delay, mean (ms)"
+    y_label: str = "throughput (Mbit/s)"
+
+
 def panels(
     parts: Sequence[tuple[str, pd.DataFrame]],
     series: str,
     path: str = "",
     known: Mapping[str, SeriesStyle] | None = None,
+    of: Plane = Plane(),
 ) -> tuple[Figure, pd.DataFrame]:
     """One panel per part; with `path`, the means are joined along that axis, its ends labelled."""
     if known is None:
@@ -42,12 +54,12 @@ def panels(
         for name, look in known.items():
             own = rows[rows[series] == name]
             if path:
-                _path(axes, own, AXIS + path, look)
+                _path(axes, own[[AXIS + path, of.x, of.y]], look)
             else:
-                _cloud(axes, own, look)
+                _cloud(axes, own[[of.x, of.y, "verdict"]], look)
         figure_layout.panel_title(axes, words)
-        axes.set_xlabel("one-way delay, mean (ms)")
-        axes.set_ylabel("throughput (Mbit/s)")
+        axes.set_xlabel(of.x_label)
+        axes.set_ylabel(of.y_label)
         axes.annotate(
             "better ↖",
             (0.02, 1.0),
@@ -63,7 +75,7 @@ def panels(
     figure_layout.legend(figure, known)
     data = pd.concat(
         [
-            rows[[series, "seed", "verdict", X, Y, *([AXIS + path] if path else [])]].assign(
+            rows[[series, "seed", "verdict", of.x, of.y, *([AXIS + path] if path else [])]].assign(
                 part=words
             )
             for words, rows in parts
@@ -73,13 +85,15 @@ def panels(
     return figure, data
 
 
-def _path(axes: Axes, rows: pd.DataFrame, column: str, look: SeriesStyle) -> None:
-    means = rows.groupby(column)[[X, Y]].mean().dropna()
+def _path(axes: Axes, rows: pd.DataFrame, look: SeriesStyle) -> None:
+    """Means along the axis that is the first column; the others are the plane's."""
+    column, x, y = rows.columns
+    means = rows.groupby(column)[[x, y]].mean().dropna()
     if means.empty:
         return
     axes.plot(
-        means[X],
-        means[Y],
+        means[x],
+        means[y],
         color=look.colour,
         linewidth=0.9,
         linestyle=look.dash,
@@ -100,10 +114,11 @@ def _path(axes: Axes, rows: pd.DataFrame, column: str, look: SeriesStyle) -> Non
 
 
 def _cloud(axes: Axes, rows: pd.DataFrame, look: SeriesStyle) -> None:
-    points = rows[[X, Y, "verdict"]].dropna()
+    """Single trials, their mean and its region; the plane's columns come first."""
+    points = rows.dropna()
     if points.empty:
         return
-    own = points[[X, Y]].to_numpy(dtype=float)
+    own = points.iloc[:, :2].to_numpy(dtype=float)
     if len(own) > 1:
         hollow = (points["verdict"] == "suspect").to_numpy()
         for mask, face in ((~hollow, look.colour), (hollow, style.PAPER)):
