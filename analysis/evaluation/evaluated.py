@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from analysis.evaluation import path_scores, transfer_scores
 from analysis.evaluation import sharing_scores as sharing
-from analysis.evaluation import transfer_scores
 from analysis.evaluation.seen_trial import SeenTrial
 
 MORE, LESS = 1, -1
@@ -109,6 +109,11 @@ SCORES: Mapping[str, tuple[Score, ...]] = {
     ),
     "lossy": (GOODPUT, QUEUE),
     "cellular": (UTILISATION, DELAY_95),
+    "path-change": (
+        Score("settling_s", "time to the new equilibrium (s)", LESS, path_scores.settling_s),
+        UTILISATION,
+        QUEUE,
+    ),
     "ecn": (OWN_GOODPUT, OWN_QUEUE, LOSSES),
     "aqm": (GOODPUT, QUEUE, QUEUE_95, JAIN),
     "harm": tuple(_harm(*each) for each in HARMED),

@@ -12,7 +12,8 @@ from analysis.metrics.flow_digest import THROUGHPUT
 from analysis.transfers.transfer_rows import cached_transfers
 from analysis.trials.capacity import Capacity, capacity_of
 from analysis.trials.measures import NAN
-from testbed.store import FlowRecord, Trial
+from analysis.trials.samples import Samples
+from testbed.store import FlowRecord, QueueRecord, Trial
 
 
 @dataclass(frozen=True)
@@ -24,15 +25,20 @@ class SeenTrial:
     digest: pd.DataFrame
 
     @property
+    def slowest(self) -> QueueRecord:
+        """The slowest observed queue."""
+        sampled = [queue for queue in self.trial.record.queues if queue.sampled]
+        return min(sampled, key=lambda queue: queue.rate_mbit)
+
+    @property
     def rate_mbit(self) -> float:
-        """Of the slowest observed queue, as the seed drew it."""
-        return min(queue.rate_mbit for queue in self.trial.record.queues if queue.sampled)
+        """Of that queue, as the seed drew it."""
+        return self.slowest.rate_mbit
 
     @cached_property
     def capacity(self) -> Capacity:
-        """What the slowest observed link could carry."""
-        sampled = [queue for queue in self.trial.record.queues if queue.sampled]
-        return capacity_of(self.trial, min(sampled, key=lambda queue: queue.rate_mbit))
+        """What its link could carry."""
+        return capacity_of(self.trial, self.slowest)
 
     @property
     def carried_mbit(self) -> float:
@@ -67,6 +73,13 @@ class SeenTrial:
         own = self.digest[self.digest["what"] == THROUGHPUT]
         seconds = np.floor(own["x"]).astype(int)
         return own.assign(second=seconds).pivot_table("value", "second", "flow", dropna=False)
+
+    def backlog_packets(self) -> pd.Series:
+        """The mean backlog of the slowest observed queue in whole seconds of the trial."""
+        own = Samples(self.trial).queue(self.slowest.interface)
+        if own is None:
+            return pd.Series(dtype=float)
+        return own.groupby(np.floor(own["time_s"]).astype(int))["backlog_packets"].mean()
 
     def changes(self) -> list[float]:
         """When flows came or went, in seconds, and the end."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from analysis.evaluation.outcome_rows import outcome
 from analysis.figures.plotting.sheet import Cell, Head, Sheet, mean_cell
 from analysis.metrics.axes import AXIS
 from analysis.models.classic import cubic, square_root
@@ -23,6 +24,7 @@ STEP_MS = RTT_MS / 7  # Alizadeh and others (2010), 3.3
 TARGETS_MS = {"codel": 5.0, "fq_codel": 5.0, "pie": 15.0}  # Linux's defaults
 MODELS = {"linux-reno": square_root, "cubic": cubic}
 FAIR_QUEUE = "fq_codel"
+BBR_MEMORY_S = 10.0
 ENOUGH = 100.0  # percent of the link, from a buffer of BDP/√n on
 
 
@@ -161,10 +163,21 @@ def _cellular(material: Material) -> Iterator[Law]:
             yield Law(words, "Mbit/s", parse(content).mean_mbit, own["throughput_mbps"])
 
 
+def _path_change(material: Material) -> Iterator[Law]:
+    """BBR believes its least round trip for 10 s (Cardwell and others, 2016), so that a longer path
+    has two of the shorter one's BDP in flight until then."""
+    table = outcome(material)
+    longer = table[(table[AXIS + "variant"] == "bbr") & (table[AXIS + "step"] == "delay-up")]
+    if len(longer) and longer[AXIS + "duration_s"].astype(float).min() > 2 * BBR_MEMORY_S:
+        words = "BBR's memory of a shorter path, then a probe"
+        yield Law(words, "s", BBR_MEMORY_S, longer["settling_s"])
+
+
 LAWS: Mapping[str, Callable[[Material], Iterator[Law]]] = {
     "completion": _completion,
     "cellular": _cellular,
     "lossy": _lossy,
+    "path-change": _path_change,
     "parking-lot": _parking_lot,
     "ecn": _ecn,
     "aqm": _aqm,

@@ -14,6 +14,7 @@ from experiments.evaluation import (
     lossy_path,
     marks_and_drops,
     parking_lot,
+    path_change,
     reverse_traffic,
     rtt_fairness,
 )
@@ -31,6 +32,7 @@ EVALUATIONS: tuple[Experiment, ...] = (
     completion_times.EXPERIMENT,
     lossy_path.EXPERIMENT,
     cellular_traces.EXPERIMENT,
+    path_change.EXPERIMENT,
     marks_and_drops.EXPERIMENT,
     aqm.EXPERIMENT,
 )

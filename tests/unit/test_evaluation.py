@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.evaluation import findings, standing, theory, transfer_scores
+from analysis.evaluation import findings, path_scores, standing, theory, transfer_scores
 from analysis.evaluation.evaluated import LESS, MORE, SCORES, Score
 from analysis.evaluation.outcome_rows import SUBJECT, VICTIM, harm, in_pairs, over_settings
 from analysis.evaluation.seen_trial import SeenTrial, jain
@@ -111,6 +111,21 @@ def test_a_changing_link_is_used_as_far_as_it_could_carry() -> None:
     cast(Any, found.trial).scenario = SimpleNamespace(measure_from_s=5.0)
     found.__dict__["capacity"] = Capacity((0.0, 7.5), (6.0, 2.0))  # 4 in the second half
     assert SCORES["cellular"][0].of(found) == pytest.approx(100 * 2.0 / 4.0)
+
+
+def changed_at_4(rates: list[float], backlog: list[float]) -> SeenTrial:
+    """A flow whose path changes at second 4, with the mean backlog of each second."""
+    found = seen({"tcp": (0, rates)})
+    cast(Any, found.trial).scenario = SimpleNamespace(measure_from_s=4.0)
+    found.__dict__["backlog_packets"] = lambda: pd.Series(backlog)
+    return found
+
+
+def test_a_path_has_settled_when_its_rate_and_its_queue_are_those_of_the_end() -> None:
+    slow = [10.0] * 4 + [2.0, 4.0, 8.0, 9.5, 9.5, 9.5]
+    assert path_scores.settling_s(changed_at_4(slow, [0.0] * 10)) == 4.0
+    full = [0.0] * 4 + [60.0, 60.0, 20.0, 20.0, 20.0, 20.0]
+    assert path_scores.settling_s(changed_at_4([10.0] * 4 + [9.5] * 6, full)) == 3.0
 
 
 def outcome(values: dict[str, list[float]], **axes: object) -> pd.DataFrame:

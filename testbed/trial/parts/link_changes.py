@@ -116,9 +116,9 @@ class LinkChanges(Part):
         self._made_s[change] = done_s
 
     def collect(self) -> None:
-        """Set everything back."""
+        """Set everything back to what the kernel reported, which rounds some of what tc says."""
         for knob in self._knobs.values():
-            knob.turn(knob.message(knob.begin.settings))
+            knob.turn(knob.message(()))
             knob.verify(knob.begin.settings)
 
     def write(self, folder: Path) -> None:
