@@ -105,7 +105,7 @@ EXPERIMENT = Experiment(
     parts=(
         {},
         {"variant": PAPERS, "setting": ("receiver",)},
-        {"transport": ("quic",), "variant": ("reno", "cubic")},
+        {"transport": ("quic",), "variant": ("reno", "cubic", "bbr")},
         {
             "transport": ("quic",),
             "network": ("wifi-good",),
@@ -116,7 +116,7 @@ EXPERIMENT = Experiment(
         {"network": NETEM, "transport": ("quic",), "variant": (QUIC_DEFAULT,)},
         # the hall once more, as the paper's speed test had it
         {"network": NETEM[:1], "variant": PAPERS, "setting": ("receiver",)},
-        {"network": NETEM[:1], "transport": ("quic",), "variant": ("reno", "cubic")},
+        {"network": NETEM[:1], "transport": ("quic",), "variant": ("reno", "cubic", "bbr")},
         {"network": POOR, "variant": (TCP_DEFAULT,), "rule": RULES},
         {"network": POOR, "variant": (QUIC_DEFAULT,), "rule": RULES, "transport": ("quic",)},
     ),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from testbed.errors import nearest, quoted
 
 RULES = ("throughput", "buffer")
-CONTROLS = ("reno", "cubic")  # aioquic's congestion controls
+CONTROLS = ("reno", "cubic", "bbr")  # aioquic's own, and ours for it
 SHORTEST_S, LONGEST_S = 1.0, 4 * 3600.0
 
 
@@ -40,8 +40,8 @@ class Viewing:
     length_s: float = 270.0
     """How long the video is."""
     control: str | None = None
-    """The congestion control of the server's QUIC, `reno` or `cubic`; its TCP's is the flow's
-    `variant`."""
+    """The congestion control of the server's QUIC, `reno`, `cubic` or `bbr`; its TCP's is the
+    flow's `variant`."""
     viewer_variant: str | None = None
     """What the viewing host is set to, as the paper's laptop was: governs what that host sends."""
     player: Player = Player.MODEL

@@ -26,7 +26,7 @@ PAPERS = {
     "dumbbell-queues": ("variant queue cbr_stop profile duration_s", 28, 12),
     "video-access": (
         "network variant transport setting rule profile duration_s",
-        87,
+        94,
         8,
     ),
 }

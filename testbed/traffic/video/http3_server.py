@@ -55,6 +55,8 @@ class FileServer(QuicConnectionProtocol):
 async def run(options: argparse.Namespace) -> None:
     """Serve until SIGTERM, then report the losses."""
     loss_counting.register()
+    if options.control == "bbr":
+        loss_counting.register_bbr()
     settings = configuration(is_client=False, control=options.control)
     settings.load_cert_chain(certificate_path(options.keys), key_path(options.keys))
     FileServer.root = options.root.resolve()

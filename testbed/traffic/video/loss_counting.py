@@ -1,4 +1,4 @@
-"""aioquic's congestion controls, extended to count the losses reported to them."""
+"""The congestion controls of a QUIC server, extended to count the losses reported to them."""
 
 from __future__ import annotations
 
@@ -45,3 +45,13 @@ def register() -> None:
     """Register the counting controls under the names of aioquic's own."""
     register_congestion_control("reno", _Reno)
     register_congestion_control("cubic", _Cubic)
+
+
+def register_bbr() -> None:
+    """Register ours, of which aioquic has none."""
+    from testbed.traffic.video.bbr import BbrCongestionControl
+
+    class _Bbr(_LossCounting, BbrCongestionControl):
+        pass
+
+    register_congestion_control("bbr", _Bbr)
