@@ -35,6 +35,7 @@ PMW1 PMW2 PMW3 PMW4
 RGSJ0 RGSJ1 RGSJ2 RGSJ3.1 RGSJ3.2 RGSJ4.1 RGSJ4.2 RGSJ4.3 RGSJ5.1 RGSJ5.2 RGSJ5.3 RGSJ5.4
 RGSJ6.1 RGSJ6.2 RGSJ6.3 RGSJ7.1 RGSJ7.2 RGSJ7.3 RGSJ8.1 RGSJ8.2 RGSJ8.3
 """.split()
+LEFT_OPEN = "PMW2"  # in part, whatever the numbers are
 Place = dict[str, str]
 
 
@@ -174,13 +175,21 @@ def test_every_claim_of_the_papers_is_in_the_ledger() -> None:
         assert claim.id.startswith(paper.id) and claim.words and claim.tested.endswith(".")
 
 
-@pytest.mark.parametrize("claim", IDS)
+@pytest.mark.parametrize("claim", [each for each in IDS if each != LEFT_OPEN])
 def test_supported(held: dict[str, Answer], claim: str) -> None:
     answer = held[claim]
     assert answer.verdict is Verdict.SUPPORTED, (answer.statement, answer.why)
     assert answer.n == made.SEEDS and answer.test and answer.effect and answer.interval
     assert answer.statement.endswith(".") and answer.rows and not answer.why
     assert answer.evidence[0].trials
+
+
+def test_a_part_that_is_left_open_says_why(held: dict[str, Answer]) -> None:
+    """Linux's RED cannot be made ns-2's: all other parts being supported decides nothing."""
+    answer = held[LEFT_OPEN]
+    assert answer.verdict is Verdict.OPEN
+    assert answer.statement.startswith("5 of 6 parts supported, 1 open: losses per event")
+    assert "Linux's RED is not gentle" in answer.statement
 
 
 @pytest.mark.parametrize("claim", IDS)
@@ -468,7 +477,7 @@ def test_the_ledger_as_texts(held: dict[str, Answer]) -> None:
     found = list(held.values())
     frame = ledger_frame(found)
     assert frame["id"].tolist() == IDS and frame["trials"].str.len().gt(0).all()
-    assert set(frame["verdict"]) == {"supported"}
+    assert set(frame.loc[frame["id"] != LEFT_OPEN, "verdict"]) == {"supported"}
     numbers = numbers_frame(found)
     assert set(numbers["id"]) == set(IDS) and numbers["ours"].str.len().gt(0).all()
     read = json.loads(ledger_json(found))

@@ -249,6 +249,16 @@ def within(
     return Part((p,), partial(_bounded, what, measure, sample, low, high))
 
 
+def left_open(part: Part, because: str) -> Part:
+    """The same numbers, from a set-up that is not the paper's and cannot be made so."""
+    return Part((), lambda _: _without_answer(part.judge(part.p), because))
+
+
+def _without_answer(found: JudgedPart, because: str) -> JudgedPart:
+    said = f"{found.said}, and {because}"
+    return replace(found, verdict=Verdict.OPEN, said=said)
+
+
 def _bounded(
     what: str, measure: Measure, sample: Sample, low: float, high: float, p: Sequence[float]
 ) -> JudgedPart:

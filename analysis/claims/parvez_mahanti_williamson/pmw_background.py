@@ -9,7 +9,15 @@ from __future__ import annotations
 import pandas as pd
 
 from analysis.claims.engine.answers import Finding, Part, Row
-from analysis.claims.engine.contrasts import Outcome, Sample, all_are, contrasts, spread, within
+from analysis.claims.engine.contrasts import (
+    Outcome,
+    Sample,
+    all_are,
+    contrasts,
+    left_open,
+    spread,
+    within,
+)
 from analysis.claims.engine.quantities import RATE, Measure
 from analysis.claims.engine.selection import Group, sample, samples
 from analysis.claims.parvez_mahanti_williamson.pmw_events import IMP, NAMES, PERCENT, SBS
@@ -30,6 +38,9 @@ ERROR_NEAR = 0.05
 OVER_AT_MOST = 0.10
 LEAD_NEAR = 0.055
 QUEUES = ("droptail", "red")
+# ns-2's drops between the upper threshold and its double with a probability that rises to 1;
+# Linux's drops all, so that more of a burst is lost at once.
+NOT_GENTLE = "Linux's RED is not gentle, as ns-2's is by default"
 
 
 def between(rows: pd.DataFrame, low: float, high: float) -> pd.DataFrame:
@@ -72,9 +83,8 @@ def accuracy(group: Group) -> Finding:
         rows = of_queue(group, queue)
         rows = between(rows, *MODERATE) if queue == "droptail" else rows
         name = f"losses per event, {NAMES[variant]}, {queue}"
-        parts.append(
-            within(name, LOSSES, over_sessions(rows, variant, "losses_per_event"), low, high)
-        )
+        found = within(name, LOSSES, over_sessions(rows, variant, "losses_per_event"), low, high)
+        parts.append(left_open(found, NOT_GENTLE) if queue == "red" else found)
     return Finding(tuple(parts), (*table_rows(plain), _worst_row(at_most)))
 
 
