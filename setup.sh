@@ -224,7 +224,7 @@ build_confine() {
 build_core() {
     local library=.venv/lib/testbed-capture.so
     [[ -f $library && -z $(find analysis/captures/core -newer "$library" -name '*.[ch]') ]] && return
-    "${AS_USER[@]}" gcc -O2 -Wall -Wextra -shared -fPIC -o "$library" analysis/captures/core/*.c ||
+    "${AS_USER[@]}" gcc -O2 -pthread -Wall -Wextra -shared -fPIC -o "$library" analysis/captures/core/*.c ||
         die "could not compile analysis/captures/core" "the compiler's own message is above"
 }
 

@@ -147,7 +147,7 @@ class Columns(ctypes.Structure):
     )
 
 
-_ADDRESS = struct.Struct("B16s")  # struct address of core.h
+_ADDRESS = struct.Struct("16sQ")  # struct address of core.h
 
 
 class Core:
@@ -206,7 +206,7 @@ class Core:
         return copy
 
 
-def _text(family: int, packed: bytes) -> str:
+def _text(packed: bytes, family: int) -> str:
     if family == 4:
         return socket.inet_ntop(socket.AF_INET, packed[:4])
     return socket.inet_ntop(socket.AF_INET6, packed)

@@ -13,14 +13,19 @@ import shlex
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
+from io import BufferedReader
+from mmap import mmap
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from analysis.captures.native import Columns, Core, Stop
 from analysis.captures.unread import unread_frames
 from testbed.errors import TestbedError, hint_for
 
 WINDOW = 4 << 20  # bytes read at a time
+HEADROOM = 16 << 20  # the core's largest block: a piece leaves less than one
+LARGE = 1 << 20  # a file's bytes, from which a second thread is worth its start
 CHUNK = 1 << 20  # bytes decompressed at a time
 SMALL_CHUNK = 1 << 14  # where what was decompressed before the file ended is lost, or copied
 
@@ -38,8 +43,10 @@ Supply = Callable[[], Columns | None]
 def feed(path: Path, core: Core, supply: Supply) -> tuple[str, ...]:
     """Read a capture into the core; gives the warnings. What is damaged raises an error."""
     with _opened(path) as (file, head):
-        whole = _feed(_contents(file, head), core, supply)
-    return _judge(path, core, whole)
+        source = _source(file, head)
+        with _starting(os.fstat(file.fileno()).st_size) as start:
+            _feed(source, core, supply, start)
+    return _judge(path, core, source.is_whole)
 
 
 def check_file(path: Path) -> None:
@@ -49,7 +56,7 @@ def check_file(path: Path) -> None:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[BinaryIO, bytes]]:
+def _opened(path: Path) -> Iterator[tuple[BufferedReader, bytes]]:
     """The file and its first bytes, if they are a capture's."""
     if not path.is_file():
         kind = "a folder, not a capture" if path.is_dir() else "no such file"
@@ -74,36 +81,133 @@ def _not_a_capture(path: Path, head: bytes) -> TestbedError:
     )
 
 
-def _contents(file: BinaryIO, head: bytes) -> Iterator[bytes]:
-    """The capture without its compression; EOFError or zlib.error where it ends too early."""
+class _Source(Protocol):
+    """The capture without its compression."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Once it is read: False if the file ends too early."""
+
+    def readinto(self, into: memoryview, /) -> int:
+        """Fill the memory, less only at the end; says how much."""
+
+
+def _source(file: BufferedReader, head: bytes) -> _Source:
     file.seek(0)
     if head.startswith(GZIP):
-        return _inflated(file)
-    return _unpacked(file, head) if head.startswith(COMPRESSED) else _plain(file)
+        return _Chunks(_inflated(file))
+    return _Chunks(_unpacked(file, head)) if head.startswith(COMPRESSED) else _Plain(file)
 
 
-def _feed(chunks: Iterator[bytes], core: Core, supply: Supply) -> bool:
-    """False if the file ends too early."""
-    rest, whole, last = bytearray(), True, False
-    while not last and core.state.stop == Stop.HUNGRY:
-        try:
-            chunk = next(chunks, b"")
-        except (EOFError, zlib.error):
-            chunk, whole = b"", False
-        rest += chunk
-        last = not chunk
-        if rest:
-            del rest[: _feed_piece(rest, last, core, supply)]
-    return whole
+class _Plain:
+    """A file as it is."""
+
+    def __init__(self, file: BufferedReader) -> None:
+        self._file = file
+        self._missing = os.fstat(file.fileno()).st_size
+
+    @property
+    def is_whole(self) -> bool:
+        """False if it became shorter meanwhile."""
+        return self._missing <= 0
+
+    def readinto(self, into: memoryview) -> int:
+        """As of any file."""
+        size = self._file.readinto(into)
+        self._missing -= size
+        return size
 
 
-def _plain(file: BinaryIO) -> Iterator[bytes]:
-    missing = os.fstat(file.fileno()).st_size
-    while chunk := file.read(WINDOW):
-        missing -= len(chunk)
-        yield chunk
-    if missing > 0:
-        raise EOFError
+class _Chunks:
+    """What is decompressed, chunk by chunk; EOFError or zlib.error where it ends too early."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._chunk = memoryview(b"")
+        self.is_whole: bool = True
+
+    def readinto(self, into: memoryview) -> int:
+        """Copy chunks until the memory is full."""
+        filled = 0
+        while filled < len(into) and self._has_more():
+            part = self._chunk[: len(into) - filled]
+            into[filled : filled + len(part)] = part
+            self._chunk = self._chunk[len(part) :]
+            filled += len(part)
+        return filled
+
+    def _has_more(self) -> bool:
+        if not self._chunk:
+            try:
+                self._chunk = memoryview(next(self._chunks, b""))
+            except (EOFError, zlib.error):
+                self.is_whole = False
+        return bool(self._chunk)
+
+
+class _Window:
+    """Memory for a piece of the file, with room before it for what the piece before left.
+
+    Memory that is not written to is not used.
+    """
+
+    def __init__(self) -> None:
+        self._memory = mmap(-1, HEADROOM + WINDOW)
+        self._first = ctypes.c_char.from_buffer(self._memory)
+        self._begin = self._end = HEADROOM
+
+    def fill(self, source: _Source) -> int:
+        """Read the next piece of the file; says how many bytes it has."""
+        size = source.readinto(memoryview(self._memory)[HEADROOM:])
+        self._end = HEADROOM + size
+        return size
+
+    def put_before(self, other: _Window, done: int) -> None:
+        """Take what is left of another piece, of which so many bytes are done with."""
+        rest = memoryview(other._memory)[other._begin + done : other._end]
+        self._begin = HEADROOM - len(rest)
+        self._memory[self._begin : HEADROOM] = bytes(rest)
+
+    def feed(self, core: Core, supply: Supply, *, last: bool) -> int:
+        """Feed until the core has had enough; returns the bytes that are done with."""
+        address, size, done = ctypes.addressof(self._first) + self._begin, self._size, 0
+        while True:
+            done += core.feed(address + done, size - done, last=last, columns=supply())
+            if core.state.stop != Stop.FULL:
+                return done
+
+    @property
+    def _size(self) -> int:
+        return self._end - self._begin
+
+
+# Begins to fill a window; what it gives waits for it.
+_Start = Callable[[_Window, _Source], Callable[[], int]]
+
+
+@contextmanager
+def _starting(size_bytes: int) -> Iterator[_Start]:
+    """A large file is read, and decompressed, by a thread beside the one that feeds the core."""
+    if size_bytes < LARGE:
+        yield lambda window, source: partial(window.fill, source)
+        return
+    from concurrent.futures import ThreadPoolExecutor  # takes a while to load
+
+    with ThreadPoolExecutor(1) as pool:
+        yield lambda window, source: pool.submit(window.fill, source).result
+
+
+def _feed(source: _Source, core: Core, supply: Supply, start: _Start) -> None:
+    piece, following = _Window(), _Window()
+    coming, last = start(piece, source), False
+    while not last:
+        last = not coming()
+        if not last:
+            coming = start(following, source)
+        done = piece.feed(core, supply, last=last)
+        last |= core.state.stop != Stop.HUNGRY
+        following.put_before(piece, done)
+        piece, following = following, piece
 
 
 def _inflated(file: BinaryIO) -> Iterator[bytes]:
@@ -132,16 +236,6 @@ def _unpacked(file: BinaryIO, head: bytes) -> Iterator[bytes]:
                 yield chunk
     except OSError as error:
         raise EOFError from error
-
-
-def _feed_piece(piece: bytearray, last: bool, core: Core, supply: Supply) -> int:
-    """Feed until the core has had enough of the piece; returns the bytes that are done with."""
-    first = ctypes.c_char.from_buffer(piece)  # while it lives, the piece stays where it is
-    address, done = ctypes.addressof(first), 0
-    while True:
-        done += core.feed(address + done, len(piece) - done, last=last, columns=supply())
-        if core.state.stop != Stop.FULL:
-            return done
 
 
 def _judge(path: Path, core: Core, whole: bool) -> tuple[str, ...]:

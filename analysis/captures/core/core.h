@@ -7,6 +7,8 @@
  *	fragments.c	IP fragments become datagrams
  *	tcp.c		what Wireshark's tcp.analysis.* says of a segment
  *	connections.c	which packets belong together; the addresses
+ *	table.c		hash tables
+ *	rows.c		where rows go: columns, and sums over flows
  *	flows.c		sums over each connection
  *	sacks.c		the blocks of selective acknowledgements
  *	unread.c	the frames that were not read
@@ -55,9 +57,9 @@ enum mark {
 /* The low bits of TCP's flags, as in the header. */
 enum { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16, ECE = 64, CWR = 128, AE = 256 };
 
-struct address {
-	u8 family;	/* 4 or 6 */
-	u8 bytes[16];	/* an IPv4 address has zeros behind it */
+struct address {	/* Python reads it so */
+	u64 words[2];	/* as in the packet; an IPv4 address has zeros behind it */
+	u64 family;	/* 4 or 6 */
 };
 
 /* One packet of the result; what is not known is 0 unless it says otherwise. */
@@ -73,7 +75,7 @@ struct row {
 	s32 ip_id;		/* -1: IPv6 has none */
 	s32 acked_frame;
 	s32 dup_ack_frame;
-	s16 window_scale;	/* the factor; -1 unknown, -2 not used, 0 for a SYN */
+	u32 connection;		/* its place */
 	u32 seq, ack;		/* as in the header */
 	u32 relative_seq, relative_ack;
 	u32 window;		/* scaled */
@@ -82,7 +84,9 @@ struct row {
 	u32 bytes_in_flight, push_bytes_sent;
 	u16 src_port, dst_port;
 	u16 flags;
+	s16 window_scale;	/* the factor; -1 unknown, -2 not used, 0 for a SYN */
 	u8 protocol;
+	u8 side;		/* of the connection, that sent it */
 	u8 ecn;			/* IP's two bits */
 	u8 completeness;	/* before this packet, as tshark prints it */
 	bool acked_data;	/* the acknowledged frame carried data */
@@ -209,25 +213,9 @@ struct tcp {
 
 struct connection {
 	s32 stream;		/* of TCP: its place among the tcps too */
-	s32 flow;		/* in the table of flows, -1 without */
 	u8 protocol;
 	s32 ends[2];		/* addresses; the greater one is side 0 */
 };
-
-struct key {
-	struct address a, b;	/* a is the greater end */
-	u16 a_port, b_port;
-	u8 protocol;
-};
-
-struct table;	/* a hash table: keys of a fixed size to numbers */
-
-struct table *table_new(size_t key_size);
-void table_free(struct table *);
-/* The place of the key's number, put there as -1 if it was not known; null without memory. */
-s32 *table_at(struct table *, const void *key);
-void table_remove(struct table *, const void *key);
-u32 table_count(const struct table *);
 
 struct connections {
 	struct table *index, *address_index;
@@ -245,14 +233,23 @@ bool connections_init(struct connections *);
 void connections_close(struct connections *);
 void connections_clear(struct connections *);
 
+/* table.c */
+
+struct table;	/* keys of so many words to numbers */
+
+struct table *table_new(u32 key_words);
+void table_free(struct table *);
+/* The place of the key's number, put there as -1 if it was not known; null without memory. */
+s32 *table_at(struct table *, const u64 *key);
+void table_remove(struct table *, const u64 *key);
+
 /* fragments.c */
 
 struct fragments;
 
 struct fragment_key {
-	struct address src, dst;
-	u32 id;
-	u8 version;	/* of IP */
+	struct address src, dst;	/* with the version of IP */
+	u64 id;
 };
 
 struct fragments *fragments_new(void);
@@ -270,8 +267,23 @@ struct flows;
 
 struct flows *flows_new(void);
 void flows_free(struct flows *);
-bool flows_add(struct flows *, struct connection *, const struct row *, int side);
+bool flows_add(struct flows *, const struct row *);
 u32 flows_count(const struct flows *);
+
+/* rows.c */
+
+struct core;
+struct rows;
+
+struct rows *rows_new(struct flows *);
+/* Ends its thread; what is not stored is lost. */
+void rows_free(struct rows *);
+/* The row of the next packet, all zeros. */
+struct row *rows_next(struct rows *);
+/* The row is one of the result: it goes into the columns and the flows, if not at once. */
+void rows_keep(struct core *);
+/* All rows are where they go. */
+void rows_flush(struct core *);
 
 /* dissect.c */
 
@@ -295,7 +307,7 @@ struct reason {
 struct packet {	/* what is known of the packet in work, its innermost headers so far */
 	struct address src, dst;
 	struct address next_hop;	/* IPv6's destination if a route goes on; family 0 without */
-	struct row row;
+	struct row *row;
 	bool is_row;		/* to be told */
 	struct reason unread;	/* where the dissection ended, if not at TCP or UDP */
 	bool icmp;		/* somewhere: what it quotes is no packet of a flow */
@@ -303,11 +315,7 @@ struct packet {	/* what is known of the packet in work, its innermost headers so
 	bool fragment;		/* only a part of a datagram is there */
 	u16 vlan;
 	int depth;
-	int side;
-	u32 connection;		/* its place: a tunnel's outlives the growth of the table */
 };
-
-struct core;
 
 /* sacks.c */
 
@@ -340,6 +348,7 @@ struct core {
 	struct sacks *sacks;	/* filled where columns are */
 	struct unread *unread;
 	bool tunnels;		/* what VXLAN and GENEVE carry is read */
+	struct rows *rows;
 	struct flows *flows;	/* null: not wanted */
 	struct columns *columns;	/* null: not wanted */
 	struct file *file;

@@ -76,6 +76,13 @@ static s64 corrupt(struct core *core, const char *format, u64 number)
 	return -1;
 }
 
+/* The next packet's headers are on their way while this one is dissected. */
+static void prefetch(const u8 *at)
+{
+	__builtin_prefetch(at);
+	__builtin_prefetch(at + 64);
+}
+
 /* pcap */
 
 static s64 begin_pcap(struct core *core, const u8 *at, u64 size, u32 magic)
@@ -111,6 +118,7 @@ static s64 read_record(struct core *core, const u8 *at, u64 size)
 	if (size - RECORD_HEADER < frame.have)
 		return 0;
 	time = (s64)get32(file, at) * NS_PER_S + (s64)get32(file, at + 4) * file->ns_per_unit;
+	prefetch(at + RECORD_HEADER + frame.have);
 	dissect(core, file->link, time, frame);
 	return RECORD_HEADER + (s64)frame.have;
 }
@@ -225,6 +233,7 @@ static s64 read_packet(struct core *core, const u8 *at, u32 length, bool old)
 	if (number >= file->count)
 		return corrupt(core, "a packet of interface %" PRIu64 ", which is not described",
 			       number);
+	prefetch(at + length);
 	interface = &file->interfaces[number];
 	dissect(core, interface->link,
 		time_of(interface, get32(file, at + 12), get32(file, at + 16)), frame);
@@ -346,8 +355,9 @@ struct core *core_new(bool with_flows, bool tunnels)
 	core->unread = unread_new();
 	core->tunnels = tunnels;
 	core->flows = with_flows ? flows_new() : NULL;
+	core->rows = rows_new(core->flows);
 	core->no_memory = !connections_init(&core->connections) || !core->file ||
-			  !core->fragments || !core->sacks || !core->unread ||
+			  !core->fragments || !core->sacks || !core->unread || !core->rows ||
 			  (with_flows && !core->flows);
 	return core;
 }
@@ -356,6 +366,7 @@ void core_free(struct core *core)
 {
 	if (!core)
 		return;
+	rows_free(core->rows);
 	if (core->file)
 		free(core->file->interfaces);
 	free(core->file);
@@ -370,7 +381,6 @@ void core_free(struct core *core)
 struct state *core_state(struct core *core)
 {
 	core->state.addresses = core->connections.address_count;
-	core->state.flows = core->flows ? flows_count(core->flows) : 0;
 	core->state.sacks = sacks_count(core->sacks);
 	core->state.waiting = fragments_waiting(core->fragments);
 	core->state.unread = unread_count(core->unread);
@@ -383,11 +393,14 @@ const struct address *core_addresses(struct core *core)
 }
 
 /* Reads whole records from a piece of the file, and says how many bytes they were; why it
- * stopped is in the state.  `last`: nothing follows the piece. */
+ * stopped is in the state.  `last`: nothing follows the piece.  The columns and the flows are
+ * whole when it stopped for anything but the next piece, or was told that it is the last. */
 u64 core_feed(struct core *core, const u8 *at, u64 size, bool last, struct columns *columns)
 {
 	u64 done = 0;
 
+	if (core->columns != columns && !core->no_memory)
+		rows_flush(core);	/* a block's rows go into the same columns */
 	core->columns = columns;
 	core->state.stop = HUNGRY;
 	while (!core->no_memory && done < size) {
@@ -406,6 +419,10 @@ u64 core_feed(struct core *core, const u8 *at, u64 size, bool last, struct colum
 		if (step <= 0)
 			break;
 		done += (u64)step;
+	}
+	if (!core->no_memory && (last || core->state.stop != HUNGRY)) {
+		rows_flush(core);
+		core->state.flows = core->flows ? flows_count(core->flows) : 0;
 	}
 	if (core->no_memory)
 		core->state.stop = NO_MEMORY;

@@ -57,7 +57,8 @@ struct detail {
 struct flows {
 	struct flow *items;
 	struct detail *details;
-	u32 count, capacity, detail_capacity;
+	s32 *of_connection;	/* -1: none of its packets was one of the result */
+	u32 count, capacity, detail_capacity, connections, connection_capacity;
 };
 
 struct flows *flows_new(void)
@@ -86,6 +87,7 @@ void flows_free(struct flows *all)
 	}
 	free(all->items);
 	free(all->details);
+	free(all->of_connection);
 	free(all);
 }
 
@@ -224,8 +226,10 @@ static bool sample(struct samples **samples, s64 value)
 	return true;
 }
 
-static bool count(struct side *side, struct detail *detail, const struct row *row, int number)
+static bool count(struct side *side, struct detail *detail, const struct row *row)
 {
+	int number = row->side;
+
 	side->packets++;
 	side->data_packets += row->payload > 0;
 	side->bytes += (u64)row->length;
@@ -244,9 +248,9 @@ static bool count(struct side *side, struct detail *detail, const struct row *ro
 	return deliver(&detail->delivery[number], row);
 }
 
-static bool flow_new(struct flows *all, struct connection *connection, const struct row *row,
-		     int side)
+static bool flow_new(struct flows *all, const struct row *row)
 {
+	u8 side = row->side;
 	struct detail *details;
 	struct flow *items;
 
@@ -258,32 +262,49 @@ static bool flow_new(struct flows *all, struct connection *connection, const str
 	if (!details)
 		return false;
 	all->details = details;
-	connection->flow = (s32)all->count++;
-	details[connection->flow] = (struct detail){ 0 };
-	items[connection->flow] = (struct flow){
+	details[all->count] = (struct detail){ 0 };
+	items += all->count;
+	*items = (struct flow){
 		.first_ns = row->time_ns, .last_ns = row->time_ns, .stream = row->stream,
-		.protocol = row->protocol, .began = (u8)side,
+		.protocol = row->protocol, .began = side,
 	};
-	items += connection->flow;
 	items->sides[side].address = row->src;
 	items->sides[side].port = row->src_port;
 	items->sides[!side].address = row->dst;
 	items->sides[!side].port = row->dst_port;
+	all->of_connection[row->connection] = (s32)all->count++;
 	return true;
 }
 
-bool flows_add(struct flows *all, struct connection *connection, const struct row *row, int side)
+static bool know_connection(struct flows *all, u32 connection)
+{
+	s32 *larger = grow(all->of_connection, &all->connection_capacity, connection + 1,
+			   sizeof(*larger));
+
+	if (!larger)
+		return false;
+	all->of_connection = larger;
+	while (all->connections <= connection)
+		larger[all->connections++] = -1;
+	return true;
+}
+
+bool flows_add(struct flows *all, const struct row *row)
 {
 	struct flow *flow;
+	s32 number;
 
-	if (connection->flow < 0 && !flow_new(all, connection, row, side))
+	if (row->connection >= all->connections && !know_connection(all, row->connection))
 		return false;
-	flow = &all->items[connection->flow];
+	if (all->of_connection[row->connection] < 0 && !flow_new(all, row))
+		return false;
+	number = all->of_connection[row->connection];
+	flow = &all->items[number];
 	if (row->time_ns < flow->first_ns)
 		flow->first_ns = row->time_ns;
 	if (row->time_ns > flow->last_ns)
 		flow->last_ns = row->time_ns;
-	return count(&flow->sides[side], &all->details[connection->flow], row, side);
+	return count(&flow->sides[row->side], &all->details[number], row);
 }
 
 static int compare(const void *a, const void *b)

@@ -43,7 +43,7 @@ struct fragments *fragments_new(void)
 	if (!all)
 		return NULL;
 	all->free = -1;
-	all->index = table_new(sizeof(struct fragment_key));
+	all->index = table_new(sizeof(struct fragment_key) / sizeof(u64));
 	if (!all->index) {
 		free(all);
 		return NULL;
@@ -77,7 +77,7 @@ u64 fragments_waiting(const struct fragments *all)
 
 static struct datagram *open_datagram(struct fragments *all, const struct fragment_key *key)
 {
-	s32 *number = table_at(all->index, key);
+	s32 *number = table_at(all->index, (const u64 *)key);
 	struct datagram *larger;
 
 	if (!number)
@@ -217,7 +217,7 @@ bool fragments_add(struct fragments *all, const struct fragment_key *key, u32 of
 				 datagram->size };
 	all->waiting -= datagram->fragments;
 	number = (s32)(datagram - all->items);
-	table_remove(all->index, key);
+	table_remove(all->index, (const u64 *)key);
 	clear(datagram);
 	datagram->next_free = all->free;
 	all->free = number;

@@ -1,4 +1,5 @@
 /* IPv4, IPv6 and its extensions, and the packets that ICMP quotes. */
+#include <endian.h>
 #include <string.h>
 
 #include "dissect.h"
@@ -113,8 +114,10 @@ static bool has_short_option(const u8 *options, u32 size)
 
 static void set_ipv4(struct address *address, const u8 *bytes)
 {
-	*address = (struct address){ .family = 4 };
-	memcpy(address->bytes, bytes, 4);
+	u32 word;
+
+	memcpy(&word, bytes, 4);
+	*address = (struct address){ { htole64(le32toh(word)) }, 4 };
 }
 
 static bool is_private(u32 address)
@@ -126,12 +129,10 @@ static bool is_private(u32 address)
 /* Networks of equal private addresses are told apart by their VLAN. */
 static void fragment_key(struct fragment_key *key, const struct packet *packet, const u8 *header)
 {
-	u32 src = be32(header + 12), dst = be32(packet->dst.bytes);
+	u32 src = be32(header + 12), dst = be32((const u8 *)packet->dst.words);
 
-	memset(key, 0, sizeof(*key));
 	key->src = packet->src;
 	key->dst = packet->dst;
-	key->version = 4;
 	key->id = header[9] ^ be16(header + 4) ^ src ^ dst;
 	if (is_private(src) || is_private(dst))
 		key->id ^= packet->vlan;
@@ -158,8 +159,8 @@ static void dissect_ipv4(struct core *core, struct packet *packet, struct slice 
 	at = trimmed(at, total);
 	if (!has(at, 0, header))
 		return;
-	packet->row.ecn = at.at[1] & 3;
-	packet->row.ip_id = be16(at.at + 4);
+	packet->row->ecn = at.at[1] & 3;
+	packet->row->ip_id = be16(at.at + 4);
 	part = be16(at.at + 6);
 	set_ipv4(&packet->src, at.at + 12);
 	set_ipv4(&packet->dst, at.at + 16 + destination_offset(at.at + 20, header - 20));
@@ -201,7 +202,7 @@ void dissect_ip(struct core *core, struct packet *packet, struct slice at)
 static void set_ipv6(struct address *address, const u8 *bytes)
 {
 	address->family = 6;
-	memcpy(address->bytes, bytes, 16);
+	memcpy(address->words, bytes, 16);
 }
 
 /* A payload of more than 64 KB is told by an option. */
@@ -235,8 +236,8 @@ void dissect_ipv6(struct core *core, struct packet *packet, struct slice at)
 
 	if (packet->depth++ >= MAX_DEPTH || !has(at, 0, IPV6_HEADER) || at.at[0] >> 4 != 6)
 		return;
-	packet->row.ecn = at.at[1] >> 4 & 3;
-	packet->row.ip_id = -1;
+	packet->row->ecn = at.at[1] >> 4 & 3;
+	packet->row->ip_id = -1;
 	set_ipv6(&packet->src, at.at + 8);
 	set_ipv6(&packet->dst, at.at + 24);
 	packet->next_hop.family = 0;
@@ -293,11 +294,7 @@ static void dissect_fragment(struct core *core, struct packet *packet, struct sl
 		packet->fragment = true;
 		if (!has(data, 0, payload))
 			return;
-		memset(&key, 0, sizeof(key));
-		key.src = packet->src;
-		key.dst = packet->dst;
-		key.version = 6;
-		key.id = be32(at.at + 4);
+		key = (struct fragment_key){ packet->src, packet->dst, be32(at.at + 4) };
 		if (!fragments_add(core->fragments, &key, part & 0xfff8, trimmed(data, payload),
 				   part & 1, &data)) {
 			packet->unread.why = READ;

@@ -212,7 +212,7 @@ void dissect_link(struct core *core, struct packet *packet, u32 link, struct sli
 		dissect_serial(core, packet, at);
 		break;
 	case LINK_PPP_DIRECTION:
-		packet->row.length -= !!packet->row.length;
+		packet->row->length -= !!packet->row->length;
 		dissect_serial(core, packet, rest(at, 1));
 		break;
 	case LINK_PPP_ETHER:

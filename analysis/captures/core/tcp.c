@@ -463,7 +463,7 @@ static bool begin(struct core *core, struct packet *packet, struct segment *segm
 	found = connect_packet(core, packet, TCP, src_port, dst_port, false, is_new);
 	if (!found)
 		return false;
-	fwd = &core->connections.tcps[found->stream].sides[packet->side];
+	fwd = &core->connections.tcps[found->stream].sides[packet->row->side];
 	if (!(segment->flags & SYN) || !fwd->base_known)
 		return true;
 	if (segment->flags & ACK) {
@@ -557,8 +557,8 @@ static void tell_header(struct row *row, const struct direction *fwd,
 
 void dissect_tcp(struct core *core, struct packet *packet, struct slice at)
 {
-	struct segment segment = { .time = packet->row.time_ns, .frame = packet->row.frame };
-	struct row *row = &packet->row, told = { 0 };
+	struct segment segment = { .time = packet->row->time_ns, .frame = packet->row->frame };
+	struct row *row = packet->row, told = { 0 };
 	struct direction *fwd, *rev;
 	struct sack sack = { 0 };
 	u32 header_size, relative_ack;
@@ -579,10 +579,10 @@ void dissect_tcp(struct core *core, struct packet *packet, struct slice at)
 	row->protocol = TCP;
 	if (!begin(core, packet, &segment, row->src_port, row->dst_port, &is_new))
 		return;
-	row->stream = core->connections.items[packet->connection].stream;
+	row->stream = core->connections.items[row->connection].stream;
 	tcp = &core->connections.tcps[row->stream];
-	fwd = &tcp->sides[packet->side];
-	rev = &tcp->sides[!packet->side];
+	fwd = &tcp->sides[row->side];
+	rev = &tcp->sides[!row->side];
 	row->completeness = tcp->completeness;
 	fwd->sack_bytes = 0;
 	sized = !packet->fragment && !packet->quoted && at.size >= header_size;

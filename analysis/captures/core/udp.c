@@ -30,6 +30,7 @@ static void dissect_geneve(struct core *core, struct packet *packet, struct slic
 static void dissect_tunnel(struct core *core, struct packet *packet, u16 port, struct slice at)
 {
 	struct packet outer = *packet;
+	struct row row = *packet->row;
 
 	packet->is_row = false;
 	packet->unread.why = BROKEN;
@@ -40,11 +41,12 @@ static void dissect_tunnel(struct core *core, struct packet *packet, u16 port, s
 	if (packet->is_row || packet->icmp)
 		return;
 	*packet = outer;
+	*packet->row = row;
 }
 
 static void dissect_udp_payload(struct core *core, struct packet *packet, struct slice at)
 {
-	const u16 ports[] = { packet->row.src_port, packet->row.dst_port };
+	const u16 ports[] = { packet->row->src_port, packet->row->dst_port };
 
 	for (int i = 0; i < 2 && at.size; i++) {
 		if (ports[i] != PORT_VXLAN && ports[i] != PORT_GENEVE && ports[i] != PORT_GTP)
@@ -59,7 +61,7 @@ static void dissect_udp_payload(struct core *core, struct packet *packet, struct
 
 void dissect_udp(struct core *core, struct packet *packet, struct slice at, bool lite)
 {
-	struct row *row = &packet->row;
+	struct row *row = packet->row;
 	struct connection *found;
 	bool is_new;
 	u32 size;

@@ -21,7 +21,7 @@ struct unread *unread_new(void)
 
 	if (!all)
 		return NULL;
-	all->index = table_new(sizeof(struct reason));
+	all->index = table_new(1);
 	if (all->index)
 		return all;
 	free(all);
@@ -44,7 +44,8 @@ u32 unread_count(const struct unread *all)
 
 bool unread_add(struct unread *all, struct reason reason, u64 frames)
 {
-	s32 *number = table_at(all->index, &reason);
+	u64 key = (u64)reason.why << 32 | reason.number;
+	s32 *number = table_at(all->index, &key);
 	struct count *larger;
 
 	if (!number)
