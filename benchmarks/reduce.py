@@ -1,22 +1,26 @@
 """The reduction of captures beside tshark and pyshark: speed, start and memory.
 
-    .venv/bin/python -m benchmarks.reduce [--packets N] [--repeats N] [--no-pyshark]
+    .venv/bin/python -m benchmarks.reduce [--packets N] [--repeats N] [--long GB] [--no-pyshark]
 
 The capture is bulk transfer over 40 connections with a little loss and reordering. Each time
 is a whole process's, Python's start included, with the file in the page cache; ratios are of
-medians. tshark prints the fields that our columns are held against (analysis/captures/tshark.py).
-pyshark's time is extrapolated from 5,000 packets.
+medians, and of processor time too, which says more on a machine that is busy with other work.
+tshark prints the fields that our columns are held against (analysis/captures/tshark.py): once,
+because ten million packets take it minutes. pyshark's time is extrapolated from 5,000 packets.
+A capture of so many GB is written for the memory of flows, in /var/tmp, and deleted.
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
 import statistics
 import struct
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
@@ -146,17 +150,37 @@ def write_capture(path: Path, packets: int, copies: int = 1) -> Path:
 # Measurements
 
 
-def seconds(act: Callable[[], object]) -> float:
-    """How long it takes."""
-    begin = time.monotonic()
-    act()
-    return time.monotonic() - begin
+@dataclass(frozen=True)
+class Cost:
+    """What a process took."""
+
+    wall_s: float
+    processor_s: float  # of all its threads
+
+    def ratio(self, other: Cost) -> str:
+        """How many times as much the other one took."""
+        return (
+            f"{other.wall_s / self.wall_s:.0f} times ({other.processor_s / self.processor_s:.0f} "
+            "of the processor time)"
+        )
 
 
-def median(repeats: int, act: Callable[[], object]) -> float:
-    """The median of several times, after one that warms up."""
+def cost(act: Callable[[], object]) -> Cost:
+    """What the processes that it starts and waits for take."""
+    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     act()
-    return statistics.median(seconds(act) for _ in range(repeats))
+    wall_s, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return Cost(wall_s, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+
+
+def median(repeats: int, act: Callable[[], object]) -> Cost:
+    """The medians of several, after one that warms up."""
+    act()
+    costs = [cost(act) for _ in range(repeats)]
+    return Cost(
+        statistics.median(each.wall_s for each in costs),
+        statistics.median(each.processor_s for each in costs),
+    )
 
 
 def python(program: str, path: Path) -> list[int]:
@@ -177,48 +201,96 @@ def bytes_a_packet(program: str, path: Path, empty: Path, packets: int) -> float
     return (python(program, path)[1] - python(program, empty)[1]) * 1024 / packets
 
 
+def compressed(path: Path) -> Path:
+    """The same as zstd, as trials keep it."""
+    import pyarrow as pa
+
+    packed = path.with_suffix(".pcap.zst")
+    with path.open("rb") as file, pa.CompressedOutputStream(str(packed), "zstd") as into:
+        while chunk := file.read(1 << 20):
+            into.write(chunk)
+    return packed
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description="Speed and memory of the reduction.")
-    parser.add_argument("--packets", type=int, default=1_000_000)
+    parser.add_argument("--packets", type=int, default=10_000_000)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--long", type=float, default=1, metavar="GB")
     parser.add_argument("--no-pyshark", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="testbed-benchmark-", dir="/var/tmp") as name:
-        compare(Path(name), options.packets, options.repeats, not options.no_pyshark)
+        folder = Path(name)
+        large = write_capture(folder / "large.pcap", *whole_copies(options.packets))
+        speed(folder, large, options.packets, options.repeats)
+        if not options.no_pyshark:
+            beside_pyshark(folder, options.packets, large)
+        memory(folder, large, options.packets)
+        large.unlink()
+        constant_memory(folder, options.long)
 
 
-def compare(folder: Path, packets: int, repeats: int, with_pyshark: bool) -> None:
-    """The table, line by line."""
-    empty = write_capture(folder / "empty.pcap", 0)
+def whole_copies(packets: int) -> tuple[int, int]:
+    """So many packets as copies of at most a million, which a second makes."""
+    copies = -(-packets // 1_000_000)
+    return packets // copies, copies
+
+
+def speed(folder: Path, large: Path, packets: int, repeats: int) -> None:
+    """Columns, tables and flows beside tshark."""
     small = write_capture(folder / "small.pcap", SMALL_PACKETS)
-    large = write_capture(folder / "large.pcap", packets)
-    table_s = median(repeats, lambda: python(TABLE, large))
-    columns_s = median(repeats, lambda: python(COLUMNS, large))
-    flows_s = median(repeats, lambda: python(FLOWS, large))
-    theirs_s = median(min(repeats, 3), lambda: print_fields(large))
+    packed = compressed(large)
+    ours = {
+        "all columns": median(repeats, lambda: python(COLUMNS, large)),
+        "as a pandas table": median(repeats, lambda: python(TABLE, large)),
+        "flows": median(repeats, lambda: python(FLOWS, large)),
+        "flows, zstd": median(repeats, lambda: python(FLOWS, packed)),
+    }
+    theirs = cost(lambda: print_fields(large))
     print(f"{packets} packets, medians of whole processes")
-    print(f"  all columns          {columns_s:8.3f} s {packets / columns_s / 1e6:6.2f} M packets/s")
-    print(f"  as a pandas table    {table_s:8.3f} s {packets / table_s / 1e6:6.2f} M packets/s")
-    print(f"  flows                {flows_s:8.3f} s {packets / flows_s / 1e6:6.2f} M packets/s")
-    print(f"  tshark -T fields     {theirs_s:8.3f} s", end="")
-    print(
-        f"  columns {theirs_s / columns_s:6.1f} x, flows {theirs_s / flows_s:6.1f} x (at least 50)"
-    )
-    if with_pyshark:
-        some = write_capture(folder / "some.pcap", PYSHARK_PACKETS)
-        pyshark_s = seconds(lambda: python(PYSHARK, some)) * packets / PYSHARK_PACKETS
-        print(f"  pyshark, extrapolated {pyshark_s:7.0f} s", end="")
-        print(f"  columns {pyshark_s / columns_s:6.0f} x (at least 3000)")
+    for what, taken in (*ours.items(), ("tshark -T fields", theirs)):
+        print(
+            f"  {what:18} {taken.wall_s:8.3f} s {packets / taken.wall_s / 1e6:6.2f} M packets/s, "
+            f"{taken.processor_s:8.3f} s of processor time"
+        )
+    print(f"  columns: tshark takes {ours['all columns'].ratio(theirs)} (at least 200 times)")
+    print(f"  flows: tshark takes {ours['flows'].ratio(theirs)}")
     reduce = [sys.executable, "-m", "experiments", "reduce", str(small)]
-    print(f"  a small capture      {median(repeats, lambda: run(reduce)):8.3f} s (at most 0.5 s)")
+    start = median(repeats, lambda: run(reduce))
+    print(f"  a small capture    {start.wall_s:8.3f} s (at most 0.5 s)")
+
+
+def beside_pyshark(folder: Path, packets: int, large: Path) -> None:
+    """pyshark, by its time for a few packets."""
+    some = write_capture(folder / "some.pcap", PYSHARK_PACKETS)
+    columns = cost(lambda: python(COLUMNS, large))
+    wall_s = cost(lambda: python(PYSHARK, some)).wall_s * packets / PYSHARK_PACKETS
+    print(
+        f"  pyshark, extrapolated {wall_s:.0f} s: {wall_s / columns.wall_s:.0f} times (at least "
+        "3000)"
+    )
+
+
+def memory(folder: Path, large: Path, packets: int) -> None:
+    """Bytes that a packet takes."""
+    empty = write_capture(folder / "empty.pcap", 0)
     for name, program in (("all columns ", COLUMNS), ("pandas table", TABLE)):
         grown = bytes_a_packet(program, large, empty, packets)
         print(f"  memory, {name} {grown:8.0f} bytes a packet (at most 150)")
-    once_kb = python(FLOWS, large)[1]
-    longer = write_capture(folder / "longer.pcap", packets, copies=10)
-    print(f"  memory, flows        {once_kb / 1024:8.1f} MB; ", end="")
-    print(f"{python(FLOWS, longer)[1] / 1024:.1f} MB for a capture ten times as long")
+
+
+def constant_memory(folder: Path, gigabytes: float) -> None:
+    """Flows of a capture of so many GB, and of a tenth of it."""
+    copies = max(10, round(gigabytes * 1e9 / (1_000_000 * RECORD)))
+    for count in (copies // 10, copies):
+        path = write_capture(folder / "long.pcap", 1_000_000, count)
+        begin = time.monotonic()
+        peak_kb = python(FLOWS, path)[1]
+        print(
+            f"  memory, flows of {path.stat().st_size / 1e9:.1f} GB: {peak_kb / 1024:.1f} MB, "
+            f"in {time.monotonic() - begin:.1f} s"
+        )
 
 
 if __name__ == "__main__":

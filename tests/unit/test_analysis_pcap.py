@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -22,7 +23,7 @@ from analysis.captures.tcp import read_capture
 from testbed.errors import TestbedError
 from testbed.machine.process import run
 from tests.conversations import MACS, Captured, conversations, write
-from tests.heavy_captures import zstd
+from tests.heavy_captures import flows, zstd
 from tests.wrappings import (
     ETHERNET,
     V4,
@@ -82,6 +83,23 @@ def test_pieces_make_no_difference(capture: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(tcp, "CHUNK_ROWS", 7)
     pd.testing.assert_frame_equal(read_capture(capture).rows, whole)
     pd.testing.assert_frame_equal(capture_flows(capture), flows)
+
+
+def test_a_large_capture_is_stored_beside_its_dissection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows from two threads are all there, each in its place, when the columns are full."""
+    path = flows(tmp_path / "x.pcap", 25_000)
+    layout = [("s", "<u4"), ("ns", "<u4"), ("sizes and packet", "V62")]
+    records = np.frombuffer(path.read_bytes(), layout, offset=24)
+    monkeypatch.setattr(tcp, "LARGEST_CHUNK", 7_001)
+    monkeypatch.setattr(tcp, "CHUNK_ROWS", 7_001)
+    columns = tcp.read_arrays(path, ("frame", "time_ns", "relative_seq", "stream")).columns
+    assert columns["frame"].tolist() == list(range(1, 75_001))
+    assert (columns["time_ns"] == records["s"] * np.int64(10**9) + records["ns"]).all()
+    assert (np.sort(columns["stream"]) == np.repeat(np.arange(25_000), 3)).all()
+    table = capture_flows(path)
+    assert len(table) == 25_000 and table["start_s"].is_monotonic_increasing
 
 
 def test_arrays_are_as_compact_as_they_can_be(capture: Path) -> None:

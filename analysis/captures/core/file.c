@@ -393,14 +393,14 @@ const struct address *core_addresses(struct core *core)
 }
 
 /* Reads whole records from a piece of the file, and says how many bytes they were; why it
- * stopped is in the state.  `last`: nothing follows the piece.  The columns and the flows are
- * whole when it stopped for anything but the next piece, or was told that it is the last. */
+ * stopped is in the state.  `last`: nothing follows the piece.  All rows are in the
+ * columns when those are full, when it stopped for anything but the next piece, and after the
+ * last. */
 u64 core_feed(struct core *core, const u8 *at, u64 size, bool last, struct columns *columns)
 {
 	u64 done = 0;
+	bool full;
 
-	if (core->columns != columns && !core->no_memory)
-		rows_flush(core);	/* a block's rows go into the same columns */
 	core->columns = columns;
 	core->state.stop = HUNGRY;
 	while (!core->no_memory && done < size) {
@@ -420,7 +420,8 @@ u64 core_feed(struct core *core, const u8 *at, u64 size, bool last, struct colum
 			break;
 		done += (u64)step;
 	}
-	if (!core->no_memory && (last || core->state.stop != HUNGRY)) {
+	full = columns && columns->used == columns->capacity;
+	if (!core->no_memory && (last || full || core->state.stop != HUNGRY)) {
 		rows_flush(core);
 		core->state.flows = core->flows ? flows_count(core->flows) : 0;
 	}

@@ -12,7 +12,7 @@
 
 #include "core.h"
 
-#define BLOCK_ROWS	512
+#define BLOCK_ROWS	1024
 #define BLOCKS		8
 #define MANY_ROWS	65536	/* from here a thread is worth its start */
 
