@@ -77,35 +77,48 @@ can_be_root() {
     [[ -t 0 && ${CI:-} != true ]] && sudo -v
 }
 
-install_packages() { # PACKAGE…
-    local missing
+install_packages() { # PACKAGE… ; starts the kernel's compiler as soon as its packages are there
+    local missing first rest
     mapfile -t missing < <(missing_packages "$@")
     if ((${#missing[@]} == 0)); then
         say "Debian packages: all $# are installed"
+        start_kernel
         return
     fi
     can_be_root ||
         die "these packages are missing, and you have neither root nor sudo: ${missing[*]}" \
             "ask an administrator to run: apt-get install --no-install-recommends ${missing[*]}"
-    say "Debian packages: installing ${missing[*]} (one to three minutes)"
-    apt_install "${missing[@]}"
+    mapfile -t first < <(missing_packages "${KERNEL_PACKAGES[@]}")
+    mapfile -t rest < <(comm -13 <(printf '%s\n' "${first[@]}") <(printf '%s\n' "${missing[@]}"))
+    update_lists
+    apt_install "${first[@]}"
+    start_kernel
+    apt_install "${rest[@]}"
 }
 
 as_root() { # COMMAND…
     if ((EUID == 0)); then "$@"; else sudo "$@"; fi
 }
 
+# noninteractive: tshark and iperf3 would ask (may others capture? start a daemon?) and wait for an
+# answer; this way they take their defaults: no.
+apt_get() { # ARGUMENT…
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 \
+        -o Dpkg::Use-Pty=0 "$@" </dev/null
+}
+
+update_lists() {
+    say "Debian packages: fetching the lists"
+    apt_get update || die "apt-get update failed" "apt's own message is above; is the network up?"
+}
+
 apt_install() { # PACKAGE…
-    # noninteractive: tshark and iperf3 would ask (may others capture? start a daemon?) and wait
-    # for an answer; this way they take their defaults: no.
-    local apt=(as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq
-        -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0)
-    "${apt[@]}" update </dev/null ||
-        die "apt-get update failed" "apt's own message is above; is the network up?"
+    (($#)) || return 0
+    say "Debian packages: installing $* (a minute or two)"
     forbid_services
-    "${apt[@]}" install --yes --no-install-recommends "$@" </dev/null >/dev/null ||
+    apt_get install --yes --no-install-recommends "$@" >/dev/null ||
         die "apt-get install failed" \
-            "apt's own message is above; on anything but Debian 12 use: vagrant up"
+            "apt's own message is above; on anything but Debian 12 and 13 use: vagrant up"
     allow_services
     local service
     for service in nginx hostapd; do
@@ -118,16 +131,17 @@ apt_install() { # PACKAGE…
 # nginx and hostapd are needed as programs, not as services: no web server on port 80, now or after
 # the next boot.
 readonly POLICY=/usr/sbin/policy-rc.d # Debian asks it whether a new package's service may start
+FORBIDDEN= # whether the file is ours
 
 forbid_services() {
     [[ -e $POLICY ]] && return # the administrator's own
     printf '#!/bin/sh\nexit 101\n' | as_root install -m 755 /dev/stdin "$POLICY"
-    trap allow_services EXIT
+    FORBIDDEN=true
 }
 
 allow_services() {
-    [[ $(trap -p EXIT) == *allow_services* ]] || return 0
-    trap - EXIT
+    [[ $FORBIDDEN ]] || return 0
+    FORBIDDEN=
     as_root rm -f "$POLICY"
 }
 
@@ -228,18 +242,36 @@ build_core() {
         die "could not compile analysis/captures/core" "the compiler's own message is above"
 }
 
-build_kernel() {
+KERNEL_BUILD= # the process that builds the kernel while the rest is installed
+
+start_kernel() {
     if "${AS_USER[@]}" kernel/image.sh --path >/dev/null; then
         say "guest kernel: built"
         return
     fi
-    say "guest kernel: building, once; four to six minutes on two cores"
-    # it reports progress on stderr; stdout is only the directory
-    "${AS_USER[@]}" kernel/image.sh >/dev/null ||
+    say "guest kernel: building, once, while the rest is installed; four to six minutes on two cores"
+    # It reports progress on stderr, a line at a time as that is no terminal; stdout is only the
+    # directory. In a session of its own, so that all its processes can be ended together.
+    setsid "${AS_USER[@]}" kernel/image.sh >/dev/null 2> >(exec cat >&2) &
+    KERNEL_BUILD=$!
+}
+
+finish_kernel() {
+    [[ $KERNEL_BUILD ]] || return 0
+    local status=0
+    wait "$KERNEL_BUILD" || status=$?
+    KERNEL_BUILD=
+    ((status == 0)) ||
         die "could not build the guest kernel" "the reason is above; then run setup.sh again"
 }
 
+clean_up() {
+    allow_services
+    [[ ! $KERNEL_BUILD ]] || kill -- "-$KERNEL_BUILD" 2>/dev/null || true
+}
+
 set_up() { # PACKAGE…
+    trap clean_up EXIT
     become_caller
     check_machine
     install_packages "$@"
@@ -253,7 +285,7 @@ set_up() { # PACKAGE…
     build_pcapng
     build_confine
     build_core
-    build_kernel
+    finish_kernel
 }
 
 main() {

@@ -16,9 +16,14 @@ def root() -> Path:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Attacks are short by default."""
+    """Attacks are short by default, and nothing is set up from nothing."""
     parser.addoption(
         "--full", action="store_true", help="attack thousands of times instead of a few: minutes"
+    )
+    parser.addoption(
+        "--bare",
+        action="store_true",
+        help="run tests/bare, which sets up from nothing: root, an hour",
     )
 
 
@@ -28,9 +33,11 @@ def full(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--full"))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests that run real trials, so that `-m "not system"` leaves them out."""
     for item in items:
+        if item.path.is_relative_to(ROOT / "tests" / "bare") and not config.getoption("--bare"):
+            item.add_marker(pytest.mark.skip(reason="--bare sets up from nothing"))
         if any(
             item.path.is_relative_to(ROOT / "tests" / each) for each in ("system", "robustness")
         ):

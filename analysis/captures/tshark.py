@@ -87,8 +87,9 @@ PREFERENCES = (
     "ip.tso_support:TRUE",
 )
 # Protocols over UDP that carry packets, which we read as UDP, …
-DISABLED = ("gtp", "teredo", "l2tp", "capwap.data", "vxlan_gpe")
+DISABLED = ("gtp", "teredo", "l2tp", "capwap.data")
 TUNNELS = ("vxlan", "geneve")  # … and these too, unless they are asked for
+VXLAN_GPE = "udp.port==4790"  # the same, but Wireshark 4.4 cannot disable it apart from vxlan
 # An ICMP error quotes a TCP header without being TCP.
 FILTER = "(tcp or udp) and not (icmp or icmpv6)"
 ROWS = 1 << 17  # read at a time
@@ -107,6 +108,7 @@ def command(
     argv = ["tshark", "-n", "-r", os.fspath(path), "-Y", chosen]
     for protocol in DISABLED if tunnels else (*DISABLED, *TUNNELS):
         argv += ["--disable-protocol", protocol]
+    argv += ["-d", f"{VXLAN_GPE},data"]
     for preference in PREFERENCES:
         argv += ["-o", preference]
     # `l`, the last occurrence: within a tunnel, the innermost headers; `a`: all of them
