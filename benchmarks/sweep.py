@@ -121,6 +121,10 @@ class Idle:
     def ready(self) -> str:
         return ""
 
+    def with_kernel(self, _name: str) -> Idle:
+        """Itself."""
+        return self
+
     def version(self) -> str:
         return "none"
 

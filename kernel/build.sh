@@ -1,102 +1,122 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Builds the guest kernel into the user's cache and prints its directory as the
-# last line of stdout; --path only prints it (exit status 1 if it is not built).
+# Compiles one guest kernel; image.sh and own.sh call it. The arguments:
+#
+#   RECIPE  our part, laid out by recipe.sh: patches/, congestion/, guest.config, init.c, …
+#   SOURCE  Debian's tarball, or the folder of a source tree
+#   OUT     the directory to make, with `linux`, `config` and `version`
+#   TREE    where to compile: of a folder's source what is the same as the last time is kept
+#   ORIGIN  what `version` says about where the source is from
+#
 # What happens and how long it takes goes to stderr.
 set -euo pipefail
 export LC_ALL=C
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/tcp-testbed/kernel
-package=linux-source-6.1
-tarball=/usr/src/$package.tar.xz
+recipe=$1 source=$2 out=$3 tree=$4 origin=$5
+stage=$tree.stage
+log=$(dirname "$out")/build.log
 needed_mb=1500
-expected_files=891 # what a build compiles, for the estimate of the time left
+expected_files=900 # what a build compiles, for the estimate of the time left
 
 die() { # message, hint
-    printf 'kernel/build.sh: %s\n  %s\n' "$1" "$2" >&2
+    printf 'kernel: %s\n  %s\n' "$1" "$2" >&2
     exit 1
 }
 
 say() { printf 'kernel: %s\n' "$*" >&2; }
 
-check_tools() {
-    local missing=() need
-    # command:package
-    for need in gcc:gcc make:make bison:bison flex:flex bc:bc patch:patch \
-        xz:xz-utils tar:tar flock:util-linux perl:perl; do
-        command -v "${need%%:*}" >/dev/null || missing+=("${need##*:}")
-    done
-    [ -e "$tarball" ] || missing+=("$package")
-    [ -e /usr/include/stdio.h ] || missing+=(libc6-dev)
-    [ ${#missing[@]} = 0 ] ||
-        die "missing: ${missing[*]}" "apt-get install ${missing[*]}"
-}
-
-inputs() {
-    shopt -s nullglob
-    printf '%s\n' "$here"/{build.sh,guest.config,initramfs.list} "$here"/*.c \
-        "$here"/patches/*.patch "$here"/congestion/*.c
-}
-
-# The first 16 digits of a hash of all that goes into the kernel.
-kernel_key() {
-    {
-        dpkg-query -W -f '${Version}\n' "$package"
-        gcc -dumpfullversion
-        inputs | while read -r file; do
-            printf '%s ' "${file#"$here/"}"
-            sha256sum <"$file"
-        done
-    } | sha256sum | cut -c 1-16
+check_room() {
+    local free where
+    where=$(dirname "$out")
+    free=$(df -Pm "$where" | awk 'NR == 2 { print $4 }')
+    [ "$free" -ge "$needed_mb" ] || die "only $free MB free in $where, $needed_mb needed" \
+        "set XDG_CACHE_HOME to a directory with more room"
 }
 
 # Only what ARCH=um reads: the rest of the drivers is needed for its Kconfig files.
 extract() {
-    local skip=() dir
-    for dir in gpu net/ethernet 'net/wireless/*' media scsi staging clk misc usb \
+    local skip=(--exclude='.git' --exclude='*.o' --exclude='*.cmd') dir
+    for dir in gpu net/ethernet 'net/wireless/[!v]*' media scsi staging clk misc usb \
         pinctrl infiniband video iio; do
         skip+=(--exclude="*/drivers/$dir/*.[chS]")
     done
-    xz -T0 -dc "$tarball" | tar -x --strip-components=1 -C "$tree" "${skip[@]}" \
-        --exclude='*/Documentation/*/*' --exclude='*/tools/testing/*' --exclude='*/tools/perf/*' \
-        --exclude='*/sound/*.[ch]' --exclude='*/arch/[!ux]*/*.[chS]' \
-        --exclude='*.dts' --exclude='*.dtsi'
+    skip+=(--exclude='*/Documentation/*/*' --exclude='*/tools/testing/*'
+        --exclude='*/tools/perf/*' --exclude='*/sound/*.[ch]' --exclude='*/arch/[!ux]*/*.[chS]'
+        --exclude='*.dts' --exclude='*.dtsi')
+    if [ -d "$source" ]; then
+        tar -c -C "$source" "${skip[@]}" . | tar -x -C "$stage"
+    else
+        xz -T0 -dc "$source" | tar -x --strip-components=1 -C "$stage" "${skip[@]}"
+    fi
 }
 
-add_ours() {
+# Applies a patch, or ends: whoever can do without it says so in RECIPE/without (own.sh).
+apply() { # file
+    local without="$recipe/without" name=${1##*/}
+    patch -d "$stage" -p1 --dry-run --force --silent <"$1" >"$log" 2>&1 && {
+        patch -d "$stage" -p1 --silent --no-backup-if-mismatch <"$1"
+        return
+    }
+    if [ -e "$without" ] && cost=$(grep -m 1 "^${name%%-*} " "$without"); then
+        say "$name does not apply: ${cost#* }"
+        [[ $name != 0020-* ]] || drop_controls
+        return
+    fi
+    die "$name does not apply" "$(grep -m 1 -E 'FAILED|find file|Reversed' "$log" || head -n 1 "$log")"
+}
+
+add_controls() {
     local file name symbol
-    for file in "$here"/patches/*.patch; do
-        patch -d "$tree" -p1 --silent --no-backup-if-mismatch <"$file" ||
-            die "${file##*/} does not apply" "is $package not the version it was made for?"
-    done
-    for file in "$here"/congestion/*.c; do
+    for file in "$recipe"/congestion/*.c; do
         [ -e "$file" ] || continue
         name=$(basename "$file" .c) # tcp_NAME, as Linux's own
         symbol=TCP_CONG_$(tr '[:lower:]' '[:upper:]' <<<"${name#tcp_}")
-        cp "$file" "$tree/net/ipv4/"
-        printf "obj-\$(CONFIG_%s) += %s.o\n" "$symbol" "$name" >>"$tree/net/ipv4/Makefile"
-        printf '\nconfig %s\n\tdef_bool y\n' "$symbol" >>"$tree/net/ipv4/Kconfig"
+        cp "$file" "$stage/net/ipv4/"
+        printf "obj-\$(CONFIG_%s) += %s.o\n" "$symbol" "$name" >>"$stage/net/ipv4/Makefile"
+        printf '\nconfig %s\n\tdef_bool y\n' "$symbol" >>"$stage/net/ipv4/Kconfig"
     done
-    mkdir "$tree/testbed"
-    cp "$here/initramfs.list" "$tree/testbed/"
+}
+
+# Those of the project call what 0020 adds; a user's own stay.
+drop_controls() {
+    local file name
+    for file in "$here"/congestion/tcp_*.c; do
+        name=$(basename "$file" .c)
+        sed -i "/ $name\\.o\$/d" "$stage/net/ipv4/Makefile"
+    done
+}
+
+add_ours() {
+    local file
+    add_controls # before the patches: a version may patch them
+    for file in "$recipe"/patches/*.patch; do apply "$file"; done
+    mkdir "$stage/testbed"
+    cp "$recipe/initramfs.list" "$stage/testbed/"
     # a database of radio regulations without a country: the world's common rules hold
-    printf 'RGDB\0\0\0\024\0\0\0\0' >"$tree/testbed/regulatory.db"
-    gcc -Wall -O2 -static -s -o "$tree/testbed/init" "$here/init.c"
+    printf 'RGDB\0\0\0\024\0\0\0\0' >"$stage/testbed/regulatory.db"
+    gcc -Wall -O2 -static -s -o "$stage/testbed/init" "$recipe/init.c"
+}
+
+make_um() { # make's words
+    make -C "$tree" ARCH=um KBUILD_BUILD_USER=testbed KBUILD_BUILD_HOST=testbed \
+        KBUILD_BUILD_TIMESTAMP=1970-01-01 KBUILD_BUILD_VERSION=1 "$@"
 }
 
 configure() {
-    local dropped
-    make -s -C "$tree" ARCH=um KCONFIG_ALLCONFIG="$here/guest.config" allnoconfig >"$log" 2>&1 ||
+    local dropped config=$recipe/guest.config
+    make_um -s KCONFIG_ALLCONFIG="$config" allnoconfig >"$log" 2>&1 ||
         die "cannot configure the kernel: $(head -n 1 "$log")" "the whole log is in $log"
-    dropped=$(grep -E '^CONFIG_' "$here/guest.config" | while IFS= read -r line; do
+    dropped=$(grep -E '^CONFIG_' "$config" | while IFS= read -r line; do
         case $line in
         *=n) ! grep -q "^${line%=n}=" "$tree/.config" || echo "$line" ;;
         *) grep -qxF -- "$line" "$tree/.config" || echo "$line" ;;
         esac
     done)
-    [ -z "$dropped" ] || die "the kernel drops from guest.config: ${dropped//$'\n'/ }" \
-        "something that they depend on is off; see $tree/.config"
+    [ -z "$dropped" ] || [ -e "$recipe/without" ] ||
+        die "the kernel drops from guest.config: ${dropped//$'\n'/ }" \
+            "something that they depend on is off; see $tree/.config"
+    [ -z "$dropped" ] || say "the kernel drops from guest.config: ${dropped//$'\n'/ }"
 }
 
 # One line, overwritten on a terminal; elsewhere one every 20 seconds.
@@ -113,8 +133,7 @@ report() { # share in percent, seconds so far
 
 compile() {
     local make_pid share start=$SECONDS
-    make -C "$tree" ARCH=um KBUILD_BUILD_USER=testbed KBUILD_BUILD_HOST=testbed \
-        KBUILD_BUILD_TIMESTAMP=1970-01-01 -j"$(nproc)" linux >"$log" 2>&1 &
+    make_um -j"$(nproc)" linux >"$log" 2>&1 &
     make_pid=$!
     while kill -0 $make_pid 2>/dev/null; do
         share=$(($(grep -cE '^  (CC|AS) ' "$log" || true) * 100 / expected_files))
@@ -128,51 +147,33 @@ compile() {
     }
 }
 
-# Under a temporary name until it is complete: a directory that exists is whole.
 install_kernel() {
-    local new=$cache/.new.$$
-    mkdir "$new"
-    strip -o "$new/linux" "$tree/linux"
-    cp "$tree/.config" "$new/config"
-    printf '%s (%s %s)\n' "$(make -s -C "$tree" ARCH=um kernelrelease)" "$package" \
-        "$(dpkg-query -W -f '${Version}' "$package")" >"$new/version"
-    mv -T "$new" "$cache/$key"
+    rm -rf "$out"
+    mkdir "$out"
+    strip -o "$out/linux" "$tree/linux"
+    cp "$tree/.config" "$out/config"
+    printf '%s (%s)\n' "$(make_um -s kernelrelease)" "$origin" >"$out/version"
 }
 
-build() {
-    local free
-    tree=$cache/.tree.$$
-    log=$cache/build.log
-    trap 'rm -rf "$tree" "$cache/.new.$$"' EXIT
+main() { # a function, so that all of the script is read before it runs for minutes
+    trap 'rm -rf "$stage"' EXIT
     trap 'exit 130' INT TERM HUP
-    # Those of killed builds: while we have the lock, nobody else builds.
-    rm -rf "$cache"/.tree.* "$cache"/.new.*
-    free=$(df -Pm "$cache" | awk 'NR == 2 { print $4 }')
-    [ "$free" -ge "$needed_mb" ] || die "only $free MB free in $cache, $needed_mb needed" \
-        "set XDG_CACHE_HOME to a directory with more room"
-
-    say "building $key in $cache: about $((10 / $(nproc) + 1)) minutes on $(nproc) cores, once"
-    mkdir "$tree"
-    extract || die "cannot unpack $tarball" "is the disk full? (df -h $cache)"
+    check_room
+    say "building ${out%/*}: about $((10 / $(nproc) + 1)) minutes on $(nproc) cores, once"
+    rm -rf "$stage"
+    mkdir "$stage"
+    extract || die "cannot unpack $source" "is the disk full? (df -h $stage)"
     add_ours
+    if [ -d "$source" ]; then
+        mkdir -p "$tree"
+        "$here/refresh.py" "$stage" "$tree"
+    else
+        mv "$stage" "$tree"
+    fi
     configure
     compile
     install_kernel
     say "built in $SECONDS seconds"
 }
 
-[ $# = 0 ] || [ "$*" = --path ] || die "unknown argument: $*" "usage: build.sh [--path]"
-check_tools
-key=$(kernel_key)
-if [ "${1:-}" = --path ]; then
-    echo "$cache/$key"
-    [ -e "$cache/$key/linux" ]
-    exit
-fi
-mkdir -p "$cache" || die "cannot make $cache" "set XDG_CACHE_HOME to a directory of yours"
-if [ ! -e "$cache/$key/linux" ]; then
-    exec 9>"$cache/lock"
-    flock -n 9 || { say "waiting for another build"; flock 9; }
-    [ -e "$cache/$key/linux" ] || build
-fi
-echo "$cache/$key"
+main

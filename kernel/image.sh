@@ -1,45 +1,101 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Builds the guest kernel: the base kernel of build.sh with every queue discipline of
-# queues/ built in. Arguments and output are build.sh's; in the directory is also `base`,
-# the base kernel's key.
+# Builds the guest kernel from Debian's linux-source-VERSION into the user's cache and prints
+# its directory as the last line of stdout. Without a version it is the default one: the oldest
+# whose source is installed, because that is what the stored numbers are of.
 #
-# Trials that use none of the added disciplines are the base kernel's: to keep its key,
-# build.sh is run on a copy of this folder, with a patch more for each discipline.
-set -euo pipefail
-export LC_ALL=C
+#   image.sh [VERSION]           builds it, if it is not there
+#   image.sh --path [VERSION]    only prints the directory; exit status 1 if it is not built
+#   image.sh --versions          the versions, one a line: is the source installed, is it built?
+#
+# In the directory is also `base`: the key of all that went in, without the queue disciplines of
+# queues/. Trials that use none of those are the base kernel's.
+# shellcheck source=kernel/recipe.sh
+. "$(dirname "${BASH_SOURCE[0]}")/recipe.sh"
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-copy=$(mktemp -d)
-trap 'rm -rf "$copy"' EXIT
+installed() { [ -e "/usr/src/linux-source-$1.tar.xz" ]; }
 
-# A patch that adds queues/sch_NAME.c with the symbol NET_SCH_NAME, which is on.
-as_patch() { # file
-    local name symbol
-    name=$(basename "$1" .c)
-    symbol=NET_$(tr '[:lower:]' '[:upper:]' <<<"$name")
-    printf -- '--- /dev/null\n+++ b/net/sched/%s.c\n@@ -0,0 +1,%d @@\n' "$name" "$(wc -l <"$1")"
-    sed 's/^/+/' "$1"
-    printf -- '--- a/net/sched/Makefile\n+++ b/net/sched/Makefile\n@@ -68,1 +68,2 @@\n'
-    printf " obj-\$(CONFIG_NET_SCH_FQ_PIE)\t+= sch_fq_pie.o\n"
-    printf "+obj-\$(CONFIG_%s) += %s.o\n" "$symbol" "$name"
-    printf -- '--- a/net/sched/Kconfig\n+++ b/net/sched/Kconfig\n@@ -1,1 +1,4 @@\n'
-    printf ' # SPDX-License-Identifier: GPL-2.0-only\n'
-    printf '+config %s\n+\tdef_bool y\n+\tdepends on NET_SCHED\n' "$symbol"
+default_version() {
+    local each
+    for each in $(versions); do installed "$each" && echo "$each" && return; done
+    die "no source of Linux is installed" "apt-get install linux-source-$(versions | head -n 1)"
 }
 
-mkdir "$copy/patches"
-cp "$here"/{build.sh,guest.config,initramfs.list} "$here"/*.c "$copy/"
-cp "$here"/patches/*.patch "$copy/patches/"
-cp -r "$here/congestion" "$copy/"
-for file in "$here"/queues/sch_*.c; do
-    as_patch "$file" >"$copy/patches/queue-$(basename "$file" .c).patch"
-done
+# The first 16 digits of a hash of all that goes into the kernel: of files below the recipe.
+# The builder counts by the number in VERSION/builder, which changes when build.sh makes other
+# bytes of the same recipe; for 6.1 it is a hash, of the script that first built it.
+key_of() {
+    {
+        dpkg-query -W -f '${Version}\n' "linux-source-$version"
+        gcc -dumpfullversion
+        printf 'build.sh %s  -\n' "$(<"$here/$version/builder")"
+        for file in "$@"; do
+            printf '%s ' "${file#"$recipe/"}"
+            sha256sum <"$file"
+        done
+    } | sha256sum | cut -c 1-16
+}
 
-base=$("$here/build.sh" --path) || true # printed also if it is not built
-path=$("$copy/build.sh" "$@") || { echo "$path"; exit 1; }
-if [ ! -e "$path/base" ]; then
-    basename "$base" >"$path/.base.$$"
-    mv "$path/.base.$$" "$path/base"
-fi
-echo "$path"
+find_keys() {
+    local before=("$recipe"/{guest.config,initramfs.list} "$recipe"/*.c)
+    shopt -s nullglob
+    base=$(key_of "${before[@]}" "$recipe"/patches/[0-9]*.patch "$recipe"/congestion/*.c)
+    key=$(key_of "${before[@]}" "$recipe"/patches/*.patch "$recipe"/congestion/*.c)
+}
+
+list() {
+    local each state
+    for each in $(versions); do
+        state="the source is not installed"
+        if installed "$each"; then
+            state="not built"
+            path=$("$here/image.sh" --path "$each") && state="built $path"
+        fi
+        echo "$each $state"
+    done
+}
+
+build() {
+    local tree=$cache/.tree.$$
+    trap 'rm -rf "$recipe" "$tree" "$cache/.new.$$"' EXIT
+    trap 'exit 130' INT TERM HUP
+    # Those of killed builds: while we have the lock, nobody else builds.
+    rm -rf "$cache"/.tree.* "$cache"/.new.*
+    "$here/build.sh" "$recipe" "/usr/src/linux-source-$version.tar.xz" "$cache/.new.$$" "$tree" \
+        "linux-source-$version $(dpkg-query -W -f '${Version}' "linux-source-$version")"
+    echo "$base" >"$cache/.new.$$/base"
+    mv -T "$cache/.new.$$" "$cache/$key"
+}
+
+main() { # a function, so that all of the script is read before it runs for minutes
+    only_path=
+    case ${1-} in
+    --path) only_path=yes && shift ;;
+    --versions) list && exit ;;
+    esac
+    version=${1-$(default_version)}
+    if [ $# -gt 1 ] || [[ $version == -* ]]; then
+        die "unknown argument: $*" "usage: image.sh [--path] [VERSION]"
+    fi
+    versions | grep -qxF -- "$version" ||
+        die "no patches for Linux $version" "there are some for $(versions | paste -sd ' ')"
+    package=
+    installed "$version" || package=linux-source-$version
+    check_tools "$package"
+    lay_out "$version"
+    find_keys
+    if [ "$only_path" ]; then
+        echo "$cache/$key"
+        [ -e "$cache/$key/linux" ]
+        exit
+    fi
+    mkdir -p "$cache" || die "cannot make $cache" "set XDG_CACHE_HOME to a directory of yours"
+    if [ ! -e "$cache/$key/linux" ]; then
+        exec 9>"$cache/lock"
+        flock -n 9 || { say "waiting for another build"; flock 9; }
+        [ -e "$cache/$key/linux" ] || build
+    fi
+    echo "$cache/$key"
+}
+
+main "$@"

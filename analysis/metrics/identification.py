@@ -8,6 +8,7 @@ from analysis.metrics.axes import write_axes
 from analysis.metrics.measured_flow import MeasuredFlow
 from analysis.metrics.metric import ColumnGroup, Metric, Row
 from analysis.trials.labels import queue_label
+from testbed.scenario.kernel_axis import axes_of
 from testbed.scenario.model import Flow, Scenario
 from testbed.store import VERDICT_FILE, Trial
 
@@ -68,7 +69,7 @@ def identity_row(trial: Trial, flow: Flow) -> Row:
         "variant": flow.variant or "",
         "variant_seen": "",
         "label": scenario.label,
-        "axes": write_axes(scenario.axes),
+        "axes": write_axes(axes_of(scenario)),
         "setting": setting(scenario, flow),
         "seed": scenario.seed,
     }

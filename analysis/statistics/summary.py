@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from analysis.metrics.axes import read_axes
+from analysis.metrics.axes import all_axes, read_axes, write_axes
 from analysis.metrics.columns import CELL
 from analysis.metrics.valid_trials import counted
 from analysis.statistics.intervals import half_width
@@ -67,6 +67,7 @@ class Summary:
 
 def sum_up(metrics: pd.DataFrame) -> Summary:
     """Rows are averaged only where they differ in nothing but the seed."""
+    metrics = metrics.assign(axes=[write_axes(axes) for axes in all_axes(metrics)])
     grouped = metrics.groupby(list(CELL), sort=False, dropna=False)
     lines = [Line(_keys(rows), rows) for _, rows in grouped]
     keys = _telling(lines)

@@ -15,6 +15,7 @@ from testbed.own_files.python_file import SUFFIX
 from testbed.own_files.topo_document import with_graph
 from testbed.scenario import file_sweep
 from testbed.scenario.experiment import Experiment
+from testbed.scenario.kernel_axis import on_kernels, set_apart
 from testbed.scenario.model import Scenario, plain
 
 Settings = Mapping[str, Any]  # an axis or a field, and its value or values
@@ -24,10 +25,11 @@ FORMS = "an experiment's name, a file of yours, an Experiment, a Scenario, sever
 
 def scenarios_of(what: What, settings: Settings, seeds: int, quick: bool) -> list[Scenario]:
     """All scenarios, repeat by repeat."""
-    texts = {name: _texts(name, values) for name, values in settings.items()}
     found = _experiment(what)
+    given = {name: _texts(name, values) for name, values in settings.items()}
+    kernels, texts = set_apart(given, found.axes if found else ())
     if found is not None:
-        return found.scenarios(texts, seeds, quick)
+        return on_kernels(found.scenarios(texts, seeds, quick), kernels)
     if quick:
         raise UsageError("quick: a scenario has no shorter form", "try set={'duration_s': 10}")
     made = [file_sweep.sweep(each, texts, seeds) for each in _given(what)]
@@ -35,7 +37,7 @@ def scenarios_of(what: What, settings: Settings, seeds: int, quick: bool) -> lis
     if len(names) != 1:
         told = f"of {len(names)} experiments: {', '.join(sorted(names))}" if names else "none"
         raise UsageError(f"the scenarios are {told}", "give them one `experiment`")
-    return [each for sweep in made for each in sweep]
+    return on_kernels((each for sweep in made for each in sweep), kernels)
 
 
 def _experiment(what: What) -> Experiment | None:

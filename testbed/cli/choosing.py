@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,10 +17,13 @@ from testbed.own_files.scenario_file import SUFFIX as JSON
 from testbed.own_files.scenario_file import Found, in_document, in_file
 from testbed.scenario import file_sweep
 from testbed.scenario.experiment import Experiment
-from testbed.scenario.model import Scenario
+from testbed.scenario.kernel_axis import AXIS as KERNEL
+from testbed.scenario.kernel_axis import on_kernels, set_apart
+from testbed.scenario.model import BASE_KERNEL, Scenario
 from testbed.scenario.variations import with_variations
 
 ONE_LINE = "--topo tree,2,2 --link bw=10,delay=5ms --flow h1,h4"
+KERNELS_ARE = "names: `testbed kernel list`"
 METRIC = Experiment.metric  # what `--until` is about, unless an experiment says otherwise
 
 
@@ -66,15 +68,17 @@ def _chosen(options: argparse.Namespace) -> Chosen:
     if options.experiment.endswith(SUFFIX):
         own = load(Path(options.experiment), options.experiments)
     experiment = own.experiment if own else _named(options.experiment, options.experiments)
-    settings = _settings(options.set, f"axes: {', '.join(experiment.axes)}")
+    settings = _settings(options.set, f"axes: {', '.join((*experiment.axes, KERNEL))}")
+    kernels, settings = set_apart(settings, experiment.axes)
     if unknown := [key for key in settings if key not in experiment.axes]:
-        raise UsageError(f"--set {unknown[0]}: no such axis", nearest(unknown[0], experiment.axes))
+        hint = nearest(unknown[0], (*experiment.axes, KERNEL))
+        raise UsageError(f"--set {unknown[0]}: no such axis", hint)
     return Chosen(
         experiment.name,
         experiment.metric,
-        tuple(_axes(experiment)),
-        lambda seeds: experiment.scenarios(settings, seeds, options.quick),
-        lambda scenario: scenario.axes,
+        (*_axes(experiment), *_kernel_axis(experiment.axes)),
+        lambda seeds: on_kernels(experiment.scenarios(settings, seeds, options.quick), kernels),
+        lambda scenario: {KERNEL: scenario.kernel, **scenario.axes},
         own,
     )
 
@@ -103,9 +107,21 @@ def _of_scenario(found: Found, where: str, options: argparse.Namespace) -> Chose
         errors.print(f"testbed: {sentence}", soft_wrap=True)
     scenario = found.scenario
     settings = _settings(options.set, f"testbed plan {where} lists the fields that can be set")
-    axes = tuple(Axis(name, (text,), "") for name, text in file_sweep.fields(scenario).items())
-    make = functools.partial(file_sweep.sweep, scenario, settings)
-    return Chosen(scenario.experiment, METRIC, axes, make, file_sweep.fields)
+    kernels, settings = set_apart(settings, ())
+    fields = file_sweep.fields(dataclasses.replace(scenario, kernel=BASE_KERNEL))
+    axes = tuple(Axis(name, (text,), "") for name, text in fields.items())
+    return Chosen(
+        scenario.experiment,
+        METRIC,
+        (*axes, Axis(KERNEL, (scenario.kernel,), KERNELS_ARE)),
+        lambda seeds: on_kernels(file_sweep.sweep(scenario, settings, seeds), kernels),
+        lambda each: {**file_sweep.fields(each), KERNEL: each.kernel},
+    )
+
+
+def _kernel_axis(own: Iterable[str]) -> Iterator[Axis]:
+    if KERNEL not in own:
+        yield Axis(KERNEL, (BASE_KERNEL,), KERNELS_ARE)
 
 
 def _axes(experiment: Experiment) -> list[Axis]:

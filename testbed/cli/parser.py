@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from testbed.cli.check import check
-from testbed.cli.clean import clean
 from testbed.cli.compare import compare_folders
 from testbed.cli.completion import SHELLS, complete
 from testbed.cli.console import console
 from testbed.cli.evaluate import evaluate
 from testbed.cli.inspect import inspect_trial
+from testbed.cli.kernel import kernel
 from testbed.cli.new_experiment import new_experiment
 from testbed.cli.plan import list_experiments, show_plan
 from testbed.cli.reduce import reduce_captures
@@ -23,6 +22,7 @@ from testbed.cli.report import report
 from testbed.cli.run import run_experiment
 from testbed.cli.runs import runs
 from testbed.cli.schema import print_schema
+from testbed.cli.this_machine import check, clean
 from testbed.engines.choice import AUTO, CHOICES
 from testbed.errors import UsageError
 from testbed.store import METRICS_CSV, REPORT, SCENARIO
@@ -294,6 +294,25 @@ def _inspect_options(parser: Parser) -> None:
     how.add_argument("--packets", type=_positive, metavar="N", help="print the first N packets")
 
 
+def _kernel_options(parser: Parser) -> None:
+    add = parser.add_argument
+    add("words", nargs="*", metavar="list|build|remove|same", help="what to do (list), with what")
+    add("--source", type=Path, metavar="DIR", help="a source tree of Linux")
+    add("--name", default="", help="what the kernel is called: --set kernel=NAME")
+    add(
+        "--patches",
+        type=Path,
+        metavar="DIR",
+        help="patches more; of the name of one of ours, in its place",
+    )
+    add("--config", type=Path, metavar="FILE", help="lines of a configuration, in place of ours")
+    add("--add", type=Path, metavar="DIR", help="tcp_NAME.c and sch_NAME.c to build in")
+    add("--as", dest="good", default="", metavar="KERNEL", help="same: the kernel to compare with")
+    add("--set", action="append", default=[], metavar="KEY=VALUE,…", help="same: of the experiment")
+    add("--quick", action="store_true", help="same: shorter trials")
+    add("--out", type=Path, metavar="DIR", help="same: results folder (results/kernel-same)")
+
+
 def _compare_options(parser: Parser) -> None:
     parser.add_argument("a", type=Path, metavar="A", help="a results folder")
     parser.add_argument("b", type=Path, metavar="B", help="another one")
@@ -412,6 +431,14 @@ VERBS = (
         "two results folders, cell by cell; exit status 0 if they agree, 1 if not",
         "compare results/guest results/host --tolerance throughput_mbps=5%,timeouts=2",
         _compare_options,
+    ),
+    Verb(
+        "kernel",
+        kernel,
+        "the guest's kernels: list, build VERSION, build --source DIR --name NAME, remove NAME; "
+        "same: does a tree send the same packets?",
+        "kernel build --source ~/linux --name mine",
+        _kernel_options,
     ),
     Verb(
         "clean",

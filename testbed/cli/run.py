@@ -19,6 +19,7 @@ from testbed.cli.watching.onlookers import Onlookers, watched
 from testbed.engines.base import Engine, in_want
 from testbed.engines.choice import Choice, choose
 from testbed.errors import UsageError
+from testbed.kernels.building import make_ready
 from testbed.machine.process import TOOLS, require
 from testbed.plan.plan import make_plan
 from testbed.plan.requirements import Need
@@ -154,7 +155,11 @@ def engine_for(planned: Sequence[Task], name: str) -> Choice:
         require(tool)
     require_files(flow for task in planned for flow in task.scenario.flows)
     choice = choose(name, needs)
-    _refuse_misspelt(choice.engine.controls(), needs)
+    kernels = list(dict.fromkeys(task.scenario.kernel for task in planned))
+    if choice.engine.virtual_time:
+        make_ready(kernels, _say)
+    offered = [choice.engine.with_kernel(each).controls() for each in kernels]
+    _refuse_misspelt(frozenset().union(*offered), needs)
     return choice
 
 

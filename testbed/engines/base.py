@@ -83,6 +83,9 @@ class Engine(Protocol):
     def ready(self) -> str:
         """Empty if trials can run here, else the problem and its remedy."""
 
+    def with_kernel(self, name: str) -> Engine:
+        """The engine whose guests have this kernel; of an engine without guests, itself."""
+
     def version(self) -> str:
         """Identify the kernel exactly, including its configuration."""
 

@@ -16,10 +16,11 @@ from pathlib import Path
 from testbed.engines.base import Cancelled, Job, Missing, Outcome, missing_programs
 from testbed.engines.confinement import CONFINE, forbidden
 from testbed.errors import TestbedError
+from testbed.kernels import known
 from testbed.machine import safe_files
 from testbed.machine.atomic import workplace
 from testbed.machine.journal import JOURNAL
-from testbed.machine.process import Process, end, run, start, sudo_user
+from testbed.machine.process import Process, end, start, sudo_user
 from testbed.plan.host_settings import browsers
 from testbed.plan.requirements import Need
 from testbed.plan.task import Task
@@ -36,7 +37,6 @@ from testbed.store import (
 )
 
 PROJECT = Path(__file__).resolve().parents[2]
-BUILD = PROJECT / "kernel" / "image.sh"
 MEMORY_MB = 256
 BROWSER_MB = 1024  # Chromium does not start with less; it touches about 300 MB
 OWN_MB = 64  # of a guest's host processes, in addition to its memory
@@ -57,12 +57,22 @@ class GuestEngine:
     virtual_time = True
     program: tuple[str, ...] = ("-m", "testbed.engines.inside")
 
+    def __init__(self, kernel_name: str = "") -> None:
+        self.kernel_name = kernel_name or known.default()
+        self._others: dict[str, GuestEngine] = {}
+
+    def with_kernel(self, name: str) -> GuestEngine:
+        """The same engine with guests of another kernel."""
+        if name == self.kernel_name:
+            return self
+        other = self._others.setdefault(name, GuestEngine(name))
+        other.program = self.program
+        return other
+
     @functools.cached_property
     def kernel(self) -> Path | None:
         """The folder of the built kernel, or None."""
-        done = run([str(BUILD), "--path"], check=False)
-        folder = Path(done.stdout.strip())
-        return folder if done.status == 0 and (folder / "base").exists() else None
+        return known.built(self.kernel_name)
 
     @functools.cached_property
     def _config(self) -> frozenset[str]:
@@ -73,7 +83,7 @@ class GuestEngine:
     def ready(self) -> str:
         """Empty, or a request to build the kernel."""
         if self.kernel is None:
-            return "the guest kernel is not built: ./setup.sh builds it"
+            return f"kernel {self.kernel_name} is not built: ./setup.sh builds the guest's kernel"
         if os.geteuid() == 0 and (
             why := safe_files.changed_by_others(self.kernel / "linux", sudo_user())
         ):

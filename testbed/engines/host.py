@@ -25,7 +25,10 @@ from testbed.store import HOST_ERRORS, SCENARIO
 
 LOCK = Path("/run/tcp-testbed")  # whoever has it may change the kernel's settings
 POLL_S = 0.05
-NO_RADIO = "a radio's medium answers in virtual time: --engine guest"
+ELSEWHERE = {  # what only a guest has
+    "kernel": "the host engine runs on this machine's own kernel: --engine guest",
+    "radio": "a radio's medium answers in virtual time: --engine guest",
+}
 
 
 class HostEngine:
@@ -39,6 +42,10 @@ class HostEngine:
         """Empty, or a complaint about missing root rights."""
         return "" if os.geteuid() == 0 else "the host engine needs root: use sudo"
 
+    def with_kernel(self, _name: str) -> HostEngine:
+        """Itself: who asks for another kernel than this machine's lacks it."""
+        return self
+
     def version(self) -> str:
         """The kernel's release and build."""
         return f"{os.uname().release} {os.uname().version}"
@@ -49,15 +56,15 @@ class HostEngine:
         lacks = [need for need in features if not self._has(need)]
         modules = ", ".join(need.module for need in lacks)
         mend = f"kernel {os.uname().release} has no module {modules}; --engine guest needs none"
-        radio = [Missing(need, NO_RADIO if need.kind == "radio" else mend) for need in lacks]
-        return [*radio, *missing_programs(needs)]
+        found = [Missing(need, ELSEWHERE.get(need.kind, mend)) for need in lacks]
+        return [*found, *missing_programs(needs)]
 
     def _has(self, need: Need) -> bool:
         if need.kind == "congestion control":
             return need.name in self.controls() or (
                 _load(need.module) and need.name in self.controls()
             )
-        if need.kind == "radio":
+        if need.kind in ELSEWHERE:
             return False
         if need.kind == "switch":
             return _load(need.module)

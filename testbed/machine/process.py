@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -197,6 +197,35 @@ def run(
             f"{place.log.name} in the trial's folder has the full output" if place.log else "",
         )
     return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
+
+
+def run_told(argv: Sequence[str], tell: Callable[[str], None]) -> Completed:
+    """Run a long command to its end, and pass on each line of its stderr as it comes.
+
+    It is a session of its own, which ends with all that it started if this process gives up.
+    """
+    require(argv[0])
+    lines = []
+    with subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        try:
+            for line in process.stderr:
+                lines.append(line)
+                tell(line.rstrip())
+            output = process.stdout.read()
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+            raise
+    return Completed(tuple(argv), process.returncode, output, "".join(lines))
 
 
 def start(

@@ -20,7 +20,7 @@ from testbed.scenario.queues import FRAME_BYTES, arguments, resolve, settings
 PROGRAM = "testbed-medium"
 NETWORK_NAME = "testbed"
 CHANNEL_MHZ = 2412
-OWN_PACKETS = 32  # in the radio itself, before the stack has to wait (kernel/patches/0021)
+OWN_PACKETS = 32  # in the radio itself, before the stack has to wait (kernel/*/patches/0021)
 LEAST_MBIT = 3.0  # what the slowest rate leaves, alone on the air
 IDLE_MS = 20.0  # an echo's way there and back: turns, and rates that are not yet known
 

@@ -11,14 +11,14 @@ from testbed.plan.host_settings import browsers, recipes
 from testbed.plan.network import Link, Network
 from testbed.plan.traffic_control import TRACE
 from testbed.scenario import queues
-from testbed.scenario.model import Scenario
+from testbed.scenario.model import BASE_KERNEL, Scenario
 
 
 @dataclass(frozen=True)
 class Need:
     """A kernel feature, or a program, without which the scenario cannot run."""
 
-    kind: str  # "congestion control", "queue discipline", "classifier", "radio", "program"
+    kind: str  # "congestion control", "queue discipline", "classifier", "radio", "program", …
     name: str
     symbol: str = ""
     module: str = ""
@@ -36,6 +36,8 @@ def control_need(control: str) -> Need:
 
 def needs(scenario: Scenario, network: Network) -> Iterator[Need]:
     """All requirements of a scenario, some more than once."""
+    if scenario.kernel != BASE_KERNEL:
+        yield Need("kernel", scenario.kernel)
     if browsers(scenario):
         yield Need("program", CHROMIUM)
     for flow in scenario.flows:

@@ -46,14 +46,25 @@ BEGUN = "testbed-begun"  # dask's topic under which workers tell that a trial be
 HASH_DIGITS = 64  # a value this long is a sha256, which messages do not quote
 
 
-def equipment(engine: str, names: Sequence[str]) -> Equipment:
-    """This machine's equipment, with the versions of these programs; also runs on the workers."""
+def equipment(engine: str, names: Sequence[str], kernels: Sequence[str] = ()) -> Equipment:
+    """This machine's equipment, with the versions of these programs and kernels; also runs on the
+    workers."""
     try:
-        kernel = choose(engine, ()).engine.version()
         require_compiled(BUILT)
-        return {**all_sources(), "kernel": kernel, **versions_of(names)}
+        return {**all_sources(), **_kernels(engine, kernels), **versions_of(names)}
     except TestbedError as error:
         return {PROBLEM: error.message}
+
+
+def _kernels(engine: str, names: Sequence[str]) -> dict[str, str]:
+    """The engine's own kernel, or those that are named."""
+    own = choose(engine, ()).engine
+    found = [own.with_kernel(name) for name in names] or [own]
+    for each in found:
+        if problem := each.ready():
+            raise TestbedError(problem)
+    words = ["kernel", *(f"kernel {name}" for name in names[1:])]
+    return {word: each.version() for word, each in zip(words, found, strict=True)}
 
 
 def differences(there: Equipment, here: Equipment) -> str:
@@ -169,7 +180,9 @@ class _client:
 class _Workers:
     """The workers equipped like this machine; each other worker is reported once."""
 
-    def __init__(self, client: Any, look: tuple[str, Sequence[str]], watch: Watcher) -> None:
+    def __init__(
+        self, client: Any, look: tuple[str, Sequence[str], Sequence[str]], watch: Watcher
+    ) -> None:
         self._client, self._look, self._watch = client, look, watch
         self._ours = equipment(*look)
         if PROBLEM in self._ours:
@@ -217,7 +230,8 @@ def _hand_out(
     from distributed import wait
 
     names = dict.fromkeys(name for task in tasks for name in programs_of(task.scenario))
-    workers = _Workers(client, (choice.engine.name, tuple(names)), watch)
+    kernels = dict.fromkeys(task.scenario.kernel for task in tasks)
+    workers = _Workers(client, (choice.engine.name, tuple(names), tuple(kernels)), watch)
     queue = list(tasks)[::-1]
     pending: dict[Any, tuple[Task, list[str]]] = {}
     try:

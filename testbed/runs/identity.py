@@ -18,7 +18,7 @@ from testbed.plan.plan import Plan
 from testbed.plan.task import Task
 from testbed.runs import sources
 from testbed.runs.provenance import programs
-from testbed.scenario.model import Scenario, written
+from testbed.scenario.model import BASE_KERNEL, Scenario, written
 
 # Increment it when a change in the testbed's Python code alters packets or files but no plan, since
 # that code is not hashed.
@@ -57,9 +57,13 @@ def _of_project(scenario: Scenario, plan: Plan) -> dict[str, Any]:
 
 def code_identity(planned: Iterable[Task]) -> str:
     """A hash of all that this project's code decides about trials in the guest, on any machine:
-    the sources of the kernel count, the built kernel and the versions of programs do not."""
-    parts = [_of_project(task.scenario, task.plan) for task in planned]
-    text = json.dumps([dict(sources.of_kernel()), *parts], sort_keys=True)
+    the sources of the kernels count, the built kernels and the versions of programs do not."""
+    parts, others = list[dict[str, Any]](), set[str]()
+    for task in planned:
+        parts.append(_of_project(task.scenario, task.plan))
+        others |= {task.scenario.kernel} - {BASE_KERNEL}
+    kernels = [dict(sources.of_kernel(each)) for each in (BASE_KERNEL, *sorted(others))]
+    text = json.dumps([*kernels, *parts], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from testbed.errors import TestbedError
 from testbed.plan.addresses import topo_of
 from testbed.plan.plan import Plan
-from testbed.scenario.model import FlowKind, Graph, Topology
+from testbed.scenario.model import BASE_KERNEL, FlowKind, Graph, Topology
 from testbed.traffic.background.sessions import BACKGROUND_PROGRAM
 from testbed.traffic.iperf3 import ON_OFF, PRELOAD
 from testbed.traffic.workload.workload_flow import BUILT_PROGRAM
@@ -91,12 +91,20 @@ def all_sources() -> Mapping[str, str]:
     return {"testbed's Python": python.hexdigest(), **dict(_hashes([*networks, *compiled, *added]))}
 
 
-def of_kernel() -> Mapping[str, str]:
-    """The sha256 of everything of ours that the guest's base kernel is built from: what is added
-    to it concerns those trials alone that use it."""
+def of_kernel(version: str = BASE_KERNEL) -> Mapping[str, str]:
+    """The sha256 of everything of ours that one of the guest's base kernels is built from, by the
+    names that its key has (kernel/recipe.sh): what is added to it concerns those trials alone that
+    use it."""
     kernel = PROJECT / "kernel"
-    patterns = ("build.sh", "guest.config", "initramfs.list", "*.c", "congestion/*.c", "*/*.patch")
-    return dict(_hashes(sorted(path for each in patterns for path in kernel.glob(each))))
+    own = kernel / version
+    patches = [*(kernel / "patches").glob("*.patch"), *(own / "patches").glob("*.patch")]
+    named = {f"kernel/patches/{path.name}": path for path in patches}
+    patterns = ("guest.config", "initramfs.list", "*.c", "congestion/*.c")
+    named |= {str(p.relative_to(PROJECT)): p for each in patterns for p in kernel.glob(each)}
+    named |= {f"kernel/{version}/{path.name}": path for path in own.glob("*.config")}
+    found = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in named.items()}
+    found["kernel/build.sh"] = (own / "builder").read_text().strip()
+    return dict(sorted(found.items()))
 
 
 def _hashes(paths: Iterable[Path]) -> Iterator[tuple[str, str]]:

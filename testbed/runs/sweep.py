@@ -152,6 +152,9 @@ class _Runner:
         self.cancel = threading.Event()
         self.cause: BaseException | None = None  # the error of the trial that ended the sweep early
 
+    def _engine(self, task: Task) -> Engine:
+        return self._choice.engine.with_kernel(task.scenario.kernel)
+
     def _tell(self, event: Event) -> None:
         with self._lock:
             self._watch(event)
@@ -174,7 +177,7 @@ class _Runner:
     def _find_or_run(self, task: Task) -> Finished:
         if self.cancel.is_set():
             raise Cancelled("cancelled")
-        engine = self._choice.engine
+        engine = self._engine(task)
         path = self._out / trial_folder(task.scenario, engine.name)
         if not self._rerun and is_done(self._out, task, engine):
             finished = Finished(task, path, Status.OK, fresh=False)
@@ -188,7 +191,7 @@ class _Runner:
     def _run_now(self, task: Task, path: Path) -> Record:
         scenario = task.scenario
         require_compiled(compiled_for(task.plan))
-        identity = identify(scenario, task.plan, self._choice.engine)
+        identity = identify(scenario, task.plan, self._engine(task))
         with a_core() as core, whole_folder(path) as folder:
             (folder / SCENARIO).write_text(scenario.to_json())
             job = Job(scenario.seed, core, self.cancel, self._pinned, self._tell_to_wait)
@@ -200,7 +203,7 @@ class _Runner:
 
     def _attempt(self, folder: Path, task: Task, job: Job) -> Record:
         """Run the trial; anything but a cancel or a full disk becomes a record."""
-        engine = self._choice.engine
+        engine = self._engine(task)
         begun, wall_clock = time.monotonic(), time.time()
         missing = engine.missing(task.plan.needs)
         peak_mb = network_up_s = 0.0
@@ -240,7 +243,7 @@ def _ran_well(path: Path) -> bool:
 def is_done(out: Path, task: Task, engine: Engine) -> bool:
     """True if the trial succeeded with exactly the settings and software of now."""
     path = out / trial_folder(task.scenario, engine.name)
-    identity = identify(task.scenario, task.plan, engine)
+    identity = identify(task.scenario, task.plan, engine.with_kernel(task.scenario.kernel))
     return _ran_well(path) and open_trial(path).record.identity == identity
 
 

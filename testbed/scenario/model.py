@@ -30,6 +30,8 @@ from testbed.scenario.workload.workload import Workload
 FRAME_OVERHEAD_BYTES = 14  # Ethernet header: counted by htb and by captures
 
 
+BASE_KERNEL = "6.1"  # of trials that do not name one
+
 LATER = {"later": True}  # of a field that is younger than the trials that lack it
 
 
@@ -425,6 +427,8 @@ class Scenario:
     """Whether senders ask for ECN where a queue marks; Linux's do not by themselves."""
     network_jitter: float = field(default=0.0, metadata=LATER)
     """Each rate and delay of the network lies within this part of it, drawn by the seed."""
+    kernel: str = field(default=BASE_KERNEL, metadata=LATER)
+    """The guest's kernel: a version of Linux, or one of your own (`testbed kernel list`)."""
 
     def to_json(self) -> str:
         """The scenario as JSON, complete: every default written out."""

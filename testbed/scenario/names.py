@@ -53,6 +53,7 @@ def scenario_faults(scenario: Scenario) -> Iterator[str]:
     yield from name_faults("experiment", scenario.experiment)
     if scenario.label:
         yield from name_faults("label", scenario.label)
+    yield from name_faults("kernel", scenario.kernel)
     yield from _unshaped(scenario)
     for index, flow in enumerate(scenario.flows):
         yield from name_faults(f"flows[{index}].name", flow.name)

@@ -118,7 +118,7 @@ def test_other_trials_or_other_metrics_make_it_stale(monkeypatch: pytest.MonkeyP
         assert made.stale() == "what is measured"
     for module, name, value in (
         (identity, "REVISION", identity.REVISION + 1),
-        (sources, "of_kernel", lambda: {"kernel/congestion/tcp_tahoe.c": "another"}),
+        (sources, "of_kernel", lambda _version: {"kernel/congestion/tcp_tahoe.c": "another"}),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(module, name, value)

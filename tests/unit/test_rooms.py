@@ -15,7 +15,6 @@ MOST_FILES = 20
 # One name in several rooms is right where it is one thing, seen at each stage.
 ONE_THING = {
     "background": "the background sessions: planned, read from a trial, judged",
-    "check": "what this machine can run, and its verb",
     "dumbbell_load": "the experiment, and its figures",
     "dumbbell_pairs": "the experiment, and its figures",
     "dumbbell_queues": "the experiment, and its figures",

@@ -44,6 +44,9 @@ class FakeEngine:
     def ready(self) -> str:
         return ""
 
+    def with_kernel(self, _name: str) -> FakeEngine:
+        return self
+
     def version(self) -> str:
         return self.kernel
 

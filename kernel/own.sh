@@ -1,0 +1,109 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Builds a guest kernel of the user's own and prints its directory as the last line of stdout.
+#
+#   own.sh NAME SOURCE [--patches DIR] [--config FILE] [--add DIR]
+#
+#   SOURCE         the folder of a source tree, or a version of Debian's (image.sh --versions)
+#   --patches DIR  patches more; one that has the name of ours takes its place
+#   --config FILE  lines of a configuration, in place of ours of the same symbols
+#   --add DIR      tcp_NAME.c and sch_NAME.c, which are built in
+#
+# A tree gets the patches of the nearest version that is not newer. Those that it can do without
+# are left out where they do not apply: the file `without` says what that costs. Its build folder
+# is kept, so that another build of the same name compiles only what has changed.
+# shellcheck source=kernel/recipe.sh
+. "$(dirname "${BASH_SOURCE[0]}")/recipe.sh"
+
+usage="usage: own.sh NAME SOURCE [--patches DIR] [--config FILE] [--add DIR]"
+name=${1-} source=${2-}
+[ "$source" ] || die "no name or no source" "$usage"
+shift 2
+patches='' config='' added=''
+while [ $# -gt 0 ]; do
+    [ "${2-}" ] || die "$1: nothing follows" "$usage"
+    case $1 in
+    --patches) patches=$2 ;;
+    --config) config=$2 ;;
+    --add) added=$2 ;;
+    *) die "unknown argument: $1" "$usage" ;;
+    esac
+    [ -e "$2" ] || die "$2: no such file or folder" "$usage"
+    shift 2
+done
+
+number() { sed -n "s/^$1 *= *\([0-9]*\)\$/\1/p" "$source/Makefile" | head -n 1; }
+
+# The newest of our versions that is not newer than the tree; of an older tree the oldest.
+nearest_version() { # the tree's
+    local each found
+    found=$(versions | head -n 1)
+    for each in $(versions); do
+        [ "$(printf '%s\n%s\n' "$each" "$1" | sort -V | head -n 1)" != "$each" ] || found=$each
+    done
+    echo "$found"
+}
+
+find_source() {
+    if [ -d "$here/$source/patches" ]; then
+        version=$source origin=$source
+        source=/usr/src/linux-source-$version.tar.xz
+        [ -e "$source" ] ||
+            die "linux-source-$version is not installed" "apt-get install linux-source-$version"
+        return
+    fi
+    if [ ! -f "$source/Makefile" ] || [ ! -f "$source/arch/um/Kconfig" ]; then
+        die "$source is no source tree of Linux" "it needs Makefile and arch/um/; or name a version"
+    fi
+    origin=$(number VERSION).$(number PATCHLEVEL)
+    version=$(nearest_version "$origin")
+    [ "$version" = "$origin" ] || say "$source is Linux $origin: it gets the patches for $version"
+}
+
+add_own() {
+    local file
+    [ -z "$patches" ] || for file in "$patches"/*.patch; do
+        [ -e "$file" ] || die "$patches: no patches in it" "they end in .patch"
+        if [ -e "$recipe/patches/$(basename "$file")" ]; then
+            cp "$file" "$recipe/patches/"
+        else
+            cp "$file" "$recipe/patches/own-$(basename "$file")"
+        fi
+    done
+    [ -z "$config" ] || add_config "$config"
+    if [ "$added" ]; then
+        [ "$(find "$added" -maxdepth 1 -name 'tcp_*.c' -o -maxdepth 1 -name 'sch_*.c')" ] ||
+            die "$added: nothing to add" "it needs tcp_NAME.c or sch_NAME.c"
+        add_sources "$added"
+    fi
+    printf 'CONFIG_LOCALVERSION="-testbed-%s"\n' "$name" >"$recipe/name.config"
+    add_config "$recipe/name.config"
+    rm "$recipe/name.config"
+    cp "$here/without" "$recipe/"
+}
+
+build() {
+    local new=$cache/own/.new.$name
+    mkdir -p "$cache/own" "$cache/trees"
+    exec 9>"$cache/trees/$name.lock"
+    flock -n 9 || { say "waiting for another build of $name"; flock 9; }
+    # the first build of a name leaves nothing where it fails; later ones keep what is compiled
+    [ -e "$cache/own/$name" ] || rm -rf "${cache:?}/trees/$name"
+    trap 'rm -rf "$recipe" "$new"; [ -e "$cache/own/$name" ] || rm -rf "${cache:?}/trees/$name"' EXIT
+    trap 'exit 130' INT TERM HUP
+    "$here/build.sh" "$recipe" "$source" "$new" "$cache/trees/$name" "$name, of Linux $origin"
+    sha256sum <"$new/linux" | cut -c 1-16 >"$new/base"
+    rm -rf "${cache:?}/own/$name"
+    mv -T "$new" "$cache/own/$name"
+    echo "$cache/own/$name"
+}
+
+main() { # a function, so that all of the script is read before it runs for minutes
+    find_source
+    check_tools ""
+    lay_out "$version"
+    add_own
+    build
+}
+
+main

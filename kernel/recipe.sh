@@ -1,0 +1,80 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0
+# What image.sh and own.sh have in common: our part of a kernel, laid out in one folder.
+#
+# A version of Linux is a folder here (6.1/, 6.12/) with its patches and what its configuration
+# has of its own; what all versions share is in patches/, congestion/, queues/ and guest.config.
+set -euo pipefail
+export LC_ALL=C
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck disable=SC2034  # of the scripts that source this one
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/tcp-testbed/kernel
+recipe=$(mktemp -d)
+trap 'rm -rf "$recipe"' EXIT
+
+die() { # message, hint
+    printf 'kernel: %s\n  %s\n' "$1" "$2" >&2
+    exit 1
+}
+
+say() { printf 'kernel: %s\n' "$*" >&2; }
+
+versions() { # the versions that have a folder, the oldest first
+    local folder
+    for folder in "$here"/[0-9]*/; do basename "$folder"; done | sort -V
+}
+
+check_tools() { # the package of the source, if that is missing
+    local missing=() need
+    [ -z "$1" ] || missing+=("$1")
+    # command:package
+    for need in gcc:gcc make:make bison:bison flex:flex bc:bc patch:patch \
+        xz:xz-utils tar:tar flock:util-linux perl:perl; do
+        command -v "${need%%:*}" >/dev/null || missing+=("${need##*:}")
+    done
+    [ -e /usr/include/stdio.h ] || missing+=(libc6-dev)
+    [ ${#missing[@]} = 0 ] ||
+        die "missing: ${missing[*]}" "apt-get install ${missing[*]}"
+}
+
+# A patch that adds sch_NAME.c with the symbol NET_SCH_NAME, which is on.
+queue_as_patch() { # file
+    local name symbol
+    name=$(basename "$1" .c)
+    symbol=NET_$(tr '[:lower:]' '[:upper:]' <<<"$name")
+    printf -- '--- /dev/null\n+++ b/net/sched/%s.c\n@@ -0,0 +1,%d @@\n' "$name" "$(wc -l <"$1")"
+    sed 's/^/+/' "$1"
+    printf -- '--- a/net/sched/Makefile\n+++ b/net/sched/Makefile\n@@ -68,1 +68,2 @@\n'
+    printf " obj-\$(CONFIG_NET_SCH_FQ_PIE)\t+= sch_fq_pie.o\n"
+    printf "+obj-\$(CONFIG_%s) += %s.o\n" "$symbol" "$name"
+    printf -- '--- a/net/sched/Kconfig\n+++ b/net/sched/Kconfig\n@@ -1,1 +1,4 @@\n'
+    printf ' # SPDX-License-Identifier: GPL-2.0-only\n'
+    printf '+config %s\n+\tdef_bool y\n+\tdepends on NET_SCHED\n' "$symbol"
+}
+
+add_config() { # file: its lines replace those of the same symbol
+    local symbols
+    symbols=$(sed -n 's/^\(CONFIG_[A-Z0-9_a-z]*\)=.*/\1/p' "$1")
+    grep -vE "^(${symbols//$'\n'/|})=" "$recipe/guest.config" >"$recipe/.config" || true
+    cat "$recipe/.config" "$1" >"$recipe/guest.config"
+    rm "$recipe/.config"
+}
+
+add_sources() { # folder with tcp_NAME.c and sch_NAME.c
+    local file
+    shopt -s nullglob
+    for file in "$1"/tcp_*.c; do cp "$file" "$recipe/congestion/"; done
+    for file in "$1"/sch_*.c; do
+        queue_as_patch "$file" >"$recipe/patches/queue-$(basename "$file" .c).patch"
+    done
+}
+
+lay_out() { # version
+    mkdir "$recipe"/{patches,congestion}
+    cp "$here"/{build.sh,guest.config,initramfs.list} "$here"/*.c "$recipe/"
+    cp "$here"/patches/*.patch "$here/$1"/patches/*.patch "$recipe/patches/"
+    add_sources "$here/congestion"
+    add_sources "$here/queues"
+    [ ! -e "$here/$1/guest.config" ] || add_config "$here/$1/guest.config"
+}

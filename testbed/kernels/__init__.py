@@ -1,0 +1,1 @@
+"""The guest's kernels: which there are, and building them."""
