@@ -41,6 +41,13 @@ def _losses(seen: SeenTrial) -> float:
     return 100 * float((seen.flows["drop_rate"] * sent).sum() / sent.sum())
 
 
+def _needless(seen: SeenTrial) -> float:
+    """Of all flows' packets: what was sent again and not dropped before."""
+    sent, again = seen.flows["sent_packets"], seen.flows["retransmitted"]
+    dropped = (seen.flows["drop_rate"] * sent).round()  # packets
+    return 100 * float((again - dropped).clip(lower=0).sum() / sent.sum())
+
+
 UTILISATION = Score("utilisation", "link used (%)", MORE, _utilisation)
 QUEUE = _mean("queue_ms", "queueing delay (ms)", LESS, "queue_mean_ms")
 QUEUE_95 = _mean("queue_95_ms", "queueing delay, 95 % (ms)", LESS, "queue_p95_ms")
@@ -108,6 +115,10 @@ SCORES: Mapping[str, tuple[Score, ...]] = {
         Score("long_mean_s", "long ones, mean (s)", LESS, transfer_scores.long_mean_s),
     ),
     "lossy": (GOODPUT, QUEUE),
+    "reordering": (
+        GOODPUT,
+        Score("needless", "sent again without a loss (%)", LESS, _needless),
+    ),
     "cellular": (UTILISATION, DELAY_95),
     "path-change": (
         Score("settling_s", "time to the new equilibrium (s)", LESS, path_scores.settling_s),

@@ -175,6 +175,7 @@ def _settings(scenarios: Sequence[Scenario], name: str) -> Iterator[Bottleneck |
                 None if back == there else back.rate_mbit,
                 there.jitter_ms,
                 there.loss,
+                reorder=there.reorder,
             )
 
 
@@ -198,9 +199,10 @@ def _once(words: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 def _path(path: Path) -> tuple[str, str]:
     jitter = f" ± {path.jitter_ms:g}" if path.jitter_ms else ""
     loss = f"{100 * path.loss.loss_rate:.2g} % lost" if path.loss else ""
+    ahead = f"{100 * path.reorder:.2g} % overtake" if path.reorder else ""
     delay = f"{path.delay_ms:g}{jitter} ms" if path.delay_ms else ""
     busy = f"{100 * path.radio.busy:g} % others'" if path.radio and path.radio.busy else ""
-    return rate_label(path), ", ".join(filter(None, (delay, loss, busy)))
+    return rate_label(path), ", ".join(filter(None, (delay, loss, ahead, busy)))
 
 
 def _several(texts: Iterable[str], what: str) -> str:

@@ -33,6 +33,17 @@ class Disciplines:
         """The number of packets dropped by each shaped interface's queue."""
         return {name: int(leaf["drops"]) for name, leaf in self.leaves.items()}
 
+    def put_ahead(self) -> list[tuple[float, int, int]]:
+        """Of each link that lets packets overtake: their chance, how many it let overtake, and how
+        many crossed it. netem counts those that it puts ahead as queued anew."""
+        links = [each for each in self._by_node.get(WIRES, []) if each["kind"] == "netem"]
+        found = ((each["options"].get("reorder"), each) for each in links)
+        return [
+            (float(chance["reorder"]), int(each["requeues"]), int(each["packets"]))
+            for chance, each in found
+            if chance
+        ]
+
     def lost_by_netem(self) -> int:
         """Packets that links lost at random, as asked for: netem there drops nothing else."""
         links = self._by_node.get(WIRES, [])

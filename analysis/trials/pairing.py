@@ -65,6 +65,16 @@ def differences(
     return _early(before, lost, until_ns), _early(after, found == NOWHERE, until_ns)
 
 
+def overtakers(before: pd.DataFrame, after: pd.DataFrame) -> int:
+    """The number of packets that came by before one that had been sent earlier."""
+    found = pair(before, after)
+    places = found[found != NOWHERE]
+    if not len(places):
+        return 0
+    behind = np.minimum.accumulate(places[::-1])[::-1]  # the first sent of those from here on
+    return int((places[:-1] > behind[1:]).sum())
+
+
 def _early(rows: pd.DataFrame, which: npt.NDArray[np.bool_], until_ns: float) -> int:
     return int((which & (rows["time_ns"].to_numpy() < until_ns)).sum())
 

@@ -59,6 +59,7 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Check]], ...] = (
     emulation.idle,
     radio.radio,
     emulation.loss,
+    emulation.overtaking,
     injected_losses.by_chance,
     queues,
     emulation.senders,

@@ -12,7 +12,7 @@ import pandas as pd
 
 from analysis.trials.capacity import capacity_of
 from analysis.trials.packets import epoch_ns
-from analysis.trials.pairing import differences
+from analysis.trials.pairing import differences, overtakers
 from analysis.trials.passage import Passage
 from analysis.trials.placement import BEFORE, BEHIND, capture_interface, queue_roles
 from analysis.trials.radio import frames_lost
@@ -145,27 +145,37 @@ def buffer(evidence: Evidence, queue: QueueRecord, found: Passage) -> Iterator[C
 
 
 @dataclass(frozen=True)
-class _Link:
-    """A flow's packets of one direction between two consecutive captures."""
+class _Way:
+    """A flow's packets of one direction at two consecutive captures."""
 
-    flow: str
+    flow: FlowRecord
     first: str  # interfaces
     second: str
+    before: pd.DataFrame
+    after: pd.DataFrame
+    is_queue: bool  # a shaped queue lies between them, which may drop
+    to_receiver: bool
+
+
+@dataclass(frozen=True)
+class _Link:
+    """What became of them."""
+
+    way: _Way
     lost: int  # seen at the first, not at the second
     stray: int  # seen at the second, not at the first
-    is_queue: bool  # a shaped queue lies between them, which may drop
 
 
 def loss(evidence: Evidence) -> Iterator[Check]:
     """Links without a queue lose nothing, except for packets that queues dropped unseen by any
     capture at their entrance, and packets that lossy channels were asked to lose."""
-    links = [link for flow in evidence.flows for link in _links(evidence, flow)]
+    links = [_link(evidence, way) for flow in evidence.flows for way in _ways(evidence, flow)]
     if not links:
         yield unknown("loss", "links", NOT_CAPTURED)
         yield unknown("capture gaps", "links", NOT_CAPTURED)
         return
     yield from _strays(evidence, links)
-    links = [link for link in links if not link.is_queue]
+    links = [link for link in links if not link.way.is_queue]
     seen = {
         queue.interface: len(evidence.passages[queue.interface].lost_ns)
         - evidence.injected.at_queue(queue)
@@ -182,7 +192,7 @@ def loss(evidence: Evidence) -> Iterator[Check]:
         return
     for link in links:
         if link.lost:
-            name = f"{link.flow} {link.first} to {link.second}"
+            name = f"{link.way.flow.name} {link.way.first} to {link.way.second}"
             yield compare("loss", name, evidence.virtual_time, link.lost, 0)
 
 
@@ -190,13 +200,39 @@ def _strays(evidence: Evidence, links: list[_Link]) -> Iterator[Check]:
     """Packets that a capture must have missed, since one further along has them."""
     found = [link for link in links if link.stray]
     for link in found:
-        note = f"{link.flow}: seen at {link.second}"
-        yield compare("capture gaps", link.first, evidence.virtual_time, link.stray, 0, note=note)
+        note = f"{link.way.flow.name}: seen at {link.way.second}"
+        first = link.way.first
+        yield compare("capture gaps", first, evidence.virtual_time, link.stray, 0, note=note)
     if not found:
         yield compare("capture gaps", "links", evidence.virtual_time, 0, 0)
 
 
-def _links(evidence: Evidence, flow: FlowRecord) -> Iterator[_Link]:
+def overtaking(evidence: Evidence) -> Iterator[Check]:
+    """Where links let packets overtake: no more did than were sent ahead, and those by chance."""
+    asked = evidence.disciplines.put_ahead()
+    if not asked:
+        return
+    ways = [way for flow in evidence.flows for way in _ways(evidence, flow) if not way.is_queue]
+    seen = sum(overtakers(way.before, way.after) for way in ways)
+    ahead = sum(count for _, count, _ in asked)
+    over = max(0, seen - ahead)
+    yield compare("overtaking", "links", evidence.virtual_time, seen, ahead, deviation=over)
+    expected = sum(chance * crossed for chance, _, crossed in asked)
+    spread = math.sqrt(sum(chance * (1 - chance) * crossed for chance, _, crossed in asked))
+    off = abs(ahead - expected) / spread if spread else abs(ahead - expected)
+    note = f"{ahead} of {sum(crossed for *_, crossed in asked)} packets"
+    yield compare("share ahead", "links", evidence.virtual_time, off, 0, note=note)
+
+
+def _link(evidence: Evidence, way: _Way) -> _Link:
+    lost, stray = differences(way.before, way.after, evidence.sure_ns)
+    if way.to_receiver:
+        # whether the droppers' own counts are right is another check
+        lost = max(0, lost - evidence.injected.behind_queues(way.flow))
+    return _Link(way, lost, stray)
+
+
+def _ways(evidence: Evidence, flow: FlowRecord) -> Iterator[_Way]:
     """The flow's path in both directions, capture by capture."""
     shaped = {queue.interface for queue in evidence.bottlenecks}
     # where no queue is captured, the hosts' captures are not neighbours
@@ -215,10 +251,6 @@ def _links(evidence: Evidence, flow: FlowRecord) -> Iterator[_Link]:
             continue
         inside = here.endswith(BEFORE)
         is_queue = [inside and each in shaped for each in (second, first)]
-        lost, stray = differences(one.data, other.data, evidence.sure_ns)
-        if there == "receiver":
-            # whether the droppers' own counts are right is another check
-            lost = max(0, lost - evidence.injected.behind_queues(flow))
-        yield _Link(flow.name, first, second, lost, stray, is_queue[0])
-        lost, stray = differences(other.acks, one.acks, evidence.sure_ns)
-        yield _Link(flow.name, second, first, lost, stray, is_queue[1])
+        last = there == "receiver"
+        yield _Way(flow, first, second, one.data, other.data, is_queue[0], last)
+        yield _Way(flow, second, first, other.acks, one.acks, is_queue[1], False)

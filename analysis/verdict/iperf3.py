@@ -12,6 +12,7 @@ import numpy.typing as npt
 from analysis.trials.delivery import delivered_bytes
 from analysis.trials.iperf3 import read_report
 from analysis.trials.packets import FlowPackets, epoch_ns
+from analysis.trials.samples import read_counters
 from analysis.verdict.checks import NEVER_CONNECTED, NOT_CAPTURED, Check, compare, unknown
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.sender_queue import own_queue_ns, refused_again, refused_syns
@@ -22,6 +23,8 @@ Integers = npt.NDArray[np.int64]
 
 COOKIE_BYTES = 37  # by which iperf3 recognises a connection: delivered, but not data
 FIN, RST = 0x01, 0x04
+# a segment that a later one, sent again, has overtaken: the captures show it as delivered
+OLD_TIMESTAMPS = "TcpExtPAWSEstab"
 NO_REPORT = "iperf3 left no report"
 EDGE_NS = 100_000  # bytes this close to the end of an interval may be read on either side of it
 LATE_NS = 50_000_000  # by which iperf3 may end late in real time
@@ -158,6 +161,10 @@ def _intervals(
     told = {(each["sum"]["start"], each["sum"]["end"]): each["sum"] for each in report["intervals"]}
     if not told:
         return unknown("iperf3 intervals", flow.name, NO_REPORT)
+    receiver = evidence.trial.scenario.flow(flow.name).dst
+    if discarded := read_counters(evidence.trial, receiver).get(OLD_TIMESTAMPS, 0):
+        why = f"{receiver} discarded {discarded} segments for their timestamps: older than others'"
+        return unknown("iperf3 intervals", flow.name, why)
     accepted_ns = max(each.accepted_ns for each in every)
     begins_s, ends_s = (np.array([key[i] for key in told]) for i in (0, 1))
 

@@ -397,6 +397,24 @@ RULES: Mapping[str, Rule] = {
             "none",
             "links without a queue lose nothing: their netem has no limit",
         ),
+        _later(
+            "overtaking",
+            "packets",
+            "packets that overtook others on links, captured",
+            "at most those that the links' netem put ahead",
+            "nothing overtakes on a link but what netem, asked for it, sends ahead; what it "
+            "sends ahead of nothing does not show",
+        ),
+        Rule(
+            "share ahead",
+            "deviations",
+            "the packets that netem put ahead",
+            "the chance times those that crossed it, in standard deviations of a binomial",
+            Limits(4, 6),
+            Limits(4, 6),
+            "netem throws dice for each packet: one trial in 16,000 is further off by chance",
+            later=True,
+        ),
         Rule(
             "conservation",
             "packets",

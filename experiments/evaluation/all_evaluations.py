@@ -15,6 +15,7 @@ from experiments.evaluation import (
     marks_and_drops,
     parking_lot,
     path_change,
+    reordered_path,
     reverse_traffic,
     rtt_fairness,
 )
@@ -31,6 +32,7 @@ EVALUATIONS: tuple[Experiment, ...] = (
     reverse_traffic.EXPERIMENT,
     completion_times.EXPERIMENT,
     lossy_path.EXPERIMENT,
+    reordered_path.EXPERIMENT,
     cellular_traces.EXPERIMENT,
     path_change.EXPERIMENT,
     marks_and_drops.EXPERIMENT,

@@ -12,6 +12,7 @@ from testbed.scenario.model import (
     Bottleneck,
     Flow,
     FlowKind,
+    Graph,
     Path,
     Queue,
     Scenario,
@@ -70,7 +71,7 @@ def alike(variant: str, flows: int, pairs: int) -> tuple[Flow, ...]:
 def trial(
     experiment: str,
     words: Sequence[str],
-    topology: Topology,
+    topology: Topology | Graph,
     flows: tuple[Flow, ...],
     duration_s: float,
     seed: int,

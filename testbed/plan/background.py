@@ -187,10 +187,10 @@ def rtt_faults(scenario: Scenario, network: Network) -> Iterator[str]:
     wanted = scenario.background
     if wanted is not None:
         last = network.path(wanted.src, wanted.dst)[-1].link
-        if last.jitter_ms or last.loss or last.back or last.schedule:
+        if last.jitter_ms or last.loss or last.back or last.schedule or last.reorder:
             yield (
-                f"background.dst: {last.name} has jitter, losses, a schedule or another delay "
-                "back: it takes delays of its own"
+                f"background.dst: {last.name} has jitter, losses, reordering, a schedule or "
+                "another delay back: it takes delays of its own"
             )
         least_ms = path_rtt_ms(network, wanted)
         if wanted.rtt_min_ms < least_ms:

@@ -3,7 +3,7 @@
 So a delay never shares an interface with a queue that is measured, nor sits on a sender's egress.
 One link may have many delays, one for each session of the background traffic: a program writes on
 each packet when it may leave (session_delays.py), and fq in netem's place holds it until then. A
-jitter and losses are netem's too, each direction with dice of its own.
+jitter, losses and packets that overtake are netem's too, each direction with dice of its own.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ class DelayLink:
         return (
             *("netem", "delay", f"{wire.delay_ms * 1000:.3f}us", *_jitter(wire)),
             *(loss_words(wire.loss) if wire.loss else ()),
+            *(("reorder", f"{100 * wire.reorder:.6f}%") if wire.reorder else ()),
             *("limit", str(NETEM_LIMIT)),
         )
 
@@ -83,8 +84,9 @@ def delay_links(network: Network, many: str = "") -> Iterator[DelayLink]:
 
 
 def has_channels(network: Network) -> bool:
-    """Whether a link loses packets, now and then or while it is down."""
-    return any(wire.loss or wire.schedule for link in network.links for wire in link.wires)
+    """Whether a link loses packets, now and then or while it is down, or lets some overtake."""
+    wires = (wire for link in network.links for wire in link.wires)
+    return any(wire.loss or wire.schedule or wire.reorder for wire in wires)
 
 
 def _jitter(wire: Wire) -> tuple[str, ...]:
@@ -164,14 +166,21 @@ def _netem_settings(wire: Wire, chance: float = 0.0) -> Iterator[Setting]:
     yield Setting("limit", (Field(offset=4, head=HEAD_BYTES),), NETEM_LIMIT)
     random = (Field(offset=8, head=HEAD_BYTES),)
     yield Setting("random loss", random, chance, "", CERTAIN, round, PROBABILITY_SLACK)
-    for name, offset in (("gap", 12), ("duplication", 16)):
-        yield Setting(name, (Field(offset=offset, head=HEAD_BYTES),), 0)
-    yield Setting("reordering", _attribute(REORDER), 0)
+    # of every gap's packets the last has the chance to overtake: with tc's 1 each
+    for name, offset, value in (("gap", 12, 1 if wire.reorder else 0), ("duplication", 16, 0)):
+        yield Setting(name, (Field(offset=offset, head=HEAD_BYTES),), value)
+    yield _reordering(wire.reorder)
     yield Setting("corruption", _attribute(CORRUPT), 0)
     if wire.loss:
         yield from _channel_settings(wire.loss)
     else:
         yield Setting("loss model", (_loss(LOSS_STATES), _loss(LOSS_GILBERT_ELLIOTT)), None)
+
+
+def _reordering(chance: float) -> Setting:
+    if not chance:
+        return Setting("reordering", _attribute(REORDER), 0)
+    return Setting("reordering", _attribute(REORDER), chance, "", CERTAIN, round, PROBABILITY_SLACK)
 
 
 def _attribute(number: int, form: str = "I") -> tuple[Field, ...]:

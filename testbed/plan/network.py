@@ -85,6 +85,7 @@ class Wire:
     jitter_ms: float = 0.0
     loss: GilbertElliott | None = None
     schedule: Schedule = field(default=(), metadata=LATER)
+    reorder: float = field(default=0.0, metadata=LATER)
 
 
 @dataclass(frozen=True)
@@ -101,11 +102,12 @@ class Link:
     radio: Radio | None = None
     back: Wire | None = field(default=None, metadata=LATER)
     schedule: Schedule = field(default=(), metadata=LATER)
+    reorder: float = field(default=0.0, metadata=LATER)
 
     @property
     def wires(self) -> tuple[Wire, Wire]:
         """There and back."""
-        there = Wire(self.delay_ms, self.jitter_ms, self.loss, self.schedule)
+        there = Wire(self.delay_ms, self.jitter_ms, self.loss, self.schedule, self.reorder)
         return there, self.back or there
 
     @property
@@ -283,11 +285,12 @@ def _link(
         radio,
         back=None if wires[0] == wires[1] else wires[1],
         schedule=wires[0].schedule,
+        reorder=there.reorder,
     )
 
 
 def _wire(way: Direction) -> Wire:
-    return Wire(way.delay_ms, way.jitter_ms, way.loss, of_wire(way.schedule))
+    return Wire(way.delay_ms, way.jitter_ms, way.loss, of_wire(way.schedule), way.reorder)
 
 
 def _shaper(way: Direction, rtt_ms: float) -> Shaper | None:

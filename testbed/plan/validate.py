@@ -153,7 +153,10 @@ def _graph_faults(scenario: Scenario, graph: Graph) -> Iterator[str]:
     for index, link in enumerate(graph.links):
         for name, way in (("there", link.there), ("back", link.back)):
             if way is not None:
-                path = Path(way.delay_ms, way.rate_mbit, way.queue, None, way.jitter_ms, way.loss)
+                path = Path(
+                    *(way.delay_ms, way.rate_mbit, way.queue, None, way.jitter_ms, way.loss),
+                    reorder=way.reorder,
+                )
                 yield from _path_faults(f"topology.links[{index}].{name}", path)
                 yield from _change_faults(f"topology.links[{index}].{name}", way, duration_s)
                 if way.queue and way.queue.limit_bdp is not None and not longest_rtt_ms(graph):
@@ -254,6 +257,7 @@ def _path_faults(where: str, path: Path) -> Iterator[str]:
     if not 0 <= path.jitter_ms <= path.delay_ms:
         yield f"{where}.jitter_ms: {path.jitter_ms:g} is not between 0 and delay_ms"
     yield from _microseconds(f"{where}.jitter_ms", path.jitter_ms)
+    yield from _reorder_faults(where, path)
     if path.loss is not None:
         found = list(losses.channel_faults(path.loss, f"{where}.loss"))
         yield from found
@@ -266,13 +270,24 @@ def _path_faults(where: str, path: Path) -> Iterator[str]:
         yield from _radio_faults(f"{where}.radio", path, path.radio)
 
 
+def _reorder_faults(where: str, path: Path) -> Iterator[str]:
+    if not 0 <= path.reorder <= 1:
+        yield f"{where}.reorder: {path.reorder:g} is no chance between 0 and 1"
+    elif 0 < path.reorder < losses.LEAST_CHANCE:
+        yield f"{where}.reorder: {path.reorder:g} is less than {losses.LEAST_CHANCE:g}"
+    elif path.reorder and not path.delay_ms:
+        yield f"{where}.reorder: without a delay_ms there is no packet to overtake"
+    elif path.reorder and path.jitter_ms:
+        yield f"{where}.reorder: beside jitter_ms, with which none overtakes: give one of them"
+
+
 def _radio_faults(where: str, path: Path, radio: Radio) -> Iterator[str]:
     low, high = SIGNALS_DBM
     if not low <= radio.signal_dbm <= high:
         yield f"{where}.signal_dbm: {radio.signal_dbm} is not between {low} and {high}"
     if not 0 <= radio.busy <= MOST_BUSY:
         yield f"{where}.busy: {radio.busy:g} is not between 0 and {MOST_BUSY:g}"
-    if path.delay_ms or path.rate_mbit or path.loss:
+    if path.delay_ms or path.rate_mbit or path.loss or path.reorder:
         yield f"{where}: its delay, rate and losses are the radio's own"
     if path.queue and not (path.queue.discipline == "pfifo" and path.queue.limit_packets):
         yield f"{where}: its queue is a pfifo with limit_packets"

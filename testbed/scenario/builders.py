@@ -114,7 +114,14 @@ def _access(topology: Topology, one: str, other: str) -> GraphLink:
     """Any other link, with settings of its own or those of all."""
     path = topology.links.get(f"{one}-{other}", topology.access)
     there, back = (
-        Direction(rate, path.delay_ms, path.queue if rate else None, path.jitter_ms, path.loss)
+        Direction(
+            rate,
+            path.delay_ms,
+            path.queue if rate else None,
+            path.jitter_ms,
+            path.loss,
+            reorder=path.reorder,
+        )
         for rate in (path.rate_mbit, path.rate_mbit and (path.back_rate_mbit or path.rate_mbit))
     )
     return GraphLink((one, other), there, back, observed=False)

@@ -166,6 +166,9 @@ class Path:
     """Loses whatever goes either way, in bursts."""
     radio: Radio | None = None
     """A radio link, by the kernel's own 802.11: its rate, delays and losses come of themselves."""
+    reorder: float = field(default=0.0, metadata=LATER)
+    """The chance of each packet, either way, to arrive at once: it overtakes those that wait for
+    the delay."""
 
 
 @dataclass(frozen=True)
@@ -217,6 +220,8 @@ class Direction:
     and `rate_mbit` only says what limits in BDP and figures are scaled to."""
     schedule: Schedule = field(default=(), metadata=LATER)
     """What changes while flows run."""
+    reorder: float = field(default=0.0, metadata=LATER)
+    """The chance of each packet to arrive at once: it overtakes those that wait for the delay."""
 
 
 @dataclass(frozen=True)

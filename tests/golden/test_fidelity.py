@@ -37,7 +37,7 @@ WITH_WORKLOAD = {"transfers", "transfer times"}  # tests/system/test_workload_tr
 WITH_PROGRAMS = {"program", "other connections", "pauses"}  # tests/system/test_programs.py
 FEATURES = WITH_BACKGROUND | WITH_VIDEO | WITH_RADIO | WITH_CHANGES | WITH_WORKLOAD
 FEATURES |= WITH_PROGRAMS
-FEATURES |= {"losses by chance"}
+FEATURES |= {"losses by chance", "overtaking", "share ahead"}  # tests/system/test_overtaking.py
 
 
 @pytest.fixture

@@ -97,11 +97,26 @@ def with_lossy_background() -> Scenario:
     return dataclasses.replace(scenario, topology=dataclasses.replace(scenario.named, links=links))
 
 
+def test_netem_is_told_who_may_overtake_and_asked_for_it() -> None:
+    scenario = access("ethernet")
+    links = {**scenario.named.links, "ap-station": Path(delay_ms=5.0, reorder=0.1)}
+    changed = dataclasses.replace(scenario.named, links=links)
+    plan = make_plan(dataclasses.replace(scenario, topology=changed))
+    told = [c.argv[4] for c in plan.setup if "reorder" in c.argv]
+    assert told and told == [c.argv[4] for c in plan.setup if "5000.000us" in c.argv]
+    asked = [each for each in plan.tc_objects if each.interface in told and each.kind == "netem"]
+    numbers = [{each.name: each.value for each in wire.settings} for wire in asked]
+    assert {(each["reordering"], each["gap"]) for each in numbers} == {(0.1, 1)}
+
+
 @pytest.mark.parametrize(
     ("scenario", "said"),
     [
         (with_path(jitter_ms=1.0), "access.jitter_ms: 1 is not between 0 and delay_ms"),
         (with_path(jitter_ms=-1.0, delay_ms=5.0), "access.jitter_ms: -1"),
+        (with_path(reorder=0.1), "access.reorder: without a delay_ms"),
+        (with_path(reorder=1.1, delay_ms=5.0), "access.reorder: 1.1 is no chance"),
+        (with_path(reorder=0.1, delay_ms=5.0, jitter_ms=1.0), "access.reorder: beside jitter_ms"),
         (with_path(back_rate_mbit=1.0), "access.back_rate_mbit: needs a rate_mbit"),
         (with_path(rate_mbit=1.0, back_rate_mbit=0.0), "access.back_rate_mbit: 0 is not between"),
         (with_path(loss=GilbertElliott(0, 0.5)), "access.loss.to_bad: 0 is no probability"),
@@ -119,7 +134,7 @@ def with_lossy_background() -> Scenario:
         ),
         (
             with_lossy_background(),
-            "background.dst: receiver2-right has jitter, losses, a schedule or another",
+            "background.dst: receiver2-right has jitter, losses, reordering, a schedule or",
         ),
     ],
 )

@@ -128,6 +128,15 @@ def test_a_path_has_settled_when_its_rate_and_its_queue_are_those_of_the_end() -
     assert path_scores.settling_s(changed_at_4([10.0] * 4 + [9.5] * 6, full)) == 3.0
 
 
+def test_what_is_sent_again_beyond_what_was_dropped_is_needless() -> None:
+    found = seen({"tcp": (0, [9.0])})
+    counts = {"sent_packets": [1000.0], "retransmitted": [30.0], "drop_rate": [0.0101]}
+    score = next(each for each in SCORES["reordering"] if each.name == "needless")
+    assert score.of(SeenTrial(found.trial, pd.DataFrame(counts), found.digest)) == 2.0
+    counts["retransmitted"] = [5.0]
+    assert score.of(SeenTrial(found.trial, pd.DataFrame(counts), found.digest)) == 0.0
+
+
 def outcome(values: dict[str, list[float]], **axes: object) -> pd.DataFrame:
     """One setting: each subject's values by seed."""
     rows = [

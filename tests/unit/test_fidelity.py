@@ -6,7 +6,7 @@ import dataclasses
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -18,16 +18,18 @@ from analysis.metrics.valid_trials import counted
 from analysis.statistics.cells import cell_table, pair_table
 from analysis.statistics.precision import widest
 from analysis.trials.delivery import SYN
+from analysis.trials.disciplines import Disciplines
 from analysis.trials.packets import FlowPackets, select
-from analysis.trials.pairing import NOWHERE, differences, pair
+from analysis.trials.pairing import NOWHERE, differences, overtakers, pair
 from analysis.trials.passage import Passage
 from analysis.trials.segments import Segments, connection
-from analysis.verdict import configuration, iperf3, kernel_tcp, recording, sender_queue
+from analysis.verdict import configuration, emulation, iperf3, kernel_tcp, recording, sender_queue
 from analysis.verdict.checks import Check, Grade, compare
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.shaping import backlog_at_losses, backlogged, too_soon
 from analysis.verdict.verdict import conclude
 from testbed.scenario.model import FlowKind
+from testbed.store import WIRES
 from tests.pcap_writer import write_pcap
 from tests.scenarios import router
 from tests.trial_writer import CBR, ISN, SIZE, TCP, captures, flow_record, ns
@@ -208,6 +210,28 @@ def test_what_only_one_of_two_captures_has_counts_while_both_run() -> None:
     assert differences(before, after) == (2, 2)  # 1 and 4, 9 and 8
     assert differences(before, after, until_ns=30) == (1, 1)
     assert differences(before, after, until_ns=0) == (0, 0)
+
+
+def test_who_comes_before_one_that_was_sent_earlier_has_overtaken_it() -> None:
+    sent = udp_rows([1, 2, 3, 4, 5], [0, 1, 2, 3, 4])
+    assert overtakers(sent, sent) == 0
+    assert overtakers(sent, sent.iloc[[2, 0, 1, 4, 3]]) == 2  # 3 and 5
+    assert overtakers(sent, sent.iloc[[4, 1, 2]]) == 1  # others are lost
+    assert overtakers(sent, sent.iloc[:0]) == 0
+
+
+def test_what_was_sent_ahead_is_what_the_chance_makes() -> None:
+    def graded(ahead: int) -> list[Grade]:
+        told = {"reorder": {"reorder": 0.5}}
+        wire = {"kind": "netem", "options": told, "requeues": ahead, "packets": 100}
+        found = Disciplines(cast(Any, None))
+        found.__dict__["_by_node"] = {WIRES: [wire]}
+        evidence = SimpleNamespace(disciplines=found, flows=(), virtual_time=True)
+        return [each.verdict for each in emulation.overtaking(cast(Any, evidence))]
+
+    assert graded(50) == [Grade.VALID, Grade.VALID]
+    assert graded(25) == [Grade.VALID, Grade.SUSPECT]  # five deviations
+    assert graded(10) == [Grade.VALID, Grade.INVALID]
 
 
 def passage(left: list[int], arrived: list[int], lost: list[int]) -> Passage:

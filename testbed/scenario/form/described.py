@@ -20,7 +20,8 @@ UNITS = {  # of a number, by its name or the last word of it
     "packets": "packets",
     "s": "s",
     "spacing": "packets",
-    **dict.fromkeys(("bad", "busy", "good", "jitter", "load", "loss", "rate", "share"), SHARE),
+    **dict.fromkeys(("bad", "busy", "good", "jitter", "load", "loss"), SHARE),
+    **dict.fromkeys(("rate", "reorder", "share"), SHARE),
     **dict.fromkeys(("cdf", "count", "drops", "hosts", "losses", "number", "parallel"), ""),
     **dict.fromkeys(("pool", "port", "scale", "seed", "sessions", "shape", "sigma"), ""),
 }

@@ -33,8 +33,8 @@ class Idle:
     """One request: its round trip, None if no reply came, and the propagation delay both ways.
 
     Nothing is added for the bottleneck's rate: a full token bucket sends a first packet at once.
-    The links' jitter may change the delay by up to `jitter_ms`, as may a radio, the more so the
-    busier its channel; on a `lossy` path the packet may be lost.
+    The links' jitter may change the delay by up to `jitter_ms`, as may a chance to overtake, or a
+    radio, the more so the busier its channel; on a `lossy` path the packet may be lost.
     """
 
     flow: str
@@ -53,7 +53,7 @@ def idle_round_trips(plan: Plan, places: Mapping[str, Place]) -> list[Idle]:
         path = plan.network.path(flow.flow.src, flow.flow.dst)
         expected_ms = sum(hop.link.rtt_ms for hop in path)
         wires = [wire for hop in path for wire in hop.link.wires]
-        jitter_ms = sum(wire.jitter_ms for wire in wires)
+        jitter_ms = sum(wire.delay_ms if wire.reorder else wire.jitter_ms for wire in wires)
         radios = [hop.link.radio for hop in path if hop.link.radio]
         jitter_ms += sum(IDLE_MS / (1 - radio.busy) ** 2 for radio in radios)
         lossy = bool(radios) or any(wire.loss for wire in wires)
