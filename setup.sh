@@ -5,12 +5,21 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
+# Debian 12 also has 6.12, which `testbed kernel build 6.12` adds; the stored numbers are of 6.1.
+kernel_source() {
+    if [[ $(. /etc/os-release 2>/dev/null && echo "${VERSION_ID-}") == 12 ]]; then
+        echo linux-source-6.1
+    else
+        echo linux-source-6.12
+    fi
+}
+
 readonly LAB_PACKAGES=(
     ethtool hostapd iperf3 iproute2 iputils-ping iw kmod mininet nginx procps python3-venv tcpdump
     tshark util-linux
 )
 readonly KERNEL_PACKAGES=(
-    bc bison flex gcc libc6-dev linux-source-6.1 make patch perl-base tar xz-utils
+    bc bison flex gcc libc6-dev "$(kernel_source)" make patch perl-base tar xz-utils
 )
 readonly TEST_PACKAGES=(chromium-headless-shell shellcheck vagrant)
 

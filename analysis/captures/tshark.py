@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import functools
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from testbed.errors import TestbedError
-from testbed.machine.process import stream
+from testbed.machine.process import run, stream
 
 MARKS = {  # our column → the field that is there or not
     "retransmission": "tcp.analysis.retransmission",
@@ -92,6 +94,7 @@ TUNNELS = ("vxlan", "geneve")  # … and these too, unless they are asked for
 VXLAN_GPE = "udp.port==4790"  # the same, but Wireshark 4.4 cannot disable it apart from vxlan
 # An ICMP error quotes a TCP header without being TCP.
 FILTER = "(tcp or udp) and not (icmp or icmpv6)"
+FOLLOWED = "4.0"  # the Wireshark whose rules ours are
 ROWS = 1 << 17  # read at a time
 CUT_SHORT = "cut short"  # tshark's words; what came before is good
 
@@ -125,6 +128,13 @@ def command(
     for field in fields:
         argv += ["-e", field]
     return tuple(argv)
+
+
+@functools.cache
+def version() -> str:
+    """The installed tshark's version, as `4.0.17`."""
+    found = re.search(r"\d+\.\d+\.\d+", run(["tshark", "--version"]).stdout)
+    return found[0] if found else "of unknown version"
 
 
 def read_fields(path: Path, *, tunnels: bool = False) -> Iterator[pd.DataFrame]:

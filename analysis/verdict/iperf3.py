@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,6 +29,7 @@ OLD_TIMESTAMPS = "TcpExtPAWSEstab"
 NO_REPORT = "iperf3 left no report"
 EDGE_NS = 100_000  # bytes this close to the end of an interval may be read on either side of it
 LATE_NS = 50_000_000  # by which iperf3 may end late in real time
+BY_READ = (3, 12)  # this version counts what each read gives; 3.18, a block when it is full
 
 
 def tcp(evidence: Evidence) -> Iterator[Check]:
@@ -120,8 +122,18 @@ def _received(evidence: Evidence, flow: FlowRecord) -> Iterator[Check]:
     stop_ns = np.array([epoch_ns(evidence.trial) + round(flow.stopped_s * 1e9)])
     most = sum(each.by_the_end() for each in every)
     least = min(most, int(sum(each.until(stop_ns)[0] for each in every)))
-    yield _goodput(evidence, flow, report, least, most)
-    yield _intervals(evidence, flow, report, every)
+    uncounted = len(every) * _block_bytes(report)
+    yield _goodput(evidence, flow, report, max(0, least - uncounted), most)
+    yield _intervals(evidence, flow, report, every, uncounted)
+
+
+def _block_bytes(report: dict[str, Any]) -> int:
+    """How much a connection may have read without counting it."""
+    start = report.get("start", {})
+    version = re.match(r"iperf (\d+)\.(\d+)", start.get("version", ""))
+    if version is None or (int(version[1]), int(version[2])) <= BY_READ:
+        return 0
+    return int(start["test_start"]["blksize"])
 
 
 class _Delivered:
@@ -151,7 +163,11 @@ class _Delivered:
 
 
 def _intervals(
-    evidence: Evidence, flow: FlowRecord, report: dict[str, Any], every: list[_Delivered]
+    evidence: Evidence,
+    flow: FlowRecord,
+    report: dict[str, Any],
+    every: list[_Delivered],
+    uncounted: int,
 ) -> Check:
     """The server's intervals, from the time at which it had recognised all connections.
 
@@ -182,8 +198,8 @@ def _intervals(
     expected = within(0)
     # a segment may arrive as the interval ends, and be read in the next one; several where one
     # fills a hole
-    segment = max(each.largest for each in every) * scale
-    below, above = within(-EDGE_NS) - segment - measured, measured - within(EDGE_NS) - segment
+    late = (max(each.largest for each in every) + uncounted) * scale
+    below, above = within(-EDGE_NS) - late - measured, measured - within(EDGE_NS) - late
     off = np.maximum(0, np.maximum(below, above))
     worst = int(off.argmax())
     return compare(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -86,6 +86,20 @@ def _verify(paths: Sequence[Path], tunnels: bool) -> int:
             console.print(f"    {each}", soft_wrap=True)
         if (hidden := len(found.differences) - SHOWN_DIFFERENCES) > 0:
             console.print(f"    and {hidden} more")
+        if found.other_rules:
+            _print_other_rules(found.other_rules)
     if len(paths) > 1:
         console.print(f"{len(paths)} captures: {total}")
     return 1 if total.differences else 0
+
+
+def _print_other_rules(fields: Mapping[str, int]) -> None:
+    """Differences that are no faults: the installed tshark has other rules than the followed one."""
+    from analysis.captures.tshark import FOLLOWED, version
+
+    often = ", ".join(f"{name} {count}" for name, count in fields.items())
+    console.print(
+        f"    judged by tshark {version()} otherwise than by Wireshark {FOLLOWED}, whose rules we "
+        f"follow: {often}",
+        soft_wrap=True,
+    )

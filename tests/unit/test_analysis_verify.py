@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from analysis.captures import tshark
 from analysis.captures import tshark_verify as verifying
 from analysis.captures.tcp import COLUMNS, read_capture
 from analysis.captures.tshark_verify import Verdict, verify
@@ -17,6 +18,9 @@ from tests.conversations import conversations, write
 from tests.wrappings import ETHERNET, frames, pcap, write_all
 
 CONVERSATIONS = 1000
+followed = pytest.mark.skipif(
+    not tshark.version().startswith(tshark.FOLLOWED), reason="tshark judges by other rules"
+)
 
 
 def test_random_and_adversarial_conversations(tmp_path: Path) -> None:
@@ -72,6 +76,30 @@ def test_no_difference_is_a_success(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "2 captures: " in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("column", "status"), [("duplicate_ack_number", 0), ("flags", 1)])
+def test_another_wireshark_may_judge_otherwise_but_not_read(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    column: str,
+    status: int,
+) -> None:
+    def wrong(path: Path, *, tunnels: bool) -> object:
+        packets = read_capture(path, tunnels=tunnels)
+        return replace(packets, rows=packets.rows.assign(**{column: packets.rows[column] + 1}))
+
+    monkeypatch.setattr(verifying, "read_capture", wrong)
+    monkeypatch.setattr(tshark, "version", lambda: "9.8.7")
+    path = tmp_path / "x.pcap"
+    path.write_bytes(pcap(frames(ETHERNET, 1), ETHERNET))
+    assert main(["reduce", "--verify", str(path)]) == status
+    said = capsys.readouterr().out
+    assert ("0 differences" in said) is (status == 0)
+    assert ("judged by tshark 9.8.7 otherwise" in said) is (status == 0)
+    assert (column in said) is True
+
+
+@followed
 def test_sack_blocks_that_differ_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "x.pcap", conversations(3, 100))
     blocks = read_capture(path).sacks

@@ -317,9 +317,8 @@ def test_a_table_without_verdicts_has_no_invalid_trials(tmp_path: Path) -> None:
     assert len(counted(metrics().drop(columns="verdict"))) == 6
 
 
-@pytest.mark.parametrize("cookie_s", [0.001, 0.3])
-def test_iperf3s_clock_begins_with_the_cookie(tmp_path: Path, cookie_s: float) -> None:
-    """A cookie that is lost and sent again puts the server's intervals off."""
+def told_by_iperf3(tmp_path: Path, cookie_s: float, report: dict[str, Any]) -> dict[str, Check]:
+    """The checks of a server's report; two intervals of 1000 bytes arrived after the cookie."""
     arrived = [(0.0, 0, SYN), (0.0005, 0, ACK), (cookie_s, 37, ACK)]
     arrived += [(cookie_s + second + 0.9, 100, ACK) for second in (0, 1) for _ in range(10)]
     sizes = [size for _, size, _ in arrived]
@@ -335,12 +334,6 @@ def test_iperf3s_clock_begins_with_the_cookie(tmp_path: Path, cookie_s: float) -
     acks = pd.DataFrame(
         {name: pd.Series(dtype=np.int64) for name in ("time_ns", "dst_port", "flags")}
     )
-    report = {
-        "intervals": [
-            {"sum": {"start": start, "end": start + 1.0, "bytes": 1000}} for start in (0.0, 1.0)
-        ],
-        "end": {"sum_received": {"bytes": 2000}},
-    }
     flow = SimpleNamespace(name="tcp", src_ports=(1,), started_s=0.0, stopped_s=2.0)
     (tmp_path / "flows").mkdir()
     (tmp_path / "flows" / "tcp.server.json").write_text(json.dumps(report))
@@ -353,10 +346,41 @@ def test_iperf3s_clock_begins_with_the_cookie(tmp_path: Path, cookie_s: float) -
             flow=lambda *_: FlowPackets(data, acks), connections=lambda _: None
         ),
     )
-    checks = {each.name: each for each in iperf3.tcp(cast(Evidence, evidence))}
+    return {each.name: each for each in iperf3.tcp(cast(Evidence, evidence))}
+
+
+def server_report(each: int, total: int, **start: object) -> dict[str, Any]:
+    """A server's report of two intervals."""
+    intervals = [{"sum": {"start": at, "end": at + 1.0, "bytes": each}} for at in (0.0, 1.0)]
+    received = {"sum_received": {"bytes": total}}
+    return {"start": start, "intervals": intervals, "end": received}
+
+
+@pytest.mark.parametrize("cookie_s", [0.001, 0.3])
+def test_iperf3s_clock_begins_with_the_cookie(tmp_path: Path, cookie_s: float) -> None:
+    """A cookie that is lost and sent again puts the server's intervals off."""
+    checks = told_by_iperf3(tmp_path, cookie_s, server_report(1000, 2000))
     assert checks["iperf3 intervals"].verdict is Grade.VALID
     assert checks["iperf3 intervals"].measured == pytest.approx(0.008)
     assert checks["goodput"].verdict is Grade.VALID
+
+
+@pytest.mark.parametrize(
+    ("version", "each", "total", "valid"),
+    [
+        ("3.12", 700, 1800, False),
+        ("3.18", 700, 1800, True),
+        ("3.18", 500, 1500, False),
+        ("3.18", 1500, 2100, False),
+    ],
+)
+def test_newer_iperf3_counts_whole_blocks(
+    tmp_path: Path, version: str, each: int, total: int, valid: bool
+) -> None:
+    report = server_report(each, total, version=f"iperf {version}", test_start={"blksize": 300})
+    checks = told_by_iperf3(tmp_path, 0.001, report)
+    for name in ("goodput", "iperf3 intervals"):
+        assert (checks[name].verdict is Grade.VALID) is valid, name
 
 
 def socket_evidence(flow: SimpleNamespace, answers: int) -> Evidence:
