@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 # Debian 12 also has 6.12, which `testbed kernel build 6.12` adds; the stored numbers are of 6.1.
 kernel_source() {
-    if [[ $(. /etc/os-release 2>/dev/null && echo "${VERSION_ID-}") == 12 ]]; then
+    if grep -qs '^VERSION_ID="12"$' /etc/os-release; then
         echo linux-source-6.1
     else
         echo linux-source-6.12

@@ -94,7 +94,7 @@ def _verify(paths: Sequence[Path], tunnels: bool) -> int:
 
 
 def _print_other_rules(fields: Mapping[str, int]) -> None:
-    """Differences that are no faults: the installed tshark has other rules than the followed one."""
+    """No faults: the installed tshark judges by other rules than the Wireshark that we follow."""
     from analysis.captures.tshark import FOLLOWED, version
 
     often = ", ".join(f"{name} {count}" for name, count in fields.items())
