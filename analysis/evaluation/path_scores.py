@@ -1,4 +1,4 @@
-"""Scores of a path that changes: how long until its flow is what it will be (RFC 5166, 2.2.1)."""
+"""Scores of a path that changes: how long until its flow is what it will be (RFC 5166, 2.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores of sharing over time: who has what, since when, and how evenly (RFC 5166, 2.3 to 2.5)."""
+"""Scores of sharing over time: who has what, since when, and how evenly (RFC 5166, 2.2 and 2.3)."""
 
 from __future__ import annotations
 

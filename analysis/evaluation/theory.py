@@ -169,7 +169,7 @@ def _path_change(material: Material) -> Iterator[Law]:
     table = outcome(material)
     longer = table[(table[AXIS + "variant"] == "bbr") & (table[AXIS + "step"] == "delay-up")]
     if len(longer) and longer[AXIS + "duration_s"].astype(float).min() > 2 * BBR_MEMORY_S:
-        words = "BBR's memory of a shorter path, then a probe"
+        words = "BBR's memory of the shorter path: until it uses the longer one"
         yield Law(words, "s", BBR_MEMORY_S, longer["settling_s"])
 
 

@@ -289,5 +289,32 @@ def test_models_speak_of_the_loss_and_the_round_trip_that_were_seen() -> None:
     assert law.theory == pytest.approx(math.sqrt(1.5 / 0.01) / 0.04 * 8 * 1514 / 1e6)
 
 
+def test_a_shared_link_slows_long_transfers_down_by_its_load(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = lot(1.0).assign(axis_queue="fq_codel", axis_load=0.75)
+    transfers = pd.DataFrame(
+        {
+            "trial": "t",
+            "size_class": ["long", "long", "long", "short"],
+            "state": ["finished", "finished", "unfinished", "finished"],
+            "slowdown": [3.0, 4.0, math.nan, 9.0],
+        }
+    )
+    monkeypatch.setattr(theory, "transfers_of", lambda trials: transfers)
+    (law,) = theory.laws(material("completion", rows, 10.0))
+    assert (law.theory, list(law.ours)) == (4.0, [3.5])
+    assert not theory.laws(material("completion", rows.assign(axis_queue="pfifo"), 10.0))
+
+
+def test_a_trace_bounds_what_is_carried() -> None:
+    rows = lot(1.0).assign(axis_trace="even")
+    own = material("cellular", rows, 10.0)
+    own.trials[0].path = SimpleNamespace(name="t")
+    own.trials[0].scenario.topology.bottleneck.trace = "1*2 4"  # 3 frames in 4 ms
+    (law,) = theory.laws(own)
+    assert law.theory == pytest.approx(3 * 1514 * 8e-3 / 4)
+
+
 def test_an_experiment_without_a_law_has_none() -> None:
     assert theory.laws(material("harm", lot(1.0), 10.0)) == ()

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.figures.general.transfer_times import SERIES, panels
+from analysis.figures.general.transfer_times import SERIES, _caption, panels
 from analysis.figures.plotting import style
 from analysis.statistics.transfer_summary import transfers_summary
 
@@ -44,6 +44,12 @@ def test_invalid_trials_are_not_in_the_table() -> None:
 @pytest.mark.parametrize("slowdown", [np.nan, 1e-12])
 def test_numbers_that_are_not_known_or_next_to_nothing(slowdown: float) -> None:
     assert len(transfers_summary(transfers("cubic", slowdown)).rows) == 2
+
+
+def test_equal_medians_are_no_matter() -> None:
+    parts = [("", pd.concat([transfers("cubic", 2), transfers("bbr", 2)]))]
+    _, data = panels(parts, style.series_styles(["cubic", "bbr"]))
+    assert _caption(data).startswith("Median slowdowns: short 2 (cubic) to 2 (bbr)")
 
 
 def test_a_curve_ends_at_the_part_that_finished() -> None:

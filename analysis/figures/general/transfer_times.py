@@ -118,7 +118,8 @@ def _caption(data: pd.DataFrame) -> str:
     said = []
     for size, own in data.groupby("size", sort=False):
         ends = [each for _, each in own.groupby(["part", SERIES], sort=False)]
-        middles = sorted((_middle(each), each.iloc[0]) for each in ends)
+        found = ((_middle(each), each.iloc[0]) for each in ends)
+        middles = sorted(found, key=lambda pair: pair[0])
         words = [f"{value:.3g} ({_of(row)})" for value, row in (middles[0], middles[-1])]
         said.append(f"{size} " + " to ".join(words if len(middles) > 1 else words[:1]))
     return f"Median slowdowns: {', '.join(said)}."
