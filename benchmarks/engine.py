@@ -1,22 +1,27 @@
-"""The guest engine's speed and memory, as ratios to real time and to ns-3 in the same run.
+"""The guest engine's speed and memory, as ratios to real time and to simulators in the same run.
 
-    .venv/bin/python -m benchmarks.engine [--repeats N] [--rates 1,10,100] [--no-ns3]
+    .venv/bin/python -m benchmarks.engine [--repeats N] [--rates 1,10,100] [--no-simulators]
 
 A trial is what `testbed run` runs: boot, network, verification, four captures, samples
 every 10 ms, one Cubic flow of 60 s; on one core. Real time is the 60 s. ns-3 (Debian's
-libns3-dev, if installed) runs the same network with captures at the same four points.
-The best of the repeats counts: what is slower had company on the machine.
+libns3-dev, if installed) runs the same network with captures at the same four points, and ns-2
+(Debian's ns2) with a trace of both links. They take turns, and the best of the repeats counts:
+what is slower had company on the machine. Processor time is of all processes, and says more
+on a machine that is busy with other work. The table is README's.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import resource
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.ns3 import is_installed, queue_bytes, run_ns3
+from benchmarks import ns2, ns3
+from benchmarks.ns3 import queue_bytes
 from testbed.engines.base import Engine
 from testbed.engines.choice import Choice
 from testbed.engines.guest import GuestEngine
@@ -39,7 +44,22 @@ from testbed.store import Record, Status
 
 SECONDS = 60
 RTT_MS = {1: 0, 10: 60, 100: 60}
-LIMIT_S = {1: 4, 10: 8, 100: 45}  # what each trial may take
+MOST = {1: 5.0, 10: 1.3, 100: 0.75}  # what a trial may take of ns-3's time
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run took."""
+
+    wall_s: float
+    processor_s: float
+
+    def to(self, other: Cost) -> str:
+        """As a ratio."""
+        return (
+            f"{self.wall_s / other.wall_s:.2f} ({self.processor_s / other.processor_s:.2f} of the "
+            "processor time)"
+        )
 
 
 def scenario(rate_mbit: int, seconds: float = SECONDS, delay_ms: float | None = None) -> Scenario:
@@ -69,27 +89,53 @@ def measure(engine: Engine, wanted: Scenario) -> Record:
     return record
 
 
-def best(repeats: int, act: Callable[[], float]) -> float:
-    """The least of several measurements."""
-    return min(act() for _ in range(repeats))
+def processor_s() -> float:
+    """What this process and the ended ones that it started have taken so far."""
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
-def compare(rate_mbit: int, repeats: int, core: int, with_ns3: bool) -> None:
-    """One line of the table."""
-    trials = [measure(GuestEngine(), scenario(rate_mbit)) for _ in range(repeats)]
-    wall_s = min(trial.wall_s for trial in trials)
-    line = (
-        f"{rate_mbit:>4} Mbit/s {RTT_MS[rate_mbit]:>3} ms  {wall_s:6.2f} s (at most "
-        f"{LIMIT_S[rate_mbit]} s)  {SECONDS / wall_s:5.1f} x real time  "
-        f"network up after {min(t.network_up_s for t in trials):.2f} s  "
-        f"{max(t.peak_memory_mb for t in trials):.0f} MB"
+def cost(wall_s: Callable[[], float]) -> Cost:
+    """Of something that says how long it took."""
+    before = processor_s()
+    return Cost(wall_s(), processor_s() - before)
+
+
+def best(costs: list[Cost]) -> Cost:
+    """The least of each time."""
+    return Cost(min(each.wall_s for each in costs), min(each.processor_s for each in costs))
+
+
+def compare(rate_mbit: int, repeats: int, core: int, with_simulators: bool) -> None:
+    """One rate: the trial, and beside it what is installed of the simulators."""
+    rtt_ms, trials = RTT_MS[rate_mbit], list[Record]()
+
+    def trial() -> float:
+        trials.append(measure(GuestEngine(), scenario(rate_mbit)))
+        return trials[-1].wall_s
+
+    runs: dict[str, Callable[[], float]] = {"guest": trial}
+    if with_simulators and ns3.is_installed():
+        runs["ns-3"] = lambda: ns3.run_ns3(rate_mbit, rtt_ms, SECONDS, core=core).wall_s
+    if with_simulators and ns2.is_installed():
+        runs["ns-2"] = lambda: ns2.run_ns2(rate_mbit, rtt_ms, SECONDS, core=core).wall_s
+    costs: dict[str, list[Cost]] = {name: [] for name in runs}
+    for _ in range(repeats):
+        for name, act in runs.items():
+            costs[name].append(cost(act))
+    print(f"{rate_mbit} Mbit/s, {rtt_ms} ms")
+    for name, found in costs.items():
+        least = best(found)
+        print(f"  {name:5} {least.wall_s:7.2f} s, {least.processor_s:7.2f} s of processor time")
+    ours = best(costs["guest"])
+    print(
+        f"  real time {SECONDS / ours.wall_s:.1f} times; network up after "
+        f"{min(each.network_up_s for each in trials):.2f} s; "
+        f"{max(each.peak_memory_mb for each in trials):.0f} MB"
     )
-    if with_ns3:
-        ns3_s = best(
-            repeats, lambda: run_ns3(rate_mbit, RTT_MS[rate_mbit], SECONDS, core=core).wall_s
-        )
-        line += f"  ns-3 {ns3_s:5.2f} s  ratio {wall_s / ns3_s:.2f}"
-    print(line, flush=True)
+    for name in costs.keys() - {"guest"}:
+        limit = f", at most {MOST[rate_mbit]:g}" if name == "ns-3" else ""
+        print(f"  to {name}: {ours.to(best(costs[name]))}{limit}", flush=True)
 
 
 def main() -> None:
@@ -97,20 +143,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Speed and memory of the engines.")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--rates", default="1,10,100", help="Mbit/s, of 1, 10 and 100")
-    parser.add_argument("--no-ns3", action="store_true")
+    parser.add_argument("--no-simulators", action="store_true")
     options = parser.parse_args()
     core = min(os.sched_getaffinity(0))  # the one that a single worker is given
-    with_ns3 = is_installed() and not options.no_ns3
-    if not is_installed():
-        print("ns-3 is not installed (apt install libns3-dev): no comparison with it")
+    for name, is_there, package in (
+        ("ns-3", ns3.is_installed(), "libns3-dev"),
+        ("ns-2", ns2.is_installed(), "ns2"),
+    ):
+        if not is_there:
+            print(f"{name} is not installed (apt install {package}): no comparison with it")
     guest = GuestEngine()
     if problem := guest.ready():
         raise SystemExit(problem)
     print(f"{SECONDS} s of one Cubic flow in the guest, best of {options.repeats}, on core {core}")
     for rate in map(int, options.rates.split(",")):
-        compare(rate, options.repeats, core, with_ns3)
+        compare(rate, options.repeats, core, not options.no_simulators)
     if os.geteuid() == 0:
-        up_s = best(options.repeats, lambda: measure(HostEngine(), scenario(1, 1)).network_up_s)
+        up_s = min(
+            measure(HostEngine(), scenario(1, 1)).network_up_s for _ in range(options.repeats)
+        )
         print(
             f"host engine: network up after {up_s:.2f} s, Python's start included (at most 0.3 s)"
         )

@@ -1,12 +1,16 @@
 """A sweep's speed: Kapre and Saxena's first experiment, its scaling, and what is ours of it.
 
     .venv/bin/python -m benchmarks.sweep [--trials N] [--scaling N]
+    .venv/bin/python -m benchmarks.sweep --all FOLDER
 
 The experiment: 4 variants x 10 loads of CBR x 2 orders x 5 seeds of 60 s on the six-node
 dumbbell, 400 trials, captures at every point, reduced and compressed as they come. Fewer
 `--trials` are a sample of the 400, drawn evenly; the whole is extrapolated and said so.
-Scaling: the same trials by one worker and by two, in turn. Our own share: an engine that
-does nothing. Statistics: 10,000 rows of metrics to intervals of every cell.
+`--all` runs the 400 in a folder that stays: what ^C or a failure interrupts goes on where it
+was with the same command, and the time of every stretch counts. Scaling: the same trials by one
+worker and by two, half of them at a time, so that a machine that is busy meanwhile is as busy
+for both. Our own share: an engine that does nothing. Statistics: 10,000
+rows of metrics to intervals of every cell.
 """
 
 from __future__ import annotations
@@ -46,13 +50,15 @@ from testbed.scenario.model import (
 from testbed.scenario.model import (
     Path as Way,
 )
-from testbed.store import RECORD, Record, Status
+from testbed.store import RECORD, Record, Status, trials_in
 
 VARIANTS = ("tahoe", "reno", "newreno", "vegas")
 LOADS = tuple(range(1, 11))  # Mbit/s
 ORDERS = ("cbr first", "tcp first")
 SEEDS = tuple(range(1, 6))
-LIMIT_MINUTES = 45  # what all 400 may take on two cores
+LIMIT_MINUTES = 12  # what all 400 may take on two idle cores
+SCALING = 1.9  # at least, from one worker to two
+STRETCHES = "stretches.csv"  # of an interrupted sweep: seconds, and trials that ran in them
 
 
 def scenario(variant: str, load: float, order: str, seed: int, duration_s: float = 60) -> Scenario:
@@ -97,19 +103,49 @@ def sample(count: int) -> list[Scenario]:
     return whole if count >= len(whole) else random.Random(1).sample(whole, count)
 
 
-def run_sweep(scenarios: Sequence[Scenario], engine: Engine, jobs: int) -> float:
-    """Seconds that the trials take, reduction and compression included."""
-    begun = time.monotonic()
+def run_sweep(scenarios: Sequence[Scenario], engine: Engine, jobs: int, out: Path) -> None:
+    """Run the trials that are not there yet, reduced and compressed."""
+    with Incoming("zstd") as incoming:
+
+        def take(event: Event) -> None:
+            if isinstance(event, Finished):
+                assert event.status is Status.OK, event.record.reason
+                incoming.add(event.path)
+
+        run_all(tasks(scenarios), Choice(engine, "benchmark"), out, take, jobs)
+
+
+def timed_sweep(scenarios: Sequence[Scenario], engine: Engine, jobs: int) -> float:
+    """Seconds that the trials take in a folder of their own."""
     with tempfile.TemporaryDirectory(prefix="testbed-benchmark-", dir="/var/tmp") as name:
-        with Incoming("zstd") as incoming:
-
-            def take(event: Event) -> None:
-                if isinstance(event, Finished):
-                    assert event.status is Status.OK, event.record.reason
-                    incoming.add(event.path)
-
-            run_all(tasks(scenarios), Choice(engine, "benchmark"), Path(name) / "out", take, jobs)
+        begun = time.monotonic()
+        run_sweep(scenarios, engine, jobs, Path(name) / "out")
         return time.monotonic() - begun
+
+
+def all_of_them(folder: Path, engine: Engine, jobs: int) -> None:
+    """The 400 trials, or those that are missing, and the time of all stretches together."""
+    scenarios, out, kept = everything(), folder / "trials", folder / STRETCHES
+    folder.mkdir(parents=True, exist_ok=True)
+    begun, before = time.monotonic(), done_in(out)
+    try:
+        run_sweep(scenarios, engine, jobs, out)
+    finally:
+        with kept.open("a") as file:
+            file.write(f"{time.monotonic() - begun:.1f},{done_in(out) - before}\n")
+    stretches = [line.split(",") for line in kept.read_text().splitlines()]
+    minutes = sum(float(spent) for spent, _ in stretches) / 60
+    emulated = sum(each.duration_s for each in scenarios)
+    print(
+        f"all {len(scenarios)} trials of 60 s by {jobs} workers: {minutes:.1f} min measured in "
+        f"{len(stretches)} stretches ({', '.join(trials for _, trials in stretches)} trials), "
+        f"{emulated / minutes / 60:.1f} times real time (at most {LIMIT_MINUTES} min)"
+    )
+
+
+def done_in(out: Path) -> int:
+    """How many trials a folder has."""
+    return sum(1 for _ in trials_in(out)) if out.is_dir() else 0
 
 
 class Idle:
@@ -172,14 +208,31 @@ def statistics_s(rows: int) -> float:
     return time.monotonic() - begun
 
 
+def scale(engine: Engine, trials: int) -> None:
+    """The same trials by one worker and by two, half of them at a time."""
+    few, alone, together = sample(trials), 0.0, 0.0
+    half = max(2, trials // 2)
+    for part in (few[:half], few[half:]):
+        alone += timed_sweep(part, engine, 1) if part else 0.0
+        together += timed_sweep(part, engine, 2) if part else 0.0
+    print(
+        f"{len(few)} trials: {alone:.1f} s by one worker, {together:.1f} s by two: "
+        f"{alone / together:.2f} times (at least {SCALING})"
+    )
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description="How fast a sweep is.")
     parser.add_argument("--trials", type=int, default=40, help="of the 400 (40)")
     parser.add_argument("--scaling", type=int, default=8, help="trials for the scaling (8)")
+    parser.add_argument("--all", type=Path, metavar="FOLDER", help="run all 400, or go on")
     options = parser.parse_args()
     engine, cores = GuestEngine(), len(os.sched_getaffinity(0))
     assert not engine.ready(), engine.ready()
+    if options.all:
+        all_of_them(options.all, engine, cores)
+        return
 
     small = overhead(200)
     large = overhead(2000)
@@ -187,15 +240,9 @@ def main() -> None:
     print(f"memory of the parent: {small[1]:.0f} MB at 200 trials, {large[1]:.0f} MB at 2000")
     print(f"10,000 rows to statistics: {statistics_s(10_000):.2f} s (at most 2)")
 
-    few = sample(options.scaling)
-    alone, together = run_sweep(few, engine, 1), run_sweep(few, engine, 2)
-    print(
-        f"{len(few)} trials: {alone:.1f} s by one worker, {together:.1f} s by two: "
-        f"{alone / together:.2f} times (at least 1.8)"
-    )
-
+    scale(engine, options.scaling)
     chosen = sample(options.trials)
-    spent = run_sweep(chosen, engine, cores)
+    spent = timed_sweep(chosen, engine, cores)
     emulated = sum(each.duration_s for each in chosen)
     whole = spent / len(chosen) * len(everything()) / 60
     kind = "measured" if len(chosen) == len(everything()) else "extrapolated"

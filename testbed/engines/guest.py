@@ -21,6 +21,7 @@ from testbed.machine import safe_files
 from testbed.machine.atomic import workplace
 from testbed.machine.journal import JOURNAL
 from testbed.machine.process import Process, end, start, sudo_user
+from testbed.plan.control_network import controlled
 from testbed.plan.host_settings import browsers
 from testbed.plan.requirements import Need
 from testbed.plan.task import Task
@@ -38,7 +39,9 @@ from testbed.store import (
 
 PROJECT = Path(__file__).resolve().parents[2]
 MEMORY_MB = 256
-BROWSER_MB = 1024  # Chromium does not start with less; it touches about 300 MB
+LARGE_MB = 1024  # Chromium does not start with less, and touches about 300 MB
+MANY_FLOWS = 80  # more do not fit into MEMORY_MB: iperf3's two processes take 2.5 MB a flow …
+MANY_CONNECTIONS = 192  # … and each of its parallel connections 0.5 MB
 OWN_MB = 64  # of a guest's host processes, in addition to its memory
 START_NS = 1_700_000_000 * 10**9  # the guest's clock at boot: arbitrary but fixed
 POLL_S = 0.02
@@ -136,8 +139,7 @@ class GuestEngine:
     def run(self, folder: Path, task: Task, job: Job) -> Outcome:
         """Boot, run the trial, power off."""
         argv = [sys.executable, *self.program, SCENARIO, "."]
-        memory_mb = BROWSER_MB if browsers(task.scenario) else MEMORY_MB
-        return self.boot(folder, argv, job, _patience_s(task.scenario), memory_mb)
+        return self.boot(folder, argv, job, _patience_s(task.scenario), _memory_mb(task.scenario))
 
     def boot(
         self,
@@ -205,6 +207,13 @@ def _hidden_paths() -> list[Path]:
     """The project's folders that the guest's own mounts would hide."""
     needed = {PROJECT, Path(sys.prefix).resolve()}
     return sorted(path for path in needed if any(path.is_relative_to(hidden) for hidden in HIDDEN))
+
+
+def _memory_mb(scenario: Scenario) -> int:
+    """The guest's memory, which its random pool is mixed from: more only where it must be."""
+    flows = controlled(scenario)
+    many = len(flows) > MANY_FLOWS or sum(flow.parallel for flow in flows) > MANY_CONNECTIONS
+    return LARGE_MB if many or browsers(scenario) else MEMORY_MB
 
 
 def _patience_s(scenario: Scenario) -> float:

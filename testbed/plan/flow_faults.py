@@ -8,6 +8,7 @@ from typing import assert_never
 
 from testbed.errors import UsageError, nearest, quoted
 from testbed.plan import network
+from testbed.plan.flows import most_parallel
 from testbed.plan.host_conflicts import host_conflicts
 from testbed.scenario import losses, queues, variants, video
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
@@ -19,7 +20,7 @@ LEAST_RATE_MBIT = 0.001  # 125 bytes a second
 MAX_SECONDS = 24 * 3600.0
 LEAST_SECONDS = 0.1  # of a flow
 MIN_UDP_PACKET = 28 + 16  # IP and UDP headers, and iperf3's own of 16 bytes
-MAX_FLOWS = 100
+MAX_FLOWS = 256
 MAX_RTO_MS = 120_000  # TCP_RTO_MAX
 WINDOWS = (88, 1 << 30)  # bytes: the least segment, and as far as TCP's window scale goes
 MAX_BYTES = 1 << 50  # which pace.c reads as a double
@@ -96,7 +97,7 @@ def _kind_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
         yield f"{where}.workload: of a flow of kind workload; this is {flow.kind}"
     match flow.kind:
         case FlowKind.TCP:
-            yield from _tcp_faults(flow, where)
+            yield from _tcp_faults(flow, where, most_parallel(len(scenario.flows)))
         case FlowKind.CBR:
             yield from _cbr_faults(flow, where)
         case FlowKind.VIDEO:
@@ -128,11 +129,11 @@ def _workload_faults(flow: Flow, where: str) -> Iterator[str]:
         yield f"{where}: {' and '.join(foreign or ['parallel'])}: not a workload's"
 
 
-def _tcp_faults(flow: Flow, where: str) -> Iterator[str]:
+def _tcp_faults(flow: Flow, where: str, most: int) -> Iterator[str]:
     yield from _stack_faults(flow, where)
     yield from _drop_faults(flow, where)
-    if not 1 <= flow.parallel <= 64:
-        yield f"{where}.parallel: {flow.parallel} is not between 1 and 64"
+    if not 1 <= flow.parallel <= most:
+        yield f"{where}.parallel: {flow.parallel} is not between 1 and {most}"
     if flow.bytes is not None:
         yield from in_range(f"{where}.bytes", flow.bytes, 0, MAX_BYTES)
     if flow.jitter != Flow.jitter:

@@ -22,6 +22,9 @@ BLOCK_BYTES = "131072"
 UDP_IP_HEADERS = 28
 COMMAND_PORT = 8000  # as above
 VIDEO_PORT = 443  # of the first flow, and on from there
+PORT_SPACING = 64
+SPACED_FLOWS = (CLIENT_PORTS[1] + 1 - CLIENT_PORTS[0]) // PORT_SPACING
+FEW_PORTS = 32
 WORKLOAD_PROGRAM = "testbed-workload"
 WORKLOAD_PORT = 8000  # the same
 WORKLOAD_CLIENT_PORT = 10_000  # of the first transfer, or connection that is kept
@@ -120,8 +123,17 @@ def _plan_iperf3(
 
 
 def own_port(index: int) -> int:
-    """The first local port of the client of the flow with that index."""
-    return CLIENT_PORTS[0] + 64 * index
+    """The first local port of the client of the flow with that index.
+
+    Flows beyond those that have 64 ports each get the last of these.
+    """
+    lap, place = divmod(index, SPACED_FLOWS)
+    return CLIENT_PORTS[0] + PORT_SPACING * place + FEW_PORTS * lap
+
+
+def most_parallel(flows: int) -> int:
+    """How many connections each of so many flows may have."""
+    return PORT_SPACING if flows <= SPACED_FLOWS else FEW_PORTS
 
 
 def _plan_video(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import threading
 from pathlib import Path
@@ -13,6 +14,7 @@ from testbed.engines.base import Cancelled, Job, Missing
 from testbed.engines.guest import GuestEngine
 from testbed.engines.host import HostEngine
 from testbed.errors import TestbedError, UsageError
+from testbed.plan.control_network import CLIENT_PORTS
 from testbed.plan.plan import make_plan
 from testbed.plan.requirements import Need
 from testbed.plan.task import tasks
@@ -50,6 +52,38 @@ def run(
     (trial / SCENARIO).write_text(task.scenario.to_json())
     core = min(os.sched_getaffinity(0))
     return engine.run(trial, task, Job(7, core, cancel or threading.Event()))
+
+
+def many(flows: int, parallel: int = 1) -> Scenario:
+    """So many flows between two hosts."""
+    first = dataclasses.replace(router().flows[0], parallel=parallel)
+    named = (dataclasses.replace(first, name=f"tcp{number}") for number in range(flows))
+    return dataclasses.replace(router(), flows=tuple(named), sample_interval_ms=1000)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "memory"),
+    [
+        (many(80), "mem=256M"),  # as ever: the guest's random pool is mixed from it
+        (many(81), "mem=1024M"),
+        (many(3, parallel=64), "mem=256M"),
+        (many(4, parallel=64), "mem=1024M"),
+    ],
+)
+def test_many_flows_get_more_memory(tmp_path: Path, scenario: Scenario, memory: str) -> None:
+    with pytest.raises(TestbedError, match=rf"the guest died: {memory} "):
+        run(guest(tmp_path, 'echo "$*" >&2; exit 1'), tmp_path, scenario=scenario)
+
+
+def test_256_flows_have_ports_of_their_own() -> None:
+    plan = make_plan(many(256, parallel=32))
+    ports = [port for flow in plan.flows for port in flow.src_ports]
+    assert len(set(ports)) == 256 * 32
+    assert CLIENT_PORTS[0] <= min(ports) and max(ports) <= CLIENT_PORTS[1]
+    with pytest.raises(UsageError, match="parallel: 33 is not between 1 and 32"):
+        make_plan(many(256, parallel=33))
+    with pytest.raises(UsageError, match="257 flows; between 1 and 256 can run"):
+        make_plan(many(257))
 
 
 def test_a_guest_that_does_not_boot(tmp_path: Path) -> None:

@@ -1,0 +1,124 @@
+"""Many flows at once, and a fast one: what a packet costs beside one of one flow at 100 Mbit/s.
+
+    .venv/bin/python -m benchmarks.scale [--flows 256] [--seconds 5]
+
+Whole trials: boot, four captures, samples, verdict. The cost is processor time of all
+processes, and a packet one that the receiver's capture has. What a trial costs before its first
+packet is not its packets': the cost is what so many seconds more take, divided by the packets
+that they have more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis.results.table import cached_metrics
+from analysis.trials.packets import TrialPackets
+from benchmarks.engine import processor_s
+from benchmarks.ns3 import queue_bytes
+from testbed.engines.choice import Choice
+from testbed.engines.guest import GuestEngine
+from testbed.plan.task import tasks
+from testbed.runs.sweep import run_all
+from testbed.scenario.model import (
+    Bottleneck,
+    Flow,
+    FlowKind,
+    Queue,
+    Scenario,
+    Topology,
+    TopologyKind,
+)
+from testbed.scenario.model import (
+    Path as Way,
+)
+from testbed.store import Status, open_trial
+
+RTT_MS = 61.7  # no multiple of the samples' interval: they are not taken in the midst of a burst
+JITTER_MS = 500.0  # of the flows' starts
+MOST = 1.5  # times the cost of one flow's packet
+MOST_MB = 512
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a trial took, and what came of it."""
+
+    processor_s: float
+    packets: int
+    peak_mb: float
+    verdicts: str  # of all flows
+
+
+def scenario(flows: int, rate_mbit: float, seconds: float) -> Scenario:
+    """So many Cubic flows through one bottleneck, with a buffer of a bandwidth-delay product."""
+    queue = Queue("bfifo", limit_bytes=queue_bytes(rate_mbit, RTT_MS))
+    return Scenario(
+        experiment="benchmark",
+        topology=Topology(
+            TopologyKind.ROUTER_BOTTLENECK,
+            Bottleneck(rate_mbit, queue, both_directions=False),
+            access=Way(delay_ms=RTT_MS / 2),
+        ),
+        flows=tuple(
+            Flow(f"tcp{number}", FlowKind.TCP, "sender1", "receiver", variant="cubic")
+            for number in range(flows)
+        ),
+        duration_s=seconds,
+        start_jitter_ms=JITTER_MS,
+    )
+
+
+def ran(wanted: Scenario) -> Ran:
+    """Run it, and judge it when its time is taken."""
+    with tempfile.TemporaryDirectory(prefix="testbed-benchmark-", dir="/var/tmp") as name:
+        before = processor_s()
+        choice = Choice(GuestEngine(), "benchmark")
+        (done,) = run_all(tasks([wanted]), choice, Path(name) / "out", lambda _event: None, jobs=1)
+        spent = processor_s() - before
+        record = done.record
+        assert record.status is Status.OK, record.reason
+        trial = open_trial(done.path)
+        verdicts = Counter(cached_metrics(trial, TrialPackets(trial))["verdict"])
+    packets = max(capture.packets for capture in record.captures)
+    said = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+    return Ran(spent, packets, record.peak_memory_mb, said)
+
+
+def cost_us(name: str, flows: int, rate_mbit: float, seconds: float) -> float:
+    """µs of processor time that a packet takes, from trials of that duration and of twice it."""
+    short, long = (ran(scenario(flows, rate_mbit, each)) for each in (seconds, 2 * seconds))
+    packets = long.packets - short.packets
+    cost = 1e6 * (long.processor_s - short.processor_s) / packets
+    print(
+        f"{name:24} {cost:6.1f} us a packet ({packets} packets more); {short.processor_s:.1f} s "
+        f"of processor time for {seconds:g} s; {long.peak_mb:.0f} MB (at most {MOST_MB}); "
+        f"flows: {long.verdicts}",
+        flush=True,
+    )
+    return cost
+
+
+def main() -> None:
+    """Print each case and its ratio."""
+    parser = argparse.ArgumentParser(description="The cost of a packet at scale.")
+    parser.add_argument("--flows", type=int, default=256)
+    parser.add_argument("--seconds", type=float, default=5)
+    options = parser.parse_args()
+    if problem := GuestEngine().ready():
+        raise SystemExit(problem)
+    one = cost_us("1 flow at 100 Mbit/s", 1, 100, options.seconds)
+    for name, flows, rate_mbit in (
+        ("1 flow at 1 Gbit/s", 1, 1000),
+        (f"{options.flows} flows at 100 Mbit/s", options.flows, 100),
+    ):
+        cost = cost_us(name, flows, rate_mbit, options.seconds)
+        print(f"  {cost / one:.2f} times one flow's (at most {MOST})", flush=True)
+
+
+if __name__ == "__main__":
+    main()
