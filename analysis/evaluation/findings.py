@@ -55,7 +55,8 @@ def _separated(p: float) -> str:
 def _mean(name: str, found: dict[str, dict[int, float]]) -> str:
     values = list(found[name].values())
     half = half_width(values)
-    width = f" ± {half:.2g}" if math.isfinite(half) else ""
+    # two digits, but no exponent: 490, not 4.9e+02
+    width = f" ± {float(f'{half:.2g}'):g}" if math.isfinite(half) and half else ""
     return f"{name} {float(known(values).mean()):.3g}{width}"
 
 

@@ -206,6 +206,8 @@ def test_the_sentence_is_made_of_the_rows() -> None:
         "X (%): b 9.1 ± 0.25 at best, a 1 ± 0.25 at worst, apart in these seeds."
     )
     assert findings.sentence(outcome(rows), [score(LESS)]).startswith("X (%): a 1 ± 0.25 at best")
+    wide = outcome({"a": [1000.0, 1500.0], "b": [9.0, 9.0]})
+    assert "a 1.25e+03 ± 3200 at best, b 9 at worst" in findings.sentence(wide, [score()])
 
 
 def test_every_evaluation_has_scores_and_is_an_experiment() -> None:
