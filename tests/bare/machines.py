@@ -91,11 +91,22 @@ def _furnish(made: Machine) -> None:
     (etc / "sudoers.d" / made.user).write_text(f"{made.user} ALL=(ALL) NOPASSWD: ALL\n")
     (etc / "hosts").write_text("127.0.0.1 localhost bare\n")
     shutil.copy("/etc/resolv.conf", etc)
-    if certificates := os.environ.get("PIP_CERT"):  # this machine's way to the index has its own
+    _, certificates = pip_settings(etc)
+    if certificates:
         shutil.copy(certificates, made.root / CERTIFICATES.removeprefix("/"))
-        (etc / "pip.conf").write_text(f"[global]\ncert = {CERTIFICATES}\n")
     copy_project(made.project)
     run(["chroot", str(made.root), "chown", "-R", f"{made.user}:", made.folder])
+
+
+def pip_settings(folder: Path) -> tuple[Path, str]:
+    """A pip.conf in a folder, and the certificates that it names by CERTIFICATES, if any.
+
+    Between this machine and the package index may be a proxy with certificates of its own.
+    """
+    certificates = os.environ.get("PIP_CERT", "")
+    made = folder / "pip.conf"
+    made.write_text(f"[global]\ncert = {CERTIFICATES}\n" if certificates else "")
+    return made, certificates
 
 
 def copy_project(target: Path) -> None:
