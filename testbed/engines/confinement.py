@@ -26,3 +26,9 @@ def forbidden() -> str:
         (folder / GUEST_MEMORY).mkdir()
         done = run([str(CONFINE), GUEST_MEMORY, "true"], check=False, cwd=folder)
     return done.stderr.strip().removeprefix("testbed-confine: ") if done.status else ""
+
+
+@functools.cache
+def keeps_addresses_fixed() -> bool:
+    """True if address randomisation can be switched off here; containers' seccomp forbids it."""
+    return not run(["setarch", "-R", "true"], check=False).status

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from testbed.engines.base import Cancelled, Job, Missing, Outcome, missing_programs
-from testbed.engines.confinement import CONFINE, forbidden
+from testbed.engines.confinement import CONFINE, forbidden, keeps_addresses_fixed
 from testbed.errors import TestbedError
 from testbed.kernels import known
 from testbed.machine import safe_files
@@ -181,7 +181,7 @@ class GuestEngine:
         if status is None:
             why = errors or f"it ended with status {process.returncode} and no message"
             raise TestbedError(f"the guest died: {why}", "`testbed check` boots a test guest")
-        return Outcome(status, peak_mb, errors, _caution(why_not))
+        return Outcome(status, peak_mb, errors, _cautions(why_not))
 
 
 def _remove_what_is_no_file(folder: Path) -> list[str]:
@@ -190,14 +190,18 @@ def _remove_what_is_no_file(folder: Path) -> list[str]:
         return safe_files.only_plain_files(directory)
 
 
-def _caution(why_not: str) -> tuple[str, ...]:
-    return (f"the guest was not confined: {why_not}",) if why_not else ()
+def _cautions(why_not: str) -> tuple[str, ...]:
+    held = (f"the guest was not confined: {why_not}",) if why_not else ()
+    # at a random distance from the program, its heap takes room that the guest's memory then lacks
+    random = "the guest had up to 32 MB less memory, by chance: setarch -R is refused (seccomp)"
+    return held if keeps_addresses_fixed() else (*held, random)
 
 
 def _command(kernel: Path, seed: int, core: int, memory_mb: int) -> list[str]:
     """The guest's command line; its random pool is seeded from it, so only `um_seed` may vary."""
     return [
-        *("setarch", "-R", "taskset", "-c", str(core), str(kernel / "linux")),
+        *(("setarch", "-R") if keeps_addresses_fixed() else ()),
+        *("taskset", "-c", str(core), str(kernel / "linux")),
         *(f"mem={memory_mb}M", f"um_seed={seed}"),
         *("time-travel=inf-cpu", f"time-travel-start={START_NS}", "stderr=1", "quiet"),
     ]
