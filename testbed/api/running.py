@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from analysis.results.table import write_metrics
 from testbed.api.asked import Settings, What, scenarios_of
 from testbed.api.opened_results import open_results
-from testbed.cli.console import Watch
+from testbed.cli.console import Watch, errors
 from testbed.cli.run import engine_for, learn, reduced
 from testbed.engines.choice import AUTO
 from testbed.errors import UsageError
@@ -19,6 +19,7 @@ from testbed.machine.locks import Tell
 from testbed.machine.process import interruptible
 from testbed.plan.task import tasks
 from testbed.runs import run_sets
+from testbed.runs.ready_kernels import with_ready_kernels
 from testbed.runs.results_folder import claimed
 from testbed.runs.sweep import Waiting, Watcher, in_order, run_all
 from testbed.scenario.names import checked
@@ -60,6 +61,7 @@ def run(
         checked(name)
     planned = tasks(scenarios_of(what, set or {}, seeds, quick))
     choice = engine_for(planned, engine)
+    planned = with_ready_kernels(choice.engine, planned, _told(quiet))
     folder = results_folder(planned[0].scenario.experiment) if out is None else Path(out)
     with interruptible(), _progress(len(planned), quiet) as watch, claimed(folder, _say(watch)):
         with reduced(watch, captures) as tell:
@@ -82,6 +84,10 @@ def _progress(total: int, quiet: bool) -> Iterator[Watcher]:
         return
     with Watch(total) as watch:
         yield watch
+
+
+def _told(quiet: bool) -> Tell:
+    return (lambda _line: None) if quiet else errors.print
 
 
 def _say(watch: Watcher) -> Tell:

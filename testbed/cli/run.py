@@ -19,12 +19,12 @@ from testbed.cli.watching.onlookers import Onlookers, watched
 from testbed.engines.base import Engine, in_want
 from testbed.engines.choice import Choice, choose
 from testbed.errors import UsageError
-from testbed.kernels.building import make_ready
 from testbed.machine.process import TOOLS, require
 from testbed.plan.plan import make_plan
 from testbed.plan.requirements import Need
 from testbed.plan.task import Task, tasks
 from testbed.runs import estimate, run_sets
+from testbed.runs.ready_kernels import with_ready_kernels
 from testbed.runs.results_folder import claimed
 from testbed.runs.sweep import Event, Finished, Watcher, in_order, run_all
 from testbed.scenario.names import checked
@@ -99,6 +99,7 @@ def _prepared(options: argparse.Namespace) -> _Prepared:
     choice = engine_for(planned, options.engine)
     out = options.out or results_folder(scenarios[0].experiment)
     console.print(f"engine: {choice.engine.name} ({choice.reason})")
+    planned = with_ready_kernels(choice.engine, planned, _say)
     return _Prepared(choice, wanted, planned, out)
 
 
@@ -155,11 +156,9 @@ def engine_for(planned: Sequence[Task], name: str) -> Choice:
         require(tool)
     require_files(flow for task in planned for flow in task.scenario.flows)
     choice = choose(name, needs)
-    kernels = list(dict.fromkeys(task.scenario.kernel for task in planned))
-    if choice.engine.virtual_time:
-        make_ready(kernels, _say)
+    kernels = dict.fromkeys(task.scenario.kernel for task in planned)
     offered = [choice.engine.with_kernel(each).controls() for each in kernels]
-    _refuse_misspelt(frozenset().union(*offered), needs)
+    _refuse_misspelt(choice.engine.controls().union(*offered), needs)
     return choice
 
 
@@ -257,6 +256,7 @@ def _run_more(
         known = {each.scenario.name: each.task for each in done}
         scenarios = wanted.scenarios(seeds)
         planned = [known.get(each.name) or Task(each, make_plan(each)) for each in scenarios]
+        planned = with_ready_kernels(place.choice.engine, planned, _say)
         done = _run_trials(options, place, planned, rerun=False)  # the first round is new
 
 

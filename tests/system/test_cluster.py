@@ -132,7 +132,7 @@ def test_a_worker_without_the_kernel_takes_none(
             events.append,
         )
     assert [type(event) for event in events] == [Unfit]
-    assert "the guest kernel is not built" in str(events[0])
+    assert "kernel 6.1 is not built" in str(events[0])
 
 
 def test_no_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
