@@ -1,4 +1,4 @@
-"""The kernels that trials run on: those that this machine has, each built before the first trial."""
+"""The kernels of trials: those that this machine has, each built before the first trial."""
 
 from __future__ import annotations
 
