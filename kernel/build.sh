@@ -63,7 +63,8 @@ apply() { # file
         [[ $name != 0020-* ]] || drop_controls
         return
     fi
-    die "$name does not apply" "$(grep -m 1 -E 'FAILED|find file|Reversed' "$log" || head -n 1 "$log")"
+    die "$name does not apply" \
+        "$(grep -m 1 -E 'FAILED|Reversed' "$log" || echo "the source lacks a file that it changes")"
 }
 
 add_controls() {
@@ -90,7 +91,9 @@ drop_controls() {
 add_ours() {
     local file
     add_controls # before the patches: a version may patch them
-    for file in "$recipe"/patches/*.patch; do apply "$file"; done
+    for file in "$recipe"/patches/*.patch; do
+        [ ! -e "$file" ] || apply "$file"
+    done
     mkdir "$stage/testbed"
     cp "$recipe/initramfs.list" "$stage/testbed/"
     # a database of radio regulations without a country: the world's common rules hold

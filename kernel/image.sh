@@ -57,7 +57,7 @@ list() {
 
 build() {
     local tree=$cache/.tree.$$
-    trap 'rm -rf "$recipe" "$tree" "$cache/.new.$$"' EXIT
+    trap 'rm -rf "$recipe" "$cache/.tree.$$" "$cache/.new.$$"' EXIT
     trap 'exit 130' INT TERM HUP
     # Those of killed builds: while we have the lock, nobody else builds.
     rm -rf "$cache"/.tree.* "$cache"/.new.*

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0
 # Builds a guest kernel of the user's own and prints its directory as the last line of stdout.
 #
-#   own.sh NAME SOURCE [--patches DIR] [--config FILE] [--add DIR]
+#   own.sh NAME SOURCE [--patches DIR] [--config FILE] [--add DIR] [--like KERNEL]
 #
 #   SOURCE         the folder of a source tree, or a version of Debian's (image.sh --versions)
 #   --patches DIR  patches more; one that has the name of ours takes its place
 #   --config FILE  lines of a configuration, in place of ours of the same symbols
 #   --add DIR      tcp_NAME.c and sch_NAME.c, which are built in
+#   --like KERNEL  begin with a copy of what is compiled of this one, the first time
 #
 # A tree gets the patches of the nearest version that is not newer. Those that it can do without
 # are left out where they do not apply: the file `without` says what that costs. Its build folder
@@ -15,20 +16,21 @@
 # shellcheck source=kernel/recipe.sh
 . "$(dirname "${BASH_SOURCE[0]}")/recipe.sh"
 
-usage="usage: own.sh NAME SOURCE [--patches DIR] [--config FILE] [--add DIR]"
+usage="usage: own.sh NAME SOURCE [--patches DIR] [--config FILE] [--add DIR] [--like KERNEL]"
 name=${1-} source=${2-}
 [ "$source" ] || die "no name or no source" "$usage"
 shift 2
-patches='' config='' added=''
+patches='' config='' added='' like=''
 while [ $# -gt 0 ]; do
     [ "${2-}" ] || die "$1: nothing follows" "$usage"
     case $1 in
     --patches) patches=$2 ;;
     --config) config=$2 ;;
     --add) added=$2 ;;
+    --like) like=$2 ;;
     *) die "unknown argument: $1" "$usage" ;;
     esac
-    [ -e "$2" ] || die "$2: no such file or folder" "$usage"
+    [ "$1" = --like ] || [ -e "$2" ] || die "$2: no such file or folder" "$usage"
     shift 2
 done
 
@@ -82,15 +84,23 @@ add_own() {
     cp "$here/without" "$recipe/"
 }
 
+# The first build of a name leaves nothing where it fails; later ones keep what is compiled.
+clean_up() {
+    rm -rf "$recipe" "$cache/own/.new.$name"
+    [ -e "$cache/own/$name" ] || rm -rf "${cache:?}/trees/$name"
+}
+
 build() {
     local new=$cache/own/.new.$name
     mkdir -p "$cache/own" "$cache/trees"
     exec 9>"$cache/trees/$name.lock"
     flock -n 9 || { say "waiting for another build of $name"; flock 9; }
-    # the first build of a name leaves nothing where it fails; later ones keep what is compiled
     [ -e "$cache/own/$name" ] || rm -rf "${cache:?}/trees/$name"
-    trap 'rm -rf "$recipe" "$new"; [ -e "$cache/own/$name" ] || rm -rf "${cache:?}/trees/$name"' EXIT
+    trap clean_up EXIT
     trap 'exit 130' INT TERM HUP
+    if [ ! -e "$cache/trees/$name" ] && [ "$like" ] && [ -d "$cache/trees/$like" ]; then
+        cp -a --reflink=auto "$cache/trees/$like" "$cache/trees/$name"
+    fi
     "$here/build.sh" "$recipe" "$source" "$new" "$cache/trees/$name" "$name, of Linux $origin"
     sha256sum <"$new/linux" | cut -c 1-16 >"$new/base"
     rm -rf "${cache:?}/own/$name"

@@ -108,7 +108,7 @@ def _same(options: argparse.Namespace, words: Sequence[str]) -> int:
         raise known.not_built(options.good)
     name = options.name or CANDIDATE
     changes = (options.patches, options.config, options.add)
-    wanted = building.Wanted(name, str(options.source), *changes)
+    wanted = building.Wanted(name, str(options.source), *changes, like=options.good)
     try:
         building.build_own(wanted, say)
         found = compared(scenarios, options.good, name, options.out or results_folder(FOLDER))

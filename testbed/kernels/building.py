@@ -25,11 +25,13 @@ class Wanted:
     patches: Path | None = None
     config: Path | None = None
     add: Path | None = None
+    like: str = ""  # a kernel whose compiled files are a beginning
 
     def words(self) -> list[str]:
         """The arguments of own.sh."""
         given = {"--patches": self.patches, "--config": self.config, "--add": self.add}
         options = [(name, str(path)) for name, path in given.items() if path is not None]
+        options += [("--like", self.like)] if self.like else []
         return [self.name, self.source, *(word for option in options for word in option)]
 
 

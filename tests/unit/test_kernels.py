@@ -1,0 +1,219 @@
+"""The guest's kernels: the axis, the recipes, and builds that cannot end well."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from analysis.metrics.axes import AXIS, with_axes
+from testbed.engines.host import HostEngine
+from testbed.errors import TestbedError, UsageError
+from testbed.kernels import building, known
+from testbed.plan.plan import make_plan
+from testbed.plan.requirements import Need
+from testbed.plan.task import Task
+from testbed.runs import sources
+from testbed.runs.identity import code_identity
+from testbed.runs.same_captures import ANOTHER, SAME, SKIP, answer
+from testbed.runs.sweep import Finished
+from testbed.scenario.kernel_axis import axes_of, on_kernels, set_apart
+from testbed.scenario.model import BASE_KERNEL, Scenario
+from testbed.store import RECORD, SCENARIO, CaptureRecord, Record, Status
+from tests.scenarios import router
+
+NEEDED = "0002-clock-exact-and-free.patch"  # without it there is no virtual time
+
+
+def test_the_first_kernel_changes_no_trial() -> None:
+    assert on_kernels([router()], [BASE_KERNEL]) == [router()]
+    assert "kernel" not in json.loads(router().to_json())
+    (newer,) = on_kernels([router()], ["6.12"])
+    assert json.loads(newer.to_json())["kernel"] == "6.12"
+    assert newer.label.endswith("kernel-6.12") and newer.name != router().name
+    assert Scenario.from_json(newer.to_json()) == newer
+
+
+def test_another_kernel_is_another_trial_of_code() -> None:
+    def identity(*kernels: str) -> str:
+        scenarios = on_kernels([router()], kernels)
+        return code_identity(Task(each, make_plan(each)) for each in scenarios)
+
+    assert identity(BASE_KERNEL) == identity()
+    assert len({identity("6.1"), identity("6.12"), identity("6.1", "6.12")}) == 3
+
+
+def test_kernels_stand_beside_each_other() -> None:
+    assert set_apart({"kernel": ["6.1", "6.12"], "queue": ["red"]}, ["queue"]) == (
+        ("6.1", "6.12"),
+        {"queue": ["red"]},
+    )
+    own = {"kernel": ["6.12"]}
+    assert set_apart(own, ["kernel"]) == ((), own)
+    both = on_kernels([router()], ["6.1", "6.12"])
+    assert [axes_of(each).get("kernel") for each in both] == [None, "6.12"]
+
+
+def test_the_kernel_of_older_trials_is_the_first() -> None:
+    """And versions are no numbers: 6.10 is not 6.1."""
+    table = with_axes(pd.DataFrame({"axes": ["queue=red", "queue=red; kernel=6.10"]}))
+    assert list(table[f"{AXIS}kernel"]) == ["6.1", "6.10"]
+    assert f"{AXIS}kernel" not in with_axes(pd.DataFrame({"axes": ["queue=red"]}))
+
+
+def test_the_host_has_only_its_own_kernel() -> None:
+    (newer,) = on_kernels([router()], ["6.12"])
+    needs = [need for need in make_plan(newer).needs if need.kind == "kernel"]
+    assert needs == [Need("kernel", "6.12")]
+    (missing,) = HostEngine().missing(needs)
+    assert str(missing) == "kernel 6.12" and "--engine guest" in missing.mend
+
+
+def test_every_version_has_each_patch_once() -> None:
+    common = {path.name[:4] for path in (known.SOURCES / "patches").iterdir()}
+    for version in known.versions():
+        own = [path.name[:4] for path in (known.SOURCES / version / "patches").iterdir()]
+        assert not common & set(own) and len(own) == len(set(own))
+        assert (known.SOURCES / version / "builder").read_text().strip()
+    assert known.versions()[0] == BASE_KERNEL
+
+
+def test_a_kernel_that_is_not_there_is_named_with_what_to_type(tmp_path: Path) -> None:
+    assert known.not_built("6.12").hint == "testbed kernel build 6.12"
+    error = known.not_built("6.13")
+    assert error.message == "there is no kernel 6.13" and "--name 6.13" in error.hint
+    with pytest.raises(UsageError, match=r"no patches for Linux 7\.0"):
+        building.build_version("7.0", print)
+    with pytest.raises(UsageError, match="is Debian's"):
+        building.remove("6.1")
+    with pytest.raises(UsageError, match="is Debian's"):
+        building.build_own(building.Wanted("6.12", str(tmp_path)), print)
+    with pytest.raises(TestbedError, match="cannot be part of a file's name"):
+        building.build_own(building.Wanted("../x", str(tmp_path)), print)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return known.cache()
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """As little as is taken for a source tree."""
+    for name in ("arch/um", "net/ipv4", "net/sched"):
+        (tmp_path / "linux" / name).mkdir(parents=True)
+    for name in ("arch/um/Kconfig", "net/ipv4/Makefile", "net/ipv4/Kconfig"):
+        (tmp_path / "linux" / name).touch()
+    (tmp_path / "linux/Makefile").write_text("VERSION = 6\nPATCHLEVEL = 18\nSUBLEVEL = 1\n")
+    return tmp_path / "linux"
+
+
+def left(cache: Path) -> list[str]:
+    """What a build has left, but for its log and lock."""
+    own = (p for p in cache.rglob("*") if p.is_file() or p.parent.name in ("own", "trees"))
+    return [str(p.relative_to(cache)) for p in own if p.suffix not in (".log", ".lock")]
+
+
+def test_a_folder_that_is_no_source_tree(cache: Path, tmp_path: Path) -> None:
+    with pytest.raises(TestbedError, match=r"is no source tree of Linux") as caught:
+        building.build_own(building.Wanted("mine", str(tmp_path)), print)
+    assert "arch/um" in caught.value.hint and not left(cache)
+    with pytest.raises(TestbedError, match="nowhere: no such file or folder"):
+        building.build_own(building.Wanted("mine", str(tmp_path), Path("nowhere")), print)
+
+
+def test_patches_that_do_not_apply_are_named_with_what_that_costs(cache: Path, tree: Path) -> None:
+    said: list[str] = []
+    with pytest.raises(TestbedError, match=f"{NEEDED} does not apply"):
+        building.build_own(building.Wanted("mine", str(tree)), said.append)
+    assert any("Linux 6.18: it gets the patches for 6.12" in line for line in said)
+    assert "kernel: 0001-tick-rate-as-debian.patch does not apply: TCP's timers" in "\n".join(said)
+    assert not left(cache)
+
+
+def test_each_patch_that_is_not_needed_says_what_it_costs() -> None:
+    """Those that are make time virtual and everything random the seed's."""
+    costs = {line[:4] for line in (known.SOURCES / "without").read_text().splitlines()}
+    numbers = {path.name[:4] for path in known.SOURCES.rglob("*.patch")}
+    assert numbers - costs == {"0002", "0003", "0004", "0016", "0017"}
+    assert costs <= numbers
+
+
+@pytest.mark.parametrize(
+    ("program", "script", "message"),
+    [
+        ("make", 'case "$*" in *linux*) echo "x.c:1: error: no" ;; *) exit 0 ;; esac; exit 2',
+         "the build failed"),
+        ("df", "printf 'a\\na 1 1 7 1 /\\n'", "only 7 MB free"),
+    ],
+)  # fmt: skip
+def test_a_build_that_fails_leaves_nothing(
+    tmp_path: Path, tree: Path, program: str, script: str, message: str
+) -> None:
+    recipe, bin_ = tmp_path / "recipe", tmp_path / "bin"
+    for folder in (recipe / "congestion", recipe / "patches", bin_, tmp_path / "place"):
+        folder.mkdir(parents=True)
+    (recipe / "guest.config").write_text("CONFIG_X=n\n")
+    (recipe / "initramfs.list").touch()
+    (recipe / "init.c").write_text("int main(void) { return 0; }\n")
+    (bin_ / program).write_text(f"#!/bin/sh\n{script}\n")
+    (bin_ / program).chmod(0o755)
+    place = tmp_path / "place"
+    argv = [known.SOURCES / "build.sh", recipe, tree, place / "out", place / "tree", "a test"]
+    env = {**os.environ, "PATH": f"{bin_}:{os.environ['PATH']}"}
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and f"kernel: {message}" in done.stderr
+    assert not (place / "out").exists() and not (place / "tree.stage").exists()
+
+
+def test_sources_that_are_the_same_keep_their_time(tmp_path: Path) -> None:
+    """So that make leaves them alone."""
+    new, kept = tmp_path / "new", tmp_path / "kept"
+    for folder in (new, kept):
+        (folder / "net").mkdir(parents=True)
+    script = str(known.SOURCES / "refresh.py")
+    for name in ("net/same.c", "net/changed.c", "gone.c"):
+        (new / name).write_text(name)
+    subprocess.run([script, str(new), str(kept)], check=True)
+    os.utime(kept / "net/same.c", (1, 1))
+    (kept / "net/same.o").touch()
+    (new / "net/changed.c").write_text("other")
+    (new / "gone.c").unlink()
+    (new / "link").symlink_to("net/same.c")
+    subprocess.run([script, str(new), str(kept)], check=True)
+    assert (kept / "net/same.c").stat().st_mtime == 1 and (kept / "net/same.o").exists()
+    assert (kept / "net/changed.c").read_text() == "other"
+    assert not (kept / "gone.c").exists() and (kept / "link").is_symlink()
+
+
+def trial(folder: Path, digest: str, status: Status = Status.OK) -> Finished:
+    """A trial with one capture of this digest."""
+    folder.mkdir()
+    (folder / SCENARIO).write_text(router().to_json())
+    capture = CaptureRecord("captures/x.pcapng", "sender1", "eth0", (), 144, 9, 0, digest)
+    record = Record(status, "it broke" if status is not Status.OK else "", captures=(capture,))
+    (folder / RECORD).write_text(record.to_json())
+    return Finished(Task(router(), make_plan(router())), folder, status)
+
+
+def test_the_answer_to_a_bisection(tmp_path: Path) -> None:
+    good, same, other = (trial(tmp_path / name, name[0]) for name in ("ab", "ac", "b"))
+    failed = trial(tmp_path / "failed", "a", Status.FAILED)
+    assert answer([(good, same)], "good").status == SAME == 0
+    assert answer([(good, same), (good, other)], "good").status == ANOTHER == 1
+    found = answer([(good, other), (good, failed)], "good")
+    assert found.status == SKIP == 125 and found.lines == ("failed: it broke",)
+
+
+def test_the_names_in_the_key_are_those_of_a_recipe() -> None:
+    """As they were when each stored number's trials ran: without the version's folder."""
+    found = sources.of_kernel()
+    patches = [name for name in found if name.endswith(".patch")]
+    assert len(patches) == 24 and all(re.match(r"kernel/patches/\d{4}-", name) for name in patches)
+    assert len(found["kernel/build.sh"]) == 64
