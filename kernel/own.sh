@@ -86,7 +86,7 @@ add_own() {
 
 # The first build of a name leaves nothing where it fails; later ones keep what is compiled.
 clean_up() {
-    rm -rf "$recipe" "$cache/own/.new.$name"
+    rm -rf "$recipe" "$cache/own/.new.$name" "$cache/trees/$name.stage"
     [ -e "$cache/own/$name" ] || rm -rf "${cache:?}/trees/$name"
 }
 
@@ -95,7 +95,6 @@ build() {
     mkdir -p "$cache/own" "$cache/trees"
     exec 9>"$cache/trees/$name.lock"
     flock -n 9 || { say "waiting for another build of $name"; flock 9; }
-    [ -e "$cache/own/$name" ] || rm -rf "${cache:?}/trees/$name"
     trap clean_up EXIT
     trap 'exit 130' INT TERM HUP
     if [ ! -e "$cache/trees/$name" ] && [ "$like" ] && [ -d "$cache/trees/$like" ]; then
