@@ -18,7 +18,7 @@ from testbed.store import results_folder
 
 CANDIDATE = "candidate"  # the name of a tree's kernel that is compared, unless --name says another
 FOLDER = "kernel-same"
-SAME = "git bisect run testbed kernel same --source . --as good variants --set variant=cubic"
+SAME = "git bisect run testbed kernel same variants --source . --as good --set variant=cubic"
 EXAMPLES = "testbed kernel build 6.12, or: testbed kernel build --source DIR --name NAME"
 
 
@@ -102,7 +102,7 @@ def _remove(_options: argparse.Namespace, words: Sequence[str]) -> int:
 def _same(options: argparse.Namespace, words: Sequence[str]) -> int:
     """Build the tree, run the same trials on both kernels, and compare what was captured."""
     if len(words) != 1 or options.source is None or not options.good:
-        raise UsageError("kernel same: --source DIR, --as KERNEL and an experiment", SAME)
+        raise UsageError("kernel same: an experiment, --source DIR and --as KERNEL", SAME)
     scenarios = _scenarios(options, words[0])
     if known.built(options.good) is None:
         raise known.not_built(options.good)

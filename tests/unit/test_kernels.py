@@ -165,7 +165,8 @@ def test_a_build_that_fails_leaves_nothing(
     (bin_ / program).write_text(f"#!/bin/sh\n{script}\n")
     (bin_ / program).chmod(0o755)
     place = tmp_path / "place"
-    argv = [known.SOURCES / "build.sh", recipe, tree, place / "out", place / "tree", "a test"]
+    words = (known.SOURCES / "build.sh", recipe, tree, place / "out", place / "tree", "a test")
+    argv = [str(word) for word in words]
     env = {**os.environ, "PATH": f"{bin_}:{os.environ['PATH']}"}
     done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and f"kernel: {message}" in done.stderr
