@@ -115,20 +115,20 @@ class FlowPackets:
 
 def select(rows: pd.DataFrame, flow: FlowRecord) -> FlowPackets:
     """The packets with the flow's addresses, and its ports where they are known."""
-    own = rows[rows["protocol"] == flow.protocol]
+    own = rows["protocol"] == flow.protocol
 
     def between(src: str, dst: str) -> pd.Series[bool]:
-        return (own["src"] == src) & (own["dst"] == dst)
+        return own & (rows["src"] == src) & (rows["dst"] == dst)
 
     there = between(flow.src_address, flow.dst_address)
     back = between(flow.dst_address, flow.src_address)
     if flow.src_ports:
-        there &= own["src_port"].isin(flow.src_ports)
-        back &= own["dst_port"].isin(flow.src_ports)
+        there &= rows["src_port"].isin(flow.src_ports)
+        back &= rows["dst_port"].isin(flow.src_ports)
     if flow.dst_port:
-        there &= own["dst_port"] == flow.dst_port
-        back &= own["src_port"] == flow.dst_port
-    return FlowPackets(own[there], own[back])
+        there &= rows["dst_port"] == flow.dst_port
+        back &= rows["src_port"] == flow.dst_port
+    return FlowPackets(rows[there], rows[back])
 
 
 def ports_of(found: FlowPackets, flow: FlowRecord) -> tuple[tuple[int, int], ...]:
