@@ -276,7 +276,9 @@ finish_kernel() {
 
 clean_up() {
     allow_services
-    [[ ! $KERNEL_BUILD ]] || kill -- "-$KERNEL_BUILD" 2>/dev/null || true
+    [[ $KERNEL_BUILD ]] || return 0
+    kill -- "-$KERNEL_BUILD" 2>/dev/null || true
+    wait "$KERNEL_BUILD" 2>/dev/null || true # it removes what it has half built
 }
 
 set_up() { # PACKAGE…

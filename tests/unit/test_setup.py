@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from pathlib import Path
@@ -23,6 +24,34 @@ def test_wrong_usage(root: Path, words: list[str]) -> None:
     assert done.status == 2
     assert done.stderr.startswith("usage: ./setup.sh")
     assert not done.stdout
+
+
+@pytest.fixture
+def stubbed(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """setup.sh where all packages are installed, a kernel takes a minute, and no lock file is."""
+    programs = {
+        "setup.sh": (root / "setup.sh").read_text(),
+        "kernel/image.sh": '#!/bin/sh\n[ "$1" = --path ] && exit 1\necho $$ >pid; exec sleep 60\n',
+        "bin/dpkg-query": '#!/bin/sh\nshift 3; for each; do echo "installed $each"; done\n',
+        # the first step after the compiler's start
+        "bin/cat": "#!/bin/sh\nwhile [ ! -s pid ]; do sleep 0.01; done; exec /bin/cat $*\n",
+    }
+    for name, text in programs.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    return tmp_path
+
+
+def test_a_failure_ends_the_kernels_compiler(stubbed: Path) -> None:
+    done = run([str(stubbed / "setup.sh")], check=False)
+    assert done.status == 1
+    assert "building, once, while the rest is installed" in done.stdout
+    pid = int((stubbed / "pid").read_text())
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
 
 
 def locked(root: Path) -> dict[str, str]:
