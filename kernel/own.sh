@@ -47,7 +47,7 @@ nearest_version() { # the tree's
 }
 
 find_source() {
-    if [ -d "$here/$source/patches" ]; then
+    if versions | grep -qxF -- "$source"; then
         version=$source origin=$source
         source=/usr/src/linux-source-$version.tar.xz
         [ -e "$source" ] ||

@@ -31,8 +31,9 @@ def compared(scenarios: Sequence[Scenario], good: str, other: str, out: Path) ->
     """Run each scenario on both kernels, unless its trial is there, and compare them."""
     choice = choose("guest", ())
     planned = tasks(on_kernels(scenarios, (good, other)))
-    found = {done.scenario: done for done in run_all(planned, choice, out, lambda _event: None)}
-    both = [found[task.scenario] for task in planned]
+    done = run_all(planned, choice, out, lambda _event: None)
+    found = {each.scenario.name: each for each in done}
+    both = [found[task.scenario.name] for task in planned]
     return answer(list(zip(both[::2], both[1::2], strict=True)), good)
 
 

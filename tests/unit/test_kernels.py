@@ -12,20 +12,22 @@ import pandas as pd
 import pytest
 
 from analysis.metrics.axes import AXIS, with_axes
+from testbed.engines.choice import Choice
 from testbed.engines.host import HostEngine
 from testbed.errors import TestbedError, UsageError
 from testbed.kernels import building, known
 from testbed.plan.plan import make_plan
 from testbed.plan.requirements import Need
 from testbed.plan.task import Task
-from testbed.runs import sources
+from testbed.runs import same_captures, sources
 from testbed.runs.identity import code_identity
-from testbed.runs.same_captures import ANOTHER, SAME, SKIP, answer
+from testbed.runs.same_captures import ANOTHER, SAME, SKIP, answer, compared
 from testbed.runs.sweep import Finished
 from testbed.scenario.kernel_axis import axes_of, on_kernels, set_apart
 from testbed.scenario.model import BASE_KERNEL, Scenario
-from testbed.store import RECORD, SCENARIO, CaptureRecord, Record, Status
+from testbed.store import RECORD, SCENARIO, CaptureRecord, Record, Status, open_trial
 from tests.scenarios import router
+from tests.unit.test_sweep import FakeEngine, succeed
 
 NEEDED = "0002-clock-exact-and-free.patch"  # without it there is no virtual time
 
@@ -210,6 +212,16 @@ def test_the_answer_to_a_bisection(tmp_path: Path) -> None:
     assert answer([(good, same), (good, other)], "good").status == ANOTHER == 1
     found = answer([(good, other), (good, failed)], "good")
     assert found.status == SKIP == 125 and found.lines == ("failed: it broke",)
+
+
+def test_both_kernels_run_every_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = FakeEngine(succeed)
+    monkeypatch.setattr(same_captures, "choose", lambda *_: Choice(engine, "a test"))
+    scenarios = [router(seed=1), router(seed=2)]
+    found = compared(scenarios, "6.1", "mine", tmp_path / "out")
+    assert found.status == SAME and found.lines == ("the same packets as on 6.1, in all 2 trials",)
+    kernels = [open_trial(path).scenario.kernel for path in (tmp_path / "out").glob("*-fake")]
+    assert sorted(kernels) == ["6.1", "6.1", "mine", "mine"]
 
 
 def test_the_names_in_the_key_are_those_of_a_recipe() -> None:
