@@ -1,0 +1,90 @@
+"""Linux 6.12 beside 6.1, and a kernel of one's own: the same bytes, the commit that changed them.
+
+Building takes minutes: 6.12 is tested where it is built, the rest with --full.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from testbed.kernels import known
+from testbed.scenario.kernel_axis import on_kernels
+from testbed.scenario.model import Scenario
+from tests.lab import capture_hashes, run_trials
+from tests.scenarios import router
+
+NEWER = "6.12"
+GOOD, TRIED = "test-good", "test-tried"
+PLANTED = ("static int beta __read_mostly = 717;", "static int beta __read_mostly = 819;")
+
+
+def on_newer(variant: str) -> Scenario:
+    (scenario,) = on_kernels([router(variant=variant, duration_s=2)], [NEWER])
+    return scenario
+
+
+@pytest.mark.skipif(known.built(NEWER) is None, reason=f"testbed kernel build {NEWER}")
+def test_another_version_of_linux(tmp_path: Path) -> None:
+    """Each trial valid, and another's bytes only by its kernel."""
+    scenarios = [on_newer("cubic"), on_newer("tahoe")]
+    first = run_trials(scenarios, tmp_path / "first")
+    again = run_trials(scenarios, tmp_path / "again")
+    assert [capture_hashes(t) for t in first] == [capture_hashes(t) for t in again]
+    assert all(trial.record.kernel.split()[1].startswith(f"{NEWER}.") for trial in first)
+    before = dataclasses.replace(scenarios[0], kernel="6.1", label="before")
+    (older,) = run_trials([before], tmp_path / "older")
+    assert older.record.kernel.split()[1].startswith("6.1.")
+    assert capture_hashes(older) != capture_hashes(first[0])
+
+
+def git(folder: Path, *words: str) -> str:
+    argv = ["git", "-c", "user.name=x", "-c", "user.email=x@y", *words]
+    return subprocess.run(argv, cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def commit(folder: Path, file: str, old: str, new: str) -> str:
+    path = folder / file
+    path.write_text(path.read_text().replace(old, new, 1))
+    git(folder, "commit", "-qam", f"{file}: {new}")
+    return git(folder, "rev-parse", "HEAD").strip()
+
+
+@pytest.fixture
+def testbed(root: Path) -> Iterator[str]:
+    """The command; the kernels that the test builds are removed after it."""
+    command = str(root / ".venv/bin/testbed")
+    yield command
+    for name in (GOOD, TRIED):
+        subprocess.run([command, "kernel", "remove", name], check=False, capture_output=True)
+
+
+def test_the_commit_that_changed_the_packets(full: bool, testbed: str, tmp_path: Path) -> None:
+    """A tree with a comment, a planted change and a comment: git finds the one in the middle."""
+    if not full:
+        pytest.skip("builds a kernel of one's own and bisects: --full")
+    source = Path(f"/usr/src/linux-source-{NEWER}.tar.xz")
+    if not source.exists():
+        pytest.skip(f"apt-get install linux-source-{NEWER}")
+    tree = tmp_path / "linux"
+    tree.mkdir()
+    unpack = ["tar", "-xf", str(source), "--strip-components=1", "-C", str(tree)]
+    subprocess.run([*unpack, "--exclude=*/Documentation/*/*"], check=True)
+    git(tree, "init", "-q")
+    git(tree, "add", "-A", "-f", "net/ipv4")
+    git(tree, "commit", "-qm", "as it is")
+    build = [testbed, "kernel", "build", "--source", str(tree), "--name", GOOD]
+    subprocess.run(build, check=True)
+    good = git(tree, "rev-parse", "HEAD").strip()
+    include = "#include <net/tcp.h>"
+    commit(tree, "net/ipv4/tcp_timer.c", include, f"/* A comment. */\n{include}")
+    planted = commit(tree, "net/ipv4/tcp_cubic.c", *PLANTED)
+    bad = commit(tree, "net/ipv4/tcp_output.c", include, f"/* Another. */\n{include}")
+    git(tree, "bisect", "start", bad, good)
+    ask = [testbed, "kernel", "same", "variants", "--source", ".", "--as", GOOD]
+    ask += ["--name", TRIED, "--set", "variant=cubic", "--quick", "--out", str(tmp_path / "out")]
+    assert f"{planted} is the first bad commit" in git(tree, "bisect", "run", *ask)
