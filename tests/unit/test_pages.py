@@ -101,10 +101,10 @@ def test_tables_of_the_same_trials_are_stored_apart() -> None:
 
 
 def test_a_table_of_the_report_is_stored_by_its_title() -> None:
-    marks = [f"<!-- sheet: {title} by {RUN}; run variants -->" for title in ("A, by b", "C")]
+    marks = [f"<!-- sheet: {title} by {RUN}; run variants -->" for title in ("A, run by run", "C")]
     found = [next(blocks(f"{mark}\n\n| x |\n")) for mark in marks]
-    assert [each.title for each in found] == ["A, by b", "C"]
-    assert found[0].name == "sheet-router-bottleneck-A-by-b" != found[1].name
+    assert [each.title for each in found] == ["A, run by run", "C"]
+    assert found[0].name == "sheet-router-bottleneck-A-run-by-run" != found[1].name
     assert found[0].commands == (RUN, "run variants")
     sheet = Sheet((Head("rate", "Mbit/s"), Head("n")), ((Cell("1.5"), Cell("2")),))
     assert sheet_lines(sheet) == ["| rate, Mbit/s | n |", "| --- | --- |", "| 1.5 | 2 |"]

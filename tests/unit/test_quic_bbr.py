@@ -26,7 +26,7 @@ class Link:
 
     def __init__(self) -> None:
         self.control = BbrCongestionControl(max_datagram_size=PACKET)
-        self.now = 0.0
+        self.now = 1000.0  # of aioquic's clock, when the connection begins
         self.free_at = self.next_at = 0.0
         self.rtt_s = DELAY_S
         self.flying: deque[tuple[float, Packet]] = deque()
@@ -84,8 +84,9 @@ def test_the_link_is_full_and_the_queue_short(link: Link) -> None:
 
 
 def test_starting_up_doubles_the_rate_and_ends_when_it_grows_no_more(link: Link) -> None:
-    link.run(0.3)
+    link.run(2 * DELAY_S)
     assert link.control.mode is Mode.STARTUP
+    assert 1.7 * link.run(DELAY_S) < link.run(DELAY_S)
     link.run(0.7)
     assert link.control.mode is not Mode.STARTUP
     assert max(link.queues) < 2 * 2.885 * PIPE

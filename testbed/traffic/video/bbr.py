@@ -132,8 +132,9 @@ class BbrCongestionControl(QuicCongestionControl):
     def on_rtt_measurement(self, *, now: float, rtt: float) -> None:
         """After an acknowledgement: decide anew. aioquic paces by the window that this sets."""
         self._rtt_s = 7 / 8 * self._rtt_s + rtt / 8 if self._rtt_s else rtt
-        due = now > self._least_rtt_at + MIN_RTT_S
-        if not self._least_rtt_s or rtt <= self._least_rtt_s or due:
+        known = self._least_rtt_s > 0
+        due = known and now > self._least_rtt_at + MIN_RTT_S
+        if not known or rtt <= self._least_rtt_s or due:
             self._least_rtt_s, self._least_rtt_at = rtt, now
         if self._new_round:
             self._new_round = False
