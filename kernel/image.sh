@@ -6,7 +6,6 @@
 #
 #   image.sh [VERSION]           builds it, if it is not there
 #   image.sh --path [VERSION]    only prints the directory; exit status 1 if it is not built
-#   image.sh --versions          the versions, one a line: is the source installed, is it built?
 #
 # In the directory is also `base`: the key of all that went in, without the queue disciplines of
 # queues/. Trials that use none of those are the base kernel's.
@@ -43,18 +42,6 @@ find_keys() {
     key=$(key_of "${before[@]}" "$recipe"/patches/*.patch "$recipe"/congestion/*.c)
 }
 
-list() {
-    local each state
-    for each in $(versions); do
-        state="the source is not installed"
-        if installed "$each"; then
-            state="not built"
-            path=$("$here/image.sh" --path "$each") && state="built $path"
-        fi
-        echo "$each $state"
-    done
-}
-
 build() {
     local tree=$cache/.tree.$$
     trap 'rm -rf "$recipe" "$cache/.tree.$$" "$cache/.new.$$"' EXIT
@@ -69,10 +56,7 @@ build() {
 
 main() { # a function, so that all of the script is read before it runs for minutes
     only_path=
-    case ${1-} in
-    --path) only_path=yes && shift ;;
-    --versions) list && exit ;;
-    esac
+    [ "${1-}" != --path ] || { only_path=yes && shift; }
     version=${1-$(default_version)}
     if [ $# -gt 1 ] || [[ $version == -* ]]; then
         die "unknown argument: $*" "usage: image.sh [--path] [VERSION]"

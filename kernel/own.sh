@@ -4,7 +4,7 @@
 #
 #   own.sh NAME SOURCE [--patches DIR] [--config FILE] [--add DIR] [--like KERNEL]
 #
-#   SOURCE         the folder of a source tree, or a version of Debian's (image.sh --versions)
+#   SOURCE         the folder of a source tree, or a version of Debian's (a folder here)
 #   --patches DIR  patches more; one that has the name of ours takes its place
 #   --config FILE  lines of a configuration, in place of ours of the same symbols
 #   --add DIR      tcp_NAME.c and sch_NAME.c, which are built in

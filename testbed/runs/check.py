@@ -10,6 +10,7 @@ from testbed.engines.base import Engine
 from testbed.engines.choice import ENGINES
 from testbed.engines.confinement import CONFINE
 from testbed.errors import TestbedError
+from testbed.kernels import known
 from testbed.machine.compiled import BUILDS
 from testbed.machine.process import CHROMIUM, TOOLS, require
 from testbed.plan.requirements import Need, control_need
@@ -56,6 +57,17 @@ def findings() -> Iterator[Finding]:
         yield Finding(built.stem.removeprefix("testbed-"), built.exists(), str(built), BUILDS)
     for number, kind in enumerate(ENGINES.values()):
         yield from _engine(kind(), needed=number == 0)  # the first engine works for any user
+    yield from kernels()
+
+
+def kernels() -> Iterator[Finding]:
+    """The guest's other kernels, none of which is needed."""
+    for name in [*known.versions(), *known.own()]:
+        if name != known.default():
+            folder = known.built(name)
+            state = (folder / "version").read_text().strip() if folder else "not built"
+            mend = f"a run with --set kernel={name} builds it, or: testbed kernel build {name}"
+            yield Finding(f"kernel {name}", folder is not None, state, mend, needed=False)
 
 
 def _needs() -> list[Need]:

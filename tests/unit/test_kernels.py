@@ -20,6 +20,7 @@ from testbed.plan.plan import make_plan
 from testbed.plan.requirements import Need
 from testbed.plan.task import Task
 from testbed.runs import same_captures, sources
+from testbed.runs.check import kernels
 from testbed.runs.identity import code_identity
 from testbed.runs.same_captures import ANOTHER, SAME, SKIP, answer, compared
 from testbed.runs.sweep import Finished
@@ -97,6 +98,17 @@ def test_a_kernel_that_is_not_there_is_named_with_what_to_type(tmp_path: Path) -
         building.build_own(building.Wanted("6.12", str(tmp_path)), print)
     with pytest.raises(TestbedError, match="cannot be part of a file's name"):
         building.build_own(building.Wanted("../x", str(tmp_path)), print)
+
+
+def test_check_shows_the_other_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "version").write_text("6.18.1-testbed-mine (mine, of Linux 6.18)\n")
+    monkeypatch.setattr(known, "own", lambda: ["mine"])
+    monkeypatch.setattr(known, "default", lambda: "6.1")
+    monkeypatch.setattr(known, "built", lambda name: tmp_path if name == "mine" else None)
+    newer, mine = kernels()
+    assert (newer.what, newer.ok, newer.needed) == ("kernel 6.12", False, False)
+    assert "testbed kernel build 6.12" in newer.mend
+    assert mine.ok and mine.state.startswith("6.18.1-testbed-mine")
 
 
 @pytest.fixture
