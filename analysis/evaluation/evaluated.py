@@ -24,6 +24,7 @@ class Score:
     words: str
     better: int
     of: Callable[[SeenTrial], float]
+    step: float = 0.0  # of its scale: a smaller difference is none, even if all seeds give it
 
 
 def _mean(name: str, words: str, better: int, metric: str, factor: float = 1.0) -> Score:
@@ -96,12 +97,12 @@ SCORES: Mapping[str, tuple[Score, ...]] = {
     "rtt-fairness": (JAIN, UTILISATION),
     "buffer-sizing": (UTILISATION, QUEUE, LOSSES),
     "convergence": (
-        Score("fair_after_s", "time to a fair share (s)", LESS, sharing.time_to_fair_s),
+        Score("fair_after_s", "time to a fair share (s)", LESS, sharing.time_to_fair_s, 1.0),
         Score("jain_over_time", "Jain's index in seconds (%)", MORE, sharing.jain_over_time),
         Score("oscillation", "oscillation (%)", LESS, sharing.oscillation),
     ),
     "latecomer": (
-        Score("fair_after_s", "time to a fair share (s)", LESS, sharing.time_to_fair_s),
+        Score("fair_after_s", "time to a fair share (s)", LESS, sharing.time_to_fair_s, 1.0),
         Score("late_share", "latecomer's share at last (%)", MORE, sharing.late_share),
     ),
     "intra-protocol": (JAIN, QUEUE, LOSSES),
@@ -121,7 +122,7 @@ SCORES: Mapping[str, tuple[Score, ...]] = {
     ),
     "cellular": (UTILISATION, DELAY_95),
     "path-change": (
-        Score("settling_s", "time to the new equilibrium (s)", LESS, path_scores.settling_s),
+        Score("settling_s", "time to the new equilibrium (s)", LESS, path_scores.settling_s, 1.0),
         UTILISATION,
         QUEUE,
     ),

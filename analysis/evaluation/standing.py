@@ -1,7 +1,8 @@
 """A subject beside each of the others: better, worse, or not separable.
 
 Seed by seed, over the settings that both have; Student's t of the differences, with Holm's
-correction over all comparisons of the table. Where all seeds give the same difference it is exact.
+correction over all comparisons of the table. Where all seeds give the same difference it is exact,
+unless it is less than a step of the score's scale: times in whole seconds are often equal.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def _standing(found: Paired, score: Score, p_holm: float) -> Standing:
         return Standing.UNKNOWN
     if found.finding is Finding.IDENTICAL:
         return Standing.SAME
-    if not p_holm < LEVEL:
+    if not p_holm < LEVEL or abs(found.difference) < score.step:
         return Standing.OPEN
     return Standing.BETTER if found.difference * score.better > 0 else Standing.WORSE
 

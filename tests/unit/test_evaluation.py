@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -198,6 +199,16 @@ def test_the_words_follow_the_sign_the_correction_and_what_is_better() -> None:
     same = compare_paired({1: 5.0, 2: 5.0}, {1: 5.0, 2: 5.0})
     assert judged(same, MORE, math.nan) == "the same"
     assert judged(compare_paired({1: 5.0}, {1: 4.0}), MORE, math.nan) == "not known"
+
+
+def test_less_than_a_step_of_the_scale_is_no_difference() -> None:
+    """Two settings' times in whole seconds, one of which differs in every seed."""
+    half = compare_paired(dict.fromkeys((1, 2, 3), 5.5), dict.fromkeys((1, 2, 3), 5.0))
+    whole = replace(score(LESS), step=1.0)
+    assert standing._standing(half, whole, 0.0) == "not separable"
+    assert standing._standing(half, score(LESS), 0.0) == "worse"
+    more = compare_paired(dict.fromkeys((1, 2, 3), 7.0), dict.fromkeys((1, 2, 3), 5.0))
+    assert standing._standing(more, whole, 0.0) == "worse"
 
 
 def test_the_sentence_is_made_of_the_rows() -> None:
