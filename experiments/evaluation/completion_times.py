@@ -25,7 +25,8 @@ def web(load: float, duration_s: float) -> Workload:
     """As many transfers as are over before the trial is."""
     arrivals, sizes = Arrivals(load=load), Sizes(scale=SCALE)
     per_s = rate_per_s(Workload(arrivals, sizes), settings.RATE_MBIT)
-    return Workload(arrivals, sizes, count=round(per_s * (duration_s - SETTLE_S) / LONGER))
+    count = max(1, round(per_s * (duration_s - SETTLE_S) / LONGER))
+    return Workload(arrivals, sizes, count=count)
 
 
 def scenario(*, variant: str, queue: str, load: float, duration_s: float, seed: int) -> Scenario:
