@@ -18,6 +18,7 @@ from testbed.plan.traffic_control import TcObject
 from testbed.scenario.model import Queue, Scenario
 from testbed.scenario.queues import DISCIPLINES
 from testbed.trial import verify as verification
+from testbed.trial.parts import snapshot
 from testbed.trial.parts.snapshot import InterfaceReport, TcReport, differences
 from tests.kernel_options import as_planned, bent, pack
 from tests.scenarios import access, background, router
@@ -211,3 +212,14 @@ def test_only_offloads_that_are_on_are_switched(monkeypatch: pytest.MonkeyPatch)
     ethtool.switch_offloads_off("eth9")
     asked = [("eth9", command) for command in ethtool._GET.values()]
     assert [each for each in told if each not in asked] == [("eth9", 0x1F), ("eth9", 0x2C)]
+
+
+def test_a_route_is_the_same_before_its_carrier_is_noticed() -> None:
+    """As a host's kernel gave it, to 10.0.1.0/24, once before and once after."""
+    early, late = (
+        bytes.fromhex(f"02180000 fe02fd01 {flags} 08000f00 fe000000")
+        for flags in ("10000000", "00000000")
+    )
+    assert snapshot._as_set(early) == snapshot._as_set(late) == late
+    moved = late.replace(bytes.fromhex("fe02"), bytes.fromhex("fd02"))
+    assert snapshot._as_set(moved) != late

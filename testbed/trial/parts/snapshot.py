@@ -31,6 +31,8 @@ TCA_KIND, TCA_OPTIONS = 1, 2
 _TC_MESSAGE = struct.Struct("=B3xiIII")  # family, interface, handle, parent, info
 _LINK_MESSAGE_BYTES = 16
 _ROUTE_MESSAGE_BYTES = 12
+_ROUTE_FLAGS = 8  # where they stand in the message
+RTNH_F_LINKDOWN = 16
 
 
 @dataclass(frozen=True)
@@ -86,9 +88,17 @@ def _of_node(node: str, pid: int | None) -> Iterator[tuple[str, str]]:
         for message in netlink.dump(RTM_GETROUTE, request):
             target = attributes(message, _ROUTE_MESSAGE_BYTES).get(RTA_DST)
             name = socket.inet_ntoa(target) if target else "default"
-            routes.setdefault(name, []).append(message.hex())
+            routes.setdefault(name, []).append(_as_set(message).hex())
         for name, messages in routes.items():
             yield f"{node}: route to {name}", "; ".join(sorted(messages))
+
+
+def _as_set(route: bytes) -> bytes:
+    """A route without the word on whether its cable's other end is up, which is no setting: a busy
+    host's kernel notices that a second late."""
+    (flags,) = struct.unpack_from("=I", route, _ROUTE_FLAGS)
+    set_flags = struct.pack("=I", flags & ~RTNH_F_LINKDOWN)
+    return route[:_ROUTE_FLAGS] + set_flags + route[_ROUTE_MESSAGE_BYTES:]
 
 
 def _links(netlink: Netlink) -> list[tuple[int, str, int, int]]:
