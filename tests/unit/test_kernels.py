@@ -22,6 +22,7 @@ from testbed.plan.task import Task
 from testbed.runs import same_captures, sources
 from testbed.runs.check import kernels
 from testbed.runs.identity import code_identity
+from testbed.runs.ready_kernels import with_ready_kernels
 from testbed.runs.same_captures import ANOTHER, SAME, SKIP, answer, compared
 from testbed.runs.sweep import Finished
 from testbed.scenario.kernel_axis import axes_of, on_kernels, set_apart
@@ -109,6 +110,18 @@ def test_check_shows_the_other_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert (newer.what, newer.ok, newer.needed) == ("kernel 6.12", False, False)
     assert "testbed kernel build 6.12" in newer.mend
     assert mine.ok and mine.state.startswith("6.18.1-testbed-mine")
+
+
+def test_a_machine_without_the_first_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Debian 13: what names no kernel runs on the newest that there is, and the run says so."""
+    monkeypatch.setattr(known, "is_installed", lambda version: version == "6.12")
+    monkeypatch.setattr(known, "built", lambda name: None if name == BASE_KERNEL else Path())
+    assert known.default() == "6.12"
+    said: list[str] = []
+    planned = [Task(each, make_plan(each)) for each in (router(), *on_kernels([router()], ["x"]))]
+    found = with_ready_kernels(FakeEngine(succeed), planned, said.append)
+    assert [task.scenario.kernel for task in found] == ["6.12", "x"]
+    assert said == ["this machine has no Linux 6.1: trials that name no kernel run on 6.12"]
 
 
 @pytest.fixture
