@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from testbed.machine.process import CHROMIUM, run
+from testbed.machine.process import CHROMIUM, require, run
 from testbed.scenario.model import Scenario, Topology
 from testbed.scenario.program.programs import PATH
 from testbed.scenario.video import Player
@@ -84,6 +84,8 @@ def versions_for(scenario: Scenario) -> Mapping[str, str]:
 def _version(name: str) -> str:
     if name not in _COMMANDS:
         return importlib.metadata.version(name)
-    done = run(_COMMANDS[name], check=False)
+    program, *options = _COMMANDS[name]
+    # an ordinary user's PATH has no sbin, where nginx and hostapd are
+    done = run([require(program), *options], check=False)
     match = re.search(r"\d+\.\d[\w.+-]*", done.stdout + done.stderr)
     return match[0] if match else "unknown"

@@ -15,12 +15,10 @@ from analysis.captures.tcp import COLUMNS, read_capture
 from analysis.captures.tshark_verify import Verdict, verify
 from experiments.command import main
 from tests.conversations import conversations, write
+from tests.installed import followed_wireshark
 from tests.wrappings import ETHERNET, frames, pcap, write_all
 
 CONVERSATIONS = 1000
-followed = pytest.mark.skipif(
-    not tshark.version().startswith(tshark.FOLLOWED), reason="tshark judges by other rules"
-)
 
 
 def test_random_and_adversarial_conversations(tmp_path: Path) -> None:
@@ -99,7 +97,7 @@ def test_another_wireshark_may_judge_otherwise_but_not_read(
     assert (column in said) is True
 
 
-@followed
+@followed_wireshark
 def test_sack_blocks_that_differ_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "x.pcap", conversations(3, 100))
     blocks = read_capture(path).sacks

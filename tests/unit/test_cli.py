@@ -99,6 +99,7 @@ def test_an_output_that_is_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[
     (tmp_path / "out").touch()
     arguments = ["run", "router-bottleneck", "--engine", "guest", "--out", str(tmp_path / "out")]
     status, said = failing(capsys, *arguments)
+    said = said[-2:]  # where Linux 6.1 is missing, that is said first
     assert (status, len(said)) == (1, 2)
     assert "out is a file" in said[0]
 

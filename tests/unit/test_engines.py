@@ -165,7 +165,7 @@ def test_a_browser_has_more_memory(tmp_path: Path, player: Player, memory: str) 
 
 
 def test_a_kernel_that_is_not_built() -> None:
-    engine = GuestEngine()
+    engine = GuestEngine("6.1")
     engine.__dict__["kernel"] = None
     assert engine.ready().startswith("kernel 6.1 is not built: ./setup.sh")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -156,3 +157,10 @@ def test_workers_are_compared_in_all_that_identifies_a_trial(
     touch(project / "testbed" / "store.py")
     told = differences(equipment("guest", names), found)
     assert told == "another testbed's Python, another topologies/dumbbell.py"
+
+
+def test_programs_of_sbin_are_found_by_ordinary_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/usr/local/bin:/usr/bin:/bin")
+    provenance._version.cache_clear()
+    found = provenance.versions_of(("nginx", "hostapd"))
+    assert all(re.match(r"\d", version) for version in found.values())

@@ -16,6 +16,7 @@ from testbed.machine import process
 from testbed.store import CAPTURES, FIGURES, TRIAL_PAGE
 from tests import accessible
 from tests.browser import Tab, browser, chromium
+from tests.installed import followed_wireshark
 from tests.trial_writer import write_trial
 from tests.unit.test_report_safe import doctored
 
@@ -72,6 +73,7 @@ def test_all_panels_zoom_to_the_50_ms_around_a_loss(tab: Tab, page: Path) -> Non
 
 @needs_browser
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="no tshark here")
+@followed_wireshark  # 4.4 knows iperf3 as a protocol
 def test_segments_and_acks_say_what_wireshark_says(tab: Tab, page: Path) -> None:
     tab.open(page, 1440)
     told = tab.run(
