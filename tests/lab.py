@@ -15,6 +15,7 @@ from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge
 from testbed.engines.choice import choose
 from testbed.plan.task import tasks
+from testbed.runs.ready_kernels import with_ready_kernels
 from testbed.runs.sweep import run_all
 from testbed.scenario.model import Scenario
 from testbed.store import Status, Trial, open_trial, trial_folder
@@ -23,10 +24,9 @@ from testbed.store import Status, Trial, open_trial, trial_folder
 def run_trials(scenarios: Sequence[Scenario], out: Path, engine: str = "guest") -> list[Trial]:
     """Run them all, in the order given; each has to end well, in the guest with a sound verdict."""
     choice = choose(engine, ())
-    run_all(tasks(scenarios), choice, out, lambda _event: None)
-    trials = [
-        open_trial(out / trial_folder(scenario, choice.engine.name)) for scenario in scenarios
-    ]
+    planned = with_ready_kernels(choice.engine, tasks(scenarios), lambda _line: None)
+    run_all(planned, choice, out, lambda _event: None)
+    trials = [open_trial(out / trial_folder(task.scenario, choice.engine.name)) for task in planned]
     for trial in trials:
         assert trial.record.status is Status.OK, (trial.path.name, trial.record.reason)
         if engine == "guest":
