@@ -19,7 +19,7 @@ BASE, IMAGE = "localhost/debian:12", "localhost/tcp-testbed"
 # what a cluster that trusts nobody sets
 UNPRIVILEGED = (
     "--read-only --cap-drop all --security-opt no-new-privileges --network none --user 1000:1000 "
-    "--tmpfs /tmp --tmpfs /work:mode=1777"
+    "--tmpfs /tmp --tmpfs /trials:mode=1777"
 ).split()
 # hard limits cannot be raised again in a machine that is itself confined
 LIMITS = "--ulimit nofile=1024:1024 --ulimit nproc=4096:4096".split()
