@@ -11,6 +11,7 @@ that they have more.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import tempfile
 from collections import Counter
 from dataclasses import dataclass
@@ -18,24 +19,12 @@ from pathlib import Path
 
 from analysis.results.table import cached_metrics
 from analysis.trials.packets import TrialPackets
-from benchmarks.engine import processor_s
-from benchmarks.ns3 import queue_bytes
+from benchmarks import engine
 from testbed.engines.choice import Choice
 from testbed.engines.guest import GuestEngine
 from testbed.plan.task import tasks
 from testbed.runs.sweep import run_all
-from testbed.scenario.model import (
-    Bottleneck,
-    Flow,
-    FlowKind,
-    Queue,
-    Scenario,
-    Topology,
-    TopologyKind,
-)
-from testbed.scenario.model import (
-    Path as Way,
-)
+from testbed.scenario.model import Scenario
 from testbed.store import Status, open_trial
 
 RTT_MS = 61.7  # no multiple of the samples' interval: they are not taken in the midst of a burst
@@ -54,32 +43,20 @@ class Ran:
     verdicts: str  # of all flows
 
 
-def scenario(flows: int, rate_mbit: float, seconds: float) -> Scenario:
-    """So many Cubic flows through one bottleneck, with a buffer of a bandwidth-delay product."""
-    queue = Queue("bfifo", limit_bytes=queue_bytes(rate_mbit, RTT_MS))
-    return Scenario(
-        experiment="benchmark",
-        topology=Topology(
-            TopologyKind.ROUTER_BOTTLENECK,
-            Bottleneck(rate_mbit, queue, both_directions=False),
-            access=Way(delay_ms=RTT_MS / 2),
-        ),
-        flows=tuple(
-            Flow(f"tcp{number}", FlowKind.TCP, "sender1", "receiver", variant="cubic")
-            for number in range(flows)
-        ),
-        duration_s=seconds,
-        start_jitter_ms=JITTER_MS,
-    )
+def scenario(flows: int, rate_mbit: int, seconds: float) -> Scenario:
+    """So many Cubic flows in place of the one of `benchmarks.engine`, through the same network."""
+    one = engine.scenario(rate_mbit, seconds, RTT_MS / 2)
+    each = tuple(dataclasses.replace(one.flows[0], name=f"tcp{number}") for number in range(flows))
+    return dataclasses.replace(one, flows=each, start_jitter_ms=JITTER_MS)
 
 
 def ran(wanted: Scenario) -> Ran:
     """Run it, and judge it when its time is taken."""
     with tempfile.TemporaryDirectory(prefix="testbed-benchmark-", dir="/var/tmp") as name:
-        before = processor_s()
+        before = engine.processor_s()
         choice = Choice(GuestEngine(), "benchmark")
         (done,) = run_all(tasks([wanted]), choice, Path(name) / "out", lambda _event: None, jobs=1)
-        spent = processor_s() - before
+        spent = engine.processor_s() - before
         record = done.record
         assert record.status is Status.OK, record.reason
         trial = open_trial(done.path)
@@ -89,7 +66,7 @@ def ran(wanted: Scenario) -> Ran:
     return Ran(spent, packets, record.peak_memory_mb, said)
 
 
-def cost_us(name: str, flows: int, rate_mbit: float, seconds: float) -> float:
+def cost_us(name: str, flows: int, rate_mbit: int, seconds: float) -> float:
     """µs of processor time that a packet takes, from trials of that duration and of twice it."""
     short, long = (ran(scenario(flows, rate_mbit, each)) for each in (seconds, 2 * seconds))
     packets = long.packets - short.packets
