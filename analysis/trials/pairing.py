@@ -18,8 +18,9 @@ def pair(before: pd.DataFrame, after: pd.DataFrame) -> Integers:
     """For each packet of `after` its place in `before`, NOWHERE if it is not there.
 
     Packets that look alike (resets, keep-alives) are paired in their order. Where some of them did
-    not pass, each that did is the last that it can be: a lost SYN-ACK is sent again a second later,
-    and nothing tells the two apart but the time.
+    not pass (a lost SYN-ACK is sent again a second later), each that did is the last that keeps its
+    place among its neighbours; where none does, because the queue has bands or flows, the last
+    that had been sent by then.
     """
     start = int(before["ip_id"].iloc[0]) if len(before) else 0
     first, second = _identities(before, start), _identities(after, start)
@@ -36,22 +37,35 @@ def pair(before: pd.DataFrame, after: pd.DataFrame) -> Integers:
     mine = ~is_before & (rank < befores[group])
     found[order[mine] - len(first)] = order[(starts[group] + rank)[mine]]
     afters = np.diff(np.append(starts, len(ordered))) - befores
+    unsure = np.flatnonzero((befores > 1) & (afters > 0) & (afters < befores))
+    alike = [
+        (here[: befores[place]], here[befores[place] :] - len(first))
+        for place in unsure
+        for here in [order[starts[place] :][: befores[place] + afters[place]]]
+    ]
     times = (before["time_ns"].to_numpy(), after["time_ns"].to_numpy())
-    for place in np.flatnonzero((befores > 1) & (afters > 0) & (afters < befores)):
-        here = order[starts[place] :][: befores[place] + afters[place]]
-        _pair_by_time(found, here[: befores[place]], here[befores[place] :] - len(first), times)
+    _pair_alike(found, alike, times)
     return found
 
 
-def _pair_by_time(
-    found: Integers, before: Integers, after: Integers, times: tuple[Integers, Integers]
+def _pair_alike(
+    found: Integers, alike: list[tuple[Integers, Integers]], times: tuple[Integers, Integers]
 ) -> None:
-    """Pair packets that look alike, the latest first, with the last that came no later."""
-    left = before.tolist()
-    for place in reversed(after.tolist()):
-        while left and times[0][left[-1]] > times[1][place]:
-            left.pop()
-        found[place] = left.pop() if left else NOWHERE
+    """Pair packets that look alike, of which some did not pass: the latest first."""
+    for _, passed in alike:
+        found[passed] = NOWHERE
+    sure = np.flatnonzero(found != NOWHERE)
+    around = np.concatenate(([NOWHERE], found[sure], [len(times[0])]))
+    for sent, passed in alike:
+        last = len(sent)
+        for place in reversed(passed.tolist()):
+            last = min(last, int(np.searchsorted(times[0][sent], times[1][place], side="right")))
+            ahead, behind = around[int(np.searchsorted(sure, place)) :][:2]
+            between = int(np.searchsorted(sent, behind))
+            if between and sent[between - 1] > ahead:
+                last = min(last, between)
+            last -= 1
+            found[place] = sent[last] if last >= 0 else NOWHERE
 
 
 def differences(

@@ -40,7 +40,7 @@ from testbed.store import (
 PROJECT = Path(__file__).resolve().parents[2]
 MEMORY_MB = 256
 LARGE_MB = 1024  # Chromium does not start with less, and touches about 300 MB
-MANY_FLOWS = 80  # more do not fit into MEMORY_MB: iperf3's two processes take 2.5 MB a flow …
+MANY_FLOWS = 40  # with more MEMORY_MB runs out, and pages go to and fro: 2.5 MB a flow of iperf3 …
 MANY_CONNECTIONS = 192  # … and each of its parallel connections 0.5 MB
 OWN_MB = 64  # of a guest's host processes, in addition to its memory
 START_NS = 1_700_000_000 * 10**9  # the guest's clock at boot: arbitrary but fixed

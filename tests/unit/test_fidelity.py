@@ -203,6 +203,18 @@ def test_packets_that_look_alike_are_taken_in_turn() -> None:
     assert list(pair(alike, alike.iloc[:2])) == [0, 1]
 
 
+def test_a_packet_that_was_lost_and_one_that_waited_look_alike() -> None:
+    """The second SYN-ACK (5) leaves a full queue after the third was sent: its neighbours tell.
+    Behind all of them, as in a queue with flows, it is the last that was sent by then."""
+    before = udp_rows([5, 1, 5, 2, 5, 3], [0, 1, 10, 11, 20, 21]).assign(protocol="tcp")
+    waited = before.iloc[[1, 2, 3, 5]].assign(time_ns=[29, 30, 31, 32])
+    assert list(pair(before, waited)) == [1, 2, 3, 5]
+    both = before.iloc[[1, 2, 3, 4, 5]].assign(time_ns=[28, 29, 30, 31, 32])
+    assert list(pair(before, both)) == [1, 2, 3, 4, 5]
+    overtook = before.iloc[[1, 3, 5, 2]].assign(time_ns=[30, 31, 33, 34])
+    assert list(pair(before, overtook)) == [1, 3, 5, 4]
+
+
 def test_what_only_one_of_two_captures_has_counts_while_both_run() -> None:
     """Captures end one after the other: the last packets may be in either alone."""
     before = udp_rows([1, 2, 3, 4], [0, 10, 20, 30])
