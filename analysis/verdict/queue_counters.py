@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.captures.tcp import CE
+from analysis.trials.packets import epoch_ns
 from analysis.trials.passage import Passage, crossings
 from analysis.trials.samples import read_counters
 from analysis.verdict.checks import (
@@ -68,12 +69,15 @@ def _balance(evidence: Evidence, name: str, found: Passage, counts: tuple[int, i
 def _sent(
     evidence: Evidence, name: str, found: Passage, counted: tuple[int, int]
 ) -> Iterator[Check]:
-    """Packets and their bytes; frames that are neither TCP nor UDP count, but belong to no flow."""
+    """Packets and their bytes; frames that are neither TCP nor UDP count, but belong to no flow.
+
+    The captures may lack some of what left when they no longer are sure to be whole."""
     others = _other_frames(evidence, name)
     left = len(found.left_ns)
-    off = max(0, abs(counted[0] - left) - others)
+    late = _sent_late(evidence, name) if counted[0] > left else 0
+    off = max(0, abs(counted[0] - left) - others - late)
     note = f"{counted[1]} bytes counted, {int(found.length.sum())} captured"
-    if not off and not others and counted[1] != int(found.length.sum()):
+    if counted[0] == left and not others and counted[1] != int(found.length.sum()):
         off = 1  # as many packets, but not the same
     yield compare(
         "queue counters",
@@ -84,6 +88,16 @@ def _sent(
         deviation=off,
         note=note if off else "",
     )
+
+
+def _sent_late(evidence: Evidence, name: str) -> int:
+    """The number of packets that the queue counts after every capture was sure to be whole."""
+    own = evidence.samples.queue(name)
+    if own is None:
+        return 0
+    sure_s = (evidence.sure_ns - epoch_ns(evidence.trial)) / 1e9
+    until = own["sent_packets"][own["time_s"] <= sure_s]
+    return int(own["sent_packets"].iloc[-1] - (until.iloc[-1] if len(until) else 0))
 
 
 def _other_frames(evidence: Evidence, interface: str) -> int:

@@ -23,7 +23,15 @@ from analysis.trials.packets import FlowPackets, select
 from analysis.trials.pairing import NOWHERE, differences, overtakers, pair
 from analysis.trials.passage import Passage
 from analysis.trials.segments import Segments, connection
-from analysis.verdict import configuration, emulation, iperf3, kernel_tcp, recording, sender_queue
+from analysis.verdict import (
+    configuration,
+    emulation,
+    iperf3,
+    kernel_tcp,
+    queue_counters,
+    recording,
+    sender_queue,
+)
 from analysis.verdict.checks import Check, Grade, compare
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.shaping import backlog_at_losses, backlogged, too_soon
@@ -138,6 +146,63 @@ def test_a_syn_that_the_senders_own_queue_refused_is_sent_again(
     evidence = cast(Evidence, SimpleNamespace(packets=packets, trial=trial))
     flow = dataclasses.replace(flow_record("tcp", TCP, "tcp"), started_s=0.0)
     assert sender_queue.refused_syns(evidence, flow) == refused
+
+
+@pytest.mark.parametrize(
+    ("report", "counted", "grade"),
+    [(None, 3, Grade.VALID), (None, 4, Grade.INVALID), ({"intervals": [1]}, 3, Grade.INVALID)],
+)
+def test_the_end_of_an_unanswered_control_connection_is_sent_again(
+    tmp_path: Path, report: object, counted: int, grade: Grade
+) -> None:
+    """On a network that is not captured; the kernel counts it, and two that are captured."""
+    flow = flow_record("tcp", TCP, "tcp")
+    for name, text in (
+        ("samples/counters.json", {"a": {"TcpRetransSegs": counted}}),
+        ("flows/tcp.server.json", report),
+    ):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(json.dumps(text))
+    again = SimpleNamespace(again=np.array([1, 1]), retransmissions=lambda _ns: [2])
+    packets = SimpleNamespace(connections=lambda _flow: [again])
+    planned = SimpleNamespace(flow=lambda _name: SimpleNamespace(src="a", kind=FlowKind.TCP))
+    record = SimpleNamespace(epoch_s=0.0, queues=(), captures=())
+    trial = SimpleNamespace(path=tmp_path, scenario=planned, record=record)
+    samples = SimpleNamespace(last_s=lambda: 26.0)
+    evidence = cast(
+        Evidence,
+        SimpleNamespace(
+            packets=packets, trial=trial, tcp=(flow,), samples=samples, virtual_time=True
+        ),
+    )
+    assert [each.verdict for each in kernel_tcp.hosts(evidence)] == [grade]
+
+
+@pytest.mark.parametrize(
+    ("counted", "grade"), [(12, Grade.VALID), (13, Grade.INVALID), (8, Grade.INVALID)]
+)
+def test_captures_may_lack_packets_that_came_when_they_ended(counted: int, grade: Grade) -> None:
+    """Three were counted after the last moment at which all captures were whole."""
+    times = np.arange(9)
+    none = np.zeros(0, dtype=np.int64)
+    found = Passage(times, times, times + 100, none, none, 0, complete=True)
+    rows = pd.DataFrame({"time_s": [0.0, 25.0, 26.0], "sent_packets": [0, counted - 3, counted]})
+    rows = rows.assign(drops=0, backlog_packets=0, sent_bytes=0)
+    samples = SimpleNamespace(queue=lambda _name: rows, queue_end=lambda _name: rows.iloc[-1])
+    trial = SimpleNamespace(
+        record=SimpleNamespace(epoch_s=0.0, captures=()), path=Path(), scenario=None
+    )
+    evidence = SimpleNamespace(
+        samples=samples,
+        trial=trial,
+        sure_ns=25e9,
+        virtual_time=True,
+        disciplines=SimpleNamespace(leaves={}),
+        injected=SimpleNamespace(at_queue=lambda _queue: 0),
+    )
+    queue = cast(Any, SimpleNamespace(interface="r-eth0"))
+    checks = queue_counters.conservation(cast(Evidence, evidence), queue, found)
+    assert [each.verdict for each in checks] == [Grade.VALID, grade]
 
 
 def test_a_capture_that_begins_later_has_no_segments() -> None:
