@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -52,12 +52,25 @@ def sockets(evidence: Evidence) -> Iterator[Check]:
         yield _rtt(evidence, flow, every[0], samples)
 
 
-def _bounds(
-    count: Callable[[Integers, int], Integers], at_ns: Integers, late_ns: int
+def _outstanding_bounds(
+    segments: Segments, at_ns: Integers, late_ns: int
 ) -> tuple[Integers, Integers]:
-    """The least and the most that the capture shows around each sample."""
-    every = [count(at_ns + off, late) for off in (-CLOCK_NS, CLOCK_NS) for late in (0, late_ns)]
-    return np.min(every, axis=0), np.max(every, axis=0)
+    """The fewest and the most segments that can be outstanding at each sample.
+
+    In the instant of an acknowledgement, a sample may be taken after it and before what it lets
+    leave: at the end of a handshake nothing is outstanding.
+    """
+    low = segments.outstanding(at_ns + CLOCK_NS, -2 * CLOCK_NS)
+    before, after = (segments.outstanding(at_ns + off, late_ns) for off in (-CLOCK_NS, CLOCK_NS))
+    return low, np.maximum(before, after)
+
+
+def _repeated_bounds(
+    segments: Segments, at_ns: Integers, late_ns: int
+) -> tuple[Integers, Integers]:
+    """The fewest and the most retransmissions that can have left by each sample."""
+    low = segments.retransmissions(at_ns - CLOCK_NS)
+    return low, segments.retransmissions(at_ns + CLOCK_NS, late_ns)
 
 
 def _farthest(told: Integers, low: Integers, high: Integers) -> tuple[int, int]:
@@ -74,7 +87,7 @@ def _retransmissions(
     total = samples.groupby("time_s")["total_retrans"].sum()
     at_ns = capture_ns(evidence.trial, total.index.to_series())
     late_ns = own_queue_ns(evidence, flow)
-    bounds = [_bounds(each.retransmissions, at_ns, late_ns) for each in every]
+    bounds = [_repeated_bounds(each, at_ns, late_ns) for each in every]
     low, high = (np.sum([bound[i] for bound in bounds], axis=0) for i in (0, 1))
     high = high + refused_again(evidence, evidence.trial.scenario.flow(flow.name).src)
     high = high + refused_syns(evidence, flow)
@@ -98,7 +111,7 @@ def _outstanding(
     evidence: Evidence, flow: FlowRecord, segments: Segments, samples: pd.DataFrame
 ) -> Check:
     at_ns = capture_ns(evidence.trial, samples["time_s"])
-    low, high = _bounds(segments.outstanding, at_ns, own_queue_ns(evidence, flow))
+    low, high = _outstanding_bounds(segments, at_ns, own_queue_ns(evidence, flow))
     low = low - segments.joined(at_ns + CLOCK_NS)
     high = high + refused_new(evidence, flow)
     told = samples["unacked"].to_numpy(dtype=np.int64)

@@ -73,6 +73,23 @@ def test_what_is_outstanding(segments: Segments) -> None:
     assert list(segments.outstanding(at(1.9), late_ns=200 * MS)) == [10]
 
 
+@pytest.mark.parametrize(
+    ("sample_ms", "allowed"), [(10, {1}), (20, {0, 1, 2}), (21, {2}), (60, {2, 1, 0}), (61, {0})]
+)
+def test_a_sample_in_the_instant_of_an_acknowledgement(sample_ms: int, allowed: set[int]) -> None:
+    """A SYN, whose acknowledgement after 20 ms lets two segments leave in the same nanosecond."""
+    every = Segments(
+        row=np.arange(3),
+        time_ns=np.array([0, 20, 20]) * MS,
+        begin=np.array([0, 1, 101]),
+        end=np.array([1, 101, 201]),
+        ack_ns=np.array([20, 60, 60]) * MS,
+        acked=np.array([1, 101, 201]),
+    )
+    low, high = kernel_tcp._outstanding_bounds(every, np.array([sample_ms * MS]), 0)
+    assert set(range(int(low[0]), int(high[0]) + 1)) == allowed
+
+
 @pytest.mark.parametrize(("repaired", "grade"), [(True, Grade.VALID), (False, Grade.INVALID)])
 def test_a_recovery_between_two_samples_says_nothing_of_the_window(
     repaired: bool, grade: Grade
