@@ -202,6 +202,17 @@ build_preloaded() {
         die "could not compile $source" "the compiler's own message is above"
 }
 
+build_limit() { # from 3.16 on, iperf3 sends from threads
+    local library=.venv/lib/testbed-limit.so source=testbed/traffic/threads
+    if dpkg --compare-versions "$(dpkg-query --show --showformat='${Version}' iperf3)" lt 3.16; then
+        rm -f "$library"
+        return
+    fi
+    [[ -f $library && -z $(find "$source" -newer "$library" -name '*.c') ]] && return
+    "${AS_USER[@]}" gcc -O2 -Wall -Wextra -shared -fPIC -o "$library" "$source"/*.c ||
+        die "could not compile $source" "the compiler's own message is above"
+}
+
 build_bursts() {
     local library=.venv/lib/testbed-on-off.so source=testbed/traffic/bursts
     [[ -f $library && -z $(find "$source" -newer "$library" -name '*.c') ]] && return
@@ -289,6 +300,7 @@ set_up() { # PACKAGE…
     install_python_packages
     install_project
     build_preloaded
+    build_limit
     build_bursts
     build_background
     build_workload

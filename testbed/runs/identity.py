@@ -36,8 +36,10 @@ def identify(scenario: Scenario, plan: Plan, engine: Engine) -> str:
 
 def identity_parts(scenario: Scenario, plan: Plan, engine: Engine) -> Mapping[str, Any]:
     """Everything that is hashed, by name."""
+    project = _of_project(scenario, plan)
     return {
-        **_of_project(scenario, plan),
+        **project,
+        "sources": {**project["sources"], **sources.used_here(plan)},
         "engine": engine.name,
         "kernel": engine.version(),
         "programs": dict(programs(scenario)),

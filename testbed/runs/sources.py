@@ -12,7 +12,7 @@ from testbed.plan.addresses import topo_of
 from testbed.plan.plan import Plan
 from testbed.scenario.model import BASE_KERNEL, FlowKind, Graph, Topology
 from testbed.traffic.background.sessions import BACKGROUND_PROGRAM
-from testbed.traffic.iperf3 import ON_OFF, PRELOAD
+from testbed.traffic.iperf3 import LIMIT, ON_OFF, PRELOAD
 from testbed.traffic.workload.workload_flow import BUILT_PROGRAM
 from testbed.trial.parts.radio import MEDIUM
 
@@ -26,6 +26,7 @@ class Built:
     file: Path
     patterns: tuple[str, ...]  # of the sources, relative to the project's folder
     runs_in: Callable[[Plan], bool]
+    everywhere: bool = True  # False if some machines need none, which then have no such file
 
     def sources(self) -> list[Path]:
         """Its source files, sorted by name."""
@@ -49,6 +50,12 @@ BUILT = (
         lambda plan: any(f.flow.on_s for f in plan.flows),
     ),
     Built(
+        LIMIT,
+        ("testbed/traffic/threads/*.c",),
+        lambda plan: any(f.flow.bytes for f in plan.flows),
+        everywhere=False,
+    ),
+    Built(
         BACKGROUND_PROGRAM,
         ("testbed/traffic/background/*.[ch]",),
         lambda plan: plan.background is not None,
@@ -64,10 +71,16 @@ BUILT = (
 
 def used_by(topology: Topology | Graph, plan: Plan) -> Mapping[str, str]:
     """Map the source files that the trial uses, a paper's topology and the kernel's added queue
-    disciplines included, to their sha256."""
+    disciplines included, to their sha256; on every machine the same."""
     papers = [PROJECT / "topologies" / f"{topology.kind.replace('-', '_')}.py"]
-    compiled = (path for each in compiled_for(plan) for path in each.sources())
+    compiled = [path for each in compiled_for(plan) if each.everywhere for path in each.sources()]
     return dict(_hashes([*(papers if topo_of(topology) else ()), *compiled, *_added(plan)]))
+
+
+def used_here(plan: Plan) -> Mapping[str, str]:
+    """The sources that the trial uses besides, on this machine."""
+    only_here = [b for b in compiled_for(plan) if not b.everywhere and b.file.exists()]
+    return dict(_hashes(path for each in only_here for path in each.sources()))
 
 
 def _added(plan: Plan) -> list[Path]:

@@ -17,10 +17,12 @@ from testbed.machine.compiled import require_built
 from testbed.machine.process import Place, Process, end, start
 from testbed.machine.sockets import listening
 from testbed.plan.flows import FlowPlan
+from testbed.scenario.model import Flow
 from testbed.store import FLOWS, errors_file, report_file
 
 PRELOAD = Path(sys.prefix) / "lib" / "testbed-iperf3.so"  # built from *.c by setup.sh
 ON_OFF = PRELOAD.with_name("testbed-on-off.so")  # from bursts/*.c
+LIMIT = PRELOAD.with_name("testbed-limit.so")  # from threads/*.c, where iperf3 has threads
 READY_S = 10.0
 PATIENCE_S = 20.0
 
@@ -40,7 +42,7 @@ class Iperf3:
     def _launch(
         self, role: str, place: Place, argv: tuple[str, ...], env: dict[str, str]
     ) -> Process:
-        libraries = (ON_OFF, PRELOAD) if self.plan.flow.on_s else (PRELOAD,)
+        libraries = _preloaded(self.plan.flow)
         for each in libraries:
             require_built(each)
         return start(
@@ -136,3 +138,12 @@ class Iperf3:
         for process in (self._client, self._server):
             if process is not None:
                 end(process, signal.SIGKILL)
+
+
+def _preloaded(flow: Flow) -> tuple[Path, ...]:
+    """The libraries that a flow's iperf3 is started with."""
+    if flow.on_s:
+        return ON_OFF, PRELOAD
+    if flow.bytes and LIMIT.exists():
+        return LIMIT, PRELOAD
+    return (PRELOAD,)

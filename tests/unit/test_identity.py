@@ -91,6 +91,25 @@ def test_a_source_makes_other_trials_of_those_that_use_it(
     assert {n for n, s in scenarios.items() if identity(s) != before[n]} == makes_others
 
 
+@pytest.mark.parametrize("here", [False, True])
+def test_iperf3s_threads_concern_a_machine_that_has_them(
+    project: Path, monkeypatch: pytest.MonkeyPatch, here: bool
+) -> None:
+    built = tuple(
+        dataclasses.replace(each, file=project if here else project / "missing")
+        for each in sources.BUILT
+        if not each.everywhere
+    )
+    monkeypatch.setattr(sources, "BUILT", built)
+    limited = dataclasses.replace(router().flows[0], bytes=500_000)
+    both = router(), dataclasses.replace(router(), flows=(limited,))
+    before = [identity(scenario) for scenario in both]
+    touch(project / "testbed" / "traffic" / "threads" / "limit.c")
+    others = [identity(each) != was for each, was in zip(both, before, strict=True)]
+    assert others == [False, here]
+    assert not any("threads" in str(sources.used_by(s.topology, make_plan(s))) for s in both)
+
+
 def test_a_trial_runs_again_only_for_what_matters(project: Path, tmp_path: Path) -> None:
     def fresh() -> dict[str, bool]:
         choice = Choice(FakeEngine(succeed), "a test")
