@@ -223,6 +223,10 @@ def _host(column: str, values: list[float]) -> Callable[[Path], None]:
 SABOTAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "tcpdump lost packets": (_dropped, "capture drops"),
     "a file with other packets": (_fewer, "capture file"),
+    "another kernel": (
+        lambda path: edit(path / RECORD, lambda r: r.update(kernel="Linux 6.12.117 #1")),
+        "kernel",
+    ),
     "another variant": (_flow("variant_seen", "cubic"), "variant"),
     "an option missing": (_flow("options_seen", ["timestamps"]), "options"),
     "a setting changed": (_setting, "configuration"),

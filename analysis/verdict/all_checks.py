@@ -49,6 +49,7 @@ def queues(evidence: Evidence) -> Iterator[Check]:
 
 CHECKS: tuple[Callable[[Evidence], Iterator[Check]], ...] = (
     recording.captures,
+    configuration.kernel,
     configuration.sockets,
     configuration.settings,
     configuration.offloads,

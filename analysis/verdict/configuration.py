@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from analysis.verdict.checks import (
@@ -20,7 +21,22 @@ from testbed.store import CONFIGURATION, FlowRecord, read_json
 
 MTU_BYTES = 1500
 OWN_SOCKETS = "a program's sockets come and go between the samples"
+OWN_KERNEL = "a kernel of your own does not say its name"
+VERSION = re.compile(r"\d+\.\d+")
 SHOWN = 60  # characters of a setting
+
+
+def kernel(evidence: Evidence) -> Iterator[Check]:
+    """The version of Linux in the guest."""
+    if not evidence.virtual_time:
+        return
+    asked, says = evidence.trial.scenario.kernel, evidence.trial.record.kernel
+    ran = re.match(r"Linux (\d[\d.]*)", says)
+    if ran is None or not VERSION.fullmatch(asked):
+        yield unknown("kernel", "guest", NOT_RECORDED if ran is None else OWN_KERNEL)
+        return
+    is_it = f"{ran[1]}.".startswith(f"{asked}.")
+    yield same("kernel", "guest", asked if is_it else ran[1], asked, "run it again with --rerun")
 
 
 def sockets(evidence: Evidence) -> Iterator[Check]:

@@ -88,6 +88,13 @@ RULES: Mapping[str, Rule] = {
             "frames that tcpdump reports as written",
             "the file holds everything that tcpdump wrote",
         ),
+        _later(
+            "kernel",
+            "",
+            "the version of Linux that the guest said it is",
+            "the one that the scenario names",
+            "TCP differs between kernels; one of your own does not say its name",
+        ),
         _exact(
             "variant",
             "",

@@ -162,7 +162,7 @@ def test_what_was_not_captured_or_sampled_is_not_known(trial: Path) -> None:
     verdict = judged(trial)
     assert verdict.verdict is Grade.VALID
     known = {c.name for c in verdict.checks if c.verdict is Grade.VALID}
-    assert known == {"variant", "options", "start", "stop"}
+    assert known == {"kernel", "variant", "options", "start", "stop"}
 
 
 def test_a_verdict_is_kept_and_read_back(trial: Path) -> None:
