@@ -23,6 +23,7 @@ from testbed.machine.journal import JOURNAL
 from testbed.machine.process import Process, end, start, sudo_user
 from testbed.plan.control_network import controlled
 from testbed.plan.host_settings import browsers
+from testbed.plan.plan import make_plan
 from testbed.plan.requirements import Need
 from testbed.plan.task import Task
 from testbed.scenario.model import Scenario
@@ -40,8 +41,11 @@ from testbed.store import (
 PROJECT = Path(__file__).resolve().parents[2]
 MEMORY_MB = 256
 LARGE_MB = 1024  # Chromium does not start with less, and touches about 300 MB
-MANY_FLOWS = 40  # with more MEMORY_MB runs out, and pages go to and fro: 2.5 MB a flow of iperf3 …
-MANY_CONNECTIONS = 192  # … and each of its parallel connections 0.5 MB
+# What a trial needs, by trials that were measured; with less, pages go to and fro for minutes.
+BASE_MB = 75.0
+CAPTURE_MB = 9.0  # tcpdump and its ring, and a part of the nodes
+FLOW_MB = 2.5  # iperf3's two processes
+CONNECTION_MB = 0.6  # of one flow, in parallel
 OWN_MB = 64  # of a guest's host processes, in addition to its memory
 START_NS = 1_700_000_000 * 10**9  # the guest's clock at boot: arbitrary but fixed
 POLL_S = 0.02
@@ -216,8 +220,9 @@ def _hidden_paths() -> list[Path]:
 def _memory_mb(scenario: Scenario) -> int:
     """The guest's memory, which its random pool is mixed from: more only where it must be."""
     flows = controlled(scenario)
-    many = len(flows) > MANY_FLOWS or sum(flow.parallel for flow in flows) > MANY_CONNECTIONS
-    return LARGE_MB if many or browsers(scenario) else MEMORY_MB
+    needed_mb = BASE_MB + CAPTURE_MB * len(make_plan(scenario).captures) + FLOW_MB * len(flows)
+    needed_mb += CONNECTION_MB * sum(flow.parallel - 1 for flow in flows)
+    return LARGE_MB if needed_mb > MEMORY_MB or browsers(scenario) else MEMORY_MB
 
 
 def _patience_s(scenario: Scenario) -> float:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.catalogue import EXPERIMENTS
 from testbed.engines import choice as choices
 from testbed.engines import guest as guests
 from testbed.engines.base import Cancelled, Job, Missing
@@ -79,8 +80,8 @@ def many(flows: int, parallel: int = 1) -> Scenario:
 @pytest.mark.parametrize(
     ("scenario", "memory"),
     [
-        (many(80), "mem=256M"),  # as ever: the guest's random pool is mixed from it
-        (many(81), "mem=1024M"),
+        (many(50), "mem=256M"),  # as ever: the guest's random pool is mixed from it
+        (many(64), "mem=1024M"),
         (many(3, parallel=64), "mem=256M"),
         (many(4, parallel=64), "mem=1024M"),
     ],
@@ -204,3 +205,21 @@ def test_an_engine_that_does_not_exist() -> None:
     with pytest.raises(UsageError) as caught:
         choices.choose("hots", ())
     assert caught.value.hint == "did you mean 'host'?"
+
+
+@pytest.mark.parametrize(
+    ("experiment", "settings", "memory_mb"),
+    [
+        ("dumbbell-queues", {}, 256),
+        ("parking-lot", {"bottlenecks": ("3",)}, 256),
+        ("parking-lot", {"bottlenecks": ("4",)}, 1024),  # 22 captures
+        ("intra-protocol", {"flows": ("16",)}, 256),
+        ("intra-protocol", {"flows": ("64",)}, 1024),
+    ],
+)
+def test_a_guest_has_more_memory_only_where_it_must(
+    experiment: str, settings: dict[str, tuple[str, ...]], memory_mb: int
+) -> None:
+    """With too little it reads its programs again and again; with more, its packets differ."""
+    made = EXPERIMENTS[experiment].scenarios(settings, seeds=1, quick=False)
+    assert {guests._memory_mb(scenario) for scenario in made} == {memory_mb}
