@@ -224,7 +224,7 @@ SABOTAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "tcpdump lost packets": (_dropped, "capture drops"),
     "a file with other packets": (_fewer, "capture file"),
     "another kernel": (
-        lambda path: edit(path / RECORD, lambda r: r.update(kernel="Linux 6.12.117 #1")),
+        lambda path: edit(path / RECORD, lambda r: r.update(kernel="Linux 6.12.117-testbed #1")),
         "kernel",
     ),
     "another variant": (_flow("variant_seen", "cubic"), "variant"),

@@ -91,9 +91,9 @@ RULES: Mapping[str, Rule] = {
         _later(
             "kernel",
             "",
-            "the version of Linux that the guest said it is",
+            "the version of Linux in the guest, or the name of one of your own",
             "the one that the scenario names",
-            "TCP differs between kernels; one of your own does not say its name",
+            "TCP differs between kernels",
         ),
         _exact(
             "variant",

@@ -90,6 +90,23 @@ def test_a_sample_in_the_instant_of_an_acknowledgement(sample_ms: int, allowed: 
     assert set(range(int(low[0]), int(high[0]) + 1)) == allowed
 
 
+@pytest.mark.parametrize(
+    ("asked", "says", "grade"),
+    [
+        ("6.1", "Linux 6.1.192-testbed #1 1970-01-01", Grade.VALID),
+        ("6.1", "Linux 6.12.117-testbed #1", Grade.INVALID),
+        ("6.12", "Linux 6.12.117-testbed-mine #1", Grade.INVALID),
+        ("mine", "Linux 6.19.0-rc2-testbed-mine #1", Grade.VALID),
+        ("mine", "Linux 6.12.117-testbed-my-testbed-mine #1", Grade.INVALID),
+        ("6.1", "", Grade.UNKNOWN),
+    ],
+)
+def test_the_kernel_is_the_one_that_was_asked_for(asked: str, says: str, grade: Grade) -> None:
+    trial = SimpleNamespace(scenario=router(kernel=asked), record=SimpleNamespace(kernel=says))
+    evidence = SimpleNamespace(trial=trial, virtual_time=True)
+    assert [each.verdict for each in configuration.kernel(cast(Any, evidence))] == [grade]
+
+
 @pytest.mark.parametrize(("repaired", "grade"), [(True, Grade.VALID), (False, Grade.INVALID)])
 def test_a_recovery_between_two_samples_says_nothing_of_the_window(
     repaired: bool, grade: Grade
