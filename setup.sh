@@ -21,7 +21,9 @@ readonly LAB_PACKAGES=(
 readonly KERNEL_PACKAGES=(
     bc bison flex gcc libc6-dev "$(kernel_source)" make patch perl-base tar xz-utils
 )
-readonly TEST_PACKAGES=(chromium-headless-shell shellcheck vagrant)
+readonly TEST_PACKAGES=(
+    bpftool chromium-headless-shell clang libbpf-dev shellcheck vagrant
+)
 
 readonly PYTHON=/usr/bin/python3 # Debian's own: only this one finds Debian's Mininet
 

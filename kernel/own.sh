@@ -74,7 +74,7 @@ add_own() {
     done
     [ -z "$config" ] || add_config "$config"
     if [ "$added" ]; then
-        [ "$(find "$added" -maxdepth 1 -name 'tcp_*.c' -o -maxdepth 1 -name 'sch_*.c')" ] ||
+        [ "$(find "$added" -maxdepth 1 \( -name 'tcp_*.c' -o -name 'sch_*.c' \) ! -name '*.bpf.c')" ] ||
             die "$added: nothing to add" "it needs tcp_NAME.c or sch_NAME.c"
         add_sources "$added"
     fi

@@ -61,10 +61,12 @@ add_config() { # file: its lines replace those of the same symbol
     rm "$recipe/.config"
 }
 
-add_sources() { # folder with tcp_NAME.c and sch_NAME.c
+add_sources() { # folder with tcp_NAME.c and sch_NAME.c; NAME.bpf.c is loaded, not built in
     local file
     shopt -s nullglob
-    for file in "$1"/tcp_*.c; do cp "$file" "$recipe/congestion/"; done
+    for file in "$1"/tcp_*.c; do
+        [[ $file == *.bpf.c ]] || cp "$file" "$recipe/congestion/"
+    done
     for file in "$1"/sch_*.c; do
         queue_as_patch "$file" >"$recipe/patches/queue-$(basename "$file" .c).patch"
     done

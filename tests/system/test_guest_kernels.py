@@ -10,16 +10,18 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from testbed.kernels import known
 from testbed.scenario.kernel_axis import on_kernels
 from testbed.scenario.model import Scenario
+from testbed.store import Trial
 from tests.lab import capture_hashes, run_trials
 from tests.scenarios import router
 
 NEWER = "6.12"
-GOOD, TRIED = "test-good", "test-tried"
+GOOD, TRIED, ADDED = "test-good", "test-tried", "test-added"
 PLANTED = ("static int beta __read_mostly = 717;", "static int beta __read_mostly = 819;")
 
 
@@ -59,7 +61,7 @@ def testbed(root: Path) -> Iterator[str]:
     """The command; the kernels that the test builds are removed after it."""
     command = str(root / ".venv/bin/testbed")
     yield command
-    for name in (GOOD, TRIED):
+    for name in (GOOD, TRIED, ADDED):
         subprocess.run([command, "kernel", "remove", name], check=False, capture_output=True)
 
 
@@ -88,3 +90,25 @@ def test_the_commit_that_changed_the_packets(full: bool, testbed: str, tmp_path:
     ask = [testbed, "kernel", "same", "variants", "--source", ".", "--as", GOOD]
     ask += ["--name", TRIED, "--set", "variant=cubic", "--quick", "--out", str(tmp_path / "out")]
     assert f"{planted} is the first bad commit" in git(tree, "bisect", "run", *ask)
+
+
+def test_a_congestion_control_of_ones_own(full: bool, testbed: str, tmp_path: Path) -> None:
+    """The example, built in: it runs, and goes back by less than Reno does."""
+    if not full:
+        pytest.skip("builds a kernel: --full")
+    if not known.is_installed(NEWER):
+        pytest.skip(f"apt-get install linux-source-{NEWER}")
+    examples = str(known.SOURCES / "examples")
+    argv = [testbed, "kernel", "build", NEWER, "--add", examples, "--name", ADDED]
+    subprocess.run(argv, check=True)
+    both = [router(variant=each, duration_s=10) for each in ("linux-reno", "gentle")]
+    reno, gentle = run_trials(on_kernels(both, [ADDED]), tmp_path / "out")
+    assert gentle.record.flows[0].variant_seen == "gentle"
+    assert least_window(gentle) > least_window(reno)
+
+
+def least_window(trial: Trial) -> int:
+    """The smallest window after the first loss."""
+    flow = pd.read_csv(trial.path / "samples" / "sockets.csv")
+    windows, states = flow["cwnd"], flow["ca_state"]
+    return int(windows[(states == "open") & (states == "recovery").cumsum().gt(0)].min())

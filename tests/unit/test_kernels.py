@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -255,3 +256,50 @@ def test_the_names_in_the_key_are_those_of_a_recipe() -> None:
     patches = [name for name in found if name.endswith(".patch")]
     assert len(patches) == 24 and all(re.match(r"kernel/patches/\d{4}-", name) for name in patches)
     assert len(found["kernel/build.sh"]) == 64
+
+
+def test_what_is_added_is_built_in(tmp_path: Path, tree: Path) -> None:
+    """The source, its line in the Makefile and its symbol; a BPF object's source is none of it."""
+    own = tmp_path / "own"
+    own.mkdir()
+    for name in ("tcp_gentle.c", "tcp_gentle.bpf.c"):
+        shutil.copy(known.SOURCES / "examples" / name, own)
+    (own / "sch_mine.c").write_text("/* A queue. */\n")
+    fair = "obj-$(CONFIG_NET_SCH_FQ_PIE)\t+= sch_fq_pie.o\n"
+    (tree / "net/sched/Makefile").write_text(fair)
+    (tree / "net/sched/Kconfig").write_text("# SPDX-License-Identifier: GPL-2.0-only\n")
+    built = built_with(own, tree, tmp_path)
+    assert (built / "net/ipv4/Makefile").read_text() == (
+        "obj-$(CONFIG_TCP_CONG_GENTLE) += tcp_gentle.o\n"
+    )
+    assert "config TCP_CONG_GENTLE\n\tdef_bool y\n" in (built / "net/ipv4/Kconfig").read_text()
+    assert "sch_mine.o" in (built / "net/sched/Makefile").read_text()
+    assert "config NET_SCH_MINE\n\tdef_bool y\n" in (built / "net/sched/Kconfig").read_text()
+    assert (built / "net/sched/sch_mine.c").read_text() == "/* A queue. */\n"
+    assert [p.name for p in (built / "net/ipv4").glob("*.c")] == ["tcp_gentle.c"]
+
+
+def built_with(own: Path, tree: Path, place: Path) -> Path:
+    """The source tree as it is compiled, with what a folder adds and without our patches."""
+    (place / "bin").mkdir()
+    (place / "bin/make").write_text("#!/bin/sh\nexit 2\n")  # the tree stays as it is then
+    (place / "bin/make").chmod(0o755)
+    script = """
+        . "$1/recipe.sh"
+        mkdir "$recipe"/{patches,congestion}
+        cp "$1"/{guest.config,initramfs.list,init.c} "$recipe/"
+        add_sources "$2"
+        "$1/build.sh" "$recipe" "$3" "$4/out" "$4/tree" test
+    """
+    words = (known.SOURCES, own, tree, place)
+    argv = ["bash", "-c", script, "test", *map(str, words)]
+    env = {**os.environ, "PATH": f"{place}/bin:{os.environ['PATH']}"}
+    subprocess.run(argv, env=env, capture_output=True, check=False)
+    return place / "tree"
+
+
+def test_a_folder_without_anything_to_add(cache: Path, tmp_path: Path, tree: Path) -> None:
+    shutil.copy(known.SOURCES / "examples" / "tcp_gentle.bpf.c", tmp_path)
+    with pytest.raises(TestbedError, match="nothing to add"):
+        building.build_own(building.Wanted("mine", str(tree), add=tmp_path), print)
+    assert not left(cache)
