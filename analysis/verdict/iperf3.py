@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.trials.delivery import delivered_bytes
+from analysis.trials.delivery import delivered_bytes, unwrap
 from analysis.trials.iperf3 import read_report
 from analysis.trials.packets import FlowPackets, epoch_ns
 from analysis.trials.samples import read_counters
@@ -122,9 +122,17 @@ def _received(evidence: Evidence, flow: FlowRecord) -> Iterator[Check]:
     stop_ns = np.array([epoch_ns(evidence.trial) + round(flow.stopped_s * 1e9)])
     most = sum(each.by_the_end() for each in every)
     least = min(most, int(sum(each.until(stop_ns)[0] for each in every)))
+    if _discarded(evidence, flow):
+        least = min(least, sum(each.acknowledged(int(stop_ns[0])) for each in every))
     uncounted = len(every) * _block_bytes(report)
     yield _goodput(evidence, flow, report, max(0, least - uncounted), most)
     yield _intervals(evidence, flow, report, every, uncounted)
+
+
+def _discarded(evidence: Evidence, flow: FlowRecord) -> int:
+    """Segments that the receiver's captures have and its TCP had not."""
+    receiver = evidence.trial.scenario.flow(flow.name).dst
+    return read_counters(evidence.trial, receiver).get(OLD_TIMESTAMPS, 0)
 
 
 def _block_bytes(report: dict[str, Any]) -> int:
@@ -148,6 +156,7 @@ class _Delivered:
         # not the end of the handshake: the first packet of data may be lost
         known = np.flatnonzero(self._bytes[1:] >= COOKIE_BYTES)
         self.accepted_ns = int(self._time_ns[known[0]]) if len(known) else 0
+        self._acks = acks
         ends = acks.loc[(acks["flags"] & (FIN | RST)) > 0, "time_ns"]
         self._end_ns = int(ends.iloc[0]) if len(ends) else None
 
@@ -155,6 +164,12 @@ class _Delivered:
         """Bytes of data delivered by then."""
         places = np.searchsorted(self._time_ns, at_ns, side="right")
         return np.asarray(np.maximum(0, self._bytes[places] - COOKIE_BYTES))
+
+    def acknowledged(self, at_ns: int) -> int:
+        """Bytes of data that the receiver had acknowledged by then; its first ACK is the SYN's."""
+        own = self._acks[(self._acks["time_ns"] <= at_ns) & ((self._acks["flags"] & RST) == 0)]
+        ends = unwrap(own["ack"].to_numpy(dtype=np.int64))
+        return max(0, int(ends[-1] - ends[0]) - COOKIE_BYTES) if len(ends) else 0
 
     def by_the_end(self) -> int:
         """Bytes of data delivered until the receiver closed."""
@@ -177,8 +192,8 @@ def _intervals(
     told = {(each["sum"]["start"], each["sum"]["end"]): each["sum"] for each in report["intervals"]}
     if not told:
         return unknown("iperf3 intervals", flow.name, NO_REPORT)
-    receiver = evidence.trial.scenario.flow(flow.name).dst
-    if discarded := read_counters(evidence.trial, receiver).get(OLD_TIMESTAMPS, 0):
+    if discarded := _discarded(evidence, flow):
+        receiver = evidence.trial.scenario.flow(flow.name).dst
         why = f"{receiver} discarded {discarded} segments for their timestamps: older than others'"
         return unknown("iperf3 intervals", flow.name, why)
     accepted_ns = max(each.accepted_ns for each in every)

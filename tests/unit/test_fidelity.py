@@ -428,8 +428,11 @@ def test_a_table_without_verdicts_has_no_invalid_trials(tmp_path: Path) -> None:
     assert len(counted(metrics().drop(columns="verdict"))) == 6
 
 
-def told_by_iperf3(tmp_path: Path, cookie_s: float, report: dict[str, Any]) -> dict[str, Check]:
-    """The checks of a server's report; two intervals of 1000 bytes arrived after the cookie."""
+def told_by_iperf3(
+    tmp_path: Path, cookie_s: float, report: dict[str, Any], acked: int = 0, discarded: int = 0
+) -> dict[str, Check]:
+    """The checks of a server's report; two intervals of 1000 bytes arrived after the cookie. The
+    receiver acknowledged so many bytes, and discarded so many segments."""
     arrived = [(0.0, 0, SYN), (0.0005, 0, ACK), (cookie_s, 37, ACK)]
     arrived += [(cookie_s + second + 0.9, 100, ACK) for second in (0, 1) for _ in range(10)]
     sizes = [size for _, size, _ in arrived]
@@ -443,10 +446,13 @@ def told_by_iperf3(tmp_path: Path, cookie_s: float, report: dict[str, Any]) -> d
         }
     )
     acks = pd.DataFrame(
-        {name: pd.Series(dtype=np.int64) for name in ("time_ns", "dst_port", "flags")}
+        {"time_ns": [ns(0.0), ns(1.9)], "dst_port": 1, "flags": ACK, "ack": [1, 1 + 37 + acked]}
     )
     flow = SimpleNamespace(name="tcp", src_ports=(1,), started_s=0.0, stopped_s=2.0)
     (tmp_path / "flows").mkdir()
+    (tmp_path / "samples").mkdir()
+    counters = {"receiver": {"TcpExtPAWSEstab": discarded}}
+    (tmp_path / "samples" / "counters.json").write_text(json.dumps(counters))
     (tmp_path / "flows" / "tcp.server.json").write_text(json.dumps(report))
     record = SimpleNamespace(epoch_s=ns(0) / 1e9)
     evidence = SimpleNamespace(
@@ -465,6 +471,19 @@ def server_report(each: int, total: int, **start: object) -> dict[str, Any]:
     intervals = [{"sum": {"start": at, "end": at + 1.0, "bytes": each}} for at in (0.0, 1.0)]
     received = {"sum_received": {"bytes": total}}
     return {"start": start, "intervals": intervals, "end": received}
+
+
+@pytest.mark.parametrize(
+    ("discarded", "acked", "grade"),
+    [(1, 1900, Grade.VALID), (1, 2000, Grade.INVALID), (0, 1900, Grade.INVALID)],
+)
+def test_a_discarded_segment_leaves_a_hole_that_no_capture_shows(
+    tmp_path: Path, discarded: int, acked: int, grade: Grade
+) -> None:
+    """It arrived with an old timestamp: what the receiver had, its acknowledgements say."""
+    report = server_report(950, 1900)
+    checks = told_by_iperf3(tmp_path, 0.001, report, acked, discarded)
+    assert checks["goodput"].verdict is grade
 
 
 @pytest.mark.parametrize("cookie_s", [0.001, 0.3])
