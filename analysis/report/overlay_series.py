@@ -28,13 +28,22 @@ History = tuple[str, Floats, Floats, float]  # what, times, values, the least di
 
 def trial_text(trial: Trial) -> str:
     """The trial's series by flow: compressed JSON in base64, which is safe anywhere in a page."""
-    found = {flow.name: _flow(trial, flow) for flow in trial.record.flows}
+    digest, seconds = cached_digest(trial), _seconds(trial)
+    found = {flow.name: _flow(trial, flow, digest, seconds) for flow in trial.record.flows}
     text = json.dumps(found, separators=(",", ":"), allow_nan=False)
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
-def _flow(trial: Trial, flow: FlowRecord) -> Json:
-    parts = (*_digested(trial, flow), *_sampled(trial, flow))
+def _seconds(trial: Trial) -> pd.DataFrame | None:
+    with contextlib.suppress(NotMeasured):
+        return trial_seconds(trial)
+    return None
+
+
+def _flow(
+    trial: Trial, flow: FlowRecord, digest: pd.DataFrame, seconds: pd.DataFrame | None
+) -> Json:
+    parts = (*_digested(flow, digest, seconds), *_sampled(trial, flow))
     return {
         what: {"x": packed(x, MILLISECOND), "y": packed(y, unit)}
         for what, x, y, unit in parts
@@ -42,12 +51,12 @@ def _flow(trial: Trial, flow: FlowRecord) -> Json:
     }
 
 
-def _digested(trial: Trial, flow: FlowRecord) -> Iterator[History]:
-    digest = cached_digest(trial)
+def _digested(
+    flow: FlowRecord, digest: pd.DataFrame, seconds: pd.DataFrame | None
+) -> Iterator[History]:
     own = digest[(digest["flow"] == flow.name) & (digest["what"] == THROUGHPUT)].dropna()
     yield "throughput", own["x"].to_numpy(), own["value"].to_numpy(), 1e-4
-    with contextlib.suppress(NotMeasured):
-        seconds = trial_seconds(trial)
+    if seconds is not None:
         delays = seconds[seconds["flow"] == flow.name][["second", "owd_ms"]].dropna()
         yield "delay", delays["second"].to_numpy() + 0.5, delays["owd_ms"].to_numpy(), 1e-2
 
