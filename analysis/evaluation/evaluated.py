@@ -103,7 +103,7 @@ SCORES: Mapping[str, tuple[Score, ...]] = {
     ),
     "latecomer": (
         Score("fair_after_s", "time to a fair share (s)", LESS, sharing.time_to_fair_s, 1.0),
-        Score("late_share", "latecomer's share at last (%)", MORE, sharing.late_share),
+        Score("lesser_share", "lesser share at last (%)", MORE, sharing.lesser_share),
     ),
     "intra-protocol": (JAIN, QUEUE, LOSSES),
     "parking-lot": (

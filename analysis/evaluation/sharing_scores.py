@@ -53,13 +53,14 @@ def oscillation(seen: SeenTrial) -> float:
     return 100 * _mean(iter(found))
 
 
-def late_share(seen: SeenTrial) -> float:
-    """The latecomer's share of the last third of the trial, in percent; half is fair."""
+def lesser_share(seen: SeenTrial) -> float:
+    """The lesser of the two flows' shares of the last third of the trial, in percent: half is fair,
+    and a latecomer that takes most of the link is as unfair as one that gets little."""
     end = max(each.stopped_s for each in seen.trial.record.flows)
     rates = seen.rates()
     last = rates[rates.index >= (1 - LAST) * end]
     whole = float(last.to_numpy().sum())
-    return 100 * float(last["late"].sum()) / whole if whole else NAN
+    return 100 * float(last.sum().min()) / whole if whole else NAN
 
 
 def long_of_fair(seen: SeenTrial) -> float:

@@ -18,7 +18,7 @@ from analysis.evaluation.outcome_rows import SUBJECT, VICTIM, harm, in_pairs, ov
 from analysis.evaluation.seen_trial import SeenTrial, jain
 from analysis.evaluation.sharing_scores import (
     jain_over_time,
-    late_share,
+    lesser_share,
     long_of_fair,
     oscillation,
     time_to_fair_s,
@@ -73,8 +73,12 @@ def test_a_steady_flow_does_not_oscillate() -> None:
     assert oscillation(seen({"one": (0, [9.0, 4.0, 6.0, 4.0, 6.0])})) > 20
 
 
-def test_the_latecomers_share_is_that_of_the_last_third() -> None:
-    assert late_share(seen(TWO)) == pytest.approx(50.0)
+def test_a_latecomer_that_takes_most_of_the_last_third_is_as_unfair_as_one_that_gets_little() -> (
+    None
+):
+    assert lesser_share(seen(TWO)) == pytest.approx(50.0)
+    taken = {"first": (0, [9.0] * 4 + [1.0] * 4), "late": (4, [9.0] * 4)}
+    assert lesser_share(seen(taken)) == pytest.approx(10.0)
 
 
 def test_the_long_flow_is_measured_by_half_of_the_link() -> None:
