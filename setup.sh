@@ -22,7 +22,7 @@ readonly KERNEL_PACKAGES=(
     bc bison flex gcc libc6-dev "$(kernel_source)" make patch perl-base tar xz-utils
 )
 readonly TEST_PACKAGES=(
-    bpftool chromium-headless-shell clang libbpf-dev shellcheck vagrant
+    bpftool chromium-headless-shell clang curl libbpf-dev shellcheck vagrant wget
 )
 
 readonly PYTHON=/usr/bin/python3 # Debian's own: only this one finds Debian's Mininet

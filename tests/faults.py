@@ -21,7 +21,6 @@ from pathlib import Path
 
 from analysis.verdict.verdict import Verdict, judge
 from testbed.engines.choice import choose
-from testbed.engines.guest import GuestEngine
 from testbed.engines.host import HostEngine
 from testbed.plan.task import tasks
 from testbed.runs.sweep import run_all
@@ -29,6 +28,7 @@ from testbed.scenario.model import Queue, Scenario
 from testbed.store import open_trial, trial_folder
 from tests import option_faults
 from tests.doctored import SABOTAGES, SOUND
+from tests.lab import run_by
 from tests.scenarios import router
 from tests.workloads import evenly, workload_scenario
 
@@ -66,12 +66,7 @@ def verdict(path: Path) -> Verdict:
 
 def run_broken(fault: str, out: Path) -> Verdict:
     """In the guest."""
-    choice = choose("guest", ())
-    assert isinstance(choice.engine, GuestEngine)
-    choice.engine.program = ("-m", "tests.sabotage", fault)
-    scenario = broken(fault)
-    run_all(tasks([scenario]), choice, out, lambda _event: None)
-    return verdict(out / trial_folder(scenario, choice.engine.name))
+    return verdict(run_by("tests.sabotage", fault, scenario=broken(fault), out=out).path)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,8 @@ from typing import Any
 
 from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge
-from testbed.engines.choice import choose
+from testbed.engines.choice import Choice, choose
+from testbed.engines.guest import GuestEngine
 from testbed.plan.task import tasks
 from testbed.runs.ready_kernels import with_ready_kernels
 from testbed.runs.sweep import run_all
@@ -23,16 +24,29 @@ from testbed.store import Status, Trial, open_trial, trial_folder
 
 def run_trials(scenarios: Sequence[Scenario], out: Path, engine: str = "guest") -> list[Trial]:
     """Run them all, in the order given; each has to end well, in the guest with a sound verdict."""
-    choice = choose(engine, ())
-    planned = with_ready_kernels(choice.engine, tasks(scenarios), lambda _line: None)
-    run_all(planned, choice, out, lambda _event: None)
-    trials = [open_trial(out / trial_folder(task.scenario, choice.engine.name)) for task in planned]
+    trials = ended_trials(scenarios, out, choose(engine, ()))
     for trial in trials:
         assert trial.record.status is Status.OK, (trial.path.name, trial.record.reason)
         if engine == "guest":
             found = judge(trial)
             assert found and found.verdict is Grade.VALID, (trial.path.name, found and found.why)
     return trials
+
+
+def ended_trials(scenarios: Sequence[Scenario], out: Path, choice: Choice) -> list[Trial]:
+    """Run them all, in the order given, on a kernel that the machine has, however they end."""
+    planned = with_ready_kernels(choice.engine, tasks(scenarios), lambda _line: None)
+    run_all(planned, choice, out, lambda _event: None)
+    return [open_trial(out / trial_folder(task.scenario, choice.engine.name)) for task in planned]
+
+
+def run_by(program: str, *words: str, scenario: Scenario, out: Path) -> Trial:
+    """Run a trial by a module of the tests in place of the testbed's own, however it ends."""
+    choice = choose("guest", ())
+    assert isinstance(choice.engine, GuestEngine)
+    choice.engine.program = ("-m", program, *words)
+    (trial,) = ended_trials([scenario], out, choice)
+    return trial
 
 
 def capture_hashes(trial: Trial) -> dict[str, str]:

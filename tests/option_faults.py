@@ -10,12 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.engines.choice import choose
-from testbed.engines.guest import GuestEngine
-from testbed.plan.task import tasks
-from testbed.runs.sweep import run_all
 from testbed.scenario.model import Queue, Scenario
-from testbed.store import Status, open_trial, trial_folder
+from testbed.store import Status
+from tests.lab import run_by
 from tests.scenarios import access, background, router
 
 RED = {"min_bytes": 5000, "max_bytes": 15_000, "avpkt_bytes": 900, "burst_packets": 12}
@@ -139,12 +136,8 @@ FAULTS = tuple(
 
 def reason(fault: Fault, out: Path) -> str:
     """How the trial ended; empty if nobody noticed."""
-    choice = choose("guest", ())
-    assert isinstance(choice.engine, GuestEngine)
-    choice.engine.program = ("-m", "tests.sabotage", f"{fault.planned} -> {fault.told}")
-    scenario = SCENARIOS[fault.scenario]
-    run_all(tasks([scenario]), choice, out, lambda _event: None)
-    record = open_trial(out / trial_folder(scenario, choice.engine.name)).record
+    change = f"{fault.planned} -> {fault.told}"
+    record = run_by("tests.sabotage", change, scenario=SCENARIOS[fault.scenario], out=out).record
     return record.reason if record.status is Status.FAILED else ""
 
 

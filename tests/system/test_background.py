@@ -11,16 +11,12 @@ import pytest
 from analysis.trials.background import read_files, read_traffic
 from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge
-from testbed.engines.choice import choose
-from testbed.engines.guest import GuestEngine
 from testbed.plan.background import draw_sessions, path_rtt_ms
 from testbed.plan.network import build_network
-from testbed.plan.task import tasks
-from testbed.runs.sweep import run_all
 from testbed.scenario.model import Bottleneck, CapturePoint, Queue, Scenario
-from testbed.store import Status, Trial, open_trial, trial_folder
+from testbed.store import Status, Trial
 from tests.draws import Generator
-from tests.lab import capture_hashes, run_trials
+from tests.lab import capture_hashes, run_by, run_trials
 from tests.scenarios import background
 
 ENDS = (CapturePoint.SENDERS, CapturePoint.RECEIVERS)
@@ -114,12 +110,8 @@ def test_a_window_a_round_trip(tmp_path: Path) -> None:
 
 
 def broken(fault: str, folder: Path) -> Trial:
-    choice = choose("guest", ())
-    assert isinstance(choice.engine, GuestEngine)
-    choice.engine.program = ("-m", "tests.sabotage", fault)
     scenario = background(4, 5, captures=ENDS)
-    run_all(tasks([scenario]), choice, folder, lambda _event: None)
-    return open_trial(folder / trial_folder(scenario, choice.engine.name))
+    return run_by("tests.sabotage", fault, scenario=scenario, out=folder)
 
 
 def test_a_program_that_dies_fails_the_trial(tmp_path: Path) -> None:

@@ -11,16 +11,12 @@ import pytest
 from analysis.trials.capacity import capacity_of
 from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import Verdict, judge
-from testbed.engines.choice import choose
-from testbed.engines.guest import GuestEngine
-from testbed.plan.task import tasks
-from testbed.runs.sweep import run_all
 from testbed.scenario.links.schedule import Change
 from testbed.scenario.links.trace_files import read_trace
 from testbed.scenario.model import Queue, Scenario
-from testbed.store import Status, Trial, open_trial, trial_folder
+from testbed.store import Status, Trial
 from tests.doctored import edit, edit_table
-from tests.lab import run_trials, samples
+from tests.lab import run_by, run_trials, samples
 from tests.scenarios import router
 from tests.unit.test_changing_links import changed
 
@@ -55,11 +51,7 @@ def down_from_1_s(rows: pd.DataFrame) -> None:
 
 
 def broken(fault: str, scenario: Scenario, out: Path) -> Trial:
-    choice = choose("guest", ())
-    assert isinstance(choice.engine, GuestEngine)
-    choice.engine.program = ("-m", "tests.sabotage", fault)
-    run_all(tasks([scenario]), choice, out, lambda _event: None)
-    return open_trial(out / trial_folder(scenario, choice.engine.name))
+    return run_by("tests.sabotage", fault, scenario=scenario, out=out)
 
 
 def test_packets_leave_at_a_traces_opportunities(tmp_path: Path) -> None:

@@ -16,15 +16,11 @@ from analysis.trials.packets import TrialPackets
 from analysis.trials.pairing import NOWHERE, pair
 from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge
-from testbed.engines.choice import choose
-from testbed.engines.guest import GuestEngine
 from testbed.plan.plan import make_plan
-from testbed.plan.task import tasks
-from testbed.runs.sweep import run_all
 from testbed.scenario.losses import GilbertElliott, Loss, LossEvents, throw
 from testbed.scenario.model import Queue, Scenario
-from testbed.store import Trial, open_trial, trial_folder
-from tests.lab import run_trials
+from testbed.store import Trial
+from tests.lab import run_by, run_trials
 from tests.loss_model import LossModel
 from tests.scenarios import dumbbell, router, with_loss
 
@@ -132,11 +128,8 @@ def test_a_loss_that_was_not_asked_for_is_named(tmp_path: Path) -> None:
     """netem loses too, on the link whose losses were asked for."""
     scenario = with_loss(dumbbell(), LOSSES["one event at a time"])
     scenario = dataclasses.replace(scenario, flows=scenario.flows[:1])
-    choice = choose("guest", ())
-    assert isinstance(choice.engine, GuestEngine)
-    choice.engine.program = ("-m", "tests.sabotage", "hidden-loss-behind-the-dropper")
-    run_all(tasks([scenario]), choice, tmp_path, lambda _event: None)
-    trial = open_trial(tmp_path / trial_folder(scenario, choice.engine.name))
+    fault = "hidden-loss-behind-the-dropper"
+    trial = run_by("tests.sabotage", fault, scenario=scenario, out=tmp_path)
     found = judge(trial)
     assert found is not None and found.verdict is Grade.INVALID
     assert found.why.startswith("losses by chance of one: ")

@@ -15,12 +15,10 @@ from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge
 from testbed.engines.choice import choose
 from testbed.own_files.topo_document import of_words
-from testbed.plan.task import tasks
-from testbed.runs.sweep import run_all
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.program.programs import Programs
-from testbed.store import SCENARIO, Status, Trial, open_trial, trial_folder
-from tests.lab import run_trials
+from testbed.store import SCENARIO, Status, Trial, open_trial
+from tests.lab import ended_trials, run_trials
 
 SERVE = ("python3", "-m", "http.server", "{port}")
 BYTES = 40_000
@@ -142,10 +140,7 @@ def test_programs_that_fail_or_talk_elsewhere_are_caught(
         flow("other", "h3", "h2", Programs(other, serve_both, (*served, both))),
         flow("long", "h4", "h1", Programs(("sleep", "60"), SERVE)),
     )
-    choice = choose("guest", ())
-    made = scenario(*flows)
-    run_all(tasks([made]), choice, tmp_path / "out", lambda _event: None)
-    trial = open_trial(tmp_path / "out" / trial_folder(made, "guest"))
+    (trial,) = ended_trials([scenario(*flows)], tmp_path / "out", choose("guest", ()))
     assert trial.record.status is Status.OK, trial.record.reason
     found = judge(trial)
     assert found is not None

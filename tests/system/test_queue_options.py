@@ -6,16 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from testbed.engines.choice import choose
-from testbed.engines.guest import GuestEngine
-from testbed.plan.task import tasks
-from testbed.runs.sweep import run_all
 from testbed.scenario import queues
 from testbed.scenario.model import Queue
-from testbed.store import Status, open_trial, trial_folder
+from testbed.store import Status
 from tests.added_row import tutorial_row
 from tests.faults import verdict
-from tests.lab import packets, samples
+from tests.lab import packets, run_by, samples
 from tests.option_faults import FAULTS, Fault, reason
 from tests.scenarios import router
 
@@ -35,11 +31,7 @@ def test_the_tutorials_queue_marks_and_is_valid(
     queue = Queue(row.name, limit_packets=200, ecn=True, options={"target_ms": 5})
     # Cubic: what Reno does to it in slow start is above fq_pie's ecn_prob, and dropped
     scenario = router(variant="cubic", rate_mbit=10, queue=queue, delay_ms=10, duration_s=8)
-    choice = choose("guest", ())
-    assert isinstance(choice.engine, GuestEngine)
-    choice.engine.program = ("-m", "tests.added_row")
-    run_all(tasks([scenario]), choice, tmp_path, lambda _event: None)
-    trial = open_trial(tmp_path / trial_folder(scenario, choice.engine.name))
+    trial = run_by("tests.added_row", scenario=scenario, out=tmp_path)
     assert trial.record.status is Status.OK, trial.record.reason
     marked = packets(trial, "bottleneck-out:tcp", "ip.dsfield.ecn == 3")
     assert int(samples(trial, "queues")[-1]["marks"]) == len(marked) > 0
