@@ -13,7 +13,8 @@ from testbed.runs.sources import PROJECT
 
 # Two threads write blocks until they are ended, as iperf3's do; what arrives is counted.
 SENDERS = """
-import ctypes, socket, threading
+import ctypes, signal, socket, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs the tests may ignore it
 libc, block, got = ctypes.CDLL(None), bytes(131072), [0, 0]
 pairs = [socket.socketpair() for _ in got]
 def receive(place):
