@@ -197,71 +197,35 @@ install_project() {
     stamp .venv/project.stamp "$key"
 }
 
-build_preloaded() {
-    local library=.venv/lib/testbed-iperf3.so source=testbed/traffic
-    [[ -f $library && -z $(find "$source" -maxdepth 1 -newer "$library" -name '*.c') ]] && return
-    "${AS_USER[@]}" gcc -O2 -Wall -Wextra -shared -fPIC -o "$library" "$source"/*.c ||
+compile() { # what it makes in .venv/lib, a file or folder of C, the compiler's further words
+    local target=.venv/lib/$1 source=$2
+    local files=("$source")
+    [[ -d $source ]] && files=("$source"/*.c)
+    [[ -f $target && -z $(find "$source" -maxdepth 1 -newer "$target" -name '*.[ch]') ]] && return
+    "${AS_USER[@]}" gcc -O2 -Wall -Wextra -o "$target" "${files[@]}" "${@:3}" ||
         die "could not compile $source" "the compiler's own message is above"
 }
 
-build_limit() { # from 3.16 on, iperf3 sends from threads
-    local library=.venv/lib/testbed-limit.so source=testbed/traffic/threads
+compile_all() {
+    local library=(-shared -fPIC)
+    compile testbed-iperf3.so testbed/traffic "${library[@]}"
+    compile testbed-on-off.so testbed/traffic/bursts "${library[@]}"
+    compile_limit
+    compile testbed-background testbed/traffic/background -lm
+    compile testbed-workload testbed/traffic/workload
+    compile testbed-medium testbed/trial/medium -lm
+    compile testbed-pcapng.so testbed/runs/pcapng.c "${library[@]}"
+    compile testbed-confine testbed/machine/confine.c
+    compile testbed-capture.so analysis/captures/core "${library[@]}" -pthread
+}
+
+compile_limit() { # from 3.16 on, iperf3 sends from threads
+    local made=testbed-limit.so
     if dpkg --compare-versions "$(dpkg-query --show --showformat='${Version}' iperf3)" lt 3.16; then
-        rm -f "$library"
-        return
+        rm -f ".venv/lib/$made"
+    else
+        compile $made testbed/traffic/threads -shared -fPIC
     fi
-    [[ -f $library && -z $(find "$source" -newer "$library" -name '*.c') ]] && return
-    "${AS_USER[@]}" gcc -O2 -Wall -Wextra -shared -fPIC -o "$library" "$source"/*.c ||
-        die "could not compile $source" "the compiler's own message is above"
-}
-
-build_bursts() {
-    local library=.venv/lib/testbed-on-off.so source=testbed/traffic/bursts
-    [[ -f $library && -z $(find "$source" -newer "$library" -name '*.c') ]] && return
-    "${AS_USER[@]}" gcc -O2 -Wall -Wextra -shared -fPIC -o "$library" "$source"/*.c ||
-        die "could not compile $source" "the compiler's own message is above"
-}
-
-build_background() {
-    local program=.venv/lib/testbed-background source=testbed/traffic/background
-    [[ -f $program && -z $(find "$source" -newer "$program" -name '*.[ch]') ]] && return
-    "${AS_USER[@]}" gcc -O2 -Wall -Wextra -o "$program" "$source"/*.c -lm ||
-        die "could not compile $source" "the compiler's own message is above"
-}
-
-build_workload() {
-    local program=.venv/lib/testbed-workload source=testbed/traffic/workload
-    [[ -f $program && -z $(find "$source" -newer "$program" -name '*.[ch]') ]] && return
-    "${AS_USER[@]}" gcc -O2 -Wall -Wextra -o "$program" "$source"/*.c ||
-        die "could not compile $source" "the compiler's own message is above"
-}
-
-build_medium() {
-    local program=.venv/lib/testbed-medium source=testbed/trial/medium
-    [[ -f $program && -z $(find "$source" -newer "$program" -name '*.[ch]') ]] && return
-    "${AS_USER[@]}" gcc -O2 -Wall -Wextra -o "$program" "$source"/*.c -lm ||
-        die "could not compile $source" "the compiler's own message is above"
-}
-
-build_pcapng() {
-    local library=.venv/lib/testbed-pcapng.so source=testbed/runs/pcapng.c
-    [[ $library -nt $source ]] && return
-    "${AS_USER[@]}" gcc -O2 -Wall -Wextra -shared -fPIC -o "$library" "$source" ||
-        die "could not compile $source" "the compiler's own message is above"
-}
-
-build_confine() {
-    local program=.venv/lib/testbed-confine source=testbed/machine/confine.c
-    [[ $program -nt $source ]] && return
-    "${AS_USER[@]}" gcc -O2 -Wall -Wextra -o "$program" "$source" ||
-        die "could not compile $source" "the compiler's own message is above"
-}
-
-build_core() {
-    local library=.venv/lib/testbed-capture.so
-    [[ -f $library && -z $(find analysis/captures/core -newer "$library" -name '*.[ch]') ]] && return
-    "${AS_USER[@]}" gcc -O2 -pthread -Wall -Wextra -shared -fPIC -o "$library" analysis/captures/core/*.c ||
-        die "could not compile analysis/captures/core" "the compiler's own message is above"
 }
 
 KERNEL_BUILD= # the process that builds the kernel while the rest is installed
@@ -301,15 +265,7 @@ set_up() { # PACKAGE…
     install_packages "$@"
     install_python_packages
     install_project
-    build_preloaded
-    build_limit
-    build_bursts
-    build_background
-    build_workload
-    build_medium
-    build_pcapng
-    build_confine
-    build_core
+    compile_all
     finish_kernel
 }
 

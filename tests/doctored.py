@@ -107,15 +107,6 @@ def _last(column: str, more: int) -> Callable[[Path], None]:
     return lambda path: edit_table(path / "samples" / "queues.csv", change)
 
 
-def _from_the_middle(column: str, more: int) -> Callable[[Path], None]:
-    """The last second's packets may be missing in captures: earlier ones may not."""
-
-    def change(table: pd.DataFrame) -> None:
-        table[column] += (table.index >= len(table) // 2) * more
-
-    return lambda path: edit_table(path / "samples" / "queues.csv", change)
-
-
 def _setting(path: Path) -> None:
     def change(data: Any) -> None:
         data["end"]["sender1: sysctl net.ipv4.tcp_sack"] = "0"
@@ -259,7 +250,7 @@ SABOTAGES: dict[str, tuple[Callable[[Path], None], str]] = {
         "capture gaps",
     ),
     "a drop too many": (_last("drops", 1), "conservation"),
-    "a packet too many": (_from_the_middle("sent_packets", 1), "queue counters"),
+    "a packet too many": (_last("sent_packets", 1), "queue counters"),
     "other bytes": (_last("sent_bytes", 1), "queue counters"),
     "a mark too many": (_last("marks", 1), "ECN"),
     "a CE that the kernel did not count": (

@@ -8,6 +8,7 @@ import contextlib
 import json
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from analysis.metrics.flow_digest import THROUGHPUT
 from analysis.metrics.per_second import NotMeasured
 from analysis.report.plot_data import Json
 from analysis.report.trial_plot import packed
+from analysis.trials.samples import Samples
 from analysis.trials.series import Floats
 from testbed.store import FlowRecord, Trial
 
@@ -26,10 +28,20 @@ MILLISECOND = 1e-3
 History = tuple[str, Floats, Floats, float]  # what, times, values, the least difference of values
 
 
+@dataclass(frozen=True)
+class _ReadOnce:
+    """What is read of a trial for all its flows together."""
+
+    trial: Trial
+    digest: pd.DataFrame
+    seconds: pd.DataFrame | None
+    samples: Samples
+
+
 def trial_text(trial: Trial) -> str:
     """The trial's series by flow: compressed JSON in base64, which is safe anywhere in a page."""
-    digest, seconds = cached_digest(trial), _seconds(trial)
-    found = {flow.name: _flow(trial, flow, digest, seconds) for flow in trial.record.flows}
+    once = _ReadOnce(trial, cached_digest(trial), _seconds(trial), Samples(trial))
+    found = {flow.name: _flow(once, flow) for flow in trial.record.flows}
     text = json.dumps(found, separators=(",", ":"), allow_nan=False)
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
@@ -40,10 +52,8 @@ def _seconds(trial: Trial) -> pd.DataFrame | None:
     return None
 
 
-def _flow(
-    trial: Trial, flow: FlowRecord, digest: pd.DataFrame, seconds: pd.DataFrame | None
-) -> Json:
-    parts = (*_digested(flow, digest, seconds), *_sampled(trial, flow))
+def _flow(once: _ReadOnce, flow: FlowRecord) -> Json:
+    parts = (*_digested(once, flow), *_sampled(once, flow))
     return {
         what: {"x": packed(x, MILLISECOND), "y": packed(y, unit)}
         for what, x, y, unit in parts
@@ -51,9 +61,8 @@ def _flow(
     }
 
 
-def _digested(
-    flow: FlowRecord, digest: pd.DataFrame, seconds: pd.DataFrame | None
-) -> Iterator[History]:
+def _digested(once: _ReadOnce, flow: FlowRecord) -> Iterator[History]:
+    digest, seconds = once.digest, once.seconds
     own = digest[(digest["flow"] == flow.name) & (digest["what"] == THROUGHPUT)].dropna()
     yield "throughput", own["x"].to_numpy(), own["value"].to_numpy(), 1e-4
     if seconds is not None:
@@ -61,13 +70,13 @@ def _digested(
         yield "delay", delays["second"].to_numpy() + 0.5, delays["owd_ms"].to_numpy(), 1e-2
 
 
-def _sampled(trial: Trial, flow: FlowRecord) -> Iterator[History]:
-    sockets = socket_samples(trial, flow)
+def _sampled(once: _ReadOnce, flow: FlowRecord) -> Iterator[History]:
+    sockets = socket_samples(once.samples, flow)
     if sockets is not None:
         for what, column, unit in (("window", "cwnd", 1), ("rtt", "srtt_ms", 1e-2)):
             own = sockets[sockets[column] > 0]
             yield (what, *thinned(own["time_s"].to_numpy(), own[column].to_numpy()), unit)
-    queue, record = queue_samples(trial, flow)
+    queue, record = queue_samples(once.trial, once.samples, flow)
     if queue is not None:
         packets = record is None or record.unit == "packets"
         value = queue["packets"] if packets else queue["bytes"] / 1e3

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
@@ -12,17 +11,12 @@ from testbed.store import COUNTERS, QUEUES, SOCKETS, FlowRecord, Table, Trial, r
 
 
 def read_samples(trial: Trial, table: Table) -> pd.DataFrame | None:
-    """A table of samples, not to be changed; None if the trial took none."""
+    """A table of samples; None if the trial took none."""
     path = trial.path / table.file
     if not path.is_file():
         return None
-    found = _read(path, path.stat().st_mtime_ns)
+    found = pd.read_csv(path)
     return None if found.empty else found
-
-
-@lru_cache(maxsize=2)  # one after the other, the flows of a trial ask for their part of it
-def _read(path: Path, _changed_ns: int) -> pd.DataFrame:
-    return pd.read_csv(path)
 
 
 def read_counters(trial: Trial, node: str) -> dict[str, int]:

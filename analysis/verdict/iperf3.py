@@ -35,20 +35,21 @@ BY_READ = (3, 12)  # this version counts what each read gives; 3.18, a block whe
 def tcp(evidence: Evidence) -> Iterator[Check]:
     """Bytes, intervals and retransmissions of every TCP flow."""
     for flow in evidence.tcp:
-        if not _is_iperf3(evidence, flow):
+        if not is_iperf3(evidence, flow):
             continue
         yield from _received(evidence, flow)
         yield _sent_again(evidence, flow)
 
 
-def _is_iperf3(evidence: Evidence, flow: FlowRecord) -> bool:
+def is_iperf3(evidence: Evidence, flow: FlowRecord) -> bool:
+    """Whether iperf3 makes the flow."""
     return evidence.trial.scenario.flow(flow.name).kind in (FlowKind.TCP, FlowKind.CBR)
 
 
 def udp(evidence: Evidence) -> Iterator[Check]:
     """The bytes that every UDP flow's receiver had read when the client was told to end."""
     for flow in evidence.flows:
-        if flow.protocol != "udp" or not _is_iperf3(evidence, flow):
+        if flow.protocol != "udp" or not is_iperf3(evidence, flow):
             continue
         report, found = (
             read_report(evidence.trial, flow, "server"),

@@ -14,13 +14,13 @@ from analysis.trials.samples import read_counters
 from analysis.trials.segments import Segments
 from analysis.verdict.checks import NOT_CAPTURED, NOT_SAMPLED, Check, compare, unknown
 from analysis.verdict.evidence import Evidence
+from analysis.verdict.iperf3 import is_iperf3
 from analysis.verdict.sender_queue import (
     own_queue_ns,
     refused_again,
     refused_new,
     refused_syns,
 )
-from testbed.scenario.model import FlowKind
 from testbed.store import RETIRE_S, FlowRecord
 
 Integers = npt.NDArray[np.int64]
@@ -228,7 +228,7 @@ def _unanswered_end(evidence: Evidence, flow: FlowRecord) -> int:
     """One segment, where iperf3's server did not begin: while it waits for the flow's connection it
     reads nothing, so the end of the control connection is acknowledged late, and sent again. That
     connection has a network of its own, which is not captured."""
-    if evidence.trial.scenario.flow(flow.name).kind not in (FlowKind.TCP, FlowKind.CBR):
+    if not is_iperf3(evidence, flow):
         return 0
     report = read_report(evidence.trial, flow, "server")
     return int(not (report and report.get("intervals")))

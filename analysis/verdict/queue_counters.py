@@ -24,6 +24,7 @@ from testbed.scenario.queues import DISCIPLINES
 from testbed.store import QueueRecord
 
 SYN, ECE = 0x02, 0x40
+LEAST_BYTES = 42  # of a frame: the headers of Ethernet, IP and UDP
 
 
 def conservation(evidence: Evidence, queue: QueueRecord, found: Passage) -> Iterator[Check]:
@@ -71,13 +72,15 @@ def _sent(
 ) -> Iterator[Check]:
     """Packets and their bytes; frames that are neither TCP nor UDP count, but belong to no flow.
 
-    The captures may lack some of what left when they no longer are sure to be whole."""
+    The captures may lack some of what left when they no longer are sure to be whole.
+    """
     others = _other_frames(evidence, name)
-    left = len(found.left_ns)
-    late = _sent_late(evidence, name) if counted[0] > left else 0
-    off = max(0, abs(counted[0] - left) - others - late)
-    note = f"{counted[1]} bytes counted, {int(found.length.sum())} captured"
-    if counted[0] == left and not others and counted[1] != int(found.length.sum()):
+    left, captured = len(found.left_ns), int(found.length.sum())
+    off = max(0, abs(counted[0] - left) - others)
+    note = f"{counted[1]} bytes counted, {captured} captured"
+    if off and _came_late(evidence, name, counted[0] - left, counted[1] - captured):
+        off = 0
+    elif not off and not others and counted[1] != captured:
         off = 1  # as many packets, but not the same
     yield compare(
         "queue counters",
@@ -90,14 +93,18 @@ def _sent(
     )
 
 
-def _sent_late(evidence: Evidence, name: str) -> int:
-    """The number of packets that the queue counts after every capture was sure to be whole."""
+def _came_late(evidence: Evidence, name: str, packets: int, size: int) -> bool:
+    """Whether the queue counts so many packets and bytes more after every capture was sure to be
+    whole."""
     own = evidence.samples.queue(name)
     if own is None:
-        return 0
+        return False
     sure_s = (evidence.sure_ns - epoch_ns(evidence.trial)) / 1e9
-    until = own["sent_packets"][own["time_s"] <= sure_s]
-    return int(own["sent_packets"].iloc[-1] - (until.iloc[-1] if len(until) else 0))
+    counts = own[["sent_packets", "sent_bytes"]]
+    until = counts[own["time_s"] <= sure_s]
+    late = counts.iloc[-1] - (until.iloc[-1] if len(until) else 0)
+    late_packets, late_size = (int(each) for each in late)
+    return 0 < packets <= late_packets and LEAST_BYTES * packets <= size <= late_size
 
 
 def _other_frames(evidence: Evidence, interface: str) -> int:

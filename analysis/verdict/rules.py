@@ -439,7 +439,8 @@ RULES: Mapping[str, Rule] = {
             "packets in its capture",
             EQUAL,
             Limits(0, 2),
-            "the queue counts the packets that tcpdump sees",
+            "the queue counts the packets that tcpdump sees, but for those that leave while the "
+            "captures end",
         ),
         Rule(
             "retransmissions",
@@ -450,8 +451,9 @@ RULES: Mapping[str, Rule] = {
             EQUAL,
             Limits(1, 5),
             "both count segments whose bytes were sent before (the kernel also those that the "
-            "sender's own queue refused, which it counts separately: TCPRetransFail); real time: "
-            "segments sent between a sample and its time stamp",
+            "sender's own queue refused, which it counts separately: TCPRetransFail; and one on "
+            "the control network for each flow whose server did not begin); real time: segments "
+            "sent between a sample and its time stamp",
         ),
         Rule(
             "goodput",

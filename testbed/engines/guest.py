@@ -23,7 +23,6 @@ from testbed.machine.journal import JOURNAL
 from testbed.machine.process import Process, end, start, sudo_user
 from testbed.plan.control_network import controlled
 from testbed.plan.host_settings import browsers
-from testbed.plan.plan import make_plan
 from testbed.plan.requirements import Need
 from testbed.plan.task import Task
 from testbed.scenario.model import Scenario
@@ -143,7 +142,7 @@ class GuestEngine:
     def run(self, folder: Path, task: Task, job: Job) -> Outcome:
         """Boot, run the trial, power off."""
         argv = [sys.executable, *self.program, SCENARIO, "."]
-        return self.boot(folder, argv, job, _patience_s(task.scenario), _memory_mb(task.scenario))
+        return self.boot(folder, argv, job, _patience_s(task.scenario), _memory_mb(task))
 
     def boot(
         self,
@@ -217,12 +216,12 @@ def _hidden_paths() -> list[Path]:
     return sorted(path for path in needed if any(path.is_relative_to(hidden) for hidden in HIDDEN))
 
 
-def _memory_mb(scenario: Scenario) -> int:
+def _memory_mb(task: Task) -> int:
     """The guest's memory, which its random pool is mixed from: more only where it must be."""
-    flows = controlled(scenario)
-    needed_mb = BASE_MB + CAPTURE_MB * len(make_plan(scenario).captures) + FLOW_MB * len(flows)
+    flows = controlled(task.scenario)
+    needed_mb = BASE_MB + CAPTURE_MB * len(task.plan.captures) + FLOW_MB * len(flows)
     needed_mb += CONNECTION_MB * sum(flow.parallel - 1 for flow in flows)
-    return LARGE_MB if needed_mb > MEMORY_MB or browsers(scenario) else MEMORY_MB
+    return LARGE_MB if needed_mb > MEMORY_MB or browsers(task.scenario) else MEMORY_MB
 
 
 def _patience_s(scenario: Scenario) -> float:

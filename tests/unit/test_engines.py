@@ -222,4 +222,4 @@ def test_a_guest_has_more_memory_only_where_it_must(
 ) -> None:
     """With too little it reads its programs again and again; with more, its packets differ."""
     made = EXPERIMENTS[experiment].scenarios(settings, seeds=1, quick=False)
-    assert {guests._memory_mb(scenario) for scenario in made} == {memory_mb}
+    assert {guests._memory_mb(task) for task in tasks(made)} == {memory_mb}

@@ -13,10 +13,10 @@ from analysis.figures.timeline.timeline_events import Kind, flow_events, seconds
 from analysis.trials.measures import rtts
 from analysis.trials.packets import TrialPackets
 from analysis.trials.placement import capture_interface
-from analysis.trials.samples import read_samples
+from analysis.trials.samples import Samples, read_samples
 from analysis.trials.series import Floats, Series, grid_step_s, rates_mbps
 from testbed.errors import UsageError
-from testbed.store import EVENTS, QUEUES, SOCKETS, FlowRecord, QueueRecord, Trial
+from testbed.store import EVENTS, FlowRecord, QueueRecord, Trial
 
 LONG_S = 10  # of a flow whose first second is shown whole
 AFTERWARDS_S = 0.5  # shown beyond the flow's stop: what was under way arrives
@@ -78,7 +78,8 @@ def flow_span(flow: FlowRecord, start_s: float | None, stop_s: float | None) -> 
 def timeline(trial: Trial, flow: FlowRecord, span: Span) -> Timeline:
     """Everything about the flow within the span."""
     packets = TrialPackets(trial)
-    sockets = socket_samples(trial, flow)
+    samples = Samples(trial)
+    sockets = socket_samples(samples, flow)
     traced = _traced(trial, flow)
     window, states = _traced_window(traced, flow) if traced is not None else (None, None)
     if sockets is not None and window is None:
@@ -86,7 +87,7 @@ def timeline(trial: Trial, flow: FlowRecord, span: Span) -> Timeline:
     if sockets is not None and states is None:
         names = sockets["ca_state"].to_numpy()
         states = _runs(sockets["time_s"].to_numpy(), names, flow.stopped_s)
-    queue, record = queue_samples(trial, flow)
+    queue, record = queue_samples(trial, samples, flow)
     events = flow_events(trial, flow, packets, sockets, queue)
     step_s = grid_step_s(trial, span.seconds)
     return Timeline(
@@ -117,9 +118,9 @@ def _clipped(states: pd.DataFrame, span: Span) -> pd.DataFrame:
     return clipped[clipped["stop_s"] > clipped["start_s"]].reset_index(drop=True)
 
 
-def socket_samples(trial: Trial, flow: FlowRecord) -> pd.DataFrame | None:
+def socket_samples(samples: Samples, flow: FlowRecord) -> pd.DataFrame | None:
     """The flow's samples while it was established; its connections are added up."""
-    table = read_samples(trial, SOCKETS)
+    table = samples.sockets
     if table is None:
         return None
     own = table[(table["flow"] == flow.name) & (table["state"] == "established")]
@@ -172,13 +173,15 @@ def _runs(time_s: Floats, state: np.ndarray, stop_s: float) -> pd.DataFrame:
     return pd.DataFrame({"start_s": starts, "stop_s": ends, "state": state[begins]})
 
 
-def queue_samples(trial: Trial, flow: FlowRecord) -> tuple[pd.DataFrame | None, QueueRecord | None]:
+def queue_samples(
+    trial: Trial, samples: Samples, flow: FlowRecord
+) -> tuple[pd.DataFrame | None, QueueRecord | None]:
     """The queue of the flow's bottleneck; if that is not captured, the first that is sampled."""
     sampled = [queue for queue in trial.record.queues if queue.sampled]
     name = capture_interface(trial, "bottleneck-out", flow)
     own_first = sorted(sampled, key=lambda queue: queue.interface != name)
     record = next(iter(own_first), None)
-    table = read_samples(trial, QUEUES)
+    table = samples.queues
     if table is None or record is None:
         return None, record
     own = table[table["interface"] == record.interface]

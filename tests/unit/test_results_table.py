@@ -1,0 +1,114 @@
+"""The table of a results folder: written, kept in its trials, used again and made anew."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from analysis.metrics.columns import COLUMNS, METRICS
+from analysis.results import table as results_table
+from analysis.results.table import write_metrics
+from analysis.trials import packets
+from analysis.trials.kept_table import keep
+from testbed.errors import TestbedError
+from testbed.store import RECORD, Record, Status
+from tests.trial_writer import write_trial
+from tests.unit.test_analysis_metrics import ALL_BUT_THE_RECEIVER, ISSUE_COLUMNS, TCP_GOODPUT
+
+
+def test_results_folder(tmp_path: Path) -> None:
+    write_trial(tmp_path / "a")
+    write_trial(tmp_path / "b", record=Record(Status.FAILED, "no"))
+    table = write_metrics(tmp_path)
+    assert list(table["trial"]) == ["a", "a", "b", "b"]
+    read = pd.read_csv(tmp_path / "metrics.csv", keep_default_na=False)
+    assert list(read.columns) == ISSUE_COLUMNS
+    assert read["sent_packets"].tolist() == ["13", "5", "", ""]
+    assert read["goodput_mbps"].tolist() == ["0.008", "0.0031104", "", ""]
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "metrics.parquet"), table)
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_no_trials_give_an_empty_table(tmp_path: Path) -> None:
+    assert list(write_metrics(tmp_path).columns) == ISSUE_COLUMNS
+    assert (tmp_path / "metrics.csv").read_text().count("\n") == 1
+
+
+def test_rows_are_kept_in_the_trial_and_used_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER)
+    first = write_metrics(tmp_path)
+    (tmp_path / "a").rename(tmp_path / "renamed")
+    with monkeypatch.context() as patched:
+        patched.setattr(packets, "read_cached", None)  # reading again would fail
+        again = write_metrics(tmp_path)
+    pd.testing.assert_frame_equal(again, first.assign(trial="renamed"))
+    assert (tmp_path / "metrics.csv").read_text().count("renamed") == 2
+
+
+def test_rows_of_other_definitions_are_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER)
+    cache = path / "metrics.parquet"
+    write_metrics(tmp_path)
+    keep(cache, pd.read_parquet(cache).assign(goodput_mbps=99.0), "another")
+    assert write_metrics(tmp_path)["goodput_mbps"][0] == pytest.approx(TCP_GOODPUT)
+    cache.write_bytes(b"damaged")
+    assert write_metrics(tmp_path)["goodput_mbps"][0] == pytest.approx(TCP_GOODPUT)
+
+
+def test_a_damaged_capture_is_told(tmp_path: Path) -> None:
+    path = write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER)
+    capture = path / "captures" / "receiver-eth0.pcap"
+    capture.write_bytes(capture.read_bytes()[:-10])
+    for _ in range(2):  # from the capture, then from the rows kept
+        warnings = write_metrics(tmp_path).attrs["warnings"]
+        told = "the capture ends in the middle of a packet, after frame 29 (byte 3404)"
+        assert warnings == [f"a: receiver-eth0.pcap: {told}"]
+
+
+def test_a_capture_that_is_gone_is_an_error(tmp_path: Path) -> None:
+    path = write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER)
+    (path / "captures" / "receiver-eth0.pcap").unlink()
+    with pytest.raises(TestbedError, match="No such file"):
+        write_metrics(tmp_path)
+
+
+def test_results_that_cannot_be_written(tmp_path: Path) -> None:
+    write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER)
+    (tmp_path / "metrics.csv").mkdir()
+    (tmp_path / "metrics.csv" / "in the way").touch()
+    with pytest.raises(TestbedError, match=r"metrics\.csv: cannot be written"):
+        write_metrics(tmp_path)
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_record_that_is_missing_is_no_trial(tmp_path: Path) -> None:
+    (write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER) / RECORD).unlink()
+    assert write_metrics(tmp_path).empty
+
+
+def test_a_definition_worded_anew_reduces_nothing_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER)
+    first = write_metrics(tmp_path)
+    reworded = tuple(dataclasses.replace(each, definition="worded anew") for each in METRICS)
+    monkeypatch.setattr("analysis.metrics.columns.METRICS", reworded)
+    monkeypatch.setattr(packets, "read_cached", None)  # reading again would fail
+    pd.testing.assert_frame_equal(write_metrics(tmp_path), first)
+
+
+def test_other_tolerances_or_columns_reduce_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {results_table.revision()}
+    with monkeypatch.context() as patched:
+        patched.setattr("analysis.verdict.verdict.revision", lambda: "other tolerances")
+        found.add(results_table.revision())
+    monkeypatch.setattr(results_table, "COLUMNS", COLUMNS[::-1])
+    found.add(results_table.revision())
+    assert len(found) == 3
