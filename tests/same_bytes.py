@@ -141,7 +141,8 @@ def look_at_plans() -> Seen:
     """
     words = testbed("check", "--variants").stdout
     found: Seen = {"check": {"--variants": digest(words.encode())}}
-    for line in testbed("list").stdout.splitlines()[1:]:
+    table = testbed("list").stdout.partition("\n\n")[0]
+    for line in table.splitlines()[1:]:
         name = line.split()[0]
         text = testbed("plan", name, "--commands").stdout
         text = re.sub(r"(python3? -m) [\w.]+", r"\1 MODULE", text)

@@ -1,4 +1,4 @@
-"""Run inside the guest before the trial: allow every congestion control.
+"""Run inside the guest before the trial: allow every congestion control, hide the project's path.
 
 A network namespace may set only the controls that the initial one allows. The guest ends with the
 trial, so nothing is restored.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 
+from testbed.machine import compiled
 from testbed.machine.borrowed_settings import ALLOWED, AVAILABLE
 from testbed.trial import session
 
@@ -17,5 +18,6 @@ from testbed.trial import session
 GRIDS = session.Grids(epoch_s=10.0, start_s=0.1)
 
 if __name__ == "__main__":
+    compiled.give_alias()
     ALLOWED.write_text(AVAILABLE.read_text())
     sys.exit(session.main(sys.argv[1:], GRIDS))

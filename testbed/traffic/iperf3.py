@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.errors import TestbedError
-from testbed.machine.compiled import require_built
+from testbed.machine.compiled import as_started, require_built
 from testbed.machine.process import Place, Process, end, start
 from testbed.machine.sockets import listening
 from testbed.plan.flows import FlowPlan
@@ -50,7 +50,7 @@ class Iperf3:
             place=place,
             stdout=self._output(role),
             stderr=self._errors(role),
-            env={**os.environ, **env, "LD_PRELOAD": " ".join(map(str, libraries))},
+            env={**os.environ, **env, "LD_PRELOAD": " ".join(map(as_started, libraries))},
         )
 
     def _output(self, role: str) -> Path:

@@ -21,11 +21,12 @@ from analysis.trials.delivery import delivered_bytes
 from analysis.trials.packets import select
 from analysis.verdict.iperf3 import COOKIE_BYTES
 from testbed.engines.base import Job
-from testbed.engines.guest import GuestEngine
+from testbed.engines.guest import PROJECT, GuestEngine
 from testbed.scenario.model import Queue, Scenario
 from testbed.scenario.queues import DISCIPLINES
 from testbed.store import Trial, open_trial
 from testbed.traffic.iperf3 import PRELOAD
+from tests import started
 from tests.lab import capture_hashes, packets, rate_mbit, report, run_trials, samples
 from tests.scenarios import dumbbell, router
 from tests.unit.test_fewer_calls import SELECTING, selected
@@ -223,6 +224,20 @@ def test_a_slower_set_up_changes_no_packet(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(GuestEngine, "program", ("-m", "tests.slow_set_up"))
     slow = run_trials([scenario], tmp_path / "slow")[0]
     assert capture_hashes(usual) == capture_hashes(slow)
+
+
+def test_what_a_guest_starts_does_not_know_where_the_project_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stack lies below arguments and environment, and mkstemp begins with its address."""
+    plain = router(duration_s=2, cbr_mbit=0.2)
+    turns = dataclasses.replace(plain.flows[1], on_s=0.5, off_s=0.4)
+    monkeypatch.setattr(GuestEngine, "program", ("-m", "tests.started"))
+    scenario = dataclasses.replace(plain, flows=(plain.flows[0], turns))
+    (trial,) = run_trials([scenario], tmp_path)
+    lines = (trial.path / started.NOTED).read_text().splitlines()
+    assert any("LD_PRELOAD" in line for line in lines)
+    assert not [line for line in lines if str(PROJECT) in line]
 
 
 def test_another_seed_gives_other_packets(twice: list[tuple[Trial, Trial]], tmp_path: Path) -> None:

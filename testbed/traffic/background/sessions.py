@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.errors import TestbedError
-from testbed.machine.compiled import require_built
+from testbed.machine.compiled import as_started, require_built
 from testbed.machine.process import Place, Process, end, start
 from testbed.machine.sockets import listening
 from testbed.plan.background import FIRST_PORT, PROGRAM, BackgroundPlan
@@ -51,7 +51,7 @@ class Sessions:
     def _launch(self, role: str, argv: tuple[str, ...]) -> None:
         require_built(BACKGROUND_PROGRAM)
         self._processes[role] = start(
-            (str(BACKGROUND_PROGRAM), *argv[1:]),
+            (as_started(BACKGROUND_PROGRAM), *argv[1:]),
             place=self._places[role],
             stdout=self._output(role),
             stderr=self._errors(role),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.errors import TestbedError
-from testbed.machine.compiled import require_built
+from testbed.machine.compiled import as_started, require_built
 from testbed.machine.process import Place, Process, end, start
 from testbed.machine.sockets import listening
 from testbed.plan.flows import WORKLOAD_PROGRAM, FlowPlan
@@ -40,7 +40,7 @@ class WorkloadFlow:
     def _launch(self, role: str, argv: tuple[str, ...]) -> None:
         require_built(BUILT_PROGRAM)
         self._processes[role] = start(
-            (str(BUILT_PROGRAM), *argv[1:]),
+            (as_started(BUILT_PROGRAM), *argv[1:]),
             place=self._places[role],
             stdout=self._folder / report_file(self.plan.flow.name, role),
             stderr=self._folder / errors_file(self.plan.flow.name, role),

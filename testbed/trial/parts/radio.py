@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from testbed.errors import TestbedError
-from testbed.machine.compiled import require_built
+from testbed.machine.compiled import as_started, require_built
 from testbed.machine.process import HERE, Place, Process, end, run, start
 from testbed.plan.plan import Plan
 from testbed.plan.radio import CHANNEL_MHZ, NETWORK_NAME, PROGRAM
@@ -48,7 +48,7 @@ class RadioLink(Part):
         require_built(MEDIUM)
         self._folder.mkdir()
         self._medium = start(
-            (str(MEDIUM), *self._plan.medium[1:]),
+            (as_started(MEDIUM), *self._plan.medium[1:]),
             place=Place(log=self._log),
             stdout=self._report,
             stderr=self._report.with_suffix(".err"),
