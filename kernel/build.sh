@@ -5,7 +5,7 @@
 #   RECIPE  our part, laid out by recipe.sh: patches/, congestion/, guest.config, init.c, …
 #   SOURCE  Debian's tarball, or the folder of a source tree
 #   OUT     the directory to make, with `linux`, `config` and `version`
-#   TREE    where to compile: of a folder's source what is the same as the last time is kept
+#   TREE    where to compile: if it is there, what is the same as the last time is kept
 #   ORIGIN  what `version` says about where the source is from
 #
 # What happens and how long it takes goes to stderr.
@@ -168,8 +168,7 @@ main() { # a function, so that all of the script is read before it runs for minu
     mkdir "$stage"
     extract || die "cannot unpack $source" "is the disk full? (df -h $stage)"
     add_ours
-    if [ -d "$source" ]; then
-        mkdir -p "$tree"
+    if [ -d "$tree" ]; then
         "$here/refresh.py" "$stage" "$tree"
     else
         mv "$stage" "$tree"

@@ -100,6 +100,7 @@ build() {
     if [ ! -e "$cache/trees/$name" ] && [ "$like" ] && [ -d "$cache/trees/$like" ]; then
         cp -a --reflink=auto "$cache/trees/$like" "$cache/trees/$name"
     fi
+    mkdir -p "$cache/trees/$name"
     "$here/build.sh" "$recipe" "$source" "$new" "$cache/trees/$name" "$name, of Linux $origin"
     sha256sum <"$new/linux" | cut -c 1-16 >"$new/base"
     rm -rf "${cache:?}/own/$name"

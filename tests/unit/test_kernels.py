@@ -279,9 +279,20 @@ def test_what_is_added_is_built_in(tmp_path: Path, tree: Path) -> None:
     assert [p.name for p in (built / "net/ipv4").glob("*.c")] == ["tcp_gentle.c"]
 
 
+def test_a_version_that_is_built_again_has_what_is_new(tmp_path: Path, tree: Path) -> None:
+    own, release = tmp_path / "own", tmp_path / "linux-source.tar.xz"
+    subprocess.run(["tar", "-cJf", str(release), "-C", str(tmp_path), tree.name], check=True)
+    own.mkdir()
+    for name in ("tcp_one.c", "tcp_two.c"):
+        (own / name).write_text(f"/* {name} */\n")
+        built = built_with(own, release, tmp_path)
+        assert (built / "net/ipv4" / name).exists()
+
+
 def built_with(own: Path, tree: Path, place: Path) -> Path:
-    """The source tree as it is compiled, with what a folder adds and without our patches."""
-    (place / "bin").mkdir()
+    """A tree or a tarball as it is compiled: with what a folder adds, without our patches."""
+    (place / "bin").mkdir(exist_ok=True)
+    (place / "tree").mkdir(exist_ok=True)
     (place / "bin/make").write_text("#!/bin/sh\nexit 2\n")  # the tree stays as it is then
     (place / "bin/make").chmod(0o755)
     script = """
