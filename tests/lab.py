@@ -15,7 +15,7 @@ from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge
 from testbed.engines.choice import Choice, choose
 from testbed.engines.guest import GuestEngine
-from testbed.plan.task import tasks
+from testbed.plan.task import Task, tasks
 from testbed.runs.ready_kernels import with_ready_kernels
 from testbed.runs.sweep import run_all
 from testbed.scenario.model import Scenario
@@ -35,9 +35,14 @@ def run_trials(scenarios: Sequence[Scenario], out: Path, engine: str = "guest") 
 
 def ended_trials(scenarios: Sequence[Scenario], out: Path, choice: Choice) -> list[Trial]:
     """Run them all, in the order given, on a kernel that the machine has, however they end."""
-    planned = with_ready_kernels(choice.engine, tasks(scenarios), lambda _line: None)
+    planned = planned_here(scenarios, choice)
     run_all(planned, choice, out, lambda _event: None)
     return [open_trial(out / trial_folder(task.scenario, choice.engine.name)) for task in planned]
+
+
+def planned_here(scenarios: Sequence[Scenario], choice: Choice) -> list[Task]:
+    """Their trials, those that name no kernel on one that this machine has."""
+    return with_ready_kernels(choice.engine, tasks(scenarios), lambda _line: None, named=False)
 
 
 def run_by(program: str, *words: str, scenario: Scenario, out: Path) -> Trial:

@@ -22,6 +22,7 @@ from testbed.runs import run_sets
 from testbed.runs.ready_kernels import with_ready_kernels
 from testbed.runs.results_folder import claimed
 from testbed.runs.sweep import Waiting, Watcher, in_order, run_all
+from testbed.scenario.kernel_axis import AXIS as KERNEL
 from testbed.scenario.names import checked
 from testbed.store import LATEST, RUNS, results_folder
 
@@ -61,7 +62,7 @@ def run(
         checked(name)
     planned = tasks(scenarios_of(what, set or {}, seeds, quick))
     choice = engine_for(planned, engine)
-    planned = with_ready_kernels(choice.engine, planned, _told(quiet))
+    planned = with_ready_kernels(choice.engine, planned, _told(quiet), named=KERNEL in (set or {}))
     folder = results_folder(planned[0].scenario.experiment) if out is None else Path(out)
     with interruptible(), _progress(len(planned), quiet) as watch, claimed(folder, _say(watch)):
         with reduced(watch, captures) as tell:

@@ -46,6 +46,7 @@ class Chosen:
     scenarios: Callable[[int], list[Scenario]]  # by the number of seeds
     values: Callable[[Scenario], Mapping[str, str]]  # of the axes, in one of the scenarios
     own: OwnFile | None = None  # the file of the user's that it stands in
+    kernels_named: bool = False
 
 
 def chosen(options: argparse.Namespace) -> Chosen:
@@ -80,6 +81,7 @@ def _chosen(options: argparse.Namespace) -> Chosen:
         lambda seeds: on_kernels(experiment.scenarios(settings, seeds, options.quick), kernels),
         lambda scenario: {KERNEL: scenario.kernel, **scenario.axes},
         own,
+        bool(kernels),
     )
 
 
@@ -116,6 +118,7 @@ def _of_scenario(found: Found, where: str, options: argparse.Namespace) -> Chose
         (*axes, Axis(KERNEL, (scenario.kernel,), KERNELS_ARE)),
         lambda seeds: on_kernels(file_sweep.sweep(scenario, settings, seeds), kernels),
         lambda each: {**file_sweep.fields(each), KERNEL: each.kernel},
+        kernels_named=bool(kernels),
     )
 
 

@@ -99,7 +99,7 @@ def _prepared(options: argparse.Namespace) -> _Prepared:
     choice = engine_for(planned, options.engine)
     out = options.out or results_folder(scenarios[0].experiment)
     console.print(f"engine: {choice.engine.name} ({choice.reason})")
-    planned = with_ready_kernels(choice.engine, planned, _say)
+    planned = with_ready_kernels(choice.engine, planned, _say, named=wanted.kernels_named)
     return _Prepared(choice, wanted, planned, out)
 
 
@@ -256,7 +256,7 @@ def _run_more(
         known = {each.scenario.name: each.task for each in done}
         scenarios = wanted.scenarios(seeds)
         planned = [known.get(each.name) or Task(each, make_plan(each)) for each in scenarios]
-        planned = with_ready_kernels(place.choice.engine, planned, _say)
+        planned = with_ready_kernels(place.choice.engine, planned, _say, named=wanted.kernels_named)
         done = _run_trials(options, place, planned, rerun=False)  # the first round is new
 
 

@@ -9,19 +9,21 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from testbed.engines.choice import choose
 from testbed.errors import TestbedError
+from testbed.kernels import known
 from testbed.machine.leftovers import clean
-from testbed.plan.task import tasks
+from testbed.plan.task import Task
 from testbed.runs.cluster import run_on_cluster
 from testbed.runs.sweep import Begun, Finished, Unfit
+from testbed.scenario.model import Scenario
 from testbed.store import Status, open_trial
-from tests.lab import capture_hashes, run_trials
+from tests.lab import capture_hashes, planned_here, run_trials
 from tests.scenarios import router
 
 TIMES = int(os.environ.get("FAULTS", "1"))
@@ -71,6 +73,10 @@ def wait_until(condition: object, seconds: float = 60) -> None:
         time.sleep(0.05)
 
 
+def planned(scenarios: Sequence[Scenario]) -> list[Task]:
+    return planned_here(scenarios, choose("guest", ()))
+
+
 @pytest.fixture
 def cluster(tmp_path: Path, root: Path) -> Iterator[Cluster]:
     made = Cluster(tmp_path, root)
@@ -88,7 +94,7 @@ def test_a_cluster_gives_what_this_machine_gives(
     killer.start()
     finished = run_on_cluster(
         cluster.address,
-        tasks(SCENARIOS),
+        planned(SCENARIOS),
         choose("guest", ()),
         tmp_path / "there",
         lambda _event: None,
@@ -109,7 +115,7 @@ def test_a_cluster_gives_what_this_machine_gives(
     assert list((tmp_path / "tmp").glob("testbed-worker-*")) == []
     again = run_on_cluster(
         cluster.address,
-        tasks(SCENARIOS),
+        planned(SCENARIOS),
         choose("guest", ()),
         tmp_path / "there",
         lambda _event: None,
@@ -126,13 +132,13 @@ def test_a_worker_without_the_kernel_takes_none(
     with pytest.raises(TestbedError, match="no worker of the cluster can take trials"):
         run_on_cluster(
             cluster.address,
-            tasks(SCENARIOS[:1]),
+            planned(SCENARIOS[:1]),
             choose("guest", ()),
             tmp_path / "out",
             events.append,
         )
     assert [type(event) for event in events] == [Unfit]
-    assert "kernel 6.1 is not built" in str(events[0])
+    assert f"kernel {known.default()} is not built" in str(events[0])
 
 
 def test_no_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +146,7 @@ def test_no_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TestbedError, match=r"no dask scheduler answers at tcp://127\.0\.0\.1:9"):
         run_on_cluster(
             "tcp://127.0.0.1:9",
-            tasks(SCENARIOS[:1]),
+            planned(SCENARIOS[:1]),
             choose("guest", ()),
             tmp_path,
             lambda _event: None,
@@ -150,7 +156,7 @@ def test_no_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_is_told_which_trial_begins_where(cluster: Cluster, tmp_path: Path) -> None:
     cluster.worker()
     events: list[object] = []
-    (only,) = tasks([router(variant="reno", duration_s=1)])
+    (only,) = planned([router(variant="reno", duration_s=1)])
     run_on_cluster(cluster.address, [only], choose("guest", ()), tmp_path / "out", events.append)
     begun, finished = (each for each in events if isinstance(each, Begun | Finished))
     assert isinstance(begun, Begun) and begun.scenario == only.scenario

@@ -20,7 +20,7 @@ from testbed.store import Trial
 from tests.lab import capture_hashes, run_trials
 from tests.scenarios import router
 
-NEWER = "6.12"
+OLDER, NEWER = "6.1", "6.12"
 GOOD, TRIED, ADDED = "test-good", "test-tried", "test-added"
 PLANTED = ("static int beta __read_mostly = 717;", "static int beta __read_mostly = 819;")
 
@@ -30,18 +30,31 @@ def on_newer(variant: str) -> Scenario:
     return scenario
 
 
-@pytest.mark.skipif(known.built(NEWER) is None, reason=f"testbed kernel build {NEWER}")
+needs_newer = pytest.mark.skipif(known.built(NEWER) is None, reason=f"testbed kernel build {NEWER}")
+needs_older = pytest.mark.skipif(
+    known.built(OLDER) is None, reason=f"there is no Linux {OLDER} on this machine"
+)
+
+
+@needs_newer
 def test_another_version_of_linux(tmp_path: Path) -> None:
-    """Each trial valid, and another's bytes only by its kernel."""
+    """Its trials are valid, and a second run gives the same bytes."""
     scenarios = [on_newer("cubic"), on_newer("tahoe")]
     first = run_trials(scenarios, tmp_path / "first")
     again = run_trials(scenarios, tmp_path / "again")
     assert [capture_hashes(t) for t in first] == [capture_hashes(t) for t in again]
     assert all(trial.record.kernel.split()[1].startswith(f"{NEWER}.") for trial in first)
-    before = dataclasses.replace(scenarios[0], kernel="6.1", label="before")
-    (older,) = run_trials([before], tmp_path / "older")
-    assert older.record.kernel.split()[1].startswith("6.1.")
-    assert capture_hashes(older) != capture_hashes(first[0])
+
+
+@needs_newer
+@needs_older
+def test_two_versions_send_other_packets(tmp_path: Path) -> None:
+    newer = on_newer("cubic")
+    older = dataclasses.replace(newer, kernel=OLDER, label="before")
+    trials = run_trials([older, newer], tmp_path)
+    for trial, version in zip(trials, (OLDER, NEWER), strict=True):
+        assert trial.record.kernel.split()[1].startswith(f"{version}.")
+    assert capture_hashes(trials[0]) != capture_hashes(trials[1])
 
 
 def git(folder: Path, *words: str) -> str:

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -120,9 +121,26 @@ def test_a_machine_without_the_first_kernel(monkeypatch: pytest.MonkeyPatch) -> 
     assert known.default() == "6.12"
     said: list[str] = []
     planned = [Task(each, make_plan(each)) for each in (router(), *on_kernels([router()], ["x"]))]
-    found = with_ready_kernels(FakeEngine(succeed), planned, said.append)
+    found = with_ready_kernels(FakeEngine(succeed), planned, said.append, named=False)
     assert [task.scenario.kernel for task in found] == ["6.12", "x"]
     assert said == ["this machine has no Linux 6.1: trials that name no kernel run on 6.12"]
+
+
+@pytest.mark.parametrize(("named", "axes"), [(True, {}), (False, {"kernel": "6.1"})])
+def test_the_first_kernel_by_name_where_it_is_missing(
+    monkeypatch: pytest.MonkeyPatch, named: bool, axes: dict[str, str]
+) -> None:
+    """No other runs in its place: a comparison of the two would compare one with itself."""
+    monkeypatch.setattr(known, "is_installed", lambda version: version == "6.12")
+    monkeypatch.setattr(known, "built", lambda _name: None)
+    planned = [Task(each, make_plan(each)) for each in [router(axes=axes)]]
+    monkeypatch.setattr(building, "_built", refused)
+    with pytest.raises(TestbedError, match="image.sh 6.1"):
+        with_ready_kernels(FakeEngine(succeed), planned, print, named=named)
+
+
+def refused(argv: Sequence[str], _tell: Callable[[str], None]) -> Path:
+    raise TestbedError(f"{Path(argv[0]).name} {argv[1]}", "")
 
 
 @pytest.fixture
