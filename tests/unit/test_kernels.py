@@ -135,7 +135,7 @@ def test_the_first_kernel_by_name_where_it_is_missing(
     monkeypatch.setattr(known, "built", lambda _name: None)
     planned = [Task(each, make_plan(each)) for each in [router(axes=axes)]]
     monkeypatch.setattr(building, "_built", refused)
-    with pytest.raises(TestbedError, match="image.sh 6.1"):
+    with pytest.raises(TestbedError, match=r"image\.sh 6\.1"):
         with_ready_kernels(FakeEngine(succeed), planned, print, named=named)
 
 
