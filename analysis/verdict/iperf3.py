@@ -142,7 +142,7 @@ def _block_bytes(report: dict[str, Any]) -> int:
     version = re.match(r"iperf (\d+)\.(\d+)", start.get("version", ""))
     if version is None or (int(version[1]), int(version[2])) <= BY_READ:
         return 0
-    return int(start["test_start"]["blksize"])
+    return int(start.get("test_start", {}).get("blksize", 0))  # none: it never connected
 
 
 class _Delivered:

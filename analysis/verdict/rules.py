@@ -315,7 +315,8 @@ RULES: Mapping[str, Rule] = {
             "the same in its host's capture",
             Limits(1e-6, 1e-3),
             Limits(0.02, 0.2),
-            "virtual time: the clock's nanoseconds; real time: the client waits for the scheduler",
+            "virtual time: the clock's nanoseconds; real time: the client waits for the scheduler; "
+            "Nagle's algorithm may delay a request on a kept connection until the answer before it",
             later=True,
         ),
         _exact(

@@ -24,10 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from testbed.engines.base import Job, Outcome
+from testbed.engines.choice import choose
 from testbed.engines.guest import GuestEngine
-from testbed.plan.task import tasks
 from testbed.scenario.model import Scenario
 from testbed.store import SCENARIO, Status, Trial, trials_in
+from tests.lab import planned_here
 
 ROOT = Path(__file__).resolve().parents[2]
 # what Python reports before it happens; files that are only read are left out
@@ -177,9 +178,9 @@ class _Hook:
 def recorded(folder: Path, scenario: Scenario) -> Path:
     """What a guest leaves of this scenario, before its captures are converted."""
     folder.mkdir()
-    (task,) = tasks([scenario])
-    (folder / SCENARIO).write_text(scenario.to_json())
-    engine = GuestEngine()
+    (task,) = planned_here([scenario], choose("guest", ()))
+    (folder / SCENARIO).write_text(task.scenario.to_json())
+    engine = GuestEngine(task.scenario.kernel)
     assert not engine.ready()
     core = min(os.sched_getaffinity(0))
     assert engine.run(folder, task, Job(1, core, threading.Event())).status == 0

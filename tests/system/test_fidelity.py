@@ -9,7 +9,8 @@ import pytest
 
 from analysis.verdict.checks import Grade
 from experiments.catalogue import EXPERIMENTS
-from testbed.scenario.model import Scenario
+from testbed.kernels import known
+from testbed.scenario.model import BASE_KERNEL, Scenario
 from tests.faults import FAULTS, broken, run_broken, run_busy, verdict
 from tests.lab import run_trials
 
@@ -25,7 +26,9 @@ def test_a_trial_that_was_broken_on_purpose(fault: str, tmp_path: Path, root: Pa
     suspect = fault == "lagging-samples"  # it hides what happened, and changes nothing
     assert found.verdict is (Grade.SUSPECT if suspect else Grade.INVALID)
     assert found.why.startswith(FAULTS[fault])
-    row = f"| {fault.replace('-', ' ')} | {found.verdict} | {found.why} |\n"
+    # the page's numbers are of 6.1
+    why = f"{found.why} |\n" if known.default() == BASE_KERNEL else FAULTS[fault]
+    row = f"| {fault.replace('-', ' ')} | {found.verdict} | {why}"
     assert row in (root / "docs" / "verdicts.md").read_text()
 
 

@@ -469,6 +469,10 @@ def test_newer_iperf3_counts_whole_blocks(
         assert (checks[name].verdict is Grade.VALID) is valid, name
 
 
+def test_an_iperf3_that_never_connected_tells_no_block(tmp_path: Path) -> None:
+    told_by_iperf3(tmp_path, 0.001, server_report(0, 0, version="iperf 3.18"))
+
+
 def socket_evidence(flow: SimpleNamespace, answers: int) -> Evidence:
     """One flow, to whose sender so many packets came back."""
     packets = SimpleNamespace(flow=lambda *_: SimpleNamespace(acks=[0] * answers))

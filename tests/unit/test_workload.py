@@ -12,9 +12,12 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from analysis.transfers.transfer_reports import Planned
+from analysis.transfers.connection_streams import NEVER
+from analysis.transfers.transfer_reports import Planned, Reported
+from analysis.transfers.wire_transfers import OnTheWire
+from analysis.verdict import transfer_checks
 from analysis.verdict.checks import Grade
-from analysis.verdict.transfer_checks import _as_drawn
+from analysis.verdict.transfer_checks import _as_drawn, held_back
 from testbed.errors import UsageError
 from testbed.plan.plan import make_plan
 from testbed.runs.sources import compiled_for
@@ -200,6 +203,37 @@ def test_the_verdict_expects_the_transfers_of_the_network_that_the_seed_draws() 
         evidence, cast(Any, SimpleNamespace(name=scenario.flows[0].name)), Planned(times, sizes)
     )
     assert check.verdict is Grade.VALID
+
+
+@pytest.mark.parametrize(("told", "sound"), [(5, True), (7, True), (4, False), (8, False)])
+def test_synacks_of_a_connection_that_nobody_accepted(
+    monkeypatch: pytest.MonkeyPatch, told: int, sound: bool
+) -> None:
+    """Two transfers were delivered with five retransmissions, and a third never connected."""
+    monkeypatch.setattr(transfer_checks, "server_retransmissions", lambda *_: told)
+    times = np.zeros(3, dtype=np.int64)
+    found = OnTheWire(times, times, np.array([2, 3, 2]), 3, 2)
+    reported = Reported(0, times, times, times, np.array([100, 200, 0]))
+    evidence = cast(Any, SimpleNamespace(trial=None, virtual_time=True))
+    flow = cast(Any, SimpleNamespace(name="web"))
+    check = transfer_checks._sent_again(evidence, flow, reported, found)
+    assert (check.verdict is Grade.VALID) is sound
+
+
+@pytest.mark.parametrize(
+    ("seen", "waited"),
+    [
+        (50, False),  # when it was made
+        (40, False),  # before
+        (60, True),  # the answer before it came at 70
+        (71, False),
+    ],
+)
+def test_a_request_may_wait_for_the_answer_before_it(seen: int, waited: bool) -> None:
+    """By Nagle's algorithm: the second on the connection of port 1, not the first on that of 2."""
+    found = OnTheWire(np.array([0, 60, seen]), np.array([70, 90, NEVER]), None, 2, 3)
+    held = held_back(np.array([1, 2, 1]), np.array([0, 50, 50]), found)
+    assert held.tolist() == [False, False, waited]
 
 
 def test_files_of_times_and_points(tmp_path: Path) -> None:
