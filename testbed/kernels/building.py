@@ -42,6 +42,12 @@ def build_version(version: str, tell: Tell) -> Path:
             f"no patches for Linux {version}",
             f"there are some for {', '.join(known.versions())}; any tree: --source DIR --name NAME",
         )
+    if not known.is_installed(version):
+        raise TestbedError(
+            f"this machine has no source of Linux {version}",
+            f"apt-get install linux-source-{version}, where Debian's release has it (6.1: Debian 12); "
+            "testbed kernel list",
+        )
     return _built([str(known.IMAGE), version], tell)
 
 
