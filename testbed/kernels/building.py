@@ -45,7 +45,7 @@ def build_version(version: str, tell: Tell) -> Path:
     if not known.is_installed(version):
         raise TestbedError(
             f"this machine has no source of Linux {version}",
-            f"apt-get install linux-source-{version}, where Debian's release has it (6.1: Debian 12); "
+            f"apt-get install linux-source-{version}, if your Debian has it (6.1: Debian 12); "
             "testbed kernel list",
         )
     return _built([str(known.IMAGE), version], tell)
