@@ -15,11 +15,14 @@ from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge
 from testbed.engines.choice import Choice, choose
 from testbed.engines.guest import GuestEngine
+from testbed.kernels import known
 from testbed.plan.task import Task, tasks
 from testbed.runs.ready_kernels import with_ready_kernels
 from testbed.runs.sweep import run_all
-from testbed.scenario.model import Scenario
+from testbed.scenario.model import BASE_KERNEL, Scenario
 from testbed.store import Status, Trial, open_trial, trial_folder
+
+ON_FIRST = known.default() == BASE_KERNEL  # that of the stored numbers
 
 
 def run_trials(scenarios: Sequence[Scenario], out: Path, engine: str = "guest") -> list[Trial]:

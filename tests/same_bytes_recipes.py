@@ -51,11 +51,11 @@ dumbbell-load variant=vegas cbr_mbit=10 order=tcp-first window=small profile=ns2
 dumbbell-load variant=cubic cbr_mbit=7 order=cbr-first window=large profile=ns2 duration_s=4
 dumbbell-load variant=sack cbr_mbit=5 order=cbr-first window=large profile=modern duration_s=4
 dumbbell-pairs pair=newreno/reno cbr_mbit=8 window=small profile=ns2 duration_s=4
-dumbbell-pairs pair=vegas/vegas cbr_mbit=2 window=large profile=ns2 duration_s=4
+dumbbell-pairs pair=vegas/vegas cbr_mbit=2 window=large profile=ns2 second=n5-n6 duration_s=4
 dumbbell-pairs pair=cubic/bbr cbr_mbit=5 window=large profile=ns2 duration_s=4
 dumbbell-pairs pair=newreno/vegas cbr_mbit=5 window=large profile=modern duration_s=4
-dumbbell-queues variant=reno queue=droptail profile=ns2 duration_s=4
-dumbbell-queues variant=sack queue=red profile=ns2 duration_s=6
+dumbbell-queues variant=reno queue=droptail profile=ns2 cbr_stop=at-60 duration_s=4
+dumbbell-queues variant=sack queue=red profile=ns2 cbr_stop=at-60 duration_s=6
 dumbbell-queues variant=reno queue=codel profile=modern duration_s=4
 dumbbell-queues variant=sack queue=fq_codel profile=ns2 duration_s=4
 dumbbell-queues variant=reno queue=pie profile=ns2 duration_s=4

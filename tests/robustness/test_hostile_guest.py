@@ -19,6 +19,7 @@ from testbed.engines.confinement import CONFINE
 from testbed.engines.guest import GuestEngine, _command
 from testbed.store import GUEST_COMMAND
 from testbed.store import GUEST_MEMORY as MEMORY
+from tests.unit.test_process import alive
 
 HERE = Path(__file__).parent
 NOBODY = 65534
@@ -143,20 +144,11 @@ def test_a_killed_guest_leaves_nothing(target: Target, by: signal.Signals) -> No
     left = descendants(guest.pid)
     guest.send_signal(by)
     guest.wait(10)
-    while any(map(runs, left)) and time.monotonic() < deadline:
+    while any(map(alive, left)) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert left
-    assert not [pid for pid in left if runs(pid)]
+    assert not [pid for pid in left if alive(pid)]
     assert not list((target.folder / MEMORY).iterdir())
-
-
-def runs(pid: int) -> bool:
-    """Not one that has ended, which is there until the machine's first process has seen it."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
 
 
 def descendants(pid: int) -> list[int]:

@@ -9,10 +9,9 @@ import pytest
 
 from analysis.verdict.checks import Grade
 from experiments.catalogue import EXPERIMENTS
-from testbed.kernels import known
-from testbed.scenario.model import BASE_KERNEL, Scenario
+from testbed.scenario.model import Scenario
 from tests.faults import FAULTS, broken, run_broken, run_busy, verdict
-from tests.lab import run_trials
+from tests.lab import ON_FIRST, run_trials
 
 SHORT_S = 5.0
 # Trials of all experiments, evenly, and in the full run. All trials that other tests run in the
@@ -27,7 +26,7 @@ def test_a_trial_that_was_broken_on_purpose(fault: str, tmp_path: Path, root: Pa
     assert found.verdict is (Grade.SUSPECT if suspect else Grade.INVALID)
     assert found.why.startswith(FAULTS[fault])
     # the page's numbers are of 6.1
-    why = f"{found.why} |\n" if known.default() == BASE_KERNEL else FAULTS[fault]
+    why = f"{found.why} |\n" if ON_FIRST else FAULTS[fault]
     row = f"| {fault.replace('-', ' ')} | {found.verdict} | {why}"
     assert row in (root / "docs" / "verdicts.md").read_text()
 

@@ -12,7 +12,7 @@ from analysis.trials.packets import TrialPackets
 from analysis.trials.pairing import NOWHERE, pair
 from testbed.scenario.model import Radio, Scenario
 from testbed.store import Trial
-from tests.lab import capture_hashes, report, run_trials
+from tests.lab import ON_FIRST, capture_hashes, report, run_trials
 from tests.scenarios import access, video
 
 
@@ -46,7 +46,7 @@ def test_the_same_seed_is_the_same_to_the_byte(tmp_path: Path) -> None:
 def test_a_weaker_signal_is_slower(tmp_path: Path) -> None:
     strong, weak = run_trials([with_signal(-40), with_signal(-80)], tmp_path)
     # 72.2 and 7.2 Mbit/s on the air, less headers, preambles, turns and acknowledgements
-    assert 38 < received_mbit(strong) < 72.2 * 1448 / 1538
+    assert 38 < received_mbit(strong) < (60 if ON_FIRST else 72.2 * 1448 / 1538)
     assert 4 < received_mbit(weak) < 6.5
     # rate control has found them
     for trial, mcs in ((strong, 7), (weak, 0)):

@@ -23,7 +23,7 @@ from experiments.fall_floyd import EXPERIMENT, LOST
 from testbed.scenario.model import Profile, Queue, Scenario
 from testbed.scenario.variants import LINUX_CONTROLS, VARIANTS
 from testbed.store import SOCKETS, Trial
-from tests.lab import capture_hashes, packets, run_trials, samples
+from tests.lab import ON_FIRST, capture_hashes, packets, run_trials, samples
 from tests.scenarios import router
 
 WHEEL_S = 0.032  # of timers from 0.25 to 2 s, with 250 ticks a second (kernel/time/timer.c)
@@ -285,11 +285,17 @@ def test_vegas_keeps_as_many_packets_queued_as_its_parameters_say(tmp_path: Path
     deep = Queue("pfifo", limit_packets=100)
     plain = router(variant="vegas", rate_mbit=5, delay_ms=20, queue=deep, duration_s=10)
     scenarios: list[Scenario] = [plain, dataclasses.replace(plain, profile=Profile.NS2)]
+    backlogs = []
     for trial, (least, most) in zip(run_trials(scenarios, tmp_path), ((2, 4), (1, 3)), strict=True):
+        rows = [row for row in samples(trial, "queues") if 5 < float(row["time_s"]) < 10]
+        backlogs.append(sum(int(row["backlog_packets"]) for row in rows) / len(rows))
         last = samples(trial, "sockets")[-1]
         empty_ms = float(last["min_rtt_ms"])
         queued = int(last["cwnd"]) * (float(last["srtt_ms"]) - empty_ms) / empty_ms
         assert least <= int(queued) <= most
+    modern, ns2 = backlogs
+    assert 1 < modern < 4
+    assert ns2 < modern or not ON_FIRST  # on 6.12, 3.28 and 3.04
 
 
 def test_a_receivers_window_bounds_what_is_in_flight(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from analysis.trials.video import video_measures
 from testbed.plan.plan import MARGIN_S
 from testbed.scenario.video import Transport
 from testbed.store import Trial
-from tests.lab import capture_hashes, packets, run_trials, samples
+from tests.lab import ON_FIRST, capture_hashes, packets, run_trials, samples
 from tests.scenarios import video
 from tests.wireshark_tables import as_wireshark_writes, frames_per_second, lengths
 
@@ -32,9 +32,10 @@ def test_on_the_shaped_line(tmp_path: Path, transport: Transport) -> None:
     played = [(trial.path / "flows" / "video.json").read_text() for trial in trials]
     assert played[0] == played[1]
     row = video_measures([one]).iloc[0]
+    most = 1.25 if ON_FIRST else 1.3  # 6.12 takes 1.254 over HTTPS, 6.1 1.059
     assert (row["transport"], row["why"], row["segments"]) == (transport, "", 3)
     assert row["bytes"] == 330_000 * 12 / 8
-    assert 1 < (row["loaded_s"] - row["page_s"]) / (row["bytes"] * 8 / 1.024e6) < 1.3
+    assert 1 < (row["loaded_s"] - row["page_s"]) / (row["bytes"] * 8 / 1.024e6) < most
     assert row["ended_s"] == pytest.approx(row["startup_s"] + 12)
     (flow,) = one.record.flows
     assert flow.stopped_s == pytest.approx(row["ended_s"], abs=0.01)

@@ -113,6 +113,7 @@ def test_what_we_start_dies_with_us(tmp_path: Path) -> None:
 
 
 def alive(pid: int) -> bool:
+    """Not one that has ended, and waits for its parent, or the first process, to see it."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
