@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import enum
+import io
 import json
 import math
 import os
@@ -189,6 +190,20 @@ def write_table(folder: Path, table: Table, rows: Iterable[Sequence[object]]) ->
         writer = csv.writer(file)
         writer.writerow(table.columns)
         writer.writerows(rows)
+
+
+def csv_text(values: Sequence[object]) -> str:
+    """These values as `write_table` writes them: a whole line, or its end."""
+    line = io.StringIO()
+    csv.writer(line).writerow(values)
+    return line.getvalue()
+
+
+def write_lines(folder: Path, table: Table, lines: Iterable[str]) -> None:
+    """Write a table whose rows are text already."""
+    write_table(folder, table, ())
+    with (folder / table.file).open("a", newline="") as file:
+        file.writelines(lines)
 
 
 def write_json(folder: Path, name: str, content: object) -> None:

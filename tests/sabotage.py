@@ -28,7 +28,7 @@ from testbed.trial.parts import all_parts, background, capture, idle_rtt
 from testbed.trial.parts.background import BackgroundTraffic
 from testbed.trial.parts.capture import Captures
 from testbed.trial.parts.part import Part
-from testbed.trial.parts.sampling import Sampler
+from testbed.trial.parts.sampling_part import Sampling
 from testbed.trial.parts.scheduler import Timeline
 from tests.scenarios import dumbbell
 
@@ -138,14 +138,14 @@ def late_start() -> None:
 
 def lagging_samples() -> None:
     """Now and then the sampler is elsewhere."""
-    sample = Sampler.sample
+    schedule = Sampling.schedule
 
-    def bent(self: Sampler, time_s: float) -> None:
-        sample(self, time_s)
-        if round(time_s * 100) % 20 == 7:
-            time.sleep(0.09)
+    def bent(self: Sampling, timeline: Timeline) -> None:
+        for index in range(round(self._trial.plan.end_s / 0.2)):
+            timeline.at(0.07 + 0.2 * index, lambda _time_s: time.sleep(0.08))
+        schedule(self, timeline)
 
-    Sampler.sample = bent  # type: ignore[method-assign]
+    Sampling.schedule = bent  # type: ignore[method-assign]
 
 
 def dropping_capture() -> None:

@@ -1,6 +1,8 @@
 """The same questions to several netlink sockets, again and again.
 
-The guest's kernel takes them, and gives the answers, by one system call (kernel/patches/0022).
+The guest's kernel takes a whole series by one system call (kernel/patches/0022): it sleeps until
+the next instant, notes the time, and asks all questions, and only then those of the instant after.
+The process is not woken in between, which costs far more than the questions.
 """
 
 from __future__ import annotations
@@ -8,27 +10,34 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-from collections.abc import Iterator, Sequence
+import socket
+from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass
+from time import CLOCK_MONOTONIC
 
-from testbed.machine.netlink import BUFFER_BYTES, Netlink
+from testbed.machine.netlink import Netlink
+from testbed.machine.timer import NS, TIMER_ABSTIME
+
+_BATCH = 4096  # the system call, in the guest
+# system calls of x86-64, the only architecture
+_SENDTO, _RECVFROM, _RECVMSG, _CLOCK_NANOSLEEP = 44, 45, 47, 230
+_SO_TIMESTAMPNS = 35
+_MOST = 2**62
+# struct batched_call of the patch, in longs: number, six arguments, least, most, result
+_LONGS, _LEAST, _RESULT = 10, 7, 9
+_BYTES = 8 * _LONGS
+_TIMED = 3  # calls of a round before its questions: sleep, send a stamp, receive it
+_HEADER = array("q", (0, 0, 0, 0, 0, 0, 0))  # struct msghdr
+_HEADER_CONTROL, _HEADER_SIZE = 4, 5
+_STAMP = 4  # longs: struct cmsghdr, and a struct timespec
+ANSWER_BYTES = 4096  # more than any answer takes
+_BUFFER_BYTES = 1 << 19  # of the answers that are fetched by one system call
+_MOST_ROUNDS = 64
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_BATCH = 4096  # the system call, in the guest
-_SENDTO, _RECVFROM = 44, 45  # system calls of x86-64, the guest's only architecture
-_MOST = 2**62
-
-
-class _Call(ctypes.Structure):
-    """struct batched_call of the patch: it goes on after a result from `least` to `most`."""
-
-    _fields_ = (
-        ("number", ctypes.c_long),
-        ("arguments", ctypes.c_long * 6),
-        ("least", ctypes.c_long),
-        ("most", ctypes.c_long),
-        ("result", ctypes.c_long),
-    )
+_libc.syscall.argtypes = [ctypes.c_long] * 7
+_libc.syscall.restype = ctypes.c_long
 
 
 @dataclass(frozen=True)
@@ -45,44 +54,101 @@ class Question:
         return self.netlink.answer()
 
 
-class Batch:
-    """Questions that are asked together."""
+class Rounds:
+    """Questions that are asked together, now or at given instants; a round asks each of them."""
 
     def __init__(self, questions: Sequence[Question]) -> None:
-        self._questions = questions
-        self._kept = [ctypes.create_string_buffer(each.message) for each in questions]
-        calls = [call for each in zip(questions, self._kept, strict=True) for call in _pair(*each)]
-        self._calls = (_Call * len(calls))(*calls)
-        self._alone = not calls
+        self._count = len(questions)
+        room = _BUFFER_BYTES // ANSWER_BYTES // max(1, self._count)
+        self._most = min(max(1, room), _MOST_ROUNDS)
+        self.answers = bytearray(self._most * max(1, self._count) * ANSWER_BYTES)
+        self._alone = not questions
+        self._times = array("q", bytes(16 * self._most))
+        self._headers = _HEADER * self._most
+        self._stamps = array("q", bytes(8 * _STAMP * self._most))
+        self._sender, self._stamped = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._stamped.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+        self._messages = [ctypes.create_string_buffer(each.message) for each in questions]
+        self._calls = array("q")
+        for number in range(self._most):
+            self._add_round(number, questions)
 
-    def answers(self) -> Iterator[bytes | None]:
-        """Ask all; None is the answer where the object does not exist."""
-        for index in range(self._made_at_once(), len(self._calls)):
-            question = self._questions[index // 2]
-            if index % 2:
-                question.netlink.receive()
-            else:
-                question.netlink.send(question.message)
-        return (each.netlink.answer() for each in self._questions)
+    def _add_round(self, number: int, questions: Sequence[Question]) -> None:
+        times, headers, stamps = (
+            each.buffer_info()[0] for each in (self._times, self._headers, self._stamps)
+        )
+        header = headers + 8 * len(_HEADER) * number
+        place = len(_HEADER) * number
+        self._headers[place + _HEADER_CONTROL] = stamps + 8 * _STAMP * number
+        sleep = (CLOCK_MONOTONIC, TIMER_ABSTIME, times + 16 * number, 0, 0, 0)
+        self._calls.extend((_CLOCK_NANOSLEEP, *sleep, 0, 0, 0))
+        self._calls.extend((_SENDTO, self._sender.fileno(), 0, 0, 0, 0, 0, 0, 0, 0))
+        self._calls.extend((_RECVMSG, self._stamped.fileno(), header, 0, 0, 0, 0, 0, 0, 0))
+        answers = ctypes.addressof(ctypes.c_char.from_buffer(self.answers))
+        answers += number * self._count * ANSWER_BYTES
+        for index, (question, message) in enumerate(zip(questions, self._messages, strict=True)):
+            descriptor, size = question.netlink.descriptor, len(question.message)
+            sent = (descriptor, ctypes.addressof(message), size, 0, 0, 0)
+            received = (descriptor, answers + index * ANSWER_BYTES, ANSWER_BYTES, 0, 0, 0)
+            self._calls.extend((_SENDTO, *sent, size, size, 0))
+            self._calls.extend((_RECVFROM, *received, 1, _MOST, 0))
 
-    def _made_at_once(self) -> int:
-        """How many of the calls one system call made: not all, if a signal came."""
+    @property
+    def _calls_each(self) -> int:
+        return _TIMED + 2 * self._count
+
+    def ask(self) -> None:
+        """Ask all at once: round 0."""
+        made = self._made_at_once(_TIMED, self._calls_each)
+        self._make_singly(_TIMED + made, self._calls_each)
+
+    def ask_at(self, due_ns: Sequence[int]) -> int:
+        """Ask all at each of the first of these instants of the monotonic clock.
+
+        Returns how many rounds that were: 0 without the guest's kernel, fewer if a signal came.
+        """
+        due = due_ns[: self._most]
+        if self._alone or not due:
+            return 0
+        self._times[: 2 * len(due)] = array("q", [part for at in due for part in divmod(at, NS)])
+        self._headers[_HEADER_SIZE :: len(_HEADER)] = array("q", [8 * _STAMP] * self._most)
+        rounds, begun = divmod(self._made_at_once(0, len(due) * self._calls_each), self._calls_each)
+        if begun:
+            first = rounds * self._calls_each
+            self._make_singly(first + begun, first + self._calls_each)
+        return rounds + bool(begun)
+
+    def real_ns(self, number: int) -> int:
+        """The wall clock when a round of `ask_at` began."""
+        seconds, ns = self._stamps[_STAMP * number + 2 : _STAMP * number + 4]
+        return seconds * NS + ns
+
+    def places(self, number: int) -> range:
+        """Where in `answers` each question's answer of a round begins, its header included."""
+        first = number * self._count
+        return range(first * ANSWER_BYTES, (first + self._count) * ANSWER_BYTES, ANSWER_BYTES)
+
+    def _made_at_once(self, first: int, end: int) -> int:
+        """How many of these calls one system call made: all, unless a signal came."""
         if self._alone:
             return 0
-        made: int = _libc.syscall(_BATCH, self._calls, len(self._calls))
-        if made < 0 and ctypes.get_errno() == errno.ENOSYS:
-            self._alone = True  # no kernel of ours
-        elif made > 0 and (result := self._calls[made - 1].result) < 0:
-            raise OSError(-result, os.strerror(-result))
-        return max(made, 0)
+        begin = self._calls.buffer_info()[0] + first * _BYTES
+        made: int = _libc.syscall(_BATCH, begin, end - first, 0, 0, 0, 0)
+        if made < 0:
+            self._alone = ctypes.get_errno() == errno.ENOSYS  # no kernel of ours
+            return 0
+        last = (first + made - 1) * _LONGS
+        least, most, result = self._calls[last + _LEAST : last + _LONGS]
+        return made if least <= result <= most else made - 1
 
+    def _make_singly(self, first: int, end: int) -> None:
+        """Make each call by itself, and again if a signal came."""
+        for place in range(first * _LONGS, end * _LONGS, _LONGS):
+            while _libc.syscall(*self._calls[place : place + _LEAST]) < 0:
+                if (number := ctypes.get_errno()) != errno.EINTR:
+                    raise OSError(number, os.strerror(number))
 
-def _pair(question: Question, message: ctypes.Array[ctypes.c_char]) -> tuple[_Call, _Call]:
-    """Sending a question, and receiving its answer."""
-    netlink, size = question.netlink, len(question.message)
-    sent = (netlink.descriptor, ctypes.addressof(message), size, 0, 0, 0)
-    received = (netlink.descriptor, netlink.buffer_address, BUFFER_BYTES, 0, 0, 0)
-    return (
-        _Call(_SENDTO, (ctypes.c_long * 6)(*sent), size, size),
-        _Call(_RECVFROM, (ctypes.c_long * 6)(*received), 1, _MOST),
-    )
+    def close(self) -> None:
+        """Close the sockets of the stamps."""
+        self._sender.close()
+        self._stamped.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
+from collections.abc import Sequence
 
 import pytest
 
@@ -77,3 +78,25 @@ def test_an_end_that_comes_sooner(clock: Clock) -> None:
     timeline.at(10, seen.append)
     timeline.run()
     assert seen == [0.0, 0.1, 0.2, 0.3, 0.4]
+
+
+def test_ticks_ahead_are_those_before_the_next_action(clock: Clock) -> None:
+    timeline = Timeline(0, GRID_S)
+    seen: list[tuple[str, float]] = []
+
+    def ahead(due_ns: Sequence[int]) -> int:
+        for due in due_ns[:3]:
+            clock.sleep_until(due)
+            seen.append(("ahead", timeline.of_wall_clock_s(time.time_ns())))
+        return len(due_ns[:3])
+
+    timeline.every(0.1, 10, lambda now: seen.append(("tick", now)), ahead)
+    timeline.at(0.25, lambda now: seen.append(("other", now)))
+    timeline.at(0.7, lambda now: seen.append(("other", now)))
+    timeline.end(1.0)
+    timeline.run()
+    assert seen == [
+        *(("tick", 0.0), ("ahead", 0.1), ("ahead", 0.2), ("other", 0.25)),
+        *(("tick", 0.3), ("ahead", 0.4), ("ahead", 0.5), ("ahead", 0.6)),
+        *(("other", 0.7), ("tick", 0.7), ("ahead", 0.8), ("ahead", 0.9), ("ahead", 1.0)),
+    ]

@@ -14,7 +14,7 @@ from testbed.plan.plan import make_plan
 from testbed.store import FlowRecord, Record, Status
 from testbed.trial.parts.flow_traffic import FlowTraffic
 from testbed.trial.parts.part import RunningTrial
-from testbed.trial.parts.sampling import Sampler
+from testbed.trial.parts.sampling.sampler import Sampler
 from testbed.trial.parts.sampling_part import Sampling
 from testbed.trial.verify import verify_parameters
 from tests.scenarios import router

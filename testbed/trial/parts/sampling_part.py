@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from testbed.plan.flows import ANY_PORT
 from testbed.store import Record
 from testbed.trial.parts.part import Part, RunningTrial
-from testbed.trial.parts.sampling import QueueProbe, Sampler, SocketId, SocketProbe
+from testbed.trial.parts.sampling.queue_probe import QueueProbe
+from testbed.trial.parts.sampling.sampler import Sampler
+from testbed.trial.parts.sampling.socket_probe import SocketId, SocketProbe
 from testbed.trial.parts.scheduler import Timeline
 
 
 class Sampling(Part):
     """Samples of the senders' sockets, and of the queues that flows cross."""
 
+    _sampler: Sampler
+    _timeline: Timeline
+
     def __init__(self, trial: RunningTrial) -> None:
         super().__init__(trial)
-        self._sampler = Sampler((), ())
+        self._opened = contextlib.ExitStack()
 
     def wait_until_ready(self) -> None:
         """Open the probes and rehearse, before the kernel's random generator is rekeyed."""
         self._sampler = Sampler(self._socket_probes(), self._queue_probes())
+        self._opened.callback(self._sampler.close)
         self._sampler.rehearse()
 
     def _socket_probes(self) -> list[SocketProbe]:
@@ -51,7 +59,12 @@ class Sampling(Part):
     def schedule(self, timeline: Timeline) -> None:
         """Sample at every interval."""
         if interval_ms := self._trial.scenario.sample_interval_ms:
-            timeline.every(interval_ms / 1e3, self._trial.plan.end_s, self._sampler.sample)
+            end_s = self._trial.plan.end_s
+            timeline.every(interval_ms / 1e3, end_s, self._sampler.sample, self._sample_at)
+        self._timeline = timeline
+
+    def _sample_at(self, due_ns: Sequence[int]) -> int:
+        return self._sampler.sample_at(due_ns, self._timeline.of_wall_clock_s)
 
     def schedule_end(self, timeline: Timeline, end_s: float) -> None:
         """Sample once more when the queues are empty."""
@@ -83,4 +96,4 @@ class Sampling(Part):
 
     def close(self) -> None:
         """Close the probes."""
-        self._sampler.close()
+        self._opened.close()

@@ -1,0 +1,1 @@
+"""Samples of sockets and queues: what is asked, how answers become rows, and both in turn."""
