@@ -29,6 +29,7 @@ WORKLOAD_PROGRAM = "testbed-workload"
 WORKLOAD_PORT = 8000  # the same
 WORKLOAD_CLIENT_PORT = 10_000  # of the first transfer, or connection that is kept
 ANY_PORT = 0  # a flow's, whose connections each have another
+IDLE_S = 120  # an iperf3 server gives a flow up that brings nothing for so long
 
 
 @dataclass(frozen=True)
@@ -82,9 +83,12 @@ def _plan_iperf3(
     first = own_port(index)
     stop_s = scenario.stop_s(flow)
     start_s = _start_s(scenario, flow)
-    server = ("iperf3", "--server", "--one-off", "--json", "--port", str(server_port))
+    server: tuple[str, ...] = ("iperf3", "--server", "--one-off", "--json")
+    server += ("--port", str(server_port))
     # longer than needed: the trial ends the client itself, to the instant
     seconds = math.ceil(stop_s - start_s) + 10
+    if seconds > IDLE_S:  # a flow in a long back-off is a result, not a fault
+        server += ("--rcv-timeout", str(seconds * 1000))
     length = ("--bytes", str(flow.bytes)) if flow.bytes else ("--time", str(seconds))
     client: tuple[str, ...] = (
         "iperf3",

@@ -41,7 +41,7 @@ class Built:
 BUILT = (
     Built(
         PRELOAD,
-        ("testbed/traffic/*.c",),
+        ("testbed/traffic/*.[ch]",),
         lambda plan: any(f.flow.kind in (FlowKind.TCP, FlowKind.CBR) for f in plan.flows),
     ),
     Built(

@@ -10,6 +10,12 @@
  * A read that is to follow a select() is made with it (kernel/patches/0022; other kernels do not
  * know that call, and there are two): where the descriptor read last is the only one that is ready,
  * iperf3 reads the next block from it, into the same memory.
+ *
+ * A select() that would return at once, and for nothing, waits.  Between its connections and the
+ * server's word to begin, iperf3 asks who can be written to, is told, writes nothing and asks
+ * again.  In the guest each round costs virtual time, in steps that depend on whatever else runs
+ * there, and the first data would leave late by a part of a step.  So writers that the last
+ * select() gave, with nothing read or written since, are left out of the next one.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -22,6 +28,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "taken.h"
 
 #define DESCRIPTORS 1024 /* select() takes no others */
 #define BATCH 4096	 /* the guest's system call, and its argument */
@@ -46,6 +54,9 @@ static struct span block = { .fd = -1 }; /* the last one that was asked for */
 static struct span rest = { .fd = -1 };	 /* what that read did not fill */
 static struct span ahead = { .fd = -1 }; /* data read with select(), not yet asked for */
 static int ahead_error;			 /* or the error of that read */
+
+static fd_set offered; /* writers that the last select() gave */
+int none_taken;	       /* and nothing was read or written since */
 
 static void *next(const char *name)
 {
@@ -126,6 +137,7 @@ ssize_t read(int fd, void *buffer, size_t size)
 
 	if (!real)
 		real = (ssize_t (*)(int, void *, size_t))next("read");
+	none_taken = 0;
 	if (kind == OTHER)
 		return real(fd, buffer, size);
 	rest.fd = -1;
@@ -180,7 +192,9 @@ static int select_and_read(int count, fd_set *readers, fd_set *writers, fd_set *
 	return (int)calls[0].result;
 }
 
-int select(int count, fd_set *readers, fd_set *writers, fd_set *others, struct timeval *timeout)
+/* With the next block's read where that can be. */
+static int select_ahead(int count, fd_set *readers, fd_set *writers, fd_set *others,
+			struct timeval *timeout)
 {
 	static int (*real)(int, fd_set *, fd_set *, fd_set *, struct timeval *);
 	static int alone; /* this kernel makes one call at a time */
@@ -195,4 +209,19 @@ int select(int count, fd_set *readers, fd_set *writers, fd_set *others, struct t
 	ready = select_and_read(count, readers, writers, others, timeout);
 	alone = ready < 0 && errno == ENOSYS;
 	return alone ? real(count, readers, writers, others, timeout) : ready;
+}
+
+int select(int count, fd_set *readers, fd_set *writers, fd_set *others, struct timeval *timeout)
+{
+	int ready;
+
+	if (writers && none_taken)
+		for (int fd = 0; fd < count; fd++)
+			if (FD_ISSET(fd, &offered))
+				FD_CLR(fd, writers);
+	ready = select_ahead(count, readers, writers, others, timeout);
+	none_taken = writers && ready > 0;
+	if (none_taken)
+		offered = *writers;
+	return ready;
 }

@@ -30,6 +30,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "taken.h"
+
 #define CONTROL_MARK	9
 #define NS_PER_S	1000000000LL
 #define TEST_END	4	/* iperf3's protocol: a byte on the control connection */
@@ -160,6 +162,7 @@ ssize_t write(int fd, const void *data, size_t size)
 	static size_t paced, limit;
 	static int paced_fd = -1;
 
+	none_taken = 0;
 	if (!real_write) {
 		real_write = (ssize_t (*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
 		paced = (size_t)number("PACE_BYTES");
