@@ -126,6 +126,49 @@ def selected(left: int) -> list[str]:
     ]
 
 
+# what select() says of a reader and a writer, with a timeout of 0.1 s
+OFFERING = (
+    PRELUDE
+    + """
+def offered():
+    chosen = [(ctypes.c_ulong * 16)() for _ in "rw"]
+    chosen[0][0] = 1 << other.fileno()
+    chosen[1][0] = 1 << writer.fileno()
+    ready = libc.select(64, *chosen, None, (ctypes.c_long * 2)(0, 100_000))
+    return "r" * bool(chosen[0][0]) + "w" * bool(chosen[1][0]) if ready else "nobody"
+other, peer = pair()
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("between", "answers"),
+    [
+        ("", ["w", "nobody", "w"]),  # by a timer it is asked in earnest again
+        ("libc.write(writer.fileno(), b'data', 4)", ["w", "w", "w"]),
+        ("ask(other, 1)", ["w", "w", "w"]),  # which may have been the word to begin
+    ],
+)
+def test_a_writer_is_not_offered_twice_for_nothing(between: str, answers: list[str]) -> None:
+    script = f"""
+found = []
+for _ in range(3):
+    found.append(offered())
+    {between or "pass"}
+print(*found)
+"""
+    assert preloaded(OFFERING.removeprefix(PRELUDE) + script) == answers
+
+
+def test_a_writer_that_was_left_out_comes_after_what_was_waited_for() -> None:
+    script = """
+found = [offered()]
+peer.send(b"go")
+print(*found, offered(), ask(other, 2), offered())
+"""
+    assert preloaded(OFFERING.removeprefix(PRELUDE) + script) == ["w", "r", "2", "w"]
+
+
 def test_a_kernel_without_batches_is_asked_twice() -> None:
     script = SELECTING.removeprefix(PRELUDE)
     assert preloaded(script) == selected(left=1)
