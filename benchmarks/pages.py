@@ -33,7 +33,7 @@ from testbed.cli.choosing import chosen
 from testbed.cli.parser import build_parser
 from testbed.errors import TestbedError
 from testbed.plan.task import Task, tasks
-from testbed.runs.identity import code_identity
+from testbed.runs.identity import code_identity, plan_identity
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = "docs/data"
@@ -58,6 +58,8 @@ class Stored:
     metrics: str
     lines: tuple[str, ...]  # as they stand in a page
     numbers: Mapping[str, str]
+    plans: str = ""  # what is done in the trials, without the programs that do it
+    again: str = ""  # how it is known that the trials are of this revision, if not all have run
 
     def stale(self, files: Files = ()) -> str:
         """What has changed since; empty if nothing has."""
@@ -181,6 +183,13 @@ def identity_of(commands: tuple[str, ...], files: Files = ()) -> str:
         return code_identity(planned(commands))
 
 
+@functools.cache
+def plans_of(commands: tuple[str, ...], files: Files = ()) -> str:
+    """The revision of what these trials do."""
+    with with_files(files):
+        return plan_identity(planned(commands))
+
+
 @contextlib.contextmanager
 def with_files(files: Files) -> Iterator[Path]:
     """A folder with the files of a page, in which their commands run."""
@@ -196,4 +205,5 @@ def stored_now(
 ) -> Stored:
     """What commands gave just now."""
     own = tuple(commands)
-    return Stored(own, identity_of(own, files), revision(), tuple(lines), dict(numbers))
+    plans = plans_of(own, files)
+    return Stored(own, identity_of(own, files), revision(), tuple(lines), dict(numbers), plans)

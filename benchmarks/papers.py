@@ -5,12 +5,17 @@ in the guest, stores what they give in docs/data/ with the revisions that made i
 the pages. With --stale only those that this code would make otherwise; with --results DIR trials
 are kept there, one folder per experiment: an interrupted run goes on, and figures can be drawn.
 Tables of the same commands are made from the same trials.
+
+With --again N no table is made: where nothing has changed but the programs and kernels that trials
+run on, N of a table's trials are run and compared with the stored hashes of their packets. If all
+are the same, the stored table is of this code, and says how that is known.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import json
 import re
 import shlex
@@ -25,16 +30,21 @@ from typing import Any
 from analysis.figures.figure_catalogue import of_results, summaries, tables
 from analysis.figures.plotting.sheet import Sheet
 from analysis.report.verdict_tables import side_by_side
-from analysis.results.table import trial_metrics
+from analysis.results.table import revision, trial_metrics
 from analysis.statistics.text_tables import Table, as_markdown
+from benchmarks import packets
 from benchmarks.pages import (
+    DATA,
     ROOT,
     Block,
+    Files,
     Stored,
     blocks,
     filled,
+    identity_of,
     pages,
     planned,
+    plans_of,
     store,
     stored,
     stored_now,
@@ -62,17 +72,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--stale", action="store_true", help="only what has changed")
     parser.add_argument("--results", type=Path, metavar="DIR", help="keep the trials there")
+    parser.add_argument("--again", type=int, metavar="N", help="only compare N trials per table")
     parser.add_argument("pages", nargs="*", type=Path, help="only these pages (all)")
     options = parser.parse_args()
     own = [path.resolve() for path in options.pages] or pages()
     wanted = {block.name: block for path in own for block in blocks(path.read_text())}
-    due = [block for block in wanted.values() if not options.stale or _is_stale(block)]
+    only_stale = options.stale or options.again
+    due = [block for block in wanted.values() if not only_stale or _is_stale(block)]
+    if options.again:
+        sys.exit(_compare(due, options.again))
     for commands in dict.fromkeys(block.commands for block in due):
         with _place(options.results) as folder:
             for block in (each for each in due if each.commands == commands):
                 begun = time.monotonic()
                 store(block.name, _made(block, folder))
                 print(f"{block.name}: {time.monotonic() - begun:.0f} s", flush=True)
+            files = next(each.files for each in due if each.commands == commands)
+            _keep_packets(commands, files, Path(folder))
     for path in own:
         text = path.read_text()
         if (new := filled(text)) != text:
@@ -86,6 +102,63 @@ def _is_stale(block: Block) -> bool:
     except TestbedError:
         return True
     return found.commands != block.commands or bool(found.stale(block.files))
+
+
+def _keep_packets(commands: Sequence[str], files: Files, out: Path) -> None:
+    """The hashes of the packets of all trials of these commands."""
+    for command in commands:
+        folder = _folder(command, out)
+        with with_files(files):
+            names = {task.scenario.name for task in planned([command])}
+        found = [trial for trial in trials_in(folder) if trial.scenario.name in names]
+        packets.keep(command, found, ROOT / DATA)
+
+
+def _compare(due: Sequence[Block], count: int) -> int:
+    """Run some trials of each stale table again; those that still hold are of this code."""
+    status = 0
+    samples = dict[tuple[str, ...], packets.Sample]()
+    for block in due:
+        if why := _has_to_be_made(block):
+            print(f"{block.name}: {why}: --stale makes it again", flush=True)
+            status = 1
+            continue
+        if block.commands not in samples:
+            samples[block.commands] = _sample(block, count)
+        sample = samples[block.commands]
+        if sample.others:
+            print(f"{block.name}: other packets in {', '.join(sample.others)}", flush=True)
+            status = 1
+            continue
+        now = identity_of(block.commands, block.files)
+        again = f"{sample}, since {stored(block.name).trials[:12]}"
+        store(block.name, dataclasses.replace(stored(block.name), trials=now, again=again))
+        print(f"{block.name}: {sample}", flush=True)
+    return status
+
+
+def _has_to_be_made(block: Block) -> str:
+    """Why a comparison of packets does not tell; empty if it does."""
+    try:
+        found = stored(block.name)
+    except TestbedError:
+        return "nothing is stored"
+    if found.commands != block.commands or found.plans != plans_of(block.commands, block.files):
+        return "other trials"
+    if found.metrics != revision():
+        return "other metrics"
+    with with_files(block.files):
+        names = {task.scenario.name for task in planned(block.commands)}
+    return "" if names <= set(packets.kept(block.commands, ROOT / DATA)) else "no packets stored"
+
+
+def _sample(block: Block, count: int) -> packets.Sample:
+    hashes = packets.kept(block.commands, ROOT / DATA)
+    with with_files(block.files):
+        every = {task.scenario.name: task for task in planned(block.commands)}
+    return packets.again(
+        list(every.values()), hashes, count, identity_of(block.commands, block.files)
+    )
 
 
 def _place(results: Path | None) -> contextlib.AbstractContextManager[Path | str]:

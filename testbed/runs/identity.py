@@ -69,6 +69,13 @@ def code_identity(planned: Iterable[Task]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def plan_identity(planned: Iterable[Task]) -> str:
+    """A hash of what is done in these trials, whatever the programs and kernels that do it."""
+    parts = [_of_project(task.scenario, task.plan) for task in planned]
+    text = json.dumps([(part["scenario"], part["plan"]) for part in parts], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def _plain(value: Any) -> Any:
     """JSON's own types; sets in a fixed order, which Python's own is not; 60.0 as 60."""
     if isinstance(value, float) and value.is_integer():

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from analysis.figures.plotting.sheet import Cell, Head, Sheet
-from benchmarks import pages
-from benchmarks.pages import Stored, blocks, filled, store, stored_now
+from benchmarks import packets, pages, papers
+from benchmarks.pages import Block, Stored, blocks, filled, store, stored_now
 from benchmarks.papers import answer_lines, numbers_of, sheet_lines
 from testbed.errors import TestbedError
 from testbed.runs import identity, sources
@@ -56,7 +59,11 @@ def test_what_is_stored_is_of_this_code(name: str) -> None:
 
 
 def test_nothing_is_stored_that_no_page_shows(root: Path) -> None:
-    assert {path.stem for path in (root / pages.DATA).iterdir()} == set(MARKED)
+    data = root / pages.DATA
+    assert {path.stem for path in data.glob("*.json")} == set(MARKED)
+    commands = {command for block in MARKED.values() for command in block.commands}
+    wanted = {packets.file_of(command, data) for command in commands}
+    assert set((data / "packets").glob("*")) <= wanted
 
 
 @pytest.fixture
@@ -125,6 +132,62 @@ def test_other_trials_or_other_metrics_make_it_stale(monkeypatch: pytest.MonkeyP
             pages.identity_of.cache_clear()
             assert made.stale() == "the trials"
     pages.identity_of.cache_clear()
+
+
+@pytest.fixture
+def changed(root_with_data: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Block, Path]]:
+    """A table that was made before a kernel of the guest was changed, with its packets' hashes."""
+    block = next(blocks(PAGE[: PAGE.index("Text.")]))
+    monkeypatch.setattr(papers, "ROOT", root_with_data)
+    for name in ("stored", "store"):
+        now = functools.partial(getattr(pages, name), root=root_with_data)
+        monkeypatch.setattr(papers, name, now)
+    names = [task.scenario.name for task in pages.planned((RUN,))]
+    path = packets.file_of(RUN, root_with_data / pages.DATA)
+    path.parent.mkdir()
+    path.write_text("".join(f"{name} abc\n" for name in names))
+    monkeypatch.setattr(sources, "of_kernel", lambda _version: {"a patch": "another"})
+    pages.identity_of.cache_clear()
+    assert pages.stored(block.name, root_with_data).stale() == "the trials"
+    yield block, root_with_data
+    pages.identity_of.cache_clear()
+
+
+@pytest.mark.parametrize("others", [(), ("cubic-1",)])
+def test_a_table_holds_if_a_sample_sends_the_same_packets(
+    changed: tuple[Block, Path], others: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    block, root = changed
+    asked = []
+
+    def again(*told: object) -> packets.Sample:
+        asked.append(told)
+        return packets.Sample(7, 9, others)
+
+    monkeypatch.setattr(packets, "again", again)
+    before = pages.stored(block.name, root)
+    assert papers._compare([block], 7) == bool(others)
+    after = pages.stored(block.name, root)
+    assert after.stale() == ("the trials" if others else "")
+    said = f"7 of 9 trials ran again: the same packets, since {before.trials[:12]}"
+    assert after.again == ("" if others else said)
+    assert len(asked) == 1
+
+
+def test_where_a_sample_does_not_tell_all_is_run(
+    changed: tuple[Block, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    block, root = changed
+    monkeypatch.setattr(packets, "again", None)  # would be an error
+    assert papers._has_to_be_made(block) == ""
+    with monkeypatch.context() as patch:
+        patch.setattr(papers, "revision", lambda: "another")
+        assert papers._has_to_be_made(block) == "other metrics"
+    other = f"{RUN} --seeds 2"
+    assert papers._has_to_be_made(dataclasses.replace(block, commands=(other,))) == "other trials"
+    packets.file_of(RUN, root / pages.DATA).unlink()
+    assert papers._has_to_be_made(block) == "no packets stored"
+    assert papers._compare([block], 7) == 1
 
 
 def test_the_stored_revision_is_the_same_on_every_machine() -> None:
