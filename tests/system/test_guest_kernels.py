@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from testbed.kernels import known
+from testbed.runs.same_captures import SAME, compared
 from testbed.scenario.kernel_axis import on_kernels
 from testbed.scenario.model import Scenario
 from testbed.store import Trial
@@ -21,7 +22,7 @@ from tests.lab import capture_hashes, run_trials
 from tests.scenarios import router
 
 OLDER, NEWER = "6.1", "6.12"
-GOOD, TRIED, ADDED = "test-good", "test-tried", "test-added"
+GOOD, TRIED, ADDED, TURNS = "test-good", "test-tried", "test-added", "test-turns"
 PLANTED = ("static int beta __read_mostly = 717;", "static int beta __read_mostly = 819;")
 
 
@@ -74,7 +75,7 @@ def testbed(root: Path) -> Iterator[str]:
     """The command; the kernels that the test builds are removed after it."""
     command = str(root / ".venv/bin/testbed")
     yield command
-    for name in (GOOD, TRIED, ADDED):
+    for name in (GOOD, TRIED, ADDED, TURNS):
         subprocess.run([command, "kernel", "remove", name], check=False, capture_output=True)
 
 
@@ -118,6 +119,19 @@ def test_a_congestion_control_of_ones_own(full: bool, testbed: str, tmp_path: Pa
     reno, gentle = run_trials(on_kernels(both, [ADDED]), tmp_path / "out")
     assert gentle.record.flows[0].variant_seen == "gentle"
     assert least_window(gentle) > least_window(reno)
+
+
+def test_taking_turns_sends_the_same_packets(full: bool, testbed: str, tmp_path: Path) -> None:
+    """With and without ptrace, at a rate at which the processes stop often."""
+    if not full:
+        pytest.skip("builds a kernel: --full")
+    if not known.is_installed(OLDER):
+        pytest.skip(f"apt-get install linux-source-{OLDER}")
+    build = [testbed, "kernel", "build", OLDER, "--name", TURNS]
+    subprocess.run([*build, "--patches", str(known.SOURCES / "turns")], check=True)
+    scenarios = [router(variant=each, rate_mbit=20, duration_s=5) for each in ("cubic", "bbr")]
+    found = compared(scenarios, OLDER, TURNS, tmp_path / "out")
+    assert found.status == SAME, found.lines
 
 
 def least_window(trial: Trial) -> int:
