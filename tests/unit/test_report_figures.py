@@ -321,6 +321,16 @@ def test_differences_of_no_account_are_not_blown_up() -> None:
     assert axes.get_ylim() == (1.0, 2.0)
 
 
+def test_panels_with_like_ranges_share_one() -> None:
+    """A panel of another order of magnitude would be a dot in its own."""
+    one, other = Figure().subplots(1, 2)
+    one.set(xlim=(50, 60), ylim=(1, 2))
+    other.set(xlim=(52, 64), ylim=(1, 200))
+    figure_layout.share_like_ranges([one, other], "x", "y")
+    assert one.get_xlim() == other.get_xlim() == (50, 64)
+    assert (one.get_ylim(), other.get_ylim()) == ((1, 2), (1, 200))
+
+
 def test_names_at_the_ends_of_lines_do_not_overlap() -> None:
     axes = Figure().subplots()
     axes.set_ylim(0, 100)

@@ -72,6 +72,7 @@ def panels(
         )
         axes.margins(0.12)
         figure_layout.widen_flat_axes(axes, "x", "y")
+    figure_layout.share_like_ranges(places[: len(parts)], "x", "y")
     figure_layout.legend(figure, known)
     data = pd.concat(
         [

@@ -24,6 +24,7 @@ FEW_POINTS, MANY_POINTS = 7, 6  # letters of a legend with few entries, with man
 LETTER = 0.62  # the mean width of a letter, of its height
 LINE = 1.7  # between the lines of a legend, of the letters' height
 LEAST_SPAN = 0.1  # of the largest value
+ALIKE = 0.4  # of the range that all panels together have
 
 
 def grid(
@@ -147,3 +148,13 @@ def widen_flat_axes(axes: Axes, *which: Literal["x", "y"]) -> None:
         if 0 < high - low < least:
             getattr(axes, f"set_{name}lim")(middle - least / 2, middle + least / 2)
         axes.ticklabel_format(axis=name, useOffset=False)
+
+
+def share_like_ranges(panels: Sequence[Axes], *which: Literal["x", "y"]) -> None:
+    """Give panels one range where theirs are alike, so that places in them can be compared."""
+    for name in which:
+        limits = [sorted(getattr(axes, f"get_{name}lim")()) for axes in panels]
+        low, high = min(each[0] for each in limits), max(each[1] for each in limits)
+        if all(each[1] - each[0] >= ALIKE * (high - low) for each in limits):
+            for axes in panels:
+                getattr(axes, f"set_{name}lim")(low, high)
