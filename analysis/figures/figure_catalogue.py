@@ -31,6 +31,7 @@ from analysis.figures.papers.rajore_gupta_sikka_jain import access_tables, video
 from analysis.figures.plotting import style
 from analysis.figures.plotting.named_figure import NamedFigure
 from analysis.figures.plotting.sheet import Sheet
+from analysis.metrics.axes import AXIS
 from analysis.results.material import Material, collect
 from analysis.statistics.text_tables import Table
 
@@ -79,6 +80,10 @@ CATALOGUE: Mapping[str, Entry] = {
 }
 
 
+# Each of these experiments has one of them.
+MAIN_AXES = ("variant", "queue", "pair", "m", "player")
+
+
 def figures(material: Material) -> Iterator[NamedFigure]:
     """The experiment's own figures, or those that suit any."""
     with style.style_sheet():
@@ -92,7 +97,9 @@ def tables(material: Material) -> Iterator[tuple[str, Sheet]]:
 
 
 def _entry(material: Material) -> Entry:
-    return CATALOGUE.get(material.experiment, Entry())
+    """The experiment's own, unless it is a scenario of the user's that has its name only."""
+    ours = any(AXIS + axis in material.rows for axis in MAIN_AXES)
+    return CATALOGUE.get(material.experiment, Entry()) if ours else Entry()
 
 
 def of_results(results: Path, experiment: str) -> list[Material]:

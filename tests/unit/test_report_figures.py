@@ -17,6 +17,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
+from analysis.figures import figure_catalogue
 from analysis.figures.general import load_sweep, plane
 from analysis.figures.papers.dumbbell.dumbbell_pairs import matrix, widest
 from analysis.figures.plotting import figure_layout
@@ -220,6 +221,17 @@ def test_the_command_of_a_files_sweep_names_a_file(tmp_path: Path) -> None:
     assert command(material) == (
         f"testbed run {first} --set topology.bottleneck.rate_mbit=1,2 --seeds 2 --engine guest"
     )
+
+
+@pytest.mark.parametrize("name", ["parking-lot", "fall-floyd", "newreno-models"])
+def test_a_scenario_may_have_an_experiments_name(name: str, tmp_path: Path) -> None:
+    """It has none of its axes, and gets what any scenario gets."""
+    made = report_writer.scenario("mine", {"variant": "cubic"}, 1)
+    report_writer.write(tmp_path, dataclasses.replace(made, experiment=name, axes={}))
+    [material] = collect([tmp_path]).materials
+    assert not list(figure_catalogue.summaries([material]))
+    assert not list(figure_catalogue.tables(material))
+    assert all("-guest-" in each.stem for each in figure_catalogue.figures(material))
 
 
 def test_hundreds_of_trials_are_all_there(tmp_path: Path) -> None:
