@@ -83,12 +83,8 @@ def _plan_iperf3(
     first = own_port(index)
     stop_s = scenario.stop_s(flow)
     start_s = _start_s(scenario, flow)
-    server: tuple[str, ...] = ("iperf3", "--server", "--one-off", "--json")
-    server += ("--port", str(server_port))
     # longer than needed: the trial ends the client itself, to the instant
     seconds = math.ceil(stop_s - start_s) + 10
-    if seconds > IDLE_S:  # a flow in a long back-off is a result, not a fault
-        server += ("--rcv-timeout", str(seconds * 1000))
     length = ("--bytes", str(flow.bytes)) if flow.bytes else ("--time", str(seconds))
     client: tuple[str, ...] = (
         "iperf3",
@@ -119,11 +115,17 @@ def _plan_iperf3(
         dst_port=server_port,
         start_s=start_s,
         stop_s=stop_s,
-        server=Command(flow.dst, server),
+        server=Command(flow.dst, _iperf3_server(server_port, seconds)),
         client=Command(flow.src, client),
         client_env=env,
         options=options if flow.kind is FlowKind.TCP else frozenset(),
     )
+
+
+def _iperf3_server(port: int, seconds: int) -> tuple[str, ...]:
+    """A long back-off of a flow is a result, not a reason for the server to give it up."""
+    words = ("iperf3", "--server", "--one-off", "--json", "--port", str(port))
+    return (*words, "--rcv-timeout", str(seconds * 1000)) if seconds > IDLE_S else words
 
 
 def own_port(index: int) -> int:
