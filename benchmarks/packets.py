@@ -9,6 +9,7 @@ set-up makes others: those tables are then made again.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import random
 import re
@@ -17,8 +18,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from analysis.results.table import revision
+from benchmarks.pages import (
+    DATA,
+    ROOT,
+    Block,
+    Files,
+    identity_of,
+    planned,
+    plans_of,
+    store,
+    stored,
+    with_files,
+)
 from testbed.engines.choice import choose
+from testbed.errors import TestbedError
 from testbed.plan.task import Task
+from testbed.runs.same_captures import captured
 from testbed.runs.sweep import run_all
 from testbed.store import Record, Status, Trial
 
@@ -39,7 +55,7 @@ class Sample:
 
 def digest(record: Record) -> str:
     """Of all captures of a trial."""
-    each = sorted((c.node, c.interface, c.sha256) for c in record.captures)
+    each = sorted((*place, sha256) for place, sha256 in captured(record).items())
     return hashlib.sha256(repr(each).encode()).hexdigest()[:DIGITS]
 
 
@@ -63,13 +79,58 @@ def kept(commands: Sequence[str], data: Path) -> Mapping[str, str]:
     return dict(line.split() for line in lines)
 
 
-def again(planned: Sequence[Task], stored: Mapping[str, str], count: int, draw: str) -> Sample:
-    """Run so many of the planned trials, drawn by the text `draw`, and compare their packets."""
-    chosen = random.Random(draw).sample(list(planned), min(count, len(planned)))
+def again(trials: Sequence[Task], stored: Mapping[str, str], count: int, draw: str) -> Sample:
+    """Run so many of these trials, drawn by the text `draw`, and compare their packets."""
+    chosen = random.Random(draw).sample(list(trials), min(count, len(trials)))
     others = []
     with tempfile.TemporaryDirectory() as folder:
         for done in run_all(chosen, choose("guest", ()), Path(folder), lambda _event: None):
             name = done.scenario.name
             if done.status is not Status.OK or digest(done.record) != stored.get(name):
                 others.append(name)
-    return Sample(len(chosen), len(planned), tuple(sorted(others)))
+    return Sample(len(chosen), len(trials), tuple(sorted(others)))
+
+
+def compare(due: Sequence[Block], count: int) -> int:
+    """Run some trials of each stale table again; those that still hold are of this code."""
+    status = 0
+    samples = dict[tuple[tuple[str, ...], Files], Sample]()
+    for block in due:
+        if why := has_to_be_made(block):
+            print(f"{block.name}: {why}: --stale makes it again", flush=True)
+            status = 1
+            continue
+        own = (block.commands, block.files)
+        if own not in samples:
+            hashes = kept(block.commands, ROOT / DATA)
+            samples[own] = again(_trials_of(block), hashes, count, identity_of(*own))
+        sample = samples[own]
+        if sample.others:
+            print(f"{block.name}: other packets in {', '.join(sample.others)}", flush=True)
+            status = 1
+            continue
+        found = stored(block.name)
+        said = f"{sample}, since {found.trials[:12]}"
+        store(block.name, dataclasses.replace(found, trials=identity_of(*own), again=said))
+        print(f"{block.name}: {sample}", flush=True)
+    return status
+
+
+def has_to_be_made(block: Block) -> str:
+    """Why a comparison of packets does not tell; empty if it does."""
+    try:
+        found = stored(block.name)
+    except TestbedError:
+        return "nothing is stored"
+    if found.commands != block.commands or found.plans != plans_of(block.commands, block.files):
+        return "other trials"
+    if found.metrics != revision():
+        return "other metrics"
+    names = {task.scenario.name for task in _trials_of(block)}
+    return "" if names <= set(kept(block.commands, ROOT / DATA)) else "no packets stored"
+
+
+def _trials_of(block: Block) -> list[Task]:
+    """Those of its commands, each once."""
+    with with_files(block.files):
+        return list({task.scenario.name: task for task in planned(block.commands)}.values())

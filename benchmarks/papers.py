@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
 import json
 import re
 import shlex
@@ -30,7 +29,7 @@ from typing import Any
 from analysis.figures.figure_catalogue import of_results, summaries, tables
 from analysis.figures.plotting.sheet import Sheet
 from analysis.report.verdict_tables import side_by_side
-from analysis.results.table import revision, trial_metrics
+from analysis.results.table import trial_metrics
 from analysis.statistics.text_tables import Table, as_markdown
 from benchmarks import packets
 from benchmarks.pages import (
@@ -41,10 +40,8 @@ from benchmarks.pages import (
     Stored,
     blocks,
     filled,
-    identity_of,
     pages,
     planned,
-    plans_of,
     store,
     stored,
     stored_now,
@@ -80,7 +77,7 @@ def main() -> None:
     only_stale = options.stale or options.again
     due = [block for block in wanted.values() if not only_stale or _is_stale(block)]
     if options.again:
-        sys.exit(_compare(due, options.again))
+        sys.exit(packets.compare(due, options.again))
     for commands in dict.fromkeys(block.commands for block in due):
         with _place(options.results) as folder:
             for block in (each for each in due if each.commands == commands):
@@ -112,53 +109,6 @@ def _keep_packets(commands: Sequence[str], files: Files, out: Path) -> None:
             names = {task.scenario.name for task in planned([command])}
         found = [trial for trial in trials_in(folder) if trial.scenario.name in names]
         packets.keep(command, found, ROOT / DATA)
-
-
-def _compare(due: Sequence[Block], count: int) -> int:
-    """Run some trials of each stale table again; those that still hold are of this code."""
-    status = 0
-    samples = dict[tuple[str, ...], packets.Sample]()
-    for block in due:
-        if why := _has_to_be_made(block):
-            print(f"{block.name}: {why}: --stale makes it again", flush=True)
-            status = 1
-            continue
-        if block.commands not in samples:
-            samples[block.commands] = _sample(block, count)
-        sample = samples[block.commands]
-        if sample.others:
-            print(f"{block.name}: other packets in {', '.join(sample.others)}", flush=True)
-            status = 1
-            continue
-        now = identity_of(block.commands, block.files)
-        again = f"{sample}, since {stored(block.name).trials[:12]}"
-        store(block.name, dataclasses.replace(stored(block.name), trials=now, again=again))
-        print(f"{block.name}: {sample}", flush=True)
-    return status
-
-
-def _has_to_be_made(block: Block) -> str:
-    """Why a comparison of packets does not tell; empty if it does."""
-    try:
-        found = stored(block.name)
-    except TestbedError:
-        return "nothing is stored"
-    if found.commands != block.commands or found.plans != plans_of(block.commands, block.files):
-        return "other trials"
-    if found.metrics != revision():
-        return "other metrics"
-    with with_files(block.files):
-        names = {task.scenario.name for task in planned(block.commands)}
-    return "" if names <= set(packets.kept(block.commands, ROOT / DATA)) else "no packets stored"
-
-
-def _sample(block: Block, count: int) -> packets.Sample:
-    hashes = packets.kept(block.commands, ROOT / DATA)
-    with with_files(block.files):
-        every = {task.scenario.name: task for task in planned(block.commands)}
-    return packets.again(
-        list(every.values()), hashes, count, identity_of(block.commands, block.files)
-    )
 
 
 def _place(results: Path | None) -> contextlib.AbstractContextManager[Path | str]:

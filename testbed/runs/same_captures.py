@@ -14,7 +14,7 @@ from testbed.plan.task import tasks
 from testbed.runs.sweep import Finished, run_all
 from testbed.scenario.kernel_axis import on_kernels
 from testbed.scenario.model import Scenario
-from testbed.store import Status
+from testbed.store import Record, Status
 
 SAME, ANOTHER, SKIP = 0, 1, 125  # what `git bisect run` takes them for: good, bad, not to be told
 
@@ -42,12 +42,12 @@ def answer(pairs: Sequence[tuple[Finished, Finished]], good: str) -> Answer:
     failed = [done for pair in pairs for done in pair if done.status is not Status.OK]
     if failed:
         return Answer(SKIP, tuple(f"{done.path.name}: {done.record.reason}" for done in failed))
-    others = [b.path for a, b in pairs if _captured(a) != _captured(b)]
+    others = [b.path for a, b in pairs if captured(a.record) != captured(b.record)]
     if others:
         return Answer(ANOTHER, tuple(f"other packets than on {good}: {path}" for path in others))
     return Answer(SAME, (f"the same packets as on {good}, in all {len(pairs)} trials",))
 
 
-def _captured(done: Finished) -> dict[tuple[str, str], str]:
+def captured(record: Record) -> dict[tuple[str, str], str]:
     """Each capture's digest, by where it was made."""
-    return {(each.node, each.interface): each.sha256 for each in done.record.captures}
+    return {(each.node, each.interface): each.sha256 for each in record.captures}

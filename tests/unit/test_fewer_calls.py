@@ -127,9 +127,7 @@ def selected(left: int) -> list[str]:
 
 
 # what select() says of a reader and a writer, with a timeout of 0.1 s
-OFFERING = (
-    PRELUDE
-    + """
+OFFERING = """
 def offered():
     chosen = [(ctypes.c_ulong * 16)() for _ in "rw"]
     chosen[0][0] = 1 << other.fileno()
@@ -138,7 +136,6 @@ def offered():
     return "r" * bool(chosen[0][0]) + "w" * bool(chosen[1][0]) if ready else "nobody"
 other, peer = pair()
 """
-)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +154,7 @@ for _ in range(3):
     {between or "pass"}
 print(*found)
 """
-    assert preloaded(OFFERING.removeprefix(PRELUDE) + script) == answers
+    assert preloaded(OFFERING + script) == answers
 
 
 def test_a_writer_that_was_left_out_comes_after_what_was_waited_for() -> None:
@@ -166,7 +163,7 @@ found = [offered()]
 peer.send(b"go")
 print(*found, offered(), ask(other, 2), offered())
 """
-    assert preloaded(OFFERING.removeprefix(PRELUDE) + script) == ["w", "r", "2", "w"]
+    assert preloaded(OFFERING + script) == ["w", "r", "2", "w"]
 
 
 def test_a_kernel_without_batches_is_asked_twice() -> None:

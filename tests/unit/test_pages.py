@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from analysis.figures.plotting.sheet import Cell, Head, Sheet
-from benchmarks import packets, pages, papers
+from benchmarks import packets, pages
 from benchmarks.pages import Block, Stored, blocks, filled, store, stored_now
 from benchmarks.papers import answer_lines, numbers_of, sheet_lines
 from testbed.errors import TestbedError
@@ -138,10 +138,10 @@ def test_other_trials_or_other_metrics_make_it_stale(monkeypatch: pytest.MonkeyP
 def changed(root_with_data: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Block, Path]]:
     """A table that was made before a kernel of the guest was changed, with its packets' hashes."""
     block = next(blocks(PAGE[: PAGE.index("Text.")]))
-    monkeypatch.setattr(papers, "ROOT", root_with_data)
+    monkeypatch.setattr(packets, "ROOT", root_with_data)
     for name in ("stored", "store"):
         now = functools.partial(getattr(pages, name), root=root_with_data)
-        monkeypatch.setattr(papers, name, now)
+        monkeypatch.setattr(packets, name, now)
     names = [task.scenario.name for task in pages.planned((RUN,))]
     path = packets.file_of(RUN, root_with_data / pages.DATA)
     path.parent.mkdir()
@@ -166,7 +166,7 @@ def test_a_table_holds_if_a_sample_sends_the_same_packets(
 
     monkeypatch.setattr(packets, "again", again)
     before = pages.stored(block.name, root)
-    assert papers._compare([block], 7) == bool(others)
+    assert packets.compare([block], 7) == bool(others)
     after = pages.stored(block.name, root)
     assert after.stale() == ("the trials" if others else "")
     said = f"7 of 9 trials ran again: the same packets, since {before.trials[:12]}"
@@ -179,15 +179,15 @@ def test_where_a_sample_does_not_tell_all_is_run(
 ) -> None:
     block, root = changed
     monkeypatch.setattr(packets, "again", None)  # would be an error
-    assert papers._has_to_be_made(block) == ""
+    assert packets.has_to_be_made(block) == ""
     with monkeypatch.context() as patch:
-        patch.setattr(papers, "revision", lambda: "another")
-        assert papers._has_to_be_made(block) == "other metrics"
+        patch.setattr(packets, "revision", lambda: "another")
+        assert packets.has_to_be_made(block) == "other metrics"
     other = f"{RUN} --seeds 2"
-    assert papers._has_to_be_made(dataclasses.replace(block, commands=(other,))) == "other trials"
+    assert packets.has_to_be_made(dataclasses.replace(block, commands=(other,))) == "other trials"
     packets.file_of(RUN, root / pages.DATA).unlink()
-    assert papers._has_to_be_made(block) == "no packets stored"
-    assert papers._compare([block], 7) == 1
+    assert packets.has_to_be_made(block) == "no packets stored"
+    assert packets.compare([block], 7) == 1
 
 
 def test_the_stored_revision_is_the_same_on_every_machine() -> None:

@@ -28,9 +28,6 @@ class Sampler:
         self._rounds.ask()
         places = self._rounds.places(0)[len(self.sockets) :]
         for queue_probe, place in zip(self.queues, places, strict=True):
-            # Once more, by itself: in the guest, what is called before second 0 can decide which
-            # of two flows that start there sends first.
-            queue_probe.question.ask()
             queue_probe.begin(self._rounds.answers, place)
 
     def sample(self, time_s: float) -> None:
