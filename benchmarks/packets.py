@@ -4,7 +4,8 @@ In the guest the same scenario gives the same captures, to the byte. So a change
 change a packet (a faster kernel, a smaller one) does not call for all trials of all pages again:
 some of them, drawn anew at each change, are run and their captures compared with what is stored.
 The keys of TLS and QUIC depend on all that has run before in the guest, so that a change of the
-set-up makes others: those tables are then made again.
+set-up makes others; and in trials of hundreds of seconds, the window of an ACK that leaves in the
+instant in which its receiver reads may do so too. Those tables are then made again.
 """
 
 from __future__ import annotations
