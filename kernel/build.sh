@@ -102,7 +102,7 @@ add_ours() {
 }
 
 make_um() { # make's words
-    make -C "$tree" ARCH=um KBUILD_BUILD_USER=testbed KBUILD_BUILD_HOST=testbed \
+    make -C "$tree" ARCH=um CC="$here/cc" KBUILD_BUILD_USER=testbed KBUILD_BUILD_HOST=testbed \
         KBUILD_BUILD_TIMESTAMP=1970-01-01 "$@"
 }
 
@@ -134,10 +134,22 @@ report() { # share in percent, seconds so far
     fi
 }
 
+# Not where the tree is kept: of what is compiled with them, make would not know which headers it
+# depends on. The two files have all the words that tell the kernel's files apart.
+read_headers_once() {
+    export HEADERS=
+    [ ! "$is_new" ] || HEADERS=$tree/.headers
+    [ "$HEADERS" ] || return 0
+    mkdir "$HEADERS"
+    cp "$here/headers.h" "$HEADERS/all.h"
+    HEADERS_LIKE=plain make_um -j"$(nproc)" lib/ctype.o
+    HEADERS_LIKE=debug make_um -j"$(nproc)" net/mac80211/util.o
+}
+
 compile() {
     local make_pid share start=$SECONDS
     rm -f "$tree/.version" # a count of builds, which would be in the kernel's banner
-    make_um -j"$(nproc)" linux >"$log" 2>&1 &
+    { read_headers_once && make_um -j"$(nproc)" linux; } >"$log" 2>&1 &
     make_pid=$!
     while kill -0 $make_pid 2>/dev/null; do
         share=$(($(grep -cE '^  (CC|AS) ' "$log" || true) * 100 / expected_files))
@@ -168,10 +180,12 @@ main() { # a function, so that all of the script is read before it runs for minu
     mkdir "$stage"
     extract || die "cannot unpack $source" "is the disk full? (df -h $stage)"
     add_ours
+    is_new=
     if [ -d "$tree" ]; then
         "$here/refresh.py" "$stage" "$tree"
     else
         mv "$stage" "$tree"
+        is_new=yes
     fi
     configure
     compile
