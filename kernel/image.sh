@@ -22,7 +22,7 @@ default_version() {
 
 # The first 16 digits of a hash of all that goes into the kernel: of files below the recipe.
 # The builder counts by the number in VERSION/builder, which changes when build.sh makes other
-# bytes of the same recipe; for 6.1 it is a hash, of the script that first built it.
+# bytes of the same recipe.
 key_of() {
     {
         dpkg-query -W -f '${Version}\n' "linux-source-$version"

@@ -46,6 +46,9 @@ CAPTURE_MB = 9.0  # tcpdump and its ring, and a part of the nodes
 FLOW_MB = 2.5  # iperf3's two processes
 CONNECTION_MB = 0.6  # of one flow, in parallel
 OWN_MB = 64  # of a guest's host processes, in addition to its memory
+# A line of the guest's /proc/cpuinfo (kernel/6.1/patches/0027), and what is so without it.
+TAKES_TURNS = "skas, turns"
+TRACED = "trials take a quarter longer (kernel/README.md says when)"
 START_NS = 1_700_000_000 * 10**9  # the guest's clock at boot: arbitrary but fixed
 POLL_S = 0.02
 TRY_S = 60.0  # wall time limit of an empty guest
@@ -126,13 +129,15 @@ class GuestEngine:
         return frozenset({"reno"} | aliases | named) - {"advanced", "hstcp"}
 
     def try_out(self) -> str:
-        """Boot a guest and report how long that took."""
+        """Boot a guest; how long that took, and how its processes hand over to its kernel."""
         begun = time.monotonic()
         with workplace("check") as folder:
             job = Job(1, min(os.sched_getaffinity(0)), threading.Event())
-            self.boot(folder, ["/bin/true"], job, patience_s=TRY_S)
+            self.boot(folder, ["/bin/cp", "/proc/cpuinfo", "."], job, patience_s=TRY_S)
+            takes_turns = TAKES_TURNS in (folder / "cpuinfo").read_text()
         held = f"not confined: {forbidden()}" if forbidden() else "confined"
-        return f"boots in {time.monotonic() - begun:.1f} s, {held}"
+        way = "processes take turns" if takes_turns else f"processes are traced: {TRACED}"
+        return f"boots in {time.monotonic() - begun:.1f} s, {held}, {way}"
 
     def jobs(self) -> int:
         """One per core, since virtual time isolates guests, but no more than fit into memory."""
@@ -162,7 +167,7 @@ class GuestEngine:
         process = start(
             [
                 *((str(CONFINE), GUEST_MEMORY) if held else ()),
-                *_command(self.kernel, job.seed, job.core, memory_mb),
+                *_command(self.kernel, job.seed, job.core, memory_mb, held),
             ],
             stderr=folder / GUEST_CONSOLE,
             env={"PATH": PATH, "TMPDIR": GUEST_MEMORY, **JOURNAL.marker},
@@ -200,13 +205,18 @@ def _cautions(why_not: str) -> tuple[str, ...]:
     return held if keeps_addresses_fixed() else (*held, random)
 
 
-def _command(kernel: Path, seed: int, core: int, memory_mb: int) -> list[str]:
-    """The guest's command line; its random pool is seeded from it, so only `um_seed` may vary."""
+def _command(kernel: Path, seed: int, core: int, memory_mb: int, held: bool) -> list[str]:
+    """The guest's command line; its random pool is seeded from it, so only `um_seed` may vary.
+
+    `stubs=` is no part of it. A process that takes turns with the kernel can reach the kernel's
+    memory: where nothing holds the guest as a whole, its processes are traced.
+    """
     return [
         *(("setarch", "-R") if keeps_addresses_fixed() else ()),
         *("taskset", "-c", str(core), str(kernel / "linux")),
         *(f"mem={memory_mb}M", f"um_seed={seed}"),
         *("time-travel=inf-cpu", f"time-travel-start={START_NS}", "stderr=1", "quiet"),
+        *(() if held else ("stubs=ptrace",)),
     ]
 
 

@@ -13,8 +13,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from testbed.engines import guest
+from testbed.engines.guest import GuestEngine
 from testbed.kernels import known
-from testbed.runs.same_captures import SAME, compared
 from testbed.scenario.kernel_axis import on_kernels
 from testbed.scenario.model import Scenario
 from testbed.store import Trial
@@ -22,7 +23,7 @@ from tests.lab import capture_hashes, run_trials
 from tests.scenarios import router
 
 OLDER, NEWER = "6.1", "6.12"
-GOOD, TRIED, ADDED, TURNS = "test-good", "test-tried", "test-added", "test-turns"
+GOOD, TRIED, ADDED = "test-good", "test-tried", "test-added"
 PLANTED = ("static int beta __read_mostly = 717;", "static int beta __read_mostly = 819;")
 
 
@@ -75,7 +76,7 @@ def testbed(root: Path) -> Iterator[str]:
     """The command; the kernels that the test builds are removed after it."""
     command = str(root / ".venv/bin/testbed")
     yield command
-    for name in (GOOD, TRIED, ADDED, TURNS):
+    for name in (GOOD, TRIED, ADDED):
         subprocess.run([command, "kernel", "remove", name], check=False, capture_output=True)
 
 
@@ -121,17 +122,17 @@ def test_a_congestion_control_of_ones_own(full: bool, testbed: str, tmp_path: Pa
     assert least_window(gentle) > least_window(reno)
 
 
-def test_taking_turns_sends_the_same_packets(full: bool, testbed: str, tmp_path: Path) -> None:
-    """With and without ptrace, at a rate at which the processes stop often."""
-    if not full:
-        pytest.skip("builds a kernel: --full")
-    if not known.is_installed(OLDER):
-        pytest.skip(f"apt-get install linux-source-{OLDER}")
-    build = [testbed, "kernel", "build", OLDER, "--name", TURNS]
-    subprocess.run([*build, "--patches", str(known.SOURCES / "turns")], check=True)
-    scenarios = [router(variant=each, rate_mbit=20, duration_s=5) for each in ("cubic", "bbr")]
-    found = compared(scenarios, OLDER, TURNS, tmp_path / "out")
-    assert found.status == SAME, found.lines
+@needs_older
+def test_traced_processes_send_the_same_packets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the guest is not confined; `testbed check` says which way processes stop."""
+    scenarios = [router(variant=each, rate_mbit=20, duration_s=3) for each in ("cubic", "bbr")]
+    turns, told = run_trials(scenarios, tmp_path / "turns"), GuestEngine().try_out()
+    monkeypatch.setattr(guest, "forbidden", lambda: "a test")
+    traced, told_then = run_trials(scenarios, tmp_path / "traced"), GuestEngine().try_out()
+    assert "processes take turns" in told and "processes are traced" in told_then
+    assert [capture_hashes(t) for t in turns] == [capture_hashes(t) for t in traced]
 
 
 def least_window(trial: Trial) -> int:

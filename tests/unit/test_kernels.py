@@ -266,7 +266,7 @@ def test_the_names_in_the_key_are_those_of_a_recipe() -> None:
     """As they were when each stored number's trials ran: without the version's folder."""
     found = sources.of_kernel()
     patches = [name for name in found if name.endswith(".patch")]
-    assert len(patches) == 24 and all(re.match(r"kernel/patches/\d{4}-", name) for name in patches)
+    assert len(patches) == 25 and all(re.match(r"kernel/patches/\d{4}-", name) for name in patches)
     assert len(found["kernel/build.sh"]) == 64
 
 
