@@ -235,7 +235,7 @@ start_kernel() {
         say "guest kernel: built"
         return
     fi
-    say "guest kernel: building, once, while the rest is installed; four to six minutes on two cores"
+    say "guest kernel: building, once, while the rest is installed; two to four minutes on two cores"
     # It reports progress on stderr, a line at a time as that is no terminal; stdout is only the
     # directory. In a session of its own, so that all its processes can be ended together.
     setsid "${AS_USER[@]}" kernel/image.sh >/dev/null 2> >(exec cat >&2) &

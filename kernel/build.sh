@@ -17,7 +17,7 @@ recipe=$1 source=$2 out=$3 tree=$4 origin=$5
 stage=$tree.stage
 log=$(dirname "$out")/build.log
 needed_mb=1500
-expected_files=900 # what a build compiles, for the estimate of the time left
+expected_files=850 # what a build compiles, for the estimate of the time left
 
 die() { # message, hint
     printf 'kernel: %s\n  %s\n' "$1" "$2" >&2
@@ -175,7 +175,7 @@ main() { # a function, so that all of the script is read before it runs for minu
     trap 'rm -rf "$stage"' EXIT
     trap 'exit 130' INT TERM HUP
     check_room
-    say "building ${out%/*}: about $((10 / $(nproc) + 1)) minutes on $(nproc) cores, once"
+    say "building ${out%/*}: about $((5 / $(nproc) + 1)) minutes on $(nproc) cores, once"
     rm -rf "$stage"
     mkdir "$stage"
     extract || die "cannot unpack $source" "is the disk full? (df -h $stage)"
