@@ -9,7 +9,10 @@
  *
  * A read that is to follow a select() is made with it (kernel/patches/0022; other kernels do not
  * know that call, and there are two): where the descriptor read last is the only one that is ready,
- * iperf3 reads the next block from it, into the same memory.
+ * iperf3 reads the next block from it, into the same memory.  From a stream, many rounds of waiting
+ * and reading are one call, each at its time: until something else is to be done (another
+ * descriptor is ready, or the time of the first select() is up).  iperf3 is then told of all of it
+ * as one read; it looks at how much came, not at what.
  *
  * A select() that would return at once, and for nothing, waits.  Between its connections and the
  * server's word to begin, iperf3 asks who can be written to, is told, writes nothing and asks
@@ -33,6 +36,7 @@
 
 #define DESCRIPTORS 1024 /* select() takes no others */
 #define BATCH 4096	 /* the guest's system call, and its argument */
+#define ROUNDS 64	 /* of waiting and reading, at most */
 
 struct batched_call {
 	long number;
@@ -52,8 +56,10 @@ struct span {
 };
 static struct span block = { .fd = -1 }; /* the last one that was asked for */
 static struct span rest = { .fd = -1 };	 /* what that read did not fill */
-static struct span ahead = { .fd = -1 }; /* data read with select(), not yet asked for */
-static int ahead_error;			 /* or the error of that read */
+static struct span ahead = { .fd = -1 }; /* where data were read with select() */
+static size_t unasked;			 /* how many of them iperf3 has not asked for */
+static int ahead_ends;			 /* after them the stream ends, or with an error: */
+static int ahead_error;
 
 static fd_set offered; /* writers that the last select() gave */
 int none_taken;	       /* and nothing was read or written since */
@@ -112,18 +118,20 @@ int close(int fd)
 
 static ssize_t read_ahead(char *buffer, size_t size)
 {
-	size_t part = size < ahead.size ? size : ahead.size;
+	size_t part = size < unasked ? size : unasked;
+	size_t known = part < ahead.size ? part : ahead.size;
 
-	if (ahead_error) {
+	if (!part && ahead_ends) {
 		ahead.fd = -1;
 		errno = ahead_error;
-		return -1;
+		return ahead_error ? -1 : 0;
 	}
 	if (buffer != ahead.at)
-		memmove(buffer, ahead.at, part);
-	ahead.at += part;
-	ahead.size -= part;
-	if (!ahead.size)
+		memmove(buffer, ahead.at, known);
+	ahead.at += known;
+	ahead.size -= known;
+	unasked -= part;
+	if (!unasked && !ahead_ends)
 		ahead.fd = -1;
 	return (ssize_t)part;
 }
@@ -163,33 +171,78 @@ static int only_one_is_ready(fd_set *readers, fd_set *writers, fd_set *others)
 	return 1;
 }
 
+struct round {
+	struct batched_call wait, read;
+};
+
+/* Each round has sets of its own: the kernel writes which descriptors are ready over them. */
+static struct round rounds[ROUNDS];
+static fd_set sets[ROUNDS][3];
+
+static void prepare(struct round *round, int count, fd_set *asked[3], fd_set *own,
+		    struct timespec *wait)
+{
+	size_t size = ((size_t)count + 63) / 64 * sizeof(long);
+	long arguments[3];
+
+	for (int i = 0; i < 3; i++) {
+		if (asked[i] && own)
+			memcpy(&own[i], asked[i], size);
+		arguments[i] = asked[i] ? (long)(own ? &own[i] : asked[i]) : 0;
+	}
+	round->wait = (struct batched_call){
+		SYS_pselect6, { count, arguments[0], arguments[1], arguments[2], (long)wait, 0 },
+		1, 1, 0
+	};
+	round->read = (struct batched_call){
+		SYS_recvfrom, { block.fd, (long)block.at, (long)block.size, MSG_DONTWAIT, 0, 0 },
+		1, (long)block.size, 0
+	};
+}
+
+/* What the rounds' reads gave, of so many calls. */
+static void gather(long made)
+{
+	ahead = (struct span){ -1, block.at, block.size };
+	unasked = 0;
+	ahead_ends = 0;
+	for (long i = 0; i < made / 2; i++) {
+		long result = rounds[i].read.result;
+
+		if (result == -EAGAIN)
+			break;
+		ahead.fd = block.fd;
+		if (result > 0) {
+			unasked += (size_t)result;
+		} else {
+			ahead_ends = 1;
+			ahead_error = (int)-result;
+		}
+	}
+}
+
 /* select() and, where only the last block's descriptor is ready, the next block's read. */
 static int select_and_read(int count, fd_set *readers, fd_set *writers, fd_set *others,
 			   struct timeval *timeout)
 {
+	fd_set *asked[] = { readers, writers, others };
 	struct timespec wait = { timeout ? timeout->tv_sec : 0,
 				 timeout ? timeout->tv_usec * 1000 : 0 };
-	struct batched_call calls[] = {
-		{ SYS_pselect6,
-		  { count, (long)readers, (long)writers, (long)others, timeout ? (long)&wait : 0, 0 },
-		  1, 1, 0 },
-		{ SYS_recvfrom,
-		  { block.fd, (long)block.at, (long)block.size, MSG_DONTWAIT, 0, 0 }, 0, 0, 0 },
-	};
-	long made = syscall(BATCH, calls, 2L);
+	int most = kind_of(block.fd) == NONBLOCKING ? ROUNDS : 1;
+	long made;
 
+	/* the first one's are what select() returns, so the others' are copied before */
+	for (int i = most - 1; i >= 0; i--)
+		prepare(&rounds[i], count, asked, i ? sets[i] : NULL, timeout ? &wait : NULL);
+	made = syscall(BATCH, rounds, 2L * most);
 	if (made < 0)
 		return -1;
 	if (timeout) {
 		timeout->tv_sec = wait.tv_sec;
 		timeout->tv_usec = wait.tv_nsec / 1000;
 	}
-	if (made == 2 && calls[1].result != -EAGAIN) {
-		ahead = block;
-		ahead_error = calls[1].result < 0 ? (int)-calls[1].result : 0;
-		ahead.size = calls[1].result < 0 ? 0 : (size_t)calls[1].result;
-	}
-	return (int)calls[0].result;
+	gather(made);
+	return (int)rounds[0].wait.result;
 }
 
 /* With the next block's read where that can be. */

@@ -29,7 +29,7 @@ from testbed.traffic.iperf3 import PRELOAD
 from tests import started
 from tests.lab import capture_hashes, packets, rate_mbit, report, run_trials, samples
 from tests.scenarios import dumbbell, router
-from tests.unit.test_fewer_calls import SELECTING, selected
+from tests.unit.test_fewer_calls import PRELUDE, SELECTING, selected
 
 VARIANTS = ("linux-reno", "cubic", "vegas", "bbr", "veno")
 CONTROLS = {"linux-reno": "reno"}
@@ -360,3 +360,40 @@ def test_a_read_is_made_with_the_select_before_it(tmp_path: Path) -> None:
     job = Job(1, min(os.sched_getaffinity(0)), threading.Event())
     assert GuestEngine().boot(tmp_path, argv, job, patience_s=60).status == 0
     assert (tmp_path / "answers").read_text().split() == selected(left=0)
+
+
+# three parts of a stream at 10, 20 and 30 ms, and after 35 ms another descriptor
+IN_PARTS = (
+    PRELUDE
+    + """
+import time
+other, peer = pair()
+ask(reader, 100), ask(reader, 90, 10)
+begun = time.monotonic()
+if not os.fork():
+    for part in (b"one", b"three", b"seven"):
+        time.sleep(0.01)
+        writer.send(part)
+    time.sleep(0.005)
+    peer.send(b"else")
+    os._exit(0)
+def choose():
+    chosen = (ctypes.c_ulong * 16)()
+    for each in (reader, other):
+        chosen[0] |= 1 << each.fileno()
+    ready = libc.select(64, chosen, None, None, (ctypes.c_long * 2)(1, 0))
+    which = "".join(n for n, s in (("r", reader), ("o", other)) if chosen[0] >> s.fileno() & 1)
+    return f"{ready}{which}{(time.monotonic() - begun) * 1e3:.0f}"
+print(choose(), ask(reader, 100), ask(reader, 87, 13), choose())
+"""
+)
+
+
+def test_a_stream_is_read_until_something_else_happens(tmp_path: Path) -> None:
+    """Each part when it comes, by one call: the program is told when the other has something."""
+    script = f"import sys; sys.stdout = open('answers', 'w')\n{IN_PARTS}"
+    (tmp_path / "ask.py").write_text(script)
+    argv = ["/usr/bin/env", f"LD_PRELOAD={PRELOAD}", sys.executable, "ask.py"]
+    job = Job(1, min(os.sched_getaffinity(0)), threading.Event())
+    assert GuestEngine().boot(tmp_path, argv, job, patience_s=60).status == 0
+    assert (tmp_path / "answers").read_text().split() == ["1r35", "13", "EAGAIN", "1o35"]
