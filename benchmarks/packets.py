@@ -1,11 +1,14 @@
-"""The packets of the trials behind the pages: one short hash per trial, in docs/data/packets/.
+"""The packets and numbers of the trials behind the pages: two short hashes per trial, in
+docs/data/packets/.
 
 In the guest the same scenario gives the same captures, to the byte. So a change that must not
 change a packet (a faster kernel, a smaller one) does not call for all trials of all pages again:
-some of them, drawn anew at each change, are run and their captures compared with what is stored.
-The keys of TLS and QUIC depend on all that has run before in the guest, so that a change of the
-set-up makes others; and in trials of hundreds of seconds, the window of an ACK that leaves in the
-instant in which its receiver reads may do so too. Those tables are then made again.
+some of them, drawn anew at each change, are run and compared with what is stored.
+
+In trials of hundreds of seconds a few ACKs may have another window: what a segment takes in its
+receiver's memory depends on where the sender's kernel found room for it, and so on all that has run
+before. Their metrics, which the tables are made of, have to be the same. The keys of TLS and QUIC
+may change with the set-up; where more than a hash does, tables are made again.
 """
 
 from __future__ import annotations
@@ -19,7 +22,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.results.table import revision
+from analysis.metrics.columns import NUMBERS
+from analysis.results.table import revision, trial_metrics
 from benchmarks.pages import (
     DATA,
     ROOT,
@@ -37,27 +41,46 @@ from testbed.errors import TestbedError
 from testbed.plan.task import Task
 from testbed.runs.same_captures import captured
 from testbed.runs.sweep import run_all
-from testbed.store import Record, Status, Trial
+from testbed.store import Status, Trial, open_trial
 
 DIGITS = 12
 
 
 @dataclass(frozen=True)
 class Sample:
-    """How many of the stored trials ran again, and which of them sent other packets."""
+    """How many of the stored trials ran again, which of them gave other numbers, and in how many
+    the packets are not all the same."""
 
     trials: int
     of: int
-    others: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    other_packets: int = 0
 
     def __str__(self) -> str:
-        return f"{self.trials} of {self.of} trials ran again: the same packets"
+        again = f"{self.trials} of {self.of} trials ran again"
+        if not self.other_packets:
+            return f"{again}: the same packets"
+        same = self.trials - self.other_packets
+        return f"{again}: the same numbers, and in {same} of them the same packets"
 
 
-def digest(record: Record) -> str:
-    """Of all captures of a trial."""
-    each = sorted((*place, sha256) for place, sha256 in captured(record).items())
-    return hashlib.sha256(repr(each).encode()).hexdigest()[:DIGITS]
+@dataclass(frozen=True)
+class Hashes:
+    """Of a trial."""
+
+    packets: str
+    numbers: str = ""  # empty: only the packets were stored
+
+
+def hashes_of(trial: Trial) -> Hashes:
+    """Of all its captures, and of its metrics."""
+    each = sorted((*place, sha256) for place, sha256 in captured(trial.record).items())
+    numbers = trial_metrics(trial)[list(NUMBERS)].to_csv(index=False, float_format="%.9g")
+    return Hashes(_short(repr(each)), _short(numbers))
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 
 def file_of(command: str, data: Path) -> Path:
@@ -69,27 +92,38 @@ def keep(command: str, trials: Sequence[Trial], data: Path) -> None:
     """Store the hashes of the trials that a command ran."""
     path = file_of(command, data)
     path.parent.mkdir(exist_ok=True)
-    lines = sorted(f"{trial.scenario.name} {digest(trial.record)}\n" for trial in trials)
-    path.write_text("".join(lines), encoding="utf-8")
+    lines = []
+    for trial in trials:
+        own = hashes_of(trial)
+        lines.append(f"{trial.scenario.name} {own.packets} {own.numbers}\n")
+    path.write_text("".join(sorted(lines)), encoding="utf-8")
 
 
-def kept(commands: Sequence[str], data: Path) -> Mapping[str, str]:
+def kept(commands: Sequence[str], data: Path) -> Mapping[str, Hashes]:
     """The hashes of the commands' trials, by the scenarios' names; none where none were stored."""
     paths = [path for command in commands if (path := file_of(command, data)).is_file()]
     lines = [line for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
-    return dict(line.split() for line in lines)
+    return {name: Hashes(*own) for name, *own in map(str.split, lines)}
 
 
-def again(trials: Sequence[Task], stored: Mapping[str, str], count: int, draw: str) -> Sample:
-    """Run so many of these trials, drawn by the text `draw`, and compare their packets."""
+def again(trials: Sequence[Task], stored: Mapping[str, Hashes], count: int, draw: str) -> Sample:
+    """Run so many of these trials, drawn by the text `draw`, and compare them."""
     chosen = random.Random(draw).sample(list(trials), min(count, len(trials)))
-    others = []
+    others, other_packets = list[str](), 0
     with tempfile.TemporaryDirectory() as folder:
         for done in run_all(chosen, choose("guest", ()), Path(folder), lambda _event: None):
             name = done.scenario.name
-            if done.status is not Status.OK or digest(done.record) != stored.get(name):
+            before = stored[name]
+            if done.status is not Status.OK:
                 others.append(name)
-    return Sample(len(chosen), len(trials), tuple(sorted(others)))
+                continue
+            now = hashes_of(open_trial(done.path))
+            if now.packets == before.packets:
+                continue
+            other_packets += 1
+            if not before.numbers or now.numbers != before.numbers:
+                others.append(name)
+    return Sample(len(chosen), len(trials), tuple(sorted(others)), other_packets)
 
 
 def compare(due: Sequence[Block], count: int) -> int:
@@ -107,7 +141,7 @@ def compare(due: Sequence[Block], count: int) -> int:
             samples[own] = again(_trials_of(block), hashes, count, identity_of(*own))
         sample = samples[own]
         if sample.others:
-            print(f"{block.name}: other packets in {', '.join(sample.others)}", flush=True)
+            print(f"{block.name}: other numbers in {', '.join(sample.others)}", flush=True)
             status = 1
             continue
         found = stored(block.name)

@@ -6,6 +6,8 @@ import dataclasses
 import functools
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -14,7 +16,9 @@ from benchmarks import packets, pages
 from benchmarks.pages import Block, Stored, blocks, filled, store, stored_now
 from benchmarks.papers import answer_lines, numbers_of, sheet_lines
 from testbed.errors import TestbedError
+from testbed.plan.task import Task
 from testbed.runs import identity, sources
+from testbed.store import Status
 
 MARKED = {
     block.name: block
@@ -22,6 +26,7 @@ MARKED = {
     for block in blocks(path.read_text(encoding="utf-8"))
 }
 RUN = "run router-bottleneck --quick --set variant=cubic"
+NAME = "cubic-1"
 PAGE = f"""# A page
 
 <!-- run: testbed {RUN} -->
@@ -172,6 +177,32 @@ def test_a_table_holds_if_a_sample_sends_the_same_packets(
     said = f"7 of 9 trials ran again: the same packets, since {before.trials[:12]}"
     assert after.again == ("" if others else said)
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("stored", "others", "said"),
+    [
+        (packets.Hashes("p", "n"), (), "the same packets"),
+        (packets.Hashes("other", "n"), (), "the same numbers, and in 0 of them the same packets"),
+        (packets.Hashes("other", "others"), (NAME,), ""),
+        (packets.Hashes("other"), (NAME,), ""),  # no numbers were stored
+    ],
+)
+def test_other_packets_are_no_matter_where_the_numbers_are_the_same(
+    stored: packets.Hashes, others: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A window of an ACK; what the tables are made of is as it was."""
+    done = SimpleNamespace(
+        scenario=SimpleNamespace(name=NAME), status=Status.OK, path=Path("nowhere")
+    )
+    monkeypatch.setattr(packets, "choose", lambda *_: None)
+    monkeypatch.setattr(packets, "run_all", lambda *_: [done])
+    monkeypatch.setattr(packets, "open_trial", lambda _path: None)
+    monkeypatch.setattr(packets, "hashes_of", lambda _trial: packets.Hashes("p", "n"))
+    found = packets.again([cast(Task, done)], {NAME: stored}, 1, "a draw")
+    assert found.others == others
+    if not others:
+        assert str(found) == f"1 of 1 trials ran again: {said}"
 
 
 def test_where_a_sample_does_not_tell_all_is_run(
