@@ -96,10 +96,11 @@ def _answers(
 def _varied(
     paper: Paper, claim: Claim, group: Group, varied: Mapping[str, Sequence[Group]]
 ) -> Iterator[Varied]:
-    """The verdicts of the same claim, profile, setting and reading under each variation."""
+    """The verdicts of the same claim, profile, setting and reading under each variation that
+    changed one of its trials."""
     for name, groups_there in varied.items():
         for other in groups_there:
-            if other.key == group.key:
+            if other.key == group.key and other.is_varied:
                 verdict = _answer(paper, claim, other)[0].verdict
                 yield Varied(WORDS.get(name, name), verdict)
 

@@ -123,6 +123,23 @@ def test_an_answer_that_does_not() -> None:
     assert frame["survival"][0] == found.survival
 
 
+def test_what_was_not_varied_has_no_readings() -> None:
+    """Trials of one profile were varied: the other one's answer was not put to the test."""
+
+    def of_profile(name: str, table: pd.DataFrame) -> pd.DataFrame:
+        return table.assign(axes=table["axes"] + f"; profile={name}", trial=table["trial"] + name)
+
+    tables = (
+        of_profile("ns2", fairness(0.65)),
+        of_profile("modern", fairness(0.65)),
+        of_profile("ns2", fairness(0.2, "delays-more")),
+    )
+    found = answers({"router-fairness": pd.concat(tables, ignore_index=True)})
+    survival = {each.profile: each.survival for each in found if each.id == "GYS3.1"}
+    told = "in 1 of 2 readings; contradicted with delays 5 % longer"
+    assert survival == {"ns2": told, "modern": ""}
+
+
 def test_varied_trials_are_no_repeats() -> None:
     plain = shares_of_bbr(fairness(0.65))
     both = shares_of_bbr(fairness(0.65), fairness(0.2, "delays-more"))

@@ -21,6 +21,7 @@ from testbed.scenario import variations
 
 MODERN = "modern"
 VARIATION = f"{AXIS}{variations.AXIS}"
+VARIED = "varied"  # a column of ours
 NAMED = 8  # trials that an answer names
 PROFILES = ("ns2", MODERN)  # in this order
 
@@ -46,6 +47,11 @@ class Group:
     def where(self, **axes: object) -> Group:
         """The part of it with these values on the axes: one value, or several of them."""
         return replace(self, rows=_with(self.rows, axes))
+
+    @property
+    def is_varied(self) -> bool:
+        """Whether anything in it is other than as the paper has it (`apart`)."""
+        return VARIED in self.rows and bool(self.rows[VARIED].any())
 
     def values(self, axis: str) -> list[object]:
         """The values present on an axis, in order."""
@@ -116,7 +122,8 @@ def apart(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
         changed = rows[own == name].drop(columns=VARIATION)
         there = set(_places(changed, places))
         unchanged = [place not in there for place in _places(plain, places)]
-        return pd.concat([plain[unchanged], changed], ignore_index=True)
+        parts = plain[unchanged].assign(**{VARIED: False}), changed.assign(**{VARIED: True})
+        return pd.concat(parts, ignore_index=True)
 
     return plain, {name: instead(name) for name in names}
 
