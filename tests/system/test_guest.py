@@ -8,6 +8,7 @@ import json
 import os
 import pwd
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -27,7 +28,7 @@ from testbed.scenario.queues import DISCIPLINES
 from testbed.store import Trial, open_trial
 from testbed.traffic.iperf3 import PRELOAD
 from tests import started
-from tests.lab import capture_hashes, packets, rate_mbit, report, run_trials, samples
+from tests.lab import ON_FIRST, capture_hashes, packets, rate_mbit, report, run_trials, samples
 from tests.scenarios import dumbbell, router
 from tests.unit.test_fewer_calls import PRELUDE, SELECTING, selected
 
@@ -397,3 +398,24 @@ def test_a_stream_is_read_until_something_else_happens(tmp_path: Path) -> None:
     job = Job(1, min(os.sched_getaffinity(0)), threading.Event())
     assert GuestEngine().boot(tmp_path, argv, job, patience_s=60).status == 0
     assert (tmp_path / "answers").read_text().split() == ["1r35", "13", "EAGAIN", "1o35"]
+
+
+# The page that a process shares with the kernel (kernel/6.1/patches/0027): it says that the turn is
+# the kernel's, and gives it an address that is not there.
+SPOILT = """
+import ctypes, os
+turn = ctypes.c_int.from_address(0x7FC0001000)
+context = ctypes.c_ulong.from_address(0x7FC0001000 + 24)
+child = os.fork()
+while not child:
+    context.value, turn.value = 8, 0
+print(os.WTERMSIG(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not ON_FIRST, reason="the place of that page is Linux 6.1's")
+def test_a_process_that_spoils_what_it_shares_with_the_kernel_ends_alone(tmp_path: Path) -> None:
+    (tmp_path / "spoil.py").write_text(f"import sys; sys.stdout = open('said', 'w')\n{SPOILT}")
+    job = Job(1, min(os.sched_getaffinity(0)), threading.Event())
+    assert GuestEngine().boot(tmp_path, [sys.executable, "spoil.py"], job, 60).status == 0
+    assert (tmp_path / "said").read_text().split() == [str(int(signal.SIGSEGV))]
