@@ -11,8 +11,9 @@
  * know that call, and there are two): where the descriptor read last is the only one that is ready,
  * iperf3 reads the next block from it, into the same memory.  From a stream, many rounds of waiting
  * and reading are one call, each at its time: until something else is to be done (another
- * descriptor is ready, or the time of the first select() is up).  iperf3 is then told of all of it
- * as one read; it looks at how much came, not at what.
+ * descriptor is ready, or the time of the first select() is up).  iperf3 is then told of it in as
+ * few reads as its blocks allow; it looks at how much came, not at what.  Its timers, which it runs
+ * where select() leaves no time, have to wait for the last of them: they close an interval.
  *
  * A select() that would return at once, and for nothing, waits.  Between its connections and the
  * server's word to begin, iperf3 asks who can be written to, is told, writes nothing and asks
@@ -48,6 +49,7 @@ struct batched_call {
 /* Blocks of data come by sockets that do not wait (TCP) or by datagrams; only these are looked at. */
 enum kind { UNKNOWN, NONBLOCKING, DATAGRAM, OTHER };
 static unsigned char kinds[DESCRIPTORS];
+static unsigned char streams[DESCRIPTORS]; /* and not datagrams, if they do not wait */
 
 struct span {
 	int fd;
@@ -69,19 +71,22 @@ static void *next(const char *name)
 	return dlsym(RTLD_NEXT, name);
 }
 
-static enum kind kind_of(int fd)
+static int is_socket(int fd, int wanted)
 {
 	int type, saved = errno;
 	socklen_t size = sizeof(type);
+	int found = !getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) && type == wanted;
 
+	errno = saved;
+	return found;
+}
+
+static enum kind kind_of(int fd)
+{
 	if (fd < 0 || fd >= DESCRIPTORS)
 		return OTHER;
-	if (kinds[fd] == UNKNOWN) {
-		kinds[fd] = OTHER;
-		if (!getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) && type == SOCK_DGRAM)
-			kinds[fd] = DATAGRAM;
-		errno = saved;
-	}
+	if (kinds[fd] == UNKNOWN)
+		kinds[fd] = is_socket(fd, SOCK_DGRAM) ? DATAGRAM : OTHER;
 	return kinds[fd];
 }
 
@@ -98,8 +103,10 @@ int fcntl(int fd, int command, ...)
 	argument = va_arg(arguments, long);
 	va_end(arguments);
 	result = real(fd, command, argument);
-	if (command == F_SETFL && !result && fd < DESCRIPTORS)
+	if (command == F_SETFL && !result && fd < DESCRIPTORS) {
 		kinds[fd] = argument & O_NONBLOCK ? NONBLOCKING : UNKNOWN;
+		streams[fd] = is_socket(fd, SOCK_STREAM);
+	}
 	return result;
 }
 
@@ -221,6 +228,13 @@ static void gather(long made)
 	}
 }
 
+/* iperf3 runs its timers after a select() that leaves it no time: not if more is to be read. */
+static void leave_time(struct timeval *timeout)
+{
+	if (timeout && unasked > block.size && !timeout->tv_sec && !timeout->tv_usec)
+		timeout->tv_usec = 1;
+}
+
 /* select() and, where only the last block's descriptor is ready, the next block's read. */
 static int select_and_read(int count, fd_set *readers, fd_set *writers, fd_set *others,
 			   struct timeval *timeout)
@@ -228,7 +242,7 @@ static int select_and_read(int count, fd_set *readers, fd_set *writers, fd_set *
 	fd_set *asked[] = { readers, writers, others };
 	struct timespec wait = { timeout ? timeout->tv_sec : 0,
 				 timeout ? timeout->tv_usec * 1000 : 0 };
-	int most = kind_of(block.fd) == NONBLOCKING ? ROUNDS : 1;
+	int most = kind_of(block.fd) == NONBLOCKING && streams[block.fd] ? ROUNDS : 1;
 	long made;
 
 	/* the first one's are what select() returns, so the others' are copied before */
@@ -242,6 +256,7 @@ static int select_and_read(int count, fd_set *readers, fd_set *writers, fd_set *
 		timeout->tv_usec = wait.tv_nsec / 1000;
 	}
 	gather(made);
+	leave_time(timeout);
 	return (int)rounds[0].wait.result;
 }
 
@@ -257,8 +272,10 @@ static int select_ahead(int count, fd_set *readers, fd_set *writers, fd_set *oth
 		real = (int (*)(int, fd_set *, fd_set *, fd_set *, struct timeval *))next("select");
 	if (alone || block.fd < 0 || !readers || !FD_ISSET(block.fd, readers))
 		return real(count, readers, writers, others, timeout);
-	if (ahead.fd == block.fd)
+	if (ahead.fd == block.fd) {
+		leave_time(timeout);
 		return only_one_is_ready(readers, writers, others);
+	}
 	ready = select_and_read(count, readers, writers, others, timeout);
 	alone = ready < 0 && errno == ENOSYS;
 	return alone ? real(count, readers, writers, others, timeout) : ready;
