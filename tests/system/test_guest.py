@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import pwd
+import re
 import shutil
 import signal
 import statistics
@@ -416,7 +417,9 @@ def test_a_stream_is_read_until_something_else_happens(tmp_path: Path, how: str,
     argv = ["/usr/bin/env", f"LD_PRELOAD={PRELOAD}", sys.executable, "ask.py"]
     job = Job(1, min(os.sched_getaffinity(0)), threading.Event())
     assert GuestEngine().boot(tmp_path, argv, job, patience_s=60).status == 0
-    assert (tmp_path / "answers").read_text().split() == [told]
+    answers = (tmp_path / "answers").read_text().strip()
+    tick = re.compile(r"5[0-4]ms")  # on 6.12 the time is up to one late
+    assert (answers if ON_FIRST else tick.sub("50ms", answers)) == told
 
 
 # The page that a process shares with the kernel (kernel/6.1/patches/0027): it says that the turn is
