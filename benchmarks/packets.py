@@ -5,10 +5,11 @@ In the guest the same scenario gives the same captures, to the byte. So a change
 change a packet (a faster kernel, a smaller one) does not call for all trials of all pages again:
 some of them, drawn anew at each change, are run and compared with what is stored.
 
-In trials of hundreds of seconds a few ACKs may have another window: what a segment takes in its
-receiver's memory depends on where the sender's kernel found room for it, and so on all that has run
-before. Their metrics, which the tables are made of, have to be the same. The keys of TLS and QUIC
-may change with the set-up; where more than a hash does, tables are made again.
+The metrics and the verdict, which the tables are made of, have to be the same: they hold what
+programs report, besides what was captured. The packets of a few trials may differ: in hundreds of
+seconds some ACKs have another window, since what a segment takes in its receiver's memory depends
+on where the sender's kernel found room for it, and so on all that has run before; and the keys of
+TLS and QUIC may change with the set-up.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.metrics.columns import NUMBERS
-from analysis.results.table import revision, trial_metrics
+from analysis.results.table import cached_metrics, revision
 from benchmarks.pages import (
     DATA,
     ROOT,
@@ -66,17 +67,17 @@ class Sample:
 
 @dataclass(frozen=True)
 class Hashes:
-    """Of a trial."""
+    """Of a trial: all its captures, and its metrics with the verdict."""
 
     packets: str
-    numbers: str = ""  # empty: only the packets were stored
+    numbers: str
 
 
 def hashes_of(trial: Trial) -> Hashes:
-    """Of all its captures, and of its metrics."""
+    """Those of a trial that was run."""
     each = sorted((*place, sha256) for place, sha256 in captured(trial.record).items())
-    numbers = trial_metrics(trial)[list(NUMBERS)].to_csv(index=False, float_format="%.9g")
-    return Hashes(_short(repr(each)), _short(numbers))
+    metrics = cached_metrics(trial)[["verdict", *NUMBERS]]
+    return Hashes(_short(repr(each)), _short(metrics.to_csv(index=False, float_format="%.9g")))
 
 
 def _short(text: str) -> str:
@@ -113,16 +114,11 @@ def again(trials: Sequence[Task], stored: Mapping[str, Hashes], count: int, draw
     with tempfile.TemporaryDirectory() as folder:
         for done in run_all(chosen, choose("guest", ()), Path(folder), lambda _event: None):
             name = done.scenario.name
-            before = stored[name]
-            if done.status is not Status.OK:
+            now = hashes_of(open_trial(done.path)) if done.status is Status.OK else None
+            if now is None or now.numbers != stored[name].numbers:
                 others.append(name)
-                continue
-            now = hashes_of(open_trial(done.path))
-            if now.packets == before.packets:
-                continue
-            other_packets += 1
-            if not before.numbers or now.numbers != before.numbers:
-                others.append(name)
+            elif now.packets != stored[name].packets:
+                other_packets += 1
     return Sample(len(chosen), len(trials), tuple(sorted(others)), other_packets)
 
 

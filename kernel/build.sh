@@ -134,13 +134,10 @@ report() { # share in percent, seconds so far
     fi
 }
 
-# Not where the tree is kept: of what is compiled with them, make would not know which headers it
-# depends on. The two files have all the words that tell the kernel's files apart.
+# The two files have all the words that tell the kernel's files apart.
 read_headers_once() {
-    export HEADERS=
-    [ ! "$is_new" ] || HEADERS=$tree/.headers
     [ "$HEADERS" ] || return 0
-    mkdir "$HEADERS"
+    mkdir -p "$HEADERS/all.h.gch"
     cp "$here/headers.h" "$HEADERS/all.h"
     HEADERS_LIKE=plain make_um -j"$(nproc)" lib/ctype.o
     HEADERS_LIKE=debug make_um -j"$(nproc)" net/mac80211/util.o
@@ -175,17 +172,20 @@ main() { # a function, so that all of the script is read before it runs for minu
     trap 'rm -rf "$stage"' EXIT
     trap 'exit 130' INT TERM HUP
     check_room
-    say "building ${out%/*}: about $((5 / $(nproc) + 1)) minutes on $(nproc) cores, once"
+    # cc reads headers once: not where the tree is kept, since make would not know afterwards which
+    # of them a file depends on
+    local minutes=10
+    export HEADERS=
+    [ -d "$tree" ] || { HEADERS=$tree/.headers && minutes=5; }
+    say "building ${out%/*}: about $((minutes / $(nproc) + 1)) minutes on $(nproc) cores, once"
     rm -rf "$stage"
     mkdir "$stage"
     extract || die "cannot unpack $source" "is the disk full? (df -h $stage)"
     add_ours
-    is_new=
     if [ -d "$tree" ]; then
         "$here/refresh.py" "$stage" "$tree"
     else
         mv "$stage" "$tree"
-        is_new=yes
     fi
     configure
     compile

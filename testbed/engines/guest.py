@@ -46,12 +46,10 @@ CAPTURE_MB = 9.0  # tcpdump and its ring, and a part of the nodes
 FLOW_MB = 2.5  # iperf3's two processes
 CONNECTION_MB = 0.6  # of one flow, in parallel
 OWN_MB = 64  # of a guest's host processes, in addition to its memory
-# A line of the guest's /proc/cpuinfo (kernel/6.1/patches/0027), and what is so without it.
-TAKES_TURNS = "skas, turns"
-TRACED = "trials take a quarter longer (kernel/README.md says when)"
 START_NS = 1_700_000_000 * 10**9  # the guest's clock at boot: arbitrary but fixed
 POLL_S = 0.02
 TRY_S = 60.0  # wall time limit of an empty guest
+TAKES_TURNS = "skas, turns"  # in the guest's /proc/cpuinfo (kernel/6.1/patches/0027)
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 HANG_S = 600  # wall time after which a guest counts as hung …
 HANG_FACTOR = 20  # … or this many times the trial's own duration
@@ -136,7 +134,8 @@ class GuestEngine:
             self.boot(folder, ["/bin/cp", "/proc/cpuinfo", "."], job, patience_s=TRY_S)
             takes_turns = TAKES_TURNS in (folder / "cpuinfo").read_text()
         held = f"not confined: {forbidden()}" if forbidden() else "confined"
-        way = "processes take turns" if takes_turns else f"processes are traced: {TRACED}"
+        traced = "processes are traced: a quarter slower (kernel/README.md says why)"
+        way = "processes take turns" if takes_turns else traced
         return f"boots in {time.monotonic() - begun:.1f} s, {held}, {way}"
 
     def jobs(self) -> int:
@@ -167,7 +166,7 @@ class GuestEngine:
         process = start(
             [
                 *((str(CONFINE), GUEST_MEMORY) if held else ()),
-                *_command(self.kernel, job.seed, job.core, memory_mb, held),
+                *_command(self.kernel, job.seed, job.core, memory_mb, held=held),
             ],
             stderr=folder / GUEST_CONSOLE,
             env={"PATH": PATH, "TMPDIR": GUEST_MEMORY, **JOURNAL.marker},
@@ -205,7 +204,7 @@ def _cautions(why_not: str) -> tuple[str, ...]:
     return held if keeps_addresses_fixed() else (*held, random)
 
 
-def _command(kernel: Path, seed: int, core: int, memory_mb: int, held: bool) -> list[str]:
+def _command(kernel: Path, seed: int, core: int, memory_mb: int, *, held: bool) -> list[str]:
     """The guest's command line; its random pool is seeded from it, so only `um_seed` may vary.
 
     `stubs=` is no part of it. A process that takes turns with the kernel can reach the kernel's

@@ -46,10 +46,9 @@ struct batched_call {
 	long result;
 };
 
-/* Blocks of data come by sockets that do not wait (TCP) or by datagrams; only these are looked at. */
-enum kind { UNKNOWN, NONBLOCKING, DATAGRAM, OTHER };
+/* Blocks of data come by streams that do not wait or by datagrams; only these are looked at. */
+enum kind { UNKNOWN, STREAM, DATAGRAM, OTHER };
 static unsigned char kinds[DESCRIPTORS];
-static unsigned char streams[DESCRIPTORS]; /* and not datagrams, if they do not wait */
 
 struct span {
 	int fd;
@@ -103,10 +102,8 @@ int fcntl(int fd, int command, ...)
 	argument = va_arg(arguments, long);
 	va_end(arguments);
 	result = real(fd, command, argument);
-	if (command == F_SETFL && !result && fd < DESCRIPTORS) {
-		kinds[fd] = argument & O_NONBLOCK ? NONBLOCKING : UNKNOWN;
-		streams[fd] = is_socket(fd, SOCK_STREAM);
-	}
+	if (command == F_SETFL && !result && fd < DESCRIPTORS)
+		kinds[fd] = argument & O_NONBLOCK && is_socket(fd, SOCK_STREAM) ? STREAM : UNKNOWN;
 	return result;
 }
 
@@ -162,7 +159,7 @@ ssize_t read(int fd, void *buffer, size_t size)
 	}
 	block = (struct span){ fd, buffer, size };
 	got = fd == ahead.fd ? read_ahead(buffer, size) : real(fd, buffer, size);
-	if (kind == NONBLOCKING && ahead.fd != fd && got > 0 && (size_t)got < size)
+	if (kind == STREAM && ahead.fd != fd && got > 0 && (size_t)got < size)
 		rest = (struct span){ fd, (char *)buffer + got, size - (size_t)got };
 	return got;
 }
@@ -242,7 +239,7 @@ static int select_and_read(int count, fd_set *readers, fd_set *writers, fd_set *
 	fd_set *asked[] = { readers, writers, others };
 	struct timespec wait = { timeout ? timeout->tv_sec : 0,
 				 timeout ? timeout->tv_usec * 1000 : 0 };
-	int most = kind_of(block.fd) == NONBLOCKING && streams[block.fd] ? ROUNDS : 1;
+	int most = kind_of(block.fd) == STREAM ? ROUNDS : 1;
 	long made;
 
 	/* the first one's are what select() returns, so the others' are copied before */

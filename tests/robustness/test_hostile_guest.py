@@ -109,7 +109,8 @@ def untouched(victim: Path, before: os.stat_result) -> None:
 
 def boot(target: Target, *argv: str) -> subprocess.Popen[str]:
     (target.folder / GUEST_COMMAND).write_text("".join(f"{word}\n" for word in argv))
-    return target.run(str(target.confine), MEMORY, *_command(target.kernel.parent, 1, 0, 128, True))
+    command = _command(target.kernel.parent, 1, 0, 128, held=True)
+    return target.run(str(target.confine), MEMORY, *command)
 
 
 def test_programs_in_the_guest_cannot_write_to_the_host(target: Target) -> None:

@@ -22,7 +22,7 @@ def passes(root: Path, *argv: str) -> None:
 
 def shell_scripts(root: Path) -> Iterator[str]:
     """Every shell script of the project, relative to its directory."""
-    yield ".ci/run"
+    yield from (".ci/run", "kernel/cc")
     for found in (root.glob("*.sh"), *((root / name).rglob("*.sh") for name in SOURCES)):
         yield from (str(path.relative_to(root)) for path in found)
 
@@ -45,6 +45,8 @@ def test_shellcheck(root: Path) -> None:
     passes(root, "shellcheck", "-x", *scripts)
 
 
-@pytest.mark.parametrize("name", ["setup.sh", ".ci/run", "kernel/build.sh", "kernel/image.sh"])
+@pytest.mark.parametrize(
+    "name", ["setup.sh", ".ci/run", "kernel/build.sh", "kernel/cc", "kernel/image.sh"]
+)
 def test_scripts_can_be_called(root: Path, name: str) -> None:
     assert (root / name).stat().st_mode & 0o111, f"chmod +x {name}"
