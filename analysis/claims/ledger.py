@@ -26,7 +26,6 @@ from analysis.claims.kapre_saxena import ks_claims
 from analysis.claims.parvez_mahanti_williamson import pmw_claims
 from analysis.claims.rajore_gupta_sikka_jain import rgsj_claims
 from analysis.metrics.per_second import NotMeasured
-from testbed.scenario.variations import WORDS
 
 PAPERS: tuple[Paper, ...] = (
     ks_claims.PAPER,
@@ -102,7 +101,7 @@ def _varied(
         for other in groups_there:
             if other.key == group.key and other.is_varied:
                 verdict = _answer(paper, claim, other)[0].verdict
-                yield Varied(WORDS.get(name, name), verdict)
+                yield Varied(name, verdict)
 
 
 def _answer(paper: Paper, claim: Claim, group: Group) -> tuple[Answer, Finding]:

@@ -146,6 +146,26 @@ def test_varied_trials_are_no_repeats() -> None:
     assert dataclasses.replace(both, varied=()) == plain
 
 
+def on_kernel(name: str, table: pd.DataFrame) -> pd.DataFrame:
+    """The same trials on another kernel."""
+    return table.assign(axes=table["axes"] + f"; kernel={name}", trial=table["trial"] + name)
+
+
+def test_another_kernel_is_a_reading() -> None:
+    """And no repeat: with trials of two kernels as one sample the claim would be contradicted."""
+    later = on_kernel("6.12", fairness(0.2))
+    found = shares_of_bbr(fairness(0.65), later, on_kernel("6.12", fairness(0.66, "delays-more")))
+    assert found.verdict is Verdict.SUPPORTED
+    assert found.survival == "in 2 of 3 readings; contradicted with kernel 6.12"
+    assert [each.what for each in found.varied][1] == "delays 5 % longer, kernel 6.12"
+
+
+def test_the_first_kernel_is_the_only_one() -> None:
+    found = shares_of_bbr(on_kernel("6.12", fairness(0.65)), on_kernel("mine", fairness(0.2)))
+    assert found.verdict is Verdict.SUPPORTED
+    assert found.survival == "in 1 of 2 readings; contradicted with kernel mine"
+
+
 def test_cells_that_a_variation_leaves_alone_stay() -> None:
     """Only CoDel is varied by ECN: a claim that compares it with a FIFO still has the FIFO."""
     rows = with_axes(
@@ -158,4 +178,4 @@ def test_cells_that_a_variation_leaves_alone_stay() -> None:
     )
     plain, others = apart(rows)
     assert list(plain["share"]) == [1.0, 2.0]
-    assert sorted(others["other-ecn"]["share"]) == [1.0, 3.0]
+    assert sorted(others[WORDS["other-ecn"]]["share"]) == [1.0, 3.0]

@@ -17,10 +17,12 @@ from analysis.claims.engine.reference import Reference
 from analysis.metrics.axes import AXIS, with_axes
 from analysis.metrics.per_second import NotMeasured
 from analysis.metrics.valid_trials import counted
-from testbed.scenario import variations
+from testbed.scenario import kernel_axis, variations
+from testbed.scenario.model import BASE_KERNEL
 
 MODERN = "modern"
 VARIATION = f"{AXIS}{variations.AXIS}"
+KERNEL = f"{AXIS}{kernel_axis.AXIS}"
 VARIED = "varied"  # a column of ours
 NAMED = 8  # trials that an answer names
 PROFILES = ("ns2", MODERN)  # in this order
@@ -110,22 +112,32 @@ def usable(metrics: pd.DataFrame) -> pd.DataFrame:
 
 def apart(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
     """The rows as the papers have them, and by variation the same with varied trials in their place
-    wherever it changes something."""
-    if VARIATION not in rows:
-        return rows, {}
-    own = rows[VARIATION].fillna("").astype(str)
-    plain = rows[own == ""].drop(columns=VARIATION)
+    wherever it changes something. Another kernel than the first one is a variation, too."""
+    own = _variations(rows)
+    rows = rows.drop(columns=[VARIATION, KERNEL], errors="ignore")
+    plain = rows[own == ""]
     names = [str(name) for name in own.unique() if name]
     places = [str(name) for name in plain if str(name).startswith(AXIS)]
 
     def instead(name: str) -> pd.DataFrame:
-        changed = rows[own == name].drop(columns=VARIATION)
+        changed = rows[own == name]
         there = set(_places(changed, places))
         unchanged = [place not in there for place in _places(plain, places)]
         parts = plain[unchanged].assign(**{VARIED: False}), changed.assign(**{VARIED: True})
         return pd.concat(parts, ignore_index=True)
 
     return plain, {name: instead(name) for name in names}
+
+
+def _variations(rows: pd.DataFrame) -> pd.Series[str]:
+    """What is varied in each row, in words; empty where nothing is."""
+    none = pd.Series("", index=rows.index)
+    own = rows[VARIATION].fillna("").astype(str) if VARIATION in rows else none
+    kernels = rows[KERNEL].fillna(BASE_KERNEL).astype(str) if KERNEL in rows else none
+    first = BASE_KERNEL if (kernels == BASE_KERNEL).any() else kernels.min()
+    words = own.map(lambda name: variations.WORDS.get(name, name))
+    joined = words.where(words == "", words + ", ")
+    return words.where(kernels == first, joined + "kernel " + kernels)
 
 
 def _places(rows: pd.DataFrame, axes: list[str]) -> list[tuple[str, ...]]:
