@@ -45,11 +45,16 @@ def run_ns3(
     rtt_ms: float,
     seconds: float,
     *,
+    flows: int = 1,
+    spread_s: float = 0,
     limit_bytes: int | None = None,
     captures: bool = True,
     core: int | None = None,
 ) -> Ns3Run:
-    """One Cubic flow through the bottleneck, on one core; the queue is a BDP unless given."""
+    """Cubic flows through the bottleneck, on one core; the queue is a BDP unless given.
+
+    They start one after the other within `spread_s`.
+    """
     program = build()
     with tempfile.TemporaryDirectory() as folder:
         argv = [
@@ -58,6 +63,8 @@ def run_ns3(
             f"--rate={rate_mbit}",
             f"--rtt={rtt_ms}",
             f"--seconds={seconds}",
+            f"--flows={flows}",
+            f"--spread={spread_s}",
             f"--limit={limit_bytes or queue_bytes(rate_mbit, rtt_ms)}",
         ]
         if captures:

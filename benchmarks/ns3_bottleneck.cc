@@ -3,8 +3,8 @@
 //     sender ---- router ==== receiver
 //        fast link    bottleneck
 //
-// One TCP Cubic flow, a drop-tail queue with a limit in bytes, captures of whole headers at the
-// four interfaces. Prints one line of JSON.
+// TCP Cubic flows, one unless told, a drop-tail queue with a limit in bytes, captures of whole
+// headers at the four interfaces. Prints one line of JSON.
 
 #include <cstdint>
 #include <iostream>
@@ -31,6 +31,8 @@ struct Options {
     double rateMbit = 10;
     double rttMs = 60;
     double seconds = 60;
+    std::uint16_t flows = 1;
+    double spread = 0; // seconds over which they start
     std::uint32_t limitBytes = 100000;
     std::string pcap; // prefix of the captures; none when empty
 };
@@ -40,7 +42,9 @@ Options parse(int argc, char* argv[]) {
     CommandLine line(__FILE__);
     line.AddValue("rate", "the bottleneck's rate in Mbit/s", options.rateMbit);
     line.AddValue("rtt", "the path's round-trip time in ms", options.rttMs);
-    line.AddValue("seconds", "how long the flow sends", options.seconds);
+    line.AddValue("seconds", "how long the flows send", options.seconds);
+    line.AddValue("flows", "how many flows", options.flows);
+    line.AddValue("spread", "the time in s over which they start", options.spread);
     line.AddValue("limit", "the bottleneck queue's limit in bytes", options.limitBytes);
     line.AddValue("pcap", "prefix of the captures' names", options.pcap);
     line.Parse(argc, argv);
@@ -78,10 +82,14 @@ void address(const NetDeviceContainer& devices, const char* network) {
     TrafficControlHelper().Uninstall(devices);
 }
 
-void runFlow(Ptr<Node> sender, Ptr<Node> receiver, Ipv4Address to, double seconds) {
+void runFlows(Ptr<Node> sender, Ptr<Node> receiver, Ipv4Address to, const Options& options) {
     BulkSendHelper source("ns3::TcpSocketFactory", InetSocketAddress(to, PORT));
     source.SetAttribute("SendSize", UintegerValue(SEGMENT_BYTES));
-    source.Install(sender).Stop(Seconds(seconds));
+    for (int flow = 0; flow < options.flows; ++flow) {
+        auto each = source.Install(sender);
+        each.Start(Seconds(options.spread * flow / options.flows));
+        each.Stop(Seconds(options.seconds));
+    }
     PacketSinkHelper sink("ns3::TcpSocketFactory",
                           InetSocketAddress(Ipv4Address::GetAny(), PORT));
     sink.Install(receiver);
@@ -113,7 +121,7 @@ int main(int argc, char* argv[]) {
     }
 
     const auto to = nodes.Get(2)->GetObject<Ipv4>()->GetAddress(1, 0).GetLocal();
-    runFlow(nodes.Get(0), nodes.Get(2), to, options.seconds);
+    runFlows(nodes.Get(0), nodes.Get(2), to, options);
     slow.Get(1)->TraceConnectWithoutContext("MacRx", MakeCallback(&countPacket));
     Simulator::Stop(Seconds(options.seconds));
     Simulator::Run();

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from analysis.results.table import cached_metrics
 from analysis.trials.packets import TrialPackets
-from benchmarks import engine
+from benchmarks import engine, ns3
 from testbed.engines.choice import Choice
 from testbed.engines.guest import GuestEngine
 from testbed.plan.task import tasks
@@ -39,8 +39,8 @@ class Ran:
 
     processor_s: float
     packets: int
-    peak_mb: float
-    verdicts: str  # of all flows
+    peak_mb: float = 0
+    verdicts: str = ""  # of all flows
 
 
 def scenario(flows: int, rate_mbit: int, seconds: float) -> Scenario:
@@ -66,17 +66,37 @@ def ran(wanted: Scenario) -> Ran:
     return Ran(spent, packets, record.peak_memory_mb, said)
 
 
+def simulated(flows: int, rate_mbit: int, seconds: float) -> Ran:
+    """The same in ns-3."""
+    before = engine.processor_s()
+    spread_s = JITTER_MS / 1e3 if flows > 1 else 0
+    done = ns3.run_ns3(rate_mbit, RTT_MS, seconds, flows=flows, spread_s=spread_s)
+    return Ran(engine.processor_s() - before, done.packets)
+
+
+def packet_us(short: Ran, long: Ran) -> float:
+    """Microseconds of processor time per packet that the longer one has more."""
+    return 1e6 * (long.processor_s - short.processor_s) / (long.packets - short.packets)
+
+
 def cost_us(name: str, flows: int, rate_mbit: int, seconds: float) -> float:
     """µs of processor time that a packet takes, from trials of that duration and of twice it."""
     short, long = (ran(scenario(flows, rate_mbit, each)) for each in (seconds, 2 * seconds))
-    packets = long.packets - short.packets
-    cost = 1e6 * (long.processor_s - short.processor_s) / packets
+    cost = packet_us(short, long)
     print(
-        f"{name:24} {cost:6.1f} us a packet ({packets} packets more); {short.processor_s:.1f} s "
-        f"of processor time for {seconds:g} s; {long.peak_mb:.0f} MB (at most {MOST_MB}); "
-        f"flows: {long.verdicts}",
+        f"{name:24} {cost:6.1f} us per packet; {short.processor_s:.1f} s of processor time for "
+        f"{seconds:g} s; {long.peak_mb:.0f} MB (at most {MOST_MB}); flows: {long.verdicts}",
         flush=True,
     )
+    if ns3.is_installed():
+        ns3.build()
+        short, long = (simulated(flows, rate_mbit, each) for each in (seconds, 2 * seconds))
+        other = packet_us(short, long)
+        print(
+            f"  ns-3 {other:.1f} us per packet, {short.processor_s:.1f} s for {seconds:g} s: the "
+            f"guest's packet costs {cost / other:.2f} of it",
+            flush=True,
+        )
     return cost
 
 
