@@ -118,3 +118,11 @@ def rate_mbit(found: Sequence[Packet], start_s: float, stop_s: float) -> float:
     inside = [packet for packet in found if start_s <= packet.time_s <= stop_s]
     size = sum(packet.length for packet in inside[1:])
     return size * 8e-6 / (inside[-1].time_s - inside[0].time_s)
+
+
+def alive(pid: int) -> bool:
+    """Not one that has ended, and waits for its parent, or the first process, to see it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

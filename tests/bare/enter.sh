@@ -31,6 +31,7 @@ hostname bare
 cd "$root"
 pivot_root . mnt
 umount --lazy mnt
-exec runuser --user "$user" -- /usr/bin/env --ignore-environment --chdir="$folder" \
+# Not exec: the first process collects what others leave behind, which bash does and runuser does not.
+runuser --user "$user" -- /usr/bin/env --ignore-environment --chdir="$folder" \
     LC_ALL=C.UTF-8 PATH=/usr/local/bin:/usr/bin:/bin \
     "HOME=/home/$user" "USER=$user" "LOGNAME=$user" "$@"

@@ -19,7 +19,7 @@ from testbed.engines.confinement import CONFINE
 from testbed.engines.guest import GuestEngine, _command
 from testbed.store import GUEST_COMMAND
 from testbed.store import GUEST_MEMORY as MEMORY
-from tests.unit.test_process import alive
+from tests.lab import alive
 
 HERE = Path(__file__).parent
 NOBODY = 65534

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from testbed.store import Status, trials_in
-from tests.lab import capture_hashes
+from tests.lab import alive, capture_hashes
 
 TIMES = int(os.environ.get("FAULTS", "2"))
 VARIANTS = ("linux-reno", "cubic", "bbr")
@@ -90,7 +90,7 @@ def test_killed_and_resumed(
         run.kill()
         run.wait()
         deadline = time.monotonic() + 20
-        while any(Path(f"/proc/{pid}").exists() for pid in guests):
+        while any(map(alive, guests)):
             assert time.monotonic() < deadline, "a guest outlives its sweep"
             time.sleep(0.02)
         sweeper.clean()

@@ -122,7 +122,6 @@ def test_a_congestion_control_of_ones_own(full: bool, testbed: str, tmp_path: Pa
     assert least_window(gentle) > least_window(reno)
 
 
-@needs_older
 def test_traced_processes_send_the_same_packets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

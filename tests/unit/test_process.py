@@ -15,6 +15,7 @@ import pytest
 from testbed.errors import TestbedError
 from testbed.machine import process
 from testbed.machine.process import CommandLog, Place, end, require, run, start, stream
+from tests.lab import alive
 
 
 def test_output_and_status() -> None:
@@ -110,14 +111,6 @@ def test_what_we_start_dies_with_us(tmp_path: Path) -> None:
             break
         time.sleep(0.01)
     assert not alive(child)
-
-
-def alive(pid: int) -> bool:
-    """Not one that has ended, and waits for its parent, or the first process, to see it."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def test_start_writes_to_files(tmp_path: Path) -> None:
