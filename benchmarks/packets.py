@@ -30,6 +30,7 @@ from benchmarks.pages import (
     ROOT,
     Block,
     Files,
+    Stored,
     identity_of,
     planned,
     plans_of,
@@ -42,8 +43,9 @@ from testbed.errors import TestbedError
 from testbed.plan.task import Task
 from testbed.runs.same_captures import captured
 from testbed.runs.sweep import run_all
-from testbed.store import Status, Trial, open_trial
+from testbed.store import Status, Trial, open_trial, trials_in
 
+OK = Status.OK
 DIGITS = 12
 
 
@@ -107,6 +109,22 @@ def kept(commands: Sequence[str], data: Path) -> Mapping[str, Hashes]:
     return {name: Hashes(*own) for name, *own in map(str.split, lines)}
 
 
+def here(command: str, folder: Path) -> Stored | None:
+    """The stored table of this code whose trials of that command are those in the folder, by their
+    numbers: the command need not run again there."""
+    hashes = kept([command], ROOT / DATA)
+    names = {task.scenario.name for task in planned([command])}
+    tables = (stored(path.stem) for path in sorted((ROOT / DATA).glob("*.json")))
+    found = next((each for each in tables if command in each.commands and not each.stale()), None)
+    if not found or not folder.is_dir() or not names <= set(hashes):
+        return None
+    there = {each.scenario.name: each for each in trials_in(folder) if each.record.status is OK}
+    same = (
+        name in there and hashes_of(there[name]).numbers == hashes[name].numbers for name in names
+    )
+    return found if all(same) else None
+
+
 def again(trials: Sequence[Task], stored: Mapping[str, Hashes], count: int, draw: str) -> Sample:
     """Run so many of these trials, drawn by the text `draw`, and compare them."""
     chosen = random.Random(draw).sample(list(trials), min(count, len(trials)))
@@ -114,7 +132,7 @@ def again(trials: Sequence[Task], stored: Mapping[str, Hashes], count: int, draw
     with tempfile.TemporaryDirectory() as folder:
         for done in run_all(chosen, choose("guest", ()), Path(folder), lambda _event: None):
             name = done.scenario.name
-            now = hashes_of(open_trial(done.path)) if done.status is Status.OK else None
+            now = hashes_of(open_trial(done.path)) if done.status is OK else None
             if now is None or now.numbers != stored[name].numbers:
                 others.append(name)
             elif now.packets != stored[name].packets:

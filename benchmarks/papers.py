@@ -4,7 +4,8 @@ Runs the commands that stand in the marks of README.md and docs/**/*.md (`benchm
 in the guest, stores what they give in docs/data/ with the revisions that made it, and puts it in
 the pages. With --stale only those that this code would make otherwise; with --results DIR trials
 are kept there, one folder per experiment: an interrupted run goes on, and figures can be drawn.
-Tables of the same commands are made from the same trials.
+Tables of the same commands are made from the same trials. For a paper's answers, a command whose
+trials are there, and by their numbers are those of a stored table of this code, does not run.
 
 With --again N no table is made: where nothing has changed but the programs and kernels that trials
 run on, N of a table's trials are run and compared with the stored hashes of their packets. If all
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import json
 import re
 import shlex
@@ -209,14 +211,19 @@ def _table_of(block: Block, out: Path | str) -> Stored:
 
 def _answers_of(block: Block, out: Path | str) -> Stored:
     """A paper's answers, by the report of all that its commands run."""
+    known = list[str]()
     for command in block.commands:
-        _testbed(command, Path(out))
+        if table := packets.here(command, _folder(command, Path(out))):
+            known.append(table.again)
+        else:
+            _testbed(command, Path(out))
     page = Path(out) / f"{block.name}.html"
     folders = dict.fromkeys(_folder(command, Path(out)) for command in block.commands)
     _run(["report", *map(str, folders), "--claims", "--out", str(page)])
     found = json.loads(page.with_name(f"{page.stem}-claims.json").read_text())
     own = [each for each in found if each["paper"] == block.name]
-    return stored_now(block.commands, answer_lines(own), numbers_of(own))
+    made = stored_now(block.commands, answer_lines(own), numbers_of(own))
+    return dataclasses.replace(made, again="; ".join(dict.fromkeys(filter(None, known))))
 
 
 def _folder(command: str, out: Path) -> Path:

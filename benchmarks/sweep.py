@@ -9,8 +9,8 @@ dumbbell, 400 trials, captures at every point, reduced and compressed as they co
 `--all` runs the 400 in a folder that stays: what ^C or a failure interrupts goes on where it
 was with the same command, and the time of every stretch counts. Scaling: the same trials by one
 worker and by two, half of them at a time, so that a machine that is busy meanwhile is as busy
-for both. Our own share: an engine that does nothing. Statistics: 10,000
-rows of metrics to intervals of every cell.
+for both. Our own share: an engine that does nothing. Fixed cost: what one more trial of 3 s at
+1 Mbit/s takes. Statistics: 10,000 rows of metrics to intervals of every cell.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import resource
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,7 @@ import pandas as pd
 from analysis.metrics.columns import COLUMNS
 from analysis.results.live_reduction import Incoming
 from analysis.statistics.text_tables import summary
+from benchmarks import engine as speed
 from testbed.engines.base import Engine, Job, Missing, Outcome
 from testbed.engines.choice import Choice
 from testbed.engines.guest import GuestEngine
@@ -56,6 +58,7 @@ VARIANTS = ("tahoe", "reno", "newreno", "vegas")
 LOADS = tuple(range(1, 11))  # Mbit/s
 ORDERS = ("cbr first", "tcp first")
 SEEDS = tuple(range(1, 6))
+FIXED_S = 0.6  # of processor time, from a short trial's start to its end
 LIMIT_MINUTES = 12  # what all 400 may take on two idle cores
 SCALING = 1.9  # at least, from one worker to two
 STRETCHES = "stretches.csv"  # of an interrupted sweep: seconds, and trials that ran in them
@@ -192,6 +195,18 @@ def overhead(trials: int) -> tuple[float, float]:
     return 1e3 * spent / trials, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+def fixed_s(trials: int = 10) -> float:
+    """Seconds of processor time that one more trial of 3 s takes, its reduction included."""
+
+    def spent_s(count: int) -> float:
+        few = [replace(speed.scenario(1, 3), seed=seed) for seed in range(count)]
+        before = speed.processor_s()
+        timed_sweep(few, GuestEngine(), 1)
+        return speed.processor_s() - before
+
+    return (spent_s(2 + trials) - spent_s(2)) / trials
+
+
 def statistics_s(rows: int) -> float:
     """Seconds from so many rows of metrics to a table of means and intervals."""
     dice = np.random.default_rng(1)
@@ -237,6 +252,7 @@ def main() -> None:
     small = overhead(200)
     large = overhead(2000)
     print(f"our own share: {large[0]:.1f} ms a trial (at most 50)")
+    print(f"fixed cost: {fixed_s():.2f} s of processor time a trial (at most {FIXED_S})")
     print(f"memory of the parent: {small[1]:.0f} MB at 200 trials, {large[1]:.0f} MB at 2000")
     print(f"10,000 rows to statistics: {statistics_s(10_000):.2f} s (at most 2)")
 

@@ -33,18 +33,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "batch.h"
 #include "taken.h"
 
 #define DESCRIPTORS 1024 /* select() takes no others */
-#define BATCH 4096	 /* the guest's system call, and its argument */
 #define ROUNDS 64	 /* of waiting and reading, at most */
-
-struct batched_call {
-	long number;
-	long arguments[6];
-	long least, most;
-	long result;
-};
 
 /* Blocks of data come by streams that do not wait or by datagrams; only these are looked at. */
 enum kind { UNKNOWN, STREAM, DATAGRAM, OTHER };

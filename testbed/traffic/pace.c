@@ -27,9 +27,11 @@
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "batch.h"
 #include "taken.h"
 
 #define CONTROL_MARK	9
@@ -83,7 +85,30 @@ static int64_t now_ns(void)
 	return now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
-static void wait_for_turn(int fd)
+/* Waits and writes, by one system call if there is one for both. */
+static ssize_t write_at(const struct timespec *until, int fd, const void *data, size_t size)
+{
+	static int alone;
+	struct batched_call calls[] = {
+		{ SYS_clock_nanosleep, { CLOCK_MONOTONIC, TIMER_ABSTIME, (long)until }, 0, 0, 0 },
+		{ SYS_write, { fd, (long)data, (long)size }, 0, (long)size, 0 },
+	};
+
+	long made = alone ? 0 : syscall(BATCH, calls, 2L);
+
+	if (made == 2 && calls[1].result < 0) {
+		errno = (int)-calls[1].result;
+		return -1;
+	}
+	if (made == 2)
+		return (ssize_t)calls[1].result;
+	alone |= made < 0 && errno == ENOSYS;
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, until, NULL) == EINTR)
+		;
+	return real_write(fd, data, size);
+}
+
+static ssize_t write_in_turn(int fd, const void *data, size_t size)
 {
 	static int64_t due;
 	static double gap, jitter;
@@ -95,15 +120,14 @@ static void wait_for_turn(int fd)
 		state = (uint64_t)number("PACE_SEED");
 		due = now_ns();
 		set_mark(fd, 0);
-		return;
+		return real_write(fd, data, size);
 	}
 	due += (int64_t)(gap * (1 + jitter * (2 * uniform() - 1)));
 	if (due < now_ns() - LATE_NS)
 		due = now_ns();
 	until.tv_sec = due / NS_PER_S;
 	until.tv_nsec = due % NS_PER_S;
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
-		;
+	return write_at(&until, fd, data, size);
 }
 
 int connect(int fd, const struct sockaddr *address, socklen_t length)
@@ -170,7 +194,7 @@ ssize_t write(int fd, const void *data, size_t size)
 	}
 	if (paced && size == paced && (fd == paced_fd || is_datagram(fd))) {
 		paced_fd = fd;
-		wait_for_turn(fd);
+		return write_in_turn(fd, data, size);
 	}
 	if (limit && is_stream(fd, size))
 		return write_within(limit, fd, data, size);

@@ -140,9 +140,8 @@ def test_other_trials_or_other_metrics_make_it_stale(monkeypatch: pytest.MonkeyP
 
 
 @pytest.fixture
-def changed(root_with_data: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Block, Path]]:
-    """A table that was made before a kernel of the guest was changed, with its packets' hashes."""
-    block = next(blocks(PAGE[: PAGE.index("Text.")]))
+def root_with_packets(root_with_data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """With the hashes of the table's trials."""
     monkeypatch.setattr(packets, "ROOT", root_with_data)
     for name in ("stored", "store"):
         now = functools.partial(getattr(pages, name), root=root_with_data)
@@ -151,11 +150,52 @@ def changed(root_with_data: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[t
     path = packets.file_of(RUN, root_with_data / pages.DATA)
     path.parent.mkdir()
     path.write_text("".join(f"{name} abc def\n" for name in names))
+    return root_with_data
+
+
+@pytest.fixture
+def changed(
+    root_with_packets: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Block, Path]]:
+    """A table that was made before a kernel of the guest was changed, with its packets' hashes."""
+    block = next(blocks(PAGE[: PAGE.index("Text.")]))
     monkeypatch.setattr(sources, "of_kernel", lambda _version: {"a patch": "another"})
     pages.identity_of.cache_clear()
-    assert pages.stored(block.name, root_with_data).stale() == "the trials"
-    yield block, root_with_data
+    assert pages.stored(block.name, root_with_packets).stale() == "the trials"
+    yield block, root_with_packets
     pages.identity_of.cache_clear()
+
+
+@pytest.fixture
+def trials_there(monkeypatch: pytest.MonkeyPatch) -> list[SimpleNamespace]:
+    """Those of the command, with the stored numbers."""
+    ran = SimpleNamespace(status=Status.OK)
+    found = [
+        SimpleNamespace(scenario=task.scenario, record=ran, numbers="def")
+        for task in pages.planned((RUN,))
+    ]
+    monkeypatch.setattr(packets, "trials_in", lambda _folder: found)
+    monkeypatch.setattr(packets, "hashes_of", lambda one: packets.Hashes("others", one.numbers))
+    return found
+
+
+def test_what_a_stored_table_was_made_from_does_not_run_again(
+    root_with_packets: Path, trials_there: list[SimpleNamespace]
+) -> None:
+    found = packets.here(RUN, root_with_packets)
+    assert found and RUN in found.commands
+    assert packets.here(f"{RUN} --seeds 2", root_with_packets) is None
+    trials_there[0].numbers = "others"
+    assert packets.here(RUN, root_with_packets) is None
+    trials_there.pop(0)
+    assert packets.here(RUN, root_with_packets) is None
+
+
+def test_what_is_of_another_code_runs_again(
+    changed: tuple[Block, Path], trials_there: list[SimpleNamespace]
+) -> None:
+    assert trials_there
+    assert packets.here(RUN, changed[1]) is None
 
 
 @pytest.mark.parametrize("others", [(), ("cubic-1",)])
