@@ -213,7 +213,7 @@ def statistics_s(rows: int) -> float:
     cells = rows // 100
     frame = pd.DataFrame(index=range(rows), columns=list(COLUMNS))
     frame["variant"] = [f"v{row % cells}" for row in range(rows)]
-    frame["status"] = "ok"
+    frame["status"], frame["axes"] = "ok", ""
     for name in ("experiment", "topology", "queue", "engine", "flow"):
         frame[name] = "x"
     for name in ("throughput_mbps", "goodput_mbps", "rtt_mean_ms", "retransmitted"):
