@@ -142,7 +142,9 @@ static void dissect_ipv4(struct core *core, struct packet *packet, struct slice 
 {
 	bool fragment = packet->fragment;
 	struct fragment_key key;
-	struct slice payload;
+	/* Two: one whose address is taken stays in memory, and is read back before all stores
+	 * that went before have ended, of each packet. */
+	struct slice payload, whole;
 	u32 header, total;
 	u16 part;
 
@@ -172,10 +174,11 @@ static void dissect_ipv4(struct core *core, struct packet *packet, struct slice 
 	    has(at, header, total - header)) {
 		fragment_key(&key, packet, at.at);
 		if (!fragments_add(core->fragments, &key, (part & FRAGMENT_OFFSET) * 8u, payload,
-				   part & MORE_FRAGMENTS, &payload)) {
+				   part & MORE_FRAGMENTS, &whole)) {
 			packet->unread.why = READ;	/* it waits */
 			return;
 		}
+		payload = whole;
 	} else if (part & FRAGMENT_OFFSET) {
 		return;
 	} else {

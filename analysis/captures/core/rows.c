@@ -3,7 +3,7 @@
  *
  * They are handed on in blocks. Those of a large capture are stored by a thread of their own,
  * beside the one that dissects: a third of the work, and more where the columns' memory is
- * touched for the first time.
+ * touched for the first time.  Where it falls behind, the one that dissects stores as well.
  */
 #include <math.h>
 #include <pthread.h>
@@ -14,6 +14,7 @@
 
 #define BLOCK_ROWS	1024
 #define BLOCKS		8
+#define STORED_ROWS	64	/* at a time */
 #define MANY_ROWS	65536	/* from here a thread is worth its start */
 
 struct block {
@@ -38,44 +39,54 @@ static double milliseconds(s64 ns)
 	return ns ? (double)ns / 1e6 : NAN;
 }
 
-static void store(const struct columns *to, u64 i, const struct row *row)
+/* Column after column of so few rows that these stay in the nearest cache. */
+static void store(const struct columns *to, u64 at, const struct row *rows, u32 count)
 {
-	to->frame[i] = row->frame;
-	to->time_ns[i] = row->time_ns;
-	to->length[i] = row->length;
-	to->protocol[i] = row->protocol;
-	to->stream[i] = row->stream;
-	to->src[i] = row->src;
-	to->dst[i] = row->dst;
-	to->src_port[i] = row->src_port;
-	to->dst_port[i] = row->dst_port;
-	to->ip_id[i] = row->ip_id;
-	to->seq[i] = row->seq;
-	to->ack[i] = row->ack;
-	to->payload[i] = row->payload;
-	to->flags[i] = row->flags;
-	to->marks[i] = row->marks;
-	to->ack_rtt_ms[i] = milliseconds(row->ack_rtt_ns);
-	to->acked_frame[i] = row->acked_frame;
-	to->initial_rtt_ms[i] = milliseconds(row->initial_rtt_ns);
-	to->dup_ack_number[i] = row->dup_ack_number;
-	to->dup_ack_frame[i] = row->dup_ack_frame;
-	to->bytes_in_flight[i] = row->bytes_in_flight;
-	to->push_bytes_sent[i] = row->push_bytes_sent;
-	to->relative_seq[i] = row->relative_seq;
-	to->relative_ack[i] = row->relative_ack;
-	to->window[i] = row->window;
-	to->window_scale[i] = row->window_scale;
-	to->ecn[i] = row->ecn;
-	to->completeness[i] = row->completeness;
+#define COLUMN(name, value) \
+	for (u32 i = 0; i < count; i++) \
+		to->name[at + i] = value
+
+	COLUMN(frame, rows[i].frame);
+	COLUMN(time_ns, rows[i].time_ns);
+	COLUMN(length, rows[i].length);
+	COLUMN(protocol, rows[i].protocol);
+	COLUMN(stream, rows[i].stream);
+	COLUMN(src, rows[i].src);
+	COLUMN(dst, rows[i].dst);
+	COLUMN(src_port, rows[i].src_port);
+	COLUMN(dst_port, rows[i].dst_port);
+	COLUMN(ip_id, rows[i].ip_id);
+	COLUMN(seq, rows[i].seq);
+	COLUMN(ack, rows[i].ack);
+	COLUMN(payload, rows[i].payload);
+	COLUMN(flags, rows[i].flags);
+	COLUMN(marks, rows[i].marks);
+	COLUMN(ack_rtt_ms, milliseconds(rows[i].ack_rtt_ns));
+	COLUMN(acked_frame, rows[i].acked_frame);
+	COLUMN(initial_rtt_ms, milliseconds(rows[i].initial_rtt_ns));
+	COLUMN(dup_ack_number, rows[i].dup_ack_number);
+	COLUMN(dup_ack_frame, rows[i].dup_ack_frame);
+	COLUMN(bytes_in_flight, rows[i].bytes_in_flight);
+	COLUMN(push_bytes_sent, rows[i].push_bytes_sent);
+	COLUMN(relative_seq, rows[i].relative_seq);
+	COLUMN(relative_ack, rows[i].relative_ack);
+	COLUMN(window, rows[i].window);
+	COLUMN(window_scale, rows[i].window_scale);
+	COLUMN(ecn, rows[i].ecn);
+	COLUMN(completeness, rows[i].completeness);
+#undef COLUMN
 }
 
 static bool store_block(const struct block *block, struct flows *flows)
 {
 	bool kept = true;
 
-	for (u32 i = 0; block->columns && i < block->count; i++)
-		store(block->columns, block->at + i, &block->items[i]);
+	for (u32 i = 0; block->columns && i < block->count; i += STORED_ROWS) {
+		u32 left = block->count - i;
+
+		store(block->columns, block->at + i, &block->items[i],
+		      left < STORED_ROWS ? left : STORED_ROWS);
+	}
 	for (u32 i = 0; flows && kept && i < block->count; i++)
 		kept = flows_add(flows, &block->items[i]);
 	return kept;
@@ -172,6 +183,17 @@ static void wait_for(struct core *core, u64 most)
 	core->no_memory |= rows->no_memory;
 }
 
+/* Columns may be stored in any order, flows only one row after the other. */
+static bool is_full(struct rows *rows)
+{
+	bool full;
+
+	pthread_mutex_lock(&rows->lock);
+	full = rows->filled - rows->stored == BLOCKS - 1;
+	pthread_mutex_unlock(&rows->lock);
+	return full;
+}
+
 static void hand_over(struct core *core)
 {
 	struct rows *rows = core->rows;
@@ -179,7 +201,7 @@ static void hand_over(struct core *core)
 
 	if (!rows->has_thread && core->state.rows >= MANY_ROWS)
 		start_thread(rows);
-	if (!rows->has_thread) {
+	if (!rows->has_thread || (!rows->flows && is_full(rows))) {
 		core->no_memory |= !store_block(block, rows->flows);
 		block->count = 0;
 		return;
