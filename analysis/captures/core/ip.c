@@ -142,8 +142,8 @@ static void dissect_ipv4(struct core *core, struct packet *packet, struct slice 
 {
 	bool fragment = packet->fragment;
 	struct fragment_key key;
-	/* Two: one whose address is taken stays in memory, and is read back before all stores
-	 * that went before have ended, of each packet. */
+	/* Two: a slice whose address is taken is kept in memory, written in halves and read back
+	 * as a whole, which for each packet waits until all earlier stores have ended. */
 	struct slice payload, whole;
 	u32 header, total;
 	u16 part;
