@@ -224,15 +224,26 @@ def statistics_s(rows: int) -> float:
 
 
 def scale(engine: Engine, trials: int) -> None:
-    """The same trials by one worker and by two, half of them at a time."""
-    few, alone, together = sample(trials), 0.0, 0.0
+    """The same trials by one worker and by two, half of them at a time.
+
+    What two can be faster by is bounded: one worker has a trial reduced while the next one runs,
+    and two at a time share caches and memory, so that each takes more processor time.
+    """
+    few = sample(trials)
     half = max(2, trials // 2)
-    for part in (few[:half], few[half:]):
-        alone += timed_sweep(part, engine, 1) if part else 0.0
-        together += timed_sweep(part, engine, 2) if part else 0.0
+    parts = [part for part in (few[:half], few[half:]) if part]
+    took = {jobs: [0.0, 0.0] for jobs in (1, 2)}  # seconds, and those of processor time
+    for part, jobs in itertools.product(parts, took):
+        before = speed.processor_s()
+        took[jobs][0] += timed_sweep(part, engine, jobs)
+        took[jobs][1] += speed.processor_s() - before
+    (alone, alone_s), (together, together_s) = took.values()
     print(
         f"{len(few)} trials: {alone:.1f} s by one worker, {together:.1f} s by two: "
-        f"{alone / together:.2f} times (at least {SCALING})"
+        f"{alone / together:.2f} times (at least {SCALING})\n"
+        f"  one worker keeps {alone_s / alone:.2f} cores busy: two cores allow at most "
+        f"{2 * alone / alone_s:.2f} times, and {2 * alone / together_s:.2f} with the processor "
+        f"time that two at once take ({together_s / alone_s:.2f} times that of one)"
     )
 
 

@@ -52,7 +52,7 @@ def run_by(program: str, *words: str, scenario: Scenario, out: Path) -> Trial:
     """Run a trial by a module of the tests in place of the testbed's own, however it ends."""
     choice = choose("guest", ())
     assert isinstance(choice.engine, GuestEngine)
-    choice.engine.program = ("-m", program, *words)
+    choice.engine.program = (program, *words)
     (trial,) = ended_trials([scenario], out, choice)
     return trial
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from testbed.engines import modules
 from testbed.engines.base import Cancelled, Job, Missing, Outcome, missing_programs
 from testbed.engines.confinement import CONFINE, forbidden, keeps_addresses_fixed
 from testbed.errors import TestbedError
@@ -20,7 +21,7 @@ from testbed.kernels import known
 from testbed.machine import safe_files
 from testbed.machine.atomic import workplace
 from testbed.machine.journal import JOURNAL
-from testbed.machine.process import Process, end, start, sudo_user
+from testbed.machine.process import Process, end, has_ended, start, sudo_user
 from testbed.plan.control_network import controlled
 from testbed.plan.host_settings import browsers
 from testbed.plan.requirements import Need
@@ -62,7 +63,7 @@ class GuestEngine:
 
     name = "guest"
     virtual_time = True
-    program: tuple[str, ...] = ("-m", "testbed.engines.inside")
+    program: tuple[str, ...] = (modules.TRIAL,)
 
     def __init__(self, kernel_name: str = "") -> None:
         self.kernel_name = kernel_name or known.default()
@@ -145,8 +146,8 @@ class GuestEngine:
 
     def run(self, folder: Path, task: Task, job: Job) -> Outcome:
         """Boot, run the trial, power off."""
-        argv = [sys.executable, *self.program, SCENARIO, "."]
-        return self.boot(folder, argv, job, _patience_s(task.scenario), _memory_mb(task))
+        program = modules.as_in_guest(*self.program, SCENARIO, ".", modules=modules.up_to_date())
+        return self.boot(folder, program, job, _patience_s(task.scenario), _memory_mb(task))
 
     def boot(
         self,
@@ -245,10 +246,10 @@ def _wait(process: Process, held: bool, patience_s: float, cancel: threading.Eve
     peak_kb = 0
     pid = 0 if held else process.pid
     deadline = time.monotonic() + patience_s
-    while process.poll() is None:
+    while not has_ended(process, POLL_S):
         pid = pid or _child(process.pid)
         peak_kb = max(peak_kb, _resident_kb(pid))
-        if cancel.wait(POLL_S):
+        if cancel.is_set():
             end(process, signal.SIGTERM)
             raise Cancelled("cancelled")
         if time.monotonic() > deadline:

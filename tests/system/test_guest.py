@@ -223,7 +223,7 @@ def test_a_slower_set_up_changes_no_packet(tmp_path: Path, monkeypatch: pytest.M
     both = router(duration_s=3, rate_mbit=5, delay_ms=10, queue=pie, cbr_mbit=6)
     scenario = dataclasses.replace(both, flows=both.flows[1:])  # iperf3 over TCP spins at its start
     usual = run_trials([scenario], tmp_path / "usual")[0]
-    monkeypatch.setattr(GuestEngine, "program", ("-m", "tests.slow_set_up"))
+    monkeypatch.setattr(GuestEngine, "program", ("tests.slow_set_up",))
     slow = run_trials([scenario], tmp_path / "slow")[0]
     assert capture_hashes(usual) == capture_hashes(slow)
 
@@ -234,7 +234,7 @@ def test_what_a_guest_starts_does_not_know_where_the_project_is(
     """The stack lies below arguments and environment, and mkstemp begins with its address."""
     plain = router(duration_s=2, cbr_mbit=0.2)
     turns = dataclasses.replace(plain.flows[1], on_s=0.5, off_s=0.4)
-    monkeypatch.setattr(GuestEngine, "program", ("-m", "tests.started"))
+    monkeypatch.setattr(GuestEngine, "program", ("tests.started",))
     scenario = dataclasses.replace(plain, flows=(plain.flows[0], turns))
     (trial,) = run_trials([scenario], tmp_path)
     lines = (trial.path / started.NOTED).read_text().splitlines()

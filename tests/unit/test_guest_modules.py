@@ -1,0 +1,92 @@
+"""The one file that a guest's Python imports a trial from, and how that Python begins."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.engines import modules
+
+TELLS = """
+import json, sys
+import neighbour
+import testbed.engines.inside
+
+loaders = {name: type(getattr(each, "__loader__", None)) for name, each in sys.modules.items()}
+print(json.dumps({
+    "argv": sys.argv, "name": __name__, "prefix": sys.prefix, "paths": len(sys.path),
+    "site": "site" in sys.modules, "file": testbed.errors.__file__,
+    "usual": [name for name in loaders if loaders[name].__name__ == "SourceFileLoader"],
+}))
+"""
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file, made anew elsewhere."""
+    monkeypatch.setattr(modules, "MODULES", tmp_path / "lib" / "testbed-modules")
+    modules.MODULES.parent.mkdir()
+    assert modules.up_to_date() == str(modules.MODULES)
+    return modules.MODULES
+
+
+@pytest.fixture(autouse=True)
+def ask_again() -> None:
+    modules.up_to_date.cache_clear()
+
+
+def told(folder: Path, file: str) -> dict[str, Any]:
+    """What a module that imports a trial's says of itself."""
+    (folder / "tells.py").write_text(TELLS)
+    (folder / "neighbour.py").touch()
+    argv = modules.as_in_guest("tells", "a word", modules=file)
+    argv[argv.index(sys.prefix) + 1] += f":{folder}"
+    done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_everything_that_a_trial_imports_is_in_the_file(made: Path, tmp_path: Path) -> None:
+    found = told(tmp_path, str(made))
+    before = {"encodings", "encodings.aliases", "encodings.utf_8", "warnings"}  # with -W
+    assert set(found["usual"]) - before == {"neighbour", "__main__"}
+    assert found["file"] == str(modules.PROJECT / "testbed/errors.py")
+
+
+def test_it_begins_as_python_does_with_a_module(made: Path, tmp_path: Path) -> None:
+    found = told(tmp_path, str(made))
+    assert found["argv"] == [str(tmp_path / "tells.py"), "a word"]
+    assert (found["name"], found["prefix"]) == ("__main__", sys.prefix)
+
+
+def test_nothing_of_site_runs_in_a_guest(made: Path, tmp_path: Path) -> None:
+    assert not told(tmp_path, str(made))["site"]
+
+
+def test_without_the_file_modules_are_imported_as_usual(tmp_path: Path) -> None:
+    assert "testbed.errors" in told(tmp_path, "")["usual"]
+
+
+def test_the_file_is_made_again_once_a_source_has_changed(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = made.stat().st_ino
+    modules.up_to_date.cache_clear()
+    modules.up_to_date()
+    assert made.stat().st_ino == first
+    changed = made.read_bytes().replace(b"/testbed/errors.py", b"/testbed/error2.py")
+    made.write_bytes(changed)
+    modules.up_to_date.cache_clear()
+    modules.up_to_date()
+    assert made.stat().st_ino != first
+
+
+def test_where_it_cannot_be_written_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(modules, "MODULES", tmp_path / "file" / "testbed-modules")
+    assert modules.up_to_date() == ""
