@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
-
-# What a router leaves alone. IP's identification counts up a connection's packets, so that
-# a retransmission differs from the original.
-_IDENTITY = ["src_port", "ip_id", "seq", "payload"]
 
 
 def match(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
@@ -17,12 +14,33 @@ def match(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     A packet's earlier self is the last one with its identity that was seen no later than
     it: the identification comes round every 65536 packets, and none takes that long.
     """
-    earlier = before[["time_ns", *_IDENTITY]].sort_values("time_ns", kind="stable")
-    earlier = earlier.assign(before_ns=earlier["time_ns"], before_row=range(len(earlier)))
-    later = after[["time_ns", *_IDENTITY]].sort_values("time_ns", kind="stable")
-    return pd.merge_asof(later, earlier, on="time_ns", by=_IDENTITY, direction="backward")[
-        ["time_ns", "before_ns", "before_row"]
-    ]
+    earlier, later = _by_time(before), _by_time(after)
+    time_ns, *identity = map(np.concatenate, zip(earlier, later, strict=True))
+    of_later = np.arange(len(time_ns)) >= len(before)
+    # those with one identity together, by time, and of one time the earlier ones first
+    order = np.lexsort((of_later, time_ns, *identity))
+    is_first = np.ones(len(order), dtype=bool)
+    is_first[1:] = np.any([np.diff(each[order]) != 0 for each in identity], axis=0)
+    places = np.arange(len(order))
+    begin = np.maximum.accumulate(np.where(is_first, places, 0))
+    last = np.maximum.accumulate(np.where(of_later[order], -1, places))
+    rows = np.full(len(order), -1)
+    rows[order] = np.where(last >= begin, order[last], -1)
+    rows = rows[len(before) :]
+    before_ns, missing = time_ns[rows], rows < 0
+    if missing.any():
+        before_ns, rows = (np.where(missing, np.nan, each) for each in (before_ns, rows))
+    return pd.DataFrame({"time_ns": later[0], "before_ns": before_ns, "before_row": rows})
+
+
+def _by_time(rows: pd.DataFrame) -> tuple[npt.NDArray[np.int64], ...]:
+    """The times, and what a router leaves alone: IP's identification counts up a connection's
+    packets, so that a retransmission differs from the original."""
+    names = ("time_ns", "src_port", "ip_id", "seq", "payload")
+    columns = [rows[name].to_numpy().astype(np.int64) for name in names]
+    order = np.argsort(columns[0], kind="stable")
+    time_ns, src_port, ip_id, seq, payload = (column[order] for column in columns)
+    return time_ns, seq << 16 | src_port, payload << 32 | ip_id & 0xFFFFFFFF
 
 
 def one_way_delays_ms(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:

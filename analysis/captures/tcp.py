@@ -22,6 +22,8 @@ Array = npt.NDArray[Any]
 CHUNK_ROWS = 1 << 18
 LARGEST_CHUNK = 1 << 24
 CE = 3  # of the column ecn: congestion was experienced
+# Columns of one type lie together after a copy, and rows are then taken from all of them at once.
+FEW_FRAMES = 200_000
 SMALLEST_RECORD = 16 + 28  # bytes of a file that a packet takes at least: its header, IP and UDP
 
 # enum mark of core.h, in the order of its bits; Wireshark's tcp.analysis.…
@@ -165,7 +167,7 @@ def read_capture(path: Path, *, tunnels: bool = False) -> Packets:
     arrays = read_arrays(path, tunnels=tunnels)
     columns = {name: _column(arrays, name) for name in COLUMNS}
     sacks = pd.DataFrame({name: arrays.sacks[name] for name in ("frame", "left", "right")})
-    rows = pd.DataFrame(columns, copy=False)
+    rows = pd.DataFrame(columns, copy=arrays.frames < FEW_FRAMES)
     return Packets(rows, sacks, arrays.start_ns, arrays.warnings, arrays.frames)
 
 
