@@ -38,7 +38,6 @@ from testbed.store import (
     SCENARIO,
 )
 
-PROJECT = Path(__file__).resolve().parents[2]
 MEMORY_MB = 256
 LARGE_MB = 1024  # Chromium does not start with less, and touches about 300 MB
 # What a trial needs, by trials that were measured; with less, pages go to and fro for minutes.
@@ -97,7 +96,7 @@ class GuestEngine:
         ):
             return f"root does not run this guest kernel: {why}; ./setup.sh as root builds another"
         for package in ("testbed", "topologies"):  # the guest cannot store bytecode
-            compileall.compile_dir(PROJECT / package, quiet=2)
+            compileall.compile_dir(modules.PROJECT / package, quiet=2)
         return ""
 
     def version(self) -> str:
@@ -222,7 +221,7 @@ def _command(kernel: Path, seed: int, core: int, memory_mb: int, *, held: bool) 
 
 def _hidden_paths() -> list[Path]:
     """The project's folders that the guest's own mounts would hide."""
-    needed = {PROJECT, Path(sys.prefix).resolve()}
+    needed = {modules.PROJECT, Path(sys.prefix).resolve()}
     return sorted(path for path in needed if any(path.is_relative_to(hidden) for hidden in HIDDEN))
 
 

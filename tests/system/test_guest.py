@@ -23,7 +23,8 @@ from analysis.trials.delivery import delivered_bytes
 from analysis.trials.packets import select
 from analysis.verdict.iperf3 import COOKIE_BYTES
 from testbed.engines.base import Job
-from testbed.engines.guest import PROJECT, GuestEngine
+from testbed.engines.guest import GuestEngine
+from testbed.engines.modules import PROJECT
 from testbed.scenario.model import Queue, Scenario
 from testbed.scenario.queues import DISCIPLINES
 from testbed.store import Trial, open_trial

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import testbed.engines.inside
 
 loaders = {name: type(getattr(each, "__loader__", None)) for name, each in sys.modules.items()}
 print(json.dumps({
-    "argv": sys.argv, "name": __name__, "prefix": sys.prefix, "paths": len(sys.path),
+    "argv": sys.argv, "name": __name__, "prefix": sys.prefix,
     "site": "site" in sys.modules, "file": testbed.errors.__file__,
     "usual": [name for name in loaders if loaders[name].__name__ == "SourceFileLoader"],
 }))
@@ -34,7 +35,10 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def ask_again() -> None:
+def ask_again() -> Iterator[None]:
+    """Each test asks for itself, and what it heard is not kept for others."""
+    modules.up_to_date.cache_clear()
+    yield
     modules.up_to_date.cache_clear()
 
 
@@ -70,18 +74,19 @@ def test_without_the_file_modules_are_imported_as_usual(tmp_path: Path) -> None:
     assert "testbed.errors" in told(tmp_path, "")["usual"]
 
 
-def test_the_file_is_made_again_once_a_source_has_changed(
-    made: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_file_is_made_again_once_a_source_has_changed(made: Path) -> None:
     first = made.stat().st_ino
     modules.up_to_date.cache_clear()
     modules.up_to_date()
     assert made.stat().st_ino == first
-    changed = made.read_bytes().replace(b"/testbed/errors.py", b"/testbed/error2.py")
-    made.write_bytes(changed)
+    source = modules.PROJECT / "testbed/errors.py"
+    now = f"{source.stat().st_mtime_ns} {source.stat().st_size} {source}".encode()
+    older = f"{source.stat().st_mtime_ns - 1} {source.stat().st_size} {source}".encode()
+    made.write_bytes(made.read_bytes().replace(now, older))
     modules.up_to_date.cache_clear()
     modules.up_to_date()
     assert made.stat().st_ino != first
+    assert now in made.read_bytes()
 
 
 def test_where_it_cannot_be_written_there_is_none(
