@@ -215,6 +215,7 @@ compile_all() {
     compile testbed-workload testbed/traffic/workload
     compile testbed-medium testbed/trial/medium -lm
     compile testbed-pcapng.so testbed/runs/pcapng.c "${library[@]}"
+    compile testbed-samples.so testbed/trial/parts/sampling/rows.c "${library[@]}"
     compile testbed-confine testbed/machine/confine.c
     compile testbed-capture.so analysis/captures/core "${library[@]}" -pthread
 }

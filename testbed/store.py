@@ -199,11 +199,11 @@ def csv_text(values: Sequence[object]) -> str:
     return line.getvalue()
 
 
-def write_lines(folder: Path, table: Table, lines: Iterable[str]) -> None:
+def write_text(folder: Path, table: Table, rows: bytes) -> None:
     """Write a table whose rows are text already."""
     write_table(folder, table, ())
-    with (folder / table.file).open("a", newline="") as file:
-        file.writelines(lines)
+    with (folder / table.file).open("ab") as file:
+        file.write(rows)
 
 
 def write_json(folder: Path, name: str, content: object) -> None:

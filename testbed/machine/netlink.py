@@ -118,17 +118,11 @@ def attribute(kind: int, data: bytes) -> bytes:
 
 def attributes(data: bytes, offset: int = 0) -> dict[int, bytes]:
     """The attributes of a message by type."""
-    places = attribute_places(data, offset)
-    return {kind: data[begin : begin + size] for kind, (begin, size) in places.items()}
-
-
-def attribute_places(data: bytes | bytearray, offset: int = 0) -> dict[int, tuple[int, int]]:
-    """Where the attributes of a message begin, and their sizes, by type."""
-    found: dict[int, tuple[int, int]] = {}
+    found: dict[int, bytes] = {}
     while offset + _ATTRIBUTE.size <= len(data):
         length, kind = _ATTRIBUTE.unpack_from(data, offset)
         if length < _ATTRIBUTE.size:
             break
-        found[kind & 0x3FFF] = (offset + _ATTRIBUTE.size, length - _ATTRIBUTE.size)
+        found[kind & 0x3FFF] = data[offset + _ATTRIBUTE.size : offset + length]
         offset += (length + 3) & ~3
     return found

@@ -123,10 +123,9 @@ class Rounds:
         seconds, ns = self._stamps[_STAMP * number + 2 : _STAMP * number + 4]
         return seconds * NS + ns
 
-    def places(self, number: int) -> range:
-        """Where in `answers` each question's answer of a round begins, its header included."""
-        first = number * self._count
-        return range(first * ANSWER_BYTES, (first + self._count) * ANSWER_BYTES, ANSWER_BYTES)
+    def place(self, number: int) -> int:
+        """Where in `answers` those of a round begin: each has ANSWER_BYTES, header included."""
+        return number * self._count * ANSWER_BYTES
 
     def _made_at_once(self, first: int, end: int) -> int:
         """How many of these calls one system call made: all, unless a signal came."""

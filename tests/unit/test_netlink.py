@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import socket
 import struct
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from testbed.machine.netlink_batch import Rounds
 from testbed.machine.sockets import listening
 from testbed.store import SOCKETS
+from testbed.trial.parts.sampling.sampler import Sampler, SeenSocket
 from testbed.trial.parts.sampling.socket_probe import SocketId, SocketProbe
 
 SO_COOKIE = 57  # asm-generic/socket.h
@@ -29,67 +32,69 @@ def probe(connection: socket.socket, src_port: int | None = None) -> SocketProbe
     return SocketProbe("tcp", None, SocketId(src, src_port or own, dst, port))
 
 
-def asked(*probes: SocketProbe) -> list[str]:
-    """What each has to say after all were asked at once."""
-    rounds = Rounds([each.question for each in probes])
-    rounds.ask()
-    pairs = zip(probes, rounds.places(0), strict=True)
-    rows = [each.row(rounds.answers, place) for each, place in pairs]
-    rounds.close()
-    return rows
+@contextlib.contextmanager
+def sampling(*probes: SocketProbe) -> Iterator[Sampler]:
+    sampler = Sampler(probes, [])
+    yield sampler
+    sampler.close()
 
 
-def fields(row: str) -> dict[str, str]:
-    assert row.endswith("\r\n")
-    return dict(zip(SOCKETS.columns[1:], row.strip().split(","), strict=True))
+def asked(sampler: Sampler, folder: Path) -> list[dict[str, str]]:
+    """The rows of the sample that is taken now."""
+    before = len(rows(sampler, folder))
+    sampler.sample(before)
+    return rows(sampler, folder)[before:]
 
 
-def test_a_connection_and_the_very_socket(connection: socket.socket) -> None:
-    one = probe(connection)
-    for _ in range(3):
-        seen = fields(asked(one)[0])
-        assert (seen["flow"], seen["state"]) == ("tcp", "established")
-    assert one.variant
-    assert one.options
+def rows(sampler: Sampler, folder: Path) -> list[dict[str, str]]:
+    sampler.write(folder)
+    with (folder / SOCKETS.file).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_connection_and_the_very_socket(connection: socket.socket, tmp_path: Path) -> None:
+    with sampling(probe(connection)) as sampler:
+        for _ in range(3):
+            (row,) = asked(sampler, tmp_path)
+            assert (row["flow"], row["state"], row["ca_state"]) == ("tcp", "established", "open")
+        (seen,) = sampler.seen()
+    control = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+    assert seen.variant.encode() == control.rstrip(b"\0")
+    assert seen.options
     (cookie,) = struct.unpack("=Q", connection.getsockopt(socket.SOL_SOCKET, SO_COOKIE, 8))
-    assert one.cookie == cookie
-    one.close()
+    assert seen.cookie == cookie
 
 
-def test_a_row_follows_its_socket(connection: socket.socket) -> None:
-    one = probe(connection)
-    assert fields(asked(one)[0])["bytes_acked"] == "1"  # the SYN
-    connection.sendall(bytes(500))
-    assert fields(asked(one)[0])["bytes_acked"] == "501"  # through the loopback, at once
-    connection.shutdown(socket.SHUT_WR)
-    assert fields(asked(one)[0])["state"].startswith("fin-wait")
-    one.close()
+def test_a_row_follows_its_socket(connection: socket.socket, tmp_path: Path) -> None:
+    with sampling(probe(connection)) as sampler:
+        assert asked(sampler, tmp_path)[0]["bytes_acked"] == "1"  # the SYN
+        connection.sendall(bytes(500))
+        assert asked(sampler, tmp_path)[0]["bytes_acked"] == "501"  # through the loopback, at once
+        connection.shutdown(socket.SHUT_WR)
+        assert asked(sampler, tmp_path)[0]["state"].startswith("fin-wait")
 
 
-def test_each_answer_belongs_to_its_question(connection: socket.socket) -> None:
-    there, nowhere = probe(connection), probe(connection, src_port=1)
-    for _ in range(2):
-        found, missing, again = asked(there, nowhere, there)
-        assert missing == ""
-        assert found == again != ""
-    there.close()
-    nowhere.close()
+def test_each_answer_belongs_to_its_question(connection: socket.socket, tmp_path: Path) -> None:
+    there, nowhere, again = probe(connection), probe(connection, src_port=1), probe(connection)
+    nowhere.flow, again.flow = "nowhere", "again"
+    with sampling(there, nowhere, again) as sampler:
+        for _ in range(2):
+            one, other = asked(sampler, tmp_path)
+            assert (one.pop("flow"), other.pop("flow")) == ("tcp", "again")
+            assert one == other
+        assert [bool(each.variant) for each in sampler.seen()] == [True, False, True]
 
 
-def test_no_such_connection(connection: socket.socket) -> None:
-    one = probe(connection, src_port=1)
-    assert asked(one) == [""]
-    assert one.cookie is None
-    one.close()
+def test_no_such_connection(connection: socket.socket, tmp_path: Path) -> None:
+    with sampling(probe(connection, src_port=1)) as sampler:
+        assert asked(sampler, tmp_path) == []
+        assert sampler.seen() == [SeenSocket("tcp", "", None, cookie=0)]
 
 
 def test_without_the_guests_kernel_nothing_is_asked_ahead(connection: socket.socket) -> None:
-    one = probe(connection)
-    rounds = Rounds([one.question])
-    rounds.ask()
-    assert rounds.ask_at(range(1, 10)) == 0
-    rounds.close()
-    one.close()
+    with sampling(probe(connection)) as sampler:
+        sampler.rehearse()
+        assert sampler.sample_at(range(1, 10), float) == 0
 
 
 def test_who_listens(connection: socket.socket) -> None:

@@ -14,13 +14,13 @@ from testbed.plan.plan import make_plan
 from testbed.store import FlowRecord, Record, Status
 from testbed.trial.parts.flow_traffic import FlowTraffic
 from testbed.trial.parts.part import RunningTrial
-from testbed.trial.parts.sampling.sampler import Sampler
+from testbed.trial.parts.sampling.sampler import Sampler, SeenSocket
 from testbed.trial.parts.sampling_part import Sampling
 from testbed.trial.verify import verify_parameters
 from tests.scenarios import router
 
 
-def recorded(tmp_path: Path, variant: str, probes: list[Any]) -> FlowRecord:
+def recorded(tmp_path: Path, variant: str, sockets: list[SeenSocket]) -> FlowRecord:
     """The record of a flow whose sockets showed these."""
     scenario = router(variant=variant)
     plan = make_plan(scenario)
@@ -29,30 +29,30 @@ def recorded(tmp_path: Path, variant: str, probes: list[Any]) -> FlowRecord:
     flows._flows = [SimpleNamespace(plan=plan.flows[0], seen=lambda: ("", ()))]
     flows._started["tcp"], flows._stopped["tcp"] = 0.0, 1.0
     sampling._sampler = Sampler([], [])
-    sampling._sampler.sockets = probes
+    sampling._sampler.seen = lambda: sockets  # type: ignore[method-assign]
     (record,) = sampling.describe(flows.describe(Record(Status.OK))).flows
     return record
 
 
-def probe(control: str, options: frozenset[str] | None) -> Any:
-    return SimpleNamespace(flow="tcp", variant=control, options=options)
+def seen(control: str, options: frozenset[str] | None) -> SeenSocket:
+    return SeenSocket("tcp", control, options, cookie=1)
 
 
 def test_what_was_asked_of_a_socket_stands_beside_what_it_ran(tmp_path: Path) -> None:
-    record = recorded(tmp_path, "tahoe", [probe("cubic", frozenset({"sack"}))])
+    record = recorded(tmp_path, "tahoe", [seen("cubic", frozenset({"sack"}))])
     assert (record.control, record.variant_seen) == ("tahoe", "cubic")
     assert (record.options, record.options_seen) == ((), ("sack",))
 
 
 def test_an_option_counts_where_all_of_a_flows_sockets_have_it(tmp_path: Path) -> None:
-    both = [probe("cubic", frozenset({"sack", "timestamps"})), probe("reno", frozenset({"sack"}))]
+    both = [seen("cubic", frozenset({"sack", "timestamps"})), seen("reno", frozenset({"sack"}))]
     record = recorded(tmp_path, "cubic", both)
     assert record.options_seen == ("sack",)
     assert record.variant_seen == "cubic+reno"
 
 
 def test_a_socket_that_was_never_seen(tmp_path: Path) -> None:
-    record = recorded(tmp_path, "cubic", [probe("", None)])
+    record = recorded(tmp_path, "cubic", [seen("", None)])
     assert (record.variant_seen, record.options_seen) == ("", ())
 
 

@@ -34,10 +34,11 @@ from testbed.plan.plan import Plan
 from testbed.scenario.model import FRAME_OVERHEAD_BYTES
 from testbed.store import EVENTS, QUEUES, Record, write_table
 from testbed.trial.parts.part import Part, RunningTrial
-from testbed.trial.parts.sampling.socket_probe import CA_STATES, INFINITE_SSTHRESH
 from testbed.trial.parts.scheduler import Timeline
 
 SOCKET_EVENTS = ("tcp/tcp_probe", "tcp/tcp_retransmit_skb", "tcp/tcp_cong_state_set")
+CA_STATES = ("open", "disorder", "cwr", "recovery", "loss")
+INFINITE_SSTHRESH = 0x7FFFFFFF
 FREED = "skb/kfree_skb"
 # dropped by a queue, not on arrival
 LOSSES = re.compile(r"\{ (\d+), \"((?:QDISC_|FQ_|CAKE_|DUALPI2_)\w+)\" \}")

@@ -11,7 +11,7 @@ from testbed.plan.flows import ANY_PORT
 from testbed.store import Record
 from testbed.trial.parts.part import Part, RunningTrial
 from testbed.trial.parts.sampling.queue_probe import QueueProbe
-from testbed.trial.parts.sampling.sampler import Sampler
+from testbed.trial.parts.sampling.sampler import Sampler, options, variants
 from testbed.trial.parts.sampling.socket_probe import SocketId, SocketProbe
 from testbed.trial.parts.scheduler import Timeline
 
@@ -77,18 +77,19 @@ class Sampling(Part):
     def write(self, folder: Path) -> None:
         """Write sockets.csv and queues.csv."""
         self._sampler.write(folder)
-        self._trial.cookies.update(probe.cookie for probe in self._sampler.sockets if probe.cookie)
+        self._trial.cookies.update(each.cookie for each in self._sampler.seen() if each.cookie)
 
     def describe(self, record: Record) -> Record:
         """Add each flow's congestion control and negotiated options, as seen on its sockets."""
-        variants, options = self._sampler.variants_seen(), self._sampler.options_seen()
+        sockets = self._sampler.seen()
+        ran, agreed = variants(sockets), options(sockets)
         return replace(
             record,
             flows=tuple(
                 replace(
                     flow,
-                    variant_seen=variants.get(flow.name, flow.variant_seen),
-                    options_seen=tuple(sorted(options.get(flow.name, flow.options_seen))),
+                    variant_seen=ran.get(flow.name, flow.variant_seen),
+                    options_seen=tuple(sorted(agreed.get(flow.name, flow.options_seen))),
                 )
                 for flow in record.flows
             ),

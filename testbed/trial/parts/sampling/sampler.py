@@ -3,32 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.machine.netlink_batch import Rounds
-from testbed.store import QUEUES, SOCKETS, write_lines
+from testbed.store import QUEUES, SOCKETS, write_text
 from testbed.trial.parts.sampling.queue_probe import QueueProbe
+from testbed.trial.parts.sampling.rows import Rows, Seen, Which
 from testbed.trial.parts.sampling.socket_probe import SocketProbe
+
+OPTIONS = {"timestamps": 1, "sack": 2}  # bits of TCP_INFO's options
+
+
+@dataclass(frozen=True)
+class SeenSocket:
+    """What its samples showed of a flow's socket."""
+
+    flow: str
+    variant: str  # as the kernel names it; empty: it was not seen
+    options: frozenset[str] | None  # that the connection has agreed on; None: it was not seen
+    cookie: int  # the kernel's unique number of the socket; 0: it was not seen
 
 
 class Sampler:
     """All probes of a trial; rows are kept in memory and written when it ends."""
 
     def __init__(self, sockets: Iterable[SocketProbe], queues: Iterable[QueueProbe]) -> None:
-        self.sockets = list(sockets)
-        self.queues = list(queues)
-        questions = [probe.question for probe in self.sockets]
-        self._rounds = Rounds(questions + [probe.question for probe in self.queues])
-        self._socket_rows: list[str] = []
-        self._queue_rows: list[str] = []
+        self._sockets = list(sockets)
+        self._queues = list(queues)
+        questions = [probe.question for probe in self._sockets]
+        self._rounds = Rounds(questions + [probe.question for probe in self._queues])
+        self._rows = Rows(
+            [probe.flow for probe in self._sockets], [probe.row for probe in self._queues]
+        )
         self._latest = ""  # time of the last sample, as written
 
     def rehearse(self) -> None:
         """Look up a socket in vain: the first look-up draws the random keys of the hash tables."""
         self._rounds.ask()
-        places = self._rounds.places(0)[len(self.sockets) :]
-        for queue_probe, place in zip(self.queues, places, strict=True):
-            queue_probe.begin(self._rounds.answers, place)
+        self._rows.begin(self._rounds.answers)
 
     def sample(self, time_s: float) -> None:
         """Read every probe once, at most once per instant."""
@@ -48,40 +61,49 @@ class Sampler:
 
     def _keep(self, number: int, time_s: float) -> None:
         """Turn the answers of a round into rows."""
-        self._latest = time = f"{time_s:.6f}"
-        answers, places = self._rounds.answers, iter(self._rounds.places(number))
-        for socket_probe in self.sockets:
-            if row := socket_probe.row(answers, next(places)):
-                self._socket_rows.append(f"{time},{row}")
-        for queue_probe in self.queues:
-            if row := queue_probe.row(answers, next(places)):
-                self._queue_rows.append(f"{time},{row}")
+        self._latest = f"{time_s:.6f}"
+        self._rows.keep(self._rounds.answers, self._rounds.place(number), self._latest)
 
-    def variants_seen(self) -> dict[str, str]:
-        """The congestion control of each flow's sockets, as the kernel names it."""
-        seen: dict[str, set[str]] = {}
-        for probe in self.sockets:
-            if probe.variant:
-                seen.setdefault(probe.flow, set()).add(probe.variant)
-        return {flow: "+".join(sorted(names)) for flow, names in seen.items()}
-
-    def options_seen(self) -> dict[str, frozenset[str]]:
-        """The TCP options that all sockets of a flow have negotiated, by flow."""
-        seen: dict[str, frozenset[str]] = {}
-        for probe in self.sockets:
-            if probe.options is not None:
-                seen[probe.flow] = probe.options & seen.get(probe.flow, probe.options)
-        return seen
+    def seen(self) -> list[SeenSocket]:
+        """What was seen of each socket."""
+        found = enumerate(self._sockets)
+        return [_socket(probe.flow, self._rows.seen(number)) for number, probe in found]
 
     def write(self, folder: Path) -> None:
         """Write both tables of samples."""
-        write_lines(folder, SOCKETS, self._socket_rows)
-        write_lines(folder, QUEUES, self._queue_rows)
+        write_text(folder, SOCKETS, self._rows.text(Which.SOCKETS))
+        write_text(folder, QUEUES, self._rows.text(Which.QUEUES))
 
     def close(self) -> None:
         """Close all probes."""
-        for socket_probe in self.sockets:
+        for socket_probe in self._sockets:
             socket_probe.close()
-        for queue_probe in self.queues:
+        for queue_probe in self._queues:
             queue_probe.close()
         self._rounds.close()
+        self._rows.close()
+
+
+def _socket(flow: str, seen: Seen) -> SeenSocket:
+    agreed = None
+    if seen.options >= 0:
+        agreed = frozenset(name for name, bit in OPTIONS.items() if seen.options & bit)
+    return SeenSocket(flow, seen.variant.decode(), agreed, seen.cookie)
+
+
+def variants(sockets: Iterable[SeenSocket]) -> dict[str, str]:
+    """The congestion control of each flow's sockets, as the kernel names it."""
+    found: dict[str, set[str]] = {}
+    for each in sockets:
+        if each.variant:
+            found.setdefault(each.flow, set()).add(each.variant)
+    return {flow: "+".join(sorted(names)) for flow, names in found.items()}
+
+
+def options(sockets: Iterable[SeenSocket]) -> dict[str, frozenset[str]]:
+    """The TCP options that all sockets of a flow have negotiated, by flow."""
+    found: dict[str, frozenset[str]] = {}
+    for each in sockets:
+        if each.options is not None:
+            found[each.flow] = each.options & found.get(each.flow, each.options)
+    return found

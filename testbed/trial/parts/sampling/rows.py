@@ -1,0 +1,112 @@
+"""The kernel's answers as rows of CSV: rows.c, as Python sees it."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+from testbed.machine.compiled import load
+from testbed.machine.netlink_batch import ANSWER_BYTES
+from testbed.store import csv_text
+
+LIBRARY = Path(sys.prefix) / "lib" / "testbed-samples.so"  # built from rows.c by setup.sh
+MARKS = 2  # places at most
+NOWHERE = -1
+
+
+class Which(IntEnum):
+    """Rows of which table."""
+
+    SOCKETS = 0
+    QUEUES = 1
+
+
+class Seen(ctypes.Structure):
+    """What was seen of a socket: struct seen of rows.c."""
+
+    cookie: int  # the kernel's unique number of the socket; 0: it has not been there
+    options: int  # of TCP_INFO once it was established; negative: it never was
+    variant: bytes
+    _fields_ = (
+        ("cookie", ctypes.c_uint64),
+        ("options", ctypes.c_int32),
+        ("variant", ctypes.c_char * 20),
+    )
+
+
+@dataclass(frozen=True)
+class QueueRow:
+    """A queue's first columns, and where its discipline's own statistics count marks."""
+
+    node: str
+    interface: str
+    marks: tuple[int, ...]
+
+
+class Rows:
+    """The rows of a trial's sockets and queues, asked in this order."""
+
+    def __init__(self, flows: Sequence[str], queues: Sequence[QueueRow]) -> None:
+        heads = [csv_text((flow,)) for flow in flows]
+        heads += [csv_text((each.node, each.interface)) for each in queues]
+        packed = [head.removesuffix("\r\n").encode() for head in heads]
+        self._heads = (ctypes.c_char_p * len(packed))(*packed)  # the library reads them there
+        places = [(*each.marks, *[NOWHERE] * MARKS)[:MARKS] for each in queues]
+        flat = [place for each in places for place in each]
+        self._library = _library()
+        marks = (ctypes.c_int32 * len(flat))(*flat)
+        self._rows = self._library.rows_new(len(flows), len(queues), self._heads, marks)
+        if not self._rows:
+            raise MemoryError
+
+    def begin(self, answers: bytearray) -> None:
+        """Take the queues' counters as zero, by the answers of the first round."""
+        self._library.rows_begin(self._rows, _address(answers, 0), ANSWER_BYTES)
+
+    def keep(self, answers: bytearray, place: int, time_s: str) -> None:
+        """Add a row for each answer of the round that begins there."""
+        if not self._library.rows_keep(
+            self._rows, _address(answers, place), ANSWER_BYTES, time_s.encode()
+        ):
+            raise MemoryError
+
+    def seen(self, number: int) -> Seen:
+        """What was seen of a socket."""
+        found: Seen = self._library.rows_seen(self._rows, number).contents
+        return found
+
+    def text(self, which: Which) -> bytes:
+        """All rows of a table."""
+        size = ctypes.c_size_t()
+        begin = self._library.rows_text(self._rows, which, ctypes.byref(size))
+        return ctypes.string_at(begin, size.value) if size.value else b""
+
+    def close(self) -> None:
+        """Free all memory; nothing may be asked afterwards."""
+        self._library.rows_free(self._rows)
+
+
+def _address(answers: bytearray, place: int) -> int:
+    return ctypes.addressof(ctypes.c_char.from_buffer(answers, place))
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    library = load(LIBRARY)
+    pointer, size = ctypes.c_void_p, ctypes.c_size_t
+    for name, result, arguments in (
+        ("rows_new", pointer, (size, size, pointer, pointer)),
+        ("rows_free", None, (pointer,)),
+        ("rows_begin", None, (pointer, pointer, size)),
+        ("rows_keep", ctypes.c_bool, (pointer, pointer, size, ctypes.c_char_p)),
+        ("rows_seen", ctypes.POINTER(Seen), (pointer, size)),
+        ("rows_text", pointer, (pointer, ctypes.c_int, pointer)),
+    ):
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library

@@ -1,0 +1,147 @@
+"""The rows that rows.c makes of the kernel's answers, beside the same in Python."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import struct
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from testbed.machine.netlink import attribute
+from testbed.machine.netlink_batch import ANSWER_BYTES
+from testbed.machine.sockets import SOCK_DIAG_BY_FAMILY
+from testbed.store import csv_text
+from testbed.trial.parts.sampling.rows import QueueRow, Rows, Which
+from testbed.trial.parts.sampling.socket_probe import INET_DIAG_CONG, INET_DIAG_INFO
+
+NEW_QDISC, NOTHING = 36, 2  # types of answers
+BASIC, QUEUE, APP, STATS2 = 1, 3, 4, 7  # attributes (linux/gen_stats.h, linux/rtnetlink.h)
+# struct tcp_info: state, ca_state, backoff, options, rto, unacked, lost, retrans, rtt, rttvar,
+# ssthresh, cwnd, total_retrans, pacing, acked, min_rtt, delivery
+INFO = struct.Struct("=BB2xBB2xI12xI4xII28x4I16xIQ8xQ20xI8xQ")
+ESTABLISHED, TIMESTAMPS_AND_SACK = 1, 3
+MOST_32, MOST_64 = 2**32 - 1, 2**64 - 1
+SOME = (ESTABLISHED, 0, 0, 3, 204000, 5, 0, 0, 2500, 1250, 2**31 - 1, 10, 0, 1000, 7, 900, 2000)
+
+
+def answer(kind: int, head: int, attributes: bytes) -> bytes:
+    body = bytes(head) + attributes
+    message = struct.pack("=IHHII", 16 + len(body), kind, 0, 0, 0) + body
+    return message + bytes(ANSWER_BYTES - len(message))
+
+
+def of_socket(info: Sequence[int], control: bytes = b"cubic\0") -> bytes:
+    found = attribute(INET_DIAG_INFO, INFO.pack(*info)) + attribute(INET_DIAG_CONG, control)
+    return answer(SOCK_DIAG_BY_FAMILY, 72, found)
+
+
+def of_queue(sent: tuple[int, int], waiting: tuple[int, ...], own: bytes = b"") -> bytes:
+    packets, backlog, drops, over = waiting
+    stats = attribute(BASIC, struct.pack("=QI4x", *sent))
+    stats += attribute(QUEUE, struct.pack("=IIIII", packets, backlog, drops, 0, over))
+    return answer(NEW_QDISC, 20, attribute(STATS2, stats + attribute(APP, own)))
+
+
+@contextlib.contextmanager
+def rows(flows: Sequence[str] = (), queues: Sequence[QueueRow] = ()) -> Iterator[Rows]:
+    made = Rows(flows, queues)
+    yield made
+    made.close()
+
+
+def in_python(info: Sequence[int]) -> tuple[object, ...]:
+    state, ca_state, backoff, _options, rto, unacked, lost, retrans = info[:8]
+    rtt, rttvar, ssthresh, cwnd, total_retrans, pacing, acked, min_rtt, delivery = info[8:]
+    return (
+        "established" if state == ESTABLISHED else state,
+        ("open", "disorder", "cwr", "recovery", "loss", ca_state)[min(ca_state, 5)],
+        cwnd,
+        "" if ssthresh >= 2**31 - 1 else ssthresh,
+        rtt / 1e3,
+        rttvar / 1e3,
+        rto / 1e3,
+        backoff,
+        "" if min_rtt == MOST_32 else min_rtt / 1e3,
+        retrans,
+        total_retrans,
+        lost,
+        "" if pacing == MOST_64 else pacing * 8e-6,
+        delivery * 8e-6,
+        unacked,
+        acked,
+    )
+
+
+def some_info(draw: random.Random) -> tuple[int, ...]:
+    """Numbers of every size, and all of one bit."""
+
+    def number(bits: int) -> int:
+        most = 2 ** draw.randint(0, bits)
+        return draw.choice((draw.randrange(most), most - 1, most % 2**bits))
+
+    small = (draw.choice((ESTABLISHED, 99)), draw.randrange(7), number(8), 0)
+    words = [number(32) for _ in range(9)]
+    return (*small, *words, number(64), number(64), number(32), number(64))
+
+
+def test_numbers_are_written_as_python_writes_them() -> None:
+    draw = random.Random(1)
+    chosen = [some_info(draw) for _ in range(20_000)]
+    with rows(["tcp"]) as made:
+        for info in chosen:
+            made.keep(bytearray(of_socket(info)), 0, "0.1")
+        written = made.text(Which.SOCKETS).decode().splitlines(keepends=True)
+    assert written == [csv_text(("0.1", "tcp", *in_python(info))) for info in chosen]
+
+
+def test_a_name_with_a_comma_is_quoted() -> None:
+    with rows(["one, two"]) as made:
+        made.keep(bytearray(of_socket(SOME)), 0, "1.0")
+        assert made.text(Which.SOCKETS).startswith(b'1.0,"one, two",established,open,10,,2.5,')
+
+
+def test_what_was_agreed_on_is_from_when_it_was_established() -> None:
+    with rows(["tcp"]) as made:
+        assert (made.seen(0).options, made.seen(0).variant) == (-1, b"")
+        made.keep(bytearray(of_socket(SOME)), 0, "1.0")
+        made.keep(bytearray(of_socket((7, 0, 0, 0, *SOME[4:]))), 0, "2.0")  # closed
+        assert (made.seen(0).options, made.seen(0).variant) == (TIMESTAMPS_AND_SACK, b"cubic")
+        assert made.text(Which.SOCKETS).split(b"\r\n")[1].startswith(b"2.0,tcp,close,")
+
+
+def test_a_socket_or_queue_that_is_not_there_has_no_row() -> None:
+    missing = answer(NOTHING, 20, b"")
+    with rows(["tcp"], [QueueRow("router", "eth0", ())]) as made:
+        made.keep(bytearray(missing + missing), 0, "1.0")
+        bare = answer(SOCK_DIAG_BY_FAMILY, 72, b"")  # in TIME_WAIT it has no TCP_INFO
+        made.keep(bytearray(bare + answer(NEW_QDISC, 20, b"")), 0, "2.0")
+        assert (made.text(Which.SOCKETS), made.text(Which.QUEUES)) == (b"", b"")
+
+
+@pytest.mark.parametrize("size", [0, 16, 40, 88, 90, 92, 200])
+def test_an_answer_that_is_cut_is_not_read_beyond(size: int) -> None:
+    with rows(["tcp"]) as made:
+        cut = bytearray(of_socket(SOME))
+        struct.pack_into("=I", cut, 0, size)
+        made.keep(cut, 0, "1.0")
+        assert made.text(Which.SOCKETS) == b""
+
+
+def test_queues_count_from_the_beginning_and_add_their_marks() -> None:
+    marks = struct.pack("=3I", 4, 99, 6)
+    with rows(
+        [], [QueueRow("router", "eth0", (0, 8)), QueueRow("router", "eth1", (0, 400))]
+    ) as made:
+        first = of_queue((1000, 10), (0, 0, 2, 3), marks)
+        made.begin(bytearray(first + first))
+        now = of_queue((2500, 11), (4, 6000, 3, 5), struct.pack("=3I", 5, 99, 8))
+        for time in ("0.1", "0.2"):
+            made.keep(bytearray(bytes(8) + first + now), 8, time)
+        assert made.text(Which.QUEUES).decode().splitlines() == [
+            f"{time},router,{row}"
+            for time in ("0.1", "0.2")
+            for row in ("eth0,0,0,0,0,0,0,0", "eth1,6000,4,1,1,2,1500,1")
+        ]
+        assert made.text(Which.SOCKETS) == b""
