@@ -30,7 +30,6 @@ from benchmarks.pages import (
     ROOT,
     Block,
     Files,
-    Stored,
     identity_of,
     planned,
     plans_of,
@@ -42,7 +41,7 @@ from testbed.engines.choice import choose
 from testbed.errors import TestbedError
 from testbed.plan.task import Task
 from testbed.runs.same_captures import captured
-from testbed.runs.sweep import run_all
+from testbed.runs.sweep import is_done, run_all
 from testbed.store import Status, Trial, open_trial, trials_in
 
 OK = Status.OK
@@ -109,20 +108,25 @@ def kept(commands: Sequence[str], data: Path) -> Mapping[str, Hashes]:
     return {name: Hashes(*own) for name, *own in map(str.split, lines)}
 
 
-def here(command: str, folder: Path) -> Stored | None:
-    """The stored table of this code whose trials of that command are those in the folder, by their
-    numbers: the command need not run again there."""
+def here(command: str, folder: Path) -> str | None:
+    """How it is known that that command's trials in the folder are of this code: empty if all ran
+    on it. None if they are not, by a stored table of this code and its trials' numbers: the command
+    has to run."""
     hashes = kept([command], ROOT / DATA)
-    names = {task.scenario.name for task in planned([command])}
+    tasks = planned([command])
+    names = {task.scenario.name for task in tasks}
     tables = (stored(path.stem) for path in sorted((ROOT / DATA).glob("*.json")))
     found = next((each for each in tables if command in each.commands and not each.stale()), None)
     if not found or not folder.is_dir() or not names <= set(hashes):
         return None
     there = {each.scenario.name: each for each in trials_in(folder) if each.record.status is OK}
-    same = (
-        name in there and hashes_of(there[name]).numbers == hashes[name].numbers for name in names
-    )
-    return found if all(same) else None
+    if any(
+        name not in there or hashes_of(there[name]).numbers != hashes[name].numbers
+        for name in names
+    ):
+        return None
+    guest = choose("guest", ()).engine
+    return "" if all(is_done(folder, task, guest) for task in tasks) else found.again
 
 
 def again(trials: Sequence[Task], stored: Mapping[str, Hashes], count: int, draw: str) -> Sample:

@@ -213,10 +213,11 @@ def _answers_of(block: Block, out: Path | str) -> Stored:
     """A paper's answers, by the report of all that its commands run."""
     known = list[str]()
     for command in block.commands:
-        if table := packets.here(command, _folder(command, Path(out))):
-            known.append(table.again)
-        else:
+        again = packets.here(command, _folder(command, Path(out)))
+        if again is None:
             _testbed(command, Path(out))
+        else:
+            known.append(again)
     page = Path(out) / f"{block.name}.html"
     folders = dict.fromkeys(_folder(command, Path(out)) for command in block.commands)
     _run(["report", *map(str, folders), "--claims", "--out", str(page)])

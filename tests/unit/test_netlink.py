@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import socket
 import struct
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -32,13 +32,6 @@ def probe(connection: socket.socket, src_port: int | None = None) -> SocketProbe
     return SocketProbe("tcp", None, SocketId(src, src_port or own, dst, port))
 
 
-@contextlib.contextmanager
-def sampling(*probes: SocketProbe) -> Iterator[Sampler]:
-    sampler = Sampler(probes, [])
-    yield sampler
-    sampler.close()
-
-
 def asked(sampler: Sampler, folder: Path) -> list[dict[str, str]]:
     """The rows of the sample that is taken now."""
     before = len(rows(sampler, folder))
@@ -53,7 +46,7 @@ def rows(sampler: Sampler, folder: Path) -> list[dict[str, str]]:
 
 
 def test_a_connection_and_the_very_socket(connection: socket.socket, tmp_path: Path) -> None:
-    with sampling(probe(connection)) as sampler:
+    with closing(Sampler([probe(connection)], [])) as sampler:
         for _ in range(3):
             (row,) = asked(sampler, tmp_path)
             assert (row["flow"], row["state"], row["ca_state"]) == ("tcp", "established", "open")
@@ -66,7 +59,7 @@ def test_a_connection_and_the_very_socket(connection: socket.socket, tmp_path: P
 
 
 def test_a_row_follows_its_socket(connection: socket.socket, tmp_path: Path) -> None:
-    with sampling(probe(connection)) as sampler:
+    with closing(Sampler([probe(connection)], [])) as sampler:
         assert asked(sampler, tmp_path)[0]["bytes_acked"] == "1"  # the SYN
         connection.sendall(bytes(500))
         assert asked(sampler, tmp_path)[0]["bytes_acked"] == "501"  # through the loopback, at once
@@ -77,7 +70,7 @@ def test_a_row_follows_its_socket(connection: socket.socket, tmp_path: Path) -> 
 def test_each_answer_belongs_to_its_question(connection: socket.socket, tmp_path: Path) -> None:
     there, nowhere, again = probe(connection), probe(connection, src_port=1), probe(connection)
     nowhere.flow, again.flow = "nowhere", "again"
-    with sampling(there, nowhere, again) as sampler:
+    with closing(Sampler([there, nowhere, again], [])) as sampler:
         for _ in range(2):
             one, other = asked(sampler, tmp_path)
             assert (one.pop("flow"), other.pop("flow")) == ("tcp", "again")
@@ -86,13 +79,13 @@ def test_each_answer_belongs_to_its_question(connection: socket.socket, tmp_path
 
 
 def test_no_such_connection(connection: socket.socket, tmp_path: Path) -> None:
-    with sampling(probe(connection, src_port=1)) as sampler:
+    with closing(Sampler([probe(connection, src_port=1)], [])) as sampler:
         assert asked(sampler, tmp_path) == []
         assert sampler.seen() == [SeenSocket("tcp", "", None, cookie=0)]
 
 
 def test_without_the_guests_kernel_nothing_is_asked_ahead(connection: socket.socket) -> None:
-    with sampling(probe(connection)) as sampler:
+    with closing(Sampler([probe(connection)], [])) as sampler:
         sampler.rehearse()
         assert sampler.sample_at(range(1, 10), float) == 0
 

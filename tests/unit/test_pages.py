@@ -180,10 +180,14 @@ def trials_there(monkeypatch: pytest.MonkeyPatch) -> list[SimpleNamespace]:
 
 
 def test_what_a_stored_table_was_made_from_does_not_run_again(
-    root_with_packets: Path, trials_there: list[SimpleNamespace]
+    root_with_packets: Path, trials_there: list[SimpleNamespace], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = packets.here(RUN, root_with_packets)
-    assert found and RUN in found.commands
+    answers = next(blocks(PAGE[PAGE.index("Text.") :])).name
+    table = dataclasses.replace(stored_now((RUN,), [], {}), again="2 of 4 trials ran again")
+    store(answers, table, root_with_packets)
+    assert packets.here(RUN, root_with_packets) == "2 of 4 trials ran again"
+    monkeypatch.setattr(packets, "is_done", lambda *_trial: True)
+    assert packets.here(RUN, root_with_packets) == ""
     assert packets.here(f"{RUN} --seeds 2", root_with_packets) is None
     trials_there[0].numbers = "others"
     assert packets.here(RUN, root_with_packets) is None

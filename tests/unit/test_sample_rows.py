@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import closing
 
 import pytest
 
@@ -21,7 +21,21 @@ BASIC, QUEUE, APP, STATS2 = 1, 3, 4, 7  # attributes (linux/gen_stats.h, linux/r
 # struct tcp_info: state, ca_state, backoff, options, rto, unacked, lost, retrans, rtt, rttvar,
 # ssthresh, cwnd, total_retrans, pacing, acked, min_rtt, delivery
 INFO = struct.Struct("=BB2xBB2xI12xI4xII28x4I16xIQ8xQ20xI8xQ")
-ESTABLISHED, TIMESTAMPS_AND_SACK = 1, 3
+STATES = {  # include/net/tcp_states.h, in ss's words
+    1: "established",
+    2: "syn-sent",
+    3: "syn-recv",
+    4: "fin-wait-1",
+    5: "fin-wait-2",
+    6: "time-wait",
+    7: "close",
+    8: "close-wait",
+    9: "last-ack",
+    10: "listen",
+    11: "closing",
+}
+CA_STATES = {0: "open", 1: "disorder", 2: "cwr", 3: "recovery", 4: "loss"}
+ESTABLISHED, CLOSE, TIMESTAMPS_AND_SACK = 1, 7, 3
 MOST_32, MOST_64 = 2**32 - 1, 2**64 - 1
 SOME = (ESTABLISHED, 0, 0, 3, 204000, 5, 0, 0, 2500, 1250, 2**31 - 1, 10, 0, 1000, 7, 900, 2000)
 
@@ -44,19 +58,12 @@ def of_queue(sent: tuple[int, int], waiting: tuple[int, ...], own: bytes = b"") 
     return answer(NEW_QDISC, 20, attribute(STATS2, stats + attribute(APP, own)))
 
 
-@contextlib.contextmanager
-def rows(flows: Sequence[str] = (), queues: Sequence[QueueRow] = ()) -> Iterator[Rows]:
-    made = Rows(flows, queues)
-    yield made
-    made.close()
-
-
 def in_python(info: Sequence[int]) -> tuple[object, ...]:
     state, ca_state, backoff, _options, rto, unacked, lost, retrans = info[:8]
     rtt, rttvar, ssthresh, cwnd, total_retrans, pacing, acked, min_rtt, delivery = info[8:]
     return (
-        "established" if state == ESTABLISHED else state,
-        ("open", "disorder", "cwr", "recovery", "loss", ca_state)[min(ca_state, 5)],
+        STATES.get(state, state),
+        CA_STATES.get(ca_state, ca_state),
         cwnd,
         "" if ssthresh >= 2**31 - 1 else ssthresh,
         rtt / 1e3,
@@ -81,7 +88,7 @@ def some_info(draw: random.Random) -> tuple[int, ...]:
         most = 2 ** draw.randint(0, bits)
         return draw.choice((draw.randrange(most), most - 1, most % 2**bits))
 
-    small = (draw.choice((ESTABLISHED, 99)), draw.randrange(7), number(8), 0)
+    small = (draw.choice((ESTABLISHED, draw.randrange(256))), draw.randrange(7), number(8), 0)
     words = [number(32) for _ in range(9)]
     return (*small, *words, number(64), number(64), number(32), number(64))
 
@@ -89,7 +96,7 @@ def some_info(draw: random.Random) -> tuple[int, ...]:
 def test_numbers_are_written_as_python_writes_them() -> None:
     draw = random.Random(1)
     chosen = [some_info(draw) for _ in range(20_000)]
-    with rows(["tcp"]) as made:
+    with closing(Rows(["tcp"], [])) as made:
         for info in chosen:
             made.keep(bytearray(of_socket(info)), 0, "0.1")
         written = made.text(Which.SOCKETS).decode().splitlines(keepends=True)
@@ -97,23 +104,23 @@ def test_numbers_are_written_as_python_writes_them() -> None:
 
 
 def test_a_name_with_a_comma_is_quoted() -> None:
-    with rows(["one, two"]) as made:
+    with closing(Rows(["one, two"], [])) as made:
         made.keep(bytearray(of_socket(SOME)), 0, "1.0")
         assert made.text(Which.SOCKETS).startswith(b'1.0,"one, two",established,open,10,,2.5,')
 
 
 def test_what_was_agreed_on_is_from_when_it_was_established() -> None:
-    with rows(["tcp"]) as made:
+    with closing(Rows(["tcp"], [])) as made:
         assert (made.seen(0).options, made.seen(0).variant) == (-1, b"")
         made.keep(bytearray(of_socket(SOME)), 0, "1.0")
-        made.keep(bytearray(of_socket((7, 0, 0, 0, *SOME[4:]))), 0, "2.0")  # closed
+        made.keep(bytearray(of_socket((CLOSE, 0, 0, 0, *SOME[4:]))), 0, "2.0")  # closed
         assert (made.seen(0).options, made.seen(0).variant) == (TIMESTAMPS_AND_SACK, b"cubic")
         assert made.text(Which.SOCKETS).split(b"\r\n")[1].startswith(b"2.0,tcp,close,")
 
 
 def test_a_socket_or_queue_that_is_not_there_has_no_row() -> None:
     missing = answer(NOTHING, 20, b"")
-    with rows(["tcp"], [QueueRow("router", "eth0", ())]) as made:
+    with closing(Rows(["tcp"], [QueueRow("router", "eth0", ())])) as made:
         made.keep(bytearray(missing + missing), 0, "1.0")
         bare = answer(SOCK_DIAG_BY_FAMILY, 72, b"")  # in TIME_WAIT it has no TCP_INFO
         made.keep(bytearray(bare + answer(NEW_QDISC, 20, b"")), 0, "2.0")
@@ -122,7 +129,7 @@ def test_a_socket_or_queue_that_is_not_there_has_no_row() -> None:
 
 @pytest.mark.parametrize("size", [0, 16, 40, 88, 90, 92, 200])
 def test_an_answer_that_is_cut_is_not_read_beyond(size: int) -> None:
-    with rows(["tcp"]) as made:
+    with closing(Rows(["tcp"], [])) as made:
         cut = bytearray(of_socket(SOME))
         struct.pack_into("=I", cut, 0, size)
         made.keep(cut, 0, "1.0")
@@ -131,9 +138,8 @@ def test_an_answer_that_is_cut_is_not_read_beyond(size: int) -> None:
 
 def test_queues_count_from_the_beginning_and_add_their_marks() -> None:
     marks = struct.pack("=3I", 4, 99, 6)
-    with rows(
-        [], [QueueRow("router", "eth0", (0, 8)), QueueRow("router", "eth1", (0, 400))]
-    ) as made:
+    queues = [QueueRow("router", "eth0", (0, 8)), QueueRow("router", "eth1", (0, 400))]
+    with closing(Rows([], queues)) as made:
         first = of_queue((1000, 10), (0, 0, 2, 3), marks)
         made.begin(bytearray(first + first))
         now = of_queue((2500, 11), (4, 6000, 3, 5), struct.pack("=3I", 5, 99, 8))

@@ -10,7 +10,7 @@ import pytest
 from analysis.claims.engine.answers import Answer, Verdict
 from analysis.claims.engine.export import ledger_frame
 from analysis.claims.engine.selection import apart
-from analysis.claims.ledger import answers
+from analysis.claims.ledger import PAPERS, answers
 from analysis.metrics.axes import with_axes
 from experiments.catalogue import EXPERIMENTS
 from testbed.plan.validate import validate
@@ -138,6 +138,25 @@ def test_what_was_not_varied_has_no_readings() -> None:
     survival = {each.profile: each.survival for each in found if each.id == "GYS3.1"}
     told = "in 1 of 2 readings; contradicted with delays 5 % longer"
     assert survival == {"ns2": told, "modern": ""}
+
+
+def test_trials_that_a_claim_is_not_tested_on_are_no_reading() -> None:
+    """As those of the server's setting, where the claim is about the laptop's."""
+
+    def set_on(end: str, table: pd.DataFrame) -> pd.DataFrame:
+        return table.assign(axes=table["axes"] + f"; setting={end}", trial=table["trial"] + end)
+
+    paper = next(each for each in PAPERS if each.id == "GYS")
+    claim = next(each for each in paper.claims if each.id == "GYS3.1")
+    on_laptop = dataclasses.replace(
+        claim, judge=lambda group: claim.judge(group.where(setting="laptop"))
+    )
+    trials = [set_on(end, fairness(0.65)) for end in ("laptop", "server")]
+    own = dataclasses.replace(paper, claims=(on_laptop,))
+    for end, survival in (("server", ""), ("laptop", "in 2 of 2 readings")):
+        rows = pd.concat([*trials, set_on(end, fairness(0.66, "delays-more"))], ignore_index=True)
+        (found,) = answers({"router-fairness": rows}, papers=[own])
+        assert (found.verdict, found.survival) == (Verdict.SUPPORTED, survival)
 
 
 def test_varied_trials_are_no_repeats() -> None:

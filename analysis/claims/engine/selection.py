@@ -55,6 +55,10 @@ class Group:
         """Whether anything in it is other than as the paper has it (`apart`)."""
         return VARIED in self.rows and bool(self.rows[VARIED].any())
 
+    def without_varied(self) -> Group:
+        """The part of it that is as the paper has it."""
+        return replace(self, rows=self.rows[~self.rows[VARIED]])
+
     def values(self, axis: str) -> list[object]:
         """The values present on an axis, in order."""
         if f"axis_{axis}" not in self.rows:
