@@ -109,9 +109,9 @@ def kept(commands: Sequence[str], data: Path) -> Mapping[str, Hashes]:
 
 
 def here(command: str, folder: Path) -> str | None:
-    """How it is known that that command's trials in the folder are of this code: empty if all ran
-    on it. None if they are not, by a stored table of this code and its trials' numbers: the command
-    has to run."""
+    """How it is known that a command's trials in the folder are of this code: empty if all ran on
+    it. None if they do not have the numbers of those of a stored table that is of this code: the
+    command has to run."""
     hashes = kept([command], ROOT / DATA)
     tasks = planned([command])
     names = {task.scenario.name for task in tasks}

@@ -37,12 +37,15 @@ MOST_MB = 512
 
 @dataclass(frozen=True)
 class Case:
-    """Which flows, and how often their sockets are sampled: 0 is as often as by default."""
+    """Which flows, and how often their sockets are sampled."""
 
     name: str
     flows: int
     rate_mbit: int
-    sample_ms: int = 0
+    sample_ms: int = 10
+
+
+ONE = Case("1 flow at 100 Mbit/s", 1, 100)
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,9 @@ def scenario(case: Case, seconds: float) -> Scenario:
     one = engine.scenario(case.rate_mbit, seconds, RTT_MS / 2)
     names = [f"tcp{number}" for number in range(case.flows)]
     each = tuple(dataclasses.replace(one.flows[0], name=name) for name in names)
-    one = dataclasses.replace(one, flows=each, start_jitter_ms=JITTER_MS)
-    return dataclasses.replace(one, sample_interval_ms=case.sample_ms) if case.sample_ms else one
+    return dataclasses.replace(
+        one, flows=each, start_jitter_ms=JITTER_MS, sample_interval_ms=case.sample_ms
+    )
 
 
 def ran(wanted: Scenario) -> Ran:
@@ -127,19 +131,14 @@ def main() -> None:
     if problem := GuestEngine().ready():
         raise SystemExit(problem)
     many = Case(f"{options.flows} flows at 100 Mbit/s", options.flows, 100)
-    one = 0.0
-    for case in (
-        Case("1 flow at 100 Mbit/s", 1, 100),
-        Case("1 flow at 1 Gbit/s", 1, 1000),
-        many,
-        dataclasses.replace(many, name="a sample per second", sample_ms=1000),
-    ):
-        cost = cost_us(case, options.seconds, options.repeats)
-        if one:
-            print(f"  {cost / one:.2f} times one flow's (at most {MOST})", flush=True)
-        one = one or cost
-        if ns3.is_installed() and not case.sample_ms:
-            beside_ns3(case, options.seconds, cost)
+    seldom = dataclasses.replace(many, name="a sample per second", sample_ms=1000)
+    costs = list[float]()
+    for case in (ONE, Case("1 flow at 1 Gbit/s", 1, 1000), many, seldom):
+        costs.append(cost_us(case, options.seconds, options.repeats))
+        if case is not ONE:
+            print(f"  {costs[-1] / costs[0]:.2f} times one flow's (at most {MOST})", flush=True)
+        if ns3.is_installed() and case is not seldom:
+            beside_ns3(case, options.seconds, costs[-1])
 
 
 if __name__ == "__main__":
