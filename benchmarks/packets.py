@@ -12,8 +12,9 @@ on where the sender's kernel found room for it, and so on all that has run befor
 TLS and QUIC may change with the set-up.
 
 Known fault: in a checkout whose path has another length, trials with dice in the kernel may throw
-others from about 12 s on. Over netem's congested radio that was so for two of five seeds, with TLS
-and without; there the numbers differ too.
+others from about 12 s on, and other numbers: two of five seeds did over netem's congested radio,
+with TLS and without. The kernel then takes a new random key, so many seconds after the one at the
+trial's beginning; that one is taken when the set-up is done, not at a set time.
 """
 
 from __future__ import annotations
