@@ -24,6 +24,7 @@ from analysis.trials.packets import TrialPackets
 from benchmarks import engine, ns3
 from testbed.engines.choice import Choice
 from testbed.engines.guest import GuestEngine
+from testbed.errors import TestbedError
 from testbed.plan.task import tasks
 from testbed.runs.sweep import run_all
 from testbed.scenario.model import Scenario
@@ -128,12 +129,19 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
+    if options.repeats < 1:
+        parser.error("--repeats: at least 1")
     if problem := GuestEngine().ready():
         raise SystemExit(problem)
     many = Case(f"{options.flows} flows at 100 Mbit/s", options.flows, 100)
     seldom = dataclasses.replace(many, name="a sample per second", sample_ms=1000)
+    cases = (ONE, Case("1 flow at 1 Gbit/s", 1, 1000), many, seldom)
+    try:
+        tasks([scenario(case, 2 * options.seconds) for case in cases])
+    except TestbedError as error:  # before the first of them has run for minutes
+        parser.error(f"{error.message} (--flows, --seconds)")
     costs = list[float]()
-    for case in (ONE, Case("1 flow at 1 Gbit/s", 1, 1000), many, seldom):
+    for case in cases:
         costs.append(cost_us(case, options.seconds, options.repeats))
         if case is not ONE:
             print(f"  {costs[-1] / costs[0]:.2f} times one flow's (at most {MOST})", flush=True)
