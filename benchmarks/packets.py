@@ -6,15 +6,11 @@ change a packet (a faster kernel, a smaller one) does not call for all trials of
 some of them, drawn anew at each change, are run and compared with what is stored.
 
 The metrics and the verdict, which the tables are made of, have to be the same: they hold what
-programs report, besides what was captured. The packets of a few trials may differ: in hundreds of
+programs report, besides what was captured. The packets of a few trials may differ. In hundreds of
 seconds some ACKs have another window, since what a segment takes in its receiver's memory depends
-on where the sender's kernel found room for it, and so on all that has run before; and the keys of
-TLS and QUIC may change with the set-up.
-
-Known fault: in a checkout whose path has another length, trials with dice in the kernel may throw
-others from about 12 s on, and other numbers: two of five seeds did over netem's congested radio,
-with TLS and without. The kernel then takes a new random key, so many seconds after the one at the
-trial's beginning; that one is taken when the set-up is done, not at a set time.
+on where the sender's kernel found room for it, and so on all that has run before. A client's key
+for TLS and QUIC hangs on an address in its memory (OpenSSL mixes it in), and so on the length of
+the project's path; what is encrypted with it has the same lengths and times.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from testbed.trial import session
 # The set-up takes some virtual time: a process that makes many system calls without sleeping pays
 # for them. Timers that start with a queue or a program would have another phase whenever the
 # testbed's own code changed; so everything starts at set times, and waiting is free.
-GRIDS = session.Grids(epoch_s=10.0, start_s=0.1)
+GRIDS = session.Grids(epoch_s=10.0, step_s=10.0, start_s=0.1)
 
 if __name__ == "__main__":
     compiled.give_alias()

@@ -22,7 +22,7 @@ from testbed.scenario.model import BASE_KERNEL, Scenario, written
 
 # Increment it when a change in the testbed's Python code alters packets or files but no plan, since
 # that code is not hashed.
-REVISION = 6
+REVISION = 7
 
 # Fields of a plan that describe a trial or its requirements but do not affect it.
 _NOT_DONE = frozenset({"needs", "warnings"})

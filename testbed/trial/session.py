@@ -7,13 +7,13 @@ and the parts what belongs to a trial: this module knows neither.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import TestbedError, hint_for
 from testbed.machine.process import START_GRID, CommandLog, interruptible
+from testbed.machine.steps import STEPS, begin_randomness_anew
 from testbed.machine.timer import sleep_to_multiple, wake_exactly
 from testbed.plan.plan import make_plan
 from testbed.scenario.model import Scenario
@@ -37,6 +37,7 @@ class Grids:
     """The multiples of the wall clock at which things begin."""
 
     epoch_s: float = 0.1  # second 0
+    step_s: float = 0.0  # every step of the set-up; 0: at once
     start_s: float = 0.0  # every process of the set-up; 0: at once
 
 
@@ -44,8 +45,8 @@ def run_trial(scenario: Scenario, folder: Path, grids: Grids) -> Record:
     """Run a scenario, write its files to the folder, and return its record."""
     plan = make_plan(scenario)  # the sweep's plan is in another process
     wake_exactly()
-    START_GRID.seconds = grids.start_s
-    _begin_anew(grids)
+    START_GRID.seconds, STEPS.seconds = grids.start_s, grids.step_s
+    STEPS.begin()
     with contextlib.ExitStack() as stack:
         log = CommandLog(folder / COMMANDS)
         stack.callback(log.close)
@@ -59,13 +60,6 @@ def run_trial(scenario: Scenario, folder: Path, grids: Grids) -> Record:
         return _run(trial, grids)
 
 
-def _begin_anew(grids: Grids) -> None:
-    """Begin a step at the same time and with the same randomness, whatever the one before took."""
-    if grids.start_s:
-        sleep_to_multiple(grids.epoch_s)
-        begin_randomness_anew()
-
-
 def _configure(trial: RunningTrial) -> None:
     for part in trial.parts:
         part.place()
@@ -77,12 +71,12 @@ def _configure(trial: RunningTrial) -> None:
 
 def _run(trial: RunningTrial, grids: Grids) -> Record:
     """Run all parts in a network that is already up."""
-    _begin_anew(grids)
+    STEPS.begin()
     for part in trial.parts:
         part.open()
     for part in trial.parts:
         part.wait_until_ready()
-    START_GRID.seconds = 0.0
+    START_GRID.seconds = STEPS.seconds = 0.0
     begin_randomness_anew()
     if len(trial.plan.flows) > MANY_FLOWS:
         sleep_to_multiple(grids.epoch_s)
@@ -141,19 +135,6 @@ def _watch_for_the_end(trial: RunningTrial, timeline: Timeline) -> None:
         timeline.end(end_s)
 
     timeline.every(CHECK_S, last_s, check)
-
-
-RNDRESEEDCRNG = 0x5207  # linux/random.h
-
-
-def begin_randomness_anew() -> None:
-    """Make the kernel's random generator take a new key.
-
-    In the guest the key follows from the seed alone, so that the captures and samples set up before
-    make no difference to the random choices of BBR or RED. On the host this has no effect.
-    """
-    with Path("/dev/urandom").open() as generator, contextlib.suppress(OSError):
-        fcntl.ioctl(generator, RNDRESEEDCRNG)
 
 
 def main(argv: list[str], grids: Grids = Grids()) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from analysis.captures.reduction import length_tables
 from analysis.metrics.spikes import spikes
 from analysis.results.table import trial_metrics
 from analysis.trials.video import video_measures
+from testbed.engines.guest import GuestEngine
 from testbed.plan.plan import MARGIN_S
 from testbed.scenario.video import Transport
 from testbed.store import Trial
@@ -43,6 +45,27 @@ def test_on_the_shaped_line(tmp_path: Path, transport: Transport) -> None:
     # nothing is left to wait for: it does not go on to its 40 s
     last_s = float(samples(one, "queues")[-1]["time_s"])
     assert flow.stopped_s < last_s < flow.stopped_s + 5 + MARGIN_S
+
+
+SERVER_HELLO = re.compile(rb"\x16\x03\x03..\x02...\x03\x03(?P<random>.{32})", re.DOTALL)
+
+
+def test_a_slower_set_up_changes_no_packet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel takes its next random key when it is due, so many seconds after the last: from
+    then on netem's jitter hangs on when that was. Over TLS, so do the server's keys."""
+    plain = video(Transport.HTTP, "netem-congested", length_s=45, duration_s=50)
+    scenarios = (*(dataclasses.replace(plain, seed=seed) for seed in (1, 2, 3)), video())
+    usual = run_trials(scenarios, tmp_path / "usual")
+    monkeypatch.setattr(GuestEngine, "program", ("tests.slow_set_up",))
+    slow = run_trials(scenarios, tmp_path / "slow")
+    for one, other in zip(usual[:-1], slow[:-1], strict=True):
+        assert capture_hashes(one) == capture_hashes(other), one.path.name
+    said = [
+        SERVER_HELLO.search((trial.path / "captures" / "server-eth0.pcapng").read_bytes())
+        for trial in (usual[-1], slow[-1])
+    ]
+    assert said[0] and said[1]
+    assert said[0]["random"] == said[1]["random"]
 
 
 @pytest.fixture(scope="module", params=[Transport.HTTPS, Transport.QUIC])

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from testbed.errors import TestbedError
 from testbed.machine.process import Place, Process, end, end_all, start, sudo_user
 from testbed.machine.sockets import listening
+from testbed.machine.steps import STEPS
 from testbed.plan.flows import FlowPlan
 from testbed.scenario.program.programs import ANY_PORT, PATH
 from testbed.store import (
@@ -100,10 +101,15 @@ class CommandFlow:
 
     def wait_until_ready(self) -> None:
         """Return once the server listens; one that may do so on any port is taken at its word."""
-        port = self._command.listens_on(max((*self.plan.src_ports, self.plan.dst_port)))
-        deadline = time.monotonic() + READY_S
-        if "server" not in self._running or port == ANY_PORT:
+        if "server" not in self._running:
             return
+        port = self._command.listens_on(max((*self.plan.src_ports, self.plan.dst_port)))
+        if port != ANY_PORT:
+            self._wait_until_it_listens(port)
+        STEPS.begin()
+
+    def _wait_until_it_listens(self, port: int) -> None:
+        deadline = time.monotonic() + READY_S
         while not listening(self._places["server"].pid, port):
             if not self._running["server"].runs or time.monotonic() > deadline:
                 raise TestbedError(

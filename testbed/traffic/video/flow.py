@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from testbed.machine.process import Place
+from testbed.machine.steps import STEPS
 from testbed.plan.flows import FlowPlan
 from testbed.plan.video_commands import SITE_FOLDER
 from testbed.scenario.video import Player, Viewing
@@ -48,9 +49,14 @@ class VideoFlow:
         self._begun_ns = 0
 
     def wait_until_ready(self) -> None:
-        """Return once the server listens and the player waits for its signal."""
+        """Return once the server listens and the player waits for its signal.
+
+        Both take some time of the guest's to load. What comes next, the trial's random key above
+        all, is at a set time.
+        """
         self._server.wait_until_ready()
         self._viewer.wait_until_ready()
+        STEPS.begin()
 
     def begin(self) -> None:
         """Let the player send its first packet now."""

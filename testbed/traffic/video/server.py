@@ -10,6 +10,7 @@ from pathlib import Path
 from testbed.errors import TestbedError
 from testbed.machine.process import Place, Process, end, start
 from testbed.machine.sockets import listening
+from testbed.machine.steps import STEPS
 from testbed.plan.video_commands import (
     CERTIFICATE,
     KEY,
@@ -31,6 +32,7 @@ def write_files(folder: Path, video: Video) -> None:
     from testbed.traffic.video.certificate import write_certificate  # slow to import
 
     write_site(video, folder / SITE_FOLDER)
+    STEPS.begin()  # the certificate's key depends on the time as well
     write_certificate(folder)
 
 
