@@ -11,16 +11,17 @@ from testbed.scenario.video_content import write_site
 from testbed.traffic.video import server
 from testbed.trial import build, session
 
-LONGER_S = 0.2123
+LONGER_S = 0.0123  # the network: less than the processes' grid of 0.1 s
+LOADING_S = 0.2123  # a video's programs: more than that
 DRAWS = 3000
 
 
-def slowly(step: Callable[..., None]) -> Callable[..., None]:
+def slowly(step: Callable[..., None], longer_s: float) -> Callable[..., None]:
     """A step of the set-up that takes longer."""
 
     def slow(*args: object) -> None:
+        time.sleep(longer_s)
         step(*args)
-        time.sleep(LONGER_S)
         for _ in range(DRAWS):
             os.urandom(16)
 
@@ -28,9 +29,9 @@ def slowly(step: Callable[..., None]) -> Callable[..., None]:
 
 
 if __name__ == "__main__":
-    vars(session)["apply"] = slowly(build.apply)
-    vars(server)["write_site"] = slowly(write_site)
+    vars(session)["apply"] = slowly(build.apply, LONGER_S)
+    vars(server)["write_site"] = slowly(write_site, LOADING_S)
     server.VideoServer.wait_until_ready = slowly(  # type: ignore[method-assign]
-        server.VideoServer.wait_until_ready
+        server.VideoServer.wait_until_ready, LOADING_S
     )
     runpy.run_module("testbed.engines.inside", run_name="__main__")

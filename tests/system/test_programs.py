@@ -18,7 +18,8 @@ from testbed.own_files.topo_document import of_words
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.program.programs import Programs
 from testbed.store import SCENARIO, Status, Trial, open_trial
-from tests.lab import ended_trials, run_trials
+from tests.lab import capture_hashes, ended_trials, run_trials
+from tests.scenarios import access
 
 SERVE = ("python3", "-m", "http.server", "{port}")
 BYTES = 40_000
@@ -95,6 +96,24 @@ def test_curl_wget_and_a_script_are_flows(tmp_path: Path, served: tuple[str, ...
     assert {"curl.client.out", "curl.programs.json"} <= kept
     assert not any(name.endswith(".files") for name in kept)
     assert trial.record.versions["/usr/bin/curl"].startswith("sha256 ")
+
+
+def test_how_long_a_server_takes_to_load_changes_no_packet(tmp_path: Path) -> None:
+    """Over netem's jitter, beyond the instant at which the kernel takes its next random key."""
+    send = SEND.replace("range(3)", "range(120)").replace("50_000", "5_000")
+    hashes = []
+    for loads_s in (0.01, 2.31):  # the latter longer than all that is set up meanwhile
+        folder = tmp_path / f"{loads_s}"
+        folder.mkdir()
+        sink = f"import time\ntime.sleep({loads_s})\n{SINK}"
+        files = (written(folder, "sink.py", sink), written(folder, "send.py", send))
+        server = ("python3", "sink.py", "{port}")
+        up = Programs(("python3", "send.py", "{server_ip}", "{port}"), server, files, upload=True)
+        far = access("netem-weak", 40, seed=1)
+        far = dataclasses.replace(far, flows=(flow("up", "server", "station", up),))
+        (trial,) = run_trials([far], folder / "out")
+        hashes.append(capture_hashes(trial))
+    assert hashes[0] == hashes[1]
 
 
 def _are_turns(trial: Trial, out: Path) -> None:
