@@ -40,6 +40,7 @@ from benchmarks.pages import (
 )
 from testbed.engines.choice import choose
 from testbed.errors import TestbedError
+from testbed.kernels.building import make_ready
 from testbed.plan.task import Task
 from testbed.runs.same_captures import captured
 from testbed.runs.sweep import is_done, run_all
@@ -156,8 +157,9 @@ def compare(due: Sequence[Block], count: int) -> int:
             continue
         own = (block.commands, block.files)
         if own not in samples:
-            hashes = kept(block.commands, ROOT / DATA)
-            samples[own] = again(_trials_of(block), hashes, count, identity_of(*own))
+            trials, hashes = _trials_of(block), kept(block.commands, ROOT / DATA)
+            make_ready((task.scenario.kernel for task in trials), print)
+            samples[own] = again(trials, hashes, count, identity_of(*own))
         sample = samples[own]
         if sample.others:
             print(f"{block.name}: other numbers in {', '.join(sample.others)}", flush=True)
