@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
+import functools
 import os
 import socket
 import struct
@@ -33,7 +33,11 @@ class Netlink:
         # not settimeout(), which polls before every call: system calls are expensive in the guest
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, TIMEOUT)
         self._sequence = 0
-        self._buffer = bytearray(BUFFER_BYTES)
+
+    @functools.cached_property
+    def _buffer(self) -> bytearray:
+        """Where an answer goes; the sockets of samples, one per connection, never need it."""
+        return bytearray(BUFFER_BYTES)
 
     def ask(self, kind: int, payload: bytes) -> bytes | None:
         """Send a request with a single answer; None if the object does not exist."""
@@ -90,11 +94,6 @@ class Netlink:
     def descriptor(self) -> int:
         """The socket's file descriptor."""
         return self._socket.fileno()
-
-    @property
-    def buffer_address(self) -> int:
-        """Where answers are in memory."""
-        return ctypes.addressof(ctypes.c_char.from_buffer(self._buffer))
 
     def close(self) -> None:
         """Close the socket."""
