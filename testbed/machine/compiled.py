@@ -9,6 +9,7 @@ from pathlib import Path
 from testbed.errors import TestbedError
 
 BUILDS = "./setup.sh builds it"
+LIBRARIES = Path(sys.prefix) / "lib"
 ALIAS = Path("/run/testbed-libraries")  # of their folder, in the guest
 
 
@@ -34,9 +35,9 @@ def give_alias() -> None:
     which iperf3 calls, begins with the stack's address: one in twenty draws a random number more.
     So the payload of flows, and all that is drawn after it, would depend on the project's path.
     """
-    ALIAS.symlink_to(Path(sys.prefix) / "lib")
+    ALIAS.symlink_to(LIBRARIES)
 
 
 def as_started(path: Path) -> str:
     """The path by which it is started, or preloaded."""
-    return str(ALIAS / path.name if ALIAS.is_symlink() else path)
+    return str(ALIAS / path.relative_to(LIBRARIES) if ALIAS.is_symlink() else path)

@@ -17,6 +17,7 @@ from types import FrameType
 from typing import IO
 
 from testbed.errors import TestbedError
+from testbed.machine.compiled import LIBRARIES, as_started, require_built
 from testbed.machine.netns import inside
 from testbed.machine.timer import sleep_to_multiple
 
@@ -32,7 +33,6 @@ PACKAGES = {  # program → Debian package, for the hint when it is missing
     "modprobe": "kmod",
     "setarch": "util-linux",
     "setpriv": "util-linux",
-    "stdbuf": "coreutils",
     "taskset": "util-linux",
     "tc": "iproute2",
     "tcpdump": "tcpdump",
@@ -41,10 +41,11 @@ PACKAGES = {  # program → Debian package, for the hint when it is missing
 }
 
 
+GUARD = LIBRARIES / "testbed-guard"  # built from guard.c by setup.sh
 CHROMIUM = "chromium-headless-shell"  # Debian's headless Chromium
 
 # required by every trial
-TOOLS = ("mnexec", "ip", "tc", "ethtool", "iperf3", "tcpdump", "tshark", "setpriv", "taskset")
+TOOLS = ("mnexec", "ip", "tc", "ethtool", "iperf3", "tcpdump", "tshark", "taskset")
 
 
 @contextlib.contextmanager
@@ -244,9 +245,11 @@ def start(
     user instead of root. Ctrl-C on the terminal does not reach it: the caller decides when it ends.
     """
     require(argv[0])
-    become = user.options if user else ()
+    require_built(GUARD)
+    # the guard last: who becomes another user is no longer killed with us
+    become = ("setpriv", *user.options, "--") if user else ()
     START_GRID.wait()
-    guarded = ["setpriv", *become, "--pdeathsig", "KILL", "--", *argv]
+    guarded = [*become, as_started(GUARD), *argv]
     with contextlib.ExitStack() as files, inside(place.pid):
         process = subprocess.Popen(
             guarded,
@@ -311,10 +314,11 @@ def start_told(argv: Sequence[str], env: Mapping[str, str]) -> Process:
     dies first.
     """
     require(argv[0])
+    require_built(GUARD)
     START_GRID.wait()
     moved = 'exec "$@" 3<&0 4>&1 </dev/null >/dev/null'
     return subprocess.Popen(
-        ["setpriv", "--pdeathsig", "KILL", "--", "sh", "-c", moved, "sh", *argv],
+        [as_started(GUARD), "sh", "-c", moved, "sh", *argv],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -12,13 +12,14 @@ from testbed.engines.confinement import CONFINE
 from testbed.errors import TestbedError
 from testbed.kernels import known
 from testbed.machine.compiled import BUILDS
-from testbed.machine.process import CHROMIUM, TOOLS, require
+from testbed.machine.process import CHROMIUM, GUARD, TOOLS, require
 from testbed.plan.requirements import Need, control_need
 from testbed.scenario.profiles import PROFILES
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.variants import VARIANTS, Variant
 from testbed.traffic.background.sessions import BACKGROUND_PROGRAM
 from testbed.traffic.iperf3 import PRELOAD
+from testbed.trial.parts.capture import PRELOAD as TCPDUMPS
 from testbed.trial.parts.radio import MEDIUM
 
 
@@ -53,7 +54,7 @@ def findings() -> Iterator[Finding]:
         found = shutil.which(program) or shutil.which(program, path="/usr/sbin")
         state = found or f"not installed; {without}"
         yield Finding(program, found is not None, state, f"apt install {program}", needed=False)
-    for built in (PRELOAD, BACKGROUND_PROGRAM, MEDIUM, CONFINE):
+    for built in (GUARD, PRELOAD, TCPDUMPS, BACKGROUND_PROGRAM, MEDIUM, CONFINE):
         yield Finding(built.stem.removeprefix("testbed-"), built.exists(), str(built), BUILDS)
     for number, kind in enumerate(ENGINES.values()):
         yield from _engine(kind(), needed=number == 0)  # the first engine works for any user

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import TestbedError
+from testbed.machine.process import GUARD
 from testbed.plan.addresses import topo_of
 from testbed.plan.plan import Plan
 from testbed.scenario.model import BASE_KERNEL, FlowKind, Graph, Topology
 from testbed.traffic.background.sessions import BACKGROUND_PROGRAM
 from testbed.traffic.iperf3 import LIMIT, ON_OFF, PRELOAD
 from testbed.traffic.workload.workload_flow import BUILT_PROGRAM
+from testbed.trial.parts.capture import PRELOAD as TCPDUMPS
 from testbed.trial.parts.radio import MEDIUM
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -39,6 +41,7 @@ class Built:
 
 
 BUILT = (
+    Built(GUARD, ("testbed/machine/guard.c",), lambda _plan: True),
     Built(
         PRELOAD,
         ("testbed/traffic/*.[ch]",),
@@ -65,6 +68,7 @@ BUILT = (
         ("testbed/traffic/workload/*.[ch]",),
         lambda plan: any(f.transfers for f in plan.flows),
     ),
+    Built(TCPDUMPS, ("testbed/trial/output/*.c",), lambda plan: bool(plan.captures)),
     Built(MEDIUM, ("testbed/trial/medium/*.[ch]",), lambda plan: plan.radio is not None),
 )
 

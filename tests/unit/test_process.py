@@ -14,7 +14,7 @@ import pytest
 
 from testbed.errors import TestbedError
 from testbed.machine import process
-from testbed.machine.process import CommandLog, Place, end, require, run, start, stream
+from testbed.machine.process import GUARD, CommandLog, Place, end, require, run, start, stream
 from tests.lab import alive
 
 
@@ -100,7 +100,7 @@ def test_what_we_start_dies_with_us(tmp_path: Path) -> None:
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert parent.stdout
     child = int(parent.stdout.readline())
-    for _ in range(200):  # until setpriv has become sleep
+    for _ in range(200):  # until the guard has become sleep
         if Path(f"/proc/{child}/comm").read_text().strip() == "sleep":
             break
         time.sleep(0.01)
@@ -111,6 +111,16 @@ def test_what_we_start_dies_with_us(tmp_path: Path) -> None:
             break
         time.sleep(0.01)
     assert not alive(child)
+
+
+def test_the_guard_says_what_is_wrong() -> None:
+    for words, status, said in (
+        ((), 2, "usage: testbed-guard PROGRAM"),
+        (("no-such-program",), 127, "testbed-guard: no-such-program: No such file"),
+    ):
+        done = run((str(GUARD), *words), check=False)
+        assert done.status == status
+        assert said in done.stderr
 
 
 def test_start_writes_to_files(tmp_path: Path) -> None:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from testbed.errors import TestbedError
+from testbed.machine.compiled import as_started, require_built
 from testbed.machine.process import Place, Process, end, start
 from testbed.plan.capture_points import CapturePlan
 from testbed.store import RAW_CAPTURE, TCPDUMP_ERRORS, CaptureRecord, Record, capture_file
 from testbed.trial.parts.part import Part, RunningTrial
 
+PRELOAD = Path(sys.prefix) / "lib" / "testbed-tcpdump.so"  # built from output/ by setup.sh
+# libraries that tcpdump loads for encrypted packets and for captures of a message bus
+STAND_INS = ("libcrypto.so.3", "libdbus-1.so.3")
+PRELOADED = (PRELOAD, *(PRELOAD.with_name("stand-ins") / name for name in STAND_INS))
 BUFFER_KIB = 8192  # one second of 64 Mbit/s in small packets; tcpdump reads far more often
-OUTPUT_BYTES = 1 << 18  # tcpdump's own 4 KiB would be a fifth of a guest's system calls
 READY_S = 10.0
 
 
@@ -30,15 +36,20 @@ class Capture:
         file = folder / capture_file(plan.interface)
         file.parent.mkdir(exist_ok=True)
         self._messages = file.with_suffix(TCPDUMP_ERRORS)
+        for library in PRELOADED:
+            require_built(library)
         # "-w -": tcpdump would chown a file that it opens itself, which an ordinary user's
         # guest may not do; -Z root: there is no other user to become
-        argv: tuple[str, ...] = ("stdbuf", f"--output={OUTPUT_BYTES}")
-        argv += ("tcpdump", "-i", plan.interface, "-n", "-Z", "root")
+        argv: tuple[str, ...] = ("tcpdump", "-i", plan.interface, "-n", "-Z", "root")
         argv += ("-s", str(snaplen_bytes), "-B", str(BUFFER_KIB))
         argv += ("--time-stamp-precision=nano", "-w", "-")
         self._argv = argv
         self._process: Process = start(
-            argv, place=place, stdout=file.with_suffix(RAW_CAPTURE), stderr=self._messages
+            argv,
+            place=place,
+            stdout=file.with_suffix(RAW_CAPTURE),
+            stderr=self._messages,
+            env={**os.environ, "LD_PRELOAD": " ".join(map(as_started, PRELOADED))},
         )
 
     def wait_until_ready(self) -> None:
