@@ -6,12 +6,24 @@
  */
 #include "dissect.h"
 
+/* Not the addresses: they are set by the headers before anything asks for them. */
+static void begin(struct packet *packet, struct row *row)
+{
+	packet->row = row;
+	packet->next_hop.family = 0;
+	packet->unread = (struct reason){ BROKEN, 0 };
+	packet->is_row = packet->icmp = packet->quoted = packet->fragment = false;
+	packet->vlan = 0;
+	packet->depth = 0;
+}
+
 void dissect(struct core *core, u32 link_type, s64 time_ns, struct slice frame)
 {
-	struct packet packet = { .row = rows_next(core->rows), .unread.why = BROKEN };
-	struct row *row = packet.row;
+	struct row *row = rows_next(core->rows);
 	struct connection *connection;
+	struct packet packet;
 
+	begin(&packet, row);
 	if (!core->state.frames++)
 		core->state.start_ns = time_ns;
 	row->frame = core->state.frames;

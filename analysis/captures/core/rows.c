@@ -169,7 +169,7 @@ struct row *rows_next(struct rows *rows)
 	struct block *block = current(rows);
 	struct row *row = &block->items[block->count];
 
-	*row = (struct row){ 0 };
+	clear_row(row);
 	return row;
 }
 

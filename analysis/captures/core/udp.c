@@ -61,7 +61,7 @@ static void dissect_udp_payload(struct core *core, struct packet *packet, struct
 
 void dissect_udp(struct core *core, struct packet *packet, struct slice at, bool lite)
 {
-	struct row *row = packet->row;
+	struct row *row = packet->row, before;
 	struct connection *found;
 	bool is_new;
 	u32 size;
@@ -77,8 +77,13 @@ void dissect_udp(struct core *core, struct packet *packet, struct slice at, bool
 		return;
 	if (!has(at, 6, 2))
 		return;
-	*row = (struct row){ .time_ns = row->time_ns, .frame = row->frame,
-			     .length = row->length, .ip_id = row->ip_id, .ecn = row->ecn };
+	before = *row;
+	clear_row(row);
+	row->time_ns = before.time_ns;
+	row->frame = before.frame;
+	row->length = before.length;
+	row->ip_id = before.ip_id;
+	row->ecn = before.ecn;
 	row->src_port = be16(at.at);
 	row->dst_port = be16(at.at + 2);
 	row->protocol = UDP;
