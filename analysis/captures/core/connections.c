@@ -4,12 +4,6 @@
 
 #include "core.h"
 
-struct key {
-	u64 a[2], b[2];		/* addresses; a is the greater end */
-	u16 a_port, b_port;
-	u8 a_family, b_family, protocol, zero;
-};
-
 #define WORDS(type)	(sizeof(type) / sizeof(u64))
 
 void *grow(void *array, u32 *capacity, u32 needed, size_t item)
@@ -92,10 +86,9 @@ static bool tcp_new(struct connections *all, s32 number)
 	return true;
 }
 
-static s32 connection_new(struct connections *all, const struct key *key)
+static s32 connection_new(struct connections *all, const struct key *key, int protocol,
+			  const struct address *a, const struct address *b)
 {
-	const struct address a = { { key->a[0], key->a[1] }, key->a_family };
-	const struct address b = { { key->b[0], key->b[1] }, key->b_family };
 	struct connection *larger, *made;
 
 	larger = grow(all->items, &all->capacity, all->count + 1, sizeof(*larger));
@@ -103,14 +96,14 @@ static s32 connection_new(struct connections *all, const struct key *key)
 		return -1;
 	all->items = larger;
 	made = &all->items[all->count];
-	*made = (struct connection){ .protocol = key->protocol };
-	made->ends[0] = address_number(all, &a);
-	made->ends[1] = address_number(all, &b);
+	*made = (struct connection){ .key = *key, .protocol = (u8)protocol };
+	made->ends[0] = address_number(all, a);
+	made->ends[1] = address_number(all, b);
 	if (made->ends[0] < 0 || made->ends[1] < 0)
 		return -1;
-	if (key->protocol == TCP && !tcp_new(all, all->streams[TCP]))
+	if (protocol == TCP && !tcp_new(all, all->streams[TCP]))
 		return -1;
-	made->stream = all->streams[key->protocol]++;
+	made->stream = all->streams[protocol]++;
 	return (s32)all->count++;
 }
 
@@ -127,6 +120,21 @@ static bool src_is_greater(const struct packet *packet, u16 src_port, u16 dst_po
 	return src_port > dst_port;
 }
 
+/* Most packets are of connections that were seen a little before: these are found without the
+ * table, whose hash costs more as nobody can foresee it. */
+static u32 recent_place(const struct key *key)
+{
+	u64 sum = key->a[0] ^ key->a[1] ^ key->b[0] ^ key->b[1] ^ key->rest;
+
+	return (u32)(sum * 0x9e3779b97f4a7c15ULL >> 32) % RECENT;
+}
+
+static bool is_same(const struct key *one, const struct key *other)
+{
+	return one->rest == other->rest && one->a[0] == other->a[0] &&
+	       one->a[1] == other->a[1] && one->b[0] == other->b[0] && one->b[1] == other->b[1];
+}
+
 struct connection *connect_packet(struct core *core, struct packet *packet, int protocol,
 				  u16 src_port, u16 dst_port, bool again, bool *is_new)
 {
@@ -134,22 +142,27 @@ struct connection *connect_packet(struct core *core, struct packet *packet, int 
 	bool greater = src_is_greater(packet, src_port, dst_port);
 	const struct address *a = greater ? &packet->src : &packet->dst;
 	const struct address *b = greater ? &packet->dst : &packet->src;
+	u64 a_port = greater ? src_port : dst_port, b_port = greater ? dst_port : src_port;
 	const struct key key = {
 		{ a->words[0], a->words[1] }, { b->words[0], b->words[1] },
-		greater ? src_port : dst_port, greater ? dst_port : src_port,
-		(u8)a->family, (u8)b->family, (u8)protocol, 0,
+		a_port << 48 | b_port << 32 | a->family << 16 | b->family << 8 | (u64)protocol,
 	};
+	u32 *recent = &all->recent[recent_place(&key)];
 	s32 *number;
 
 	packet->row->side = !greater;
+	packet->row->connection = *recent;
+	*is_new = false;
+	if (!again && *recent < all->count && is_same(&key, &all->items[*recent].key))
+		return &all->items[*recent];
 	number = table_at(all->index, (const u64 *)&key);
 	*is_new = number && *number < 0;
 	if (number && (again || *is_new))
-		*number = connection_new(all, &key);
+		*number = connection_new(all, &key, protocol, a, b);
 	if (!number || *number < 0) {
 		core->no_memory = true;
 		return NULL;
 	}
-	packet->row->connection = (u32)*number;
+	packet->row->connection = *recent = (u32)*number;
 	return &all->items[*number];
 }

@@ -220,11 +220,19 @@ struct tcp {
 	u8 completeness;
 };
 
+struct key {
+	u64 a[2], b[2];		/* addresses; a is the greater end */
+	u64 rest;		/* the ports, the addresses' families, the protocol */
+};
+
 struct connection {
+	struct key key;
 	s32 stream;		/* of TCP: its place among the tcps too */
 	u8 protocol;
 	s32 ends[2];		/* addresses; the greater one is side 0 */
 };
+
+#define RECENT	1024		/* a power of two */
 
 struct connections {
 	struct table *index, *address_index;
@@ -233,6 +241,7 @@ struct connections {
 	struct address *addresses;
 	u32 count, capacity, tcp_capacity, address_count, address_capacity;
 	s32 streams[2];		/* by protocol */
+	u32 recent[RECENT];	/* by a part of the key: the connection last seen there */
 };
 
 /* The address's place in the table; -1 without memory. */
