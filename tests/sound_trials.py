@@ -1,0 +1,84 @@
+"""Trials that nothing was done to, drawn from all experiments: their verdicts.
+
+    .venv/bin/python -m tests.sound_trials [--count 500] [--draw WORD]
+
+Each runs in full, in the guest, as `testbed run` would run it; another word draws others. Prints how
+many are valid, suspect and invalid, and what those say that are not valid. The exit status is 1 if
+one is invalid or did not run. Half a thousand take two cores about half an hour. `tests/faults.py`
+is the opposite: trials that were broken on purpose.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from analysis.verdict.checks import Grade
+from analysis.verdict.verdict import judge
+from experiments.catalogue import EXPERIMENTS
+from testbed.engines.choice import choose
+from testbed.plan.task import Task, tasks
+from testbed.runs.sweep import Event, Finished, run_all
+from testbed.scenario.model import Scenario
+from testbed.store import open_trial
+
+SEEDS = 20  # of each combination, beyond those that the stored tables are made of
+FIRST_SEED = 101
+
+
+def drawn(count: int, word: str) -> list[Task]:
+    """So many trials, from each experiment as many as from any other."""
+    rng = random.Random(word)
+    chosen: list[Scenario] = []
+    for number, experiment in enumerate(EXPERIMENTS.values()):
+        share = count * (number + 1) // len(EXPERIMENTS) - count * number // len(EXPERIMENTS)
+        every = experiment.scenarios({}, FIRST_SEED + SEEDS, quick=False)
+        beyond = [scenario for scenario in every if scenario.seed >= FIRST_SEED]
+        chosen += rng.sample(beyond, share)
+    rng.shuffle(chosen)
+    return tasks(chosen)
+
+
+class Verdicts:
+    """What became of the trials; those that were judged are deleted."""
+
+    def __init__(self) -> None:
+        self.counts = Counter[str]()
+
+    def __call__(self, event: Event) -> None:
+        """Judge a trial that has finished."""
+        if not isinstance(event, Finished):
+            return
+        trial = open_trial(event.path)
+        verdict = judge(trial)
+        grade, why = (verdict.verdict, verdict.why) if verdict else ("failed", trial.record.reason)
+        self.counts[grade] += 1
+        if grade != Grade.VALID:
+            print(f"{event.scenario.name}: {grade}: {why}", flush=True)
+        shutil.rmtree(event.path)
+
+
+def main() -> int:
+    """Run and judge them."""
+    parser = argparse.ArgumentParser(description="The verdicts of sound trials.")
+    parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--draw", default="sound", metavar="WORD")
+    options = parser.parse_args()
+    verdicts = Verdicts()
+    with tempfile.TemporaryDirectory(prefix="testbed-sound-", dir="/var/tmp") as folder:
+        chosen = drawn(options.count, options.draw)
+        run_all(chosen, choose("guest", ()), Path(folder), verdicts)
+    experiments = len({task.scenario.experiment for task in chosen})
+    told = ", ".join(f"{count} {grade}" for grade, count in sorted(verdicts.counts.items()))
+    print(f"{len(chosen)} trials of {experiments} experiments: {told}")
+    bad = verdicts.counts[Grade.INVALID] + verdicts.counts["failed"]
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
