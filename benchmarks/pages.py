@@ -169,11 +169,16 @@ def store(name: str, made: Stored, root: Path = ROOT) -> None:
 
 def planned(commands: Sequence[str]) -> list[Task]:
     """The trials that the commands run."""
+    return [task for command in commands for task in _planned(command, Path.cwd())]
+
+
+@functools.cache
+def _planned(command: str, _where_its_files_are: Path) -> tuple[Task, ...]:
+    """The trials of one command; it takes minutes to plan thousands, and pages share commands."""
     parser = build_parser()
     parser.set_defaults(experiments=EXPERIMENTS)
-    every = [parser.parse_args(shlex.split(command)) for command in commands]
-    wanted = [(chosen(options), options.seeds) for options in every]
-    return [task for each, seeds in wanted for task in tasks(each.scenarios(seeds))]
+    options = parser.parse_args(shlex.split(command))
+    return tuple(tasks(chosen(options).scenarios(options.seeds)))
 
 
 @functools.cache
