@@ -1,11 +1,11 @@
 """Trials that nothing was done to, drawn from all experiments: their verdicts.
 
-    .venv/bin/python -m tests.sound_trials [--count 500] [--draw WORD]
+    .venv/bin/python -m tests.sound_trials [--count 500] [--draw WORD] [--quick]
 
-Each runs in full, in the guest, as `testbed run` would run it; another word draws others. Prints how
-many are valid, suspect and invalid, and what those say that are not valid. The exit status is 1 if
-one is invalid or did not run. Half a thousand take two cores about half an hour. `tests/faults.py`
-is the opposite: trials that were broken on purpose.
+Each runs in the guest as `testbed run` would run it, with `--quick` as for a first look; another word
+draws others. Prints how many are valid, suspect and invalid, and what those say that are not valid.
+The exit status is 1 if one is invalid or did not run. Half a thousand in full take two cores three
+quarters of an hour. `tests/faults.py` is the opposite: trials that were broken on purpose.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ SEEDS = 20  # of each combination, beyond those that the stored tables are made 
 FIRST_SEED = 101
 
 
-def drawn(count: int, word: str) -> list[Task]:
+def drawn(count: int, word: str, *, quick: bool) -> list[Task]:
     """So many trials, from each experiment as many as from any other."""
     rng = random.Random(word)
     chosen: list[Scenario] = []
     for number, experiment in enumerate(EXPERIMENTS.values()):
         share = count * (number + 1) // len(EXPERIMENTS) - count * number // len(EXPERIMENTS)
-        every = experiment.scenarios({}, FIRST_SEED + SEEDS, quick=False)
+        every = experiment.scenarios({}, FIRST_SEED + SEEDS, quick=quick)
         beyond = [scenario for scenario in every if scenario.seed >= FIRST_SEED]
         chosen += rng.sample(beyond, share)
     rng.shuffle(chosen)
@@ -68,10 +68,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="The verdicts of sound trials.")
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--draw", default="sound", metavar="WORD")
+    parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     verdicts = Verdicts()
     with tempfile.TemporaryDirectory(prefix="testbed-sound-", dir="/var/tmp") as folder:
-        chosen = drawn(options.count, options.draw)
+        chosen = drawn(options.count, options.draw, quick=options.quick)
         run_all(chosen, choose("guest", ()), Path(folder), verdicts)
     experiments = len({task.scenario.experiment for task in chosen})
     told = ", ".join(f"{count} {grade}" for grade, count in sorted(verdicts.counts.items()))
