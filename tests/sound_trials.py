@@ -2,10 +2,10 @@
 
     .venv/bin/python -m tests.sound_trials [--count 500] [--draw WORD] [--quick]
 
-Each runs in the guest as `testbed run` would run it, with `--quick` as for a first look; another word
-draws others. Prints how many are valid, suspect and invalid, and what those say that are not valid.
-The exit status is 1 if one is invalid or did not run. Half a thousand in full take two cores three
-quarters of an hour. `tests/faults.py` is the opposite: trials that were broken on purpose.
+Each runs in the guest as `testbed run` would run it, with `--quick` as for a first look; another
+word draws others. Prints how many are valid, suspect and invalid, and what those say that are not
+valid. The exit status is 1 if one is invalid or did not run. Half a thousand in full take two cores
+three quarters of an hour. `tests/faults.py` is the opposite: trials that were broken on purpose.
 """
 
 from __future__ import annotations
