@@ -5,20 +5,19 @@ from __future__ import annotations
 import os
 import re
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from testbed.errors import TestbedError
-from testbed.machine.compiled import as_started, require_built
+from testbed.machine.compiled import LIBRARIES, as_started, require_built
 from testbed.machine.process import Place, Process, end, start
 from testbed.plan.capture_points import CapturePlan
 from testbed.store import RAW_CAPTURE, TCPDUMP_ERRORS, CaptureRecord, Record, capture_file
 from testbed.trial.parts.part import Part, RunningTrial
 
-PRELOAD = Path(sys.prefix) / "lib" / "testbed-tcpdump.so"  # built from output/ by setup.sh
+PRELOAD = LIBRARIES / "testbed-tcpdump.so"  # built from output/ by setup.sh
 # libraries that tcpdump loads for encrypted packets and for captures of a message bus
 STAND_INS = ("libcrypto.so.3", "libdbus-1.so.3")
 PRELOADED = (PRELOAD, *(PRELOAD.with_name("stand-ins") / name for name in STAND_INS))
