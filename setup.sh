@@ -339,11 +339,12 @@ main() {
         test)
             set_up "${LAB_PACKAGES[@]}" "${KERNEL_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
             say "test: linters and unit tests first, then real trials"
-            "${AS_USER[@]}" .venv/bin/python -m pytest -n "$(nproc)" --dist loadscope \
+            local -r side_by_side=(--dist loadscope --no-loadscope-reorder)
+            "${AS_USER[@]}" .venv/bin/python -m pytest -n "$(nproc)" "${side_by_side[@]}" \
                 tests/unit tests/golden
             # in the guest side by side, one file per process, and one process more than cores, as
             # they often wait; on the host one at a time
-            "${AS_USER[@]}" .venv/bin/python -m pytest -n "$(($(nproc) + 1))" --dist loadscope \
+            "${AS_USER[@]}" .venv/bin/python -m pytest -n "$(($(nproc) + 1))" "${side_by_side[@]}" \
                 -m "not host" tests/system tests/robustness
             exec "${AS_USER[@]}" .venv/bin/python -m pytest -m host tests/system
             ;;

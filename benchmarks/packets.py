@@ -115,7 +115,7 @@ def here(command: str, folder: Path) -> str | None:
     it. None if they do not have the numbers of those of a stored table that is of this code: the
     command has to run."""
     hashes = kept([command], ROOT / DATA)
-    tasks = planned([command])
+    tasks = list(planned([command]))
     names = {task.scenario.name for task in tasks}
     tables = (stored(path.stem) for path in sorted((ROOT / DATA).glob("*.json")))
     found = next((each for each in tables if command in each.commands and not each.stale()), None)

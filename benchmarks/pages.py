@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import json
 import re
 import shlex
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -32,8 +33,10 @@ from experiments.catalogue import EXPERIMENTS
 from testbed.cli.choosing import chosen
 from testbed.cli.parser import build_parser
 from testbed.errors import TestbedError
-from testbed.plan.task import Task, tasks
-from testbed.runs.identity import code_identity, plan_identity
+from testbed.plan.plan import make_plan
+from testbed.plan.task import Task
+from testbed.runs.identity import Identities, identities
+from testbed.scenario.model import Scenario
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = "docs/data"
@@ -167,32 +170,40 @@ def store(name: str, made: Stored, root: Path = ROOT) -> None:
     stored.cache_clear()
 
 
-def planned(commands: Sequence[str]) -> list[Task]:
-    """The trials that the commands run."""
-    return [task for command in commands for task in _planned(command, Path.cwd())]
-
-
-@functools.cache
-def _planned(command: str, _where_its_files_are: Path) -> tuple[Task, ...]:
-    """The trials of one command; it takes minutes to plan thousands, and pages share commands."""
+def scenarios_of(command: str) -> list[Scenario]:
+    """The trials that a command runs."""
     parser = build_parser()
     parser.set_defaults(experiments=EXPERIMENTS)
     options = parser.parse_args(shlex.split(command))
-    return tuple(tasks(chosen(options).scenarios(options.seeds)))
+    return chosen(options).scenarios(options.seeds)
+
+
+def planned(commands: Sequence[str]) -> Iterator[Task]:
+    """The trials that the commands run, planned as they are asked for."""
+    for command in commands:
+        for scenario in scenarios_of(command):
+            yield Task(scenario, make_plan(scenario))
 
 
 @functools.cache
-def identity_of(commands: tuple[str, ...], files: Files = ()) -> str:
+def identities_of(command: str, files: Files) -> Identities:
+    """Of one command's trials: thousands take seconds to plan, and pages share commands."""
+    with with_files(files):
+        return identities(planned([command]))
+
+
+def identity_of(commands: Sequence[str], files: Files = ()) -> str:
     """The revision of these trials, as the code is now."""
-    with with_files(files):
-        return code_identity(planned(commands))
+    return _together(identities_of(command, files).code for command in commands)
 
 
-@functools.cache
-def plans_of(commands: tuple[str, ...], files: Files = ()) -> str:
+def plans_of(commands: Sequence[str], files: Files = ()) -> str:
     """The revision of what these trials do."""
-    with with_files(files):
-        return plan_identity(planned(commands))
+    return _together(identities_of(command, files).plans for command in commands)
+
+
+def _together(hashes: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
 
 
 @contextlib.contextmanager

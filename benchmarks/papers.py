@@ -43,7 +43,7 @@ from benchmarks.pages import (
     blocks,
     filled,
     pages,
-    planned,
+    scenarios_of,
     store,
     stored,
     stored_now,
@@ -108,7 +108,7 @@ def _keep_packets(commands: Sequence[str], files: Files, out: Path) -> None:
     for command in commands:
         folder = _folder(command, out)
         with with_files(files):
-            names = {task.scenario.name for task in planned([command])}
+            names = {scenario.name for scenario in scenarios_of(command)}
         found = [trial for trial in trials_in(folder) if trial.scenario.name in names]
         packets.keep(command, found, ROOT / DATA)
 
@@ -161,7 +161,7 @@ def _radio_of(block: Block, out: Path | str) -> Stored:
     """What one flow gets over the radio of each trial, and what the air did with its frames."""
     with with_files(block.files) as folder:
         _testbed(block.commands[0], Path(out).absolute(), folder)
-        order = [trial_folder(task.scenario, "guest") for task in planned(block.commands)]
+        order = [trial_folder(each, "guest") for each in scenarios_of(block.commands[0])]
     trials = {each.path.name: each for each in trials_in(_folder(block.commands[0], Path(out)))}
     lines = [
         "| signal | others' share | goodput, Mbit/s | frames lost for good | failed attempts |",
@@ -188,7 +188,7 @@ def _layers_of(block: Block, out: Path | str) -> Stored:
     """What two layers say of the same, one line per trial."""
     _testbed(block.commands[0], Path(out).absolute())
     trials = {each.path.name: each for each in trials_in(_folder(block.commands[0], Path(out)))}
-    folders = [trial_folder(task.scenario, "guest") for task in planned(block.commands)]
+    folders = [trial_folder(each, "guest") for each in scenarios_of(block.commands[0])]
     lines = [f"| {' | '.join(LAYERS)} |", "|---" * len(LAYERS) + "|"]
     for name in folders:
         variant = trials[name].scenario.flows[0].variant

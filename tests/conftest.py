@@ -8,6 +8,16 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# The files that take longest, these first: each runs in one process, and the last to be begun
+# should not be one of them.
+LONGEST = """
+    test_pages test_linters test_report_figures test_report_alike test_figure_style test_report
+    test_report_page test_claims test_overlay
+    test_guest test_fidelity test_faults test_variants test_video_trial test_killed test_video
+    test_shared_folders test_video_browser test_losses test_guest_kernels test_background
+    test_cluster test_kernel_variants test_watch test_programs test_radio
+""".split()
+
 
 @pytest.fixture(scope="session")
 def root() -> Path:
@@ -34,7 +44,8 @@ def full(request: pytest.FixtureRequest) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that run real trials, so that `-m "not system"` leaves them out."""
+    """Mark the tests that run real trials, so that `-m "not system"` leaves them out, and put the
+    longest files first."""
     for item in items:
         if item.path.is_relative_to(ROOT / "tests" / "bare") and not config.getoption("--bare"):
             item.add_marker(pytest.mark.skip(reason="--bare sets up from nothing"))
@@ -42,3 +53,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.path.is_relative_to(ROOT / "tests" / each) for each in ("system", "robustness")
         ):
             item.add_marker(pytest.mark.system)
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> tuple[bool, int]:
+    """In the order of files: those without real trials, then those with them."""
+    stem = item.path.stem
+    place = LONGEST.index(stem) if stem in LONGEST else len(LONGEST)
+    return item.get_closest_marker("system") is not None, place

@@ -34,7 +34,7 @@ from testbed.scenario.model import (
     Topology,
     TopologyKind,
 )
-from testbed.scenario.shortest import Edge, paths
+from testbed.scenario.shortest import Edge, Step, paths
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Link:
     schedule: Schedule = field(default=(), metadata=LATER)
     reorder: float = field(default=0.0, metadata=LATER)
 
-    @property
+    @cached_property
     def wires(self) -> tuple[Wire, Wire]:
         """There and back."""
         there = Wire(self.delay_ms, self.jitter_ms, self.loss, self.schedule, self.reorder)
@@ -155,12 +155,24 @@ class Network:
 
     def paths(self, src: str) -> Mapping[str, tuple[Hop, ...]]:
         """The hops to every node."""
-        found = paths(self._edges, self.routers | self.switches, src)
-        return {dst: tuple(self._hop(*step) for step in steps) for dst, steps in found.items()}
+        if src not in self._paths:
+            found = paths(self._edges, self.routers | self.switches, src)
+            self._paths[src] = {
+                dst: tuple(self._hops[step] for step in steps) for dst, steps in found.items()
+            }
+        return self._paths[src]
 
-    def _hop(self, number: int, end: int) -> Hop:
-        link = self.links[number]
-        return Hop(link.ends[end], link.ends[1 - end], link, link.shapers[end])
+    @cached_property
+    def _paths(self) -> dict[str, Mapping[str, tuple[Hop, ...]]]:
+        return {}  # of the nodes that were asked for
+
+    @cached_property
+    def _hops(self) -> Mapping[Step, Hop]:
+        return {
+            (number, end): Hop(link.ends[end], link.ends[1 - end], link, link.shapers[end])
+            for number, link in enumerate(self.links)
+            for end in (0, 1)
+        }
 
     def path_rtt_ms(self, src: str, dst: str) -> float:
         """The round-trip propagation delay of the links between two nodes."""

@@ -216,7 +216,8 @@ def _setup(layout: _Layout, clsacts: Iterable[Command]) -> tuple[Command, ...]:
         *(Command(node, ("ethtool", "-K", name, *NO_OFFLOADS)) for node, name in offloads),
         *(command for queue in layout.queues for command in shaper_commands(queue)),
     )
-    return tuple(sorted(commands, key=lambda command: layout.nodes.index(command.node)))
+    places = {node: place for place, node in enumerate(layout.nodes)}
+    return tuple(sorted(commands, key=lambda command: places[command.node]))
 
 
 def _sysctls(layout: _Layout) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:

@@ -11,6 +11,7 @@ import enum
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from testbed.engines.base import Engine
@@ -57,35 +58,43 @@ def _of_project(scenario: Scenario, plan: Plan) -> dict[str, Any]:
     }
 
 
-def code_identity(planned: Iterable[Task]) -> str:
-    """A hash of all that this project's code decides about trials in the guest, on any machine:
-    the sources of the kernels count, the built kernels and the versions of programs do not."""
-    parts, others = list[dict[str, Any]](), set[str]()
+@dataclass(frozen=True)
+class Identities:
+    """Hashes of many trials in the guest, the same on any machine."""
+
+    code: str  # of all that this project decides about them: the sources of kernels and programs,
+    # but not what they were built into, nor the versions of others' programs
+    plans: str  # of what is done in them, whatever the programs and kernels that do it
+
+
+def identities(planned: Iterable[Task]) -> Identities:
+    """Of trials, planned one after the other: thousands are more than should be held at a time."""
+    code, plans = hashlib.sha256(), hashlib.sha256()
+    kernels = {BASE_KERNEL}
     for task in planned:
-        parts.append(_of_project(task.scenario, task.plan))
-        others |= {task.scenario.kernel} - {BASE_KERNEL}
-    kernels = [dict(sources.of_kernel(each)) for each in (BASE_KERNEL, *sorted(others))]
-    text = json.dumps([*kernels, *parts], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def plan_identity(planned: Iterable[Task]) -> str:
-    """A hash of what is done in these trials, whatever the programs and kernels that do it."""
-    parts = [_of_project(task.scenario, task.plan) for task in planned]
-    text = json.dumps([(part["scenario"], part["plan"]) for part in parts], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+        parts = _of_project(task.scenario, task.plan)
+        for found, names in ((plans, ("scenario", "plan")), (code, ("sources", "revision"))):
+            found.update(json.dumps([parts[name] for name in names], sort_keys=True).encode())
+        kernels.add(task.scenario.kernel)
+    for each in sorted(kernels):
+        code.update(json.dumps(dict(sources.of_kernel(each)), sort_keys=True).encode())
+    code.update(plans.digest())
+    return Identities(code.hexdigest(), plans.hexdigest())
 
 
 def _plain(value: Any) -> Any:
     """JSON's own types; sets in a fixed order, which Python's own is not; 60.0 as 60."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if dataclasses.is_dataclass(value):
+    kind = type(value)  # the frequent ones first: a table of claims is of millions of values
+    if kind is str or kind is int:
+        return value
+    if kind is tuple or kind is list:
+        return [_plain(each) for each in value]
+    if kind is float:
+        return int(value) if value.is_integer() else value
+    if dataclasses.is_dataclass(kind):
         return {name: _plain(each) for name, each in written(value).items()}
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, frozenset | set):
         return sorted(map(str, value))
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
     return str(value) if isinstance(value, enum.Enum) else value

@@ -38,11 +38,21 @@ LATER = {"later": True}  # of a field that is younger than the trials that lack 
 def written(value: Any) -> dict[str, Any]:
     """A dataclass's fields with their values: of younger ones only those that are set, so that
     what was written and hashed before them stays the same."""
-    return {
-        f.name: found
-        for f in dataclasses.fields(value)
-        if (found := getattr(value, f.name)) != f.default or not f.metadata.get("later")
-    }
+    found = ((each, getattr(value, each.name)) for each in _fields(type(value)))
+    return {f.name: now for f, now in found if not f.metadata or not _is_unset(f, now)}
+
+
+def _is_unset(younger: dataclasses.Field[Any], value: Any) -> bool:
+    return bool(younger.metadata.get("later")) and bool(value == younger.default)
+
+
+_FIELDS = dict[Any, tuple[dataclasses.Field[Any], ...]]()  # by type: they are asked for often
+
+
+def _fields(kind: Any) -> tuple[dataclasses.Field[Any], ...]:
+    if kind not in _FIELDS:
+        _FIELDS[kind] = dataclasses.fields(kind)
+    return _FIELDS[kind]
 
 
 class TopologyKind(enum.StrEnum):

@@ -45,10 +45,10 @@ def test_the_bottleneck_sends_at_its_rate(tmp_path: Path, variant: str) -> None:
     if HostEngine().missing(make_plan(router(variant=variant)).needs):
         pytest.skip(f"this kernel has no {variant}")
     before = host_state()
-    trial = run_trials([router(variant=variant, rate_mbit=2, duration_s=6)], tmp_path, "host")[0]
+    trial = run_trials([router(variant=variant, rate_mbit=2, duration_s=4)], tmp_path, "host")[0]
     assert trial.record.flows[0].variant_seen == VARIANTS[variant].control
     found = packets(trial, "bottleneck-out:tcp", "tcp.len > 0")
-    assert rate_mbit(found, 2, 6) == pytest.approx(2, rel=0.01)
+    assert rate_mbit(found, 1.5, 4) == pytest.approx(2, rel=0.01)
     assert host_state() == before
 
 
@@ -241,7 +241,7 @@ def test_no_trace_instance_and_no_mount_stay(
 @pytest.mark.skipif(has_no_tracing(), reason="this kernel has no tracing")
 def test_events_are_what_the_capture_and_the_samples_show(tmp_path: Path) -> None:
     """Each retransmission, each drop, and the window at each sample."""
-    scenario = router(variant="cubic", rate_mbit=5, duration_s=6)
+    scenario = router(variant="cubic", rate_mbit=5, duration_s=4)
     trial = run_trials([scenario], tmp_path, "host")[0]
     (warning,) = trial.record.warnings
     assert "its path has no delay" in warning

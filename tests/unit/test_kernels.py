@@ -22,7 +22,7 @@ from testbed.plan.requirements import Need
 from testbed.plan.task import Task
 from testbed.runs import same_captures, sources
 from testbed.runs.check import kernels
-from testbed.runs.identity import code_identity
+from testbed.runs.identity import identities
 from testbed.runs.ready_kernels import with_ready_kernels
 from testbed.runs.same_captures import ANOTHER, SAME, SKIP, answer, compared
 from testbed.runs.sweep import Finished
@@ -47,7 +47,7 @@ def test_the_first_kernel_changes_no_trial() -> None:
 def test_another_kernel_is_another_trial_of_code() -> None:
     def identity(*kernels: str) -> str:
         scenarios = on_kernels([router()], kernels)
-        return code_identity(Task(each, make_plan(each)) for each in scenarios)
+        return identities(Task(each, make_plan(each)) for each in scenarios).code
 
     assert identity(BASE_KERNEL) == identity()
     assert len({identity("6.1"), identity("6.12"), identity("6.1", "6.12")}) == 3

@@ -134,9 +134,9 @@ def test_other_trials_or_other_metrics_make_it_stale(monkeypatch: pytest.MonkeyP
     ):
         with monkeypatch.context() as patch:
             patch.setattr(module, name, value)
-            pages.identity_of.cache_clear()
+            pages.identities_of.cache_clear()
             assert made.stale() == "the trials"
-    pages.identity_of.cache_clear()
+    pages.identities_of.cache_clear()
 
 
 @pytest.fixture
@@ -160,10 +160,10 @@ def changed(
     """A table that was made before a kernel of the guest was changed, with its packets' hashes."""
     block = next(blocks(PAGE[: PAGE.index("Text.")]))
     monkeypatch.setattr(sources, "of_kernel", lambda _version: {"a patch": "another"})
-    pages.identity_of.cache_clear()
+    pages.identities_of.cache_clear()
     assert pages.stored(block.name, root_with_packets).stale() == "the trials"
     yield block, root_with_packets
-    pages.identity_of.cache_clear()
+    pages.identities_of.cache_clear()
 
 
 @pytest.fixture
