@@ -53,7 +53,7 @@ def test_before_each_file_operation(lab: Laboratory, tmp_path: Path, full: bool)
     assert len(whole) == 1
     again = lab.run(*argv, replay=replay)
     assert again.operations > 50
-    step = 1 if full else again.operations // 6
+    step = 1 if full else again.operations // 4
     for number in range(1, again.operations + 1, step):
         ended = lab.run(*argv, kill_at=number, replay=replay)
         assert ended.status in (KILLED, 0), (number, ended.said)

@@ -17,7 +17,7 @@ import pytest
 from testbed.store import Status, trials_in
 from tests.lab import alive, capture_hashes
 
-TIMES = int(os.environ.get("FAULTS", "2"))
+TIMES = int(os.environ.get("FAULTS", "1"))
 VARIANTS = ("linux-reno", "cubic", "bbr")
 LONGEST_S = 4.0  # of a sweep, as long as nothing disturbs it
 
