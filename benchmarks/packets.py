@@ -6,7 +6,8 @@ change a packet (a faster kernel, a smaller one) does not call for all trials of
 some of them, drawn anew at each change, are run and compared with what is stored.
 
 The metrics and the verdict, which the tables are made of, have to be the same: they hold what
-programs report, besides what was captured. The packets of a few trials may differ. In hundreds of
+programs report, besides what was captured. So a change of what is measured is held by them too: a
+check more, or a column. The packets of a few trials may differ. In hundreds of
 seconds some ACKs have another window, since what a segment takes in its receiver's memory depends
 on where the sender's kernel found room for it, and so on all that has run before. A client's key
 for TLS and QUIC hangs on an address in its memory (OpenSSL mixes it in), and so on the length of
@@ -159,15 +160,16 @@ def compare(due: Sequence[Block], count: int) -> int:
         if own not in samples:
             trials, hashes = _trials_of(block), kept(block.commands, ROOT / DATA)
             make_ready((task.scenario.kernel for task in trials), print)
-            samples[own] = again(trials, hashes, count, identity_of(*own))
+            samples[own] = again(trials, hashes, count, identity_of(*own) + revision())
         sample = samples[own]
         if sample.others:
             print(f"{block.name}: other numbers in {', '.join(sample.others)}", flush=True)
             status = 1
             continue
         found = stored(block.name)
-        said = f"{sample}, since {found.trials[:12]}"
-        store(block.name, dataclasses.replace(found, trials=identity_of(*own), again=said))
+        said = f"{sample}, since {found.trials[:12]} and {found.metrics}"
+        code, metrics = identity_of(*own), revision()
+        store(block.name, dataclasses.replace(found, trials=code, metrics=metrics, again=said))
         print(f"{block.name}: {sample}", flush=True)
     return status
 
@@ -180,8 +182,6 @@ def has_to_be_made(block: Block) -> str:
         return "nothing is stored"
     if found.commands != block.commands or found.plans != plans_of(block.commands, block.files):
         return "other trials"
-    if found.metrics != revision():
-        return "other metrics"
     names = {task.scenario.name for task in _trials_of(block)}
     return "" if names <= set(kept(block.commands, ROOT / DATA)) else "no packets stored"
 

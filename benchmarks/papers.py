@@ -7,9 +7,10 @@ are kept there, one folder per experiment: an interrupted run goes on, and figur
 Tables of the same commands are made from the same trials. For a paper's answers, a command whose
 trials are there, and by their numbers are those of a stored table of this code, does not run.
 
-With --again N no table is made: where nothing has changed but the programs and kernels that trials
-run on, N of a table's trials are run and compared with the stored hashes of their packets. If all
-are the same, the stored table is of this code, and says how that is known.
+With --again N no table is made: where the trials are planned as before, but programs or kernels
+that they run on have changed, or what is measured, N of a table's trials are run and compared with
+the stored hashes of their packets and numbers. If all are the same, the stored table is of this
+code, and says how that is known.
 """
 
 from __future__ import annotations

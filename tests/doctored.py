@@ -270,6 +270,7 @@ SABOTAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "TCP_INFO's unacked": (_sample("sockets.csv", "unacked", 99), "outstanding"),
     "a small window": (_scaled("cwnd", 1 / 3), "window"),
     "another srtt": (_scaled("srtt_ms", 1.1), "RTT"),
+    "a receiver short of memory": (_counter("receiver", "TcpExtOfoPruned"), "receive buffer"),
     "iperf3's sum": (_report, "goodput"),
     "an interval of iperf3's": (_interval, "iperf3 intervals"),
     "a core that was always busy": (_host("busiest", [0.4, 0.99, 1.0]), "cpu"),

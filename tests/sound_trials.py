@@ -3,9 +3,10 @@
     .venv/bin/python -m tests.sound_trials [--count 500] [--draw WORD] [--quick]
 
 Each runs in the guest as `testbed run` would run it, with `--quick` as for a first look; another
-word draws others. Prints how many are valid, suspect and invalid, and what those say that are not
-valid. The exit status is 1 if one is invalid or did not run. Half a thousand in full take two cores
-three quarters of an hour. `tests/faults.py` is the opposite: trials that were broken on purpose.
+word draws others. Prints how many are valid, suspect and invalid, every fifty trials and at the
+end, and what those say that are not valid. The exit status is 1 if one is invalid or did not run.
+Half a thousand in full take two cores three quarters of an hour. `tests/faults.py` is the opposite:
+trials that were broken on purpose.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from testbed.store import open_trial
 
 SEEDS = 20  # of each combination, beyond those that the stored tables are made of
 FIRST_SEED = 101
+EACH = 50  # trials between two lines
 
 
 def drawn(count: int, word: str, *, quick: bool) -> list[Task]:
@@ -61,6 +63,12 @@ class Verdicts:
         if grade != Grade.VALID:
             print(f"{event.scenario.name}: {grade}: {why}", flush=True)
         shutil.rmtree(event.path)
+        if self.counts.total() % EACH == 0:
+            print(self, flush=True)
+
+    def __str__(self) -> str:
+        told = (f"{count} {grade}" for grade, count in sorted(self.counts.items()))
+        return f"{self.counts.total()} trials: {', '.join(told)}"
 
 
 def main() -> int:
@@ -75,8 +83,7 @@ def main() -> int:
         chosen = drawn(options.count, options.draw, quick=options.quick)
         run_all(chosen, choose("guest", ()), Path(folder), verdicts)
     experiments = len({task.scenario.experiment for task in chosen})
-    told = ", ".join(f"{count} {grade}" for grade, count in sorted(verdicts.counts.items()))
-    print(f"{len(chosen)} trials of {experiments} experiments: {told}")
+    print(f"of {experiments} experiments, {verdicts}")
     bad = verdicts.counts[Grade.INVALID] + verdicts.counts["failed"]
     return 1 if bad else 0
 

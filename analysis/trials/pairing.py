@@ -71,12 +71,16 @@ def _pair_alike(
 def differences(
     before: pd.DataFrame, after: pd.DataFrame, until_ns: float = math.inf
 ) -> tuple[int, int]:
-    """The number of packets that are only in `before`, and of those only in `after`: of both those
-    alone that came before `until_ns`."""
+    """The number of packets that are only in `before`, and of those only in `after`: of these those
+    alone that came before `until_ns`, of those the ones that had the time to cross by then."""
     found = pair(before, after)
+    crossed = found != NOWHERE
     lost = np.ones(len(before), dtype=bool)
-    lost[found[found != NOWHERE]] = False
-    return _early(before, lost, until_ns), _early(after, found == NOWHERE, until_ns)
+    lost[found[crossed]] = False
+    sent_ns, came_ns = (rows["time_ns"].to_numpy(dtype=np.int64) for rows in (before, after))
+    longest_ns = (came_ns[crossed] - sent_ns[found[crossed]]).max(initial=0)
+    in_time = sent_ns < until_ns - longest_ns
+    return int((lost & in_time).sum()), int((~crossed & (came_ns < until_ns)).sum())
 
 
 def overtakers(before: pd.DataFrame, after: pd.DataFrame) -> int:
@@ -87,10 +91,6 @@ def overtakers(before: pd.DataFrame, after: pd.DataFrame) -> int:
         return 0
     behind = np.minimum.accumulate(places[::-1])[::-1]  # the first sent of those from here on
     return int((places[:-1] > behind[1:]).sum())
-
-
-def _early(rows: pd.DataFrame, which: npt.NDArray[np.bool_], until_ns: float) -> int:
-    return int((which & (rows["time_ns"].to_numpy() < until_ns)).sum())
 
 
 def _place_in_stream(rows: pd.DataFrame, start: int) -> Integers:

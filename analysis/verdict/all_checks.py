@@ -66,6 +66,7 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Check]], ...] = (
     emulation.senders,
     kernel_tcp.sockets,
     kernel_tcp.hosts,
+    iperf3.buffers,
     iperf3.tcp,
     iperf3.udp,
     queue_counters.receivers,

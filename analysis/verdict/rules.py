@@ -457,6 +457,16 @@ RULES: Mapping[str, Rule] = {
             "sent between a sample and its time stamp",
         ),
         Rule(
+            "receive buffer",
+            "times",
+            "times that a receiver's full buffer made it throw away what had arrived",
+            "none",
+            Limits(0, ANY),
+            Limits(0, ANY),
+            "where segments that wait for a lost one fill the buffer, the captures show them as "
+            "received, and they are sent again as if they had been lost",
+        ),
+        Rule(
             "goodput",
             "Mbit/s",
             "bytes by iperf3's server",

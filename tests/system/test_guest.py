@@ -170,10 +170,10 @@ def test_every_queue(tmp_path: Path) -> None:
     disciplines = {
         row.name: Queue(row.name, limit_bytes=100_000, ecn=row.ecn) for row in DISCIPLINES.values()
     }
-    scenarios = [router(queue=queue, delay_ms=10, duration_s=5) for queue in disciplines.values()]
+    scenarios = [router(queue=queue, delay_ms=10, duration_s=3) for queue in disciplines.values()]
     for name, trial in zip(disciplines, run_trials(scenarios, tmp_path / "out"), strict=True):
         found = packets(trial, "bottleneck-out:tcp", "tcp.len > 0")
-        assert rate_mbit(found, 1, 5) > 0.85, name
+        assert rate_mbit(found, 1, 3) > 0.85, name
     marking = router(queue=Queue("codel", limit_packets=100, ecn=True), delay_ms=10, duration_s=5)
     trial = run_trials([marking], tmp_path / "marks")[0]
     last = samples(trial, "queues")[-1]
@@ -193,8 +193,11 @@ def test_parallel_streams_and_mss(tmp_path: Path) -> None:
 
 DETERMINISTIC = [
     router(variant=variant, rate_mbit=rate, delay_ms=10, queue=DEEP, cbr_mbit=rate / 5, **length)
-    for rate, length in ((1, {"duration_s": 8}), (100, {"duration_s": 1}))
-    for variant in ("linux-reno", "cubic", "vegas", "bbr")
+    for rate, length, variants in (
+        (1, {"duration_s": 8}, ("linux-reno", "cubic", "vegas", "bbr")),
+        (100, {"duration_s": 1}, ("cubic", "bbr")),
+    )
+    for variant in variants
 ]
 
 
@@ -249,6 +252,14 @@ def test_another_seed_gives_other_packets(twice: list[tuple[Trial, Trial]], tmp_
     mine, theirs = capture_hashes(twice[0][0]), capture_hashes(other)
     assert mine.keys() == theirs.keys()
     assert all(mine[name] != theirs[name] for name in mine)
+
+
+def test_a_guest_does_not_keep_its_captures_in_memory(tmp_path: Path) -> None:
+    lengths = (router(rate_mbit=100, delay_ms=10, duration_s=seconds) for seconds in (1, 6))
+    short, long = run_trials(list(lengths), tmp_path)
+    sizes = (path.stat().st_size for path in (long.path / "captures").iterdir())
+    assert sum(sizes) > 40e6
+    assert long.record.peak_memory_mb < short.record.peak_memory_mb + 5
 
 
 def test_a_flow_of_so_many_bytes_delivers_them(tmp_path: Path) -> None:

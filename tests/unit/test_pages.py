@@ -218,9 +218,23 @@ def test_a_table_holds_if_a_sample_sends_the_same_packets(
     assert packets.compare([block], 7) == bool(others)
     after = pages.stored(block.name, root)
     assert after.stale() == ("the trials" if others else "")
-    said = f"7 of 9 trials ran again: the same packets, since {before.trials[:12]}"
+    since = f"since {before.trials[:12]} and {before.metrics}"
+    said = f"7 of 9 trials ran again: the same packets, {since}"
     assert after.again == ("" if others else said)
     assert len(asked) == 1
+
+
+def test_a_check_more_is_held_by_the_numbers_of_a_sample(
+    root_with_packets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    block = next(blocks(PAGE[: PAGE.index("Text.")]))
+    monkeypatch.setattr(packets, "again", lambda *_told: packets.Sample(7, 9))
+    for module in (pages, packets):
+        monkeypatch.setattr(module, "revision", lambda: "with a check more")
+    assert pages.stored(block.name, root_with_packets).stale() == "what is measured"
+    assert packets.compare([block], 7) == 0
+    after = pages.stored(block.name, root_with_packets)
+    assert (after.stale(), after.metrics) == ("", "with a check more")
 
 
 @pytest.mark.parametrize(
@@ -255,9 +269,6 @@ def test_where_a_sample_does_not_tell_all_is_run(
     block, root = changed
     monkeypatch.setattr(packets, "again", None)  # would be an error
     assert packets.has_to_be_made(block) == ""
-    with monkeypatch.context() as patch:
-        patch.setattr(packets, "revision", lambda: "another")
-        assert packets.has_to_be_made(block) == "other metrics"
     other = f"{RUN} --seeds 2"
     assert packets.has_to_be_made(dataclasses.replace(block, commands=(other,))) == "other trials"
     packets.file_of(RUN, root / pages.DATA).unlink()

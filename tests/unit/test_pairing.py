@@ -56,6 +56,13 @@ def test_what_only_one_of_two_captures_has_counts_while_both_run() -> None:
     assert differences(before, after, until_ns=0) == (0, 0)
 
 
+def test_a_packet_that_is_on_its_way_when_captures_end_is_not_lost() -> None:
+    before = udp_rows([1, 2, 3], [0, 10, 20])
+    after = udp_rows([1], [5])
+    assert differences(before, after, until_ns=26) == (2, 0)
+    assert differences(before, after, until_ns=25) == (1, 0)  # the last would come at 25
+
+
 def test_who_comes_before_one_that_was_sent_earlier_has_overtaken_it() -> None:
     sent = udp_rows([1, 2, 3, 4, 5], [0, 1, 2, 3, 4])
     assert overtakers(sent, sent) == 0
