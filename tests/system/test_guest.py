@@ -364,7 +364,7 @@ def _names(scenarios: list[Scenario]) -> list[str]:
 
 
 def test_the_set_for_determinism_has_no_doubles() -> None:
-    assert len(set(_names(DETERMINISTIC))) == len(DETERMINISTIC) == 8
+    assert len(set(_names(DETERMINISTIC))) == len(DETERMINISTIC) == 6
 
 
 def test_a_read_is_made_with_the_select_before_it(tmp_path: Path) -> None:
