@@ -6,12 +6,12 @@ change a packet (a faster kernel, a smaller one) does not call for all trials of
 some of them, drawn anew at each change, are run and compared with what is stored.
 
 The metrics and the verdict, which the tables are made of, have to be the same: they hold what
-programs report, besides what was captured. So a change of what is measured is held by them too: a
-check more, or a column. The packets of a few trials may differ. In hundreds of
-seconds some ACKs have another window, since what a segment takes in its receiver's memory depends
-on where the sender's kernel found room for it, and so on all that has run before. A client's key
-for TLS and QUIC hangs on an address in its memory (OpenSSL mixes it in), and so on the length of
-the project's path; what is encrypted with it has the same lengths and times.
+programs report, besides what was captured, and whatever has become of the checks. It is a sample:
+a change that concerns one trial in hundreds may not show in it. The packets of a few trials may
+differ. In hundreds of seconds some ACKs have another window, since what a segment takes in its
+receiver's memory depends on where the sender's kernel found room for it, and so on all that has run
+before. A client's key for TLS and QUIC hangs on an address in its memory (OpenSSL mixes it in), and
+so on the length of the project's path; what is encrypted with it has the same lengths and times.
 """
 
 from __future__ import annotations

@@ -33,8 +33,7 @@ from experiments.catalogue import EXPERIMENTS
 from testbed.cli.choosing import chosen
 from testbed.cli.parser import build_parser
 from testbed.errors import TestbedError
-from testbed.plan.plan import make_plan
-from testbed.plan.task import Task
+from testbed.plan.task import Task, tasks
 from testbed.runs.identity import Identities, identities
 from testbed.scenario.model import Scenario
 
@@ -182,7 +181,7 @@ def planned(commands: Sequence[str]) -> Iterator[Task]:
     """The trials that the commands run, planned as they are asked for."""
     for command in commands:
         for scenario in scenarios_of(command):
-            yield Task(scenario, make_plan(scenario))
+            yield from tasks((scenario,))
 
 
 @functools.cache

@@ -5,7 +5,7 @@
 Each runs in the guest as `testbed run` would run it, with `--quick` as for a first look; another
 word draws others. Prints how many are valid, suspect and invalid, every fifty trials and at the
 end, and what those say that are not valid. The exit status is 1 if one is invalid or did not run.
-Half a thousand in full take two cores three quarters of an hour. `tests/faults.py` is the opposite:
+Half a thousand in full take two cores half an hour. `tests/faults.py` is the opposite:
 trials that were broken on purpose.
 """
 

@@ -1,4 +1,5 @@
-"""The bytes that TCP delivered to a receiver's application: in order, each once."""
+"""The bytes that TCP delivered to a receiver's application: in order, each once; and what it threw
+away of those that the captures have."""
 
 from __future__ import annotations
 
@@ -8,7 +9,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from analysis.trials.samples import read_counters
+from testbed.store import Trial
+
 SYN = 0x02
+# older than a segment that was sent again and has overtaken them
+OLD_TIMESTAMPS = "TcpExtPAWSEstab"
+# for want of room: those that waited for a lost one, by the times that this happened, and those
+# that were not taken in
+PRUNED = ("TcpExtOfoPruned", "TcpExtRcvPruned", "TcpExtTCPOFODrop", "TcpExtTCPRcvQDrop")
 _HALF = 1 << 31
 
 Integers = npt.NDArray[np.int64]
@@ -50,3 +59,18 @@ def contiguous(begins: list[int], ends: list[int], edge: int) -> Integers:
                 edge = max(edge, heapq.heappop(beyond)[1])
         edges.append(edge)
     return np.array(edges, dtype=np.int64)
+
+
+def why_discarded(trial: Trial, receiver: str) -> str:
+    """Why the host's captures have segments that its TCP had not; empty if they have none."""
+    if older := read_counters(trial, receiver).get(OLD_TIMESTAMPS, 0):
+        return f"{receiver} discarded {older} segments for their timestamps: older than others'"
+    if pruned(trial, receiver):
+        return f"{receiver} threw away segments that had arrived: its buffer was full"
+    return ""
+
+
+def pruned(trial: Trial, receiver: str) -> int:
+    """How often the host threw segments away since a receive buffer was full."""
+    counters = read_counters(trial, receiver)
+    return sum(counters.get(name, 0) for name in PRUNED)

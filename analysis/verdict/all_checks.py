@@ -66,7 +66,7 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Check]], ...] = (
     emulation.senders,
     kernel_tcp.sockets,
     kernel_tcp.hosts,
-    iperf3.buffers,
+    kernel_tcp.receivers,
     iperf3.tcp,
     iperf3.udp,
     queue_counters.receivers,

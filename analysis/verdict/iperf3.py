@@ -10,18 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.trials.delivery import delivered_bytes, unwrap
+from analysis.trials.delivery import delivered_bytes, unwrap, why_discarded
 from analysis.trials.iperf3 import read_report
 from analysis.trials.packets import FlowPackets, epoch_ns
-from analysis.trials.samples import read_counters
-from analysis.verdict.checks import (
-    NEVER_CONNECTED,
-    NOT_CAPTURED,
-    NOT_SAMPLED,
-    Check,
-    compare,
-    unknown,
-)
+from analysis.verdict.checks import NEVER_CONNECTED, NOT_CAPTURED, Check, compare, unknown
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.sender_queue import own_queue_ns, refused_again, refused_syns
 from testbed.scenario.model import FlowKind
@@ -31,11 +23,6 @@ Integers = npt.NDArray[np.int64]
 
 COOKIE_BYTES = 37  # by which iperf3 recognises a connection: delivered, but not data
 FIN, RST = 0x01, 0x04
-# a segment that a later one, sent again, has overtaken: the captures show it as delivered
-OLD_TIMESTAMPS = "TcpExtPAWSEstab"
-# how often a receiver whose buffer was full threw away segments that waited for a lost one, and
-# how many it did not take in: the captures show these too
-PRUNED = ("TcpExtOfoPruned", "TcpExtRcvPruned", "TcpExtTCPOFODrop", "TcpExtTCPRcvQDrop")
 NO_REPORT = "iperf3 left no report"
 EDGE_NS = 100_000  # bytes this close to the end of an interval may be read on either side of it
 LATE_NS = 50_000_000  # by which iperf3 may end late in real time
@@ -133,37 +120,16 @@ def _received(evidence: Evidence, flow: FlowRecord) -> Iterator[Check]:
     stop_ns = np.array([epoch_ns(evidence.trial) + round(flow.stopped_s * 1e9)])
     most = sum(each.by_the_end() for each in every)
     least = min(most, int(sum(each.until(stop_ns)[0] for each in every)))
-    if _discarded(evidence, flow):
+    if _why_discarded(evidence, flow):
         least = min(least, sum(each.acknowledged(int(stop_ns[0])) for each in every))
     uncounted = len(every) * _block_bytes(report)
     yield _goodput(evidence, flow, report, max(0, least - uncounted), most)
     yield _intervals(evidence, flow, report, every, uncounted)
 
 
-def buffers(evidence: Evidence) -> Iterator[Check]:
-    """Whether the receivers of TCP flows had room for what arrived."""
-    receivers = dict.fromkeys(evidence.trial.scenario.flow(f.name).dst for f in evidence.tcp)
-    for node in receivers:
-        if read_counters(evidence.trial, node):
-            times = _pruned(evidence, node)
-            yield compare("receive buffer", node, evidence.virtual_time, times, 0)
-        else:
-            yield unknown("receive buffer", node, NOT_SAMPLED)
-
-
-def _pruned(evidence: Evidence, receiver: str) -> int:
-    counters = read_counters(evidence.trial, receiver)
-    return sum(counters.get(name, 0) for name in PRUNED)
-
-
-def _discarded(evidence: Evidence, flow: FlowRecord) -> str:
-    """Why the receiver's captures have segments that its TCP had not, if so."""
-    receiver = evidence.trial.scenario.flow(flow.name).dst
-    if older := read_counters(evidence.trial, receiver).get(OLD_TIMESTAMPS, 0):
-        return f"{receiver} discarded {older} segments for their timestamps: older than others'"
-    if _pruned(evidence, receiver):
-        return f"{receiver} threw away segments that had arrived: its buffer was full"
-    return ""
+def _why_discarded(evidence: Evidence, flow: FlowRecord) -> str:
+    trial = evidence.trial
+    return why_discarded(trial, trial.scenario.flow(flow.name).dst)
 
 
 def _block_bytes(report: dict[str, Any]) -> int:
@@ -223,7 +189,7 @@ def _intervals(
     told = {(each["sum"]["start"], each["sum"]["end"]): each["sum"] for each in report["intervals"]}
     if not told:
         return unknown("iperf3 intervals", flow.name, NO_REPORT)
-    if why := _discarded(evidence, flow):
+    if why := _why_discarded(evidence, flow):
         return unknown("iperf3 intervals", flow.name, why)
     accepted_ns = max(each.accepted_ns for each in every)
     begins_s, ends_s = (np.array([key[i] for key in told]) for i in (0, 1))

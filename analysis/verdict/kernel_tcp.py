@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from analysis.trials.delivery import pruned
 from analysis.trials.iperf3 import read_report
 from analysis.trials.packets import capture_ns, epoch_ns
 from analysis.trials.samples import read_counters
@@ -222,6 +223,16 @@ def hosts(evidence: Evidence) -> Iterator[Check]:
         yield compare(
             "retransmissions", node, evidence.virtual_time, counted, seen + refused, note=note
         )
+
+
+def receivers(evidence: Evidence) -> Iterator[Check]:
+    """Whether each receiving host had room for what arrived, by its kernel's count."""
+    trial = evidence.trial
+    for node in dict.fromkeys(trial.scenario.flow(flow.name).dst for flow in evidence.tcp):
+        if read_counters(trial, node):
+            yield compare("receive buffer", node, evidence.virtual_time, pruned(trial, node), 0)
+        else:
+            yield unknown("receive buffer", node, NOT_SAMPLED)
 
 
 def _unanswered_end(evidence: Evidence, flow: FlowRecord) -> int:

@@ -89,7 +89,7 @@ def _plain(value: Any) -> Any:
         return value
     if kind is tuple or kind is list:
         return [_plain(each) for each in value]
-    if kind is float:
+    if isinstance(value, float):
         return int(value) if value.is_integer() else value
     if dataclasses.is_dataclass(kind):
         return {name: _plain(each) for name, each in written(value).items()}

@@ -61,10 +61,10 @@ def test_a_short_video(tmp_path: Path, transport: str) -> None:
     assert found.epoch_s == pytest.approx(begun_s, abs=2e-3)
 
 
-def test_the_same_seed_gives_the_same_playback(tmp_path: Path) -> None:
-    """Bad luck with packets included: every time, every packet, every encrypted byte. (Over TCP,
-    trials do: test_video_trial.py.)"""
-    words = ("quic", "--loss", "1", "--rule", "throughput", "--duration-s", "6")
+@pytest.mark.parametrize("transport", ["https", "quic"])
+def test_the_same_seed_gives_the_same_playback(tmp_path: Path, transport: str) -> None:
+    """Bad luck with packets included: every time, every packet, every encrypted byte."""
+    words = (transport, "--loss", "1", "--rule", "throughput", "--duration-s", "6")
     seen = []
     for name in ("once", "again"):
         watch(tmp_path / name, *words)

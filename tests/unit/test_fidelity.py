@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -385,10 +386,14 @@ def test_a_table_without_verdicts_has_no_invalid_trials(tmp_path: Path) -> None:
 
 
 def told_by_iperf3(
-    tmp_path: Path, cookie_s: float, report: dict[str, Any], acked: int = 0, discarded: int = 0
+    tmp_path: Path,
+    cookie_s: float,
+    report: dict[str, Any],
+    acked: int = 0,
+    counters: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[str, Check]:
     """The checks of a server's report; two intervals of 1000 bytes arrived after the cookie. The
-    receiver acknowledged so many bytes, and discarded so many segments."""
+    receiver acknowledged so many bytes, and its kernel counted this."""
     arrived = [(0.0, 0, SYN), (0.0005, 0, ACK), (cookie_s, 37, ACK)]
     arrived += [(cookie_s + second + 0.9, 100, ACK) for second in (0, 1) for _ in range(10)]
     sizes = [size for _, size, _ in arrived]
@@ -407,8 +412,7 @@ def told_by_iperf3(
     flow = SimpleNamespace(name="tcp", src_ports=(1,), started_s=0.0, stopped_s=2.0)
     (tmp_path / "flows").mkdir()
     (tmp_path / "samples").mkdir()
-    counters = {"receiver": {"TcpExtPAWSEstab": discarded}}
-    (tmp_path / "samples" / "counters.json").write_text(json.dumps(counters))
+    (tmp_path / "samples" / "counters.json").write_text(json.dumps({"receiver": dict(counters)}))
     (tmp_path / "flows" / "tcp.server.json").write_text(json.dumps(report))
     record = SimpleNamespace(epoch_s=ns(0) / 1e9)
     evidence = SimpleNamespace(
@@ -430,16 +434,24 @@ def server_report(each: int, total: int, **start: object) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("discarded", "acked", "grade"),
-    [(1, 1900, Grade.VALID), (1, 2000, Grade.INVALID), (0, 1900, Grade.INVALID)],
+    ("counter", "acked", "grade", "intervals"),
+    [
+        ("TcpExtPAWSEstab", 1900, Grade.VALID, Grade.UNKNOWN),
+        ("TcpExtPAWSEstab", 2000, Grade.INVALID, Grade.UNKNOWN),
+        ("TcpExtOfoPruned", 1900, Grade.VALID, Grade.UNKNOWN),
+        ("TcpExtTCPRcvQDrop", 1900, Grade.VALID, Grade.UNKNOWN),
+        ("TcpExtTCPOFOQueue", 1900, Grade.INVALID, Grade.VALID),
+    ],
 )
 def test_a_discarded_segment_leaves_a_hole_that_no_capture_shows(
-    tmp_path: Path, discarded: int, acked: int, grade: Grade
+    tmp_path: Path, counter: str, acked: int, grade: Grade, intervals: Grade
 ) -> None:
-    """It arrived with an old timestamp: what the receiver had, its acknowledgements say."""
+    """It had an old timestamp, or found a full buffer: what the receiver had, its acknowledgements
+    say. That others waited for a lost one discards nothing."""
     report = server_report(950, 1900)
-    checks = told_by_iperf3(tmp_path, 0.001, report, acked, discarded)
+    checks = told_by_iperf3(tmp_path, 0.001, report, acked, {counter: 1})
     assert checks["goodput"].verdict is grade
+    assert checks["iperf3 intervals"].verdict is intervals
 
 
 @pytest.mark.parametrize("cookie_s", [0.001, 0.3])

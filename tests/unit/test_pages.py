@@ -12,6 +12,7 @@ from typing import cast
 import pytest
 
 from analysis.figures.plotting.sheet import Cell, Head, Sheet
+from analysis.results.table import revision
 from benchmarks import packets, pages
 from benchmarks.pages import Block, Stored, blocks, filled, store, stored_now
 from benchmarks.papers import answer_lines, numbers_of, sheet_lines
@@ -224,17 +225,25 @@ def test_a_table_holds_if_a_sample_sends_the_same_packets(
     assert len(asked) == 1
 
 
+@pytest.mark.parametrize(
+    ("others", "stale", "metrics"),
+    [((), "", "with a check more"), (("cubic-1",), "what is measured", revision())],
+)
 def test_a_check_more_is_held_by_the_numbers_of_a_sample(
-    root_with_packets: Path, monkeypatch: pytest.MonkeyPatch
+    root_with_packets: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    others: tuple[str, ...],
+    stale: str,
+    metrics: str,
 ) -> None:
     block = next(blocks(PAGE[: PAGE.index("Text.")]))
-    monkeypatch.setattr(packets, "again", lambda *_told: packets.Sample(7, 9))
+    monkeypatch.setattr(packets, "again", lambda *_told: packets.Sample(7, 9, others))
     for module in (pages, packets):
         monkeypatch.setattr(module, "revision", lambda: "with a check more")
     assert pages.stored(block.name, root_with_packets).stale() == "what is measured"
-    assert packets.compare([block], 7) == 0
+    assert packets.compare([block], 7) == bool(others)
     after = pages.stored(block.name, root_with_packets)
-    assert (after.stale(), after.metrics) == ("", "with a check more")
+    assert (after.stale(), after.metrics) == (stale, metrics)
 
 
 @pytest.mark.parametrize(
