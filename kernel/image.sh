@@ -24,22 +24,30 @@ default_version() {
 # The builder counts by the number in VERSION/builder, which changes when build.sh makes other
 # bytes of the same recipe.
 key_of() {
-    {
-        dpkg-query -W -f '${Version}\n' "linux-source-$version"
-        gcc -dumpfullversion
+    local file whole
+    whole=$({
+        printf '%s\n' "$packaged" "$compiler"
         printf 'build.sh %s  -\n' "$(<"$here/$version/builder")"
-        for file in "$@"; do
-            printf '%s ' "${file#"$recipe/"}"
-            sha256sum <"$file"
-        done
-    } | sha256sum | cut -c 1-16
+        for file in "$@"; do printf '%s %s  -\n' "$file" "${sums[$file]}"; done
+    } | sha256sum)
+    echo "${whole:0:16}"
 }
 
+# Every command of this machine's asks for them, so all files are hashed at once.
 find_keys() {
-    local before=("$recipe"/{guest.config,initramfs.list} "$recipe"/*.c)
+    local -A sums
+    local sum file packaged compiler
+    packaged=$(dpkg-query -W -f '${Version}' "linux-source-$version")
+    compiler=$(gcc -dumpfullversion)
+    cd "$recipe"
     shopt -s nullglob
-    base=$(key_of "${before[@]}" "$recipe"/patches/[0-9]*.patch "$recipe"/congestion/*.c)
-    key=$(key_of "${before[@]}" "$recipe"/patches/*.patch "$recipe"/congestion/*.c)
+    local before=(guest.config initramfs.list *.c) congestion=(congestion/*.c)
+    local patches=(patches/*.patch) numbered=(patches/[0-9]*.patch)
+    sum=$(sha256sum "${before[@]}" "${patches[@]}" "${congestion[@]}")
+    while read -r sum file; do sums[$file]=$sum; done <<<"$sum"
+    base=$(key_of "${before[@]}" "${numbered[@]}" "${congestion[@]}")
+    key=$(key_of "${before[@]}" "${patches[@]}" "${congestion[@]}")
+    cd "$OLDPWD"
 }
 
 build() {

@@ -22,7 +22,10 @@ say() { printf 'kernel: %s\n' "$*" >&2; }
 
 versions() { # the versions that have a folder, the oldest first
     local folder
-    for folder in "$here"/[0-9]*/; do basename "$folder"; done | sort -V
+    for folder in "$here"/[0-9]*/patches; do
+        folder=${folder%/*}
+        echo "${folder##*/}"
+    done | sort -V
 }
 
 check_tools() { # the package of the source, if that is missing
@@ -41,8 +44,9 @@ check_tools() { # the package of the source, if that is missing
 # A patch that adds sch_NAME.c with the symbol NET_SCH_NAME, which is on.
 queue_as_patch() { # file
     local name symbol
-    name=$(basename "$1" .c)
-    symbol=NET_$(tr '[:lower:]' '[:upper:]' <<<"$name")
+    name=${1##*/}
+    name=${name%.c}
+    symbol=NET_${name^^}
     printf -- '--- /dev/null\n+++ b/net/sched/%s.c\n@@ -0,0 +1,%d @@\n' "$name" "$(wc -l <"$1")"
     sed 's/^/+/' "$1"
     printf -- '--- a/net/sched/Makefile\n+++ b/net/sched/Makefile\n@@ -68,1 +68,2 @@\n'
@@ -62,13 +66,15 @@ add_config() { # file: its lines replace those of the same symbol
 }
 
 add_sources() { # folder with tcp_NAME.c and sch_NAME.c; NAME.bpf.c is loaded, not built in
-    local file
+    local file name controls=()
     shopt -s nullglob
     for file in "$1"/tcp_*.c; do
-        [[ $file == *.bpf.c ]] || cp "$file" "$recipe/congestion/"
+        [[ $file == *.bpf.c ]] || controls+=("$file")
     done
+    [ ${#controls[@]} = 0 ] || cp "${controls[@]}" "$recipe/congestion/"
     for file in "$1"/sch_*.c; do
-        queue_as_patch "$file" >"$recipe/patches/queue-$(basename "$file" .c).patch"
+        name=${file##*/}
+        queue_as_patch "$file" >"$recipe/patches/queue-${name%.c}.patch"
     done
 }
 
