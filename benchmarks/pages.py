@@ -8,6 +8,7 @@ Marks in a page say what stands below or beside them:
     <!-- radio: testbed run … -->        of each of its trials, what the radio's medium counted
     <!-- sheet: TITLE by run …; run … -->  a table of the runs' report, by its title
     <!-- answers: GYS by run …; run … -->  a paper's claims and their answers, from these runs
+    <!-- answers: PMW1 PMW4 by run … -->  only these claims
     <!-- GYS3.1 | READING | WHAT -->37.5 %<!-- / -->  one number of such an answer
 
 A file that a command names is the first indented block after its name in backticks on the same
@@ -40,7 +41,9 @@ from testbed.scenario.model import Scenario
 ROOT = Path(__file__).resolve().parents[1]
 DATA = "docs/data"
 TABLE = re.compile(r"<!-- (?P<kind>run|summary|layers|radio): testbed (?P<commands>run .*) -->")
-ANSWERS = re.compile(r"<!-- (?P<kind>answers): (?P<title>\w+) by (?P<commands>run .*) -->")
+ANSWERS = re.compile(
+    r"<!-- (?P<kind>answers): (?P<title>[\w.]+(?: [\w.]+)*) by (?P<commands>run .*) -->"
+)
 SHEET = re.compile(r"<!-- (?P<kind>sheet): (?P<title>.+) by (?P<commands>run .*) -->")
 NUMBER = re.compile(r"(?P<mark><!-- (?P<key>[A-Z]+\d[^>]*\S) -->)[^<]*(?P<end><!-- / -->)")
 PAST_BLOCK = re.compile(r"\s*(figure:.*)?")  # matched in full: an empty line, or a figure's
@@ -80,7 +83,7 @@ class Block:
     begin: int
     end: int
     files: Files = ()
-    title: str = ""  # the paper, or the table of a report
+    title: str = ""  # the paper or claims of it, or the table of a report
 
 
 def pages(root: Path = ROOT) -> list[Path]:
@@ -106,9 +109,9 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 def _name(kind: str, title: str, command: str) -> str:
-    """The paper's, `layers-run-variants`, or `sheet-video-access-Shaped-Ethernet`."""
+    """`GYS`, `PMW1-PMW4`, `layers-run-variants`, or `sheet-video-access-Shaped-Ethernet`."""
     if kind == "answers":
-        return title
+        return title.replace(" ", "-")
     told = f"{command.split()[1]} {title}" if title else command
     words = re.sub(r"\W+", "-", told)[: None if title else 60].strip("-")
     return words if kind == "run" else f"{kind}-{words}"
@@ -142,8 +145,9 @@ def filled(text: str, root: Path = ROOT) -> str:
 
 
 def _numbered(mark: re.Match[str], root: Path) -> str:
-    paper = re.match("[A-Z]+", mark["key"])
-    numbers = stored(paper[0], root).numbers if paper else {}
+    paper = re.split(r"\d", mark["key"], maxsplit=1)[0]
+    tables = (stored(path.stem, root) for path in (root / DATA).glob(f"{paper}*.json"))
+    numbers = {key: number for table in tables for key, number in table.numbers.items()}
     if mark["key"] not in numbers:
         near = [key for key in numbers if key.startswith(mark["key"].split(" | ")[0])]
         raise TestbedError(f"{DATA} has no number {mark['key']!r}", f"there is {near[:40]}")

@@ -211,7 +211,7 @@ def _table_of(block: Block, out: Path | str) -> Stored:
 
 
 def _answers_of(block: Block, out: Path | str) -> Stored:
-    """A paper's answers, by the report of all that its commands run."""
+    """Answers of a paper or of some of its claims, by the report of all that the commands run."""
     known = list[str]()
     for command in block.commands:
         again = packets.here(command, _folder(command, Path(out)))
@@ -223,7 +223,7 @@ def _answers_of(block: Block, out: Path | str) -> Stored:
     folders = dict.fromkeys(_folder(command, Path(out)) for command in block.commands)
     _run(["report", *map(str, folders), "--claims", "--out", str(page)])
     found = json.loads(page.with_name(f"{page.stem}-claims.json").read_text())
-    own = [each for each in found if each["paper"] == block.name]
+    own = [each for each in found if {each["paper"], each["id"]} & set(block.title.split())]
     made = stored_now(block.commands, answer_lines(own), numbers_of(own))
     return dataclasses.replace(made, again="; ".join(dict.fromkeys(filter(None, known))))
 

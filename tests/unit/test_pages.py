@@ -100,6 +100,18 @@ def test_a_number_that_is_not_stored_is_named(root_with_data: Path) -> None:
         filled(PAGE.replace("GYS", "KS"), root_with_data)
 
 
+def test_some_of_a_papers_claims_are_stored_by_themselves(root_with_data: Path) -> None:
+    """A change to one experiment does not call for the other's trials."""
+    text = PAGE.replace("answers: GYS by", "answers: GYS1.1 GYS3.1 by")
+    answers = next(blocks(text[text.index("Text.") :]))
+    assert (answers.name, answers.title) == ("GYS1.1-GYS3.1", "GYS1.1 GYS3.1")
+    told = ANSWER | {"rows": [{"what": "share of bbr", "ours": "12 %"}]}
+    (root_with_data / pages.DATA / "GYS.json").unlink()
+    made = stored_now((RUN,), answer_lines([told]), numbers_of([told]))
+    store(answers.name, made, root_with_data)
+    assert "-->12 %<!-- / --> of it." in filled(text, root_with_data)
+
+
 def test_a_commands_file_stands_in_the_page() -> None:
     file = "In `own.json`:\n\n    {\n\n      1}\n\nThen\n\n"
     (block,) = blocks(f"{file}<!-- run: testbed run own.json -->\n\n    x\n")
