@@ -180,9 +180,12 @@ install_python_packages() {
     "${AS_USER[@]}" "$PYTHON" -m venv --clear --system-site-packages .venv ||
         die "could not make .venv" "remove it and run setup.sh again: rm -rf .venv"
     "${AS_USER[@]}" .venv/bin/python -m pip install --quiet --no-input --no-deps --ignore-installed \
-        --disable-pip-version-check --require-hashes --requirement requirements.lock </dev/null ||
+        --no-compile --disable-pip-version-check --require-hashes \
+        --requirement requirements.lock </dev/null ||
         die "could not install the locked Python packages" \
             "pip's own message is above; is the package index reachable?"
+    # pip would compile them on one core. Some have files that are no Python, as examples.
+    "${AS_USER[@]}" .venv/bin/python -m compileall -qq -j 0 .venv/lib || true
     stamp .venv/lock.stamp "$key"
 }
 
@@ -339,13 +342,11 @@ main() {
         test)
             set_up "${LAB_PACKAGES[@]}" "${KERNEL_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
             say "test: linters and unit tests first, then real trials"
-            local -r side_by_side=(--dist loadscope --no-loadscope-reorder)
-            "${AS_USER[@]}" .venv/bin/python -m pytest -n "$(nproc)" "${side_by_side[@]}" \
-                tests/unit tests/golden
-            # in the guest side by side, one file per process, and one process more than cores, as
-            # they often wait; on the host one at a time
-            "${AS_USER[@]}" .venv/bin/python -m pytest -n "$(($(nproc) + 1))" "${side_by_side[@]}" \
-                -m "not host" tests/system tests/robustness
+            # side by side, one file per process, and one process more than cores, as tests often
+            # wait; those on the host one at a time
+            "${AS_USER[@]}" .venv/bin/python -m pytest -n "$(($(nproc) + 1))" --dist loadscope \
+                --no-loadscope-reorder -m "not host" \
+                tests/unit tests/golden tests/system tests/robustness
             exec "${AS_USER[@]}" .venv/bin/python -m pytest -m host tests/system
             ;;
         -h | --help) usage ;;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import hashlib
 import json
 import subprocess
@@ -27,13 +28,20 @@ ON_FIRST = known.default() == BASE_KERNEL  # that of the stored numbers
 
 def run_trials(scenarios: Sequence[Scenario], out: Path, engine: str = "guest") -> list[Trial]:
     """Run them all, in the order given; each has to end well, in the guest with a sound verdict."""
-    trials = ended_trials(scenarios, out, choose(engine, ()))
+    plain = engine == "guest" and all(each.kernel == BASE_KERNEL for each in scenarios)
+    trials = ended_trials(scenarios, out, _guest() if plain else choose(engine, ()))
     for trial in trials:
         assert trial.record.status is Status.OK, (trial.path.name, trial.record.reason)
         if engine == "guest":
             found = judge(trial)
             assert found and found.verdict is Grade.VALID, (trial.path.name, found and found.why)
     return trials
+
+
+@functools.cache
+def _guest() -> Choice:
+    """Found once: while tests run, nothing builds the base kernel anew."""
+    return choose("guest", ())
 
 
 def ended_trials(scenarios: Sequence[Scenario], out: Path, choice: Choice) -> list[Trial]:

@@ -18,12 +18,13 @@ from testbed.engines.choice import choose
 from testbed.engines.host import HostEngine
 from testbed.machine import tracefs
 from testbed.machine.borrowed_settings import ALLOWED
+from testbed.plan.host_settings import Parameter
 from testbed.plan.plan import make_plan
 from testbed.plan.task import tasks
 from testbed.runs.sweep import run_all
 from testbed.scenario.model import Profile
 from testbed.scenario.variants import VARIANTS
-from testbed.store import Status
+from testbed.store import Status, Trial
 from tests.lab import packets, rate_mbit, run_trials, samples
 from tests.scenarios import router
 
@@ -62,11 +63,20 @@ def test_exact_losses_on_this_kernel(tmp_path: Path) -> None:
     assert (seen.timeouts, seen.halvings, seen.slow_start) == (0, 1, False)
 
 
-def test_parameters_of_the_kernels_controls_come_back(tmp_path: Path) -> None:
-    before = HYSTART.read_text()
-    scenario = router(variant="cubic", duration_s=1, profile=Profile.NS2)
-    assert run_trials([scenario], tmp_path, "host")
-    assert HYSTART.read_text() == before == "1\n"
+@pytest.fixture(scope="module")
+def cubic(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trial, list[str]]:
+    """A trial that changes a parameter of its control, and what that was before and after."""
+    scenario = router(variant="cubic", rate_mbit=5, duration_s=3, cbr_mbit=1, profile=Profile.NS2)
+    seen = [HYSTART.read_text()]
+    (trial,) = run_trials([scenario], tmp_path_factory.mktemp("cubic"), "host")
+    seen.append(HYSTART.read_text())
+    return trial, seen
+
+
+def test_parameters_of_the_kernels_controls_come_back(cubic: tuple[Trial, list[str]]) -> None:
+    trial, seen = cubic
+    assert make_plan(trial.scenario).parameters == (Parameter("cubic", "hystart", 0),)
+    assert seen == ["1\n", "1\n"]
 
 
 @pytest.mark.parametrize("variant", ["tahoe", "reno", "newreno", "newreno-impatient", "sack"])
@@ -291,9 +301,8 @@ def agree_on_the_window(events: list[dict[str, str]], sockets: list[dict[str, st
 
 
 @needs_schedstat
-def test_how_busy_the_machine_was(tmp_path: Path) -> None:
-    scenario = router(variant="cubic", rate_mbit=5, duration_s=3, cbr_mbit=1)
-    trial = run_trials([scenario], tmp_path, "host")[0]
+def test_how_busy_the_machine_was(cubic: tuple[Trial, list[str]]) -> None:
+    trial, _ = cubic
     seconds = samples(trial, "load")
     assert len(seconds) >= 2
     assert any(float(row["busiest"]) > 0 for row in seconds)  # an idle second may show no tick
