@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.metrics.columns import COLUMNS, NUMBERS, TEXTS
+from analysis.metrics.columns import TEXTS
 from analysis.metrics.digest import REVISION
 from analysis.metrics.flow_digest import DELAYS, FRACTIONS, RTTS, THROUGHPUT
 from analysis.metrics.identification import identity_row
@@ -136,7 +136,7 @@ def _flows(experiment: str, point: Mapping[str, str | float]) -> Iterator[Flow]:
         yield Flow("cbr", FlowKind.CBR, "left", "right", rate_mbit=load)
 
 
-def numbers(made: Scenario, dice: np.random.Generator) -> pd.DataFrame:
+def numbers(made: Scenario, dice: np.random.Generator) -> list[dict[str, float]]:
     """Metrics of a trial, a row a flow."""
     rate = made.topology.bottleneck.rate_mbit
     tcp = [flow for flow in made.flows if flow.kind is FlowKind.TCP]
@@ -171,7 +171,7 @@ def numbers(made: Scenario, dice: np.random.Generator) -> pd.DataFrame:
                 "duration_s": made.stop_s(flow) - flow.start_s,
             }
         )
-    return pd.DataFrame(rows)
+    return rows
 
 
 def write(folder: Path, made: Scenario, **settings: str) -> Path:
@@ -209,16 +209,13 @@ def write(folder: Path, made: Scenario, **settings: str) -> Path:
 
 def _metrics(path: Path, made: Scenario, status: Status, dice: np.random.Generator) -> pd.DataFrame:
     trial = open_trial(path)
-    rows = pd.DataFrame([identity_row(trial, flow) for flow in made.flows], columns=list(COLUMNS))
+    rows = [dict.fromkeys(TEXTS, "") | identity_row(trial, flow) for flow in made.flows]
     if status is Status.OK:
         known = numbers(made, dice)
-        rows[known.columns] = known
-        total = rows["goodput_mbps"].sum()
-        rows["share"] = rows["goodput_mbps"] / total
-    kinds = dict.fromkeys(TEXTS, "str") | dict.fromkeys(NUMBERS, "float64")
-    texts = list(TEXTS)
-    rows[texts] = rows[texts].astype(object).fillna("")
-    return rows.astype(kinds)
+        total = sum(each["goodput_mbps"] for each in known)
+        for row, own in zip(rows, known, strict=True):
+            row.update(own, share=own["goodput_mbps"] / total)
+    return table._frame(rows).fillna(dict.fromkeys(TEXTS, ""))
 
 
 def _digest(made: Scenario, rows: pd.DataFrame, dice: np.random.Generator) -> pd.DataFrame:

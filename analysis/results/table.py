@@ -59,8 +59,9 @@ def _frame(rows: Iterable[Row]) -> pd.DataFrame:
 
 
 def _frame_of(frame: pd.DataFrame, warnings: Sequence[str] = ()) -> pd.DataFrame:
-    kinds: dict[str, str] = dict.fromkeys(TEXTS, "str") | dict.fromkeys(NUMBERS, "float64")
-    typed = frame.astype(kinds)
+    # not by a type for each column: pandas would put seventy frames of one column together
+    parts = frame[list(TEXTS)].astype("str"), frame[list(NUMBERS)].astype("float64")
+    typed = pd.concat(parts, axis=1)[list(COLUMNS)]
     typed.attrs["warnings"] = list(warnings)
     return typed
 

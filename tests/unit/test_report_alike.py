@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -82,9 +83,24 @@ def unlike(folder: Path, experiment: str, dice: np.random.Generator) -> tuple[Ma
     return made, {*value, *together, *parts, *(100 - parts), 100.0}
 
 
+Unlike = Callable[[int], tuple[Material, set[float]]]
+
+
+@pytest.fixture(scope="module")
+def unlike_trials(tmp_path_factory: pytest.TempPathFactory) -> Unlike:
+    """Those of the experiment of that place, with numbers drawn by it."""
+
+    def made(place: int) -> tuple[Material, set[float]]:
+        folder = tmp_path_factory.mktemp("unlike") / "r"
+        return unlike(folder, list(PAPERS)[place], np.random.default_rng(place))
+
+    return functools.cache(made)
+
+
 @pytest.mark.parametrize(("seed", "experiment"), list(enumerate(PAPERS)))
-def test_nothing_unlike_is_averaged(experiment: str, seed: int, tmp_path: Path) -> None:
-    material, known = unlike(tmp_path / "r", experiment, np.random.default_rng(seed))
+def test_nothing_unlike_is_averaged(experiment: str, seed: int, unlike_trials: Unlike) -> None:
+    material, known = unlike_trials(seed)
+    assert material.experiment == experiment
     for figure in figures(material):
         for column in {"mean", "ms", "share_percent"} & set(figure.data.columns):
             _known(figure.data[column], known, f"{figure.stem}: {column}")
@@ -102,9 +118,8 @@ def _known(found: pd.Series, known: set[float], where: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(len(PAPERS)))
-def test_a_row_of_the_table_is_one_setting(seed: int, tmp_path: Path) -> None:
-    experiment = list(PAPERS)[seed]
-    material, known = unlike(tmp_path / "r", experiment, np.random.default_rng(seed))
+def test_a_row_of_the_table_is_one_setting(seed: int, unlike_trials: Unlike) -> None:
+    material, known = unlike_trials(seed)
     sheet = cells(material)
     heads = [head.words for head in sheet.heads]
     n, throughput = heads.index("n"), heads.index("throughput")
