@@ -6,6 +6,7 @@ import csv
 import functools
 import hashlib
 import json
+import os
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from analysis.verdict.verdict import judge
 from testbed.engines.choice import Choice, choose
 from testbed.engines.guest import GuestEngine
 from testbed.kernels import known
+from testbed.machine import tracefs
 from testbed.plan.task import Task, tasks
 from testbed.runs.ready_kernels import with_ready_kernels
 from testbed.runs.sweep import run_all
@@ -126,6 +128,15 @@ def rate_mbit(found: Sequence[Packet], start_s: float, stop_s: float) -> float:
     inside = [packet for packet in found if start_s <= packet.time_s <= stop_s]
     size = sum(packet.length for packet in inside[1:])
     return size * 8e-6 / (inside[-1].time_s - inside[0].time_s)
+
+
+def has_no_tracing() -> bool:
+    """Whether the kernel cannot be asked for events."""
+    try:
+        os.close(tracefs._mount())
+    except OSError:
+        return True
+    return False
 
 
 def alive(pid: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from experiments import video_players
 from experiments.access_settings import NETWORKS
 from testbed.scenario.losses import Loss
 from testbed.scenario.model import (
@@ -136,3 +137,18 @@ def background(sessions: int = 16, duration_s: float = 10, **settings: object) -
         background=Background("sender2", "receiver2", sessions),
         **settings,  # type: ignore[arg-type]
     )
+
+
+def near_video(transport: str, player: str, length_s: float = 6) -> Scenario:
+    """A line without delays, fast enough for the video: in real time nobody waits for stalls."""
+    made = video_players.scenario(
+        network="shaped-near",
+        rule="1080p",
+        transport=transport,
+        player=player,
+        length_s=length_s,
+        seed=1,
+    )
+    bottleneck = dataclasses.replace(made.named.bottleneck, rate_mbit=8)
+    topology = dataclasses.replace(made.named, bottleneck=bottleneck)
+    return dataclasses.replace(made, topology=topology)

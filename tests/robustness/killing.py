@@ -11,6 +11,7 @@ import hashlib
 import importlib
 import json
 import os
+import random
 import select
 import shutil
 import signal
@@ -29,6 +30,7 @@ from testbed.engines.guest import GuestEngine
 from testbed.scenario.model import Scenario
 from testbed.store import SCENARIO, Status, Trial, trials_in
 from tests.lab import planned_here
+from tests.scenarios import router
 
 ROOT = Path(__file__).resolve().parents[2]
 # what Python reports before it happens; files that are only read are left out
@@ -41,6 +43,8 @@ IMPORTED = (
     "experiments.command",
 )
 PATIENCE_S = 5.0
+KILLED = -signal.SIGKILL
+SHORT = router(variant="cubic", duration_s=0.5, seed=1)
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,19 @@ class Ended:
     operations: int  # file operations, if it was not killed
     seconds: float
     said: str
+
+
+def written(folder: Path, scenario: Scenario = SHORT) -> str:
+    """The file of a scenario."""
+    path = folder / "asked.json"
+    path.write_text(scenario.to_json())
+    return str(path)
+
+
+def moments(count: int, longest_s: float) -> list[float]:
+    """So many moments by chance, the same each time."""
+    chance = random.Random(count)
+    return [chance.uniform(0.005, longest_s) for _ in range(count)]
 
 
 @functools.cache

@@ -7,40 +7,19 @@ the command before each of its file operations.
 from __future__ import annotations
 
 import dataclasses
-import os
-import random
 import shutil
-import signal
 from pathlib import Path
 
 import pytest
 
-from testbed.engines.host import HostEngine
-from testbed.machine.borrowed_settings import ALLOWED
-from testbed.plan.task import tasks
-from testbed.scenario.model import Profile
-from tests.robustness.killing import Laboratory, recorded
-from tests.scenarios import router
+from tests.robustness.killing import KILLED, SHORT, Laboratory, moments, recorded, written
 
-KILLED = -signal.SIGKILL
-SCENARIOS = [router(variant="cubic", duration_s=0.5, seed=seed) for seed in (1, 2, 3)]
-HYSTART = Path("/sys/module/tcp_cubic/parameters/hystart")
+SCENARIOS = [SHORT, *(dataclasses.replace(SHORT, seed=seed) for seed in (2, 3))]
 
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Laboratory:
     return Laboratory(tmp_path)
-
-
-def written(folder: Path, scenario: object = SCENARIOS[0]) -> str:
-    path = folder / "asked.json"
-    path.write_text(scenario.to_json())  # type: ignore[attr-defined]
-    return str(path)
-
-
-def moments(count: int, longest_s: float) -> list[float]:
-    chance = random.Random(count)
-    return [chance.uniform(0.005, longest_s) for _ in range(count)]
 
 
 def test_before_each_file_operation(lab: Laboratory, tmp_path: Path, full: bool) -> None:
@@ -101,25 +80,3 @@ def test_sweeps_go_on_where_they_were_killed(lab: Laboratory, tmp_path: Path, fu
             print(f"{killed} sweeps killed", flush=True)
     lab.run(*argv)
     assert lab.whole() == whole
-
-
-@pytest.mark.host
-@pytest.mark.skipif(os.geteuid() != 0, reason="the host engine needs root")
-def test_trials_on_the_host(lab: Laboratory, tmp_path: Path, full: bool) -> None:
-    """Cubic as ns-2 has it changes a parameter of the kernel's."""
-    scenario = dataclasses.replace(SCENARIOS[0], profile=Profile.NS2)
-    if HostEngine().missing(tasks([scenario])[0].plan.needs):
-        pytest.skip("this kernel has no cubic")
-    before = (HYSTART.read_text(), ALLOWED.read_text())
-    argv = ("run", written(tmp_path, scenario), "--engine", "host", "--rerun", "--out")
-    first = lab.run(*argv, str(lab.out))  # a busy machine makes the trial invalid, no matter
-    trials, killed = set(lab.whole()), 0
-    assert len(trials) == 1, first.said
-    for moment in moments(200 if full else 2, first.seconds):
-        killed += lab.run(*argv, str(lab.out), kill_s=moment).status == KILLED
-        said = lab.clean()
-        assert lab.left() == [], (moment, said)
-        assert set(lab.whole()) == trials, (moment, said)
-        assert (HYSTART.read_text(), ALLOWED.read_text()) == before, (moment, said)
-        if full:
-            print(f"{killed} trials on the host killed", flush=True)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import re
-import signal
 import subprocess
-import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,8 +13,6 @@ import pytest
 from analysis.figures.papers.fall_floyd.outcomes import outcome, sequence
 from testbed.engines.choice import choose
 from testbed.engines.host import HostEngine
-from testbed.machine import tracefs
-from testbed.machine.borrowed_settings import ALLOWED
 from testbed.plan.host_settings import Parameter
 from testbed.plan.plan import make_plan
 from testbed.plan.task import tasks
@@ -25,7 +20,8 @@ from testbed.runs.sweep import run_all
 from testbed.scenario.model import Profile
 from testbed.scenario.variants import VARIANTS
 from testbed.store import Status, Trial
-from tests.lab import packets, rate_mbit, run_trials, samples
+from tests.lab import has_no_tracing, packets, rate_mbit, run_trials, samples
+from tests.left_behind import HYSTART, seen
 from tests.scenarios import router
 
 pytestmark = [
@@ -37,20 +33,18 @@ needs_schedstat = pytest.mark.skipif(
     not Path("/proc/self/schedstat").exists(), reason="this kernel does not count"
 )
 
-HYSTART = Path("/sys/module/tcp_cubic/parameters/hystart")
-
 
 @pytest.mark.parametrize("variant", ["linux-reno", "cubic", "bbr"])
 def test_the_bottleneck_sends_at_its_rate(tmp_path: Path, variant: str) -> None:
     """Within 1 %, in real time."""
     if HostEngine().missing(make_plan(router(variant=variant)).needs):
         pytest.skip(f"this kernel has no {variant}")
-    before = host_state()
+    before = seen()
     trial = run_trials([router(variant=variant, rate_mbit=2, duration_s=4)], tmp_path, "host")[0]
     assert trial.record.flows[0].variant_seen == VARIANTS[variant].control
     found = packets(trial, "bottleneck-out:tcp", "tcp.len > 0")
     assert rate_mbit(found, 1.5, 4) == pytest.approx(2, rel=0.01)
-    assert host_state() == before
+    assert seen() == before
 
 
 def test_exact_losses_on_this_kernel(tmp_path: Path) -> None:
@@ -103,149 +97,6 @@ def test_what_the_kernel_lacks_is_named(tmp_path: Path) -> None:
     assert done[0].record.status is Status.UNSUPPORTED
     assert done[0].record.reason == f"the host's kernel has no congestion control {lacking[0]}"
     assert f"tcp_{lacking[0]}" in done[0].record.hint
-
-
-def host_state() -> dict[str, object]:
-    """What a trial could leave behind."""
-    links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True).stdout
-    namespaces = {p.readlink() for p in Path("/proc").glob("[0-9]*/ns/net") if p.exists()}
-    return {
-        "links": sorted(re.findall(r"^\d+: ([^:@]+)", links, re.MULTILINE)),
-        "namespaces": namespaces,
-        "allowed": ALLOWED.read_text(),
-        "hystart": HYSTART.read_text(),
-        "processes": processes(),
-        "named": subprocess.run(["ip", "netns"], capture_output=True, text=True, check=True).stdout,
-    }
-
-
-def processes() -> list[str]:
-    """Command lines that belong to trials."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
-        except OSError:
-            continue
-        line = " ".join(words)
-        if re.search(r"testbed\.(trial|engines\.inside)|mininet:|iperf3|tcpdump|um_seed=", line):
-            found.append(line)
-    return sorted(found)
-
-
-def started(argv: list[str], env: dict[str, str]) -> subprocess.Popen[str]:
-    # a shell that runs the tests in the background has it ignored, and programs inherit that
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    return subprocess.Popen(
-        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **env}
-    )
-
-
-def wait_until(condition: object, seconds: float = 20) -> None:
-    assert callable(condition)
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "did not happen"
-        time.sleep(0.02)
-
-
-def flowing(out: Path) -> bool:
-    """Whether packets flow: a capture has grown."""
-    return any(path.stat().st_size > 5000 for path in out.glob(".*/captures/*.pcap"))
-
-
-@pytest.mark.parametrize("engine", ["host", "guest"])
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_ended_in_mid_trial(tmp_path: Path, root: Path, engine: str, how: signal.Signals) -> None:
-    """Killed or asked to stop: afterwards (and after `clean`, if killed) all is as before."""
-    before = host_state()
-    env = {"XDG_STATE_HOME": str(tmp_path / "state")}
-    scenario = tmp_path / "scenario.json"
-    # long enough in either engine to be caught in the middle
-    changing = router(variant="cubic", rate_mbit=100, duration_s=120, profile=Profile.NS2)
-    scenario.write_text(changing.to_json())
-    testbed = str(root / ".venv/bin/testbed")
-    out = tmp_path / "out"
-    run = started([testbed, "run", str(scenario), "--engine", engine, "--out", str(out)], env)
-    wait_until(lambda: flowing(out))
-    assert processes() != before["processes"]
-    if engine == "host":
-        assert HYSTART.read_text() != before["hystart"]
-    run.send_signal(how)
-    _, said = run.communicate(timeout=30)
-    if how is signal.SIGKILL:
-        wait_until(lambda: processes() == before["processes"])
-        clean = started([testbed, "clean"], env)
-        text, _ = clean.communicate(timeout=30)
-        assert "removed unfinished" in text
-        assert clean.returncode == 0
-    else:
-        assert run.returncode == 130
-        assert said.splitlines() == [
-            "testbed: interrupted; complete trials are kept: repeat the command to continue"
-        ]
-    assert list(out.iterdir()) == []
-    wait_until(lambda: host_state() == before)
-
-
-def test_killed_inside_the_trial(tmp_path: Path, root: Path) -> None:
-    """The trial's own process dies: the run says so, and everything else goes too."""
-    before = host_state()
-    scenario = tmp_path / "scenario.json"
-    scenario.write_text(router(variant="cubic", rate_mbit=10, duration_s=60).to_json())
-    argv = [str(root / ".venv/bin/testbed"), "run", str(scenario), "--engine", "host", "--out"]
-    run = started([*argv, str(tmp_path / "out")], {"XDG_STATE_HOME": str(tmp_path / "state")})
-    wait_until(lambda: flowing(tmp_path / "out"))
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
-        if b"testbed.trial" in entry.read_bytes().split(b"\0"):
-            os.kill(int(entry.parent.name), signal.SIGKILL)
-    text, _ = run.communicate(timeout=30)
-    assert run.returncode == 1
-    assert "failed: the trial died (exit status -9)" in text.replace("\n", " ")
-    wait_until(lambda: host_state() == before)
-
-
-def has_no_tracing() -> bool:
-    """Whether the kernel cannot be asked for events."""
-    try:
-        os.close(tracefs._mount())
-    except OSError:
-        return True
-    return False
-
-
-def has_instance(mark: str) -> bool:
-    """Whether the kernel has a trace instance of that run."""
-    root = tracefs._mount()
-    try:
-        return (tracefs._instances(root) / tracefs.instance_name(mark)).exists()
-    finally:
-        os.close(root)
-
-
-@pytest.mark.skipif(has_no_tracing(), reason="this kernel has no tracing")
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_no_trace_instance_and_no_mount_stay(
-    tmp_path: Path, root: Path, how: signal.Signals
-) -> None:
-    mounts = Path("/proc/mounts").read_text()
-    env = {"XDG_STATE_HOME": str(tmp_path / "state")}
-    scenario = tmp_path / "scenario.json"
-    scenario.write_text(router(variant="linux-reno", rate_mbit=10, duration_s=60).to_json())
-    testbed = str(root / ".venv/bin/testbed")
-    argv = [testbed, "run", str(scenario), "--engine", "host", "--out", str(tmp_path / "out")]
-    run = started(argv, env)
-    wait_until(lambda: flowing(tmp_path / "out"))
-    (journal,) = (tmp_path / "state").rglob("*.journal")
-    wait_until(lambda: has_instance(journal.stem))
-    assert Path("/proc/mounts").read_text() == mounts
-    run.send_signal(how)
-    run.communicate(timeout=60)
-    if how is signal.SIGKILL:
-        said, _ = started([testbed, "clean"], env).communicate(timeout=60)
-        assert f"trace instance {tracefs.instance_name(journal.stem)}" in said
-    assert not has_instance(journal.stem)
-    assert Path("/proc/mounts").read_text() == mounts
 
 
 @pytest.mark.skipif(has_no_tracing(), reason="this kernel has no tracing")

@@ -2,44 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
-import signal
-import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from analysis.figures.own_experiments.player_pairs import WITHIN_S
 from analysis.trials.video import video_measures
-from experiments.video_players import scenario
-from testbed.machine.journal import MARKER
-from testbed.machine.process import CHROMIUM
-from testbed.scenario.model import Scenario
 from testbed.scenario.video import Player, Transport
 from testbed.store import Trial
 from tests.browser import chromium
 from tests.lab import capture_hashes, run_trials
-from tests.scenarios import video
+from tests.left_behind import browsers
+from tests.scenarios import near_video, video
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium here")
 
 MEASURES = ("page_s", "startup_s", "loaded_s", "ended_s", "stall_s")
-
-
-def browsers() -> list[str]:
-    """Processes of Chromium that belong to trials; their files are in the trial's own folder."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            program = (entry / "cmdline").read_bytes().split(b"\0")[0].decode(errors="replace")
-            ours = f"{MARKER}=".encode() in (entry / "environ").read_bytes()
-        except OSError:
-            continue
-        if CHROMIUM in program and ours:
-            found.append(f"{program} {entry.name}")
-    return sorted(found)
 
 
 def agree(trials: list[Trial], seconds: float, share: float = 0.0) -> None:
@@ -82,57 +61,10 @@ def test_the_browser_in_real_time_is_as_the_model(tmp_path: Path, full: bool) ->
     too in the full run."""
     before = browsers()
     for transport in ("https", "quic") if full else ("https",):
-        model = run_trials([_near(transport, Player.MODEL)], tmp_path, "host" if full else "guest")
-        browser = run_trials([_near(transport, Player.CHROMIUM)], tmp_path, "host")
+        model = run_trials(
+            [near_video(transport, Player.MODEL)], tmp_path, "host" if full else "guest"
+        )
+        browser = run_trials([near_video(transport, Player.CHROMIUM)], tmp_path, "host")
         agree(model + browser, 1.0, 0.05)
         assert browsers() == before
     assert not [path for trial in model + browser for path in trial.path.glob("testbed-video-*")]
-
-
-def _near(transport: str, player: str, length_s: float = 6) -> Scenario:
-    """A line without delays, fast enough for the video: in real time nobody waits for stalls."""
-    made = scenario(
-        network="shaped-near",
-        rule="1080p",
-        transport=transport,
-        player=player,
-        length_s=length_s,
-        seed=1,
-    )
-    bottleneck = dataclasses.replace(made.named.bottleneck, rate_mbit=8)
-    topology = dataclasses.replace(made.named, bottleneck=bottleneck)
-    return dataclasses.replace(made, topology=topology)
-
-
-@pytest.mark.host
-@pytest.mark.skipif(os.geteuid() != 0, reason="the host engine needs root")
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_a_browser_ends_with_its_trial(tmp_path: Path, root: Path, how: signal.Signals) -> None:
-    """Stopped, or killed and cleaned up: no process and no file of it stays."""
-    before = browsers()
-    path = tmp_path / "scenario.json"
-    path.write_text(_near("https", "chromium", length_s=60).to_json())
-    testbed = str(root / ".venv/bin/testbed")
-    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # programs inherit that it is ignored
-    out = tmp_path / "out"
-    run = subprocess.Popen(
-        [testbed, "run", str(path), "--engine", "host", "--out", str(out)], env=environment
-    )
-    _wait_until(lambda: any(file.stat().st_size > 50_000 for file in out.glob(".*/captures/*")))
-    assert browsers() != before
-    run.send_signal(how)
-    run.wait(60)
-    if how is signal.SIGKILL:
-        _wait_until(lambda: browsers() == before)
-        subprocess.run([testbed, "clean"], env=environment, check=True)
-    assert browsers() == before
-    assert list(out.iterdir()) == []
-
-
-def _wait_until(condition: object, seconds: float = 60) -> None:
-    assert callable(condition)
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "did not happen"
-        time.sleep(0.1)
