@@ -192,7 +192,7 @@ def planned(commands: Sequence[str]) -> Iterator[Task]:
 def identities_of(command: str, files: Files) -> Identities:
     """Of one command's trials: thousands take seconds to plan, and pages share commands."""
     with with_files(files):
-        return identities(planned([command]))
+        return identities(scenarios_of(command))
 
 
 def identity_of(commands: Sequence[str], files: Files = ()) -> str:

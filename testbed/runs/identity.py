@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.engines.base import Engine
-from testbed.plan.plan import Plan
-from testbed.plan.task import Task
+from testbed.plan.plan import Plan, make_plan
 from testbed.runs import sources
 from testbed.runs.provenance import programs
 from testbed.scenario.model import BASE_KERNEL, Scenario, written
@@ -67,15 +66,24 @@ class Identities:
     plans: str  # of what is done in them, whatever the programs and kernels that do it
 
 
-def identities(planned: Iterable[Task]) -> Identities:
-    """Of trials, planned one after the other: thousands are more than should be held at a time."""
+def identities(scenarios: Iterable[Scenario]) -> Identities:
+    """Of the trials of these scenarios: thousands are more than should be held at a time.
+
+    Of trials that differ in their seeds alone one is planned, the first, which takes most of the
+    time: what code makes of their seeds is the same code's.
+    """
     code, plans = hashlib.sha256(), hashlib.sha256()
-    kernels = {BASE_KERNEL}
-    for task in planned:
-        parts = _of_project(task.scenario, task.plan)
-        for found, names in ((plans, ("scenario", "plan")), (code, ("sources", "revision"))):
+    kernels, settings = {BASE_KERNEL}, set[str]()
+    for scenario in scenarios:
+        plans.update(scenario.to_json().encode())
+        setting = dataclasses.replace(scenario, seed=0).to_json()
+        if setting in settings:
+            continue
+        settings.add(setting)
+        parts = _of_project(scenario, make_plan(scenario))
+        for found, names in ((plans, ("plan",)), (code, ("sources", "revision"))):
             found.update(json.dumps([parts[name] for name in names], sort_keys=True).encode())
-        kernels.add(task.scenario.kernel)
+        kernels.add(scenario.kernel)
     for each in sorted(kernels):
         code.update(json.dumps(dict(sources.of_kernel(each)), sort_keys=True).encode())
     code.update(plans.digest())

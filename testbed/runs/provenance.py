@@ -22,7 +22,6 @@ _COMMANDS = {
     "iperf3": ("iperf3", "--version"),
     "iproute2": ("ip", "-Version"),
     "iw": ("iw", "--version"),
-    "mininet": ("mn", "--version"),
     "nginx": ("nginx", "-v"),
     "tcpdump": ("tcpdump", "--version"),
 }

@@ -16,6 +16,7 @@ from testbed.errors import TestbedError
 from testbed.plan.plan import Plan, make_plan
 from testbed.plan.requirements import Need
 from testbed.plan.task import tasks
+from testbed.runs import identity as of_trials
 from testbed.runs import provenance, sources
 from testbed.runs.cluster import PROBLEM, differences, equipment
 from testbed.runs.identity import identify
@@ -183,3 +184,25 @@ def test_programs_of_sbin_are_found_by_ordinary_users(monkeypatch: pytest.Monkey
     provenance._version.cache_clear()
     found = provenance.versions_of(("nginx", "hostapd"))
     assert all(re.match(r"\d", version) for version in found.values())
+
+
+def test_one_seed_of_each_setting_is_planned_for_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And all seeds are in its identity."""
+    several = [router(rate_mbit=rate, seed=seed) for rate in (1, 2) for seed in (1, 2, 3)]
+    planned = []
+
+    def noted(asked: Scenario) -> Plan:
+        planned.append(asked)
+        return make_plan(asked)
+
+    monkeypatch.setattr(of_trials, "make_plan", noted)
+    whole = of_trials.identities(several)
+    assert planned == [several[0], several[3]]
+    for fewer in (several[:-1], several[1:], several[:3]):
+        assert of_trials.identities(fewer).plans != whole.plans
+
+    def otherwise(asked: Scenario) -> Plan:
+        return dataclasses.replace(make_plan(asked), end_s=make_plan(asked).end_s + asked.seed)
+
+    monkeypatch.setattr(of_trials, "make_plan", otherwise)
+    assert of_trials.identities(several).plans != whole.plans

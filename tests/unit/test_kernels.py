@@ -47,7 +47,7 @@ def test_the_first_kernel_changes_no_trial() -> None:
 def test_another_kernel_is_another_trial_of_code() -> None:
     def identity(*kernels: str) -> str:
         scenarios = on_kernels([router()], kernels)
-        return identities(Task(each, make_plan(each)) for each in scenarios).code
+        return identities(scenarios).code
 
     assert identity(BASE_KERNEL) == identity()
     assert len({identity("6.1"), identity("6.12"), identity("6.1", "6.12")}) == 3
