@@ -51,17 +51,17 @@ die() { # MESSAGE HINT
 # environment, the kernel cache and the results must not belong to root.
 AS_USER=()
 become_caller() {
-    local home
     : "${HOME:=$(getent passwd "$EUID" | cut -d: -f6)}"
     export HOME
+    USER_HOME=$HOME
     if ((EUID != 0)) || [[ ${SUDO_UID:-0} == 0 ]]; then
         return
     fi
-    home=$(getent passwd "$SUDO_UID" | cut -d: -f6)
+    USER_HOME=$(getent passwd "$SUDO_UID" | cut -d: -f6)
     AS_USER=(
         setpriv --reuid "$SUDO_UID" --regid "$SUDO_GID" --init-groups
         env -u SUDO_UID -u SUDO_GID -u SUDO_USER -u SUDO_COMMAND
-        "HOME=$home" "USER=$SUDO_USER" "LOGNAME=$SUDO_USER"
+        "HOME=$USER_HOME" "USER=$SUDO_USER" "LOGNAME=$SUDO_USER"
     )
 }
 
@@ -165,6 +165,17 @@ stamp() { # FILE VALUE
     "${AS_USER[@]}" sh -c 'printf "%s\n" "$2" >"$1"' sh "$1" "$2"
 }
 
+LOCKED=(--no-deps --require-hashes --requirement requirements.lock)
+
+pip() {
+    "${AS_USER[@]}" .venv/bin/python -m pip "$1" --quiet --no-input --disable-pip-version-check \
+        "${@:2}"
+}
+
+install_wheels() { # the folder that they are in
+    pip install "${LOCKED[@]}" --ignore-installed --no-compile --no-index --find-links "$1" </dev/null
+}
+
 install_python_packages() {
     local version key
     version=$("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
@@ -179,11 +190,17 @@ install_python_packages() {
     # of its own even where Debian has the locked version.
     "${AS_USER[@]}" "$PYTHON" -m venv --clear --system-site-packages .venv ||
         die "could not make .venv" "remove it and run setup.sh again: rm -rf .venv"
-    "${AS_USER[@]}" .venv/bin/python -m pip install --quiet --no-input --no-deps --ignore-installed \
-        --no-compile --disable-pip-version-check --require-hashes \
-        --requirement requirements.lock </dev/null ||
-        die "could not install the locked Python packages" \
-            "pip's own message is above; is the package index reachable?"
+    # wheels are kept outside the clone, for the next one
+    local -r wheels=${XDG_CACHE_HOME:-$USER_HOME/.cache}/tcp-testbed/wheels
+    "${AS_USER[@]}" mkdir -p "$wheels" ||
+        die "could not make $wheels" "set XDG_CACHE_HOME to a folder of yours"
+    if ! install_wheels "$wheels" 2>/dev/null; then
+        pip download "${LOCKED[@]}" --dest "$wheels" </dev/null ||
+            die "could not download the locked Python packages" \
+                "pip's own message is above; is the package index reachable?"
+        install_wheels "$wheels" ||
+            die "could not install the locked Python packages" "pip's own message is above"
+    fi
     # pip would compile them on one core. Some have files that are no Python, as examples.
     "${AS_USER[@]}" .venv/bin/python -m compileall -qq -j 0 .venv/lib || true
     stamp .venv/lock.stamp "$key"
@@ -194,8 +211,7 @@ install_project() {
     key=$(sha256sum <pyproject.toml | cut -d' ' -f1)
     is_stamped .venv/project.stamp "$key" && return
     say "testbed: installing into .venv (seconds)"
-    "${AS_USER[@]}" .venv/bin/python -m pip install --quiet --no-input --no-deps --no-index \
-        --disable-pip-version-check --no-build-isolation --editable . </dev/null ||
+    pip install --no-deps --no-index --no-build-isolation --editable . </dev/null ||
         die "could not install the testbed into .venv" "remove it and run setup.sh again: rm -rf .venv"
     stamp .venv/project.stamp "$key"
 }
