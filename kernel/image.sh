@@ -33,18 +33,18 @@ key_of() {
     echo "${whole:0:16}"
 }
 
-# Every command of this machine's asks for them, so all files are hashed at once.
+# Every command of the testbed asks for them, so each file is hashed once, all by one process.
 find_keys() {
     local -A sums
-    local sum file packaged compiler
+    local hashes sum file packaged compiler
     packaged=$(dpkg-query -W -f '${Version}' "linux-source-$version")
     compiler=$(gcc -dumpfullversion)
     cd "$recipe"
     shopt -s nullglob
     local before=(guest.config initramfs.list *.c) congestion=(congestion/*.c)
     local patches=(patches/*.patch) numbered=(patches/[0-9]*.patch)
-    sum=$(sha256sum "${before[@]}" "${patches[@]}" "${congestion[@]}")
-    while read -r sum file; do sums[$file]=$sum; done <<<"$sum"
+    hashes=$(sha256sum "${before[@]}" "${patches[@]}" "${congestion[@]}")
+    while read -r sum file; do sums[$file]=$sum; done <<<"$hashes"
     base=$(key_of "${before[@]}" "${numbered[@]}" "${congestion[@]}")
     key=$(key_of "${before[@]}" "${patches[@]}" "${congestion[@]}")
     cd "$OLDPWD"

@@ -26,11 +26,11 @@ class Seen:
     settings: tuple[str, ...]
 
     def beyond(self, before: Seen) -> list[str]:
-        """What was not there before."""
+        """What was not there before, and links that were."""
         new = (
             self.processes - before.processes,
             {str(each) for each in self.namespaces - before.namespaces},
-            self.links - before.links,
+            self.links ^ before.links,
             set(self.settings) - set(before.settings),
         )
         return sorted(each for kind in new for each in kind)

@@ -165,18 +165,17 @@ def test_a_browser_ends_with_its_trial(tmp_path: Path, root: Path, how: signal.S
     path = tmp_path / "scenario.json"
     path.write_text(near_video("https", "chromium", length_s=60).to_json())
     testbed = str(root / ".venv/bin/testbed")
-    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # programs inherit that it is ignored
+    env = {"XDG_STATE_HOME": str(tmp_path / "state")}
     out = tmp_path / "out"
-    run = subprocess.Popen(
-        [testbed, "run", str(path), "--engine", "host", "--out", str(out)], env=environment
-    )
+    run = started([testbed, "run", str(path), "--engine", "host", "--out", str(out)], env)
     wait_until(lambda: any(file.stat().st_size > 50_000 for file in out.glob(".*/captures/*")), 60)
     assert browsers() != before
     run.send_signal(how)
-    run.wait(60)
+    run.communicate(timeout=60)
     if how is signal.SIGKILL:
         wait_until(lambda: browsers() == before, 60)
-        subprocess.run([testbed, "clean"], env=environment, check=True)
+        clean = started([testbed, "clean"], env)
+        clean.communicate(timeout=60)
+        assert clean.returncode == 0
     assert browsers() == before
     assert list(out.iterdir()) == []
