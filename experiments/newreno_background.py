@@ -38,6 +38,7 @@ START_S = 10.0
 # with round trips of 50 to 130 ms this gives a timer of about 200 ms, ns-2's minimum
 RTO_MIN_MS = 100
 SESSIONS = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 180, 192, 224, 256)  # table II's
+WINDOW_BYTES = 4_000_000  # never the limit
 QUEUES = {
     "droptail": Queue("pfifo", limit_packets=QUEUE_PACKETS),
     # thresholds at a third and two thirds of the queue; weight (2^-9, by a burst of 200) and
@@ -71,7 +72,9 @@ def scenario(
             # the sessions have round-trip times of their own
             links={"sender3-left": Path(), "receiver3-right": Path()},
         ),
-        flows=newreno_settings.flows(RTO_MIN_MS, start_s=min(START_S, duration_s / 10)),
+        flows=newreno_settings.flows(
+            RTO_MIN_MS, WINDOW_BYTES, start_s=min(START_S, duration_s / 10)
+        ),
         background=Background("sender3", "receiver3", int(sessions)),
         duration_s=duration_s,
         measure_from_s=newreno_settings.WARM_UP * duration_s,

@@ -31,6 +31,10 @@ from testbed.scenario.model import (
 
 RATE_MBIT = 45.0
 ACCESS_MS, MIDDLE_MS = 5.0, 25.0  # one way: a round-trip time of 70 ms
+# More than path and queue hold (2 MB), and no more than the receiver's buffer can hold of segments
+# that wait for a lost one, where 1000 bytes of payload take 2304 of its 6.3 MB: with 4 MB, it threw
+# segments away in some first recoveries.
+WINDOW_BYTES = 2_500_000
 
 # The paper does not say how its dropper works: candidates, to see which one fits its figures.
 DROPPERS = {
@@ -69,7 +73,9 @@ def scenario(
             hosts=len(newreno_settings.FORMS),
             access=Path(delay_ms=ACCESS_MS),
         ),
-        flows=newreno_settings.flows(TIMERS[timer], loss=Loss(events=events, dice="both forms")),
+        flows=newreno_settings.flows(
+            TIMERS[timer], WINDOW_BYTES, loss=Loss(events=events, dice="both forms")
+        ),
         duration_s=duration_s,
         measure_from_s=newreno_settings.WARM_UP * duration_s,
         seed=seed,

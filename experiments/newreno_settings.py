@@ -10,14 +10,15 @@ from __future__ import annotations
 from testbed.scenario.losses import Loss
 from testbed.scenario.model import CapturePoint, Flow, FlowKind
 
-WINDOW_BYTES = 4_000_000  # never the limit
 WARM_UP = 0.25  # of the duration: the paper leaves out 250 of 1000 s
 CAPTURES = (CapturePoint.SENDERS, CapturePoint.RECEIVERS)  # from which p and m are measured
 SAMPLE_MS = 50.0
 FORMS = {"sbs": (1, "newreno"), "imp": (2, "newreno-impatient")}
 
 
-def flows(rto_min_ms: int, start_s: float = 0.0, loss: Loss | None = None) -> tuple[Flow, ...]:
+def flows(
+    rto_min_ms: int, window_bytes: int, start_s: float = 0.0, loss: Loss | None = None
+) -> tuple[Flow, ...]:
     """One of each form."""
     return tuple(
         Flow(
@@ -27,7 +28,7 @@ def flows(rto_min_ms: int, start_s: float = 0.0, loss: Loss | None = None) -> tu
             f"receiver{pair}",
             start_s=start_s,
             variant=variant,
-            window_bytes=WINDOW_BYTES,
+            window_bytes=window_bytes,
             rto_min_ms=rto_min_ms,
             loss=loss,
         )

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from experiments import dumbbell_pairs, dumbbell_settings
+from experiments import dumbbell_pairs, dumbbell_settings, newreno_models
 from experiments.catalogue import EXPERIMENTS
 from experiments.video_access import KERNELS
 from testbed.errors import UsageError
@@ -118,6 +118,22 @@ def test_the_timer_of_ns2_is_200_ms_in_all() -> None:
                     assert 199.5 <= (each.rto_min_ms or 0) + rtt_ms <= 200.5, scenario.label
                 elif each.kind is FlowKind.TCP:
                     assert each.rto_min_ms is None
+
+
+def test_the_models_window_fits_path_and_receiver() -> None:
+    """Never the limit, and never more than the receiver can keep while a lost segment is sent."""
+    payload, truesize = 1000, 2304  # a segment, and what the kernel counts for it: slab and sk_buff
+    for scenario in EXPERIMENTS["newreno-models"].scenarios({"m": ["1"]}, 1, False):
+        plan = make_plan(scenario)
+        (queue,) = (each.shaper.limit for each in plan.queues if each.sampled)
+        assert queue is not None
+        path_bytes = newreno_models.RATE_MBIT * 1000 / 8 * plan.network.rtt_ms
+        receiver = dict(dict(plan.sysctls)["receiver1"])
+        memory = int(receiver["net.ipv4.tcp_rmem"].split()[2])
+        most = 1.05 * (path_bytes + queue.bytes)  # --sensitivity has paths and queues 5 % longer
+        for each in scenario.flows:
+            assert each.window_bytes is not None
+            assert most < each.window_bytes < memory / truesize * payload, scenario.label
 
 
 def test_the_matrix_has_every_pair_once() -> None:
