@@ -15,6 +15,7 @@ from testbed.plan.plan import make_plan
 from testbed.runs.estimate import guest_seconds, pace
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
+from testbed.scenario.profiles import PROFILES
 from tests.scenarios import router
 
 # name: axes, trials in full, trials of a first look
@@ -122,7 +123,7 @@ def test_the_timer_of_ns2_is_200_ms_in_all() -> None:
 
 def test_the_models_window_fits_path_and_receiver() -> None:
     """Never the limit, and never more than the receiver can keep while a lost segment is sent."""
-    payload, truesize = 1000, 2304  # a segment, and what the kernel counts for it: slab and sk_buff
+    truesize = 2304  # what the kernel counts for a segment of 1000 bytes: slab and sk_buff
     for scenario in EXPERIMENTS["newreno-models"].scenarios({"m": ["1"]}, 1, False):
         plan = make_plan(scenario)
         (queue,) = (each.shaper.limit for each in plan.queues if each.sampled)
@@ -132,8 +133,9 @@ def test_the_models_window_fits_path_and_receiver() -> None:
         memory = int(receiver["net.ipv4.tcp_rmem"].split()[2])
         most = 1.05 * (path_bytes + queue.bytes)  # --sensitivity has paths and queues 5 % longer
         for each in scenario.flows:
+            assert PROFILES[scenario.profile].mss == 1000
             assert each.window_bytes is not None
-            assert most < each.window_bytes < memory / truesize * payload, scenario.label
+            assert most < each.window_bytes < memory / truesize * 1000, scenario.label
 
 
 def test_the_matrix_has_every_pair_once() -> None:
