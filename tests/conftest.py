@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # The files that take longest, these first: each runs in one process, and the last to be begun
 # should not be one of them.
 LONGEST = """
-    test_pages test_linters test_report_figures test_report_alike test_figure_style test_report
+    test_pages test_linters test_report_figures test_report_alike test_report
     test_report_page test_claims test_overlay
     test_ended_on_the_host test_guest test_fidelity test_faults test_variants test_video_trial
     test_killed test_video test_shared_folders test_video_browser test_losses test_guest_kernels

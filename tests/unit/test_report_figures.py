@@ -1,83 +1,37 @@
-"""The report's page and figures, from results made up by hand."""
+"""The report of all experiments, from results made up by hand: its page, and what holds in every
+figure of it: ticks, legends, markers, colours, order, words."""
 
 from __future__ import annotations
 
 import csv
-import dataclasses
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 from urllib.parse import unquote
 
 import numpy as np
-import pandas as pd
 import pytest
-from matplotlib.figure import Figure
-from matplotlib.text import Annotation
+from matplotlib.axes import Axes
+from matplotlib.axis import Tick
+from matplotlib.colors import to_hex
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
 
 from analysis.figures import figure_catalogue
-from analysis.figures.general import load_sweep, plane
-from analysis.figures.papers.dumbbell.dumbbell_pairs import matrix, widest
-from analysis.figures.plotting import figure_layout
-from analysis.figures.plotting.cases import exemplary
-from analysis.figures.plotting.figure_layout import APART
-from analysis.metrics import digest, flow_digest
+from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.figures.plotting.style import VARIANT_COLOURS
 from analysis.report import collect, make_report
-from analysis.report.claims_section import headlines, ledger_note, papers, ranges, show
 from analysis.report.facts import command
-from analysis.report.network_drawing import drawing
-from analysis.trials.labels import in_lines, path_rtt_ms
-from testbed.errors import TestbedError
-from testbed.scenario.model import Path as Way
-from testbed.scenario.model import TopologyKind
-from testbed.store import DIGEST_FILE, open_trial
+from analysis.results.material import Material
 from tests import report_writer
-from tests.scenarios import dumbbell
-from tests.trial_writer import write_trial
+from tests.made_up_answers import Answer, Evidence
 
 WHY = "the rate was 3.1 % below what was asked"
-
-
-@dataclass(frozen=True)
-class Row:
-    what: str
-    ours: float
-    paper: float | None
-    ns2: float | None = None
-
-
-@dataclass(frozen=True)
-class Evidence:
-    experiment: str
-    trials: tuple[str, ...]
-    figure: str
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The least that the ledger asks for."""
-
-    id: str
-    verdict: str
-    evidence: tuple[Evidence, ...]
-    paper: str = "KS"
-    claim: str = "Vegas < the others"
-    tested: str = "means"
-    statement: str = "it is"
-    test: str = "Welch"
-    effect: float = -0.25
-    interval: tuple[float, float] = (-0.5, -0.125)
-    n: int = 5
-    profile: str = "ns2"
-    setting: str = ""
-    reading: str = ""
-    rows: tuple[Row, ...] = (Row("Vegas", 0.5, 0.392),)
-    why: str = ""
-    comparisons: int = 3
-    ledger_verdict: str = "supported"
-    survival: str = "in 3 of 4 readings; open with buffers 5 % smaller"
+MANY = 6  # entries of a legend, from which on it stands beside the panels
+ONE = re.compile(r"(?<![\d.,–-])1 (trials|seeds|flows|packets|points|losses|segments|runs)\b")
+SEVERAL = re.compile(r"\b([2-9]|\d\d+) (trial|seed|flow|point|segment|run)\b(?!-)")
 
 
 @pytest.fixture(scope="module")
@@ -107,15 +61,45 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return sorted(root.iterdir())
 
 
+@dataclass(frozen=True)
+class Made:
+    """The report's page, and the figures that were drawn for it."""
+
+    page: Path
+    figures: list[NamedFigure]
+
+
 @pytest.fixture(scope="module")
-def page(folders: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(folders: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Made:
     """The report of all of them, with a ledger of two claims."""
     some = tuple(path.name for path in sorted(folders[0].iterdir())[:3])
     answers = (
         Answer("KS1.1", "supported", (Evidence("dumbbell-load", some, "load"),)),
         Answer("JH1.1", "contradicted", (), paper="JH", why="a queue of ten packets"),
     )
-    return make_report(collect(folders), tmp_path_factory.mktemp("out") / "report.html", answers)
+    drawn: list[NamedFigure] = []
+    draw = figure_catalogue.figures
+
+    def figures(material: Material) -> Iterator[NamedFigure]:
+        for figure in draw(material):
+            drawn.append(figure)
+            yield figure
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figure_catalogue, "figures", figures)
+        out = tmp_path_factory.mktemp("out") / "report.html"
+        return Made(make_report(collect(folders), out, answers), drawn)
+
+
+@pytest.fixture(scope="module")
+def page(made: Made) -> Path:
+    return made.page
+
+
+@pytest.fixture(scope="module")
+def drawn(made: Made) -> list[NamedFigure]:
+    """Every figure of every experiment, as it was written."""
+    return made.figures
 
 
 @pytest.fixture(scope="module")
@@ -209,44 +193,6 @@ def test_the_command_runs_the_same_again(folders: list[Path]) -> None:
     )
 
 
-def test_the_command_of_a_files_sweep_names_a_file(tmp_path: Path) -> None:
-    for seed in (1, 2):
-        for rate in ("1", "2"):
-            place = "topology.bottleneck.rate_mbit"
-            point: dict[str, str | float] = {"variant": "cubic", place: rate}
-            made = report_writer.scenario("mine", point, seed)
-            report_writer.write(tmp_path, dataclasses.replace(made, axes={place: rate}))
-    [material] = collect([tmp_path]).materials
-    first = material.trials[0].path / "scenario.json"
-    assert command(material) == (
-        f"testbed run {first} --set topology.bottleneck.rate_mbit=1,2 --seeds 2 --engine guest"
-    )
-
-
-@pytest.mark.parametrize("name", ["parking-lot", "fall-floyd", "newreno-models"])
-def test_a_scenario_may_have_an_experiments_name(name: str, tmp_path: Path) -> None:
-    """It has none of its axes, and gets what any scenario gets."""
-    made = report_writer.scenario("mine", {"variant": "cubic"}, 1)
-    report_writer.write(tmp_path, dataclasses.replace(made, experiment=name, axes={}))
-    [material] = collect([tmp_path]).materials
-    assert not list(figure_catalogue.summaries([material]))
-    assert not list(figure_catalogue.tables(material))
-    assert all("-guest-" in each.stem for each in figure_catalogue.figures(material))
-
-
-def test_hundreds_of_trials_are_all_there(tmp_path: Path) -> None:
-    report_writer.write_experiment(tmp_path / "r", "someones-own", 20, 120)
-    page = make_report(collect([tmp_path / "r"]), tmp_path / "report.html")
-    text = page.read_text()
-    assert len(re.findall(r'<tr id="t\d+">', text)) == 120
-    assert "120 trials." in text
-    assert page.stat().st_size < 3_000_000
-    with (tmp_path / "report-figures" / "someones-own-guest-sweep.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    throughput = [int(row["n"]) for row in rows if row["measure"].startswith("throughput")]
-    assert sorted(throughput) == [20] * 6
-
-
 def test_a_trial_in_two_folders_counts_once(folders: list[Path]) -> None:
     found = collect([folders[0], folders[0]])
     once = collect([folders[0]])
@@ -254,196 +200,92 @@ def test_a_trial_in_two_folders_counts_once(folders: list[Path]) -> None:
     assert len(found.again) == len(list(once.trials))
 
 
-def test_a_folder_without_trials_is_said(tmp_path: Path) -> None:
-    with pytest.raises(TestbedError, match="no trials in it"):
-        collect([tmp_path])
+def every_axes(drawn: list[NamedFigure]) -> Iterator[tuple[str, Axes]]:
+    for each in drawn:
+        for number, axes in enumerate(each.figure.axes):
+            if axes.get_visible() and axes.axison:
+                yield f"{each.stem}, panel {number}", axes
 
 
-def test_the_digest_of_a_trial(tmp_path: Path) -> None:
-    trial = open_trial(write_trial(tmp_path / "t"))
-    table = digest.cached_digest(trial)
-    tcp = table[table["flow"] == "tcp"]
-    rates = tcp[tcp["what"] == flow_digest.THROUGHPUT]
-    assert list(rates["x"]) == [1.5 + second for second in range(10)]
-    # 2 s to 3 s: nine data packets and the repeated one, of 1054 bytes, at the receiver
-    assert rates["value"].iloc[1] == pytest.approx(10 * 1054 * 8e-6)
-    delays = tcp[tcp["what"] == flow_digest.DELAYS].set_index("x")["value"]
-    assert delays[0.5] == pytest.approx(50)
-    assert delays[1.0] == pytest.approx(70)
-    assert (tcp["what"] == flow_digest.RTTS).any()
-    assert not (table[table["flow"] == "cbr"]["what"] == flow_digest.RTTS).any()
+def test_no_tick_says_what_another_says(drawn: list[NamedFigure]) -> None:
+    for where, axes in every_axes(drawn):
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            slack = 1e-9 * (high - low)
+            seen = [
+                tick.get_text()
+                for place, tick in zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=False)
+                if tick.get_text() and low - slack <= place <= high + slack
+            ]
+            assert len(set(seen)) == len(seen), (where, seen)
 
 
-def test_the_digest_is_kept(tmp_path: Path) -> None:
-    trial = open_trial(write_trial(tmp_path / "t"))
-    first = digest.cached_digest(trial)
-    for capture in (tmp_path / "t" / "captures").iterdir():
-        capture.unlink()
-    pd.testing.assert_frame_equal(digest.cached_digest(trial), first)
-    (tmp_path / "t" / DIGEST_FILE).write_bytes(b"damaged")
-    with pytest.raises(TestbedError):
-        digest.cached_digest(trial)
+def test_loads_are_in_the_order_of_their_numbers(drawn: list[NamedFigure]) -> None:
+    for where, axes in every_axes(drawn):
+        texts = [tick.get_text() for tick in axes.get_xticklabels() if tick.get_text()]
+        with_numbers = [re.fullmatch(r"−?\d+(\.\d+)?", text) for text in texts]
+        if texts and all(with_numbers):
+            values = [float(text.replace("−", "-")) for text in texts]
+            assert values == sorted(values), where
 
 
-def test_the_confidence_region_of_a_mean() -> None:
-    points = np.array([[1.0, 0], [-1, 0], [0, 2], [0, -2], [0.5, 0], [-0.5, 0]])
-    found = plane.region(points)
-    assert found is not None
-    centre, width, height, angle = found
-    assert centre == pytest.approx((0, 0))
-    # Hotelling: (p (n-1) / (n (n-p))) F(0.95; 2, 4) = 5/12 * 6.944; variances 0.5 and 1.6
-    scale = 5 / 12 * 6.9443
-    assert sorted((width, height)) == pytest.approx(
-        [2 * (scale * 0.5) ** 0.5, 2 * (scale * 1.6) ** 0.5], rel=1e-4
-    )
-    assert angle % 180 == pytest.approx(0, abs=1e-6) or angle % 180 == pytest.approx(90)
-    assert plane.region(points[:3]) is None
+def test_no_marker_is_cut(drawn: list[NamedFigure]) -> None:
+    """A point at the edge of its panel is drawn whole, or the panel has room for it."""
+    for where, axes in every_axes(drawn):
+        box = axes.get_window_extent()
+        for line in axes.get_lines():
+            if line.get_marker() in ("", " ", "None", None, "|", "_") or not line.get_clip_on():
+                continue
+            places = axes.transData.transform(np.column_stack(line.get_data()))
+            inside = places[[bool(box.contains(x, y)) for x, y in places]]
+            radius = line.get_markersize() / 2 * axes.figure.dpi / 72
+            room = np.minimum(inside - (box.x0, box.y0), (box.x1, box.y1) - inside)
+            assert not len(inside) or room.min() > 0.5 * radius, (where, line.get_label())
 
 
-def test_the_matrix_keeps_the_orders_of_a_pair_apart() -> None:
-    def trial(name: str, one: str, other: str, share: float) -> list[dict[str, object]]:
-        return [
-            {"trial": name, "flow": "tcp1", "variant": one, "share_percent": share},
-            {"trial": name, "flow": "tcp2", "variant": other, "share_percent": 100 - share},
-        ]
-
-    rows = [*trial("a", "reno", "bbr", 20), *trial("b", "bbr", "reno", 60)]
-    rows += [*trial("c", "bbr", "bbr", 45), *trial("d", "bbr", "vegas", 90)]
-    table = matrix(pd.DataFrame(rows))
-    assert list(table.index) == list(table.columns) == ["reno", "vegas", "bbr"]
-    assert table.loc["reno", "bbr"] == 20
-    assert table.loc["bbr", "reno"] == 60
-    assert table.loc["vegas", "bbr"] == 10  # what the other order leaves
-    assert table.loc["bbr", "bbr"] == pytest.approx(45)
-    assert table.isna().to_numpy().sum() == 4
+def test_long_legends_stand_beside_the_panels(drawn: list[NamedFigure]) -> None:
+    for each in drawn:
+        for legend in [*each.figure.legends, *(a.get_legend() for a in each.figure.axes)]:
+            if legend is None or len(legend.get_texts()) < MANY:
+                continue
+            box = legend.get_window_extent()
+            for axes in each.figure.axes:
+                panel = axes.get_window_extent()
+                over_x = min(box.x1, panel.x1) - max(box.x0, panel.x0)
+                over_y = min(box.y1, panel.y1) - max(box.y0, panel.y0)
+                assert over_x <= 1 or over_y <= 1, each.stem
 
 
-def test_the_matrix_is_of_the_loads_that_have_it() -> None:
-    """Panels of other pairs would have rows without names."""
-    few = [{"axis_cbr_mbit": load, "axis_pair": "reno/reno"} for load in (1, 5, 10)]
-    rows = pd.DataFrame([*few, {"axis_cbr_mbit": 5, "axis_pair": "bbr/reno"}])
-    assert widest(rows) == [5.0]
+def test_all_words_are_inside_the_figure(drawn: list[NamedFigure]) -> None:
+    """But for the ticks', of which matplotlib keeps some beyond the view and does not draw them."""
+    for each in drawn:
+        whole = each.figure.bbox.padded(2)
+        ticks = {label for tick in each.figure.findobj(Tick) for label in tick.findobj(Text)}
+        for text in each.figure.findobj(Text):
+            if text.get_text().strip() and text.get_visible() and text not in ticks:
+                box = text.get_window_extent()
+                assert whole.x0 <= box.x0 and box.x1 <= whole.x1, (each.stem, text.get_text())
+                assert whole.y0 <= box.y0 and box.y1 <= whole.y1, (each.stem, text.get_text())
 
 
-def test_differences_of_no_account_are_not_blown_up() -> None:
-    axes = Figure().subplots()
-    axes.set(xlim=(1.0002, 1.0004), ylim=(1.0, 2.0))
-    figure_layout.widen_flat_axes(axes, "x", "y")
-    assert axes.get_xlim() == pytest.approx((0.95, 1.05), rel=1e-3)
-    assert axes.get_ylim() == (1.0, 2.0)
+def test_a_variant_has_one_colour_everywhere(drawn: list[NamedFigure]) -> None:
+    """Every legend's sample of a variant has its colour."""
+    seen = set()
+    for each in drawn:
+        for legend in [*each.figure.legends, *(a.get_legend() for a in each.figure.axes)]:
+            for text, sample in zip(
+                *((legend.get_texts(), legend.legend_handles) if legend else ((), ())), strict=True
+            ):
+                if text.get_text() in VARIANT_COLOURS and isinstance(sample, Line2D):
+                    wanted = VARIANT_COLOURS[text.get_text()].lower()
+                    assert to_hex(sample.get_color()) == wanted, (each.stem, text.get_text())
+                    seen.add(text.get_text())
+    assert len(seen) > 3
 
 
-def test_panels_with_like_ranges_share_one() -> None:
-    """A panel of another order of magnitude would be a dot in its own."""
-    one, other = Figure().subplots(1, 2)
-    one.set(xlim=(50, 60), ylim=(1, 2))
-    other.set(xlim=(52, 64), ylim=(1, 200))
-    figure_layout.share_like_ranges([one, other], "x", "y")
-    assert one.get_xlim() == other.get_xlim() == (50, 64)
-    assert (one.get_ylim(), other.get_ylim()) == ((1, 2), (1, 200))
-
-
-def test_names_at_the_ends_of_lines_do_not_overlap() -> None:
-    axes = Figure().subplots()
-    axes.set_ylim(0, 100)
-    figure_layout.name_line_ends(
-        axes, [(50.5, "one", "black"), (50, "other", "black"), (90, "third", "black")]
-    )
-    heights = {text.get_text(): text.xy[1] for text in axes.texts if isinstance(text, Annotation)}
-    assert heights["other"] == pytest.approx(0.5) and heights["third"] == pytest.approx(0.9)
-    assert heights["one"] >= heights["other"] + APART
-
-
-def test_the_ledger_says_what_stays_decided_if_all_its_comparisons_are_one_family() -> None:
-    nothing: tuple[Evidence, ...] = ()
-    given = [
-        Answer("KS1.1", "supported", nothing),
-        Answer("KS1.2", "contradicted", nothing, ledger_verdict="open", comparisons=4),
-        Answer("KS1.3", "open", nothing, ledger_verdict="open"),
-    ]
-    said = ledger_note(given)
-    assert "; 2 are decided." in said and "all 10 comparisons" in said
-    assert said.endswith("1 of them stay decided; these would be open: KS1.2 (ns2).")
-
-
-def test_headlines_show_both_sides() -> None:
-    """Of each answer two, of other experiments first; of a claim's profiles the first."""
-
-    def answer(claim: str, verdict: str, experiment: str, profile: str = "ns2") -> Answer:
-        return Answer(claim, verdict, (Evidence(experiment, (), ""),), profile=profile)
-
-    yes, no = "supported", "contradicted"
-    given = [answer(f"KS1.{n}", no, "load") for n in range(4)]
-    given += [answer("KS1.0", yes, "load", "modern"), answer("KS2.1", no, "pairs")]
-    given += [answer("KS2.2", yes, "pairs"), answer("KS2.3", "open", "pairs")]
-    [paper] = papers(given, {}, [])
-    told = [each.answer.id for each in headlines(paper.entries)]
-    assert told == ["KS2.2", "KS1.0", "KS2.1"]
-
-
-def test_the_network_is_drawn_with_its_settings() -> None:
-    drawn = drawing([dumbbell()])
-    for words in ("sender2", "receiver2", "10 Mbit/s, 10 ms", "pfifo 10 packets", "CBR → right"):
-        assert f">{words}<" in drawn
-    assert drawn.count("<line") == 5
-
-
-def test_links_that_are_alike_are_said_once() -> None:
-    """Between the lines of several pairs there is no room."""
-    one = dumbbell()
-    access = Way(delay_ms=3, rate_mbit=50)
-    alike = dataclasses.replace(
-        one, topology=dataclasses.replace(one.named, access=access, links={})
-    )
-    drawn = drawing([alike])
-    assert drawn.count(">50 Mbit/s<") == drawn.count(">3 ms<") == 2  # sides
-    other = {"sender2-left": Way(delay_ms=7)}
-    drawn = drawing(
-        [dataclasses.replace(alike, topology=dataclasses.replace(alike.named, links=other))]
-    )
-    assert drawn.count(">7 ms<") == 1
-    assert drawn.count(">3 ms<") == 2  # the other sender's, and once for the receivers
-
-
-@pytest.mark.parametrize("kind", TopologyKind)
-def test_every_kind_of_network_has_a_drawing_and_a_round_trip(kind: TopologyKind) -> None:
-    one = dumbbell()
-    topology = dataclasses.replace(one.named, kind=kind, access=Way(delay_ms=3), links={})
-    made = dataclasses.replace(one, topology=topology)
-    end = {TopologyKind.ACCESS_LINK: "station", TopologyKind.STAR: "host2"}.get(kind, "receiver")
-    assert end in drawing([made])
-    assert path_rtt_ms(made) > 2 * topology.bottleneck.delay_ms
-
-
-def test_a_kind_that_is_not_known_is_taken_for_no_other() -> None:
-    one = dumbbell()
-    made = dataclasses.replace(
-        one, topology=dataclasses.replace(one.named, kind=cast(TopologyKind, "ring"))
-    )
-    for show_it in (lambda: drawing([made]), lambda: path_rtt_ms(made)):
-        with pytest.raises(KeyError):
-            show_it()
-
-
-def test_an_axis_bends_where_one_line_presses_the_others_flat() -> None:
-    cells = {"reno": (0.1, 0.2, 5.0), "bbr": (3.0, 8.0, 9.0), "vegas": (0.0, 0.1, 4.0)}
-    table = pd.DataFrame(
-        [(name, load, mean) for name, means in cells.items() for load, mean in enumerate(means)],
-        columns=["variant", "load", "mean"],
-    )
-    assert load_sweep.towers(table, "load")
-    assert not load_sweep.towers(table[table["variant"] != "bbr"].query("load > 1"), "load")
-    assert not load_sweep.towers(table[table["variant"] == "bbr"], "load")
-    assert not load_sweep.towers(table.assign(mean=0.0), "load")
-
-
-def test_ranges_and_numbers_in_words() -> None:
-    assert ranges([3, 1, 2, 7, 9, 10]) == "1-3 7 9-10"
-    assert show((-0.5, 0.25)) == "-0.5 … 0.25"
-    assert show(float("nan")) == show(None) == ""
-    assert exemplary([1.0, 2.0, 3.0, 4.0, 5.0]) == [1.0, 3.0, 5.0]
-
-
-def test_a_long_foot_is_broken_between_its_parts() -> None:
-    assert in_lines(["one", "two", "three"], 9) == "one · two\nthree"
-    assert in_lines(["much too long", "b"], 5) == "much too long\nb"
+def test_one_is_no_plural(drawn: list[NamedFigure]) -> None:
+    for each in drawn:
+        said = [each.caption, each.reading, *(t.get_text() for t in each.figure.findobj(Text))]
+        for text in said:
+            assert not ONE.search(text), (each.stem, text)
+            assert not SEVERAL.search(text), (each.stem, text)

@@ -1,0 +1,279 @@
+"""Parts of the report and of its figures, each by itself, from results made up by hand."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import re
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Annotation
+
+from analysis.figures import figure_catalogue
+from analysis.figures.general import general_figures, load_sweep, plane
+from analysis.figures.papers.dumbbell.dumbbell_pairs import matrix, widest
+from analysis.figures.plotting import figure_layout
+from analysis.figures.plotting.cases import exemplary
+from analysis.figures.plotting.figure_layout import APART
+from analysis.metrics import digest, flow_digest
+from analysis.report import collect, make_report
+from analysis.report.claims_section import headlines, ledger_note, papers, ranges, show
+from analysis.report.facts import command
+from analysis.report.network_drawing import drawing
+from analysis.trials.labels import in_lines, path_rtt_ms
+from testbed.errors import TestbedError
+from testbed.scenario.model import Path as Way
+from testbed.scenario.model import TopologyKind
+from testbed.store import DIGEST_FILE, open_trial
+from tests import report_writer
+from tests.made_up_answers import Answer, Evidence
+from tests.scenarios import dumbbell
+from tests.trial_writer import write_trial
+
+
+def test_the_command_of_a_files_sweep_names_a_file(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        for rate in ("1", "2"):
+            place = "topology.bottleneck.rate_mbit"
+            point: dict[str, str | float] = {"variant": "cubic", place: rate}
+            made = report_writer.scenario("mine", point, seed)
+            report_writer.write(tmp_path, dataclasses.replace(made, axes={place: rate}))
+    [material] = collect([tmp_path]).materials
+    first = material.trials[0].path / "scenario.json"
+    assert command(material) == (
+        f"testbed run {first} --set topology.bottleneck.rate_mbit=1,2 --seeds 2 --engine guest"
+    )
+
+
+@pytest.mark.parametrize("name", ["parking-lot", "fall-floyd", "newreno-models"])
+def test_a_scenario_may_have_an_experiments_name(name: str, tmp_path: Path) -> None:
+    """It has none of its axes, and gets what any scenario gets."""
+    made = report_writer.scenario("mine", {"variant": "cubic"}, 1)
+    report_writer.write(tmp_path, dataclasses.replace(made, experiment=name, axes={}))
+    [material] = collect([tmp_path]).materials
+    assert not list(figure_catalogue.summaries([material]))
+    assert not list(figure_catalogue.tables(material))
+    assert all("-guest-" in each.stem for each in figure_catalogue.figures(material))
+
+
+def test_a_single_trial_has_its_timeline_and_no_figure_of_one_point(tmp_path: Path) -> None:
+    write_trial(tmp_path / "one-trial", samples=True)
+    [material] = collect([tmp_path]).materials
+    kinds = {
+        figure.stem.removeprefix(f"{material.key}-") for figure in general_figures.draw(material)
+    }
+    assert "tcp-timeline" in kinds
+    assert not {"sweep", "plane"} & kinds
+
+
+def test_hundreds_of_trials_are_all_there(tmp_path: Path) -> None:
+    report_writer.write_experiment(tmp_path / "r", "someones-own", 20, 120)
+    page = make_report(collect([tmp_path / "r"]), tmp_path / "report.html")
+    text = page.read_text()
+    assert len(re.findall(r'<tr id="t\d+">', text)) == 120
+    assert "120 trials." in text
+    assert page.stat().st_size < 3_000_000
+    with (tmp_path / "report-figures" / "someones-own-guest-sweep.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    throughput = [int(row["n"]) for row in rows if row["measure"].startswith("throughput")]
+    assert sorted(throughput) == [20] * 6
+
+
+def test_a_folder_without_trials_is_said(tmp_path: Path) -> None:
+    with pytest.raises(TestbedError, match="no trials in it"):
+        collect([tmp_path])
+
+
+def test_the_digest_of_a_trial(tmp_path: Path) -> None:
+    trial = open_trial(write_trial(tmp_path / "t"))
+    table = digest.cached_digest(trial)
+    tcp = table[table["flow"] == "tcp"]
+    rates = tcp[tcp["what"] == flow_digest.THROUGHPUT]
+    assert list(rates["x"]) == [1.5 + second for second in range(10)]
+    # 2 s to 3 s: nine data packets and the repeated one, of 1054 bytes, at the receiver
+    assert rates["value"].iloc[1] == pytest.approx(10 * 1054 * 8e-6)
+    delays = tcp[tcp["what"] == flow_digest.DELAYS].set_index("x")["value"]
+    assert delays[0.5] == pytest.approx(50)
+    assert delays[1.0] == pytest.approx(70)
+    assert (tcp["what"] == flow_digest.RTTS).any()
+    assert not (table[table["flow"] == "cbr"]["what"] == flow_digest.RTTS).any()
+
+
+def test_the_digest_is_kept(tmp_path: Path) -> None:
+    trial = open_trial(write_trial(tmp_path / "t"))
+    first = digest.cached_digest(trial)
+    for capture in (tmp_path / "t" / "captures").iterdir():
+        capture.unlink()
+    pd.testing.assert_frame_equal(digest.cached_digest(trial), first)
+    (tmp_path / "t" / DIGEST_FILE).write_bytes(b"damaged")
+    with pytest.raises(TestbedError):
+        digest.cached_digest(trial)
+
+
+def test_the_confidence_region_of_a_mean() -> None:
+    points = np.array([[1.0, 0], [-1, 0], [0, 2], [0, -2], [0.5, 0], [-0.5, 0]])
+    found = plane.region(points)
+    assert found is not None
+    centre, width, height, angle = found
+    assert centre == pytest.approx((0, 0))
+    # Hotelling: (p (n-1) / (n (n-p))) F(0.95; 2, 4) = 5/12 * 6.944; variances 0.5 and 1.6
+    scale = 5 / 12 * 6.9443
+    assert sorted((width, height)) == pytest.approx(
+        [2 * (scale * 0.5) ** 0.5, 2 * (scale * 1.6) ** 0.5], rel=1e-4
+    )
+    assert angle % 180 == pytest.approx(0, abs=1e-6) or angle % 180 == pytest.approx(90)
+    assert plane.region(points[:3]) is None
+
+
+def test_the_matrix_keeps_the_orders_of_a_pair_apart() -> None:
+    def trial(name: str, one: str, other: str, share: float) -> list[dict[str, object]]:
+        return [
+            {"trial": name, "flow": "tcp1", "variant": one, "share_percent": share},
+            {"trial": name, "flow": "tcp2", "variant": other, "share_percent": 100 - share},
+        ]
+
+    rows = [*trial("a", "reno", "bbr", 20), *trial("b", "bbr", "reno", 60)]
+    rows += [*trial("c", "bbr", "bbr", 45), *trial("d", "bbr", "vegas", 90)]
+    table = matrix(pd.DataFrame(rows))
+    assert list(table.index) == list(table.columns) == ["reno", "vegas", "bbr"]
+    assert table.loc["reno", "bbr"] == 20
+    assert table.loc["bbr", "reno"] == 60
+    assert table.loc["vegas", "bbr"] == 10  # what the other order leaves
+    assert table.loc["bbr", "bbr"] == pytest.approx(45)
+    assert table.isna().to_numpy().sum() == 4
+
+
+def test_the_matrix_is_of_the_loads_that_have_it() -> None:
+    """Panels of other pairs would have rows without names."""
+    few = [{"axis_cbr_mbit": load, "axis_pair": "reno/reno"} for load in (1, 5, 10)]
+    rows = pd.DataFrame([*few, {"axis_cbr_mbit": 5, "axis_pair": "bbr/reno"}])
+    assert widest(rows) == [5.0]
+
+
+def test_differences_of_no_account_are_not_blown_up() -> None:
+    axes = Figure().subplots()
+    axes.set(xlim=(1.0002, 1.0004), ylim=(1.0, 2.0))
+    figure_layout.widen_flat_axes(axes, "x", "y")
+    assert axes.get_xlim() == pytest.approx((0.95, 1.05), rel=1e-3)
+    assert axes.get_ylim() == (1.0, 2.0)
+
+
+def test_panels_with_like_ranges_share_one() -> None:
+    """A panel of another order of magnitude would be a dot in its own."""
+    one, other = Figure().subplots(1, 2)
+    one.set(xlim=(50, 60), ylim=(1, 2))
+    other.set(xlim=(52, 64), ylim=(1, 200))
+    figure_layout.share_like_ranges([one, other], "x", "y")
+    assert one.get_xlim() == other.get_xlim() == (50, 64)
+    assert (one.get_ylim(), other.get_ylim()) == ((1, 2), (1, 200))
+
+
+def test_names_at_the_ends_of_lines_do_not_overlap() -> None:
+    axes = Figure().subplots()
+    axes.set_ylim(0, 100)
+    figure_layout.name_line_ends(
+        axes, [(50.5, "one", "black"), (50, "other", "black"), (90, "third", "black")]
+    )
+    heights = {text.get_text(): text.xy[1] for text in axes.texts if isinstance(text, Annotation)}
+    assert heights["other"] == pytest.approx(0.5) and heights["third"] == pytest.approx(0.9)
+    assert heights["one"] >= heights["other"] + APART
+
+
+def test_the_ledger_says_what_stays_decided_if_all_its_comparisons_are_one_family() -> None:
+    nothing: tuple[Evidence, ...] = ()
+    given = [
+        Answer("KS1.1", "supported", nothing),
+        Answer("KS1.2", "contradicted", nothing, ledger_verdict="open", comparisons=4),
+        Answer("KS1.3", "open", nothing, ledger_verdict="open"),
+    ]
+    said = ledger_note(given)
+    assert "; 2 are decided." in said and "all 10 comparisons" in said
+    assert said.endswith("1 of them stay decided; these would be open: KS1.2 (ns2).")
+
+
+def test_headlines_show_both_sides() -> None:
+    """Of each answer two, of other experiments first; of a claim's profiles the first."""
+
+    def answer(claim: str, verdict: str, experiment: str, profile: str = "ns2") -> Answer:
+        return Answer(claim, verdict, (Evidence(experiment, (), ""),), profile=profile)
+
+    yes, no = "supported", "contradicted"
+    given = [answer(f"KS1.{n}", no, "load") for n in range(4)]
+    given += [answer("KS1.0", yes, "load", "modern"), answer("KS2.1", no, "pairs")]
+    given += [answer("KS2.2", yes, "pairs"), answer("KS2.3", "open", "pairs")]
+    [paper] = papers(given, {}, [])
+    told = [each.answer.id for each in headlines(paper.entries)]
+    assert told == ["KS2.2", "KS1.0", "KS2.1"]
+
+
+def test_the_network_is_drawn_with_its_settings() -> None:
+    drawn = drawing([dumbbell()])
+    for words in ("sender2", "receiver2", "10 Mbit/s, 10 ms", "pfifo 10 packets", "CBR → right"):
+        assert f">{words}<" in drawn
+    assert drawn.count("<line") == 5
+
+
+def test_links_that_are_alike_are_said_once() -> None:
+    """Between the lines of several pairs there is no room."""
+    one = dumbbell()
+    access = Way(delay_ms=3, rate_mbit=50)
+    alike = dataclasses.replace(
+        one, topology=dataclasses.replace(one.named, access=access, links={})
+    )
+    drawn = drawing([alike])
+    assert drawn.count(">50 Mbit/s<") == drawn.count(">3 ms<") == 2  # sides
+    other = {"sender2-left": Way(delay_ms=7)}
+    drawn = drawing(
+        [dataclasses.replace(alike, topology=dataclasses.replace(alike.named, links=other))]
+    )
+    assert drawn.count(">7 ms<") == 1
+    assert drawn.count(">3 ms<") == 2  # the other sender's, and once for the receivers
+
+
+@pytest.mark.parametrize("kind", TopologyKind)
+def test_every_kind_of_network_has_a_drawing_and_a_round_trip(kind: TopologyKind) -> None:
+    one = dumbbell()
+    topology = dataclasses.replace(one.named, kind=kind, access=Way(delay_ms=3), links={})
+    made = dataclasses.replace(one, topology=topology)
+    end = {TopologyKind.ACCESS_LINK: "station", TopologyKind.STAR: "host2"}.get(kind, "receiver")
+    assert end in drawing([made])
+    assert path_rtt_ms(made) > 2 * topology.bottleneck.delay_ms
+
+
+def test_a_kind_that_is_not_known_is_taken_for_no_other() -> None:
+    one = dumbbell()
+    made = dataclasses.replace(
+        one, topology=dataclasses.replace(one.named, kind=cast(TopologyKind, "ring"))
+    )
+    for show_it in (lambda: drawing([made]), lambda: path_rtt_ms(made)):
+        with pytest.raises(KeyError):
+            show_it()
+
+
+def test_an_axis_bends_where_one_line_presses_the_others_flat() -> None:
+    cells = {"reno": (0.1, 0.2, 5.0), "bbr": (3.0, 8.0, 9.0), "vegas": (0.0, 0.1, 4.0)}
+    table = pd.DataFrame(
+        [(name, load, mean) for name, means in cells.items() for load, mean in enumerate(means)],
+        columns=["variant", "load", "mean"],
+    )
+    assert load_sweep.towers(table, "load")
+    assert not load_sweep.towers(table[table["variant"] != "bbr"].query("load > 1"), "load")
+    assert not load_sweep.towers(table[table["variant"] == "bbr"], "load")
+    assert not load_sweep.towers(table.assign(mean=0.0), "load")
+
+
+def test_ranges_and_numbers_in_words() -> None:
+    assert ranges([3, 1, 2, 7, 9, 10]) == "1-3 7 9-10"
+    assert show((-0.5, 0.25)) == "-0.5 … 0.25"
+    assert show(float("nan")) == show(None) == ""
+    assert exemplary([1.0, 2.0, 3.0, 4.0, 5.0]) == [1.0, 3.0, 5.0]
+
+
+def test_a_long_foot_is_broken_between_its_parts() -> None:
+    assert in_lines(["one", "two", "three"], 9) == "one · two\nthree"
+    assert in_lines(["much too long", "b"], 5) == "much too long\nb"
