@@ -201,8 +201,9 @@ install_python_packages() {
         install_wheels "$wheels" ||
             die "could not install the locked Python packages" "pip's own message is above"
     fi
-    # pip would compile them on one core. Some have files that are no Python, as examples.
-    "${AS_USER[@]}" .venv/bin/python -m compileall -qq -j 0 .venv/lib || true
+    # pip would compile them on one core. Some have files that are no Python, as examples; and a
+    # third of it all is their own tests.
+    "${AS_USER[@]}" .venv/bin/python -m compileall -qq -j 0 -x '/tests?/' .venv/lib || true
     stamp .venv/lock.stamp "$key"
 }
 
@@ -358,6 +359,8 @@ main() {
         test)
             set_up "${LAB_PACKAGES[@]}" "${KERNEL_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
             say "test: linters and unit tests first, then real trials"
+            # compiled once, and not by each of the thousand processes that tests start
+            unset PYTHONDONTWRITEBYTECODE
             # side by side, one file per process, and one process more than cores, as tests often
             # wait; those on the host one at a time
             "${AS_USER[@]}" .venv/bin/python -m pytest -n "$(($(nproc) + 1))" --dist loadscope \

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LONGEST = """
     test_pages test_linters test_report_figures test_report_alike test_report
     test_report_page test_claims test_overlay
-    test_ended_on_the_host test_guest test_fidelity test_faults test_variants test_video_trial
+    test_ended_on_the_host test_guest test_fidelity test_variants test_video_trial
     test_killed test_video test_shared_folders test_video_browser test_losses test_guest_kernels
     test_background test_cluster test_kernel_variants test_watch test_programs test_radio
 """.split()

@@ -139,7 +139,7 @@ class Laboratory:
         deadline = time.monotonic() + PATIENCE_S
         while processes := _processes_in(self.out):
             if time.monotonic() > deadline:
-                return processes
+                return [f"{pid} {words!r}" for pid, words in processes.items()]
             time.sleep(0.02)
         kept = [self.state / "tcp-testbed" / name for name in ("", "cores", "running")]
         state = [path for path in self.state.glob("tcp-testbed/**/*") if path.is_file()]
@@ -151,10 +151,11 @@ class Laboratory:
 
     def whole(self) -> dict[str, dict[str, str]]:
         """The captures of every trial by their hashes; each trial must be whole and have run."""
-        return {trial.path.name: _hashes(trial) for trial in trials_in(self.out)}
+        return {trial.path.name: hashes(trial) for trial in trials_in(self.out)}
 
 
-def _hashes(trial: Trial) -> dict[str, str]:
+def hashes(trial: Trial) -> dict[str, str]:
+    """Those of its captures; the trial must be whole and have run."""
     assert trial.record.status is Status.OK, trial.record.reason
     found = {}
     for capture in trial.record.captures:
@@ -164,12 +165,19 @@ def _hashes(trial: Trial) -> dict[str, str]:
     return found
 
 
-def _processes_in(folder: Path) -> list[str]:
-    found = []
+def guests_in(folder: Path) -> list[int]:
+    """The guests' kernels that run there."""
+    found = _processes_in(folder)
+    return [pid for pid, words in found.items() if b"\0um_seed=" in words]
+
+
+def _processes_in(folder: Path) -> dict[int, bytes]:
+    """Each with its words."""
+    found = {}
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if (entry / "cwd").readlink().is_relative_to(folder):
-                found.append(f"{entry.name} {(entry / 'cmdline').read_bytes()!r}")
+                found[int(entry.name)] = (entry / "cmdline").read_bytes()
     return found
 
 

@@ -1,19 +1,33 @@
 """kill -9 at any moment: `clean` leaves nothing, no whole trial is lost, reruns are the same.
 
-By default a few times; with --full, 600 guests, 200 trials on the host and 200 sweeps, and a run of
-the command before each of its file operations.
+By default a few times; with --full, 600 guests, 200 trials on the host and 200 sweeps, 20 guests of
+sweeps that live on, and a run of the command before each of its file operations.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import os
 import shutil
+import signal
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.robustness.killing import KILLED, SHORT, Laboratory, moments, recorded, written
+from testbed.store import Status, trials_in
+from tests.robustness.killing import (
+    KILLED,
+    SHORT,
+    Laboratory,
+    guests_in,
+    hashes,
+    moments,
+    recorded,
+    written,
+)
 
+SHORTEST_S = 0.3  # that a guest takes, in any case
 SCENARIOS = [SHORT, *(dataclasses.replace(SHORT, seed=seed) for seed in (2, 3))]
 
 
@@ -61,10 +75,16 @@ def test_guests_at_random_moments(lab: Laboratory, tmp_path: Path, full: bool) -
     assert lab.whole() == whole
 
 
-def test_sweeps_go_on_where_they_were_killed(lab: Laboratory, tmp_path: Path, full: bool) -> None:
+def sweep(lab: Laboratory) -> list[str]:
+    """A command of two trials."""
     argv = ["run", "router-bottleneck", "--engine", "guest", "--out", str(lab.out)]
     for setting in ("variant=cubic,vegas", "duration_s=1", "queue=bfifo", "path=receiver"):
         argv += ["--set", setting]
+    return argv
+
+
+def test_sweeps_go_on_where_they_were_killed(lab: Laboratory, tmp_path: Path, full: bool) -> None:
+    argv = sweep(lab)
     first = lab.run(*argv)
     whole, killed = lab.whole(), 0
     assert len(whole) == 2, first.said
@@ -80,3 +100,27 @@ def test_sweeps_go_on_where_they_were_killed(lab: Laboratory, tmp_path: Path, fu
             print(f"{killed} sweeps killed", flush=True)
     lab.run(*argv)
     assert lab.whole() == whole
+
+
+def test_a_sweep_outlives_its_guests(lab: Laboratory, full: bool) -> None:
+    """The trial whose guest is killed has failed, the other is whole; and it is run again."""
+    argv = sweep(lab)
+    lab.run(*argv)
+    whole = lab.whole()
+    for moment in moments(20 if full else 1, SHORTEST_S):
+        shutil.rmtree(lab.out)
+        lab.out.mkdir()
+        lab.begin(*argv)
+        while not (guests := guests_in(lab.out)):
+            time.sleep(0.005)
+        time.sleep(moment)
+        os.kill(guests[0], signal.SIGKILL)
+        ended = lab.end()
+        assert ended.status == 1, ended.said
+        assert lab.left() == [], ended.said
+        trials = {trial.path.name: trial.record.status for trial in trials_in(lab.out)}
+        assert sorted(trials.values()) == [Status.FAILED, Status.OK], ended.said
+        (well,) = (trial for trial in trials_in(lab.out) if trial.record.status is Status.OK)
+        assert hashes(well) == whole[well.path.name], ended.said
+        assert lab.run(*argv).status == 0
+        assert lab.whole() == whole

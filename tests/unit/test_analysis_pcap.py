@@ -76,7 +76,8 @@ def test_compressed_and_cut_short(
     assert len(warnings) == 1
 
 
-def test_pieces_make_no_difference(capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    capture = write(tmp_path / "x.pcap", conversations(5, 12))
     whole, flows = read_capture(capture).rows, capture_flows(capture)
     monkeypatch.setattr(reader, "WINDOW", 1)
     monkeypatch.setattr(tcp, "LARGEST_CHUNK", 10)
