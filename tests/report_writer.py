@@ -3,13 +3,16 @@ whole trials with their reduced tables, but without captures. Nothing in it is a
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 
+from analysis.figures import figure_catalogue
 from analysis.metrics.columns import TEXTS
 from analysis.metrics.digest import REVISION
 from analysis.metrics.flow_digest import DELAYS, FRACTIONS, RTTS, THROUGHPUT
@@ -243,3 +246,13 @@ def write_experiment(folder: Path, experiment: str, seeds: int, most: int = 10**
     """All its trials, or the first ones."""
     made = (scenario(experiment, point, seed) for point, seed in points(experiment, seeds))
     return [write(folder, each) for each in itertools.islice(made, most)]
+
+
+@contextlib.contextmanager
+def first_figures() -> Iterator[None]:
+    """Reports have only the first figure of each experiment: for tests of what stands beside it,
+    as drawing is what a report takes time for."""
+    draw = figure_catalogue.figures
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figure_catalogue, "figures", lambda made: itertools.islice(draw(made), 1))
+        yield

@@ -44,6 +44,12 @@ def write_run(folder: Path) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module", autouse=True)
+def first_figures() -> Iterator[None]:
+    with report_writer.first_figures():
+        yield
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_run(tmp_path_factory.mktemp("overlay") / "results")
