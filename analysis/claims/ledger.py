@@ -19,7 +19,7 @@ from analysis.claims.engine.answers import (
     unanswered,
 )
 from analysis.claims.engine.reference import Reference
-from analysis.claims.engine.selection import Group, apart, groups, usable
+from analysis.claims.engine.selection import Group, Selection, apart, groups, usable
 from analysis.claims.guo_yuan_sheng import gys_claims
 from analysis.claims.joshi_hattikar import jh_claims
 from analysis.claims.kapre_saxena import ks_claims
@@ -34,6 +34,8 @@ PAPERS: tuple[Paper, ...] = (
     pmw_claims.PAPER,
     rgsj_claims.PAPER,
 )
+# the rows as the papers have them, and those of each variation
+Selections = tuple[Selection, Mapping[str, Selection]]
 NOTHING = Finding(())  # of a claim without data
 SET = {
     "receiver": "The variant was set on the laptop, as in the paper; the server had its own.",
@@ -54,7 +56,7 @@ def answers(
     claims about the course of a trial need. `reference` is a folder of ns-2's numbers as CSV.
     """
     asked = {claim.experiment for paper in papers for claim in paper.claims}
-    rows = {name: usable(table) for name, table in metrics.items() if name in asked}
+    rows = {name: _selections(table) for name, table in metrics.items() if name in asked}
     places, ns2 = folders or {}, Reference(reference)
     found = [
         each
@@ -71,17 +73,22 @@ def answers(
     )
 
 
+def _selections(metrics: pd.DataFrame) -> Selections:
+    plain, varied = apart(usable(metrics))
+    return Selection(plain), {name: Selection(own) for name, own in varied.items()}
+
+
 def _answers(
     paper: Paper,
     claim: Claim,
-    rows: pd.DataFrame | None,
+    rows: Selections | None,
     folder: Path | None,
     reference: Reference,
 ) -> Iterator[tuple[Answer, Finding]]:
     if rows is None:
         yield unanswered(paper, claim, f"Not run: testbed run {claim.experiment}"), NOTHING
         return
-    plain, others = apart(rows)
+    plain, others = rows
     found = list(groups(claim, plain, folder, reference))
     if not found:
         why = f"No usable trials: testbed run {claim.experiment}"

@@ -84,12 +84,13 @@ def seconds_table(trial: Trial, digest: pd.DataFrame) -> pd.DataFrame:
         raise NotMeasured(
             f"{trial.path.name}: no capture at the receiver is left", "run it with --captures keep"
         )
-    tables = [_flow_table(str(flow), rows) for flow, rows in own.groupby("flow", sort=False)]
+    tables = [_flow_table(str(flow), own) for flow in own["flow"].unique()]
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(COLUMNS))
 
 
-def _flow_table(flow: str, rows: pd.DataFrame) -> pd.DataFrame:
-    values = dict(iter(rows.groupby("what", sort=False)))
-    seconds = values[f"{SECOND}{VALUES[0]}"]["x"].to_numpy().astype(np.int64)
-    columns = {name: values[f"{SECOND}{name}"]["value"].to_numpy() for name in VALUES}
+def _flow_table(flow: str, digest: pd.DataFrame) -> pd.DataFrame:
+    rows = digest[digest["flow"] == flow]
+    what, x, value = (rows[name].to_numpy() for name in ("what", "x", "value"))
+    seconds = x[what == f"{SECOND}{VALUES[0]}"].astype(np.int64)
+    columns = {name: value[what == f"{SECOND}{name}"] for name in VALUES}
     return pd.DataFrame({"flow": flow, "second": seconds, **columns}, columns=list(COLUMNS))

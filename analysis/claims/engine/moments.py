@@ -30,10 +30,9 @@ def phase(
     table: pd.DataFrame, flow: str, since_s: float, until_s: float, column: str = "throughput_mbps"
 ) -> pd.Series[float]:
     """A flow's whole seconds of a stretch of time."""
-    own = table[
-        (table["flow"] == flow) & (table["second"] >= since_s) & (table["second"] < until_s)
-    ]
-    return own.set_index("second")[column]
+    second = table["second"].to_numpy()
+    own = (table["flow"] == flow).to_numpy() & (second >= since_s) & (second < until_s)
+    return pd.Series(table[column].to_numpy()[own], index=second[own])
 
 
 def delay_ms(table: pd.DataFrame, flow: str, since_s: float, until_s: float, name: str) -> float:

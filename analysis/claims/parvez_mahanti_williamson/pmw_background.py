@@ -19,7 +19,7 @@ from analysis.claims.engine.contrasts import (
     within,
 )
 from analysis.claims.engine.quantities import RATE, Measure
-from analysis.claims.engine.selection import Group, sample, samples
+from analysis.claims.engine.selection import Group, means, sample, samples
 from analysis.claims.parvez_mahanti_williamson.pmw_events import IMP, NAMES, PERCENT, SBS
 from analysis.claims.parvez_mahanti_williamson.pmw_numbers import (
     PMW_LOSSES_PER_EVENT,
@@ -122,9 +122,7 @@ def lead(rows: pd.DataFrame, low: float, high: float) -> Sample:
     """By seed: the ratio of Slow-but-Steady's goodput to Impatient's, minus one, averaged over the
     numbers of sessions."""
     own = between(rows, low, high)
-    table = own.pivot_table(
-        index=["seed", "axis_sessions"], columns="variant", values="goodput_mbps"
-    ).dropna()
+    table = means(own, "goodput_mbps", ["seed", "axis_sessions"], "variant")
     ratio = table[SBS] / table[IMP] - 1
     by_seed = ratio.groupby("seed").mean()
     return {int(float(str(seed))): float(value) for seed, value in by_seed.items()}

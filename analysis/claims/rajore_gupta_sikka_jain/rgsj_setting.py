@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis.claims.engine.answers import Finding, JudgedPart, Part, Row, Verdict, merged
 from analysis.claims.engine.contrasts import Outcome, Sample, all_are, contrasts
-from analysis.claims.engine.selection import Group, samples
+from analysis.claims.engine.selection import Group, means, samples
 from analysis.claims.rajore_gupta_sikka_jain.rgsj_selection import (
     LAPTOP,
     SECONDS,
@@ -43,10 +43,7 @@ Spreads = (
 def spreads(group: Group, setting: str, metric: str) -> Spreads:
     """The spreads over the three variants, where all three are known."""
     own = group.where(transport=TCP, setting=setting).asked("variant", THREE)
-    rows = own.where(variant=THREE).rows
-    table = rows.pivot_table(
-        index=["seed", "axis_network"], columns="axis_variant", values=metric
-    ).dropna()
+    table = means(own.rows, metric, ["seed", "axis_network"], "axis_variant")
     return (table.max(axis=1) - table.min(axis=1)).unstack("axis_network")
 
 
