@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from analysis.metrics.axes import write_axes
-from analysis.metrics.digest import REVISION
-from analysis.metrics.per_second import COLUMNS, DELAYS, SECOND, VALUES
+from analysis.metrics.digest import COLUMNS, REVISION
+from analysis.metrics.per_second import SECOND, VALUES
 from analysis.trials.kept_table import keep
 from testbed.store import DIGEST_FILE, RECORD, SCENARIO, Record, Status
 from tests.scenarios import router
@@ -256,42 +256,35 @@ def write_trials(
     """Trials without captures, whose seconds were reduced before."""
     from analysis.metrics.axes import read_axes
 
+    scenario, record = router().to_json(), Record(Status.OK).to_json()
     for (name, axes, seed), rows in metrics.groupby(["trial", "axes", "seed"]):
-        place = read_axes(str(axes))
+        place, first = read_axes(str(axes)), int(str(seed)[0])
         trial = folder / str(name)
         (trial / "samples").mkdir(parents=True)
-        (trial / SCENARIO).write_text(router().to_json())
-        (trial / RECORD).write_text(Record(Status.OK).to_json())
-        table = pd.DataFrame(
-            [
-                _second(
-                    flow,
-                    second,
-                    course(flow, second, place),
-                    noise(int(str(seed)[0]), flow + str(name)),
-                )
-                for flow in rows["flow"]
+        (trial / SCENARIO).write_text(scenario)
+        (trial / RECORD).write_text(record)
+        courses = {}
+        for flow in rows["flow"]:
+            shaken = noise(first, flow + str(name))
+            courses[flow] = [
+                {what: value * shaken for what, value in course(flow, second, place).items()}
                 for second in range(length_s)
-            ],
-            columns=list(COLUMNS),
-        )
-        keep(trial / DIGEST_FILE, _digest(table), REVISION)
+            ]
+        keep(trial / DIGEST_FILE, _digest(courses), REVISION)
         if idle_ms:
-            value = idle_ms(place) * noise(int(str(seed)[0]), str(name))
+            value = idle_ms(place) * noise(first, str(name))
             (trial / "samples" / "idle.csv").write_text(
                 f"flow,src,dst,rtt_ms,expected_ms\ntcp,sender1,receiver,{value},0.9\n"
             )
     return folder
 
 
-def _digest(table: pd.DataFrame) -> pd.DataFrame:
-    """The table of seconds as a digest has it."""
-    rows = table.melt(["flow", "second"], VALUES, "what", "value")
-    rows["what"] = SECOND + rows["what"]
-    return rows.rename(columns={"second": "x"}).astype({"x": float})
-
-
-def _second(flow: str, second: int, numbers: Numbers, shaken: float) -> dict[str, object]:
-    blank = {f"{name}_{what}": 0.0 for name in DELAYS for what in ("ms", "n")}
-    own = {name: value * shaken for name, value in numbers.items()}
-    return {"flow": flow, "second": second, **blank, **own}
+def _digest(courses: Mapping[str, Sequence[Numbers]]) -> pd.DataFrame:
+    """By flow, what happened in each second: as a digest has it."""
+    rows = [
+        (flow, SECOND + what, float(second), numbers.get(what, 0.0))
+        for flow, course in courses.items()
+        for what in VALUES
+        for second, numbers in enumerate(course)
+    ]
+    return pd.DataFrame(rows, columns=list(COLUMNS))

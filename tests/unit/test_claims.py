@@ -127,20 +127,20 @@ def tables(seeds: int, claimed: bool) -> dict[str, pd.DataFrame]:
 
 
 def on_disk(folder: Path, found: dict[str, pd.DataFrame], claimed: bool) -> dict[str, Path]:
-    """The folders of the experiments whose claims ask what happened when."""
+    """The folders of those experiments among them whose claims ask what happened when."""
     course = as_claimed if claimed else otherwise
+    idle = idle_as_claimed if claimed else lambda _: 0.9
+    lengths = {"dumbbell-queues": 80, "router-fairness": 60, "router-bottleneck": 1}
     return {
-        "dumbbell-queues": made.write_trials(folder / "q", found["dumbbell-queues"], course),
-        "router-fairness": made.write_trials(
-            folder / "f", found["router-fairness"], course, length_s=60
-        ),
-        "router-bottleneck": made.write_trials(
-            folder / "b",
-            found["router-bottleneck"],
+        name: made.write_trials(
+            folder / name,
+            found[name],
             course,
-            idle_as_claimed if claimed else lambda _: 0.9,
-            length_s=1,
-        ),
+            idle if name == "router-bottleneck" else None,
+            length_s,
+        )
+        for name, length_s in lengths.items()
+        if name in found
     }
 
 
@@ -232,11 +232,12 @@ def test_a_variant_that_was_not_run_leaves_its_claims_open() -> None:
     assert found["JH1.2"].verdict is Verdict.SUPPORTED  # not about Tahoe
 
 
-def one(metrics: pd.DataFrame, claim: str) -> list[Answer]:
+def one(metrics: pd.DataFrame, claim: str, reference: Path | None = None) -> list[Answer]:
     """A claim's answers from one table."""
     ((paper, its),) = ((p, c) for p in PAPERS for c in p.claims if c.id == claim)
     alone = dataclasses.replace(paper, claims=(its,))
-    return list(answers({str(metrics["experiment"].iloc[0]): metrics}, papers=[alone]))
+    table = {str(metrics["experiment"].iloc[0]): metrics}
+    return list(answers(table, reference=reference, papers=[alone]))
 
 
 def test_an_answer_for_each_profile() -> None:
@@ -341,8 +342,7 @@ def test_ns2s_numbers_stand_beside_ours(tmp_path: Path) -> None:
         for load in range(1, 11)
     ]  # fmt: skip
     pd.DataFrame(rows).to_csv(tmp_path / "exp1_means.csv", index=False)
-    metrics = {"dumbbell-load": made.load_metrics("large")}
-    found = next(e for e in answers(metrics, reference=tmp_path) if e.id == "JH1.2")
+    (found,) = one(made.load_metrics("large"), "JH1.2", tmp_path)
     beside = {row.what: row.ns2 for row in found.rows}
     assert beside["throughput, reno, CBR 1–6 Mbit/s"] == "4.000 Mbit/s"
     assert beside["throughput, tahoe, CBR 1–6 Mbit/s"] == ""
@@ -386,7 +386,7 @@ def test_the_papers_t_test_gives_their_p() -> None:
 
 
 def test_what_iperf_reports_stands_beside_the_goodput(tmp_path: Path) -> None:
-    found = tables(2, claimed=False)
+    found = {"router-bottleneck": made.router_metrics(router_as_it_is, 2)}
     folders = on_disk(tmp_path, found, claimed=False)
     for path in folders["router-bottleneck"].iterdir():
         (path / "flows").mkdir()
