@@ -108,9 +108,16 @@ def _varied(
         for other in groups_there:
             if other.key == group.key and other.is_varied:
                 given, _ = _answer(paper, claim, other)
-                without, _ = _answer(paper, claim, other.without_varied())
-                if replace(given, evidence=()) != replace(without, evidence=()):
+                if _matter(paper, claim, given, other.without_varied()):
                     yield Varied(name, given.verdict)
+
+
+def _matter(paper: Paper, claim: Claim, given: Answer, rest: Group) -> bool:
+    """Whether the varied trials had a part in the answer: without them, it is another one."""
+    if rest.rows.empty:
+        return True
+    without, _ = _answer(paper, claim, rest)
+    return replace(given, evidence=()) != replace(without, evidence=())
 
 
 def _answer(paper: Paper, claim: Claim, group: Group) -> tuple[Answer, Finding]:

@@ -225,11 +225,26 @@ def test_without_the_trials_claims_about_time_are_open() -> None:
     assert found["GYS3.2"].verdict is Verdict.OPEN and "folder" in found["GYS3.2"].why
 
 
+def test_trials_that_do_not_say_what_a_claim_is_about_are_of_no_use() -> None:
+    """As those of a scenario of the user's that has the experiment's name."""
+    pairs = made.pairs_metrics("small", seeds=2)
+    of_old = pairs.assign(axes=pairs["axes"].str.replace("; second=n5-n6", ""))
+    found = answers({"dumbbell-pairs": of_old})
+    ours = [each for each in found if each.id.startswith("KS2.")]
+    assert ours and all(each.why.startswith("No usable trials") for each in ours)
+
+
 def test_a_variant_that_was_not_run_leaves_its_claims_open() -> None:
     table = made.load_metrics("large")
     found = {e.id: e for e in answers({"dumbbell-load": table[table["variant"] != "tahoe"]})}
     assert found["JH1.1"].verdict is Verdict.OPEN and "tahoe" in found["JH1.1"].why
     assert found["JH1.2"].verdict is Verdict.SUPPORTED  # not about Tahoe
+
+
+def test_one_of_two_forms_is_ahead_of_nothing() -> None:
+    table = pmw.background_metrics(seeds=2)
+    found = {e.id: e for e in answers({"newreno-background": table[table["variant"] != "newreno"]})}
+    assert found["PMW3"].verdict is Verdict.OPEN
 
 
 def one(metrics: pd.DataFrame, claim: str, reference: Path | None = None) -> list[Answer]:

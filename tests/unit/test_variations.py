@@ -17,6 +17,7 @@ from testbed.plan.validate import validate
 from testbed.scenario.model import Scenario
 from testbed.scenario.variations import AXIS, VARIATIONS, WORDS, is_varied, with_variations
 from tests import claims_tables as made
+from tests.video_tables import video_metrics
 
 EVERY = 9  # of an experiment's scenarios, varied here
 
@@ -157,6 +158,17 @@ def test_trials_that_a_claim_is_not_tested_on_are_no_reading() -> None:
         rows = pd.concat([*trials, set_on(end, fairness(0.66, "delays-more"))], ignore_index=True)
         (found,) = answers({"router-fairness": rows}, papers=[own])
         assert (found.verdict, found.survival) == (Verdict.SUPPORTED, survival)
+
+
+def test_a_claim_may_have_no_trial_that_is_not_varied() -> None:
+    """Each of its trials has a varied one beside it, which stands in its place."""
+    plain = video_metrics(seeds=2)
+    other = plain.assign(
+        axes=plain["axes"] + f"; {AXIS}=delays-more", trial=plain["trial"] + "delays-more"
+    )
+    found = answers({"video-access": pd.concat([plain, other], ignore_index=True)})
+    ours = [each for each in found if each.id.startswith("RGSJ")]
+    assert {each.survival for each in ours} == {"in 2 of 2 readings"}
 
 
 def test_varied_trials_are_no_repeats() -> None:

@@ -192,8 +192,13 @@ def groups(
     claim: Claim, rows: Selection, folder: Path | None, reference: Reference
 ) -> Iterator[Group]:
     """The usable rows, one group per profile, setting and reading that was run; of the windows,
-    only the one that fits the claim's paper, where it was run."""
-    for name, of_profile in _profiles(rows.where(claim.where)):
+    only the one that fits the claim's paper, where it was run. None if no trial says what the
+    claim is about."""
+    try:
+        asked = rows.where(claim.where)
+    except NotMeasured:
+        return
+    for name, of_profile in _profiles(asked):
         own, window = _window(of_profile, claim.window)
         for setting, (reading, read) in product(claim.settings or ("",), _readings(claim, own)):
             yield Group(claim.experiment, name, read, folder, reference, window, setting, reading)

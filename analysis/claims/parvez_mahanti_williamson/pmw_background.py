@@ -120,9 +120,10 @@ def _worst_row(at_most: Sample) -> Row:
 
 def lead(rows: pd.DataFrame, low: float, high: float) -> Sample:
     """By seed: the ratio of Slow-but-Steady's goodput to Impatient's, minus one, averaged over the
-    numbers of sessions."""
+    numbers of sessions; empty where one of the two was not run."""
     own = between(rows, low, high)
     table = means(own, "goodput_mbps", ["seed", "axis_sessions"], "variant")
+    table = table.reindex(columns=[SBS, IMP]).dropna()
     ratio = table[SBS] / table[IMP] - 1
     by_seed = ratio.groupby("seed").mean()
     return {int(float(str(seed))): float(value) for seed, value in by_seed.items()}
