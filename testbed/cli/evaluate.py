@@ -112,7 +112,7 @@ def _say_estimate(commands: Sequence[argparse.Namespace]) -> None:
         for task in planned
         if not any(results_folder(task.scenario.experiment).glob(f"{task.scenario.name}-*"))
     ]
-    seconds = sum(estimate.guest_seconds(task.plan, task.scenario) for task in missing)
+    seconds = estimate.all_guest_seconds((task.plan, task.scenario) for task in missing)
     cores = commands[0].jobs or len(os.sched_getaffinity(0))
     console.print(
         f"{len(commands)} evaluations, {len(planned)} trials, {len(planned) - len(missing)} of "

@@ -26,7 +26,7 @@ def list_experiments(options: argparse.Namespace) -> int:
     table = _table("experiment", "paper", "trials", "guest", "what")
     for each in options.experiments.values():
         scenarios = each.scenarios({}, 1, quick=False)
-        seconds = sum(estimate.guest_seconds(make_plan(s), s) for s in scenarios)
+        seconds = estimate.all_guest_seconds((make_plan(s), s) for s in scenarios)
         table.add_row(each.name, each.paper, str(len(scenarios)), f"{seconds:.0f} s", each.about)
     for own in listed(Path()):
         table.add_row(f"./{own.path.name}", "", "", "", own.about)
@@ -49,7 +49,7 @@ def show_plan(options: argparse.Namespace) -> int:
     wanted = chosen(options)
     planned = tasks(wanted.scenarios(options.seeds))
     console.print(_trials(planned))
-    seconds = sum(estimate.guest_seconds(task.plan, task.scenario) for task in planned)
+    seconds = estimate.all_guest_seconds((task.plan, task.scenario) for task in planned)
     disk = sum(estimate.disk_mb(task.plan, task.scenario) for task in planned)
     console.print(
         f"{len(planned)} trials; about {seconds:.0f} s on one core, {disk:.0f} MB of disk, "

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from testbed.kept import kept
 from testbed.plan.commands import DELAY, Command
 from testbed.plan.network import Link, Network, Wire
 from testbed.plan.traffic_control import ChangePlan, TcObject
@@ -61,7 +62,7 @@ class DelayLink:
 
     def settings(self, end: int) -> tuple[Setting, ...]:
         """The discipline's numbers at one end as the kernel must report them."""
-        return tuple(_fq_settings() if self.many else _netem_settings(self.wire(end)))
+        return tuple(_fq_settings()) if self.many else _netem_settings((self.wire(end), 0.0))
 
 
 def is_delay_link(link: Link, many: str = "") -> bool:
@@ -133,7 +134,7 @@ def wire_changes(links: tuple[DelayLink, ...]) -> Iterator[ChangePlan]:
                 wire = replace(wire, delay_ms=delay_ms)
                 chance = chance if change.loss is None else change.loss
                 up = up if change.up is None else change.up
-                settings = tuple(_netem_settings(*((wire, chance) if up else _dead(wire))))
+                settings = _netem_settings((wire, chance) if up else _dead(wire))
                 target = TcObject(WIRES, end, DELAY, "netem", settings)
                 yield ChangePlan(change.at_s, target, out, _words(change))
 
@@ -154,7 +155,12 @@ def _words(change: Change) -> str:
     return ", ".join(words)
 
 
-def _netem_settings(wire: Wire, chance: float = 0.0) -> Iterator[Setting]:
+@kept(256)
+def _netem_settings(asked: tuple[Wire, float]) -> tuple[Setting, ...]:
+    return tuple(_settings_of(*asked))
+
+
+def _settings_of(wire: Wire, chance: float) -> Iterator[Setting]:
     for name, at, value in (
         ("delay", _attribute(LATENCY64, "q"), wire.delay_ms),
         ("jitter", _attribute(JITTER64, "q"), wire.jitter_ms),

@@ -42,13 +42,12 @@ def _one_browser_per_host(scenario: Scenario) -> Iterator[str]:
 def _one_recipe_per_receiver(scenario: Scenario) -> Iterator[str]:
     """A variant's settings of the receiver apply to all flows to that host."""
     wishes: dict[tuple[str, str], tuple[str, str]] = {}
-    for flow, recipe in _recipes(scenario):
-        others = [other for other, _ in _recipes(scenario) if other.dst == flow.dst]
+    found = _recipes(scenario)
+    for flow, recipe in found:
         for name, value in recipe.receiver.items():
-            for other in others:
-                theirs = variants.variant(other.variant or "")
+            for other, theirs in found:
                 sacks = theirs.sender.get("tcp_sack", "1") == "1"
-                if sacks and theirs.receiver.get(name) != value:
+                if other.dst == flow.dst and sacks and theirs.receiver.get(name) != value:
                     wishes[(flow.dst, name)] = (flow.name, other.name)
     for (host, name), (one, another) in wishes.items():
         yield (

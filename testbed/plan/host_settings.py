@@ -80,9 +80,9 @@ def recipes(scenario: Scenario) -> Iterator[Variant]:
     yield from (recipe for _, recipe in (*tcp_flows(scenario), *_viewers(scenario)))
 
 
-def sysctls_of(scenario: Scenario, network: Network, node: str) -> dict[str, str]:
-    """A node's sysctls; later entries override earlier ones."""
-    settings = {
+def sysctls_of(scenario: Scenario, network: Network) -> dict[str, dict[str, str]]:
+    """Every node's sysctls; later entries override earlier ones."""
+    everywhere = {
         **dict(NO_IPV6),
         # iperf3's control connection takes another path than its data
         "net.ipv4.conf.all.rp_filter": "0",
@@ -94,26 +94,24 @@ def sysctls_of(scenario: Scenario, network: Network, node: str) -> dict[str, str
         "net.ipv4.tcp_timestamps": "1",
         "net.ipv4.tcp_ecn": "1" if scenario.asks_ecn and marks(scenario) else "2",
     }
-    if node in network.routers:
-        settings["net.ipv4.ip_forward"] = "1"
-    if node in hosts(controlled(scenario)):
-        settings[f"net.ipv4.conf.{node}-ctl.rp_filter"] = "0"
-    if node in traffic_hosts(scenario):
-        settings |= PROFILES[scenario.profile].sysctls
+    settings = {node: dict(everywhere) for node in network.nodes}
+    for node in network.routers:
+        settings[node]["net.ipv4.ip_forward"] = "1"
+    for node in hosts(controlled(scenario)):
+        settings[node][f"net.ipv4.conf.{node}-ctl.rp_filter"] = "0"
+    for node in traffic_hosts(scenario):
+        settings[node] |= PROFILES[scenario.profile].sysctls
     for flow, recipe in tcp_flows(scenario):
-        if flow.dst == node:
-            settings |= {f"net.ipv4.{name}": value for name, value in recipe.receiver.items()}
+        receiver = recipe.receiver.items()
+        settings[flow.dst] |= {f"net.ipv4.{name}": value for name, value in receiver}
     for flow, recipe in tcp_flows(scenario):
-        if flow.src == node:
-            settings |= recipe.sysctls
+        settings[flow.src] |= recipe.sysctls
     for host, recipe in _viewers(scenario):
-        if host == node:
-            settings |= recipe.sysctls
+        settings[host] |= recipe.sysctls
     for browser in browsers(scenario):
-        if browser.dst == node:
-            # the only way to tell a browser which port to come from
-            port = own_port(scenario.flows.index(browser))
-            settings["net.ipv4.ip_local_port_range"] = f"{port}\t{port}"
+        # the only way to tell a browser which port to come from
+        port = own_port(scenario.flows.index(browser))
+        settings[browser.dst]["net.ipv4.ip_local_port_range"] = f"{port}\t{port}"
     return settings
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from testbed.kept import kept
 from testbed.plan.addresses import (
     Place,
     Port,
@@ -17,7 +18,7 @@ from testbed.plan.addresses import (
     topo_of,
 )
 from testbed.scenario import queues
-from testbed.scenario.builders import graph_of, longest_rtt_ms
+from testbed.scenario.builders import KEPT, graph_of, longest_rtt_ms
 from testbed.scenario.discipline import Limit
 from testbed.scenario.links.schedule import Schedule, of_queue, of_wire, rates
 from testbed.scenario.links.trace import OPPORTUNITY_BYTES, parse
@@ -67,7 +68,7 @@ class Shaper:
     trace: str | None = field(default=None, metadata=LATER)
     schedule: Schedule = field(default=(), metadata=LATER)
 
-    @property
+    @cached_property
     def drain_s(self) -> float:
         """How long the queue takes to drain when full, at worst."""
         if self.trace is not None:
@@ -210,6 +211,7 @@ def are_neighbours(topology: Topology | Graph, one: str, other: str) -> bool:
     return {one, other} in [set(link.ends) for link in graph_of(topology).links]
 
 
+@kept(KEPT)
 def build_network(topology: Topology | Graph) -> Network:
     """The graph's nodes and links with addresses, rates and queues, and the routes."""
     graph = graph_of(topology)

@@ -197,7 +197,7 @@ def _layout(scenario: Scenario, network: Network) -> _Layout:
         endpoints=hosts(controlled(scenario)),
         queues=tuple(queue_plans(network, scenario.flows)),
         radio=plan_radio(scenario, network),
-        sysctls={node: sysctls_of(scenario, network, node) for node in network.nodes},
+        sysctls=sysctls_of(scenario, network),
         routes=tuple(route_plans(scenario, network)),
     )
 

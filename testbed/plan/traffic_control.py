@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -90,8 +91,8 @@ def burst_bytes(rate_mbit: float) -> int:
     return max(queues.FRAME_BYTES, math.ceil(rate_mbit * 1e6 / 8 * LATE_TIMER_S))
 
 
-def _bits_per_s(shaper: Shaper) -> int:
-    return round(shaper.rate_mbit * 1e6)
+def _bits_per_s(rate_mbit: float) -> int:
+    return round(rate_mbit * 1e6)
 
 
 def shaper_commands(queue: QueuePlan) -> Iterator[Command]:
@@ -104,7 +105,7 @@ def shaper_commands(queue: QueuePlan) -> Iterator[Command]:
         )
         yield _leaf_command(queue, TRACE_CLASS)
         return
-    rate, burst = f"{_bits_per_s(shaper)}bit", str(burst_bytes(shaper.rate_mbit))
+    rate, burst = f"{_bits_per_s(shaper.rate_mbit)}bit", str(burst_bytes(shaper.rate_mbit))
     add = ("add", "dev", queue.interface)
     htb = ("handle", str(SHAPER), "htb", "default", f"{SHAPER_CLASS.minor:x}")
     yield Command(queue.node, ("tc", "qdisc", *add, "root", *htb))
@@ -137,7 +138,7 @@ def shaper_objects(queue: QueuePlan) -> Iterator[TcObject]:
 
 
 def _class_of(queue: QueuePlan, shaper: Shaper) -> TcObject:
-    settings = tuple(_class_settings(shaper))
+    settings = _class_settings(shaper.rate_mbit)
     return TcObject(queue.node, queue.interface, SHAPER_CLASS, "htb", settings, is_class=True)
 
 
@@ -158,10 +159,15 @@ def _trace_settings(trace: Trace) -> Iterator[Setting]:
         yield Setting(name, (Field((number,)),), value)
 
 
-def _class_settings(shaper: Shaper) -> Iterator[Setting]:
+@functools.lru_cache(maxsize=256)
+def _class_settings(rate_mbit: float) -> tuple[Setting, ...]:
+    return tuple(_settings_at(rate_mbit))
+
+
+def _settings_at(rate_mbit: float) -> Iterator[Setting]:
     """Rates are whole bytes per second; a burst is the time that it takes at the rate, in ticks of
     64 ns, of which tc may have cut off the part below a microsecond."""
-    bits, burst = _bits_per_s(shaper), burst_bytes(shaper.rate_mbit)
+    bits, burst = _bits_per_s(rate_mbit), burst_bytes(rate_mbit)
     for name, wide, offset in (("rate", RATE64, 8), ("ceil", CEIL64, 20)):
         at = (Field((wide,), 0, "Q"), Field((PARAMETERS,), offset))
         yield Setting(name, at, bits, "bit/s", 1 / 8)

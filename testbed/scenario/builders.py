@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from testbed.kept import kept
 from testbed.scenario.links.schedule import of_queue, of_wire
 from testbed.scenario.model import (
     Bottleneck,
@@ -23,6 +24,7 @@ from testbed.scenario.model import (
 from testbed.scenario.shortest import Edge, paths
 
 UNSAID = (GraphPort(), GraphPort())
+KEPT = 32  # networks: those of a sweep are few, and come again and again
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,12 @@ class Builder:
 
 def graph_of(topology: Topology | Graph) -> Graph:
     """The graph of a topology, named or not."""
-    return topology if isinstance(topology, Graph) else BUILDERS[topology.kind].graph(topology)
+    return topology if isinstance(topology, Graph) else _graph_of(topology)
+
+
+@kept(KEPT)
+def _graph_of(topology: Topology) -> Graph:
+    return BUILDERS[topology.kind].graph(topology)
 
 
 def edges(graph: Graph) -> tuple[Edge, ...]:

@@ -168,7 +168,7 @@ def test_a_folder_of_traces_is_an_axis(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_trace_knows_its_rate_and_its_longest_wait() -> None:
-    trace = parse(content_of("0 10 10 500 1000".split(), "x"))
+    trace = parse(content_of("0\n10\n10\n500\n1000\n", "x"))
     assert (trace.period_ms, trace.opportunities) == (1000, 5)
     assert trace.mean_mbit == pytest.approx(5 * 1514 * 8 / 1e6)
     assert [trace.longest_ms(n) for n in (1, 2, 5, 6)] == [500, 990, 1000, 1500]

@@ -60,8 +60,9 @@ def _imports(path: Path, ours: Mapping[str, Path]) -> Iterator[str]:
 
 
 def room(module: str, ours: Mapping[str, Path]) -> str:
-    """The folder that a module is in; `store` and `errors` stand alone."""
-    if module in ("testbed.store", "testbed.errors") or ours[module].name == "__init__.py":
+    """The folder that a module is in; `store`, `errors` and `kept` stand alone."""
+    alone = ("testbed.store", "testbed.errors", "testbed.kept")
+    if module in alone or ours[module].name == "__init__.py":
         return module
     return module.rpartition(".")[0]
 

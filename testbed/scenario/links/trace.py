@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 import re
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from testbed.errors import UsageError, listed, quoted
@@ -21,6 +22,8 @@ FRAME_BYTES = 1514  # the Ethernet frame of such a packet
 MOST_TIMES = 400_000
 LONGEST_MS = 24 * 3600 * 1000
 CONTENT = re.compile(r"[0-9][0-9* ]*")  # and no name of a file
+KEPT = 8  # traces, in each form: a sweep's trials share a few
+_LINE = re.compile(r"[0-9]{1,9}")
 _NUMBER = re.compile(r"(\d{1,9})(?:\*(\d{1,6}))?")
 
 
@@ -57,17 +60,18 @@ class Trace:
 
     def longest_ms(self, opportunities: int) -> int:
         """How long so many opportunities take at most."""
+        period_ms = self.period_ms
         every = [ms for ms, count in self.times for _ in range(count)]
         rounds, rest = divmod(opportunities, len(every))
-        later = [ms + self.period_ms for ms in every]
-        ahead = itertools.islice(itertools.chain(every, later), rest, None)
-        return rounds * self.period_ms + max(b - a for a, b in zip(every, ahead, strict=False))
+        ahead = every[rest:] + [ms + period_ms for ms in every[:rest]]
+        rest_ms: int = max(map(operator.sub, ahead, every))
+        return rounds * period_ms + rest_ms
 
     def __str__(self) -> str:
         return f"a trace of {self.period_ms / 1e3:g} s, {self.mean_mbit:.3g} Mbit/s in the mean"
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=KEPT)
 def parse(content: str) -> Trace:
     """The trace that a scenario holds, which has no faults."""
     return Trace(tuple(_times(content)))
@@ -85,12 +89,13 @@ def shown(content: str) -> str:
     return str(parse(content)) if sound else content
 
 
-def content_of(lines: Sequence[str], where: str) -> str:
-    """A file's lines as a scenario holds them; the first fault raises, with its line."""
+@functools.lru_cache(maxsize=KEPT)
+def content_of(file: str, where: str) -> str:
+    """A file's text as a scenario holds it; the first fault raises, with its line."""
     times: list[int] = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(file.splitlines(), start=1):
         text = line.strip()
-        if not re.fullmatch(r"[0-9]{1,9}", text):
+        if not _LINE.fullmatch(text):
             what = quoted(text) if text else "an empty line"
             raise UsageError(f"{where}: line {number}: {what} is no whole number of ms", _HINT)
         if times and int(text) < times[-1]:
@@ -116,22 +121,26 @@ def written(times: Iterable[int]) -> str:
 
 def faults(content: str, where: str) -> Iterator[str]:
     """What is wrong with a trace that a scenario holds."""
+    if fault := _fault(content):
+        yield f"{where}: {fault}"
+
+
+@functools.lru_cache(maxsize=KEPT)
+def _fault(content: str) -> str:
+    """The first fault; empty if there is none."""
     words = content.split()
     if not words:
-        yield f"{where}: an empty trace: no opportunity to send"
-        return
+        return "an empty trace: no opportunity to send"
     if len(words) > MOST_TIMES:
-        yield f"{where}: opportunities at {len(words)} times; at most {MOST_TIMES}"
-        return
+        return f"opportunities at {len(words)} times; at most {MOST_TIMES}"
     before = -1
     for number, word in enumerate(words, start=1):
         match = _NUMBER.fullmatch(word)
         if not match or (match[2] and not int(match[2])):
-            yield f"{where}: no trace: {quoted(word)} is no time in ms (number {number})"
-            return
+            return f"no trace: {quoted(word)} is no time in ms (number {number})"
         if int(match[1]) <= before:
-            yield f"{where}: {match[1]} comes after {before} (number {number}): times never go back"
-            return
+            return f"{match[1]} comes after {before} (number {number}): times never go back"
         before = int(match[1])
     if not 0 < before <= LONGEST_MS:
-        yield f"{where}: lasts {before} ms, and not between 1 and {LONGEST_MS}"
+        return f"lasts {before} ms, and not between 1 and {LONGEST_MS}"
+    return ""

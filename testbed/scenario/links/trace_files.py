@@ -37,7 +37,7 @@ def read_trace(name: str | Path, folder: Path = Path()) -> str:
         raise UsageError(f"{path}: {error.strerror}", hint_for(error) or _ours()) from error
     if len(data) > LONGEST_BYTES:
         raise UsageError(f"{path}: longer than {LONGEST_BYTES >> 20} MB: no trace", _ours())
-    return content_of(text.splitlines(), str(path))
+    return content_of(text, str(path))
 
 
 def _path(name: str, folder: Path) -> Path:

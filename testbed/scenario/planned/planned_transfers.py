@@ -6,26 +6,31 @@ import itertools
 import math
 from collections.abc import Iterator
 
+from testbed.kept import kept
 from testbed.scenario.model import Flow, Scenario
 from testbed.scenario.planned.way import Way, way
 from testbed.scenario.workload.drawing import SEGMENT_BYTES, Transfer, draw, wire_bytes
 from testbed.scenario.workload.workload import Connections, Workload
 from testbed.scenario.workload.workload_faults import MAX_TRANSFERS
 
+KEPT = 8  # flows' transfers: a trial is checked and planned, and then come those of the same seed
 ROUND_TRIPS = {Connections.NEW: 2, Connections.KEPT: 1}  # a handshake, and a request
 
 
 def planned_transfers(scenario: Scenario, flow: Flow) -> tuple[Transfer, ...]:
-    """All transfers of a flow, in their order; none of a flow of another kind."""
-    return tuple(_drawn(scenario, flow)) if flow.workload is not None else ()
-
-
-def _drawn(scenario: Scenario, flow: Flow) -> Iterator[Transfer]:
-    """The same one by one: nothing ends them if they come too often."""
-    assert flow.workload is not None
+    """All transfers of a flow, in their order, one more than can run if there are more; none of a
+    flow of another kind."""
+    if flow.workload is None:
+        return ()
     rate_mbit = way(scenario.topology, flow.src, flow.dst).rate_mbit
     seconds = scenario.stop_s(flow) - flow.start_s - scenario.start_jitter_ms / 1e3
-    return draw(flow.workload, f"{scenario.seed} {flow.name}", rate_mbit, seconds)
+    return _drawn((flow.workload, f"{scenario.seed} {flow.name}", rate_mbit, seconds))
+
+
+@kept(KEPT)
+def _drawn(asked: tuple[Workload, str, float, float]) -> tuple[Transfer, ...]:
+    """Nothing would end them if they came too often."""
+    return tuple(itertools.islice(draw(*asked), MAX_TRANSFERS + 1))
 
 
 def transfer_faults(scenario: Scenario) -> Iterator[str]:
@@ -38,7 +43,7 @@ def transfer_faults(scenario: Scenario) -> Iterator[str]:
         if fast and flow.workload.arrivals.load is not None:
             yield f"{where}.arrivals.load: no link from {flow.src} to {flow.dst} has a rate: per_s"
             continue
-        count = sum(1 for _ in itertools.islice(_drawn(scenario, flow), MAX_TRANSFERS + 1))
+        count = len(planned_transfers(scenario, flow))
         if count > MAX_TRANSFERS:
             yield f"{where}: more than {MAX_TRANSFERS} transfers: a count, or fewer a second"
         if not count:

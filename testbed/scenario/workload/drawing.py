@@ -6,6 +6,7 @@ changes. Only `random()` is asked, which Python promises to keep (its other draw
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 import random
@@ -104,10 +105,13 @@ def _sampler(sizes: Sizes) -> Callable[[float], float]:
 
 
 def _interpolated(points: Points) -> Callable[[float], float]:
+    parts = [part for _, part in points]
+
     def quantile(u: float) -> float:
-        for (x, p), (y, q) in itertools.pairwise(points):
-            if u < q:
-                return x + (y - x) * (u - p) / (q - p)
-        return points[-1][0]
+        above = bisect.bisect_right(parts, u)
+        if above == len(points):
+            return points[-1][0]
+        (x, p), (y, q) = points[above - 1 : above + 1]
+        return x + (y - x) * (u - p) / (q - p)
 
     return quantile
