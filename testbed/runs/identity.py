@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.engines.base import Engine
+from testbed.plan.commands import Command
 from testbed.plan.plan import Plan, make_plan
 from testbed.runs import sources
 from testbed.runs.provenance import programs
@@ -39,6 +41,7 @@ def identity_parts(scenario: Scenario, plan: Plan, engine: Engine) -> Mapping[st
     project = _of_project(scenario, plan)
     return {
         **project,
+        "scenario": scenario.to_json(),
         "sources": {**project["sources"], **sources.used_here(plan)},
         "engine": engine.name,
         "kernel": engine.version(),
@@ -47,10 +50,9 @@ def identity_parts(scenario: Scenario, plan: Plan, engine: Engine) -> Mapping[st
 
 
 def _of_project(scenario: Scenario, plan: Plan) -> dict[str, Any]:
-    """What is the same on every machine."""
+    """What is the same on every machine, the scenario itself left out."""
     done = {f.name for f in dataclasses.fields(plan)} - _NOT_DONE
     return {
-        "scenario": scenario.to_json(),
         "plan": {name: _plain(getattr(plan, name)) for name in done},
         "sources": dict(sources.used_by(scenario.topology, plan)),
         "revision": REVISION,
@@ -73,13 +75,16 @@ def identities(scenarios: Iterable[Scenario]) -> Identities:
     time: what code makes of their seeds is the same code's.
     """
     code, plans = hashlib.sha256(), hashlib.sha256()
-    kernels, settings = {BASE_KERNEL}, set[str]()
+    kernels, settings = {BASE_KERNEL}, dict[str, str]()
     for scenario in scenarios:
-        plans.update(scenario.to_json().encode())
-        setting = dataclasses.replace(scenario, seed=0).to_json()
-        if setting in settings:
+        unseeded = dataclasses.replace(scenario, seed=0)
+        setting = repr(unseeded)
+        is_known = setting in settings
+        if not is_known:
+            settings[setting] = unseeded.to_json()
+        plans.update(_with_seed(settings[setting], scenario.seed).encode())
+        if is_known:
             continue
-        settings.add(setting)
         parts = _of_project(scenario, make_plan(scenario))
         for found, names in ((plans, ("plan",)), (code, ("sources", "revision"))):
             found.update(json.dumps([parts[name] for name in names], sort_keys=True).encode())
@@ -90,17 +95,34 @@ def identities(scenarios: Iterable[Scenario]) -> Identities:
     return Identities(code.hexdigest(), plans.hexdigest())
 
 
+def _with_seed(unseeded: str, seed: int) -> str:
+    """What `to_json` makes of a scenario with that seed, from what it makes of one with seed 0, in
+    a part of the time. What is within other fields is further to the right."""
+    return unseeded.replace('\n  "seed": 0,\n', f'\n  "seed": {seed},\n')
+
+
+_PLAIN = frozenset({str, int, bool, type(None)})
+
+
+@functools.lru_cache(maxsize=8192)  # most of a plan, and most of them in the next plan too
+def _of_command(command: Command) -> dict[str, Any]:
+    return written(command)
+
+
 def _plain(value: Any) -> Any:
     """JSON's own types; sets in a fixed order, which Python's own is not; 60.0 as 60."""
     kind = type(value)  # the frequent ones first: a table of claims is of millions of values
-    if kind is str or kind is int:
+    if kind in _PLAIN:
         return value
     if kind is tuple or kind is list:
-        return [_plain(each) for each in value]
+        return [each if type(each) in _PLAIN else _plain(each) for each in value]
     if isinstance(value, float):
         return int(value) if value.is_integer() else value
-    if dataclasses.is_dataclass(kind):
-        return {name: _plain(each) for name, each in written(value).items()}
+    if kind is Command:
+        return _of_command(value)
+    if hasattr(kind, "__dataclass_fields__"):
+        fields = written(value).items()
+        return {name: e if type(e) in _PLAIN else _plain(e) for name, e in fields}
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, frozenset | set):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -126,7 +127,15 @@ def of_kernel(version: str = BASE_KERNEL) -> Mapping[str, str]:
 
 def _hashes(paths: Iterable[Path]) -> Iterator[tuple[str, str]]:
     for path in paths:
-        yield str(path.relative_to(PROJECT)), hashlib.sha256(path.read_bytes()).hexdigest()
+        now = path.stat()
+        found = _hash_of(path, (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns))
+        yield str(path.relative_to(PROJECT)), found
+
+
+@functools.lru_cache(maxsize=256)
+def _hash_of(path: Path, _stamp: tuple[int, ...]) -> str:
+    """Read again once the file's stamp is another: thousands of trials share the sources."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def compiled_for(plan: Plan) -> list[Built]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import json
 import typing
 from collections.abc import Mapping
@@ -38,21 +39,19 @@ LATER = {"later": True}  # of a field that is younger than the trials that lack 
 def written(value: Any) -> dict[str, Any]:
     """A dataclass's fields with their values: of younger ones only those that are set, so that
     what was written and hashed before them stays the same."""
-    found = ((each, getattr(value, each.name)) for each in _fields(type(value)))
-    return {f.name: now for f, now in found if not f.metadata or not _is_unset(f, now)}
+    found, kind = {}, typing.cast(Any, type(value))
+    for name, is_younger, default in _fields(kind):
+        now = getattr(value, name)
+        if not is_younger or now != default:
+            found[name] = now
+    return found
 
 
-def _is_unset(younger: dataclasses.Field[Any], value: Any) -> bool:
-    return bool(younger.metadata.get("later")) and bool(value == younger.default)
-
-
-_FIELDS = dict[Any, tuple[dataclasses.Field[Any], ...]]()  # by type: they are asked for often
-
-
-def _fields(kind: Any) -> tuple[dataclasses.Field[Any], ...]:
-    if kind not in _FIELDS:
-        _FIELDS[kind] = dataclasses.fields(kind)
-    return _FIELDS[kind]
+@functools.cache  # there are few types, and they are asked for often
+def _fields(kind: Any) -> tuple[tuple[str, bool, Any], ...]:
+    """Of each field its name, whether it is younger, and its default."""
+    found = dataclasses.fields(kind)
+    return tuple((each.name, "later" in each.metadata, each.default) for each in found)
 
 
 class TopologyKind(enum.StrEnum):
@@ -496,12 +495,11 @@ class Scenario:
 
 def plain(value: Any) -> Any:
     """JSON's own types; 60.0 and 60 are written alike, so that they hash alike."""
-    if dataclasses.is_dataclass(value):
-        return plain(written(value))
-    if isinstance(value, Mapping):
-        return {key: plain(each) for key, each in value.items()}
+    if value is None or isinstance(value, str | int):  # most of all first
+        return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
     if isinstance(value, list | tuple):
         return [plain(each) for each in value]
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value
+    fields = value if isinstance(value, Mapping) else written(value)
+    return {key: plain(each) for key, each in fields.items()}

@@ -186,6 +186,17 @@ def test_programs_of_sbin_are_found_by_ordinary_users(monkeypatch: pytest.Monkey
     assert all(re.match(r"\d", version) for version in found.values())
 
 
+def test_a_scenarios_text_with_another_seed_is_what_it_would_write() -> None:
+    odd = dataclasses.replace(
+        router(), label='"seed": 0,', axes={"seed": "0", "b": '\n  "seed": 0,'}
+    )
+    for scenario in (router(), odd, access(), background()):
+        text = dataclasses.replace(scenario, seed=0).to_json()
+        for seed in (0, 7):
+            wanted = dataclasses.replace(scenario, seed=seed).to_json()
+            assert of_trials._with_seed(text, seed) == wanted
+
+
 def test_one_seed_of_each_setting_is_planned_for_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """And all seeds are in its identity."""
     several = [router(rate_mbit=rate, seed=seed) for rate in (1, 2) for seed in (1, 2, 3)]
