@@ -1,11 +1,12 @@
 """All modules that a trial imports, compiled, in one file for the guest's Python (`begin.py`).
 
-`marshal` reads them from the file's beginning; behind them stands what they were made from, so
-that the file is made anew once one of their sources has changed.
+`marshal` reads them from the file's beginning, with the code that their dataclasses wrote; behind
+stands what all was made from and by, so that the file is made anew once one of these has changed.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib
 import marshal
@@ -22,7 +23,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 BEGIN = Path(__file__).with_name("begin.py")
 MODULES = Path(sys.prefix) / "lib" / "testbed-modules"
 TRIAL = "testbed.engines.inside"
-MARK = b"\nmade from:\n"
+MARK = b"\nmade from these:\n"
 
 
 def as_in_guest(module: str, *words: str, modules: str = "") -> list[str]:
@@ -77,5 +78,6 @@ def _compiled() -> Iterator[tuple[str, tuple[object, str, object]]]:
 if __name__ == "__main__":
     importlib.import_module(TRIAL)
     found = dict(_compiled())
-    origins = sorted(file for _folders, file, _code in found.values())
-    Path(sys.argv[1]).write_bytes(marshal.dumps(found) + MARK + _state(origins).encode())
+    origins = sorted({str(BEGIN), __file__, *(file for _folders, file, _code in found.values())})
+    written = dict(vars(dataclasses)["exec"].__self__)  # see begin.py
+    Path(sys.argv[1]).write_bytes(marshal.dumps((found, written)) + MARK + _state(origins).encode())

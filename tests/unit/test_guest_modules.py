@@ -13,6 +13,8 @@ from testbed.engines import modules
 
 TELLS = """
 import json, sys
+compiled = []
+sys.addaudithook(lambda event, about: event == "compile" and compiled.append(str(about[0])))
 import neighbour
 import testbed.engines.inside
 
@@ -20,6 +22,7 @@ loaders = {name: type(getattr(each, "__loader__", None)) for name, each in sys.m
 print(json.dumps({
     "argv": sys.argv, "name": __name__, "prefix": sys.prefix,
     "site": "site" in sys.modules, "file": testbed.errors.__file__,
+    "methods": sum("def __create_fn__" in text for text in compiled),
     "usual": [name for name in loaders if loaders[name].__name__ == "SourceFileLoader"],
 }))
 """
@@ -60,6 +63,13 @@ def test_everything_that_a_trial_imports_is_in_the_file(made: Path, tmp_path: Pa
     assert found["file"] == str(modules.PROJECT / "testbed/errors.py")
 
 
+def test_no_method_that_dataclasses_write_is_compiled_in_a_guest(
+    made: Path, tmp_path: Path
+) -> None:
+    assert told(tmp_path, "")["methods"] > 400
+    assert told(tmp_path, str(made))["methods"] == 0
+
+
 def test_it_begins_as_python_does_with_a_module(made: Path, tmp_path: Path) -> None:
     found = told(tmp_path, str(made))
     assert found["argv"] == [str(tmp_path / "tells.py"), "a word"]
@@ -87,6 +97,17 @@ def test_the_file_is_made_again_once_a_source_has_changed(made: Path) -> None:
     modules.up_to_date()
     assert made.stat().st_ino != first
     assert now in made.read_bytes()
+
+
+def test_the_file_is_made_again_by_another_version_of_this(made: Path) -> None:
+    """As one that an older testbed left, which is read in another way."""
+    listed = made.read_bytes().rpartition(modules.MARK)[2].decode()
+    assert f" {modules.BEGIN}\n" in listed and f" {modules.__file__}\n" in listed
+    made.write_bytes(made.read_bytes().replace(modules.MARK, b"\nmade from:\n"))
+    first = made.stat().st_ino
+    modules.up_to_date.cache_clear()
+    modules.up_to_date()
+    assert made.stat().st_ino != first
 
 
 def test_where_it_cannot_be_written_there_is_none(
