@@ -29,6 +29,7 @@ from testbed.engines.choice import choose
 from testbed.engines.guest import GuestEngine
 from testbed.scenario.model import Scenario
 from testbed.store import SCENARIO, Status, Trial, trials_in
+from tests import report_writer
 from tests.lab import planned_here
 from tests.scenarios import router
 
@@ -270,11 +271,12 @@ def _serve(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def serve(requests: Sequence[str] | Any) -> None:
-    """Answer requests line by line."""
+    """Answer requests line by line. Of a run's figures one is drawn: all are written alike."""
     for name in IMPORTED:
         importlib.import_module(name)
-    for line in requests:
-        print(json.dumps(_serve(json.loads(line))), flush=True)
+    with report_writer.first_figures():
+        for line in requests:
+            print(json.dumps(_serve(json.loads(line))), flush=True)
 
 
 if __name__ == "__main__":
