@@ -194,20 +194,21 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def sources(root: Path) -> Iterator[Source]:
-    for package in PACKAGES:
-        for path in sorted((root / package).rglob("*.py")):
-            yield parse(path.relative_to(root).as_posix(), path.read_text())
+@pytest.fixture(scope="module")
+def sources(root: Path) -> list[Source]:
+    """Every file of ours, parsed once for all rules."""
+    files = [path for package in PACKAGES for path in sorted((root / package).rglob("*.py"))]
+    return [parse(path.relative_to(root).as_posix(), path.read_text()) for path in files]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_rule_is_kept(rule: Rule, root: Path) -> None:
-    broken = [f"{source.path}: {fault}" for source in sources(root) for fault in rule(source)]
+def test_rule_is_kept(rule: Rule, sources: list[Source]) -> None:
+    broken = [f"{source.path}: {fault}" for source in sources for fault in rule(source)]
     assert not broken, f"{rule.__doc__}\n" + "\n".join(broken)
 
 
-def test_all_packages_are_read(root: Path) -> None:
-    assert {source.package for source in sources(root)} == set(PACKAGES)
+def test_all_packages_are_read(sources: list[Source]) -> None:
+    assert {source.package for source in sources} == set(PACKAGES)
 
 
 VIOLATIONS = [

@@ -60,11 +60,11 @@ def points(axes: Mapping[str, Sequence[str | float]]) -> Iterator[dict[str, str 
         yield dict(zip(axes, values, strict=True))
 
 
-def unlike(folder: Path, experiment: str, dice: np.random.Generator) -> tuple[Material, set[float]]:
+def unlike(
+    folder: Path, experiment: str, dice: np.random.Generator, most: int = 1
+) -> tuple[Material, set[float]]:
     """Trials whose every cell has a number of its own, which all its seeds share."""
-    for point in points(
-        {**PAPERS[experiment], **extra_axes(dice, most=1 if len(PAPERS[experiment]) > 2 else 2)}
-    ):
+    for point in points({**PAPERS[experiment], **extra_axes(dice, most)}):
         for seed in range(1, SEEDS + 1):
             report_writer.write(folder, report_writer.scenario(experiment, point, seed))
     [material] = collect([folder]).materials
@@ -87,12 +87,14 @@ Unlike = Callable[[int], tuple[Material, set[float]]]
 
 
 @pytest.fixture(scope="module")
-def unlike_trials(tmp_path_factory: pytest.TempPathFactory) -> Unlike:
-    """Those of the experiment of that place, with numbers drawn by it."""
+def unlike_trials(tmp_path_factory: pytest.TempPathFactory, full: bool) -> Unlike:
+    """Those of the experiment of that place, with numbers drawn by it. Two axes that no figure
+    knows where there is one of its own; where there are two, in the full run."""
 
     def made(place: int) -> tuple[Material, set[float]]:
-        folder = tmp_path_factory.mktemp("unlike") / "r"
-        return unlike(folder, list(PAPERS)[place], np.random.default_rng(place))
+        folder, own = tmp_path_factory.mktemp("unlike") / "r", list(PAPERS)[place]
+        most = {1: 2, 2: 1 + full}.get(len(PAPERS[own]), 1)
+        return unlike(folder, own, np.random.default_rng(place), most)
 
     return functools.cache(made)
 
