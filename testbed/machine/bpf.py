@@ -11,7 +11,6 @@ import ctypes
 import errno
 import itertools
 import os
-import platform
 import socket
 import struct
 from collections.abc import Iterable, Sequence
@@ -154,9 +153,10 @@ def assemble(lines: Sequence[Line]) -> bytes:
 
 def _bpf(command: int, attributes: bytes) -> int:
     buffer = ctypes.create_string_buffer(attributes, len(attributes))
-    number = _NUMBER.get(platform.machine())
+    machine = os.uname().machine
+    number = _NUMBER.get(machine)
     if number is None:
-        raise TestbedError(f"no bpf(2) known on {platform.machine()}")
+        raise TestbedError(f"no bpf(2) known on {machine}")
     result = int(_libc.syscall(number, command, buffer, len(attributes)))
     if result < 0:
         code = ctypes.get_errno()

@@ -16,7 +16,6 @@ import functools
 import json
 import os
 import pwd
-import secrets
 import socket
 import threading
 from collections.abc import Iterator, Mapping
@@ -76,7 +75,7 @@ class Journal:
     @functools.cached_property
     def mark(self) -> str:
         """The mark of the process, in its temporary names and in its programs' environment."""
-        return secrets.token_hex(8)
+        return _random(8)
 
     @property
     def marker(self) -> dict[str, str]:
@@ -85,7 +84,7 @@ class Journal:
 
     def temporary_name(self, name: str) -> str:
         """A name for what will replace the file or folder `name`, and that nobody can guess."""
-        return f".{name[:LONGEST_NAME]}.{self.mark}.{secrets.token_hex(4)}"
+        return f".{name[:LONGEST_NAME]}.{self.mark}.{_random(4)}"
 
     def note(self, **entry: str) -> int:
         """Write an entry; returns its number, by which it is crossed out."""
@@ -157,6 +156,12 @@ class Journal:
             os.close(self._file)
         self.__dict__.clear()
         self.__init__()  # type: ignore[misc]
+
+
+def _random(size: int) -> str:
+    """So many bytes that nobody can guess, in words. Not by `secrets`, which loads OpenSSL: this is
+    a part of every trial."""
+    return os.urandom(size).hex()
 
 
 def _locked(path: Path) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,6 +39,8 @@ def _mount() -> int:
 
 def instance_name(mark: str) -> str:
     """The name of a run's instance, short for any folder name."""
+    import hashlib  # loads a big library, which trials in the guest never need
+
     return f"testbed-{hashlib.sha256(mark.encode()).hexdigest()[:16]}"
 
 

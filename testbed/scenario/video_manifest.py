@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from xml.etree import ElementTree
 
 MANIFEST = "manifest.mpd"
 _TEMPLATE = "video/$RepresentationID$/$Number$.m4s"
@@ -63,15 +63,17 @@ class Manifest:
     @staticmethod
     def from_xml(text: str) -> Manifest:
         """Read what `to_xml` wrote."""
+        from xml.etree import ElementTree  # loads a parser: a trial only writes
+
         root = ElementTree.fromstring(text)
         template = next(root.iter(f"{{{_SPACE}}}SegmentTemplate"))
         return Manifest(
             duration_s=float(root.attrib["mediaPresentationDuration"].strip("PTS")),
             segment_s=int(template.attrib["duration"]) / int(template.attrib["timescale"]),
-            rungs=tuple(_rung(node) for node in root.iter(f"{{{_SPACE}}}Representation")),
+            rungs=tuple(_rung(node.attrib) for node in root.iter(f"{{{_SPACE}}}Representation")),
         )
 
 
-def _rung(node: ElementTree.Element) -> Rung:
-    numbers = (int(node.attrib[key]) for key in ("bandwidth", "width", "height"))
-    return Rung(node.attrib["id"], *numbers)
+def _rung(attributes: Mapping[str, str]) -> Rung:
+    numbers = (int(attributes[key]) for key in ("bandwidth", "width", "height"))
+    return Rung(attributes["id"], *numbers)

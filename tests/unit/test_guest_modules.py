@@ -21,7 +21,7 @@ import testbed.engines.inside
 loaders = {name: type(getattr(each, "__loader__", None)) for name, each in sys.modules.items()}
 print(json.dumps({
     "argv": sys.argv, "name": __name__, "prefix": sys.prefix,
-    "site": "site" in sys.modules, "file": testbed.errors.__file__,
+    "modules": [*sys.modules], "file": testbed.errors.__file__,
     "methods": sum("def __create_fn__" in text for text in compiled),
     "usual": [name for name in loaders if loaders[name].__name__ == "SourceFileLoader"],
 }))
@@ -77,7 +77,13 @@ def test_it_begins_as_python_does_with_a_module(made: Path, tmp_path: Path) -> N
 
 
 def test_nothing_of_site_runs_in_a_guest(made: Path, tmp_path: Path) -> None:
-    assert not told(tmp_path, str(made))["site"]
+    assert "site" not in told(tmp_path, str(made))["modules"]
+
+
+def test_a_trial_loads_no_library_that_it_hardly_needs(made: Path, tmp_path: Path) -> None:
+    """As OpenSSL for a hash: in a guest, each page of a library is a fault."""
+    loaded = set(told(tmp_path, str(made))["modules"])
+    assert not loaded & {"_hashlib", "_decimal", "pyexpat", "_ssl"}
 
 
 def test_without_the_file_modules_are_imported_as_usual(tmp_path: Path) -> None:

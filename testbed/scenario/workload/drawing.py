@@ -12,7 +12,6 @@ import math
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from statistics import NormalDist
 
 from testbed.scenario.workload.published_sizes import PUBLISHED, Points
 from testbed.scenario.workload.workload import Arrivals, Distribution, Process, Sizes, Workload
@@ -20,7 +19,6 @@ from testbed.scenario.workload.workload import Arrivals, Distribution, Process, 
 SEGMENT_BYTES = 1448  # of data in a full frame, with timestamps
 HEADER_BYTES = 66  # Ethernet, IP, TCP with timestamps
 LARGEST_BYTES = 1 << 40
-_NORMAL = NormalDist()
 
 
 @dataclass(frozen=True)
@@ -98,9 +96,12 @@ def _sampler(sizes: Sizes) -> Callable[[float], float]:
         least = mean * (shape - 1) / shape
         return lambda u: float(least * (1 - u) ** (-1 / shape))
     if sizes.distribution is Distribution.LOGNORMAL:
+        from statistics import NormalDist  # loads decimals and fractions, which no trial needs
+
+        normal = NormalDist()
         sigma = sizes.sigma or 0.0
         middle = math.log(mean) - sigma**2 / 2
-        return lambda u: math.exp(middle + sigma * _NORMAL.inv_cdf(max(u, 1e-16)))
+        return lambda u: math.exp(middle + sigma * normal.inv_cdf(max(u, 1e-16)))
     return _interpolated(points_of(sizes))
 
 
