@@ -26,9 +26,11 @@ def root() -> Path:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Attacks are short by default, and nothing is set up from nothing."""
+    """Attacks and trials are few by default, and nothing is set up from nothing."""
     parser.addoption(
-        "--full", action="store_true", help="attack thousands of times instead of a few: minutes"
+        "--full",
+        action="store_true",
+        help="attack thousands of times instead of a few, and run more trials: hours",
     )
     parser.addoption(
         "--bare",
@@ -39,7 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def full(request: pytest.FixtureRequest) -> bool:
-    """Whether the attacks run in their full number."""
+    """Whether attacks and trials run in their full number."""
     return bool(request.config.getoption("--full"))
 
 

@@ -26,7 +26,6 @@ from testbed.store import Status, open_trial
 from tests.lab import capture_hashes, planned_here, run_trials
 from tests.scenarios import router
 
-TIMES = int(os.environ.get("FAULTS", "1"))
 LONGEST_S = 8.0  # from the workers' start to the last trial's end
 SCENARIOS = [router(variant=name, duration_s=3) for name in ("reno", "cubic", "vegas", "bbr")]
 
@@ -84,7 +83,12 @@ def cluster(tmp_path: Path, root: Path) -> Iterator[Cluster]:
     made.close()
 
 
-@pytest.mark.parametrize("number", range(TIMES))
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A worker is killed at one moment, and in the full run at twenty."""
+    if "number" in metafunc.fixturenames:
+        metafunc.parametrize("number", range(20 if metafunc.config.getoption("--full") else 1))
+
+
 def test_a_cluster_gives_what_this_machine_gives(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
