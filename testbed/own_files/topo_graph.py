@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -61,20 +61,21 @@ def topo_graph(text: str, link: str = "", folder: Path = Path()) -> TopoGraph:
 def _graph(topo: Topo, defaults: Mapping[str, Any]) -> Graph:
     links = topo.links(sort=True, withInfo=True)
     addresses = _addresses(topo, links)
-    nodes = [GraphNode(name, _kind(topo, name)) for name in topo.hosts()]
+    gateways = _gateways(topo)
+    nodes = [GraphNode(name, _kind(topo, name, gateways)) for name in topo.hosts()]
     nodes += [GraphNode(name, _switch(topo, name)) for name in topo.switches()]
     made = (_link(one, other, {**defaults, **own}, addresses) for one, other, own in links)
     return Graph(tuple(nodes), tuple(made))
 
 
-def _kind(topo: Topo, name: str) -> NodeKind:
+def _kind(topo: Topo, name: str, gateways: Set[str]) -> NodeKind:
     """A host, or a router, if its class forwards or another host's default route leads to it."""
     info = topo.nodeInfo(name)
     if not info.get("inNamespace", True):
         raise UsageError(f"{name} would be in the machine's own network", "leave it out")
     kind = getattr(info.get("cls"), "func", info.get("cls"))  # a functools.partial's
     if kind is None or kind.__name__ in PLAIN_HOSTS:
-        return NodeKind.ROUTER if _is_gateway(topo, name) else NodeKind.HOST
+        return NodeKind.ROUTER if name in gateways else NodeKind.HOST
     if not kind.__module__.startswith("mininet.no") and _forwards(kind):
         return NodeKind.ROUTER
     raise UsageError(
@@ -92,15 +93,14 @@ def _forwards(kind: type) -> bool:
         return False
 
 
-def _is_gateway(topo: Topo, name: str) -> bool:
-    routes = [str(topo.nodeInfo(each).get("defaultRoute", "")) for each in topo.hosts()]
+def _gateways(topo: Topo) -> Set[str]:
+    """The hosts that a host's default route leads to."""
+    found = [(name, topo.nodeInfo(name)) for name in topo.hosts()]
+    routes = [str(info.get("defaultRoute", "")) for _, info in found]
     wanted = {route.removeprefix("via ").strip() for route in routes if route}
-    own = {str(topo.nodeInfo(name).get("ip", "")).partition("/")[0]}
     for one, other, info in topo.links(withInfo=True):
-        for node, end in ((one, 1), (other, 2)):
-            if node == name:
-                own.add(str((info.get(f"params{end}") or {}).get("ip", "")).partition("/")[0])
-    return bool(own & wanted)
+        found += [(one, info.get("params1") or {}), (other, info.get("params2") or {})]
+    return {name for name, info in found if str(info.get("ip", "")).partition("/")[0] in wanted}
 
 
 def _switch(topo: Topo, name: str) -> NodeKind:

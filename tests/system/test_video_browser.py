@@ -31,13 +31,14 @@ def agree(trials: list[Trial], seconds: float, share: float = 0.0) -> None:
         assert model[name] == pytest.approx(browser[name], abs=seconds, rel=share), name
 
 
-@pytest.mark.parametrize("transport", [Transport.HTTPS, Transport.QUIC])
-def test_the_model_is_as_the_browser_in_virtual_time(tmp_path: Path, transport: Transport) -> None:
-    """On the shaped line, with its delays, at twice the rate that it carries."""
-    pair = [video(transport, rule="720p", length_s=8, player=player) for player in Player]
-    trials = run_trials(pair, tmp_path)
-    agree(trials, WITHIN_S)
-    assert (video_measures(trials)["stalls"] > 0).all()
+def test_the_model_is_as_the_browser_in_virtual_time(tmp_path: Path, full: bool) -> None:
+    """On the shaped line, with its delays, at twice the rate that it carries. Over TLS, which in
+    real time is compared below, in the full run."""
+    for transport in (Transport.QUIC, Transport.HTTPS) if full else (Transport.QUIC,):
+        pair = [video(transport, rule="720p", length_s=8, player=player) for player in Player]
+        trials = run_trials(pair, tmp_path / transport)
+        agree(trials, WITHIN_S)
+        assert (video_measures(trials)["stalls"] > 0).all()
 
 
 def test_the_browser_does_the_same_each_time(tmp_path: Path) -> None:

@@ -121,6 +121,37 @@ def test_a_links_options_are_ours_and_its_ends_may_differ(tmp_path: Path) -> Non
     assert other.back == Direction(4, 1, Queue("pfifo", limit_packets=50), 0.5, None)
 
 
+GATEWAY = """
+from mininet.topo import Topo
+
+class Mine(Topo):
+    def build(self):
+        self.addHost("near", ip="10.0.1.2/24", defaultRoute="via 10.0.1.1")
+        self.addHost("far", ip="10.0.2.2/24", defaultRoute="via 10.0.2.1")
+        self.addHost("between", ip=OWN)
+        self.addLink("near", "between", bw=10)
+        self.addLink("far", "between", bw=10, params2={"ip": LINK})
+"""
+
+
+@pytest.mark.parametrize(
+    ("own", "link", "kind"),
+    [
+        ("10.0.1.1/24", "10.0.2.9/24", NodeKind.ROUTER),
+        ("10.0.1.9/24", "10.0.2.1/24", NodeKind.ROUTER),
+        ("10.0.1.9/24", "10.0.2.9/24", NodeKind.HOST),
+    ],
+)
+def test_a_host_that_a_default_route_leads_to_is_a_router(
+    tmp_path: Path, own: str, link: str, kind: NodeKind
+) -> None:
+    """By its own address, or by that of one of its links."""
+    path = tmp_path / "mine.py"
+    path.write_text(GATEWAY.replace("OWN", repr(own)).replace("LINK", repr(link)))
+    kinds = {node.name: node.kind for node in topo_graph(str(path)).graph.nodes}
+    assert kinds == {"between": kind, "far": NodeKind.HOST, "near": NodeKind.HOST}
+
+
 @pytest.mark.parametrize(
     ("part", "text", "why"),
     [
