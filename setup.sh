@@ -360,7 +360,7 @@ main() {
         test)
             set_up "${LAB_PACKAGES[@]}" "${KERNEL_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
             say "test: linters and unit tests first, then real trials"
-            # compiled once, and not by each of the thousand processes that tests start
+            # compiled once, and not by each of the processes that tests start
             unset PYTHONDONTWRITEBYTECODE
             # side by side, one file per process, and one process more than cores, as tests often
             # wait; those on the host one at a time

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-# What tests import is a hundred thousand objects, none of them garbage: looking for garbage after
-# every 700 takes a tenth of the unit tests' time.
+# What tests import is a hundred thousand objects, none of them garbage, which Python would look for
+# after every 700.
 gc.set_threshold(100_000)
 
 ROOT = Path(__file__).resolve().parent.parent

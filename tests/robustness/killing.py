@@ -19,7 +19,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -164,6 +164,13 @@ def hashes(trial: Trial) -> dict[str, str]:
         found[capture.file] = hashlib.sha256(content).hexdigest()
         assert found[capture.file] == capture.sha256
     return found
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "did not happen"
+        time.sleep(0.02)
 
 
 def guests_in(folder: Path) -> list[int]:

@@ -24,6 +24,7 @@ from tests.robustness.killing import (
     hashes,
     moments,
     recorded,
+    wait_for,
     written,
 )
 
@@ -111,16 +112,16 @@ def test_a_sweep_outlives_its_guests(lab: Laboratory, full: bool) -> None:
         shutil.rmtree(lab.out)
         lab.out.mkdir()
         lab.begin(*argv)
-        while not (guests := guests_in(lab.out)):
-            time.sleep(0.005)
+        wait_for(lambda: guests_in(lab.out))
+        guest, *_ = guests_in(lab.out)
         time.sleep(moment)
-        os.kill(guests[0], signal.SIGKILL)
+        os.kill(guest, signal.SIGKILL)
         ended = lab.end()
         assert ended.status == 1, ended.said
         assert lab.left() == [], ended.said
-        trials = {trial.path.name: trial.record.status for trial in trials_in(lab.out)}
-        assert sorted(trials.values()) == [Status.FAILED, Status.OK], ended.said
-        (well,) = (trial for trial in trials_in(lab.out) if trial.record.status is Status.OK)
+        trials = {trial.record.status: trial for trial in trials_in(lab.out)}
+        assert trials.keys() == {Status.FAILED, Status.OK}, ended.said
+        well = trials[Status.OK]
         assert hashes(well) == whole[well.path.name], ended.said
         assert lab.run(*argv).status == 0
         assert lab.whole() == whole

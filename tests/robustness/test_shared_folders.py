@@ -9,14 +9,13 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from testbed.scenario.model import Scenario
-from tests.robustness.killing import ROOT, Laboratory, recorded
+from tests.robustness.killing import ROOT, Laboratory, recorded, wait_for
 from tests.scenarios import router
 
 CLEAN = "raise SystemExit(__import__('experiments.command').command.main(['clean']))"
@@ -44,13 +43,6 @@ def run_into(lab: Laboratory, seed: int = 1) -> list[str]:
 @pytest.fixture
 def lab(tmp_path: Path) -> Laboratory:
     return Laboratory(tmp_path / "lab")
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "did not happen"
-        time.sleep(0.02)
 
 
 @pytest.fixture
