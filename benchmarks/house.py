@@ -1,0 +1,188 @@
+"""Count what a reader of the code has to hold in mind: `python -m benchmarks.house [FOLDER]`.
+
+The folder is a checkout of this project, of any age; this one if none is named.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from testbed.machine.process import run
+
+PACKAGES = ("testbed", "topologies", "experiments", "analysis", "benchmarks", "kernel")
+CONSTANT = re.compile(r"_?[A-Z][A-Z0-9]*(_[A-Z0-9]+)*")
+NETWORK_CLASSES = frozenset(
+    "Topology Bottleneck Path Graph GraphLink Node Network Link Wire Direction Hop Shaper".split()
+)
+PAPER_FOLDERS = {
+    "guo_yuan_sheng": r"\bGYS|guo_yuan|\bGuo\b",
+    "kapre_saxena_joshi_hattikar": r"\b(KS|JH)\d?\b|kapre|hattikar|\bKapre\b|\bHattikar\b",
+    "parvez_mahanti_williamson": r"\bPMW|parvez|\bParvez\b",
+    "rajore_gupta_sikka_jain": r"\bRGSJ|rajore|\bRajore\b",
+    "fall_floyd": r"fall_floyd|\bFall and Floyd\b|\bFall/Floyd\b",
+}
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A Python file of a checkout: its path in there, its text, and what that parses to."""
+
+    path: str
+    text: str
+    tree: ast.Module
+
+    @property
+    def room(self) -> str:
+        """The first two folders: `testbed/plan`; `tests` is one room."""
+        parts = self.path.split("/")
+        return "/".join(parts[:2]) if len(parts) > 2 and parts[0] != "tests" else parts[0]
+
+    @property
+    def module(self) -> str:
+        """The dotted name; a package's is its own."""
+        return self.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def read(checkout: Path, folders: Iterable[str]) -> list[SourceFile]:
+    """Read all Python files below some folders of a checkout."""
+    files = []
+    for folder in folders:
+        for path in sorted((checkout / folder).rglob("*.py")):
+            text = path.read_text()
+            name = path.relative_to(checkout).as_posix()
+            files.append(SourceFile(name, text, ast.parse(text)))
+    return files
+
+
+def line_count(file: SourceFile) -> int:
+    """Return the number of lines of a file."""
+    return file.text.count("\n")
+
+
+def is_test(file: SourceFile) -> bool:
+    """Return whether a file is a test: in `tests/`, or `test_….py` beside what it tests."""
+    return file.path.startswith("tests/") or file.path.rpartition("/")[2].startswith("test_")
+
+
+def function_lengths(files: Iterable[SourceFile]) -> list[int]:
+    """Return the lines of every function, nested ones included."""
+    return [
+        (node.end_lineno or node.lineno) - node.lineno + 1
+        for file in files
+        for node in ast.walk(file.tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+
+
+def spread(numbers: list[int]) -> str:
+    """Describe a distribution by its median, 90th percentile and maximum."""
+    return f"median {np.median(numbers):.0f}, 90 % {np.quantile(numbers, 0.9):.0f}, " + (
+        f"longest {max(numbers)}"
+    )
+
+
+def imported(file: SourceFile, modules: set[str]) -> Iterator[str]:
+    """Yield those of the project's modules that a file imports, wherever the import stands."""
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in modules)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                if full in modules or node.module in modules:
+                    yield full if full in modules else node.module
+
+
+def importers(files: list[SourceFile]) -> dict[str, set[str]]:
+    """Return the modules that import each module."""
+    by_module: dict[str, set[str]] = {file.module: set() for file in files}
+    for file in files:
+        for name in imported(file, set(by_module)):
+            by_module[name] |= {file.module} - {name}
+    return by_module
+
+
+def defined_names(file: SourceFile) -> Iterator[str]:
+    """Yield the names of all classes, and of the module's constants, once each."""
+    names = {node.name for node in ast.walk(file.tree) if isinstance(node, ast.ClassDef)}
+    for statement in file.tree.body:
+        if isinstance(statement, ast.Assign | ast.AnnAssign):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            nodes = (node for target in targets for node in ast.walk(target))
+            found = {node.id for node in nodes if isinstance(node, ast.Name)}
+            names |= {name for name in found if CONSTANT.fullmatch(name)}
+    yield from names
+
+
+def paper_mentions(file: SourceFile) -> int:
+    """Count the lines outside a paper's folder that name the paper."""
+    patterns = [
+        pattern
+        for folder, pattern in PAPER_FOLDERS.items()
+        if f"experiments/{folder}/" not in file.path
+    ]
+    name = re.compile("|".join(patterns))
+    return sum(bool(name.search(line)) for line in file.text.splitlines())
+
+
+def docstring_faults(checkout: Path) -> Counter[str]:
+    """Count what ruff's rules for docstrings, with numpy's convention, find in product code."""
+    folders = [name for name in PACKAGES if (checkout / name).is_dir()]
+    convention = 'lint.pydocstyle.convention="numpy"'
+    rules = ("--isolated", "--select", "D", "--ignore", "D105", "--config", convention)
+    form = ("--output-format", "json", "--exit-zero")
+    done = run((sys.executable, "-m", "ruff", "check", *rules, *form, *folders), cwd=checkout)
+    return Counter(fault["code"] for fault in json.loads(done.stdout))
+
+
+def describe(checkout: Path) -> Iterator[str]:
+    """Yield the lines of the report."""
+    every = read(checkout, (*PACKAGES, "tests"))
+    product = [file for file in every if not is_test(file)]
+    tests = [file for file in every if is_test(file)]
+    rooms = Counter(file.room for file in every)
+    for room in sorted(rooms):
+        own = [[f for f in group if f.room == room] for group in (product, tests)]
+        lines = [sum(map(line_count, group)) for group in own]
+        yield f"{room:32} {rooms[room]:4} files {lines[0]:6} lines {lines[1]:6} of tests"
+    packages = sum(file.path.endswith("__init__.py") for file in product)
+    total = sum(map(line_count, product))
+    yield f"product: {len(product)} files, {packages} packages, {total} lines"
+    yield f"tests: {len(tests)} files, {sum(map(line_count, tests))} lines"
+    yield f"lines of a product file: {spread([line_count(file) for file in product])}"
+    yield f"lines of a product function: {spread(function_lengths(product))}"
+    used = importers(product)
+    yield f"modules with exactly one importer: {sum(len(who) == 1 for who in used.values())}"
+    faults = docstring_faults(checkout)
+    yield f"docstring faults: {faults.total()} ({dict(faults.most_common())})"
+    defined = Counter(name for file in product for name in defined_names(file))
+    several = {name for name, count in defined.items() if count > 1}
+    constants = {name for name in several if CONSTANT.fullmatch(name)}
+    yield f"classes with a name that another has: {len(several - constants)} names"
+    yield f"constants with a name that another has: {len(constants)} names"
+    network = [
+        f"{file.module}.{node.name}"
+        for file in product
+        for node in ast.walk(file.tree)
+        if isinstance(node, ast.ClassDef)
+        and node.name in NETWORK_CLASSES
+        and file.room in ("testbed/scenario", "testbed/plan")
+    ]
+    yield f"classes that describe a network: {len(network)} ({', '.join(network)})"
+    mentions = {file.path: paper_mentions(file) for file in product}
+    places = sum(count > 0 for count in mentions.values())
+    yield f"a paper named outside its folder: {sum(mentions.values())} lines in {places} files"
+
+
+if __name__ == "__main__":
+    checkout = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
+    sys.stdout.write("\n".join(describe(checkout)) + "\n")
