@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.evaluation.evaluated import SCORES
+from analysis.figures import static_renderer
 from analysis.figures.evaluation import completion_figure, harm_matrix, outcome_figure
+from analysis.figures.figure import Figure
 from analysis.figures.general import general_figures
 from analysis.figures.own_experiments import player_pairs, players_figure, variants_figure
 from analysis.figures.papers.dumbbell import (
@@ -44,7 +46,7 @@ def _no_tables(material: Material) -> Iterator[tuple[str, Sheet]]:
 class Entry:
     """An experiment's figures, tables and terminal summary."""
 
-    figures: Callable[[Material], Iterator[NamedFigure]] = general_figures.draw
+    figures: Callable[[Material], Iterator[NamedFigure | Figure]] = general_figures.draw
     tables: Callable[[Material], Iterator[tuple[str, Sheet]]] = _no_tables  # as the paper prints
     summary: Callable[[Material], Table] | None = None  # in place of the table of the metrics
 
@@ -84,7 +86,7 @@ CATALOGUE: Mapping[str, Entry] = {
 MAIN_AXES = ("variant", "queue", "pair", "m", "player")
 
 
-def figures(material: Material) -> Iterator[NamedFigure]:
+def figures(material: Material) -> Iterator[NamedFigure | Figure]:
     """The experiment's own figures, or those that suit any."""
     with style.style_sheet():
         yield from _entry(material).figures(material)
@@ -114,8 +116,15 @@ def summaries(materials: list[Material]) -> Iterator[Table]:
             yield summary(material)
 
 
+def save(figure: NamedFigure | Figure, folder: Path) -> list[Path]:
+    """Write a figure as PNG, SVG and CSV."""
+    if isinstance(figure, Figure):
+        return static_renderer.save(figure, folder)
+    return figure.save(folder)
+
+
 def save_figures(materials: list[Material], folder: Path) -> Iterator[Path]:
     """Write the figures as PNG, SVG and CSV; the PNG files as they are written."""
     for material in materials:
         for figure in figures(material):
-            yield figure.save(folder)[0]
+            yield save(figure, folder)[0]

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from analysis.figures import figure_catalogue
+from analysis.figures import figure_catalogue, static_renderer
+from analysis.figures.figure import Figure
 from analysis.figures.plotting.figure_contents import contents
 from analysis.figures.plotting.named_figure import NamedFigure
 from analysis.report import (
@@ -93,13 +94,14 @@ def _part(material: Material, folder: Path, out: Path, single: bool) -> page.Par
 
 
 def _shown(
-    figure: NamedFigure, folder: Path, numbers: Mapping[str, int], single: bool
+    figure: NamedFigure | Figure, folder: Path, numbers: Mapping[str, int], single: bool
 ) -> page.Shown:
     """Save the figure, and make it an element of the page, and data for the page's own plot."""
-    saved = figure.save(folder)
+    saved = figure_catalogue.save(figure, folder)
     svg = folder / f"{figure.stem}.svg"
     element = inline.element(svg.read_text(encoding="utf-8"), figure.stem, figure.caption)
-    found = contents(figure.figure)
+    drawn = static_renderer.draw(figure) if isinstance(figure, Figure) else figure.figure
+    found = contents(drawn)
     name = f"{figure.caption} Arrow keys go from point to point."
     data = plot_json(found, name, numbers) if found else ""
     files = tuple(_file(path, single) for path in saved)

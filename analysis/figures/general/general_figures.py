@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
+from analysis.figures.figure import Figure, in_rows
 from analysis.figures.general import (
     distribution,
     load_sweep,
@@ -34,7 +35,7 @@ MOST_DELAYS = 2  # the same, of the distributions, which are large
 SERIES = "series"
 
 
-def draw(material: Material) -> Iterator[NamedFigure]:
+def draw(material: Material) -> Iterator[NamedFigure | Figure]:
     """A single setting's timelines; shares, sweeps, throughput over time, the plane and the
     distributions, one per case of the axes that they do not show."""
     if not material.varied(material.rows):
@@ -93,21 +94,24 @@ def flow_timelines(material: Material) -> Iterator[NamedFigure]:
                 yield dataclasses.replace(found, stem=stem)
 
 
-def shares(material: Material) -> Iterator[NamedFigure]:
+def shares(material: Material) -> Iterator[Figure]:
     """The variants' shares and Jain's index, where flows share the network."""
     rows = material.tcp
     if rows.empty or not variant_shares.several_flows(rows):
         return
     found = variant_shares.by_variant(rows)
     parts = [(cases.case_words(case), own) for case, own in few_cases(found, varied_axes(found))]
-    figure, data = variant_shares.panels(parts)
-    figure_layout.title_and_foot(
-        figure,
-        f"{material.experiment}: shares of goodput",
-        cases.foot(material, rows, variant_shares.READING),
+    panels, data = variant_shares.panels(parts)
+    most = max(len(panel.y.names) for panel in panels)
+    yield Figure(
+        stem=cases.stem(material.key, "shares"),
+        title=f"{material.experiment}: shares of goodput",
+        panels=in_rows(panels, min(2, len(panels))),
+        caption=variant_shares.caption(data),
+        foot=cases.foot(material, rows, variant_shares.READING),
+        row_inches=0.22 * most + 0.75,
+        data=data,
     )
-    stem = cases.stem(material.key, "shares")
-    yield NamedFigure(stem, variant_shares.caption(data), figure, data)
 
 
 def over_seconds(material: Material) -> Iterator[NamedFigure]:

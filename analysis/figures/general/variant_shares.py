@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from analysis.figures.plotting import error_bars, figure_layout, style
-from analysis.figures.plotting.error_bars import Measure
+from analysis.figures import means
+from analysis.figures.figure import Axis, Mark, Panel, SegmentSet
+from analysis.figures.means import Measure
+from analysis.figures.plotting import style
 from analysis.metrics.axes import AXIS
 from analysis.statistics.intervals import half_width
 
@@ -38,38 +38,34 @@ def by_variant(rows: pd.DataFrame) -> pd.DataFrame:
     return found.assign(**{GROUP: found["variant"] + times})
 
 
-def panels(parts: Sequence[tuple[str, pd.DataFrame]]) -> tuple[Figure, pd.DataFrame]:
-    """One panel per part, one line per variant, Jain's index above."""
-    known = style.styles_of(pd.concat([rows for _, rows in parts]), GROUP)
-    across = min(2, len(parts))
-    down = -(-len(parts) // across)
-    most = max(rows[GROUP].nunique() for _, rows in parts)
-    figure, grid = figure_layout.grid(down, across, panel=0.22 * most + 0.75, head=0.3)
-    places = [axes for line in grid for axes in line]
-    tables = []
-    for axes, (words, rows) in zip(places, parts, strict=False):
-        table = error_bars.summary(rows, [GROUP], SHARE)
+def panels(parts: Sequence[tuple[str, pd.DataFrame]]) -> tuple[list[Panel], pd.DataFrame]:
+    """Return one panel per part: one line per variant, Jain's index above."""
+    looks = style.styles_of(pd.concat([rows for _, rows in parts]), GROUP)
+    found, tables = [], []
+    for words, rows in parts:
+        table = means.summary(rows, [GROUP], SHARE)
         jain = rows.drop_duplicates("trial")["jain"]
         tables.append(table.assign(part=words, jain=float(jain.mean())))
-        names = [name for name in known if name in set(rows[GROUP])]
+        names = [name for name in looks if name in set(rows[GROUP])]
+        marks: list[Mark] = []
         for place, name in enumerate(names):
-            _line(axes, place, rows[rows[GROUP] == name], known[name])
-            error_bars.point(axes, place, table[table[GROUP] == name].iloc[0], known[name])
-        axes.set_yticks(range(len(names)), names)
-        axes.set(xlim=(0, 100), ylim=(len(names) - 0.5, -0.5), xlabel=SHARE.label)
-        axes.tick_params(axis="y", length=0)
-        figure_layout.panel_title(axes, words)
-        axes.set_title(jain_words(jain), loc="right", fontsize=6.5, color=style.GREY)
-    for axes in places[len(parts) :]:
-        axes.set_visible(False)
-    return figure, pd.concat(tables, ignore_index=True)
-
-
-def _line(axes: Axes, place: int, rows: pd.DataFrame, look: style.SeriesStyle) -> None:
-    """The single seeds, and the share that would be even."""
-    error_bars.single_trials(axes, rows[SHARE.metric], place, look)
-    even = float(rows["even"].iloc[0])
-    axes.plot([even, even], [place - 0.4, place + 0.4], color=style.GREY, linewidth=0.8, zorder=1.5)
+            own = rows[rows[GROUP] == name]
+            even = float(own["even"].iloc[0])
+            marks += [
+                SegmentSet([even], [place - 0.4], [even], [place + 0.4], style.GREY, width=0.8),
+                means.single_trials(own[SHARE.metric], place, looks[name]),
+                means.mean_point(place, table[table[GROUP] == name].iloc[0], looks[name]),
+            ]
+        found.append(
+            Panel(
+                marks,
+                Axis(SHARE.label, limits=(0, 100)),
+                Axis(names=names),
+                title=words,
+                title_right=jain_words(jain),
+            )
+        )
+    return found, pd.concat(tables, ignore_index=True)
 
 
 def jain_words(jain: pd.Series) -> str:

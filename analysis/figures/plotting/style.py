@@ -105,6 +105,11 @@ class SeriesStyle:
     marker: str
     dash: Dash = "-"
 
+    @property
+    def dashes(self) -> tuple[float, ...]:
+        """Return the lengths of dashes and gaps, in widths of the line; none for a solid line."""
+        return () if self.dash == "-" else self.dash[1]
+
 
 # For queues, in the order in which a figure shows them.
 QUEUE_STYLES = (

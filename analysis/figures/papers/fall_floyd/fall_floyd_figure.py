@@ -8,11 +8,12 @@ from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as DrawnFigure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from analysis.figures.figure import Figure
 from analysis.figures.general import general_figures
 from analysis.figures.papers.fall_floyd import outcomes
 from analysis.figures.papers.fall_floyd.loss_panels import (
@@ -59,7 +60,7 @@ MARKS: dict[str, dict[str, Any]] = {
 }
 
 
-def draw(material: Material) -> Iterator[NamedFigure]:
+def draw(material: Material) -> Iterator[NamedFigure | Figure]:
     """The segments over time, one figure per profile; then the general figures."""
     for stem, trials in figures(material.trials, material.key).items():
         drawn = panels(trials)
@@ -93,7 +94,7 @@ def _marks(drawn: Panel) -> dict[str, outcomes.Points]:
     }
 
 
-def _figure(panels: Sequence[Panel]) -> Figure:
+def _figure(panels: Sequence[Panel]) -> DrawnFigure:
     across = sorted({each.variant for each in panels}, key=variant_key)
     down = sorted({each.lost for each in panels}, key=lambda lost: (len(lost), lost))
     figure, axes = _grid(len(down), len(across))
@@ -112,11 +113,11 @@ def _figure(panels: Sequence[Panel]) -> Figure:
     return figure
 
 
-def _grid(height: int, width: int) -> tuple[Figure, list[list[Axes]]]:
+def _grid(height: int, width: int) -> tuple[DrawnFigure, list[list[Axes]]]:
     """The panels, between a title with a legend and a footer, both of fixed heights."""
     inches = 1.35 * height + 1.7
     head, foot = 0.68 / inches, 0.34 / inches
-    figure = Figure(
+    figure = DrawnFigure(
         figsize=(max(style.WIDTH_INCHES, 1.35 * width), inches),
         layout=ConstrainedLayoutEngine(rect=(0, foot, 1, 1 - head - foot), h_pad=0.04, w_pad=0.03),
     )
@@ -124,7 +125,7 @@ def _grid(height: int, width: int) -> tuple[Figure, list[list[Axes]]]:
     return figure, [list(line) for line in axes]
 
 
-def _words(figure: Figure, panels: Sequence[Panel], shown: Extent | None) -> None:
+def _words(figure: DrawnFigure, panels: Sequence[Panel], shown: Extent | None) -> None:
     """The title, the legend below it, and the footer."""
     figure.text(
         0.01, 0.992, title(panels), fontsize=9, fontweight="bold", va="top", linespacing=1.3
