@@ -1,4 +1,4 @@
-"""Pages whose numbers come from stored results: README.md and docs/**/*.md, and docs/data/.
+"""Pages whose numbers come from stored results: README.md, docs/ and experiments/, and docs/data/.
 
 Marks in a page say what stands below or beside them:
 
@@ -88,7 +88,11 @@ class Block:
 
 def pages(root: Path = ROOT) -> list[Path]:
     """Every page that may have marks."""
-    return [root / "README.md", *sorted((root / "docs").glob("**/*.md"))]
+    folders = ("docs", "experiments")
+    return [
+        root / "README.md",
+        *(page for each in folders for page in sorted((root / each).glob("**/*.md"))),
+    ]
 
 
 def blocks(text: str) -> Iterator[Block]:

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from experiments import (
-    all_variants,
-    dumbbell_load,
-    dumbbell_pairs,
-    dumbbell_queues,
-    fall_floyd,
-    newreno_background,
-    newreno_models,
-    router_bottleneck,
-    router_fairness,
-    transfers,
-    video_access,
-    video_players,
-)
-from experiments.evaluation.all_evaluations import EVALUATIONS
+from experiments import all_variants, transfers, video_players
+from experiments.evaluation import flow_evaluations, path_evaluations, queue_evaluations
+from experiments.fall_floyd import fall_floyd
+from experiments.guo_yuan_sheng import router_bottleneck, router_fairness
+from experiments.kapre_saxena_joshi_hattikar import dumbbell_load, dumbbell_pairs, dumbbell_queues
+from experiments.parvez_mahanti_williamson import newreno_background, newreno_models
+from experiments.rajore_gupta_sikka_jain import video_access
 from testbed.scenario.experiment import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -34,6 +26,21 @@ EXPERIMENTS: dict[str, Experiment] = {
         video_access.EXPERIMENT,
         video_players.EXPERIMENT,
         transfers.EXPERIMENT,
-        *EVALUATIONS,
+        # the standard evaluations, in the order of the report
+        flow_evaluations.RTT_FAIRNESS,
+        queue_evaluations.BUFFER_SIZING,
+        flow_evaluations.CONVERGENCE,
+        flow_evaluations.LATECOMER,
+        flow_evaluations.INTRA_PROTOCOL,
+        flow_evaluations.HARM,
+        flow_evaluations.PARKING_LOT,
+        flow_evaluations.REVERSE_TRAFFIC,
+        path_evaluations.COMPLETION,
+        path_evaluations.LOSSY,
+        path_evaluations.REORDERING,
+        path_evaluations.CELLULAR,
+        path_evaluations.PATH_CHANGE,
+        queue_evaluations.ECN,
+        queue_evaluations.AQM,
     )
 }

@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 
-from experiments.access_settings import NETWORKS
+from experiments.rajore_gupta_sikka_jain.access_settings import NETWORKS
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import Flow, FlowKind, Scenario, Topology
 from testbed.scenario.video import Player, Transport, Viewing

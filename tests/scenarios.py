@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from experiments import video_players
-from experiments.access_settings import NETWORKS
+from experiments.rajore_gupta_sikka_jain.access_settings import NETWORKS
 from testbed.scenario.losses import Loss
 from testbed.scenario.model import (
     Background,

@@ -20,7 +20,7 @@ from analysis.metrics.loss.loss_connections import Connection, connections
 from analysis.results.table import trial_metrics
 from analysis.trials.packets import TrialPackets
 from analysis.trials.samples import read_counters, read_samples
-from experiments.fall_floyd import EXPERIMENT, LOST
+from experiments.fall_floyd.fall_floyd import EXPERIMENT, LOST
 from testbed.scenario.model import Profile, Queue, Scenario
 from testbed.scenario.variants import LINUX_CONTROLS, VARIANTS
 from testbed.store import SOCKETS, Trial

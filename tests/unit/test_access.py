@@ -13,7 +13,7 @@ from analysis.report.network_drawing import drawing
 from analysis.trials.labels import hosts_label, path_rtt_ms, rate_label
 from analysis.verdict import emulation
 from analysis.verdict.checks import Grade
-from experiments.access_settings import CONGESTED, NETWORKS
+from experiments.rajore_gupta_sikka_jain.access_settings import CONGESTED, NETWORKS
 from testbed.errors import UsageError
 from testbed.plan.network import build_network
 from testbed.plan.plan import MARGIN_S, Plan, make_plan

@@ -62,7 +62,7 @@ def judge(group):
 
 
 CLAIMS = (Claim("N1", "It is so.", "Whether it is.", "router-fairness", judge),)
-PAPER = Paper("N", "Nobody", "docs/papers/nobody.md", CLAIMS)
+PAPER = Paper("N", "Nobody", "experiments/nobody/README.md", CLAIMS)
 '''
 
 EXPERIMENT = '''
@@ -125,7 +125,7 @@ ADDITIONS = (
         files={
             "analysis/claims/nobody/__init__.py": '"""The claims of Nobody."""\n',
             "analysis/claims/nobody/nobody_claims.py": PAPER,
-            "docs/papers/nobody.md": "# Nobody\n",
+            "experiments/nobody/README.md": "# Nobody\n",
         },
         before={
             "analysis/claims/ledger.py": (
@@ -201,7 +201,7 @@ ADDITIONS = (
         files={"experiments/one_reno.py": EXPERIMENT},
         before={
             "experiments/catalogue.py": (
-                ("    router_bottleneck,\n", "    one_reno,\n"),
+                ("from experiments.evaluation import", "from experiments import one_reno\n"),
                 ("        router_bottleneck.EXPERIMENT", "        one_reno.EXPERIMENT,\n"),
             )
         },

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from experiments.newreno_models import EXPERIMENT
+from experiments.parvez_mahanti_williamson.newreno_models import EXPERIMENT
 from testbed.plan.plan import make_plan
 from testbed.runs import estimate
 from testbed.scenario.video import Player, Transport

@@ -7,9 +7,10 @@ from collections import Counter
 
 import pytest
 
-from experiments import dumbbell_pairs, dumbbell_settings, newreno_models
 from experiments.catalogue import EXPERIMENTS
-from experiments.video_access import KERNELS
+from experiments.kapre_saxena_joshi_hattikar import dumbbell_pairs, dumbbell_settings
+from experiments.parvez_mahanti_williamson import newreno_models
+from experiments.rajore_gupta_sikka_jain.video_access import KERNELS
 from testbed.errors import UsageError
 from testbed.plan.plan import make_plan
 from testbed.runs.estimate import guest_seconds, pace

@@ -36,7 +36,7 @@ TIMER = newreno_curves.TIMER_S / PMW_RTT_S  # ns-2's least RTO in round trips
 MEASURED = newreno_curves.MEASURED_S / PMW_RTT_S
 
 
-# PMW's anchors. What of them no single RTO gives: docs/papers/parvez-mahanti-williamson.md
+# PMW's anchors. What of them no single RTO gives: experiments/parvez_mahanti_williamson/README.md
 
 
 def rto_range_s(p: float, first: int) -> tuple[float, float]:

@@ -24,7 +24,7 @@ from analysis.metrics.video_digest import ERRORS_SEEN, PACKETS, lengths_of, vide
 from analysis.report.network_drawing import drawing
 from analysis.results.material import Material
 from analysis.trials.packets import FlowPackets
-from experiments.video_access import EXPERIMENT
+from experiments.rajore_gupta_sikka_jain.video_access import EXPERIMENT
 from testbed.store import FLOWS, RECORD, SCENARIO, Record, Status, Trial, open_trial
 from tests import video_tables as made
 from tests.scenarios import router

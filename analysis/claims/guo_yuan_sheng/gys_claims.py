@@ -100,4 +100,4 @@ CLAIMS: tuple[Claim, ...] = (
     ),
 )
 
-PAPER = Paper("GYS", "Guo, Yuan, Sheng", "docs/papers/guo-yuan-sheng.md", CLAIMS)
+PAPER = Paper("GYS", "Guo, Yuan, Sheng", "experiments/guo_yuan_sheng/README.md", CLAIMS)

@@ -129,4 +129,4 @@ CLAIMS: tuple[Claim, ...] = (
     ),
 )
 
-PAPER = Paper("KS", "Kapre, Saxena", "docs/papers/kapre-saxena.md", CLAIMS)
+PAPER = Paper("KS", "Kapre, Saxena", "experiments/kapre_saxena_joshi_hattikar/kapre-saxena.md", CLAIMS)

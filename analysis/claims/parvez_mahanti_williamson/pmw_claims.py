@@ -59,5 +59,5 @@ CLAIMS: tuple[Claim, ...] = (
 )
 
 PAPER = Paper(
-    "PMW", "Parvez, Mahanti, Williamson", "docs/papers/parvez-mahanti-williamson.md", CLAIMS
+    "PMW", "Parvez, Mahanti, Williamson", "experiments/parvez_mahanti_williamson/README.md", CLAIMS
 )

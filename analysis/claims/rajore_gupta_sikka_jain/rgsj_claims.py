@@ -215,5 +215,5 @@ CLAIMS: tuple[Claim, ...] = (
 )
 
 PAPER = Paper(
-    "RGSJ", "Rajore, Gupta, Sikka, Jain", "docs/papers/rajore-gupta-sikka-jain.md", CLAIMS
+    "RGSJ", "Rajore, Gupta, Sikka, Jain", "experiments/rajore_gupta_sikka_jain/README.md", CLAIMS
 )

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S sh -c 'exec "${0%/*}/../.venv/bin/python" "$0" "$@"'
+#!/usr/bin/env -S sh -c 'exec "${0%/*}/../../.venv/bin/python" "$0" "$@"'
 """Fall, Floyd 1996: one to four segments of a window are lost.
 
     sender1 ── left ──── right ── receiver1

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S sh -c 'exec "${0%/*}/../.venv/bin/python" "$0" "$@"'
+#!/usr/bin/env -S sh -c 'exec "${0%/*}/../../.venv/bin/python" "$0" "$@"'
 """Parvez, Mahanti, Williamson, figure 2: two forms of NewReno under loss events (p, m).
 
     slow-but-steady:  sender1 ──┐                   ┌──╳── receiver1
@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 
-from experiments import newreno_settings
+from experiments.parvez_mahanti_williamson import newreno_settings
 from testbed.scenario.experiment import Axes, Experiment
 from testbed.scenario.losses import Loss, LossEvents
 from testbed.scenario.model import (

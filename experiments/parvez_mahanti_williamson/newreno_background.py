@@ -1,4 +1,4 @@
-#!/usr/bin/env -S sh -c 'exec "${0%/*}/../.venv/bin/python" "$0" "$@"'
+#!/usr/bin/env -S sh -c 'exec "${0%/*}/../../.venv/bin/python" "$0" "$@"'
 """Parvez, Mahanti, Williamson, figure 3 and table II: NewReno's two forms in real traffic.
 
     slow-but-steady:  sender1 ──┐                   ┌── receiver1
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 
-from experiments import newreno_settings
+from experiments.parvez_mahanti_williamson import newreno_settings
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import (
     Background,

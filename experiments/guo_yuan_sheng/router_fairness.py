@@ -1,4 +1,4 @@
-#!/usr/bin/env -S sh -c 'exec "${0%/*}/../.venv/bin/python" "$0" "$@"'
+#!/usr/bin/env -S sh -c 'exec "${0%/*}/../../.venv/bin/python" "$0" "$@"'
 """Guo, Yuan, Sheng 2.2: four variants at once through a router of 1 Mbit/s.
 
     PC1 … PC4 (sender1 … sender4) ── router ── PC5 (receiver)
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 
-from experiments.router_bottleneck import LINK_DELAY_MS, QUEUES, UNASKED, bottleneck
+from experiments.guo_yuan_sheng.router_bottleneck import LINK_DELAY_MS, QUEUES, UNASKED, bottleneck
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import Flow, FlowKind, Path, Scenario, Topology, TopologyKind
 

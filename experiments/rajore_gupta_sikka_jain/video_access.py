@@ -1,4 +1,4 @@
-#!/usr/bin/env -S sh -c 'exec "${0%/*}/../.venv/bin/python" "$0" "$@"'
+#!/usr/bin/env -S sh -c 'exec "${0%/*}/../../.venv/bin/python" "$0" "$@"'
 """Rajore, Gupta, Sikka, Jain: a video of 4:30 min at home, over TCP variants and over QUIC.
 
     server ───── isp ══════════ ap ─ ─ ─ station
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import sys
 
-from experiments.access_settings import NETWORKS
+from experiments.rajore_gupta_sikka_jain.access_settings import NETWORKS
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import CapturePoint, Flow, FlowKind, Profile, Scenario
 from testbed.scenario.video import RULES, Transport, Viewing

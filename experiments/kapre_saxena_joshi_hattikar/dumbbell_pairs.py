@@ -1,4 +1,4 @@
-#!/usr/bin/env -S sh -c 'exec "${0%/*}/../.venv/bin/python" "$0" "$@"'
+#!/usr/bin/env -S sh -c 'exec "${0%/*}/../../.venv/bin/python" "$0" "$@"'
 """Kapre, Saxena 2 and Joshi, Hattikar 2: two TCP flows and a CBR flow.
 
     tcp1: N1 ── N2 ══ N3 ── N4        tcp2: N5 ── N2 ══ N3 ── N6        cbr: N2 ══ N3
@@ -15,7 +15,7 @@ import itertools
 import sys
 from functools import partial
 
-from experiments import dumbbell_settings
+from experiments.kapre_saxena_joshi_hattikar import dumbbell_settings
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import Profile, Scenario
 

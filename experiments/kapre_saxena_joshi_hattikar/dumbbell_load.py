@@ -1,4 +1,4 @@
-#!/usr/bin/env -S sh -c 'exec "${0%/*}/../.venv/bin/python" "$0" "$@"'
+#!/usr/bin/env -S sh -c 'exec "${0%/*}/../../.venv/bin/python" "$0" "$@"'
 """Kapre, Saxena 1 and Joshi, Hattikar 1: one TCP flow against CBR of increasing rate.
 
     tcp:  N1 ── N2 ══ N3 ── N4        cbr:  N2 ══ N3
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 
-from experiments import dumbbell_settings
+from experiments.kapre_saxena_joshi_hattikar import dumbbell_settings
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import Profile, Scenario
 

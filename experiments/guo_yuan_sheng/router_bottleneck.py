@@ -1,4 +1,4 @@
-#!/usr/bin/env -S sh -c 'exec "${0%/*}/../.venv/bin/python" "$0" "$@"'
+#!/usr/bin/env -S sh -c 'exec "${0%/*}/../../.venv/bin/python" "$0" "$@"'
 """Guo, Yuan, Sheng 2.1: one flow of each variant through a router of 1 Mbit/s.
 
     romeo (sender1) ── router ── juliet (receiver)

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S sh -c 'exec "${0%/*}/../.venv/bin/python" "$0" "$@"'
+#!/usr/bin/env -S sh -c 'exec "${0%/*}/../../.venv/bin/python" "$0" "$@"'
 """Kapre, Saxena 3 and Joshi, Hattikar 3: how the queue divides the link, over time.
 
     tcp:  N1 ── N2 ══ N3 ── N4        cbr:  N5 ── N2 ══ N3 ── N6
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 
-from experiments import dumbbell_settings
+from experiments.kapre_saxena_joshi_hattikar import dumbbell_settings
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import Profile, Queue, Scenario
 

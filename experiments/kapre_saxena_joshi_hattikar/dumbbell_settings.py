@@ -5,7 +5,7 @@
     N5 sender2 ──┘                                  └── receiver2 N6
 
 Every link has 10 Mbit/s, 10 ms and a queue of 10 packets. How the values that the papers
-do not state were found: `docs/papers/parameters.md`.
+do not state were found: `experiments/kapre_saxena_joshi_hattikar/parameters.md`.
 """
 
 from __future__ import annotations

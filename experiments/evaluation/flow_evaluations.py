@@ -1,0 +1,290 @@
+"""How flows share a bottleneck: standard evaluations of fairness, convergence and harm."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from experiments.evaluation import evaluation_settings as settings
+from testbed.scenario.experiment import Experiment
+from testbed.scenario.model import Bottleneck, Flow, Path, Scenario, Topology, TopologyKind
+
+SHORT_MS = 20.0
+
+
+def rtt_fairness_trial(
+    *, variant: str, queue: str, ratio: float, beside: str, duration_s: float, seed: int
+) -> Scenario:
+    """Two flows whose round trips differ: 20 ms, and up to sixteen times that.
+
+        sender1 ── left ══ right ── receiver1     20 ms
+        sender2 ──┘          └── receiver2        20 ms × ratio
+
+    `beside=itself`: both flows have the variant. `beside=cubic`: the variant has the long round
+    trip, and Cubic the short one. The buffer is one bandwidth–delay product of the longer round
+    trip.
+    """
+    other = variant if beside == "itself" else beside
+    return settings.trial(
+        "rtt-fairness",
+        (variant, queue, f"1to{ratio:g}", beside),
+        settings.dumbbell(settings.buffer(queue), 2, (SHORT_MS, ratio * SHORT_MS)),
+        (settings.flow("short", 1, other), settings.flow("long", 2, variant)),
+        duration_s,
+        seed,
+    )
+
+
+RTT_FAIRNESS = Experiment(
+    name="rtt-fairness",
+    paper="RFC 5166, 2.3",
+    about="two flows with round trips 1:1 to 1:16, beside themselves and beside Cubic",
+    axes={
+        "variant": settings.VARIANTS,
+        "queue": (settings.FIFO,),
+        "ratio": (1.0, 2.0, 4.0, 8.0, 16.0),
+        "beside": ("itself", "cubic"),
+        "duration_s": (40.0,),
+    },
+    build=rtt_fairness_trial,
+    quick={"ratio": (1.0, 8.0), "beside": ("itself",), "duration_s": (10.0,)},
+    compares=("variant", "queue"),
+)
+
+
+def coming_and_going(variant: str, flows: int, step_s: float) -> tuple[Flow, ...]:
+    """Whoever came first goes first, so that each flow lasts equally long."""
+    return tuple(
+        settings.flow(f"flow{n + 1}", n + 1, variant, n * step_s, flows * step_s)
+        for n in range(flows)
+    )
+
+
+def convergence_trial(
+    *, variant: str, queue: str, flows: float, step_s: float, seed: int
+) -> Scenario:
+    """Flows that come and go: one more every step until there are four, then one less every step.
+
+    four senders ── left ══ right ── four receivers      10 Mbit/s, 40 ms
+    """
+    number = round(flows)
+    return settings.trial(
+        "convergence",
+        (variant, queue, f"{flows:g}", f"{step_s:g}s"),
+        settings.dumbbell(settings.buffer(queue), number),
+        coming_and_going(variant, number, step_s),
+        (2 * number - 1) * step_s,
+        seed,
+        settling=0.0,
+    )
+
+
+CONVERGENCE = Experiment(
+    name="convergence",
+    paper="RFC 5166, 2.2",
+    about="flows that come and go every 10 s: time to a fair share, fairness, oscillation",
+    axes={
+        "variant": settings.VARIANTS,
+        "queue": (settings.FIFO,),
+        "flows": (4.0,),
+        "step_s": (10.0,),
+    },
+    build=convergence_trial,
+    quick={"flows": (3.0,), "step_s": (4.0,)},
+    compares=("variant", "queue"),
+)
+
+
+LATE = 1 / 3  # of the trial
+
+
+def latecomer_trial(
+    *, variant: str, queue: str, beside: str, duration_s: float, seed: int
+) -> Scenario:
+    """A flow that comes when another has the link to itself.
+
+        sender1 ── left ══ right ── receiver1      10 Mbit/s, 40 ms
+        sender2 ──┘          └── receiver2
+
+    The variant comes late: after a third of the trial, to another flow of the variant or to Cubic.
+    """
+    other = variant if beside == "itself" else beside
+    return settings.trial(
+        "latecomer",
+        (variant, queue, beside),
+        settings.dumbbell(settings.buffer(queue), 2),
+        (
+            settings.flow("first", 1, other),
+            settings.flow("late", 2, variant, round(LATE * duration_s, 1)),
+        ),
+        duration_s,
+        seed,
+        settling=0.0,
+    )
+
+
+LATECOMER = Experiment(
+    name="latecomer",
+    paper="RFC 5166, 2.3",
+    about="a flow that comes to a full link: its share, and when it has it",
+    axes={
+        "variant": settings.VARIANTS,
+        "queue": (settings.FIFO,),
+        "beside": ("itself", "cubic"),
+        "duration_s": (45.0,),
+    },
+    build=latecomer_trial,
+    quick={"beside": ("itself",), "duration_s": (15.0,)},
+    compares=("variant", "queue"),
+)
+
+
+MOST_PAIRS = 4
+
+
+def intra_protocol_trial(
+    *, variant: str, queue: str, flows: float, duration_s: float, seed: int
+) -> Scenario:
+    """Flows of one variant among themselves: 2 to 64 of them.
+
+    four senders ── left ══ right ── four receivers      10 Mbit/s, 40 ms
+    """
+    pairs = min(MOST_PAIRS, round(flows))
+    return settings.trial(
+        "intra-protocol",
+        (variant, queue, f"{flows:g}"),
+        settings.dumbbell(settings.buffer(queue), pairs),
+        settings.alike(variant, round(flows), pairs),
+        duration_s,
+        seed,
+    )
+
+
+INTRA_PROTOCOL = Experiment(
+    name="intra-protocol",
+    paper="RFC 9743, 5.1.4",
+    about="2 to 64 flows of one variant: fairness, delay, losses",
+    axes={
+        "variant": settings.VARIANTS,
+        "queue": (settings.FIFO,),
+        "flows": (2.0, 4.0, 16.0, 64.0),
+        "duration_s": (24.0,),
+    },
+    build=intra_protocol_trial,
+    quick={"flows": (4.0,), "duration_s": (10.0,)},
+    compares=("variant", "queue"),
+)
+
+
+def harm_trial(*, variant: str, victim: str, duration_s: float, seed: int) -> Scenario:
+    """What a flow does to another one: each variant beside each, and beside itself.
+
+        sender1 ── left ══ right ── receiver1      10 Mbit/s, 40 ms
+        sender2 ──┘          └── receiver2
+
+    Harm (Ware and others, 2019) is what the victim loses against the same trial with two of its own
+    kind: of its throughput, of its low delay, of its low losses; 0 is none, 1 is all.
+    """
+    return settings.trial(
+        "harm",
+        (variant, "on", victim),
+        settings.dumbbell(settings.buffer(settings.FIFO), 2),
+        (settings.flow("one", 1, variant), settings.flow("victim", 2, victim)),
+        duration_s,
+        seed,
+    )
+
+
+HARM = Experiment(
+    name="harm",
+    paper="Ware 2019; RFC 9743, 5.2.1",
+    about="each variant beside each: the harm in throughput, delay and losses",
+    axes={
+        "variant": settings.VARIANTS,
+        "victim": settings.VARIANTS,
+        "duration_s": (40.0,),
+    },
+    build=harm_trial,
+    quick={"duration_s": (8.0,)},
+    compares=("variant",),
+)
+
+
+NECK_MS = 5.0
+ACCESS_MS = 5.0
+
+
+def parking_lot_trial(
+    *, variant: str, queue: str, bottlenecks: float, duration_s: float, seed: int
+) -> Scenario:
+    """One flow across 1 to 5 bottlenecks, and one beside it on each of them.
+
+        router1 ══ router2 ══ … ══ routerN      10 Mbit/s each
+
+    Max–min fairness gives every flow half of a bottleneck, however many the long one crosses.
+    """
+    number = round(bottlenecks)
+    neck = Bottleneck(settings.RATE_MBIT, settings.buffer(queue), delay_ms=NECK_MS)
+    cross = (settings.flow(f"cross{n}", n + 1, variant) for n in range(1, number + 1))
+    return settings.trial(
+        "parking-lot",
+        (variant, queue, f"{bottlenecks:g}"),
+        Topology(TopologyKind.PARKING_LOT, neck, hosts=number, access=Path(delay_ms=ACCESS_MS)),
+        (settings.flow("long", 1, variant), *cross),
+        duration_s,
+        seed,
+    )
+
+
+PARKING_LOT = Experiment(
+    name="parking-lot",
+    paper="RFC 5166, 2.3",
+    about="one flow across 1 to 5 bottlenecks against one flow on each",
+    axes={
+        "variant": settings.VARIANTS,
+        "queue": (settings.FIFO,),
+        "bottlenecks": (1.0, 2.0, 3.0, 4.0, 5.0),
+        "duration_s": (24.0,),
+    },
+    build=parking_lot_trial,
+    quick={"bottlenecks": (1.0, 3.0), "duration_s": (8.0,)},
+    compares=("variant", "queue"),
+)
+
+
+def back(number: int) -> Flow:
+    """A flow from the receivers' side to the senders'."""
+    there = settings.flow(f"back{number}", 2, "cubic")
+    return dataclasses.replace(there, src=there.dst, dst=there.src)
+
+
+def reverse_traffic_trial(
+    *, variant: str, queue: str, reverse_flows: float, duration_s: float, seed: int
+) -> Scenario:
+    """A flow whose acknowledgements wait behind data: none, 1 or 4 Cubic flows the other way.
+
+    sender1 ── left ══ right ── receiver1      10 Mbit/s, 40 ms, the same queue both ways
+    """
+    return settings.trial(
+        "reverse-traffic",
+        (variant, queue, f"{reverse_flows:g}"),
+        settings.dumbbell(settings.buffer(queue), 2),
+        (settings.flow("there", 1, variant), *map(back, range(1, round(reverse_flows) + 1))),
+        duration_s,
+        seed,
+    )
+
+
+REVERSE_TRAFFIC = Experiment(
+    name="reverse-traffic",
+    paper="RFC 5166, 2.1",
+    about="a flow beside 0, 1 and 4 Cubic flows in the other direction",
+    axes={
+        "variant": settings.VARIANTS,
+        "queue": (settings.FIFO,),
+        "reverse_flows": (0.0, 1.0, 4.0),
+        "duration_s": (24.0,),
+    },
+    build=reverse_traffic_trial,
+    quick={"reverse_flows": (1.0,), "duration_s": (8.0,)},
+    compares=("variant", "queue"),
+)

@@ -1,0 +1,274 @@
+"""What losses, reordering and changing paths do to a flow: standard evaluations."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from experiments.evaluation import evaluation_settings as settings
+from testbed.scenario.builders import graph_of
+from testbed.scenario.experiment import Experiment
+from testbed.scenario.links.schedule import Change
+from testbed.scenario.links.trace_files import read_trace
+from testbed.scenario.losses import Loss, LossEvents
+from testbed.scenario.model import Flow, FlowKind, Graph, Scenario, Topology
+from testbed.scenario.workload.drawing import rate_per_s
+from testbed.scenario.workload.workload import Arrivals, Sizes, Workload
+
+
+def losses(percent: float, burst: float) -> Loss:
+    """That share of the packets, in events of so many packets in a row; the same dice for all."""
+    events = LossEvents(percent / 100 / burst, losses=round(burst), one_at_a_time=False)
+    return Loss(events, spare_retransmissions=False, dice="lossy")
+
+
+def lossy_trial(
+    *, variant: str, loss_percent: float, burst: float, duration_s: float, seed: int
+) -> Scenario:
+    """Losses that are no sign of congestion: 0.001 to 5 % of the packets, singly and in bursts.
+
+    sender1 ── left ══ right ── receiver1      10 Mbit/s, 40 ms
+    """
+    lossy = dataclasses.replace(settings.flow("tcp", 1, variant), loss=losses(loss_percent, burst))
+    return settings.trial(
+        "lossy",
+        (variant, f"{loss_percent:g}pc", f"burst{burst:g}"),
+        settings.dumbbell(settings.buffer(settings.FIFO), 1),
+        (lossy,),
+        duration_s,
+        seed,
+    )
+
+
+LOSSY = Experiment(
+    name="lossy",
+    paper="RFC 9743, 6.4",
+    about="random losses of 0.001 to 5 %, singly and in bursts, beside models of the throughput",
+    axes={
+        "variant": settings.VARIANTS,
+        "loss_percent": (0.001, 0.01, 0.1, 1.0, 5.0),
+        "burst": (1.0, 4.0),
+        "duration_s": (40.0,),
+    },
+    build=lossy_trial,
+    quick={"loss_percent": (0.1, 2.0), "burst": (1.0,), "duration_s": (10.0,)},
+    compares=("variant",),
+)
+
+
+LAST = ("receiver1", "right")  # the data come back
+
+
+def reordering_network(percent: float) -> Graph:
+    """The dumbbell, with the chance on the way to the receiver."""
+    graph = graph_of(settings.dumbbell(settings.buffer(settings.FIFO), 1))
+    *others, last = graph.links
+    assert last.ends == LAST
+    data = dataclasses.replace(last.directions[1], reorder=percent / 100)
+    return dataclasses.replace(graph, links=(*others, dataclasses.replace(last, back=data)))
+
+
+def reordering_trial(
+    *, variant: str, reordered_percent: float, duration_s: float, seed: int
+) -> Scenario:
+    """A path on which packets overtake others: 0.01 to 20 % of the data.
+
+        sender1 ── left ══ right ── receiver1      10 Mbit/s, 40 ms
+
+    A packet that overtakes crosses the receiver's link, of 9 ms, at once, and with it the seven
+    packets that are on it when the bottleneck is full. Acknowledgements keep their order.
+    """
+    return settings.trial(
+        "reordering",
+        (variant, f"{reordered_percent:g}pc"),
+        reordering_network(reordered_percent),
+        (settings.flow("tcp", 1, variant),),
+        duration_s,
+        seed,
+    )
+
+
+REORDERING = Experiment(
+    name="reordering",
+    paper="RFC 9743, 7.7",
+    about="packets that overtake others, 0.01 to 20 % of them: goodput, spurious retransmissions",
+    axes={
+        "variant": settings.VARIANTS,
+        "reordered_percent": (0.01, 0.1, 1.0, 5.0, 20.0),
+        "duration_s": (24.0,),
+    },
+    build=reordering_trial,
+    quick={"reordered_percent": (0.1, 5.0), "duration_s": (8.0,)},
+    compares=("variant",),
+)
+
+
+TRACE_LIMIT_BDP = 4.0
+
+
+def trace_network(trace: str, queue: str) -> Topology:
+    """The dumbbell, with the trace in place of the bottleneck's rate."""
+    plain = settings.dumbbell(settings.buffer(queue, TRACE_LIMIT_BDP), 1)
+    neck = dataclasses.replace(plain.bottleneck, trace=read_trace(trace))
+    return dataclasses.replace(plain, bottleneck=neck)
+
+
+def cellular_trial(
+    *, variant: str, queue: str, trace: str, duration_s: float, seed: int
+) -> Scenario:
+    """Links whose rate changes from moment to moment: traces of delivery opportunities.
+
+        sender1 ── left ══ right ── receiver1      a trace each way's data, 40 ms
+
+    `driving` is a model of a cellular link in a moving car, `satellite` one of a link that is
+    handed over every 15 s, `step` has 10 and 2 Mbit/s by turns
+    (`testbed/scenario/links/own_traces.py`); `--set trace=FILE` takes any in Mahimahi's format. The
+    buffer is deep, as such links' are: four bandwidth–delay products of 10 Mbit/s.
+    """
+    return settings.trial(
+        "cellular",
+        (variant, queue, Path(trace).stem),
+        trace_network(trace, queue),
+        (settings.flow("tcp", 1, variant),),
+        duration_s,
+        seed,
+        settling=0.0,
+    )
+
+
+CELLULAR = Experiment(
+    name="cellular",
+    paper="RFC 9743, 6.4",
+    about="traces of cellular and satellite links: their use against the delay",
+    axes={
+        "variant": settings.VARIANTS,
+        "queue": (settings.FIFO,),
+        "trace": ("driving", "satellite", "step"),
+        "duration_s": (60.0,),
+    },
+    build=cellular_trial,
+    quick={"trace": ("driving", "step"), "duration_s": (15.0,)},
+    compares=("variant", "queue"),
+)
+
+
+CHANGE_AT = 0.5
+FACTOR = 4.0
+STEPS = ("delay-up", "delay-down", "rate-up", "rate-down")
+LONG_NECK_MS = settings.NECK_MS + (FACTOR - 1) * settings.RTT_MS / 2  # 160 ms, there and back
+SLOW_MBIT = settings.RATE_MBIT / FACTOR
+
+
+def changing_network(step: str, queue: str, at_s: float) -> Topology:
+    """The dumbbell whose bottleneck changes then; a step down begins at the higher value."""
+    plain = settings.dumbbell(settings.buffer(queue), 1)
+    neck, short_ms = plain.bottleneck, settings.NECK_MS
+    changed = {
+        "delay-up": dataclasses.replace(neck, schedule=(Change(at_s, delay_ms=LONG_NECK_MS),)),
+        "delay-down": dataclasses.replace(
+            neck, delay_ms=LONG_NECK_MS, schedule=(Change(at_s, delay_ms=short_ms),)
+        ),
+        "rate-up": dataclasses.replace(
+            neck, rate_mbit=SLOW_MBIT, schedule=(Change(at_s, rate_mbit=settings.RATE_MBIT),)
+        ),
+        "rate-down": dataclasses.replace(neck, schedule=(Change(at_s, rate_mbit=SLOW_MBIT),)),
+    }
+    return dataclasses.replace(plain, bottleneck=changed[step])
+
+
+def path_change_trial(
+    *, variant: str, queue: str, step: str, duration_s: float, seed: int
+) -> Scenario:
+    """A path that changes at once, in the middle of a trial: its delay or its rate, four times up
+    or down.
+
+        sender1 ── left ══ right ── receiver1      10 Mbit/s and 40 ms, before or after
+
+    Only what comes after the change is measured. The buffer is one bandwidth–delay product of the
+    path before it.
+    """
+    return settings.trial(
+        "path-change",
+        (variant, queue, step),
+        changing_network(step, queue, CHANGE_AT * duration_s),
+        (settings.flow("tcp", 1, variant),),
+        duration_s,
+        seed,
+        settling=CHANGE_AT,
+    )
+
+
+PATH_CHANGE = Experiment(
+    name="path-change",
+    paper="RFC 9743, 7.9",
+    about="a step of the delay or the rate: time to the new equilibrium, use of the link, queue",
+    axes={
+        "variant": settings.VARIANTS,
+        "queue": (settings.FIFO,),
+        "step": STEPS,
+        "duration_s": (48.0,),
+    },
+    build=path_change_trial,
+    quick={"step": ("delay-up", "rate-down"), "duration_s": (16.0,)},
+    compares=("variant", "queue"),
+)
+
+
+SCALE = 0.05
+LONGER = 1.1  # than the mean: a Poisson process may take longer
+SETTLE_S = 5.0  # for the last transfers to end in
+
+
+def web(load: float, duration_s: float) -> Workload:
+    """As many transfers as are over before the trial is."""
+    arrivals, sizes = Arrivals(load=load), Sizes(scale=SCALE)
+    per_s = rate_per_s(Workload(arrivals, sizes), settings.RATE_MBIT)
+    count = max(1, round(per_s * (duration_s - SETTLE_S) / LONGER))
+    return Workload(arrivals, sizes, count=count)
+
+
+def completion_trial(
+    *, variant: str, queue: str, load: float, duration_s: float, seed: int
+) -> Scenario:
+    """Completion times: web-search transfers, short ones and long ones, through one bottleneck.
+
+        sender1 ── left ══ right ── receiver1      10 Mbit/s, 40 ms
+
+    The receiver asks for transfers by a Poisson process that fills the part `load` of the link;
+    each has a connection of its own. Sizes are those of a data centre that searches the web
+    (Alizadeh and others, 2010) times 0.05: half of them are shorter than 4 kB, 2 in 100 longer than
+    1 MB. A seed's transfers are the same for every variant and queue.
+    """
+    flow = Flow(
+        "web",
+        FlowKind.WORKLOAD,
+        "sender1",
+        "receiver1",
+        variant=variant,
+        workload=web(load, duration_s),
+    )
+    return settings.trial(
+        "completion",
+        (variant, queue, f"{load:g}"),
+        settings.dumbbell(settings.buffer(queue), 1),
+        (flow,),
+        duration_s,
+        seed,
+        settling=0.0,
+    )
+
+
+COMPLETION = Experiment(
+    name="completion",
+    paper="RFC 9743, 5.1.5",
+    about="completion times of short and long transfers, by load",
+    axes={
+        "variant": settings.VARIANTS,
+        "queue": (settings.FIFO, "fq_codel"),
+        "load": (0.3, 0.6, 0.8),
+        "duration_s": (60.0,),
+    },
+    build=completion_trial,
+    quick={"queue": (settings.FIFO,), "load": (0.6,), "duration_s": (32.0,)},
+    compares=("variant", "queue"),
+)

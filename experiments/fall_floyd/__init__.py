@@ -1,0 +1,1 @@
+"""Fall, Floyd: one to four segments of a window are lost."""

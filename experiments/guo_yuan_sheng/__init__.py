@@ -1,0 +1,1 @@
+"""Guo, Yuan, Sheng: variants of TCP through one router."""

@@ -1,0 +1,1 @@
+"""Kapre, Saxena and Joshi, Hattikar: two papers on one network of six nodes."""

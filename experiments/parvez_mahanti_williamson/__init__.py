@@ -1,0 +1,1 @@
+"""Parvez, Mahanti, Williamson: NewReno's two forms, measured and modelled."""

@@ -1,0 +1,1 @@
+"""Rajore, Gupta, Sikka, Jain: a video at home over TCP and QUIC."""
