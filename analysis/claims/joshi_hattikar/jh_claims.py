@@ -139,4 +139,9 @@ CLAIMS: tuple[Claim, ...] = (
     ),
 )
 
-PAPER = Paper("JH", "Joshi, Hattikar", "experiments/kapre_saxena_joshi_hattikar/joshi-hattikar.md", CLAIMS)
+PAPER = Paper(
+    "JH",
+    "Joshi, Hattikar",
+    "experiments/kapre_saxena_joshi_hattikar/joshi-hattikar.md",
+    CLAIMS,
+)

@@ -129,4 +129,9 @@ CLAIMS: tuple[Claim, ...] = (
     ),
 )
 
-PAPER = Paper("KS", "Kapre, Saxena", "experiments/kapre_saxena_joshi_hattikar/kapre-saxena.md", CLAIMS)
+PAPER = Paper(
+    "KS",
+    "Kapre, Saxena",
+    "experiments/kapre_saxena_joshi_hattikar/kapre-saxena.md",
+    CLAIMS,
+)
