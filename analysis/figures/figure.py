@@ -49,7 +49,7 @@ mark                for
 `SegmentSet`        many straight lines: bars of intervals, segments of a time–sequence diagram
 `Boxes`             cells of a matrix (with text), stretches of a lane
 `Polygon`           ellipses, slices of a pie
-`Span`              a shaded range of one axis
+`ShadedRange`       a shaded range of one axis
 `ReferenceLine`     a limit, a link's rate, an even split
 `Annotation`        words at a place; `offset_points` moves them from it
 =================== ========================================================================
@@ -114,6 +114,8 @@ class Curve:
     evidence: PointEvidence | None = None
     x_place: Place = "data"
     y_place: Place = "data"
+    labels: Sequence[str] = ()  # of each point, for the page's hover
+    columns: Mapping[str, npt.ArrayLike] = field(default_factory=dict)  # numbers, for the same
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +175,7 @@ class SegmentSet:
     x_place: Place = "data"
     y_place: Place = "data"
     labels: Sequence[str] = ()  # of each segment, for the page's hover
+    columns: Mapping[str, npt.ArrayLike] = field(default_factory=dict)  # numbers, for the same
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +211,7 @@ class Polygon:
 
 
 @dataclass(frozen=True)
-class Span:
+class ShadedRange:
     """A range of one axis, shaded across the panel."""
 
     axis: Direction
@@ -252,7 +255,17 @@ class Annotation:
     series: str = ""
 
 
-Mark = Curve | Area | PointSeries | SegmentSet | Boxes | Polygon | Span | ReferenceLine | Annotation
+Mark = (
+    Curve
+    | Area
+    | PointSeries
+    | SegmentSet
+    | Boxes
+    | Polygon
+    | ShadedRange
+    | ReferenceLine
+    | Annotation
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,6 +287,8 @@ class Axis:
     margin: float = 0.05  # beyond the data, of its range
     widen: bool = False  # do not exaggerate small differences
     linear_below: float = 1.0  # of symlog
+    fits: bool = False  # the page fits the axis to what is in sight
+    resolution: float | None = None  # the least difference of values that matters to the page
     grid: bool = True
     line: bool = True
     tick_marks: bool = True
@@ -366,7 +381,7 @@ def resolved_limits(panel: Panel) -> tuple[Interval, Interval]:
 def _limits(panel: Panel, direction: Direction) -> Interval:
     axis = panel.x if direction == "x" else panel.y
     low, high = axis.limits
-    if axis.names:
+    if axis.names and low is None and high is None:
         ends = (-0.5, len(axis.names) - 0.5)
         return ends if direction == "x" else (ends[1], ends[0])
     if low is None or high is None:
@@ -375,9 +390,7 @@ def _limits(panel: Panel, direction: Direction) -> Interval:
     if axis.widen and axis.scale == "linear":
         middle, span = (low + high) / 2, LEAST_SPAN * max(abs(low), abs(high))
         if 0 < high - low < span:
-            given_low, given_high = axis.limits
-            low = middle - span / 2 if given_low is None else low
-            high = middle + span / 2 if given_high is None else high
+            low, high = (0.0 if axis.limits[0] == 0 else middle - span / 2), middle + span / 2
     return float(low), float(high)
 
 
@@ -411,8 +424,8 @@ def _positions(mark: Mark, direction: Direction) -> list[npt.ArrayLike]:
     match mark:
         case Annotation():
             return []
-        case Span() | ReferenceLine():
-            ends = [mark.start, mark.stop] if isinstance(mark, Span) else [mark.value]
+        case ShadedRange() | ReferenceLine():
+            ends = [mark.start, mark.stop] if isinstance(mark, ShadedRange) else [mark.value]
             return [ends] if mark.axis == direction else []
         case Area():
             return [mark.x] if across else [mark.low, mark.high]

@@ -31,7 +31,7 @@ from analysis.figures.papers.parvez_mahanti_williamson import (
 )
 from analysis.figures.papers.rajore_gupta_sikka_jain import access_tables, video_access
 from analysis.figures.plotting import style
-from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.plotting.sheet import Sheet
 from analysis.metrics.axes import AXIS
 from analysis.results.material import Material, collect
@@ -46,7 +46,7 @@ def _no_tables(material: Material) -> Iterator[tuple[str, Sheet]]:
 class Entry:
     """An experiment's figures, tables and terminal summary."""
 
-    figures: Callable[[Material], Iterator[NamedFigure | Figure]] = general_figures.draw
+    figures: Callable[[Material], Iterator[AnyFigure]] = general_figures.draw
     tables: Callable[[Material], Iterator[tuple[str, Sheet]]] = _no_tables  # as the paper prints
     summary: Callable[[Material], Table] | None = None  # in place of the table of the metrics
 
@@ -86,7 +86,7 @@ CATALOGUE: Mapping[str, Entry] = {
 MAIN_AXES = ("variant", "queue", "pair", "m", "player")
 
 
-def figures(material: Material) -> Iterator[NamedFigure | Figure]:
+def figures(material: Material) -> Iterator[AnyFigure]:
     """The experiment's own figures, or those that suit any."""
     with style.style_sheet():
         yield from _entry(material).figures(material)

@@ -34,6 +34,7 @@ from analysis.figures.figure import (
     Curve,
     Dash,
     Figure,
+    Floats,
     LegendEntry,
     Mark,
     Panel,
@@ -42,7 +43,7 @@ from analysis.figures.figure import (
     Polygon,
     ReferenceLine,
     SegmentSet,
-    Span,
+    ShadedRange,
     resolved_limits,
 )
 from analysis.figures.plotting import style
@@ -55,6 +56,7 @@ SCALE_INCHES = 0.6  # beside a panel, for its scale
 LETTER = 0.62  # the mean width of a letter, of its height
 LEGEND_LINE = 1.7  # between the lines of a legend, of the letters' height
 FEW_POINTS, MANY_POINTS = 7, 6  # letters of a legend with few entries, with many
+PIXEL_COLUMNS = 1500  # more pixels than an A4-wide figure has at 200 dpi
 MANY_MARKS = 2000  # beyond, an SVG holds them as pixels
 WIDE_DECADES = 2.3  # beyond, only powers of ten are written on a logarithmic axis
 NAME_POINTS = 7.5  # of coloured categories
@@ -398,8 +400,7 @@ def _draw_mark(axes: Axes, mark: Mark, order: float, *, in_layout: bool) -> None
     match mark:
         case Curve():
             axes.plot(
-                np.asarray(mark.x, dtype=float),
-                np.asarray(mark.y, dtype=float),
+                *_thinned(np.asarray(mark.x, dtype=float), np.asarray(mark.y, dtype=float)),
                 color=mark.colour,
                 linewidth=mark.width,
                 linestyle=_dashed(mark.dash),
@@ -434,7 +435,7 @@ def _draw_mark(axes: Axes, mark: Mark, order: float, *, in_layout: bool) -> None
             )
             axes.add_patch(PolygonPatch(corners, facecolor=face, edgecolor=edge,
                                         linewidth=mark.edge_width, zorder=order))  # fmt: skip
-        case Span():
+        case ShadedRange():
             add = axes.axvspan if mark.axis == "x" else axes.axhspan
             look: dict[str, Any] = {"color": mark.colour, "alpha": mark.opacity, "linewidth": 0}
             add(mark.start, mark.stop, zorder=0.4, **look)
@@ -442,6 +443,22 @@ def _draw_mark(axes: Axes, mark: Mark, order: float, *, in_layout: bool) -> None
             _draw_reference(axes, mark)
         case Annotation():
             _draw_annotation(axes, mark, in_layout)
+
+
+def _thinned(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Keep the first, lowest, highest and last point of each column of pixels.
+
+    A line through them covers the same pixels as one through all.
+    """
+    if len(x) <= 4 * PIXEL_COLUMNS or (np.diff(x) < 0).any():
+        return x, y
+    edges = np.linspace(x[0], x[-1], PIXEL_COLUMNS + 1)[:-1]
+    first = np.unique(np.searchsorted(x, edges))
+    column = np.repeat(np.arange(len(first)), np.diff(first, append=len(x)))
+    order = np.lexsort((y, column))  # NaN is last
+    last = np.append(first[1:], len(x)) - 1
+    kept = np.unique(np.concatenate((first, order[first], order[last], last)))
+    return x[kept], y[kept]
 
 
 def _draw_points(axes: Axes, mark: PointSeries, order: float) -> None:

@@ -13,7 +13,7 @@ from analysis.evaluation.outcome_rows import SUBJECT, judged, outcome, setting_c
 from analysis.figures.evaluation import outcome_figure
 from analysis.figures.general import transfer_times
 from analysis.figures.plotting import cases, figure_layout, style
-from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.plotting.sheet import Cell, Head, Sheet
 from analysis.figures.plotting.style import SeriesStyle
 from analysis.metrics.axes import AXIS
@@ -29,7 +29,7 @@ WIDE = 100.0
 READING = "bar: 50th, dot: 95th, triangle: 99th percentile of the finished transfers of all seeds"
 
 
-def draw(material: Material) -> Iterator[NamedFigure]:
+def draw(material: Material) -> Iterator[AnyFigure]:
     """The scores; the percentiles by size; the distributions of the slowdown."""
     table = outcome(material)
     if table.empty:

@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 from analysis.evaluation import findings
 from analysis.evaluation.outcome_rows import SUBJECT, VICTIM, outcome, scores
 from analysis.figures.plotting import cases, figure_layout, style
-from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.results.material import Material
 from analysis.statistics.intervals import half_width
 from analysis.trials.labels import variant_key
@@ -25,7 +25,7 @@ READING = (
 )
 
 
-def draw(material: Material) -> Iterator[NamedFigure]:
+def draw(material: Material) -> Iterator[AnyFigure]:
     """One panel per kind of harm."""
     table = outcome(material)
     if table.empty:

@@ -15,7 +15,7 @@ from analysis.evaluation.outcome_rows import SUBJECT, judged, outcome, scores, s
 from analysis.figures.general import general_figures, load_sweep, plane
 from analysis.figures.plotting import cases, figure_layout
 from analysis.figures.plotting.error_bars import Measure
-from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.plotting.sheet import Sheet
 from analysis.metrics.axes import AXIS
 from analysis.results.material import Material
@@ -29,7 +29,7 @@ USE_AND_DELAY = plane.Plane(
 )
 
 
-def draw(material: Material) -> Iterator[NamedFigure]:
+def draw(material: Material) -> Iterator[AnyFigure]:
     """The scores; then the general figure of throughput over time."""
     table = outcome(material)
     if table.empty:
@@ -38,7 +38,7 @@ def draw(material: Material) -> Iterator[NamedFigure]:
     yield from general_figures.over_seconds(material)
 
 
-def with_plane(material: Material) -> Iterator[NamedFigure]:
+def with_plane(material: Material) -> Iterator[AnyFigure]:
     """The scores; then throughput against delay, with the regions of the means."""
     table = outcome(material)
     if table.empty:
@@ -49,7 +49,7 @@ def with_plane(material: Material) -> Iterator[NamedFigure]:
     yield from general_figures.over_seconds(material)
 
 
-def use_and_delay(material: Material) -> Iterator[NamedFigure]:
+def use_and_delay(material: Material) -> Iterator[AnyFigure]:
     """The use of changing links against the delay of all but 5 % of the packets, as Yan and others
     (Pantheon, 2018) show it; then the scores."""
     table = outcome(material)
@@ -72,7 +72,7 @@ def _in_plane(
     return NamedFigure(cases.stem(material.key, "plane"), caption, figure, data)
 
 
-def scored(material: Material, table: pd.DataFrame) -> Iterator[NamedFigure]:
+def scored(material: Material, table: pd.DataFrame) -> Iterator[AnyFigure]:
     """One row of panels per case of the other axes, one column per score."""
     own = scores(material.experiment)
     axis = main_axis(table)

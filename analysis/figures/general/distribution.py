@@ -2,42 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from analysis.figures.plotting import figure_layout, style
+from analysis.figures.figure import Axis, Curve, Figure, Mark, Panel, PointSeries, legend_entries
+from analysis.figures.plotting import style
 from analysis.figures.plotting.style import SeriesStyle
 from analysis.metrics.flow_digest import DELAYS, RTTS
 
 KINDS = {RTTS: "round-trip time (ms)", DELAYS: "one-way delay (ms)"}
-WIDE = 300  # times the least: beyond, only powers of ten are written
 FAR = 12  # times the least: beyond, a logarithmic axis
 READING = "quantiles over all packets of a trial, averaged over the seeds; marker: median"
 
 
-def panels(
-    parts: Sequence[tuple[str, pd.DataFrame]], digest: pd.DataFrame, series: str
-) -> tuple[Figure, pd.DataFrame]:
-    """One column per part; round-trip times above, one-way delays below."""
-    known = style.styles_of(pd.concat([rows for _, rows in parts]), series)
-    figure, grid = figure_layout.grid(len(KINDS), len(parts), panel=1.75)
-    tables = []
-    for column, (words, rows) in enumerate(parts):
-        own = curves(rows, digest, series)
-        tables.append(own.assign(part=words))
-        for axes, (what, label) in zip((line[column] for line in grid), KINDS.items(), strict=True):
-            _panel(axes, own[own["what"] == what], series, known)
-            axes.set_xlabel(label)
-        figure_layout.panel_title(grid[0][column], words)
-    for line in grid:
-        line[0].set_ylabel("share of packets (%)")
-    figure_layout.legend(figure, known)
-    return figure, pd.concat(tables, ignore_index=True)
+def figure(parts: Sequence[tuple[str, pd.DataFrame]], digest: pd.DataFrame, series: str) -> Figure:
+    """Return one column per part; round-trip times above, one-way delays below."""
+    looks = style.styles_of(pd.concat([rows for _, rows in parts]), series)
+    tables = [curves(rows, digest, series).assign(part=words) for words, rows in parts]
+    grid: list[tuple[Panel, ...]] = []
+    for what, label in KINDS.items():
+        line: list[Panel] = []
+        for table, (words, _) in zip(tables, parts, strict=True):
+            panel = _panel(table[table["what"] == what], series, looks)
+            x = dataclasses.replace(panel.x, label=label)
+            y = dataclasses.replace(panel.y, label="" if line else "share of packets (%)")
+            line.append(dataclasses.replace(panel, x=x, y=y, title="" if grid else words))
+        grid.append(tuple(line))
+    return Figure(
+        stem="",
+        title="",
+        panels=tuple(grid),
+        legend=legend_entries(looks),
+        row_inches=1.75,
+        data=pd.concat(tables, ignore_index=True),
+    )
 
 
 def curves(rows: pd.DataFrame, digest: pd.DataFrame, series: str) -> pd.DataFrame:
@@ -50,33 +51,27 @@ def curves(rows: pd.DataFrame, digest: pd.DataFrame, series: str) -> pd.DataFram
     return means.reset_index().rename(columns={"x": "fraction", "mean": "ms", "count": "n"})
 
 
-def _panel(axes: Axes, curve: pd.DataFrame, series: str, known: dict[str, SeriesStyle]) -> None:
-    widest = []
-    for name, look in known.items():
+def _panel(curve: pd.DataFrame, series: str, looks: Mapping[str, SeriesStyle]) -> Panel:
+    ends: list[tuple[float, float]] = []
+    marks: list[Mark] = []
+    for name, look in looks.items():
         own = curve[curve[series] == name]
         if own.empty:
             continue
         ms, part = own["ms"].to_numpy(), 100 * own["fraction"].to_numpy()
-        axes.plot(ms, part, color=look.colour, linewidth=1, linestyle=look.dash)
-        axes.plot(
-            [float(np.interp(50, part, ms))],
-            [50],
-            look.marker,
-            color=look.colour,
-            markersize=3.5,
-            markeredgewidth=0,
-        )
-        widest.append((float(np.interp(1, part, ms)), float(np.interp(99.5, part, ms))))
-    axes.set_ylim(0, 100)
-    if widest:
-        low, high = min(w[0] for w in widest), max(w[1] for w in widest)
-        if low > 0 and high > FAR * low:
-            axes.set_xscale("log")
-            axes.set_xlim(low / 1.1, high * 1.1)
-            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < WIDE * low else (1,)))
-            axes.xaxis.set_major_formatter(FuncFormatter(lambda ms, _: f"{ms:g}"))
-            axes.xaxis.set_minor_formatter(NullFormatter())
-            return
-        room = 0.05 * (high - low) or 0.05 * high or 1.0
-        axes.set_xlim(max(0.0, low - room), high + room)  # single stragglers are in the table
-        figure_layout.widen_flat_axes(axes, "x")
+        half = float(np.interp(50, part, ms))
+        marks += [
+            Curve(ms, part, look.colour, dash=look.dashes, series=name),
+            PointSeries([half], [50], look.colour, look.marker, size=3.5, series=name),
+        ]
+        ends.append((float(np.interp(1, part, ms)), float(np.interp(99.5, part, ms))))
+    x = _delay_axis(min(end[0] for end in ends), max(end[1] for end in ends)) if ends else Axis()
+    return Panel(marks, x, Axis(limits=(0, 100)))
+
+
+def _delay_axis(low: float, high: float) -> Axis:
+    """Return an axis without single stragglers, which are in the table."""
+    if low > 0 and high > FAR * low:
+        return Axis(scale="log", limits=(low / 1.1, high * 1.1))
+    room = 0.05 * (high - low) or 0.05 * high or 1.0
+    return Axis(limits=(max(0.0, low - room), high + room), widen=True)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
+from analysis.figures import means
 from analysis.figures.figure import Figure, in_rows
 from analysis.figures.general import (
     distribution,
@@ -18,10 +19,10 @@ from analysis.figures.general import (
     transfer_times,
     variant_shares,
 )
-from analysis.figures.plotting import cases, error_bars, figure_layout
+from analysis.figures.means import DROPS, LATENCY, MARKED, THROUGHPUT
+from analysis.figures.plotting import cases
 from analysis.figures.plotting.cell_means import axes_beside, cell_means
-from analysis.figures.plotting.error_bars import DROPS, LATENCY, MARKS, THROUGHPUT
-from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.figures.plotting.named_figure import AnyFigure
 from analysis.figures.timeline import timeline_figure
 from analysis.metrics import flow_digest
 from analysis.metrics.axes import AXIS
@@ -35,7 +36,7 @@ MOST_DELAYS = 2  # the same, of the distributions, which are large
 SERIES = "series"
 
 
-def draw(material: Material) -> Iterator[NamedFigure | Figure]:
+def draw(material: Material) -> Iterator[AnyFigure]:
     """A single setting's timelines; shares, sweeps, throughput over time, the plane and the
     distributions, one per case of the axes that they do not show."""
     if not material.varied(material.rows):
@@ -78,13 +79,13 @@ def others(rows: pd.DataFrame, *shown: str, series: str = SERIES) -> list[str]:
     return [name for name in axes_beside(rows, series) if name not in shown]
 
 
-def measures(rows: pd.DataFrame) -> list[error_bars.Measure]:
+def measures(rows: pd.DataFrame) -> list[means.Measure]:
     """The main measures that this experiment has."""
-    marks = (MARKS,) if rows[MARKS.metric].gt(0).any() else ()
+    marks = (MARKED,) if rows[MARKED.metric].gt(0).any() else ()
     return [m for m in (THROUGHPUT, DROPS, *marks, LATENCY) if rows[m.metric].notna().any()]
 
 
-def flow_timelines(material: Material) -> Iterator[NamedFigure]:
+def flow_timelines(material: Material) -> Iterator[AnyFigure]:
     """The timeline of each flow of the first trial."""
     for trial in material.trials[:1]:
         for flow in trial.record.flows[:MOST_TIMELINES]:
@@ -114,7 +115,7 @@ def shares(material: Material) -> Iterator[Figure]:
     )
 
 
-def over_seconds(material: Material) -> Iterator[NamedFigure]:
+def over_seconds(material: Material) -> Iterator[Figure]:
     """Throughput over time, each variant's flows together."""
     rows = material.tcp
     if rows.empty or not _has(material, flow_digest.THROUGHPUT):  # flows of less than a second
@@ -123,19 +124,18 @@ def over_seconds(material: Material) -> Iterator[NamedFigure]:
         (cases.case_words(case), own)
         for case, own in few_cases(rows, others(rows, series="variant"), MOST_TIMELINES)
     ]
-    figure, data = over_time.panels(parts, material.digest)
     reading = "1 s bins; lines: mean over the seeds; bands: 95 % interval (Student's t)"
-    figure_layout.title_and_foot(
-        figure,
-        f"{material.experiment}: throughput over time",
-        cases.foot(material, rows, reading),
-    )
     together = " Flows of one variant are added." if variant_shares.several_flows(rows) else ""
-    stem = cases.stem(material.key, "time")
-    yield NamedFigure(stem, f"The throughput of each variant.{together}", figure, data)
+    yield dataclasses.replace(
+        over_time.figure(parts, material.digest),
+        stem=cases.stem(material.key, "time"),
+        title=f"{material.experiment}: throughput over time",
+        foot=cases.foot(material, rows, reading),
+        caption=f"The throughput of each variant.{together}",
+    )
 
 
-def sweeps(material: Material) -> Iterator[NamedFigure]:
+def sweeps(material: Material) -> Iterator[Figure]:
     """Throughput, drops and delay over the main axis; without one, side by side per variant."""
     rows = named(material)
     axis = main_axis(rows)
@@ -145,22 +145,20 @@ def sweeps(material: Material) -> Iterator[NamedFigure]:
         rows, axis = rows.assign(**{f"{AXIS}flows": rows[SERIES]}), "flows"
     for case, own in few_cases(rows, others(rows, axis)):
         words = cases.case_words(case)
-        figure, data = load_sweep.panels([(words, own)], axis, measures(own), SERIES)
-        figure_layout.title_and_foot(
-            figure,
-            f"{material.experiment}: "
-            + (
-                ("each flow" if (rows[SERIES] != rows["variant"]).any() else "each variant")
-                if axis == "flows"
-                else f"over {load_sweep.axis_label(axis)}"
-            ),
-            cases.foot(material, own),
+        several = (rows[SERIES] != rows["variant"]).any()
+        over = f"over {load_sweep.axis_label(axis)}"
+        if axis == "flows":
+            over = "each flow" if several else "each variant"
+        yield dataclasses.replace(
+            load_sweep.figure([(words, own)], axis, measures(own), SERIES),
+            stem=cases.stem(material.key, "sweep", *case.values()),
+            title=f"{material.experiment}: {over}",
+            foot=cases.foot(material, own),
+            caption=extremes(own, SERIES, words),
         )
-        stem = cases.stem(material.key, "sweep", *case.values())
-        yield NamedFigure(stem, extremes(own, SERIES, words), figure, data)
 
 
-def planes(material: Material) -> Iterator[NamedFigure]:
+def planes(material: Material) -> Iterator[Figure]:
     """Throughput against delay, as paths along the main axis if it is numeric."""
     rows = named(material).dropna(subset=[plane.X, plane.Y])
     if rows.empty:
@@ -168,19 +166,18 @@ def planes(material: Material) -> Iterator[NamedFigure]:
     axis = main_axis(rows)
     path = axis if axis and load_sweep.is_number(rows, axis) else ""
     parts = [(cases.case_words(case), own) for case, own in few_cases(rows, others(rows, path))]
-    figure, data = plane.panels(parts, SERIES, path)
     reading = f"lines run along {load_sweep.axis_label(path)}, whose ends are named" if path else ""
-    figure_layout.title_and_foot(
-        figure,
-        f"{material.experiment}: throughput against delay",
-        cases.foot(material, rows, reading or plane.READING),
+    yield dataclasses.replace(
+        plane.figure(parts, SERIES, path),
+        stem=cases.stem(material.key, "plane"),
+        title=f"{material.experiment}: throughput against delay",
+        foot=cases.foot(material, rows, reading or plane.READING),
+        caption=plane.best(rows, SERIES),
+        reading="Throughput and one-way delay at once; up and to the left is better.",
     )
-    how = "Throughput and one-way delay at once; up and to the left is better."
-    stem = cases.stem(material.key, "plane")
-    yield NamedFigure(stem, plane.best(rows, SERIES), figure, data, how)
 
 
-def distributions(material: Material) -> Iterator[NamedFigure]:
+def distributions(material: Material) -> Iterator[Figure]:
     """Round trips and one-way delays, at up to three values of the main axis."""
     rows = named(material)
     if rows.empty or not _has(material, *distribution.KINDS):
@@ -188,17 +185,18 @@ def distributions(material: Material) -> Iterator[NamedFigure]:
     axis = main_axis(rows)
     for case, own in few_cases(rows, others(rows, axis), MOST_DELAYS):
         parts = _parts(own, axis)
-        figure, data = distribution.panels(parts, material.digest, SERIES)
+        figure = distribution.figure(parts, material.digest, SERIES)
         words = cases.case_words(case)
         title = f"{material.experiment}: distributions of delay"
-        figure_layout.title_and_foot(
+        yield dataclasses.replace(
             figure,
-            title + (f"; {words}" if words else ""),
-            cases.foot(material, own, distribution.READING),
+            stem=cases.stem(material.key, "delays", *case.values()),
+            title=title + (f"; {words}" if words else ""),
+            foot=cases.foot(material, own, distribution.READING),
+            caption=_medians(figure.data),
+            reading="The share of packets acknowledged (above) and delivered (below) within a "
+            "given time.",
         )
-        how = "The share of packets acknowledged (above) and delivered (below) within a given time."
-        stem = cases.stem(material.key, "delays", *case.values())
-        yield NamedFigure(stem, _medians(data), figure, data, how)
 
 
 def _parts(rows: pd.DataFrame, axis: str) -> list[tuple[str, pd.DataFrame]]:

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as DrawnFigure
 from matplotlib.ticker import MaxNLocator
 
+from analysis.figures import means
+from analysis.figures.figure import (
+    Axis,
+    Figure,
+    Mark,
+    Panel,
+    ReferenceLine,
+    legend_entries,
+    resolved_limits,
+    top_of,
+)
 from analysis.figures.plotting import cases, error_bars, figure_layout, style
 from analysis.figures.plotting.error_bars import Measure
 from analysis.figures.plotting.style import SeriesStyle
@@ -17,6 +29,7 @@ from analysis.metrics.axes import AXIS
 from analysis.trials.labels import by_number, variant_key
 
 ROOM = 1.3  # the top of the axis, relative to the highest mean
+MOST_TICKS = 10  # values that are all written at the axis
 TOWER = 3  # times the next line: far enough above to dwarf it
 
 
@@ -42,7 +55,7 @@ def panels(
     axis: str,
     measures: Sequence[Measure],
     series: str,
-) -> tuple[Figure, pd.DataFrame]:
+) -> tuple[DrawnFigure, pd.DataFrame]:
     """One row of panels per part, one column per measure; and the table of what is drawn."""
     known = style.styles_of(pd.concat([rows for _, rows in parts]), series)
     lines = is_number(parts[0][1], axis)
@@ -138,3 +151,102 @@ def _dots(
     axes.set_ylim(len(values) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.xaxis.set_major_locator(MaxNLocator(5))
+
+
+def figure(
+    parts: Sequence[tuple[str, pd.DataFrame]],
+    axis: str,
+    measures: Sequence[means.Measure],
+    series: str,
+) -> Figure:
+    """Return one row of panels per part, one column per measure; its words are the caller's."""
+    looks = style.styles_of(pd.concat([rows for _, rows in parts]), series)
+    lines = is_number(parts[0][1], axis)
+    height = 1.7 if lines else max(1.5, 0.2 * max(rows[AXIS + axis].nunique() for _, rows in parts))
+    grid, tables = [], []
+    for place, (words, rows) in enumerate(parts):
+        line = []
+        for column, measure in enumerate(measures):
+            table = means.summary(rows, [series, AXIS + axis], measure)
+            tables.append(table.assign(part=words, measure=measure.label))
+            draw_panel = lines_panel if lines else dots_panel
+            panel = draw_panel(table, axis, series, looks, measure)
+            x = panel.x
+            if lines and place == len(parts) - 1:
+                x = dataclasses.replace(x, label=axis_label(axis))
+            y = dataclasses.replace(panel.y, names_shown=lines or column == 0)
+            line.append(dataclasses.replace(panel, x=x, y=y, title="" if column else words))
+        grid.append(tuple(line))
+    return Figure(
+        stem="",
+        title="",
+        panels=tuple(grid),
+        legend=legend_entries(looks),
+        row_inches=height,
+        data=pd.concat(tables, ignore_index=True),
+    )
+
+
+def lines_panel(
+    table: pd.DataFrame,
+    axis: str,
+    series: str,
+    looks: Mapping[str, SeriesStyle],
+    measure: means.Measure,
+) -> Panel:
+    """Return a panel with a line per series over a numeric axis."""
+    column = AXIS + axis
+    marks: list[Mark] = []
+    for name, look in looks.items():
+        own = table[table[series] == name]
+        if len(own):
+            marks += means.line_with_band(own, column, look, name)
+    values = np.sort(table[column].unique())
+    few = len(values) <= MOST_TICKS
+    x = Axis(ticks=list(values) if few else None, tick_count=None if few else 8)
+    y = Axis(measure.label, limits=(0 if measure.zero else None, None), tick_count=5, widen=True)
+    panel = Panel(marks, x, y)
+    most = float(table["mean"].max())
+    if measure.zero and most > 0:
+        panel = top_of(panel, ROOM * most)
+    if towers(table, column) and np.isfinite(measure.linear_below):
+        return _with_towers(panel, measure)
+    return panel
+
+
+def _with_towers(panel: Panel, measure: means.Measure) -> Panel:
+    """Make the axis linear below a bound and logarithmic above it, and say so in its label."""
+    bound = measure.linear_below
+    _, (_, top) = resolved_limits(panel)
+    ticks = [0.0, *(bound * 10.0**power for power in range(int(np.log10(top / bound)) + 1))]
+    y = Axis(
+        f"{measure.label.removesuffix(')')}; log > {bound:g})",
+        scale="symlog",
+        limits=(0, top),
+        ticks=ticks,
+        linear_below=bound,
+    )
+    bend = ReferenceLine("y", bound, width=0.5, dash=(1, 2))
+    return dataclasses.replace(panel, marks=(*panel.marks, bend), y=y)
+
+
+def dots_panel(
+    table: pd.DataFrame,
+    axis: str,
+    series: str,
+    looks: Mapping[str, SeriesStyle],
+    measure: means.Measure,
+) -> Panel:
+    """Return a panel with a line per category, on which the series stand side by side."""
+    column = AXIS + axis
+    values = sorted(dict.fromkeys(table[column]), key=_name_key)
+    alone = table.groupby(column)[series].nunique().max() == 1
+    width = 0.0 if alone else 0.7 / max(1, len(looks))
+    marks: list[Mark] = []
+    for number, (name, look) in enumerate(looks.items()):
+        shift = (number - (len(looks) - 1) / 2) * width
+        for _, cell in table[table[series] == name].iterrows():
+            place = values.index(cell[column]) + shift
+            marks.append(means.mean_point(place, cell, look, name))
+    x = Axis(measure.label, limits=(0 if measure.zero else None, None), tick_count=5, widen=True)
+    return Panel(marks, x, Axis(names=[cases.text(value) for value in values]))

@@ -7,10 +7,20 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from scipy import special
 
-from analysis.figures.plotting import figure_layout, style
+from analysis.figures.figure import (
+    Area,
+    Axis,
+    Curve,
+    Figure,
+    Mark,
+    Panel,
+    PointEvidence,
+    in_rows,
+    legend_entries,
+)
+from analysis.figures.plotting import style
 from analysis.figures.plotting.point_evidence import TRIALS, note, trial_names
 from analysis.figures.plotting.style import SeriesStyle
 from analysis.metrics.flow_digest import THROUGHPUT
@@ -47,27 +57,63 @@ def by_variant(rows: pd.DataFrame, digest: pd.DataFrame) -> tuple[pd.DataFrame, 
     return rows.assign(flow=rows["variant"]).drop_duplicates(["trial", "flow"]), sums
 
 
-def panels(
-    parts: Sequence[tuple[str, pd.DataFrame]], digest: pd.DataFrame
-) -> tuple[Figure, pd.DataFrame]:
-    """One panel per part, one line per variant, each the sum of its flows."""
-    known = style.styles_of(pd.concat([rows for _, rows in parts]), "variant")
-    figure, grid = figure_layout.grid(len(parts), 1, panel=1.6)
+def figure(parts: Sequence[tuple[str, pd.DataFrame]], digest: pd.DataFrame) -> Figure:
+    """Return one panel per part, one line per variant, each the sum of its flows."""
+    looks = style.styles_of(pd.concat([rows for _, rows in parts]), "variant")
+    found: list[Panel] = []
     tables = []
-    for [axes], (words, rows) in zip(grid, parts, strict=True):
+    for words, rows in parts:
         flows, sums = by_variant(rows, digest)
-        for name, look in known.items():
+        marks: list[Mark] = []
+        for name, look in looks.items():
             table = series(flows[flows["flow"] == name], sums)
             if len(table):
-                line(axes, table, look)
+                marks += mean_curve(table, look, name)
                 tables.append(table.assign(variant=name, part=words))
-        figure_layout.panel_title(axes, words)
-        axes.set_ylabel("throughput (Mbit/s)")
-        axes.set_ylim(bottom=0)
-        axes.margins(x=0)
-    grid[-1][0].set_xlabel("time (s)")
-    figure_layout.legend(figure, known)
-    return figure, pd.concat(tables, ignore_index=True)
+        x = Axis("time (s)" if len(found) == len(parts) - 1 else "", margin=0)
+        y = Axis("throughput (Mbit/s)", limits=(0, None))
+        found.append(Panel(marks, x, y, title=words))
+    return Figure(
+        stem="",
+        title="",
+        panels=in_rows(found, 1),
+        legend=legend_entries(looks),
+        row_inches=1.6,
+        data=pd.concat(tables, ignore_index=True),
+    )
+
+
+def mean_curve(
+    table: pd.DataFrame, look: SeriesStyle, name: str, *, band: bool = True
+) -> tuple[Mark, ...]:
+    """Return the mean over time with the band of its interval."""
+    curve = Curve(
+        table["time_s"],
+        table["mean"],
+        look.colour,
+        width=0.9,
+        series=name,
+        evidence=PointEvidence.from_table(table),
+    )
+    low = table["low"].clip(lower=0)
+    area = Area(table["time_s"], low, table["high"], look.colour, opacity=0.2, series=name)
+    return (area, curve) if band else (curve,)
+
+
+def trial_curves(tables: Iterable[pd.DataFrame], look: SeriesStyle, name: str) -> tuple[Curve, ...]:
+    """Return single trials as thin lines: where they diverge, a band around would mislead."""
+    return tuple(
+        Curve(
+            table["time_s"],
+            table["mean"],
+            look.colour,
+            width=0.45,
+            opacity=0.55,
+            series=name,
+            evidence=PointEvidence.from_table(table),
+        )
+        for table in tables
+    )
 
 
 def singles(rows: pd.DataFrame, digest: pd.DataFrame) -> Iterator[pd.DataFrame]:

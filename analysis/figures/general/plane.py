@@ -8,10 +8,23 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as DrawnFigure
 from matplotlib.patches import Ellipse
 from scipy import special
 
+from analysis.figures.figure import (
+    Annotation,
+    Axis,
+    Curve,
+    Figure,
+    Mark,
+    Panel,
+    PointSeries,
+    Polygon,
+    in_rows,
+    legend_entries,
+    share_like_limits,
+)
 from analysis.figures.plotting import figure_layout, style
 from analysis.figures.plotting.cell_means import cell_means
 from analysis.figures.plotting.error_bars import WHOLE
@@ -40,7 +53,7 @@ def panels(
     path: str = "",
     known: Mapping[str, SeriesStyle] | None = None,
     of: Plane = Plane(),
-) -> tuple[Figure, pd.DataFrame]:
+) -> tuple[DrawnFigure, pd.DataFrame]:
     """One panel per part; with `path`, the means are joined along that axis, its ends labelled."""
     if known is None:
         known = style.styles_of(pd.concat([rows for _, rows in parts]), series)
@@ -155,6 +168,85 @@ def _cloud(axes: Axes, rows: pd.DataFrame, look: SeriesStyle) -> None:
         markerfacecolor=style.PAPER if suspect else look.colour,
         markeredgewidth=0.8,
     )
+
+
+def figure(
+    parts: Sequence[tuple[str, pd.DataFrame]],
+    series: str,
+    path: str = "",
+    looks: Mapping[str, SeriesStyle] | None = None,
+    of: Plane = Plane(),
+) -> Figure:
+    """Return one panel per part; with `path`, means are joined along that axis, its ends named."""
+    if looks is None:
+        looks = style.styles_of(pd.concat([rows for _, rows in parts]), series)
+    across = 2 if len(parts) in (2, 4) else min(3, len(parts))
+    found = []
+    for words, rows in parts:
+        marks: list[Mark] = []
+        for name, look in looks.items():
+            own = rows[rows[series] == name]
+            if path:
+                marks += path_marks(own[[AXIS + path, of.x, of.y]], look, name)
+            else:
+                marks += cloud_marks(own[[of.x, of.y, "verdict"]], look, name)
+        corner = Annotation("better ↖", 0.02, 1.0, "panel", "panel", (0, -1), colour=style.GREY,
+                            up="top")  # fmt: skip
+        x, y = Axis(of.x_label, margin=0.12, widen=True), Axis(of.y_label, margin=0.12, widen=True)
+        found.append(Panel([*marks, corner], x, y, title=words))
+    columns = [series, "seed", "verdict", of.x, of.y, *([AXIS + path] if path else [])]
+    return Figure(
+        stem="",
+        title="",
+        panels=in_rows(share_like_limits(found, "x", "y"), across),
+        legend=legend_entries(looks),
+        row_inches=2.6 if across < 3 else 2.2,
+        data=pd.concat([rows[columns].assign(part=words) for words, rows in parts],
+                       ignore_index=True),
+    )  # fmt: skip
+
+
+def path_marks(rows: pd.DataFrame, look: SeriesStyle, name: str) -> list[Mark]:
+    """Join the means along the axis of the first column; the others are the plane's."""
+    column, x, y = rows.columns
+    middle = rows.groupby(column)[[x, y]].mean().dropna()
+    if middle.empty:
+        return []
+    labels = [f"{value:g}" for value in middle.index]
+    marks: list[Mark] = [
+        Curve(middle[x], middle[y], look.colour, 0.9, look.dashes, series=name),
+        PointSeries(middle[x], middle[y], look.colour, look.marker, size=2.6, edge_width=0,
+                    series=name, labels=labels),
+    ]  # fmt: skip
+    for place in (0, -1):
+        at = middle.iloc[place]
+        marks.append(Annotation(labels[place], float(at[x]), float(at[y]), offset_points=(2.5, 2.5),
+                                size=5.5, colour=look.colour, series=name))  # fmt: skip
+    return marks
+
+
+def cloud_marks(rows: pd.DataFrame, look: SeriesStyle, name: str) -> list[Mark]:
+    """Show single trials, their mean and its region; the plane's columns come first."""
+    points = rows.dropna()
+    if points.empty:
+        return []
+    own = points.iloc[:, :2].to_numpy(dtype=float)
+    hollow = (points["verdict"] == "suspect").to_numpy()
+    marks: list[Mark] = []
+    if len(own) > 1:
+        marks.append(PointSeries(own[:, 0], own[:, 1], look.colour, size=2, hollow=list(hollow),
+                                 opacity=0.6, edge_width=0.5, series=name))  # fmt: skip
+    if (shape := region(own)) is not None:
+        (x, y), width, height, angle = shape
+        turn, around = np.radians(angle), np.linspace(0, 2 * np.pi, 73)
+        a, b = width / 2 * np.cos(around), height / 2 * np.sin(around)
+        ellipse_x = x + a * np.cos(turn) - b * np.sin(turn)
+        ellipse_y = y + a * np.sin(turn) + b * np.cos(turn)
+        marks.append(Polygon(ellipse_x, ellipse_y, look.colour, edge=look.colour, series=name))
+    x, y = own.mean(axis=0)
+    marks.append(PointSeries([x], [y], look.colour, look.marker, size=5, edge_width=0.8,
+                             hollow=bool(hollow.any()), series=name))  # fmt: skip
+    return marks
 
 
 def region(points: np.ndarray) -> tuple[tuple[float, float], float, float, float] | None:

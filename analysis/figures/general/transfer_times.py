@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from analysis.figures.plotting import cases, figure_layout, style
-from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.figures.figure import Axis, Curve, Figure, Mark, Panel, PointSeries, legend_entries
+from analysis.figures.plotting import cases, style
 from analysis.figures.plotting.style import SeriesStyle
 from analysis.results.material import Material
 from analysis.results.transfer_table import transfers_of
@@ -22,12 +20,11 @@ from testbed.scenario.model import FlowKind
 SERIES = "series"
 MOST_CASES = 4  # rows of panels
 FRACTIONS = np.concatenate((np.arange(0, 100) / 100, [0.995, 0.999, 1.0]))
-WIDE = 100.0  # beyond, only powers of ten are written on an axis
 READING = "all transfers of all seeds; a curve ends at the part that finished; marker: median"
 Parts = Sequence[tuple[str, pd.DataFrame]]
 
 
-def draw(material: Material) -> Iterator[NamedFigure]:
+def draw(material: Material) -> Iterator[Figure]:
     """The figure of an experiment with workloads; its panels' rows are the other axes' cases."""
     flows = material.good[material.good["kind"] == FlowKind.WORKLOAD]
     if flows.empty:
@@ -41,12 +38,16 @@ def draw(material: Material) -> Iterator[NamedFigure]:
         (cases.case_words(case), _transfers(own, transfers))
         for case, own in list(cases.split(flows, beside, varied_axes(flows)))[:MOST_CASES]
     ]
-    figure, data = panels(parts, style.styles_of(flows, SERIES))
-    title = f"{material.experiment}: slowdown of transfers by size"
-    figure_layout.title_and_foot(figure, title, cases.foot(material, flows, READING))
-    how = "The share of transfers that took at most so many times as long as an empty network takes"
-    stem = cases.stem(material.key, "transfers")
-    yield NamedFigure(stem, _caption(data), figure, data, f"{how}.")
+    figure = panels(parts, style.styles_of(flows, SERIES))
+    how = "The share of transfers that took at most that many times as long as in an empty network"
+    yield dataclasses.replace(
+        figure,
+        stem=cases.stem(material.key, "transfers"),
+        title=f"{material.experiment}: slowdown of transfers by size",
+        foot=cases.foot(material, flows, READING),
+        caption=_caption(figure.data),
+        reading=f"{how}.",
+    )
 
 
 def _is_series(flows: pd.DataFrame, axis: str) -> bool:
@@ -61,56 +62,56 @@ def _transfers(flows: pd.DataFrame, transfers: pd.DataFrame) -> pd.DataFrame:
     return transfers.merge(flows[["trial", "flow", SERIES]], on=["trial", "flow"])
 
 
-def panels(parts: Parts, looks: dict[str, SeriesStyle]) -> tuple[Figure, pd.DataFrame]:
-    """One row of panels per part, one column per size."""
+def panels(parts: Parts, looks: dict[str, SeriesStyle]) -> Figure:
+    """Return one row of panels per part, one column per size; a size has one axis."""
     every = pd.concat([rows for _, rows in parts])
     sizes = [name for name, _ in by_class(every)]
-    figure, grid = figure_layout.grid(len(parts), len(sizes), panel=1.75)
-    tables = []
-    for (words, rows), line in zip(parts, grid, strict=True):
-        for axes, size in zip(line, sizes, strict=True):
-            own = rows[rows["size_class"] == size]
-            tables.append(_panel(axes, own, looks).assign(part=words, size=size))
-            figure_layout.panel_title(axes, f"{size}: {CLASSES[size]}")
-            axes.set_xlabel("slowdown")
-        line[0].set_ylabel("\n".join(filter(None, (words, "share of transfers (%)"))))
-    for column in zip(*grid, strict=True):
-        _scale(column, max(axes.get_xlim()[1] for axes in column))
-    figure_layout.legend(figure, looks)
-    return figure, pd.concat(tables, ignore_index=True)
+    columns, tables = [], []
+    for size in sizes:
+        column, highest = [], 1.0
+        for words, rows in parts:
+            marks, table = _curves(rows[rows["size_class"] == size], looks)
+            tables.append(table.assign(part=words, size=size))
+            highest = max(highest, _highest(rows[rows["size_class"] == size]))
+            lines = (words, "share of transfers (%)") if size == sizes[0] else ()
+            y = Axis("\n".join(filter(None, lines)), limits=(0, 100))
+            column.append(Panel(marks, Axis("slowdown"), y, title=f"{size}: {CLASSES[size]}"))
+        # from just below 1: no transfer is faster
+        x = Axis("slowdown", scale="log", limits=(0.9, max(2.2, 1.1 * highest)))
+        columns.append([dataclasses.replace(panel, x=x) for panel in column])
+    return Figure(
+        stem="",
+        title="",
+        panels=tuple(zip(*columns, strict=True)),
+        legend=legend_entries(looks),
+        row_inches=1.75,
+        data=pd.concat(tables, ignore_index=True),
+    )
 
 
-def _panel(axes: Axes, rows: pd.DataFrame, looks: dict[str, SeriesStyle]) -> pd.DataFrame:
-    tables, highest = [], 1.0
+def _highest(rows: pd.DataFrame) -> float:
+    ends = rows.groupby(SERIES)["slowdown"].quantile(0.999).dropna()
+    return float(ends.max()) if len(ends) else 1.0
+
+
+def _curves(rows: pd.DataFrame, looks: dict[str, SeriesStyle]) -> tuple[list[Mark], pd.DataFrame]:
+    columns = [SERIES, "share", "slowdown", "n"]
+    tables, marks = [pd.DataFrame(columns=columns)], list[Mark]()
     for name, look in looks.items():
         own = rows[rows[SERIES] == name]
         found = own["slowdown"].dropna().to_numpy(dtype=np.float64)
         if not len(found):
             continue
         values, shares = np.quantile(found, FRACTIONS), FRACTIONS * len(found) / len(own)
-        axes.plot(values, 100 * shares, color=look.colour, linewidth=1, linestyle=look.dash)
-        middle = float(np.median(found))
-        axes.plot([middle], [50 * len(found) / len(own)], look.marker, color=look.colour,
-                  markersize=3.5, markeredgewidth=0)  # fmt: skip
+        half, middle = 50 * len(found) / len(own), float(np.median(found))
+        marks += [
+            Curve(values, 100 * shares, look.colour, dash=look.dashes, series=name),
+            PointSeries([middle], [half], look.colour, look.marker, size=3.5, series=name),
+        ]
         tables.append(
             pd.DataFrame({SERIES: name, "share": shares, "slowdown": values, "n": len(own)})
         )
-        highest = max(highest, float(np.quantile(found, 0.999)))
-    axes.set_ylim(0, 100)
-    axes.set_xlim(1, highest)
-    columns = [SERIES, "share", "slowdown", "n"]
-    return pd.concat(tables) if tables else pd.DataFrame(columns=columns)
-
-
-def _scale(column: Sequence[Axes], highest: float) -> None:
-    """The logarithmic axis of a size, from just below 1: no transfer is faster."""
-    few = (1, 2, 5) if highest < WIDE else (1,)
-    for axes in column:
-        axes.set_xscale("log")
-        axes.set_xlim(0.9, max(2.2, 1.1 * highest))
-        axes.xaxis.set_major_locator(LogLocator(subs=few))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.xaxis.set_minor_formatter(NullFormatter())
+    return marks, pd.concat(tables[1:] or tables)
 
 
 def _caption(data: pd.DataFrame) -> str:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from analysis.figures.own_experiments.player_pairs import Pair, pairs
 from analysis.figures.plotting import cases, style
-from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.results.material import Material
 from analysis.trials.video import read_playback
 from testbed.store import Trial
@@ -22,7 +22,7 @@ LOOKS = {
 }
 
 
-def draw(material: Material) -> Iterator[NamedFigure]:
+def draw(material: Material) -> Iterator[AnyFigure]:
     """Seconds of video in the buffer over time, one panel per video."""
     if found := pairs(material.trials):
         stem = cases.stem(material.key, "buffer")

@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator, NullLocator
 
 from analysis.figures.general import general_figures
 from analysis.figures.plotting import cases, style
-from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.plotting.setting_groups import by_setting
 from analysis.metrics.valid_trials import INVALID, SUSPECT, counted, invalid
 from analysis.results.material import Material
@@ -62,7 +62,7 @@ class Line:
         return float(self.values(metric).mean())
 
 
-def draw(material: Material) -> Iterator[NamedFigure]:
+def draw(material: Material) -> Iterator[AnyFigure]:
     """The variants beside each other, a figure for each setting; then the plane and the
     distributions."""
     for stem, members in by_setting(material.trials, cases.stem(material.key, "beside")).items():

@@ -10,8 +10,9 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as DrawnFigure
 
+from analysis.figures.figure import Figure
 from analysis.figures.plotting import style
 from analysis.figures.plotting.point_evidence import TRIALS
 from testbed.machine.atomic import replace
@@ -26,7 +27,7 @@ class NamedFigure:
 
     stem: str
     caption: str
-    figure: Figure
+    figure: DrawnFigure
     data: pd.DataFrame
     reading: str = ""  # how to read it, where that is not said in the figure
 
@@ -40,7 +41,10 @@ class NamedFigure:
         return [*written, data]
 
 
-def save(figure: Figure, folder: Path, stem: str) -> list[Path]:
+AnyFigure = NamedFigure | Figure  # until all figures are data
+
+
+def save(figure: DrawnFigure, folder: Path, stem: str) -> list[Path]:
     """Write the figure as PNG and as SVG."""
     make_folder(folder)
     figure.set_dpi(style.PNG_DPI)
@@ -54,7 +58,7 @@ def save(figure: Figure, folder: Path, stem: str) -> list[Path]:
     return [png, svg]
 
 
-def svg_text(figure: Figure) -> str:
+def svg_text(figure: DrawnFigure) -> str:
     """The figure as SVG, the text of a whole file."""
     file = io.StringIO()
     # not savefig: it draws twice, and drawing is what a report's time goes into
@@ -67,7 +71,7 @@ def _shortened(found: re.Match[str]) -> str:
     return f"{float(found[0]):.2f}".rstrip("0").rstrip(".")
 
 
-def _settle(figure: Figure) -> None:
+def _settle(figure: DrawnFigure) -> None:
     """Lay the figure out once, to a millionth of its size: the solver's last digits are not the
     same in every call, and the SVG's names are made of them."""
     engine = figure.get_layout_engine()

@@ -10,14 +10,14 @@ from analysis.figures.general import general_figures, load_sweep
 from analysis.figures.plotting import cases, figure_layout
 from analysis.figures.plotting.cell_means import cell_means
 from analysis.figures.plotting.error_bars import DROPS, LATENCY, THROUGHPUT
-from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.metrics.axes import AXIS
 from analysis.results.material import Material
 
 LOAD = "cbr_mbit"
 
 
-def draw(material: Material) -> Iterator[NamedFigure]:
+def draw(material: Material) -> Iterator[AnyFigure]:
     """One figure per profile and window, one row per order; then the general figures."""
     rows = material.tcp
     if not rows.empty and f"{AXIS}{LOAD}" in rows:

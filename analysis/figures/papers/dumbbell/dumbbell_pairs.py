@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from analysis.figures.general import general_figures, load_sweep
 from analysis.figures.plotting import cases, error_bars, figure_layout, style
 from analysis.figures.plotting.error_bars import Measure
-from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.plotting.style import SeriesStyle
 from analysis.metrics.axes import AXIS
 from analysis.results.material import Material
@@ -26,7 +26,7 @@ MIDDLE: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 5.5}
 MAP = "PuOr"  # diverging, and safe for the colour-blind
 
 
-def draw(material: Material) -> Iterator[NamedFigure]:
+def draw(material: Material) -> Iterator[AnyFigure]:
     """The shares of the papers' pairs over load, the matrix, and the general figures."""
     rows = shares(material.tcp)
     if not rows.empty and LOAD in rows and PAIR in rows:

@@ -12,7 +12,7 @@ from analysis.figures.general import general_figures, load_sweep, over_time, pla
 from analysis.figures.plotting import cases, error_bars, figure_layout, style
 from analysis.figures.plotting.cell_means import cell_means
 from analysis.figures.plotting.error_bars import DROPS, LATENCY, THROUGHPUT
-from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.plotting.style import SeriesStyle
 from analysis.metrics.axes import AXIS
 from analysis.results.material import Material
@@ -25,7 +25,7 @@ SHOWN = ("queue", "variant")
 ORDER = ("droptail", "red", "codel", "fq_codel", "pie", "cake")
 
 
-def draw(material: Material) -> Iterator[NamedFigure]:
+def draw(material: Material) -> Iterator[AnyFigure]:
     """JH's timeline, the measures by queue, and the general figures."""
     if not material.good.empty and QUEUE in material.good:
         for case, rows in cases.split(material.good, ("profile", "cbr_stop"), SHOWN):

@@ -13,7 +13,6 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from analysis.figures.figure import Figure
 from analysis.figures.general import general_figures
 from analysis.figures.papers.fall_floyd import outcomes
 from analysis.figures.papers.fall_floyd.loss_panels import (
@@ -26,7 +25,7 @@ from analysis.figures.papers.fall_floyd.loss_panels import (
 )
 from analysis.figures.papers.fall_floyd.outcome_text import DEFINITIONS, footer, note, title
 from analysis.figures.plotting import style
-from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.results.material import Material
 from analysis.trials.labels import variant_key
 
@@ -60,7 +59,7 @@ MARKS: dict[str, dict[str, Any]] = {
 }
 
 
-def draw(material: Material) -> Iterator[NamedFigure | Figure]:
+def draw(material: Material) -> Iterator[AnyFigure]:
     """The segments over time, one figure per profile; then the general figures."""
     for stem, trials in figures(material.trials, material.key).items():
         drawn = panels(trials)

@@ -17,7 +17,7 @@ from analysis.figures.papers.guo_yuan_sheng.bottleneck_columns import Column, co
 from analysis.figures.papers.guo_yuan_sheng.bottleneck_rows import Row, rows
 from analysis.figures.papers.guo_yuan_sheng.bottleneck_text import footer, title
 from analysis.figures.plotting import cases, style
-from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.plotting.setting_groups import by_setting
 from analysis.results.material import Material
 from analysis.trials.series import Floats, Series
@@ -28,7 +28,7 @@ MANY = 5  # seeds; beyond, their range is drawn instead of their lines
 DASHES = (0, (4, 2))
 
 
-def draw(material: Material) -> Iterator[NamedFigure]:
+def draw(material: Material) -> Iterator[AnyFigure]:
     """A figure for each setting whose flows were captured or sampled."""
     trials = [trial for trial in material.trials if _crosses(trial)]
     for stem, members in by_setting(trials, cases.stem(material.key, "time")).items():

@@ -11,7 +11,7 @@ from analysis.figures.general import general_figures
 from analysis.figures.papers.guo_yuan_sheng import bottleneck_over_time
 from analysis.figures.plotting import cases, error_bars, figure_layout, style
 from analysis.figures.plotting.error_bars import Measure
-from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.metrics.axes import AXIS
 from analysis.results.material import Material
 from analysis.trials.labels import variant_key
@@ -23,7 +23,7 @@ MEASURES = (
 )
 
 
-def draw(material: Material) -> Iterator[NamedFigure]:
+def draw(material: Material) -> Iterator[AnyFigure]:
     """The flows over time; one figure per path and rate, one colour per queue; then the plane and
     the distributions."""
     yield from bottleneck_over_time.draw(material)

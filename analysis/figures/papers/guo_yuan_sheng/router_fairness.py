@@ -11,7 +11,7 @@ from analysis.figures.general import general_figures, over_time
 from analysis.figures.papers.dumbbell.dumbbell_pairs import shares
 from analysis.figures.plotting import cases, error_bars, figure_layout, style
 from analysis.figures.plotting.error_bars import Measure
-from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.plotting.style import SeriesStyle
 from analysis.metrics.axes import AXIS
 from analysis.results.material import Material
@@ -21,7 +21,7 @@ SHARE = Measure("share_percent", "share of goodput (%)")
 LEAST_NAMED = 2  # % of a pie: thinner slices' names would lie on each other
 
 
-def draw(material: Material) -> Iterator[NamedFigure]:
+def draw(material: Material) -> Iterator[AnyFigure]:
     """Throughput over time and the shares, one row per queue; then the general figures."""
     rows = shares(material.tcp)
     if rows.empty or f"{AXIS}queue" not in rows:

@@ -12,7 +12,7 @@ from analysis.claims.parvez_mahanti_williamson.pmw_numbers import PMW_TABLE_2
 from analysis.figures.general import general_figures
 from analysis.figures.plotting import cases, error_bars, figure_layout, style
 from analysis.figures.plotting.error_bars import Measure
-from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.metrics.axes import AXIS
 from analysis.models.flow_against_model import with_model
 from analysis.results.material import Material
@@ -35,7 +35,7 @@ PAPER = {
 }
 
 
-def draw(material: Material) -> Iterator[NamedFigure]:
+def draw(material: Material) -> Iterator[AnyFigure]:
     """Goodput, p and m over the number of sessions, one row per queue; then the general figures."""
     rows = material.tcp
     if not rows.empty and AXIS + SESSIONS in rows:

@@ -18,7 +18,7 @@ from analysis.figures.general import general_figures
 from analysis.figures.papers.parvez_mahanti_williamson import newreno_curves as region_map
 from analysis.figures.plotting import cases, error_bars, figure_layout, style
 from analysis.figures.plotting.error_bars import Measure
-from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.metrics.axes import AXIS
 from analysis.models.flow_against_model import with_model
 from analysis.models.regions import Regions
@@ -32,7 +32,7 @@ IMPATIENT = "newreno-impatient"
 READING = "dashed: from here on Impatient is better in the paper"
 
 
-def draw(material: Material) -> Iterator[NamedFigure]:
+def draw(material: Material) -> Iterator[AnyFigure]:
     """Figure 2 for each timer and dropper, figure 4 by the timer that was measured; then the
     general ones."""
     rows = material.tcp
@@ -139,7 +139,7 @@ def _turns(rows: pd.DataFrame) -> list[float]:
     return [float(m) for (was, now), m in zip(pairwise(ahead), at[1:], strict=True) if now > was]
 
 
-def _regions(material: Material, rows: pd.DataFrame) -> Iterator[NamedFigure]:
+def _regions(material: Material, rows: pd.DataFrame) -> Iterator[AnyFigure]:
     """The map by the timer and the round trip of Impatient's flows; each timer a line."""
     flows = rows[(rows["variant"] == IMPATIENT) & rows["rto_at_timeout_ms"].notna()]
     found = {}

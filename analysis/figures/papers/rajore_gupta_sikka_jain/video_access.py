@@ -23,7 +23,7 @@ from analysis.claims.rajore_gupta_sikka_jain.rgsj_selection import (
 from analysis.figures.papers.rajore_gupta_sikka_jain import video_time
 from analysis.figures.plotting import cases, error_bars, figure_layout, style
 from analysis.figures.plotting.error_bars import Measure
-from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.plotting.style import SeriesStyle
 from analysis.metrics.axes import AXIS
 from analysis.results.material import Material
@@ -39,7 +39,7 @@ SHOWN = ("network", "variant", "transport", "setting", "rule")
 MEANS = "means with 95 % intervals (Student's t)"
 
 
-def draw(material: Material) -> Iterator[NamedFigure]:
+def draw(material: Material) -> Iterator[AnyFigure]:
     """Load times, starts and stalls, whose setting governs; then the figures over time."""
     every = videos(material)
     if every.empty:
@@ -136,7 +136,7 @@ def _load_caption(rows: pd.DataFrame, there: list[str]) -> str:
     return f"Medians: {'; '.join(said)}." if said else ""
 
 
-def _waits(material: Material, case: dict[str, str], rows: pd.DataFrame) -> Iterator[NamedFigure]:
+def _waits(material: Material, case: dict[str, str], rows: pd.DataFrame) -> Iterator[AnyFigure]:
     """Start-up delay and time stalled on the slow networks."""
     there, lines = _networks(rows, SLOW), _lines(rows)
     if not there:
@@ -184,9 +184,7 @@ def _wait_caption(rows: pd.DataFrame, there: list[str]) -> str:
     return f"Medians: {'; '.join(said)}." if said else ""
 
 
-def _governing(
-    material: Material, case: dict[str, str], rows: pd.DataFrame
-) -> Iterator[NamedFigure]:
+def _governing(material: Material, case: dict[str, str], rows: pd.DataFrame) -> Iterator[AnyFigure]:
     """The differences between the three variants, set on the laptop and set on the server."""
     own = rows[(rows["over"] == "TCP") & rows[f"{AXIS}variant"].isin(THREE)]
     both = own.groupby(f"{AXIS}network")[f"{AXIS}setting"].transform("nunique") == 2

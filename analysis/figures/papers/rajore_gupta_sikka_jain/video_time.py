@@ -17,7 +17,7 @@ from analysis.claims.rajore_gupta_sikka_jain.rgsj_selection import (
     THREE,
 )
 from analysis.figures.plotting import cases, figure_layout, style
-from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.plotting.style import SeriesStyle
 from analysis.metrics.axes import AXIS
 from analysis.metrics.video_digest import ERRORS_SEEN, PACKETS
@@ -35,7 +35,7 @@ LOOKS = {
 CASES = {"TCP (cubic)": (TCP, "cubic"), "QUIC (reno)": (QUIC, "reno")}
 
 
-def draw(material: Material) -> Iterator[NamedFigure]:
+def draw(material: Material) -> Iterator[AnyFigure]:
     """The paper's I/O graphs, and a playback."""
     yield from _graphs(material)
     yield from _playback(material)
@@ -54,7 +54,7 @@ def _course(material: Material, trial: str, what: str) -> pd.DataFrame:
     return own[["x", "value"]].rename(columns={"x": "time_s", "value": what})
 
 
-def _graphs(material: Material) -> Iterator[NamedFigure]:
+def _graphs(material: Material) -> Iterator[AnyFigure]:
     """Packets per second: one row per variant, one column per network."""
     rows = material.good
     if f"{AXIS}setting" not in rows or material.digest.empty:
@@ -137,7 +137,7 @@ def _graph_caption(data: pd.DataFrame) -> str:
     return "; ".join(said) + "." if said else ""
 
 
-def _playback(material: Material) -> Iterator[NamedFigure]:
+def _playback(material: Material) -> Iterator[AnyFigure]:
     """Buffer and bitrate of one trial each, by rule; TCP and QUIC."""
     rows = material.good
     if f"{AXIS}rule" not in rows:
