@@ -18,8 +18,8 @@ import numpy as np
 
 from testbed.machine.process import run
 
-PACKAGES = ("testbed", "topologies", "experiments", "analysis", "benchmarks", "kernel")
-CONSTANT = re.compile(r"_?[A-Z][A-Z0-9]*(_[A-Z0-9]+)*")
+PRODUCT_FOLDERS = ("testbed", "topologies", "experiments", "analysis", "benchmarks", "kernel")
+CONSTANT_NAME = re.compile(r"_?[A-Z][A-Z0-9]*(_[A-Z0-9]+)*")
 NETWORK_CLASSES = frozenset(
     "Topology Bottleneck Path Graph GraphLink Node Network Link Wire Direction Hop Shaper".split()
 )
@@ -119,7 +119,7 @@ def defined_names(file: SourceFile) -> Iterator[str]:
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             nodes = (node for target in targets for node in ast.walk(target))
             found = {node.id for node in nodes if isinstance(node, ast.Name)}
-            names |= {name for name in found if CONSTANT.fullmatch(name)}
+            names |= {name for name in found if CONSTANT_NAME.fullmatch(name)}
     yield from names
 
 
@@ -136,7 +136,7 @@ def paper_mentions(file: SourceFile) -> int:
 
 def docstring_faults(checkout: Path) -> Counter[str]:
     """Count what ruff's rules for docstrings, with numpy's convention, find in product code."""
-    folders = [name for name in PACKAGES if (checkout / name).is_dir()]
+    folders = [name for name in PRODUCT_FOLDERS if (checkout / name).is_dir()]
     convention = 'lint.pydocstyle.convention="numpy"'
     rules = ("--isolated", "--select", "D", "--ignore", "D105", "--config", convention)
     form = ("--output-format", "json", "--exit-zero")
@@ -146,7 +146,7 @@ def docstring_faults(checkout: Path) -> Counter[str]:
 
 def describe(checkout: Path) -> Iterator[str]:
     """Yield the lines of the report."""
-    every = read(checkout, (*PACKAGES, "tests"))
+    every = read(checkout, (*PRODUCT_FOLDERS, "tests"))
     product = [file for file in every if not is_test(file)]
     tests = [file for file in every if is_test(file)]
     rooms = Counter(file.room for file in every)
@@ -166,7 +166,7 @@ def describe(checkout: Path) -> Iterator[str]:
     yield f"docstring faults: {faults.total()} ({dict(faults.most_common())})"
     defined = Counter(name for file in product for name in defined_names(file))
     several = {name for name, count in defined.items() if count > 1}
-    constants = {name for name in several if CONSTANT.fullmatch(name)}
+    constants = {name for name in several if CONSTANT_NAME.fullmatch(name)}
     yield f"classes with a name that another has: {len(several - constants)} names"
     yield f"constants with a name that another has: {len(constants)} names"
     network = [

@@ -33,7 +33,7 @@ from analysis.figures.figure_catalogue import of_results, summaries, tables
 from analysis.figures.plotting.sheet import Sheet
 from analysis.report.verdict_tables import side_by_side
 from analysis.results.table import trial_metrics
-from analysis.statistics.text_tables import Table, as_markdown
+from analysis.statistics.text_tables import TextTable, as_markdown
 from benchmarks import packets
 from benchmarks.pages import (
     DATA,
@@ -155,7 +155,7 @@ def sheet_lines(sheet: Sheet) -> list[str]:
     """The table as a page has it."""
     header = tuple(f"{head.words}, {head.unit}".removesuffix(", ") for head in sheet.heads)
     rows = tuple(tuple(cell.words for cell in row) for row in sheet.rows)
-    return as_markdown(Table(header, rows, "")).splitlines()
+    return as_markdown(TextTable(header, rows, "")).splitlines()
 
 
 def _radio_of(block: Block, out: Path | str) -> Stored:

@@ -13,7 +13,7 @@ from analysis.figures.plotting import cases
 from analysis.figures.plotting.sheet import Cell, Head, Sheet, mean_cell
 from analysis.metrics.axes import AXIS
 from analysis.statistics.intervals import compare_paired, half_width, known
-from analysis.statistics.text_tables import Table
+from analysis.statistics.text_tables import TextTable
 from analysis.trials.labels import by_number, variant_key
 
 LEAST_DIFFERENCE = 1e-9
@@ -42,7 +42,7 @@ def _extremes(table: pd.DataFrame, score: Score) -> str:
         return f"{first}."
     if abs(means[best] - means[worst]) < LEAST_DIFFERENCE:
         return f"{first}, and the others have the same."
-    firm = _separated(compare_paired(found[best], found[worst]).p_t)
+    firm = _separated(compare_paired(found[best], found[worst]).p)
     return f"{first} at best, {_mean(worst, found)} at worst{firm}."
 
 
@@ -94,11 +94,11 @@ def sheet(table: pd.DataFrame, scores: Sequence[Score]) -> Sheet:
     return Sheet(tuple(heads), tuple(rows))
 
 
-def text_table(table: pd.DataFrame, scores: Sequence[Score]) -> Table:
+def text_table(table: pd.DataFrame, scores: Sequence[Score]) -> TextTable:
     """The same for the terminal, with the sentence below it."""
     own = sheet(table, scores)
     rows = tuple(tuple(cell.words for cell in row) for row in own.rows)
-    return Table(tuple(head.words for head in own.heads), rows, sentence(table, scores))
+    return TextTable(tuple(head.words for head in own.heads), rows, sentence(table, scores))
 
 
 def better_words(score: Score) -> str:

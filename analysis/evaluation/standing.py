@@ -16,8 +16,8 @@ from analysis.evaluation.evaluated import Score
 from analysis.evaluation.outcome_rows import in_pairs, outcome, over_settings, scores
 from analysis.figures.plotting.sheet import Cell, Head, Sheet
 from analysis.results.material import Material
-from analysis.statistics.intervals import Finding, Paired, compare_paired, holm, known
-from analysis.statistics.text_tables import Table
+from analysis.statistics.intervals import Comparison, ComparisonKind, compare_paired, holm, known
+from analysis.statistics.text_tables import TextTable
 
 LEVEL = 0.05
 UNKNOWN = "–"
@@ -38,7 +38,7 @@ class Beside:
     """One comparison: a score of the subject less that of another."""
 
     other: str
-    found: Paired
+    found: Comparison
     standing: Standing = Standing.UNKNOWN
     p_holm: float = math.nan
 
@@ -82,19 +82,19 @@ def _lines(material: Material, subject: str, others: Sequence[str]) -> Iterator[
         yield Line(material.experiment, score, mean, len(own), beside)
 
 
-def _p(found: Paired) -> float:
+def _p(found: Comparison) -> float:
     """An exact difference needs no test, but is one of the comparisons."""
-    return 0.0 if found.finding is Finding.CONSTANT else found.p_t
+    return 0.0 if found.kind is ComparisonKind.CONSTANT else found.p
 
 
 def _judged(beside: Beside, score: Score, p_holm: float) -> Beside:
     return replace(beside, standing=_standing(beside.found, score, p_holm), p_holm=p_holm)
 
 
-def _standing(found: Paired, score: Score, p_holm: float) -> Standing:
-    if found.finding is Finding.NOT_KNOWN:
+def _standing(found: Comparison, score: Score, p_holm: float) -> Standing:
+    if found.kind is ComparisonKind.NOT_KNOWN:
         return Standing.UNKNOWN
-    if found.finding is Finding.IDENTICAL:
+    if found.kind is ComparisonKind.IDENTICAL:
         return Standing.SAME
     if not p_holm < LEVEL or abs(found.difference) < score.step:
         return Standing.OPEN
@@ -117,12 +117,12 @@ def words(beside: Beside) -> str:
     return f"{beside.standing}: {found.difference:+.3g} ({ends})"
 
 
-def text_table(lines: Sequence[Line], subject: str, others: Sequence[str]) -> Table:
+def text_table(lines: Sequence[Line], subject: str, others: Sequence[str]) -> TextTable:
     """The summary for the terminal."""
     rows = tuple(
         (line.experiment, line.score.words, _mean(line), *map(words, line.beside)) for line in lines
     )
-    return Table(heads(subject, others), rows, note(lines))
+    return TextTable(heads(subject, others), rows, note(lines))
 
 
 def _mean(line: Line) -> str:
@@ -146,7 +146,7 @@ def sheet(lines: Sequence[Line], subject: str, others: Sequence[str]) -> Sheet:
 
 def _cell(beside: Beside) -> Cell:
     p = beside.p_holm
-    hint = f" p {p:.2g}" if beside.found.finding is Finding.TESTED else ""
+    hint = f" p {p:.2g}" if beside.found.kind is ComparisonKind.TESTED else ""
     return Cell(words(beside) + hint, f"{beside.standing} {beside.found.difference:.9g}")
 
 

@@ -35,7 +35,7 @@ from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.plotting.sheet import Sheet
 from analysis.metrics.axes import AXIS
 from analysis.results.material import Material, collect
-from analysis.statistics.text_tables import Table
+from analysis.statistics.text_tables import TextTable
 
 
 def _no_tables(material: Material) -> Iterator[tuple[str, Sheet]]:
@@ -48,7 +48,7 @@ class Entry:
 
     figures: Callable[[Material], Iterator[AnyFigure]] = general_figures.draw
     tables: Callable[[Material], Iterator[tuple[str, Sheet]]] = _no_tables  # as the paper prints
-    summary: Callable[[Material], Table] | None = None  # in place of the table of the metrics
+    summary: Callable[[Material], TextTable] | None = None  # in place of the table of the metrics
 
 
 EVALUATION = Entry(outcome_figure.draw, outcome_figure.tables, outcome_figure.summary)
@@ -109,7 +109,7 @@ def of_results(results: Path, experiment: str) -> list[Material]:
     return [each for each in collect([results]).materials if each.experiment == experiment]
 
 
-def summaries(materials: list[Material]) -> Iterator[Table]:
+def summaries(materials: list[Material]) -> Iterator[TextTable]:
     """The experiment's own tables for the terminal, if it has any."""
     for material in materials:
         if summary := _entry(material).summary:

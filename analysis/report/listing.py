@@ -71,7 +71,7 @@ def cells(material: Material) -> Sheet:
     heads = [*(Head(key.name.replace("_", " ")) for key in found.keys), COUNTED]
     heads += [Head(HEADS[m], UNITS[m], DEFINITIONS[m], True) for m in measures]
     lines = []
-    for line in found.lines:
+    for line in found.cells:
         cells = [Cell(words, words) for words in line.write(found.keys)]
         cells.append(_number(float(line.rows["trial"].nunique())))
         cells += [mean_cell(line.rows[m]) for m in measures]

@@ -17,8 +17,7 @@ from analysis.report.trial_plot import FlowPlot, flow_plot
 from analysis.report.trial_segments import segments
 from analysis.report.verdict_tables import HEADER, checks_table
 from analysis.results.transfer_table import transfers_of
-from analysis.statistics.text_tables import Table
-from analysis.statistics.transfer_summary import transfers_summary
+from analysis.statistics.text_tables import TextTable, transfers_summary
 from analysis.verdict.verdict import cached_verdict
 from testbed.machine.atomic import replace
 from testbed.store import COMMANDS, TRIAL_PAGE, FlowRecord, Trial, again
@@ -66,11 +65,11 @@ class TrialPage:
     facts: tuple[tuple[str, str], ...]
     flows: tuple[Plotted, ...]
     figures: tuple[Static, ...]
-    checks: Table | None
+    checks: TextTable | None
     commands: str
     again: str
     downloads: tuple[Download, ...]
-    transfers: Table | None = None  # of workloads, by size
+    transfers: TextTable | None = None  # of workloads, by size
     graded: int = HEADER.index("verdict")  # the column of the checks
 
 
@@ -125,7 +124,7 @@ def _plotted(trial: Trial, flow: FlowRecord, plot: FlowPlot) -> Plotted:
     return Plotted(flow.name, plot.data, plot_data.script_json(known))
 
 
-def _transfers(trial: Trial) -> Table | None:
+def _transfers(trial: Trial) -> TextTable | None:
     """The trial's transfers by size, if it has workloads."""
     rows = transfers_of([trial])
     return transfers_summary(rows) if len(rows) else None

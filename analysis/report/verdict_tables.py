@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.statistics.text_tables import UNKNOWN, Table
+from analysis.statistics.text_tables import UNKNOWN, TextTable
 from analysis.verdict.checks import Check, Grade, Value
 from analysis.verdict.rules import RULES, Limits, Rule
 from analysis.verdict.verdict import Verdict, cached_verdict
@@ -21,14 +21,14 @@ HEADER = ("check", "of", "measured", "expected", "±", "unit", "verdict", "why")
 COLUMNS = ("trial", "name", "subject", "measured", "expected", "tolerance", "unit", "verdict")
 
 
-def checks_table(verdict: Verdict, everything: bool = True) -> Table:
+def checks_table(verdict: Verdict, everything: bool = True) -> TextTable:
     """One line per check, the worst first; without `everything` only those that are not valid."""
     order = (Grade.INVALID, Grade.SUSPECT, Grade.UNKNOWN, Grade.VALID)
     ranked = sorted(verdict.checks, key=lambda check: order.index(check.verdict))
     shown = [each for each in ranked if everything or each.verdict is not Grade.VALID]
     counts = Counter(check.verdict for check in verdict.checks)
     note = ", ".join(f"{counts[grade]} {grade}" for grade in order if counts[grade])
-    return Table(HEADER, tuple(_line(each) for each in shown), note)
+    return TextTable(HEADER, tuple(_line(each) for each in shown), note)
 
 
 def _line(check: Check) -> tuple[str, ...]:
@@ -60,13 +60,13 @@ def fidelity_checks(results: Path) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*COLUMNS, "why"])
 
 
-def tolerances() -> Table:
+def tolerances() -> TextTable:
     """Every check: what it compares, its tolerance, and the reason for that."""
     rows = tuple(
         (rule.name, rule.measured, rule.expected, tolerance(rule), rule.reason)
         for rule in RULES.values()
     )
-    return Table(("check", "measured", "expected", "valid up to", "because"), rows, "")
+    return TextTable(("check", "measured", "expected", "valid up to", "because"), rows, "")
 
 
 def tolerance(rule: Rule) -> str:
@@ -114,7 +114,7 @@ def _worst(grades: Iterable[Grade]) -> Grade:
     return min(grades, key=order.index)
 
 
-def side_by_side(trials: Sequence[Trial]) -> Table:
+def side_by_side(trials: Sequence[Trial]) -> TextTable:
     """Measured and expected values, one line per check and one column per trial."""
     verdicts = dict(_verdicts(trials))
     cells: dict[tuple[str, str], dict[str, str]] = {}
@@ -130,7 +130,7 @@ def side_by_side(trials: Sequence[Trial]) -> Table:
     counts = Counter(verdict.verdict for verdict in verdicts.values())
     note = ", ".join(f"{counts[grade]} {grade}" for grade in Grade if counts[grade])
     heads = ("check", "of", *_names([trial for trial in trials if trial.path.name in verdicts]))
-    return Table(heads, tuple(rows), note)
+    return TextTable(heads, tuple(rows), note)
 
 
 def _rule(heading: str) -> str:

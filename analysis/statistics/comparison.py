@@ -1,16 +1,19 @@
-"""Two results folders, cell by cell: two kernels, two engines, or two commits.
+"""The comparison of two results folders, cell by cell: two kernels, two engines, or two commits.
 
-A cell is a flow of a setting (counterparts.py says which trials are each other's). Where at
-least two seeds are shared, cells are compared seed by seed, else by Welch.
+A cell is a flow of a setting. Trials match by their scenario without the seed (and without what
+only observes: captures and samples), and by the engine only where both folders hold the same
+several ones. Where at least two seeds are shared, cells are compared seed by seed, else by Welch's
+test.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import enum
+import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,24 +23,24 @@ import pandas as pd
 
 from analysis.metrics.valid_trials import invalid
 from analysis.results.table import cached_metrics
-from analysis.statistics.counterparts import (
-    labels,
-    same_captures,
-    setting_json,
-    sides,
-    unmatched,
-)
-from analysis.statistics.intervals import compare, compare_paired, known
+from analysis.statistics.intervals import NAN, compare, compare_paired, known
 from analysis.statistics.tolerances import COMPARABLE, OTHER, Tolerance
+from analysis.trials.labels import variant_key
 from testbed.errors import TestbedError
 from testbed.store import Status, Trial, trials_in
 
-NAN = float("nan")
+SettingKey = tuple[str, str]  # scenario as JSON, engine where that is part of the match
+TrialsBySeed = Mapping[int, Trial]
+Side = dict[SettingKey, dict[int, Trial]]
+FlowValues = dict[Path, dict[str, dict[str, float]]]  # trial → flow → metric → value
 
 
-class Verdict(enum.StrEnum):
-    """The outcome for one metric of a cell. A question mark says that the interval crosses the
-    tolerance, so other seeds might decide otherwise; the observed difference decides."""
+class Agreement(enum.StrEnum):
+    """How one metric of a cell agrees between A and B.
+
+    A question mark says that the interval crosses the tolerance, so other seeds might decide
+    otherwise; the observed difference decides.
+    """
 
     IDENTICAL = "identical"  # the captures are, byte for byte, and so are the numbers
     EQUAL = "equal"  # the numbers are
@@ -49,18 +52,18 @@ class Verdict(enum.StrEnum):
 
     @property
     def agrees(self) -> bool:
-        """True if the verdict counts as agreement."""
-        return self not in (Verdict.BEYOND, Verdict.BEYOND_OPEN, Verdict.ONE_SIDED)
+        """True unless A and B differ beyond the tolerance, or only one has the metric."""
+        return self not in (Agreement.BEYOND, Agreement.BEYOND_OPEN, Agreement.ONE_SIDED)
 
 
 @dataclass(frozen=True)
-class Line:
-    """A metric of a cell; a cell whose captures are identical has one line, without numbers."""
+class ComparedMetric:
+    """A metric of a cell; a cell whose captures are identical has one, without numbers."""
 
     setting: str
     flow: str
     trials: str  # how many on either side, and whether paired
-    verdict: Verdict
+    agreement: Agreement
     metric: str = ""
     a: float = NAN
     b: float = NAN
@@ -71,10 +74,10 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Report:
-    """The comparison: its lines, and what could not be compared."""
+class FolderComparison:
+    """The compared metrics of all cells, and what could not be compared."""
 
-    lines: tuple[Line, ...]
+    metrics: tuple[ComparedMetric, ...]
     only_a: tuple[str, ...]  # trials' names
     only_b: tuple[str, ...]
     other_status: tuple[str, ...]  # trials that ended otherwise, with both statuses
@@ -87,22 +90,21 @@ class Report:
     @property
     def agrees(self) -> bool:
         """True if nothing present in both differs beyond its tolerance."""
-        agree = all(line.verdict.agrees for line in self.lines)
-        return bool(self.lines) and agree and not self.other_status
+        agree = all(metric.agreement.agrees for metric in self.metrics)
+        return bool(self.metrics) and agree and not self.other_status
 
 
 def in_common(first: Path, second: Path) -> bool:
-    """True if a scenario, whatever its seed, is in both."""
+    """Return whether a scenario, whatever its seed, is in both folders."""
     a, b = ({setting_json(trial) for trial in trials_in(path)} for path in (first, second))
     return not a.isdisjoint(b)
 
 
-Values = dict[Path, dict[str, dict[str, float]]]  # trial → flow → metric → value
-
-
-def compare_results(first: Path, second: Path, tolerances: Mapping[str, Tolerance]) -> Report:
-    """The trials of A and B that match, and those that do not."""
-    a, b = sides(first, second)
+def compare_results(
+    first: Path, second: Path, tolerances: Mapping[str, Tolerance]
+) -> FolderComparison:
+    """Compare the trials of A and B that match, and name those that do not."""
+    a, b = match_trials(first, second)
     common = [key for key in a if key in b]
     if not common:
         raise TestbedError(
@@ -110,23 +112,27 @@ def compare_results(first: Path, second: Path, tolerances: Mapping[str, Toleranc
             "trials match if their scenarios agree in all but the seed and what is captured",
         )
     pairs = [(a[key][s], b[key][s]) for key in common for s in sorted(a[key].keys() & b[key])]
-    ran = [pair for pair in pairs if _statuses(pair) == {Status.OK}]
+    ran = [pair for pair in pairs if all(trial.record.status is Status.OK for trial in pair)]
     same = frozenset(left.path for left, right in ran if same_captures(left, right))
-    rows = _reduced(trial for side in (a, b) for key in common for trial in _ok(side[key]))
-    refused = {path for path, table in rows.items() if invalid(table).any()}
-    values = {path: _values(table) for path, table in rows.items()}
-    lines: list[Line] = []
+    tables = _metrics_of(trial for side in (a, b) for key in common for trial in _ran(side[key]))
+    refused = {path for path, table in tables.items() if invalid(table).any()}
+    values = {path: _values_of_flows(table) for path, table in tables.items()}
+    metrics: list[ComparedMetric] = []
     for key, label in labels({key: next(iter(a[key].values())) for key in common}).items():
-        left, right = (_without(side[key], refused) for side in (a, b))
-        lines += _setting(_Cells(label, left, right, same, values), tolerances)
-    return Report(
-        tuple(lines),
-        only_a=tuple(unmatched(a, b)),
-        only_b=tuple(unmatched(b, a)),
+        left, right = (
+            {seed: trial for seed, trial in side[key].items() if trial.path not in refused}
+            for side in (a, b)
+        )
+        cells = _Cells(label, left, right, same, values)
+        metrics += _compare_setting(cells, tolerances)
+    return FolderComparison(
+        tuple(metrics),
+        only_a=tuple(_unmatched(a, b)),
+        only_b=tuple(_unmatched(b, a)),
         other_status=tuple(
             f"{left.path.name}: {left.record.status} in A, {right.record.status} in B"
             for left, right in pairs
-            if len(_statuses((left, right))) > 1
+            if left.record.status is not right.record.status
         ),
         not_run=tuple(
             f"{left.path.name}: {left.record.status} in both"
@@ -134,7 +140,7 @@ def compare_results(first: Path, second: Path, tolerances: Mapping[str, Toleranc
             if left.record.status is right.record.status is not Status.OK
         ),
         invalid=tuple(
-            f"{path.name}: {rows[path]['why'].iloc[0]}" for path in rows if path in refused
+            f"{path.name}: {tables[path]['why'].iloc[0]}" for path in tables if path in refused
         ),
         identical=len(same),
         matched=len(ran),
@@ -142,28 +148,114 @@ def compare_results(first: Path, second: Path, tolerances: Mapping[str, Toleranc
     )
 
 
+# Matching
+
+
+def match_trials(first: Path, second: Path) -> tuple[Side, Side]:
+    """Group the trials of both folders by setting and seed."""
+    folders = [list(trials_in(first)), list(trials_in(second))]
+    for path, trials in zip((first, second), folders, strict=True):
+        if not trials:
+            raise TestbedError(f"{path}: holds no trials", "name two results folders")
+    engines = [{trial.record.engine for trial in trials} for trials in folders]
+    several = max(map(len, engines)) > 1  # only then the engine has to tell trials apart
+    if several and engines[0] != engines[1]:
+        path, names = max(zip((first, second), engines, strict=True), key=lambda one: len(one[1]))
+        raise TestbedError(
+            f"{path}: holds trials of several engines: {', '.join(sorted(names))}",
+            "compare folders of one engine each: `testbed run … --out DIR`",
+        )
+    return _side(first, folders[0], several), _side(second, folders[1], several)
+
+
+def _side(folder: Path, trials: Iterable[Trial], by_engine: bool) -> Side:
+    side: Side = {}
+    for trial in trials:
+        key = (setting_json(trial), trial.record.engine if by_engine else "")
+        twin = side.setdefault(key, {}).setdefault(trial.scenario.seed, trial)
+        if twin is not trial:
+            raise TestbedError(
+                f"{folder}: {twin.path.name} and {trial.path.name} are of the same scenario",
+                "move one of them away",
+            )
+    return side
+
+
+def setting_json(trial: Trial) -> str:
+    """Return the scenario without its seed and its captures and samples."""
+    plain = dataclasses.replace(
+        trial.scenario, seed=0, axes={}, captures=(), snaplen_bytes=0, sample_interval_ms=0
+    )
+    return plain.to_json()
+
+
+def same_captures(left: Trial, right: Trial) -> bool:
+    """Return whether both have captures, and the same ones byte for byte."""
+    first, second = (
+        {capture.file: capture.sha256 for capture in trial.record.captures}
+        for trial in (left, right)
+    )
+    return bool(first) and all(first.values()) and first == second
+
+
+def _unmatched(side: Side, other: Side) -> Iterator[str]:
+    """Yield the names of trials that the other side lacks."""
+    for key, seeds in side.items():
+        yield from (seeds[s].path.name for s in sorted(seeds) if s not in other.get(key, {}))
+
+
+def labels(trials: Mapping[SettingKey, Trial]) -> dict[SettingKey, str]:
+    """Return the settings' labels in their usual order, extended where a label is ambiguous."""
+    several = len({trial.scenario.experiment for trial in trials.values()}) > 1
+    alike: dict[str, list[SettingKey]] = {}
+    for key, trial in trials.items():
+        scenario = trial.scenario
+        label = scenario.label or scenario.experiment
+        if several and scenario.label:
+            label = f"{scenario.experiment} {label}"
+        alike.setdefault(f"{label} {key[1]}".rstrip(), []).append(key)
+    extended: dict[SettingKey, str] = {}
+    for label, keys in alike.items():
+        fields = {key: dict(_fields(json.loads(key[0]))) for key in keys}
+        names = list(dict.fromkeys(name for flat in fields.values() for name in flat))
+        varying = [n for n in names if len({flat.get(n) for flat in fields.values()}) > 1]
+        for key in keys:
+            words = [f"{n.split('.')[-1]}={fields[key][n]}" for n in varying if n in fields[key]]
+            extended[key] = " ".join(dict.fromkeys([label, *words]))
+
+    def order(key: SettingKey) -> tuple[tuple[int, str], str]:
+        return variant_key(trials[key].scenario.flows[0].variant or ""), extended[key]
+
+    return {key: extended[key] for key in sorted(extended, key=order)}
+
+
+def _fields(value: object, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield a scenario's fields by path: `topology.bottleneck.rate_mbit`, `1`."""
+    if isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, member in items:
+            yield from _fields(member, f"{name}.{key}".lstrip("."))
+    else:
+        yield name, str(value)
+
+
 def _kernels(trials: Iterable[Trial]) -> str:
-    """`guest (Linux 6.1.0-testbed)`; several of them if the trials ran on several."""
-    found = {(t.record.engine, " ".join(t.record.kernel.split()[:2])) for t in trials}
+    """Name the engines and kernels of trials: `guest (Linux 6.1.0-testbed)`."""
+    pairs = {(t.record.engine, " ".join(t.record.kernel.split()[:2])) for t in trials}
     return ", ".join(
-        f"{engine} ({kernel})" if kernel else engine for engine, kernel in sorted(found)
+        f"{engine} ({kernel})" if kernel else engine for engine, kernel in sorted(pairs)
     )
 
 
-def _statuses(pair: tuple[Trial, Trial]) -> set[Status]:
-    return {trial.record.status for trial in pair}
+# Comparing
 
 
-def _ok(seeds: Mapping[int, Trial]) -> list[Trial]:
+def _ran(seeds: TrialsBySeed) -> list[Trial]:
     return [trial for trial in seeds.values() if trial.record.status is Status.OK]
 
 
-def _without(seeds: Mapping[int, Trial], refused: set[Path]) -> dict[int, Trial]:
-    return {seed: trial for seed, trial in seeds.items() if trial.path not in refused}
-
-
-def _reduced(trials: Iterable[Trial]) -> dict[Path, pd.DataFrame]:
-    """Each trial's metrics; several are reduced side by side."""
+def _metrics_of(trials: Iterable[Trial]) -> dict[Path, pd.DataFrame]:
+    """Return each trial's metrics; several trials are reduced side by side."""
     every = list(trials)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return dict(
@@ -171,8 +263,7 @@ def _reduced(trials: Iterable[Trial]) -> dict[Path, pd.DataFrame]:
         )
 
 
-def _values(metrics: pd.DataFrame) -> dict[str, dict[str, float]]:
-    """The numbers of a trial's flows."""
+def _values_of_flows(metrics: pd.DataFrame) -> dict[str, dict[str, float]]:
     rows = metrics.set_index("flow")[list(COMPARABLE)].to_dict("index")
     return {
         str(flow): {str(name): float(v) for name, v in row.items()} for flow, row in rows.items()
@@ -184,15 +275,15 @@ class _Cells:
     """The trials of one setting on both sides."""
 
     label: str
-    a: Mapping[int, Trial]
-    b: Mapping[int, Trial]
+    a: TrialsBySeed
+    b: TrialsBySeed
     same: frozenset[Path]  # trials of A whose captures are those of B's
-    values: Values
+    values: FlowValues
 
     @property
     def paired(self) -> tuple[int, ...]:
         """The seeds to compare by: those of both, if they are several or all that there are."""
-        first, second = ({trial.scenario.seed for trial in _ok(x)} for x in (self.a, self.b))
+        first, second = ({trial.scenario.seed for trial in _ran(x)} for x in (self.a, self.b))
         shared = first & second
         return tuple(sorted(shared)) if len(shared) > 1 or first == second else ()
 
@@ -201,7 +292,14 @@ class _Cells:
         """The trials that are compared."""
         if self.paired:
             return [self.a[seed] for seed in self.paired], [self.b[seed] for seed in self.paired]
-        return _ok(self.a), _ok(self.b)
+        return _ran(self.a), _ran(self.b)
+
+    @property
+    def count(self) -> str:
+        """How many trials are compared: one number if by seed, else one for each side."""
+        if self.paired:
+            return str(len(self.paired))
+        return " + ".join(str(len(side)) for side in self.used)
 
     @property
     def identical(self) -> bool:
@@ -209,57 +307,60 @@ class _Cells:
         return bool(self.paired) and all(trial.path in self.same for trial in self.used[0])
 
     def by_seed(self, trials: Iterable[Trial], flow: str, metric: str) -> dict[int, float]:
-        """A metric's values."""
+        """Return a metric's values by seed."""
         return {t.scenario.seed: self.values[t.path][flow][metric] for t in trials}
 
 
-def _setting(cells: _Cells, tolerances: Mapping[str, Tolerance]) -> list[Line]:
-    """One line per flow and metric; for identical captures, only metrics that still differ."""
+def _compare_setting(
+    cells: _Cells, tolerances: Mapping[str, Tolerance]
+) -> Iterator[ComparedMetric]:
+    """Yield each flow's metrics; for identical captures, only metrics that still differ."""
     if not all(cells.used):
-        return []
-    flows = [flow.name for flow in next(iter(cells.a.values())).scenario.flows]
-    found = [_line(cells, flow, name, tolerances[name]) for flow in flows for name in tolerances]
-    lines = [line for line in found if line is not None]
-    if not cells.identical:
-        return lines
-    whole = Line(cells.label, "", _trials(cells), Verdict.IDENTICAL, "all captures")
-    return [whole, *(line for line in lines if line.verdict is not Verdict.EQUAL)]
+        return
+    if cells.identical:
+        yield ComparedMetric(cells.label, "", cells.count, Agreement.IDENTICAL, "all captures")
+    for flow in next(iter(cells.a.values())).scenario.flows:
+        for name, tolerance in tolerances.items():
+            compared = _compare_metric(cells, flow.name, name, tolerance)
+            if compared and not (cells.identical and compared.agreement is Agreement.EQUAL):
+                yield compared
 
 
-def _trials(cells: _Cells) -> str:
-    if cells.paired:
-        return str(len(cells.paired))
-    return " + ".join(str(len(side)) for side in cells.used)
-
-
-def _line(cells: _Cells, flow: str, metric: str, tolerance: Tolerance) -> Line | None:
-    """One line of the comparison; None if the metric is known on neither side."""
+def _compare_metric(
+    cells: _Cells, flow: str, metric: str, tolerance: Tolerance
+) -> ComparedMetric | None:
+    """Compare one metric of a flow; None if it is known on neither side."""
     first, second = (cells.by_seed(side, flow, metric) for side in cells.used)
     a, b = known(first.values()), known(second.values())
     if not len(a) and not len(b):
         return None
-    mean_a, mean_b = (float(each.mean()) if len(each) else NAN for each in (a, b))
-    line = Line(cells.label, flow, _trials(cells), Verdict.ONE_SIDED, metric, mean_a, mean_b)
-    line = dataclasses.replace(line, tolerance=tolerance)
+    mean_a, mean_b = (float(values.mean()) if len(values) else NAN for values in (a, b))
+    one_sided = ComparedMetric(
+        *(cells.label, flow, cells.count, Agreement.ONE_SIDED, metric, mean_a, mean_b),
+        tolerance=tolerance,
+    )
     # a metric that is known of other seeds here than there is not the same cell's
     if cells.paired and [*map(math.isnan, first.values())] != [*map(math.isnan, second.values())]:
-        return line
+        return one_sided
     if not len(a) or not len(b):
-        return line
-    found = compare_paired(second, first) if cells.paired else compare(b, a)
+        return one_sided
+    result = compare_paired(second, first) if cells.paired else compare(b, a)
     equal = np.array_equal(a, b) if cells.paired else len({*a, *b}) == 1
-    judged = judge(found.difference, found.low, found.high, tolerance.of(mean_a))
-    verdict = Verdict.EQUAL if equal else judged
+    agreement = judge(result.difference, result.low, result.high, tolerance.of(mean_a))
     return dataclasses.replace(
-        line, verdict=verdict, difference=found.difference, low=found.low, high=found.high
+        one_sided,
+        agreement=Agreement.EQUAL if equal else agreement,
+        difference=result.difference,
+        low=result.low,
+        high=result.high,
     )
 
 
-def judge(difference: float, low: float, high: float, tolerance: float) -> Verdict:
-    """The difference decides; the interval (NaN: not known) says how firmly."""
+def judge(difference: float, low: float, high: float, tolerance: float) -> Agreement:
+    """Judge a difference; its interval (NaN: not known) says how firmly."""
     # 0.02 of 100 and 102 − 100 are not the same number to a computer
     limit = tolerance * (1 + 1e-9)
     if abs(difference) <= limit:
-        return Verdict.WITHIN_OPEN if low < -limit or high > limit else Verdict.WITHIN
+        return Agreement.WITHIN_OPEN if low < -limit or high > limit else Agreement.WITHIN
     reaches = low <= limit and high >= -limit
-    return Verdict.BEYOND_OPEN if reaches else Verdict.BEYOND
+    return Agreement.BEYOND_OPEN if reaches else Agreement.BEYOND

@@ -1,57 +1,64 @@
-"""A comparison as text: the table of its lines, and the lines below it."""
+"""The comparison of two results folders as text: its table, and the lines below it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 
-from analysis.statistics.comparison import Line, Report, Verdict
-from analysis.statistics.text_tables import UNKNOWN, Table
+from analysis.statistics.comparison import Agreement, ComparedMetric, FolderComparison
+from analysis.statistics.text_tables import UNKNOWN, TextTable
 
-LONG = 60  # lines
-FEW = 20  # trials of one side that are named
+LONG_TABLE = 60  # lines
+NAMED_TRIALS = 20  # of those that only one side has
 
-HEADER = (
+COMPARISON_HEADER = (
     *("setting", "flow", "metric", "A", "B", "B − A", "95 % interval", "tolerance"),
     *("n", "verdict"),
 )
-NOTE = (
+COMPARISON_NOTE = (
     "difference of the means, by seed where n is one number; ?: the interval reaches over the "
     "tolerance, more seeds would tell"
 )
 
 
-def report_table(report: Report, everything: bool) -> Table:
-    """The lines as texts; unless `everything` is wanted, what clearly agrees is left out of
-    a table that would be longer than a screen or two."""
-    clear = (Verdict.EQUAL, Verdict.WITHIN)
-    brief = not everything and len(report.lines) > LONG
-    shown = [line for line in report.lines if not (brief and line.verdict in clear)]
+def report_table(comparison: FolderComparison, everything: bool) -> TextTable:
+    """Return the compared metrics as text.
+
+    Unless `everything` is wanted, what clearly agrees is left out of a table that would be longer
+    than a screen or two.
+    """
+    clear = (Agreement.EQUAL, Agreement.WITHIN)
+    brief = not everything and len(comparison.metrics) > LONG_TABLE
+    shown = [each for each in comparison.metrics if not (brief and each.agreement in clear)]
     rows: list[tuple[str, ...]] = []
     before = ("", "")
-    for line in shown:
-        here = (line.setting, line.flow)
-        setting = line.setting if line.setting != before[0] else ""
-        rows.append((setting, line.flow if here != before else "", *_texts(line)))
+    for metric in shown:
+        here = (metric.setting, metric.flow)
+        setting = metric.setting if metric.setting != before[0] else ""
+        rows.append((setting, metric.flow if here != before else "", *_texts(metric)))
         before = here
-    left = len(report.lines) - len(shown)
-    note = f"{NOTE}; {left} lines that agree are left out (--all)" if left else NOTE
-    return Table(HEADER, tuple(rows), note if rows else "")
+    left = len(comparison.metrics) - len(shown)
+    note = (
+        f"{COMPARISON_NOTE}; {left} lines that agree are left out (--all)"
+        if left
+        else COMPARISON_NOTE
+    )
+    return TextTable(COMPARISON_HEADER, tuple(rows), note if rows else "")
 
 
-def _texts(line: Line) -> tuple[str, ...]:
-    if line.verdict is Verdict.IDENTICAL:
-        return (line.metric, "", "", "", "", "", line.trials, str(line.verdict))
-    bounds = f"{_signed(line.low)} … {_signed(line.high)}"
+def _texts(metric: ComparedMetric) -> tuple[str, ...]:
+    if metric.agreement is Agreement.IDENTICAL:
+        return (metric.metric, "", "", "", "", "", metric.trials, str(metric.agreement))
+    bounds = f"{_signed(metric.low)} … {_signed(metric.high)}"
     return (
-        line.metric,
-        _number(line.a),
-        _number(line.b),
-        _signed(line.difference),
-        UNKNOWN if math.isnan(line.low) else bounds,
-        str(line.tolerance),
-        line.trials,
-        str(line.verdict),
+        metric.metric,
+        _number(metric.a),
+        _number(metric.b),
+        _signed(metric.difference),
+        UNKNOWN if math.isnan(metric.low) else bounds,
+        str(metric.tolerance),
+        metric.trials,
+        str(metric.agreement),
     )
 
 
@@ -65,40 +72,44 @@ def _signed(value: float) -> str:
     return f"{value:+.3g}".replace("-", "−")
 
 
-def closing_lines(report: Report) -> Iterator[str]:
-    """The lines below the table: two kernels if they are two, trials that could not be compared,
-    then the verdict."""
-    one, other = report.kernels
+def closing_lines(comparison: FolderComparison) -> Iterator[str]:
+    """Yield the lines below the table.
+
+    They name two kernels if they differ and the trials that were not compared, and conclude.
+    """
+    one, other = comparison.kernels
     if one != other:
         yield f"A ran on {one}, B on {other}"
     for heading, names in (
-        ("ended otherwise", report.other_status),
-        ("not compared", report.not_run),
-        ("invalid, left out", report.invalid),
+        ("ended otherwise", comparison.other_status),
+        ("not compared", comparison.not_run),
+        ("invalid, left out", comparison.invalid),
     ):
         yield from (f"{heading}: {name}" for name in names)
-    yield from _only_in_one(report)
-    identical = f"{report.identical} of {report.matched} matching trials have identical captures"
-    one_sided = sum(line.verdict is Verdict.ONE_SIDED for line in report.lines)
-    beyond = sum(not line.verdict.agrees for line in report.lines) - one_sided
-    found = (
+    yield from _only_in_one(comparison)
+    identical = (
+        f"{comparison.identical} of {comparison.matched} matching trials have identical captures"
+    )
+    one_sided = sum(metric.agreement is Agreement.ONE_SIDED for metric in comparison.metrics)
+    beyond = sum(not metric.agreement.agrees for metric in comparison.metrics) - one_sided
+    disagreements = (
         (beyond, "difference", " beyond tolerance"),
-        (len(report.other_status), "trial", " that ended otherwise"),
+        (len(comparison.other_status), "trial", " that ended otherwise"),
         (one_sided, "number", " known in only one of them"),
     )
-    if report.agrees:
-        where = " in what both have" if report.only_a or report.only_b else ""
+    if comparison.agrees:
+        where = " in what both have" if comparison.only_a or comparison.only_b else ""
         yield f"A and B agree{where}; {identical}"
-    elif not report.lines and not report.other_status:
+    elif not comparison.metrics and not comparison.other_status:
         yield "nothing to compare: no setting ran in both"
     else:
-        told = (f"{n} {what}{'s' * (n != 1)}{how}" for n, what, how in found if n)
-        yield f"A and B do not agree: {', '.join(told)}; {identical}"
+        counts = (f"{n} {what}{'s' * (n != 1)}{how}" for n, what, how in disagreements if n)
+        yield f"A and B do not agree: {', '.join(counts)}; {identical}"
 
 
-def _only_in_one(report: Report) -> Iterator[str]:
-    """Trials without a counterpart: no difference between A and B was found in them."""
-    for side, names in (("A", report.only_a), ("B", report.only_b)):
-        yield from (f"only in {side}: {name}" for name in names[:FEW])
-        if len(names) > FEW:
-            yield f"only in {side}: {len(names) - FEW} more trials"
+def _only_in_one(comparison: FolderComparison) -> Iterator[str]:
+    """Yield the trials without a counterpart, which speak neither for nor against agreement."""
+    for side, names in (("A", comparison.only_a), ("B", comparison.only_b)):
+        yield from (f"only in {side}: {name}" for name in names[:NAMED_TRIALS])
+        if len(names) > NAMED_TRIALS:
+            yield f"only in {side}: {len(names) - NAMED_TRIALS} more trials"

@@ -1,7 +1,9 @@
-"""The metrics of a run summed up: one line per cell, with the axes that tell the lines apart."""
+"""The metrics of a run, summed up: one row per cell, with the axes that tell the cells apart."""
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,30 +14,33 @@ import pandas as pd
 from analysis.metrics.axes import all_axes, read_axes, write_axes
 from analysis.metrics.columns import CELL
 from analysis.metrics.valid_trials import counted
-from analysis.statistics.intervals import half_width
+from analysis.statistics.intervals import half_width, known
 from analysis.trials.labels import variant_key
+from testbed.errors import UsageError
+
+LEAST_SEEDS = 3  # fewer say nothing about their spread
+SETTING_DIGITS = 6  # of a hash
 
 
-class Key(NamedTuple):
-    """What may tell lines apart: an axis of the experiment, or a column of the metrics."""
+class CellKey(NamedTuple):
+    """What may tell cells apart: an axis of the experiment, or a column of the metrics."""
 
     name: str
     axis: bool = False
 
 
-VARIANT, FLOW = ALWAYS = (Key("variant"), Key("flow"))
-# the axes come first, and these in this order, each if it tells more lines apart
-COLUMNS = tuple(
-    Key(name) for name in ("queue", "topology", "engine", "experiment", "label", "setting")
+VARIANT_KEY, FLOW_KEY = FLOW_KEYS = (CellKey("variant"), CellKey("flow"))
+# the axes come first, and these in this order, each if it tells more cells apart
+COLUMN_KEYS = tuple(
+    CellKey(name) for name in ("queue", "topology", "engine", "experiment", "label", "setting")
 )
-SETTING_DIGITS = 6  # of a hash
 
 
 @dataclass(frozen=True)
-class Line:
+class CellSummary:
     """A cell: what its trials have in common, and their rows of the metrics."""
 
-    keys: Mapping[Key, str]
+    keys: Mapping[CellKey, str]
     rows: pd.DataFrame
 
     @cached_property
@@ -44,79 +49,125 @@ class Line:
         return counted(self.rows)
 
     def mean(self, metric: str) -> float:
-        """The mean over the seeds; NaN if the metric is not known."""
+        """Return the mean over the seeds; NaN if the metric is not known."""
         return float(self.counted[metric].mean())
 
     def half_width(self, metric: str) -> float:
-        """Half of the mean's confidence interval; NaN for fewer than two seeds."""
-        known = self.counted[metric].dropna()
-        return half_width(known) if len(known) > 1 else float("nan")
+        """Return half of the mean's confidence interval; NaN for fewer than two seeds."""
+        return half_width(self.counted[metric].dropna())
 
-    def write(self, keys: Iterable[Key]) -> tuple[str, ...]:
-        """The values of the keys; a trial of another experiment may lack an axis."""
+    def write(self, keys: Iterable[CellKey]) -> tuple[str, ...]:
+        """Return the values of the keys; a trial of another experiment may lack an axis."""
         return tuple(self.keys.get(key, "") for key in keys)
 
 
 @dataclass(frozen=True)
-class Summary:
-    """The lines, and the keys that tell them apart."""
+class RunSummary:
+    """The cells, and the keys that tell them apart."""
 
-    keys: tuple[Key, ...]
-    lines: tuple[Line, ...]
+    keys: tuple[CellKey, ...]
+    cells: tuple[CellSummary, ...]
 
 
-def sum_up(metrics: pd.DataFrame) -> Summary:
-    """Rows are averaged only where they differ in nothing but the seed."""
+def sum_up(metrics: pd.DataFrame) -> RunSummary:
+    """Group the rows that differ in nothing but the seed."""
     metrics = metrics.assign(axes=[write_axes(axes) for axes in all_axes(metrics)])
     grouped = metrics.groupby(list(CELL), sort=False, dropna=False)
-    lines = [Line(_keys(rows), rows) for _, rows in grouped]
-    keys = _telling(lines)
-    return Summary(keys, tuple(sorted(lines, key=lambda line: _rank(line, keys))))
+    cells = [CellSummary(_cell_keys(rows), rows) for _, rows in grouped]
+    keys = _telling_keys(cells)
+    return RunSummary(keys, tuple(sorted(cells, key=lambda cell: _order(cell, keys))))
 
 
-def _keys(rows: pd.DataFrame) -> dict[Key, str]:
+def _cell_keys(rows: pd.DataFrame) -> dict[CellKey, str]:
     first = rows.iloc[0]
     axes = read_axes(str(first["axes"]))
-    found = {Key(name, axis=True): value for name, value in axes.items()}
-    found |= {key: str(first[key.name]) for key in (*ALWAYS, *COLUMNS)}
-    return found | {Key("setting"): str(first["setting"])[:SETTING_DIGITS]}
+    keys = {CellKey(name, axis=True): value for name, value in axes.items()}
+    keys |= {key: str(first[key.name]) for key in (*FLOW_KEYS, *COLUMN_KEYS)}
+    return keys | {CellKey("setting"): str(first["setting"])[:SETTING_DIGITS]}
 
 
-def _telling(lines: Sequence[Line]) -> tuple[Key, ...]:
-    """The axes that vary, then variant and flow; a key that tells no more than those is left out.
+def _telling_keys(cells: Sequence[CellSummary]) -> tuple[CellKey, ...]:
+    """Return the axes that vary, then variant and flow, without keys that tell no more.
 
-    Columns that are no axis are added only while two lines would look the same. The flow is left
+    Columns that are no axis are added only while two cells would look the same. The flow is left
     out if it is called like its variant, or if every trial has only this one; the variant where
     an axis of that name says it of all flows.
     """
-    axes = dict.fromkeys(key for line in lines for key in line.keys if key.axis)
-    varying = [key for key in axes if _count(lines, (key,)) > 1]
-    chosen: tuple[Key, ...] = ALWAYS
-    for key in (*varying, *COLUMNS):
-        if _count(lines, (*chosen, key)) > _count(lines, chosen):
+
+    def count(keys: Sequence[CellKey]) -> int:
+        return len({cell.write(keys) for cell in cells})
+
+    axes = dict.fromkeys(key for cell in cells for key in cell.keys if key.axis)
+    varying = [key for key in axes if count((key,)) > 1]
+    chosen: tuple[CellKey, ...] = FLOW_KEYS
+    for key in (*varying, *COLUMN_KEYS):
+        if count((*chosen, key)) > count(chosen):
             chosen = (*chosen, key)
-    flows = {line.write((FLOW,)) for line in lines}
-    own = chosen[len(ALWAYS) :]
-    said = any(key.name == VARIANT.name for key in own)
-    if said and _count(lines, (*own, FLOW)) == _count(lines, chosen):
-        return (*own, *((FLOW,) * (len(flows) > 1)))
-    named_apart = len(flows) > 1 and any(len(set(line.write(ALWAYS))) > 1 for line in lines)
-    return (*own, VARIANT, *((FLOW,) * named_apart))
+    flows = {cell.write((FLOW_KEY,)) for cell in cells}
+    others = chosen[len(FLOW_KEYS) :]
+    variant_is_axis = any(key.name == VARIANT_KEY.name for key in others)
+    if variant_is_axis and count((*others, FLOW_KEY)) == count(chosen):
+        return (*others, *((FLOW_KEY,) * (len(flows) > 1)))
+    named_apart = len(flows) > 1 and any(len(set(cell.write(FLOW_KEYS))) > 1 for cell in cells)
+    return (*others, VARIANT_KEY, *((FLOW_KEY,) * named_apart))
 
 
-def _count(lines: Iterable[Line], keys: Sequence[Key]) -> int:
-    return len({line.write(keys) for line in lines})
+def _order(cell: CellSummary, keys: Sequence[CellKey]) -> tuple[object, ...]:
+    """Order numbers by value, variants in their usual order, the rest as text."""
+
+    def order(key: CellKey, value: str) -> tuple[object, ...]:
+        if key.name == VARIANT_KEY.name:
+            return (0, variant_key(value))
+        try:
+            return (0, float(value))
+        except ValueError:
+            return (1, value)
+
+    return tuple(map(order, keys, cell.write(keys)))
 
 
-def _rank(line: Line, keys: Sequence[Key]) -> tuple[object, ...]:
-    return tuple(map(_key_rank, keys, line.write(keys)))
+# Whether there are enough seeds (`--until ci=2%`)
 
 
-def _key_rank(key: Key, value: str) -> tuple[object, ...]:
-    """Numbers by value, variants in their usual order, the rest as text."""
-    if key.name == VARIANT.name:
-        return (0, variant_key(value))
-    try:
-        return (0, float(value))
-    except ValueError:
-        return (1, value)
+@dataclass(frozen=True)
+class WidestCell:
+    """The cell with the widest confidence interval."""
+
+    variant: str
+    relative: float  # half of the 95 % interval over the mean; infinite where not known
+
+
+def parse_target(text: str) -> float:
+    """Read `ci=2%` as 0.02."""
+    match = re.fullmatch(r"ci=(\d+\.?\d*|\.\d+)%", text)
+    target = float(match[1]) / 100 if match else 0.0
+    if target <= 0:
+        raise UsageError(f"--until {text}: not ci=N%", "e.g. --until ci=2%")
+    return target
+
+
+def widest(metrics: pd.DataFrame, metric: str) -> WidestCell:
+    """Return the cell of TCP flows and videos with the widest interval of the mean."""
+    rows = counted(metrics)
+    rows = rows[rows["kind"] != "cbr"]
+    worst = WidestCell("", math.inf) if rows.empty else WidestCell("", -1.0)
+    for _, cell in rows.groupby(list(CELL), sort=False, dropna=False):
+        values = known(cell[metric])
+        half = half_width(values)
+        relative = half / abs(float(values.mean())) if half else 0.0
+        if math.isnan(relative):
+            relative = math.inf
+        if relative > worst.relative:
+            worst = WidestCell(str(cell["variant"].iloc[0]), relative)
+    return worst
+
+
+def seeds_needed(seeds: int, relative: float, target: float, most: int) -> int:
+    """Return how many seeds to try next; intervals shrink with the square root of the number.
+
+    At most twice as many as before.
+    """
+    if not math.isfinite(relative):
+        return min(most, 2 * seeds)
+    wanted = math.ceil(seeds * (relative / target) ** 2)
+    return min(most, max(seeds + 1, min(wanted, 2 * seeds)))

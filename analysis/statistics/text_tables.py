@@ -1,4 +1,4 @@
-"""The summary of a run as text: for a terminal, as Markdown, CSV or JSON.
+"""The numbers of a run as text: for a terminal, as Markdown, CSV or JSON.
 
 Rows are strings; printing them is left to the caller.
 """
@@ -15,166 +15,25 @@ import pandas as pd
 from analysis.metrics.columns import METRICS, NUMBERS
 from analysis.metrics.valid_trials import invalid
 from analysis.statistics.intervals import CONFIDENCE
-from analysis.statistics.summary import Line, Summary, sum_up
+from analysis.statistics.summary import CellSummary, sum_up
+from analysis.transfers.size_classes import CLASSES, by_class
 from testbed.errors import UsageError, nearest
 
 UNKNOWN = "–"
-VERDICTS = ("valid", "suspect", "invalid")
+GRADES_OF_TRIALS = ("valid", "suspect", "invalid")
 
 
 @dataclass(frozen=True)
-class Table:
-    """A heading and the lines below it."""
+class TextTable:
+    """A heading, the lines below it, and a note."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str
 
 
-@dataclass(frozen=True)
-class Shown:
-    """A metric in the table: its heading, its scale, and its decimals if they are fixed."""
-
-    metric: str
-    heading: str
-    factor: float = 1
-    decimals: int | None = None  # None: three digits, or all before the point
-
-    def write(self, line: Line) -> str:
-        """The mean and its confidence interval over the seeds."""
-        mean, half = (self.factor * f(self.metric) for f in (line.mean, line.half_width))
-        if math.isnan(mean):
-            return UNKNOWN
-        decimals = _decimals(mean) if self.decimals is None else self.decimals
-        text = f"{mean:.{decimals}f}"
-        return text if math.isnan(half) else f"{text} ± {half:.{decimals}f}"
-
-
-def _decimals(value: float) -> int:
-    """The number of decimals that shows three significant digits."""
-    return max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
-
-
-SHOWN = (
-    Shown("throughput_mbps", "throughput Mbit/s"),
-    Shown("goodput_mbps", "goodput Mbit/s"),
-    Shown("share", "share %", factor=100, decimals=1),
-    Shown("drop_rate", "dropped %", factor=100, decimals=2),
-    Shown("mark_rate", "marked %", factor=100, decimals=2),
-    Shown("retransmitted", "retrans.", decimals=0),
-    Shown("timeouts", "timeouts", decimals=0),
-    Shown("rtt_mean_ms", "RTT ms"),
-    Shown("rtt_p95_ms", "RTT 95 % ms"),
-    Shown("owd_mean_ms", "one-way ms"),
-)
-USUAL = ("goodput_mbps", "drop_rate", "retransmitted", "rtt_mean_ms")
-
-
-def usual_columns(metrics: pd.DataFrame) -> tuple[str, ...]:
-    """The metrics that matter at a glance, in the table's order."""
-    several = metrics.groupby("trial")["flow"].nunique().gt(1).any()
-    marked = metrics["mark_rate"].gt(0).any()
-    wanted = {*USUAL, "share" if several else "rtt_p95_ms", *(("mark_rate",) * bool(marked))}
-    return tuple(shown.metric for shown in SHOWN if shown.metric in wanted)
-
-
-def every_column() -> tuple[str, ...]:
-    """The metrics of the wide table."""
-    return tuple(shown.metric for shown in SHOWN)
-
-
-def parse_columns(text: str) -> tuple[str, ...]:
-    """`goodput_mbps,jain`: the columns of metrics.csv that the user names."""
-    names = tuple(name.strip() for name in text.split(",") if name.strip())
-    for name in names:
-        if name not in NUMBERS:
-            raise UsageError(f"--columns {name}: no such column", nearest(name, NUMBERS))
-    return names
-
-
-def _shown(name: str) -> Shown:
-    known = {shown.metric: shown for shown in SHOWN}
-    unit = next((metric.unit for metric in METRICS if metric.name == name), "")
-    return known.get(name) or Shown(name, f"{name} ({unit})" if unit else name)
-
-
-def summary(metrics: pd.DataFrame, columns: Sequence[str] | None = None) -> Table:
-    """One line per cell: the keys that tell the lines apart, then the metrics."""
-    found = sum_up(metrics)
-    shown = [_shown(name) for name in columns or usual_columns(metrics)]
-    around = _Around.of(found)
-    lines = tuple(
-        (
-            *line.write(found.keys),
-            *(each.write(line) for each in shown),
-            *around.write(line),
-        )
-        for line in found.lines
-    )
-    header = (*(key.name for key in found.keys), *(each.heading for each in shown), *around.header)
-    return Table(header, lines, _note(metrics, found, around))
-
-
-@dataclass(frozen=True)
-class _Around:
-    """The columns that are shown only where they tell something: n, verdict and status."""
-
-    repeats: bool
-    verdicts: bool
-
-    @staticmethod
-    def of(found: Summary) -> _Around:
-        return _Around(
-            any(len(line.counted) != 1 for line in found.lines),
-            any(_verdicts(line) != _all_valid(line) for line in found.lines),
-        )
-
-    @property
-    def header(self) -> tuple[str, ...]:
-        return ("n",) * self.repeats + ("verdict", "status") * self.verdicts
-
-    def write(self, line: Line) -> tuple[str, ...]:
-        own = (str(len(line.counted)),) * self.repeats
-        return own + (_verdicts(line), _status(line)) * self.verdicts
-
-
-def _all_valid(line: Line) -> str:
-    count = len(line.rows)
-    return "valid" if count == 1 else f"{count} valid"
-
-
-def _note(metrics: pd.DataFrame, found: Summary, around: _Around) -> str:
-    several = any(len(line.counted) > 1 for line in found.lines)
-    notes = [f"mean ± {100 * CONFIDENCE:.0f} % confidence interval over n seeds"] * several
-    if invalid(metrics).any():
-        notes.append("invalid trials are left out")
-    elif found.lines and not around.verdicts:
-        trials = metrics["trial"].nunique()
-        notes.append("the trial is valid" if trials == 1 else f"all {trials} trials are valid")
-    return "; ".join(notes)
-
-
-def _status(line: Line) -> str:
-    counts = line.rows["status"].value_counts(sort=False)
-    return "ok" if list(counts.index) == ["ok"] else ", ".join(_counted(counts))
-
-
-def _verdicts(line: Line) -> str:
-    """`5 valid`, `4 valid, 1 suspect`; trials that did not run have none."""
-    verdicts = line.rows["verdict"]
-    counts = verdicts[verdicts.isin(VERDICTS)].value_counts()
-    return ", ".join(_counted(counts.reindex(VERDICTS).dropna().astype(int))) or UNKNOWN
-
-
-def _counted(counts: pd.Series[int]) -> list[str]:
-    """`2 ok`, `1 failed`; a single trial's status stands alone."""
-    if len(counts) == 1 and counts.iloc[0] == 1:
-        return [str(counts.index[0])]
-    return [f"{count} {status}" for status, count in counts.items()]
-
-
-def as_markdown(table: Table) -> str:
-    """The table in GitHub's Markdown."""
+def as_markdown(table: TextTable) -> str:
+    """Return the table in GitHub's Markdown."""
     lines = [table.header, tuple("---" for _ in table.header), *table.rows]
     text = "\n".join(
         "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
@@ -182,25 +41,219 @@ def as_markdown(table: Table) -> str:
     return f"{text}\n\n{table.note}\n" if table.note else f"{text}\n"
 
 
+def decimals_for_three_digits(value: float) -> int:
+    """Return the number of decimals that shows three significant digits."""
+    return max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
+
+
+# Flows
+
+
+@dataclass(frozen=True)
+class SummaryColumn:
+    """A metric in the table: its heading, its scale, and its decimals if they are fixed."""
+
+    metric: str
+    heading: str
+    factor: float = 1
+    decimals: int | None = None  # None: three digits, or all before the point
+
+    def write(self, cell: CellSummary) -> str:
+        """Return the mean and its confidence interval over the seeds."""
+        mean = self.factor * cell.mean(self.metric)
+        half = self.factor * cell.half_width(self.metric)
+        if math.isnan(mean):
+            return UNKNOWN
+        decimals = decimals_for_three_digits(mean) if self.decimals is None else self.decimals
+        text = f"{mean:.{decimals}f}"
+        return text if math.isnan(half) else f"{text} ± {half:.{decimals}f}"
+
+
+SUMMARY_COLUMNS = (
+    SummaryColumn("throughput_mbps", "throughput Mbit/s"),
+    SummaryColumn("goodput_mbps", "goodput Mbit/s"),
+    SummaryColumn("share", "share %", factor=100, decimals=1),
+    SummaryColumn("drop_rate", "dropped %", factor=100, decimals=2),
+    SummaryColumn("mark_rate", "marked %", factor=100, decimals=2),
+    SummaryColumn("retransmitted", "retrans.", decimals=0),
+    SummaryColumn("timeouts", "timeouts", decimals=0),
+    SummaryColumn("rtt_mean_ms", "RTT ms"),
+    SummaryColumn("rtt_p95_ms", "RTT 95 % ms"),
+    SummaryColumn("owd_mean_ms", "one-way ms"),
+)
+USUAL_METRICS = ("goodput_mbps", "drop_rate", "retransmitted", "rtt_mean_ms")
+
+
+def usual_columns(metrics: pd.DataFrame) -> tuple[str, ...]:
+    """Return the metrics that matter at a glance, in the table's order."""
+    several = metrics.groupby("trial")["flow"].nunique().gt(1).any()
+    marked = metrics["mark_rate"].gt(0).any()
+    wanted = {
+        *USUAL_METRICS,
+        "share" if several else "rtt_p95_ms",
+        *(("mark_rate",) * bool(marked)),
+    }
+    return tuple(column.metric for column in SUMMARY_COLUMNS if column.metric in wanted)
+
+
+def every_column() -> tuple[str, ...]:
+    """Return the metrics of the wide table."""
+    return tuple(column.metric for column in SUMMARY_COLUMNS)
+
+
+def parse_columns(text: str) -> tuple[str, ...]:
+    """Read the columns of metrics.csv that the user names: `goodput_mbps,jain`."""
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    for name in names:
+        if name not in NUMBERS:
+            raise UsageError(f"--columns {name}: no such column", nearest(name, NUMBERS))
+    return names
+
+
+def _column(name: str) -> SummaryColumn:
+    columns = {column.metric: column for column in SUMMARY_COLUMNS}
+    unit = next((metric.unit for metric in METRICS if metric.name == name), "")
+    return columns.get(name) or SummaryColumn(name, f"{name} ({unit})" if unit else name)
+
+
+def summary(metrics: pd.DataFrame, columns: Sequence[str] | None = None) -> TextTable:
+    """Return one line per cell: the keys that tell the cells apart, then the metrics.
+
+    n, verdict and status are shown only where they are not the same everywhere.
+    """
+    run = sum_up(metrics)
+    shown = [_column(name) for name in columns or usual_columns(metrics)]
+    repeats = any(len(cell.counted) != 1 for cell in run.cells)
+    all_valid = all(cell.rows["verdict"].eq("valid").all() for cell in run.cells)
+    header = [key.name for key in run.keys] + [column.heading for column in shown]
+    header += ["n"] * repeats + ["verdict", "status"] * (not all_valid)
+    rows = []
+    for cell in run.cells:
+        row = [*cell.write(run.keys), *(column.write(cell) for column in shown)]
+        if repeats:
+            row.append(str(len(cell.counted)))
+        if not all_valid:
+            row += [_grades(cell), _statuses(cell)]
+        rows.append(tuple(row))
+    notes = []
+    if any(len(cell.counted) > 1 for cell in run.cells):
+        notes.append(f"mean ± {100 * CONFIDENCE:.0f} % confidence interval over n seeds")
+    if invalid(metrics).any():
+        notes.append("invalid trials are left out")
+    elif run.cells and all_valid:
+        trials = metrics["trial"].nunique()
+        notes.append("the trial is valid" if trials == 1 else f"all {trials} trials are valid")
+    return TextTable(tuple(header), tuple(rows), "; ".join(notes))
+
+
+def _statuses(cell: CellSummary) -> str:
+    counts = cell.rows["status"].value_counts(sort=False)
+    return "ok" if list(counts.index) == ["ok"] else _counts(counts)
+
+
+def _grades(cell: CellSummary) -> str:
+    """Write `5 valid`, or `4 valid, 1 suspect`; trials that did not run have none."""
+    grades = cell.rows["verdict"]
+    counts = grades[grades.isin(GRADES_OF_TRIALS)].value_counts()
+    return _counts(counts.reindex(GRADES_OF_TRIALS).dropna().astype(int)) or UNKNOWN
+
+
+def _counts(counts: pd.Series[int]) -> str:
+    """Write `2 ok, 1 failed`; a single trial's status stands alone."""
+    if len(counts) == 1 and counts.iloc[0] == 1:
+        return str(counts.index[0])
+    return ", ".join(f"{count} {status}" for status, count in counts.items())
+
+
 def as_frame(metrics: pd.DataFrame, columns: Sequence[str] | None = None) -> pd.DataFrame:
-    """The summary for programs: unrounded means in the metrics' units, with `_ci` half widths."""
-    found = sum_up(metrics)
+    """Return the summary for programs: unrounded means, with `_ci` half widths."""
+    run = sum_up(metrics)
     names = columns or usual_columns(metrics)
     rows = []
-    for line in found.lines:
-        row: dict[str, object] = {key.name: line.keys.get(key, "") for key in found.keys}
+    for cell in run.cells:
+        row: dict[str, object] = {key.name: cell.keys.get(key, "") for key in run.keys}
         for name in names:
-            row |= {name: line.mean(name), f"{name}_ci": line.half_width(name)}
-        row |= {"n": len(line.counted), "verdict": _verdicts(line), "status": _status(line)}
+            row |= {name: cell.mean(name), f"{name}_ci": cell.half_width(name)}
+        row |= {"n": len(cell.counted), "verdict": _grades(cell), "status": _statuses(cell)}
         rows.append(row)
     return pd.DataFrame(rows)
 
 
 def as_csv(frame: pd.DataFrame) -> str:
-    """The frame as CSV; what is not known is empty."""
+    """Return the frame as CSV; what is not known is empty."""
     return frame.to_csv(index=False)
 
 
 def as_json(frame: pd.DataFrame) -> str:
-    """The frame as a JSON list of objects; what is not known is null."""
+    """Return the frame as a JSON list of objects; what is not known is null."""
     return json.dumps(json.loads(frame.to_json(orient="records")), indent=2) + "\n"
+
+
+# Links
+
+# of each column: its metric, its heading, its factor, its decimals
+LINK_COLUMNS = (
+    ("flows", "flows", 1, 0),
+    ("throughput_mbps", "throughput Mbit/s", 1, 2),
+    ("utilisation", "utilisation %", 100, 1),
+    ("queue_mean_ms", "queue ms", 1, 1),
+    ("queue_p95_ms", "queue 95 % ms", 1, 1),
+    ("dropped_packets", "dropped", 1, 0),
+    ("marked_packets", "marked", 1, 0),
+)
+
+
+def links_table(frame: pd.DataFrame) -> TextTable:
+    """Return the means of each link over the seeds, of trials that are not invalid."""
+    good = frame[~invalid(frame)]
+    labels = good["label"].nunique() > 1
+    rows = []
+    for (label, link), repeats in good.groupby(["label", "link"], sort=False):
+        row = [str(label)] * labels + [str(link)]
+        for name, _, factor, decimals in LINK_COLUMNS:
+            mean = float(repeats[name].mean())
+            row.append(UNKNOWN if math.isnan(mean) else f"{factor * mean:.{decimals}f}")
+        rows.append(tuple(row))
+    header = ["trial"] * labels + ["link"] + [heading for _, heading, _, _ in LINK_COLUMNS]
+    return TextTable(tuple(header), tuple(rows), "")
+
+
+# Transfers
+
+HIGH_QUANTILE = 0.99
+TRANSFER_HEADINGS = (
+    *("size", "transfers", "unfinished"),
+    *("completion ms", "99 % ms", "slowdown", "99 %", "retrans."),
+)
+TRANSFER_NOTE = (
+    f"{'; '.join(f'{name}: {words}' for name, words in CLASSES.items())}. Medians and 99th "
+    "percentiles of the finished; slowdown: over an empty network's time"
+)
+
+
+def transfers_summary(frame: pd.DataFrame) -> TextTable:
+    """Return a line for each label, workload and size, over all seeds of valid trials."""
+    good = frame[~invalid(frame)]
+    keys = ["label", "flow", "variant"]
+    shown = [name for name in keys if name == "variant" or good[name].nunique() > 1]
+    rows = []
+    for values, transfers in good.groupby(keys, sort=False):
+        names = dict(zip(keys, map(str, values), strict=True))
+        for size, members in by_class(transfers):
+            rows.append((*(names[key] for key in shown), size, *_transfer_numbers(members)))
+    header = ("trial" if name == "label" else name for name in shown)
+    return TextTable((*header, *TRANSFER_HEADINGS), tuple(rows), TRANSFER_NOTE)
+
+
+def _transfer_numbers(rows: pd.DataFrame) -> tuple[str, ...]:
+    took, slowdown = 1e3 * rows["completion_s"], rows["slowdown"]
+    values = [float(each.quantile(q)) for each in (took, slowdown) for q in (0.5, HIGH_QUANTILE)]
+    return (
+        str(len(rows)),
+        str(int((rows["state"] != "finished").sum())),
+        *(
+            UNKNOWN if math.isnan(value) else f"{value:.{decimals_for_three_digits(value)}f}"
+            for value in values
+        ),
+        str(int(rows["retransmissions"].sum())),
+    )

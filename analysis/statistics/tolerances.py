@@ -19,7 +19,7 @@ class Tolerance:
     reason: str = ""
 
     def of(self, mean: float) -> float:
-        """The amount, beside this mean."""
+        """Return the amount for a mean of A."""
         return max(self.relative * abs(mean), self.absolute)
 
     def __str__(self) -> str:

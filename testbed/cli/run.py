@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed
 
     from analysis.results.live_reduction import Then
-    from analysis.statistics.text_tables import Table
+    from analysis.statistics.text_tables import TextTable
 
 DELAYS = "netem"
 
@@ -114,7 +114,7 @@ def _carried_out(
 def _least_seeds(options: argparse.Namespace) -> int:
     """The seeds to begin with; a slip of the pen in --until is found before anything runs."""
     if options.until:
-        from analysis.statistics.precision import LEAST_SEEDS, parse_target
+        from analysis.statistics.summary import LEAST_SEEDS, parse_target
 
         parse_target(options.until)
         options.seeds = max(options.seeds, LEAST_SEEDS)
@@ -239,20 +239,20 @@ def _run_more(
 ) -> list[Finished]:
     """Add seeds until the main metric is precise enough, or --max-seeds have run."""
     from analysis.results.table import write_metrics
-    from analysis.statistics import precision
+    from analysis.statistics import summary
 
-    target, seeds = precision.parse_target(options.until), options.seeds
+    target, seeds = summary.parse_target(options.until), options.seeds
     while True:
         names = {each.path.name for each in done}
         frame = write_metrics(place.out)
-        found = precision.widest(frame[frame["trial"].isin(names)], wanted.metric)
+        found = summary.widest(frame[frame["trial"].isin(names)], wanted.metric)
         console.print(
             f"{seeds} seeds: {wanted.metric} is known to ± {100 * found.relative:.2g} % "
             f"or better ({found.variant})",
         )
         if found.relative <= target or seeds >= options.max_seeds:
             return done
-        seeds = precision.seeds_needed(seeds, found.relative, target, options.max_seeds)
+        seeds = summary.seeds_needed(seeds, found.relative, target, options.max_seeds)
         known = {each.scenario.name: each.task for each in done}
         scenarios = wanted.scenarios(seeds)
         planned = [known.get(each.name) or Task(each, make_plan(each)) for each in scenarios]
@@ -322,13 +322,12 @@ def _show_results(
 
 
 def _show_numbers(
-    run: Path, rows: pd.DataFrame, own: Sequence[Table], printed: run_output.Printed
+    run: Path, rows: pd.DataFrame, own: Sequence[TextTable], printed: run_output.Printed
 ) -> None:
     """The rows of flows, of links where trials observed several, and of workloads' transfers."""
     from analysis.results.link_rows import write_links
     from analysis.results.transfer_table import write_transfers
-    from analysis.statistics.link_table import links_table
-    from analysis.statistics.transfer_summary import transfers_summary
+    from analysis.statistics.text_tables import links_table, transfers_summary
 
     run_output.print_results(rows, own, printed)
     links, transfers = write_links(run, trials_in(run)), write_transfers(run, trials_in(run))

@@ -39,7 +39,7 @@ def parse(options: argparse.Namespace) -> Printed:
 
 
 def print_results(
-    metrics: pd.DataFrame, own: Iterable[text_tables.Table], printed: Printed
+    metrics: pd.DataFrame, own: Iterable[text_tables.TextTable], printed: Printed
 ) -> None:
     """Print this run's trials: in an experiment's own tables if it has any, else summed up."""
     from analysis.statistics import text_tables
@@ -54,7 +54,7 @@ def print_results(
         print_table(table, printed)
 
 
-def print_table(table: text_tables.Table, printed: Printed) -> None:
+def print_table(table: text_tables.TextTable, printed: Printed) -> None:
     """Print one table, as Markdown if that was asked for."""
     from analysis.statistics import text_tables
 
@@ -64,7 +64,7 @@ def print_table(table: text_tables.Table, printed: Printed) -> None:
         _print_table(table)
 
 
-def _print_table(shown: text_tables.Table) -> None:
+def _print_table(shown: text_tables.TextTable) -> None:
     table = Table(box=None, header_style="")
     for name, cell in zip(shown.header, shown.rows[0] if shown.rows else shown.header, strict=True):
         number = cell[:1] in "0123456789–"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from analysis.results.transfer_table import transfers_of
-from analysis.statistics.transfer_summary import transfers_summary
+from analysis.statistics.text_tables import transfers_summary
 from analysis.transfers.transfer_rows import cached_transfers
 from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import math
 import shutil
@@ -14,13 +15,18 @@ import pytest
 
 from analysis.metrics.columns import COLUMNS
 from analysis.statistics import comparison as module
-from analysis.statistics.comparison import Report, Verdict, compare_results, judge
-from analysis.statistics.comparison_table import LONG, closing_lines, report_table
+from analysis.statistics.comparison import (
+    Agreement,
+    FolderComparison,
+    compare_results,
+    judge,
+)
+from analysis.statistics.comparison_table import LONG_TABLE, closing_lines, report_table
 from analysis.statistics.tolerances import TOLERANCES, Tolerance, choose_tolerances
 from experiments.command import main
 from testbed.errors import TestbedError, UsageError
 from testbed.scenario.model import CapturePoint, Scenario
-from testbed.store import CaptureRecord, Record, Status, Trial
+from testbed.store import RECORD, CaptureRecord, Record, Status, Trial
 from tests.scenarios import router
 from tests.trial_writer import ROLES, write_trial
 
@@ -63,7 +69,7 @@ def put(
     return path
 
 
-def compared(tmp_path: Path, tolerances: Mapping[str, Tolerance] = RTT) -> Report:
+def compared(tmp_path: Path, tolerances: Mapping[str, Tolerance] = RTT) -> FolderComparison:
     return compare_results(tmp_path / "a", tmp_path / "b", tolerances)
 
 
@@ -78,25 +84,25 @@ def both(tmp_path: Path, a: list[float], b: list[float], first_seed_of_b: int = 
 @pytest.mark.parametrize(
     ("difference", "low", "high", "verdict"),
     [
-        (0.5, 0.2, 0.8, Verdict.WITHIN),
-        (1.0, 1.0, 1.0, Verdict.WITHIN),  # at the tolerance
-        (0.5, 0.0, 1.2, Verdict.WITHIN_OPEN),
-        (-0.5, -1.2, 0.2, Verdict.WITHIN_OPEN),
-        (1.5, 0.9, 2.1, Verdict.BEYOND_OPEN),
-        (-1.5, -2.1, -0.9, Verdict.BEYOND_OPEN),
-        (1.5, 1.2, 1.8, Verdict.BEYOND),
-        (-1.5, -1.8, -1.2, Verdict.BEYOND),
-        (0.5, NAN, NAN, Verdict.WITHIN),  # one trial a side
-        (-1.5, NAN, NAN, Verdict.BEYOND),
+        (0.5, 0.2, 0.8, Agreement.WITHIN),
+        (1.0, 1.0, 1.0, Agreement.WITHIN),  # at the tolerance
+        (0.5, 0.0, 1.2, Agreement.WITHIN_OPEN),
+        (-0.5, -1.2, 0.2, Agreement.WITHIN_OPEN),
+        (1.5, 0.9, 2.1, Agreement.BEYOND_OPEN),
+        (-1.5, -2.1, -0.9, Agreement.BEYOND_OPEN),
+        (1.5, 1.2, 1.8, Agreement.BEYOND),
+        (-1.5, -1.8, -1.2, Agreement.BEYOND),
+        (0.5, NAN, NAN, Agreement.WITHIN),  # one trial a side
+        (-1.5, NAN, NAN, Agreement.BEYOND),
     ],
 )
-def test_verdicts(difference: float, low: float, high: float, verdict: Verdict) -> None:
+def test_verdicts(difference: float, low: float, high: float, verdict: Agreement) -> None:
     assert judge(difference, low, high, 1.0) is verdict
 
 
 def test_what_speaks_against_agreement() -> None:
-    against = {Verdict.BEYOND, Verdict.BEYOND_OPEN, Verdict.ONE_SIDED}
-    assert {verdict for verdict in Verdict if not verdict.agrees} == against
+    against = {Agreement.BEYOND, Agreement.BEYOND_OPEN, Agreement.ONE_SIDED}
+    assert {verdict for verdict in Agreement if not verdict.agrees} == against
 
 
 def test_tolerances_are_amounts_or_parts_of_the_first_mean() -> None:
@@ -143,8 +149,8 @@ def test_wrong_usage(metric: str, tolerance: list[str], message: str) -> None:
 def test_cells_are_compared_seed_by_seed(tmp_path: Path) -> None:
     """The seeds spread far more than what lies between the two sides."""
     both(tmp_path, [10, 20, 30], [10.5, 20.6, 30.4])
-    (line,) = compared(tmp_path).lines
-    assert line.verdict is Verdict.WITHIN and line.trials == "3"
+    (line,) = compared(tmp_path).metrics
+    assert line.agreement is Agreement.WITHIN and line.trials == "3"
     assert (line.a, line.b, line.difference) == pytest.approx((20, 20.5, 0.5))
     assert (line.low, line.high) == pytest.approx((0.5 - 0.248, 0.5 + 0.248), abs=1e-3)
 
@@ -153,8 +159,8 @@ def test_cells_are_compared_seed_by_seed(tmp_path: Path) -> None:
 def test_other_seeds_are_compared_as_two_samples(tmp_path: Path) -> None:
     both(tmp_path, [10, 20, 30], [10.5, 20.6, 30.4, 20.5], first_seed_of_b=11)
     report = compared(tmp_path)
-    (line,) = report.lines
-    assert line.verdict is Verdict.WITHIN_OPEN and line.trials == "3 + 4"
+    (line,) = report.metrics
+    assert line.agreement is Agreement.WITHIN_OPEN and line.trials == "3 + 4"
     assert line.high - line.low > 20
     assert len(report.only_a) == 3 and len(report.only_b) == 4
 
@@ -162,14 +168,14 @@ def test_other_seeds_are_compared_as_two_samples(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("by_hand")
 def test_a_single_shared_seed_is_no_pairing(tmp_path: Path) -> None:
     both(tmp_path, [10, 20, 30], [30, 10, 20], first_seed_of_b=3)
-    assert [line.trials for line in compared(tmp_path).lines] == ["3 + 3"]
+    assert [line.trials for line in compared(tmp_path).metrics] == ["3 + 3"]
 
 
 @pytest.mark.usefixtures("by_hand")
 def test_seeds_of_one_side_are_listed_and_left_out(tmp_path: Path) -> None:
     both(tmp_path, [10, 20, 999], [10, 20])
     report = compared(tmp_path)
-    assert [line.verdict for line in report.lines] == [Verdict.EQUAL]
+    assert [line.agreement for line in report.metrics] == [Agreement.EQUAL]
     assert report.agrees and len(report.only_a) == 1 and "seed3" in report.only_a[0]
     assert any(line.startswith("only in A: ") for line in closing_lines(report))
 
@@ -178,28 +184,28 @@ def test_seeds_of_one_side_are_listed_and_left_out(tmp_path: Path) -> None:
 def test_a_difference_beyond_its_tolerance(tmp_path: Path) -> None:
     both(tmp_path, [10, 20, 30], [12.5, 22.6, 32.4])
     report = compared(tmp_path)
-    assert report.lines[0].verdict is Verdict.BEYOND and not report.agrees
+    assert report.metrics[0].agreement is Agreement.BEYOND and not report.agrees
     assert "do not agree: 1 difference beyond" in list(closing_lines(report))[-1]
 
 
 @pytest.mark.usefixtures("by_hand")
 def test_equal_means_of_other_numbers_are_not_equal(tmp_path: Path) -> None:
     both(tmp_path, [10, 20], [20, 10])
-    assert compared(tmp_path).lines[0].verdict is Verdict.WITHIN_OPEN
+    assert compared(tmp_path).metrics[0].agreement is Agreement.WITHIN_OPEN
 
 
 @pytest.mark.usefixtures("by_hand")
 def test_a_metric_that_one_side_lacks(tmp_path: Path) -> None:
     both(tmp_path, [10, 20], [10, NAN])
     report = compared(tmp_path)
-    assert report.lines[0].verdict is Verdict.ONE_SIDED and not report.agrees
+    assert report.metrics[0].agreement is Agreement.ONE_SIDED and not report.agrees
 
 
 @pytest.mark.usefixtures("by_hand")
 def test_a_metric_that_neither_has(tmp_path: Path) -> None:
     both(tmp_path, [NAN], [NAN])
     report = compared(tmp_path)
-    assert not report.lines and not report.agrees
+    assert not report.metrics and not report.agrees
 
 
 @pytest.mark.usefixtures("by_hand")
@@ -208,7 +214,9 @@ def test_identical_captures_are_one_line(tmp_path: Path) -> None:
         for seed in (1, 2):
             put(tmp_path / side, seed=seed, digest=f"of {seed}", rtt_mean_ms=1, share=0.5)
     report = compared(tmp_path, TOLERANCES)
-    assert [(line.verdict, line.trials) for line in report.lines] == [(Verdict.IDENTICAL, "2")]
+    assert [(line.agreement, line.trials) for line in report.metrics] == [
+        (Agreement.IDENTICAL, "2")
+    ]
     assert (report.identical, report.matched) == (2, 2) and report.agrees
 
 
@@ -219,7 +227,9 @@ def test_one_other_capture_is_enough(tmp_path: Path) -> None:
     put(tmp_path / "b", digest="of 1", rtt_mean_ms=1)
     put(tmp_path / "b", seed=2, digest="else", rtt_mean_ms=1)
     report = compared(tmp_path)
-    assert [line.verdict for line in report.lines] == [Verdict.EQUAL] and report.identical == 1
+    assert [line.agreement for line in report.metrics] == [
+        Agreement.EQUAL
+    ] and report.identical == 1
 
 
 @pytest.mark.usefixtures("by_hand")
@@ -227,7 +237,7 @@ def test_counters_that_differ_beside_identical_captures_are_told(tmp_path: Path)
     put(tmp_path / "a", digest="same", rtt_mean_ms=1)
     put(tmp_path / "b", digest="same", rtt_mean_ms=3)
     report = compared(tmp_path)
-    assert [line.verdict for line in report.lines] == [Verdict.IDENTICAL, Verdict.BEYOND]
+    assert [line.agreement for line in report.metrics] == [Agreement.IDENTICAL, Agreement.BEYOND]
     assert not report.agrees
 
 
@@ -235,7 +245,7 @@ def test_counters_that_differ_beside_identical_captures_are_told(tmp_path: Path)
 def test_engines_are_no_part_of_the_match(tmp_path: Path) -> None:
     put(tmp_path / "a", engine="guest", rtt_mean_ms=1)
     put(tmp_path / "b", engine="host", rtt_mean_ms=1.5)
-    assert compared(tmp_path).lines[0].verdict is Verdict.WITHIN
+    assert compared(tmp_path).metrics[0].agreement is Agreement.WITHIN
 
 
 @pytest.mark.usefixtures("by_hand")
@@ -254,8 +264,8 @@ def test_several_engines_on_both_sides_are_kept_apart(tmp_path: Path) -> None:
         put(tmp_path / side, engine="guest", rtt_mean_ms=1)
         put(tmp_path / side, engine="host", rtt_mean_ms=9)
     report = compared(tmp_path)
-    assert [line.verdict for line in report.lines] == [Verdict.EQUAL] * 2
-    assert {line.setting.split()[-1] for line in report.lines} == {"guest", "host"}
+    assert [line.agreement for line in report.metrics] == [Agreement.EQUAL] * 2
+    assert {line.setting.split()[-1] for line in report.metrics} == {"guest", "host"}
 
 
 @pytest.mark.usefixtures("by_hand")
@@ -281,7 +291,7 @@ def test_settings_that_a_label_does_not_tell_apart(tmp_path: Path) -> None:
     for side in "ab":
         for variant, rate in (("vegas", 1), ("reno", 1), ("reno", 2)):
             put(tmp_path / side, scenario=router(variant=variant, rate_mbit=rate), rtt_mean_ms=rate)
-    lines = compared(tmp_path).lines
+    lines = compared(tmp_path).metrics
     assert [line.setting for line in lines] == ["reno rate_mbit=1", "reno rate_mbit=2", "vegas"]
     assert [line.a for line in lines] == [1, 2, 1]
 
@@ -329,11 +339,11 @@ def test_table(tmp_path: Path) -> None:
 def test_a_long_table_shows_what_does_not_agree(tmp_path: Path) -> None:
     both(tmp_path, [10], [12.5])
     report = compared(tmp_path)
-    equal = dataclasses.replace(report.lines[0], verdict=Verdict.EQUAL)
-    long = dataclasses.replace(report, lines=(*[equal] * LONG, *report.lines))
+    equal = dataclasses.replace(report.metrics[0], agreement=Agreement.EQUAL)
+    long = dataclasses.replace(report, metrics=(*[equal] * LONG_TABLE, *report.metrics))
     brief = report_table(long, everything=False)
-    assert [row[-1] for row in brief.rows] == ["beyond"] and f"{LONG} lines" in brief.note
-    assert len(report_table(long, everything=True).rows) == LONG + 1
+    assert [row[-1] for row in brief.rows] == ["beyond"] and f"{LONG_TABLE} lines" in brief.note
+    assert len(report_table(long, everything=True).rows) == LONG_TABLE + 1
 
 
 @pytest.fixture(scope="module")
@@ -341,6 +351,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Real captures, read by tshark: `a`, its copy `same`, and `late`, that starts later."""
     root = tmp_path_factory.mktemp("results")
     path = write_trial(root / "a" / "trial", without=RECEIVER_ONLY)
+    note_hashes(path)
     shutil.copytree(root / "a", root / "same")
     late = root / "late" / "trial"
     shutil.copytree(path, late)
@@ -352,12 +363,23 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     capture = late / "captures" / "receiver-eth0.pcap"
     content = capture.read_bytes()
     capture.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))  # another file
+    note_hashes(late)
     return root
 
 
-def test_a_copy_is_identical_even_without_recorded_hashes(
-    folders: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def note_hashes(trial: Path) -> None:
+    """Write the hashes of a trial's captures into its record, as a sweep does."""
+    record = Record.from_json((trial / RECORD).read_text())
+    captures = tuple(
+        dataclasses.replace(
+            capture, sha256=hashlib.sha256((trial / capture.file).read_bytes()).hexdigest()
+        )
+        for capture in record.captures
+    )
+    (trial / RECORD).write_text(dataclasses.replace(record, captures=captures).to_json())
+
+
+def test_a_copy_is_identical(folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", str(folders / "a"), str(folders / "same")]) == 0
     said = capsys.readouterr()
     assert "all captures" in said.out and said.err == ""

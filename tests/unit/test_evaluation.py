@@ -24,7 +24,7 @@ from analysis.evaluation.sharing_scores import (
     time_to_fair_s,
 )
 from analysis.metrics.flow_digest import THROUGHPUT
-from analysis.statistics.intervals import Paired, compare_paired
+from analysis.statistics.intervals import Comparison, compare_paired
 from analysis.trials.capacity import Capacity
 from experiments.catalogue import EXPERIMENTS
 from testbed.cli import evaluate
@@ -191,7 +191,7 @@ def test_harm_is_what_a_victim_loses_against_two_alike() -> None:
     assert math.isnan(found["throughput_mbps"][3])  # b never met another b
 
 
-def judged(found: Paired, better: int, p_holm: float) -> str:
+def judged(found: Comparison, better: int, p_holm: float) -> str:
     return str(standing._standing(found, score(better), p_holm))
 
 

@@ -15,7 +15,7 @@ from analysis.metrics.columns import COLUMNS
 from analysis.statistics.intervals import half_width
 from analysis.statistics.summary import sum_up
 from analysis.statistics.text_tables import (
-    Table,
+    TextTable,
     as_csv,
     as_frame,
     as_json,
@@ -47,7 +47,7 @@ def rows_of(*trials: Mapping[str, object]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"mark_rate": float})
 
 
-def cells(table: Table, row: int = 0) -> dict[str, str]:
+def cells(table: TextTable, row: int = 0) -> dict[str, str]:
     return dict(zip(table.header, table.rows[row], strict=True))
 
 
@@ -158,13 +158,13 @@ def test_nothing_unlike_is_averaged(seed: int) -> None:
         variant = str(dice.choice(["reno", "cubic"]))
         rows.append({"axes": write_axes(place), "setting": f"{place}", "variant": variant})
     found = sum_up(rows_of(*rows))
-    assert sum(len(line.rows) for line in found.lines) == len(rows)
-    for line in found.lines:
+    assert sum(len(cell.rows) for cell in found.cells) == len(rows)
+    for cell in found.cells:
         assert (
-            len({(a, v) for a, v in zip(line.rows["axes"], line.rows["variant"], strict=True)}) == 1
+            len({(a, v) for a, v in zip(cell.rows["axes"], cell.rows["variant"], strict=True)}) == 1
         )
-    shown = {line.write(found.keys) for line in found.lines}
-    assert len(shown) == len(found.lines), "two lines look the same"
+    shown = {cell.write(found.keys) for cell in found.cells}
+    assert len(shown) == len(found.cells), "two lines look the same"
     varying = {n for n in names if len({read_axes(str(r["axes"]))[n] for r in rows}) > 1}
     assert {key.name for key in found.keys} - {"variant"} <= varying
 
@@ -185,7 +185,7 @@ def test_formats_for_programs_and_documents() -> None:
     back = pd.read_csv(StringIO(as_csv(frame)))
     assert back["goodput_mbps"][0] == (1.23456789 + 1) / 2 and back["n"][0] == 2
     assert json.loads(as_json(frame))[0]["jain"] is None
-    text = as_markdown(Table(("a", "b"), (("1|2", "3"),), "note"))
+    text = as_markdown(TextTable(("a", "b"), (("1|2", "3"),), "note"))
     assert text == "| a | b |\n| --- | --- |\n| 1\\|2 | 3 |\n\nnote\n"
 
 

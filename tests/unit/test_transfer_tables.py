@@ -8,7 +8,7 @@ import pytest
 
 from analysis.figures.general.transfer_times import SERIES, _caption, panels
 from analysis.figures.plotting import style
-from analysis.statistics.transfer_summary import transfers_summary
+from analysis.statistics.text_tables import transfers_summary
 
 
 def transfers(variant: str, slowdown: float, unfinished: int = 0, **more: object) -> pd.DataFrame:

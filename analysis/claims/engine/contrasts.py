@@ -24,11 +24,12 @@ from analysis.claims.engine.answers import JudgedPart, Part, Verdict
 from analysis.claims.engine.quantities import Measure
 from analysis.statistics.intervals import (
     Comparison,
-    Finding,
+    ComparisonKind,
     compare,
     compare_paired,
     half_width,
     known,
+    student_p,
 )
 
 Sample = Mapping[int, float]  # by seed
@@ -83,7 +84,7 @@ class Contrast:
         if not math.isfinite(c.low):
             return "no interval"
         write = self.measure.write
-        p = _p(self.p) or f", {c.finding}"
+        p = _p(self.p) or f", {c.kind}"
         return f"{write(c.low, '+')} to {write(c.high, '+')}{p}"
 
     @property
@@ -129,18 +130,18 @@ def contrasts(
     `paired` is for numbers of one seed that are not independent: of two flows of a trial, or of two
     trials that share the seed's CBR, dropper or radio. Their differences seed by seed are tested.
     """
-    compared = _by_seed if paired else _independent
+    compared = compare_paired if paired else _independent
     test = PAIRED if paired else WELCH
     result = []
     for a, first, b, second in pairs:
         comparison, means = compared(first, second), (mean(first), mean(second))
         margin = measure.margin(*means)
         outcome = _outcome(comparison, margin)
-        p = comparison.p_welch
+        p = comparison.p
         if outcome is Outcome.EQUAL:  # how clearly the difference is below the margin
             nearer = math.copysign(margin, comparison.difference)
             moved = {seed: value - nearer for seed, value in first.items()}
-            p = compared(moved, second).p_welch
+            p = compared(moved, second).p
         result.append(Contrast(a, b, *means, comparison, p, outcome, measure, test))
     return tuple(result)
 
@@ -149,22 +150,8 @@ def _independent(first: Sample, second: Sample) -> Comparison:
     return compare(first.values(), second.values())
 
 
-def _by_seed(first: Sample, second: Sample) -> Comparison:
-    found = compare_paired(first, second)
-    return Comparison(
-        found.finding,
-        found.n,
-        found.n,
-        found.difference,
-        found.low,
-        found.high,
-        p_welch=found.p_t,
-        cohen_d=found.cohen_d,
-    )
-
-
 def _outcome(found: Comparison, margin: float) -> Outcome:
-    if found.finding is Finding.NOT_KNOWN:
+    if found.kind is ComparisonKind.NOT_KNOWN:
         return Outcome.UNCLEAR
     if max(abs(found.low), abs(found.high)) <= margin:
         return Outcome.EQUAL
@@ -245,7 +232,7 @@ def within(
     """The part that the mean lies between bounds; open if its interval crosses one of them."""
     centre = mean(sample)
     nearer = min(low, high, key=lambda bound: abs(centre - bound))
-    p = compare_paired(sample, dict.fromkeys(sample, nearer)).p_t
+    p = compare_paired(sample, dict.fromkeys(sample, nearer)).p
     return Part((p,), partial(_bounded, what, measure, sample, low, high))
 
 
@@ -293,7 +280,7 @@ def _bounds(measure: Measure, low: float, high: float) -> str:
 
 def students_p(first: Iterable[float], second: Iterable[float]) -> float:
     """The papers' t-test (equal variances, one tail), over what they took as a sample."""
-    return compare(first, second).p_student
+    return student_p(first, second)
 
 
 def relative(first: Sample, second: Sample) -> Sample:

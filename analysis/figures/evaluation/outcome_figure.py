@@ -19,7 +19,7 @@ from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.plotting.sheet import Sheet
 from analysis.metrics.axes import AXIS
 from analysis.results.material import Material
-from analysis.statistics.text_tables import Table
+from analysis.statistics.text_tables import TextTable
 
 WIDE = 8.0  # an axis whose ends are that far apart is logarithmic
 MOST_ROWS = 4  # of panels: settings beside the main axis
@@ -147,10 +147,10 @@ def tables(material: Material) -> Iterator[tuple[str, Sheet]]:
             yield "Theory's numbers beside ours", theory.sheet(laws)
 
 
-def summary(material: Material) -> Table:
+def summary(material: Material) -> TextTable:
     """The same for the terminal, with the sentence."""
     own: Sequence[Score] = scores(material.experiment)
     table = outcome(material)
     if table.empty:
-        return Table(("subject",), (), "no trial ran well")
+        return TextTable(("subject",), (), "no trial ran well")
     return findings.text_table(table, own)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from analysis.results.material import Material
-from analysis.statistics.text_tables import Table
+from analysis.statistics.text_tables import TextTable
 from analysis.trials.video import video_measures
 from testbed.store import Status, Trial
 
@@ -80,7 +80,7 @@ def _number(text: str) -> tuple[float, str]:
     return (float(digits), "") if digits.isdigit() else (math.inf, text)
 
 
-def table(material: Material) -> Table:
+def table(material: Material) -> TextTable:
     """One row per video and measure."""
     found = pairs(material.trials)
     lines = [line for pair in found for line in _lines(pair)]
@@ -90,7 +90,7 @@ def table(material: Material) -> Table:
         f"{verdicts.count(WITHIN)} of {len(verdicts) - verdicts.count('')}"
     )
     axes = tuple(found[0].axes) if found else ()
-    return Table((*axes, "n", "measure", *PLAYERS, "difference", "verdict"), tuple(lines), note)
+    return TextTable((*axes, "n", "measure", *PLAYERS, "difference", "verdict"), tuple(lines), note)
 
 
 def _lines(pair: Pair) -> Iterator[tuple[str, ...]]:

@@ -10,7 +10,7 @@ from analysis.figures.papers.fall_floyd.outcome import Expected, Outcome
 from analysis.figures.papers.fall_floyd.outcomes import outcome, sequence
 from analysis.figures.plotting.sheet import Cell, Head, Sheet
 from analysis.results.material import Material
-from analysis.statistics.text_tables import Table
+from analysis.statistics.text_tables import TextTable
 from analysis.trials.labels import variant_key
 from testbed.errors import TestbedError
 from testbed.store import Status, Trial
@@ -35,7 +35,7 @@ def _place(trial: Trial) -> tuple[object, ...]:
     return engine, profile, variant_key(flow.variant or ""), len(flow.drops), trial.record.seed
 
 
-def expected_and_seen(material: Material) -> Table:
+def expected_and_seen(material: Material) -> TextTable:
     """The observed outcomes, with the expected ones in brackets."""
     return compared(outcomes(material.trials), EXPECTED)
 
@@ -47,14 +47,14 @@ def sheets(material: Material) -> Iterator[tuple[str, Sheet]]:
     yield f"Recovery from the losses; {table.note}", Sheet(tuple(map(Head, table.header)), rows)
 
 
-def compared(seen_by_trial: Iterable[tuple[Trial, Outcome]], expected: Expectations) -> Table:
+def compared(seen_by_trial: Iterable[tuple[Trial, Outcome]], expected: Expectations) -> TextTable:
     """One row per trial."""
     lines = []
     for trial, seen in seen_by_trial:
         variant = trial.scenario.flows[0].variant or ""
         rows = expected.get(variant, ())[len(seen.lost) - 1 : len(seen.lost)]
         lines.append((variant, str(len(seen.lost)), *_cells(seen, rows[0] if rows else None)))
-    return Table(HEADER, tuple(lines), _note([line[-1] for line in lines]))
+    return TextTable(HEADER, tuple(lines), _note([line[-1] for line in lines]))
 
 
 def _note(verdicts: Sequence[str]) -> str:
