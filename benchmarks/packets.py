@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.metrics.columns import NUMBERS
-from analysis.results.table import cached_metrics, revision
+from analysis.results.reduction import reduction_of, revision
 from benchmarks.pages import (
     DATA,
     ROOT,
@@ -80,7 +80,7 @@ class Hashes:
 def hashes_of(trial: Trial) -> Hashes:
     """Those of a trial that was run."""
     each = sorted((*place, sha256) for place, sha256 in captured(trial.record).items())
-    metrics = cached_metrics(trial)[["verdict", *NUMBERS]]
+    metrics = reduction_of(trial).flows[["verdict", *NUMBERS]]
     return Hashes(_short(repr(each)), _short(metrics.to_csv(index=False, float_format="%.9g")))
 
 

@@ -29,7 +29,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from analysis.results.table import revision
+from analysis.results.reduction import revision
 from experiments.catalogue import EXPERIMENTS
 from testbed.cli.choosing import chosen
 from testbed.cli.parser import build_parser

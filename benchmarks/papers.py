@@ -32,7 +32,7 @@ from typing import Any
 from analysis.figures.figure_catalogue import of_results, summaries, tables
 from analysis.figures.plotting.sheet import Sheet
 from analysis.report.verdict_tables import side_by_side
-from analysis.results.table import trial_metrics
+from analysis.results.reduction import reduction_of
 from analysis.statistics.text_tables import TextTable, as_markdown
 from benchmarks import packets
 from benchmarks.pages import (
@@ -178,7 +178,7 @@ def _radio_line(trial: Trial) -> str:
     cells = (
         f"{medium['signal_dbm']:g} dBm",
         f"{medium['busy']:g}",
-        f"{trial_metrics(trial)['goodput_mbps'].iloc[0]:.1f}",
+        f"{reduction_of(trial).flows['goodput_mbps'].iloc[0]:.1f}",
         f"{100 * point['lost'] / point['frames']:.2g} %",
         f"{100 * point['failed'] / point['attempts']:.0f} %",
     )

@@ -29,8 +29,8 @@ def main() -> None:
         folder = Path(name) / "dumbbell-load"
         report_writer.write_experiment(folder, "dumbbell-load", 4, options.trials)
         begun = time.monotonic()
-        tables = [pd.read_parquet(path) for path in sorted(folder.glob("*/metrics.parquet"))]
-        rows = len(pd.concat(tables, ignore_index=True))
+        tables = [pd.read_parquet(path) for path in sorted(folder.glob("*/reduced.parquet"))]
+        rows = sum(len(each["flows"][0]) for each in tables)
         read_s = time.monotonic() - begun
         begun = time.monotonic()
         found = collect([folder])

@@ -19,8 +19,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.results.table import cached_metrics
-from analysis.trials.packets import TrialPackets
+from analysis.results.reduction import reduction_of
 from benchmarks import engine, ns3
 from testbed.engines.choice import Choice
 from testbed.engines.guest import GuestEngine
@@ -79,7 +78,7 @@ def ran(wanted: Scenario) -> Ran:
         record = done.record
         assert record.status is Status.OK, record.reason
         trial = open_trial(done.path)
-        verdicts = Counter(cached_metrics(trial, TrialPackets(trial))["verdict"])
+        verdicts = Counter(reduction_of(trial).flows["verdict"])
     packets = max(capture.packets for capture in record.captures)
     said = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
     return Ran(spent, packets, record.peak_memory_mb, said)

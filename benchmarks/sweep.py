@@ -30,7 +30,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.metrics.columns import COLUMNS
-from analysis.results.live_reduction import Incoming
+from analysis.results.reduction import Incoming
 from analysis.statistics.text_tables import summary
 from benchmarks import engine as speed
 from testbed.engines.base import Engine, Job, Missing, Outcome

@@ -37,10 +37,7 @@ RECORD = "trial.json"
 COMMANDS = "commands.log"
 # What analysis keeps with the trial
 VERDICT_FILE = "verdict.json"
-METRICS_FILE = "metrics.parquet"  # of a results folder too
-DIGEST_FILE = "digest.parquet"
-LINKS_FILE = "links.parquet"  # where several queues were observed
-TRANSFERS_FILE = "transfers.parquet"  # of workloads
+REDUCED = "reduced.parquet"  # its tables of flows, links, transfers and series
 TRIAL_PAGE = "trial.html"  # in FIGURES
 # JSON documents
 QDISCS = f"{SAMPLES}/qdiscs.json"  # node → `tc -json -s qdisc show` at the end
@@ -68,6 +65,7 @@ LATEST = "latest"  # a link to the newest
 # Of a run's folder, and of a results folder that several of them are reported from
 RUN_FILE = "run.json"
 METRICS_CSV = "metrics.csv"
+METRICS_FILE = "metrics.parquet"
 LINKS_CSV = "links.csv"  # of trials with several observed queues
 TRANSFERS_CSV = "transfers.csv"  # of workloads
 REPORT = "report.html"

@@ -9,10 +9,11 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.metrics.axes import write_axes
-from analysis.metrics.digest import COLUMNS, REVISION
+from analysis.metrics.digest import COLUMNS
 from analysis.metrics.per_second import SECOND, VALUES
-from analysis.trials.kept_table import keep
-from testbed.store import DIGEST_FILE, RECORD, SCENARIO, Record, Status
+from analysis.results.reduction import typed_flows
+from testbed.store import RECORD, SCENARIO, Record, Status, open_trial
+from tests.report_writer import store_tables
 from tests.scenarios import router
 
 SEEDS = 5
@@ -270,7 +271,8 @@ def write_trials(
                 {what: value * shaken for what, value in course(flow, second, place).items()}
                 for second in range(length_s)
             ]
-        keep(trial / DIGEST_FILE, _digest(courses), REVISION)
+        flows = typed_flows(pd.DataFrame({"trial": [trial.name]}))
+        store_tables(open_trial(trial), flows, _digest(courses))
         if idle_ms:
             value = idle_ms(place) * noise(first, str(name))
             (trial / "samples" / "idle.csv").write_text(

@@ -14,11 +14,13 @@ import pytest
 
 from analysis.figures import figure_catalogue
 from analysis.metrics.columns import TEXTS
-from analysis.metrics.digest import REVISION
+from analysis.metrics.digest import series_table
 from analysis.metrics.flow_digest import DELAYS, FRACTIONS, RTTS, THROUGHPUT
 from analysis.metrics.identification import identity_row
-from analysis.results import table
-from analysis.trials.kept_table import keep
+from analysis.results import reduction
+from analysis.results.link_rows import link_table
+from analysis.results.reduction import Reduction, tables_from
+from analysis.transfers.transfer_rows import transfer_table
 from analysis.verdict.checks import compare, unknown
 from analysis.verdict.verdict import conclude
 from testbed.scenario.model import (
@@ -34,14 +36,13 @@ from testbed.scenario.model import (
 from testbed.scenario.model import Path as Link
 from testbed.store import (
     CAPTURES,
-    DIGEST_FILE,
-    METRICS_FILE,
     RECORD,
     SCENARIO,
     VERDICT_FILE,
     CaptureRecord,
     Record,
     Status,
+    Trial,
     open_trial,
 )
 
@@ -202,12 +203,17 @@ def write(folder: Path, made: Scenario, **settings: str) -> Path:
     rows = _metrics(path, made, status, dice)
     if "verdict" in settings:
         rows["verdict"], rows["why"] = settings["verdict"], settings.get("why", "")
-    keep(path / METRICS_FILE, rows, table.revision())
     checks = (compare("rate", "left-eth0", True, 9.7, 10), unknown("gaps", "left-eth0", "-"))
     (path / VERDICT_FILE).write_text(conclude(checks).to_json())
-    if status is Status.OK:
-        keep(path / DIGEST_FILE, _digest(made, rows, dice), REVISION)
+    series = _digest(made, rows, dice) if status is Status.OK else series_table([])
+    store_tables(open_trial(path), rows, series)
     return path
+
+
+def store_tables(trial: Trial, flows: pd.DataFrame, series: pd.DataFrame) -> None:
+    """Write a reduction with these tables of flows and series."""
+    links, transfers = link_table(trial, None), transfer_table(trial, None)
+    reduction.store(Reduction(trial, tables_from(flows, links, transfers, series)))
 
 
 def _metrics(path: Path, made: Scenario, status: Status, dice: np.random.Generator) -> pd.DataFrame:
@@ -218,7 +224,7 @@ def _metrics(path: Path, made: Scenario, status: Status, dice: np.random.Generat
         total = sum(each["goodput_mbps"] for each in known)
         for row, own in zip(rows, known, strict=True):
             row.update(own, share=own["goodput_mbps"] / total)
-    return table._frame(rows).fillna(dict.fromkeys(TEXTS, ""))
+    return reduction.typed_flows(pd.DataFrame(rows)).fillna(dict.fromkeys(TEXTS, ""))
 
 
 def _digest(made: Scenario, rows: pd.DataFrame, dice: np.random.Generator) -> pd.DataFrame:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.metrics.flow_digest import THROUGHPUT
-from analysis.transfers.transfer_rows import cached_transfers
+from analysis.results.reduction import reduction_of
 from analysis.trials.capacity import Capacity, capacity_of
 from analysis.trials.measures import NAN
 from analysis.trials.samples import Samples
@@ -49,7 +49,7 @@ class SeenTrial:
     @cached_property
     def transfers(self) -> pd.DataFrame:
         """Those of its workloads, a row each."""
-        return cached_transfers(self.trial)
+        return reduction_of(self.trial).transfers
 
     def flow(self, name: str) -> pd.Series:
         """The row of a flow."""

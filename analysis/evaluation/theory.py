@@ -14,7 +14,7 @@ from analysis.metrics.axes import AXIS
 from analysis.models.classic import cubic, square_root
 from analysis.models.conditions import Conditions, Invalid
 from analysis.results.material import Material
-from analysis.results.transfer_table import transfers_of
+from analysis.results.tables import transfers_of
 from analysis.transfers.transfer_rows import FINISHED
 from testbed.scenario.links.trace import parse
 

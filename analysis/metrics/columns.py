@@ -5,9 +5,13 @@ A metric is a definition and its computation in the file of its group; a new gro
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import pandas as pd
+
 from analysis.metrics.delays import DELAYS
-from analysis.metrics.fairness import FAIRNESS
-from analysis.metrics.identification import IDENTIFICATION
+from analysis.metrics.fairness import FAIRNESS, add_fairness
+from analysis.metrics.identification import IDENTIFICATION, identity_row
 from analysis.metrics.kernel_counts import KERNEL_COUNTS
 from analysis.metrics.loss_columns import LOSSES
 from analysis.metrics.measured_flow import MeasuredFlow
@@ -16,6 +20,7 @@ from analysis.metrics.packet_counts import PACKET_COUNTS, REORDERING
 from analysis.metrics.rates import RATES
 from analysis.metrics.steadiness import STEADINESS
 from analysis.metrics.video_columns import VIDEO
+from testbed.store import Trial
 
 GROUPS = (
     IDENTIFICATION,
@@ -40,6 +45,19 @@ NUMBERS = tuple(name for name in COLUMNS if name not in TEXTS)
 CELL = ("experiment", "topology", "queue", "engine", "variant", "flow", "setting")
 
 
-def measured_row(flow: MeasuredFlow) -> Row:
-    """The columns of a flow that ran, except for those that all flows of the trial decide."""
+def flow_table(trial: Trial, measured: Iterable[MeasuredFlow]) -> pd.DataFrame:
+    """Return a row for each flow of the scenario; those that were not measured have no numbers."""
+    flows = {flow.record.name: flow for flow in measured}
+    rows = [
+        identity_row(trial, flow) | (_measured_row(flows[flow.name]) if flow.name in flows else {})
+        for flow in trial.scenario.flows
+    ]
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    if flows:
+        add_fairness(frame, flows)
+    return frame
+
+
+def _measured_row(flow: MeasuredFlow) -> Row:
+    """Return a flow's columns, except for those that all flows of the trial decide."""
     return {name: value for group in GROUPS for name, value in group.measure(flow).items()}

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from analysis.figures.plotting.sheet import Cell, Head, Sheet
 from analysis.report.verdict_tables import tally, tolerance
+from analysis.results.reduction import stored_verdict
 from analysis.verdict.checks import Grade
-from analysis.verdict.verdict import kept_verdict
 from testbed.store import Trial
 
 HEADS = (
@@ -26,7 +26,7 @@ GRADES = (Grade.VALID, Grade.SUSPECT, Grade.INVALID, Grade.UNKNOWN)
 def checks(trials: Iterable[Trial]) -> Sheet:
     """One row per check that was made of any of the trials, which were judged when reduced."""
     lines = []
-    for found in tally(filter(None, map(kept_verdict, trials))):
+    for found in tally(filter(None, map(stored_verdict, trials))):
         rule = found.rule
         words = (rule.name, rule.measured, rule.expected, tolerance(rule))
         counts = (found.trials.get(grade, 0) for grade in GRADES)

@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 
 from analysis.figures.timeline.timeline_data import queue_samples, socket_samples
-from analysis.metrics.digest import cached_digest, trial_seconds
 from analysis.metrics.flow_digest import THROUGHPUT
 from analysis.metrics.per_second import NotMeasured
 from analysis.report.plot_data import Json
 from analysis.report.trial_plot import packed
+from analysis.results.reduction import Reduction, reduction_of
 from analysis.trials.samples import Samples
 from analysis.trials.series import Floats
 from testbed.store import FlowRecord, Trial
@@ -40,15 +40,16 @@ class _ReadOnce:
 
 def trial_text(trial: Trial) -> str:
     """The trial's series by flow: compressed JSON in base64, which is safe anywhere in a page."""
-    once = _ReadOnce(trial, cached_digest(trial), _seconds(trial), Samples(trial))
+    reduction = reduction_of(trial)
+    once = _ReadOnce(trial, reduction.series, _seconds(reduction), Samples(trial))
     found = {flow.name: _flow(once, flow) for flow in trial.record.flows}
     text = json.dumps(found, separators=(",", ":"), allow_nan=False)
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
-def _seconds(trial: Trial) -> pd.DataFrame | None:
+def _seconds(reduction: Reduction) -> pd.DataFrame | None:
     with contextlib.suppress(NotMeasured):
-        return trial_seconds(trial)
+        return reduction.seconds
     return None
 
 

@@ -16,9 +16,9 @@ from analysis.report.facts import settings
 from analysis.report.trial_plot import FlowPlot, flow_plot
 from analysis.report.trial_segments import segments
 from analysis.report.verdict_tables import HEADER, checks_table
-from analysis.results.transfer_table import transfers_of
+from analysis.results.reduction import verdict_of
+from analysis.results.tables import transfers_of
 from analysis.statistics.text_tables import TextTable, transfers_summary
-from analysis.verdict.verdict import cached_verdict
 from testbed.machine.atomic import replace
 from testbed.store import COMMANDS, TRIAL_PAGE, FlowRecord, Trial, again
 
@@ -81,7 +81,7 @@ def write_trial_page(
     The `first` flow is the one that is shown until another is chosen.
     """
     out = folder / TRIAL_PAGE
-    verdict = cached_verdict(trial)
+    verdict = verdict_of(trial)
     found = TrialPage(
         name=trial.path.name,
         label=trial.scenario.label or trial.scenario.experiment,

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from analysis.results.reduction import verdict_of
 from analysis.statistics.text_tables import UNKNOWN, TextTable
 from analysis.verdict.checks import Check, Grade, Value
 from analysis.verdict.rules import RULES, Limits, Rule
-from analysis.verdict.verdict import Verdict, cached_verdict
+from analysis.verdict.verdict import Verdict
 from testbed.store import Trial, trials_in
 
 PART_OF = "of the "
@@ -156,5 +157,5 @@ def _names(trials: Sequence[Trial]) -> Iterator[str]:
 
 def _verdicts(trials: Iterable[Trial]) -> Iterator[tuple[str, Verdict]]:
     for trial in trials:
-        if verdict := cached_verdict(trial):
+        if verdict := verdict_of(trial):
             yield trial.path.name, verdict

@@ -4,26 +4,19 @@ queue, what it dropped and marked."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 import pandas as pd
 
 from analysis.captures.tcp import CE
-from analysis.metrics.axes import write_axes
 from analysis.metrics.metric import Metric
 from analysis.trials.capacity import capacity_of
-from analysis.trials.kept_table import kept_or_computed
 from analysis.trials.measures import NAN, Interval, low_mean_high
 from analysis.trials.packets import TrialPackets, epoch_ns
 from analysis.trials.passage import Crossing, crossings, passage
 from analysis.trials.placement import capture_files
 from analysis.trials.samples import Samples
-from analysis.verdict import verdict as fidelity
-from testbed.machine.atomic import replace
 from testbed.scenario.builders import graph_of, interface_numbers
-from testbed.store import LINKS_CSV, LINKS_FILE, QueueRecord, Status, Trial
-
-REVISION = "1"  # raise it when a change here gives other numbers
+from testbed.store import QueueRecord, Trial
 
 COLUMNS = (
     Metric("link", "", "the nodes on both sides, in the direction of the packets"),
@@ -65,14 +58,13 @@ def _observed(trial: Trial) -> list[QueueRecord]:
     return [each for each in trial.record.queues if each.sampled and each.interface in captured]
 
 
-def cached_links(trial: Trial, packets: TrialPackets | None = None) -> pd.DataFrame:
-    """A row for each of the trial's observed queues."""
-    path = trial.path / LINKS_FILE
-    return kept_or_computed(path, REVISION, lambda: _compute(trial, packets or TrialPackets(trial)))
-
-
-def _compute(trial: Trial, packets: TrialPackets) -> pd.DataFrame:
-    rows = [_row(trial, packets, queue) for queue in _observed(trial)]
+def link_table(trial: Trial, packets: TrialPackets | None) -> pd.DataFrame:
+    """Return a row for each observed queue; none where there are no packets, or only one queue."""
+    rows = (
+        [_row(trial, packets, queue) for queue in _observed(trial)]
+        if packets and has_several(trial)
+        else []
+    )
     return pd.DataFrame(rows, columns=[column.name for column in COLUMNS])
 
 
@@ -130,31 +122,3 @@ def link_name(trial: Trial, queue: QueueRecord) -> str:
         if f"{ends[end]}-eth{number}" == queue.interface:
             return f"{queue.node} → {ends[1 - end]}"
     return queue.interface
-
-
-def write_links(run: Path, trials: Iterable[Trial]) -> pd.DataFrame:
-    """The rows of all trials with several observed queues, kept with their run as a table."""
-    parts = [_of_trial(trial) for trial in trials if trial.record.status is Status.OK]
-    found = [part for part in parts if part is not None]
-    if not found:
-        return pd.DataFrame()
-    frame = pd.concat(found, ignore_index=True)
-    replace(run / LINKS_CSV, lambda path: frame.to_csv(path, index=False, float_format="%.9g"))
-    return frame
-
-
-def _of_trial(trial: Trial) -> pd.DataFrame | None:
-    if not has_several(trial):
-        return None
-    scenario, verdict = trial.scenario, fidelity.cached_verdict(trial, TrialPackets(trial))
-    keys: dict[str, str | int] = {
-        "trial": trial.path.name,
-        "verdict": str(verdict.verdict) if verdict else "",
-        "label": scenario.label,
-        "axes": write_axes(scenario.axes),
-        "seed": scenario.seed,
-    }
-    frame = cached_links(trial)
-    for place, (name, value) in enumerate(keys.items()):
-        frame.insert(place, name, value)
-    return frame

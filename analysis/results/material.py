@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from analysis.metrics.axes import AXIS, with_axes
-from analysis.metrics.digest import cached_digest
 from analysis.metrics.valid_trials import counted
-from analysis.results.table import all_metrics
+from analysis.results.reduction import reductions_of
+from analysis.results.tables import all_metrics, metrics_of
 from analysis.results.varied_axes import tell_settings_apart, varied_axes
 from testbed.errors import TestbedError
 from testbed.scenario.variations import is_varied
@@ -137,10 +135,10 @@ def _same(one: Trial, other: Trial) -> bool:
 def _material(
     experiment: str, engine: str, folder: str, trials: Sequence[Trial], first: int
 ) -> tuple[Material, list[str]]:
-    with ThreadPoolExecutor(os.cpu_count()) as pool:  # the core works outside of Python's lock
-        digests = list(pool.map(cached_digest, trials))
+    reductions = reductions_of(trials)
+    digests = [each.series for each in reductions]
     numbers = {trial.path.name: first + place for place, trial in enumerate(trials)}
-    frame = all_metrics(trials)
+    frame = metrics_of(reductions)
     rows = with_axes(frame)
     rows["number"] = rows["trial"].map(numbers)
     rows = tell_settings_apart(_judged(rows))

@@ -12,9 +12,7 @@ import dataclasses
 import enum
 import json
 import math
-import os
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.metrics.valid_trials import invalid
-from analysis.results.table import cached_metrics
+from analysis.results.reduction import reductions_of
 from analysis.statistics.intervals import NAN, compare, compare_paired, known
 from analysis.statistics.tolerances import COMPARABLE, OTHER, Tolerance
 from analysis.trials.labels import variant_key
@@ -257,10 +255,7 @@ def _ran(seeds: TrialsBySeed) -> list[Trial]:
 def _metrics_of(trials: Iterable[Trial]) -> dict[Path, pd.DataFrame]:
     """Return each trial's metrics; several trials are reduced side by side."""
     every = list(trials)
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return dict(
-            zip((trial.path for trial in every), pool.map(cached_metrics, every), strict=True)
-        )
+    return {each.trial.path: each.flows for each in reductions_of(every)}
 
 
 def _values_of_flows(metrics: pd.DataFrame) -> dict[str, dict[str, float]]:

@@ -9,15 +9,12 @@ from analysis.metrics.metric import Metric
 from analysis.transfers.size_classes import size_class
 from analysis.transfers.transfer_reports import Planned, read_planned, read_reported
 from analysis.transfers.wire_transfers import OnTheWire, on_the_wire
-from analysis.trials.kept_table import keep, read_kept
 from analysis.trials.packets import TrialPackets, epoch_ns
 from testbed.scenario.drawn_network import drawn
 from testbed.scenario.model import Flow
 from testbed.scenario.planned.planned_transfers import ideal_s
 from testbed.scenario.planned.way import way
-from testbed.store import TRANSFERS_FILE, FlowRecord, Trial
-
-REVISION = "1"  # raise it when a change here gives other numbers
+from testbed.store import FlowRecord, Trial
 
 FINISHED, UNFINISHED, NOT_BEGUN = "finished", "unfinished", "not begun"
 
@@ -76,22 +73,10 @@ def workloads(trial: Trial) -> list[FlowRecord]:
     return [record for record in trial.record.flows if record.name in kinds]
 
 
-def cached_transfers(trial: Trial, packets: TrialPackets | None = None) -> pd.DataFrame:
-    """A row for each transfer that was planned; a kept table that lacks one is not believed."""
-    path = trial.path / TRANSFERS_FILE
-    lists = [read_planned(trial, record.name) for record in workloads(trial)]
-    count = sum(len(each.size) for each in lists if each is not None)
-    kept = read_kept(path)
-    if kept and kept.revision == REVISION and len(kept.table) == count:
-        return kept.frame()
-    frame = trial_transfers(trial, packets or TrialPackets(trial))
-    keep(path, frame, REVISION)
-    return frame
-
-
-def trial_transfers(trial: Trial, packets: TrialPackets) -> pd.DataFrame:
-    """The same from the captures."""
-    parts = [_of_flow(trial, packets, record) for record in workloads(trial)]
+def transfer_table(trial: Trial, packets: TrialPackets | None) -> pd.DataFrame:
+    """Return a row for each planned transfer; none where there are no packets, or no workloads."""
+    found = workloads(trial) if packets else []
+    parts = [_of_flow(trial, packets, record) for record in found if packets]
     empty = pd.DataFrame(columns=[column.name for column in COLUMNS])
     return pd.concat(parts, ignore_index=True) if parts else empty
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.results.table import write_metrics
+from analysis.results.tables import write_metrics
 from testbed.api.asked import Settings, What, scenarios_of
 from testbed.api.opened_results import open_results
 from testbed.cli.console import Watch, errors

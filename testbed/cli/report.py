@@ -154,9 +154,9 @@ def _write_csv(path: Path, rows: Iterable[Sequence[str]]) -> None:
 
 def _print_checks(trial: Trial) -> None:
     from analysis.report.verdict_tables import checks_table
-    from analysis.verdict.verdict import cached_verdict
+    from analysis.results.reduction import verdict_of
 
-    verdict = cached_verdict(trial)
+    verdict = verdict_of(trial)
     if verdict is None:
         console.print(f"{trial.record.status}: {trial.record.reason}")
         return

@@ -43,7 +43,7 @@ from testbed.traffic.program.folders import require_files
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed
 
-    from analysis.results.live_reduction import Then
+    from analysis.results.reduction import Then
     from analysis.statistics.text_tables import TextTable
 
 DELAYS = "netem"
@@ -200,7 +200,7 @@ def reduced(watch: Watcher, captures: str, then: Then | None = None) -> Iterator
 
     `then` gets each one's metrics.
     """
-    from analysis.results.live_reduction import Incoming
+    from analysis.results.reduction import Incoming
 
     with Incoming(captures, then) as incoming:
 
@@ -216,7 +216,7 @@ def _run_invalid_again(
     options: argparse.Namespace, place: Place, done: list[Finished]
 ) -> list[Finished]:
     """Run invalid trials once more, in place of the old ones."""
-    from analysis.results.table import write_metrics
+    from analysis.results.tables import write_metrics
 
     again = [each for each in done if each.path.name in _invalid(write_metrics(place.out))]
     if not again:
@@ -238,7 +238,7 @@ def _run_more(
     options: argparse.Namespace, place: Place, wanted: Chosen, done: list[Finished]
 ) -> list[Finished]:
     """Add seeds until the main metric is precise enough, or --max-seeds have run."""
-    from analysis.results.table import write_metrics
+    from analysis.results.tables import write_metrics
     from analysis.statistics import summary
 
     target, seeds = summary.parse_target(options.until), options.seeds
@@ -303,7 +303,7 @@ def _show_results(
     done: Sequence[Finished],
     printed: run_output.Printed,
 ) -> int:
-    from analysis.results.table import write_metrics
+    from analysis.results.tables import write_metrics
 
     frame = write_metrics(run)
     for warning in frame.attrs["warnings"]:
@@ -325,8 +325,7 @@ def _show_numbers(
     run: Path, rows: pd.DataFrame, own: Sequence[TextTable], printed: run_output.Printed
 ) -> None:
     """The rows of flows, of links where trials observed several, and of workloads' transfers."""
-    from analysis.results.link_rows import write_links
-    from analysis.results.transfer_table import write_transfers
+    from analysis.results.tables import write_links, write_transfers
     from analysis.statistics.text_tables import links_table, transfers_summary
 
     run_output.print_results(rows, own, printed)

@@ -17,10 +17,11 @@ from analysis.report.verdict_tables import (
     tally,
     tolerances,
 )
+from analysis.results.reduction import reduction_of, revision, store, verdict_of
 from analysis.statistics.text_tables import UNKNOWN
 from analysis.verdict.checks import Grade
 from analysis.verdict.rules import RULES, Limits, Rule
-from analysis.verdict.verdict import NO_TIME, Verdict, cached_verdict, judge, revision
+from analysis.verdict.verdict import NO_TIME, Verdict, judge
 from testbed.store import RECORD, VERDICT_FILE, Record, Status, open_trial
 from tests.doctored import SABOTAGES, SOUND, edit
 
@@ -165,52 +166,47 @@ def test_what_was_not_captured_or_sampled_is_not_known(trial: Path) -> None:
     assert known == {"kernel", "variant", "options", "start", "stop"}
 
 
-def test_a_verdict_is_kept_and_read_back(trial: Path) -> None:
-    first = cached_verdict(open_trial(trial))
+def test_a_verdict_is_stored_and_read_back(trial: Path) -> None:
+    first = verdict_of(open_trial(trial))
     assert first is not None
     assert Verdict.from_json((trial / VERDICT_FILE).read_text()) == first
     shutil.rmtree(trial / "captures")  # reading again would fail
-    assert cached_verdict(open_trial(trial)) == first
+    assert verdict_of(open_trial(trial)) == first
 
 
-def test_a_verdict_of_other_tolerances_is_made_anew_where_it_can_be(trial: Path) -> None:
-    cached_verdict(open_trial(trial))
-    edit(
-        trial / VERDICT_FILE,
-        lambda data: data.update(revision="before", verdict="suspect", why="x"),
-    )
-    kept = (trial / VERDICT_FILE).read_text()
-    again = cached_verdict(open_trial(trial))
+def test_a_verdict_of_another_revision_is_replaced_where_it_can_be(trial: Path) -> None:
+    first = reduction_of(open_trial(trial))
+    suspect = Verdict(Grade.SUSPECT, "x", ())
+    store(dataclasses.replace(first, judged=suspect), "another revision")
+    again = verdict_of(open_trial(trial))
     assert again is not None and again.verdict is Grade.VALID
-    (trial / VERDICT_FILE).write_text(kept)
+    store(dataclasses.replace(first, judged=suspect), "another revision")
     edit(trial / RECORD, lambda r: [c.update(file="") for c in r["captures"]])
-    older = cached_verdict(open_trial(trial))
-    assert older is not None and older.why == "x"
+    assert verdict_of(open_trial(trial)) == suspect
 
 
-def test_a_damaged_verdict_is_made_anew(trial: Path) -> None:
-    (trial / VERDICT_FILE).write_text("{")
-    verdict = cached_verdict(open_trial(trial))
-    assert verdict is not None and verdict.verdict is Grade.VALID
+def test_a_damaged_verdict_is_replaced(trial: Path) -> None:
+    reduction_of(open_trial(trial))
+    for text in ("{", "[]", "{}"):
+        (trial / VERDICT_FILE).write_text(text)
+        verdict = verdict_of(open_trial(trial))
+        assert verdict is not None and verdict.verdict is Grade.VALID
+        assert Verdict.from_json((trial / VERDICT_FILE).read_text()) == verdict
 
 
 @pytest.mark.parametrize("engine", ["guest", "host", "another"])
 def test_a_trial_that_does_not_say_whether_time_was_virtual_is_not_judged(
     trial: Path, engine: str
 ) -> None:
-    """An engine's name tells nothing; a verdict from before that field stays what it is."""
-    kept = cached_verdict(open_trial(trial))
+    """An engine's name tells nothing."""
     edit(trial / RECORD, lambda record: record.update(virtual_time=None, engine=engine))
-    assert judge(open_trial(trial)) == Verdict(Grade.UNKNOWN, NO_TIME, (), revision())
-    assert cached_verdict(open_trial(trial)) == kept
-    edit(trial / RECORD, lambda record: record.update(virtual_time=True, engine=engine))
-    assert judge(open_trial(trial)) == kept
+    assert judge(open_trial(trial)) == Verdict(Grade.UNKNOWN, NO_TIME, ())
 
 
 def test_a_trial_that_did_not_run_has_no_verdict(trial: Path) -> None:
     record = Record(Status.FAILED, "no disk", engine="guest")
     (trial / RECORD).write_text(record.to_json())
-    assert cached_verdict(open_trial(trial)) is None and not (trial / VERDICT_FILE).exists()
+    assert verdict_of(open_trial(trial)) is None and not (trial / VERDICT_FILE).exists()
 
 
 def test_every_check_is_named_by_some_fault() -> None:

@@ -39,7 +39,7 @@ OPERATIONS = ("os.", "shutil.", "subprocess.", "fcntl.", "tempfile.")
 HARMLESS = ("os.listdir", "os.scandir", "os.putenv", "os.unsetenv", "os.walk", "os.fwalk")
 IMPORTED = (
     "analysis.figures.figure_catalogue",
-    "analysis.results.live_reduction",
+    "analysis.results.reduction",
     "analysis.statistics.text_tables",
     "experiments.command",
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.results.table import trial_metrics
+from analysis.results.reduction import reduce_trial
 from experiments.catalogue import EXPERIMENTS
 from testbed.scenario.model import Flow, FlowKind, Queue, Scenario
 from tests.lab import packets, rate_mbit, run_trials
@@ -36,7 +36,7 @@ def test_a_cbr_that_starts_at_the_bottleneck_has_the_drops_that_its_queue_counts
     trial = run_trials([alone], tmp_path)[0]
     totals = json.loads((trial.path / "samples" / "qdiscs.json").read_text())["left"]
     leaf = next(q for q in totals if q["dev"] == "left-eth0" and q["kind"] == "pfifo")
-    row = trial_metrics(trial).iloc[0]
+    row = reduce_trial(trial).flows.iloc[0]
     counted = leaf["drops"] / (leaf["drops"] + leaf["packets"])
     # those behind the last packet that left have no number that is seen
     assert row["drop_rate"] == pytest.approx(counted, abs=1e-3)
@@ -50,7 +50,7 @@ def test_a_flow_that_never_connects_is_a_result(tmp_path: Path) -> None:
     flows = (dataclasses.replace(tcp, start_s=0.5), dataclasses.replace(cbr, rate_mbit=300))
     starved = dataclasses.replace(scenario, flows=flows, duration_s=1.4, measure_from_s=0)
     trial = run_trials([starved], tmp_path)[0]
-    rows = trial_metrics(trial).set_index("flow")
+    rows = reduce_trial(trial).flows.set_index("flow")
     assert rows.loc[tcp.name, "throughput_mbps"] == 0
     assert rows.loc[cbr.name, "throughput_mbps"] == pytest.approx(10, rel=0.05)
 
@@ -67,6 +67,6 @@ def test_a_sender_that_is_locked_out_is_a_result(tmp_path: Path) -> None:
         scenario, flows=(tcp, flood), topology=topology, duration_s=1.9, measure_from_s=0
     )
     trial = run_trials([locked], tmp_path)[0]
-    rows = trial_metrics(trial).set_index("flow")
+    rows = reduce_trial(trial).flows.set_index("flow")
     assert rows.loc[tcp.name, "throughput_mbps"] == 0
     assert packets(trial, f"sender:{tcp.name}", "tcp.flags.syn == 1")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.results.table import write_metrics
+from analysis.results.tables import write_metrics
 from analysis.trials.packets import TrialPackets
 from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge

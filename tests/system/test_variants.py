@@ -17,7 +17,7 @@ from analysis.figures.papers.fall_floyd.expectations import EXPECTED
 from analysis.figures.papers.fall_floyd.outcome import Outcome
 from analysis.figures.papers.fall_floyd.outcomes import Sequence, outcome, sequence
 from analysis.metrics.loss.loss_connections import Connection, connections
-from analysis.results.table import trial_metrics
+from analysis.results.reduction import reduce_trial
 from analysis.trials.packets import TrialPackets
 from analysis.trials.samples import read_counters, read_samples
 from experiments.fall_floyd.fall_floyd import EXPERIMENT, LOST
@@ -248,7 +248,7 @@ def test_every_variant_runs_its_own_control_and_options(lossy: dict[str, Trial],
 @pytest.mark.parametrize("name", VARIANTS)
 def test_metrics_count_what_the_kernel_counted(lossy: dict[str, Trial], name: str) -> None:
     """Segments sent again, and timeouts."""
-    row = trial_metrics(lossy[name]).iloc[0]
+    row = reduce_trial(lossy[name]).flows.iloc[0]
     counters = read_counters(lossy[name], "sender1")
     times = [sample["time_s"] for sample in samples(lossy[name], "sockets")]
     assert len(times) == len(set(times))

@@ -12,7 +12,7 @@ import pytest
 from analysis.captures.plain_table import frame_of
 from analysis.captures.reduction import length_tables
 from analysis.metrics.spikes import spikes
-from analysis.results.table import trial_metrics
+from analysis.results.reduction import reduce_trial
 from analysis.trials.video import video_measures
 from testbed.engines.guest import GuestEngine
 from testbed.plan.plan import MARGIN_S
@@ -97,7 +97,7 @@ def test_its_packet_lengths_are_wiresharks(lossy: Trial) -> None:
 
 
 def test_its_columns_are_what_the_captures_say(lossy: Trial) -> None:
-    row = trial_metrics(lossy).iloc[0]
+    row = reduce_trial(lossy).flows.iloc[0]
     graph = frames_per_second(station(lossy), "frame")
     tall = spikes(graph)
     assert (row["spikes"], row["largest_spike_pps"]) == (tall.count, tall.largest)

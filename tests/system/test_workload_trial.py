@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from analysis.results.transfer_table import transfers_of
+from analysis.results.reduction import reduction_of
+from analysis.results.tables import transfers_of
 from analysis.statistics.text_tables import transfers_summary
-from analysis.transfers.transfer_rows import cached_transfers
 from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.workload.workload import Arrivals, Sizes, Workload
-from testbed.store import TRANSFERS_FILE, Trial, open_trial, planned_file, report_file
+from testbed.store import Trial, open_trial, planned_file, report_file
 from tests.lab import run_trials
 from tests.workloads import kept, workload_scenario
 
@@ -44,7 +44,7 @@ def test_every_transfer_has_its_row(trial: Trial) -> None:
     assert verdict is not None and (verdict.verdict, verdict.why) == (Grade.VALID, "")
     checked = {c.subject for c in verdict.checks if c.name.startswith("transfer")}
     assert {"web list", "web log", "web captured", "back captured", "web", "back"} <= checked
-    rows = cached_transfers(trial)
+    rows = reduction_of(trial).transfers
     for flow in ("web", "back"):
         planned = (trial.path / planned_file(flow)).read_text().splitlines()
         own = rows[rows["flow"] == flow]
@@ -59,18 +59,8 @@ def test_every_transfer_has_its_row(trial: Trial) -> None:
 def test_the_table_has_a_line_for_each_workload_and_size(trial: Trial) -> None:
     table = transfers_summary(transfers_of([trial]))
     assert {(row[0], row[1]) for row in table.rows} == {("web", "cubic"), ("back", "bbr")}
-    rows = cached_transfers(trial)
+    rows = reduction_of(trial).transfers
     assert sum(int(row[3]) for row in table.rows) == len(rows)
-
-
-def test_a_row_that_is_missing_from_the_kept_table_is_made_again(trial: Trial) -> None:
-    whole = cached_transfers(trial)
-    import pyarrow.parquet as pq
-
-    path = trial.path / TRANSFERS_FILE
-    table = pq.read_table(path)
-    pq.write_table(table.slice(1), path)
-    assert len(cached_transfers(trial)) == len(whole)
 
 
 def without_one(data: Any) -> None:

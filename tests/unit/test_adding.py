@@ -140,9 +140,9 @@ ADDITIONS = (
     Addition(
         "a metric",
         f"""
-        from analysis.results.table import trial_metrics
+        from analysis.results.reduction import reduce_trial
         from testbed.store import open_trial
-        print(trial_metrics(open_trial({TRIAL}))["others"].tolist())
+        print(reduce_trial(open_trial({TRIAL})).flows["others"].tolist())
         """,
         "[0.0]",
         before={

@@ -17,7 +17,7 @@ from analysis.figures.papers.guo_yuan_sheng.bottleneck_rows import rows
 from analysis.figures.plotting import style
 from analysis.figures.plotting.setting_groups import by_setting
 from analysis.results.material import collect
-from analysis.results.table import write_metrics
+from analysis.results.tables import write_metrics
 from analysis.trials.series import Series, grid_step_s, trial_series
 from testbed.scenario.model import Queue, Scenario
 from testbed.store import Record, Status, Trial, open_trial, trials_in

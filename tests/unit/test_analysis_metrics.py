@@ -23,7 +23,7 @@ from analysis.metrics.metric import ColumnGroup
 from analysis.metrics.packet_counts import mark_rate
 from analysis.metrics.steadiness import steady_after_s
 from analysis.metrics.video_columns import VIDEO
-from analysis.results.table import trial_metrics
+from analysis.results.reduction import reduce_trial
 from analysis.trials import packets
 from analysis.trials.measures import Interval, recovery_latencies
 from analysis.trials.packets import FlowPackets, TrialPackets
@@ -160,7 +160,7 @@ def trial(tmp_path_factory: pytest.TempPathFactory) -> Trial:
 @pytest.fixture(scope="module")
 def table(trial: Trial) -> pd.DataFrame:
     """The trial's rows, by flow."""
-    return trial_metrics(trial).set_index("flow", drop=False)
+    return reduce_trial(trial).flows.set_index("flow", drop=False)
 
 
 @functools.cache
@@ -333,7 +333,7 @@ def test_share_of_nothing_is_unknown() -> None:
 @pytest.mark.usefixtures("read_already")
 def test_without_a_capture(tmp_path: Path, interface: str, unknown: list[str]) -> None:
     path = write_trial(tmp_path / "trial", without=(interface,))
-    row = trial_metrics(open_trial(path)).iloc[0]
+    row = reduce_trial(open_trial(path)).flows.iloc[0]
     assert row[unknown].isna().all()
     known = "sent_packets" if interface == "receiver-eth0" else "received_packets"
     assert row[known] == EXPECTED["tcp"][known]
@@ -355,7 +355,7 @@ def test_marks_are_counted_behind_the_bottleneck(behind: str) -> None:
 def test_a_trial_that_did_not_run_has_a_row_a_flow(tmp_path: Path, status: Status) -> None:
     record = Record(status, "no such variant", engine="host")
     path = write_trial(tmp_path / "trial", record=record)
-    table = trial_metrics(open_trial(path))
+    table = reduce_trial(open_trial(path)).flows
     assert list(table["flow"]) == ["tcp", "cbr"]
     assert set(table["status"]) == {str(status)} and set(table["engine"]) == {"host"}
     assert list(table["variant"]) == ["reno", ""]
@@ -368,7 +368,7 @@ def test_parallel_connections_are_one_flow(tmp_path: Path) -> None:
     record = Record(Status.OK, epoch_s=EPOCH_S, flows=(both,))
     path = write_trial(tmp_path / "trial", scenario=router(), record=record)
     double_captures(path)
-    row = trial_metrics(open_trial(path)).iloc[0]
+    row = reduce_trial(open_trial(path)).flows.iloc[0]
     assert row["goodput_mbps"] == pytest.approx(2 * TCP_GOODPUT)
     assert row["sent_packets"] == 26
     assert row["drop_rate"] == pytest.approx(1 / 15)
@@ -410,7 +410,7 @@ def test_queue_in_words(tmp_path: Path) -> None:
     queue = Queue("codel", limit_packets=100, ecn=True, options={"target_ms": 5})
     scenario = router(cbr_mbit=0.1, queue=queue)
     path = write_trial(tmp_path / "trial", scenario=scenario)
-    assert trial_metrics(open_trial(path))["queue"][0] == "codel 100 packets ecn target_ms=5"
+    assert reduce_trial(open_trial(path)).flows["queue"][0] == "codel 100 packets ecn target_ms=5"
 
 
 @pytest.mark.usefixtures("read_already")
@@ -418,7 +418,7 @@ def test_what_was_before_the_measured_time_does_not_count(tmp_path: Path) -> Non
     """From second 2.105 on the TCP flow sends three packets, and six arrive before its stop."""
     scenario = dataclasses.replace(SCENARIO, measure_from_s=2.105)
     path = write_trial(tmp_path / "trial", scenario=scenario, samples=True)
-    row = trial_metrics(open_trial(path)).iloc[0]
+    row = reduce_trial(open_trial(path)).flows.iloc[0]
     expected = {
         "start_s": 1.0,
         "duration_s": 8.895,
@@ -447,7 +447,7 @@ def test_a_loss_in_congestion_avoidance_is_a_loss_event(tmp_path: Path) -> None:
     path = write_trial(tmp_path / "trial", scenario=SCENARIO, samples=True)
     sockets = path / "samples" / "sockets.csv"
     sockets.write_text(sockets.read_text().replace("open,12,,", "open,12,11,"))
-    row = trial_metrics(open_trial(path)).iloc[0]
+    row = reduce_trial(open_trial(path)).flows.iloc[0]
     columns = ["loss_events", "loss_event_rate", "losses_per_event", "slow_start_events"]
     assert row[columns].tolist() == [1, 1 / 13, 1, 0]
 
@@ -455,7 +455,7 @@ def test_a_loss_in_congestion_avoidance_is_a_loss_event(tmp_path: Path) -> None:
 def test_without_the_receiver_what_was_sent_again_was_lost(tmp_path: Path) -> None:
     """The needless one had been acknowledged; without samples the first event is slow start's."""
     path = write_trial(tmp_path / "trial", without=("receiver-eth0",))
-    row = trial_metrics(open_trial(path)).iloc[0]
+    row = reduce_trial(open_trial(path)).flows.iloc[0]
     assert row[["loss_rate", "loss_events", "slow_start_events"]].tolist() == [1 / 13, 0, 1]
 
 

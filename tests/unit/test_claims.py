@@ -18,8 +18,7 @@ from analysis.claims.engine.export import ledger_frame, ledger_json, numbers_fra
 from analysis.claims.engine.moments import delay_ms
 from analysis.claims.joshi_hattikar.jh_load import straightness
 from analysis.claims.ledger import PAPERS, answers
-from analysis.metrics.digest import trial_seconds
-from analysis.results.table import trial_metrics
+from analysis.results.reduction import reduce_trial, reduction_of
 from testbed.store import open_trial
 from tests import claims_tables as made
 from tests import pmw_tables as pmw
@@ -471,7 +470,7 @@ def test_straightness() -> None:
 
 def test_seconds_add_up_to_the_metrics(tmp_path: Path) -> None:
     trial = open_trial(write_trial(tmp_path / "trial"))
-    table, whole = trial_seconds(trial), trial_metrics(trial).set_index("flow")
+    table, whole = reduction_of(trial).seconds, reduce_trial(trial).flows.set_index("flow")
     tcp = table[table["flow"] == "tcp"]
     assert len(tcp) == 12
     assert tcp["throughput_mbps"].iloc[1:11].sum() / 10 == pytest.approx(
@@ -485,7 +484,7 @@ def test_seconds_add_up_to_the_metrics(tmp_path: Path) -> None:
     assert math.isnan(delay_ms(table, "cbr", 0, 12, "rtt"))
     for capture in (trial.path / "captures").iterdir():
         capture.unlink()
-    pd.testing.assert_frame_equal(trial_seconds(trial), table)  # it was kept
+    pd.testing.assert_frame_equal(reduction_of(trial).seconds, table)  # it was kept
 
 
 def test_the_ledger_as_texts(held: dict[str, Answer]) -> None:

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
-from analysis.metrics.columns import COLUMNS
+from analysis.results.reduction import Reduction, typed_flows
 from analysis.statistics import comparison as module
 from analysis.statistics.comparison import (
     Agreement,
@@ -40,12 +41,12 @@ RECEIVER_ONLY = tuple(name for name in ROLES if name != "receiver-eth0")
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """A trial's numbers are those that `put` wrote: no capture is read."""
 
-    def rows(trial: Trial) -> pd.DataFrame:
+    def reduced(trial: Trial) -> Reduction:
         values = json.loads((trial.path / VALUES).read_text())
-        own = [{"flow": flow.name, **values} for flow in trial.scenario.flows]
-        return pd.DataFrame(own, columns=list(COLUMNS))
+        flows = pd.DataFrame([{"flow": flow.name, **values} for flow in trial.scenario.flows])
+        return Reduction(trial, {"flows": pa.Table.from_pandas(typed_flows(flows))})
 
-    monkeypatch.setattr(module, "cached_metrics", rows)
+    monkeypatch.setattr(module, "reductions_of", lambda trials: [reduced(each) for each in trials])
 
 
 def put(

@@ -14,7 +14,7 @@ import pytest
 from analysis.report.live.live_page import live_server
 from analysis.report.live.loopback_server import LoopbackServer
 from analysis.report.live.run_progress import RunProgress
-from analysis.results.table import cached_metrics
+from analysis.results.reduction import reduction_of
 from testbed.plan.task import Task, tasks
 from testbed.store import open_trial
 from tests import report_writer
@@ -48,7 +48,7 @@ class Run:
         task = self.tasks[number]
         path = report_writer.write(self.folder, task.scenario)
         self.progress.finished(open_trial(path), fresh=True)
-        self.progress.reduced(task.scenario, cached_metrics(open_trial(path)))
+        self.progress.reduced(task.scenario, reduction_of(open_trial(path)).flows)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from analysis.figures.plotting.sheet import Cell, Head, Sheet
-from analysis.results.table import revision
+from analysis.results.reduction import revision
 from benchmarks import packets, pages
 from benchmarks.pages import Block, Stored, blocks, filled, store, stored_now
 from benchmarks.papers import answer_lines, numbers_of, sheet_lines

@@ -20,16 +20,17 @@ from analysis.figures.papers.dumbbell.dumbbell_pairs import matrix, widest
 from analysis.figures.plotting import figure_layout
 from analysis.figures.plotting.cases import exemplary
 from analysis.figures.plotting.figure_layout import APART
-from analysis.metrics import digest, flow_digest
+from analysis.metrics import flow_digest
 from analysis.report import collect, make_report
 from analysis.report.claims_section import headlines, ledger_note, papers, ranges, show
 from analysis.report.facts import command
 from analysis.report.network_drawing import drawing
+from analysis.results.reduction import reduction_of
 from analysis.trials.labels import in_lines, path_rtt_ms
 from testbed.errors import TestbedError
 from testbed.scenario.model import Path as Way
 from testbed.scenario.model import TopologyKind
-from testbed.store import DIGEST_FILE, open_trial
+from testbed.store import REDUCED, open_trial
 from tests import report_writer
 from tests.made_up_answers import Answer, Evidence
 from tests.scenarios import dumbbell
@@ -92,7 +93,7 @@ def test_a_folder_without_trials_is_said(tmp_path: Path) -> None:
 
 def test_the_digest_of_a_trial(tmp_path: Path) -> None:
     trial = open_trial(write_trial(tmp_path / "t"))
-    table = digest.cached_digest(trial)
+    table = reduction_of(trial).series
     tcp = table[table["flow"] == "tcp"]
     rates = tcp[tcp["what"] == flow_digest.THROUGHPUT]
     assert list(rates["x"]) == [1.5 + second for second in range(10)]
@@ -107,13 +108,13 @@ def test_the_digest_of_a_trial(tmp_path: Path) -> None:
 
 def test_the_digest_is_kept(tmp_path: Path) -> None:
     trial = open_trial(write_trial(tmp_path / "t"))
-    first = digest.cached_digest(trial)
+    first = reduction_of(trial).series
     for capture in (tmp_path / "t" / "captures").iterdir():
         capture.unlink()
-    pd.testing.assert_frame_equal(digest.cached_digest(trial), first)
-    (tmp_path / "t" / DIGEST_FILE).write_bytes(b"damaged")
+    pd.testing.assert_frame_equal(reduction_of(trial).series, first)
+    (tmp_path / "t" / REDUCED).write_bytes(b"damaged")
     with pytest.raises(TestbedError):
-        digest.cached_digest(trial)
+        reduction_of(trial)
 
 
 def test_the_confidence_region_of_a_mean() -> None:

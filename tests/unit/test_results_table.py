@@ -6,15 +6,15 @@ import dataclasses
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
-from analysis.metrics.columns import COLUMNS, METRICS
-from analysis.results import table as results_table
-from analysis.results.table import write_metrics
+from analysis.metrics.columns import METRICS
+from analysis.results import reduction
+from analysis.results.tables import write_metrics
 from analysis.trials import packets
-from analysis.trials.kept_table import keep
 from testbed.errors import TestbedError
-from testbed.store import RECORD, Record, Status
+from testbed.store import RECORD, REDUCED, Record, Status, open_trial
 from tests.trial_writer import write_trial
 from tests.unit.test_analysis_metrics import ALL_BUT_THE_RECEIVER, ISSUE_COLUMNS, TCP_GOODPUT
 
@@ -54,12 +54,39 @@ def test_rows_of_other_definitions_are_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER)
-    cache = path / "metrics.parquet"
     write_metrics(tmp_path)
-    keep(cache, pd.read_parquet(cache).assign(goodput_mbps=99.0), "another")
+    stored = reduction.reduction_of(open_trial(path))
+    wrong = pa.Table.from_pandas(stored.flows.assign(goodput_mbps=99.0))
+    other = dataclasses.replace(stored, tables={**stored.tables, "flows": wrong})
+    reduction.store(other)
+    assert write_metrics(tmp_path)["goodput_mbps"][0] == 99
+    reduction.store(other, "another revision")
     assert write_metrics(tmp_path)["goodput_mbps"][0] == pytest.approx(TCP_GOODPUT)
-    cache.write_bytes(b"damaged")
-    assert write_metrics(tmp_path)["goodput_mbps"][0] == pytest.approx(TCP_GOODPUT)
+
+
+@pytest.mark.parametrize("content", [b"", b"damaged", b"PAR1PAR1"])
+def test_a_damaged_file_is_replaced(tmp_path: Path, content: bytes) -> None:
+    path = write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER)
+    first = write_metrics(tmp_path)
+    (path / REDUCED).write_bytes(content)
+    pd.testing.assert_frame_equal(write_metrics(tmp_path), first)
+    assert (path / REDUCED).read_bytes() != content
+
+
+def test_a_parquet_file_of_others_is_replaced(tmp_path: Path) -> None:
+    path = write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER)
+    first = write_metrics(tmp_path)
+    first.to_parquet(path / REDUCED)
+    pd.testing.assert_frame_equal(write_metrics(tmp_path), first)
+
+
+def test_a_folder_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
+    path = write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER)
+    (path / REDUCED).mkdir()
+    (path / REDUCED / "in the way").touch()
+    found = reduction.reduction_of(open_trial(path))
+    assert found.flows["goodput_mbps"][0] == pytest.approx(TCP_GOODPUT)
+    assert found.verdict is not None
 
 
 def test_a_damaged_capture_is_told(tmp_path: Path) -> None:
@@ -105,10 +132,10 @@ def test_a_definition_worded_anew_reduces_nothing_anew(
 
 
 def test_other_tolerances_or_columns_reduce_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = {results_table.revision()}
-    with monkeypatch.context() as patched:
-        patched.setattr("analysis.verdict.verdict.revision", lambda: "other tolerances")
-        found.add(results_table.revision())
-    monkeypatch.setattr(results_table, "COLUMNS", COLUMNS[::-1])
-    found.add(results_table.revision())
-    assert len(found) == 3
+    found = {reduction.revision()}
+    for name in ("RULES", "COLUMNS", "COUNTS"):
+        with monkeypatch.context() as patched:
+            changed = {} if name == "RULES" else getattr(reduction, name)[1:]
+            patched.setattr(reduction, name, changed)
+            found.add(reduction.revision())
+    assert len(found) == 4

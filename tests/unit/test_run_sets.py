@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.results.table import write_metrics
+from analysis.results.tables import write_metrics
 from testbed.cli.entry import main
 from testbed.errors import TestbedError, UsageError
 from testbed.runs import run_sets

@@ -263,12 +263,12 @@ def test_a_verdict_that_is_not_valid_is_printed(
     trial: Trial, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     verdicts = {
-        "": Verdict(Grade.VALID, "", (), ""),
-        "suspect: it rained": Verdict(Grade.SUSPECT, "it rained", (), ""),
+        "": Verdict(Grade.VALID, "", ()),
+        "suspect: it rained": Verdict(Grade.SUSPECT, "it rained", ()),
     }
     for words, verdict in verdicts.items():
         monkeypatch.setattr(
-            "analysis.figures.timeline.timeline_text.cached_verdict", lambda _t, v=verdict: v
+            "analysis.figures.timeline.timeline_text.verdict_of", lambda _t, v=verdict: v
         )
         assert doubt(trial) == words
     figure = drawing._figure(trial, flow_record(trial), story(trial), words)

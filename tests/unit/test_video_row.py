@@ -13,7 +13,7 @@ import pytest
 
 from analysis.captures.tcp import MARKS
 from analysis.metrics.video_columns import PACKETS, PLAYER, video_columns
-from analysis.results.table import trial_metrics
+from analysis.results.reduction import reduce_trial
 from analysis.trials.packets import FlowPackets
 from testbed.scenario.model import FlowKind, Scenario
 from testbed.scenario.video import Viewing
@@ -68,11 +68,11 @@ def trial(folder: Path, seen: Result | None, without: tuple[str, ...] = ALONE) -
 
 
 def row(found: Trial) -> pd.Series:
-    return trial_metrics(found).iloc[0]
+    return reduce_trial(found).flows.iloc[0]
 
 
 def test_the_columns_of_a_video(tmp_path: Path) -> None:
-    table = trial_metrics(trial(tmp_path, result())).set_index("flow")
+    table = reduce_trial(trial(tmp_path, result())).flows.set_index("flow")
     expected = {
         "page_s": 0.5,
         "startup_s": 1.0,

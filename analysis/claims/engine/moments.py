@@ -9,8 +9,8 @@ import pandas as pd
 
 from analysis.claims.engine.contrasts import Sample
 from analysis.claims.engine.selection import Group
-from analysis.metrics.digest import trial_seconds
 from analysis.metrics.per_second import NotMeasured
+from analysis.results.reduction import reduction_of
 from testbed.store import open_trial
 
 
@@ -22,7 +22,7 @@ def seconds(group: Group) -> dict[int, list[pd.DataFrame]]:
     trials = group.rows[["trial", "seed"]].drop_duplicates()
     for name, seed in trials.itertuples(index=False):
         path = group.folder / str(name)
-        found.setdefault(int(seed), []).append(trial_seconds(open_trial(path)))
+        found.setdefault(int(seed), []).append(reduction_of(open_trial(path)).seconds)
     return found
 
 

@@ -18,7 +18,7 @@ from analysis.figures.plotting.sheet import Cell, Head, Sheet
 from analysis.figures.plotting.style import SeriesStyle
 from analysis.metrics.axes import AXIS
 from analysis.results.material import Material
-from analysis.results.transfer_table import transfers_of
+from analysis.results.tables import transfers_of
 from analysis.transfers.size_classes import CLASSES, by_class
 from analysis.trials.labels import variant_key
 

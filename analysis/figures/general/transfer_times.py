@@ -12,7 +12,7 @@ from analysis.figures.figure import Axis, Curve, Figure, Mark, Panel, PointSerie
 from analysis.figures.plotting import cases, style
 from analysis.figures.plotting.style import SeriesStyle
 from analysis.results.material import Material
-from analysis.results.transfer_table import transfers_of
+from analysis.results.tables import transfers_of
 from analysis.results.varied_axes import varied_axes
 from analysis.transfers.size_classes import CLASSES, by_class
 from testbed.scenario.model import FlowKind

@@ -8,10 +8,10 @@ import numpy as np
 
 from analysis.figures.timeline.timeline_data import Timeline
 from analysis.figures.timeline.timeline_events import RESENT, Kind
+from analysis.results.reduction import verdict_of
 from analysis.trials.labels import BETWEEN, in_lines, path_rtt_ms, rate_label, setting_label
 from analysis.trials.series import Floats
 from analysis.verdict.checks import Grade
-from analysis.verdict.verdict import cached_verdict
 from testbed.store import FlowRecord, Trial
 
 FOOT_LETTERS = 165  # of a footer's line
@@ -85,7 +85,7 @@ def foot(trial: Trial) -> str:
 
 def doubt(trial: Trial) -> str:
     """The verdict on the trial and why, where it is not valid."""
-    found = cached_verdict(trial)
+    found = verdict_of(trial)
     if found is None or found.verdict is Grade.VALID:
         return ""
     return textwrap.shorten(f"{found.verdict}: {found.why}", DOUBT_LETTERS, placeholder=" …")

@@ -1,0 +1,272 @@
+"""A trial's reduction: what its captures, samples and reports come to.
+
+A trial is reduced once. Its captures are read, it is judged, and its tables of flows, links,
+transfers and series are computed; all of it is stored in the trial's directory, and everything
+else reads it from there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from analysis.metrics import digest
+from analysis.metrics.columns import COLUMNS, COUNTS, NUMBERS, TEXTS, flow_table
+from analysis.metrics.measured_flow import MeasuredFlow
+from analysis.metrics.per_second import SECOND, seconds_table
+from analysis.results import link_rows
+from analysis.transfers import transfer_rows
+from analysis.trials import retention
+from analysis.trials.packets import TrialPackets
+from analysis.trials.samples import Samples
+from analysis.verdict.rules import RULES
+from analysis.verdict.verdict import Verdict, judge
+from testbed.errors import TestbedError
+from testbed.machine.atomic import replace
+from testbed.scenario.model import Scenario
+from testbed.store import REDUCED, VERDICT_FILE, Status, Trial, open_trial
+
+REVISION = 1  # raise it when a change gives other numbers, or other verdicts under the same limits
+TABLES = ("flows", "links", "transfers", "series")
+_REVISION, _WARNINGS = b"revision", b"warnings"
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A trial's tables and verdict, as stored or as just computed.
+
+    `tables` has Arrow's tables by the names in TABLES: concatenating those of a thousand trials
+    is much faster than concatenating pandas' frames. `judged` is the verdict of a reduction that
+    was just computed.
+    """
+
+    trial: Trial
+    tables: Mapping[str, pa.Table]
+    warnings: tuple[str, ...] = ()
+    judged: Verdict | None = None
+
+    @cached_property
+    def flows(self) -> pd.DataFrame:
+        """A row for each flow of the scenario, with the columns of metrics.csv."""
+        return typed_flows(self.tables["flows"].to_pandas())
+
+    @cached_property
+    def links(self) -> pd.DataFrame:
+        """A row for each observed direction of a link; none where only one is observed."""
+        frame: pd.DataFrame = self.tables["links"].to_pandas()
+        return frame
+
+    @cached_property
+    def transfers(self) -> pd.DataFrame:
+        """A row for each transfer that the trial's workloads planned."""
+        frame: pd.DataFrame = self.tables["transfers"].to_pandas()
+        return frame
+
+    @cached_property
+    def series(self) -> pd.DataFrame:
+        """The flows' series and quantiles for figures: columns `flow`, `what`, `x`, `value`."""
+        table: pd.DataFrame = self.tables["series"].to_pandas()
+        return table[~table["what"].str.startswith(SECOND)].reset_index(drop=True)
+
+    @cached_property
+    def seconds(self) -> pd.DataFrame:
+        """A row for each flow and second: rate at the receiver, mean delays and their number."""
+        return seconds_table(self.trial, self.tables["series"].to_pandas())
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict on the trial; None if it did not run."""
+        return self.judged or stored_verdict(self.trial) or _judge_again(self.trial)
+
+
+def typed_flows(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the columns of metrics.csv in their order, with NaN for unknown numbers."""
+    # not by a type for each column: pandas would put seventy frames of one column together
+    frame = frame.reindex(columns=list(COLUMNS))
+    parts = frame[list(TEXTS)].astype("str"), frame[list(NUMBERS)].astype("float64")
+    return pd.concat(parts, axis=1)[list(COLUMNS)]
+
+
+def revision() -> str:
+    """Return a hash of everything that decides the numbers and verdicts of a given trial.
+
+    It contains names, units and limits but no prose: rewording a definition reduces nothing again.
+    """
+    columns = [(name, name in TEXTS, name in COUNTS) for name in COLUMNS]
+    others = [each.name for each in (*link_rows.COLUMNS, *transfer_rows.COLUMNS)]
+    limits = [rule.decides for rule in RULES.values()]
+    return hashlib.sha256(f"{REVISION} {columns} {others} {limits}".encode()).hexdigest()[:12]
+
+
+def reduce_trial(trial: Trial) -> Reduction:
+    """Read a trial's captures once, judge it, and compute its tables; store nothing."""
+    packets, samples = TrialPackets(trial), Samples(trial)
+    verdict = judge(trial, packets)
+    ran = trial.record.status is Status.OK
+    measured = [MeasuredFlow(trial, record, packets, samples) for record in trial.record.flows]
+    flows = typed_flows(flow_table(trial, measured if ran else []))
+    if verdict:
+        flows[["verdict", "why"]] = str(verdict.verdict), verdict.why
+    series = digest.series_table(measured if ran else [])
+    links = link_rows.link_table(trial, packets if ran else None)
+    transfers = transfer_rows.transfer_table(trial, packets if ran else None)
+    warnings = tuple(f"{trial.path.name}: {text}" for text in packets.warnings)
+    tables = tables_from(flows, links, transfers, series)
+    return Reduction(trial, tables, warnings, verdict)
+
+
+def tables_from(*frames: pd.DataFrame) -> dict[str, pa.Table]:
+    """Return pandas' frames, in the order of TABLES, as Arrow's tables."""
+    tables = (pa.Table.from_pandas(frame, preserve_index=False) for frame in frames)
+    return dict(zip(TABLES, tables, strict=True))
+
+
+def reduction_of(trial: Trial) -> Reduction:
+    """Return a trial's stored reduction, or reduce it and store the result.
+
+    A reduction of another revision stays, with a warning, where captures were dropped from which
+    a new one could be made.
+    """
+    stored = _read(trial)
+    if stored is not None:
+        found, of_revision = stored
+        if of_revision == revision():
+            return found
+        if any(not capture.file for capture in trial.record.captures):
+            warning = "its captures were dropped, so its numbers are of an earlier version"
+            return Reduction(trial, found.tables, (f"{trial.path.name}: {warning}",))
+    computed = reduce_trial(trial)
+    store(computed)
+    return computed
+
+
+def reductions_of(trials: Sequence[Trial]) -> list[Reduction]:
+    """Return the reductions of several trials, in their order."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # the core works outside of Python's lock
+        return list(pool.map(reduction_of, trials))
+
+
+def store(reduction: Reduction, of_revision: str | None = None) -> None:
+    """Write a reduction into the trial's directory; do without where that cannot be written.
+
+    All tables are one Parquet file of one row: each column holds a table as a list of records.
+    """
+    lists = {name: _as_list(reduction.tables[name]) for name in TABLES}
+    metadata = {
+        _REVISION: of_revision or revision(),
+        _WARNINGS: json.dumps(reduction.warnings),
+    }
+    whole = pa.table(lists).replace_schema_metadata(metadata)
+    with contextlib.suppress(TestbedError):  # another user's results
+        if reduction.judged is not None:
+            text = reduction.judged.to_json()
+            replace(reduction.trial.path / VERDICT_FILE, lambda path: path.write_text(text))
+        replace(reduction.trial.path / REDUCED, lambda aside: pq.write_table(whole, aside))
+
+
+def _as_list(table: pa.Table) -> pa.ListArray:
+    records = table.replace_schema_metadata().to_struct_array()
+    if isinstance(records, pa.ChunkedArray):
+        records = pa.concat_arrays(records.chunks) if records.num_chunks else _no_records(table)
+    return pa.ListArray.from_arrays(pa.array([0, len(records)], pa.int32()), records)
+
+
+def _no_records(table: pa.Table) -> pa.StructArray:
+    return pa.array([], pa.struct(table.schema))
+
+
+def _read(trial: Trial) -> tuple[Reduction, str] | None:
+    """Return the stored reduction and its revision; None if there is none, or it is damaged."""
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        with pa.memory_map(str(trial.path / REDUCED)) as file:
+            whole = pq.ParquetFile(file).read(use_threads=False)
+        metadata = whole.schema.metadata
+        tables = {name: _as_table(whole[name]) for name in TABLES}
+        tables["flows"] = _named(tables["flows"], trial)
+        warnings = tuple(json.loads(metadata[_WARNINGS]))
+        return Reduction(trial, tables, warnings), metadata[_REVISION].decode()
+    return None
+
+
+def _as_table(column: pa.ChunkedArray) -> pa.Table:
+    return pa.Table.from_struct_array(column.combine_chunks().flatten())
+
+
+def _named(flows: pa.Table, trial: Trial) -> pa.Table:
+    """Put the directory's present name into the rows: it may have been renamed since."""
+    names = pa.array([trial.path.name] * len(flows), pa.string())
+    return flows.set_column(flows.schema.get_field_index("trial"), "trial", names)
+
+
+def stored_verdict(trial: Trial) -> Verdict | None:
+    """Return the verdict in the trial's directory, of any revision; None if there is none."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        return Verdict.from_json((trial.path / VERDICT_FILE).read_text())
+    return None
+
+
+def _judge_again(trial: Trial) -> Verdict | None:
+    """Replace a verdict that is missing or damaged."""
+    if trial.record.status is not Status.OK:
+        return None
+    computed = reduce_trial(trial)
+    store(computed)
+    return computed.judged
+
+
+def verdict_of(trial: Trial) -> Verdict | None:
+    """Return the verdict on a trial, reducing it if needed; None if it did not run."""
+    return reduction_of(trial).verdict
+
+
+Then = Callable[[Scenario, pd.DataFrame], None]
+
+
+class Incoming:
+    """A context in which trials are reduced, and their captures settled, while others run.
+
+    When it is left, all trials that came in are reduced; `then` gets the flows of each.
+    """
+
+    def __init__(self, captures: str, then: Then | None = None) -> None:
+        self._captures, self._then = retention.check(captures), then
+        self._pool = ThreadPoolExecutor(1)
+        self._pending: list[Future[None]] = []
+
+    def add(self, path: Path) -> None:
+        """Reduce a whole trial that ran well."""
+        self._pending = [each for each in self._pending if not each.done() or each.exception()]
+        self._pending.append(self._pool.submit(self._reduce, path))
+
+    def _reduce(self, path: Path) -> None:
+        trial = open_trial(path)
+        flows = reduction_of(trial).flows
+        retention.settle(trial, self._captures)
+        if self._then:
+            self._then(trial.scenario, flows)
+
+    def __enter__(self) -> Incoming:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._pool.shutdown(cancel_futures=error is not None)
+        if error is None:
+            for each in self._pending:
+                each.result()  # raises what went wrong

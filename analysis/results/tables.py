@@ -1,0 +1,108 @@
+"""The tables of a run: metrics.csv and metrics.parquet, links.csv, transfers.csv."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from analysis.metrics.axes import write_axes
+from analysis.metrics.columns import COUNTS
+from analysis.results.reduction import Reduction, reductions_of, typed_flows
+from analysis.transfers.transfer_rows import workloads
+from testbed.machine.atomic import replace
+from testbed.store import (
+    LINKS_CSV,
+    METRICS_CSV,
+    METRICS_FILE,
+    TRANSFERS_CSV,
+    Status,
+    Trial,
+    trials_in,
+)
+
+
+def all_metrics(trials: Sequence[Trial]) -> pd.DataFrame:
+    """Return the flows of all trials, in their order.
+
+    `attrs["warnings"]` says what to distrust.
+    """
+    return metrics_of(reductions_of(trials))
+
+
+def metrics_of(reductions: Sequence[Reduction]) -> pd.DataFrame:
+    """Return the flows of several reductions, in their order, with their warnings."""
+    table = typed_flows(pd.DataFrame())
+    if reductions:
+        flows = [each.tables["flows"] for each in reductions]
+        table = typed_flows(pa.concat_tables(flows, promote_options="permissive").to_pandas())
+    table.attrs = {"warnings": [text for each in reductions for text in each.warnings]}
+    return table
+
+
+def write_metrics(folder: Path) -> pd.DataFrame:
+    """Write metrics.csv and metrics.parquet of a run or a results folder, and return the table.
+
+    `attrs["warnings"]` of the table says what to distrust.
+    """
+    table = all_metrics(list(trials_in(folder)))
+    warnings = table.attrs.pop("warnings")
+    counts = {name: table[name].astype("Int64") for name in COUNTS}
+    known = table.assign(**counts).replace({np.nan: None})
+    replace(folder / METRICS_CSV, lambda path: _write_csv(known, path))
+    replace(folder / METRICS_FILE, table.to_parquet)
+    table.attrs["warnings"] = warnings
+    return table
+
+
+def write_links(run: Path, trials: Iterable[Trial]) -> pd.DataFrame:
+    """Write links.csv of a run whose trials observed several links, and return its rows."""
+    frame = _together((each, each.links) for each in _of_trials_that_ran(trials))
+    if len(frame):
+        replace(run / LINKS_CSV, lambda path: _write_csv(frame, path))
+    return frame
+
+
+def write_transfers(run: Path, trials: Iterable[Trial]) -> pd.DataFrame:
+    """Write transfers.csv of a run whose trials have workloads, and return its rows."""
+    frame = transfers_of(trials)
+    if len(frame):
+        replace(run / TRANSFERS_CSV, lambda path: _write_csv(frame, path, ("retransmissions",)))
+    return frame
+
+
+def transfers_of(trials: Iterable[Trial]) -> pd.DataFrame:
+    """Return the transfers of all trials that ran, with what tells the trials apart."""
+    with_workloads = (trial for trial in trials if workloads(trial))
+    return _together((each, each.transfers) for each in _of_trials_that_ran(with_workloads))
+
+
+def _of_trials_that_ran(trials: Iterable[Trial]) -> list[Reduction]:
+    return reductions_of([trial for trial in trials if trial.record.status is Status.OK])
+
+
+def _together(parts: Iterable[tuple[Reduction, pd.DataFrame]]) -> pd.DataFrame:
+    """Concatenate rows of several trials behind columns that tell the trials apart."""
+    found = [_with_trial(reduction, rows) for reduction, rows in parts if len(rows)]
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+
+
+def _with_trial(reduction: Reduction, rows: pd.DataFrame) -> pd.DataFrame:
+    trial, scenario = reduction.trial, reduction.trial.scenario
+    keys: dict[str, str | int] = {
+        "trial": trial.path.name,
+        "verdict": reduction.flows["verdict"].iloc[0],
+        "label": scenario.label,
+        "axes": write_axes(scenario.axes),
+        "seed": scenario.seed,
+    }
+    return pd.concat([pd.DataFrame(keys, index=rows.index), rows], axis=1)
+
+
+def _write_csv(table: pd.DataFrame, path: Path, counts: Sequence[str] = ()) -> None:
+    """Write counts without a decimal point, other numbers with nine digits."""
+    whole = {name: table[name].astype("Int64") for name in counts}
+    table.assign(**whole).to_csv(path, index=False, float_format="%.9g")
