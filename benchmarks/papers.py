@@ -144,8 +144,8 @@ def _sheet_of(block: Block, out: Path | str) -> Stored:
     for command in block.commands:
         _testbed(command, Path(out).absolute())
     folder = _folder(block.commands[0], Path(out))
-    (material,) = of_results(folder, folder.name)
-    made = dict(tables(material))
+    (results,) = of_results(folder, folder.name)
+    made = dict(tables(results))
     if block.title not in made:
         raise SystemExit(f"{folder}: no table {block.title!r}; there are {list(made)}")
     return stored_now(block.commands, sheet_lines(made[block.title]), {})

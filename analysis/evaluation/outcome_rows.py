@@ -15,7 +15,7 @@ import pandas as pd
 from analysis.evaluation.evaluated import HARMED, MORE, SCORES, Score
 from analysis.evaluation.seen_trial import SeenTrial
 from analysis.metrics.axes import AXIS
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from testbed.scenario.model import FlowKind
 
 SUBJECT = "subject"
@@ -29,25 +29,25 @@ def scores(experiment: str) -> tuple[Score, ...]:
     return SCORES[experiment]
 
 
-def subject_axis(material: Material) -> str:
+def subject_axis(results: ExperimentResults) -> str:
     """`variant`, unless only the queue varies."""
-    varied = material.varied()
-    own = [name for name in ("variant", "queue") if AXIS + name in material.good]
+    varied = results.varied()
+    own = [name for name in ("variant", "queue") if AXIS + name in results.good]
     return next((name for name in own if name in varied), own[0])
 
 
-def judged(material: Material) -> pd.DataFrame:
+def judged(results: ExperimentResults) -> pd.DataFrame:
     """The flows that an evaluation is about: what it sends besides is no subject."""
-    return material.good[material.good["kind"].isin(KINDS)]
+    return results.good[results.good["kind"].isin(KINDS)]
 
 
-def outcome(material: Material) -> pd.DataFrame:
+def outcome(results: ExperimentResults) -> pd.DataFrame:
     """The rows of all good trials, with their axes, seeds and verdicts."""
-    known = {trial.path.name: trial for trial in material.trials}
-    axis = subject_axis(material)
+    known = {trial.path.name: trial for trial in results.trials}
+    axis = subject_axis(results)
     rows: list[dict[str, object]] = []
-    for name, flows in judged(material).groupby("trial", sort=False):
-        digest = material.digest[material.digest["trial"] == name]
+    for name, flows in judged(results).groupby("trial", sort=False):
+        digest = results.digest[results.digest["trial"] == name]
         seen = SeenTrial(known[str(name)], flows, digest)
         first = flows.iloc[0]
         axes = {name: first[name] for name in map(str, flows) if name.startswith(AXIS)}
@@ -60,11 +60,11 @@ def outcome(material: Material) -> pd.DataFrame:
                 **axes,
                 DELAY: float(flows[DELAY].mean()),
                 THROUGHPUT: float(flows[THROUGHPUT].sum()),
-                **{score.name: score.of(seen) for score in scores(material.experiment)},
+                **{score.name: score.of(seen) for score in scores(results.experiment)},
             }
         )
     table = pd.DataFrame(rows)
-    return harm(table) if material.experiment == "harm" and rows else table
+    return harm(table) if results.experiment == "harm" and rows else table
 
 
 def harm(table: pd.DataFrame) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from analysis.evaluation.evaluated import Score
 from analysis.evaluation.outcome_rows import in_pairs, outcome, over_settings, scores
 from analysis.figures.plotting.sheet import Cell, Head, Sheet
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.intervals import Comparison, ComparisonKind, compare_paired, holm, known
 from analysis.statistics.text_tables import TextTable
 
@@ -55,10 +55,10 @@ class Line:
 
 
 def standings(
-    materials: Iterable[Material], subject: str, others: Sequence[str]
+    all_results: Iterable[ExperimentResults], subject: str, others: Sequence[str]
 ) -> tuple[Line, ...]:
     """Every score of every evaluation, corrected over all of them."""
-    lines = [line for each in materials for line in _lines(each, subject, others)]
+    lines = [line for each in all_results for line in _lines(each, subject, others)]
     flat = [beside for line in lines for beside in line.beside]
     corrected = iter(holm(_p(each.found) for each in flat))
     return tuple(
@@ -70,16 +70,16 @@ def standings(
     )
 
 
-def _lines(material: Material, subject: str, others: Sequence[str]) -> Iterator[Line]:
-    table = outcome(material)
-    for score in scores(material.experiment):
+def _lines(results: ExperimentResults, subject: str, others: Sequence[str]) -> Iterator[Line]:
+    table = outcome(results)
+    for score in scores(results.experiment):
         own = known(over_settings(table, subject, score.name).values())
         beside = tuple(
             Beside(other, compare_paired(*in_pairs(table, subject, other, score.name)))
             for other in others
         )
         mean = float(own.mean()) if len(own) else math.nan
-        yield Line(material.experiment, score, mean, len(own), beside)
+        yield Line(results.experiment, score, mean, len(own), beside)
 
 
 def _p(found: Comparison) -> float:

@@ -13,7 +13,7 @@ from analysis.figures.plotting.sheet import Cell, Head, Sheet, mean_cell
 from analysis.metrics.axes import AXIS
 from analysis.models.classic import cubic, square_root
 from analysis.models.conditions import Conditions, Invalid
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from analysis.results.tables import transfers_of
 from analysis.transfers.transfer_rows import FINISHED
 from testbed.scenario.links.trace import parse
@@ -38,10 +38,10 @@ class Law:
     ours: pd.Series
 
 
-def laws(material: Material) -> tuple[Law, ...]:
+def laws(results: ExperimentResults) -> tuple[Law, ...]:
     """The laws that speak about an evaluation's settings."""
-    find = LAWS.get(material.experiment)
-    return tuple(find(material)) if find and not material.good.empty else ()
+    find = LAWS.get(results.experiment)
+    return tuple(find(results)) if find and not results.good.empty else ()
 
 
 def sheet(found: tuple[Law, ...]) -> Sheet:
@@ -74,9 +74,9 @@ def _groups(rows: pd.DataFrame, *axes: str) -> Iterator[tuple[tuple[object, ...]
         yield (key if isinstance(key, tuple) else (key,)), own
 
 
-def _lossy(material: Material) -> Iterator[Law]:
+def _lossy(results: ExperimentResults) -> Iterator[Law]:
     """The square-root law and RFC 9438, 5.1, at the round trip that the flow saw."""
-    single = material.tcp[material.tcp[AXIS + "burst"] == 1]
+    single = results.tcp[results.tcp[AXIS + "burst"] == 1]
     for (name, percent), own in _groups(single, "variant", "loss_percent"):
         model = MODELS.get(str(name))
         if model is None:
@@ -85,41 +85,41 @@ def _lossy(material: Material) -> Iterator[Law]:
         found = model(Conditions(float(str(percent)) / 100, rtt_s))
         if isinstance(found, Invalid):
             continue
-        rate = min(found * FRAME_BITS / 1e6, _rate(material))
+        rate = min(found * FRAME_BITS / 1e6, _rate(results))
         words = f"{name} at {percent:g} % of random losses"
         yield Law(words, "Mbit/s", rate, own["throughput_mbps"])
 
 
-def _rate(material: Material) -> float:
-    return material.trials[0].scenario.topology.bottleneck.rate_mbit
+def _rate(results: ExperimentResults) -> float:
+    return results.trials[0].scenario.topology.bottleneck.rate_mbit
 
 
-def _parking_lot(material: Material) -> Iterator[Law]:
-    long = material.tcp[material.tcp["flow"] == "long"]
+def _parking_lot(results: ExperimentResults) -> Iterator[Law]:
+    long = results.tcp[results.tcp["flow"] == "long"]
     for (name, number), own in _groups(long, "variant", "bottlenecks"):
         words = f"max–min share of {name} across {number:g}"
-        yield Law(words, "Mbit/s", _rate(material) / 2, own["throughput_mbps"])
+        yield Law(words, "Mbit/s", _rate(results) / 2, own["throughput_mbps"])
 
 
-def _ecn(material: Material) -> Iterator[Law]:
-    rows = material.tcp
+def _ecn(results: ExperimentResults) -> Iterator[Law]:
+    rows = results.tcp
     step = rows[(rows[AXIS + "aqm"] == "step") & (rows["variant"] == "dctcp")]
     for (beside,), own in _groups(step[step["flow"] == "flow"], "beside"):
         yield Law(f"DCTCP's threshold, {beside}", "ms", STEP_MS, own["queue_p95_ms"])
 
 
-def _aqm(material: Material) -> Iterator[Law]:
-    medium = material.tcp[material.tcp[AXIS + "traffic"] == "medium"]
+def _aqm(results: ExperimentResults) -> Iterator[Law]:
+    medium = results.tcp[results.tcp[AXIS + "traffic"] == "medium"]
     for (queue,), own in _groups(medium, "queue"):
         if str(queue) in TARGETS_MS:
             mean = own.groupby("trial")["queue_mean_ms"].mean()
             yield Law(f"{queue}'s target, medium traffic", "ms", TARGETS_MS[str(queue)], mean)
 
 
-def _buffers(material: Material) -> Iterator[Law]:
+def _buffers(results: ExperimentResults) -> Iterator[Law]:
     """The √n rule for Reno; BBR's cap of two BDP in flight: a queue of one, however long it may
     be."""
-    rows = material.tcp
+    rows = results.tcp
     reno = rows[rows["variant"] == "linux-reno"]
     for (flows,), own in _groups(reno, "flows"):
         n = float(str(flows))
@@ -127,7 +127,7 @@ def _buffers(material: Material) -> Iterator[Law]:
         if large.empty:
             continue
         least = large[large[AXIS + "buffer_bdp"] == large[AXIS + "buffer_bdp"].min()]
-        used = 100 * least.groupby("trial")["throughput_mbps"].sum() / _rate(material)
+        used = 100 * least.groupby("trial")["throughput_mbps"].sum() / _rate(results)
         bdp = float(least[AXIS + "buffer_bdp"].iloc[0])
         yield Law(f"link used by {n:g} of Reno with {bdp:g} BDP (√n rule)", "%", ENOUGH, used)
     alone = rows[(rows["variant"] == "bbr") & (rows[AXIS + "flows"] == 1)]
@@ -137,14 +137,14 @@ def _buffers(material: Material) -> Iterator[Law]:
             yield Law(words, "ms", RTT_MS, own["queue_p95_ms"])
 
 
-def _completion(material: Material) -> Iterator[Law]:
+def _completion(results: ExperimentResults) -> Iterator[Law]:
     """Shared fairly, a link at load ρ slows every transfer down 1/(1-ρ) times in the mean, whatever
     the distribution of sizes (M/G/1 with processor sharing; Kleinrock, 1976, 4.4). Long ones: of
     short ones most is round trips, which no load makes longer."""
-    fair = material.good[material.good[AXIS + "queue"] == FAIR_QUEUE]
+    fair = results.good[results.good[AXIS + "queue"] == FAIR_QUEUE]
     if fair.empty:
         return
-    found = transfers_of(material.trials)
+    found = transfers_of(results.trials)
     long = found[(found["size_class"] == "long") & (found["state"] == FINISHED)]
     for (name, load), own in _groups(fair, "variant", "load"):
         mean = long[long["trial"].isin(own["trial"])].groupby("trial")["slowdown"].mean()
@@ -152,28 +152,28 @@ def _completion(material: Material) -> Iterator[Law]:
         yield Law(words, "times", 1 / (1 - float(str(load))), mean)
 
 
-def _cellular(material: Material) -> Iterator[Law]:
+def _cellular(results: ExperimentResults) -> Iterator[Law]:
     """A trace is an upper bound, here over whole periods."""
-    rows = material.tcp
+    rows = results.tcp
     for (name, trace), own in _groups(rows, "variant", "trace"):
-        trial = next(each for each in material.trials if each.path.name in set(own["trial"]))
+        trial = next(each for each in results.trials if each.path.name in set(own["trial"]))
         content = trial.scenario.topology.bottleneck.trace
         if content is not None:
             words = f"{name} on {trace}: the trace's mean, at most"
             yield Law(words, "Mbit/s", parse(content).mean_mbit, own["throughput_mbps"])
 
 
-def _path_change(material: Material) -> Iterator[Law]:
+def _path_change(results: ExperimentResults) -> Iterator[Law]:
     """BBR believes its least round trip for 10 s (Cardwell and others, 2016), so that a longer path
     has two of the shorter one's BDP in flight until then."""
-    table = outcome(material)
+    table = outcome(results)
     longer = table[(table[AXIS + "variant"] == "bbr") & (table[AXIS + "step"] == "delay-up")]
     if len(longer) and longer[AXIS + "duration_s"].astype(float).min() > 2 * BBR_MEMORY_S:
         words = "BBR's memory of the shorter path: until it uses the longer one"
         yield Law(words, "s", BBR_MEMORY_S, longer["settling_s"])
 
 
-LAWS: Mapping[str, Callable[[Material], Iterator[Law]]] = {
+LAWS: Mapping[str, Callable[[ExperimentResults], Iterator[Law]]] = {
     "completion": _completion,
     "cellular": _cellular,
     "lossy": _lossy,

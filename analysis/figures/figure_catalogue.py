@@ -34,11 +34,11 @@ from analysis.figures.plotting import style
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.plotting.sheet import Sheet
 from analysis.metrics.axes import AXIS
-from analysis.results.material import Material, collect
+from analysis.results.experiment_results import ExperimentResults, collect
 from analysis.statistics.text_tables import TextTable
 
 
-def _no_tables(material: Material) -> Iterator[tuple[str, Sheet]]:
+def _no_tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
     return iter(())
 
 
@@ -46,9 +46,13 @@ def _no_tables(material: Material) -> Iterator[tuple[str, Sheet]]:
 class Entry:
     """An experiment's figures, tables and terminal summary."""
 
-    figures: Callable[[Material], Iterator[AnyFigure]] = general_figures.draw
-    tables: Callable[[Material], Iterator[tuple[str, Sheet]]] = _no_tables  # as the paper prints
-    summary: Callable[[Material], TextTable] | None = None  # in place of the table of the metrics
+    figures: Callable[[ExperimentResults], Iterator[AnyFigure]] = general_figures.draw
+    tables: Callable[[ExperimentResults], Iterator[tuple[str, Sheet]]] = (
+        _no_tables  # as the paper prints
+    )
+    summary: Callable[[ExperimentResults], TextTable] | None = (
+        None  # in place of the table of the metrics
+    )
 
 
 EVALUATION = Entry(outcome_figure.draw, outcome_figure.tables, outcome_figure.summary)
@@ -86,34 +90,34 @@ CATALOGUE: Mapping[str, Entry] = {
 MAIN_AXES = ("variant", "queue", "pair", "m", "player")
 
 
-def figures(material: Material) -> Iterator[AnyFigure]:
+def figures(results: ExperimentResults) -> Iterator[AnyFigure]:
     """The experiment's own figures, or those that suit any."""
     with style.style_sheet():
-        yield from _entry(material).figures(material)
+        yield from _entry(results).figures(results)
 
 
-def tables(material: Material) -> Iterator[tuple[str, Sheet]]:
+def tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
     """A title and a table for each that the experiment's paper prints."""
-    if not material.good.empty:
-        yield from _entry(material).tables(material)
+    if not results.good.empty:
+        yield from _entry(results).tables(results)
 
 
-def _entry(material: Material) -> Entry:
+def _entry(results: ExperimentResults) -> Entry:
     """The experiment's own, unless it is a scenario of the user's that has its name only."""
-    ours = any(AXIS + axis in material.rows for axis in MAIN_AXES)
-    return CATALOGUE.get(material.experiment, Entry()) if ours else Entry()
+    ours = any(AXIS + axis in results.rows for axis in MAIN_AXES)
+    return CATALOGUE.get(results.experiment, Entry()) if ours else Entry()
 
 
-def of_results(results: Path, experiment: str) -> list[Material]:
+def of_results(results: Path, experiment: str) -> list[ExperimentResults]:
     """The experiment's trials in a results folder, by engine."""
-    return [each for each in collect([results]).materials if each.experiment == experiment]
+    return [each for each in collect([results]).experiments if each.experiment == experiment]
 
 
-def summaries(materials: list[Material]) -> Iterator[TextTable]:
+def summaries(all_results: list[ExperimentResults]) -> Iterator[TextTable]:
     """The experiment's own tables for the terminal, if it has any."""
-    for material in materials:
-        if summary := _entry(material).summary:
-            yield summary(material)
+    for results in all_results:
+        if summary := _entry(results).summary:
+            yield summary(results)
 
 
 def save(figure: NamedFigure | Figure, folder: Path) -> list[Path]:
@@ -123,8 +127,8 @@ def save(figure: NamedFigure | Figure, folder: Path) -> list[Path]:
     return figure.save(folder)
 
 
-def save_figures(materials: list[Material], folder: Path) -> Iterator[Path]:
+def save_figures(all_results: list[ExperimentResults], folder: Path) -> Iterator[Path]:
     """Write the figures as PNG, SVG and CSV; the PNG files as they are written."""
-    for material in materials:
-        for figure in figures(material):
+    for results in all_results:
+        for figure in figures(results):
             yield save(figure, folder)[0]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from analysis.figures.plotting.cases import text
 from analysis.metrics.axes import AXIS
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import hosts_label, path_rtt_ms, queue_label, rate_label
 from testbed.store import SCENARIO, Trial
 
@@ -16,15 +16,15 @@ MOST = 8  # values that are written out
 MOST_VALUES = 16  # the same, of an axis: the command has them all
 
 
-def values(material: Material, axis: str) -> list[str]:
+def values(results: ExperimentResults, axis: str) -> list[str]:
     """An axis's values, numbers by size."""
-    found = material.rows[AXIS + axis].dropna().unique().tolist()
+    found = results.rows[AXIS + axis].dropna().unique().tolist()
     return [text(each) for each in (sorted(found) if not isinstance(found[0], str) else found)]
 
 
-def axes(material: Material) -> list[tuple[str, str]]:
+def axes(results: ExperimentResults) -> list[tuple[str, str]]:
     """Each axis with all its values."""
-    return [(name, _several(values(material, name), MOST_VALUES)) for name in material.axes()]
+    return [(name, _several(values(results, name), MOST_VALUES)) for name in results.axes()]
 
 
 def settings(trials: Sequence[Trial]) -> list[tuple[str, str]]:
@@ -56,40 +56,40 @@ def _several(texts: Iterable[str], most: int = MOST) -> str:
     return ", ".join(found[:most]) + (f", … ({len(found)})" if len(found) > most else "")
 
 
-def _given(material: Material) -> list[str]:
+def _given(results: ExperimentResults) -> list[str]:
     """The axes that the experiment has, without those that were added to tell trials apart."""
-    own = {name for trial in material.trials for name in trial.scenario.axes}
-    return [name for name in material.axes() if name in own]
+    own = {name for trial in results.trials for name in trial.scenario.axes}
+    return [name for name in results.axes() if name in own]
 
 
-def command(material: Material) -> str:
+def command(results: ExperimentResults) -> str:
     """The exact command; what a scenario's file became is run from a trial's."""
-    names = _given(material)
-    what = [material.experiment]
-    if _is_of_file(material):
-        what = [str(material.trials[0].path / SCENARIO)]
-        if not names and material.varied(material.rows):  # files that have nothing in common
+    names = _given(results)
+    what = [results.experiment]
+    if _is_of_file(results):
+        what = [str(results.trials[0].path / SCENARIO)]
+        if not names and results.varied(results.rows):  # files that have nothing in common
             return shlex.join(["testbed", "run", *what])
     argv = ["testbed", "run", *what]
     for name in names:
-        argv += ["--set", f"{name}={','.join(values(material, name))}"]
-    seeds = max(trial.scenario.seed for trial in material.trials)
-    if not _is_of_file(material) or seeds > 1:
+        argv += ["--set", f"{name}={','.join(values(results, name))}"]
+    seeds = max(trial.scenario.seed for trial in results.trials)
+    if not _is_of_file(results) or seeds > 1:
         argv += ["--seeds", str(seeds)]
-    return shlex.join([*argv, "--engine", material.engine or "auto"])
+    return shlex.join([*argv, "--engine", results.engine or "auto"])
 
 
-def _is_of_file(material: Material) -> bool:
+def _is_of_file(results: ExperimentResults) -> bool:
     """Whether the axes are fields of a scenario's file, by their places, or there are none."""
-    return all("." in name for name in _given(material))
+    return all("." in name for name in _given(results))
 
 
-def command_note(material: Material) -> str:
+def command_note(results: ExperimentResults) -> str:
     """A sentence about how the command's trials differ from these, or nothing."""
-    names = _given(material)
-    if not names and material.varied(material.rows):
-        return f"and so for each of the other {len(material.trials) - 1}"
-    seeds = max(trial.scenario.seed for trial in material.trials)
-    whole = seeds * math.prod(len(values(material, name)) for name in names)
-    here = len(material.trials)
+    names = _given(results)
+    if not names and results.varied(results.rows):
+        return f"and so for each of the other {len(results.trials) - 1}"
+    seeds = max(trial.scenario.seed for trial in results.trials)
+    whole = seeds * math.prod(len(values(results, name)) for name in names)
+    here = len(results.trials)
     return f"gives {whole} trials, of which these are {here}" if whole != here else ""

@@ -12,7 +12,7 @@ import pandas as pd
 
 from analysis.figures.plotting.sheet import Cell, Head, Sheet, mean_cell
 from analysis.metrics.columns import METRICS
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.summary import sum_up
 from testbed.store import FIGURES, TRIAL_PAGE, Trial
 
@@ -64,10 +64,10 @@ class Listed:
     page: str = ""
 
 
-def cells(material: Material) -> Sheet:
+def cells(results: ExperimentResults) -> Sheet:
     """Mean ± half of the 95 % interval of each measure, one row per set of repeats."""
-    found = sum_up(material.good)
-    measures = [name for name in MEASURES if material.good[name].notna().any()]
+    found = sum_up(results.good)
+    measures = [name for name in MEASURES if results.good[name].notna().any()]
     heads = [*(Head(key.name.replace("_", " ")) for key in found.keys), COUNTED]
     heads += [Head(HEADS[m], UNITS[m], DEFINITIONS[m], True) for m in measures]
     lines = []
@@ -83,15 +83,15 @@ def _number(value: float) -> Cell:
     return Cell(f"{value:g}", f"{value:g}", True)
 
 
-def trials(material: Material, page: Path | None) -> Iterator[Listed]:
+def trials(results: ExperimentResults, page: Path | None) -> Iterator[Listed]:
     """Every trial, with links that hold as long as page and results move together.
 
     Without a page's place there are none: it goes elsewhere alone.
     """
-    rates = _rates(material.rows)
-    first = material.rows.drop_duplicates("trial").set_index("trial")
+    rates = _rates(results.rows)
+    first = results.rows.drop_duplicates("trial").set_index("trial")
     facts = first[["number", "seed", "axes", "verdict", "why"]].to_dict("index")
-    for trial in material.trials:
+    for trial in results.trials:
         name = trial.path.name
         fact = facts[name]
         status = str(trial.record.status)
@@ -135,25 +135,25 @@ def _link(path: Path, page: Path) -> str:
     return quote(relative) + ("/" if path.is_dir() else "")
 
 
-def verdicts(material: Material) -> dict[str, int]:
+def verdicts(results: ExperimentResults) -> dict[str, int]:
     """The number of trials by verdict."""
-    first = material.rows.drop_duplicates("trial")
+    first = results.rows.drop_duplicates("trial")
     ran = first[first["status"] == "ok"]["verdict"].replace("", "not judged")
     order = ("valid", "suspect", "invalid", "not judged")
     return {name: int((ran == name).sum()) for name in order if (ran == name).any()}
 
 
-def statuses(material: Material) -> dict[str, int]:
+def statuses(results: ExperimentResults) -> dict[str, int]:
     """The number of trials by status."""
-    first = material.rows.drop_duplicates("trial")["status"]
+    first = results.rows.drop_duplicates("trial")["status"]
     return {str(name): int(count) for name, count in first.value_counts().items()}
 
 
-def doubts(material: Material) -> list[tuple[str, int, str, str]]:
+def doubts(results: ExperimentResults) -> list[tuple[str, int, str, str]]:
     """Verdict, count, reason and the trials' numbers, the most frequent first."""
     from analysis.report.claims_section import ranges
 
-    first = material.rows.drop_duplicates("trial")
+    first = results.rows.drop_duplicates("trial")
     bad = first[first["verdict"].isin(["suspect", "invalid"])]
     found = [
         (str(verdict), len(own), str(why), ranges([int(n) for n in own["number"]]))

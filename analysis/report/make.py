@@ -25,7 +25,7 @@ from analysis.report import (
 from analysis.report.claims_section import Answer
 from analysis.report.overlay import Overlay, overlay
 from analysis.report.plot_data import plot_json
-from analysis.results.material import Collection, Material
+from analysis.results.experiment_results import ExperimentResults, ResultSet
 from testbed.machine.atomic import replace, workplace
 from testbed.machine.safe_files import make_folder
 
@@ -33,7 +33,7 @@ MEDIA = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv"}
 
 
 def make_report(
-    found: Collection,
+    found: ResultSet,
     out: Path,
     answers: Sequence[Answer] = (),
     compared: comparison_section.Compared | None = None,
@@ -48,8 +48,8 @@ def make_report(
     everything in it and nothing beside it.
     """
     with _folder(out, single) as folder:
-        parts = [_part(material, folder, out, single) for material in found.materials]
-    laid = overlay(found.materials, None if single else out.with_name(f"{out.stem}-series"))
+        parts = [_part(results, folder, out, single) for results in found.experiments]
+    laid = overlay(found.experiments, None if single else out.with_name(f"{out.stem}-series"))
     text = page.render(_whole(found, parts, answers, compared, laid, standings))
     replace(out, lambda path: path.write_text(text, encoding="utf-8"))
     return out
@@ -68,28 +68,28 @@ def _folder(out: Path, single: bool) -> Iterator[Path]:
         yield folder
 
 
-def _part(material: Material, folder: Path, out: Path, single: bool) -> page.Part:
+def _part(results: ExperimentResults, folder: Path, out: Path, single: bool) -> page.Part:
     """An experiment on an engine."""
-    numbers = dict(zip(material.rows["trial"], material.rows["number"].map(int), strict=True))
-    found = figure_catalogue.figures(material)
+    numbers = dict(zip(results.rows["trial"], results.rows["number"].map(int), strict=True))
+    found = figure_catalogue.figures(results)
     figures = tuple(_shown(figure, folder, numbers, single) for figure in found)
     return page.Part(
-        key=material.key,
-        name=material.experiment,
-        engine=material.engine,
-        folder=material.folder,
-        network=network_drawing.drawing([trial.scenario for trial in material.trials]),
-        axes=tuple(facts.axes(material)),
-        settings=tuple(facts.settings(material.trials)),
-        command=facts.command(material),
-        command_note=facts.command_note(material),
+        key=results.key,
+        name=results.experiment,
+        engine=results.engine,
+        folder=results.folder,
+        network=network_drawing.drawing([trial.scenario for trial in results.trials]),
+        axes=tuple(facts.axes(results)),
+        settings=tuple(facts.settings(results.trials)),
+        command=facts.command(results),
+        command_note=facts.command_note(results),
         figures=figures,
-        tables=tuple(figure_catalogue.tables(material)),
-        cells=listing.cells(material),
-        trials=tuple(listing.trials(material, None if single else out)),
-        statuses=listing.statuses(material),
-        verdicts=listing.verdicts(material),
-        doubts=tuple(listing.doubts(material)),
+        tables=tuple(figure_catalogue.tables(results)),
+        cells=listing.cells(results),
+        trials=tuple(listing.trials(results, None if single else out)),
+        statuses=listing.statuses(results),
+        verdicts=listing.verdicts(results),
+        doubts=tuple(listing.doubts(results)),
     )
 
 
@@ -118,7 +118,7 @@ def _file(path: Path, single: bool) -> tuple[str, str]:
 
 
 def _whole(
-    found: Collection,
+    found: ResultSet,
     parts: Sequence[page.Part],
     answers: Sequence[Answer],
     compared: comparison_section.Compared | None,

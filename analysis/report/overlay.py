@@ -17,7 +17,7 @@ from analysis.metrics.valid_trials import INVALID
 from analysis.report.listing import HEADS, UNITS
 from analysis.report.overlay_series import trial_text
 from analysis.report.plot_data import Json, script_json
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.intervals import student_quantile
 from analysis.statistics.tolerances import TOLERANCES
 from testbed.machine.atomic import replace
@@ -41,7 +41,7 @@ class Overlay:
     series: Mapping[int, str] = field(repr=False)
 
 
-def overlay(materials: Iterable[Material], folder: Path | None) -> Overlay | None:
+def overlay(all_results: Iterable[ExperimentResults], folder: Path | None) -> Overlay | None:
     """`folder` takes the series, a file for each trial; without one they are within the page.
 
     None if fewer than two flows ran.
@@ -49,10 +49,10 @@ def overlay(materials: Iterable[Material], folder: Path | None) -> Overlay | Non
     settings: list[Json] = []
     values: dict[str, Json] = {}
     series: dict[int, str] = {}
-    for material in materials:
-        settings += _settings(material)
-        values |= _values(material)
-        for number, trial in _ran(material):
+    for results in all_results:
+        settings += _settings(results)
+        values |= _values(results)
+        for number, trial in _ran(results):
             series[number] = trial_text(trial)
     if sum(map(len, values.values())) < 2:
         return None
@@ -78,19 +78,19 @@ def _write(path: Path, script: str) -> None:
     replace(path, lambda own: own.write_text(script, encoding="utf-8"))
 
 
-def _ran(material: Material) -> Iterator[tuple[int, Trial]]:
-    numbers = dict(zip(material.rows["trial"], material.rows["number"], strict=True))
-    for trial in material.trials:
+def _ran(results: ExperimentResults) -> Iterator[tuple[int, Trial]]:
+    numbers = dict(zip(results.rows["trial"], results.rows["number"], strict=True))
+    for trial in results.trials:
         if trial.record.status is Status.OK:
             yield int(numbers[trial.path.name]), trial
 
 
-def _settings(material: Material) -> list[Json]:
+def _settings(results: ExperimentResults) -> list[Json]:
     """Trials that differ in nothing but the seed, with the flows that they have."""
-    rows = material.rows[material.rows["status"] == "ok"]
+    rows = results.rows[results.rows["status"] == "ok"]
     whole = rows.groupby("trial", sort=False)["setting"].transform("+".join)  # of all its flows
-    axes = material.varied(rows)
-    return [_setting(own, axes, material.key) for _, own in rows.groupby(whole, sort=False)]
+    axes = results.varied(rows)
+    return [_setting(own, axes, results.key) for _, own in rows.groupby(whole, sort=False)]
 
 
 def _setting(rows: pd.DataFrame, axes: Sequence[str], part: str) -> Json:
@@ -106,10 +106,10 @@ def _setting(rows: pd.DataFrame, axes: Sequence[str], part: str) -> Json:
     }
 
 
-def _values(material: Material) -> dict[str, Json]:
+def _values(results: ExperimentResults) -> dict[str, Json]:
     """The metrics that `testbed compare` compares, by the trial's number and the flow."""
     found: dict[str, Json] = {}
-    rows = material.rows[material.rows["status"] == "ok"]
+    rows = results.rows[results.rows["status"] == "ok"]
     table = rows[["number", "flow", *TOLERANCES]].to_numpy().tolist()
     for number, flow, *numbers in table:
         found.setdefault(str(int(number)), {})[str(flow)] = [_known(each) for each in numbers]

@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis.metrics.axes import AXIS
 from analysis.metrics.valid_trials import INVALID, counted
-from analysis.results.material import collect
+from analysis.results.experiment_results import collect
 from analysis.trials.packets import TrialPackets, epoch_ns
 from analysis.trials.samples import read_samples
 from analysis.trials.series import rates_mbps
@@ -135,9 +135,9 @@ def open_results(results: str | Path | pd.DataFrame) -> Results:
     if isinstance(results, pd.DataFrame) and FOLDER not in results.attrs:
         raise UsageError("these rows are not as `run` returned them", "name the folder")
     folder = Path(results.attrs[FOLDER] if isinstance(results, pd.DataFrame) else results)
-    materials = collect([folder]).materials
-    rows = pd.concat([each.rows for each in materials], ignore_index=True)
-    trials = tuple(trial for each in materials for trial in each.trials)
+    all_results = collect([folder]).experiments
+    rows = pd.concat([each.rows for each in all_results], ignore_index=True)
+    trials = tuple(trial for each in all_results for trial in each.trials)
     return Results(folder, rows.drop(columns="number"), trials)
 
 

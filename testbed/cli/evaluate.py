@@ -132,7 +132,7 @@ def _report(wanted: Evaluation, runs: Sequence[Path], out: Path | None) -> int:
     found = collect(runs)
     for text in found.warnings:
         errors.print(f"testbed: warning: {text}", soft_wrap=True)
-    lines = standing.standings(found.materials, wanted.subject, wanted.others)
+    lines = standing.standings(found.experiments, wanted.subject, wanted.others)
     table = standing.text_table(lines, wanted.subject, wanted.others)
     run_output.print_table(table, run_output.Printed("table", None))
     page = out or results_folder(wanted.name) / REPORT

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd  # slow to load
     from matplotlib.figure import Figure
 
-    from analysis.results.material import Material
+    from analysis.results.experiment_results import ExperimentResults
 
 NAME = "EXPERIMENT"
 LONGEST_BYTES = 1 << 20
@@ -83,18 +83,20 @@ def _abouts(tree: ast.Module) -> Iterator[str]:
                 yield str(about.value) if isinstance(about, ast.Constant) else ""
 
 
-def save_figures(own: OwnFile, materials: Iterable[Material], folder: Path) -> Iterator[Path]:
+def save_figures(
+    own: OwnFile, all_results: Iterable[ExperimentResults], folder: Path
+) -> Iterator[Path]:
     """Write the file's own figures as PNG, SVG and CSV; the PNG files as they are written."""
     from analysis.figures.plotting.named_figure import NamedFigure  # slow to load
 
     assert own.figures is not None
-    for material in materials:
-        stem = f"{own.experiment.name}-{material.engine}"
+    for results in all_results:
+        stem = f"{own.experiment.name}-{results.engine}"
         try:
-            for name, figure in own.figures(material.good):
-                yield NamedFigure(checked(f"{stem}-{name}"), "", figure, material.good).save(
-                    folder
-                )[0]
+            for name, figure in own.figures(results.good):
+                yield NamedFigure(checked(f"{stem}-{name}"), "", figure, results.good).save(folder)[
+                    0
+                ]
         except TestbedError:
             raise
         except Exception as error:

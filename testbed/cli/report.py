@@ -20,7 +20,7 @@ from testbed.store import FIGURES, REPORT, FlowRecord, Trial, is_trial, open_tri
 
 if TYPE_CHECKING:
     from analysis.claims.engine.answers import Answer
-    from analysis.results.material import Collection
+    from analysis.results.experiment_results import ResultSet
 
 
 def report(options: argparse.Namespace) -> int:
@@ -92,7 +92,7 @@ def _say_counts(answers: Sequence[Answer]) -> None:
         console.print(f"claims: {said}")
 
 
-def _answers(found: Collection, reference: Path | None) -> Sequence[Answer]:
+def _answers(found: ResultSet, reference: Path | None) -> Sequence[Answer]:
     """Answers to the claims that the experiments among the results can decide."""
     from analysis.claims.ledger import PAPERS, answers
     from analysis.metrics.columns import COLUMNS

@@ -365,13 +365,13 @@ def _show_figures(
         return
     from analysis.figures import figure_catalogue as catalogue  # draws: slow to load
 
-    materials = catalogue.of_results(run, experiment)
-    tables = list(catalogue.summaries(materials))
+    all_results = catalogue.of_results(run, experiment)
+    tables = list(catalogue.summaries(all_results))
     _show_numbers(run, rows, tables, printed)
     if kept:
         _say_figures(folder / name for name in kept.figures)
         return
-    drawn = _say_figures(catalogue.save_figures(materials, folder))
+    drawn = _say_figures(catalogue.save_figures(all_results, folder))
     kept_figures.keep(folder, experiment, made_of, drawn, bool(tables))
 
 
@@ -380,8 +380,8 @@ def _show_own(own: OwnFile, run: Path, rows: pd.DataFrame, printed: run_output.P
     from analysis.figures import figure_catalogue as catalogue  # draws: slow to load
 
     _show_numbers(run, rows, (), printed)
-    materials = catalogue.of_results(run, own.experiment.name)
-    _say_figures(save_figures(own, materials, run / FIGURES))
+    all_results = catalogue.of_results(run, own.experiment.name)
+    _say_figures(save_figures(own, all_results, run / FIGURES))
 
 
 def _say_figures(figures: Iterable[Path]) -> list[Path]:

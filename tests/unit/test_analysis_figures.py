@@ -16,7 +16,7 @@ from analysis.figures.papers.guo_yuan_sheng.bottleneck_columns import columns
 from analysis.figures.papers.guo_yuan_sheng.bottleneck_rows import rows
 from analysis.figures.plotting import style
 from analysis.figures.plotting.setting_groups import by_setting
-from analysis.results.material import collect
+from analysis.results.experiment_results import collect
 from analysis.results.tables import write_metrics
 from analysis.trials.series import Series, grid_step_s, trial_series
 from testbed.scenario.model import Queue, Scenario
@@ -143,9 +143,9 @@ def test_title_and_footer(figure: Figure) -> None:
 
 
 def test_a_figure_has_its_data_and_a_caption(results: Path) -> None:
-    (material,) = collect([results]).materials
-    (figure,) = drawing.draw(material)
-    assert figure.stem == f"{material.key}-time"
+    (found,) = collect([results]).experiments
+    (figure,) = drawing.draw(found)
+    assert figure.stem == f"{found.key}-time"
     assert figure.caption.startswith("reno uses 1 % of the 1 Mbit/s bottleneck, with a median")
     windows = figure.data[figure.data["measure"] == "congestion window (packets)"]
     assert dict(zip(windows["time_s"].round(3), windows["value"], strict=True)) == {
@@ -156,8 +156,8 @@ def test_a_figure_has_its_data_and_a_caption(results: Path) -> None:
 
 def test_nothing_is_drawn_where_nothing_was_measured(tmp_path: Path) -> None:
     write_trial(tmp_path / "a", without=tuple(ROLES))
-    (material,) = collect([tmp_path]).materials
-    assert list(drawing.draw(material)) == []
+    (results,) = collect([tmp_path]).experiments
+    assert list(drawing.draw(results)) == []
 
 
 def test_nothing_ran(tmp_path: Path) -> None:

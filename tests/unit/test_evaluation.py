@@ -284,15 +284,15 @@ def lot(goodput: float) -> pd.DataFrame:
     )
 
 
-def material(experiment: str, tcp: pd.DataFrame, rate_mbit: float) -> Any:
-    """What a law reads of a material."""
+def results(experiment: str, tcp: pd.DataFrame, rate_mbit: float) -> Any:
+    """What a law reads of a results."""
     topology = SimpleNamespace(bottleneck=SimpleNamespace(rate_mbit=rate_mbit))
     trial = SimpleNamespace(scenario=SimpleNamespace(topology=topology))
     return SimpleNamespace(experiment=experiment, tcp=tcp, good=tcp, trials=(trial,))
 
 
 def test_theory_stands_beside_ours_with_the_difference() -> None:
-    (law,) = theory.laws(material("parking-lot", lot(2.0), 10.0))
+    (law,) = theory.laws(results("parking-lot", lot(2.0), 10.0))
     assert (law.theory, list(law.ours)) == (5.0, [2.0])
     (row,) = theory.sheet((law,)).rows
     assert [cell.words for cell in row][2:] == ["5", "2", "-60"]
@@ -302,7 +302,7 @@ def test_models_speak_of_the_loss_and_the_round_trip_that_were_seen() -> None:
     rows = lot(1.0).assign(
         axis_burst=1.0, axis_loss_percent=1.0, rtt_mean_ms=40.0, axis_variant="linux-reno"
     )
-    (law,) = theory.laws(material("lossy", rows, 10.0))
+    (law,) = theory.laws(results("lossy", rows, 10.0))
     assert law.theory == pytest.approx(math.sqrt(1.5 / 0.01) / 0.04 * 8 * 1514 / 1e6)
 
 
@@ -319,14 +319,14 @@ def test_a_shared_link_slows_long_transfers_down_by_its_load(
         }
     )
     monkeypatch.setattr(theory, "transfers_of", lambda trials: transfers)
-    (law,) = theory.laws(material("completion", rows, 10.0))
+    (law,) = theory.laws(results("completion", rows, 10.0))
     assert (law.theory, list(law.ours)) == (4.0, [3.5])
-    assert not theory.laws(material("completion", rows.assign(axis_queue="pfifo"), 10.0))
+    assert not theory.laws(results("completion", rows.assign(axis_queue="pfifo"), 10.0))
 
 
 def test_a_trace_bounds_what_is_carried() -> None:
     rows = lot(1.0).assign(axis_trace="even")
-    own = material("cellular", rows, 10.0)
+    own = results("cellular", rows, 10.0)
     own.trials[0].path = SimpleNamespace(name="t")
     own.trials[0].scenario.topology.bottleneck.trace = "1*2 4"  # 3 frames in 4 ms
     (law,) = theory.laws(own)
@@ -334,4 +334,4 @@ def test_a_trace_bounds_what_is_carried() -> None:
 
 
 def test_an_experiment_without_a_law_has_none() -> None:
-    assert theory.laws(material("harm", lot(1.0), 10.0)) == ()
+    assert theory.laws(results("harm", lot(1.0), 10.0)) == ()

@@ -24,7 +24,7 @@ from analysis.figures.papers.fall_floyd.outcomes import Points
 from analysis.figures.papers.fall_floyd.outcomes import Sequence as Segments
 from analysis.figures.plotting import style
 from analysis.metrics.columns import COLUMNS
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import variant_key
 from testbed.scenario.model import Profile
 from testbed.store import FlowRecord, Record, Status, Trial
@@ -226,11 +226,11 @@ def test_a_figure_a_profile_and_the_lowest_seed_that_ran() -> None:
     assert list(figures(trials[:2], "x-guest")) == ["x-guest-segments"]
 
 
-def material(trials: Sequence[Trial], rows: pd.DataFrame | None = None) -> Material:
+def results(trials: Sequence[Trial], rows: pd.DataFrame | None = None) -> ExperimentResults:
     """These trials without any that could go into the general figures."""
     table = pd.DataFrame(columns=list(COLUMNS)) if rows is None else rows
     none = pd.DataFrame(columns=list(COLUMNS))
-    return Material("x", "guest", tuple(trials), table, none, pd.DataFrame())
+    return ExperimentResults("x", "guest", tuple(trials), table, none, pd.DataFrame())
 
 
 def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,7 +240,7 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
     def written() -> dict[str, bytes]:
-        (figure,) = drawing.draw(material([trial()]))
+        (figure,) = drawing.draw(results([trial()]))
         return {path.name: path.read_bytes() for path in figure.save(tmp_path)}
 
     first = written()
@@ -258,7 +258,7 @@ def test_a_trial_without_captures_says_so(tmp_path: Path) -> None:
         one, path=tmp_path, record=dataclasses.replace(one.record, flows=(record,))
     )
     assert "no capture at sender1" in loss_panels.panel(ran).reason
-    assert list(drawing.draw(material([ran]))) == []
+    assert list(drawing.draw(results([ran]))) == []
 
 
 # --- the variants beside each other
@@ -361,10 +361,10 @@ def test_a_figure_of_the_variants_for_each_setting() -> None:
     ok = Record(Status.OK, engine="guest")
     trials = [Trial(Path(f"reno-{seed}"), router(variant="reno", seed=seed), ok) for seed in (1, 2)]
     rows = pd.DataFrame([row("reno", seed) for seed in (1, 2)])
-    (figure,) = variants_figure.draw(material(trials, rows))
+    (figure,) = variants_figure.draw(results(trials, rows))
     assert figure.stem == "x-guest-beside"
     assert figure.data["seed"].tolist() == [1, 2]
-    assert list(variants_figure.draw(material(trials, rows[:0]))) == []
+    assert list(variants_figure.draw(results(trials, rows[:0]))) == []
 
 
 def test_order_and_colours_know_every_variant() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from analysis.figures.own_experiments.player_pairs import pairs, table
 from analysis.figures.own_experiments.players_figure import draw
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from experiments.video_players import scenario
 from testbed.store import FLOWS, RECORD, SCENARIO, Record, Status, trials_in
 from testbed.traffic.video.result import Result
@@ -33,9 +33,9 @@ def add(results: Path, player: str, played: Result = PLAYED, rule: str = "720p")
     (folder / FLOWS / "video.json").write_text(played.to_json())
 
 
-def material(results: Path) -> Material:
+def results(results: Path) -> ExperimentResults:
     none = pd.DataFrame()
-    return Material("video-players", "guest", tuple(trials_in(results)), none, none, none)
+    return ExperimentResults("video-players", "guest", tuple(trials_in(results)), none, none, none)
 
 
 def test_a_video_that_only_one_has_seen_is_no_pair(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_agreement_is_half_a_second_or_five_per_cent(
     (pair,) = pairs(trials_in(tmp_path))
     assert pair.agrees("loaded_s") is agree
     assert pair.agrees("startup_s")
-    shown = table(material(tmp_path))
+    shown = table(results(tmp_path))
     verdicts = {row[-5]: row[-1] for row in shown.rows}
     assert verdicts["loaded s"] == ("agree" if agree else "differ")
     assert verdicts["stalls"] == ""
@@ -74,9 +74,9 @@ def test_low_bitrates_come_first(tmp_path: Path) -> None:
 
 
 def test_the_figure_is_drawn(tmp_path: Path) -> None:
-    assert list(draw(material(tmp_path))) == []
+    assert list(draw(results(tmp_path))) == []
     add(tmp_path, "model")
     add(tmp_path, "chromium")
-    (figure,) = draw(material(tmp_path))
+    (figure,) = draw(results(tmp_path))
     assert figure.stem == "video-players-guest-buffer"
     assert set(figure.data["player"]) == {"model", "chromium"}

@@ -142,7 +142,7 @@ def test_two_runs_of_the_same_are_compared(
     assert "A and B do not agree: 6 differences beyond tolerance" in said
     html = (a / "report.html").read_text()
     assert '<section id="comparison">' in html
-    keys = [each.key for each in collect([a, b]).materials]
+    keys = [each.key for each in collect([a, b]).experiments]
     assert len(set(keys)) == 2 and all(f'<section id="{key}">' in html for key in keys)
     assert main(["report", str(a), str(b), "--claims"]) == 2
 

@@ -19,7 +19,7 @@ from analysis.figures.plotting.cases import split
 from analysis.metrics.flow_digest import THROUGHPUT
 from analysis.report import collect
 from analysis.report.listing import cells
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from analysis.results.varied_axes import tell_settings_apart, varied_axes
 from tests import report_writer
 
@@ -62,28 +62,28 @@ def points(axes: Mapping[str, Sequence[str | float]]) -> Iterator[dict[str, str 
 
 def unlike(
     folder: Path, experiment: str, dice: np.random.Generator, most: int = 1
-) -> tuple[Material, set[float]]:
+) -> tuple[ExperimentResults, set[float]]:
     """Trials whose every cell has a number of its own, which all its seeds share."""
     for point in points({**PAPERS[experiment], **extra_axes(dice, most)}):
         for seed in range(1, SEEDS + 1):
             report_writer.write(folder, report_writer.scenario(experiment, point, seed))
-    [material] = collect([folder]).materials
-    rows = material.rows.assign(setting=material.rows["axes"])
+    [results] = collect([folder]).experiments
+    rows = results.rows.assign(setting=results.rows["axes"])
     keys = rows["axes"] + rows["flow"]
     drawn = dice.choice(np.arange(100, 1000), size=keys.nunique(), replace=False)
     value = keys.map(dict(zip(keys.unique(), drawn.astype(float), strict=True)))
     rows = rows.assign(**{name: factor * value for name, factor in MEASURED.items()})
     rows["rtt_mean_ms"] = value
     by_flow = dict(zip(zip(rows["trial"], rows["flow"], strict=True), value, strict=True))
-    digest = material.digest
+    digest = results.digest
     own = [by_flow[key] for key in zip(digest["trial"], digest["flow"], strict=True)]
-    made = dataclasses.replace(material, rows=rows, good=rows, digest=digest.assign(value=own))
+    made = dataclasses.replace(results, rows=rows, good=rows, digest=digest.assign(value=own))
     parts = shares(made.tcp)["share_percent"]
     together = made.tcp.groupby(["trial", "variant"])["throughput_mbps"].sum()  # over time
     return made, {*value, *together, *parts, *(100 - parts), 100.0}
 
 
-Unlike = Callable[[int], tuple[Material, set[float]]]
+Unlike = Callable[[int], tuple[ExperimentResults, set[float]]]
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def unlike_trials(tmp_path_factory: pytest.TempPathFactory, full: bool) -> Unlik
     """Those of the experiment of that place, with numbers drawn by it. Two axes that no figure
     knows where there is one of its own; where there are two, in the full run."""
 
-    def made(place: int) -> tuple[Material, set[float]]:
+    def made(place: int) -> tuple[ExperimentResults, set[float]]:
         folder, own = tmp_path_factory.mktemp("unlike") / "r", list(PAPERS)[place]
         most = {1: 2, 2: 1 + full}.get(len(PAPERS[own]), 1)
         return unlike(folder, own, np.random.default_rng(place), most)
@@ -101,15 +101,15 @@ def unlike_trials(tmp_path_factory: pytest.TempPathFactory, full: bool) -> Unlik
 
 @pytest.mark.parametrize(("seed", "experiment"), list(enumerate(PAPERS)))
 def test_nothing_unlike_is_averaged(experiment: str, seed: int, unlike_trials: Unlike) -> None:
-    material, known = unlike_trials(seed)
-    assert material.experiment == experiment
-    for figure in figures(material):
+    results, known = unlike_trials(seed)
+    assert results.experiment == experiment
+    for figure in figures(results):
         for column in {"mean", "ms", "share_percent"} & set(figure.data.columns):
             _known(figure.data[column], known, f"{figure.stem}: {column}")
         said = [float(text) for text in CAPTIONED.findall(figure.caption)]
         short = {float(f"{value:.{digits}g}") for value in known for digits in (1, 2, 3)}
         assert set(said) <= short, f"{figure.stem}: {figure.caption}"
-    for title, sheet in tables(material):
+    for title, sheet in tables(results):
         rates = [row[[head.words for head in sheet.heads].index("n")].words for row in sheet.rows]
         assert set(rates) == {str(SEEDS)}, title
 
@@ -121,8 +121,8 @@ def _known(found: pd.Series, known: set[float], where: str) -> None:
 
 @pytest.mark.parametrize("seed", range(len(PAPERS)))
 def test_a_row_of_the_table_is_one_setting(seed: int, unlike_trials: Unlike) -> None:
-    material, known = unlike_trials(seed)
-    sheet = cells(material)
+    results, known = unlike_trials(seed)
+    sheet = cells(results)
     heads = [head.words for head in sheet.heads]
     n, throughput = heads.index("n"), heads.index("throughput")
     names = [tuple(cell.words for cell in row[:n]) for row in sheet.rows]
@@ -130,7 +130,7 @@ def test_a_row_of_the_table_is_one_setting(seed: int, unlike_trials: Unlike) -> 
     assert len(set(heads[:n])) == n, "two columns have one name"
     assert {row[n].words for row in sheet.rows} == {str(SEEDS)}
     _known(pd.Series([float(row[throughput].words) for row in sheet.rows]), known, "table")
-    assert len(sheet.rows) * SEEDS == len(material.rows)
+    assert len(sheet.rows) * SEEDS == len(results.rows)
 
 
 def test_settings_that_no_axis_names_get_one() -> None:
@@ -160,6 +160,6 @@ def test_a_length_that_another_axis_decides_divides_nothing() -> None:
 
 
 def test_throughput_over_time_is_of_one_setting(tmp_path: Path) -> None:
-    material, _ = unlike(tmp_path / "r", "someones-own", np.random.default_rng(3))
-    one = material.digest[material.digest["what"] == THROUGHPUT].groupby("trial")["value"]
+    results, _ = unlike(tmp_path / "r", "someones-own", np.random.default_rng(3))
+    one = results.digest[results.digest["what"] == THROUGHPUT].groupby("trial")["value"]
     assert (one.nunique() == 1).all()

@@ -24,7 +24,7 @@ from analysis.figures.plotting.named_figure import NamedFigure
 from analysis.figures.plotting.style import VARIANT_COLOURS
 from analysis.report import collect, make_report
 from analysis.report.facts import command
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from tests import report_writer
 from tests.made_up_answers import Answer, Evidence
 
@@ -80,8 +80,8 @@ def made(folders: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Made:
     drawn: list[NamedFigure] = []
     draw = figure_catalogue.figures
 
-    def figures(material: Material) -> Iterator[NamedFigure]:
-        for figure in draw(material):
+    def figures(results: ExperimentResults) -> Iterator[NamedFigure]:
+        for figure in draw(results):
             drawn.append(figure)
             yield figure
 
@@ -161,9 +161,9 @@ def test_figures_have_the_pages_colours_and_no_pictures(html: str) -> None:
 
 def test_invalid_trials_are_left_out_and_counted(folders: list[Path], html: str) -> None:
     folder = next(path for path in folders if path.name == "router-bottleneck")
-    [material] = collect([folder]).materials
-    assert set(material.rows["seed"]) == {1, 2, 11, 12, 13}
-    assert set(material.good["seed"]) == {1, 2, 11}
+    [results] = collect([folder]).experiments
+    assert set(results.rows["seed"]) == {1, 2, 11, 12, 13}
+    assert set(results.good["seed"]) == {1, 2, 11}
     for badge in ("1 suspect", "1 invalid", "1 unsupported"):
         assert f">{badge}</span>" in html
     assert html.count(WHY) == 2  # with the doubts, and with the trial
@@ -186,8 +186,8 @@ def test_the_papers_numbers_stand_beside_ours(html: str) -> None:
 
 def test_the_command_runs_the_same_again(folders: list[Path]) -> None:
     folder = next(path for path in folders if path.name == "someones-own")
-    [material] = collect([folder]).materials
-    assert command(material) == (
+    [results] = collect([folder]).experiments
+    assert command(results) == (
         "testbed run someones-own --set variant=bbr,cubic --set target_ms=1,5,20 "
         "--seeds 5 --engine guest"
     )

@@ -44,9 +44,9 @@ def test_the_command_of_a_files_sweep_names_a_file(tmp_path: Path) -> None:
             point: dict[str, str | float] = {"variant": "cubic", place: rate}
             made = report_writer.scenario("mine", point, seed)
             report_writer.write(tmp_path, dataclasses.replace(made, axes={place: rate}))
-    [material] = collect([tmp_path]).materials
-    first = material.trials[0].path / "scenario.json"
-    assert command(material) == (
+    [results] = collect([tmp_path]).experiments
+    first = results.trials[0].path / "scenario.json"
+    assert command(results) == (
         f"testbed run {first} --set topology.bottleneck.rate_mbit=1,2 --seeds 2 --engine guest"
     )
 
@@ -56,17 +56,17 @@ def test_a_scenario_may_have_an_experiments_name(name: str, tmp_path: Path) -> N
     """It has none of its axes, and gets what any scenario gets."""
     made = report_writer.scenario("mine", {"variant": "cubic"}, 1)
     report_writer.write(tmp_path, dataclasses.replace(made, experiment=name, axes={}))
-    [material] = collect([tmp_path]).materials
-    assert not list(figure_catalogue.summaries([material]))
-    assert not list(figure_catalogue.tables(material))
-    assert all("-guest-" in each.stem for each in figure_catalogue.figures(material))
+    [results] = collect([tmp_path]).experiments
+    assert not list(figure_catalogue.summaries([results]))
+    assert not list(figure_catalogue.tables(results))
+    assert all("-guest-" in each.stem for each in figure_catalogue.figures(results))
 
 
 def test_a_single_trial_has_its_timeline_and_no_figure_of_one_point(tmp_path: Path) -> None:
     write_trial(tmp_path / "one-trial", samples=True)
-    [material] = collect([tmp_path]).materials
+    [results] = collect([tmp_path]).experiments
     kinds = {
-        figure.stem.removeprefix(f"{material.key}-") for figure in general_figures.draw(material)
+        figure.stem.removeprefix(f"{results.key}-") for figure in general_figures.draw(results)
     }
     assert "tcp-timeline" in kinds
     assert not {"sweep", "plane"} & kinds

@@ -11,30 +11,30 @@ from analysis.figures.figure_catalogue import tables
 from analysis.figures.papers.parvez_mahanti_williamson import newreno_background, newreno_models
 from analysis.figures.plotting.sheet import Sheet
 from analysis.metrics.axes import with_axes
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from tests import pmw_tables as made
 
 
-def material(experiment: str, table: pd.DataFrame) -> Material:
+def results(experiment: str, table: pd.DataFrame) -> ExperimentResults:
     rows = with_axes(table.assign(kind="tcp", verdict="", number=1))
-    return Material(experiment, "guest", (), rows, rows, pd.DataFrame())
+    return ExperimentResults(experiment, "guest", (), rows, rows, pd.DataFrame())
 
 
 @pytest.fixture(scope="module")
-def events() -> Material:
-    return material("newreno-models", made.models_metrics(seeds=2))
+def events() -> ExperimentResults:
+    return results("newreno-models", made.models_metrics(seeds=2))
 
 
 @pytest.fixture(scope="module")
-def traffic() -> Material:
-    return material("newreno-background", made.background_metrics(seeds=2))
+def traffic() -> ExperimentResults:
+    return results("newreno-background", made.background_metrics(seeds=2))
 
 
 def texts(sheet: Sheet) -> list[list[str]]:
     return [[cell.words for cell in row] for row in sheet.rows]
 
 
-def test_figure_two_and_the_map(events: Material) -> None:
+def test_figure_two_and_the_map(events: ExperimentResults) -> None:
     plane, regions = newreno_models.draw(events)
     assert plane.stem == "newreno-models-guest-events-ns2-consecutive"
     goodput = plane.data[plane.data["measure"] == "goodput (Mbit/s)"]
@@ -47,7 +47,7 @@ def test_figure_two_and_the_map(events: Material) -> None:
     plt.close("all")
 
 
-def test_the_models_errors_beside_the_papers(events: Material) -> None:
+def test_the_models_errors_beside_the_papers(events: ExperimentResults) -> None:
     (_, errors), (_, points) = tables(events)
     forms = {(row[0], row[1]): row for row in texts(errors)}
     row = forms["Slow-but-Steady", "0.05"]
@@ -57,7 +57,7 @@ def test_the_models_errors_beside_the_papers(events: Material) -> None:
     assert texts(points)[0][:3] == ["0.05", "1", "2"]
 
 
-def test_figure_three(traffic: Material) -> None:
+def test_figure_three(traffic: ExperimentResults) -> None:
     (drawn,) = newreno_background.draw(traffic)
     assert (
         "With queue droptail Slow-but-Steady is +5.5 to +13.6 % ahead of Impatient" in drawn.caption
@@ -67,7 +67,7 @@ def test_figure_three(traffic: Material) -> None:
     plt.close("all")
 
 
-def test_table_two_has_the_papers_rows_beside_ours(traffic: Material) -> None:
+def test_table_two_has_the_papers_rows_beside_ours(traffic: ExperimentResults) -> None:
     (title, plain), (_, red) = tables(traffic)
     assert "droptail" in title
     lines = texts(plain)

@@ -22,7 +22,7 @@ from analysis.figures.plotting.sheet import Sheet, median_cell
 from analysis.metrics.axes import with_axes
 from analysis.metrics.video_digest import ERRORS_SEEN, PACKETS, lengths_of, video_parts
 from analysis.report.network_drawing import drawing
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.packets import FlowPackets
 from experiments.rajore_gupta_sikka_jain.video_access import EXPERIMENT
 from testbed.store import FLOWS, RECORD, SCENARIO, Record, Status, Trial, open_trial
@@ -76,7 +76,7 @@ def played(folder: Path, trial: str, rule: str) -> Trial:
 
 
 @pytest.fixture(scope="module")
-def material(tmp_path_factory: pytest.TempPathFactory) -> Material:
+def results(tmp_path_factory: pytest.TempPathFactory) -> ExperimentResults:
     table = made.video_metrics(seeds=2)
     other = table[table["trial"] == CONGESTED.format("reno", "quic", "240p")].copy()
     for name in ("trial", "axes"):
@@ -91,25 +91,25 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Material:
     )
     seen = rows.loc[rows["seed"] == 1, "trial"]
     digest = pd.concat([digest_of(trial) for trial in seen], ignore_index=True)
-    return Material("video-access", "guest", trials, rows, rows, digest)
+    return ExperimentResults("video-access", "guest", trials, rows, rows, digest)
 
 
 @pytest.fixture(scope="module")
-def drawn(material: Material) -> Iterator[dict[str, NamedFigure]]:
-    yield {each.stem.removeprefix("video-access-guest-"): each for each in draw(material)}
+def drawn(results: ExperimentResults) -> Iterator[dict[str, NamedFigure]]:
+    yield {each.stem.removeprefix("video-access-guest-"): each for each in draw(results)}
     plt.close("all")
 
 
-def draw(material: Material) -> list[NamedFigure]:
-    return list(video_access.draw(material))
+def draw(results: ExperimentResults) -> list[NamedFigure]:
+    return list(video_access.draw(results))
 
 
 def texts(sheet: Sheet) -> list[list[str]]:
     return [[cell.words for cell in row] for row in sheet.rows]
 
 
-def sheet_of(material: Material, start: str) -> Sheet:
-    return next(sheet for title, sheet in tables(material) if title.startswith(start))
+def sheet_of(results: ExperimentResults, start: str) -> Sheet:
+    return next(sheet for title, sheet in tables(results) if title.startswith(start))
 
 
 def test_the_figures(drawn: dict[str, NamedFigure]) -> None:
@@ -121,23 +121,25 @@ def test_the_figures(drawn: dict[str, NamedFigure]) -> None:
 
 
 def test_whose_setting_is_drawn_seed_by_seed(
-    material: Material, drawn: dict[str, NamedFigure]
+    results: ExperimentResults, drawn: dict[str, NamedFigure]
 ) -> None:
     data = drawn["setting"].data
     good = data[(data["axis_network"] == "wifi-good") & (data["setting"] == "sender")]
     means = good.set_index("axis_variant")["mean"]
     assert means.sum() == pytest.approx(0, abs=1e-6)
     assert means["veno"] == pytest.approx(109 - (109 + 122 + 124) / 3, abs=0.3)
-    alone = material.good[material.good["axis_setting"] == "sender"]
-    others = Material("video-access", "guest", material.trials, alone, alone, material.digest)
+    alone = results.good[results.good["axis_setting"] == "sender"]
+    others = ExperimentResults(
+        "video-access", "guest", results.trials, alone, alone, results.digest
+    )
     assert not any(each.stem.endswith("setting") for each in draw(others))
 
 
-def test_a_seed_without_one_of_the_three_is_not_drawn(material: Material) -> None:
-    rows = material.good.copy()
+def test_a_seed_without_one_of_the_three_is_not_drawn(results: ExperimentResults) -> None:
+    rows = results.good.copy()
     first = (rows["seed"] == 1) & (rows["axis_variant"] == "vegas")
     rows.loc[first, "loaded_s"] = np.nan
-    less = Material("video-access", "guest", material.trials, rows, rows, material.digest)
+    less = ExperimentResults("video-access", "guest", results.trials, rows, rows, results.digest)
     [setting] = [each for each in draw(less) if each.stem.endswith("setting")]
     assert set(setting.data["n"]) == {1}
 
@@ -174,19 +176,19 @@ def test_lengths_come_out_of_the_digest_as_they_went_in() -> None:
         np.testing.assert_array_equal(found[name], asked[name].astype("float64"))
 
 
-def test_packet_lengths_as_wireshark_prints_them(material: Material) -> None:
-    sheet = sheet_of(material, "Packet lengths over TCP (cubic)")
+def test_packet_lengths_as_wireshark_prints_them(results: ExperimentResults) -> None:
+    sheet = sheet_of(results, "Packet lengths over TCP (cubic)")
     whole, *buckets = texts(sheet)
     assert whole[:4] == ["Packet Lengths", "4", "3682", "948.50"]
     assert [line[0] for line in buckets][:2] == ["0-19", "20-39"]
     assert buckets[-1][0] == "5120 and greater"
     assert buckets[2][1:3] == ["1", "1809"] and buckets[7][1] == "2"
     assert [line[2] for line in buckets] == [str(r.count) for r in RGSJ_LENGTHS["https"][1:]]
-    assert sheet_of(material, "Packet lengths over QUIC (cubic)")
+    assert sheet_of(results, "Packet lengths over QUIC (cubic)")
 
 
-def test_load_times_beside_the_papers(material: Material) -> None:
-    lines = texts(sheet_of(material, "Time to load"))
+def test_load_times_beside_the_papers(results: ExperimentResults) -> None:
+    lines = texts(sheet_of(results, "Time to load"))
     good = {(line[1], line[2], line[3]): line for line in lines if line[0] == "WiFi, good"}
     own = good["TCP", "veno", "laptop"]
     assert own[4] == "2" and own[5].startswith("109") and own[6] == "109"
@@ -195,41 +197,41 @@ def test_load_times_beside_the_papers(material: Material) -> None:
     assert good["QUIC", "cubic", "laptop"][6] == "–"  # the paper has none over QUIC
 
 
-def test_shaped_run_by_run(material: Material) -> None:
-    sheet = sheet_of(material, "Shaped Ethernet")
+def test_shaped_run_by_run(results: ExperimentResults) -> None:
+    sheet = sheet_of(results, "Shaped Ethernet")
     assert [head.words for head in sheet.heads][3:7] == ["1", "2", "median", "median, paper"]
     line = next(line for line in texts(sheet) if line[0] == "retransmitted bytes")
     assert line[1:3] == ["vegas", "laptop"]
     assert line[-2:] == ["16852", "11621, 43003, 16852, 37958, 14992"]
 
 
-def test_the_lecture_hall_with_either_radio(material: Material) -> None:
-    lines = {tuple(line[:4]): line for line in texts(sheet_of(material, "Congested"))}
+def test_the_lecture_hall_with_either_radio(results: ExperimentResults) -> None:
+    lines = {tuple(line[:4]): line for line in texts(sheet_of(results, "Congested"))}
     own = lines["802.11", "TCP", "veno", "server"]
     assert own[7] == "60 to 120" and own[11] == "re-buffers, least" and own[14] == "100"
     quic = lines["802.11", "QUIC", "reno", "server"]
     assert quic[7] == "40 to 50 sooner" and quic[12] == "–" and quic[14] == "12.5"
-    rows = material.good.copy()
+    rows = results.good.copy()
     rows["axis_network"] = rows["axis_network"].replace("shaped", SLOW_UP)
-    both = Material("video-access", "guest", material.trials, rows, rows, material.digest)
+    both = ExperimentResults("video-access", "guest", results.trials, rows, rows, results.digest)
     radios = [line[0] for line in texts(sheet_of(both, "Congested"))]
     assert list(dict.fromkeys(radios)) == ["netem, 0.01 Mbit/s up", "802.11"]
 
 
-def test_players_that_choose(material: Material) -> None:
-    (line,) = texts(sheet_of(material, "Players"))
+def test_players_that_choose(results: ExperimentResults) -> None:
+    (line,) = texts(sheet_of(results, "Players"))
     assert line[:6] == ["WiFi, congested", "QUIC", "reno", "server", "1", "buffer"]
     assert line[6] == "0.33" and line[9] == "0"
 
 
-def test_signals(material: Material) -> None:
-    lines = texts(sheet_of(material, "Signal strength"))
+def test_signals(results: ExperimentResults) -> None:
+    lines = texts(sheet_of(results, "Signal strength"))
     own = next(line for line in lines if line[:4] == ["weak", "TCP", "cubic", "laptop"])
     assert own[5].startswith("33") and own[6] == "33" and own[8] == "12" and own[10] == "112"
 
 
-def test_spreads(material: Material) -> None:
-    lines = {line[0]: line for line in texts(sheet_of(material, "Whose congestion"))}
+def test_spreads(results: ExperimentResults) -> None:
+    lines = {line[0]: line for line in texts(sheet_of(results, "Whose congestion"))}
     assert list(lines) == [NETWORKS[name] for name in made.NETWORKS]  # netem has one setting
     assert lines["Ethernet"][1] == "2" and lines["Ethernet"][5].startswith("18.")
 

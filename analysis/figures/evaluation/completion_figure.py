@@ -17,7 +17,7 @@ from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.plotting.sheet import Cell, Head, Sheet
 from analysis.figures.plotting.style import SeriesStyle
 from analysis.metrics.axes import AXIS
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from analysis.results.tables import transfers_of
 from analysis.transfers.size_classes import CLASSES, by_class
 from analysis.trials.labels import variant_key
@@ -29,26 +29,26 @@ WIDE = 100.0
 READING = "bar: 50th, dot: 95th, triangle: 99th percentile of the finished transfers of all seeds"
 
 
-def draw(material: Material) -> Iterator[AnyFigure]:
+def draw(results: ExperimentResults) -> Iterator[AnyFigure]:
     """The scores; the percentiles by size; the distributions of the slowdown."""
-    table = outcome(material)
+    table = outcome(results)
     if table.empty:
         return
-    yield from outcome_figure.scored(material, table)
-    found = percentiles(material, table)
+    yield from outcome_figure.scored(results, table)
+    found = percentiles(results, table)
     figure = _figure(found, style.styles_of(table, SUBJECT))
-    title = f"{material.experiment}: completion time by size"
-    figure_layout.title_and_foot(figure[0], title, cases.foot(material, judged(material), READING))
-    stem = cases.stem(material.key, "percentiles")
+    title = f"{results.experiment}: completion time by size"
+    figure_layout.title_and_foot(figure[0], title, cases.foot(results, judged(results), READING))
+    stem = cases.stem(results.key, "percentiles")
     yield NamedFigure(stem, _caption(found), figure[0], figure[1])
-    yield from transfer_times.draw(material)
+    yield from transfer_times.draw(results)
 
 
-def percentiles(material: Material, table: pd.DataFrame) -> pd.DataFrame:
+def percentiles(results: ExperimentResults, table: pd.DataFrame) -> pd.DataFrame:
     """A row per setting, subject and class of sizes, of all seeds: in ms, with their numbers."""
     varied = [name for name in setting_columns(table) if table[name].nunique() > 1]
     beside = table[["trial", SUBJECT, *varied]]
-    transfers = transfers_of(material.trials).merge(beside, on="trial")
+    transfers = transfers_of(results.trials).merge(beside, on="trial")
     rows = []
     for key, own in transfers.groupby([*varied, SUBJECT], sort=True):
         *values, subject = key
@@ -131,12 +131,12 @@ def _caption(found: pd.DataFrame) -> str:
     return (f"{'; '.join(said)}." if said else "").capitalize()
 
 
-def tables(material: Material) -> Iterator[tuple[str, Sheet]]:
+def tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
     """The percentiles, the scores, and what theory says."""
-    table = outcome(material)
+    table = outcome(results)
     if not table.empty:
-        yield "Completion times by size", _sheet(percentiles(material, table))
-        yield from outcome_figure.tables(material)
+        yield "Completion times by size", _sheet(percentiles(results, table))
+        yield from outcome_figure.tables(results)
 
 
 def _sheet(found: pd.DataFrame) -> Sheet:

@@ -14,7 +14,7 @@ from analysis.evaluation import findings
 from analysis.evaluation.outcome_rows import SUBJECT, VICTIM, outcome, scores
 from analysis.figures.plotting import cases, figure_layout, style
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.intervals import half_width
 from analysis.trials.labels import variant_key
 
@@ -25,22 +25,22 @@ READING = (
 )
 
 
-def draw(material: Material) -> Iterator[AnyFigure]:
+def draw(results: ExperimentResults) -> Iterator[AnyFigure]:
     """One panel per kind of harm."""
-    table = outcome(material)
+    table = outcome(results)
     if table.empty:
         return
-    own = scores(material.experiment)
+    own = scores(results.experiment)
     names = sorted(set(table[SUBJECT]) | set(table[VICTIM].astype(str)), key=variant_key)
     figure, grid = figure_layout.grid(1, len(own), panel=0.3 * len(names) + 0.9, head=0.3)
     for place, (axes, score) in enumerate(zip(grid[0], own, strict=True)):
         _matrix(axes, table, score.name, names, place == 0)
         figure_layout.panel_title(axes, score.words)
     figure_layout.title_and_foot(
-        figure, f"{material.experiment}: of each to each", cases.foot(material, table, READING)
+        figure, f"{results.experiment}: of each to each", cases.foot(results, table, READING)
     )
     columns = [SUBJECT, VICTIM, "seed", "verdict", *(score.name for score in own)]
-    stem = cases.stem(material.key, "matrix")
+    stem = cases.stem(results.key, "matrix")
     reading = "Rows harm columns: 0 is none, 100 is all, below 0 does the victim good."
     yield NamedFigure(stem, findings.sentence(table, own), figure, table[columns], reading)
 

@@ -18,7 +18,7 @@ from analysis.figures.plotting.error_bars import Measure
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.plotting.sheet import Sheet
 from analysis.metrics.axes import AXIS
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.text_tables import TextTable
 
 WIDE = 8.0  # an axis whose ends are that far apart is logarithmic
@@ -29,52 +29,52 @@ USE_AND_DELAY = plane.Plane(
 )
 
 
-def draw(material: Material) -> Iterator[AnyFigure]:
+def draw(results: ExperimentResults) -> Iterator[AnyFigure]:
     """The scores; then the general figure of throughput over time."""
-    table = outcome(material)
+    table = outcome(results)
     if table.empty:
         return
-    yield from scored(material, table)
-    yield from general_figures.over_seconds(material)
+    yield from scored(results, table)
+    yield from general_figures.over_seconds(results)
 
 
-def with_plane(material: Material) -> Iterator[AnyFigure]:
+def with_plane(results: ExperimentResults) -> Iterator[AnyFigure]:
     """The scores; then throughput against delay, with the regions of the means."""
-    table = outcome(material)
+    table = outcome(results)
     if table.empty:
         return
-    yield from scored(material, table)
-    title = f"{material.experiment}: throughput of all TCP flows against their delay"
-    yield _in_plane(material, table, plane.Plane(), title, plane.best(table, SUBJECT))
-    yield from general_figures.over_seconds(material)
+    yield from scored(results, table)
+    title = f"{results.experiment}: throughput of all TCP flows against their delay"
+    yield _in_plane(results, table, plane.Plane(), title, plane.best(table, SUBJECT))
+    yield from general_figures.over_seconds(results)
 
 
-def use_and_delay(material: Material) -> Iterator[AnyFigure]:
+def use_and_delay(results: ExperimentResults) -> Iterator[AnyFigure]:
     """The use of changing links against the delay of all but 5 % of the packets, as Yan and others
     (Pantheon, 2018) show it; then the scores."""
-    table = outcome(material)
+    table = outcome(results)
     if table.empty:
         return
-    own = scores(material.experiment)
-    title = f"{material.experiment}: use of the link against delay"
-    yield _in_plane(material, table, USE_AND_DELAY, title, findings.sentence(table, own))
-    yield from scored(material, table)
-    yield from general_figures.over_seconds(material)
+    own = scores(results.experiment)
+    title = f"{results.experiment}: use of the link against delay"
+    yield _in_plane(results, table, USE_AND_DELAY, title, findings.sentence(table, own))
+    yield from scored(results, table)
+    yield from general_figures.over_seconds(results)
 
 
 def _in_plane(
-    material: Material, table: pd.DataFrame, of: plane.Plane, title: str, caption: str
+    results: ExperimentResults, table: pd.DataFrame, of: plane.Plane, title: str, caption: str
 ) -> NamedFigure:
     """One panel per setting, one mean per subject."""
     figure, data = plane.panels(_parts(table, SUBJECT, MOST_PLANES), SUBJECT, of=of)
-    foot = cases.foot(material, judged(material), plane.READING)
+    foot = cases.foot(results, judged(results), plane.READING)
     figure_layout.title_and_foot(figure, title, foot)
-    return NamedFigure(cases.stem(material.key, "plane"), caption, figure, data)
+    return NamedFigure(cases.stem(results.key, "plane"), caption, figure, data)
 
 
-def scored(material: Material, table: pd.DataFrame) -> Iterator[AnyFigure]:
+def scored(results: ExperimentResults, table: pd.DataFrame) -> Iterator[AnyFigure]:
     """One row of panels per case of the other axes, one column per score."""
-    own = scores(material.experiment)
+    own = scores(results.experiment)
     axis = main_axis(table)
     column = AXIS + axis if axis else SUBJECT
     rows = table if axis else table.assign(**{AXIS + SUBJECT: table[SUBJECT]})
@@ -85,14 +85,14 @@ def scored(material: Material, table: pd.DataFrame) -> Iterator[AnyFigure]:
         _spread(panel, rows, AXIS + axis if axis else "")
     reading = "; ".join(f"{score.words}: {findings.better_words(score)}" for score in own)
     figure_layout.title_and_foot(
-        figure, f"{material.experiment}: by {axis.replace('_', ' ') or 'variant'}", _foot(material)
+        figure, f"{results.experiment}: by {axis.replace('_', ' ') or 'variant'}", _foot(results)
     )
-    stem = cases.stem(material.key, "scores")
+    stem = cases.stem(results.key, "scores")
     yield NamedFigure(stem, findings.sentence(table, own), figure, data, f"{reading}.")
 
 
-def _foot(material: Material) -> str:
-    return cases.foot(material, judged(material))
+def _foot(results: ExperimentResults) -> str:
+    return cases.foot(results, judged(results))
 
 
 def main_axis(table: pd.DataFrame) -> str:
@@ -138,19 +138,19 @@ def _spread(panel: Axes, rows: pd.DataFrame, column: str) -> None:
     panel.xaxis.set_minor_locator(NullLocator())
 
 
-def tables(material: Material) -> Iterator[tuple[str, Sheet]]:
+def tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
     """The scores of every setting, and what theory says of some."""
-    table = outcome(material)
+    table = outcome(results)
     if not table.empty:
-        yield "Scores by setting", findings.sheet(table, scores(material.experiment))
-        if laws := theory.laws(material):
+        yield "Scores by setting", findings.sheet(table, scores(results.experiment))
+        if laws := theory.laws(results):
             yield "Theory's numbers beside ours", theory.sheet(laws)
 
 
-def summary(material: Material) -> TextTable:
+def summary(results: ExperimentResults) -> TextTable:
     """The same for the terminal, with the sentence."""
-    own: Sequence[Score] = scores(material.experiment)
-    table = outcome(material)
+    own: Sequence[Score] = scores(results.experiment)
+    table = outcome(results)
     if table.empty:
         return TextTable(("subject",), (), "no trial ran well")
     return findings.text_table(table, own)

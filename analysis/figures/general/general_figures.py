@@ -27,7 +27,7 @@ from analysis.figures.timeline import timeline_figure
 from analysis.metrics import flow_digest
 from analysis.metrics.axes import AXIS
 from analysis.metrics.flow_digest import RTTS
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from analysis.results.varied_axes import varied_axes
 
 MOST_CASES = 6  # figures or panels of one kind; the tables have the rest
@@ -36,32 +36,32 @@ MOST_DELAYS = 2  # the same, of the distributions, which are large
 SERIES = "series"
 
 
-def draw(material: Material) -> Iterator[AnyFigure]:
+def draw(results: ExperimentResults) -> Iterator[AnyFigure]:
     """A single setting's timelines; shares, sweeps, throughput over time, the plane and the
     distributions, one per case of the axes that they do not show."""
-    if not material.varied(material.rows):
-        yield from flow_timelines(material)
-    yield from shares(material)
-    if has_points(material):
-        yield from sweeps(material)
-    yield from over_seconds(material)
-    if has_points(material):
-        yield from planes(material)
-    yield from distributions(material)
-    yield from transfer_times.draw(material)
+    if not results.varied(results.rows):
+        yield from flow_timelines(results)
+    yield from shares(results)
+    if has_points(results):
+        yield from sweeps(results)
+    yield from over_seconds(results)
+    if has_points(results):
+        yield from planes(results)
+    yield from distributions(results)
+    yield from transfer_times.draw(results)
 
 
-def has_points(material: Material) -> bool:
+def has_points(results: ExperimentResults) -> bool:
     """Whether there is more than one mean to compare: a single number needs no figure."""
-    rows = named(material)
-    axes = [AXIS + name for name in material.varied(rows)]
+    rows = named(results)
+    axes = [AXIS + name for name in results.varied(rows)]
     return len(rows[[SERIES, *axes]].drop_duplicates()) > 1
 
 
-def named(material: Material) -> pd.DataFrame:
+def named(results: ExperimentResults) -> pd.DataFrame:
     """The TCP flows, each with the name of its series: the variant, and where a trial has
     several flows of one variant the flow's too."""
-    rows = material.tcp
+    rows = results.tcp
     variant = rows["variant"].where(rows["variant"] != "", rows["flow"])
     several = rows.groupby(["trial", "variant"])["flow"].transform("count") > 1
     return rows.assign(**{SERIES: variant.where(~several, variant + " (" + rows["flow"] + ")")})
@@ -85,19 +85,19 @@ def measures(rows: pd.DataFrame) -> list[means.Measure]:
     return [m for m in (THROUGHPUT, DROPS, *marks, LATENCY) if rows[m.metric].notna().any()]
 
 
-def flow_timelines(material: Material) -> Iterator[AnyFigure]:
+def flow_timelines(results: ExperimentResults) -> Iterator[AnyFigure]:
     """The timeline of each flow of the first trial."""
-    for trial in material.trials[:1]:
+    for trial in results.trials[:1]:
         for flow in trial.record.flows[:MOST_TIMELINES]:
             found = timeline_figure.whole(trial, flow)
             if found is not None:
-                stem = cases.stem(material.key, flow.name, "timeline")
+                stem = cases.stem(results.key, flow.name, "timeline")
                 yield dataclasses.replace(found, stem=stem)
 
 
-def shares(material: Material) -> Iterator[Figure]:
+def shares(results: ExperimentResults) -> Iterator[Figure]:
     """The variants' shares and Jain's index, where flows share the network."""
-    rows = material.tcp
+    rows = results.tcp
     if rows.empty or not variant_shares.several_flows(rows):
         return
     found = variant_shares.by_variant(rows)
@@ -105,20 +105,20 @@ def shares(material: Material) -> Iterator[Figure]:
     panels, data = variant_shares.panels(parts)
     most = max(len(panel.y.names) for panel in panels)
     yield Figure(
-        stem=cases.stem(material.key, "shares"),
-        title=f"{material.experiment}: shares of goodput",
+        stem=cases.stem(results.key, "shares"),
+        title=f"{results.experiment}: shares of goodput",
         panels=in_rows(panels, min(2, len(panels))),
         caption=variant_shares.caption(data),
-        foot=cases.foot(material, rows, variant_shares.READING),
+        foot=cases.foot(results, rows, variant_shares.READING),
         row_inches=0.22 * most + 0.75,
         data=data,
     )
 
 
-def over_seconds(material: Material) -> Iterator[Figure]:
+def over_seconds(results: ExperimentResults) -> Iterator[Figure]:
     """Throughput over time, each variant's flows together."""
-    rows = material.tcp
-    if rows.empty or not _has(material, flow_digest.THROUGHPUT):  # flows of less than a second
+    rows = results.tcp
+    if rows.empty or not _has(results, flow_digest.THROUGHPUT):  # flows of less than a second
         return
     parts = [
         (cases.case_words(case), own)
@@ -127,17 +127,17 @@ def over_seconds(material: Material) -> Iterator[Figure]:
     reading = "1 s bins; lines: mean over the seeds; bands: 95 % interval (Student's t)"
     together = " Flows of one variant are added." if variant_shares.several_flows(rows) else ""
     yield dataclasses.replace(
-        over_time.figure(parts, material.digest),
-        stem=cases.stem(material.key, "time"),
-        title=f"{material.experiment}: throughput over time",
-        foot=cases.foot(material, rows, reading),
+        over_time.figure(parts, results.digest),
+        stem=cases.stem(results.key, "time"),
+        title=f"{results.experiment}: throughput over time",
+        foot=cases.foot(results, rows, reading),
         caption=f"The throughput of each variant.{together}",
     )
 
 
-def sweeps(material: Material) -> Iterator[Figure]:
+def sweeps(results: ExperimentResults) -> Iterator[Figure]:
     """Throughput, drops and delay over the main axis; without one, side by side per variant."""
-    rows = named(material)
+    rows = named(results)
     axis = main_axis(rows)
     if rows.empty or not measures(rows):
         return
@@ -151,16 +151,16 @@ def sweeps(material: Material) -> Iterator[Figure]:
             over = "each flow" if several else "each variant"
         yield dataclasses.replace(
             load_sweep.figure([(words, own)], axis, measures(own), SERIES),
-            stem=cases.stem(material.key, "sweep", *case.values()),
-            title=f"{material.experiment}: {over}",
-            foot=cases.foot(material, own),
+            stem=cases.stem(results.key, "sweep", *case.values()),
+            title=f"{results.experiment}: {over}",
+            foot=cases.foot(results, own),
             caption=extremes(own, SERIES, words),
         )
 
 
-def planes(material: Material) -> Iterator[Figure]:
+def planes(results: ExperimentResults) -> Iterator[Figure]:
     """Throughput against delay, as paths along the main axis if it is numeric."""
-    rows = named(material).dropna(subset=[plane.X, plane.Y])
+    rows = named(results).dropna(subset=[plane.X, plane.Y])
     if rows.empty:
         return
     axis = main_axis(rows)
@@ -169,30 +169,30 @@ def planes(material: Material) -> Iterator[Figure]:
     reading = f"lines run along {load_sweep.axis_label(path)}, whose ends are named" if path else ""
     yield dataclasses.replace(
         plane.figure(parts, SERIES, path),
-        stem=cases.stem(material.key, "plane"),
-        title=f"{material.experiment}: throughput against delay",
-        foot=cases.foot(material, rows, reading or plane.READING),
+        stem=cases.stem(results.key, "plane"),
+        title=f"{results.experiment}: throughput against delay",
+        foot=cases.foot(results, rows, reading or plane.READING),
         caption=plane.best(rows, SERIES),
         reading="Throughput and one-way delay at once; up and to the left is better.",
     )
 
 
-def distributions(material: Material) -> Iterator[Figure]:
+def distributions(results: ExperimentResults) -> Iterator[Figure]:
     """Round trips and one-way delays, at up to three values of the main axis."""
-    rows = named(material)
-    if rows.empty or not _has(material, *distribution.KINDS):
+    rows = named(results)
+    if rows.empty or not _has(results, *distribution.KINDS):
         return
     axis = main_axis(rows)
     for case, own in few_cases(rows, others(rows, axis), MOST_DELAYS):
         parts = _parts(own, axis)
-        figure = distribution.figure(parts, material.digest, SERIES)
+        figure = distribution.figure(parts, results.digest, SERIES)
         words = cases.case_words(case)
-        title = f"{material.experiment}: distributions of delay"
+        title = f"{results.experiment}: distributions of delay"
         yield dataclasses.replace(
             figure,
-            stem=cases.stem(material.key, "delays", *case.values()),
+            stem=cases.stem(results.key, "delays", *case.values()),
             title=title + (f"; {words}" if words else ""),
-            foot=cases.foot(material, own, distribution.READING),
+            foot=cases.foot(results, own, distribution.READING),
             caption=_medians(figure.data),
             reading="The share of packets acknowledged (above) and delivered (below) within a "
             "given time.",
@@ -242,9 +242,9 @@ def extremes(rows: pd.DataFrame, series: str, words: str = "") -> str:
     return said
 
 
-def _has(material: Material, *kinds: str) -> bool:
+def _has(results: ExperimentResults, *kinds: str) -> bool:
     """Whether the trials' digests have any of these."""
-    return not material.digest.empty and bool(material.digest["what"].isin(kinds).any())
+    return not results.digest.empty and bool(results.digest["what"].isin(kinds).any())
 
 
 def _medians(data: pd.DataFrame) -> str:

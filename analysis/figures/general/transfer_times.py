@@ -11,7 +11,7 @@ import pandas as pd
 from analysis.figures.figure import Axis, Curve, Figure, Mark, Panel, PointSeries, legend_entries
 from analysis.figures.plotting import cases, style
 from analysis.figures.plotting.style import SeriesStyle
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from analysis.results.tables import transfers_of
 from analysis.results.varied_axes import varied_axes
 from analysis.transfers.size_classes import CLASSES, by_class
@@ -24,15 +24,15 @@ READING = "all transfers of all seeds; a curve ends at the part that finished; m
 Parts = Sequence[tuple[str, pd.DataFrame]]
 
 
-def draw(material: Material) -> Iterator[Figure]:
+def draw(results: ExperimentResults) -> Iterator[Figure]:
     """The figure of an experiment with workloads; its panels' rows are the other axes' cases."""
-    flows = material.good[material.good["kind"] == FlowKind.WORKLOAD]
+    flows = results.good[results.good["kind"] == FlowKind.WORKLOAD]
     if flows.empty:
         return
     several = flows["flow"].nunique() > 1
     series = flows["variant"] + (" (" + flows["flow"] + ")" if several else "")
     flows = flows.assign(**{SERIES: series})
-    transfers = transfers_of(material.trials)
+    transfers = transfers_of(results.trials)
     beside = [name for name in varied_axes(flows) if not _is_series(flows, name)]
     parts = [
         (cases.case_words(case), _transfers(own, transfers))
@@ -42,9 +42,9 @@ def draw(material: Material) -> Iterator[Figure]:
     how = "The share of transfers that took at most that many times as long as in an empty network"
     yield dataclasses.replace(
         figure,
-        stem=cases.stem(material.key, "transfers"),
-        title=f"{material.experiment}: slowdown of transfers by size",
-        foot=cases.foot(material, flows, READING),
+        stem=cases.stem(results.key, "transfers"),
+        title=f"{results.experiment}: slowdown of transfers by size",
+        foot=cases.foot(results, flows, READING),
         caption=_caption(figure.data),
         reading=f"{how}.",
     )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.text_tables import TextTable
 from analysis.trials.video import video_measures
 from testbed.store import Status, Trial
@@ -80,9 +80,9 @@ def _number(text: str) -> tuple[float, str]:
     return (float(digits), "") if digits.isdigit() else (math.inf, text)
 
 
-def table(material: Material) -> TextTable:
+def table(results: ExperimentResults) -> TextTable:
     """One row per video and measure."""
-    found = pairs(material.trials)
+    found = pairs(results.trials)
     lines = [line for pair in found for line in _lines(pair)]
     verdicts = [line[-1] for line in lines]
     note = (

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from analysis.figures.own_experiments.player_pairs import Pair, pairs
 from analysis.figures.plotting import cases, style
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.video import read_playback
 from testbed.store import Trial
 
@@ -22,10 +22,10 @@ LOOKS = {
 }
 
 
-def draw(material: Material) -> Iterator[AnyFigure]:
+def draw(results: ExperimentResults) -> Iterator[AnyFigure]:
     """Seconds of video in the buffer over time, one panel per video."""
-    if found := pairs(material.trials):
-        stem = cases.stem(material.key, "buffer")
+    if found := pairs(results.trials):
+        stem = cases.stem(results.key, "buffer")
         yield NamedFigure(stem, _caption(found), _figure(found), _data(found))
 
 

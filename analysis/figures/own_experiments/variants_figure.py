@@ -18,7 +18,7 @@ from analysis.figures.plotting import cases, style
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.plotting.setting_groups import by_setting
 from analysis.metrics.valid_trials import INVALID, SUSPECT, counted, invalid
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.intervals import CONFIDENCE, half_width
 from analysis.statistics.text_tables import UNKNOWN
 from analysis.trials.labels import path_rtt_ms, setting_label, variant_key
@@ -62,18 +62,18 @@ class Line:
         return float(self.values(metric).mean())
 
 
-def draw(material: Material) -> Iterator[AnyFigure]:
+def draw(results: ExperimentResults) -> Iterator[AnyFigure]:
     """The variants beside each other, a figure for each setting; then the plane and the
     distributions."""
-    for stem, members in by_setting(material.trials, cases.stem(material.key, "beside")).items():
+    for stem, members in by_setting(results.trials, cases.stem(results.key, "beside")).items():
         names = {trial.path.name for trial in members}
-        rows = material.rows[material.rows["trial"].isin(names)]
+        rows = results.rows[results.rows["trial"].isin(names)]
         data = _data(counted(rows), measures(members[0].scenario))
         if len(data):
             caption = title(lines(rows), members[0].scenario).replace("\n", " ") + "."
             yield NamedFigure(stem, caption, _figure(members, rows), data)
-    yield from general_figures.planes(material)
-    yield from general_figures.distributions(material)
+    yield from general_figures.planes(results)
+    yield from general_figures.distributions(results)
 
 
 def _data(rows: pd.DataFrame, shown: Sequence[Measure]) -> pd.DataFrame:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis.figures.plotting.error_bars import READING
 from analysis.metrics.axes import AXIS
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from analysis.results.varied_axes import varied_axes
 from analysis.trials.labels import by_number, in_lines
 
@@ -99,14 +99,14 @@ def _worded(name: str, value: str) -> str:
     return f"{name.replace('_', ' ')} {value}"
 
 
-def foot(material: Material, rows: pd.DataFrame, reading: str = READING) -> str:
+def foot(results: ExperimentResults, rows: pd.DataFrame, reading: str = READING) -> str:
     """The footer: n, engine, profile, and how to read the figure."""
-    per = rows.groupby([AXIS + name for name in material.varied(rows)] or ["experiment"])
+    per = rows.groupby([AXIS + name for name in results.varied(rows)] or ["experiment"])
     seeds = sorted({int(n) for n in per["seed"].nunique()})
     n = f"n = {seeds[0]}" + (f"–{seeds[-1]}" if len(seeds) > 1 else "")
-    parts = [f"{n} seed{'s' * (seeds[-1] > 1)} per point", f"engine {material.engine}"]
+    parts = [f"{n} seed{'s' * (seeds[-1] > 1)} per point", f"engine {results.engine}"]
     if "axis_profile" not in rows:
-        profiles = sorted({str(trial.scenario.profile) for trial in material.trials})
+        profiles = sorted({str(trial.scenario.profile) for trial in results.trials})
         parts.append(f"profile {', '.join(profiles)}")
     parts.append(reading)
     if (rows["verdict"] == "suspect").any():

@@ -12,22 +12,22 @@ from analysis.figures.plotting.cell_means import cell_means
 from analysis.figures.plotting.error_bars import DROPS, LATENCY, THROUGHPUT
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.metrics.axes import AXIS
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 
 LOAD = "cbr_mbit"
 
 
-def draw(material: Material) -> Iterator[AnyFigure]:
+def draw(results: ExperimentResults) -> Iterator[AnyFigure]:
     """One figure per profile and window, one row per order; then the general figures."""
-    rows = material.tcp
+    rows = results.tcp
     if not rows.empty and f"{AXIS}{LOAD}" in rows:
         for case, own in cases.split(rows, ("profile", "window"), (LOAD, "order", "variant")):
-            yield _figure(material, case, own)
-    yield from general_figures.planes(material)
-    yield from general_figures.distributions(material)
+            yield _figure(results, case, own)
+    yield from general_figures.planes(results)
+    yield from general_figures.distributions(results)
 
 
-def _figure(material: Material, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
+def _figure(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
     parts = [
         (cases.case_words(part), own)
         for part, own in cases.split(rows, ("order",), (LOAD, "variant"))
@@ -35,9 +35,9 @@ def _figure(material: Material, case: dict[str, str], rows: pd.DataFrame) -> Nam
     figure, data = load_sweep.panels(parts, LOAD, (THROUGHPUT, DROPS, LATENCY), "variant")
     words = cases.case_words(case)
     figure_layout.title_and_foot(
-        figure, f"One TCP flow against CBR: {words}", cases.foot(material, rows)
+        figure, f"One TCP flow against CBR: {words}", cases.foot(results, rows)
     )
-    stem = cases.stem(material.key, "load", *case.values())
+    stem = cases.stem(results.key, "load", *case.values())
     return NamedFigure(stem, _caption(rows), figure, data)
 
 

@@ -15,7 +15,7 @@ from analysis.figures.plotting.error_bars import Measure
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.plotting.style import SeriesStyle
 from analysis.metrics.axes import AXIS
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import variant_key
 
 LOAD, PAIR = f"{AXIS}cbr_mbit", f"{AXIS}pair"
@@ -26,16 +26,16 @@ MIDDLE: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 5.5}
 MAP = "PuOr"  # diverging, and safe for the colour-blind
 
 
-def draw(material: Material) -> Iterator[AnyFigure]:
+def draw(results: ExperimentResults) -> Iterator[AnyFigure]:
     """The shares of the papers' pairs over load, the matrix, and the general figures."""
-    rows = shares(material.tcp)
+    rows = shares(results.tcp)
     if not rows.empty and LOAD in rows and PAIR in rows:
         for case, own in cases.split(rows, ("profile", "window", "second"), ("pair", "cbr_mbit")):
-            yield _over_load(material, case, own)
+            yield _over_load(results, case, own)
             if own[PAIR].nunique() > len(PAPERS):  # those are in the figure over load
-                yield _matrix(material, case, own)
+                yield _matrix(results, case, own)
     if PAIR not in rows or rows[PAIR].nunique() <= 4:  # of 64 pairs nobody could tell the lines
-        yield from general_figures.distributions(material)
+        yield from general_figures.distributions(results)
 
 
 def shares(rows: pd.DataFrame) -> pd.DataFrame:
@@ -44,7 +44,7 @@ def shares(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(share_percent=(100 * rows["goodput_mbps"] / total).where(total > 0))
 
 
-def _over_load(material: Material, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
+def _over_load(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
     there = list(dict.fromkeys(rows[PAIR]))
     pairs = [pair for pair in PAPERS if pair in there] or there[:4]
     figure, grid = figure_layout.grid(
@@ -76,10 +76,10 @@ def _over_load(material: Material, case: dict[str, str], rows: pd.DataFrame) -> 
     for axes in places[len(pairs) :]:
         axes.set_visible(False)
     figure_layout.title_and_foot(
-        figure, f"Two TCP flows and CBR: {words}", cases.foot(material, rows)
+        figure, f"Two TCP flows and CBR: {words}", cases.foot(results, rows)
     )
     return NamedFigure(
-        cases.stem(material.key, "shares", *case.values()),
+        cases.stem(results.key, "shares", *case.values()),
         _caption(rows, pairs),
         figure,
         pd.concat(tables, ignore_index=True),
@@ -122,7 +122,7 @@ def widest(rows: pd.DataFrame) -> list[float]:
     return sorted(float(load) for load in pairs[pairs == pairs.max()].index)
 
 
-def _matrix(material: Material, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
+def _matrix(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
     loads = cases.exemplary(widest(rows))
     rows = rows[rows[LOAD].isin(loads)]
     figure, grid = figure_layout.grid(
@@ -147,7 +147,7 @@ def _matrix(material: Material, case: dict[str, str], rows: pd.DataFrame) -> Nam
     figure_layout.title_and_foot(
         figure,
         f"Share (%) of the row's variant against the column's: {words}",
-        cases.foot(material, rows, "each cell: mean; 50 is an even split"),
+        cases.foot(results, rows, "each cell: mean; 50 is an even split"),
     )
     data = pd.concat(
         [
@@ -159,7 +159,7 @@ def _matrix(material: Material, case: dict[str, str], rows: pd.DataFrame) -> Nam
         ],
         ignore_index=True,
     ).dropna()
-    stem = cases.stem(material.key, "matrix", *case.values())
+    stem = cases.stem(results.key, "matrix", *case.values())
     how = "Read along a row: orange is less than an even split, purple is more."
     return NamedFigure(stem, _strongest(data), figure, data, how)
 

@@ -15,7 +15,7 @@ from analysis.figures.plotting.error_bars import DROPS, LATENCY, THROUGHPUT
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.plotting.style import SeriesStyle
 from analysis.metrics.axes import AXIS
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import variant_key
 
 QUEUE = f"{AXIS}queue"
@@ -25,21 +25,21 @@ SHOWN = ("queue", "variant")
 ORDER = ("droptail", "red", "codel", "fq_codel", "pie", "cake")
 
 
-def draw(material: Material) -> Iterator[AnyFigure]:
+def draw(results: ExperimentResults) -> Iterator[AnyFigure]:
     """JH's timeline, the measures by queue, and the general figures."""
-    if not material.good.empty and QUEUE in material.good:
-        for case, rows in cases.split(material.good, ("profile", "cbr_stop"), SHOWN):
-            if not material.digest.empty:
-                yield _timeline(material, case, rows)
-            yield _measures(material, case, rows[rows["kind"] == "tcp"])
-    if not material.tcp.empty and QUEUE in material.tcp:
-        yield _plane(material)
-    yield from general_figures.distributions(material)
+    if not results.good.empty and QUEUE in results.good:
+        for case, rows in cases.split(results.good, ("profile", "cbr_stop"), SHOWN):
+            if not results.digest.empty:
+                yield _timeline(results, case, rows)
+            yield _measures(results, case, rows[rows["kind"] == "tcp"])
+    if not results.tcp.empty and QUEUE in results.tcp:
+        yield _plane(results)
+    yield from general_figures.distributions(results)
 
 
-def _plane(material: Material) -> NamedFigure:
+def _plane(results: ExperimentResults) -> NamedFigure:
     """One colour per queue, as the queues are what is compared."""
-    rows = material.tcp.dropna(subset=[plane.X, plane.Y])
+    rows = results.tcp.dropna(subset=[plane.X, plane.Y])
     rows = rows.assign(queue_name=rows[QUEUE])
     known = dict(zip(queues(rows), style.QUEUE_STYLES, strict=False))
     parts = [
@@ -51,11 +51,11 @@ def _plane(material: Material) -> NamedFigure:
     figure, data = plane.panels(parts, "queue_name", known=known)
     figure_layout.title_and_foot(
         figure,
-        f"{material.experiment}: throughput against delay",
-        cases.foot(material, rows, plane.READING),
+        f"{results.experiment}: throughput against delay",
+        cases.foot(results, rows, plane.READING),
     )
     how = "Throughput and one-way delay at once; up and to the left is better."
-    stem = cases.stem(material.key, "plane")
+    stem = cases.stem(results.key, "plane")
     return NamedFigure(stem, plane.best(rows, "queue_name"), figure, data, how)
 
 
@@ -65,7 +65,7 @@ def queues(rows: pd.DataFrame) -> list[str]:
     return known + sorted(set(rows[QUEUE]) - set(known))
 
 
-def _timeline(material: Material, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
+def _timeline(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
     across, column = queues(rows), f"{AXIS}variant"
     down = sorted(set(rows.loc[rows["kind"] == "tcp", "variant"]), key=variant_key)
     known = style.series_styles(down)
@@ -75,7 +75,7 @@ def _timeline(material: Material, case: dict[str, str], rows: pd.DataFrame) -> N
         for axes, queue in zip(line, across, strict=True):
             own = rows[(rows[QUEUE] == queue) & (rows[column] == variant)]
             for kind, look in (("cbr", CBR), ("tcp", known[variant])):
-                table = over_time.series(own[own["kind"] == kind], material.digest)
+                table = over_time.series(own[own["kind"] == kind], results.digest)
                 tables.append(table.assign(queue=queue, variant=variant, flow=kind))
                 over_time.line(axes, table, look)
             axes.set_ylim(bottom=0)
@@ -89,26 +89,26 @@ def _timeline(material: Material, case: dict[str, str], rows: pd.DataFrame) -> N
     words = cases.case_words(case)
     reading = "1 s bins; lines: mean over the seeds; bands: 95 % interval (Student's t)"
     figure_layout.title_and_foot(
-        figure, f"TCP and CBR through each queue: {words}", cases.foot(material, rows, reading)
+        figure, f"TCP and CBR through each queue: {words}", cases.foot(results, rows, reading)
     )
     return NamedFigure(
-        cases.stem(material.key, "timeline", *case.values()),
-        _story(material, rows),
+        cases.stem(results.key, "timeline", *case.values()),
+        _story(results, rows),
         figure,
         pd.concat(tables, ignore_index=True),
     )
 
 
-def _story(material: Material, rows: pd.DataFrame) -> str:
+def _story(results: ExperimentResults, rows: pd.DataFrame) -> str:
     """A caption: the effect of the timeline's CBR on TCP, in numbers."""
-    scenario = next(t.scenario for t in material.trials if t.path.name == rows["trial"].iloc[0])
+    scenario = next(t.scenario for t in results.trials if t.path.name == rows["trial"].iloc[0])
     cbr = next((flow for flow in scenario.flows if str(flow.kind) == "cbr"), None)
     if cbr is None:
         return ""
     stop = cbr.start_s + (cbr.duration_s or scenario.duration_s - cbr.start_s)
     text = f"CBR sends {cbr.rate_mbit:g} Mbit/s from {cbr.start_s:g} s to {stop:g} s."
-    before = _rates(material, rows, 0.3 * cbr.start_s, cbr.start_s)
-    during = _rates(material, rows, cbr.start_s, stop)
+    before = _rates(results, rows, 0.3 * cbr.start_s, cbr.start_s)
+    during = _rates(results, rows, cbr.start_s, stop)
     for start, rates in (("Before it", before), ("Meanwhile", during)):
         if rates:
             low, high = min(rates, key=rates.__getitem__), max(rates, key=rates.__getitem__)
@@ -118,19 +118,19 @@ def _story(material: Material, rows: pd.DataFrame) -> str:
 
 
 def _rates(
-    material: Material, rows: pd.DataFrame, start_s: float, stop_s: float
+    results: ExperimentResults, rows: pd.DataFrame, start_s: float, stop_s: float
 ) -> dict[str, float]:
     """TCP's mean throughput between two times, by variant and queue."""
     found = {}
     for (variant, queue), own in rows[rows["kind"] == "tcp"].groupby(["variant", QUEUE]):
-        table = over_time.series(own, material.digest)
+        table = over_time.series(own, results.digest)
         within = table[(table["time_s"] > start_s) & (table["time_s"] < stop_s)]["mean"]
         if len(within):
             found[f"{variant}, {queue}"] = float(within.mean())
     return found
 
 
-def _measures(material: Material, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
+def _measures(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
     place = {name: number for number, name in enumerate(queues(rows))}
     ordered = rows.sort_values(QUEUE, key=lambda c: c.map(place), kind="stable")
     measures = (THROUGHPUT, DROPS, LATENCY)
@@ -140,7 +140,7 @@ def _measures(material: Material, case: dict[str, str], rows: pd.DataFrame) -> N
     else:
         figure, data = load_sweep.panels(parts, "queue", measures, "variant")
     figure_layout.title_and_foot(
-        figure, f"TCP by queue: {cases.case_words(case)}", cases.foot(material, rows)
+        figure, f"TCP by queue: {cases.case_words(case)}", cases.foot(results, rows)
     )
     means = cell_means(rows.assign(queue_name=rows[QUEUE]), "queue_name", METRICS)
     lost, late = (means[metric].dropna() for metric in METRICS)
@@ -152,7 +152,7 @@ def _measures(material: Material, case: dict[str, str], rows: pd.DataFrame) -> N
             f"{late.idxmin()} ({late.min():.3g} ms), highest with {late.idxmax()} "
             f"({late.max():.3g} ms)."
         )
-    return NamedFigure(cases.stem(material.key, "queues", *case.values()), caption, figure, data)
+    return NamedFigure(cases.stem(results.key, "queues", *case.values()), caption, figure, data)
 
 
 def _down(

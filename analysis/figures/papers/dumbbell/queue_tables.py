@@ -11,7 +11,7 @@ from analysis.figures.papers.dumbbell.dumbbell_queues import QUEUE, SHOWN, queue
 from analysis.figures.plotting import cases
 from analysis.figures.plotting.sheet import Cell, Head, Sheet, mean_cell, printed
 from analysis.metrics.axes import AXIS
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 
 # Joshi, Hattikar, their tables of experiment 3: drop rate, and latency in seconds.
 JH = {key: (rate, JH_LATENCIES_S[key]) for key, rate in JH_DROP_RATES.items()}
@@ -28,9 +28,9 @@ HEADS = (
 )
 
 
-def queue_tables(material: Material) -> Iterator[tuple[str, Sheet]]:
+def queue_tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
     """Drop rate and latency by queue, one table per profile."""
-    rows = material.good
+    rows = results.good
     if QUEUE not in rows:
         return
     for case, own in cases.split(rows, ("profile",), SHOWN):

@@ -26,7 +26,7 @@ from analysis.figures.papers.fall_floyd.loss_panels import (
 from analysis.figures.papers.fall_floyd.outcome_text import DEFINITIONS, footer, note, title
 from analysis.figures.plotting import style
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import variant_key
 
 READING = "Segments and ACKs at the sender, one column per variant, one row per set of losses."
@@ -59,14 +59,14 @@ MARKS: dict[str, dict[str, Any]] = {
 }
 
 
-def draw(material: Material) -> Iterator[AnyFigure]:
+def draw(results: ExperimentResults) -> Iterator[AnyFigure]:
     """The segments over time, one figure per profile; then the general figures."""
-    for stem, trials in figures(material.trials, material.key).items():
+    for stem, trials in figures(results.trials, results.key).items():
         drawn = panels(trials)
         if any(each.segments for each in drawn):
             caption = title(drawn).replace("\n", " ")
             yield NamedFigure(stem, caption, _figure(drawn), _points(drawn), READING)
-    yield from general_figures.draw(material)
+    yield from general_figures.draw(results)
 
 
 def _points(panels: Sequence[Panel]) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from analysis.figures.papers.fall_floyd.expectations import EXPECTED
 from analysis.figures.papers.fall_floyd.outcome import Expected, Outcome
 from analysis.figures.papers.fall_floyd.outcomes import outcome, sequence
 from analysis.figures.plotting.sheet import Cell, Head, Sheet
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.text_tables import TextTable
 from analysis.trials.labels import variant_key
 from testbed.errors import TestbedError
@@ -35,14 +35,14 @@ def _place(trial: Trial) -> tuple[object, ...]:
     return engine, profile, variant_key(flow.variant or ""), len(flow.drops), trial.record.seed
 
 
-def expected_and_seen(material: Material) -> TextTable:
+def expected_and_seen(results: ExperimentResults) -> TextTable:
     """The observed outcomes, with the expected ones in brackets."""
-    return compared(outcomes(material.trials), EXPECTED)
+    return compared(outcomes(results.trials), EXPECTED)
 
 
-def sheets(material: Material) -> Iterator[tuple[str, Sheet]]:
+def sheets(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
     """The same for the page."""
-    table = expected_and_seen(material)
+    table = expected_and_seen(results)
     rows = tuple(tuple(Cell(text, text) for text in row) for row in table.rows)
     yield f"Recovery from the losses; {table.note}", Sheet(tuple(map(Head, table.header)), rows)
 

@@ -19,7 +19,7 @@ from analysis.figures.papers.guo_yuan_sheng.bottleneck_text import footer, title
 from analysis.figures.plotting import cases, style
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.plotting.setting_groups import by_setting
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.series import Floats, Series
 from testbed.store import Trial
 
@@ -28,11 +28,11 @@ MANY = 5  # seeds; beyond, their range is drawn instead of their lines
 DASHES = (0, (4, 2))
 
 
-def draw(material: Material) -> Iterator[AnyFigure]:
+def draw(results: ExperimentResults) -> Iterator[AnyFigure]:
     """A figure for each setting whose flows were captured or sampled."""
-    trials = [trial for trial in material.trials if _crosses(trial)]
-    for stem, members in by_setting(trials, cases.stem(material.key, "time")).items():
-        across = columns(members, material.rows)
+    trials = [trial for trial in results.trials if _crosses(trial)]
+    for stem, members in by_setting(trials, cases.stem(results.key, "time")).items():
+        across = columns(members, results.rows)
         down = rows(members[0].scenario, across)
         data = _data(across, down)
         if len(data):

@@ -13,7 +13,7 @@ from analysis.figures.plotting import cases, error_bars, figure_layout, style
 from analysis.figures.plotting.error_bars import Measure
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.metrics.axes import AXIS
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import variant_key
 
 MEASURES = (
@@ -23,18 +23,18 @@ MEASURES = (
 )
 
 
-def draw(material: Material) -> Iterator[AnyFigure]:
+def draw(results: ExperimentResults) -> Iterator[AnyFigure]:
     """The flows over time; one figure per path and rate, one colour per queue; then the plane and
     the distributions."""
-    yield from bottleneck_over_time.draw(material)
-    if not material.tcp.empty and f"{AXIS}queue" in material.tcp:
-        for case, rows in cases.split(material.tcp, ("path",), ("queue", "variant")):
-            yield _figure(material, case, rows)
-    yield from general_figures.planes(material)
-    yield from general_figures.distributions(material)
+    yield from bottleneck_over_time.draw(results)
+    if not results.tcp.empty and f"{AXIS}queue" in results.tcp:
+        for case, rows in cases.split(results.tcp, ("path",), ("queue", "variant")):
+            yield _figure(results, case, rows)
+    yield from general_figures.planes(results)
+    yield from general_figures.distributions(results)
 
 
-def _figure(material: Material, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
+def _figure(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
     variants = sorted(set(rows["variant"]), key=variant_key)
     known = dict(zip(dict.fromkeys(rows[f"{AXIS}queue"]), style.QUEUE_STYLES, strict=False))
     figure, [line] = figure_layout.grid(1, len(MEASURES), panel=0.3 * len(variants) + 0.7)
@@ -53,7 +53,7 @@ def _figure(material: Material, case: dict[str, str], rows: pd.DataFrame) -> Nam
         figure_layout.widen_flat_axes(axes, "x")
         if measure.zero and np.isfinite(table["mean"]).any():
             axes.set_xlim(left=0)
-    first = next(trial for trial in material.trials if trial.path.name == rows["trial"].iloc[0])
+    first = next(trial for trial in results.trials if trial.path.name == rows["trial"].iloc[0])
     rate = first.scenario.topology.bottleneck.rate_mbit
     if rows["throughput_mbps"].between(0.8 * rate, 1.2 * rate).all():
         line[0].axvline(rate, color=style.GREY, linewidth=0.7, linestyle=(0, (4, 2)), zorder=1.5)
@@ -61,10 +61,10 @@ def _figure(material: Material, case: dict[str, str], rows: pd.DataFrame) -> Nam
     figure_layout.title_and_foot(
         figure,
         _title(rate, case),
-        cases.foot(material, rows),
+        cases.foot(results, rows),
     )
     return NamedFigure(
-        cases.stem(material.key, "variants", *case.values()),
+        cases.stem(results.key, "variants", *case.values()),
         _caption(rows),
         figure,
         pd.concat(tables, ignore_index=True),

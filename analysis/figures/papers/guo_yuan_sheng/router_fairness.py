@@ -14,25 +14,25 @@ from analysis.figures.plotting.error_bars import Measure
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.plotting.style import SeriesStyle
 from analysis.metrics.axes import AXIS
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import variant_key
 
 SHARE = Measure("share_percent", "share of goodput (%)")
 LEAST_NAMED = 2  # % of a pie: thinner slices' names would lie on each other
 
 
-def draw(material: Material) -> Iterator[AnyFigure]:
+def draw(results: ExperimentResults) -> Iterator[AnyFigure]:
     """Throughput over time and the shares, one row per queue; then the general figures."""
-    rows = shares(material.tcp)
+    rows = shares(results.tcp)
     if rows.empty or f"{AXIS}queue" not in rows:
         return
-    if not material.digest.empty:
-        yield _over_time(material, rows)
-    yield _shares(material, rows)
-    yield from general_figures.distributions(material)
+    if not results.digest.empty:
+        yield _over_time(results, rows)
+    yield _shares(results, rows)
+    yield from general_figures.distributions(results)
 
 
-def _over_time(material: Material, rows: pd.DataFrame) -> NamedFigure:
+def _over_time(results: ExperimentResults, rows: pd.DataFrame) -> NamedFigure:
     parts = list(cases.split(rows, ("queue", "within_s")))
     variants = sorted(set(rows["variant"]), key=variant_key)
     known = style.series_styles(variants)
@@ -40,12 +40,11 @@ def _over_time(material: Material, rows: pd.DataFrame) -> NamedFigure:
     tables = []
     for (lines, areas), (case, own) in zip(grid, parts, strict=True):
         found = {
-            name: over_time.series(own[own["variant"] == name], material.digest)
-            for name in variants
+            name: over_time.series(own[own["variant"] == name], results.digest) for name in variants
         }
         for name, table in found.items():
             members = own[own["variant"] == name]
-            over_time.thin(lines, over_time.singles(members, material.digest), known[name])
+            over_time.thin(lines, over_time.singles(members, results.digest), known[name])
             over_time.line(lines, table, known[name], band=False)
             tables.append(table.assign(variant=name, **case))
         _stack(areas, found, {name: known[name].colour for name in variants})
@@ -59,10 +58,10 @@ def _over_time(material: Material, rows: pd.DataFrame) -> NamedFigure:
     figure_layout.legend(figure, known)
     reading = "1 s bins; thick lines and areas: mean over the seeds; thin lines: single seeds"
     figure_layout.title_and_foot(
-        figure, "Four variants at once, over time", cases.foot(material, rows, reading)
+        figure, "Four variants at once, over time", cases.foot(results, rows, reading)
     )
     return NamedFigure(
-        cases.stem(material.key, "time"),
+        cases.stem(results.key, "time"),
         _caption(rows),
         figure,
         pd.concat(tables, ignore_index=True),
@@ -80,7 +79,7 @@ def _stack(axes: Axes, found: dict[str, pd.DataFrame], colours: dict[str, str]) 
     axes.grid(False)
 
 
-def _shares(material: Material, rows: pd.DataFrame) -> NamedFigure:
+def _shares(results: ExperimentResults, rows: pd.DataFrame) -> NamedFigure:
     parts = list(cases.split(rows, ("queue", "within_s")))
     variants = sorted(set(rows["variant"]), key=variant_key)
     known = style.series_styles(variants)
@@ -96,11 +95,11 @@ def _shares(material: Material, rows: pd.DataFrame) -> NamedFigure:
         figure,
         "Who gets how much",
         cases.foot(
-            material, rows, error_bars.READING + "; rings: single seeds; dashed: an even split"
+            results, rows, error_bars.READING + "; rings: single seeds; dashed: an even split"
         ),
     )
     return NamedFigure(
-        cases.stem(material.key, "shares"),
+        cases.stem(results.key, "shares"),
         _caption(rows),
         figure,
         pd.concat(tables, ignore_index=True),

@@ -15,7 +15,7 @@ from analysis.figures.plotting.error_bars import Measure
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.metrics.axes import AXIS
 from analysis.models.flow_against_model import with_model
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 
 SESSIONS = "sessions"
 RATE = Measure("segments_a_rtt", "goodput (segments/RTT)")
@@ -35,12 +35,12 @@ PAPER = {
 }
 
 
-def draw(material: Material) -> Iterator[AnyFigure]:
+def draw(results: ExperimentResults) -> Iterator[AnyFigure]:
     """Goodput, p and m over the number of sessions, one row per queue; then the general figures."""
-    rows = material.tcp
+    rows = results.tcp
     if not rows.empty and AXIS + SESSIONS in rows:
-        yield _figure(material, _with_models(rows))
-    yield from general_figures.distributions(material)
+        yield _figure(results, _with_models(rows))
+    yield from general_figures.distributions(results)
 
 
 def _with_models(rows: pd.DataFrame) -> pd.DataFrame:
@@ -52,7 +52,7 @@ def _with_models(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _figure(material: Material, rows: pd.DataFrame) -> NamedFigure:
+def _figure(results: ExperimentResults, rows: pd.DataFrame) -> NamedFigure:
     parts = [(case, own) for case, own in cases.split(rows, ("queue",), (SESSIONS,))]
     figure, grid = figure_layout.grid(len(parts), len(PANELS), panel=1.9)
     known = style.series_styles(list(rows["variant"].unique()))
@@ -77,9 +77,9 @@ def _figure(material: Material, rows: pd.DataFrame) -> NamedFigure:
     figure_layout.title_and_foot(
         figure,
         "NewReno among web sessions and long transfers",
-        cases.foot(material, rows, READING),
+        cases.foot(results, rows, READING),
     )
-    stem = cases.stem(material.key, "sessions")
+    stem = cases.stem(results.key, "sessions")
     return NamedFigure(stem, _caption(rows), figure, pd.concat(tables, ignore_index=True), HOW)
 
 

@@ -22,7 +22,7 @@ from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.metrics.axes import AXIS
 from analysis.models.flow_against_model import with_model
 from analysis.models.regions import Regions
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 
 LOSSES, CHANCE = "m", "p_percent"
 GOODPUT = Measure("goodput_mbps", "goodput (Mbit/s)")
@@ -32,17 +32,17 @@ IMPATIENT = "newreno-impatient"
 READING = "dashed: from here on Impatient is better in the paper"
 
 
-def draw(material: Material) -> Iterator[AnyFigure]:
+def draw(results: ExperimentResults) -> Iterator[AnyFigure]:
     """Figure 2 for each timer and dropper, figure 4 by the timer that was measured; then the
     general ones."""
-    rows = material.tcp
+    rows = results.tcp
     if not rows.empty and AXIS + LOSSES in rows:
         rows = _with_models(rows)
         for case, own in cases.split(rows, ("timer", "dropper"), SHOWN):
             if own[AXIS + LOSSES].nunique() > 1:
-                yield _throughput(material, case, own)
-        yield from _regions(material, rows)
-    yield from general_figures.distributions(material)
+                yield _throughput(results, case, own)
+        yield from _regions(results, rows)
+    yield from general_figures.distributions(results)
 
 
 def _with_models(rows: pd.DataFrame) -> pd.DataFrame:
@@ -52,7 +52,9 @@ def _with_models(rows: pd.DataFrame) -> pd.DataFrame:
     return found.assign(expected_mbps=found["expected_pps"] * per_pps)
 
 
-def _throughput(material: Material, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
+def _throughput(
+    results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame
+) -> NamedFigure:
     chances = sorted(rows[AXIS + CHANCE].unique())
     figure, grid = figure_layout.grid(2, len(chances), panel=1.9)
     known = style.series_styles(list(rows["variant"].unique()))
@@ -80,9 +82,9 @@ def _throughput(material: Material, case: dict[str, str], rows: pd.DataFrame) ->
     figure_layout.title_and_foot(
         figure,
         f"NewReno under loss events (p, m): {words}",
-        cases.foot(material, rows, READING),
+        cases.foot(results, rows, READING),
     )
-    stem = cases.stem(material.key, "events", *case.values())
+    stem = cases.stem(results.key, "events", *case.values())
     how = (
         "Above: what arrived (points: means with 95 % intervals, Student's t) and what the models "
         "expect of each flow's own p, m, round trip and timer (lines). Below: by how much the "
@@ -139,7 +141,7 @@ def _turns(rows: pd.DataFrame) -> list[float]:
     return [float(m) for (was, now), m in zip(pairwise(ahead), at[1:], strict=True) if now > was]
 
 
-def _regions(material: Material, rows: pd.DataFrame) -> Iterator[AnyFigure]:
+def _regions(results: ExperimentResults, rows: pd.DataFrame) -> Iterator[AnyFigure]:
     """The map by the timer and the round trip of Impatient's flows; each timer a line."""
     flows = rows[(rows["variant"] == IMPATIENT) & rows["rto_at_timeout_ms"].notna()]
     found = {}
@@ -163,4 +165,4 @@ def _regions(material: Material, rows: pd.DataFrame) -> Iterator[AnyFigure]:
         f"measured ({first}: {map_of.rto_rtts:.2f} round trips, m* = {map_of.critical}): they "
         f"cross at {turns}."
     )
-    yield NamedFigure(cases.stem(material.key, "regions"), caption, chart, data)
+    yield NamedFigure(cases.stem(results.key, "regions"), caption, chart, data)

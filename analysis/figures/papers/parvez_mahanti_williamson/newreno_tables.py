@@ -12,7 +12,7 @@ from analysis.figures.plotting import cases
 from analysis.figures.plotting.sheet import Cell, Head, Sheet, mean_cell, printed
 from analysis.metrics.axes import AXIS
 from analysis.models.flow_against_model import with_model
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 
 ERROR_HINT = "of the mean over seeds, over the losses per event for which the model holds"
 ERROR_HEADS = (
@@ -51,9 +51,9 @@ TABLE_TWO_HEADS = (
 )
 
 
-def model_errors(material: Material) -> Iterator[tuple[str, Sheet]]:
+def model_errors(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
     """The models' errors, in total and point by point, for each timer and dropper."""
-    rows = with_model(material.tcp)
+    rows = with_model(results.tcp)
     for case, own in cases.split(rows, ("timer", "dropper"), ("p_percent", "m", "variant")):
         words = cases.case_words(case)
         yield f"Errors of the models, {words}", Sheet(ERROR_HEADS, tuple(_error_lines(own)))
@@ -91,9 +91,9 @@ def _points(rows: pd.DataFrame) -> Iterator[tuple[Cell, ...]]:
         )
 
 
-def table_two(material: Material) -> Iterator[tuple[str, Sheet]]:
+def table_two(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
     """Table II, for each queue; the paper has DropTail's."""
-    rows = with_model(material.tcp)
+    rows = with_model(results.tcp)
     for case, own in cases.split(rows, ("queue",), ("sessions",)):
         paper = case.get("queue") == "droptail"
         words = cases.case_words(case)

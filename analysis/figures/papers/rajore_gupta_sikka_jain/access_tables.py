@@ -31,7 +31,7 @@ from analysis.figures.papers.rajore_gupta_sikka_jain.length_table import length_
 from analysis.figures.plotting import cases
 from analysis.figures.plotting.sheet import Cell, Head, Sheet, median_cell, printed
 from analysis.metrics.axes import AXIS
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import variant_key
 
 MEDIAN = "median of the trials, and the range: with five trials, its 94 % interval"
@@ -42,21 +42,21 @@ Line = tuple[Cell, ...]
 Case = tuple[str, str, str, pd.DataFrame]  # transport, setting, variant and flows
 
 
-def video_tables(material: Material) -> Iterator[tuple[str, Sheet]]:
+def video_tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
     """The paper's tables that there are trials for, then whose congestion control governs."""
-    rows = material.good
+    rows = results.good
     if f"{AXIS}setting" not in rows:
         return
     even = rows[f"{AXIS}rule"] == "240p"
     for case, own in cases.split(rows[even], (), SHOWN):
-        for title, sheet in _tables(material, own):
+        for title, sheet in _tables(results, own):
             yield cases.titled(title, case), sheet
     for case, own in cases.split(rows[~even], (), (*SHOWN, "rule")):
         title = cases.titled("Players that choose the bitrate", case)
         yield title, Sheet(PLAYER_HEADS, tuple(_player_lines(own)))
 
 
-def _tables(material: Material, rows: pd.DataFrame) -> Iterator[tuple[str, Sheet]]:
+def _tables(results: ExperimentResults, rows: pd.DataFrame) -> Iterator[tuple[str, Sheet]]:
     for title, heads, lines in (
         ("Time to load, and spikes of throughput", _load_heads(), _load_lines),
         ("Shaped Ethernet, run by run", _shaped_heads(rows), _shaped_lines),
@@ -67,7 +67,7 @@ def _tables(material: Material, rows: pd.DataFrame) -> Iterator[tuple[str, Sheet
         found = tuple(lines(rows))
         if found:
             yield title, Sheet(heads, found)
-    yield from _packet_lengths(material, rows)
+    yield from _packet_lengths(results, rows)
 
 
 def _flows(
@@ -360,14 +360,14 @@ def _player_lines(rows: pd.DataFrame) -> Iterator[Line]:
 # Packet lengths of one trial: RGSJ4
 
 
-def _packet_lengths(material: Material, rows: pd.DataFrame) -> Iterator[tuple[str, Sheet]]:
+def _packet_lengths(results: ExperimentResults, rows: pd.DataFrame) -> Iterator[tuple[str, Sheet]]:
     """Packet lengths of the first trial with Cubic on the laptop, as in the paper's tables."""
     for transport, paper in RGSJ_LENGTHS.items():
         flows = dict(_flows(rows, "wifi-good", transport, LAPTOP)).get("cubic")
         if flows is None:
             continue
         first = flows.sort_values("seed").iloc[0]
-        digest = material.digest
+        digest = results.digest
         sheet = length_sheet(digest[digest["trial"] == first["trial"]], paper)
         over = "QUIC" if transport == QUIC else "TCP"
         title = f"Packet lengths over {over} (cubic), good WiFi, trial {int(first['number'])}"

@@ -26,7 +26,7 @@ from analysis.figures.plotting.error_bars import Measure
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.plotting.style import SeriesStyle
 from analysis.metrics.axes import AXIS
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import variant_key
 
 LEAST_S = 0.01  # below it, the scale of differences is linear
@@ -39,23 +39,23 @@ SHOWN = ("network", "variant", "transport", "setting", "rule")
 MEANS = "means with 95 % intervals (Student's t)"
 
 
-def draw(material: Material) -> Iterator[AnyFigure]:
+def draw(results: ExperimentResults) -> Iterator[AnyFigure]:
     """Load times, starts and stalls, whose setting governs; then the figures over time."""
-    every = videos(material)
+    every = videos(results)
     if every.empty:
         return
     for case, rows in cases.split(every, (), SHOWN):
         set_there = rows[rows[f"{AXIS}setting"] == SERVER]
         if not set_there.empty:
-            yield _loads(material, case, set_there)
-            yield from _waits(material, case, set_there)
-        yield from _governing(material, case, rows)
-    yield from video_time.draw(material)
+            yield _loads(results, case, set_there)
+            yield from _waits(results, case, set_there)
+        yield from _governing(results, case, rows)
+    yield from video_time.draw(results)
 
 
-def videos(material: Material) -> pd.DataFrame:
+def videos(results: ExperimentResults) -> pd.DataFrame:
     """The flows at the paper's bitrate, with the name of each one's line."""
-    rows = material.good
+    rows = results.good
     if f"{AXIS}setting" not in rows:
         return rows.iloc[:0]
     rows = rows[(rows["kind"] == "video") & (rows[f"{AXIS}rule"] == "240p")]
@@ -86,7 +86,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, measure: Measure, lines: list[str]) -
     return table
 
 
-def _loads(material: Material, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
+def _loads(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
     """One panel per network."""
     there, lines = _networks(rows), _lines(rows)
     across = min(3, len(there))
@@ -112,9 +112,9 @@ def _loads(material: Material, case: dict[str, str], rows: pd.DataFrame) -> Name
         "Time until a video of 4:30 min is loaded, by the server's congestion control", case
     )
     figure_layout.title_and_foot(
-        figure, title, cases.foot(material, rows, f"{MEANS}; crosses: the paper's, one run each")
+        figure, title, cases.foot(results, rows, f"{MEANS}; crosses: the paper's, one run each")
     )
-    stem = cases.stem(material.key, "load", *case.values())
+    stem = cases.stem(results.key, "load", *case.values())
     return NamedFigure(
         stem, _load_caption(rows, there), figure, pd.concat(tables, ignore_index=True)
     )
@@ -136,7 +136,9 @@ def _load_caption(rows: pd.DataFrame, there: list[str]) -> str:
     return f"Medians: {'; '.join(said)}." if said else ""
 
 
-def _waits(material: Material, case: dict[str, str], rows: pd.DataFrame) -> Iterator[AnyFigure]:
+def _waits(
+    results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame
+) -> Iterator[AnyFigure]:
     """Start-up delay and time stalled on the slow networks."""
     there, lines = _networks(rows, SLOW), _lines(rows)
     if not there:
@@ -159,9 +161,9 @@ def _waits(material: Material, case: dict[str, str], rows: pd.DataFrame) -> Iter
     figure_layout.title_and_foot(
         figure,
         cases.titled("Start-up delay and time stalled", case),
-        cases.foot(material, rows, reading),
+        cases.foot(results, rows, reading),
     )
-    stem = cases.stem(material.key, "waits", *case.values())
+    stem = cases.stem(results.key, "waits", *case.values())
     yield NamedFigure(
         stem, _wait_caption(rows, there), figure, pd.concat(tables, ignore_index=True)
     )
@@ -184,7 +186,9 @@ def _wait_caption(rows: pd.DataFrame, there: list[str]) -> str:
     return f"Medians: {'; '.join(said)}." if said else ""
 
 
-def _governing(material: Material, case: dict[str, str], rows: pd.DataFrame) -> Iterator[AnyFigure]:
+def _governing(
+    results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame
+) -> Iterator[AnyFigure]:
     """The differences between the three variants, set on the laptop and set on the server."""
     own = rows[(rows["over"] == "TCP") & rows[f"{AXIS}variant"].isin(THREE)]
     both = own.groupby(f"{AXIS}network")[f"{AXIS}setting"].transform("nunique") == 2
@@ -228,9 +232,9 @@ def _governing(material: Material, case: dict[str, str], rows: pd.DataFrame) -> 
     figure_layout.title_and_foot(
         figure,
         cases.titled("Whose congestion control governs the download?", case),
-        cases.foot(material, own, MEANS),
+        cases.foot(results, own, MEANS),
     )
-    stem = cases.stem(material.key, "setting", *case.values())
+    stem = cases.stem(results.key, "setting", *case.values())
     yield NamedFigure(stem, _set_caption(own, there), figure, pd.concat(tables, ignore_index=True))
 
 

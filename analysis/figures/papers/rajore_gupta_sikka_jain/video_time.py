@@ -21,7 +21,7 @@ from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.plotting.style import SeriesStyle
 from analysis.metrics.axes import AXIS
 from analysis.metrics.video_digest import ERRORS_SEEN, PACKETS
-from analysis.results.material import Material
+from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.video import read_playback
 
 SHOWN = ("wifi-good", "shaped", "wifi-congested")  # the paper has graphs of each
@@ -35,10 +35,10 @@ LOOKS = {
 CASES = {"TCP (cubic)": (TCP, "cubic"), "QUIC (reno)": (QUIC, "reno")}
 
 
-def draw(material: Material) -> Iterator[AnyFigure]:
+def draw(results: ExperimentResults) -> Iterator[AnyFigure]:
     """The paper's I/O graphs, and a playback."""
-    yield from _graphs(material)
-    yield from _playback(material)
+    yield from _graphs(results)
+    yield from _playback(results)
 
 
 def first(rows: pd.DataFrame, **axes: str) -> pd.Series | None:
@@ -48,16 +48,16 @@ def first(rows: pd.DataFrame, **axes: str) -> pd.Series | None:
     return None if rows.empty else rows.sort_values("seed").iloc[0]
 
 
-def _course(material: Material, trial: str, what: str) -> pd.DataFrame:
-    digest = material.digest
+def _course(results: ExperimentResults, trial: str, what: str) -> pd.DataFrame:
+    digest = results.digest
     own = digest[(digest["trial"] == trial) & (digest["what"] == what)]
     return own[["x", "value"]].rename(columns={"x": "time_s", "value": what})
 
 
-def _graphs(material: Material) -> Iterator[AnyFigure]:
+def _graphs(results: ExperimentResults) -> Iterator[AnyFigure]:
     """Packets per second: one row per variant, one column per network."""
-    rows = material.good
-    if f"{AXIS}setting" not in rows or material.digest.empty:
+    rows = results.good
+    if f"{AXIS}setting" not in rows or results.digest.empty:
         return
     chosen = {
         (variant, network): first(
@@ -76,7 +76,7 @@ def _graphs(material: Material) -> Iterator[AnyFigure]:
         for network, axes in zip(there, line, strict=True):
             flow = chosen[variant, network]
             if flow is not None:
-                own = _graph(axes, material, str(flow["trial"]), known[variant])
+                own = _graph(axes, results, str(flow["trial"]), known[variant])
                 tables.append(own.assign(network=network, variant=variant))
             if variant == THREE[-1]:
                 axes.set_xlabel("seconds since the first packet")
@@ -88,18 +88,18 @@ def _graphs(material: Material) -> Iterator[AnyFigure]:
     numbers = sorted(int(flow["number"]) for flow in chosen.values() if flow is not None)
     foot = (
         f"one trial each (the page's numbers {', '.join(map(str, numbers))}) · engine "
-        f"{material.engine} · both ways, in bins of 1 s · black: packets with one of Wireshark's "
+        f"{results.engine} · both ways, in bins of 1 s · black: packets with one of Wireshark's "
         "TCP errors"
     )
     title = "Packets at the station, as in the paper's I/O graphs; variants set on the server"
     figure_layout.title_and_foot(figure, title, foot)
     data = pd.concat(tables, ignore_index=True)
-    yield NamedFigure(cases.stem(material.key, "packets"), _graph_caption(data), figure, data)
+    yield NamedFigure(cases.stem(results.key, "packets"), _graph_caption(data), figure, data)
 
 
-def _graph(axes: Axes, material: Material, trial: str, look: SeriesStyle) -> pd.DataFrame:
-    packets = _course(material, trial, PACKETS)
-    errors = _course(material, trial, ERRORS_SEEN)
+def _graph(axes: Axes, results: ExperimentResults, trial: str, look: SeriesStyle) -> pd.DataFrame:
+    packets = _course(results, trial, PACKETS)
+    errors = _course(results, trial, ERRORS_SEEN)
     table = packets.merge(errors, how="left", on="time_s").fillna(0.0)
     axes.plot(table["time_s"], table[PACKETS], color=look.colour, linewidth=0.7)
     bad = table[table[ERRORS_SEEN] > 0]
@@ -137,9 +137,9 @@ def _graph_caption(data: pd.DataFrame) -> str:
     return "; ".join(said) + "." if said else ""
 
 
-def _playback(material: Material) -> Iterator[AnyFigure]:
+def _playback(results: ExperimentResults) -> Iterator[AnyFigure]:
     """Buffer and bitrate of one trial each, by rule; TCP and QUIC."""
-    rows = material.good
+    rows = results.good
     if f"{AXIS}rule" not in rows:
         return
     for network in WATCHED:
@@ -157,19 +157,19 @@ def _playback(material: Material) -> Iterator[AnyFigure]:
                     rule=rule,
                 )
             ]
-            if flow is not None and (course := _watched(material, flow)) is not None
+            if flow is not None and (course := _watched(results, flow)) is not None
         }
         if seen:
-            yield _playback_figure(material, network, seen)
+            yield _playback_figure(results, network, seen)
             return
 
 
 Course = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]  # levels, stalls, bitrates
 
 
-def _watched(material: Material, flow: pd.Series) -> Course | None:
+def _watched(results: ExperimentResults, flow: pd.Series) -> Course | None:
     """The buffer's level, the stalls, and the bitrate of each segment at its arrival."""
-    trial = next(each for each in material.trials if each.path.name == flow["trial"])
+    trial = next(each for each in results.trials if each.path.name == flow["trial"])
     playback = read_playback(trial, str(flow["flow"]))
     if playback is None:
         return None
@@ -184,7 +184,7 @@ def _watched(material: Material, flow: pd.Series) -> Course | None:
 
 
 def _playback_figure(
-    material: Material, network: str, seen: dict[tuple[str, str], tuple[pd.Series, Course]]
+    results: ExperimentResults, network: str, seen: dict[tuple[str, str], tuple[pd.Series, Course]]
 ) -> NamedFigure:
     rules = [rule for rule in RULES if any(rule == each for each, _ in seen)]
     figure, (upper, lower) = figure_layout.grid(2, len(rules), panel=1.5)
@@ -208,10 +208,10 @@ def _playback_figure(
         below.set_xlim(above.get_xlim())
     upper[0].set_ylabel("video in the buffer (s)")
     lower[0].set_ylabel("bitrate of segments (Mbit/s)")
-    _finish(material, figure, network, sorted(numbers))
+    _finish(results, figure, network, sorted(numbers))
     data = pd.concat(tables, ignore_index=True)
     caption = "; ".join(said)
-    return NamedFigure(cases.stem(material.key, "playback"), f"{caption}.", figure, data)
+    return NamedFigure(cases.stem(results.key, "playback"), f"{caption}.", figure, data)
 
 
 def _one_playback(above: Axes, below: Axes, course: Course, look: SeriesStyle, line: int) -> None:
@@ -240,11 +240,11 @@ def _playback_words(rule: str, name: str, flow: pd.Series) -> str:
     )
 
 
-def _finish(material: Material, figure: Figure, network: str, numbers: list[int]) -> None:
+def _finish(results: ExperimentResults, figure: Figure, network: str, numbers: list[int]) -> None:
     figure_layout.legend(figure, LOOKS)
     where = NETWORKS[network]
     foot = (
         f"one trial each (the page's numbers {', '.join(map(str, numbers))}) · engine "
-        f"{material.engine} · bars below zero: the video stalls"
+        f"{results.engine} · bars below zero: the video stalls"
     )
     figure_layout.title_and_foot(figure, f"One playback over time: {where}", foot)

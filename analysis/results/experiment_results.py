@@ -1,4 +1,4 @@
-"""The material of a report: the trials of results folders with their metrics and digests."""
+"""The results of a report: the trials of results folders with their metrics and digests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from testbed.store import Trial, trials_in
 
 
 @dataclass(frozen=True)
-class Material:
+class ExperimentResults:
     """One experiment on one engine.
 
     `rows` has a row a flow of every trial, `good` those whose numbers count: of trials that
@@ -62,10 +62,10 @@ class Material:
 
 
 @dataclass(frozen=True)
-class Collection:
+class ResultSet:
     """All that was found, and what to distrust."""
 
-    materials: tuple[Material, ...]
+    experiments: tuple[ExperimentResults, ...]
     warnings: tuple[str, ...]
     again: tuple[str, ...]  # trials that lay in more than one folder: counted once
     apart: tuple[str, ...] = ()  # trials of one name that are not the same, each in its folder
@@ -74,18 +74,18 @@ class Collection:
     @property
     def metrics(self) -> pd.DataFrame:
         """All rows of all experiments."""
-        own = [each.rows for each in self.materials]
+        own = [each.rows for each in self.experiments]
         others = [all_metrics(self.varied)] if self.varied else []
         return pd.concat([*own, *others], ignore_index=True)
 
     @property
     def trials(self) -> Iterator[Trial]:
         """All trials, in the order of their numbers."""
-        for material in self.materials:
-            yield from material.trials
+        for results in self.experiments:
+            yield from results.trials
 
 
-def collect(folders: Sequence[Path]) -> Collection:
+def collect(folders: Sequence[Path]) -> ResultSet:
     """Read results folders; trials that were not reduced yet are reduced now."""
     found, again = _once(folders)
     varied = tuple(trial for trial in found if is_varied(trial.scenario))
@@ -101,14 +101,14 @@ def collect(folders: Sequence[Path]) -> Collection:
         experiment = trial.scenario.experiment
         folder = str(trial.path.parent) if experiment in unlike else ""
         groups.setdefault((experiment, trial.record.engine, folder), []).append(trial)
-    materials, warnings, first = [], [], 1
+    all_results, warnings, first = [], [], 1
     for key, members in groups.items():
-        material, said = _material(*key, members, first)
-        materials.append(material)
+        results, said = _results_of(*key, members, first)
+        all_results.append(results)
         warnings += said
         first += len(members)
     beside = varied if len(trials) < len(found) else ()
-    return Collection(tuple(materials), tuple(warnings), tuple(again), apart, beside)
+    return ResultSet(tuple(all_results), tuple(warnings), tuple(again), apart, beside)
 
 
 def _once(folders: Sequence[Path]) -> tuple[list[Trial], list[str]]:
@@ -132,9 +132,9 @@ def _same(one: Trial, other: Trial) -> bool:
     return packets or one.record == other.record
 
 
-def _material(
+def _results_of(
     experiment: str, engine: str, folder: str, trials: Sequence[Trial], first: int
-) -> tuple[Material, list[str]]:
+) -> tuple[ExperimentResults, list[str]]:
     reductions = reductions_of(trials)
     digests = [each.series for each in reductions]
     numbers = {trial.path.name: first + place for place, trial in enumerate(trials)}
@@ -150,7 +150,7 @@ def _material(
         if trial.path.name in named
     ]
     digest = pd.concat(parts, ignore_index=True) if parts else digests[0].assign(trial="")
-    own = Material(experiment, engine, tuple(trials), rows, good, digest, folder)
+    own = ExperimentResults(experiment, engine, tuple(trials), rows, good, digest, folder)
     return own, frame.attrs["warnings"]
 
 
