@@ -13,15 +13,13 @@ from analysis.verdict import (
     background,
     changing_links,
     configuration,
-    emulation,
-    injected_losses,
     iperf3,
     kernel_tcp,
-    queue_counters,
-    radio,
+    links,
+    queues,
     recording,
+    traffic,
     transfer_checks,
-    video,
 )
 from analysis.verdict.checks import Check
 from analysis.verdict.evidence import Evidence
@@ -29,16 +27,16 @@ from testbed.store import QueueRecord
 
 # Checks of each queue of a bottleneck that packets cross.
 QUEUE_CHECKS: tuple[Callable[[Evidence, QueueRecord, Passage], Iterator[Check]], ...] = (
-    emulation.shaping,
+    queues.shaping,
     changing_links.followed,
     changing_links.down,
-    emulation.buffer,
-    queue_counters.conservation,
-    queue_counters.marks,
+    queues.buffer,
+    queues.conservation,
+    queues.marks,
 )
 
 
-def queues(evidence: Evidence) -> Iterator[Check]:
+def observed_queues(evidence: Evidence) -> Iterator[Check]:
     """The checks of every bottleneck queue."""
     for queue in evidence.bottlenecks:
         found = evidence.passages[queue.interface]
@@ -57,22 +55,22 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Check]], ...] = (
     recording.times,
     recording.sampling,
     changing_links.changes,
-    emulation.idle,
-    radio.radio,
-    emulation.loss,
-    emulation.overtaking,
-    injected_losses.by_chance,
-    queues,
-    emulation.senders,
+    links.idle,
+    links.radio,
+    links.loss,
+    links.overtaking,
+    links.losses_by_chance,
+    observed_queues,
+    queues.senders,
     kernel_tcp.sockets,
     kernel_tcp.hosts,
     kernel_tcp.receivers,
     iperf3.tcp,
     iperf3.udp,
-    queue_counters.receivers,
+    queues.marks_received,
     background.background,
-    video.videos,
+    traffic.videos,
     transfer_checks.transfers,
-    recording.programs,
-    recording.pauses,
+    traffic.programs,
+    traffic.pauses,
 )

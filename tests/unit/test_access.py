@@ -11,7 +11,7 @@ import pytest
 
 from analysis.report.network_drawing import drawing
 from analysis.trials.labels import hosts_label, path_rtt_ms, rate_label
-from analysis.verdict import emulation
+from analysis.verdict import links
 from analysis.verdict.checks import Grade
 from experiments.rajore_gupta_sikka_jain.access_settings import CONGESTED, NETWORKS
 from testbed.errors import UsageError
@@ -165,7 +165,7 @@ def judged_idle(folder: pathlib.Path, rows: list[Idle]) -> tuple[Grade, float | 
     (folder / "samples").mkdir()
     write_idle(rows, folder)
     evidence: Any = SimpleNamespace(trial=SimpleNamespace(path=folder), virtual_time=True)
-    (check,) = emulation.idle(evidence)
+    (check,) = links.idle(evidence)
     return check.verdict, check.measured
 
 

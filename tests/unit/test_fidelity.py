@@ -24,16 +24,16 @@ from analysis.trials.passage import Passage
 from analysis.trials.segments import Segments, connection
 from analysis.verdict import (
     configuration,
-    emulation,
     iperf3,
     kernel_tcp,
-    queue_counters,
+    links,
+    queues,
     recording,
     sender_queue,
 )
 from analysis.verdict.checks import Check, Grade, compare
 from analysis.verdict.evidence import Evidence
-from analysis.verdict.shaping import backlog_at_losses, backlogged, too_soon
+from analysis.verdict.queues import backlog_at_losses, backlogged, too_soon
 from analysis.verdict.verdict import conclude
 from testbed.scenario.model import FlowKind
 from testbed.store import WIRES
@@ -247,7 +247,7 @@ def test_captures_may_lack_packets_that_came_when_they_ended(
         injected=SimpleNamespace(at_queue=lambda _queue: 0),
     )
     queue = cast(Any, SimpleNamespace(interface="r-eth0"))
-    checks = queue_counters.conservation(cast(Evidence, evidence), queue, found)
+    checks = queues.conservation(cast(Evidence, evidence), queue, found)
     assert [each.verdict for each in checks] == [Grade.VALID, grade]
 
 
@@ -294,7 +294,7 @@ def test_what_was_sent_ahead_is_what_the_chance_makes() -> None:
         found = Disciplines(cast(Any, None))
         found.__dict__["_by_node"] = {WIRES: [wire]}
         evidence = SimpleNamespace(disciplines=found, flows=(), virtual_time=True)
-        return [each.verdict for each in emulation.overtaking(cast(Any, evidence))]
+        return [each.verdict for each in links.overtaking(cast(Any, evidence))]
 
     assert graded(50) == [Grade.VALID, Grade.VALID]
     assert graded(25) == [Grade.VALID, Grade.SUSPECT]  # five deviations

@@ -13,7 +13,7 @@ import pytest
 
 from analysis.report.network_drawing import drawing
 from analysis.verdict.checks import Grade
-from analysis.verdict.radio import radio
+from analysis.verdict.links import radio
 from testbed.engines.host import HostEngine
 from testbed.errors import TestbedError, UsageError
 from testbed.machine.process import Place, run

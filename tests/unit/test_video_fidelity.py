@@ -13,7 +13,7 @@ import pytest
 
 from analysis.trials.video import COLUMNS, video_measures
 from analysis.verdict.checks import Check, Grade
-from analysis.verdict.video import videos
+from analysis.verdict.traffic import videos
 from testbed.scenario.video import Transport
 from testbed.traffic.video.result import Load, Result, Segment
 from tests.scenarios import video

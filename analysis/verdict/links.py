@@ -1,0 +1,240 @@
+"""Checks of links: delays, losses, packets that overtake, and radio links as configured."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.trials.injected import Injected
+from analysis.trials.pairing import differences, overtakers
+from analysis.trials.placement import BEFORE, BEHIND, capture_interface, queue_roles
+from analysis.trials.radio import frames_lost, read_medium
+from analysis.trials.samples import read_samples
+from analysis.verdict.checks import (
+    NOT_CAPTURED,
+    NOT_RECORDED,
+    Check,
+    compare,
+    same,
+    unknown,
+)
+from analysis.verdict.evidence import Evidence
+from testbed.scenario.model import Topology
+from testbed.store import IDLE, FlowRecord
+
+BY_CHANCE = "losses by chance"
+NO_MEDIUM_REPORT = "the medium left no report"
+
+
+def idle(evidence: Evidence) -> Iterator[Check]:
+    """Check the paths' delays before the flows, by the echo of each flow that is furthest off."""
+    table = read_samples(evidence.trial, IDLE)
+    if table is None:
+        yield unknown("idle RTT", "paths", NOT_RECORDED)
+        return
+    for flow, rows in table.groupby("flow", sort=False):
+        answered = rows.dropna(subset=["rtt_ms"])
+        lossy = "lossy" in rows and bool(rows["lossy"].any())
+        if lossy and not len(answered):
+            yield unknown("idle RTT", str(flow), "the channel lost every echo request")
+            continue
+        if len(answered) < len(rows) and not lossy:
+            expected = float(rows["expected_ms"].iloc[0])
+            note = f"{len(rows) - len(answered)} of {len(rows)} echo requests had no reply"
+            yield compare(
+                "idle RTT", str(flow), evidence.virtual_time, math.inf, expected, note=note
+            )
+            continue
+        rtts, expected_ms = (answered[name].to_numpy() for name in ("rtt_ms", "expected_ms"))
+        jitter_ms = answered["jitter_ms"].to_numpy() if "jitter_ms" in answered else 0.0
+        off = np.maximum(0.0, np.abs(rtts - expected_ms) - jitter_ms)
+        worst = int(off.argmax())
+        rtt, expected = float(rtts[worst]), float(expected_ms[worst])
+        yield compare(
+            "idle RTT", str(flow), evidence.virtual_time, rtt, expected, deviation=float(off[worst])
+        )
+
+
+@dataclass(frozen=True)
+class _CapturePair:
+    """A flow's packets of one direction at two consecutive captures."""
+
+    flow: FlowRecord
+    first: str  # interfaces
+    second: str
+    before: pd.DataFrame
+    after: pd.DataFrame
+    is_queue: bool  # a shaped queue lies between them, which may drop
+    to_receiver: bool
+
+
+def _capture_pairs(evidence: Evidence, flow: FlowRecord) -> Iterator[_CapturePair]:
+    """Yield a flow's path in both directions, capture by capture."""
+    shaped = {queue.interface for queue in evidence.bottlenecks}
+    # where no queue is captured, the hosts' captures are not neighbours
+    queues = queue_roles(evidence.trial, flow) or ("bottleneck",)
+    path = (
+        "sender",
+        *(f"{name}{side}" for name in queues for side in (BEFORE, BEHIND)),
+        "receiver",
+    )
+    # a flow that starts at the bottleneck has two roles at one capture: the later role counts
+    roles = {capture_interface(evidence.trial, role, flow): role for role in path}
+    roles.pop("", None)
+    for (first, role), (second, next_role) in itertools.pairwise(roles.items()):
+        one, other = evidence.packets.flow(role, flow), evidence.packets.flow(next_role, flow)
+        if (role, next_role) not in itertools.pairwise(path) or one is None or other is None:
+            continue
+        around_queue = role.endswith(BEFORE)
+        forward, reverse = (around_queue and name in shaped for name in (second, first))
+        last = next_role == "receiver"
+        yield _CapturePair(flow, first, second, one.data, other.data, forward, last)
+        yield _CapturePair(flow, second, first, other.acks, one.acks, reverse, False)
+
+
+def loss(evidence: Evidence) -> Iterator[Check]:
+    """Check that links without a queue lose nothing, and that no capture has gaps.
+
+    Packets that queues dropped unseen by any capture at their entrance, and packets that lossy
+    channels are configured to lose, are allowed for.
+    """
+    pairs = []
+    for flow in evidence.flows:
+        for pair in _capture_pairs(evidence, flow):
+            lost, stray = differences(pair.before, pair.after, evidence.sure_ns)
+            if pair.to_receiver:
+                # whether the droppers' own counts are right is another check
+                lost = max(0, lost - evidence.injected.behind_queues(pair.flow))
+            pairs.append((pair, lost, stray))
+    if not pairs:
+        yield unknown("loss", "links", NOT_CAPTURED)
+        yield unknown("capture gaps", "links", NOT_CAPTURED)
+        return
+    # a packet that a capture further along has was missed by the first
+    strays = [(pair, stray) for pair, _, stray in pairs if stray]
+    for pair, stray in strays:
+        note = f"{pair.flow.name}: seen at {pair.second}"
+        yield compare("capture gaps", pair.first, evidence.virtual_time, stray, 0, note=note)
+    if not strays:
+        yield compare("capture gaps", "links", evidence.virtual_time, 0, 0)
+    captured = {
+        queue.interface: len(evidence.passages[queue.interface].lost_ns)
+        - evidence.injected.at_queue(queue)
+        for queue in evidence.bottlenecks
+    }
+    drops = evidence.disciplines.drops()
+    elsewhere = sum(max(0, count - captured.get(name, 0)) for name, count in drops.items())
+    elsewhere += evidence.disciplines.lost_by_netem() + frames_lost(evidence.trial)
+    links = [(pair, lost) for pair, lost, _ in pairs if not pair.is_queue]
+    total = sum(lost for _, lost in links)
+    if total <= elsewhere:
+        note = f"{total} lost at queues whose entrance is not captured, or by channels"
+        note = note if total else ""
+        yield compare("loss", "links", evidence.virtual_time, total, total, note=note)
+        return
+    for pair, lost in links:
+        if lost:
+            name = f"{pair.flow.name} {pair.first} to {pair.second}"
+            yield compare("loss", name, evidence.virtual_time, lost, 0)
+
+
+def overtaking(evidence: Evidence) -> Iterator[Check]:
+    """Check that reordering stayed within what netem was configured to do."""
+    configured = evidence.disciplines.put_ahead()
+    if not configured:
+        return
+    pairs = [
+        pair
+        for flow in evidence.flows
+        for pair in _capture_pairs(evidence, flow)
+        if not pair.is_queue
+    ]
+    overtook = sum(overtakers(pair.before, pair.after) for pair in pairs)
+    ahead = sum(count for _, count, _ in configured)
+    over = max(0, overtook - ahead)
+    yield compare("overtaking", "links", evidence.virtual_time, overtook, ahead, deviation=over)
+    expected = sum(chance * crossed for chance, _, crossed in configured)
+    spread = math.sqrt(sum(chance * (1 - chance) * crossed for chance, _, crossed in configured))
+    off = abs(ahead - expected) / spread if spread else abs(ahead - expected)
+    note = f"{ahead} of {sum(crossed for *_, crossed in configured)} packets"
+    yield compare("share ahead", "links", evidence.virtual_time, off, 0, note=note)
+
+
+def losses_by_chance(evidence: Evidence) -> Iterator[Check]:
+    """Check that the segments missing behind each dropper are those that it counted.
+
+    Drops by queues in between are allowed for; no segment may come after the dropper's random
+    numbers have run out.
+    """
+    for flow in evidence.flows:
+        dropper = evidence.injected.droppers.get(flow.name)
+        if dropper is None or not dropper.interface:
+            continue
+        passed = dropper.undecided
+        if passed:
+            note = f"{passed} segments passed when the runs had run out"
+            name = f"{flow.name} behind its last run"
+            yield compare(BY_CHANCE, name, evidence.virtual_time, passed, 0, note=note)
+        yield _missing_segments(evidence, flow, dropper)
+
+
+def _missing_segments(evidence: Evidence, flow: FlowRecord, dropper: Injected) -> Check:
+    before, behind = _roles_around(evidence, flow, dropper)
+    one = evidence.packets.flow(before, flow) if before else None
+    other = evidence.packets.flow(behind, flow) if before else None
+    if one is None or other is None:
+        return unknown(BY_CHANCE, flow.name, NOT_CAPTURED)
+    missing, _ = differences(one.data, other.data)
+    drops = evidence.disciplines.drops()
+    # behind the bottleneck only the access link's own queue drops, of any flow
+    by_queues = drops.get(dropper.interface, 0) if before.endswith(BEHIND) else sum(drops.values())
+    off = max(0, dropper.dropped - missing, missing - dropper.dropped - by_queues)
+    note = f"between {before} and {behind}, where queues dropped {by_queues}"
+    return compare(
+        BY_CHANCE,
+        flow.name,
+        evidence.virtual_time,
+        missing,
+        dropper.dropped,
+        deviation=off,
+        note=note if off or by_queues else "",
+    )
+
+
+def _roles_around(evidence: Evidence, flow: FlowRecord, dropper: Injected) -> tuple[str, str]:
+    """Return the roles of the captures nearest to a flow's dropper; empty if one is missing.
+
+    A capture on the way out of the dropper's interface comes behind the dropper.
+    """
+    roles = queue_roles(evidence.trial, flow)
+    entered, left = (f"{roles[-1]}{side}" if roles else "" for side in (BEFORE, BEHIND))
+    leaving = capture_interface(evidence.trial, left, flow) == dropper.interface
+    behind = left if leaving else "receiver"
+    for before in (*(() if leaving else (left,)), entered, "sender"):
+        name = capture_interface(evidence.trial, before, flow)
+        if name and capture_interface(evidence.trial, behind, flow):
+            return before, behind
+    return "", ""
+
+
+def radio(evidence: Evidence) -> Iterator[Check]:
+    """Check the station's signal, and the other stations' share of the air, of every radio link."""
+    topology = evidence.trial.scenario.topology
+    links = topology.links.items() if isinstance(topology, Topology) else ()
+    for name, path in links:
+        if path.radio is None:
+            continue
+        report = read_medium(evidence.trial)
+        if report is None:
+            for check in ("radio", "radio share"):
+                yield unknown(check, name, NO_MEDIUM_REPORT)
+            continue
+        state = [f"{report['signal_dbm']} dBm", *([] if report["joined"] else ["left"])]
+        yield same("radio", name, ", ".join(state), f"{path.radio.signal_dbm} dBm")
+        share = report["others"]["air_s"] / report["seconds"]
+        yield compare("radio share", name, evidence.virtual_time, share, path.radio.busy)

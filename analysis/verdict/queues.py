@@ -1,0 +1,346 @@
+"""Checks of queues: their rate, their limit, and their counters, against captures on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from analysis.captures.tcp import CE
+from analysis.trials.capacity import capacity_of
+from analysis.trials.packets import epoch_ns
+from analysis.trials.passage import Passage, crossings
+from analysis.trials.placement import capture_interface
+from analysis.trials.samples import read_counters
+from analysis.verdict.checks import (
+    NO_ROW,
+    NOT_CAPTURED,
+    NOT_SAMPLED,
+    Check,
+    compare,
+    unknown,
+)
+from analysis.verdict.evidence import Evidence
+from testbed.scenario.queues import DISCIPLINES
+from testbed.store import QueueRecord
+
+Integers = npt.NDArray[np.int64]
+
+GAP_TOLERANCE = 0.1  # of the serialisation time
+LEAST_GAPS = 100  # fewer say little about a rate
+SYN, ECE = 0x02, 0x40
+LEAST_FRAME_BYTES = 42  # the headers of Ethernet, IP and UDP
+
+
+# Rates
+
+
+def shaping(evidence: Evidence, queue: QueueRecord, passage: Passage) -> Iterator[Check]:
+    """Check the rate while the queue was backlogged, and how even the gaps were."""
+    name = queue.interface
+    capacity = capacity_of(evidence.trial, queue)
+    if capacity.trace is not None:
+        return  # changing_links.followed
+    gaps = backlogged(passage, queue.burst_bytes)
+    if len(gaps.bits) < LEAST_GAPS:
+        why = "never backlogged for long"
+        yield unknown("rate", name, why)
+        yield unknown("gaps", name, why)
+        return
+    expected = capacity.rates_at((gaps.since_ns - epoch_ns(evidence.trial)) / 1e9)
+    mean = queue.rate_mbit
+    if capacity.changes:
+        mean = float(gaps.bits.sum() / (gaps.bits / expected).sum())
+    share = gaps.share_off(expected, GAP_TOLERANCE)
+    yield compare("rate", name, evidence.virtual_time, gaps.rate_mbit(), mean)
+    yield compare("gaps", name, evidence.virtual_time, share, 0)
+
+
+def senders(evidence: Evidence) -> Iterator[Check]:
+    """Check that a sender's own shaped queue sends packets one by one.
+
+    TCP may hand several packets down as one.
+    """
+    for queue in evidence.trial.record.queues:
+        parts = [
+            packets.data[["time_ns", "length"]]
+            for flow in evidence.flows
+            if capture_interface(evidence.trial, "sender", flow) == queue.interface
+            and (packets := evidence.packets.flow("sender", flow)) is not None
+        ]
+        if not parts or queue.interface in {other.interface for other in evidence.bottlenecks}:
+            continue
+        rows = pd.concat(parts).sort_values("time_ns", kind="stable")
+        capacity = capacity_of(evidence.trial, queue)
+        if capacity.trace is not None:
+            continue
+        share = too_soon(
+            rows["time_ns"].to_numpy(dtype=np.int64),
+            rows["length"].to_numpy(dtype=np.int64),
+            max(capacity.rate_mbit),
+            queue.burst_bytes,
+            GAP_TOLERANCE,
+        )
+        note = "packets that left sooner than the rate lets them" if share else ""
+        yield compare("gaps", queue.interface, evidence.virtual_time, share, 0, note=note)
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """Times between departures that should each be one serialisation time.
+
+    The second packet had been waiting since before the first left, and the bucket's credit was
+    spent.
+    """
+
+    gap_ns: Integers
+    bits: Integers  # of the packet before the gap
+    since_ns: Integers  # its departure
+
+    def rate_mbit(self) -> float:
+        """Return the rate over all gaps."""
+        return float(self.bits.sum() * 1e3 / self.gap_ns.sum())
+
+    def share_off(self, rate_mbit: float | npt.NDArray[np.float64], part: float) -> float:
+        """Return the share of gaps further off the serialisation time than this part of it."""
+        expected = self.bits * 1e3 / rate_mbit
+        return float((np.abs(self.gap_ns - expected) > part * expected).mean())
+
+
+def backlogged(passage: Passage, burst_bytes: int) -> Gaps:
+    """Return the gaps of stretches in which the queue never emptied.
+
+    After a pause htb sends packets at once until its bucket is empty: one burst and the packet
+    that overdraws it. Gaps count only from then on.
+    """
+    waited = passage.arrived_ns[1:] <= passage.left_ns[:-1]
+    sent = np.concatenate(([0], np.cumsum(passage.length)))[:-1]  # before each packet
+    begin = np.concatenate(([True], ~waited))  # of each stretch
+    first = np.maximum.accumulate(np.where(begin, np.arange(len(begin)), 0))
+    # by the end of the packet before the gap, excluding the one that may overdraw the bucket
+    spent = sent - sent[first] >= burst_bytes
+    use = waited & spent[:-1]
+    gaps = np.diff(passage.left_ns)[use]
+    return Gaps(gaps, passage.length[:-1][use] * 8, passage.left_ns[:-1][use])
+
+
+def too_soon(
+    left_ns: Integers, length: Integers, rate_mbit: float, burst_bytes: int, part: float
+) -> float:
+    """Return the share of packets that left earlier than a token bucket of this rate allows.
+
+    `part` of the serialisation time is allowed for. Each packet puts the bucket into debt for its
+    serialisation time; the next may leave while the debt does not exceed the burst. `backlogged`
+    is stricter, and needs the packets' arrivals.
+    """
+    if len(left_ns) < 2:
+        return 0.0
+    takes_ns = length * 8e3 / rate_mbit
+    before_ns = np.concatenate(([0.0], np.cumsum(takes_ns)[:-1]))
+    paid_ns = np.maximum.accumulate(left_ns - before_ns)[:-1] + before_ns[1:]
+    allowed_ns = burst_bytes * 8e3 / rate_mbit + part * takes_ns[:-1]
+    return float((paid_ns - left_ns[1:] > allowed_ns).mean())
+
+
+# Limits
+
+
+def buffer(evidence: Evidence, queue: QueueRecord, passage: Passage) -> Iterator[Check]:
+    """Check that the backlog stayed within the limit, and that a FIFO dropped only when full."""
+    in_bytes = queue.unit == "bytes"
+    samples = evidence.samples.queue(queue.interface)
+    if samples is None:
+        if queue.sampled:
+            yield unknown("buffer", queue.interface, NOT_SAMPLED)
+    else:
+        peak = int(samples["backlog_bytes" if in_bytes else "backlog_packets"].max())
+        over = max(0, peak - queue.limit)
+        yield compare(
+            "buffer", queue.interface, evidence.virtual_time, peak, queue.limit, deviation=over
+        )
+    row = DISCIPLINES.get(queue.discipline)
+    if row is None:
+        yield unknown("tail drop", queue.interface, NO_ROW)
+        return
+    if not row.tail_drop or not len(passage.lost_ns):
+        return
+    if not passage.complete or evidence.injected.at_queue(queue):
+        yield unknown("tail drop", queue.interface, "other losses, or arrivals not captured")
+        return
+    packets, sizes = backlog_at_losses(passage)
+    least = int((sizes if in_bytes else packets).min())
+    limit = queue.limit + 1  # the first that does not fit
+    short = max(0, limit - least)
+    yield compare(
+        "tail drop", queue.interface, evidence.virtual_time, least, limit, deviation=short
+    )
+
+
+def backlog_at_losses(passage: Passage) -> tuple[Integers, Integers]:
+    """Return the packets and bytes waiting when each lost packet arrived, itself included."""
+    arrived = np.sort(passage.arrived_ns)
+    by_arrival = np.argsort(passage.arrived_ns, kind="stable")
+    sizes_in = np.concatenate(([0], np.cumsum(passage.length[by_arrival])))
+    sizes_out = np.concatenate(([0], np.cumsum(passage.length)))
+    came = np.searchsorted(arrived, passage.lost_ns, side="right")
+    went = np.searchsorted(passage.left_ns, passage.lost_ns, side="left")
+    return came - went + 1, sizes_in[came] - sizes_out[went] + passage.lost_length
+
+
+# Counters
+
+
+def conservation(evidence: Evidence, queue: QueueRecord, passage: Passage) -> Iterator[Check]:
+    """Check that every packet that entered the queue left it, was dropped or is still inside.
+
+    The queue's count of packets sent must be the capture's.
+    """
+    name = queue.interface
+    end = evidence.samples.queue_end(name)
+    leaf = evidence.disciplines.leaves.get(name)
+    if end is None and leaf is None:
+        yield unknown("conservation", name, NOT_SAMPLED)
+        return
+    dropped = int(leaf["drops"] if end is None and leaf else end["drops"])  # type: ignore[index]
+    inside = 0 if end is None else int(end["backlog_packets"])
+    injected = evidence.injected.at_queue(queue)
+    left, lost = len(passage.left_ns), len(passage.lost_ns)
+    total = left + dropped + inside + injected
+    off = abs(passage.entered - total)
+    if not passage.complete:
+        # packets of the router's own flows that met a full queue are in no capture
+        off = max(0, lost - dropped - inside - injected)
+    note = f"{left} left, {dropped} dropped, {inside} inside, {injected} lost as asked"
+    if passage.complete and passage.strangers:
+        off += passage.strangers
+        note += f", {passage.strangers} left that never came"
+    yield compare(
+        "conservation",
+        name,
+        evidence.virtual_time,
+        passage.entered,
+        total,
+        deviation=off,
+        note=note if off else "",
+    )
+    if end is not None:
+        packets, size = int(end["sent_packets"]), int(end["sent_bytes"])
+        yield _sent(evidence, name, passage, packets, size)
+
+
+def _sent(evidence: Evidence, name: str, passage: Passage, packets: int, size: int) -> Check:
+    """Check the queue's count of packets and bytes sent.
+
+    Frames that are neither TCP nor UDP count, but belong to no flow. The captures may lack some
+    of what left when they no longer are sure to be complete.
+    """
+    others = _other_frames(evidence, name)
+    left, captured = len(passage.left_ns), int(passage.length.sum())
+    off = max(0, abs(packets - left) - others)
+    note = f"{size} bytes counted, {captured} captured"
+    if off and _came_late(evidence, name, packets - left, size - captured):
+        off = 0
+    elif not off and not others and size != captured:
+        off = 1  # as many packets, but not the same
+    return compare(
+        "queue counters",
+        name,
+        evidence.virtual_time,
+        packets,
+        left,
+        deviation=off,
+        note=note if off else "",
+    )
+
+
+def _came_late(evidence: Evidence, name: str, packets: int, size: int) -> bool:
+    """Return whether the queue sent these many packets and bytes after captures may have ended."""
+    samples = evidence.samples.queue(name)
+    if samples is None:
+        return False
+    sure_s = (evidence.sure_ns - epoch_ns(evidence.trial)) / 1e9
+    counts = samples[["sent_packets", "sent_bytes"]]
+    until = counts[samples["time_s"] <= sure_s]
+    late = counts.iloc[-1] - (until.iloc[-1] if len(until) else 0)
+    late_packets, late_size = (int(count) for count in late)
+    return 0 < packets <= late_packets and LEAST_FRAME_BYTES * packets <= size <= late_size
+
+
+def _other_frames(evidence: Evidence, interface: str) -> int:
+    """Count the frames of an interface's capture that are neither TCP nor UDP."""
+    for capture in evidence.trial.record.captures:
+        if capture.interface == interface and capture.file:
+            packets = evidence.packets.read(evidence.trial.path / capture.file)
+            return packets.frames - len(packets.rows)
+    return 0
+
+
+# ECN
+
+
+def marks(evidence: Evidence, queue: QueueRecord, _passage: Passage) -> Iterator[Check]:
+    """Check that the queue's marks are the CEs that leave it."""
+    if not queue.sampled:
+        return
+    name = queue.interface
+    if queue.discipline not in DISCIPLINES:
+        yield unknown("ECN", name, NO_ROW)
+        return
+    ce = 0
+    for crossing in crossings(evidence.trial, evidence.packets, queue):
+        ce += int((crossing.left["ecn"] == CE).sum())
+        ce -= 0 if crossing.entered is None else int((crossing.entered["ecn"] == CE).sum())
+    counted, dropped = _counted_marks(evidence, queue)
+    if counted is None:
+        yield unknown("ECN", name, NOT_SAMPLED)
+        return
+    off = max(0, ce - counted, counted - dropped - ce)
+    note = f"up to {dropped} marked packets found the queue full" if ce != counted else ""
+    yield compare("ECN", name, evidence.virtual_time, ce, counted, deviation=off, note=note)
+
+
+def _counted_marks(evidence: Evidence, queue: QueueRecord) -> tuple[int | None, int]:
+    """Return the queue's count of marks, and how many marked packets it may have dropped."""
+    end = evidence.samples.queue_end(queue.interface)
+    leaf = evidence.disciplines.leaves.get(queue.interface, {})
+    marking = DISCIPLINES[queue.discipline].marking
+    if marking and marking.counted_at is None and leaf:
+        return sum(int(tin["ecn_mark"]) for tin in leaf["tins"]), 0
+    if end is None:
+        return None, 0
+    return int(end["marks"]), int(leaf.get("pdrop", 0)) if marking and marking.may_drop else 0
+
+
+def marks_received(evidence: Evidence) -> Iterator[Check]:
+    """Check that the receivers' kernels counted the CEs of their captures, and echoed them."""
+    arrived: dict[str, int] = {}
+    all_captured = True
+    for flow in evidence.flows:
+        packets = evidence.packets.flow("receiver", flow)
+        if packets is None:
+            all_captured = False
+            continue
+        marked = packets.data[packets.data["ecn"] == CE]
+        dst = evidence.trial.scenario.flow(flow.name).dst
+        arrived[dst] = arrived.get(dst, 0) + len(marked)
+        if flow.protocol == "tcp":
+            # DCTCP's SYN and ACKs can be marked too, but echoed are the marks of data alone
+            data = int((marked["payload"] > 0).sum())
+            yield _echo(evidence, flow.name, data, packets.acks["flags"].to_numpy())
+    for node, ce in arrived.items():
+        counters = read_counters(evidence.trial, node)
+        if not counters or not all_captured:
+            yield unknown("ECN", node, NOT_SAMPLED if all_captured else NOT_CAPTURED)
+        else:
+            yield compare("ECN", node, evidence.virtual_time, counters.get("IpExtInCEPkts", 0), ce)
+
+
+def _echo(evidence: Evidence, flow: str, ce: int, flags: npt.NDArray[np.int64]) -> Check:
+    """Check that acknowledgements carry ECE if CE arrived; how many depends on when CWR comes."""
+    echoes = int((((flags & ECE) > 0) & ((flags & SYN) == 0)).sum())
+    off = 0 if (ce > 0) == (echoes > 0) else 1
+    note = f"{ce} packets with CE arrived, {echoes} echoes went back" if off else ""
+    return compare("ECN echo", flow, evidence.virtual_time, echoes, ce, deviation=off, note=note)

@@ -1,0 +1,141 @@
+"""Checks of what flows do: videos, the user's programs, and CBR with pauses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from analysis.trials.delivery import delivered_bytes
+from analysis.trials.measures import PORTS
+from analysis.trials.packets import FlowPackets
+from analysis.trials.video import loads, read_playback, read_sizes
+from analysis.verdict.checks import (
+    NOT_CAPTURED,
+    NOT_RECORDED,
+    Check,
+    compare,
+    same,
+    unknown,
+)
+from analysis.verdict.evidence import Evidence
+from analysis.verdict.sender_queue import own_queue_ns
+from testbed.scenario.model import FlowKind
+from testbed.store import FlowRecord, ProgramRecord, programs_file, read_json
+
+NO_PLAYER_REPORT = "the player left no report"
+LATE_TIMER_NS = 20_000_000  # of a busy machine
+
+
+def videos(evidence: Evidence) -> Iterator[Check]:
+    """Check that videos played as configured, each file complete, each byte in a packet."""
+    for flow in evidence.flows:
+        wanted = evidence.trial.scenario.flow(flow.name)
+        if wanted.kind is not FlowKind.VIDEO or wanted.video is None:
+            continue
+        playback = read_playback(evidence.trial, flow.name)
+        sizes = read_sizes(evidence.trial, flow.name)
+        if playback is None or sizes is None:
+            for name in ("video", "video bytes", "video capture"):
+                yield unknown(name, flow.name, NO_PLAYER_REPORT)
+            continue
+        expected = f"{wanted.video.transport} {wanted.video.rule}"
+        yield same("video", flow.name, f"{playback['transport']} {playback['rule']}", expected)
+        yield _file_sizes(evidence, flow.name, playback, sizes)
+        yield _player_bytes(evidence, flow, playback)
+
+
+def _file_sizes(
+    evidence: Evidence, flow: str, playback: dict[str, Any], sizes: dict[str, int]
+) -> Check:
+    """Check that a file is as long as at the server; one still in transfer, no longer."""
+    came = expected = off = 0
+    for load in loads(playback):
+        size = sizes[load["path"]]
+        complete = load["last_byte_s"] is not None
+        due = size if complete else min(load["bytes"], size)
+        came, expected, off = came + load["bytes"], expected + due, off + abs(load["bytes"] - due)
+    return compare("video bytes", flow, evidence.virtual_time, came, expected, deviation=off)
+
+
+def _player_bytes(evidence: Evidence, flow: FlowRecord, playback: dict[str, Any]) -> Check:
+    """Check that the player's bytes arrived in packets, which also hold headers and TLS."""
+    packets = evidence.packets.flow("receiver", flow)
+    if packets is None:
+        return unknown("video capture", flow.name, NOT_CAPTURED)
+    came = sum(load["bytes"] for load in loads(playback))
+    payload = _payload(packets, flow.protocol)
+    over = max(0, came - payload)
+    return compare("video capture", flow.name, evidence.virtual_time, came, payload, deviation=over)
+
+
+def _payload(packets: FlowPackets, protocol: str) -> int:
+    if protocol == "udp":
+        return int(packets.data["payload"].sum())
+    delivered = delivered_bytes(packets.data)
+    return int(delivered[-1]) if len(delivered) else 0
+
+
+def programs(evidence: Evidence) -> Iterator[Check]:
+    """Check how programs ended, and that their hosts exchanged nothing but the flow."""
+    for flow in evidence.flows:
+        if evidence.trial.scenario.flow(flow.name).command is None:
+            continue
+        roles = read_json(evidence.trial.path, programs_file(flow.name))
+        if not isinstance(roles, dict):
+            yield unknown("program", flow.name, NOT_RECORDED)
+        else:
+            for role, data in roles.items():
+                subject = f"{flow.name} {role}"
+                yield _exit_status(evidence, subject, ProgramRecord.from_json(data))
+        yield _other_connections(evidence, flow)
+
+
+def _exit_status(evidence: Evidence, subject: str, program: ProgramRecord) -> Check:
+    """Check a program's exit status; one that the trial ended has none of its own."""
+    status = 0 if program.was_ended else program.status
+    note = f"{subject} ended with status {program.status}" if status else ""
+    if program.early:
+        note = f"{note or f'{subject} ended'} before the flow did"
+    off = int(bool(status) or program.early)
+    return compare("program", subject, evidence.virtual_time, status, 0, deviation=off, note=note)
+
+
+def _other_connections(evidence: Evidence, flow: FlowRecord) -> Check:
+    """Count the connections at a flow's sender, between its hosts, that belong to no flow."""
+    capture = evidence.packets.capture("sender", flow.name)
+    if capture is None:
+        return unknown("other connections", flow.name, NOT_CAPTURED)
+    rows = capture.rows[capture.rows["protocol"] == "tcp"]
+    unexplained = (rows["src"] == flow.src_address) & (rows["dst"] == flow.dst_address)
+    hosts = {flow.src_address, flow.dst_address}
+    for other in evidence.tcp:
+        if {other.src_address, other.dst_address} == hosts:
+            packets = evidence.packets.flow("sender", other)
+            captured = evidence.trial.capture(f"sender:{other.name}")
+            if packets is not None and captured == evidence.trial.capture(f"sender:{flow.name}"):
+                unexplained &= ~rows.index.isin(packets.data.index)
+                unexplained &= ~rows.index.isin(packets.acks.index)
+    connections = rows.loc[unexplained, PORTS].drop_duplicates()
+    note = ""
+    if len(connections):
+        first = connections.iloc[0]
+        note = f"from port {first['src_port']} to {first['dst_port']}"
+    count = len(connections)
+    return compare("other connections", flow.name, evidence.virtual_time, count, 0, note=note)
+
+
+def pauses(evidence: Evidence) -> Iterator[Check]:
+    """Check that CBR flows that are on and off by turns send nothing while they are off."""
+    for flow in evidence.flows:
+        wanted = evidence.trial.scenario.flow(flow.name)
+        if wanted.on_s is None or wanted.off_s is None:
+            continue
+        packets = evidence.packets.flow("sender", flow)
+        if packets is None or not len(packets.data):
+            yield unknown("pauses", flow.name, NOT_CAPTURED)
+            continue
+        times_ns = packets.data["time_ns"].to_numpy()
+        late_ns = own_queue_ns(evidence, flow) + (1000 if evidence.virtual_time else LATE_TIMER_NS)
+        on_ns, turn_ns = wanted.on_s * 1e9, (wanted.on_s + wanted.off_s) * 1e9
+        in_pauses = int(((times_ns - times_ns[0]) % round(turn_ns) >= on_ns + late_ns).sum())
+        yield compare("pauses", flow.name, evidence.virtual_time, in_pauses, 0)
