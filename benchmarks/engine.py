@@ -7,7 +7,7 @@ every 10 ms, one Cubic flow of 60 s; on one core. Real time is the 60 s. ns-3 (D
 libns3-dev, if installed) runs the same network with captures at the same four points, and ns-2
 (Debian's ns2) with a trace of both links. They take turns, and the best of the repeats counts:
 what is slower had company on the machine. Processor time is of all processes, and says more
-on a machine that is busy with other work. The table is README's.
+on a machine that is busy with other work. The table is that of docs/performance.md.
 """
 
 from __future__ import annotations
