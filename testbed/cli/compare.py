@@ -1,4 +1,4 @@
-"""`testbed compare`: two results folders, cell by cell."""
+"""`testbed compare`: compare two results folders cell by cell, or packet by packet."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import argparse
 from rich.table import Table
 
 from testbed.cli.console import console
+from testbed.errors import UsageError
 
 
 def compare_folders(options: argparse.Namespace) -> int:
-    """`testbed compare`."""
+    """Run `testbed compare`; the exit status is 1 if the folders differ."""
+    if options.packets:
+        return _compare_packets(options)
     from analysis.statistics.comparison import compare_results
     from analysis.statistics.comparison_table import closing_lines, report_table
     from analysis.statistics.tolerances import choose_tolerances
@@ -27,5 +30,18 @@ def compare_folders(options: argparse.Namespace) -> int:
         console.print(table)
         console.print(shown.note, soft_wrap=True)
     for line in closing_lines(report):
+        console.print(line, soft_wrap=True)
+    return 0 if report.agrees else 1
+
+
+def _compare_packets(options: argparse.Namespace) -> int:
+    from analysis.statistics.packet_comparison import compare_packets
+
+    if options.metric or options.tolerance or options.all:
+        raise UsageError(
+            "--packets: captures and numbers are the same or not", "without --metric, --tolerance"
+        )
+    report = compare_packets(options.a, options.b)
+    for line in report.lines():
         console.print(line, soft_wrap=True)
     return 0 if report.agrees else 1

@@ -314,8 +314,14 @@ def _kernel_options(parser: Parser) -> None:
 
 
 def _compare_options(parser: Parser) -> None:
-    parser.add_argument("a", type=Path, metavar="A", help="a results folder")
+    what = "a results folder; with --packets also a trial"
+    parser.add_argument("a", type=Path, metavar="A", help=what)
     parser.add_argument("b", type=Path, metavar="B", help="another one")
+    parser.add_argument(
+        "--packets",
+        action="store_true",
+        help="whether both hold the same packets, samples, numbers and verdicts, trial by trial",
+    )
     parser.add_argument("--metric", default="", metavar="NAME,…", help="only these metrics")
     parser.add_argument(
         "--tolerance",
@@ -428,7 +434,7 @@ VERBS = (
     Verb(
         "compare",
         compare_folders,
-        "two results folders, cell by cell; exit status 0 if they agree, 1 if not",
+        "two results folders, by cells or by packets; exit status 0 if they agree, 1 if not",
         "compare results/guest results/host --tolerance throughput_mbps=5%,timeouts=2",
         _compare_options,
     ),

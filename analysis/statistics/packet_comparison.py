@@ -1,0 +1,254 @@
+"""Whether two results folders, or two trials, hold the same packets, samples, numbers and verdicts.
+
+In virtual time the same scenario and seed give the same bytes, so a difference comes from the
+code, the kernel or a program. Trials are matched by experiment, axes, label, seed and engine, not
+by the hash in the folder's name: a trial's identity may change while its packets stay.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import pandas as pd
+
+from analysis.results.table import cached_metrics
+from analysis.statistics.counterparts import setting_json
+from analysis.verdict.verdict import cached_verdict
+from testbed.errors import TestbedError, listed
+from testbed.scenario.kernel_axis import axes_of
+from testbed.store import COMPRESSED, SAMPLES, CaptureRecord, Trial, is_trial, open_trial, trials_in
+
+# Columns of metrics.csv that say which trial a row is of: the kernel may be what is compared.
+NAMING_COLUMNS = ("trial", "setting", "label", "axes")
+PACKET_BLOCK = 6  # pcapng's enhanced packet block: its type, and where its time stands
+TIME_BYTES = slice(12, 20)
+LARGEST_BLOCK_BYTES = 1 << 20
+
+TrialKey = tuple[str, str, str, int, str]  # experiment, axes, label, seed, engine
+TrialPair = tuple[Trial, Trial]
+
+
+@dataclass(frozen=True)
+class PacketReport:
+    """What a comparison found: the differences of each trial that has some."""
+
+    trials: int  # that were compared
+    captures: int
+    differences: Mapping[str, tuple[str, ...]]  # trial's folder in B → sentences
+    only_a: tuple[str, ...] = ()  # trials' folders
+    only_b: tuple[str, ...] = ()
+
+    @property
+    def agrees(self) -> bool:
+        """True if every trial has a counterpart with the same content."""
+        return bool(self.trials) and not (self.differences or self.only_a or self.only_b)
+
+    def lines(self) -> Iterator[str]:
+        """Yield the report; its last line is the summary."""
+        for name, sentences in self.differences.items():
+            yield f"{name}: {listed(sentences)}"
+        for side, names in (("A", self.only_a), ("B", self.only_b)):
+            yield from (f"{name}: only in {side}" for name in names)
+        same = self.trials - len(self.differences)
+        count = f"all {self.trials}" if same == self.trials else f"{same} of {self.trials}"
+        yield (
+            f"same packets, samples, numbers and verdict: {count} trials "
+            f"({self.captures} captures compared)"
+        )
+
+
+def compare_packets(a: Path, b: Path) -> PacketReport:
+    """Compare two results folders, runs, or directories of single trials."""
+    if is_trial(a) and is_trial(b):
+        return compare_pairs([(open_trial(a), open_trial(b))])
+    pairs, only_a, only_b = _matched(list(trials_in(a)), list(trials_in(b)))
+    if not pairs:
+        raise TestbedError(
+            f"{a} and {b}: no trial in common",
+            "trials match by experiment, axes, label, seed and engine",
+        )
+    return compare_pairs(pairs, only_a, only_b)
+
+
+def compare_pairs(
+    pairs: Sequence[TrialPair], only_a: Sequence[str] = (), only_b: Sequence[str] = ()
+) -> PacketReport:
+    """Compare trials that are known to be each other's counterparts."""
+    found = {right.path.name: tuple(_differences(left, right)) for left, right in pairs}
+    return PacketReport(
+        len(pairs),
+        sum(len(right.record.captures) for _, right in pairs),
+        {name: sentences for name, sentences in found.items() if sentences},
+        tuple(only_a),
+        tuple(only_b),
+    )
+
+
+def same_captures(left: Trial, right: Trial) -> bool:
+    """Return whether both trials captured the same packets, at the same places."""
+    return not list(_capture_differences(left, right))
+
+
+def _matched(
+    a: Sequence[Trial], b: Sequence[Trial]
+) -> tuple[list[TrialPair], list[str], list[str]]:
+    """Pair the trials of both sides; also return the folders' names of those left over."""
+    sides: list[dict[TrialKey | tuple[TrialKey, str], Trial]] = []
+    several = {
+        key for side in (a, b) for key, n in Counter(map(_key, side)).items() if n > 1
+    }  # where experiment, axes and the rest do not tell trials apart, the whole scenario must
+    for trials in (a, b):
+        keys = map(_key, trials)
+        sides.append(
+            {
+                (key, setting_json(trial)) if key in several else key: trial
+                for key, trial in zip(keys, trials, strict=True)
+            }
+        )
+    left, right = sides
+    pairs = [(left[key], right[key]) for key in left if key in right]
+    only = [
+        [trial.path.name for key, trial in own.items() if key not in other]
+        for own, other in ((left, right), (right, left))
+    ]
+    return pairs, only[0], only[1]
+
+
+def _key(trial: Trial) -> TrialKey:
+    scenario = trial.scenario
+    axes = "; ".join(f"{name}={value}" for name, value in sorted(axes_of(scenario).items()))
+    return scenario.experiment, axes, scenario.label, scenario.seed, trial.record.engine
+
+
+def _differences(left: Trial, right: Trial) -> Iterator[str]:
+    """Yield a sentence for each difference, the packets' first."""
+    if left.record.status is not right.record.status:
+        yield f"{left.record.status} in A, {right.record.status} in B: {right.record.reason}"
+        return
+    yield from _capture_differences(left, right)
+    yield from _sample_differences(left, right)
+    yield from _verdict_differences(left, right)
+    yield from _number_differences(cached_metrics(left), cached_metrics(right))
+
+
+def _capture_differences(left: Trial, right: Trial) -> Iterator[str]:
+    """Yield the captures that differ, each with its first packet that does."""
+    a, b = ({(c.node, c.interface): c for c in trial.record.captures} for trial in (left, right))
+    for place in dict.fromkeys([*a, *b]):
+        where = f"{place[1]} of {place[0]}"
+        if place not in a or place not in b:
+            yield f"{where} captured only in {'A' if place in a else 'B'}"
+        elif a[place].sha256 != b[place].sha256:
+            yield from _packet_difference(where, (left, a[place]), (right, b[place]))
+
+
+def _packet_difference(
+    where: str, one: tuple[Trial, CaptureRecord], other: tuple[Trial, CaptureRecord]
+) -> Iterator[str]:
+    """Yield where two captures part; nothing if only the program that wrote them differs."""
+    if not (one[1].file and other[1].file):
+        yield f"{where}: other packets (which, cannot be said: the capture was dropped)"
+        return
+    paths = [trial.path / capture.file for trial, capture in (one, other)]
+    streams = [_blocks(path) for path in paths]
+    number = 0
+    for mine, theirs in _zipped(*streams):
+        number += (mine or theirs)[:4] == PACKET_BLOCK.to_bytes(4, "little")
+        if mine != theirs:
+            if not mine or not theirs:
+                yield f"{where}: {'A' if theirs else 'B'} ends before packet {number}"
+            else:
+                yield f"{where}: packet {number} differs, {_time_s(mine, one[0]):.6f} s in A"
+            return
+
+
+def _zipped(a: Iterator[bytes], b: Iterator[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the blocks side by side; the shorter side is filled with empty ones."""
+    while True:
+        mine, theirs = next(a, b""), next(b, b"")
+        if not (mine or theirs):
+            return
+        yield mine, theirs
+
+
+def _time_s(block: bytes, trial: Trial) -> float:
+    """Return a packet's time on the trial's clock."""
+    high, low = (int.from_bytes(block[TIME_BYTES][at : at + 4], "little") for at in (0, 4))
+    return ((high << 32) + low) / 1e9 - trial.record.epoch_s
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    """Yield a pcapng file's blocks after the first, which names the program that wrote it."""
+    with contextlib.closing(_opened(path)) as file:
+        first = True
+        while len(head := file.read(8)) == 8:
+            size = int.from_bytes(head[4:], "little")
+            if not 12 <= size <= LARGEST_BLOCK_BYTES:
+                raise TestbedError(f"{path}: damaged: a block of {size} bytes", "run it again")
+            block = head + file.read(size - 8)
+            if not first:
+                yield block
+            first = False
+
+
+def _opened(path: Path) -> BinaryIO:
+    if path.suffix != COMPRESSED:
+        return path.open("rb")
+    import pyarrow as pa  # slow to load
+
+    stream: BinaryIO = pa.CompressedInputStream(str(path), "zstd")
+    return stream
+
+
+def _sample_differences(left: Trial, right: Trial) -> Iterator[str]:
+    """Yield the tables of samples that differ, each with its first line that does."""
+    a, b = (
+        {path.name: path for path in sorted((trial.path / SAMPLES).glob("*.csv"))}
+        for trial in (left, right)
+    )
+    for name in dict.fromkeys([*a, *b]):
+        if name not in a or name not in b:
+            yield f"{name} only in {'A' if name in a else 'B'}"
+        elif (mine := a[name].read_bytes()) != (theirs := b[name].read_bytes()):
+            lines = zip(mine.splitlines(), theirs.splitlines(), strict=False)
+            number = next((n for n, (x, y) in enumerate(lines, 1) if x != y), 0)
+            yield f"{name}: {f'line {number} differs' if number else 'other lengths'}"
+
+
+def _verdict_differences(left: Trial, right: Trial) -> Iterator[str]:
+    a, b = cached_verdict(left), cached_verdict(right)
+    if a is None or b is None:
+        if (a is None) != (b is None):
+            yield f"a verdict only in {'B' if a is None else 'A'}"
+        return
+    if a.verdict != b.verdict:
+        yield f"verdict {a.verdict} in A, {b.verdict} in B ({b.why or a.why})"
+    ours, theirs = (
+        {(check.name, check.subject): (str(check.measured), check.verdict) for check in v.checks}
+        for v in (a, b)
+    )
+    for key in dict.fromkeys([*ours, *theirs]):
+        if ours.get(key) != theirs.get(key):
+            values = f"{_shown(ours, key)} in A, {_shown(theirs, key)} in B"
+            yield f"check {key[0]} of {key[1]}: {values}"
+
+
+def _shown(checks: Mapping[tuple[str, str], tuple[str, object]], key: tuple[str, str]) -> str:
+    return f"{checks[key][0]} ({checks[key][1]})" if key in checks else "absent"
+
+
+def _number_differences(a: pd.DataFrame, b: pd.DataFrame) -> Iterator[str]:
+    """Yield the numbers that differ, flow by flow."""
+    if list(a["flow"]) != list(b["flow"]):
+        yield f"flows {', '.join(a['flow'])} in A, {', '.join(b['flow'])} in B"
+        return
+    for name in a.columns.difference(NAMING_COLUMNS, sort=False):
+        one, other = a[name], b[name]
+        unlike = (one != other) & ~(one.isna() & other.isna())
+        for row in a.index[unlike]:
+            yield f"{name} of {a['flow'][row]}: {one[row]} in A, {other[row]} in B"

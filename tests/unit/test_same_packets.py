@@ -1,0 +1,195 @@
+"""The comparison by packets, and the trials that a change of the code is compared by."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from analysis.statistics.packet_comparison import compare_packets, compare_pairs
+from benchmarks.same_packets import scenarios
+from experiments.catalogue import EXPERIMENTS
+from experiments.command import main
+from testbed.errors import TestbedError
+from testbed.plan.plan import make_plan
+from testbed.runs.pcapng import Source, convert
+from testbed.scenario.model import Profile, Scenario
+from testbed.scenario.queues import DISCIPLINES
+from testbed.scenario.variants import VARIANTS
+from testbed.store import RECORD, SOCKETS, Record, Trial, open_trial
+from tests.trial_writer import write_trial
+
+CAPTURE = "sender1-eth0.pcapng"
+
+
+@pytest.fixture(scope="module")
+def chosen() -> list[Scenario]:
+    return scenarios()
+
+
+def test_there_are_trials_of_everything(chosen: list[Scenario]) -> None:
+    assert len(chosen) >= 100
+    assert {each.experiment for each in chosen} - {"same-packets"} == set(EXPERIMENTS)
+    assert {each.profile for each in chosen} == set(Profile)
+    variants = {flow.variant for each in chosen for flow in each.flows}
+    assert set(VARIANTS) <= variants
+    queues = {queue.shaper.queue.discipline for e in chosen for queue in make_plan(e).queues}
+    assert set(DISCIPLINES) <= queues
+
+
+def test_they_are_told_apart_without_hashes(chosen: list[Scenario]) -> None:
+    names = [(s.experiment, s.label, tuple(s.axes.items()), s.seed) for s in chosen]
+    assert len(set(names)) == len(names)
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A results folder with one trial, whose captures have hashes."""
+    folder = tmp_path_factory.mktemp("a")
+    write_trial(folder / "one", samples=True)
+    record = Record.from_json((folder / "one" / RECORD).read_text())
+    for capture in record.captures:
+        path = folder / "one" / capture.file
+        source = Source(capture.interface, capture.node, "tcpdump 4.99")
+        convert(path, path.with_suffix(".pcapng"), source, threading.Event())
+        path.unlink()
+    seal(folder / "one")
+    return folder
+
+
+def seal(trial: Path) -> None:
+    """Write the captures' hashes into the record, as a sweep does."""
+    record = Record.from_json((trial / RECORD).read_text())
+    files = [str(Path(capture.file).with_suffix(".pcapng")) for capture in record.captures]
+    captures = tuple(
+        dataclasses.replace(capture, file=file, sha256=sha256(trial / file))
+        for capture, file in zip(record.captures, files, strict=True)
+    )
+    record = dataclasses.replace(record, captures=captures)
+    (trial / RECORD).write_text(record.to_json())
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def copied(original: Path, tmp_path: Path, name: str = "other-hash-guest") -> Path:
+    cached = shutil.ignore_patterns("*.parquet", "verdict.json")
+    shutil.copytree(original / "one", tmp_path / "b" / name, ignore=cached)
+    return tmp_path / "b" / name
+
+
+def test_a_copy_under_another_name_is_the_same(original: Path, tmp_path: Path) -> None:
+    copied(original, tmp_path)
+    report = compare_packets(original, tmp_path / "b")
+    assert report.agrees and report.trials == 1 and report.captures > 0
+    assert main(["compare", "--packets", str(original), str(tmp_path / "b")]) == 0
+
+
+def later(trial: Path) -> None:
+    """Shift the third packet by a nanosecond."""
+    path = trial / "captures" / CAPTURE
+    data = bytearray(path.read_bytes())
+    at, packets = 0, 0
+    while at < len(data):
+        packets += data[at : at + 4] == b"\x06\0\0\0"
+        if packets == 3:
+            data[at + 16] ^= 1
+            break
+        at += int.from_bytes(data[at + 4 : at + 8], "little")
+    path.write_bytes(data)
+    seal(trial)
+
+
+def shorter(trial: Path) -> None:
+    """Drop a capture's last packet."""
+    path = trial / "captures" / CAPTURE
+    data = path.read_bytes()
+    path.write_bytes(data[: -int.from_bytes(data[-4:], "little")])
+    seal(trial)
+
+
+def resampled(trial: Path) -> None:
+    path = trial / SOCKETS.file
+    path.write_text(path.read_text().rstrip()[:-1] + "7\n")
+
+
+def failed(trial: Path) -> None:
+    path = trial / RECORD
+    path.write_text(path.read_text().replace('"status": "ok"', '"status": "failed"'))
+
+
+def without_a_capture(trial: Path) -> None:
+    record = Record.from_json((trial / RECORD).read_text())
+    record = dataclasses.replace(record, captures=record.captures[1:])
+    (trial / RECORD).write_text(record.to_json())
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (later, "packet 3 differs"),
+        (shorter, "B ends before packet"),
+        (resampled, "sockets.csv: line 4 differs"),
+        (failed, "ok in A, failed in B"),
+        (without_a_capture, "captured only in A"),
+    ],
+)
+def test_a_difference_is_named(
+    original: Path,
+    tmp_path: Path,
+    change: Callable[[Path], None],
+    sentence: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    trial = copied(original, tmp_path)
+    change(trial)
+    assert main(["compare", "--packets", str(original), str(tmp_path / "b")]) == 1
+    assert sentence in capsys.readouterr().out
+    assert main(["compare", "--packets", str(original / "one"), str(trial)]) == 1
+
+
+def test_another_writer_of_the_file_is_no_difference(original: Path, tmp_path: Path) -> None:
+    """The first block names the version of tcpdump."""
+    trial = copied(original, tmp_path)
+    path = trial / "captures" / CAPTURE
+    data = bytearray(path.read_bytes())
+    data[int.from_bytes(data[4:8], "little") - 9] ^= 1  # in the first block's last option
+    path.write_bytes(data)
+    seal(trial)
+    assert compare_packets(original, tmp_path / "b").agrees
+
+
+def test_numbers_and_verdicts_are_compared(original: Path, tmp_path: Path) -> None:
+    """The samples say that a window was another one, and so do the checks and columns."""
+    trial = copied(original, tmp_path)
+    shutil.rmtree(trial / "samples")
+    (sentences,) = compare_packets(original, tmp_path / "b").differences.values()
+    assert any(s.startswith("check ") for s in sentences)
+    assert any(" of tcp: " in s for s in sentences)
+
+
+def test_trials_without_a_counterpart_are_listed(original: Path, tmp_path: Path) -> None:
+    copied(original, tmp_path)
+    twin = copied(original, tmp_path, "twin")
+    scenario = dataclasses.replace(open_trial(twin).scenario, seed=9)
+    (twin / "scenario.json").write_text(scenario.to_json())
+    report = compare_packets(original, tmp_path / "b")
+    assert report.only_b == ("twin",) and not report.agrees
+    assert "twin: only in B" in list(report.lines())
+    shutil.rmtree(tmp_path / "b" / "other-hash-guest")
+    with pytest.raises(TestbedError, match="no trial in common"):
+        compare_packets(original, tmp_path / "b")
+
+
+def test_given_pairs_need_not_match(original: Path, tmp_path: Path) -> None:
+    """As those of two kernels, whose labels differ."""
+    trial: Trial = open_trial(copied(original, tmp_path))
+    renamed = dataclasses.replace(trial.scenario, label="kernel-6.12")
+    other = dataclasses.replace(trial, scenario=renamed)
+    assert compare_pairs([(open_trial(original / "one"), other)]).agrees
