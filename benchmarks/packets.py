@@ -43,7 +43,6 @@ from testbed.engines.choice import choose
 from testbed.errors import TestbedError
 from testbed.kernels.building import make_ready
 from testbed.plan.task import Task
-from testbed.runs.same_captures import captured
 from testbed.runs.sweep import is_done, run_all
 from testbed.store import Status, Trial, open_trial, trials_in
 
@@ -79,7 +78,7 @@ class Hashes:
 
 def hashes_of(trial: Trial) -> Hashes:
     """Those of a trial that was run."""
-    each = sorted((*place, sha256) for place, sha256 in captured(trial.record).items())
+    each = sorted((c.node, c.interface, c.sha256) for c in trial.record.captures)
     metrics = reduction_of(trial).flows[["verdict", *NUMBERS]]
     return Hashes(_short(repr(each)), _short(metrics.to_csv(index=False, float_format="%.9g")))
 

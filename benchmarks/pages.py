@@ -31,8 +31,8 @@ from pathlib import Path
 
 from analysis.results.reduction import revision
 from experiments.catalogue import EXPERIMENTS
-from testbed.cli.choosing import chosen
 from testbed.cli.parser import build_parser
+from testbed.cli.run import selected
 from testbed.errors import TestbedError
 from testbed.plan.task import Task, tasks
 from testbed.runs.identity import Identities, identities
@@ -182,7 +182,7 @@ def scenarios_of(command: str) -> list[Scenario]:
     parser = build_parser()
     parser.set_defaults(experiments=EXPERIMENTS)
     options = parser.parse_args(shlex.split(command))
-    return chosen(options).scenarios(options.seeds)
+    return selected(options).scenarios(options.seeds)
 
 
 def planned(commands: Sequence[str]) -> Iterator[Task]:

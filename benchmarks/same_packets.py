@@ -23,7 +23,7 @@ from testbed.engines.choice import choose
 from testbed.own_files.scenario_file import in_document
 from testbed.own_files.topo_document import Document
 from testbed.plan.task import tasks
-from testbed.runs.sweep import Event, Finished, run_all
+from testbed.runs.sweep import SweepEvent, TrialFinished, run_all
 from testbed.scenario.model import Scenario
 from testbed.store import Status
 
@@ -330,8 +330,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if counts[Status.OK] == len(done) else 1
 
 
-def _print(event: Event) -> None:
-    if isinstance(event, Finished):
+def _print(event: SweepEvent) -> None:
+    if isinstance(event, TrialFinished):
         print(f"{event.scenario.experiment} {event.path.name}: {event.status}", flush=True)
 
 

@@ -38,7 +38,7 @@ from testbed.engines.choice import Choice
 from testbed.engines.guest import GuestEngine
 from testbed.plan.requirements import Need
 from testbed.plan.task import Task, tasks
-from testbed.runs.sweep import Event, Finished, run_all
+from testbed.runs.sweep import SweepEvent, TrialFinished, run_all
 from testbed.scenario.model import (
     Bottleneck,
     Flow,
@@ -110,8 +110,8 @@ def run_sweep(scenarios: Sequence[Scenario], engine: Engine, jobs: int, out: Pat
     """Run the trials that are not there yet, reduced and compressed."""
     with Incoming("zstd") as incoming:
 
-        def take(event: Event) -> None:
-            if isinstance(event, Finished):
+        def take(event: SweepEvent) -> None:
+            if isinstance(event, TrialFinished):
                 assert event.status is Status.OK, event.record.reason
                 incoming.add(event.path)
 

@@ -10,9 +10,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from testbed.api.opened_results import Results as Results
-    from testbed.api.opened_results import open_results as open_results
-    from testbed.api.running import run as run
+    from testbed.api.results import Results as Results
+    from testbed.api.results import open_results as open_results
+    from testbed.api.run import run as run
     from testbed.errors import TestbedError as TestbedError
     from testbed.scenario.experiment import Experiment as Experiment
     from testbed.scenario.model import Bottleneck as Bottleneck
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from testbed.scenario.model import TopologyKind as TopologyKind
 
 _HOMES = {
-    "testbed.api.opened_results": ("Results", "open_results"),
-    "testbed.api.running": ("run",),
+    "testbed.api.results": ("Results", "open_results"),
+    "testbed.api.run": ("run",),
     "testbed.errors": ("TestbedError",),
     "testbed.scenario.experiment": ("Experiment",),
     "testbed.scenario.model": (

@@ -20,7 +20,7 @@ from testbed.engines.guest import GuestEngine
 from testbed.kernels import known
 from testbed.machine import tracefs
 from testbed.plan.task import Task, tasks
-from testbed.runs.ready_kernels import with_ready_kernels
+from testbed.runs.orchestration import with_ready_kernels
 from testbed.runs.sweep import run_all
 from testbed.scenario.model import BASE_KERNEL, Scenario
 from testbed.store import Status, Trial, open_trial, trial_folder

@@ -24,7 +24,7 @@ from analysis.verdict.verdict import judge
 from experiments.catalogue import EXPERIMENTS
 from testbed.engines.choice import choose
 from testbed.plan.task import Task, tasks
-from testbed.runs.sweep import Event, Finished, run_all
+from testbed.runs.sweep import SweepEvent, TrialFinished, run_all
 from testbed.scenario.model import Scenario
 from testbed.store import open_trial
 
@@ -52,9 +52,9 @@ class Verdicts:
     def __init__(self) -> None:
         self.counts = Counter[str]()
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: SweepEvent) -> None:
         """Judge a trial that has finished."""
-        if not isinstance(event, Finished):
+        if not isinstance(event, TrialFinished):
             return
         trial = open_trial(event.path)
         verdict = judge(trial)

@@ -22,6 +22,7 @@ import pandas as pd
 from analysis.metrics.valid_trials import invalid
 from analysis.results.reduction import reductions_of
 from analysis.statistics.intervals import NAN, compare, compare_paired, known
+from analysis.statistics.packet_comparison import same_captures, setting_json
 from analysis.statistics.tolerances import COMPARABLE, OTHER, Tolerance
 from analysis.trials.labels import variant_key
 from testbed.errors import TestbedError
@@ -177,23 +178,6 @@ def _side(folder: Path, trials: Iterable[Trial], by_engine: bool) -> Side:
                 "move one of them away",
             )
     return side
-
-
-def setting_json(trial: Trial) -> str:
-    """Return the scenario without its seed and its captures and samples."""
-    plain = dataclasses.replace(
-        trial.scenario, seed=0, axes={}, captures=(), snaplen_bytes=0, sample_interval_ms=0
-    )
-    return plain.to_json()
-
-
-def same_captures(left: Trial, right: Trial) -> bool:
-    """Return whether both have captures, and the same ones byte for byte."""
-    first, second = (
-        {capture.file: capture.sha256 for capture in trial.record.captures}
-        for trial in (left, right)
-    )
-    return bool(first) and all(first.values()) and first == second
 
 
 def _unmatched(side: Side, other: Side) -> Iterator[str]:

@@ -8,6 +8,7 @@ by the hash in the folder's name: a trial's identity may change while its packet
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,9 +17,8 @@ from typing import BinaryIO
 
 import pandas as pd
 
-from analysis.results.table import cached_metrics
-from analysis.statistics.counterparts import setting_json
-from analysis.verdict.verdict import cached_verdict
+from analysis.results.reduction import reduction_of
+from analysis.verdict.verdict import Verdict
 from testbed.errors import TestbedError, listed
 from testbed.scenario.kernel_axis import axes_of
 from testbed.store import COMPRESSED, SAMPLES, CaptureRecord, Trial, is_trial, open_trial, trials_in
@@ -90,8 +90,8 @@ def compare_pairs(
 
 
 def same_captures(left: Trial, right: Trial) -> bool:
-    """Return whether both trials captured the same packets, at the same places."""
-    return not list(_capture_differences(left, right))
+    """Return whether both trials have captures, and the same packets in all of them."""
+    return bool(left.record.captures) and not any(_capture_differences(left, right))
 
 
 def _matched(
@@ -119,6 +119,14 @@ def _matched(
     return pairs, only[0], only[1]
 
 
+def setting_json(trial: Trial) -> str:
+    """Return the scenario without its seed and its captures and samples."""
+    plain = dataclasses.replace(
+        trial.scenario, seed=0, axes={}, captures=(), snaplen_bytes=0, sample_interval_ms=0
+    )
+    return plain.to_json()
+
+
 def _key(trial: Trial) -> TrialKey:
     scenario = trial.scenario
     axes = "; ".join(f"{name}={value}" for name, value in sorted(axes_of(scenario).items()))
@@ -132,8 +140,11 @@ def _differences(left: Trial, right: Trial) -> Iterator[str]:
         return
     yield from _capture_differences(left, right)
     yield from _sample_differences(left, right)
-    yield from _verdict_differences(left, right)
-    yield from _number_differences(cached_metrics(left), cached_metrics(right))
+    a, b = reduction_of(left), reduction_of(right)
+    yield from _verdict_differences(a.verdict, b.verdict)
+    yield from _number_differences("flow", a.flows, b.flows)
+    yield from _number_differences("link", a.links, b.links)
+    yield from _number_differences("transfer", a.transfers, b.transfers)
 
 
 def _capture_differences(left: Trial, right: Trial) -> Iterator[str]:
@@ -151,10 +162,10 @@ def _packet_difference(
     where: str, one: tuple[Trial, CaptureRecord], other: tuple[Trial, CaptureRecord]
 ) -> Iterator[str]:
     """Yield where two captures part; nothing if only the program that wrote them differs."""
-    if not (one[1].file and other[1].file):
-        yield f"{where}: other packets (which, cannot be said: the capture was dropped)"
-        return
     paths = [trial.path / capture.file for trial, capture in (one, other)]
+    if not all(path.is_file() for path in paths):
+        yield f"{where}: other packets (no capture is left that says which)"
+        return
     streams = [_blocks(path) for path in paths]
     number = 0
     for mine, theirs in _zipped(*streams):
@@ -220,8 +231,7 @@ def _sample_differences(left: Trial, right: Trial) -> Iterator[str]:
             yield f"{name}: {f'line {number} differs' if number else 'other lengths'}"
 
 
-def _verdict_differences(left: Trial, right: Trial) -> Iterator[str]:
-    a, b = cached_verdict(left), cached_verdict(right)
+def _verdict_differences(a: Verdict | None, b: Verdict | None) -> Iterator[str]:
     if a is None or b is None:
         if (a is None) != (b is None):
             yield f"a verdict only in {'B' if a is None else 'A'}"
@@ -242,13 +252,14 @@ def _shown(checks: Mapping[tuple[str, str], tuple[str, object]], key: tuple[str,
     return f"{checks[key][0]} ({checks[key][1]})" if key in checks else "absent"
 
 
-def _number_differences(a: pd.DataFrame, b: pd.DataFrame) -> Iterator[str]:
-    """Yield the numbers that differ, flow by flow."""
-    if list(a["flow"]) != list(b["flow"]):
-        yield f"flows {', '.join(a['flow'])} in A, {', '.join(b['flow'])} in B"
+def _number_differences(what: str, a: pd.DataFrame, b: pd.DataFrame) -> Iterator[str]:
+    """Yield the numbers that differ, row by row."""
+    if len(a) != len(b):
+        yield f"{len(a)} rows of {what}s in A, {len(b)} in B"
         return
-    for name in a.columns.difference(NAMING_COLUMNS, sort=False):
+    for name in a.columns.difference(list(NAMING_COLUMNS), sort=False):
         one, other = a[name], b[name]
         unlike = (one != other) & ~(one.isna() & other.isna())
         for row in a.index[unlike]:
-            yield f"{name} of {a['flow'][row]}: {one[row]} in A, {other[row]} in B"
+            where = a["flow"][row] if "flow" in a else row + 1
+            yield f"{name} of {what} {where}: {one[row]} in A, {other[row]} in B"

@@ -6,8 +6,8 @@ import argparse
 
 from rich.table import Table
 
-from testbed.cli.console import console
 from testbed.errors import UsageError
+from testbed.runs.progress import console
 
 
 def compare_folders(options: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from testbed.cli.console import console
+from testbed.runs.progress import console
 from testbed.scenario.experiment import Experiment
 
 NAMING = ("run", "plan")  # the verbs that take an experiment's name
@@ -34,7 +34,7 @@ class Completed:
 
 
 def complete(options: argparse.Namespace) -> int:
-    """`testbed completion`."""
+    """Run `testbed completion`."""
     verbs = tuple(_verbs(options.parser, options.experiments))
     for line in SHELLS[options.shell](verbs, options.experiments):
         console.print(line, soft_wrap=True)

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import NoReturn
 
-from testbed.cli.console import errors
 from testbed.cli.parser import build_parser
 from testbed.errors import TestbedError, UsageError, hint_for, printable
+from testbed.runs.progress import errors
 from testbed.scenario.experiment import Experiment
 
 INTERRUPTED = 130

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from testbed.cli.console import console
+from testbed.runs.progress import console
 from testbed.store import open_trial
 
 
 def inspect_trial(options: argparse.Namespace) -> int:
-    """`testbed inspect`."""
+    """Run `testbed inspect`."""
     from analysis.captures import inspection
 
     view = inspection.view_of(open_trial(options.trial), options.flow, options.point)

@@ -8,22 +8,28 @@ from pathlib import Path
 
 from rich.table import Table
 
-from testbed.cli.choosing import chosen
-from testbed.cli.console import console, errors
+from testbed.engines.choice import choose
 from testbed.errors import TestbedError, UsageError, nearest
 from testbed.kernels import building, known
-from testbed.runs.same_captures import SKIP, compared
+from testbed.plan.task import tasks
+from testbed.runs.progress import console, errors
+from testbed.runs.selection import parse_settings, select
+from testbed.runs.sweep import TrialFinished, run_all
+from testbed.scenario.kernel_axis import on_kernels
 from testbed.scenario.model import BASE_KERNEL, Scenario
-from testbed.store import results_folder
+from testbed.store import Status, open_trial, results_folder
 
 CANDIDATE = "candidate"  # the name of a tree's kernel that is compared, unless --name says another
-FOLDER = "kernel-same"
-SAME = "git bisect run testbed kernel same variants --source . --as good --set variant=cubic"
-EXAMPLES = "testbed kernel build 6.12, or: testbed kernel build --source DIR --name NAME"
+SAME_FOLDER = "kernel-same"
+SAME_PACKETS, OTHER_PACKETS, SKIP = 0, 1, 125  # exit statuses for `git bisect run`
+SAME_EXAMPLE = (
+    "git bisect run testbed kernel same variants --source . --as good --set variant=cubic"
+)
+BUILD_EXAMPLES = "testbed kernel build 6.12, or: testbed kernel build --source DIR --name NAME"
 
 
 def kernel(options: argparse.Namespace) -> int:
-    """`testbed kernel`."""
+    """Run `testbed kernel`."""
     what, *words = options.words or ["list"]
     if what not in ACTS:
         raise UsageError(f"kernel {what}: no such thing to do", nearest(what, ACTS))
@@ -31,7 +37,7 @@ def kernel(options: argparse.Namespace) -> int:
 
 
 def say(line: str) -> None:
-    """Pass on what a build says, which takes minutes."""
+    """Print a line of a build's output as it comes: a build takes minutes."""
     errors.print(line, soft_wrap=True)
 
 
@@ -78,15 +84,15 @@ def _build(options: argparse.Namespace, words: Sequence[str]) -> int:
 
 
 def _wanted(options: argparse.Namespace, words: Sequence[str]) -> building.Wanted | str:
-    """A version of Debian's as it is, or the user's own."""
+    """Return the version to build as it is, or the description of the user's kernel."""
     if len(words) + (options.source is not None) != 1:
-        raise UsageError("kernel build: one version, or --source DIR", EXAMPLES)
+        raise UsageError("kernel build: one version, or --source DIR", BUILD_EXAMPLES)
     source = words[0] if words else str(options.source)
     changes = (options.patches, options.config, options.add)
     if words and not any(changes) and not options.name:
         return source
     if not options.name:
-        raise UsageError("kernel build: a kernel of your own needs --name NAME", EXAMPLES)
+        raise UsageError("kernel build: a kernel of your own needs --name NAME", BUILD_EXAMPLES)
     return building.Wanted(options.name, source, *changes)
 
 
@@ -100,9 +106,9 @@ def _remove(_options: argparse.Namespace, words: Sequence[str]) -> int:
 
 
 def _same(options: argparse.Namespace, words: Sequence[str]) -> int:
-    """Build the tree, run the same trials on both kernels, and compare what was captured."""
+    """Build the tree, run the same trials on both kernels, and compare their captures."""
     if len(words) != 1 or options.source is None or not options.good:
-        raise UsageError("kernel same: an experiment, --source DIR and --as KERNEL", SAME)
+        raise UsageError("kernel same: an experiment, --source DIR and --as KERNEL", SAME_EXAMPLE)
     scenarios = _scenarios(options, words[0])
     if known.built(options.good) is None:
         raise known.not_built(options.good)
@@ -111,22 +117,48 @@ def _same(options: argparse.Namespace, words: Sequence[str]) -> int:
     wanted = building.Wanted(name, str(options.source), *changes, like=options.good)
     try:
         building.build_own(wanted, say)
-        found = compared(scenarios, options.good, name, options.out or results_folder(FOLDER))
+        out = options.out or results_folder(SAME_FOLDER)
+        pairs = run_on_both(scenarios, options.good, name, out)
     except UsageError:
         raise
     except TestbedError as error:
         say(f"testbed: {error.message}")
         return SKIP
-    for line in found.lines:
-        console.print(line, soft_wrap=True)
-    return found.status
+    return print_comparison(pairs, options.good)
+
+
+def run_on_both(
+    scenarios: Sequence[Scenario], good: str, other: str, out: Path
+) -> list[tuple[TrialFinished, TrialFinished]]:
+    """Run each scenario on both kernels, unless its trial exists; returns the trials in pairs."""
+    planned = tasks(on_kernels(scenarios, (good, other)))
+    done = run_all(planned, choose("guest", ()), out, lambda _event: None)
+    by_name = {each.scenario.name: each for each in done}
+    both = [by_name[task.scenario.name] for task in planned]
+    return list(zip(both[::2], both[1::2], strict=True))
+
+
+def print_comparison(pairs: Sequence[tuple[TrialFinished, TrialFinished]], good: str) -> int:
+    """Print which trials captured other packets; returns the exit status for `git bisect run`."""
+    from analysis.statistics.packet_comparison import same_captures
+
+    failed = [done for pair in pairs for done in pair if done.status is not Status.OK]
+    for done in failed:  # a trial that did not run says nothing about the packets
+        console.print(f"{done.path.name}: {done.record.reason}", soft_wrap=True)
+    if failed:
+        return SKIP
+    others = [b.path for a, b in pairs if not same_captures(*map(open_trial, (a.path, b.path)))]
+    for path in others:
+        console.print(f"other packets than on {good}: {path}", soft_wrap=True)
+    if others:
+        return OTHER_PACKETS
+    console.print(f"the same packets as on {good}, in all {len(pairs)} trials")
+    return SAME_PACKETS
 
 
 def _scenarios(options: argparse.Namespace, experiment: str) -> list[Scenario]:
-    network = {"topo": "", "link": "", "flow": [], "duration": 0.0}
-    own = {"experiments": options.experiments, "set": options.set, "quick": options.quick}
-    asked = argparse.Namespace(experiment=experiment, sensitivity=False, **network, **own)
-    return chosen(asked).scenarios(1)
+    settings = parse_settings(options.set, f"testbed plan {experiment} lists what can be set")
+    return select(experiment, settings, options.experiments, quick=options.quick).scenarios(1)
 
 
 ACTS: Mapping[str, Callable[[argparse.Namespace, Sequence[str]], int]] = {

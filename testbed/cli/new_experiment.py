@@ -1,4 +1,4 @@
-"""`testbed new`: an experiment in a file of the user's own, to begin with."""
+"""`testbed new`: an example of an experiment, in a file for the user to change."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import argparse
 import re
 from pathlib import Path
 
-from testbed.cli.console import console
 from testbed.errors import UsageError, quoted
 from testbed.machine.atomic import replace
 from testbed.own_files import python_file
 from testbed.own_files.python_file import SUFFIX
+from testbed.runs.progress import console
 
 TEMPLATE = Path(python_file.__file__).with_name("experiment_template.py")
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
+EXPERIMENT_FILE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 
 
 def new_experiment(options: argparse.Namespace) -> int:
-    """`testbed new`."""
+    """Run `testbed new`."""
     name = options.name.removesuffix(SUFFIX)
     path = Path(name + SUFFIX)
-    if not NAME.fullmatch(name):
+    if not EXPERIMENT_FILE_NAME.fullmatch(name):
         raise UsageError(
             f"{quoted(name)} is no name for an experiment",
             "a letter, then letters, digits, - and _, at most 40: testbed new buffer_size",

@@ -11,10 +11,10 @@ from typing import NoReturn
 
 from testbed.cli.compare import compare_folders
 from testbed.cli.completion import SHELLS, complete
-from testbed.cli.console import console
-from testbed.cli.evaluate import evaluate
+from testbed.cli.evaluate import run_evaluations
 from testbed.cli.inspect import inspect_trial
 from testbed.cli.kernel import kernel
+from testbed.cli.machine import check, clean
 from testbed.cli.new_experiment import new_experiment
 from testbed.cli.plan import list_experiments, show_plan
 from testbed.cli.reduce import reduce_captures
@@ -22,9 +22,9 @@ from testbed.cli.report import report
 from testbed.cli.run import run_experiment
 from testbed.cli.runs import runs
 from testbed.cli.schema import print_schema
-from testbed.cli.this_machine import check, clean
 from testbed.engines.choice import AUTO, CHOICES
 from testbed.errors import UsageError
+from testbed.runs.progress import console
 from testbed.store import METRICS_CSV, REPORT, SCENARIO
 
 
@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
     """argparse, but errors in the command line are printed like all our errors."""
 
     def error(self, message: str) -> NoReturn:
-        """Called by argparse for a wrong command line."""
+        """Raise our error for a wrong command line."""
         raise UsageError(message, f"{self.prog} --help")
 
 
@@ -48,7 +48,7 @@ class Verb:
 
 
 def build_parser() -> Parser:
-    """The parser of the whole command line."""
+    """Return the parser of the whole command line."""
     parser = Parser(prog="testbed", description="A laboratory for TCP on real Linux kernels.")
     parser.add_argument("--version", action=_Version, nargs=0, help="the version of the testbed")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser)
@@ -65,10 +65,10 @@ def build_parser() -> Parser:
 
 
 class _Version(argparse.Action):
-    """Looks the version up when somebody asks for it."""
+    """The action of `--version`, which reads the version only when it runs."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_others: object) -> NoReturn:
-        """Print it, and end."""
+        """Print the version and exit."""
         console.print(f"testbed {importlib.metadata.version('tcp-testbed')}")
         parser.exit()
 
@@ -105,7 +105,7 @@ def _experiment_options(parser: Parser) -> None:
 
 
 def _topo_options(parser: Parser) -> None:
-    """In place of an experiment: a Mininet Topo with flows."""
+    """Add the options for a Mininet Topo with flows in place of an experiment."""
     parser.add_argument(
         "--topo",
         default="",
@@ -183,7 +183,7 @@ def _run_options(parser: Parser) -> None:
 
 
 def _run_results_options(parser: Parser) -> None:
-    """Where a run's results go, and how they are printed."""
+    """Add the options for where results go, and how they are printed."""
     add = parser.add_argument
     add("--out", type=Path, metavar="DIR", help="results folder (results/EXPERIMENT)")
     add(
@@ -397,7 +397,7 @@ VERBS = (
     ),
     Verb(
         "evaluate",
-        evaluate,
+        run_evaluations,
         "the standard evaluations of a congestion control or a queue, beside others, as one page",
         "evaluate veno --quick",
         _evaluate_options,

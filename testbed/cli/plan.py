@@ -8,34 +8,35 @@ from pathlib import Path
 
 from rich.table import Table
 
-from testbed.cli.choosing import Chosen, chosen
-from testbed.cli.console import console
-from testbed.cli.own_file import listed
+from testbed.cli.run import selected
 from testbed.plan.plan import Plan, make_plan
 from testbed.plan.task import Task, tasks
 from testbed.plan.traffic_control import QueuePlan
 from testbed.runs import estimate
+from testbed.runs.experiment_file import files_with_experiments
+from testbed.runs.progress import console, errors
+from testbed.runs.selection import RunSelection
 from testbed.scenario.model import Scenario
 
-MOST_VALUES = 12  # of an axis
-VARIANTS_ARE = "names: `testbed check --variants`"
+MAX_LISTED_VALUES = 12  # of an axis
+VARIANT_VALUES = "names: `testbed check --variants`"
 
 
 def list_experiments(options: argparse.Namespace) -> int:
-    """`testbed list`."""
+    """Run `testbed list`."""
     table = _table("experiment", "paper", "trials", "guest", "what")
     for each in options.experiments.values():
         scenarios = each.scenarios({}, 1, quick=False)
         seconds = estimate.all_guest_seconds((make_plan(s), s) for s in scenarios)
         table.add_row(each.name, each.paper, str(len(scenarios)), f"{seconds:.0f} s", each.about)
-    for own in listed(Path()):
-        table.add_row(f"./{own.path.name}", "", "", "", own.about)
+    for file in files_with_experiments(Path()):
+        table.add_row(f"./{file.path.name}", "", "", "", file.about)
     console.print(table)
-    console.print(_ABBREVIATIONS, soft_wrap=True)
+    console.print(ABBREVIATIONS, soft_wrap=True)
     return 0
 
 
-_ABBREVIATIONS = """
+ABBREVIATIONS = """
 paper: KS Kapre and Saxena, JH Joshi and Hattikar, GYS Guo, Yuan and Sheng, PMW Parvez, Mahanti
     and Williamson, RGSJ Rajore, Gupta, Sikka and Jain, each with the part that is repeated
     (docs/papers/); of the standard evaluations (`testbed evaluate`): what asks for it
@@ -45,9 +46,11 @@ guest: about how long they take on one core, without root (`testbed plan NAME` s
 
 
 def show_plan(options: argparse.Namespace) -> int:
-    """`testbed plan`."""
-    wanted = chosen(options)
-    planned = tasks(wanted.scenarios(options.seeds))
+    """Run `testbed plan`."""
+    selection = selected(options)
+    for note in selection.notes:
+        errors.print(f"testbed: {note}", soft_wrap=True)
+    planned = tasks(selection.scenarios(options.seeds))
     console.print(_trials(planned))
     seconds = estimate.all_guest_seconds((task.plan, task.scenario) for task in planned)
     disk = sum(estimate.disk_mb(task.plan, task.scenario) for task in planned)
@@ -58,7 +61,7 @@ def show_plan(options: argparse.Namespace) -> int:
     for warning in dict.fromkeys(warning for task in planned for warning in task.plan.warnings):
         console.print(f"warning: {warning}")
     console.print()
-    console.print(_axes(wanted, [task.scenario for task in planned]))
+    console.print(_axes(selection, [task.scenario for task in planned]))
     if options.commands:
         for task in planned:
             _print_commands(task.scenario, task.plan)
@@ -66,7 +69,7 @@ def show_plan(options: argparse.Namespace) -> int:
 
 
 def _trials(planned: Sequence[Task]) -> Table:
-    """Every trial, with a line for each of its sampled queues."""
+    """Return a table of the trials, with a line for each of their sampled queues."""
     table = _table("trial", "queue", "limit", "guest", "disk")
     for task in planned:
         scenario, plan = task.scenario, task.plan
@@ -80,7 +83,7 @@ def _trials(planned: Sequence[Task]) -> Table:
 
 
 def _table(*headings: str) -> Table:
-    """Where it is narrow, names are folded, never cut: they are typed again."""
+    """Return a table that folds names where it is narrow, but never cuts them: users type them."""
     table = Table(box=None)
     for heading in headings:
         table.add_column(heading, overflow="fold")
@@ -93,21 +96,21 @@ def _queue(queue: QueuePlan) -> tuple[str, str]:
     return name, f"{shaper.queue.discipline} {shaper.limit}"
 
 
-def _axes(wanted: Chosen, scenarios: Sequence[Scenario]) -> Table:
-    """What `--set` can change: the values of this plan, those without it, and what it takes."""
+def _axes(selection: RunSelection, scenarios: Sequence[Scenario]) -> Table:
+    """Return a table of what `--set` can change: this plan's values, the default, what it takes."""
     table = _table("--set", "this plan", "default", "takes")
-    seen = [wanted.values(scenario) for scenario in scenarios]
-    for axis in wanted.axes:
+    seen = [selection.values(scenario) for scenario in scenarios]
+    for axis in selection.axes:
         values = tuple(dict.fromkeys(each[axis.name] for each in seen if axis.name in each))
         same = set(values) == set(axis.default)
-        takes = VARIANTS_ARE if axis.name == "variant" else axis.takes
+        takes = VARIANT_VALUES if axis.name == "variant" else axis.takes
         table.add_row(axis.name, _listed(values), "" if same else _listed(axis.default), takes)
     return table
 
 
 def _listed(values: Sequence[str]) -> str:
-    more = f", … ({len(values)})" if len(values) > MOST_VALUES else ""
-    return ", ".join(values[:MOST_VALUES]) + more
+    more = f", … ({len(values)})" if len(values) > MAX_LISTED_VALUES else ""
+    return ", ".join(values[:MAX_LISTED_VALUES]) + more
 
 
 def _print_commands(scenario: Scenario, plan: Plan) -> None:

@@ -9,8 +9,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from testbed.cli.console import console, errors, track
 from testbed.errors import UsageError
+from testbed.runs.progress import console, errors, track
 
 if TYPE_CHECKING:  # loaded where it is needed
     from analysis.captures.plain_table import Table
@@ -19,7 +19,7 @@ SHOWN_DIFFERENCES = 20  # of each capture
 
 
 def reduce_captures(options: argparse.Namespace) -> int:
-    """`testbed reduce`."""
+    """Run `testbed reduce`."""
     from analysis.captures import flow_table, reduction, table_text
 
     options.pcap = [capture for path in options.pcap for capture in reduction.captures_of(path)]

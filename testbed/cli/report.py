@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from testbed.cli.console import console, errors, wide_console
 from testbed.errors import UsageError
 from testbed.machine.atomic import replace
 from testbed.machine.safe_files import make_folder
+from testbed.runs.progress import console, errors, wide_console
 from testbed.store import FIGURES, REPORT, FlowRecord, Trial, is_trial, open_trial
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def report(options: argparse.Namespace) -> int:
-    """`testbed report`."""
+    """Run `testbed report`."""
     trials = [path for path in options.results if is_trial(path)]
     if not trials:
         return _report_results(options)

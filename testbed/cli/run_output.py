@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from testbed.cli.console import console
+from testbed.runs.progress import console
 
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed

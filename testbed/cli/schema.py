@@ -8,7 +8,7 @@ import sys
 
 
 def print_schema(_options: argparse.Namespace) -> int:
-    """`testbed schema`."""
+    """Run `testbed schema`."""
     from testbed.own_files.json_schema import scenario_schema  # loads pydantic
 
     sys.stdout.write(json.dumps(scenario_schema(), indent=2, ensure_ascii=False) + "\n")

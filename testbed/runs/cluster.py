@@ -20,14 +20,14 @@ from testbed.machine.atomic import whole_folder, workplace
 from testbed.plan.task import Task
 from testbed.plan.task import tasks as plan_tasks
 from testbed.runs.provenance import programs_of, versions_of
-from testbed.runs.results_folder import prepare_folder
+from testbed.runs.results_folders import prepare_folder
 from testbed.runs.sources import BUILT, all_sources, require_compiled
 from testbed.runs.sweep import (
-    Begun,
-    Event,
-    Finished,
-    Unfit,
+    SweepEvent,
+    TrialFinished,
+    TrialStarted,
     Watcher,
+    WorkerRejected,
     is_done,
     run_all,
 )
@@ -95,12 +95,12 @@ def run_on_cluster(
     out: Path,
     watch: Watcher,
     rerun: bool = False,
-) -> list[Finished]:
+) -> list[TrialFinished]:
     """Like `run_all`, on the workers of a dask scheduler."""
     prepare_folder(out)
     there = {task.scenario.name: not rerun and is_done(out, task, choice.engine) for task in tasks}
     done = [
-        Finished(
+        TrialFinished(
             task, out / trial_folder(task.scenario, choice.engine.name), Status.OK, fresh=False
         )
         for task in tasks
@@ -121,7 +121,7 @@ def _one_by_one(watch: Watcher) -> Watcher:
     """What workers tell comes in another thread than what we find out."""
     lock = threading.Lock()
 
-    def tell(event: Event) -> None:
+    def tell(event: SweepEvent) -> None:
         with lock:
             watch(event)
 
@@ -140,7 +140,7 @@ class _Beginnings:
         _, said = event
         if isinstance(said, dict) and said.get("trial") in self._scenarios:
             scenario = self._scenarios[said["trial"]]
-            self._watch(Begun(scenario, where=str(said.get("where", ""))))
+            self._watch(TrialStarted(scenario, where=str(said.get("where", ""))))
 
 
 class _client:
@@ -196,7 +196,7 @@ class _Workers:
         for worker, each in self._answers(new).items():
             self._differences[worker] = differences(each, self._ours)
             if self._differences[worker]:
-                self._watch(Unfit(worker, self._differences[worker]))
+                self._watch(WorkerRejected(worker, self._differences[worker]))
         return [worker for worker in present if self._differences.get(worker) == ""]
 
     def _answers(self, workers: Sequence[str]) -> Mapping[str, Equipment]:
@@ -225,7 +225,7 @@ class _Workers:
 
 def _hand_out(
     client: Any, tasks: Sequence[Task], choice: Choice, out: Path, watch: Watcher
-) -> Iterator[Finished]:
+) -> Iterator[TrialFinished]:
     """Run trials on the workers, a few at a time so that results do not pile up."""
     from distributed import wait
 
@@ -275,14 +275,14 @@ def _beginning_told() -> Watcher:
 
     worker = get_worker()
 
-    def tell(event: Event) -> None:
-        if isinstance(event, Begun):
+    def tell(event: SweepEvent) -> None:
+        if isinstance(event, TrialStarted):
             worker.log_event(BEGUN, {"trial": event.scenario.name, "where": str(worker.name)})
 
     return tell
 
 
-def _receive(future: Any, task: Task, path: Path, watch: Watcher) -> Finished:
+def _receive(future: Any, task: Task, path: Path, watch: Watcher) -> TrialFinished:
     """Store a worker's files as a local folder; a trial whose workers keep dying has failed."""
     with whole_folder(path) as folder:
         try:
@@ -291,7 +291,7 @@ def _receive(future: Any, task: Task, path: Path, watch: Watcher) -> Finished:
             (folder / SCENARIO).write_text(task.scenario.to_json())
             record = Record(Status.FAILED, f"on the cluster: {error}", seed=task.scenario.seed)
             (folder / RECORD).write_text(record.to_json())
-    finished = Finished(task, path, open_trial(path).record.status)
+    finished = TrialFinished(task, path, open_trial(path).record.status)
     watch(finished)
     return finished
 

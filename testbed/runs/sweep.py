@@ -21,7 +21,7 @@ from testbed.plan.task import Task
 from testbed.runs.identity import identify
 from testbed.runs.pcapng import Source, convert
 from testbed.runs.provenance import versions_for, versions_of
-from testbed.runs.results_folder import prepare_folder
+from testbed.runs.results_folders import prepare_folder
 from testbed.runs.sources import compiled_for, require_compiled
 from testbed.scenario import variants
 from testbed.scenario.model import Scenario
@@ -42,7 +42,7 @@ from testbed.traffic.program.folders import lay_out
 
 
 @dataclass(frozen=True)
-class Finished:
+class TrialFinished:
     """A trial that is done; `fresh` if it ran now rather than in an earlier call."""
 
     task: Task
@@ -62,7 +62,7 @@ class Finished:
 
 
 @dataclass(frozen=True)
-class Begun:
+class TrialStarted:
     """A trial that begins; `stale` if it replaces one that was run differently, and `where` if
     that is not this machine."""
 
@@ -72,7 +72,7 @@ class Begun:
 
 
 @dataclass(frozen=True)
-class Unfit:
+class WorkerRejected:
     """A cluster worker that gets no trials, and the reason."""
 
     worker: str
@@ -80,14 +80,14 @@ class Unfit:
 
 
 @dataclass(frozen=True)
-class Waiting:
+class TrialWaiting:
     """A trial that cannot begin yet, and the reason as a sentence."""
 
     reason: str
 
 
-Event = Begun | Finished | Unfit | Waiting
-Watcher = Callable[[Event], None]
+SweepEvent = TrialStarted | TrialFinished | WorkerRejected | TrialWaiting
+Watcher = Callable[[SweepEvent], None]
 
 
 def run_all(
@@ -97,7 +97,7 @@ def run_all(
     watch: Watcher,
     jobs: int | None = None,
     rerun: bool = False,
-) -> list[Finished]:
+) -> list[TrialFinished]:
     """Run every trial that is not complete yet; completed trials are kept in any case."""
     prepare_folder(out)
     workers = max(1, min(jobs or choice.engine.jobs(), len(tasks)))
@@ -114,8 +114,8 @@ def run_all(
             raise
 
 
-def _gather(pending: set[Future[Finished]]) -> list[Finished]:
-    done: list[Finished] = []
+def _gather(pending: set[Future[TrialFinished]]) -> list[TrialFinished]:
+    done: list[TrialFinished] = []
     while pending:
         finished, pending = wait(pending, return_when=FIRST_COMPLETED)
         done += [future.result() for future in finished]
@@ -155,14 +155,14 @@ class _Runner:
     def _engine(self, task: Task) -> Engine:
         return self._choice.engine.with_kernel(task.scenario.kernel)
 
-    def _tell(self, event: Event) -> None:
+    def _tell(self, event: SweepEvent) -> None:
         with self._lock:
             self._watch(event)
 
     def _tell_to_wait(self, reason: str) -> None:
-        self._tell(Waiting(reason))
+        self._tell(TrialWaiting(reason))
 
-    def run(self, task: Task) -> Finished:
+    def run(self, task: Task) -> TrialFinished:
         """Reuse a complete trial or run it now; an error that escapes ends the sweep."""
         try:
             return self._find_or_run(task)
@@ -174,17 +174,17 @@ class _Runner:
             self.cancel.set()
             raise
 
-    def _find_or_run(self, task: Task) -> Finished:
+    def _find_or_run(self, task: Task) -> TrialFinished:
         if self.cancel.is_set():
             raise Cancelled("cancelled")
         engine = self._engine(task)
         path = self._out / trial_folder(task.scenario, engine.name)
         if not self._rerun and is_done(self._out, task, engine):
-            finished = Finished(task, path, Status.OK, fresh=False)
+            finished = TrialFinished(task, path, Status.OK, fresh=False)
         else:
-            self._tell(Begun(task.scenario, stale=not self._rerun and _ran_well(path)))
+            self._tell(TrialStarted(task.scenario, stale=not self._rerun and _ran_well(path)))
             record = self._run_now(task, path)
-            finished = Finished(task, path, record.status)
+            finished = TrialFinished(task, path, record.status)
         self._tell(finished)
         return finished
 

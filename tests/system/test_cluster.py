@@ -20,7 +20,7 @@ from testbed.kernels import known
 from testbed.machine.leftovers import clean
 from testbed.plan.task import Task
 from testbed.runs.cluster import run_on_cluster
-from testbed.runs.sweep import Begun, Finished, Unfit
+from testbed.runs.sweep import TrialFinished, TrialStarted, WorkerRejected
 from testbed.scenario.model import Scenario
 from testbed.store import Status, open_trial
 from tests.lab import capture_hashes, planned_here, run_trials
@@ -141,7 +141,7 @@ def test_a_worker_without_the_kernel_takes_none(
             tmp_path / "out",
             events.append,
         )
-    assert [type(event) for event in events] == [Unfit]
+    assert [type(event) for event in events] == [WorkerRejected]
     assert f"kernel {known.default()} is not built" in str(events[0])
 
 
@@ -162,7 +162,7 @@ def test_it_is_told_which_trial_begins_where(cluster: Cluster, tmp_path: Path) -
     events: list[object] = []
     (only,) = planned([router(variant="reno", duration_s=1)])
     run_on_cluster(cluster.address, [only], choose("guest", ()), tmp_path / "out", events.append)
-    begun, finished = (each for each in events if isinstance(each, Begun | Finished))
-    assert isinstance(begun, Begun) and begun.scenario == only.scenario
+    begun, finished = (each for each in events if isinstance(each, TrialStarted | TrialFinished))
+    assert isinstance(begun, TrialStarted) and begun.scenario == only.scenario
     assert begun.where.startswith("tcp://127.0.0.1:")
-    assert isinstance(finished, Finished) and finished.status is Status.OK
+    assert isinstance(finished, TrialFinished) and finished.status is Status.OK

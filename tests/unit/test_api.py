@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,11 +15,19 @@ import pytest
 
 import testbed
 from experiments.catalogue import EXPERIMENTS
-from testbed.api.asked import scenarios_of
-from testbed.api.opened_results import Results, open_results
+from testbed.api.results import Results, open_results
+from testbed.api.run import What, selected
 from testbed.errors import TestbedError, UsageError
+from testbed.scenario.model import Scenario
 from tests.scenarios import dumbbell, router
 from tests.trial_writer import write_trial
+
+
+def scenarios_of(
+    what: What, settings: Mapping[str, Any], seeds: int, *, quick: bool
+) -> list[Scenario]:
+    return selected(what, settings, quick=quick).scenarios(seeds)
+
 
 SETTINGS = {"variant": ["cubic", "bbr"], "duration_s": 5}
 

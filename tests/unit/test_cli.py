@@ -18,8 +18,8 @@ from rich.table import Table
 from analysis.claims.ledger import PAPERS
 from experiments.catalogue import EXPERIMENTS
 from experiments.command import main
-from testbed.cli import console as console_module
 from testbed.errors import TestbedError, hint_for
+from testbed.runs import progress
 from tests.scenarios import router
 
 
@@ -33,7 +33,7 @@ def failing(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, l
     ("arguments", "message", "hint"),
     [
         (["frob"], "invalid choice: 'frob'", "testbed --help"),
-        (["run"], "nothing is named to run", "an experiment"),
+        (["run"], "nothing to run", "an experiment"),
         (["run", "router-botleneck"], "unknown experiment", "did you mean 'router-bottleneck'?"),
         (
             ["run", "router-bottleneck", "--engine", "gest"],
@@ -152,7 +152,7 @@ def test_plan_shows_every_trial_and_every_axis(capsys: pytest.CaptureFixture[str
 def test_a_narrow_plan_has_its_names_whole(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    narrow = functools.partial(console_module._console, width=50)
+    narrow = functools.partial(progress._console, width=50)
     monkeypatch.setattr("testbed.cli.plan.console", narrow())
     assert main(["plan", "router-fairness", "--set", "queue=bfifo"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -204,7 +204,7 @@ def test_an_interrupt_while_modules_load_is_no_traceback(root: Path) -> None:
 def test_nothing_that_is_printed_is_markup(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     table = Table("what", title=text)
     table.add_row(text)
-    for console in (console_module.console, console_module.wide_console()):
+    for console in (progress.console, progress.wide_console()):
         console.print(text)
         console.print(table)
     assert capsys.readouterr().out.count(text) == 6

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import math
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -27,9 +28,9 @@ from analysis.metrics.flow_digest import THROUGHPUT
 from analysis.statistics.intervals import Comparison, compare_paired
 from analysis.trials.capacity import Capacity
 from experiments.catalogue import EXPERIMENTS
-from testbed.cli import evaluate
-from testbed.cli.parser import build_parser
 from testbed.errors import UsageError
+from testbed.runs import evaluation
+from testbed.runs.orchestration import CompletedRun, PlannedRun, RunListener, RunOptions
 
 
 def score(better: int = MORE) -> Score:
@@ -231,44 +232,85 @@ def test_every_evaluation_has_scores_and_is_an_experiment() -> None:
         assert set(EXPERIMENTS[name].compares) <= set(EXPERIMENTS[name].axes)
 
 
-def options(*words: str) -> argparse.Namespace:
-    parser = build_parser()
-    parser.set_defaults(experiments=EXPERIMENTS, parser=parser)
-    return parser.parse_args(["evaluate", *words])
+class Recorded(RunListener):
+    """Keeps what is said."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, line: str) -> None:
+        self.lines.append(line)
 
 
-def test_each_run_is_an_ordinary_command() -> None:
-    given = options("veno", "--quick", "--against", "cubic")
-    wanted = evaluate._wanted(given)
-    own = evaluate._command(given, wanted, EXPERIMENTS["harm"])
-    assert (own.experiment, own.seeds, own.quick) == ("harm", evaluate.QUICK_SEEDS, True)
-    assert own.set == ["variant=veno,cubic", "victim=veno,cubic"]
-    assert own.name == "evaluate-veno"
+def test_each_run_is_an_ordinary_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its settings are those of `testbed run`, and it is recorded as such."""
+    commands = []
 
+    def carried_out(run: PlannedRun, command: str, _listener: RunListener) -> CompletedRun:
+        commands.append(command)
+        assert run.options == RunOptions(seeds=2, jobs=3, out=tmp_path, name="evaluate-veno")
+        assert {task.scenario.axes["variant"] for task in run.tasks} == {"veno", "cubic"}
+        return CompletedRun(tmp_path / run.selection.name, [])
 
-def test_queues_are_compared_with_one_variant() -> None:
-    wanted = evaluate._wanted(options("--queue", "codel"))
-    assert wanted.settings(EXPERIMENTS["parking-lot"]) == [
-        "queue=codel,pfifo,fq_codel,pie",
-        "variant=cubic",
+    monkeypatch.setattr(evaluation, "carry_out", carried_out)
+    listener, ended = Recorded(), list[str]()
+    wanted = evaluation.standard_evaluation("veno", "", ["cubic"])
+    folders = evaluation.evaluate(
+        wanted,
+        [EXPERIMENTS["harm"], EXPERIMENTS["aqm"]],  # of queues alone: not for a variant
+        RunOptions(seeds=2, jobs=3, out=tmp_path),
+        listener,
+        quick=True,
+        command=["--jobs", "3"],
+        after_each=lambda run, _done: ended.append(run.selection.name),
+    )
+    assert folders == [tmp_path / "harm"] and ended == ["harm"]
+    assert listener.lines[0] == "evaluation 1 of 1: harm"
+    assert commands == [
+        "testbed run harm --seeds 2 --name evaluate-veno --quick "
+        "--set variant=veno,cubic --set victim=veno,cubic --jobs 3"
     ]
 
 
+def test_queues_are_compared_with_one_variant() -> None:
+    wanted = evaluation.standard_evaluation("", "codel")
+    assert wanted.settings(EXPERIMENTS["parking-lot"]) == {
+        "queue": ("codel", "pfifo", "fq_codel", "pie"),
+        "variant": ("cubic",),
+    }
+
+
+def test_a_cost_counts_the_trials_that_do_not_exist(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    wanted = evaluation.standard_evaluation("", "codel", ["pfifo"])
+    experiments = [EXPERIMENTS["parking-lot"]]
+    before = evaluation.evaluation_cost(wanted, experiments, 1, quick=True)
+    assert before.trials > 1 and before.existing == 0 and before.seconds > 0
+    (name, *_) = (
+        each.name for each in experiments[0].scenarios(wanted.settings(experiments[0]), 1, True)
+    )
+    (tmp_path / "results" / "parking-lot" / f"{name}-guest").mkdir(parents=True)
+    after = evaluation.evaluation_cost(wanted, experiments, 1, quick=True)
+    assert after.existing == 1 and after.seconds < before.seconds
+
+
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("control", "queue", "against", "message"),
     [
-        ((), "name a congestion control"),
-        (("cubic", "--against", "cubic"), "nothing but cubic itself"),
-        (("--queue", "codle"), "unknown queue"),
-        (("--queue", "codel", "--against", "bbr"), "unknown queue"),
-        (("Veno!",), "unknown variant"),
+        ("", "", (), "name a congestion control"),
+        ("cubic", "", ("cubic",), "nothing but cubic itself"),
+        ("", "codle", (), "unknown queue"),
+        ("", "codel", ("bbr",), "unknown queue"),
+        ("Veno!", "", (), "unknown variant"),
     ],
 )
-def test_slips_of_the_pen_are_refused_before_anything_runs(
-    words: tuple[str, ...], message: str
+def test_typing_errors_are_refused_before_anything_runs(
+    control: str, queue: str, against: Sequence[str], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
-        evaluate._wanted(options(*words))
+        evaluation.standard_evaluation(control, queue, against)
 
 
 def lot(goodput: float) -> pd.DataFrame:

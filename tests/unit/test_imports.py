@@ -13,13 +13,15 @@ import pytest
 PACKAGES = ("testbed", "topologies", "experiments", "analysis")
 OURS = frozenset({*PACKAGES, "benchmarks", "tests"})
 
-TOP = "testbed/cli/"  # its verbs read results: it is above all rooms
-API = "testbed/api/"  # and this above it: Python's way in, where experiments have names
+RUNS = "testbed/runs/"  # reduces trials while others run: it is above all rooms but these two,
+TOP = "testbed/cli/"  # the command line and
+API = "testbed/api/"  # the Python API, where experiments have names; neither knows the other
 
 # What each package may import of ours: a package, or one module of it.
 MAY_IMPORT = {
     "topologies": {"topologies"},
     "testbed": {"testbed", "topologies"},
+    RUNS: {"testbed", "topologies", "analysis"},
     TOP: {"testbed", "topologies", "analysis"},
     API: {"testbed", "topologies", "analysis", "experiments"},
     "experiments": {"experiments", "testbed", "topologies", "analysis"},
@@ -35,7 +37,7 @@ MAY_IMPORT = {
     },
 }
 STARTS_PROCESSES = "testbed/machine/process.py"
-PRINTS_AND_EXITS = (TOP, "testbed/cli/console.py")
+PRINTS_AND_EXITS = (TOP, "testbed/runs/progress.py")
 STARTERS = ("fork", "exec", "posix_spawn", "spawn", "popen", "system")  # of os
 BROAD = frozenset({"killall", "killall5", "pkill"})
 
@@ -94,11 +96,20 @@ def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
 
 def our_imports(source: Source) -> Iterator[str]:
     """A package imports of ours only what it may."""
-    room = next((top for top in (TOP, API) if source.path.startswith(top)), source.package)
+    room = next((top for top in (RUNS, TOP, API) if source.path.startswith(top)), source.package)
     allowed = MAY_IMPORT[room]
     for name in imported(source):
         if name.split(".")[0] in OURS and not any(covers(each, name) for each in allowed):
             yield f"imports {name}"
+
+
+def ways_in_stand_on_runs(source: Source) -> Iterator[str]:
+    """Nothing imports the command line or the Python API but these themselves, and experiments."""
+    for name in imported(source):
+        for way_in, room in (("testbed.cli", TOP), ("testbed.api", API)):
+            inside = source.path.startswith(room) or source.path == "testbed/__init__.py"
+            if covers(way_in, name) and not inside and source.package == "testbed":
+                yield f"imports {name}"
 
 
 def topologies_need_mininet_alone(source: Source) -> Iterator[str]:
@@ -186,6 +197,7 @@ def no_broad_kills(source: Source) -> Iterator[str]:
 
 RULES: tuple[Rule, ...] = (
     our_imports,
+    ways_in_stand_on_runs,
     topologies_need_mininet_alone,
     one_process_boundary,
     only_the_cli_prints_and_exits,
@@ -225,6 +237,9 @@ VIOLATIONS = [
     (our_imports, "analysis/report/x.py", "from ...testbed import trial"),
     (our_imports, "analysis/x.py", "import topologies.dumbbell"),
     (our_imports, "experiments/x.py", "import tests.conftest"),
+    (ways_in_stand_on_runs, "testbed/runs/x.py", "from testbed.cli import console"),
+    (ways_in_stand_on_runs, "testbed/api/x.py", "import testbed.cli.parser"),
+    (ways_in_stand_on_runs, "testbed/cli/x.py", "from testbed.api.run import run"),
     (topologies_need_mininet_alone, "topologies/x.py", "import numpy"),
     (one_process_boundary, "testbed/x.py", "import subprocess"),
     (one_process_boundary, "testbed/x.py", "from subprocess import run"),
@@ -262,6 +277,8 @@ ALLOWED = [
     (our_imports, "analysis/report/x.py", "from ..metrics import rate"),
     (our_imports, "testbed/cli/x.py", "from analysis import metrics"),
     (our_imports, "testbed/api/x.py", "from experiments import catalogue"),
+    (our_imports, "testbed/runs/x.py", "from analysis.results import table"),
+    (ways_in_stand_on_runs, "testbed/cli/x.py", "from testbed.cli.run import selected"),
     (our_imports, "experiments/x.py", "import analysis.claims, testbed.cli"),
     (topologies_need_mininet_alone, "topologies/x.py", "import sys\nfrom mininet.topo import Topo"),
     (one_process_boundary, "testbed/machine/process.py", "import subprocess"),

@@ -13,6 +13,9 @@ import pandas as pd
 import pytest
 
 from analysis.metrics.axes import AXIS, with_axes
+from testbed.cli import kernel as kernel_verb
+from testbed.cli.kernel import print_comparison, run_on_both
+from testbed.cli.machine import kernel_states
 from testbed.engines.choice import Choice
 from testbed.engines.host import HostEngine
 from testbed.errors import TestbedError, UsageError
@@ -20,15 +23,13 @@ from testbed.kernels import building, known
 from testbed.plan.plan import make_plan
 from testbed.plan.requirements import Need
 from testbed.plan.task import Task
-from testbed.runs import same_captures, sources
-from testbed.runs.check import kernels
+from testbed.runs import sources
 from testbed.runs.identity import identities
-from testbed.runs.ready_kernels import with_ready_kernels
-from testbed.runs.same_captures import ANOTHER, SAME, SKIP, answer, compared
-from testbed.runs.sweep import Finished
+from testbed.runs.orchestration import with_ready_kernels
+from testbed.runs.sweep import TrialFinished
 from testbed.scenario.kernel_axis import axes_of, on_kernels, set_apart
 from testbed.scenario.model import BASE_KERNEL, Scenario
-from testbed.store import RECORD, SCENARIO, CaptureRecord, Record, Status, open_trial
+from testbed.store import RECORD, SCENARIO, CaptureRecord, Record, Status
 from tests.scenarios import router
 from tests.unit.test_sweep import FakeEngine, succeed
 
@@ -107,9 +108,9 @@ def test_check_shows_the_other_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setattr(known, "own", lambda: ["mine"])
     monkeypatch.setattr(known, "default", lambda: "6.1")
     monkeypatch.setattr(known, "built", lambda name: tmp_path if name == "mine" else None)
-    newer, mine = kernels()
+    newer, mine = kernel_states()
     assert (newer.what, newer.ok, newer.needed) == ("kernel 6.12", False, False)
-    assert "testbed kernel build 6.12" in newer.mend
+    assert "testbed kernel build 6.12" in newer.remedy
     assert mine.ok and mine.state.startswith("6.18.1-testbed-mine")
 
 
@@ -233,33 +234,34 @@ def test_sources_that_are_the_same_keep_their_time(tmp_path: Path) -> None:
     assert not (kept / "gone.c").exists() and (kept / "link").is_symlink()
 
 
-def trial(folder: Path, digest: str, status: Status = Status.OK) -> Finished:
+def trial(folder: Path, digest: str, status: Status = Status.OK) -> TrialFinished:
     """A trial with one capture of this digest."""
     folder.mkdir()
     (folder / SCENARIO).write_text(router().to_json())
     capture = CaptureRecord("captures/x.pcapng", "sender1", "eth0", (), 144, 9, 0, digest)
     record = Record(status, "it broke" if status is not Status.OK else "", captures=(capture,))
     (folder / RECORD).write_text(record.to_json())
-    return Finished(Task(router(), make_plan(router())), folder, status)
+    return TrialFinished(Task(router(), make_plan(router())), folder, status)
 
 
-def test_the_answer_to_a_bisection(tmp_path: Path) -> None:
+def test_the_answer_to_a_bisection(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     good, same, other = (trial(tmp_path / name, name[0]) for name in ("ab", "ac", "b"))
     failed = trial(tmp_path / "failed", "a", Status.FAILED)
-    assert answer([(good, same)], "good").status == SAME == 0
-    assert answer([(good, same), (good, other)], "good").status == ANOTHER == 1
-    found = answer([(good, other), (good, failed)], "good")
-    assert found.status == SKIP == 125 and found.lines == ("failed: it broke",)
+    assert print_comparison([(good, same)], "good") == 0
+    assert capsys.readouterr().out == "the same packets as on good, in all 1 trials\n"
+    assert print_comparison([(good, same), (good, other)], "good") == 1
+    assert capsys.readouterr().out == f"other packets than on good: {other.path}\n"
+    assert print_comparison([(good, other), (good, failed)], "good") == 125
+    assert capsys.readouterr().out == "failed: it broke\n"
 
 
 def test_both_kernels_run_every_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = FakeEngine(succeed)
-    monkeypatch.setattr(same_captures, "choose", lambda *_: Choice(engine, "a test"))
-    scenarios = [router(seed=1), router(seed=2)]
-    found = compared(scenarios, "6.1", "mine", tmp_path / "out")
-    assert found.status == SAME and found.lines == ("the same packets as on 6.1, in all 2 trials",)
-    kernels = [open_trial(path).scenario.kernel for path in (tmp_path / "out").glob("*-fake")]
-    assert sorted(kernels) == ["6.1", "6.1", "mine", "mine"]
+    monkeypatch.setattr(kernel_verb, "choose", lambda *_: Choice(engine, "a test"))
+    pairs = run_on_both([router(seed=1), router(seed=2)], "6.1", "mine", tmp_path / "out")
+    kernels = [[each.scenario.kernel for each in pair] for pair in pairs]
+    assert kernels == [["6.1", "mine"], ["6.1", "mine"]]
+    assert [pair[0].scenario.seed for pair in pairs] == [1, 2]
 
 
 def test_the_names_in_the_key_are_those_of_a_recipe() -> None:

@@ -32,19 +32,19 @@ def instead_of_trials(folder: Path) -> str:
     """The cell before the first: whatever is to run, a trial made by hand has run."""
     write_trial(folder / "one-trial", samples=True)
     return (
-        "import testbed.api.running\n"
+        "import testbed.api.run\n"
         "from testbed import open_results\n"
         "def run(*_, **__):\n"
         "    print('trials: 1 of 1')\n"
         f"    return open_results({str(folder)!r}).rows\n"
-        "testbed.api.running.run = run"
+        "testbed.api.run.run = run"
     )
 
 
 @pytest.fixture
 def space(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the notebook's names stand for after all of it has run on a trial made by hand."""
-    monkeypatch.setattr("testbed.api.running.run", None)  # and back again
+    monkeypatch.setattr("testbed.api.run.run", None)  # and back again
     exec(compile(instead_of_trials(tmp_path), "<cell 0>", "exec"), {})
     names: dict[str, Any] = {}
     with mpl.rc_context({"backend": "agg"}):

@@ -12,9 +12,9 @@ import pytest
 
 from experiments.catalogue import EXPERIMENTS
 from experiments.command import main
-from testbed.cli.own_file import listed, load
 from testbed.errors import UsageError
 from testbed.plan.plan import make_plan
+from testbed.runs.experiment_file import files_with_experiments, load
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +71,7 @@ def test_nothing_is_overwritten_and_names_are_names(capsys: pytest.CaptureFixtur
         ("x = (\n", "mine.py: line 1: SyntaxError: '(' was never closed"),
         ("x = 1\n", "mine.py: has no EXPERIMENT = Experiment(…)"),
         (
-            "from experiments.fall_floyd import EXPERIMENT\n",
+            "from experiments.fall_floyd.fall_floyd import EXPERIMENT\n",
             "mine.py: the name 'fall-floyd' is that of an experiment of the testbed's",
         ),
     ],
@@ -91,7 +91,9 @@ def test_listing_runs_nothing() -> None:
     written("EXPERIMENT = Experiment(name='a', about='mine')\nraise SystemExit(9)\n")
     written("this is no Python", "broken.py")
     written("EXPERIMENT = 3\n", "other.py")
-    assert [(each.path.name, each.about) for each in listed(Path())] == [("mine.py", "mine")]
+    assert [(each.path.name, each.about) for each in files_with_experiments(Path())] == [
+        ("mine.py", "mine")
+    ]
 
 
 def test_it_may_import_what_lies_beside_it() -> None:

@@ -171,7 +171,7 @@ def test_numbers_and_verdicts_are_compared(original: Path, tmp_path: Path) -> No
     shutil.rmtree(trial / "samples")
     (sentences,) = compare_packets(original, tmp_path / "b").differences.values()
     assert any(s.startswith("check ") for s in sentences)
-    assert any(" of tcp: " in s for s in sentences)
+    assert any(" of flow tcp: " in s for s in sentences)
 
 
 def test_trials_without_a_counterpart_are_listed(original: Path, tmp_path: Path) -> None:

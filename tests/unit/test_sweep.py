@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.cli.run import say_what_is_lacking
+from testbed.cli.run import print_missing_features
 from testbed.engines.base import Cancelled, Job, Missing, Outcome
 from testbed.engines.choice import Choice
 from testbed.errors import TestbedError
@@ -21,7 +21,7 @@ from testbed.plan.plan import make_plan
 from testbed.plan.requirements import Need
 from testbed.plan.task import Task, tasks
 from testbed.runs.identity import identify
-from testbed.runs.sweep import Begun, Event, Finished, in_order, run_all
+from testbed.runs.sweep import SweepEvent, TrialFinished, TrialStarted, in_order, run_all
 from testbed.scenario.model import Scenario
 from testbed.store import RECORD, CaptureRecord, Record, Status, trials_in
 from tests.pcap_writer import write_pcap
@@ -73,7 +73,7 @@ def succeed(folder: Path, job: Job) -> None:
 
 def sweep(
     out: Path, engine: FakeEngine, seeds: int = 2, jobs: int = 1, rerun: bool = False
-) -> list[Finished]:
+) -> list[TrialFinished]:
     scenarios = [router(seed=seed) for seed in range(1, seeds + 1)]
     return run_all(
         tasks(scenarios), Choice(engine, "a test"), out, lambda _event: None, jobs, rerun
@@ -124,7 +124,7 @@ def test_another_kernel_makes_another_trial(tmp_path: Path) -> None:
     scenarios = [router(seed=seed) for seed in (1, 2)]
     again = run_all(tasks(scenarios), Choice(other, "a test"), tmp_path / "out", told.append)
     assert [each.fresh for each in again] == [True, True]
-    assert [event.stale for event in told if isinstance(event, Begun)] == [True, True]
+    assert [event.stale for event in told if isinstance(event, TrialStarted)] == [True, True]
     assert len(names(tmp_path / "out")) == 2
 
 
@@ -216,12 +216,12 @@ def test_what_was_unsupported_is_summed_up(
 ) -> None:
     engine = FakeEngine(succeed, lacks=["reno", "netem"])
     done = sweep(tmp_path / "out", engine, seeds=2)
-    say_what_is_lacking(engine, done)
+    print_missing_features(engine, done)
     assert capsys.readouterr().err.splitlines() == [
         "testbed: unsupported: the fake's kernel has no congestion control reno (2 of 2)",
         "    hint: buy a new one",
     ]
-    say_what_is_lacking(FakeEngine(succeed), done)
+    print_missing_features(FakeEngine(succeed), done)
     assert not capsys.readouterr().err
 
 
@@ -268,10 +268,10 @@ def test_side_by_side_trials_have_cores_of_their_own(
 
 
 def test_events_tell_of_every_trial(tmp_path: Path) -> None:
-    events: list[Event] = []
+    events: list[SweepEvent] = []
     scenarios = [router(seed=1)]
     run_all(tasks(scenarios), Choice(FakeEngine(succeed), ""), tmp_path / "out", events.append)
-    assert [type(event) for event in events] == [Begun, Finished]
+    assert [type(event) for event in events] == [TrialStarted, TrialFinished]
 
 
 def test_a_folder_with_other_things_is_refused(tmp_path: Path) -> None:

@@ -233,7 +233,7 @@ def test_flows_of_the_command_line_have_names_and_any_field() -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ("", "nothing is named to run"),
+        ("", "nothing to run"),
         ("dumbbell-load --topo tree,2,2", "dumbbell-load has a network already"),
         ("dumbbell-load --flow h1,h2", "--link and --flow belong to --topo"),
         ("--topo tree,2,2 --flow h1,h2", "no link has a bw: nothing would ever queue"),

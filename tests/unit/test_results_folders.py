@@ -10,7 +10,7 @@ import pytest
 from analysis.results.tables import write_metrics
 from testbed.cli.entry import main
 from testbed.errors import TestbedError, UsageError
-from testbed.runs import run_sets
+from testbed.runs import results_folders
 from testbed.store import LATEST, RUN_FILE, belongs_in_results, trials_in
 from tests.trial_writer import write_trial
 
@@ -27,9 +27,9 @@ def store(tmp_path: Path) -> Path:
     return folder
 
 
-def kept(store: Path, name: str, *trials: str) -> run_sets.Run:
+def kept(store: Path, name: str, *trials: str) -> results_folders.Run:
     """A run of these trials."""
-    return run_sets.keep_run(store, name, "testbed run x", trials)
+    return results_folders.keep_run(store, name, "testbed run x", trials)
 
 
 def test_a_run_has_its_own_trials_and_table(store: Path) -> None:
@@ -65,13 +65,13 @@ def test_the_newest_is_the_latest(store: Path) -> None:
     kept(store, "b", "one")
     kept(store, "a", "two")
     assert (store / LATEST).resolve().name == "a"
-    assert [run.name for run in run_sets.runs_in(store)] == ["a", "b"]
+    assert [run.name for run in results_folders.runs_in(store)] == ["a", "b"]
 
 
 def test_a_name_is_used_again_for_other_trials(store: Path) -> None:
     kept(store, "a", "one")
     kept(store, "a", "two")
-    (run,) = run_sets.runs_in(store)
+    (run,) = results_folders.runs_in(store)
     assert run.trials == ("two",)
     assert len(list(trials_in(store))) == len(NAMES)
 
@@ -79,7 +79,7 @@ def test_a_name_is_used_again_for_other_trials(store: Path) -> None:
 def test_a_trial_that_is_gone_is_none_of_the_run(store: Path) -> None:
     run = kept(store, "a", "one", "gone")
     assert [trial.path.name for trial in trials_in(run.path)] == ["one"]
-    assert (len(run.there()), len(run.trials)) == (1, 2)
+    assert (len(run.existing_trials()), len(run.trials)) == (1, 2)
 
 
 def test_removing_frees_what_no_other_run_has(
@@ -102,8 +102,8 @@ def test_removing_frees_what_no_other_run_has(
 def test_the_link_follows_a_removal(store: Path) -> None:
     kept(store, "a", "one")
     newest = kept(store, "b", "two")
-    run_sets.point_at(store.parent / LATEST, "x/runs/b")
-    run_sets.remove(newest)
+    results_folders.set_latest_link(store.parent / LATEST, "x/runs/b")
+    results_folders.remove_run(newest)
     assert (store / LATEST).resolve().name == "a"
     assert (store.parent / LATEST).resolve().name == "a"
 
@@ -111,7 +111,7 @@ def test_the_link_follows_a_removal(store: Path) -> None:
 def test_a_misspelt_run_is_told(store: Path) -> None:
     kept(store, "quick", "one")
     with pytest.raises(UsageError, match="no run quik") as error:
-        run_sets.find("quik", store.parent)
+        results_folders.find_run("quik", store.parent)
     assert "'quick'" in error.value.hint
 
 
@@ -122,7 +122,7 @@ def test_two_of_one_name_are_not_guessed(store: Path) -> None:
     write_trial(other / "one")
     kept(other, "a", "one")
     with pytest.raises(UsageError, match="2 runs are called a"):
-        run_sets.find("a", store.parent)
+        results_folders.find_run("a", store.parent)
 
 
 @pytest.mark.parametrize("names", [["../../x"], ["a/b"], [".hidden"], [3], ["/etc"], [""]])

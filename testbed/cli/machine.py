@@ -1,7 +1,8 @@
-"""`testbed check`: the engines and variants that work on this machine, each of them tested."""
+"""`testbed check` and `testbed clean`: what this machine can run, and what is left on it."""
 
 from __future__ import annotations
 
+import argparse
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,9 +12,11 @@ from testbed.engines.choice import ENGINES
 from testbed.engines.confinement import CONFINE
 from testbed.errors import TestbedError
 from testbed.kernels import known
+from testbed.machine import leftovers
 from testbed.machine.compiled import BUILDS
 from testbed.machine.process import CHROMIUM, GUARD, TOOLS, require
 from testbed.plan.requirements import Need, control_need
+from testbed.runs.progress import console, errors
 from testbed.scenario.profiles import PROFILES
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.variants import VARIANTS, Variant
@@ -23,18 +26,48 @@ from testbed.trial.parts.capture import PRELOAD as TCPDUMPS
 from testbed.trial.parts.radio import MEDIUM
 
 
+def check(options: argparse.Namespace) -> int:
+    """Run `testbed check`."""
+    if options.variants:
+        for line in variant_lines():
+            console.print(line, soft_wrap=True)
+        return 0
+    status = 0
+    for finding in tool_states():
+        mark = "ok     " if finding.ok else "missing" if finding.needed else "-      "
+        console.print(f"{mark} {finding.what}: {finding.state}", soft_wrap=True)
+        if not finding.ok and finding.remedy:
+            console.print(f"        {finding.remedy}", soft_wrap=True)
+        status |= finding.needed and not finding.ok
+    return int(status)
+
+
+def clean(_options: argparse.Namespace) -> int:
+    """Run `testbed clean`; the exit status is 1 if something could not be removed."""
+    result = leftovers.clean()
+    for each in result.done:
+        console.print(each, soft_wrap=True)
+    for each in result.left:
+        console.print(f"left alone: {each}", soft_wrap=True)
+    for each in result.failed:
+        errors.print(f"testbed: not removed: {each}", soft_wrap=True)
+    if not (result.done or result.left or result.failed):
+        console.print("nothing was left behind")
+    return 1 if result.failed else 0
+
+
 @dataclass(frozen=True)
-class Finding:
-    """The state of one tool or engine; only `needed` ones can make the check fail."""
+class ToolState:
+    """The state of a tool, engine or kernel; only `needed` ones can make the check fail."""
 
     what: str
     ok: bool
     state: str
-    mend: str = ""
+    remedy: str = ""
     needed: bool = True
 
 
-OPTIONAL = {  # program → the features that need it
+OPTIONAL_PROGRAMS = {  # program → the features that need it
     "wireshark": "`testbed inspect` prints what it would open",
     "nginx": "videos over TCP need it",
     "hostapd": "radio links need it",
@@ -43,32 +76,32 @@ OPTIONAL = {  # program → the features that need it
 }
 
 
-def findings() -> Iterator[Finding]:
+def tool_states() -> Iterator[ToolState]:
     """Check the tools, then test each engine."""
     for tool in TOOLS:
         try:
-            yield Finding(tool, True, require(tool))
+            yield ToolState(tool, True, require(tool))
         except TestbedError as error:
-            yield Finding(tool, False, "not installed", error.hint)
-    for program, without in OPTIONAL.items():
+            yield ToolState(tool, False, "not installed", error.hint)
+    for program, without in OPTIONAL_PROGRAMS.items():
         found = shutil.which(program) or shutil.which(program, path="/usr/sbin")
         state = found or f"not installed; {without}"
-        yield Finding(program, found is not None, state, f"apt install {program}", needed=False)
+        yield ToolState(program, found is not None, state, f"apt install {program}", needed=False)
     for built in (GUARD, PRELOAD, TCPDUMPS, BACKGROUND_PROGRAM, MEDIUM, CONFINE):
-        yield Finding(built.stem.removeprefix("testbed-"), built.exists(), str(built), BUILDS)
+        yield ToolState(built.stem.removeprefix("testbed-"), built.exists(), str(built), BUILDS)
     for number, kind in enumerate(ENGINES.values()):
         yield from _engine(kind(), needed=number == 0)  # the first engine works for any user
-    yield from kernels()
+    yield from kernel_states()
 
 
-def kernels() -> Iterator[Finding]:
-    """The guest's other kernels, none of which is needed."""
+def kernel_states() -> Iterator[ToolState]:
+    """Check the guest's kernels but for the default; none of them is needed."""
     for name in [*known.versions(), *known.own()]:
         if name != known.default():
             folder = known.built(name)
             state = (folder / "version").read_text().strip() if folder else "not built"
-            mend = f"a run with --set kernel={name} builds it, or: testbed kernel build {name}"
-            yield Finding(f"kernel {name}", folder is not None, state, mend, needed=False)
+            remedy = f"a run with --set kernel={name} builds it, or: testbed kernel build {name}"
+            yield ToolState(f"kernel {name}", folder is not None, state, remedy, needed=False)
 
 
 def _needs() -> list[Need]:
@@ -80,25 +113,25 @@ def _needs() -> list[Need]:
     return [*controls, *queues, netem]
 
 
-def _engine(engine: Engine, needed: bool) -> Iterator[Finding]:
+def _engine(engine: Engine, needed: bool) -> Iterator[ToolState]:
     """Test an engine, and list the variants that it can run."""
     name = f"{engine.name} engine"
     if problem := engine.ready():
-        yield Finding(name, False, problem, needed=needed)
+        yield ToolState(name, False, problem, needed=needed)
         return
     try:
         tried = engine.try_out()
     except TestbedError as error:
-        yield Finding(name, False, error.message, "see the message above", needed)
+        yield ToolState(name, False, error.message, "see the message above", needed)
         return
     lacking = ", ".join(m.need.name for m in engine.missing(_needs()))
     state = f"{engine.version()}; {tried}; lacks: {lacking or 'nothing'}"
-    yield Finding(name, True, state, needed=needed)
-    yield Finding("  its variants", True, " ".join(sorted(engine.controls())), needed=needed)
+    yield ToolState(name, True, state, needed=needed)
+    yield ToolState("  its variants", True, " ".join(sorted(engine.controls())), needed=needed)
 
 
 def variant_lines() -> Iterator[str]:
-    """Every variant with its recipe, its deviations, and the engines that can run it."""
+    """Yield every variant with its recipe, its deviations, and the engines that can run it."""
     offers = _offers()
     for each in VARIANTS.values():
         yield f"{each.name}: {each.about} ({each.source})"
@@ -116,7 +149,7 @@ def variant_lines() -> Iterator[str]:
 
 
 def _offers() -> dict[str, frozenset[str]]:
-    """The congestion controls of each engine; as root, kernel modules are loaded if needed."""
+    """Return the congestion controls of each engine; root loads kernel modules for that."""
     offers = {}
     for name, kind in ENGINES.items():
         engine = kind()

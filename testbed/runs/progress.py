@@ -1,4 +1,4 @@
-"""Progress while trials run: a bar on a terminal, plain lines in a log."""
+"""The terminal, and what a run shows there: a bar, a line in a notebook, or lines in a log."""
 
 from __future__ import annotations
 
@@ -6,13 +6,22 @@ import functools
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Protocol, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from testbed.runs.sweep import Begun, Event, Finished, Unfit, Waiting
+from testbed.runs.orchestration import RunListener
+from testbed.runs.sweep import (
+    SweepEvent,
+    TrialFinished,
+    TrialStarted,
+    TrialWaiting,
+    Watcher,
+    WorkerRejected,
+)
 from testbed.store import Status
 
 _T = TypeVar("_T")
@@ -25,22 +34,22 @@ errors = _console(stderr=True)
 
 
 def wide_console() -> Console:
-    """A console for tables with one column per trial, whose lines a log must not break."""
+    """Return a console for tables with one column per trial, whose lines a log must not break."""
     return console if console.is_terminal else _console(width=2000)
 
 
 class _Bar(Protocol):
-    """Progress that stays in its place."""
+    """Progress that is updated in place."""
 
     def show(self, done: int, running: Sequence[str], left: str) -> None:
-        """So many trials are done, these run, and that is left."""
+        """Update it: finished trials, the names of those running, and the time left."""
 
     def end(self) -> None:
-        """Nothing runs any more."""
+        """Stop updating it."""
 
 
 class _TerminalBar:
-    """A bar that is gone afterwards."""
+    """A bar that disappears at the end."""
 
     def __init__(self, total: int) -> None:
         self._progress = Progress(
@@ -82,7 +91,7 @@ class _NotebookLine:
         self._handle.update(self._line(left + now, done), raw=True)
 
     def end(self) -> None:
-        """It stays, as a note of what ran."""
+        """Leave the last line, as a record of what ran."""
 
 
 def _bar(total: int) -> _Bar | None:
@@ -91,8 +100,8 @@ def _bar(total: int) -> _Bar | None:
     return _TerminalBar(total) if console.is_terminal else None
 
 
-class Watch:
-    """Prints the events of a sweep; a context manager, so that the bar is gone afterwards."""
+class SweepProgress:
+    """A watcher that prints the events of a sweep; a context manager that ends its bar."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -102,7 +111,7 @@ class Watch:
         self._said: set[str] = set()
         self._bar: _Bar | None = None
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> SweepProgress:
         self._bar = _bar(self._total)
         return self
 
@@ -115,13 +124,13 @@ class Watch:
         if self._bar:
             self._bar.end()
 
-    def __call__(self, event: Event) -> None:
-        """Print an event: a trial began, waits or finished, or a worker was refused."""
-        if isinstance(event, Unfit):
+    def __call__(self, event: SweepEvent) -> None:
+        """Print an event of the sweep."""
+        if isinstance(event, WorkerRejected):
             console.print(f"{event.worker} takes no trials: {event.reason}")
-        elif isinstance(event, Waiting):
+        elif isinstance(event, TrialWaiting):
             self._once(event.reason)
-        elif isinstance(event, Begun):
+        elif isinstance(event, TrialStarted):
             self._running.append(event.scenario.name)
             if event.stale:
                 self._once("results of another kernel or version are here: those trials run again")
@@ -130,7 +139,7 @@ class Watch:
         if self._bar:
             self._bar.show(self._done, self._running, self._left())
 
-    def _finish(self, event: Finished) -> None:
+    def _finish(self, event: TrialFinished) -> None:
         self._done += 1
         if event.scenario.name in self._running:
             self._running.remove(event.scenario.name)
@@ -160,6 +169,28 @@ class Watch:
             return ""
         spent = time.monotonic() - self._begun
         return f", about {spent / self._done * (self._total - self._done):.0f} s left"
+
+
+class NotebookListener(RunListener):
+    """Prints warnings, and the progress of trials; what a run returns says the rest."""
+
+    def warn(self, sentence: str) -> None:
+        """Print a sentence on stderr."""
+        errors.print(f"testbed: {sentence}", soft_wrap=True)
+
+    @contextmanager
+    def watching(self, trials: int) -> Iterator[Watcher]:
+        """Show the progress of a sweep."""
+        with SweepProgress(trials) as progress:
+            yield progress
+
+
+class ConsoleListener(NotebookListener):
+    """Prints all that a run says."""
+
+    def say(self, line: str) -> None:
+        """Print a line on stdout."""
+        console.print(line, soft_wrap=True)
 
 
 def track(things: Iterable[_T], total: int) -> Iterator[_T]:

@@ -1,4 +1,4 @@
-"""Experiments in files of the user's own, anywhere: loaded to run, and only read to be listed."""
+"""Experiments in the user's Python files: executed to run them, but only parsed to list them."""
 
 from __future__ import annotations
 
@@ -19,85 +19,87 @@ if TYPE_CHECKING:
 
     from analysis.results.experiment_results import ExperimentResults
 
-NAME = "EXPERIMENT"
-LONGEST_BYTES = 1 << 20
-HINT = "`testbed new NAME` writes one that runs"
+EXPERIMENT_NAME = "EXPERIMENT"
+LARGEST_FILE_BYTES = 1 << 20
+TEMPLATE_HINT = "`testbed new EXPERIMENT_NAME` writes one that runs"
 
 Figures = Callable[["pd.DataFrame"], Iterable[tuple[str, "Figure"]]]
 
 
 @dataclass(frozen=True)
-class OwnFile:
-    """The experiment in a file, and the function that draws its figures, if it has one."""
+class ExperimentFile:
+    """An experiment from a file, and the function there that draws its figures, if any."""
 
     path: Path
     experiment: Experiment
     figures: Figures | None
 
 
-def load(path: Path, taken: Mapping[str, Experiment]) -> OwnFile:
-    """Run a file, and take the experiment that it makes; the names of ours are `taken`."""
+def load(path: Path, taken: Mapping[str, Experiment]) -> ExperimentFile:
+    """Execute a file and return its experiment, whose name must not be one of `taken`."""
     if not path.is_file():
-        raise UsageError(f"{path}: {'not a file' if path.exists() else 'no such file'}", HINT)
+        raise UsageError(
+            f"{path}: {'not a file' if path.exists() else 'no such file'}", TEMPLATE_HINT
+        )
     module = imported(path)
-    experiment = getattr(module, NAME, None)
+    experiment = getattr(module, EXPERIMENT_NAME, None)
     if not isinstance(experiment, Experiment):
-        raise UsageError(f"{path}: has no {NAME} = Experiment(…)", HINT)
+        raise UsageError(f"{path}: has no {EXPERIMENT_NAME} = Experiment(…)", TEMPLATE_HINT)
     if experiment.name in taken:
         raise UsageError(
             f"{path}: the name {experiment.name!r} is that of an experiment of the testbed's",
             "give it another, or its results would lie among the others",
         )
-    return OwnFile(path, experiment, getattr(module, "figures", None))
+    return ExperimentFile(path, experiment, getattr(module, "figures", None))
 
 
 @dataclass(frozen=True)
-class Listed:
-    """What a file says of its experiment, as it stands there."""
+class ListedFile:
+    """A file with an experiment, and the sentence about it."""
 
     path: Path
     about: str
 
 
-def listed(folder: Path) -> Iterator[Listed]:
-    """The files in a folder that make an experiment; none of them is run for that."""
+def files_with_experiments(folder: Path) -> Iterator[ListedFile]:
+    """Yield the files in a folder that define an experiment, without executing any."""
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         try:
-            if path.stat().st_size <= LONGEST_BYTES:
+            if path.stat().st_size <= LARGEST_FILE_BYTES:
                 tree = ast.parse(path.read_bytes())
-                yield from (Listed(path, about) for about in _abouts(tree))
+                yield from (ListedFile(path, about) for about in _abouts(tree))
         except (OSError, SyntaxError, ValueError, RecursionError):
             continue
 
 
 def _abouts(tree: ast.Module) -> Iterator[str]:
-    """The `about` of each `EXPERIMENT = Experiment(…)`."""
+    """Yield the `about` of each `EXPERIMENT = Experiment(…)`."""
     for node in tree.body:
         match node:
             case ast.Assign(
                 targets=[ast.Name(id=target)],
                 value=ast.Call(func=ast.Name(id="Experiment"), keywords=keywords),
-            ) if target == NAME:
+            ) if target == EXPERIMENT_NAME:
                 words = {each.arg: each.value for each in keywords}
                 about = words.get("about")
                 yield str(about.value) if isinstance(about, ast.Constant) else ""
 
 
 def save_figures(
-    own: OwnFile, all_results: Iterable[ExperimentResults], folder: Path
+    file: ExperimentFile, all_results: Iterable[ExperimentResults], folder: Path
 ) -> Iterator[Path]:
-    """Write the file's own figures as PNG, SVG and CSV; the PNG files as they are written."""
+    """Write the file's figures as PNG, SVG and CSV; yield each PNG file once it is written."""
     from analysis.figures.plotting.named_figure import NamedFigure  # slow to load
 
-    assert own.figures is not None
+    assert file.figures is not None
     for results in all_results:
-        stem = f"{own.experiment.name}-{results.engine}"
+        stem = f"{file.experiment.name}-{results.engine}"
         try:
-            for name, figure in own.figures(results.good):
+            for name, figure in file.figures(results.good):
                 yield NamedFigure(checked(f"{stem}-{name}"), "", figure, results.good).save(folder)[
                     0
                 ]
         except TestbedError:
             raise
         except Exception as error:
-            raise fault(own.path, error) from error
+            raise fault(file.path, error) from error

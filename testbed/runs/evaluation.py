@@ -1,0 +1,151 @@
+"""The standard evaluations: a congestion control or a queue compared with others."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.errors import UsageError, nearest
+from testbed.plan.task import tasks
+from testbed.runs import estimate
+from testbed.runs.orchestration import (
+    CompletedRun,
+    PlannedRun,
+    RunListener,
+    RunOptions,
+    carry_out,
+    plan_run,
+)
+from testbed.runs.results_folders import claimed
+from testbed.runs.selection import Settings, select_experiment
+from testbed.scenario.experiment import Experiment
+from testbed.scenario.queues import DISCIPLINES
+from testbed.scenario.variants import variant
+from testbed.store import results_folder
+
+OTHER_VARIANTS = ("cubic", "bbr", "linux-reno")
+OTHER_QUEUES = ("pfifo", "codel", "fq_codel", "pie")
+VARIANT_OF_QUEUES = "cubic"  # with which queues are compared
+SEEDS, QUICK_SEEDS = 5, 3
+
+
+@dataclass(frozen=True)
+class StandardEvaluation:
+    """What is evaluated, what it is compared with, and the axis that tells them apart."""
+
+    axis: str
+    subject: str
+    others: tuple[str, ...]
+    fixed: Mapping[str, str]  # axis → value, the same for all
+
+    @property
+    def name(self) -> str:
+        """The name of its runs, and of the folder with its report."""
+        return f"evaluate-{self.subject}"
+
+    def settings(self, experiment: Experiment) -> Settings:
+        """Return the values of an experiment's axes."""
+        everyone = (self.subject, *self.others)
+        settings: dict[str, Sequence[str]] = {self.axis: everyone}
+        settings |= {axis: (value,) for axis, value in self.fixed.items()}
+        settings["victim"] = everyone
+        return {axis: values for axis, values in settings.items() if axis in experiment.axes}
+
+    def experiments(self, experiments: Iterable[Experiment]) -> list[Experiment]:
+        """Return those experiments that compare its axis."""
+        return [each for each in experiments if self.axis in each.compares]
+
+
+def standard_evaluation(
+    control: str, queue: str, against: Sequence[str] = ()
+) -> StandardEvaluation:
+    """Return the evaluation of a congestion control (with a queue, if one is named), or a queue."""
+    if not control and not queue:
+        raise UsageError("name a congestion control or a queue", "testbed evaluate veno --quick")
+    if queue:
+        _check_queue(queue)
+    if not control:
+        others = _without(queue, against or OTHER_QUEUES)
+        for other in others:
+            _check_queue(other)
+        return StandardEvaluation("queue", queue, others, {"variant": VARIANT_OF_QUEUES})
+    others = _without(control, against or OTHER_VARIANTS)
+    for name in (control, *others):
+        variant(name)  # raises for what cannot be one
+    fixed = {"queue": queue} if queue else {}
+    return StandardEvaluation("variant", control, others, fixed)
+
+
+def _check_queue(name: str) -> None:
+    if name not in DISCIPLINES:
+        raise UsageError(f"unknown queue {name!r}", nearest(name, DISCIPLINES))
+
+
+def _without(subject: str, others: Sequence[str]) -> tuple[str, ...]:
+    """Return the others, each once, without the subject."""
+    names = tuple(dict.fromkeys(each for each in others if each != subject))
+    if not names:
+        raise UsageError(f"--against: nothing but {subject} itself", "for example: --against cubic")
+    return names
+
+
+@dataclass(frozen=True)
+class EvaluationCost:
+    """How many trials an evaluation has, how many exist, and how long the rest takes on a core."""
+
+    trials: int
+    existing: int
+    seconds: float
+
+
+def evaluation_cost(
+    evaluation: StandardEvaluation, experiments: Iterable[Experiment], seeds: int, quick: bool
+) -> EvaluationCost:
+    """Estimate what an evaluation costs."""
+    planned = [
+        task
+        for each in evaluation.experiments(experiments)
+        for task in tasks(each.scenarios(evaluation.settings(each), seeds, quick))
+    ]
+    missing = [
+        task
+        for task in planned
+        if not any(results_folder(task.scenario.experiment).glob(f"{task.scenario.name}-*"))
+    ]
+    seconds = estimate.all_guest_seconds((task.plan, task.scenario) for task in missing)
+    return EvaluationCost(len(planned), len(planned) - len(missing), seconds)
+
+
+def evaluate(
+    evaluation: StandardEvaluation,
+    experiments: Iterable[Experiment],
+    options: RunOptions,
+    listener: RunListener,
+    *,
+    quick: bool,
+    command: Sequence[str],
+    after_each: Callable[[PlannedRun, CompletedRun], None],
+) -> list[Path]:
+    """Run all experiments of an evaluation; returns the folders of their runs.
+
+    `command` has the user's words that every run is recorded with.
+    """
+    options = dataclasses.replace(options, name=evaluation.name)
+    chosen = evaluation.experiments(experiments)
+    folders = []
+    for number, experiment in enumerate(chosen, start=1):
+        listener.say(f"evaluation {number} of {len(chosen)}: {experiment.name}")
+        settings = evaluation.settings(experiment)
+        selection = select_experiment(experiment, settings, quick=quick)
+        planned = plan_run(selection, options, listener)
+        words = ["testbed", "run", experiment.name, "--seeds", str(options.seeds)]
+        words += ["--name", evaluation.name, *(["--quick"] if quick else [])]
+        words += [w for key, v in settings.items() for w in ("--set", f"{key}={','.join(v)}")]
+        with claimed(planned.out, listener.warn):
+            done = carry_out(planned, shlex.join([*words, *command]), listener)
+        after_each(planned, done)
+        folders.append(done.folder)
+    return folders

@@ -1,0 +1,272 @@
+"""A whole run: build its kernels, run and reduce its trials, add seeds until it is precise.
+
+The command line, the Python API and the standard evaluations stand on this module. What they show
+while it works they hear as a `RunListener`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from testbed.engines.base import Engine
+from testbed.engines.choice import AUTO, Choice, choose
+from testbed.errors import UsageError
+from testbed.kernels import known
+from testbed.kernels.building import make_ready
+from testbed.machine.process import TOOLS, require
+from testbed.plan.plan import make_plan
+from testbed.plan.requirements import Need
+from testbed.plan.task import Task, tasks
+from testbed.runs import estimate
+from testbed.runs.results_folders import keep_run, set_latest_link
+from testbed.runs.selection import RunSelection
+from testbed.runs.sweep import (
+    SweepEvent,
+    TrialFinished,
+    Watcher,
+    in_order,
+    run_all,
+)
+from testbed.scenario.kernel_axis import AXIS as KERNEL
+from testbed.scenario.kernel_axis import on_kernels
+from testbed.scenario.model import BASE_KERNEL, Scenario
+from testbed.scenario.names import checked
+from testbed.scenario.variants import KNOWN, spelling_hint
+from testbed.store import LATEST, RUNS, Status, results_folder
+from testbed.traffic.program.folders import require_files
+
+if TYPE_CHECKING:
+    import pandas as pd  # loaded where it is needed
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a selection runs, where its results go, and how many seeds it gets."""
+
+    seeds: int = 1
+    engine: str = AUTO
+    out: Path | None = None  # results/EXPERIMENT unless given
+    name: str = ""  # of the run; by the time unless given
+    jobs: int | None = None
+    captures: str = "keep"
+    order: int | None = 1  # seed of the shuffle; None: as listed
+    cluster: str = ""  # the address of a dask scheduler
+    rerun: bool = False
+    retry_invalid: int = 0  # times
+    until: str = ""  # a target as `ci=5%`: seeds are added until it is reached
+    max_seeds: int = 30
+
+    def __post_init__(self) -> None:
+        if self.name:
+            checked(self.name)
+
+
+class RunListener:
+    """Hears what a run says and does; this one ignores all of it."""
+
+    def say(self, line: str) -> None:
+        """Take a line about the run's progress."""
+
+    def warn(self, sentence: str) -> None:
+        """Take a sentence that the user should read."""
+
+    @contextlib.contextmanager
+    def watching(self, trials: int) -> Iterator[Watcher]:
+        """Give a watcher for the events of a sweep of that many trials."""
+        yield lambda _event: None
+
+    def reduced(self, scenario: Scenario, rows: pd.DataFrame) -> None:
+        """Take a trial's metrics."""
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A selection with its trials planned, and where they run."""
+
+    selection: RunSelection
+    options: RunOptions
+    choice: Choice
+    tasks: Sequence[Task]
+    out: Path
+
+
+@dataclass(frozen=True)
+class CompletedRun:
+    """The folder of a run, and its trials however they ended."""
+
+    folder: Path
+    trials: Sequence[TrialFinished]
+
+
+def plan_run(selection: RunSelection, options: RunOptions, listener: RunListener) -> PlannedRun:
+    """Plan a run's trials, choose their engine, and build the kernels that they need."""
+    if options.until:  # a typing error in it is reported before anything runs
+        from analysis.statistics.summary import LEAST_SEEDS, parse_target
+
+        parse_target(options.until)
+        options = dataclasses.replace(options, seeds=max(options.seeds, LEAST_SEEDS))
+    for note in selection.notes:
+        listener.warn(note)
+    planned: Sequence[Task] = tasks(selection.scenarios(options.seeds))
+    choice = choose_engine(planned, options.engine)
+    listener.say(f"engine: {choice.engine.name} ({choice.reason})")
+    out = options.out or results_folder(planned[0].scenario.experiment)
+    planned = with_ready_kernels(
+        choice.engine, planned, listener.warn, named=selection.kernels_named
+    )
+    return PlannedRun(selection, options, choice, planned, out)
+
+
+def carry_out(run: PlannedRun, command: str, listener: RunListener) -> CompletedRun:
+    """Run the missing trials in a results folder that the caller has claimed, and record the run.
+
+    `command` is what `testbed runs` shows of it.
+    """
+    options = run.options
+    done = _run_round(run, run.tasks, listener, options.rerun)
+    if options.until:
+        done = _add_seeds(run, done, listener)
+    for _ in range(options.retry_invalid):
+        done = _retry_invalid(run, done, listener)
+    if not options.cluster:
+        learn_speed(run.choice, done)
+    kept = keep_run(run.out, options.name, command, [each.path.name for each in done])
+    if options.out is None:
+        set_latest_link(run.out.parent / LATEST, f"{run.out.name}/{RUNS}/{kept.name}")
+    return CompletedRun(kept.path, done)
+
+
+def choose_engine(planned: Sequence[Task], name: str) -> Choice:
+    """Choose the engine for these trials; raise if a program, file or variant does not exist."""
+    needs = dict.fromkeys(need for task in planned for need in task.plan.needs)
+    for tool in TOOLS:
+        require(tool)
+    require_files(flow for task in planned for flow in task.scenario.flows)
+    choice = choose(name, needs)
+    kernels = dict.fromkeys(task.scenario.kernel for task in planned)
+    controls = [choice.engine.with_kernel(kernel).controls() for kernel in kernels]
+    _refuse_misspelt(choice.engine.controls().union(*controls), needs)
+    return choice
+
+
+def _refuse_misspelt(controls: frozenset[str], needs: Iterable[Need]) -> None:
+    """Raise for a congestion control that neither our table nor Linux nor this kernel has."""
+    for need in needs:
+        if need.kind == "congestion control" and need.name not in KNOWN | controls:
+            raise UsageError(f"unknown variant {need.name!r}", spelling_hint(need.name))
+
+
+def learn_speed(choice: Choice, done: Iterable[TrialFinished]) -> None:
+    """Record how long the trials took, for later estimates."""
+    if choice.engine.virtual_time:
+        fresh = [each for each in done if each.fresh and each.status is Status.OK]
+        estimate.learn((t.task.plan, t.scenario, t.record.wall_s) for t in fresh)
+
+
+def with_ready_kernels(
+    engine: Engine, planned: Sequence[Task], say: Callable[[str], None], *, named: bool
+) -> list[Task]:
+    """Return the trials with the kernels that they will run on; build those that are not built.
+
+    A machine may not have the source of the first kernel: there, unless kernels were named, what
+    would run on it runs on the newest that the machine has.
+    """
+    if not engine.virtual_time:
+        return list(planned)
+    default = known.default()
+    if default != BASE_KERNEL and not named and any(map(_names_no_kernel, planned)):
+        say(f"this machine has no Linux {BASE_KERNEL}: trials that name no kernel run on {default}")
+        planned = [_on_kernel(t, default) if _names_no_kernel(t) else t for t in planned]
+    make_ready((task.scenario.kernel for task in planned), say)
+    return list(planned)
+
+
+def _names_no_kernel(task: Task) -> bool:
+    return task.scenario.kernel == BASE_KERNEL and KERNEL not in task.scenario.axes
+
+
+def _on_kernel(task: Task, kernel: str) -> Task:
+    (scenario,) = on_kernels([task.scenario], [kernel])
+    return Task(scenario, make_plan(scenario))
+
+
+def _run_round(
+    run: PlannedRun, planned: Sequence[Task], listener: RunListener, rerun: bool
+) -> list[TrialFinished]:
+    """Run the trials that are missing, here or on a cluster, and reduce each when it is done."""
+    from analysis.results.reduction import Incoming
+
+    options, choice, out = run.options, run.choice, run.out
+    ordered = in_order(planned, options.order)
+    with (
+        listener.watching(len(planned)) as watch,
+        Incoming(options.captures, listener.reduced) as incoming,
+    ):
+
+        def tell(event: SweepEvent) -> None:
+            watch(event)
+            if isinstance(event, TrialFinished) and event.status is Status.OK:
+                incoming.add(event.path)
+
+        if options.cluster:
+            from testbed.runs.cluster import run_on_cluster
+
+            return run_on_cluster(options.cluster, ordered, choice, out, tell, rerun)
+        return run_all(ordered, choice, out, tell, options.jobs, rerun)
+
+
+def _add_seeds(
+    run: PlannedRun, done: list[TrialFinished], listener: RunListener
+) -> list[TrialFinished]:
+    """Add seeds until the main metric is precise enough, or `max_seeds` have run."""
+    from analysis.results.tables import write_metrics
+    from analysis.statistics import summary
+
+    options, selection, seeds = run.options, run.selection, run.options.seeds
+    target = summary.parse_target(options.until)
+    while True:
+        names = {each.path.name for each in done}
+        frame = write_metrics(run.out)
+        widest = summary.widest(frame[frame["trial"].isin(names)], selection.metric)
+        listener.say(
+            f"{seeds} seeds: {selection.metric} is known to ± {100 * widest.relative:.2g} % "
+            f"or better ({widest.variant})"
+        )
+        if widest.relative <= target or seeds >= options.max_seeds:
+            return done
+        seeds = summary.seeds_needed(seeds, widest.relative, target, options.max_seeds)
+        known_tasks = {each.scenario.name: each.task for each in done}
+        scenarios = selection.scenarios(seeds)
+        planned = [known_tasks.get(each.name) or Task(each, make_plan(each)) for each in scenarios]
+        planned = with_ready_kernels(
+            run.choice.engine, planned, listener.warn, named=selection.kernels_named
+        )
+        done = _run_round(run, planned, listener, rerun=False)  # --rerun is for the first round
+
+
+def _retry_invalid(
+    run: PlannedRun, done: list[TrialFinished], listener: RunListener
+) -> list[TrialFinished]:
+    """Run invalid trials once more, in place of the old ones."""
+    from analysis.results.tables import write_metrics
+
+    names = invalid_trials(write_metrics(run.out))
+    again = [each for each in done if each.path.name in names]
+    if not again:
+        return done
+    listener.say(f"{len(again)} invalid: running them again")
+    planned = [each.task for each in again]
+    fresh = {each.path: each for each in _run_round(run, planned, listener, rerun=True)}
+    return [fresh.get(each.path, each) for each in done]
+
+
+def invalid_trials(metrics: pd.DataFrame) -> set[str]:
+    """Return the names of the invalid trials among rows of metrics."""
+    from analysis.metrics.valid_trials import invalid
+
+    return set(metrics.loc[invalid(metrics), "trial"])

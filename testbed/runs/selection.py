@@ -1,0 +1,162 @@
+"""What is to run: an experiment with some of its axes changed, or a sweep of scenarios."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.errors import UsageError, nearest, quoted
+from testbed.own_files import topo_document
+from testbed.own_files.python_file import SUFFIX as PYTHON
+from testbed.own_files.scenario_file import SUFFIX as JSON
+from testbed.own_files.scenario_file import in_document, in_file
+from testbed.runs.experiment_file import ExperimentFile, load
+from testbed.scenario import file_sweep
+from testbed.scenario.experiment import Experiment
+from testbed.scenario.kernel_axis import AXIS as KERNEL
+from testbed.scenario.kernel_axis import on_kernels, set_apart
+from testbed.scenario.model import BASE_KERNEL, Scenario
+from testbed.scenario.variations import with_variations
+
+KERNEL_VALUES = "names: `testbed kernel list`"
+DEFAULT_METRIC = Experiment.metric  # what `--until` is about, unless an experiment says otherwise
+
+Settings = Mapping[str, Sequence[str]]  # axis or field → values, as `--set` has them
+
+
+@dataclass(frozen=True)
+class SettableAxis:
+    """What `--set` can change: its default values, and a description of those that it takes."""
+
+    name: str
+    default: tuple[str, ...]
+    takes: str
+
+
+@dataclass(frozen=True)
+class RunSelection:
+    """The scenarios to run, for any number of seeds, and how their results are shown."""
+
+    name: str  # of the experiment whose figures and tables show the results
+    metric: str  # the main one: what `--until` is about
+    axes: tuple[SettableAxis, ...]
+    scenarios: Callable[[int], list[Scenario]]  # by the number of seeds
+    values: Callable[[Scenario], Mapping[str, str]]  # of the axes, in one of the scenarios
+    file: ExperimentFile | None = None  # the user's file that the experiment is from
+    kernels_named: bool = False
+    notes: tuple[str, ...] = ()  # sentences about what was left out of the user's input
+
+    def with_variations(self) -> RunSelection:
+        """Add every trial with what papers leave open varied a little (`--sensitivity`)."""
+        scenarios = self.scenarios
+        return dataclasses.replace(self, scenarios=lambda n: with_variations(scenarios(n)))
+
+
+def select(
+    what: str, settings: Settings, experiments: Mapping[str, Experiment], *, quick: bool = False
+) -> RunSelection:
+    """Return the selection for an experiment's name, an experiment's file, or a scenario's file."""
+    if what.endswith(JSON):
+        found = in_file(Path(what))
+        return select_scenarios([found.scenario], settings, what, quick, found.left_out)
+    if what.endswith(PYTHON):
+        file = load(Path(what), experiments)
+        return select_experiment(file.experiment, settings, quick=quick, file=file)
+    if what not in experiments:
+        raise UsageError(f"unknown experiment {quoted(what)}", nearest(what, experiments))
+    return select_experiment(experiments[what], settings, quick=quick)
+
+
+def select_topo(
+    topo: str, link: str, flows: Sequence[str], duration_s: float, settings: Settings, quick: bool
+) -> RunSelection:
+    """Return the selection for `--topo`, `--link`, `--flow` and `--duration`."""
+    where = f"--topo {topo}"
+    found = in_document(topo_document.of_words(topo, link, flows, duration_s), where)
+    return select_scenarios([found.scenario], settings, where, quick, found.left_out)
+
+
+def select_experiment(
+    experiment: Experiment,
+    settings: Settings,
+    *,
+    quick: bool = False,
+    file: ExperimentFile | None = None,
+) -> RunSelection:
+    """Return the selection for an experiment, some of whose axes have other values."""
+    kernels, settings = set_apart(settings, experiment.axes)
+    if unknown := [key for key in settings if key not in experiment.axes]:
+        hint = nearest(unknown[0], (*experiment.axes, KERNEL))
+        raise UsageError(f"--set {unknown[0]}: no such axis", hint)
+    return RunSelection(
+        experiment.name,
+        experiment.metric,
+        (*_axes(experiment), *_kernel_axis(experiment.axes)),
+        lambda seeds: on_kernels(experiment.scenarios(settings, seeds, quick), kernels),
+        lambda scenario: {KERNEL: scenario.kernel, **scenario.axes},
+        file,
+        bool(kernels),
+    )
+
+
+def select_scenarios(
+    scenarios: Sequence[Scenario],
+    settings: Settings,
+    where: str,
+    quick: bool,
+    notes: tuple[str, ...] = (),
+) -> RunSelection:
+    """Return the sweep of one or several scenarios of one experiment."""
+    if quick:
+        raise UsageError(f"--quick: {where} has no shorter form", "try --set duration_s=10")
+    first = scenarios[0]
+    kernels, settings = set_apart(settings, ())
+    fields = file_sweep.fields(dataclasses.replace(first, kernel=BASE_KERNEL))
+    axes = tuple(SettableAxis(name, (text,), "") for name, text in fields.items())
+
+    def swept(seeds: int) -> list[Scenario]:
+        sweeps = (file_sweep.sweep(scenario, settings, seeds) for scenario in scenarios)
+        return on_kernels((each for sweep in sweeps for each in sweep), kernels)
+
+    return RunSelection(
+        first.experiment,
+        DEFAULT_METRIC,
+        (*axes, SettableAxis(KERNEL, (first.kernel,), KERNEL_VALUES)),
+        swept,
+        lambda each: {**file_sweep.fields(each), KERNEL: each.kernel},
+        kernels_named=bool(kernels),
+        notes=notes,
+    )
+
+
+def _kernel_axis(axes: Iterable[str]) -> Iterator[SettableAxis]:
+    if KERNEL not in axes:
+        yield SettableAxis(KERNEL, (BASE_KERNEL,), KERNEL_VALUES)
+
+
+def _axes(experiment: Experiment) -> list[SettableAxis]:
+    return [
+        SettableAxis(
+            name,
+            tuple(value if isinstance(value, str) else f"{value:g}" for value in values),
+            "names" if isinstance(values[0], str) else "numbers",
+        )
+        for name, values in experiment.values().items()
+    ]
+
+
+def parse_settings(texts: Sequence[str], hint: str) -> Settings:
+    """Return the values of each key of `KEY=VALUE,…`."""
+    settings: dict[str, Sequence[str]] = {}
+    for text in texts:
+        key, equals, listed = text.partition("=")
+        values = listed.split(",")
+        if not equals or not all(values):
+            raise UsageError(f"--set {text}: not KEY=VALUE", hint)
+        if key in settings:
+            joined = ",".join(dict.fromkeys((*settings[key], *values)))
+            raise UsageError(f"--set {key}: given twice", f"join the values: --set {key}={joined}")
+        settings[key] = values
+    return settings
