@@ -1,5 +1,4 @@
-"""Checks of links that change: when they did, and whether packets left and arrived as they then
-could."""
+"""Checks of links that change: when they did, and what they let through."""
 
 from __future__ import annotations
 
@@ -19,16 +18,16 @@ from analysis.trials.samples import read_samples
 from analysis.verdict.checks import Check, compare, unknown
 from analysis.verdict.evidence import Evidence
 from testbed.scenario.links.trace import OPPORTUNITY_BYTES
+from testbed.scenario.queues import FRAME_BYTES
 from testbed.store import CHANGES, QueueRecord
 
 Integers = npt.NDArray[np.int64]
-WINDOW_S = 0.1
-EXACT_NS = 1000  # of a clock that is read to the nanosecond
-FRAME_BYTES = 1514
+CAPACITY_WINDOW_S = 0.1
+DEPARTURE_TOLERANCE_NS = 1000  # of a clock that is read to the nanosecond
 
 
 def changes(evidence: Evidence) -> Iterator[Check]:
-    """Every change of a schedule was made when it was due: the one that was furthest off."""
+    """Check that scheduled changes were made on time, by the one that was furthest off."""
     table = read_samples(evidence.trial, CHANGES)
     if table is None:
         return
@@ -36,35 +35,34 @@ def changes(evidence: Evidence) -> Iterator[Check]:
     for interface, rows in due.groupby("interface", sort=False):
         off = (rows["time_s"] - rows["planned_s"]).abs().fillna(math.inf)
         worst = int(off.to_numpy().argmax())
-        made_s, planned_s = (float(rows[name].iloc[worst]) for name in ("time_s", "planned_s"))
+        changed_s, planned_s = (float(rows[name].iloc[worst]) for name in ("time_s", "planned_s"))
         yield compare(
             "link changes",
             str(interface),
             evidence.virtual_time,
-            math.inf if math.isnan(made_s) else made_s,
+            math.inf if math.isnan(changed_s) else changed_s,
             planned_s,
             deviation=float(off.max()) * 1e3,
             note=str(rows["change"].iloc[worst]) if off.max() > 0 else "",
         )
 
 
-def followed(evidence: Evidence, queue: QueueRecord, found: Passage) -> Iterator[Check]:
-    """What left a queue whose link changes: no more than that could carry, and with a trace each
-    packet at its opportunity."""
+def followed(evidence: Evidence, queue: QueueRecord, passage: Passage) -> Iterator[Check]:
+    """Check that what left a queue fits its changing link, and each packet its trace."""
     capacity = capacity_of(evidence.trial, queue)
     if not capacity.changes:
         return
-    since_ns = found.left_ns - epoch_ns(evidence.trial)
-    yield _within(evidence, queue, capacity, (since_ns, found.length))
+    since_ns = passage.left_ns - epoch_ns(evidence.trial)
+    yield _within(evidence, queue, capacity, (since_ns, passage.length))
     if capacity.trace is None:
         return
-    if not found.complete or found.strangers:
+    if not passage.complete or passage.strangers:
         yield unknown("trace", queue.interface, "not all arrivals were captured")
         return
-    arrived_ns = found.arrived_ns - epoch_ns(evidence.trial)
+    arrived_ns = passage.arrived_ns - epoch_ns(evidence.trial)
     opportunities = capacity.opportunities_ns(float(since_ns[-1]) / 1e9 + 1e-3)
-    due_ns = departures(arrived_ns, found.length, opportunities)
-    off = np.abs(since_ns - due_ns) > EXACT_NS
+    due_ns = departures(arrived_ns, passage.length, opportunities)
+    off = np.abs(since_ns - due_ns) > DEPARTURE_TOLERANCE_NS
     note = ""
     if off.any():
         first = int(off.argmax())
@@ -78,14 +76,19 @@ def _within(
     capacity: Capacity,
     left: tuple[Integers, Integers],
 ) -> Check:
-    """The most that left in any tenth of a second beyond what the link could carry: of htb a full
-    bucket and the frame that overdraws it are allowed, of a trace a packet begun before."""
+    """Check the tenth of a second in which most left beyond what the link could carry.
+
+    Of htb a full bucket and the frame that overdraws it are allowed, of a trace a packet begun
+    before.
+    """
     since_ns, length = left
     spare = OPPORTUNITY_BYTES if capacity.trace else queue.burst_bytes + FRAME_BYTES
     size = length - FRAME_LESS_BYTES if capacity.trace else length
-    edges_s = np.arange(0, float(since_ns[-1]) / 1e9 + 2 * WINDOW_S, WINDOW_S)
+    edges_s = np.arange(0, float(since_ns[-1]) / 1e9 + 2 * CAPACITY_WINDOW_S, CAPACITY_WINDOW_S)
     # an opportunity at the very edge belongs to the window that it ends
-    counted, _ = np.histogram(since_ns, bins=np.round(edges_s * 1e9) + EXACT_NS, weights=size)
+    counted, _ = np.histogram(
+        since_ns, bins=np.round(edges_s * 1e9) + DEPARTURE_TOLERANCE_NS, weights=size
+    )
     allowed = np.diff(capacity.sent_bytes(edges_s))
     over = counted - allowed - spare
     worst = int(over.argmax())
@@ -103,19 +106,22 @@ def _within(
 def departures(
     arrived_ns: Sequence[int] | Integers, length: Sequence[int] | Integers, opportunities: Integers
 ) -> Integers:
-    """When packets, in the order in which they left, leave a link that follows a trace: Mahimahi's
-    rules (kernel/queues/sch_trace.c), worked out anew from their arrivals alone."""
-    every = [int(each) for each in opportunities]
+    """Compute when packets leave a link that follows a trace, from their arrivals alone.
+
+    These are Mahimahi's rules (kernel/queues/sch_trace.c). Packets are given in the order in which
+    they left.
+    """
+    opportunity_ns = [int(time_ns) for time_ns in opportunities]
     due = np.full(len(arrived_ns), -1, dtype=np.int64)
     following, left, now_ns = 0, 0, -1
     for number, (arrival, size) in enumerate(zip(arrived_ns, length, strict=True)):
         owed = int(size) - FRAME_LESS_BYTES
         if arrival >= now_ns:
-            following = max(following, bisect.bisect_right(every, int(arrival)))
+            following = max(following, bisect.bisect_right(opportunity_ns, int(arrival)))
             left = 0
-        while owed > left and following < len(every):
+        while owed > left and following < len(opportunity_ns):
             owed -= left
-            left, now_ns = OPPORTUNITY_BYTES, every[following]
+            left, now_ns = OPPORTUNITY_BYTES, opportunity_ns[following]
             following += 1
         if owed > left:
             break  # the trace has no more: what left nevertheless is off
@@ -124,13 +130,13 @@ def departures(
     return due
 
 
-def down(evidence: Evidence, queue: QueueRecord, _found: Passage) -> Iterator[Check]:
-    """Nothing that left the queue while its link was down arrived."""
+def down(evidence: Evidence, queue: QueueRecord, _passage: Passage) -> Iterator[Check]:
+    """Check that nothing arrived that left the queue while its link was down."""
     table = read_samples(evidence.trial, CHANGES)
     if table is None:
         return
-    own = table[(table["interface"] == queue.interface) & table["time_s"].notna()]
-    stretches = list(_down(own))
+    changes_made = table[(table["interface"] == queue.interface) & table["time_s"].notna()]
+    stretches = list(_down(changes_made))
     if not stretches:
         return
     arrived = 0
@@ -146,16 +152,15 @@ def down(evidence: Evidence, queue: QueueRecord, _found: Passage) -> Iterator[Ch
 
 
 def _left_ns(crossing: Crossing, received: FlowPackets) -> Integers:
-    """When the packets that were received had left the queue."""
+    """Return when the packets that were received had left the queue."""
     rows = received.data if crossing.is_data else received.acks
     places = pair(crossing.left, rows)
     times: Integers = crossing.left["time_ns"].to_numpy(dtype=np.int64)
-    found: Integers = times[places[places != NOWHERE]]
-    return found
+    return np.asarray(times[places[places != NOWHERE]])
 
 
 def _down(rows: pd.DataFrame) -> Iterator[tuple[float, float]]:
-    """From when until when a link was down."""
+    """Yield the stretches of time in which a link was down."""
     begin_s: float | None = None
     for row in rows.itertuples():
         words = str(row.change).split(", ")

@@ -18,7 +18,7 @@ NO_ROW = "its discipline has no row in testbed/scenario/queues.py"
 
 
 class Grade(enum.StrEnum):
-    """A verdict; `unknown` (not captured, not sampled, not recorded) spoils nothing."""
+    """How a check ended; `unknown` (not captured, sampled or recorded) spoils no verdict."""
 
     VALID = "valid"
     SUSPECT = "suspect"
@@ -78,7 +78,7 @@ def same(name: str, subject: str, measured: str, expected: str, note: str = "") 
 
 
 def unknown(name: str, subject: str, why: str) -> Check:
-    """A check that the trial's data cannot answer."""
+    """Return a check that the trial's data cannot answer."""
     return Check(name, subject, None, None, 0.0, RULES[name].unit, Grade.UNKNOWN, why)
 
 

@@ -21,25 +21,25 @@ from testbed.store import CONFIGURATION, FlowRecord, read_json
 
 MTU_BYTES = 1500
 OWN_SOCKETS = "a program's sockets come and go between the samples"
-# what the guest says: the local version of a kernel of one's own ends with its name (own.sh)
+# the local version of a user's own kernel ends with its name (own.sh)
 RELEASE = re.compile(r"Linux (?P<version>\d+\.\d+)\S*?-testbed(?:-(?P<name>\S+))?(?=\s|$)")
-SHOWN = 60  # characters of a setting
+SETTING_CHARACTERS = 60  # in a message
 
 
 def kernel(evidence: Evidence) -> Iterator[Check]:
-    """The version of Linux in the guest, or the name of the user's own kernel."""
+    """Check the version of Linux in the guest, or the name of the user's own kernel."""
     if not evidence.virtual_time:
         return
     ran = RELEASE.match(evidence.trial.record.kernel)
     if ran is None:
         yield unknown("kernel", "guest", NOT_RECORDED)
         return
-    asked = evidence.trial.scenario.kernel
-    yield same("kernel", "guest", ran["name"] or ran["version"], asked, "run it with --rerun")
+    wanted = evidence.trial.scenario.kernel
+    yield same("kernel", "guest", ran["name"] or ran["version"], wanted, "run it with --rerun")
 
 
 def sockets(evidence: Evidence) -> Iterator[Check]:
-    """Congestion control and options of every TCP flow's sockets."""
+    """Check congestion control and options of every TCP flow's sockets."""
     for flow in evidence.tcp:
         if evidence.trial.scenario.flow(flow.name).command is not None:
             yield unknown("variant", flow.name, OWN_SOCKETS)
@@ -54,16 +54,16 @@ def sockets(evidence: Evidence) -> Iterator[Check]:
 
 
 def _never_answered(evidence: Evidence, flow: FlowRecord) -> bool:
-    """True for a flow whose SYNs all got lost: options are agreed on in the answer to one."""
-    found = evidence.packets.flow("sender", flow)
-    return found is not None and not len(found.acks)
+    """Return whether a flow's SYNs all got lost: options are agreed on in the answer to one."""
+    packets = evidence.packets.flow("sender", flow)
+    return packets is not None and not len(packets.acks)
 
 
-def another_variant(seen: str, control: str) -> str:
-    """Why a socket ran another congestion control than the one requested, and what to do."""
-    if not seen:
+def another_variant(observed: str, control: str) -> str:
+    """Explain why a socket ran another congestion control, and say what to do."""
+    if not observed:
         return "no connection of the flow was seen: did its packets get through?"
-    if seen == f"{control}-reno":  # the kernel's own name for it
+    if observed == f"{control}-reno":  # the kernel's own name for it
         return (
             f"the kernel runs Reno in place of {control} on a connection without ECN: run it "
             "again with --rerun, so that both hosts ask for ECN"
@@ -76,12 +76,12 @@ def _names(options: tuple[str, ...]) -> str:
 
 
 def settings(evidence: Evidence) -> Iterator[Check]:
-    """Everything verified before the flows is unchanged after them."""
-    found = read_json(evidence.trial.path, CONFIGURATION)
-    if found is None:
+    """Check that everything verified before the flows is unchanged after them."""
+    states = read_json(evidence.trial.path, CONFIGURATION)
+    if states is None:
         yield unknown("configuration", "settings", NOT_RECORDED)
         return
-    begin, end = found["begin"], found["end"]
+    begin, end = states["begin"], states["end"]
     changed = [key for key in {**begin, **end} if begin.get(key) != end.get(key)]
     note = ""
     if changed:
@@ -95,13 +95,12 @@ def _short(text: str | None) -> str:
     if text is None:
         return "nothing"
     line = " ".join(text.split())
-    return repr(line if len(line) <= SHOWN else line[: SHOWN - 1] + "…")
+    return repr(line if len(line) <= SETTING_CHARACTERS else line[: SETTING_CHARACTERS - 1] + "…")
 
 
 def offloads(evidence: Evidence) -> Iterator[Check]:
-    """No packet is larger than the MTU of its link; one check each for bad captures, else one."""
-    found = read_json(evidence.trial.path, CONFIGURATION) or {}
-    begin = found.get("begin", {})
+    """Check that no packet is larger than its link's MTU; yields each bad capture, or one."""
+    begin = (read_json(evidence.trial.path, CONFIGURATION) or {}).get("begin", {})
     checks = []
     for capture in evidence.trial.record.captures:
         if not capture.file:

@@ -23,108 +23,122 @@ Integers = npt.NDArray[np.int64]
 
 COOKIE_BYTES = 37  # by which iperf3 recognises a connection: delivered, but not data
 FIN, RST = 0x01, 0x04
-NO_REPORT = "iperf3 left no report"
-EDGE_NS = 100_000  # bytes this close to the end of an interval may be read on either side of it
-LATE_NS = 50_000_000  # by which iperf3 may end late in real time
-BY_READ = (3, 12)  # this version counts what each read gives; 3.18, a block when it is full
+NO_IPERF3_REPORT = "iperf3 left no report"
+# bytes this close to the end of an interval may be read on either side of it
+READ_EDGE_NS = 100_000
+LATE_END_NS = 50_000_000  # of iperf3 in real time
+COUNTS_EACH_READ = (3, 12)  # this version does; 3.18 counts a block when it is full
 
 
 def tcp(evidence: Evidence) -> Iterator[Check]:
-    """Bytes, intervals and retransmissions of every TCP flow."""
+    """Check bytes, intervals and retransmissions of every TCP flow."""
     for flow in evidence.tcp:
         if not is_iperf3(evidence, flow):
             continue
         yield from _received(evidence, flow)
-        yield _sent_again(evidence, flow)
+        yield _retransmissions(evidence, flow)
 
 
 def is_iperf3(evidence: Evidence, flow: FlowRecord) -> bool:
-    """Whether iperf3 makes the flow."""
+    """Return whether iperf3 makes the flow."""
     return evidence.trial.scenario.flow(flow.name).kind in (FlowKind.TCP, FlowKind.CBR)
 
 
 def udp(evidence: Evidence) -> Iterator[Check]:
-    """The bytes that every UDP flow's receiver had read when the client was told to end."""
+    """Check the bytes that a UDP flow's receiver had read when the client was told to end."""
     for flow in evidence.flows:
         if flow.protocol != "udp" or not is_iperf3(evidence, flow):
             continue
-        report, found = (
+        report, packets = (
             read_report(evidence.trial, flow, "server"),
             evidence.packets.flow("receiver", flow),
         )
-        if report is None or found is None:
-            yield unknown("goodput", flow.name, NO_REPORT if report is None else NOT_CAPTURED)
+        if report is None or packets is None:
+            yield unknown(
+                "goodput", flow.name, NO_IPERF3_REPORT if report is None else NOT_CAPTURED
+            )
             continue
         stop_ns = epoch_ns(evidence.trial) + round(flow.stopped_s * 1e9)
-        seen = int(found.data.loc[found.data["time_ns"] <= stop_ns, "payload"].sum())
-        yield _goodput(evidence, flow, report, seen, seen)
+        captured = int(packets.data.loc[packets.data["time_ns"] <= stop_ns, "payload"].sum())
+        yield _goodput(evidence, flow, report, captured, captured)
 
 
 def _goodput(
     evidence: Evidence, flow: FlowRecord, report: dict[str, Any], least: int, most: int
 ) -> Check:
-    """Bytes that arrive while the server is told to end may be read or not."""
+    """Check the goodput; bytes that arrive while the server is told to end may be read or not."""
     seconds = flow.stopped_s - flow.started_s
     if not seconds:  # a few bytes without a delay, in virtual time
         return unknown("goodput", flow.name, "over in no time")
-    told = int(report.get("end", {}).get("sum_received", {}).get("bytes", 0))
-    seen = min(max(told, least), most)
-    measured, expected = (size * 8e-6 / seconds for size in (told, seen))
-    note = f"{told} bytes by iperf3, {seen} in the receiver's capture" if told != seen else ""
+    reported = int(report.get("end", {}).get("sum_received", {}).get("bytes", 0))
+    captured = min(max(reported, least), most)
+    measured, expected = (size * 8e-6 / seconds for size in (reported, captured))
+    note = (
+        f"{reported} bytes by iperf3, {captured} in the receiver's capture"
+        if reported != captured
+        else ""
+    )
     return compare("goodput", flow.name, evidence.virtual_time, measured, expected, note=note)
 
 
-def _sent_again(evidence: Evidence, flow: FlowRecord) -> Check:
-    """iperf3 reads TCP_INFO at the ends of its intervals, and finally when it is told to end.
+def _retransmissions(evidence: Evidence, flow: FlowRecord) -> Check:
+    """Check iperf3's retransmissions.
 
-    A last interval of less than a tenth of the others is not listed, but is in the total.
+    It reads TCP_INFO at the ends of its intervals, and finally when it is told to end. A last
+    interval of less than a tenth of the others is not listed, but is in the total.
     """
-    report, every = read_report(evidence.trial, flow, "client"), evidence.packets.connections(flow)
+    report, connections = (
+        read_report(evidence.trial, flow, "client"),
+        evidence.packets.connections(flow),
+    )
     if evidence.trial.scenario.flow(flow.name).bytes:
         why = "iperf3 reads it when it has handed over its last byte, not when that has arrived"
         return unknown("retransmissions", f"{flow.name} iperf3", why)
-    if report is None or every is None:
-        why = NO_REPORT if report is None else NOT_CAPTURED
+    if report is None or connections is None:
+        why = NO_IPERF3_REPORT if report is None else NOT_CAPTURED
         return unknown("retransmissions", f"{flow.name} iperf3", why)
     intervals = report.get("intervals")
     if not intervals:
         return unknown("retransmissions", f"{flow.name} iperf3", NEVER_CONNECTED)
-    told = sum(int(each["sum"].get("retransmits", 0)) for each in intervals)
+    reported = sum(int(each["sum"].get("retransmits", 0)) for each in intervals)
     total = report.get("end", {}).get("sum_sent", {})
     if intervals[-1]["sum"].get("end", math.inf) < total.get("end", -math.inf):
-        told = int(total.get("retransmits", told))
+        reported = int(total.get("retransmits", reported))
     stop_ns = epoch_ns(evidence.trial) + round(flow.stopped_s * 1e9)
     # packets waiting in the sender's own queue have been sent, but not captured
-    late_ns = own_queue_ns(evidence, flow) + (1000 if evidence.virtual_time else LATE_NS)
+    late_ns = own_queue_ns(evidence, flow) + (1000 if evidence.virtual_time else LATE_END_NS)
     low, high = (
-        int(sum(each.retransmissions(np.array([at]))[0] for each in every))
+        int(sum(each.retransmissions(np.array([at]))[0] for each in connections))
         for at in (stop_ns - 1000, stop_ns + late_ns)
     )
     high += refused_again(evidence, evidence.trial.scenario.flow(flow.name).src)
     high += refused_syns(evidence, flow)
-    seen = min(max(told, low), high)
-    return compare("retransmissions", f"{flow.name} iperf3", evidence.virtual_time, told, seen)
+    captured = min(max(reported, low), high)
+    return compare(
+        "retransmissions", f"{flow.name} iperf3", evidence.virtual_time, reported, captured
+    )
 
 
 def _received(evidence: Evidence, flow: FlowRecord) -> Iterator[Check]:
-    report, found = (
+    """Check the bytes that the server received, in all and by interval."""
+    report, packets = (
         read_report(evidence.trial, flow, "server"),
         evidence.packets.flow("receiver", flow),
     )
-    if report is None or found is None:
-        why = NO_REPORT if report is None else NOT_CAPTURED
+    if report is None or packets is None:
+        why = NO_IPERF3_REPORT if report is None else NOT_CAPTURED
         yield unknown("goodput", flow.name, why)
         yield unknown("iperf3 intervals", flow.name, why)
         return
-    every = [_Delivered(found, port) for port in flow.src_ports]
+    connections = [_Delivered(packets, port) for port in flow.src_ports]
     stop_ns = np.array([epoch_ns(evidence.trial) + round(flow.stopped_s * 1e9)])
-    most = sum(each.by_the_end() for each in every)
-    least = min(most, int(sum(each.until(stop_ns)[0] for each in every)))
+    most = sum(each.by_the_end() for each in connections)
+    least = min(most, int(sum(each.until(stop_ns)[0] for each in connections)))
     if _why_discarded(evidence, flow):
-        least = min(least, sum(each.acknowledged(int(stop_ns[0])) for each in every))
-    uncounted = len(every) * _block_bytes(report)
+        least = min(least, sum(each.acknowledged(int(stop_ns[0])) for each in connections))
+    uncounted = len(connections) * _block_bytes(report)
     yield _goodput(evidence, flow, report, max(0, least - uncounted), most)
-    yield _intervals(evidence, flow, report, every, uncounted)
+    yield _intervals(evidence, flow, report, connections, uncounted)
 
 
 def _why_discarded(evidence: Evidence, flow: FlowRecord) -> str:
@@ -133,10 +147,10 @@ def _why_discarded(evidence: Evidence, flow: FlowRecord) -> str:
 
 
 def _block_bytes(report: dict[str, Any]) -> int:
-    """How much a connection may have read without counting it."""
+    """Return how many bytes a connection may have read without counting them."""
     start = report.get("start", {})
     version = re.match(r"iperf (\d+)\.(\d+)", start.get("version", ""))
-    if version is None or (int(version[1]), int(version[2])) <= BY_READ:
+    if version is None or (int(version[1]), int(version[2])) <= COUNTS_EACH_READ:
         return 0
     return int(start.get("test_start", {}).get("blksize", 0))  # none: it never connected
 
@@ -144,9 +158,9 @@ def _block_bytes(report: dict[str, Any]) -> int:
 class _Delivered:
     """The bytes that one connection's receiver could read, over time."""
 
-    def __init__(self, found: FlowPackets, port: int) -> None:
-        data = found.data[found.data["src_port"] == port]
-        acks = found.acks[found.acks["dst_port"] == port]
+    def __init__(self, packets: FlowPackets, port: int) -> None:
+        data = packets.data[packets.data["src_port"] == port]
+        acks = packets.acks[packets.acks["dst_port"] == port]
         self._time_ns = data["time_ns"].to_numpy(dtype=np.int64)
         self._bytes = np.concatenate(([0], delivered_bytes(data)))
         self.largest = int(data["payload"].max()) if len(data) else 0
@@ -158,18 +172,18 @@ class _Delivered:
         self._end_ns = int(ends.iloc[0]) if len(ends) else None
 
     def until(self, at_ns: Integers) -> Integers:
-        """Bytes of data delivered by then."""
+        """Return the bytes of data delivered by given times."""
         places = np.searchsorted(self._time_ns, at_ns, side="right")
         return np.asarray(np.maximum(0, self._bytes[places] - COOKIE_BYTES))
 
     def acknowledged(self, at_ns: int) -> int:
-        """Bytes of data that the receiver had acknowledged by then; its first ACK is the SYN's."""
+        """Return the bytes of data acknowledged by a time; the first ACK is the SYN's."""
         own = self._acks[(self._acks["time_ns"] <= at_ns) & ((self._acks["flags"] & RST) == 0)]
         ends = unwrap(own["ack"].to_numpy(dtype=np.int64))
         return max(0, int(ends[-1] - ends[0]) - COOKIE_BYTES) if len(ends) else 0
 
     def by_the_end(self) -> int:
-        """Bytes of data delivered until the receiver closed."""
+        """Return the bytes of data delivered until the receiver closed."""
         end_ns = self._time_ns[-1:] if self._end_ns is None else np.array([self._end_ns])
         return int(self.until(end_ns)[0]) if len(end_ns) else 0
 
@@ -178,25 +192,27 @@ def _intervals(
     evidence: Evidence,
     flow: FlowRecord,
     report: dict[str, Any],
-    every: list[_Delivered],
+    connections: list[_Delivered],
     uncounted: int,
 ) -> Check:
-    """The server's intervals, from the time at which it had recognised all connections.
+    """Check the server's intervals, from the time at which it had recognised all connections.
 
     A server whose client was interrupted repeats its last whole interval at the end (so does
     iperf3's own sum: all bytes over the time of whole intervals); the repetition is left out.
     """
-    told = {(each["sum"]["start"], each["sum"]["end"]): each["sum"] for each in report["intervals"]}
-    if not told:
-        return unknown("iperf3 intervals", flow.name, NO_REPORT)
+    reported = {
+        (each["sum"]["start"], each["sum"]["end"]): each["sum"] for each in report["intervals"]
+    }
+    if not reported:
+        return unknown("iperf3 intervals", flow.name, NO_IPERF3_REPORT)
     if why := _why_discarded(evidence, flow):
         return unknown("iperf3 intervals", flow.name, why)
-    accepted_ns = max(each.accepted_ns for each in every)
-    begins_s, ends_s = (np.array([key[i] for key in told]) for i in (0, 1))
+    accepted_ns = max(each.accepted_ns for each in connections)
+    begins_s, ends_s = (np.array([key[i] for key in reported]) for i in (0, 1))
 
     def until(times_s: npt.NDArray[np.float64], later_ns: int = 0) -> Integers:
         at_ns = accepted_ns + np.round(times_s * 1e9).astype(np.int64) + later_ns
-        return np.asarray(np.sum([each.until(at_ns) for each in every], axis=0))
+        return np.asarray(np.sum([each.until(at_ns) for each in connections], axis=0))
 
     def within(wider_ns: int) -> npt.NDArray[np.float64]:
         # on a path without delay data arrive in the nanosecond in which the connection is accepted
@@ -204,12 +220,12 @@ def _intervals(
         return np.asarray((until(ends_s, wider_ns) - before) * scale)
 
     scale = 8e-6 / np.maximum(ends_s - begins_s, 1e-9)
-    measured = np.array([each["bytes"] for each in told.values()]) * scale
+    measured = np.array([each["bytes"] for each in reported.values()]) * scale
     expected = within(0)
     # a segment may arrive as the interval ends, and be read in the next one; several where one
     # fills a hole
-    late = (max(each.largest for each in every) + uncounted) * scale
-    below, above = within(-EDGE_NS) - late - measured, measured - within(EDGE_NS) - late
+    late = (max(each.largest for each in connections) + uncounted) * scale
+    below, above = within(-READ_EDGE_NS) - late - measured, measured - within(READ_EDGE_NS) - late
     off = np.maximum(0, np.maximum(below, above))
     worst = int(off.argmax())
     return compare(

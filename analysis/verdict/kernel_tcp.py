@@ -26,77 +26,79 @@ from testbed.store import RETIRE_S, FlowRecord
 
 Integers = npt.NDArray[np.int64]
 
-CLOCK_NS = 1000  # the times of samples are written to the microsecond
+SAMPLE_CLOCK_NS = 1000  # the times of samples are written to the microsecond
 RETIRE_NS = round(RETIRE_S * 1e9)
-RETRANSMITTED = "TcpRetransSegs"
+RETRANSMITTED_COUNTER = "TcpRetransSegs"
 LEAST_SAMPLES = 20  # of srtt, to take a median of
-LEAST_SENT = 20
+LEAST_SEGMENTS = 20
 
 
 def sockets(evidence: Evidence) -> Iterator[Check]:
-    """Retransmissions, segments outstanding, the window and the RTT of every TCP flow."""
+    """Check retransmissions, segments outstanding, the window and the RTT of TCP flows."""
     for flow in evidence.tcp:
-        every = evidence.packets.connections(flow)
+        connections = evidence.packets.connections(flow)
         samples = evidence.samples.flow(flow)
-        if every is None or samples is None:
-            why = NOT_CAPTURED if every is None else NOT_SAMPLED
+        if connections is None or samples is None:
+            why = NOT_CAPTURED if connections is None else NOT_SAMPLED
             for name in ("retransmissions", "outstanding", "window", "RTT"):
                 yield unknown(name, flow.name, why)
             continue
-        yield _retransmissions(evidence, flow, every, samples)
-        if len(every) > 1:
+        yield _retransmissions(evidence, flow, connections, samples)
+        if len(connections) > 1:
             for name in ("outstanding", "window", "RTT"):
                 yield unknown(name, flow.name, "samples do not tell its connections apart")
             continue
-        yield _outstanding(evidence, flow, every[0], samples)
-        yield _window(evidence, flow, every[0], samples)
-        yield _rtt(evidence, flow, every[0], samples)
+        yield _outstanding(evidence, flow, connections[0], samples)
+        yield _window(evidence, flow, connections[0], samples)
+        yield _rtt(evidence, flow, connections[0], samples)
 
 
 def _outstanding_bounds(
     segments: Segments, at_ns: Integers, late_ns: int
 ) -> tuple[Integers, Integers]:
-    """The fewest and the most segments that can be outstanding at each sample.
+    """Return the fewest and the most segments that can be outstanding at each sample.
 
     In the instant of an acknowledgement, a sample may be taken after it and before what it lets
     leave: at the end of a handshake nothing is outstanding.
     """
-    low = segments.outstanding(at_ns + CLOCK_NS, -2 * CLOCK_NS)
-    before, after = (segments.outstanding(at_ns + off, late_ns) for off in (-CLOCK_NS, CLOCK_NS))
+    low = segments.outstanding(at_ns + SAMPLE_CLOCK_NS, -2 * SAMPLE_CLOCK_NS)
+    before, after = (
+        segments.outstanding(at_ns + off, late_ns) for off in (-SAMPLE_CLOCK_NS, SAMPLE_CLOCK_NS)
+    )
     return low, np.maximum(before, after)
 
 
 def _repeated_bounds(
     segments: Segments, at_ns: Integers, late_ns: int
 ) -> tuple[Integers, Integers]:
-    """The fewest and the most retransmissions that can have left by each sample."""
-    low = segments.retransmissions(at_ns - CLOCK_NS)
-    return low, segments.retransmissions(at_ns + CLOCK_NS, late_ns)
+    """Return the fewest and the most retransmissions that can have left by each sample."""
+    low = segments.retransmissions(at_ns - SAMPLE_CLOCK_NS)
+    return low, segments.retransmissions(at_ns + SAMPLE_CLOCK_NS, late_ns)
 
 
-def _farthest(told: Integers, low: Integers, high: Integers) -> tuple[int, int]:
-    """The sample at which a count is furthest outside its bounds, and by how much."""
-    off = np.maximum(0, np.maximum(low - told, told - high))
+def _furthest(sampled: Integers, low: Integers, high: Integers) -> tuple[int, int]:
+    """Return the sample at which a count is furthest outside its bounds, and by how much."""
+    off = np.maximum(0, np.maximum(low - sampled, sampled - high))
     worst = int(off.argmax())
     return worst, int(off[worst])
 
 
 def _retransmissions(
-    evidence: Evidence, flow: FlowRecord, every: tuple[Segments, ...], samples: pd.DataFrame
+    evidence: Evidence, flow: FlowRecord, connections: tuple[Segments, ...], samples: pd.DataFrame
 ) -> Check:
-    """TCP_INFO's total at every sample, where a flow's connections are rows of the same instant."""
+    """Check TCP_INFO's total at every sample, over all connections of the flow."""
     total = samples.groupby("time_s")["total_retrans"].sum()
     at_ns = capture_ns(evidence.trial, total.index.to_series())
     late_ns = own_queue_ns(evidence, flow)
-    bounds = [_repeated_bounds(each, at_ns, late_ns) for each in every]
+    bounds = [_repeated_bounds(each, at_ns, late_ns) for each in connections]
     low, high = (np.sum([bound[i] for bound in bounds], axis=0) for i in (0, 1))
     high = high + refused_again(evidence, evidence.trial.scenario.flow(flow.name).src)
     high = high + refused_syns(evidence, flow)
-    told = total.to_numpy(dtype=np.int64)
-    worst, off = _farthest(told, low, high)
-    worst = worst if off else len(told) - 1
+    sampled = total.to_numpy(dtype=np.int64)
+    worst, off = _furthest(sampled, low, high)
+    worst = worst if off else len(sampled) - 1
     note = f"TCP_INFO at {total.index[worst]:.3f} s against the sender's capture" if off else ""
-    measured, expected = int(told[worst]), int(np.clip(told, low, high)[worst])
+    measured, expected = int(sampled[worst]), int(np.clip(sampled, low, high)[worst])
     return compare(
         "retransmissions",
         flow.name,
@@ -111,19 +113,20 @@ def _retransmissions(
 def _outstanding(
     evidence: Evidence, flow: FlowRecord, segments: Segments, samples: pd.DataFrame
 ) -> Check:
+    """Check TCP_INFO's segments outstanding at every sample."""
     at_ns = capture_ns(evidence.trial, samples["time_s"])
     low, high = _outstanding_bounds(segments, at_ns, own_queue_ns(evidence, flow))
-    low = low - segments.joined(at_ns + CLOCK_NS)
+    low = low - segments.joined(at_ns + SAMPLE_CLOCK_NS)
     high = high + refused_new(evidence, flow)
-    told = samples["unacked"].to_numpy(dtype=np.int64)
-    worst, off = _farthest(told, low, high)
+    sampled = samples["unacked"].to_numpy(dtype=np.int64)
+    worst, off = _furthest(sampled, low, high)
     note = f"TCP_INFO at {samples['time_s'].iloc[worst]:.3f} s" if off else ""
     return compare(
         "outstanding",
         flow.name,
         evidence.virtual_time,
-        int(told[worst]),
-        int(np.clip(told, low, high)[worst]),
+        int(sampled[worst]),
+        int(np.clip(sampled, low, high)[worst]),
         deviation=off,
         note=note,
     )
@@ -132,8 +135,10 @@ def _outstanding(
 def _window(
     evidence: Evidence, flow: FlowRecord, segments: Segments, samples: pd.DataFrame
 ) -> Check:
-    """New data leaves only within cwnd: judged between samples that both know of no loss, with no
-    retransmission between them (a whole recovery fits between samples that are far apart).
+    """Check that new data leaves only within cwnd.
+
+    Judged are segments between samples that both know of no loss, with no retransmission between
+    them (a complete recovery fits between samples that are far apart).
 
     No control adds more to cwnd than is acknowledged. The segments outstanding were sent during
     the last round trip, within the cwnd of that time, even if cwnd has fallen since.
@@ -156,11 +161,11 @@ def _window(
     heard_ns = np.concatenate(([0], segments.ack_ns))
     last_ns = heard_ns[np.searchsorted(segments.ack_ns, segments.new_ns, side="right")]
     known &= segments.new_ns - last_ns <= srtt_ns
-    if known.sum() < LEAST_SENT:
+    if known.sum() < LEAST_SEGMENTS:
         return unknown("window", flow.name, "hardly ever without losses")
     # on a short path the window can grow and shrink for many round trips between two samples
     grown = cwnd[after - 1] + acked_since - acked[after - 1]
-    allowed = np.maximum(_lately(at_ns, cwnd, samples["srtt_ms"].to_numpy())[after], grown)
+    allowed = np.maximum(_recent_cwnd(at_ns, cwnd, samples["srtt_ms"].to_numpy())[after], grown)
     over = np.where(known, segments.outstanding(segments.new_ns) - allowed, -1)
     worst = int(over.argmax())
     sent, window = int(over[worst] + allowed[worst]), int(allowed[worst])
@@ -169,8 +174,8 @@ def _window(
     )
 
 
-def _lately(at_ns: Integers, cwnd: Integers, srtt_ms: npt.NDArray[np.float64]) -> Integers:
-    """The largest cwnd of the round trip before each sample."""
+def _recent_cwnd(at_ns: Integers, cwnd: Integers, srtt_ms: npt.NDArray[np.float64]) -> Integers:
+    """Return the largest cwnd of the round trip before each sample."""
     since_ns = at_ns - np.round(2e6 * np.nan_to_num(srtt_ms)).astype(np.int64)
     places = np.searchsorted(at_ns, since_ns, side="left")
     spans = np.column_stack((places, np.arange(1, len(cwnd) + 1))).ravel()
@@ -179,7 +184,7 @@ def _lately(at_ns: Integers, cwnd: Integers, srtt_ms: npt.NDArray[np.float64]) -
 
 
 def _rtt(evidence: Evidence, flow: FlowRecord, segments: Segments, samples: pd.DataFrame) -> Check:
-    """srtt at samples after a while without losses, against the same average of the capture."""
+    """Check srtt after a while without losses, against the same average of the capture."""
     time_ns, smooth_ms, calm = segments.smoothed_rtt()
     at_ns, srtt_ms = capture_ns(evidence.trial, samples["time_s"]), samples["srtt_ms"].to_numpy()
     place = np.searchsorted(time_ns, at_ns, side="right") - 1
@@ -187,46 +192,48 @@ def _rtt(evidence: Evidence, flow: FlowRecord, segments: Segments, samples: pd.D
     use[use] = calm[place[use]]
     if use.sum() < LEAST_SAMPLES:
         return unknown("RTT", flow.name, "hardly ever a while without losses")
-    told, seen = srtt_ms[use], smooth_ms[place[use]]
-    off = float(np.median(np.abs(told - seen)))
+    sampled, captured = srtt_ms[use], smooth_ms[place[use]]
+    off = float(np.median(np.abs(sampled - captured)))
     off = max(0.0, off - own_queue_ns(evidence, flow) / 1e6)
     return compare(
         "RTT",
         flow.name,
         evidence.virtual_time,
-        float(np.median(told)),
-        float(np.median(seen)),
+        float(np.median(sampled)),
+        float(np.median(captured)),
         deviation=off,
     )
 
 
 def hosts(evidence: Evidence) -> Iterator[Check]:
-    """Retransmissions counted by each sending host's kernel over the whole trial."""
+    """Check the retransmissions that each sending host's kernel counted in the trial."""
     senders = dict.fromkeys(evidence.trial.scenario.flow(f.name).src for f in evidence.tcp)
     for node in senders:
         counters = read_counters(evidence.trial, node)
         flows = [f for f in evidence.tcp if evidence.trial.scenario.flow(f.name).src == node]
         known = [evidence.packets.connections(flow) for flow in flows]
-        if RETRANSMITTED not in counters or None in known:
-            why = NOT_CAPTURED if RETRANSMITTED in counters else NOT_SAMPLED
+        if RETRANSMITTED_COUNTER not in counters or None in known:
+            why = NOT_CAPTURED if RETRANSMITTED_COUNTER in counters else NOT_SAMPLED
             yield unknown("retransmissions", node, why)
             continue
-        every = [each for found in known if found for each in found]
-        counted, refused = counters[RETRANSMITTED], refused_again(evidence, node)
+        connections = [segments for flow in known if flow for segments in flow]
+        counted, refused = counters[RETRANSMITTED_COUNTER], refused_again(evidence, node)
         # the captures continue for a second after the counters were read
-        least = sum(int(each.retransmissions(_read_ns(evidence))[0]) for each in every)
-        most = sum(int(each.again.sum()) for each in every)
+        least = sum(
+            int(segments.retransmissions(_read_ns(evidence))[0]) for segments in connections
+        )
+        most = sum(int(segments.again.sum()) for segments in connections)
         most += sum(refused_syns(evidence, flow) for flow in flows)
         most += sum(_unanswered_end(evidence, flow) for flow in flows)
-        seen = min(max(counted - refused, least), most)
+        captured = min(max(counted - refused, least), most)
         note = f"{refused} of them refused by the host's own queue" if refused else ""
         yield compare(
-            "retransmissions", node, evidence.virtual_time, counted, seen + refused, note=note
+            "retransmissions", node, evidence.virtual_time, counted, captured + refused, note=note
         )
 
 
 def receivers(evidence: Evidence) -> Iterator[Check]:
-    """Whether each receiving host had room for what arrived, by its kernel's count."""
+    """Check that each receiving host had room for what arrived, by its kernel's count."""
     trial = evidence.trial
     for node in dict.fromkeys(trial.scenario.flow(flow.name).dst for flow in evidence.tcp):
         if read_counters(trial, node):
@@ -236,9 +243,11 @@ def receivers(evidence: Evidence) -> Iterator[Check]:
 
 
 def _unanswered_end(evidence: Evidence, flow: FlowRecord) -> int:
-    """One segment, where iperf3's server did not begin: while it waits for the flow's connection it
-    reads nothing, so the end of the control connection is acknowledged late, and sent again. That
-    connection has a network of its own, which is not captured."""
+    """Return 1 where iperf3's server did not begin: one retransmission that is not captured.
+
+    While the server waits for the flow's connection it reads nothing, so the end of the control
+    connection is acknowledged late, and sent again. That connection has its own network.
+    """
     if not is_iperf3(evidence, flow):
         return 0
     report = read_report(evidence.trial, flow, "server")
@@ -246,5 +255,5 @@ def _unanswered_end(evidence: Evidence, flow: FlowRecord) -> int:
 
 
 def _read_ns(evidence: Evidence) -> Integers:
-    """The time at which the hosts' counters were read, on the captures' clock."""
+    """Return the time at which the hosts' counters were read, on the captures' clock."""
     return np.array([epoch_ns(evidence.trial) + round(evidence.samples.last_s() * 1e9) - RETIRE_NS])

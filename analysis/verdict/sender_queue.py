@@ -9,21 +9,20 @@ from analysis.trials.packets import epoch_ns
 from analysis.trials.placement import capture_interface, sender_queue
 from analysis.trials.samples import read_counters
 from analysis.verdict.evidence import Evidence
-from testbed.scenario.model import FRAME_OVERHEAD_BYTES
+from testbed.scenario.queues import FRAME_BYTES
 from testbed.store import FlowRecord, QueueRecord
 
-FRAME_BYTES = 1500 + FRAME_OVERHEAD_BYTES
-REFUSED = "TcpExtTCPRetransFail"
+REFUSED_COUNTER = "TcpExtTCPRetransFail"
 
 
 def longest_wait_ns(queue: QueueRecord, capacity: Capacity) -> float:
-    """The time a packet waits in a full queue, its own serialisation included."""
+    """Return the time a packet waits in a full queue, its own serialisation included."""
     size = queue.limit * (1 if queue.unit == "bytes" else FRAME_BYTES) + FRAME_BYTES
     return capacity.longest_wait_ns(size)
 
 
 def own_queue_ns(evidence: Evidence, flow: FlowRecord) -> int:
-    """The longest time a packet can wait in the sender's own queue; 0 without such a queue."""
+    """Return the longest wait in the sender's own queue; 0 without such a queue."""
     queue = sender_queue(evidence.trial, flow)
     if queue is None:
         return 0
@@ -31,14 +30,18 @@ def own_queue_ns(evidence: Evidence, flow: FlowRecord) -> int:
 
 
 def refused_again(evidence: Evidence, node: str) -> int:
-    """Retransmissions counted by a host's TCP for which its own queue had no room: they are on no
-    link, and TCP tries again."""
-    return read_counters(evidence.trial, node).get(REFUSED, 0)
+    """Return the retransmissions for which a host's own queue had no room.
+
+    TCP counts them and tries again; they are on no link.
+    """
+    return read_counters(evidence.trial, node).get(REFUSED_COUNTER, 0)
 
 
 def refused_new(evidence: Evidence, flow: FlowRecord) -> int:
-    """An upper bound on segments of new data for which the sender's own queue had no room: TCP
-    takes them to be in flight."""
+    """Return how many segments of new data, at most, the sender's own queue had no room for.
+
+    TCP takes them to be in flight.
+    """
     interface = capture_interface(evidence.trial, "sender", flow)
     drops = evidence.disciplines.drops().get(interface, 0)
     again = refused_again(evidence, evidence.trial.scenario.flow(flow.name).src)
@@ -46,11 +49,13 @@ def refused_new(evidence: Evidence, flow: FlowRecord) -> int:
 
 
 def refused_syns(evidence: Evidence, flow: FlowRecord) -> int:
-    """An upper bound on SYNs for which the sender's own queue had no room, by the time of the
-    first one captured: TCP sends them again after 1, 3, 7, … seconds."""
-    every = evidence.packets.connections(flow)
-    if not own_queue_ns(evidence, flow) or not every:
+    """Return how many SYNs, at most, the sender's own queue had no room for.
+
+    TCP sends them again after 1, 3, 7, … seconds: the time of the first one captured tells.
+    """
+    connections = evidence.packets.connections(flow)
+    if not own_queue_ns(evidence, flow) or not connections:
         return 0
     begun_ns = epoch_ns(evidence.trial) + round(flow.started_s * 1e9)
-    late_s = [max(0, int(each.time_ns[0]) - begun_ns) / 1e9 for each in every]
-    return sum(int(math.log2(1 + each)) for each in late_s)
+    late_s = [max(0, int(segments.time_ns[0]) - begun_ns) / 1e9 for segments in connections]
+    return sum(int(math.log2(1 + seconds)) for seconds in late_s)

@@ -33,7 +33,7 @@ class Verdict:
     checks: tuple[Check, ...]
 
     def to_json(self) -> str:
-        """The text of verdict.json."""
+        """Return the verdict as JSON."""
         data = dataclasses.asdict(self)
         for check in data["checks"]:
             check.update({key: _written(value) for key, value in check.items()})
@@ -41,14 +41,14 @@ class Verdict:
 
     @staticmethod
     def from_json(text: str) -> Verdict:
-        """The inverse of `to_json`."""
+        """Read what `to_json` wrote."""
         data = json.loads(text)
-        checks = tuple(_read(each) for each in data["checks"])
+        checks = tuple(_read(check) for check in data["checks"])
         return Verdict(Grade(data["verdict"]), data["why"], checks)
 
 
 def _written(value: Any) -> Any:
-    """The value as JSON can hold it: JSON has no infinity."""
+    """Return a value that JSON can hold: it has no infinity."""
     return str(value) if isinstance(value, float) and math.isinf(value) else value
 
 
@@ -60,9 +60,9 @@ def _read(data: dict[str, Any]) -> Check:
 
 
 def judge(trial: Trial, packets: TrialPackets | None = None) -> Verdict | None:
-    """The verdict on a trial; None if it did not run.
+    """Judge a trial; None if it did not run.
 
-    `packets` are its captures, if they are read for something else too.
+    `packets` are its captures, if they are read for something else, too.
     """
     if trial.record.status is not Status.OK:
         return None
@@ -74,8 +74,11 @@ def judge(trial: Trial, packets: TrialPackets | None = None) -> Verdict | None:
 
 
 def conclude(checks: tuple[Check, ...]) -> Verdict:
-    """The worst check decides; of equally bad ones the first in the table of rules, and of that
-    name the one furthest off."""
+    """Return the verdict of the worst check.
+
+    Of equally bad ones the first in the table of rules decides, and of that name the one furthest
+    off.
+    """
     bad = [check for check in checks if check.verdict in _BAD]
     if not bad:
         return Verdict(Grade.VALID, "", checks)
