@@ -1,7 +1,7 @@
 """A laboratory for TCP: scenarios, plans, engines, trials and what they leave on disk.
 
 `from testbed import Scenario, run, open_results` is all that Python needs (`docs/python.md`). The
-names are loaded when they are asked for: the guest imports this package too, and needs none.
+names are loaded on first use: the guest imports this package, too, and needs none of them.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from testbed.api.results import Results as Results
+    from testbed.api.results import TrialResult as TrialResult
     from testbed.api.results import open_results as open_results
     from testbed.api.run import run as run
     from testbed.errors import TestbedError as TestbedError
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from testbed.scenario.model import TopologyKind as TopologyKind
 
 _HOMES = {
-    "testbed.api.results": ("Results", "open_results"),
+    "testbed.api.results": ("Results", "TrialResult", "open_results"),
     "testbed.api.run": ("run",),
     "testbed.errors": ("TestbedError",),
     "testbed.scenario.experiment": ("Experiment",),

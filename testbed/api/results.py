@@ -1,14 +1,19 @@
-"""`open_results`: a results folder as DataFrames."""
+"""`open_results`: a results folder as DataFrames, and its trials packet by packet."""
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from analysis.captures.inspection import Point, flow_record, view_of
+from analysis.captures.tcp import read_capture
+from analysis.captures.wireshark import look
 from analysis.metrics.axes import AXIS
 from analysis.metrics.valid_trials import INVALID, counted
 from analysis.results.experiment_results import collect
@@ -18,8 +23,45 @@ from analysis.trials.series import rates_mbps
 from testbed.errors import TestbedError, UsageError, nearest
 from testbed.store import QUEUES, SOCKETS, FlowRecord, Status, Table, Trial
 
-FOLDER = "folder"  # of the attributes of the rows that `run` returns
-MOST_TOLD = 5  # trials in a warning
+if TYPE_CHECKING:
+    from pyshark.packet.packet import Packet
+
+FOLDER_ATTRIBUTE = "folder"  # of the rows that `run` returns
+TRIALS_IN_WARNING = 5
+
+
+class TrialResult(Trial):
+    """A trial on disk: its `scenario`, its `record`, its `path`, and its packets."""
+
+    def packets(
+        self,
+        display_filter: str = "",
+        *,
+        flow: str = "",
+        point: str = Point.SENDER,
+        count: int | None = None,
+    ) -> list[Packet]:
+        """Return pyshark's packets of a flow that pass Wireshark's display filter.
+
+        `flow` is the first one unless named; `point` is sender, receiver, bottleneck-in or
+        bottleneck-out. A packet's layers and fields are attributes: Wireshark's field
+        `tcp.analysis.ack_rtt` is `packet.tcp.analysis_ack_rtt`. All is dissected in the testbed's
+        Wireshark profile, which takes milliseconds for each packet: `count` ends it early, and
+        `packet_table` is quick.
+        """
+        with look(self.path, flow=flow, point=point, display_filter=display_filter) as packets:
+            return list(itertools.islice(packets, count))
+
+    def packet_table(self, *, flow: str = "", point: str = Point.SENDER) -> pd.DataFrame:
+        """Return a row for each packet of a flow, in both directions, with TCP's analysis of it.
+
+        `time_s` is the trial's time. The other columns are those of `testbed reduce --packets`.
+        """
+        rows = read_capture(view_of(self, flow, point).capture).rows
+        ran = flow_record(self, flow)
+        ends = {ran.src_address, ran.dst_address}
+        rows = rows[rows["src"].isin(ends) & rows["dst"].isin(ends)]
+        return rows.assign(time_s=(rows["time_ns"] - epoch_ns(self)) / 1e9).reset_index(drop=True)
 
 
 @dataclass(frozen=True)
@@ -34,17 +76,17 @@ class Results:
 
     folder: Path
     every_row: pd.DataFrame
-    trials: tuple[Trial, ...]
+    trials: tuple[TrialResult, ...]
 
     @property
     def rows(self) -> pd.DataFrame:
-        """A row for each flow of the trials that count."""
+        """Return a row for each flow of the trials that count."""
         found = counted(self.every_row).reset_index(drop=True)
-        found.attrs = {FOLDER: str(self.folder)}
+        found.attrs = {FOLDER_ATTRIBUTE: str(self.folder)}
         return found
 
     def where(self, **values: object) -> Results:
-        """Those trials that have a flow with these values of columns or axes: variant="cubic"."""
+        """Return the trials that have a flow with these values of columns or axes."""
         chosen = self.every_row
         for name, value in values.items():
             chosen = chosen[chosen[self._column(name)] == value]
@@ -54,28 +96,28 @@ class Results:
         return replace(self, every_row=kept, trials=own)
 
     def throughput(self, step_s: float = 0.5) -> pd.DataFrame:
-        """What arrived of each flow: `throughput_mbps` in steps, as frames on the wire."""
+        """Return `throughput_mbps` of each flow at its receiver, in steps, with all headers."""
         return self._of_flows(
             lambda trial, packets, flow: _throughput(trial, packets, flow, step_s)
         )
 
     def round_trips(self) -> pd.DataFrame:
-        """What the sender saw: `rtt_ms` of each ACK of new data of each TCP flow."""
+        """Return `rtt_ms` of each ACK of new data of each TCP flow, at its sender."""
         return self._of_flows(_round_trips)
 
     def sockets(self) -> pd.DataFrame:
-        """Samples of the senders' sockets: `cwnd`, `ssthresh` (segments), `srtt_ms` and more."""
+        """Return samples of senders' sockets: `cwnd`, `ssthresh` (segments), `srtt_ms` and more."""
         return self._of_samples(SOCKETS)
 
     def queues(self) -> pd.DataFrame:
-        """Samples of the queues: `backlog_packets`, `backlog_bytes`, counters since the start."""
+        """Return samples of the queues: `backlog_packets`, `backlog_bytes`, and counters."""
         return self._of_samples(QUEUES)
 
     def warn_of_those_left_out(self) -> None:
-        """A warning that names the trials that do not count; an error if none does."""
+        """Warn of the trials that do not count; raise if none does."""
         counting = {trial.path.name for trial in self._counting()}
         left_out = [trial for trial in self.trials if trial.path.name not in counting]
-        told = "; ".join(map(self._why, left_out[:MOST_TOLD]))
+        told = "; ".join(map(self._why, left_out[:TRIALS_IN_WARNING]))
         text = f"{len(left_out)} of {len(self.trials)} trials are left out: {told}"
         if not counting:
             raise TestbedError(text, f"`testbed report {self.folder}` says more")
@@ -119,7 +161,7 @@ class Results:
         return self._with_axes(parts, ["trial", "flow"] if by_flow else ["trial"])
 
     def _with_axes(self, parts: list[pd.DataFrame], key: list[str]) -> pd.DataFrame:
-        """The parts as one, with what tells their trials and flows apart in front."""
+        """Return the parts as one table, after columns for their trial, flow, variant and axes."""
         if not parts:
             return pd.DataFrame(columns=[*key, "time_s"])
         own = [*key, *(["variant"] if "flow" in key else [])]
@@ -130,14 +172,20 @@ class Results:
 
 
 def open_results(results: str | Path | pd.DataFrame) -> Results:
-    """The trials of a results folder or a run (`results/latest`), or those of the rows that `run`
-    has returned. Trials that were not reduced yet are reduced now."""
-    if isinstance(results, pd.DataFrame) and FOLDER not in results.attrs:
+    """Open a results folder, a run (`results/latest`), or the trials of the rows that `run` gave.
+
+    Trials that were not reduced yet are reduced now.
+    """
+    if isinstance(results, pd.DataFrame) and FOLDER_ATTRIBUTE not in results.attrs:
         raise UsageError("these rows are not as `run` returned them", "name the folder")
-    folder = Path(results.attrs[FOLDER] if isinstance(results, pd.DataFrame) else results)
+    folder = Path(results.attrs[FOLDER_ATTRIBUTE] if isinstance(results, pd.DataFrame) else results)
     all_results = collect([folder]).experiments
     rows = pd.concat([each.rows for each in all_results], ignore_index=True)
-    trials = tuple(trial for each in all_results for trial in each.trials)
+    trials = tuple(
+        TrialResult(trial.path, trial.scenario, trial.record)
+        for each in all_results
+        for trial in each.trials
+    )
     return Results(folder, rows.drop(columns="number"), trials)
 
 

@@ -20,7 +20,7 @@ from testbed.api.run import What, selected
 from testbed.errors import TestbedError, UsageError
 from testbed.scenario.model import Scenario
 from tests.scenarios import dumbbell, router
-from tests.trial_writer import write_trial
+from tests.trial_writer import ISN, LOST, SIZE, write_trial
 
 
 def scenarios_of(
@@ -129,3 +129,27 @@ def test_trials_that_do_not_count_are_left_out_and_named(results: Results) -> No
     with pytest.warns(UserWarning, match="1 of 2 trials are left out: twin: invalid"):
         more.warn_of_those_left_out()
     assert set(more.sockets()["trial"]) == {"one-trial"}
+
+
+def test_a_trials_packets_are_pysharks(results: Results) -> None:
+    """The fourth segment was lost and repeated, the tenth repeated for nothing."""
+    (trial,) = results.trials
+    again = trial.packets("tcp.analysis.retransmission")
+    assert [int(packet.tcp.seq_raw) for packet in again] == [
+        ISN + 1 + SIZE * number - (2**32 if SIZE * number > 2499 else 0) for number in (LOST, 9)
+    ]
+    assert len(trial.packets("tcp.analysis.retransmission", count=1)) == 1
+    assert not trial.packets("tcp.analysis.retransmission", point="receiver", flow="cbr")
+    with pytest.raises(UsageError, match="no flow 'other'"):
+        trial.packets(flow="other")
+
+
+def test_a_trials_packet_table_agrees_with_pyshark(results: Results) -> None:
+    (trial,) = results.trials
+    table = trial.packet_table()
+    assert len(table) == len(trial.packets())
+    assert list(table.loc[table["retransmission"], "frame"]) == [
+        int(packet.number) for packet in trial.packets("tcp.analysis.retransmission")
+    ]
+    assert table["time_s"].iloc[0] == pytest.approx(1.0)
+    assert set(trial.packet_table(flow="cbr")["protocol"]) == {"udp"}
