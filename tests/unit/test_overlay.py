@@ -16,7 +16,7 @@ from analysis.report import collect, make_report
 from analysis.report.overlay_series import MOST, thinned
 from analysis.statistics.intervals import compare, compare_paired
 from experiments.command import main
-from testbed.store import RECORD, SOCKETS, FlowRecord, open_trial, write_table
+from testbed.store import RECORD, SOCKETS, FlowRecord, open_trial, trials_in, write_table
 from tests import accessible, report_writer
 from tests.browser import Tab, browser, chromium
 
@@ -223,8 +223,11 @@ def test_a_page_without_its_folder_says_so(tab: Tab, page: Path, tmp_path: Path)
 
 
 def test_files_of_series_are_data(results: Path, page: Path) -> None:
-    folder = page.with_name("two words-series")
-    for path in folder.iterdir():
+    files = list(page.with_name("two words-series").iterdir())
+    numbers = {trial[0] for each in choice(page)["settings"] for trial in each["trials"]}
+    assert len(numbers) == len(list(trials_in(results))) == 36
+    assert {path.name for path in files} == {f"t{number}.js" for number in numbers}
+    for path in files:
         text = path.read_text()
         number, packed = text.removeprefix("testbedSeries(").removesuffix(");\n").split(",")
         assert path.name == f"t{number}.js"

@@ -64,9 +64,17 @@ def test_tc_words(queue: Queue, expected: str) -> None:
     assert words(queue) == expected
 
 
-def test_every_discipline_has_words() -> None:
-    for name in DISCIPLINES:
-        assert words(Queue(name, limit_bytes=60_000)).startswith(f"{name} ")
+def test_every_discipline_with_its_defaults() -> None:
+    assert {name: words(Queue(name, limit_bytes=60_000)) for name in DISCIPLINES} == {
+        "bfifo": "bfifo limit 60000",
+        "pfifo": "pfifo limit 39",
+        "red": "red limit 60000 min 5000 max 15000 avpkt 1000 burst 9 probability 0.02 "
+        "bandwidth 1000000bit",
+        "codel": "codel limit 39",
+        "fq_codel": "fq_codel limit 39 noecn",
+        "pie": "pie limit 39",
+        "cake": "cake memlimit 60000 unlimited besteffort flows",
+    }
 
 
 @pytest.mark.parametrize(

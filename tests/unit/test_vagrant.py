@@ -38,8 +38,32 @@ def test_a_fault_would_be_found(copy: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert validate(copy, monkeypatch).status != 0
 
 
+# Stands in for Vagrant: prints the names of all settings and calls, and what they are given.
+RECORDER = """
+class Recorder < BasicObject
+  def initialize(name) = @name = name
+  def method_missing(name, *given, **named)
+    full = "#{@name}.#{name}"
+    ::Kernel.puts [full, *given, *named.flatten].join(" ")
+    recorder = ::Recorder.new(full)
+    yield recorder if ::Kernel.block_given?
+    recorder
+  end
+end
+module Vagrant
+  def self.configure(version) = yield(Recorder.new("config"))
+end
+load ARGV[0]
+"""
+
+
 def test_what_the_machine_is(root: Path) -> None:
-    text = (root / "Vagrantfile").read_text()
-    assert '"debian/bookworm64"' in text
-    assert "./setup.sh demo" in text
-    assert "forwarded_port" not in text
+    """A release of Debian that the installation knows, set up by a script that is there."""
+    lines = run(["ruby", "-e", RECORDER, str(root / "Vagrantfile")]).stdout.splitlines()
+    assert "config.vm.box= debian/bookworm64" in lines
+    (provision,) = (line for line in lines if line.startswith("config.vm.provision "))
+    folder, script = provision.partition(" inline ")[2].split(" && ")
+    assert any(line.startswith(f"config.vm.synced_folder . {folder[3:]} ") for line in lines)
+    assert (root / script).stat().st_mode & 0o111
+    assert "privileged false" in provision
+    assert not [line for line in lines if line.startswith("config.vm.network")]
