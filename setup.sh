@@ -218,86 +218,9 @@ install_project() {
     stamp .venv/project.stamp "$key"
 }
 
-compile() { # what it makes in .venv/lib, a file or folder of C, the compiler's further words
-    local target=.venv/lib/$1 source=$2
-    local files=("$source")
-    [[ -d $source ]] && files=("$source"/*.c)
-    [[ -f $target && -z $(find "$source" -maxdepth 1 -newer "$target" -name '*.[ch]') ]] && return
-    "${AS_USER[@]}" gcc -O2 -Wall -Wextra -o "$target" "${files[@]}" "${@:3}" ||
-        die "could not compile $source" "the compiler's own message is above"
-}
-
-compile_all() {
-    local library=(-shared -fPIC)
-    # shellcheck disable=SC2016,SC2054  # $ORIGIN is the dynamic linker's, the comma the linker's
-    local instead=(-Wl,--no-as-needed -L.venv/lib/stand-ins '-Wl,-rpath,$ORIGIN/stand-ins')
-    stand_in libcrypto.so.3 iperf3 tcpdump
-    stand_in libdbus-1.so.3 tcpdump
-    # loaded with it, so that its environment, and with it all that is above its stack, stays as it is
-    compile testbed-iperf3.so testbed/traffic "${library[@]}" "${instead[@]}" -l:libcrypto.so.3
-    compile testbed-tcpdump.so testbed/trial/output "${library[@]}"
-    compile testbed-on-off.so testbed/traffic/bursts "${library[@]}"
-    compile_limit
-    compile testbed-background testbed/traffic/background -lm
-    compile testbed-workload testbed/traffic/workload
-    compile testbed-medium testbed/trial/medium -lm
-    compile testbed-pcapng.so testbed/runs/pcapng.c "${library[@]}"
-    compile testbed-samples.so testbed/trial/parts/sampling/rows.c "${library[@]}"
-    compile testbed-confine testbed/machine/confine.c
-    compile testbed-guard testbed/machine/guard.c -static
-    # -O3 across files: a tenth of the time in which a capture is read
-    compile testbed-capture.so analysis/captures/core "${library[@]}" -pthread \
-        -O3 -flto=auto -fno-semantic-interposition
-}
-
-# iperf3 and tcpdump load large libraries for what no trial asks of them: passwords, encrypted
-# packets, captures of a message bus. Loading them is half of a start in the guest, and 0.4 MB of
-# each process. What we preload into the programs brings libraries of the same names, which have
-# the functions that are referred to, and nothing in them (testbed/machine/stand_in.h).
-stand_in() { # the library, the programs
-    local made=.venv/lib/stand-ins/$1 header=testbed/machine/stand_in.h library loaded
-    mapfile -t loaded < <(loaded_by "${@:2}")
-    [[ -f $made && -z $(find -L "${loaded[@]}" "$header" -newer "$made") ]] && return
-    library=$(printf '%s\n' "${loaded[@]}" | grep "/$1\$" || true)
-    "${AS_USER[@]}" mkdir -p "${made%/*}"
-    comm -12 <(symbols U "${loaded[@]}") <([[ ! $library ]] || symbols T "$library") |
-        write_stand_in "$made" ||
-        die "could not write $made.c" "is the disk full? (df -h .)"
-    "${AS_USER[@]}" gcc -O2 -Wall -Wextra -shared -fPIC -fno-builtin -include "$header" \
-        "-Wl,-soname,$1,--version-script=$made.map" -o "$made" "$made.c" ||
-        die "could not compile $made.c" "the compiler's own message is above"
-}
-
-loaded_by() { # PROGRAM… → their files and those of all libraries that they load
-    local program
-    for program in "$@"; do
-        command -v "$program"
-        ldd "$(command -v "$program")" | sed -n 's/.* => \(.*\) (.*/\1/p'
-    done | sort -u
-}
-
-symbols() { # U or T: referred to or defined, FILE… → as SYMBOL@VERSION
-    nm -D "${@:2}" | sed -n "s/^.* $1 \\([^@]*\\)@@*\\(.*\\)/\\1@\\2/p" | sort -u
-}
-
-write_stand_in() { # FILE ← SYMBOL@VERSION…: FILE.c and FILE.map
-    # shellcheck disable=SC2016  # awk's own
-    "${AS_USER[@]}" awk -F @ -v file="$1" '
-        { print "STAND_IN(" $1 ")" > (file ".c"); of[$2] = of[$2] " " $1 ";" }
-        END {
-            printf "" > (file ".c") # they are there without a symbol, too
-            printf "" > (file ".map")
-            for (version in of) print version " { global:" of[version] " };" > (file ".map")
-        }'
-}
-
-compile_limit() { # from 3.16 on, iperf3 sends from threads
-    local made=testbed-limit.so
-    if dpkg --compare-versions "$(dpkg-query --show --showformat='${Version}' iperf3)" lt 3.16; then
-        rm -f ".venv/lib/$made"
-    else
-        compile $made testbed/traffic/threads -shared -fPIC
-    fi
+compile_programs() {
+    "${AS_USER[@]}" make --silent --jobs "$(nproc)" ||
+        die "could not compile the testbed's programs" "the compiler's own message is above"
 }
 
 KERNEL_BUILD= # the process that builds the kernel while the rest is installed
@@ -337,7 +260,7 @@ set_up() { # PACKAGE…
     install_packages "$@"
     install_python_packages
     install_project
-    compile_all
+    compile_programs
     finish_kernel
 }
 

@@ -18,9 +18,6 @@ from testbed.store import RAW_CAPTURE, TCPDUMP_ERRORS, CaptureRecord, Record, ca
 from testbed.trial.parts.part import Part, RunningTrial
 
 PRELOAD = LIBRARIES / "testbed-tcpdump.so"  # built from output/ by setup.sh
-# libraries that tcpdump loads for encrypted packets and for captures of a message bus
-STAND_INS = ("libcrypto.so.3", "libdbus-1.so.3")
-PRELOADED = (PRELOAD, *(PRELOAD.with_name("stand-ins") / name for name in STAND_INS))
 BUFFER_KIB = 8192  # one second of 64 Mbit/s in small packets; tcpdump reads far more often
 READY_S = 10.0
 
@@ -35,8 +32,7 @@ class Capture:
         file = folder / capture_file(plan.interface)
         file.parent.mkdir(exist_ok=True)
         self._messages = file.with_suffix(TCPDUMP_ERRORS)
-        for library in PRELOADED:
-            require_built(library)
+        require_built(PRELOAD)
         # "-w -": tcpdump would chown a file that it opens itself, which an ordinary user's
         # guest may not do; -Z root: there is no other user to become
         argv: tuple[str, ...] = ("tcpdump", "-i", plan.interface, "-n", "-Z", "root")
@@ -48,7 +44,7 @@ class Capture:
             place=place,
             stdout=file.with_suffix(RAW_CAPTURE),
             stderr=self._messages,
-            env={**os.environ, "LD_PRELOAD": " ".join(map(as_started, PRELOADED))},
+            env={**os.environ, "LD_PRELOAD": as_started(PRELOAD)},
         )
 
     def wait_until_ready(self) -> None:

@@ -1,0 +1,51 @@
+# Builds the testbed's programs and libraries in C into .venv/lib: `make`, which setup.sh calls.
+# The guest's kernel is built by kernel/image.sh.
+
+lib := .venv/lib
+objects := .venv/objects
+
+CC := gcc
+CFLAGS := -O2 -Wall -Wextra
+DEPENDENCIES = -MMD -MP
+
+all:
+
+# $(call program,FILE,SOURCES): a program; $(call library,FILE,SOURCES): a shared library
+object_files = $(patsubst %.c,$(objects)/%.o,$(wildcard $(1)))
+define link
+all: $(lib)/$(1)
+$(lib)/$(1): $(call object_files,$(2))
+	$$(CC) $$(CFLAGS) $$(LDFLAGS) -o $$@ $$^ $$(LDLIBS)
+-include $(patsubst %.o,%.d,$(call object_files,$(2)))
+endef
+program = $(eval $(call link,$(1),$(2)))
+library = $(eval $(lib)/$(1): CFLAGS += -fPIC)$(eval $(lib)/$(1): LDFLAGS += -shared)$(program)
+
+$(call program,testbed-background,testbed/traffic/background/*.c)
+$(call program,testbed-confine,testbed/machine/confine.c)
+$(call program,testbed-guard,testbed/machine/guard.c)
+$(call program,testbed-medium,testbed/trial/medium/*.c)
+$(call program,testbed-workload,testbed/traffic/workload/*.c)
+$(call library,testbed-capture.so,analysis/captures/core/*.c)
+$(call library,testbed-iperf3.so,testbed/traffic/*.c)
+$(call library,testbed-on-off.so,testbed/traffic/bursts/*.c)
+$(call library,testbed-pcapng.so,testbed/runs/pcapng.c)
+$(call library,testbed-samples.so,testbed/trial/parts/sampling/rows.c)
+$(call library,testbed-tcpdump.so,testbed/trial/output/*.c)
+
+# iperf3 sends from threads since 3.16
+ifneq ($(shell dpkg-query -Wf '$${Version}' iperf3 | xargs dpkg --compare-versions 3.16 le && echo yes),)
+$(call library,testbed-limit.so,testbed/traffic/threads/*.c)
+endif
+
+$(lib)/testbed-background $(lib)/testbed-medium: LDLIBS += -lm
+# without libraries: loading them is half of a start in the guest
+$(lib)/testbed-guard: LDFLAGS += -static
+# -O3 across files: a tenth of the time in which a capture is read
+$(lib)/testbed-capture.so: CFLAGS += -O3 -flto=auto -fno-semantic-interposition -pthread
+
+$(objects)/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(DEPENDENCIES) -c -o $@ $<
+
+.PHONY: all

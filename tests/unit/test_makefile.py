@@ -1,0 +1,54 @@
+"""The Makefile: what it builds is what the code loads and starts, and headers count."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from testbed.machine.process import run
+
+
+@pytest.fixture
+def sources(root: Path, tmp_path: Path) -> Path:
+    """A copy of everything in C, with nothing built."""
+    for path in (
+        root / "Makefile",
+        *root.glob("testbed/**/*.[ch]"),
+        *root.glob("analysis/**/*.[ch]"),
+    ):
+        copy = tmp_path / path.relative_to(root)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, copy)
+    return tmp_path
+
+
+def built_by(folder: Path, *options: str) -> set[str]:
+    """Return the names of the programs and libraries that `make` links, or would link."""
+    printed = run(["make", "-C", str(folder), *options]).stdout
+    return set(re.findall(r"-o \.venv/lib/(\S+)", printed))
+
+
+def test_what_the_code_names_is_built(root: Path, sources: Path) -> None:
+    python = "".join(
+        path.read_text() for path in root.glob("[at]*/**/*.py") if "tests" not in path.parts
+    )
+    named = set(re.findall(r'"(testbed-[a-z0-9-]+\.so)"', python))
+    built = built_by(sources, "--dry-run")
+    assert len(named) > 4
+    assert named - built <= {"testbed-limit.so"}  # which older versions of iperf3 need not
+    assert {name for name in built if name.endswith(".so")} <= named
+    for program in built - named:
+        assert f'"{program}"' in python
+
+
+def test_nothing_is_built_twice_and_a_header_counts(sources: Path) -> None:
+    targets = [f".venv/lib/testbed-{name}" for name in ("workload", "guard")]
+    (sources / ".venv/lib").mkdir(parents=True)
+    assert built_by(sources, *targets) == {"testbed-workload", "testbed-guard"}
+    assert built_by(sources, *targets) == set()
+    header = sources / "testbed/traffic/workload/common.h"
+    header.write_text(header.read_text() + "\n")
+    assert built_by(sources, *targets) == {"testbed-workload"}
