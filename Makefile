@@ -22,7 +22,7 @@ program = $(eval $(call link,$(1),$(2)))
 library = $(eval $(lib)/$(1): CFLAGS += -fPIC)$(eval $(lib)/$(1): LDFLAGS += -shared)$(program)
 
 $(call program,testbed-background,testbed/traffic/background/*.c)
-$(call program,testbed-confine,testbed/machine/confine.c)
+$(call program,testbed-confine,testbed/guest/confine.c)
 $(call program,testbed-guard,testbed/machine/guard.c)
 $(call program,testbed-medium,testbed/trial/medium/*.c)
 $(call program,testbed-workload,testbed/traffic/workload/*.c)

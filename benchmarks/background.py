@@ -16,7 +16,7 @@ import resource
 from dataclasses import dataclass, replace
 
 from benchmarks.engine import measure
-from testbed.engines.guest import GuestEngine
+from testbed.guest.engine import GuestEngine
 from testbed.scenario.model import (
     Background,
     Bottleneck,

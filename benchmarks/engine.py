@@ -22,11 +22,11 @@ from pathlib import Path
 
 from benchmarks import ns2, ns3
 from benchmarks.ns3 import queue_bytes
-from testbed.engines.base import Engine
-from testbed.engines.choice import Choice
-from testbed.engines.guest import GuestEngine
-from testbed.engines.host import HostEngine
+from testbed.engine import Engine
+from testbed.guest.engine import GuestEngine
+from testbed.host.engine import HostEngine
 from testbed.plan.task import tasks
+from testbed.runs.engine_choice import Choice
 from testbed.runs.sweep import run_all
 from testbed.scenario.model import (
     Bottleneck,

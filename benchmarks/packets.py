@@ -39,10 +39,10 @@ from benchmarks.pages import (
     stored,
     with_files,
 )
-from testbed.engines.choice import choose
 from testbed.errors import TestbedError
-from testbed.kernels.building import make_ready
+from testbed.guest.kernels import build_missing
 from testbed.plan.task import Task
+from testbed.runs.engine_choice import choose
 from testbed.runs.sweep import is_done, run_all
 from testbed.store import Status, Trial, open_trial, trials_in
 
@@ -158,7 +158,7 @@ def compare(due: Sequence[Block], count: int) -> int:
         own = (block.commands, block.files)
         if own not in samples:
             trials, hashes = _trials_of(block), kept(block.commands, ROOT / DATA)
-            make_ready((task.scenario.kernel for task in trials), print)
+            build_missing((task.scenario.kernel for task in trials), print)
             samples[own] = again(trials, hashes, count, identity_of(*own) + revision())
         sample = samples[own]
         if sample.others:

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from experiments.catalogue import EXPERIMENTS
-from testbed.engines.choice import choose
 from testbed.own_files.scenario_file import in_document
 from testbed.own_files.topo_document import Document
 from testbed.plan.task import tasks
+from testbed.runs.engine_choice import choose
 from testbed.runs.sweep import SweepEvent, TrialFinished, run_all
 from testbed.scenario.model import Scenario
 from testbed.store import Status

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.engine import SECONDS, measure, scenario
-from testbed.engines.base import Engine
-from testbed.engines.guest import GuestEngine
+from testbed.engine import Engine
+from testbed.guest.engine import GuestEngine
 from testbed.scenario.model import Scenario
 
 INTERVALS_MS = (0.0, 10.0, 1.0)

@@ -21,10 +21,10 @@ from pathlib import Path
 
 from analysis.results.reduction import reduction_of
 from benchmarks import engine, ns3
-from testbed.engines.choice import Choice
-from testbed.engines.guest import GuestEngine
 from testbed.errors import TestbedError
+from testbed.guest.engine import GuestEngine
 from testbed.plan.task import tasks
+from testbed.runs.engine_choice import Choice
 from testbed.runs.sweep import run_all
 from testbed.scenario.model import Scenario
 from testbed.store import Status, open_trial

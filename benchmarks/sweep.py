@@ -33,11 +33,11 @@ from analysis.metrics.columns import COLUMNS
 from analysis.results.reduction import Incoming
 from analysis.statistics.text_tables import summary
 from benchmarks import engine as speed
-from testbed.engines.base import Engine, Job, Missing, Outcome
-from testbed.engines.choice import Choice
-from testbed.engines.guest import GuestEngine
+from testbed.engine import Engine, Job, Missing, ProcessOutcome
+from testbed.guest.engine import GuestEngine
 from testbed.plan.requirements import Need
 from testbed.plan.task import Task, tasks
+from testbed.runs.engine_choice import Choice
 from testbed.runs.sweep import SweepEvent, TrialFinished, run_all
 from testbed.scenario.model import (
     Bottleneck,
@@ -180,9 +180,9 @@ class Idle:
     def jobs(self) -> int:
         return 1
 
-    def run(self, folder: Path, _task: Task, job: Job) -> Outcome:
+    def run(self, folder: Path, _task: Task, job: Job) -> ProcessOutcome:
         (folder / RECORD).write_text(Record(Status.OK, seed=job.seed).to_json())
-        return Outcome(0, 0.0, "")
+        return ProcessOutcome(0, 0.0, "")
 
 
 def overhead(trials: int) -> tuple[float, float]:

@@ -15,8 +15,8 @@ import dataclasses
 import tempfile
 from pathlib import Path
 
-from testbed.engines.choice import choose
 from testbed.plan.task import tasks
+from testbed.runs.engine_choice import choose
 from testbed.runs.sweep import run_all
 from testbed.scenario.model import (
     Bottleneck,

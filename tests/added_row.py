@@ -1,6 +1,6 @@
 """A trial with the tutorial's row in the table: `python -m tests.added_row SCENARIO OUT`.
 
-Runs in place of `testbed.engines.inside`, in the guest.
+Runs in place of `testbed.guest.main`, in the guest.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from testbed.machine.borrowed_settings import ALLOWED, AVAILABLE
+from testbed.machine.sysctl_guard import ALLOWED, AVAILABLE
 from testbed.scenario import queues
 from testbed.scenario.discipline import Discipline
 from testbed.trial import session

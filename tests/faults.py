@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from analysis.verdict.verdict import Verdict, judge
-from testbed.engines.choice import choose
-from testbed.engines.host import HostEngine
+from testbed.host.engine import HostEngine
 from testbed.plan.task import tasks
+from testbed.runs.engine_choice import choose
 from testbed.runs.sweep import run_all
 from testbed.scenario.model import Queue, Scenario
 from testbed.store import open_trial, trial_folder

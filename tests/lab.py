@@ -15,17 +15,17 @@ from typing import Any
 
 from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge
-from testbed.engines.choice import Choice, choose
-from testbed.engines.guest import GuestEngine
-from testbed.kernels import known
+from testbed.guest import kernels
+from testbed.guest.engine import GuestEngine
 from testbed.machine import tracefs
 from testbed.plan.task import Task, tasks
+from testbed.runs.engine_choice import Choice, choose
 from testbed.runs.orchestration import with_ready_kernels
 from testbed.runs.sweep import run_all
 from testbed.scenario.model import BASE_KERNEL, Scenario
 from testbed.store import Status, Trial, open_trial, trial_folder
 
-ON_FIRST = known.default() == BASE_KERNEL  # that of the stored numbers
+ON_FIRST = kernels.default_kernel() == BASE_KERNEL  # that of the stored numbers
 
 
 def run_trials(scenarios: Sequence[Scenario], out: Path, engine: str = "guest") -> list[Trial]:

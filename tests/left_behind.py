@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.machine.borrowed_settings import ALLOWED
 from testbed.machine.journal import MARKER, SUFFIX
 from testbed.machine.process import CHROMIUM
+from testbed.machine.sysctl_guard import ALLOWED
 
 HYSTART = Path("/sys/module/tcp_cubic/parameters/hystart")
-OF_TRIALS = re.compile(r"testbed\.(trial|engines\.inside)|mininet:|iperf3|tcpdump|um_seed=")
+OF_TRIALS = re.compile(r"testbed\.(trial|guest\.main)|mininet:|iperf3|tcpdump|um_seed=")
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from testbed.machine.borrowed_settings import ALLOWED, AVAILABLE
 from testbed.machine.process import Place, Process, run
+from testbed.machine.sysctl_guard import ALLOWED, AVAILABLE
 from testbed.plan.network import build_network
 from testbed.plan.plan import Plan
 from testbed.plan.traffic_control import TRACE_START, TRACE_TIMES, ChangePlan, QueuePlan

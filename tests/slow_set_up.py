@@ -34,4 +34,4 @@ if __name__ == "__main__":
     server.VideoServer.wait_until_ready = slowly(  # type: ignore[method-assign]
         server.VideoServer.wait_until_ready, LOADING_S
     )
-    runpy.run_module("testbed.engines.inside", run_name="__main__")
+    runpy.run_module("testbed.guest.main", run_name="__main__")

@@ -22,8 +22,8 @@ from pathlib import Path
 from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge
 from experiments.catalogue import EXPERIMENTS
-from testbed.engines.choice import choose
 from testbed.plan.task import Task, tasks
+from testbed.runs.engine_choice import choose
 from testbed.runs.sweep import SweepEvent, TrialFinished, run_all
 from testbed.scenario.model import Scenario
 from testbed.store import open_trial

@@ -24,4 +24,4 @@ class Noted(own):  # type: ignore[type-arg]
 
 if __name__ == "__main__":
     vars(subprocess)["Popen"] = Noted
-    runpy.run_module("testbed.engines.inside", run_name="__main__")
+    runpy.run_module("testbed.guest.main", run_name="__main__")

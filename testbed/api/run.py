@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from analysis.results.tables import write_metrics
 from experiments.catalogue import EXPERIMENTS
 from testbed.api.results import open_results
-from testbed.engines.choice import AUTO
 from testbed.errors import UsageError
 from testbed.machine.process import interruptible
 from testbed.own_files import scenario_file
 from testbed.own_files.topo_document import with_graph
+from testbed.runs.engine_choice import AUTO
 from testbed.runs.orchestration import RunListener, RunOptions, carry_out, plan_run
 from testbed.runs.progress import NotebookListener
 from testbed.runs.results_folders import claimed

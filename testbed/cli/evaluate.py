@@ -9,7 +9,7 @@ from pathlib import Path
 
 from testbed.cli import run_output
 from testbed.cli.run import print_missing_features
-from testbed.engines.choice import AUTO
+from testbed.runs.engine_choice import AUTO
 from testbed.runs.evaluation import (
     QUICK_SEEDS,
     SEEDS,

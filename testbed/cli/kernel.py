@@ -8,10 +8,10 @@ from pathlib import Path
 
 from rich.table import Table
 
-from testbed.engines.choice import choose
 from testbed.errors import TestbedError, UsageError, nearest
-from testbed.kernels import building, known
+from testbed.guest import kernels
 from testbed.plan.task import tasks
+from testbed.runs.engine_choice import choose
 from testbed.runs.progress import console, errors
 from testbed.runs.selection import parse_settings, select
 from testbed.runs.sweep import TrialFinished, run_all
@@ -54,17 +54,17 @@ def _list(_options: argparse.Namespace, words: Sequence[str]) -> int:
 
 
 def _rows() -> Iterator[tuple[str, str, str]]:
-    for version in known.versions():
-        folder = known.built(version) if known.is_installed(version) else None
-        words = ["the default"] if version == known.default() else []
+    for version in kernels.versions():
+        folder = kernels.built_folder(version) if kernels.has_source(version) else None
+        words = ["the default"] if version == kernels.default_kernel() else []
         if version == BASE_KERNEL:
             words.append("what the stored numbers are of")
         state = "built" if folder else "not built"
-        if not known.is_installed(version):
+        if not kernels.has_source(version):
             state = "no source: apt-get install linux-source-" + version
         yield version, state, "; ".join([*_version(folder), *words])
-    for name in known.own():
-        yield name, "built", "; ".join(_version(known.own_folder(name)))
+    for name in kernels.custom_names():
+        yield name, "built", "; ".join(_version(kernels.custom_folder(name)))
 
 
 def _version(folder: Path | None) -> list[str]:
@@ -74,16 +74,16 @@ def _version(folder: Path | None) -> list[str]:
 def _build(options: argparse.Namespace, words: Sequence[str]) -> int:
     wanted = _wanted(options, words)
     if isinstance(wanted, str):
-        folder = building.build_version(wanted, say)
+        folder = kernels.build_version(wanted, say)
         console.print(f"kernel {wanted}: {folder}", soft_wrap=True)
         return 0
-    folder = building.build_own(wanted, say)
+    folder = kernels.build_custom(wanted, say)
     console.print(f"kernel {wanted.name}: {folder}", soft_wrap=True)
     console.print(f"    testbed run EXPERIMENT --set kernel={wanted.name}", soft_wrap=True)
     return 0
 
 
-def _wanted(options: argparse.Namespace, words: Sequence[str]) -> building.Wanted | str:
+def _wanted(options: argparse.Namespace, words: Sequence[str]) -> kernels.CustomKernel | str:
     """Return the version to build as it is, or the description of the user's kernel."""
     if len(words) + (options.source is not None) != 1:
         raise UsageError("kernel build: one version, or --source DIR", BUILD_EXAMPLES)
@@ -93,14 +93,14 @@ def _wanted(options: argparse.Namespace, words: Sequence[str]) -> building.Wante
         return source
     if not options.name:
         raise UsageError("kernel build: a kernel of your own needs --name NAME", BUILD_EXAMPLES)
-    return building.Wanted(options.name, source, *changes)
+    return kernels.CustomKernel(options.name, source, *changes)
 
 
 def _remove(_options: argparse.Namespace, words: Sequence[str]) -> int:
     if not words:
         raise UsageError("kernel remove: no name", "testbed kernel list")
     for name in words:
-        for path in building.remove(name):
+        for path in kernels.remove(name):
             console.print(f"removed {path}", soft_wrap=True)
     return 0
 
@@ -110,13 +110,13 @@ def _same(options: argparse.Namespace, words: Sequence[str]) -> int:
     if len(words) != 1 or options.source is None or not options.good:
         raise UsageError("kernel same: an experiment, --source DIR and --as KERNEL", SAME_EXAMPLE)
     scenarios = _scenarios(options, words[0])
-    if known.built(options.good) is None:
-        raise known.not_built(options.good)
+    if kernels.built_folder(options.good) is None:
+        raise kernels.not_built(options.good)
     name = options.name or CANDIDATE
     changes = (options.patches, options.config, options.add)
-    wanted = building.Wanted(name, str(options.source), *changes, like=options.good)
+    wanted = kernels.CustomKernel(name, str(options.source), *changes, like=options.good)
     try:
-        building.build_own(wanted, say)
+        kernels.build_custom(wanted, say)
         out = options.out or results_folder(SAME_FOLDER)
         pairs = run_on_both(scenarios, options.good, name, out)
     except UsageError:

@@ -7,15 +7,15 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from testbed.engines.base import Engine
-from testbed.engines.choice import ENGINES
-from testbed.engines.confinement import CONFINE
+from testbed.engine import Engine
 from testbed.errors import TestbedError
-from testbed.kernels import known
+from testbed.guest import kernels
+from testbed.guest.engine import CONFINE
 from testbed.machine import leftovers
 from testbed.machine.compiled import BUILDS
 from testbed.machine.process import CHROMIUM, GUARD, TOOLS, require
 from testbed.plan.requirements import Need, control_need
+from testbed.runs.engine_choice import ENGINES
 from testbed.runs.progress import console, errors
 from testbed.scenario.profiles import PROFILES
 from testbed.scenario.queues import DISCIPLINES
@@ -96,9 +96,9 @@ def tool_states() -> Iterator[ToolState]:
 
 def kernel_states() -> Iterator[ToolState]:
     """Check the guest's kernels but for the default; none of them is needed."""
-    for name in [*known.versions(), *known.own()]:
-        if name != known.default():
-            folder = known.built(name)
+    for name in [*kernels.versions(), *kernels.custom_names()]:
+        if name != kernels.default_kernel():
+            folder = kernels.built_folder(name)
             state = (folder / "version").read_text().strip() if folder else "not built"
             remedy = f"a run with --set kernel={name} builds it, or: testbed kernel build {name}"
             yield ToolState(f"kernel {name}", folder is not None, state, remedy, needed=False)

@@ -22,8 +22,8 @@ from testbed.cli.report import report
 from testbed.cli.run import run_experiment
 from testbed.cli.runs import runs
 from testbed.cli.schema import print_schema
-from testbed.engines.choice import AUTO, CHOICES
 from testbed.errors import UsageError
+from testbed.runs.engine_choice import AUTO, CHOICES
 from testbed.runs.progress import console
 from testbed.store import METRICS_CSV, REPORT, SCENARIO
 

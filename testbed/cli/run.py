@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from testbed.cli import run_output
 from testbed.cli.live_page import LivePage, live_page
-from testbed.engines.base import Engine, in_want
+from testbed.engine import Engine, what_lacks
 from testbed.errors import UsageError
 from testbed.runs.experiment_file import ExperimentFile, save_figures
 from testbed.runs.orchestration import (
@@ -125,10 +125,10 @@ def print_missing_features(engine: Engine, done: Sequence[TrialFinished]) -> Non
         return
     words = [f"{missing} ({needs[missing.need]} of {len(idle)})" for missing in lacks]
     errors.print(
-        f"testbed: unsupported: {in_want(engine, lacks)} has no {', no '.join(words)}",
+        f"testbed: unsupported: {what_lacks(engine, lacks)} has no {', no '.join(words)}",
         soft_wrap=True,
     )
-    hints = [missing.mend for missing in lacks]
+    hints = [missing.remedy for missing in lacks]
     if any(missing.need.name == "netem" for missing in lacks):
         hints.append("netem makes the delays: a network without any does not need it")
     for hint in dict.fromkeys(hints):

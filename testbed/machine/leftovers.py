@@ -22,8 +22,8 @@ from pathlib import Path
 from testbed.errors import TestbedError
 from testbed.machine import safe_files, tracefs
 from testbed.machine.atomic import put_back_or_remove
-from testbed.machine.borrowed_settings import restored
 from testbed.machine.journal import MARKER, SUFFIX, Origin, journals
+from testbed.machine.sysctl_guard import restore
 
 PATIENCE_S = 2.0  # for processes of a dead run to end
 MOST_BYTES = 1 << 28  # of a journal: a million trials'
@@ -135,7 +135,7 @@ def _each(entries: Sequence[Entry], undo: Callable[[Entry], Iterator[str]]) -> I
 
 def _restored(entry: Entry) -> Iterator[str]:
     if "setting" in entry:
-        said = restored(entry["setting"], entry.get("before", ""), entry.get("after", ""))
+        said = restore(entry["setting"], entry.get("before", ""), entry.get("after", ""))
         yield from [said] if said else []
 
 

@@ -14,11 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from testbed.engines.choice import Choice, choose
 from testbed.errors import TestbedError, UsageError
 from testbed.machine.atomic import whole_folder, workplace
 from testbed.plan.task import Task
 from testbed.plan.task import tasks as plan_tasks
+from testbed.runs.engine_choice import Choice, choose
 from testbed.runs.provenance import programs_of, versions_of
 from testbed.runs.results_folders import prepare_folder
 from testbed.runs.sources import BUILT, all_sources, require_compiled

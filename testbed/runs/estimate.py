@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Iterable
 from pathlib import Path
 
-from testbed.engines.guest import MEMORY_MB, OWN_MB
+from testbed.guest.engine import MEMORY_MB, OVERHEAD_MB
 from testbed.machine.atomic import replace
 from testbed.machine.journal import state_folder
 from testbed.plan.host_settings import browsers
@@ -23,7 +23,7 @@ from testbed.scenario.queues import FRAME_BYTES
 from testbed.scenario.video import RULES, Transport, Viewing
 
 BOOT_S = 1.0
-GUEST_MB = MEMORY_MB + OWN_MB
+GUEST_MB = MEMORY_MB + OVERHEAD_MB
 PACKET_S = 80e-6  # wall time per data packet and its ACK, including captures
 SAMPLE_S = 80e-6
 PAGE_BITS = 8e6  # loaded by a viewer before the video

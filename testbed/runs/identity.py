@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.engines.base import Engine
+from testbed.engine import Engine
 from testbed.plan.commands import Command
 from testbed.plan.plan import Plan, make_plan
 from testbed.runs import sources

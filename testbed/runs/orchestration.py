@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from testbed.engines.base import Engine
-from testbed.engines.choice import AUTO, Choice, choose
+from testbed.engine import Engine
 from testbed.errors import UsageError
-from testbed.kernels import known
-from testbed.kernels.building import make_ready
+from testbed.guest import kernels
+from testbed.guest.kernels import build_missing
 from testbed.machine.process import TOOLS, require
 from testbed.plan.plan import make_plan
 from testbed.plan.requirements import Need
 from testbed.plan.task import Task, tasks
 from testbed.runs import estimate
+from testbed.runs.engine_choice import AUTO, Choice, choose
 from testbed.runs.results_folders import keep_run, set_latest_link
 from testbed.runs.selection import RunSelection
 from testbed.runs.sweep import (
@@ -178,11 +178,11 @@ def with_ready_kernels(
     """
     if not engine.virtual_time:
         return list(planned)
-    default = known.default()
+    default = kernels.default_kernel()
     if default != BASE_KERNEL and not named and any(map(_names_no_kernel, planned)):
         say(f"this machine has no Linux {BASE_KERNEL}: trials that name no kernel run on {default}")
         planned = [_on_kernel(t, default) if _names_no_kernel(t) else t for t in planned]
-    make_ready((task.scenario.kernel for task in planned), say)
+    build_missing((task.scenario.kernel for task in planned), say)
     return list(planned)
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.engines.base import Cancelled
+from testbed.engine import Cancelled
 from testbed.errors import TestbedError
 from testbed.machine.compiled import load
 

@@ -12,12 +12,12 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.engines.base import Cancelled, Engine, Job, Missing, Outcome, in_want
-from testbed.engines.choice import Choice
+from testbed.engine import Cancelled, Engine, Job, Missing, ProcessOutcome, what_lacks
 from testbed.errors import TestbedError, hint_for
 from testbed.machine.atomic import whole_folder
 from testbed.machine.cores import a_core
 from testbed.plan.task import Task
+from testbed.runs.engine_choice import Choice
 from testbed.runs.identity import identify
 from testbed.runs.pcapng import Source, convert
 from testbed.runs.provenance import versions_for, versions_of
@@ -250,8 +250,8 @@ def is_done(out: Path, task: Task, engine: Engine) -> bool:
 def unsupported(engine: Engine, missing: Iterable[Missing]) -> Record:
     """The record of a trial that this engine cannot run."""
     each = list(missing)
-    reason = f"{in_want(engine, each)} has no " + ", no ".join(str(m) for m in each)
-    hints = dict.fromkeys(m.mend for m in each)
+    reason = f"{what_lacks(engine, each)} has no " + ", no ".join(str(m) for m in each)
+    hints = dict.fromkeys(m.remedy for m in each)
     for lack in each:
         if lack.need.kind == "congestion control" and lack.need.name not in variants.KNOWN:
             hints = {variants.spelling_hint(lack.need.name): None}
@@ -285,7 +285,7 @@ def _modified(path: Path) -> float:
     return path.stat().st_mtime if path.exists() else 0.0
 
 
-def _read_record(folder: Path, scenario: Scenario, outcome: Outcome) -> Record:
+def _read_record(folder: Path, scenario: Scenario, outcome: ProcessOutcome) -> Record:
     """The trial's own record, which a hostile program in it could have written."""
     try:
         record = Record.from_json((folder / RECORD).read_text())

@@ -33,7 +33,7 @@ MANY_FLOWS = 80
 
 
 @dataclass(frozen=True)
-class Grids:
+class ClockGrid:
     """The multiples of the wall clock at which things begin."""
 
     epoch_s: float = 0.1  # second 0
@@ -41,7 +41,7 @@ class Grids:
     start_s: float = 0.0  # every process of the set-up; 0: at once
 
 
-def run_trial(scenario: Scenario, folder: Path, grids: Grids) -> Record:
+def run_trial(scenario: Scenario, folder: Path, grids: ClockGrid) -> Record:
     """Run a scenario, write its files to the folder, and return its record."""
     plan = make_plan(scenario)  # the sweep's plan is in another process
     wake_exactly()
@@ -69,7 +69,7 @@ def _configure(trial: RunningTrial) -> None:
     verify(trial.plan, trial.places)
 
 
-def _run(trial: RunningTrial, grids: Grids) -> Record:
+def _run(trial: RunningTrial, grids: ClockGrid) -> Record:
     """Run all parts in a network that is already up."""
     STEPS.begin()
     for part in trial.parts:
@@ -137,7 +137,7 @@ def _watch_for_the_end(trial: RunningTrial, timeline: Timeline) -> None:
     timeline.every(CHECK_S, last_s, check)
 
 
-def main(argv: list[str], grids: Grids = Grids()) -> int:
+def main(argv: list[str], grids: ClockGrid = ClockGrid()) -> int:
     """Run the trial and write its record; the exit status is 0 if it succeeded."""
     source, folder = Path(argv[0]), Path(argv[1])
     try:

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testbed.engines.base import Job, Outcome
-from testbed.engines.choice import choose
-from testbed.engines.guest import GuestEngine
+from testbed.engine import Job, ProcessOutcome
+from testbed.guest.engine import GuestEngine
+from testbed.runs.engine_choice import choose
 from testbed.scenario.model import Scenario
 from testbed.store import SCENARIO, Status, Trial, trials_in
 from tests import report_writer
@@ -223,10 +223,10 @@ def recorded(folder: Path, scenario: Scenario) -> Path:
 def _replayed(folder: str, pause_s: float) -> None:
     """The guest engine copies what a guest once left."""
 
-    def run(_self: object, target: Path, _task: object, _job: object) -> Outcome:
+    def run(_self: object, target: Path, _task: object, _job: object) -> ProcessOutcome:
         time.sleep(pause_s)
         shutil.copytree(folder, target, dirs_exist_ok=True)
-        return Outcome(0, 1.0, "")
+        return ProcessOutcome(0, 1.0, "")
 
     GuestEngine.run = run  # type: ignore[method-assign, assignment]
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed.engines.host import HostEngine
+from testbed.host.engine import HostEngine
 from testbed.machine import tracefs
-from testbed.machine.borrowed_settings import ALLOWED
+from testbed.machine.sysctl_guard import ALLOWED
 from testbed.plan.task import tasks
 from testbed.scenario.model import Profile
 from tests.browser import chromium

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from analysis.trials.retention import settle
-from testbed.engines.base import Job
-from testbed.engines.guest import GuestEngine
+from testbed.engine import Job
 from testbed.errors import TestbedError
+from testbed.guest.engine import GuestEngine
 from testbed.machine import safe_files
 from testbed.machine.atomic import replace, whole_folder, workplace
 from testbed.machine.journal import SUFFIX, journals, state_folder

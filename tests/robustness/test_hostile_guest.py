@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.engines.confinement import CONFINE
-from testbed.engines.guest import GuestEngine, _command
+from testbed.guest.engine import CONFINE, GuestEngine, _command
 from testbed.store import GUEST_COMMAND
 from testbed.store import GUEST_MEMORY as MEMORY
 from tests.lab import alive
@@ -109,7 +108,7 @@ def untouched(victim: Path, before: os.stat_result) -> None:
 
 def boot(target: Target, *argv: str) -> subprocess.Popen[str]:
     (target.folder / GUEST_COMMAND).write_text("".join(f"{word}\n" for word in argv))
-    command = _command(target.kernel.parent, 1, 0, 128, held=True)
+    command = _command(target.kernel.parent, 1, 0, 128, confined=True)
     return target.run(str(target.confine), MEMORY, *command)
 
 

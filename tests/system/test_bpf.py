@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.kernels import known
+from testbed.guest import kernels
 from tests.lab import run_trials
 from tests.scenarios import router
 
@@ -45,7 +45,7 @@ def gentle(tmp_path: Path) -> Iterator[str]:
     (tmp_path / "vmlinux.h").write_text(types)
     compiled = tmp_path / "gentle.o"
     flags = ["-O2", "-g", "-target", "bpf", f"-I{tmp_path}"]
-    source = known.SOURCES / "examples" / "tcp_gentle.bpf.c"
+    source = kernels.SOURCE_FOLDER / "examples" / "tcp_gentle.bpf.c"
     subprocess.run(["clang", *flags, "-c", source, "-o", compiled], check=True)
     bpftool("struct_ops", "register", str(compiled))
     yield "gentle"

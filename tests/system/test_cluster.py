@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from testbed.engines.choice import choose
 from testbed.errors import TestbedError
-from testbed.kernels import known
+from testbed.guest import kernels
 from testbed.machine.leftovers import clean
 from testbed.plan.task import Task
 from testbed.runs.cluster import run_on_cluster
+from testbed.runs.engine_choice import choose
 from testbed.runs.sweep import TrialFinished, TrialStarted, WorkerRejected
 from testbed.scenario.model import Scenario
 from testbed.store import Status, open_trial
@@ -142,7 +142,7 @@ def test_a_worker_without_the_kernel_takes_none(
             events.append,
         )
     assert [type(event) for event in events] == [WorkerRejected]
-    assert f"kernel {known.default()} is not built" in str(events[0])
+    assert f"kernel {kernels.default_kernel()} is not built" in str(events[0])
 
 
 def test_no_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

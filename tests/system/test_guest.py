@@ -22,9 +22,9 @@ from analysis.captures.tcp import read_capture
 from analysis.trials.delivery import delivered_bytes
 from analysis.trials.packets import select
 from analysis.verdict.iperf3 import COOKIE_BYTES
-from testbed.engines.base import Job
-from testbed.engines.guest import GuestEngine
-from testbed.engines.modules import PROJECT
+from testbed.engine import Job
+from testbed.guest.engine import GuestEngine
+from testbed.guest.module_bundle import PROJECT_FOLDER
 from testbed.scenario.model import Queue, Scenario
 from testbed.scenario.queues import DISCIPLINES
 from testbed.store import Trial, open_trial
@@ -241,7 +241,7 @@ def test_what_a_guest_starts_does_not_know_where_the_project_is(
     (trial,) = run_trials([scenario], tmp_path)
     lines = (trial.path / started.NOTED).read_text().splitlines()
     assert any("LD_PRELOAD" in line for line in lines)
-    assert not [line for line in lines if str(PROJECT) in line]
+    assert not [line for line in lines if str(PROJECT_FOLDER) in line]
 
 
 def test_another_seed_gives_other_packets(twice: list[tuple[Trial, Trial]], tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from testbed.engines import guest
-from testbed.engines.guest import GuestEngine
-from testbed.kernels import known
+from testbed.guest import engine as guest
+from testbed.guest import kernels
+from testbed.guest.engine import GuestEngine
 from testbed.scenario.kernel_axis import on_kernels
 from testbed.scenario.model import Scenario
 from testbed.store import Trial
@@ -32,9 +32,11 @@ def on_newer(variant: str) -> Scenario:
     return scenario
 
 
-needs_newer = pytest.mark.skipif(known.built(NEWER) is None, reason=f"testbed kernel build {NEWER}")
+needs_newer = pytest.mark.skipif(
+    kernels.built_folder(NEWER) is None, reason=f"testbed kernel build {NEWER}"
+)
 needs_older = pytest.mark.skipif(
-    known.built(OLDER) is None, reason=f"there is no Linux {OLDER} on this machine"
+    kernels.built_folder(OLDER) is None, reason=f"there is no Linux {OLDER} on this machine"
 )
 
 
@@ -111,9 +113,9 @@ def test_a_congestion_control_of_ones_own(full: bool, testbed: str, tmp_path: Pa
     """The example, built in: it runs, and goes back by less than Reno does."""
     if not full:
         pytest.skip("builds a kernel: --full")
-    if not known.is_installed(NEWER):
+    if not kernels.has_source(NEWER):
         pytest.skip(f"apt-get install linux-source-{NEWER}")
-    examples = str(known.SOURCES / "examples")
+    examples = str(kernels.SOURCE_FOLDER / "examples")
     argv = [testbed, "kernel", "build", NEWER, "--add", examples, "--name", ADDED]
     subprocess.run(argv, check=True)
     both = [router(variant=each, duration_s=10) for each in ("linux-reno", "gentle")]

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from analysis.figures.papers.fall_floyd.outcomes import outcome, sequence
-from testbed.engines.choice import choose
-from testbed.engines.host import HostEngine
+from testbed.host.engine import HostEngine
 from testbed.plan.host_settings import Parameter
 from testbed.plan.plan import make_plan
 from testbed.plan.task import tasks
+from testbed.runs.engine_choice import choose
 from testbed.runs.sweep import run_all
 from testbed.scenario.model import Profile
 from testbed.scenario.variants import VARIANTS

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.engines.guest import GuestEngine
+from testbed.guest.engine import GuestEngine
 from testbed.scenario.model import Flow, FlowKind, Queue, Scenario
 from testbed.scenario.variants import LINUX_CONTROLS, VARIANTS
 from testbed.store import Trial

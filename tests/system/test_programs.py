@@ -13,8 +13,8 @@ from analysis.results.tables import write_metrics
 from analysis.trials.packets import TrialPackets
 from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge
-from testbed.engines.choice import choose
 from testbed.own_files.topo_document import of_words
+from testbed.runs.engine_choice import choose
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.program.programs import Programs
 from testbed.store import SCENARIO, Status, Trial, open_trial

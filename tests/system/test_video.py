@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed.engines.base import Job
-from testbed.engines.choice import choose
-from testbed.engines.guest import GuestEngine
+from testbed.engine import Job
+from testbed.guest.engine import GuestEngine
+from testbed.runs.engine_choice import choose
 from testbed.scenario.video import CONTROLS, Transport
 from testbed.scenario.video_content import LADDER, Video
 from testbed.traffic.video.result import Result

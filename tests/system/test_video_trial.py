@@ -14,7 +14,7 @@ from analysis.captures.reduction import length_tables
 from analysis.metrics.spikes import spikes
 from analysis.results.reduction import reduce_trial
 from analysis.trials.video import video_measures
-from testbed.engines.guest import GuestEngine
+from testbed.guest.engine import GuestEngine
 from testbed.scenario.video import Transport
 from testbed.store import Trial
 from tests.lab import ON_FIRST, capture_hashes, packets, run_trials, samples

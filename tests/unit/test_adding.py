@@ -37,7 +37,7 @@ class Addition:
 ENGINE = '''
 """An engine that runs nothing."""
 
-from testbed.engines.base import Engine
+from testbed.engine import Engine
 
 
 class NowhereEngine(Engine):
@@ -103,14 +103,14 @@ ADDITIONS = (
     Addition(
         "an engine",
         """
-        from testbed.engines.choice import choose
+        from testbed.runs.engine_choice import choose
         print(choose("nowhere", ()).engine.name)
         """,
         "nowhere",
-        files={"testbed/engines/nowhere.py": ENGINE},
+        files={"testbed/nowhere/engine.py": ENGINE},
         before={
-            "testbed/engines/choice.py": (
-                ("from testbed.errors", "from testbed.engines.nowhere import NowhereEngine\n"),
+            "testbed/runs/engine_choice.py": (
+                ("from testbed.errors", "from testbed.nowhere.engine import NowhereEngine\n"),
                 (")}\nAUTO", ", NowhereEngine"),
             )
         },

@@ -67,9 +67,9 @@ def test_wrong_requests(
 @pytest.fixture
 def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     """An engine that is ready and knows two variants: what follows never gets to run it."""
-    monkeypatch.setattr("testbed.engines.guest.GuestEngine.ready", lambda _self: "")
+    monkeypatch.setattr("testbed.guest.engine.GuestEngine.ready", lambda _self: "")
     monkeypatch.setattr(
-        "testbed.engines.guest.GuestEngine.controls", lambda _self: frozenset({"reno", "cubic"})
+        "testbed.guest.engine.GuestEngine.controls", lambda _self: frozenset({"reno", "cubic"})
     )
 
 

@@ -10,16 +10,17 @@ from pathlib import Path
 import pytest
 
 from experiments.catalogue import EXPERIMENTS
-from testbed.engines import choice as choices
-from testbed.engines import guest as guests
-from testbed.engines.base import Cancelled, Job, Missing
-from testbed.engines.guest import GuestEngine
-from testbed.engines.host import HostEngine
+from testbed.engine import Cancelled, Job, Missing
 from testbed.errors import TestbedError, UsageError
+from testbed.guest import engine as guests
+from testbed.guest.engine import GuestEngine
+from testbed.host.engine import HostEngine
+from testbed.machine.process import Process
 from testbed.plan.control_network import CLIENT_PORTS
 from testbed.plan.plan import make_plan
 from testbed.plan.requirements import Need
 from testbed.plan.task import tasks
+from testbed.runs import engine_choice as choices
 from testbed.runs.sweep import unsupported
 from testbed.scenario.model import Scenario
 from testbed.scenario.video import Player
@@ -47,7 +48,7 @@ def test_addresses_are_random_only_where_they_must_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fixed: bool
 ) -> None:
     """Containers' seccomp refuses setarch -R; a trial there says what that changes."""
-    monkeypatch.setattr(guests, "forbidden", lambda: "not here")
+    monkeypatch.setattr(guests, "why_not_confined", lambda: "not here")
     monkeypatch.setattr(guests, "keeps_addresses_fixed", lambda: fixed)
     engine = guest(tmp_path, "cat /proc/self/personality >found; echo 0 >guest.status")
     job = Job(1, min(os.sched_getaffinity(0)), threading.Event())
@@ -115,10 +116,28 @@ def test_a_guest_that_ends_without_a_word(tmp_path: Path) -> None:
 
 
 def test_a_guest_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("testbed.engines.guest.HANG_S", 0.2)
-    monkeypatch.setattr("testbed.engines.guest.HANG_FACTOR", 0)
+    monkeypatch.setattr("testbed.guest.engine.HANG_S", 0.2)
+    monkeypatch.setattr("testbed.guest.engine.HANG_FACTOR", 0)
     with pytest.raises(TestbedError, match="the guest hung"):
         run(guest(tmp_path, "exec sleep infinity"), tmp_path)
+
+
+@pytest.mark.parametrize(("duration_s", "patience_s"), [(10, 600), (3600, 72_000)])
+def test_a_guest_has_ten_minutes_or_twenty_times_its_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, duration_s: float, patience_s: float
+) -> None:
+    """A loaded machine needs minutes for a trial of seconds."""
+    waited = []
+
+    def wait(process: Process, _confined: bool, patience_s: float, _cancel: object) -> float:
+        waited.append(patience_s)
+        process.wait()
+        return 0
+
+    monkeypatch.setattr(guests, "_wait", wait)
+    scenario = dataclasses.replace(router(), duration_s=duration_s, sample_interval_ms=1000)
+    run(guest(tmp_path, "echo 0 > guest.status"), tmp_path, scenario=scenario)
+    assert waited == [patience_s]
 
 
 def test_a_guest_is_ended_when_the_user_cancels(tmp_path: Path) -> None:
@@ -153,7 +172,7 @@ def test_a_program_that_is_not_installed(tmp_path: Path) -> None:
     engine = guest(tmp_path, "exit 0")
     assert engine.missing([Need("program", "sh")]) == []
     (missing,) = engine.missing([Need("program", "no-such-browser")])
-    assert missing.mend == "apt install no-such-browser"
+    assert missing.remedy == "apt install no-such-browser"
     record = unsupported(engine, [missing])
     assert record.reason == "the guest has no program no-such-browser"
 

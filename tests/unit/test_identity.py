@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from testbed.engines.choice import Choice
 from testbed.errors import TestbedError
 from testbed.plan.plan import Plan, make_plan
 from testbed.plan.requirements import Need
@@ -19,6 +18,7 @@ from testbed.plan.task import tasks
 from testbed.runs import identity as of_trials
 from testbed.runs import provenance, sources
 from testbed.runs.cluster import PROBLEM, differences, equipment
+from testbed.runs.engine_choice import Choice
 from testbed.runs.identity import identify
 from testbed.runs.sweep import run_all
 from testbed.scenario.model import Scenario

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.kernels.known import SOURCES
+from testbed.guest.kernels import SOURCE_FOLDER
 
 KERNEL = ("-D__KERNEL__", '-DKBUILD_MODNAME="one"', "-O2", "-c", "-o", "one.o", "one.c")
 BODY = "int of_header(void);\nint twice(int n) { return ONCE + n; }\n"
@@ -25,7 +25,7 @@ def place(tmp_path: Path) -> Path:
 
 def compiled(place: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
     (place / "one.o").unlink(missing_ok=True)
-    argv = [str(SOURCES / "cc"), *(words or KERNEL)]
+    argv = [str(SOURCE_FOLDER / "cc"), *(words or KERNEL)]
     told = {"PATH": os.environ["PATH"], "LC_ALL": "C", "HEADERS": str(place), **env}
     return subprocess.run(
         argv, cwd=place, env=told, capture_output=True, text=True, check=False, timeout=60

@@ -16,14 +16,14 @@ from analysis.metrics.axes import AXIS, with_axes
 from testbed.cli import kernel as kernel_verb
 from testbed.cli.kernel import print_comparison, run_on_both
 from testbed.cli.machine import kernel_states
-from testbed.engines.choice import Choice
-from testbed.engines.host import HostEngine
 from testbed.errors import TestbedError, UsageError
-from testbed.kernels import building, known
+from testbed.guest import kernels
+from testbed.host.engine import HostEngine
 from testbed.plan.plan import make_plan
 from testbed.plan.requirements import Need
 from testbed.plan.task import Task
 from testbed.runs import sources
+from testbed.runs.engine_choice import Choice
 from testbed.runs.identity import identities
 from testbed.runs.orchestration import with_ready_kernels
 from testbed.runs.sweep import TrialFinished
@@ -77,37 +77,37 @@ def test_the_host_has_only_its_own_kernel() -> None:
     needs = [need for need in make_plan(newer).needs if need.kind == "kernel"]
     assert needs == [Need("kernel", "6.12")]
     (missing,) = HostEngine().missing(needs)
-    assert str(missing) == "kernel 6.12" and "--engine guest" in missing.mend
+    assert str(missing) == "kernel 6.12" and "--engine guest" in missing.remedy
 
 
 def test_every_version_has_each_patch_once() -> None:
-    common = {path.name[:4] for path in (known.SOURCES / "patches").iterdir()}
-    for version in known.versions():
-        own = [path.name[:4] for path in (known.SOURCES / version / "patches").iterdir()]
+    common = {path.name[:4] for path in (kernels.SOURCE_FOLDER / "patches").iterdir()}
+    for version in kernels.versions():
+        own = [path.name[:4] for path in (kernels.SOURCE_FOLDER / version / "patches").iterdir()]
         assert not common & set(own) and len(own) == len(set(own))
-        assert (known.SOURCES / version / "builder").read_text().strip()
-    assert known.versions()[0] == BASE_KERNEL
+        assert (kernels.SOURCE_FOLDER / version / "builder").read_text().strip()
+    assert kernels.versions()[0] == BASE_KERNEL
 
 
 def test_a_kernel_that_is_not_there_is_named_with_what_to_type(tmp_path: Path) -> None:
-    assert known.not_built("6.12").hint == "testbed kernel build 6.12"
-    error = known.not_built("6.13")
+    assert kernels.not_built("6.12").hint == "testbed kernel build 6.12"
+    error = kernels.not_built("6.13")
     assert error.message == "there is no kernel 6.13" and "--name 6.13" in error.hint
     with pytest.raises(UsageError, match=r"no patches for Linux 7\.0"):
-        building.build_version("7.0", print)
+        kernels.build_version("7.0", print)
     with pytest.raises(UsageError, match="is Debian's"):
-        building.remove("6.1")
+        kernels.remove("6.1")
     with pytest.raises(UsageError, match="is Debian's"):
-        building.build_own(building.Wanted("6.12", str(tmp_path)), print)
+        kernels.build_custom(kernels.CustomKernel("6.12", str(tmp_path)), print)
     with pytest.raises(TestbedError, match="cannot be part of a file's name"):
-        building.build_own(building.Wanted("../x", str(tmp_path)), print)
+        kernels.build_custom(kernels.CustomKernel("../x", str(tmp_path)), print)
 
 
 def test_check_shows_the_other_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "version").write_text("6.18.1-testbed-mine (mine, of Linux 6.18)\n")
-    monkeypatch.setattr(known, "own", lambda: ["mine"])
-    monkeypatch.setattr(known, "default", lambda: "6.1")
-    monkeypatch.setattr(known, "built", lambda name: tmp_path if name == "mine" else None)
+    monkeypatch.setattr(kernels, "custom_names", lambda: ["mine"])
+    monkeypatch.setattr(kernels, "default_kernel", lambda: "6.1")
+    monkeypatch.setattr(kernels, "built_folder", lambda name: tmp_path if name == "mine" else None)
     newer, mine = kernel_states()
     assert (newer.what, newer.ok, newer.needed) == ("kernel 6.12", False, False)
     assert "testbed kernel build 6.12" in newer.remedy
@@ -116,9 +116,11 @@ def test_check_shows_the_other_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 def test_a_machine_without_the_first_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """Debian 13: what names no kernel runs on the newest that there is, and the run says so."""
-    monkeypatch.setattr(known, "is_installed", lambda version: version == "6.12")
-    monkeypatch.setattr(known, "built", lambda name: None if name == BASE_KERNEL else Path())
-    assert known.default() == "6.12"
+    monkeypatch.setattr(kernels, "has_source", lambda version: version == "6.12")
+    monkeypatch.setattr(
+        kernels, "built_folder", lambda name: None if name == BASE_KERNEL else Path()
+    )
+    assert kernels.default_kernel() == "6.12"
     said: list[str] = []
     planned = [Task(each, make_plan(each)) for each in (router(), *on_kernels([router()], ["x"]))]
     found = with_ready_kernels(FakeEngine(succeed), planned, said.append, named=False)
@@ -131,8 +133,8 @@ def test_the_first_kernel_by_name_where_it_is_missing(
     monkeypatch: pytest.MonkeyPatch, named: bool, axes: dict[str, str]
 ) -> None:
     """No other runs in its place: a comparison of the two would compare one with itself."""
-    monkeypatch.setattr(known, "is_installed", lambda version: version == "6.12")
-    monkeypatch.setattr(known, "built", lambda _name: None)
+    monkeypatch.setattr(kernels, "has_source", lambda version: version == "6.12")
+    monkeypatch.setattr(kernels, "built_folder", lambda _name: None)
     planned = [Task(each, make_plan(each)) for each in [router(axes=axes)]]
     with pytest.raises(TestbedError, match=r"this machine has no source of Linux 6\.1"):
         with_ready_kernels(FakeEngine(succeed), planned, print, named=named)
@@ -141,7 +143,7 @@ def test_the_first_kernel_by_name_where_it_is_missing(
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return known.cache()
+    return kernels.cache_folder()
 
 
 @pytest.fixture
@@ -163,16 +165,16 @@ def left(cache: Path) -> list[str]:
 
 def test_a_folder_that_is_no_source_tree(cache: Path, tmp_path: Path) -> None:
     with pytest.raises(TestbedError, match=r"is no source tree of Linux") as caught:
-        building.build_own(building.Wanted("mine", str(tmp_path)), print)
+        kernels.build_custom(kernels.CustomKernel("mine", str(tmp_path)), print)
     assert "arch/um" in caught.value.hint and not left(cache)
     with pytest.raises(TestbedError, match="nowhere: no such file or folder"):
-        building.build_own(building.Wanted("mine", str(tmp_path), Path("nowhere")), print)
+        kernels.build_custom(kernels.CustomKernel("mine", str(tmp_path), Path("nowhere")), print)
 
 
 def test_patches_that_do_not_apply_are_named_with_what_that_costs(cache: Path, tree: Path) -> None:
     said: list[str] = []
     with pytest.raises(TestbedError, match=f"{NEEDED} does not apply"):
-        building.build_own(building.Wanted("mine", str(tree)), said.append)
+        kernels.build_custom(kernels.CustomKernel("mine", str(tree)), said.append)
     assert any("Linux 6.18: it gets the patches for 6.12" in line for line in said)
     assert "kernel: 0001-tick-rate-as-debian.patch does not apply: TCP's timers" in "\n".join(said)
     assert not left(cache)
@@ -180,8 +182,8 @@ def test_patches_that_do_not_apply_are_named_with_what_that_costs(cache: Path, t
 
 def test_each_patch_that_is_not_needed_says_what_it_costs() -> None:
     """Those that are make time virtual and everything random the seed's."""
-    costs = {line[:4] for line in (known.SOURCES / "without").read_text().splitlines()}
-    numbers = {path.name[:4] for path in known.SOURCES.rglob("patches/*.patch")}
+    costs = {line[:4] for line in (kernels.SOURCE_FOLDER / "without").read_text().splitlines()}
+    numbers = {path.name[:4] for path in kernels.SOURCE_FOLDER.rglob("patches/*.patch")}
     assert numbers - costs == {"0002", "0003", "0004", "0016", "0017"}
     assert costs <= numbers
 
@@ -206,7 +208,14 @@ def test_a_build_that_fails_leaves_nothing(
     (bin_ / program).write_text(f"#!/bin/sh\n{script}\n")
     (bin_ / program).chmod(0o755)
     place = tmp_path / "place"
-    words = (known.SOURCES / "build.sh", recipe, tree, place / "out", place / "tree", "a test")
+    words = (
+        kernels.SOURCE_FOLDER / "build.sh",
+        recipe,
+        tree,
+        place / "out",
+        place / "tree",
+        "a test",
+    )
     argv = [str(word) for word in words]
     env = {**os.environ, "PATH": f"{bin_}:{os.environ['PATH']}"}
     done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
@@ -219,7 +228,7 @@ def test_sources_that_are_the_same_keep_their_time(tmp_path: Path) -> None:
     new, kept = tmp_path / "new", tmp_path / "kept"
     for folder in (new, kept):
         (folder / "net").mkdir(parents=True)
-    script = str(known.SOURCES / "refresh.py")
+    script = str(kernels.SOURCE_FOLDER / "refresh.py")
     for name in ("net/same.c", "net/changed.c", "gone.c"):
         (new / name).write_text(name)
     subprocess.run([script, str(new), str(kept)], check=True)
@@ -269,7 +278,9 @@ def test_the_names_in_the_key_are_those_of_a_recipe() -> None:
     found = sources.of_kernel()
     patches = [name for name in found if name.endswith(".patch")]
     assert len(patches) == 25 and all(re.match(r"kernel/patches/\d{4}-", name) for name in patches)
-    assert found["kernel/build.sh"] == (known.SOURCES / "6.1" / "builder").read_text().strip()
+    assert (
+        found["kernel/build.sh"] == (kernels.SOURCE_FOLDER / "6.1" / "builder").read_text().strip()
+    )
 
 
 def test_what_is_added_is_built_in(tmp_path: Path, tree: Path) -> None:
@@ -277,7 +288,7 @@ def test_what_is_added_is_built_in(tmp_path: Path, tree: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()
     for name in ("tcp_gentle.c", "tcp_gentle.bpf.c"):
-        shutil.copy(known.SOURCES / "examples" / name, own)
+        shutil.copy(kernels.SOURCE_FOLDER / "examples" / name, own)
     (own / "sch_mine.c").write_text("/* A queue. */\n")
     fair = "obj-$(CONFIG_NET_SCH_FQ_PIE)\t+= sch_fq_pie.o\n"
     (tree / "net/sched/Makefile").write_text(fair)
@@ -316,7 +327,7 @@ def built_with(own: Path, tree: Path, place: Path) -> Path:
         add_sources "$2"
         "$1/build.sh" "$recipe" "$3" "$4/out" "$4/tree" test
     """
-    words = (known.SOURCES, own, tree, place)
+    words = (kernels.SOURCE_FOLDER, own, tree, place)
     argv = ["bash", "-c", script, "test", *map(str, words)]
     env = {**os.environ, "PATH": f"{place}/bin:{os.environ['PATH']}"}
     subprocess.run(argv, env=env, capture_output=True, check=False)
@@ -324,7 +335,7 @@ def built_with(own: Path, tree: Path, place: Path) -> Path:
 
 
 def test_a_folder_without_anything_to_add(cache: Path, tmp_path: Path, tree: Path) -> None:
-    shutil.copy(known.SOURCES / "examples" / "tcp_gentle.bpf.c", tmp_path)
+    shutil.copy(kernels.SOURCE_FOLDER / "examples" / "tcp_gentle.bpf.c", tmp_path)
     with pytest.raises(TestbedError, match="nothing to add"):
-        building.build_own(building.Wanted("mine", str(tree), add=tmp_path), print)
+        kernels.build_custom(kernels.CustomKernel("mine", str(tree), add=tmp_path), print)
     assert not left(cache)

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.machine import borrowed_settings, safe_files, tracefs
+from testbed.machine import safe_files, sysctl_guard, tracefs
 from testbed.machine.atomic import replace, whole_folder, workplace
 from testbed.machine.journal import JOURNAL, SUFFIX, journals
 from testbed.machine.leftovers import Cleaned, clean
@@ -29,7 +29,7 @@ import os, sys, time
 from pathlib import Path
 from testbed.machine.atomic import replace, whole_folder
 from testbed.machine.journal import JOURNAL
-from testbed.machine.borrowed_settings import changed
+from testbed.machine.sysctl_guard import temporarily
 trial, setting = Path(sys.argv[1]), Path(sys.argv[2])
 
 def wait(_path):
@@ -39,7 +39,7 @@ def wait(_path):
     print(pid, flush=True)
     time.sleep(300)
 
-with whole_folder(trial), changed(setting, "b c after"):
+with whole_folder(trial), temporarily(setting, "b c after"):
     replace(trial.parent / "metrics.csv", wait)
 """
 
@@ -54,7 +54,7 @@ def setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file that counts as one of the kernel's settings."""
     path = tmp_path / "setting"
     path.write_text("before")
-    monkeypatch.setattr(borrowed_settings, "_OURS", re.compile(re.escape(str(path))))
+    monkeypatch.setattr(sysctl_guard, "_CHANGED_BY_TRIALS", re.compile(re.escape(str(path))))
     return path
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.engines.base import Cancelled
+from testbed.engine import Cancelled
 from testbed.errors import TestbedError
 from testbed.runs import pcapng
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from analysis.trials.packets import FlowPackets, ports_of, select
-from testbed.engines.base import missing_programs
+from testbed.engine import missing_programs
 from testbed.errors import UsageError
 from testbed.plan.plan import make_plan
 from testbed.plan.validate import validate

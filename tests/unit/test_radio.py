@@ -14,8 +14,8 @@ import pytest
 from analysis.report.network_drawing import drawing
 from analysis.verdict.checks import Grade
 from analysis.verdict.links import radio
-from testbed.engines.host import HostEngine
 from testbed.errors import TestbedError, UsageError
+from testbed.host.engine import HostEngine
 from testbed.machine.process import Place, run
 from testbed.plan.plan import make_plan
 from testbed.plan.validate import validate
@@ -144,7 +144,7 @@ def test_the_host_says_that_it_cannot() -> None:
     needs = [need for need in make_plan(access("wifi-weak")).needs if need.kind == "radio"]
     (missing,) = HostEngine().missing(needs)
     assert str(missing) == "radio mac80211_hwsim"
-    assert "virtual time" in missing.mend
+    assert "virtual time" in missing.remedy
 
 
 def with_radio(where: str = "ap-station", **settings: Any) -> Scenario:

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from testbed.cli.run import print_missing_features
-from testbed.engines.base import Cancelled, Job, Missing, Outcome
-from testbed.engines.choice import Choice
+from testbed.engine import Cancelled, Job, Missing, ProcessOutcome
 from testbed.errors import TestbedError
 from testbed.plan.plan import make_plan
 from testbed.plan.requirements import Need
 from testbed.plan.task import Task, tasks
+from testbed.runs.engine_choice import Choice
 from testbed.runs.identity import identify
 from testbed.runs.sweep import SweepEvent, TrialFinished, TrialStarted, in_order, run_all
 from testbed.scenario.model import Scenario
@@ -62,9 +62,9 @@ class FakeEngine:
     def jobs(self) -> int:
         return 2
 
-    def run(self, folder: Path, _task: Task, job: Job) -> Outcome:
+    def run(self, folder: Path, _task: Task, job: Job) -> ProcessOutcome:
         self._act(folder, job)
-        return Outcome(0, 12.5, "last words")
+        return ProcessOutcome(0, 12.5, "last words")
 
 
 def succeed(folder: Path, job: Job) -> None:

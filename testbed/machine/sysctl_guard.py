@@ -1,4 +1,4 @@
-"""The settings of this machine's kernel that a trial on the host engine changes for a while."""
+"""Settings of this machine's kernel that a trial on the host changes, and that are restored."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from testbed.machine.journal import JOURNAL
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
-_OURS = re.compile(rf"{ALLOWED}|/sys/module/tcp_[a-z0-9_]+/parameters/[a-z0-9_]+")
-_VALUE = re.compile(r"[A-Za-z0-9_ -]{1,4000}")
+_CHANGED_BY_TRIALS = re.compile(rf"{ALLOWED}|/sys/module/tcp_[a-z0-9_]+/parameters/[a-z0-9_]+")
+_SETTING_VALUE = re.compile(r"[A-Za-z0-9_ -]{1,4000}")
 
 
 def values(setting: str) -> frozenset[str]:
-    """What a setting says, whatever the order of its list; the kernel writes Y for 1."""
+    """Return the words of a setting without their order, with Y and N as 1 and 0."""
     return frozenset({"Y": "1", "N": "0"}.get(word, word) for word in setting.split())
 
 
 @contextlib.contextmanager
-def changed(file: Path, wanted: str) -> Iterator[None]:
-    """A setting has another value for a while, which is noted before."""
+def temporarily(file: Path, wanted: str) -> Iterator[None]:
+    """Give a setting another value for the duration of a block, noted in the journal first."""
     before = file.read_text().strip()
     if values(wanted) == values(before):
         yield
@@ -35,12 +35,13 @@ def changed(file: Path, wanted: str) -> Iterator[None]:
             file.write_text(before)
 
 
-def restored(name: str, before: str, after: str) -> str:
-    """Undo what a killed run noted, and say so; nothing if it cannot have been a run of ours.
+def restore(name: str, before: str, after: str) -> str:
+    """Restore a setting that a killed run has changed, and return a sentence about it.
 
-    A setting that has another value by now is somebody else's.
+    A setting that has another value by now is left alone; what no run of ours can have noted is
+    ignored, and the sentence is empty.
     """
-    if not _OURS.fullmatch(name) or not _VALUE.fullmatch(before):
+    if not _CHANGED_BY_TRIALS.fullmatch(name) or not _SETTING_VALUE.fullmatch(before):
         return ""
     file = Path(name)
     now = values(file.read_text())

@@ -13,15 +13,15 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from testbed.engines import modules
-from testbed.engines.base import Cancelled, Job, Missing, Outcome, missing_programs
-from testbed.engines.confinement import CONFINE, forbidden, keeps_addresses_fixed
+from testbed.engine import Cancelled, Job, Missing, ProcessOutcome, missing_programs
 from testbed.errors import TestbedError
-from testbed.kernels import known
+from testbed.guest import kernels
+from testbed.guest.module_bundle import GUEST_MAIN, PROJECT_FOLDER, current_bundle, guest_command
 from testbed.machine import safe_files
 from testbed.machine.atomic import workplace
+from testbed.machine.compiled import LIBRARIES, require_built
 from testbed.machine.journal import JOURNAL
-from testbed.machine.process import Process, end, has_ended, start, sudo_user
+from testbed.machine.process import Process, end, has_ended, run, start, sudo_user
 from testbed.plan.control_network import controlled
 from testbed.plan.host_settings import browsers
 from testbed.plan.requirements import Need
@@ -38,19 +38,20 @@ from testbed.store import (
     SCENARIO,
 )
 
+CONFINE = LIBRARIES / "testbed-confine"  # built from confine.c, which says what a guest may do
 MEMORY_MB = 256
 LARGE_MB = 1024  # Chromium does not start with less, and touches about 300 MB
-# What a trial needs, by trials that were measured; with less, pages go to and fro for minutes.
+# What a trial needs, as measured; with less, the guest reads its programs again and again.
 BASE_MB = 75.0
 CAPTURE_MB = 9.0  # tcpdump and its ring, and a part of the nodes
 FLOW_MB = 2.5  # iperf3's two processes
 CONNECTION_MB = 0.6  # of one flow, in parallel
-OWN_MB = 64  # of a guest's host processes, in addition to its memory
+OVERHEAD_MB = 64  # of a guest's processes on the host, in addition to its memory
 START_NS = 1_700_000_000 * 10**9  # the guest's clock at boot: arbitrary but fixed
-POLL_S = 0.02
+GUEST_POLL_S = 0.02
 TRY_S = 60.0  # wall time limit of an empty guest
 TAKES_TURNS = "skas, turns"  # in the guest's /proc/cpuinfo (kernel/*/patches/0027)
-PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+GUEST_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 HANG_S = 600  # wall time after which a guest counts as hung …
 HANG_FACTOR = 20  # … or this many times the trial's own duration
 # where the guest mounts its own file systems; required host folders there are bind-mounted
@@ -62,14 +63,14 @@ class GuestEngine:
 
     name = "guest"
     virtual_time = True
-    program: tuple[str, ...] = (modules.TRIAL,)
+    program: tuple[str, ...] = (GUEST_MAIN,)
 
     def __init__(self, kernel_name: str = "") -> None:
-        self.kernel_name = kernel_name or known.default()
+        self.kernel_name = kernel_name or kernels.default_kernel()
         self._others: dict[str, GuestEngine] = {}
 
     def with_kernel(self, name: str) -> GuestEngine:
-        """The same engine with guests of another kernel."""
+        """Return the engine whose guests have this kernel."""
         if name == self.kernel_name:
             return self
         other = self._others.setdefault(name, GuestEngine(name))
@@ -78,8 +79,8 @@ class GuestEngine:
 
     @functools.cached_property
     def kernel(self) -> Path | None:
-        """The folder of the built kernel, or None."""
-        return known.built(self.kernel_name)
+        """The folder of the kernel, or None if it is not built."""
+        return kernels.built_folder(self.kernel_name)
 
     @functools.cached_property
     def _config(self) -> frozenset[str]:
@@ -88,7 +89,7 @@ class GuestEngine:
         return frozenset(line.removesuffix("=y") for line in lines if line.endswith("=y"))
 
     def ready(self) -> str:
-        """Empty, or a request to build the kernel."""
+        """Return why guests cannot run, or nothing."""
         if self.kernel is None:
             return f"kernel {self.kernel_name} is not built: ./setup.sh builds the guest's kernel"
         if os.geteuid() == 0 and (
@@ -96,29 +97,29 @@ class GuestEngine:
         ):
             return f"root does not run this guest kernel: {why}; ./setup.sh as root builds another"
         for package in ("testbed", "topologies"):  # the guest cannot store bytecode
-            compileall.compile_dir(modules.PROJECT / package, quiet=2)
+            compileall.compile_dir(PROJECT_FOLDER / package, quiet=2)
         return ""
 
     def version(self) -> str:
-        """The kernel's version, and the hash of everything that its base was built from.
+        """Return the kernel's version and the hash of all that its base was built from.
 
-        What is added to that concerns those trials alone that use it, whose identity has its
-        sources (`runs/sources.py`).
+        Queue disciplines that are added to the base are in the identity of those trials only that
+        use them (`runs/sources.py`).
         """
         assert self.kernel is not None
         version, base = ((self.kernel / name).read_text().strip() for name in ("version", "base"))
         return f"{version} {base}"
 
     def missing(self, needs: Sequence[Need]) -> list[Missing]:
-        """The features not built into the kernel and the programs not installed."""
-        mend = "add it to kernel/guest.config and run ./setup.sh"
+        """Return the features that the kernel lacks and the programs that are not installed."""
+        remedy = "add it to kernel/guest.config and run ./setup.sh"
         return [
-            *(Missing(n, mend) for n in needs if n.symbol and n.symbol not in self._config),
+            *(Missing(n, remedy) for n in needs if n.symbol and n.symbol not in self._config),
             *missing_programs(needs),
         ]
 
     def controls(self) -> frozenset[str]:
-        """The congestion controls that are built in."""
+        """Return the congestion controls that are built into the kernel."""
         if self.kernel is None:
             return frozenset()
         prefix = "CONFIG_TCP_CONG_"
@@ -127,26 +128,27 @@ class GuestEngine:
         return frozenset({"reno"} | aliases | named) - {"advanced", "hstcp"}
 
     def try_out(self) -> str:
-        """Boot a guest; how long that took, and how its processes hand over to its kernel."""
+        """Boot a guest and describe it: the time that takes, its confinement, its system calls."""
         begun = time.monotonic()
         with workplace("check") as folder:
             job = Job(1, min(os.sched_getaffinity(0)), threading.Event())
             self.boot(folder, ["/bin/cp", "/proc/cpuinfo", "."], job, patience_s=TRY_S)
             takes_turns = TAKES_TURNS in (folder / "cpuinfo").read_text()
-        held = f"not confined: {forbidden()}" if forbidden() else "confined"
+        why_not = why_not_confined()
+        confined = f"not confined: {why_not}" if why_not else "confined"
         traced = "processes are traced: a quarter slower (kernel/README.md says why)"
         way = "processes take turns" if takes_turns else traced
-        return f"boots in {time.monotonic() - begun:.1f} s, {held}, {way}"
+        return f"boots in {time.monotonic() - begun:.1f} s, {confined}, {way}"
 
     def jobs(self) -> int:
-        """One per core, since virtual time isolates guests, but no more than fit into memory."""
-        fitting = _available_mb() // (MEMORY_MB + OWN_MB)
+        """Return one per core, since virtual time isolates guests, as far as memory allows."""
+        fitting = _available_mb() // (MEMORY_MB + OVERHEAD_MB)
         return max(1, min(len(os.sched_getaffinity(0)), fitting))
 
-    def run(self, folder: Path, task: Task, job: Job) -> Outcome:
-        """Boot, run the trial, power off."""
-        program = modules.as_in_guest(*self.program, SCENARIO, ".", modules=modules.up_to_date())
-        return self.boot(folder, program, job, _patience_s(task.scenario), _memory_mb(task))
+    def run(self, folder: Path, task: Task, job: Job) -> ProcessOutcome:
+        """Boot a guest, run the trial in it, and wait for its end."""
+        command = guest_command(*self.program, SCENARIO, ".", bundle=current_bundle())
+        return self.boot(folder, command, job, _patience_s(task.scenario), _memory_mb(task))
 
     def boot(
         self,
@@ -155,78 +157,99 @@ class GuestEngine:
         job: Job,
         patience_s: float,
         memory_mb: int = MEMORY_MB,
-    ) -> Outcome:
+    ) -> ProcessOutcome:
         """Run one command in a guest that sees the folder as its working directory."""
         assert self.kernel is not None
         (folder / GUEST_COMMAND).write_text("".join(f"{word}\n" for word in argv))
         (folder / GUEST_PATHS).write_text("".join(f"{path}\n" for path in _hidden_paths()))
         (folder / GUEST_MEMORY).mkdir()
-        why_not = forbidden()
-        held = not why_not
+        why_not = why_not_confined()
+        confined = not why_not
         process = start(
             [
-                *((str(CONFINE), GUEST_MEMORY) if held else ()),
-                *_command(self.kernel, job.seed, job.core, memory_mb, held=held),
+                *((str(CONFINE), GUEST_MEMORY) if confined else ()),
+                *_command(self.kernel, job.seed, job.core, memory_mb, confined=confined),
             ],
             stderr=folder / GUEST_CONSOLE,
-            env={"PATH": PATH, "TMPDIR": GUEST_MEMORY, **JOURNAL.marker},
+            env={"PATH": GUEST_PATH, "TMPDIR": GUEST_MEMORY, **JOURNAL.marker},
             cwd=folder,
         )
         try:
-            peak_mb = _wait(process, held, patience_s, job.cancel)
+            peak_mb = _wait(process, confined, patience_s, job.cancel)
         finally:
-            strange = _remove_what_is_no_file(folder)
-        if strange:
+            special = _remove_special_files(folder)
+        if special:
             raise TestbedError(
-                f"the guest left something that is no plain file: {', '.join(strange)}",
+                f"the guest left something that is no plain file: {', '.join(special)}",
                 "it was removed; is there a program in the trial that you do not trust?",
             )
-        status, errors = _status(folder), _said(folder)
+        status, errors = _status(folder), _last_error_line(folder)
         (folder / GUEST_MEMORY).rmdir()
         for file in folder.glob(GUEST_FILES):
             file.unlink()
         if status is None:
             why = errors or f"it ended with status {process.returncode} and no message"
             raise TestbedError(f"the guest died: {why}", "`testbed check` boots a test guest")
-        return Outcome(status, peak_mb, errors, _cautions(why_not))
+        return ProcessOutcome(status, peak_mb, errors, _warnings(why_not))
 
 
-def _remove_what_is_no_file(folder: Path) -> list[str]:
-    """A guest's programs have no reason to leave a link; whoever read it would leave the folder."""
+@functools.cache
+def why_not_confined() -> str:
+    """Return why this host does not let us confine a guest, or nothing if it does.
+
+    The guest's kernel is an ordinary program: what is read-only in its mount table is read-only
+    only as long as that kernel is intact.
+    """
+    require_built(CONFINE)
+    with workplace("confine") as folder:
+        (folder / GUEST_MEMORY).mkdir()
+        done = run([str(CONFINE), GUEST_MEMORY, "true"], check=False, cwd=folder)
+    return done.stderr.strip().removeprefix("testbed-confine: ") if done.status else ""
+
+
+@functools.cache
+def keeps_addresses_fixed() -> bool:
+    """Return whether address randomisation can be switched off; containers' seccomp forbids it."""
+    return not run(["setarch", "-R", "true"], check=False).status
+
+
+def _remove_special_files(folder: Path) -> list[str]:
+    """Remove links and the like, which would lead whoever reads them out of the folder."""
     with safe_files.folder(folder) as directory:
         return safe_files.only_plain_files(directory)
 
 
-def _cautions(why_not: str) -> tuple[str, ...]:
-    held = (f"the guest was not confined: {why_not}",) if why_not else ()
+def _warnings(why_not: str) -> tuple[str, ...]:
+    unconfined = (f"the guest was not confined: {why_not}",) if why_not else ()
     # at a random distance from the program, its heap takes room that the guest's memory then lacks
     random = "the guest had up to 32 MB less memory, by chance: setarch -R is refused (seccomp)"
-    return held if keeps_addresses_fixed() else (*held, random)
+    return unconfined if keeps_addresses_fixed() else (*unconfined, random)
 
 
-def _command(kernel: Path, seed: int, core: int, memory_mb: int, *, held: bool) -> list[str]:
-    """The guest's command line; its random pool is seeded from it, so only `um_seed` may vary.
+def _command(kernel: Path, seed: int, core: int, memory_mb: int, *, confined: bool) -> list[str]:
+    """Return the guest's command line.
 
-    `stubs=` is no part of it. A process that takes turns with the kernel can reach the kernel's
-    memory: where nothing holds the guest as a whole, its processes are traced.
+    The guest's random pool is seeded from it, so only `um_seed` may vary; the kernel
+    leaves `stubs=` out of it. A process that takes turns with the kernel can reach its memory, so
+    processes are traced where the guest as a whole is not confined.
     """
     return [
         *(("setarch", "-R") if keeps_addresses_fixed() else ()),
         *("taskset", "-c", str(core), str(kernel / "linux")),
         *(f"mem={memory_mb}M", f"um_seed={seed}"),
         *("time-travel=inf-cpu", f"time-travel-start={START_NS}", "stderr=1", "quiet"),
-        *(() if held else ("stubs=ptrace",)),
+        *(() if confined else ("stubs=ptrace",)),
     ]
 
 
 def _hidden_paths() -> list[Path]:
-    """The project's folders that the guest's own mounts would hide."""
-    needed = {modules.PROJECT, Path(sys.prefix).resolve()}
+    """Return the project's folders that the guest's own mounts would hide."""
+    needed = {PROJECT_FOLDER, Path(sys.prefix).resolve()}
     return sorted(path for path in needed if any(path.is_relative_to(hidden) for hidden in HIDDEN))
 
 
 def _memory_mb(task: Task) -> int:
-    """The guest's memory, which its random pool is mixed from: more only where it must be."""
+    """Return the guest's memory: the same for most trials, as its random pool depends on it."""
     flows = controlled(task.scenario)
     needed_mb = BASE_MB + CAPTURE_MB * len(task.plan.captures) + FLOW_MB * len(flows)
     needed_mb += CONNECTION_MB * sum(flow.parallel - 1 for flow in flows)
@@ -237,15 +260,15 @@ def _patience_s(scenario: Scenario) -> float:
     return max(HANG_S, HANG_FACTOR * scenario.duration_s)
 
 
-def _wait(process: Process, held: bool, patience_s: float, cancel: threading.Event) -> float:
-    """Wait for the guest to end; returns its peak memory in MB.
+def _wait(process: Process, confined: bool, patience_s: float, cancel: threading.Event) -> float:
+    """Wait for the guest to end and return its peak memory in MB.
 
-    A confined guest (`held`) is a child of the started process.
+    A confined guest is a child of the started process.
     """
     peak_kb = 0
-    pid = 0 if held else process.pid
+    pid = 0 if confined else process.pid
     deadline = time.monotonic() + patience_s
-    while not has_ended(process, POLL_S):
+    while not has_ended(process, GUEST_POLL_S):
         pid = pid or _child(process.pid)
         peak_kb = max(peak_kb, _resident_kb(pid))
         if cancel.is_set():
@@ -263,7 +286,7 @@ def _available_mb() -> int:
 
 
 def _child(pid: int) -> int:
-    """The only child of a process; 0 while it has none."""
+    """Return the id of a process's only child, or 0 while it has none."""
     try:
         return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
     except (OSError, IndexError):
@@ -271,9 +294,9 @@ def _child(pid: int) -> int:
 
 
 def _resident_kb(pid: int) -> int:
-    """The main process's peak resident memory; it maps all of the guest's memory.
+    """Return the peak resident memory of the guest's main process, which maps all of its memory.
 
-    Asked fifty times a second, so without decoding it.
+    It is read fifty times a second, so the bytes are not decoded.
     """
     try:
         with Path(f"/proc/{pid}/status").open("rb", buffering=0) as file:
@@ -291,8 +314,8 @@ def _status(folder: Path) -> int | None:
         return None
 
 
-def _said(folder: Path) -> str:
-    """The last error line of the guest's console or of the trial."""
+def _last_error_line(folder: Path) -> str:
+    """Return the last line of the guest's console or, without one, of the trial's errors."""
     for name in (GUEST_CONSOLE, GUEST_ERRORS):
         path = folder / name
         lines = path.read_text(errors="replace").splitlines() if path.exists() else []

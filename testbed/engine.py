@@ -22,35 +22,35 @@ class Missing:
     """A feature that an engine lacks, and how to provide it."""
 
     need: Need
-    mend: str
+    remedy: str
 
     def __str__(self) -> str:
         return f"{self.need.kind} {self.need.name}"
 
 
 def missing_programs(needs: Sequence[Need]) -> list[Missing]:
-    """The required programs that are not installed; host and guest share one installation."""
+    """Return the programs that are not installed; host and guest share one installation."""
     return [
-        Missing(need, _mend(need.name))
+        Missing(need, _remedy(need.name))
         for need in needs
         if need.kind == "program" and shutil.which(need.name, path=PATH) is None
     ]
 
 
-def _mend(program: str) -> str:
+def _remedy(program: str) -> str:
     if "/" in program:
         return f"is {program} there, and may it be executed?"
     return f"apt install {PACKAGES.get(program, program)}"
 
 
-def in_want(engine: Engine, missing: Iterable[Missing]) -> str:
-    """Name what lacks these features: the engine's kernel, or the engine as a whole."""
-    kernels = all(each.need.symbol for each in missing)
-    return f"the {engine.name}'s kernel" if kernels else f"the {engine.name}"
+def what_lacks(engine: Engine, missing: Iterable[Missing]) -> str:
+    """Return the name of what lacks these features: the engine's kernel or the engine itself."""
+    in_kernel = all(each.need.symbol for each in missing)
+    return f"the {engine.name}'s kernel" if in_kernel else f"the {engine.name}"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ProcessOutcome:
     """The end of the process that ran a trial."""
 
     status: int
@@ -75,31 +75,31 @@ class Cancelled(TestbedError):
 
 
 class Engine(Protocol):
-    """A place to run `python -m testbed.trial`; each has one line in choice.py."""
+    """A place to run `python -m testbed.trial`; ENGINES in runs/engine_choice.py lists them."""
 
     name: str
     virtual_time: bool  # computing takes no time, so delays are exact
 
     def ready(self) -> str:
-        """Empty if trials can run here, else the problem and its remedy."""
+        """Return the reason why trials cannot run here, with its remedy, or nothing."""
 
     def with_kernel(self, name: str) -> Engine:
-        """The engine whose guests have this kernel; of an engine without guests, itself."""
+        """Return the engine whose guests have this kernel, or itself if it has no guests."""
 
     def version(self) -> str:
         """Identify the kernel exactly, including its configuration."""
 
     def missing(self, needs: Sequence[Need]) -> list[Missing]:
-        """The features among `needs` that are not available."""
+        """Return the features among `needs` that are not available."""
 
     def controls(self) -> frozenset[str]:
-        """The congestion controls that the kernel offers."""
+        """Return the congestion controls that the kernel offers."""
 
     def try_out(self) -> str:
-        """Run a minimal test and describe the outcome; raises if the engine does not work."""
+        """Run a minimal test and describe the result; raise if the engine does not work."""
 
     def jobs(self) -> int:
-        """The number of trials that can run in parallel without influencing each other."""
+        """Return how many trials can run in parallel without influencing each other."""
 
-    def run(self, folder: Path, task: Task, job: Job) -> Outcome:
+    def run(self, folder: Path, task: Task, job: Job) -> ProcessOutcome:
         """Run the trial in a folder that holds its scenario.json."""

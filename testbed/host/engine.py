@@ -9,13 +9,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from testbed.engines.base import Cancelled, Job, Missing, Outcome, missing_programs
+from testbed.engine import Cancelled, Job, Missing, ProcessOutcome, missing_programs
 from testbed.errors import TestbedError
 from testbed.machine import safe_files, tracefs
-from testbed.machine.borrowed_settings import ALLOWED, AVAILABLE, changed
 from testbed.machine.journal import JOURNAL
 from testbed.machine.locks import lock
 from testbed.machine.process import end, run, start
+from testbed.machine.sysctl_guard import ALLOWED, AVAILABLE, temporarily
 from testbed.plan.host_settings import Parameter
 from testbed.plan.requirements import Need
 from testbed.plan.task import Task
@@ -23,9 +23,9 @@ from testbed.scenario import queues
 from testbed.scenario.model import Queue
 from testbed.store import HOST_ERRORS, SCENARIO
 
-LOCK = Path("/run/tcp-testbed")  # whoever has it may change the kernel's settings
-POLL_S = 0.05
-ELSEWHERE = {  # what only a guest has
+LOCK = Path("/run/tcp-testbed")  # whoever holds it may change the kernel's settings
+HOST_POLL_S = 0.05
+GUEST_ONLY = {  # kinds of needs that only a guest meets, with the remedy
     "kernel": "the host engine runs on this machine's own kernel: --engine guest",
     "radio": "a radio's medium answers in virtual time: --engine guest",
 }
@@ -39,32 +39,31 @@ class HostEngine:
     program: tuple[str, ...] = ("-m", "testbed.trial")
 
     def ready(self) -> str:
-        """Empty, or a complaint about missing root rights."""
+        """Return that root is needed, or nothing."""
         return "" if os.geteuid() == 0 else "the host engine needs root: use sudo"
 
     def with_kernel(self, _name: str) -> HostEngine:
-        """Itself: who asks for another kernel than this machine's lacks it."""
+        """Return itself; a trial that needs another kernel than this machine's lacks it."""
         return self
 
     def version(self) -> str:
-        """The kernel's release and build."""
+        """Return the kernel's release and build."""
         return f"{os.uname().release} {os.uname().version}"
 
     def missing(self, needs: Sequence[Need]) -> list[Missing]:
-        """The features that this kernel lacks and cannot load as modules."""
-        features = [need for need in needs if need.kind != "program"]
-        lacks = [need for need in features if not self._has(need)]
+        """Return the features that this kernel lacks and cannot load as modules."""
+        lacks = [need for need in needs if need.kind != "program" and not self._has(need)]
         modules = ", ".join(need.module for need in lacks)
-        mend = f"kernel {os.uname().release} has no module {modules}; --engine guest needs none"
-        found = [Missing(need, ELSEWHERE.get(need.kind, mend)) for need in lacks]
-        return [*found, *missing_programs(needs)]
+        remedy = f"kernel {os.uname().release} has no module {modules}; --engine guest needs none"
+        features = [Missing(need, GUEST_ONLY.get(need.kind, remedy)) for need in lacks]
+        return [*features, *missing_programs(needs)]
 
     def _has(self, need: Need) -> bool:
         if need.kind == "congestion control":
             return need.name in self.controls() or (
                 _load(need.module) and need.name in self.controls()
             )
-        if need.kind in ELSEWHERE:
+        if need.kind in GUEST_ONLY:
             return False
         if need.kind == "switch":
             return _load(need.module)
@@ -73,20 +72,20 @@ class HostEngine:
         return _has_discipline(need.name)
 
     def controls(self) -> frozenset[str]:
-        """The congestion controls available in the kernel now."""
+        """Return the congestion controls that the kernel offers now."""
         return frozenset(AVAILABLE.read_text().split())
 
     def try_out(self) -> str:
-        """Nothing to test: this machine is running."""
+        """Return that the engine runs: this machine is running."""
         return "runs"
 
     def jobs(self) -> int:
-        """One, since trials in real time would compete for the cores."""
+        """Return one, since trials in real time would compete for the cores."""
         return 1
 
-    def run(self, folder: Path, task: Task, job: Job) -> Outcome:
-        """Run the trial in its own process."""
-        with _alone(job), _all_controls_allowed(), _restored(task.plan.parameters):
+    def run(self, folder: Path, task: Task, job: Job) -> ProcessOutcome:
+        """Run the trial in a process, and restore the settings that it changed."""
+        with _lock_machine(job), _all_controls_allowed(), _parameters(task.plan.parameters):
             errors = folder / HOST_ERRORS
             process = start(
                 [
@@ -106,23 +105,23 @@ class HostEngine:
             )
             try:
                 while process.poll() is None:
-                    if job.cancel.wait(POLL_S):
+                    if job.cancel.wait(HOST_POLL_S):
                         raise Cancelled("cancelled")
             finally:
                 end(process, signal.SIGTERM, patience_s=15)
                 tracefs.remove(JOURNAL.mark)  # exists only if the trial was killed
-            said = errors.read_text(errors="replace").strip()
+            text = errors.read_text(errors="replace").strip()
             errors.unlink()
-            return Outcome(process.returncode, 0.0, said.splitlines()[-1] if said else "")
+            return ProcessOutcome(process.returncode, 0.0, text.splitlines()[-1] if text else "")
 
 
 def _load(module: str) -> bool:
-    """Load a kernel module; False if there is none."""
+    """Load a kernel module and return whether there is one."""
     return run(("modprobe", "-q", module), check=False).status == 0
 
 
 def _has_discipline(name: str) -> bool:
-    """Test a discipline on the loopback interface of a new namespace."""
+    """Return whether a discipline works, as tried on the loopback interface of a namespace."""
     words: tuple[str, ...] = (name,)
     if name in queues.DISCIPLINES:
         queue = Queue(name, limit_bytes=60_000)
@@ -133,7 +132,7 @@ def _has_discipline(name: str) -> bool:
 
 
 def _has_classifier() -> bool:
-    """Test the classifier with a one-instruction program on a loopback interface."""
+    """Return whether a classifier of one instruction works on a namespace's loopback interface."""
     lines = ("qdisc add dev lo clsact", 'filter add dev lo ingress bpf bytecode "1,6 0 0 0,"')
     done = run(
         ("unshare", "--net", "tc", "-batch", "-"), stdin="\n".join(lines) + "\n", check=False
@@ -142,8 +141,8 @@ def _has_classifier() -> bool:
 
 
 @contextlib.contextmanager
-def _alone(job: Job) -> Iterator[None]:
-    """One trial at a time on the whole machine: its settings are every run's."""
+def _lock_machine(job: Job) -> Iterator[None]:
+    """Allow one trial at a time, since all runs share this machine's settings."""
     LOCK.mkdir(mode=0o700, exist_ok=True)
     if why := safe_files.changed_by_others(LOCK):
         raise TestbedError(f"{LOCK} is not root's alone: {why}", f"remove {LOCK}")
@@ -155,11 +154,11 @@ def _alone(job: Job) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _restored(parameters: Sequence[Parameter]) -> Iterator[None]:
-    """The congestion controls' parameters as the trial will set them."""
+def _parameters(parameters: Sequence[Parameter]) -> Iterator[None]:
+    """Set the congestion controls' parameters for the duration of a trial."""
     with contextlib.ExitStack() as stack:
         for each in parameters:
-            stack.enter_context(changed(Path(each.file), str(each.value)))
+            stack.enter_context(temporarily(Path(each.file), str(each.value)))
         yield
 
 
@@ -167,5 +166,5 @@ def _restored(parameters: Sequence[Parameter]) -> Iterator[None]:
 def _all_controls_allowed() -> Iterator[None]:
     """Allow all congestion controls: namespaces may set only those allowed here."""
     names = [*ALLOWED.read_text().split(), *AVAILABLE.read_text().split()]
-    with changed(ALLOWED, " ".join(dict.fromkeys(names))):
+    with temporarily(ALLOWED, " ".join(dict.fromkeys(names))):
         yield

@@ -1,14 +1,14 @@
-"""The choice of the engine for a set of trials, with its reason."""
+"""The engines, and the choice of one for a set of trials, with its reason."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from testbed.engines.base import Engine
-from testbed.engines.guest import GuestEngine
-from testbed.engines.host import HostEngine
+from testbed.engine import Engine
 from testbed.errors import TestbedError, UsageError, nearest
+from testbed.guest.engine import GuestEngine
+from testbed.host.engine import HostEngine
 from testbed.plan.requirements import Need
 
 # One line per engine. The first one works for any user; `auto` prefers the others, the last most.
@@ -26,7 +26,7 @@ class Choice:
 
 
 def choose(name: str, needs: Iterable[Need]) -> Choice:
-    """The engine of that name, or for `auto` the preferred one that can run everything."""
+    """Return the engine of that name, or for `auto` the preferred one that can run all trials."""
     if name not in CHOICES:
         raise UsageError(f"unknown engine {name!r}", nearest(name, CHOICES))
     if name == AUTO:
@@ -50,7 +50,7 @@ def _automatic(needs: tuple[Need, ...]) -> Choice:
 
 
 def _unfit(engine: Engine, needs: tuple[Need, ...]) -> str:
-    """Why the engine cannot run these trials; empty if it can."""
+    """Return why the engine cannot run these trials, or nothing if it can."""
     if problem := engine.ready():
         return problem
     missing = engine.missing(needs)

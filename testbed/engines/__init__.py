@@ -1,1 +1,0 @@
-"""Engines that run trials: the guest in virtual time, the host as root in real time."""

@@ -1,0 +1,155 @@
+"""The guest's kernels: Debian's, for which there are patches, and the user's own; building them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.errors import TestbedError, UsageError, nearest
+from testbed.machine.process import run, run_told
+from testbed.scenario.model import BASE_KERNEL
+from testbed.scenario.names import checked
+
+SOURCE_FOLDER = Path(__file__).resolve().parents[2] / "kernel"
+IMAGE_SCRIPT = SOURCE_FOLDER / "image.sh"
+CUSTOM_SCRIPT = SOURCE_FOLDER / "own.sh"
+Progress = Callable[[str], None]  # is called with each line that a build prints
+
+
+def versions() -> list[str]:
+    """Return the versions of Linux that have patches, the oldest first."""
+    names = [path.parent.name for path in SOURCE_FOLDER.glob("[0-9]*/patches")]
+    return sorted(names, key=lambda name: [int(part) for part in name.split(".")])
+
+
+def cache_folder() -> Path:
+    """Return the folder in which kernels are built (`cache` in recipe.sh)."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "tcp-testbed" / "kernel"
+
+
+def custom_folder(name: str) -> Path:
+    """Return the folder of one of the user's own kernels, whether it is built or not."""
+    return cache_folder() / "own" / checked(name)
+
+
+def built_folder(name: str) -> Path | None:
+    """Return the folder of a kernel, or None if it is not built."""
+    if name not in versions():
+        folder = custom_folder(name)
+        return folder if (folder / "base").exists() else None
+    done = run([str(IMAGE_SCRIPT), "--path", name], check=False)
+    folder = Path(done.stdout.strip())
+    return folder if done.status == 0 and (folder / "base").exists() else None
+
+
+def has_source(version: str) -> bool:
+    """Return whether Debian's source of this version is installed."""
+    return Path(f"/usr/src/linux-source-{version}.tar.xz").exists()
+
+
+def custom_names() -> list[str]:
+    """Return the names of the user's own kernels that are built."""
+    return sorted(path.parent.name for path in (cache_folder() / "own").glob("[!.]*/base"))
+
+
+def default_kernel() -> str:
+    """Return the kernel of scenarios that name none.
+
+    That is the one of the stored numbers, or the newest whose source is installed if that one's
+    source is not.
+    """
+    if has_source(BASE_KERNEL) or built_folder(BASE_KERNEL):
+        return BASE_KERNEL
+    installed = [version for version in versions() if has_source(version)]
+    return installed[-1] if installed else BASE_KERNEL
+
+
+def not_built(name: str) -> TestbedError:
+    """Return the error that says how to get a kernel that is not built."""
+    if name in versions():
+        return TestbedError(f"kernel {name} is not built", f"testbed kernel build {name}")
+    hint = nearest(name, [*versions(), *custom_names()])
+    return TestbedError(
+        f"there is no kernel {name}",
+        f"{hint}; one of your own: testbed kernel build --source DIR --name {name}",
+    )
+
+
+@dataclass(frozen=True)
+class CustomKernel:
+    """A kernel of the user's own, built from a source tree or from one of Debian's versions."""
+
+    name: str
+    source: str
+    patches: Path | None = None
+    config: Path | None = None
+    add: Path | None = None
+    like: str = ""  # the kernel whose compiled files the first build starts from
+
+    def arguments(self) -> list[str]:
+        """Return the arguments of own.sh."""
+        paths = {"--patches": self.patches, "--config": self.config, "--add": self.add}
+        options = [(name, str(path)) for name, path in paths.items() if path is not None]
+        options += [("--like", self.like)] if self.like else []
+        return [self.name, self.source, *(word for option in options for word in option)]
+
+
+def build_version(version: str, progress: Progress) -> Path:
+    """Build one of Debian's kernels, which takes minutes, unless it is built already."""
+    if version not in versions():
+        raise UsageError(
+            f"no patches for Linux {version}",
+            f"there are some for {', '.join(versions())}; any tree: --source DIR --name NAME",
+        )
+    if not has_source(version):
+        raise TestbedError(
+            f"this machine has no source of Linux {version}",
+            f"apt-get install linux-source-{version}, if your Debian has it (6.1: Debian 12); "
+            "testbed kernel list",
+        )
+    return _run_build([str(IMAGE_SCRIPT), version], progress)
+
+
+def build_custom(kernel: CustomKernel, progress: Progress) -> Path:
+    """Build one of the user's own kernels, or what has changed in it since the last build."""
+    checked(kernel.name)
+    if kernel.name in versions():
+        raise UsageError(f"{kernel.name} is Debian's", "give yours another --name")
+    return _run_build([str(CUSTOM_SCRIPT), *kernel.arguments()], progress)
+
+
+def build_missing(names: Iterable[str], progress: Progress) -> None:
+    """Build those of Debian's kernels that are not built; raise for one of the user's own."""
+    for name in dict.fromkeys(names):
+        if built_folder(name) is None:
+            if name not in versions():
+                raise not_built(name)
+            build_version(name, progress)
+
+
+def _run_build(argv: Sequence[str], progress: Progress) -> Path:
+    """Run one of the scripts, whose last two lines are an error's message and hint."""
+    done = run_told(argv, progress)
+    if done.status != 0:
+        *_, message, hint = ["", "", *filter(None, done.stderr.splitlines())]
+        reason = message.removeprefix("kernel: ") or hint or f"{argv[0]} ended with {done.status}"
+        raise TestbedError(reason, hint.strip())
+    return Path(done.stdout.strip().splitlines()[-1])
+
+
+def remove(name: str) -> list[Path]:
+    """Delete one of the user's own kernels and its build folder; return the folders."""
+    if name in versions():
+        raise UsageError(f"{name} is Debian's", "only kernels of your own are removed by name")
+    build_folder = cache_folder() / "trees" / name
+    folders = [path for path in (custom_folder(name), build_folder) if path.is_dir()]
+    if not folders:
+        raise not_built(name)
+    for path in folders:
+        shutil.rmtree(path)
+    build_folder.with_name(f"{name}.lock").unlink(missing_ok=True)
+    return folders

@@ -1,0 +1,1 @@
+"""The host engine: trials on this machine's own kernel."""

@@ -1,1 +1,0 @@
-"""The guest's kernels: which there are, and building them."""
