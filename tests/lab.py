@@ -32,6 +32,7 @@ def run_trials(scenarios: Sequence[Scenario], out: Path, engine: str = "guest") 
     """Run them all, in the order given; each has to end well, in the guest with a sound verdict."""
     plain = engine == "guest" and all(each.kernel == BASE_KERNEL for each in scenarios)
     trials = ended_trials(scenarios, out, _guest() if plain else choose(engine, ()))
+    assert len(trials) == len(scenarios) > 0
     for trial in trials:
         assert trial.record.status is Status.OK, (trial.path.name, trial.record.reason)
         if engine == "guest":

@@ -114,6 +114,7 @@ def test_tolerances_are_amounts_or_parts_of_the_first_mean() -> None:
 
 
 def test_every_default_has_its_reason() -> None:
+    assert TOLERANCES["goodput_mbps"].of(1) == 0.02 and TOLERANCES["jain"].of(1) == 0.02
     assert all(each.reason for each in TOLERANCES.values())
     assert choose_tolerances("", []) == TOLERANCES
 

@@ -21,9 +21,14 @@ ROOT = Path(__file__).parents[2]
 PAGES = (
     "README.md",
     "kernel/README.md",
-    *(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/**/*.md")),
+    *(
+        str(page.relative_to(ROOT))
+        for folder in ("docs", "experiments")
+        for page in ROOT.glob(f"{folder}/**/*.md")
+    ),
 )
 FOLDERS = "docs|kernel|analysis|testbed|experiments|tests|topologies|benchmarks"
+LINK = re.compile(r"\]\(([^)#:]+)\)")
 LINKED = re.compile(rf"`((?:{FOLDERS})/[\w./-]+)")
 MODULE = re.compile(r"python -m ((?:analysis|testbed|experiments|tests|benchmarks)[\w.]*)")
 TO_BE_WRITTEN = {  # by the reader
@@ -97,8 +102,15 @@ def test_named_modules_exist(root: Path, name: str) -> None:
 @pytest.mark.parametrize("name", sorted(PAGES))
 def test_linked_pages_exist(root: Path, name: str) -> None:
     """Links and images, relative to the page."""
-    for link in re.findall(r"\]\(([^)#:]+)\)", (root / name).read_text()):
+    for link in LINK.findall((root / name).read_text()):
         assert (root / name).parent.joinpath(link).exists(), link
+
+
+def test_pages_name_files_modules_and_pages(root: Path) -> None:
+    """A page may name none of a kind, but not all pages."""
+    texts = [(root / name).read_text() for name in PAGES]
+    for pattern in (LINKED, MODULE, LINK):
+        assert sum(bool(pattern.search(text)) for text in texts) > 5, pattern
 
 
 def test_the_index_lists_every_page(root: Path) -> None:
