@@ -11,7 +11,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-FRAME_BYTES = 1514
+from testbed.scenario.queues import FRAME_BYTES
+
 ANY = math.inf  # on its own never a reason to discard a trial
 
 
@@ -31,8 +32,7 @@ NEVER = Limits(ANY, ANY)
 class Rule:
     """One check: its two sides in words, its limits, and the reason for them.
 
-    `relative`: the limits are fractions of the expected value, not amounts of the unit. `later`:
-    of a feature that no trial had before the check; verdicts that are kept hold without it.
+    `relative`: the limits are fractions of the expected value, not amounts of the unit.
     """
 
     name: str
@@ -43,10 +43,9 @@ class Rule:
     real: Limits
     reason: str
     relative: bool = False
-    later: bool = False
 
     def limits(self, virtual_time: bool) -> Limits:
-        """The limits in the trial's kind of time."""
+        """Return the limits in the trial's kind of time."""
         return self.virtual if virtual_time else self.real
 
     @property
@@ -60,12 +59,8 @@ def _exact(name: str, unit: str, measured: str, expected: str, reason: str) -> R
     return Rule(name, unit, measured, expected, EQUAL, EQUAL, reason)
 
 
-def _later(name: str, unit: str, measured: str, expected: str, reason: str) -> Rule:
-    return dataclasses.replace(_exact(name, unit, measured, expected, reason), later=True)
-
-
 def _busy_machine(name: str, unit: str, measured: str, real: Limits, reason: str) -> Rule:
-    """Checked only in real time."""
+    """Make a rule that is checked only in real time."""
     reason += "; in virtual time no time passes while the machine works, so this is not checked"
     return Rule(name, unit, measured, "none", NEVER, real, reason)
 
@@ -88,7 +83,7 @@ RULES: Mapping[str, Rule] = {
             "frames that tcpdump reports as written",
             "the file holds everything that tcpdump wrote",
         ),
-        _later(
+        _exact(
             "kernel",
             "",
             "the version of Linux in the guest, or the name of one of your own",
@@ -195,7 +190,6 @@ RULES: Mapping[str, Rule] = {
             Limits(5, 50),
             "virtual time: the clock's nanoseconds; real time: one process waits for the "
             "scheduler, and the kernel's answer takes a moment",
-            later=True,
         ),
         Rule(
             "idle RTT",
@@ -244,14 +238,14 @@ RULES: Mapping[str, Rule] = {
             "payload in its capture",
             "every byte handed to the player has arrived in a packet",
         ),
-        _later(
+        _exact(
             "program",
             "",
             "the exit status of a command flow's program",
             "0, or ended by the trial",
             "a client that failed has not done what was asked, and a server must last as long",
         ),
-        _later(
+        _exact(
             "pauses",
             "packets",
             "packets that a CBR flow sent in its pauses, captured",
@@ -259,7 +253,7 @@ RULES: Mapping[str, Rule] = {
             "on and off take turns from the first packet on, to the nanosecond in virtual time; "
             "those that waited in the sender's own queue, or for a late timer, have left in time",
         ),
-        _later(
+        _exact(
             "other connections",
             "connections",
             "TCP between a command flow's hosts that is no flow's, captured",
@@ -299,7 +293,7 @@ RULES: Mapping[str, Rule] = {
             Limits(0, ANY),
             "a file that was not received is missing load; on a crowded link that happens",
         ),
-        _later(
+        _exact(
             "transfers",
             "transfers",
             "transfers of a workload that are not alike in its list, its client's log and the "
@@ -317,7 +311,6 @@ RULES: Mapping[str, Rule] = {
             Limits(0.02, 0.2),
             "virtual time: the clock's nanoseconds; real time: the client waits for the scheduler; "
             "Nagle's algorithm may delay a request on a kept connection until the answer before it",
-            later=True,
         ),
         _exact(
             "memory",
@@ -348,7 +341,7 @@ RULES: Mapping[str, Rule] = {
             "gaps between backlogged packets more than 10 % off the serialisation time (after "
             "Mininet-HiFi, CoNEXT 2012); real time: timers fire late and the bucket catches up",
         ),
-        _later(
+        _exact(
             "trace",
             "packets",
             "packets that left at another time than their opportunity's, captured",
@@ -364,9 +357,8 @@ RULES: Mapping[str, Rule] = {
             Limits(FRAME_BYTES, 20 * FRAME_BYTES),
             "a link carries no more than it can at that time; real time: a change that is made "
             "some ms late, and timers",
-            later=True,
         ),
-        _later(
+        _exact(
             "down",
             "packets",
             "packets that left the queue while its link was down and arrived, captured",
@@ -405,7 +397,7 @@ RULES: Mapping[str, Rule] = {
             "none",
             "links without a queue lose nothing: their netem has no limit",
         ),
-        _later(
+        _exact(
             "overtaking",
             "packets",
             "packets that overtook others on links, captured",
@@ -421,7 +413,6 @@ RULES: Mapping[str, Rule] = {
             Limits(4, 6),
             Limits(4, 6),
             "netem throws dice for each packet: one trial in 16,000 is further off by chance",
-            later=True,
         ),
         Rule(
             "conservation",
