@@ -86,7 +86,7 @@ RULES: Mapping[str, Rule] = {
         _exact(
             "kernel",
             "",
-            "the version of Linux in the guest, or the name of one of your own",
+            "the version of Linux in the guest, or the name of your own kernel",
             "the one that the scenario names",
             "TCP differs between kernels",
         ),
