@@ -49,7 +49,7 @@ class Cost:
 
 
 def shared(sessions: int, seconds: float) -> Scenario:
-    """The paper's mix beside one flow."""
+    """Return the paper's mix of sessions beside one flow."""
     return Scenario(
         experiment="benchmark",
         topology=Topology(
@@ -82,7 +82,7 @@ def as_sessions(count: int, seconds: float) -> Scenario:
 
 
 def as_flows(count: int, seconds: float) -> Scenario:
-    """The same by iperf3: a client and a server each."""
+    """Return the same load by iperf3, a client and a server for each session."""
     wanted = as_sessions(count, seconds)
     each = Flow("", FlowKind.TCP, "sender2", "receiver2", variant="newreno", window_bytes=64_000)
     flows = tuple(replace(each, name=f"tcp{number}") for number in range(count))

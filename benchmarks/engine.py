@@ -90,7 +90,7 @@ def measure(engine: Engine, wanted: Scenario) -> Record:
 
 
 def processor_s() -> float:
-    """What this process and the ended ones that it started have taken so far."""
+    """Return the processor time of this process and its ended children."""
     used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(each.ru_utime + each.ru_stime for each in used)
 
@@ -102,7 +102,7 @@ def cost(wall_s: Callable[[], float]) -> Cost:
 
 
 def best(costs: list[Cost]) -> Cost:
-    """The least of each time."""
+    """Return the least of each time."""
     return Cost(min(each.wall_s for each in costs), min(each.processor_s for each in costs))
 
 

@@ -77,12 +77,12 @@ def run_ns3(
 
 
 def queue_bytes(rate_mbit: float, rtt_ms: float) -> int:
-    """A bandwidth-delay product, but never so few packets that the flow starves."""
+    """Return a bandwidth-delay product, but enough packets that the flow does not starve."""
     return max(SMALLEST_QUEUE_BYTES, round(rate_mbit * 1e6 / 8 * rtt_ms / 1e3))
 
 
 def build() -> Path:
-    """The compiled program, from the user's cache where it is there already."""
+    """Compile the program, unless it is in the user's cache, and return its path."""
     if not is_installed():
         raise TestbedError("ns-3 not installed", INSTALL_HINT)
     libraries = [f"-lns3-{module}" for module in MODULES]
@@ -98,7 +98,7 @@ def build() -> Path:
 
 
 def version() -> str:
-    """The installed ns-3's version, as Debian names it."""
+    """Return the installed ns-3's version, as Debian names it."""
     return run(["dpkg-query", "-W", "-f", "${Version}", "libns3-dev"]).stdout
 
 

@@ -166,7 +166,7 @@ class Cost:
 
 
 def cost(act: Callable[[], object]) -> Cost:
-    """What the processes that it starts and waits for take."""
+    """Measure the processes that a function starts and waits for."""
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     act()
     wall_s, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -174,7 +174,7 @@ def cost(act: Callable[[], object]) -> Cost:
 
 
 def median(repeats: int, act: Callable[[], object]) -> Cost:
-    """The medians of several, after one that warms up."""
+    """Return the median cost of several calls, after one that warms up."""
     act()
     costs = [cost(act) for _ in range(repeats)]
     return Cost(
@@ -189,7 +189,7 @@ def python(program: str, path: Path) -> list[int]:
 
 
 def print_fields(path: Path) -> None:
-    """What tshark prints goes nowhere."""
+    """Have tshark print a capture's fields, and discard them."""
     with stream(command(path)) as process:
         assert process.stdout is not None
         while process.stdout.read(1 << 20):
@@ -202,7 +202,7 @@ def bytes_a_packet(program: str, path: Path, empty: Path, packets: int) -> float
 
 
 def compressed(path: Path) -> Path:
-    """The same as zstd, as trials keep it."""
+    """Compress a capture with zstd, as trials do."""
     import pyarrow as pa
 
     packed = path.with_suffix(".pcap.zst")

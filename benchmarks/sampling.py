@@ -48,7 +48,7 @@ def median(costs: Sequence[Cost], name: str) -> float:
 
 
 def ratio(costs: Sequence[Cost], others: Sequence[Cost], name: str) -> float:
-    """The median of the ratios of trials that ran one after the other."""
+    """Return the median of the ratios of trials that ran one after the other."""
     pairs = zip(costs, others, strict=True)
     return statistics.median(float(getattr(a, name) / getattr(b, name)) for a, b in pairs)
 

@@ -85,7 +85,7 @@ def ran(wanted: Scenario) -> Ran:
 
 
 def simulated(case: Case, seconds: float) -> Ran:
-    """The same in ns-3."""
+    """Run a case in ns-3."""
     before = engine.processor_s()
     spread_s = JITTER_MS / 1e3 if case.flows > 1 else 0
     done = ns3.run_ns3(case.rate_mbit, RTT_MS, seconds, flows=case.flows, spread_s=spread_s)
@@ -113,7 +113,7 @@ def cost_us(case: Case, seconds: float, repeats: int) -> float:
 
 
 def beside_ns3(case: Case, seconds: float, cost: float) -> None:
-    """What ns-3's packet costs."""
+    """Print what a packet costs in ns-3."""
     ns3.build()
     other = packet_us(*(simulated(case, each) for each in (seconds, 2 * seconds)))
     print(

@@ -101,7 +101,7 @@ def everything() -> list[Scenario]:
 
 
 def sample(count: int) -> list[Scenario]:
-    """So many of them, drawn by chance that is always the same."""
+    """Return a sample of `count` trials, drawn with a fixed seed."""
     whole = everything()
     return whole if count >= len(whole) else random.Random(1).sample(whole, count)
 
@@ -127,7 +127,7 @@ def timed_sweep(scenarios: Sequence[Scenario], engine: Engine, jobs: int) -> flo
 
 
 def all_of_them(folder: Path, engine: Engine, jobs: int) -> None:
-    """The 400 trials, or those that are missing, and the time of all stretches together."""
+    """Run those of the 400 trials that are missing, and print the time of all stretches."""
     scenarios, out, kept = everything(), folder / "trials", folder / STRETCHES
     folder.mkdir(parents=True, exist_ok=True)
     begun, before = time.monotonic(), done_in(out)
@@ -151,7 +151,7 @@ def done_in(out: Path) -> int:
     return sum(1 for _ in trials_in(out)) if out.is_dir() else 0
 
 
-class Idle:
+class _IdleEngine:
     """An engine that does nothing: what is left is our own work."""
 
     name = "idle"
@@ -160,7 +160,7 @@ class Idle:
     def ready(self) -> str:
         return ""
 
-    def with_kernel(self, _name: str) -> Idle:
+    def with_kernel(self, _name: str) -> _IdleEngine:
         """Itself."""
         return self
 
@@ -190,7 +190,9 @@ def overhead(trials: int) -> tuple[float, float]:
     scenarios = [scenario("reno", 5, ORDERS[0], seed) for seed in range(trials)]
     with tempfile.TemporaryDirectory(prefix="testbed-benchmark-") as name:
         begun = time.monotonic()
-        run_all(tasks(scenarios), Choice(Idle(), ""), Path(name) / "out", lambda _event: None, 1)
+        run_all(
+            tasks(scenarios), Choice(_IdleEngine(), ""), Path(name) / "out", lambda _event: None, 1
+        )
         spent = time.monotonic() - begun
     return 1e3 * spent / trials, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
@@ -224,7 +226,7 @@ def statistics_s(rows: int) -> float:
 
 
 def scale(engine: Engine, trials: int) -> None:
-    """The same trials by one worker and by two, half of them at a time.
+    """Run the same trials by one worker and by two, half of them at a time.
 
     What two can be faster by is bounded: one worker has a trial reduced while the next one runs,
     and two at a time share caches and memory, so that each takes more processor time.

@@ -36,7 +36,7 @@ LONGER_S = 15.0
 
 
 def scenarios(count: int, mean: float) -> tuple[Scenario, Scenario]:
-    """The transfers, and one flow of their bytes."""
+    """Return a scenario of transfers, and one of a single flow with their bytes."""
     sizes = Sizes(scale=mean / mean_bytes(Sizes()))
     workload = Workload(Arrivals(load=LOAD), sizes, count=count)
     many = Flow("many", FlowKind.WORKLOAD, "sender1", "receiver1", variant="cubic",
@@ -54,7 +54,7 @@ def scenarios(count: int, mean: float) -> tuple[Scenario, Scenario]:
 
 
 def seconds(scenario: Scenario) -> float:
-    """The wall time of one trial."""
+    """Return the wall time of one trial."""
     with tempfile.TemporaryDirectory() as folder:
         (done,) = run_all(tasks([scenario]), choose("guest", ()), Path(folder), lambda _event: None)
         return done.record.wall_s

@@ -11,7 +11,7 @@ class Router(Node):
     """A Linux router: forwarding on, and the static routes in its `routes` parameter."""
 
     def config(self, **params: Any) -> dict[str, Any]:
-        """Called by Mininet once the interfaces exist."""
+        """Switch on forwarding and add the routes; Mininet calls this once interfaces exist."""
         result: dict[str, Any] = super().config(**params)
         self.cmd("sysctl -w net.ipv4.ip_forward=1")
         for destination, gateway in params.get("routes", ()):

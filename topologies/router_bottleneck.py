@@ -1,7 +1,6 @@
 """n senders, a router, a receiver: `sender1 … senderN – router – receiver`.
 
-    sudo mn --custom topologies/router_bottleneck.py --topo router_bottleneck,senders=4 \\
-        --link tc --test pingall
+sudo mn --custom topologies/router_bottleneck.py --topo router_bottleneck,senders=4 --link tc
 """
 
 from __future__ import annotations
