@@ -1,16 +1,28 @@
-"""The stored numbers of the pages, made again: `python -m benchmarks.papers [PAGE …] [--stale]`.
+"""Numbers in pages: made by commands, stored beside the pages, and checked by a test.
 
-Runs the commands that stand in the marks of README.md and docs/**/*.md (`benchmarks/pages.py`),
-in the guest, stores what they give in docs/data/ with the revisions that made it, and puts it in
-the pages. With --stale only those that this code would make otherwise; with --results DIR trials
-are kept there, one folder per experiment: an interrupted run goes on, and figures can be drawn.
-Tables of the same commands are made from the same trials. For a paper's answers, a command whose
-trials are there, and by their numbers are those of a stored table of this code, does not run.
+A mark in a page (README.md, docs/, experiments/) names the commands whose results stand below it:
 
-With --again N no table is made: where the trials are planned as before, but programs or kernels
-that they run on have changed, or what is measured, N of a table's trials are run and compared with
-the stored hashes of their packets and numbers. If all are the same, the stored table is of this
-code, and says how that is known.
+    <!-- run: testbed run … -->             the table that the command prints
+    <!-- summary: testbed run … -->         the experiment's own table, as Markdown
+    <!-- layers: testbed run … -->          what two layers say of the same, a line per trial
+    <!-- radio: testbed run … -->           what the radio's medium counted, a line per trial
+    <!-- sheet: TITLE by run …; run … -->   a table of the runs' report, by its title
+    <!-- answers: GYS by run …; run … -->   a paper's claims and their answers, from these runs
+    <!-- answers: PMW1 PMW4 by run … -->    only these claims
+
+down to `<!-- end -->`; what a command prints ends at an empty line or its first figure. Within a
+sentence, `<!-- GYS3.1 | TRIALS | WHAT -->37.5 %<!-- / -->` is one number of such an answer. A
+file that a command names is the first indented block after its name in backticks on the same page.
+
+    python -m benchmarks.papers [PAGE …]         run the commands, store the results, fill the pages
+    python -m benchmarks.papers --stale          the same for tables that this code might change
+    python -m benchmarks.papers --list REASON    note all such tables as known to be stale
+    python -m benchmarks.papers --fill           only fill the pages with what is stored
+
+What the commands gave is stored in `answers.json` beside a paper's page, and in docs/answers.json
+for all other pages, with a revision: a hash of everything that our code decides about those trials
+and their reduction. A table whose revision is not the code's is stale. Either it is made again, or
+it is on the list docs/stale.json with the reason; `tests/unit/test_pages.py` compares the two.
 """
 
 from __future__ import annotations
@@ -18,6 +30,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import functools
+import hashlib
 import json
 import re
 import shlex
@@ -25,36 +39,40 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from analysis.figures.figure_catalogue import of_results, summaries, tables
 from analysis.figures.plotting.sheet import Sheet
 from analysis.report.verdict_tables import side_by_side
+from analysis.results import reduction
 from analysis.results.reduction import reduction_of
 from analysis.statistics.text_tables import TextTable, as_markdown
-from benchmarks import packets
-from benchmarks.pages import (
-    DATA,
-    ROOT,
-    Block,
-    Files,
-    Stored,
-    blocks,
-    filled,
-    pages,
-    scenarios_of,
-    store,
-    stored,
-    stored_now,
-    with_files,
-)
+from experiments.catalogue import EXPERIMENTS
 from testbed.errors import TestbedError
+from testbed.plan.plan import make_plan
+from testbed.runs.identity import project_parts
+from testbed.runs.selection import parse_settings, select
+from testbed.runs.sources import of_kernel
+from testbed.scenario.model import BASE_KERNEL, Scenario
 from testbed.store import RADIO, Trial, trial_folder, trials_in
 
-Answers = Sequence[Mapping[str, Any]]
-LAYERS = {  # by their headings: checks of a trial with one TCP flow, and what they are of
+ROOT = Path(__file__).resolve().parents[1]
+STORED, STALE_LIST = "answers.json", "docs/stale.json"
+MARK = re.compile(
+    r"<!-- (?P<kind>run|summary|layers|radio): testbed (?P<commands>run .*) -->"
+    r"|<!-- (?P<kind2>answers|sheet): (?P<title>.+) by (?P<commands2>run .*) -->"
+)
+END_MARK = "<!-- end -->"
+PAST_PRINTED = re.compile(r"\s*(figure:.*)?")  # an empty line, or a figure's
+NUMBER = re.compile(r"(?P<mark><!-- (?P<key>[A-Z]+\d[^>]*\S) -->)[^<]*(?P<end><!-- / -->)")
+INDENT = "    "
+HOW = "run .venv/bin/python -m benchmarks.papers"
+PROGRESS_LINE = re.compile(r"engine: |\[\d+/\d+\] |.*: warning: ")
+SHORT = 120  # characters of an answer's statement in a claim's row
+COMPARED_LAYERS = {  # by their headings: checks of a trial with one TCP flow, and their subjects
     "variant: congestion control requested = in use": ("variant", "tcp"),
     "queue: in = out, dropped, inside": ("conservation, packets", "router-eth0"),
     "sent, by the queue's counter = captured": ("queue counters, packets", "router-eth0"),
@@ -64,168 +82,435 @@ LAYERS = {  # by their headings: checks of a trial with one TCP flow, and what t
     "goodput, Mbit/s: iperf3 = captured": ("goodput, Mbit/s", "tcp"),
     "srtt, ms: TCP_INFO ≈ captured": ("RTT, ms", "tcp"),
 }
-PROGRESS = re.compile(r"engine: |\[\d+/\d+\] |.*: warning: ")
+
+PageFiles = tuple[tuple[str, str], ...]  # names and contents
+
+
+@dataclass(frozen=True)
+class ClaimAnswer:
+    """The answer to a claim from some of its trials: a profile, a setting, a reading."""
+
+    id: str
+    claim: str
+    trials: str
+    answer: str
+    statement: str
+    n: int
+    numbers: Mapping[str, str]  # what → ours
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """What commands gave, and the revision of the code that made it."""
+
+    commands: tuple[str, ...]
+    revision: str
+    lines: tuple[str, ...] = ()  # as they stand in a page
+    answers: tuple[ClaimAnswer, ...] = ()
+
+    def in_page(self) -> list[str]:
+        """Return the lines between the marks of a page."""
+        return answer_lines(self.answers) if self.answers else list(self.lines)
+
+
+@dataclass(frozen=True)
+class MarkedTable:
+    """A marked table of a page: what makes it, and where its lines are."""
+
+    name: str
+    kind: str  # the mark's first word
+    title: str  # the paper or its claims, or the table of a report
+    commands: tuple[str, ...]
+    page: Path
+    begin: int
+    end: int
+    files: PageFiles = ()
+
+    def revision(self) -> str:
+        """Return the revision of what the commands would give now."""
+        parts = (
+            *(revision_of(command, self.files) for command in self.commands),
+            reduction.revision(),
+        )
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+    def is_stale(self) -> bool:
+        """Return whether this code might give something else than what is stored."""
+        found = stored_tables(store_of(self.page)).get(self.name)
+        return not found or found.commands != self.commands or found.revision != self.revision()
+
+
+# ---------------------------------------------------------------- pages
+
+
+def pages(root: Path = ROOT) -> list[Path]:
+    """Return every page that may have marks."""
+    own = (page for folder in ("docs", "experiments") for page in (root / folder).rglob("*.md"))
+    return [root / "README.md", *sorted(own)]
+
+
+def all_tables(paths: Iterable[Path]) -> list[MarkedTable]:
+    """Return the marked tables of pages, each once."""
+    found = {(store_of(each.page), each.name): each for path in paths for each in marked(path)}
+    return list(found.values())
+
+
+def marked(page: Path) -> list[MarkedTable]:
+    """Return the marked tables of a page."""
+    lines, found = page.read_text(encoding="utf-8").splitlines(), []
+    for number, line in enumerate(lines):
+        if not (mark := MARK.fullmatch(line)):
+            continue
+        kind, title = mark["kind"] or mark["kind2"], mark["title"] or ""
+        begin, end = _extent(lines, number + 1, kind)
+        commands = tuple(c.strip() for c in (mark["commands"] or mark["commands2"]).split(";"))
+        files = tuple(_files(lines, commands))
+        name = title if kind == "answers" else f"{kind}: {title or commands[0]}"
+        found.append(MarkedTable(name, kind, title, commands, page, begin, end, files))
+    return found
+
+
+def _extent(lines: Sequence[str], after: int, kind: str) -> tuple[int, int]:
+    """Return the first line of a marked table, and the one past its last."""
+    begin = next((n for n in range(after, len(lines)) if lines[n].strip()), after)
+    past = PAST_PRINTED if kind == "run" else re.compile(rf"{END_MARK}")
+    end = next((n for n in range(begin, len(lines)) if past.fullmatch(lines[n])), len(lines))
+    if kind != "run":
+        while end > begin and not lines[end - 1].strip():
+            end -= 1
+    return begin, end
+
+
+def _files(lines: Sequence[str], commands: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the files that the commands name, with the blocks of the page that hold them."""
+    for word in dict.fromkeys(word for command in commands for word in shlex.split(command)):
+        name = Path(word).name
+        if name.endswith((".json", ".py")):
+            named = next((n for n, line in enumerate(lines) if f"`{name}`" in line), len(lines))
+            first = next((n for n in range(named, len(lines)) if lines[n][:4] == INDENT), named)
+            rest = range(first, len(lines))
+            past = next((n for n in rest if lines[n] and lines[n][:4] != INDENT), len(lines))
+            yield name, "\n".join(line[4:] for line in lines[first:past]) + "\n"
+
+
+def filled(page: Path) -> str:
+    """Return a page's text with every marked table and number as it is stored."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    store = store_of(page)
+    tables = stored_tables(store)
+    for each in reversed(marked(page)):
+        if each.name not in tables:
+            raise TestbedError(f"{store}: no {each.name!r}", HOW)
+        lines[each.begin : each.end] = tables[each.name].in_page()
+    numbers = {
+        f"{answer.id} | {answer.trials} | {what}": number
+        for table in tables.values()
+        for answer in table.answers
+        for what, number in answer.numbers.items()
+    }
+
+    def numbered(mark: re.Match[str]) -> str:
+        if mark["key"] not in numbers:
+            near = [key for key in numbers if key.startswith(mark["key"].split(" | ")[0])]
+            raise TestbedError(f"{store} has no number {mark['key']!r}", f"there is {near[:40]}")
+        return f"{mark['mark']}{numbers[mark['key']]}{mark['end']}"
+
+    return NUMBER.sub(numbered, "\n".join(lines) + "\n")
+
+
+def answer_lines(answers: Sequence[ClaimAnswer]) -> list[str]:
+    """Return a row for each claim, and below them, folded, a row for each group of its trials."""
+    rows = []
+    for claim in dict.fromkeys(answer.id for answer in answers):
+        own = [answer for answer in answers if answer.id == claim]
+        verdicts = dict.fromkeys(answer.answer.split(",")[0] for answer in own)
+        rows.append((claim, own[0].claim, " / ".join(verdicts), _shortened(own[0].statement)))
+    every = [(a.id, a.trials, a.answer, a.statement, str(a.n)) for a in answers]
+    return [
+        *_table(("id", "claim", "answer", "in short"), rows),
+        "",
+        f"<details><summary>All {len(answers)} answers: by profile, setting and reading</summary>",
+        "",
+        *_table(("id", "trials", "answer", "numbers", "n"), every),
+        "",
+        "</details>",
+    ]
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = (f"| {' | '.join(row)} |".replace("\n", " ") for row in (header, *rows))
+    first, *rest = lines
+    return [first, "|---" * len(header) + "|", *rest]
+
+
+def _shortened(statement: str) -> str:
+    """Return how many parts hold, if a statement says so, else its first clause."""
+    parts = re.match(r"\d+ of \d+ parts [^:]*", statement)
+    head = parts[0] if parts else statement.partition("; ")[0].rstrip(".")
+    return head if len(head) <= SHORT else head[:SHORT].rpartition(" ")[0] + " …"
+
+
+# ---------------------------------------------------------------- what is stored
+
+
+def store_of(page: Path) -> Path:
+    """Return the file where a page's tables are stored."""
+    for folder in page.parents:
+        if folder.parent.name == "experiments":
+            return folder / STORED
+    root = next(f for f in (page.parent, *page.parents) if (f / "docs").is_dir())
+    return root / "docs" / STORED
+
+
+def stored_tables(path: Path) -> dict[str, StoredTable]:
+    """Read the stored tables by name."""
+    if not path.is_file():
+        return {}
+    found = {}
+    for name, data in json.loads(path.read_text(encoding="utf-8")).items():
+        answers = tuple(ClaimAnswer(**each) for each in data.get("answers", ()))
+        commands, lines = tuple(data["commands"]), tuple(data.get("lines", ()))
+        found[name] = StoredTable(commands, data["revision"], lines, answers)
+    return found
+
+
+def store(path: Path, tables: Mapping[str, StoredTable]) -> None:
+    """Write the stored tables of a file."""
+    data = {
+        name: {key: value for key, value in asdict(table).items() if value}
+        for name, table in sorted(tables.items())
+    }
+    text = json.dumps(data, indent=1, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def known_stale(root: Path = ROOT) -> dict[str, str]:
+    """Read the list of tables that are known to be stale: name → reason."""
+    by_reason = json.loads((root / STALE_LIST).read_text(encoding="utf-8"))
+    return {name: reason for reason, names in by_reason.items() for name in names}
+
+
+def write_stale(reasons: Mapping[str, str], root: Path = ROOT) -> None:
+    """Write that list."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in sorted(reasons.items()):
+        by_reason.setdefault(reason, []).append(name)
+    text = json.dumps(by_reason, indent=1, ensure_ascii=False)
+    (root / STALE_LIST).write_text(text + "\n", encoding="utf-8")
+
+
+def list_stale(tables: Sequence[MarkedTable], reason: str, root: Path = ROOT) -> None:
+    """Note all stale tables with the reason, unless they have one; take the others off the list."""
+    known = known_stale(root)
+    write_stale({t.name: known.get(t.name, reason) for t in tables if t.is_stale()}, root)
+
+
+@functools.cache
+def revision_of(command: str, files: PageFiles) -> str:
+    """Return a hash of all that our code decides about a command's trials.
+
+    Trials that differ in their seeds alone are planned once: the same code draws from all seeds,
+    and the command says how many there are.
+    """
+    with with_files(files):
+        scenarios = scenarios_of(command)
+    found = hashlib.sha256(command.encode())
+    kernels, planned = {BASE_KERNEL}, set[str]()
+    for scenario in scenarios:
+        setting = repr(dataclasses.replace(scenario, seed=0))
+        if setting not in planned:
+            planned.add(setting)
+            kernels.add(scenario.kernel)
+            parts = {"scenario": setting, **project_parts(scenario, make_plan(scenario))}
+            found.update(json.dumps(parts, sort_keys=True).encode())
+    for kernel in sorted(kernels):
+        found.update(json.dumps(dict(of_kernel(kernel)), sort_keys=True).encode())
+    return found.hexdigest()
+
+
+def scenarios_of(command: str) -> list[Scenario]:
+    """Return the trials that a command runs."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("verb", choices=("run",))
+    parser.add_argument("experiment")
+    parser.add_argument("--set", action="append", default=[])
+    parser.add_argument("--seeds", type=int, default=1)
+    for flag in ("--quick", "--sensitivity"):
+        parser.add_argument(flag, action="store_true")
+    for printed in ("--format", "--columns"):
+        parser.add_argument(printed)
+    options = parser.parse_args(shlex.split(command))
+    settings = parse_settings(options.set, command)
+    selection = select(options.experiment, settings, EXPERIMENTS, quick=options.quick)
+    selection = selection.with_variations() if options.sensitivity else selection
+    return selection.scenarios(options.seeds)
+
+
+@contextlib.contextmanager
+def with_files(files: PageFiles) -> Iterator[Path]:
+    """Change to a folder with the files of a page."""
+    if not files:
+        yield ROOT
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in files:
+            (Path(folder) / name).write_text(content, encoding="utf-8")
+        with contextlib.chdir(folder):
+            yield Path(folder)
+
+
+# ---------------------------------------------------------------- making them
 
 
 def main() -> None:
-    """Run, store, and fill the pages."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--stale", action="store_true", help="only what has changed")
+    """Run the commands of pages, store what they give, and fill the pages."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--stale", action="store_true", help="only tables that are stale")
+    parser.add_argument("--list", metavar="REASON", help="only note them as stale")
+    parser.add_argument("--fill", action="store_true", help="only fill the pages")
     parser.add_argument("--results", type=Path, metavar="DIR", help="keep the trials there")
-    parser.add_argument("--again", type=int, metavar="N", help="only compare N trials per table")
     parser.add_argument("pages", nargs="*", type=Path, help="only these pages (all)")
     options = parser.parse_args()
-    own = [path.resolve() for path in options.pages] or pages()
-    wanted = {block.name: block for path in own for block in blocks(path.read_text())}
-    only_stale = options.stale or options.again
-    due = [block for block in wanted.values() if not only_stale or _is_stale(block)]
-    if options.again:
-        sys.exit(packets.compare(due, options.again))
-    for commands in dict.fromkeys(block.commands for block in due):
-        with _place(options.results) as folder:
-            for block in (each for each in due if each.commands == commands):
+    chosen = [path.resolve() for path in options.pages] or pages()
+    if options.list:
+        list_stale(all_tables(pages()), options.list)
+        return
+    due = [] if options.fill else all_tables(chosen)
+    if options.stale:
+        due = [table for table in due if table.is_stale()]
+    for commands in dict.fromkeys(table.commands for table in due):
+        with _trials_folder(options.results) as folder:  # shared by tables of the same commands
+            for table in (each for each in due if each.commands == commands):
                 begun = time.monotonic()
-                store(block.name, _made(block, folder))
-                print(f"{block.name}: {time.monotonic() - begun:.0f} s", flush=True)
-            files = next(each.files for each in due if each.commands == commands)
-            _keep_packets(commands, files, Path(folder))
-    for path in own:
-        text = path.read_text()
-        if (new := filled(text)) != text:
-            path.write_text(new)
+                path = store_of(table.page)
+                store(path, {**stored_tables(path), table.name: MAKERS[table.kind](table, folder)})
+                write_stale({n: r for n, r in known_stale().items() if n != table.name})
+                print(f"{table.name}: {time.monotonic() - begun:.0f} s", flush=True)
+    for path in chosen:
+        if (text := filled(path)) != path.read_text(encoding="utf-8"):
+            path.write_text(text, encoding="utf-8")
             print(f"{path.relative_to(ROOT)}: other numbers")
 
 
-def _is_stale(block: Block) -> bool:
-    try:
-        found = stored(block.name)
-    except TestbedError:
-        return True
-    return found.commands != block.commands or bool(found.stale(block.files))
-
-
-def _keep_packets(commands: Sequence[str], files: Files, out: Path) -> None:
-    """The hashes of the packets of all trials of these commands."""
-    for command in commands:
-        folder = _folder(command, out)
-        with with_files(files):
-            names = {scenario.name for scenario in scenarios_of(command)}
-        found = [trial for trial in trials_in(folder) if trial.scenario.name in names]
-        packets.keep(command, found, ROOT / DATA)
-
-
-def _place(results: Path | None) -> contextlib.AbstractContextManager[Path | str]:
-    """A folder for the trials, which go with it unless the user named it."""
+def _trials_folder(results: Path | None) -> contextlib.AbstractContextManager[Path | str]:
     return contextlib.nullcontext(results) if results else tempfile.TemporaryDirectory()
 
 
-def _made(block: Block, out: Path | str) -> Stored:
-    make = {
-        "answers": _answers_of,
-        "layers": _layers_of,
-        "radio": _radio_of,
-        "sheet": _sheet_of,
-        "summary": _summary_of,
-    }
-    return make.get(block.kind, _table_of)(block, out)
+def _made(table: MarkedTable, lines: Sequence[str]) -> StoredTable:
+    return StoredTable(table.commands, table.revision(), tuple(lines))
 
 
-def _summary_of(block: Block, out: Path | str) -> Stored:
-    """The experiment's own table, and its note."""
-    _testbed(block.commands[0], Path(out).absolute())
-    folder = _folder(block.commands[0], Path(out))
-    (table,) = summaries(of_results(folder, folder.name))
-    lines = as_markdown(table).splitlines()
-    return stored_now(block.commands, [line for line in lines if line.startswith("|")], {})
+def _summary(table: MarkedTable, out: Path | str) -> StoredTable:
+    """Make the experiment's own table."""
+    _testbed(table.commands[0], Path(out).absolute())
+    folder = _folder(table.commands[0], Path(out))
+    (summary,) = summaries(of_results(folder, folder.name))
+    return _made(table, [line for line in as_markdown(summary).splitlines() if line[:1] == "|"])
 
 
-def _sheet_of(block: Block, out: Path | str) -> Stored:
-    """A table of the report."""
-    for command in block.commands:
+def _sheet(table: MarkedTable, out: Path | str) -> StoredTable:
+    """Make a table of the report."""
+    for command in table.commands:
         _testbed(command, Path(out).absolute())
-    folder = _folder(block.commands[0], Path(out))
+    folder = _folder(table.commands[0], Path(out))
     (results,) = of_results(folder, folder.name)
     made = dict(tables(results))
-    if block.title not in made:
-        raise SystemExit(f"{folder}: no table {block.title!r}; there are {list(made)}")
-    return stored_now(block.commands, sheet_lines(made[block.title]), {})
+    if table.title not in made:
+        raise SystemExit(f"{folder}: no table {table.title!r}; there are {list(made)}")
+    return _made(table, sheet_lines(made[table.title]))
 
 
 def sheet_lines(sheet: Sheet) -> list[str]:
-    """The table as a page has it."""
+    """Return a report's table as a page has it."""
     header = tuple(f"{head.words}, {head.unit}".removesuffix(", ") for head in sheet.heads)
     rows = tuple(tuple(cell.words for cell in row) for row in sheet.rows)
     return as_markdown(TextTable(header, rows, "")).splitlines()
 
 
-def _radio_of(block: Block, out: Path | str) -> Stored:
-    """What one flow gets over the radio of each trial, and what the air did with its frames."""
-    with with_files(block.files) as folder:
-        _testbed(block.commands[0], Path(out).absolute(), folder)
-        order = [trial_folder(each, "guest") for each in scenarios_of(block.commands[0])]
-    trials = {each.path.name: each for each in trials_in(_folder(block.commands[0], Path(out)))}
-    lines = [
-        "| signal | others' share | goodput, Mbit/s | frames lost for good | failed attempts |",
-        "|---|---|---|---|---|",
-        *(_radio_line(trials[name]) for name in order),
-    ]
-    return stored_now(block.commands, lines, {}, block.files)
+def _radio(table: MarkedTable, out: Path | str) -> StoredTable:
+    """Make a line per trial: what one flow gets over the radio, and what became of the frames."""
+    with with_files(table.files) as folder:
+        _testbed(table.commands[0], Path(out).absolute(), folder)
+        order = [trial_folder(each, "guest") for each in scenarios_of(table.commands[0])]
+    trials = {each.path.name: each for each in trials_in(_folder(table.commands[0], Path(out)))}
+    header = (
+        "signal",
+        "others' share",
+        "goodput, Mbit/s",
+        "frames lost for good",
+        "failed attempts",
+    )
+    return _made(table, _table(header, [_radio_row(trials[name]) for name in order]))
 
 
-def _radio_line(trial: Trial) -> str:
+def _radio_row(trial: Trial) -> tuple[str, ...]:
     medium: dict[str, Any] = json.loads((trial.path / RADIO).read_text(encoding="utf-8"))
     point = medium["radios"][0]
-    cells = (
+    return (
         f"{medium['signal_dbm']:g} dBm",
         f"{medium['busy']:g}",
         f"{reduction_of(trial).flows['goodput_mbps'].iloc[0]:.1f}",
         f"{100 * point['lost'] / point['frames']:.2g} %",
         f"{100 * point['failed'] / point['attempts']:.0f} %",
     )
-    return f"| {' | '.join(cells)} |"
 
 
-def _layers_of(block: Block, out: Path | str) -> Stored:
-    """What two layers say of the same, one line per trial."""
-    _testbed(block.commands[0], Path(out).absolute())
-    trials = {each.path.name: each for each in trials_in(_folder(block.commands[0], Path(out)))}
-    folders = [trial_folder(each, "guest") for each in scenarios_of(block.commands[0])]
-    lines = [f"| {' | '.join(LAYERS)} |", "|---" * len(LAYERS) + "|"]
-    for name in folders:
-        variant = trials[name].scenario.flows[0].variant
-        told = {row[:2]: row[2] for row in side_by_side([trials[name]]).rows}
-        lines.append(f"| {variant}: {' | '.join(told[key] for key in LAYERS.values())} |")
-    return stored_now(block.commands, lines, {})
+def _layers(table: MarkedTable, out: Path | str) -> StoredTable:
+    """Make a line per trial: what two layers say of the same."""
+    _testbed(table.commands[0], Path(out).absolute())
+    trials = {each.path.name: each for each in trials_in(_folder(table.commands[0], Path(out)))}
+    rows = []
+    for scenario in scenarios_of(table.commands[0]):
+        trial = trials[trial_folder(scenario, "guest")]
+        checks = {row[:2]: row[2] for row in side_by_side([trial]).rows}
+        first, *rest = (checks[key] for key in COMPARED_LAYERS.values())
+        rows.append((f"{scenario.flows[0].variant}: {first}", *rest))
+    return _made(table, _table(tuple(COMPARED_LAYERS), rows))
 
 
-def _table_of(block: Block, out: Path | str) -> Stored:
-    """The table that a command prints, as it stands in a page."""
-    with with_files(block.files) as folder:
-        lines = _testbed(block.commands[0], Path(out).absolute(), folder).splitlines()
-    if "--format" in shlex.split(block.commands[0]):  # nothing else is on stdout
-        return stored_now(block.commands, lines[: lines.index("")], {}, block.files)
-    table = [line.rstrip() for line in lines if not PROGRESS.match(line)]
-    end = next(n for n, line in enumerate(table) if not line or line.startswith("figure:"))
-    shown = [f"    {line}" for line in table[:end]]
-    return stored_now(block.commands, shown, {}, block.files)
+def _printed(table: MarkedTable, out: Path | str) -> StoredTable:
+    """Take the table that a command prints."""
+    with with_files(table.files) as folder:
+        lines = _testbed(table.commands[0], Path(out).absolute(), folder).splitlines()
+    if "--format" in shlex.split(table.commands[0]):  # nothing else is on stdout
+        return _made(table, lines[: lines.index("")])
+    shown = [line.rstrip() for line in lines if not PROGRESS_LINE.match(line)]
+    end = next(n for n, line in enumerate(shown) if not line or line.startswith("figure:"))
+    return _made(table, [f"{INDENT}{line}" for line in shown[:end]])
 
 
-def _answers_of(block: Block, out: Path | str) -> Stored:
-    """Answers of a paper or of some of its claims, by the report of all that the commands run."""
-    known = list[str]()
-    for command in block.commands:
-        again = packets.here(command, _folder(command, Path(out)))
-        if again is None:
-            _testbed(command, Path(out))
-        else:
-            known.append(again)
-    page = Path(out) / f"{block.name}.html"
-    folders = dict.fromkeys(_folder(command, Path(out)) for command in block.commands)
+def _answers(table: MarkedTable, out: Path | str) -> StoredTable:
+    """Take the answers of a paper, or of some of its claims, from a report of all runs."""
+    for command in table.commands:
+        _testbed(command, Path(out))
+    page = Path(out) / "report.html"
+    folders = dict.fromkeys(_folder(command, Path(out)) for command in table.commands)
     _run(["report", *map(str, folders), "--claims", "--out", str(page)])
     found = json.loads(page.with_name(f"{page.stem}-claims.json").read_text())
-    own = [each for each in found if {each["paper"], each["id"]} & set(block.title.split())]
-    made = stored_now(block.commands, answer_lines(own), numbers_of(own))
-    return dataclasses.replace(made, again="; ".join(dict.fromkeys(filter(None, known))))
+    own = [each for each in found if {each["paper"], each["id"]} & set(table.title.split())]
+    answers = tuple(map(claim_answer, own))
+    return dataclasses.replace(_made(table, ()), answers=answers)
+
+
+def claim_answer(data: Mapping[str, Any]) -> ClaimAnswer:
+    """Return what is stored of an answer, from the report's JSON."""
+    group = ", ".join(filter(None, (data["profile"], data["setting"], data["reading"])))
+    answer = ", ".join(filter(None, (data["verdict"], data.get("survival", ""))))
+    numbers = {row["what"]: str(row["ours"]) for row in data["rows"]}
+    words = (data["id"], data["claim"], group, answer, data["statement"])
+    return ClaimAnswer(*words, data["n"], numbers)
+
+
+MAKERS = {
+    "answers": _answers,
+    "layers": _layers,
+    "radio": _radio,
+    "run": _printed,
+    "sheet": _sheet,
+    "summary": _summary,
+}
 
 
 def _folder(command: str, out: Path) -> Path:
@@ -233,8 +518,8 @@ def _folder(command: str, out: Path) -> Path:
 
 
 def _testbed(command: str, out: Path, place: Path = ROOT) -> str:
-    told = ["--engine", "guest", "--captures", "zstd", "--out", str(_folder(command, out))]
-    return _run([*shlex.split(command), *told], place)
+    more = ["--engine", "guest", "--captures", "zstd", "--out", str(_folder(command, out))]
+    return _run([*shlex.split(command), *more], place)
 
 
 def _run(arguments: Sequence[str], place: Path = ROOT) -> str:
@@ -243,35 +528,6 @@ def _run(arguments: Sequence[str], place: Path = ROOT) -> str:
     if done.returncode:
         raise SystemExit(f"{shlex.join(argv)}: {done.stderr or done.stdout}")
     return done.stdout
-
-
-def answer_lines(answers: Answers) -> list[str]:
-    """The ledger as a table of a page."""
-    rows = [
-        f"| {each['id']} | {each['claim']} | {_which(each)} | {_answer(each)} | "
-        f"{each['statement']} | {each['n']} |".replace("\n", " ")
-        for each in answers
-    ]
-    return ["| id | claim | trials | answer | numbers | n |", "|---|---|---|---|---|---|", *rows]
-
-
-def numbers_of(answers: Answers) -> dict[str, str]:
-    """Every number of the answers by its key: `GYS3.1 | bfifo, … | share of bbr`."""
-    return {
-        f"{each['id']} | {_which(each)} | {row['what']}": str(row["ours"])
-        for each in answers
-        for row in each["rows"]
-    }
-
-
-def _answer(answer: Mapping[str, Any]) -> str:
-    survival = answer.get("survival", "")
-    return f"{answer['verdict']}, {survival}" if survival else str(answer["verdict"])
-
-
-def _which(answer: Mapping[str, Any]) -> str:
-    told = (answer["profile"], answer["setting"], answer["reading"])
-    return ", ".join(each for each in told if each)
 
 
 if __name__ == "__main__":

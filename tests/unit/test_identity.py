@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import papers
 from testbed.errors import TestbedError
 from testbed.plan.plan import Plan, make_plan
 from testbed.plan.requirements import Need
 from testbed.plan.task import tasks
-from testbed.runs import identity as of_trials
 from testbed.runs import provenance, sources
 from testbed.runs.cluster import PROBLEM, differences, equipment
 from testbed.runs.engine_choice import Choice
@@ -183,37 +183,27 @@ def test_programs_of_sbin_are_found_by_ordinary_users(monkeypatch: pytest.Monkey
     monkeypatch.setenv("PATH", "/usr/local/bin:/usr/bin:/bin")
     provenance._version.cache_clear()
     found = provenance.versions_of(("nginx", "hostapd"))
+    assert list(found) == ["nginx", "hostapd"]
     assert all(re.match(r"\d", version) for version in found.values())
 
 
-def test_a_scenarios_text_with_another_seed_is_what_it_would_write() -> None:
-    odd = dataclasses.replace(
-        router(), label='"seed": 0,', axes={"seed": "0", "b": '\n  "seed": 0,'}
-    )
-    for scenario in (router(), odd, access(), background()):
-        text = dataclasses.replace(scenario, seed=0).to_json()
-        for seed in (0, 7):
-            wanted = dataclasses.replace(scenario, seed=seed).to_json()
-            assert of_trials._with_seed(text, seed) == wanted
-
-
-def test_one_seed_of_each_setting_is_planned_for_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And all seeds are in its identity."""
-    several = [router(rate_mbit=rate, seed=seed) for rate in (1, 2) for seed in (1, 2, 3)]
+def test_trials_that_differ_in_their_seeds_alone_are_planned_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     planned = []
 
-    def noted(asked: Scenario) -> Plan:
-        planned.append(asked)
-        return make_plan(asked)
+    def recorded(scenario: Scenario) -> Plan:
+        planned.append(scenario)
+        return make_plan(scenario)
 
-    monkeypatch.setattr(of_trials, "make_plan", noted)
-    whole = of_trials.identities(several)
-    assert planned == [several[0], several[3]]
-    for fewer in (several[:-1], several[1:], several[:3]):
-        assert of_trials.identities(fewer).plans != whole.plans
+    monkeypatch.setattr(papers, "make_plan", recorded)
+    papers.revision_of("run variants --seeds 3 --set variant=cubic,bbr", ())
+    assert [(each.flows[0].variant, each.seed) for each in planned] == [("cubic", 1), ("bbr", 1)]
 
-    def otherwise(asked: Scenario) -> Plan:
-        return dataclasses.replace(make_plan(asked), end_s=make_plan(asked).end_s + asked.seed)
 
-    monkeypatch.setattr(of_trials, "make_plan", otherwise)
-    assert of_trials.identities(several).plans != whole.plans
+def test_another_kernel_is_another_revision() -> None:
+    of = papers.revision_of
+    commands = [
+        f"run variants{more}" for more in ("", " --set kernel=6.12", " --set kernel=6.1,6.12")
+    ]
+    assert len({of(command, ()) for command in commands}) == len(commands)

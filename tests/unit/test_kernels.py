@@ -24,7 +24,6 @@ from testbed.plan.requirements import Need
 from testbed.plan.task import Task
 from testbed.runs import sources
 from testbed.runs.engine_choice import Choice
-from testbed.runs.identity import identities
 from testbed.runs.orchestration import with_ready_kernels
 from testbed.runs.sweep import TrialFinished
 from testbed.scenario.kernel_axis import axes_of, on_kernels, set_apart
@@ -43,15 +42,6 @@ def test_the_first_kernel_changes_no_trial() -> None:
     assert json.loads(newer.to_json())["kernel"] == "6.12"
     assert newer.label.endswith("kernel-6.12") and newer.name != router().name
     assert Scenario.from_json(newer.to_json()) == newer
-
-
-def test_another_kernel_is_another_trial_of_code() -> None:
-    def identity(*kernels: str) -> str:
-        scenarios = on_kernels([router()], kernels)
-        return identities(scenarios).code
-
-    assert identity(BASE_KERNEL) == identity()
-    assert len({identity("6.1"), identity("6.12"), identity("6.1", "6.12")}) == 3
 
 
 def test_kernels_stand_beside_each_other() -> None:
