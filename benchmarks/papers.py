@@ -69,9 +69,9 @@ END_MARK = "<!-- end -->"
 PAST_PRINTED = re.compile(r"\s*(figure:.*)?")  # an empty line, or a figure's
 NUMBER = re.compile(r"(?P<mark><!-- (?P<key>[A-Z]+\d[^>]*\S) -->)[^<]*(?P<end><!-- / -->)")
 INDENT = "    "
-HOW = "run .venv/bin/python -m benchmarks.papers"
+HOW_TO_MAKE = "run .venv/bin/python -m benchmarks.papers"
 PROGRESS_LINE = re.compile(r"engine: |\[\d+/\d+\] |.*: warning: ")
-SHORT = 120  # characters of an answer's statement in a claim's row
+STATEMENT_CHARACTERS = 120  # characters of an answer's statement in a claim's row
 COMPARED_LAYERS = {  # by their headings: checks of a trial with one TCP flow, and their subjects
     "variant: congestion control requested = in use": ("variant", "tcp"),
     "queue: in = out, dropped, inside": ("conservation, packets", "router-eth0"),
@@ -200,7 +200,7 @@ def filled(page: Path) -> str:
     tables = stored_tables(store)
     for each in reversed(marked(page)):
         if each.name not in tables:
-            raise TestbedError(f"{store}: no {each.name!r}", HOW)
+            raise TestbedError(f"{store}: no {each.name!r}", HOW_TO_MAKE)
         lines[each.begin : each.end] = tables[each.name].in_page()
     numbers = {
         f"{answer.id} | {answer.trials} | {what}": number
@@ -247,7 +247,11 @@ def _shortened(statement: str) -> str:
     """Return how many parts hold, if a statement says so, else its first clause."""
     parts = re.match(r"\d+ of \d+ parts [^:]*", statement)
     head = parts[0] if parts else statement.partition("; ")[0].rstrip(".")
-    return head if len(head) <= SHORT else head[:SHORT].rpartition(" ")[0] + " …"
+    return (
+        head
+        if len(head) <= STATEMENT_CHARACTERS
+        else head[:STATEMENT_CHARACTERS].rpartition(" ")[0] + " …"
+    )
 
 
 # ---------------------------------------------------------------- what is stored

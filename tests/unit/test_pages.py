@@ -58,13 +58,13 @@ TABLES = papers.all_tables(papers.pages())
     "page", papers.pages(), ids=lambda path: str(path.relative_to(papers.ROOT))
 )
 def test_a_pages_numbers_are_the_stored_ones(page: Path) -> None:
-    assert page.read_text(encoding="utf-8") == filled(page), f"{papers.HOW} --fill"
+    assert page.read_text(encoding="utf-8") == filled(page), f"{papers.HOW_TO_MAKE} --fill"
 
 
 def test_stale_tables_are_those_on_the_list() -> None:
     stale = {table.name for table in TABLES if table.is_stale()}
     known = papers.known_stale()
-    assert not stale - known.keys(), f"{papers.HOW} --stale (hours), or --list REASON"
+    assert not stale - known.keys(), f"{papers.HOW_TO_MAKE} --stale (hours), or --list REASON"
     assert not known.keys() - stale, "not stale: take them off docs/stale.json (--list REASON)"
     assert all(known.values())
 
