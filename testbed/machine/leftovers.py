@@ -1,4 +1,4 @@
-"""`testbed clean`: undoes what killed processes noted in their journals, and nothing else.
+"""`testbed clean`: undo what killed processes noted in their journals, and nothing else.
 
 A journal is only a file: what it says is done if a run of ours can have written it, in this place.
 """
@@ -25,11 +25,11 @@ from testbed.machine.atomic import put_back_or_remove
 from testbed.machine.journal import MARKER, SUFFIX, Origin, journals
 from testbed.machine.sysctl_guard import restore
 
-PATIENCE_S = 2.0  # for processes of a dead run to end
-MOST_BYTES = 1 << 28  # of a journal: a million trials'
-_NAME = re.compile(rf"([0-9a-f]{{16}}){re.escape(SUFFIX)}")
+END_PATIENCE_S = 2.0  # for processes of a dead run to end
+JOURNAL_BYTES = 1 << 28  # of a journal: a million trials'
+_JOURNAL_NAME = re.compile(rf"([0-9a-f]{{16}}){re.escape(SUFFIX)}")
 
-Entry = Mapping[str, str]
+JournalEntry = Mapping[str, str]
 
 
 @dataclass
@@ -41,18 +41,18 @@ class Cleaned:
     failed: list[str] = field(default_factory=list)
 
 
-class _Foreign(Exception):
-    """A journal that is not for us to obey, and why."""
+class _NotOurs(Exception):
+    """A journal that is left alone, with the reason."""
 
 
 def clean() -> Cleaned:
-    """Undo what dead processes left."""
+    """Undo what dead processes left, and return a sentence about each thing."""
     result = Cleaned()
     with contextlib.suppress(FileNotFoundError), safe_files.folder(journals()) as folder:
         for name in sorted(each.name for each in safe_files.place(folder).iterdir()):
             try:
                 _clean_one(folder, name, result)
-            except _Foreign as why:
+            except _NotOurs as why:
                 result.left.append(f"{journals() / name}: {why}")
             except (OSError, TestbedError) as error:
                 result.failed.append(f"{journals() / name}: {error}")
@@ -60,24 +60,24 @@ def clean() -> Cleaned:
 
 
 def _clean_one(folder: int, name: str, result: Cleaned) -> None:
-    found = _NAME.fullmatch(name)
-    if not found:
-        raise _Foreign("not a journal of this version; delete it if no run of another goes on")
+    match = _JOURNAL_NAME.fullmatch(name)
+    if not match:
+        raise _NotOurs("not a journal of this version; delete it if no run of another goes on")
     with contextlib.suppress(FileNotFoundError):
         file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
         try:
-            if _is_inherited(file, folder, name):
-                _undo(found[1], *_read(file), result)
+            if _owner_is_dead(file, folder, name):
+                _undo(match[1], *_read(file), result)
                 os.unlink(name, dir_fd=folder)
         finally:
             os.close(file)
 
 
-def _is_inherited(file: int, folder: int, name: str) -> bool:
-    """True if its owner is dead: then we have its lock, and its name."""
+def _owner_is_dead(file: int, folder: int, name: str) -> bool:
+    """Return whether a journal's process is dead: then we have its lock and its name."""
     info = os.fstat(file)
     if not stat.S_ISREG(info.st_mode) or info.st_uid != os.geteuid():
-        raise _Foreign(f"it belongs to user {info.st_uid}, who can clean up")
+        raise _NotOurs(f"it belongs to user {info.st_uid}, who can clean up")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -85,18 +85,20 @@ def _is_inherited(file: int, folder: int, name: str) -> bool:
     return os.path.samestat(os.stat(name, dir_fd=folder, follow_symlinks=False), info)
 
 
-def _read(file: int) -> tuple[Origin | None, list[Entry]]:
-    """Where it was written, and the entries that were not crossed out; lines in any other form
-    count for nothing."""
-    text = os.read(file, MOST_BYTES).decode(errors="replace")
+def _read(file: int) -> tuple[Origin | None, list[JournalEntry]]:
+    """Return where a journal was written, and its entries that were not crossed out.
+
+    Lines of any other form are ignored.
+    """
+    text = os.read(file, JOURNAL_BYTES).decode(errors="replace")
     lines = [line for line in map(_parse, text.splitlines()) if line]
     done = {line["done"] for line in lines if "done" in line}
     entries = [line for line in lines if "number" in line and line["number"] not in done]
     return _origin(lines[0]) if lines else None, entries
 
 
-def _parse(text: str) -> Entry:
-    """A line, with texts for values; empty if it is not of that form."""
+def _parse(text: str) -> JournalEntry:
+    """Return a line of a journal with texts for values; empty if it has another form."""
     with contextlib.suppress(ValueError, RecursionError):
         line = json.loads(text)
         if isinstance(line, dict):
@@ -104,21 +106,24 @@ def _parse(text: str) -> Entry:
     return {}
 
 
-def _origin(line: Entry) -> Origin | None:
+def _origin(line: JournalEntry) -> Origin | None:
     names = {each.name for each in dataclasses.fields(Origin)}
     return Origin(**line) if line.keys() == names else None
 
 
-def _undo(mark: str, origin: Origin | None, entries: list[Entry], result: Cleaned) -> None:
-    """A journal that does not say where it is from was cut off before its process did anything."""
+def _undo(mark: str, origin: Origin | None, entries: list[JournalEntry], result: Cleaned) -> None:
+    """Undo a journal's entries if it was written here.
+
+    One that does not say where it was written was cut off before its process did anything.
+    """
     here = Origin.here()
     if origin is None:
         return
     if origin.machine != here.machine:
-        raise _Foreign(f"a run on another machine, {origin.machine}: clean up there, or delete it")
+        raise _NotOurs(f"a run on another machine, {origin.machine}: clean up there, or delete it")
     if origin.boot == here.boot:
         if origin.processes != here.processes:
-            raise _Foreign("a run in another container: clean up there, or delete it")
+            raise _NotOurs("a run in another container: clean up there, or delete it")
         result.done += _end_processes(mark)
         if instance := tracefs.remove(mark):
             result.done.append(f"removed trace instance {instance}")
@@ -126,21 +131,23 @@ def _undo(mark: str, origin: Origin | None, entries: list[Entry], result: Cleane
     result.done += _each(entries, lambda entry: _removed(mark, entry))
 
 
-def _each(entries: Sequence[Entry], undo: Callable[[Entry], Iterator[str]]) -> Iterator[str]:
-    """Last made, first undone: what is inside of a folder before the folder."""
+def _each(
+    entries: Sequence[JournalEntry], undo: Callable[[JournalEntry], Iterator[str]]
+) -> Iterator[str]:
+    """Undo the entries, the last first: what is in a folder before the folder."""
     for entry in reversed(entries):
         with contextlib.suppress(ValueError):  # a name that no file can have
             yield from undo(entry)
 
 
-def _restored(entry: Entry) -> Iterator[str]:
+def _restored(entry: JournalEntry) -> Iterator[str]:
     if "setting" in entry:
         said = restore(entry["setting"], entry.get("before", ""), entry.get("after", ""))
         yield from [said] if said else []
 
 
-def _removed(mark: str, entry: Entry) -> Iterator[str]:
-    """What was being made goes; what was being replaced goes back, if nothing has its place."""
+def _removed(mark: str, entry: JournalEntry) -> Iterator[str]:
+    """Remove what was being made; put back what was being replaced if nothing has its place."""
     path = Path(entry.get("temporary") or entry.get("aside") or "")
     name = entry.get("of", "")
     if not path.is_absolute() or not _is_temporary(path.name, mark):
@@ -158,13 +165,13 @@ def _removed(mark: str, entry: Entry) -> Iterator[str]:
 
 
 def _is_temporary(name: str, mark: str) -> bool:
-    """Whether the process with this mark can have made up the name."""
+    """Return whether a temporary name is one of the process with this mark."""
     return re.fullmatch(rf"\.[^/]+\.{mark}\.[0-9a-f]{{8}}", name) is not None
 
 
 def _remove(parent: int, name: str) -> None:
-    """A guest that dies with its run may still be writing for a moment."""
-    deadline = time.monotonic() + PATIENCE_S
+    """Remove a folder; a guest that dies with its run may write in it for another moment."""
+    deadline = time.monotonic() + END_PATIENCE_S
     while True:
         try:
             return safe_files.remove(parent, name)
@@ -190,5 +197,5 @@ def _end_process(process: int, entry: Path, marker: bytes) -> Iterator[str]:
     if marker in (entry / "environ").read_bytes().split(b"\0"):
         name = (entry / "comm").read_text().strip()
         signal.pidfd_send_signal(process, signal.SIGKILL)
-        select.select([process], [], [], PATIENCE_S)  # readable when it has ended
+        select.select([process], [], [], END_PATIENCE_S)  # readable when it has ended
         yield f"ended process {entry.name} ({name})"

@@ -1,4 +1,4 @@
-"""Things of which only one run may be at: a results folder, this machine's settings."""
+"""Locks of what one run uses alone: a results folder, this machine's settings, a processor."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import fcntl
 import os
 import shlex
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-POLL_S = 0.2
-SHOWN = 80  # characters of the other's command line
-ELSEWHERE = "a process of another container or machine"
+from testbed.machine.journal import state_folder
+
+LOCK_POLL_S = 0.2
+COMMAND_LENGTH = 80  # characters of the other's command line in a message
+UNKNOWN_OWNER = "a process of another container or machine"
 LOCKS = Path("/proc/locks")
 
 Tell = Callable[[str], None]  # is called with a sentence for the user
@@ -24,12 +26,12 @@ def lock(descriptor: int, what: str, tell: Tell, cancel: threading.Event) -> Non
 
     The kernel releases the lock when the descriptor is closed, or its owner dies.
     """
-    told = False
+    has_said = False
     while not _try(descriptor, what, tell):
-        if not told:
+        if not has_said:
             tell(f"{what} is in use by {_owner(descriptor)}: waiting for its end")
-        told = True
-        if cancel.wait(POLL_S):
+        has_said = True
+        if cancel.wait(LOCK_POLL_S):
             return
 
 
@@ -46,11 +48,38 @@ def _try(descriptor: int, what: str, tell: Tell) -> bool:
 
 
 def _owner(descriptor: int) -> str:
-    """The process that has the lock, by its number and its command."""
+    """Return the number and the command of the process that has the lock."""
     for line in LOCKS.read_text().splitlines():
         words = line.split()
         if words[1] == "FLOCK" and words[5].rpartition(":")[2] == str(os.fstat(descriptor).st_ino):
             with contextlib.suppress(OSError):
                 argv = Path(f"/proc/{words[4]}/cmdline").read_bytes().decode(errors="replace")
-                return f"process {words[4]} ({shlex.join(argv.split(chr(0))[:-1])[:SHOWN]})"
-    return ELSEWHERE
+                return (
+                    f"process {words[4]} ({shlex.join(argv.split(chr(0))[:-1])[:COMMAND_LENGTH]})"
+                )
+    return UNKNOWN_OWNER
+
+
+@contextlib.contextmanager
+def reserve_core() -> Iterator[int]:
+    """Reserve a processor for the duration of the block; shared if there are too few.
+
+    Parallel sweeps and cluster workers coordinate by file locks, which the kernel releases when
+    their owner dies.
+    """
+    usable = sorted(os.sched_getaffinity(0))
+    folder = state_folder() / "cores"
+    folder.mkdir(parents=True, exist_ok=True)
+    for core in usable:
+        descriptor = os.open(folder / str(core), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            continue
+        try:
+            yield core
+        finally:
+            os.close(descriptor)
+        return
+    yield usable[os.getpid() % len(usable)]

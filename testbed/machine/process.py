@@ -19,7 +19,7 @@ from typing import IO
 from testbed.errors import TestbedError
 from testbed.machine.compiled import LIBRARIES, as_started, require_built
 from testbed.machine.netns import inside
-from testbed.machine.timer import sleep_to_multiple
+from testbed.machine.timer import SETUP_CLOCK
 
 Process = subprocess.Popen[bytes]
 
@@ -73,20 +73,6 @@ class Completed:
     status: int
     stdout: str
     stderr: str
-
-
-class StartGrid:
-    """The multiples of the wall clock at which processes start; 0: at once."""
-
-    seconds = 0.0
-
-    def wait(self) -> None:
-        """Sleep until the next process may start."""
-        if self.seconds:
-            sleep_to_multiple(self.seconds)
-
-
-START_GRID = StartGrid()
 
 
 class CommandLog:
@@ -175,7 +161,7 @@ def run(
 ) -> Completed:
     """Run a command to its end; raises an error that quotes its output on failure."""
     require(argv[0])
-    START_GRID.wait()
+    SETUP_CLOCK.wait_for_start()
     try:
         with inside(place.pid):
             done = subprocess.run(
@@ -248,7 +234,7 @@ def start(
     require_built(GUARD)
     # the guard last: who becomes another user is no longer killed with us
     become = ("setpriv", *user.options, "--") if user else ()
-    START_GRID.wait()
+    SETUP_CLOCK.wait_for_start()
     guarded = [*become, as_started(GUARD), *argv]
     with contextlib.ExitStack() as files, inside(place.pid):
         process = subprocess.Popen(
@@ -296,7 +282,7 @@ def end_all(process: Process) -> None:
 def start_held(argv: Sequence[str]) -> subprocess.Popen[str]:
     """Start a command that ends when the pipe to its stdin is closed, or this process ends."""
     require(argv[0])
-    START_GRID.wait()
+    SETUP_CLOCK.wait_for_start()
     return subprocess.Popen(
         list(argv),
         stdin=subprocess.PIPE,
@@ -315,7 +301,7 @@ def start_told(argv: Sequence[str], env: Mapping[str, str]) -> Process:
     """
     require(argv[0])
     require_built(GUARD)
-    START_GRID.wait()
+    SETUP_CLOCK.wait_for_start()
     moved = 'exec "$@" 3<&0 4>&1 </dev/null >/dev/null'
     return subprocess.Popen(
         [as_started(GUARD), "sh", "-c", moved, "sh", *argv],

@@ -15,7 +15,7 @@ from pathlib import Path
 from testbed.engine import Cancelled, Engine, Job, Missing, ProcessOutcome, what_lacks
 from testbed.errors import TestbedError, hint_for
 from testbed.machine.atomic import whole_folder
-from testbed.machine.cores import a_core
+from testbed.machine.locks import reserve_core
 from testbed.plan.task import Task
 from testbed.runs.engine_choice import Choice
 from testbed.runs.identity import identify
@@ -192,7 +192,7 @@ class _Runner:
         scenario = task.scenario
         require_compiled(compiled_for(task.plan))
         identity = identify(scenario, task.plan, self._engine(task))
-        with a_core() as core, whole_folder(path) as folder:
+        with reserve_core() as core, whole_folder(path) as folder:
             (folder / SCENARIO).write_text(scenario.to_json())
             job = Job(scenario.seed, core, self.cancel, self._pinned, self._tell_to_wait)
             record = self._attempt(folder, task, job)

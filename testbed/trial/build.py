@@ -19,9 +19,7 @@ from mininet.net import Mininet
 from mininet.node import Node
 
 from testbed.errors import TestbedError
-from testbed.machine.ethtool import switch_offloads_off
-from testbed.machine.kernel_settings import write_setting
-from testbed.machine.netns import inside
+from testbed.machine.netns import inside, switch_offloads_off, write_setting
 from testbed.machine.process import CommandLog, Place, end, run, start_held
 from testbed.plan.commands import Command
 from testbed.plan.host_settings import Parameter

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import TestbedError, hint_for
-from testbed.machine.process import START_GRID, CommandLog, interruptible
-from testbed.machine.steps import STEPS, begin_randomness_anew
-from testbed.machine.timer import sleep_to_multiple, wake_exactly
+from testbed.machine.process import CommandLog, interruptible
+from testbed.machine.timer import SETUP_CLOCK, reseed_random, sleep_to_multiple, wake_exactly
 from testbed.plan.plan import make_plan
 from testbed.scenario.model import Scenario
 from testbed.store import COMMANDS, NETWORK_UP, RECORD, Record, Status
@@ -45,8 +44,8 @@ def run_trial(scenario: Scenario, folder: Path, grids: ClockGrid) -> Record:
     """Run a scenario, write its files to the folder, and return its record."""
     plan = make_plan(scenario)  # the sweep's plan is in another process
     wake_exactly()
-    START_GRID.seconds, STEPS.seconds = grids.start_s, grids.step_s
-    STEPS.begin()
+    SETUP_CLOCK.start_s, SETUP_CLOCK.step_s = grids.start_s, grids.step_s
+    SETUP_CLOCK.begin_step()
     with contextlib.ExitStack() as stack:
         log = CommandLog(folder / COMMANDS)
         stack.callback(log.close)
@@ -71,13 +70,13 @@ def _configure(trial: RunningTrial) -> None:
 
 def _run(trial: RunningTrial, grids: ClockGrid) -> Record:
     """Run all parts in a network that is already up."""
-    STEPS.begin()
+    SETUP_CLOCK.begin_step()
     for part in trial.parts:
         part.open()
     for part in trial.parts:
         part.wait_until_ready()
-    START_GRID.seconds = STEPS.seconds = 0.0
-    begin_randomness_anew()
+    SETUP_CLOCK.start_s = SETUP_CLOCK.step_s = 0.0
+    reseed_random()
     if len(trial.plan.flows) > MANY_FLOWS:
         sleep_to_multiple(grids.epoch_s)
     timeline = Timeline(LEAD_S, grids.epoch_s)

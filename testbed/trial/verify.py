@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from testbed.errors import TestbedError
-from testbed.machine.ethtool import offloads_on
-from testbed.machine.kernel_settings import read_setting
-from testbed.machine.netns import inside
+from testbed.machine.netns import inside, offloads_on, read_setting
 from testbed.machine.process import Place, run
 from testbed.plan.host_settings import RoutePlan
 from testbed.plan.plan import Plan

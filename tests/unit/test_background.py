@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from testbed.errors import UsageError
-from testbed.machine.sockets import listening
+from testbed.machine.netlink import listening
 from testbed.plan.background import draw_sessions, plan_background
 from testbed.plan.network import build_network
 from testbed.plan.plan import make_plan

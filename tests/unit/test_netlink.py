@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.machine.sockets import listening
+from testbed.machine.netlink import listening
 from testbed.store import SOCKETS
 from testbed.trial.parts.sampling.sampler import Sampler, SeenSocket
 from testbed.trial.parts.sampling.socket_probe import SocketId, SocketProbe

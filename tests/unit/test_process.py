@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.machine import process
+from testbed.machine import process, timer
 from testbed.machine.process import GUARD, CommandLog, Place, end, require, run, start, stream
+from testbed.machine.timer import SETUP_CLOCK
 from tests.lab import alive
 
 
@@ -39,8 +40,8 @@ def test_a_missing_program_names_its_package(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_every_process_waits_for_the_start_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
-    monkeypatch.setattr(process, "sleep_to_multiple", waited.append)
-    monkeypatch.setattr(process.START_GRID, "seconds", 0.1)
+    monkeypatch.setattr(timer, "sleep_to_multiple", waited.append)
+    monkeypatch.setattr(SETUP_CLOCK, "start_s", 0.1)
     run(("true",))
     end(start(("true",)))
     for held in (process.start_held(("cat",)), process.start_told(("true",), {"PATH": "/bin"})):

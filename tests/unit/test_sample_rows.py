@@ -9,9 +9,8 @@ from contextlib import closing
 
 import pytest
 
-from testbed.machine.netlink import attribute
+from testbed.machine.netlink import SOCK_DIAG_BY_FAMILY, attribute
 from testbed.machine.netlink_batch import ANSWER_BYTES
-from testbed.machine.sockets import SOCK_DIAG_BY_FAMILY
 from testbed.store import csv_text
 from testbed.trial.parts.sampling.rows import QueueRow, Rows, Which
 from testbed.trial.parts.sampling.socket_probe import INET_DIAG_CONG, INET_DIAG_INFO

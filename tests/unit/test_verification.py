@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.machine import ethtool
+from testbed.machine import netns
 from testbed.machine.process import Place
 from testbed.plan.plan import Plan, make_plan
 from testbed.plan.traffic_control import TcObject
@@ -202,15 +202,15 @@ def test_a_real_kernels_answers_pass(queue: Queue, answer: dict[int, str]) -> No
 
 def test_only_offloads_that_are_on_are_switched(monkeypatch: pytest.MonkeyPatch) -> None:
     """A radio has none, and refuses even to switch them off."""
-    on, told = {ethtool._GET["tso"], ethtool._GET["gro"]}, []
+    on, told = {netns._GET_OFFLOAD["tso"], netns._GET_OFFLOAD["gro"]}, []
 
     def call(_control: object, interface: str, command: int) -> bool:
         told.append((interface, command))
         return command in on
 
-    monkeypatch.setattr(ethtool, "_call", call)
-    ethtool.switch_offloads_off("eth9")
-    asked = [("eth9", command) for command in ethtool._GET.values()]
+    monkeypatch.setattr(netns, "_ethtool", call)
+    netns.switch_offloads_off("eth9")
+    asked = [("eth9", command) for command in netns._GET_OFFLOAD.values()]
     assert [each for each in told if each not in asked] == [("eth9", 0x1F), ("eth9", 0x2C)]
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from testbed.errors import TestbedError
 from testbed.machine.compiled import as_started, require_built
+from testbed.machine.netlink import listening
 from testbed.machine.process import Place, Process, end, start
-from testbed.machine.sockets import listening
 from testbed.plan.background import FIRST_PORT, PROGRAM, BackgroundPlan
 from testbed.scenario.variants import variant
 from testbed.store import (

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from testbed.errors import TestbedError
+from testbed.machine.netlink import listening
 from testbed.machine.process import Place, Process, end, end_all, start, sudo_user
-from testbed.machine.sockets import listening
-from testbed.machine.steps import STEPS
+from testbed.machine.timer import SETUP_CLOCK
 from testbed.plan.flows import FlowPlan
 from testbed.scenario.program.programs import ANY_PORT, PATH
 from testbed.store import (
@@ -106,7 +106,7 @@ class CommandFlow:
         port = self._command.listens_on(max((*self.plan.src_ports, self.plan.dst_port)))
         if port != ANY_PORT:
             self._wait_until_it_listens(port)
-        STEPS.begin()
+        SETUP_CLOCK.begin_step()
 
     def _wait_until_it_listens(self, port: int) -> None:
         deadline = time.monotonic() + READY_S

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from testbed.machine.process import Place
-from testbed.machine.steps import STEPS
+from testbed.machine.timer import SETUP_CLOCK
 from testbed.plan.flows import FlowPlan
 from testbed.plan.video_commands import SITE_FOLDER
 from testbed.scenario.video import Player, Viewing
@@ -56,7 +56,7 @@ class VideoFlow:
         """
         self._server.wait_until_ready()
         self._viewer.wait_until_ready()
-        STEPS.begin()
+        SETUP_CLOCK.begin_step()
 
     def begin(self) -> None:
         """Let the player send its first packet now."""

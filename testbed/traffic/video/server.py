@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 from testbed.errors import TestbedError
+from testbed.machine.netlink import listening
 from testbed.machine.process import Place, Process, end, start
-from testbed.machine.sockets import listening
-from testbed.machine.steps import STEPS
+from testbed.machine.timer import SETUP_CLOCK
 from testbed.plan.video_commands import (
     CERTIFICATE,
     KEY,
@@ -32,7 +32,7 @@ def write_files(folder: Path, video: Video) -> None:
     from testbed.traffic.video.certificate import write_certificate  # slow to import
 
     write_site(video, folder / SITE_FOLDER)
-    STEPS.begin()  # the certificate's key depends on the time as well
+    SETUP_CLOCK.begin_step()  # the certificate's key depends on the time as well
     write_certificate(folder)
 
 

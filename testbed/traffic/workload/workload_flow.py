@@ -12,8 +12,8 @@ from typing import Any
 
 from testbed.errors import TestbedError
 from testbed.machine.compiled import as_started, require_built
+from testbed.machine.netlink import listening
 from testbed.machine.process import Place, Process, end, start
-from testbed.machine.sockets import listening
 from testbed.plan.flows import WORKLOAD_PROGRAM, FlowPlan
 from testbed.store import FLOWS, errors_file, planned_file, report_file
 

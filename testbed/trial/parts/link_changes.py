@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import TestbedError
-from testbed.machine.netlink import Netlink, attribute, attributes, question
-from testbed.machine.netlink_batch import Question
+from testbed.machine.netlink import Netlink, attribute, attributes, request_message
+from testbed.machine.netlink_batch import Request
 from testbed.machine.netns import inside
 from testbed.plan.commands import SHAPER
 from testbed.plan.traffic_control import (
@@ -179,7 +179,7 @@ class _Knob:
     def verify(self, settings: Sequence[Setting]) -> None:
         """Read the numbers back; one that is not as it should be ends the trial."""
         kind = GET_CLASS if self.begin.is_class else GET_DISCIPLINE
-        answer = Question(self.netlink, question(kind, self._head)).ask() or b""
+        answer = Request(self.netlink, request_message(kind, self._head)).ask() or b""
         options = attributes(answer, TC_MESSAGE.size).get(TCA_OPTIONS, b"")
         for wrong in differences(settings, options):
             where = f"{self.begin.node}: {self.begin.interface}"

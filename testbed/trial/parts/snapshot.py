@@ -14,10 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.machine.ethtool import offloads_on
-from testbed.machine.kernel_settings import read_setting
 from testbed.machine.netlink import Netlink, attributes
-from testbed.machine.netns import inside
+from testbed.machine.netns import inside, offloads_on, read_setting
 from testbed.machine.process import Place
 from testbed.plan.commands import LEAF
 from testbed.plan.plan import Plan

@@ -5,8 +5,8 @@ from __future__ import annotations
 import socket
 import struct
 
-from testbed.machine.netlink import Netlink, question
-from testbed.machine.netlink_batch import Question
+from testbed.machine.netlink import Netlink, request_message
+from testbed.machine.netlink_batch import Request
 from testbed.machine.netns import inside
 from testbed.plan.commands import LEAF
 from testbed.scenario.queues import DISCIPLINES
@@ -27,7 +27,7 @@ class QueueProbe:
         with inside(pid):
             index = socket.if_nametoindex(interface)
         request = struct.pack("=B3xiIII", 0, index, LEAF.number, 0, 0)
-        self.question = Question(self._netlink, question(RTM_GETQDISC, request))
+        self.request = Request(self._netlink, request_message(RTM_GETQDISC, request))
 
     def close(self) -> None:
         """Close the netlink socket."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.machine.netlink_batch import Rounds
+from testbed.machine.netlink_batch import BatchedRequests
 from testbed.store import QUEUES, SOCKETS, write_text
 from testbed.trial.parts.sampling.queue_probe import QueueProbe
 from testbed.trial.parts.sampling.rows import Rows, Seen, Which
@@ -31,8 +31,8 @@ class Sampler:
     def __init__(self, sockets: Iterable[SocketProbe], queues: Iterable[QueueProbe]) -> None:
         self._sockets = list(sockets)
         self._queues = list(queues)
-        questions = [probe.question for probe in self._sockets]
-        self._rounds = Rounds(questions + [probe.question for probe in self._queues])
+        questions = [probe.request for probe in self._sockets]
+        self._rounds = BatchedRequests(questions + [probe.request for probe in self._queues])
         self._rows = Rows(
             [probe.flow for probe in self._sockets], [probe.row for probe in self._queues]
         )

@@ -6,9 +6,14 @@ import socket
 import struct
 from dataclasses import dataclass
 
-from testbed.machine.netlink import Netlink, question
-from testbed.machine.netlink_batch import Question
-from testbed.machine.sockets import DIAG_REQUEST, NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY
+from testbed.machine.netlink import (
+    DIAG_REQUEST,
+    NETLINK_SOCK_DIAG,
+    SOCK_DIAG_BY_FAMILY,
+    Netlink,
+    request_message,
+)
+from testbed.machine.netlink_batch import Request
 
 INET_DIAG_INFO = 2
 INET_DIAG_CONG = 4
@@ -39,8 +44,8 @@ class SocketProbe:
         self._netlink = Netlink(NETLINK_SOCK_DIAG, pid)
         wanted = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1)
         head = DIAG_REQUEST.pack(socket.AF_INET, socket.IPPROTO_TCP, wanted, 0, 0xFFFFFFFF)
-        request = question(SOCK_DIAG_BY_FAMILY, head + connection.packed())
-        self.question = Question(self._netlink, request)
+        request = request_message(SOCK_DIAG_BY_FAMILY, head + connection.packed())
+        self.request = Request(self._netlink, request)
 
     def close(self) -> None:
         """Close the netlink socket."""
