@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.metrics.axes import write_axes
-from analysis.metrics.digest import COLUMNS
-from analysis.metrics.per_second import SECOND, VALUES
+from analysis.metrics.digest import SECOND, SECOND_VALUES, SERIES_COLUMNS
+from analysis.metrics.metric_rows import write_axes
 from analysis.results.reduction import typed_flows
 from testbed.store import RECORD, SCENARIO, Record, Status, open_trial
 from tests.report_writer import store_tables
@@ -255,7 +254,7 @@ def write_trials(
     length_s: int = 80,
 ) -> Path:
     """Trials without captures, whose seconds were reduced before."""
-    from analysis.metrics.axes import read_axes
+    from analysis.metrics.metric_rows import read_axes
 
     scenario, record = router().to_json(), Record(Status.OK).to_json()
     for (name, axes, seed), rows in metrics.groupby(["trial", "axes", "seed"]):
@@ -286,7 +285,7 @@ def _digest(courses: Mapping[str, Sequence[Numbers]]) -> pd.DataFrame:
     rows = [
         (flow, SECOND + what, float(second), numbers.get(what, 0.0))
         for flow, course in courses.items()
-        for what in VALUES
+        for what in SECOND_VALUES
         for second, numbers in enumerate(course)
     ]
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return pd.DataFrame(rows, columns=list(SERIES_COLUMNS))

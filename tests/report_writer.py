@@ -14,11 +14,16 @@ import pytest
 
 from analysis.figures import figure_catalogue
 from analysis.metrics.columns import TEXTS
-from analysis.metrics.digest import series_table
-from analysis.metrics.flow_digest import DELAYS, FRACTIONS, RTTS, THROUGHPUT
+from analysis.metrics.digest import (
+    DELAY_QUANTILES,
+    FRACTIONS,
+    RTT_QUANTILES,
+    THROUGHPUT,
+    series_table,
+)
 from analysis.metrics.identification import identity_row
+from analysis.metrics.links import link_table
 from analysis.results import reduction
-from analysis.results.link_rows import link_table
 from analysis.results.reduction import Reduction, tables_from
 from analysis.transfers.transfer_rows import transfer_table
 from analysis.verdict.checks import compare, unknown
@@ -238,9 +243,9 @@ def _digest(made: Scenario, rows: pd.DataFrame, dice: np.random.Generator) -> pd
             got = np.where((times > 40) & (times < 60), 0.35 * got, 1.15 * got)
         spread = np.quantile(dice.gamma(9, 1 / 9, 2000), FRACTIONS)
         parts.append(_part(row, THROUGHPUT, times[own], got[own]))
-        parts.append(_part(row, DELAYS, FRACTIONS, row["owd_mean_ms"] * spread))
+        parts.append(_part(row, DELAY_QUANTILES, FRACTIONS, row["owd_mean_ms"] * spread))
         if row["kind"] == "tcp":
-            parts.append(_part(row, RTTS, FRACTIONS, row["rtt_mean_ms"] * spread))
+            parts.append(_part(row, RTT_QUANTILES, FRACTIONS, row["rtt_mean_ms"] * spread))
     return pd.concat(parts, ignore_index=True)
 
 

@@ -25,7 +25,7 @@ from analysis.claims.joshi_hattikar import jh_claims
 from analysis.claims.kapre_saxena import ks_claims
 from analysis.claims.parvez_mahanti_williamson import pmw_claims
 from analysis.claims.rajore_gupta_sikka_jain import rgsj_claims
-from analysis.metrics.per_second import NotMeasured
+from analysis.metrics.digest import NotMeasured
 
 PAPERS: tuple[Paper, ...] = (
     ks_claims.PAPER,

@@ -11,7 +11,7 @@ from analysis.evaluation.evaluated import MORE, Score
 from analysis.evaluation.outcome_rows import SUBJECT, over_settings, setting_columns
 from analysis.figures.plotting import cases
 from analysis.figures.plotting.sheet import Cell, Head, Sheet, mean_cell
-from analysis.metrics.axes import AXIS
+from analysis.metrics.metric_rows import AXIS
 from analysis.statistics.intervals import compare_paired, half_width, known
 from analysis.statistics.text_tables import TextTable
 from analysis.trials.labels import by_number, variant_key

@@ -14,7 +14,7 @@ import pandas as pd
 
 from analysis.evaluation.evaluated import HARMED, MORE, SCORES, Score
 from analysis.evaluation.seen_trial import SeenTrial
-from analysis.metrics.axes import AXIS
+from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
 from testbed.scenario.model import FlowKind
 

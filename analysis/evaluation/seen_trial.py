@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from analysis.metrics.flow_digest import THROUGHPUT
+from analysis.metrics.digest import THROUGHPUT
 from analysis.results.reduction import reduction_of
 from analysis.trials.capacity import Capacity, capacity_of
 from analysis.trials.measures import NAN

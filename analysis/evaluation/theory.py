@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.evaluation.outcome_rows import outcome
 from analysis.figures.plotting.sheet import Cell, Head, Sheet, mean_cell
-from analysis.metrics.axes import AXIS
+from analysis.metrics.metric_rows import AXIS
 from analysis.models.classic import cubic, square_root
 from analysis.models.conditions import Conditions, Invalid
 from analysis.results.experiment_results import ExperimentResults

@@ -33,7 +33,7 @@ from analysis.figures.papers.rajore_gupta_sikka_jain import access_tables, video
 from analysis.figures.plotting import style
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.plotting.sheet import Sheet
-from analysis.metrics.axes import AXIS
+from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults, collect
 from analysis.statistics.text_tables import TextTable
 

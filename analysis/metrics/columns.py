@@ -10,15 +10,11 @@ from collections.abc import Iterable
 import pandas as pd
 
 from analysis.metrics.delays import DELAYS
-from analysis.metrics.fairness import FAIRNESS, add_fairness
 from analysis.metrics.identification import IDENTIFICATION, identity_row
-from analysis.metrics.kernel_counts import KERNEL_COUNTS
 from analysis.metrics.loss_columns import LOSSES
-from analysis.metrics.measured_flow import MeasuredFlow
-from analysis.metrics.metric import Row
-from analysis.metrics.packet_counts import PACKET_COUNTS, REORDERING
-from analysis.metrics.rates import RATES
-from analysis.metrics.steadiness import STEADINESS
+from analysis.metrics.metric import MeasuredFlow, Row
+from analysis.metrics.packet_counts import KERNEL_COUNTS, PACKET_COUNTS, REORDERING
+from analysis.metrics.rates import FAIRNESS, RATES, STEADINESS, add_fairness
 from analysis.metrics.video_columns import VIDEO
 from testbed.store import Trial
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from analysis.captures.packet_matching import one_way_delays_ms
-from analysis.metrics.measured_flow import MeasuredFlow
-from analysis.metrics.metric import ColumnGroup, Metric, Row
+from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Metric, Row
 from analysis.trials import measures
 
 COLUMNS = (

@@ -7,33 +7,203 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+import numpy as np
 import pandas as pd
 
-from analysis.metrics import flow_digest, per_second, video_digest
-from analysis.metrics.flow_digest import Part
-from analysis.metrics.measured_flow import MeasuredFlow
+from analysis.captures.lengths import packet_lengths
+from analysis.captures.packet_matching import one_way_delays_ms
+from analysis.metrics.metric import MeasuredFlow
+from analysis.metrics.video_columns import ERRORS, packets_per_second
+from analysis.trials import measures
+from analysis.trials.packets import FlowPackets, epoch_ns
+from analysis.trials.series import Floats, rates_mbps
+from testbed.errors import TestbedError
+from testbed.scenario.model import FlowKind
+from testbed.store import Trial
 
-COLUMNS = ("flow", "what", "x", "value")
+SeriesPart = tuple[str, Floats, Floats]  # what, x, value
+
+THROUGHPUT_BIN_S = 1.0
+FRACTIONS = np.concatenate(([0.0, 0.001, 0.005], np.arange(1, 100) / 100, [0.995, 0.999, 1.0]))
+
+# `what` of a part, and its x and value
+THROUGHPUT = "throughput_mbps"  # x: the bin's middle, in seconds of the trial's clock
+DELAY_QUANTILES = "owd_ms"  # x: a fraction; value: the quantile
+RTT_QUANTILES = "rtt_ms"  # the same
+
+
+def flow_series(flow: MeasuredFlow) -> Iterator[SeriesPart]:
+    """The flow's digest, as far as its captures reach."""
+    sender, receiver = flow.at("sender"), flow.at("receiver")
+    if receiver is not None:
+        yield _throughput(flow, receiver.data)
+    if sender is not None and receiver is not None:
+        found = one_way_delays_ms(sender.data, receiver.data)
+        delays = found.loc[found["sent_ns"] >= flow.begin_ns, "owd_ms"]
+        yield _quantiles(DELAY_QUANTILES, delays.to_numpy())
+    if sender is not None and flow.is_tcp:
+        rtts = measures.rtts(sender.data, sender.acks)
+        rtts = rtts[rtts["time_ns"] >= flow.begin_ns]
+        yield _quantiles(RTT_QUANTILES, rtts["rtt_ms"].to_numpy(dtype=np.float64))
+
+
+def _throughput(flow: MeasuredFlow, data: pd.DataFrame) -> SeriesPart:
+    seconds = (data["time_ns"].to_numpy() - epoch_ns(flow.trial)) / 1e9
+    sizes, record = data["length"].to_numpy(), flow.record
+    found = rates_mbps(seconds, sizes, record.started_s, record.stopped_s, THROUGHPUT_BIN_S)
+    return THROUGHPUT, found.time_s, found.value
+
+
+def _quantiles(what: str, values: Floats) -> SeriesPart:
+    if not len(values):
+        return what, FRACTIONS[:0], values
+    return what, FRACTIONS, np.quantile(values, FRACTIONS)
+
+
+# `what` of a part; x: the middle of a second since the first packet; value: packets in it
+VIDEO_PACKETS = "packets_pps"
+VIDEO_ERRORS = "errors_pps"
+# … followed by a column of Wireshark's packet lengths; x: the line, 0 for all packets
+VIDEO_LENGTHS = "lengths "
+
+
+def video_series(flow: MeasuredFlow) -> Iterator[SeriesPart]:
+    """The viewer's digest, as far as its captures reach."""
+    receiver = flow.at("receiver")
+    if flow.scenario_flow.kind is FlowKind.VIDEO and receiver is not None:
+        yield from video_parts(receiver, flow.record.protocol)
+
+
+def video_parts(found: FlowPackets, protocol: str) -> Iterator[SeriesPart]:
+    """Packets and errors second by second, in both directions, and the lengths of packets."""
+    both = pd.concat((found.data, found.acks)).sort_values("frame")
+    if both.empty:
+        return
+    begin_ns = int(both["time_ns"].iloc[0])
+    yield _video_seconds(VIDEO_PACKETS, both, begin_ns)
+    if protocol == "tcp":
+        yield _video_seconds(VIDEO_ERRORS, both[both[list(ERRORS)].any(axis=1)], begin_ns)
+    table = packet_lengths(both["time_ns"].to_numpy(), both["length"].to_numpy(), begin_ns)
+    for name in table.columns.drop("lengths"):
+        values = table[name].to_numpy(dtype=np.float64, na_value=np.nan)
+        yield f"{VIDEO_LENGTHS}{name}", np.arange(len(table), dtype=np.float64), values
+
+
+def _video_seconds(what: str, rows: pd.DataFrame, begin_ns: int) -> SeriesPart:
+    counts = packets_per_second(rows, begin_ns).astype(np.float64)
+    return what, np.arange(len(counts), dtype=np.float64) + 0.5, counts
+
+
+def lengths_of(digest: pd.DataFrame) -> pd.DataFrame:
+    """One flow's packet lengths, one row per line of Wireshark's window."""
+    own = digest[digest["what"].str.startswith(VIDEO_LENGTHS)]
+    table = own.assign(what=own["what"].str.removeprefix(VIDEO_LENGTHS))
+    return table.pivot_table(index="x", columns="what", values="value", dropna=False).sort_index()
+
+
+SECOND = "second: "  # followed by one of SECOND_VALUES; x: the second
+SECOND_DELAYS = ("owd", "rtt", "recovery")
+SECOND_VALUES = (
+    "throughput_mbps",
+    *(f"{name}_{what}" for name in SECOND_DELAYS for what in ("ms", "n")),
+)
+SECOND_COLUMNS = ("flow", "second", *SECOND_VALUES)
+
+
+class NotMeasured(TestbedError):
+    """The results at hand lack what is asked for."""
+
+
+def second_series(flow: MeasuredFlow) -> Iterator[SeriesPart]:
+    """The rate at the receiver, mean delays and their number; nothing if it was not captured."""
+    receiver = flow.at("receiver")
+    if receiver is None:
+        return
+    zero, count = epoch_ns(flow.trial), int(np.ceil(flow.trial.scenario.duration_s))
+    x = np.arange(count, dtype=np.float64)
+    rates = _sums(receiver.data, "time_ns", "length", zero, count) * 8e-6
+    yield f"{SECOND}throughput_mbps", x, rates
+    for name, table in _delays(flow, receiver).items():
+        numbers = _sums(table.assign(one=1.0), "ns", "one", zero, count)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            yield f"{SECOND}{name}_ms", x, _sums(table, "ns", "ms", zero, count) / numbers
+        yield f"{SECOND}{name}_n", x, numbers
+
+
+def _delays(flow: MeasuredFlow, receiver: FlowPackets) -> dict[str, pd.DataFrame]:
+    """Times and delays of each kind; nothing where they cannot be known."""
+    tables = dict.fromkeys(SECOND_DELAYS, pd.DataFrame({"ns": [], "ms": []}))
+    sender = flow.at("sender")
+    if sender is not None:
+        tables["owd"] = _named(one_way_delays_ms(sender.data, receiver.data), "sent_ns", "owd_ms")
+        if flow.scenario_flow.kind is FlowKind.TCP:
+            tables["rtt"] = _named(measures.rtts(sender.data, sender.acks), "time_ns", "rtt_ms")
+            recovered = measures.recovery_latencies(sender.data, sender.acks)
+            tables["recovery"] = _named(recovered, "sent_ns", "recovery_ms")
+    return tables
+
+
+def _named(table: pd.DataFrame, time: str, value: str) -> pd.DataFrame:
+    return table.rename(columns={time: "ns", value: "ms"})
+
+
+def _sums(table: pd.DataFrame, time: str, value: str, zero: int, count: int) -> Floats:
+    """The sum of the values in each second; those outside the trial are left out."""
+    places = (table[time].to_numpy(dtype=np.int64) - zero) // 1_000_000_000
+    inside = (places >= 0) & (places < count)
+    weights = table[value].to_numpy(dtype=np.float64)[inside]
+    return np.asarray(
+        np.bincount(places[inside], weights=weights, minlength=count), dtype=np.float64
+    )
+
+
+def seconds_table(trial: Trial, digest: pd.DataFrame) -> pd.DataFrame:
+    """One row per flow and second, from a whole digest: SECOND_COLUMNS."""
+    own = digest[digest["what"].str.startswith(SECOND)]
+    known = set(own["flow"])
+    if any(flow.name not in known for flow in trial.record.flows):
+        raise NotMeasured(
+            f"{trial.path.name}: no capture at the receiver is left", "run it with --captures keep"
+        )
+    tables = [_flow_table(str(flow), own) for flow in own["flow"].unique()]
+    return (
+        pd.concat(tables, ignore_index=True)
+        if tables
+        else pd.DataFrame(columns=list(SECOND_COLUMNS))
+    )
+
+
+def _flow_table(flow: str, digest: pd.DataFrame) -> pd.DataFrame:
+    rows = digest[digest["flow"] == flow]
+    what, x, value = (rows[name].to_numpy() for name in ("what", "x", "value"))
+    seconds = x[what == f"{SECOND}{SECOND_VALUES[0]}"].astype(np.int64)
+    columns = {name: value[what == f"{SECOND}{name}"] for name in SECOND_VALUES}
+    return pd.DataFrame({"flow": flow, "second": seconds, **columns}, columns=list(SECOND_COLUMNS))
+
+
+SERIES_COLUMNS = ("flow", "what", "x", "value")
 
 # The parts of a flow's digest; a part of a kind of flow yields nothing for the others.
-PARTS: tuple[Callable[[MeasuredFlow], Iterator[Part]], ...] = (
-    flow_digest.parts,
-    video_digest.parts,
-    per_second.parts,
+ALL_SERIES: tuple[Callable[[MeasuredFlow], Iterator[SeriesPart]], ...] = (
+    flow_series,
+    video_series,
+    second_series,
 )
 
 
 def series_table(flows: Iterable[MeasuredFlow]) -> pd.DataFrame:
     """Return the series and quantiles of all flows, one under the other."""
-    return _table([_rows(flow, part) for flow in flows for find in PARTS for part in find(flow)])
+    return _table(
+        [_rows(flow, part) for flow in flows for find in ALL_SERIES for part in find(flow)]
+    )
 
 
-def _rows(flow: MeasuredFlow, part: Part) -> pd.DataFrame:
+def _rows(flow: MeasuredFlow, part: SeriesPart) -> pd.DataFrame:
     what, x, value = part
     return pd.DataFrame({"flow": flow.record.name, "what": what, "x": x, "value": value})
 
 
 def _table(parts: list[pd.DataFrame]) -> pd.DataFrame:
-    empty = pd.DataFrame({name: pd.Series(dtype="str") for name in COLUMNS})
+    empty = pd.DataFrame({name: pd.Series(dtype="str") for name in SERIES_COLUMNS})
     found = pd.concat(parts, ignore_index=True) if parts else empty
     return found.astype({"x": float, "value": float})

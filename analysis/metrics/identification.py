@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from analysis.metrics.axes import write_axes
-from analysis.metrics.measured_flow import MeasuredFlow
-from analysis.metrics.metric import ColumnGroup, Metric, Row
+from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Metric, Row
+from analysis.metrics.metric_rows import write_axes
 from analysis.trials.labels import queue_label
 from testbed.scenario.kernel_axis import axes_of
 from testbed.scenario.model import Flow, Scenario

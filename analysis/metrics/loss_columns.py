@@ -7,13 +7,11 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.metrics.loss.loss_connections import Connection, connections
-from analysis.metrics.loss.loss_events import LossEvent
-from analysis.metrics.measured_flow import MeasuredFlow
-from analysis.metrics.metric import ColumnGroup, Metric, Row
+from analysis.metrics.loss_events import LossEvent, LossyConnection, lossy_connections
+from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Metric, Row
 from analysis.trials.measures import NAN, Interval
 from analysis.trials.packets import capture_ns
-from analysis.trials.segments import Booleans, Integers
+from analysis.trials.tcp_stream import Booleans, Integers
 from testbed.store import Trial
 
 COLUMNS = (
@@ -104,12 +102,12 @@ GROWING = ("open", "disorder", "loss")  # states in which a window may be in slo
 
 
 def _measure(flow: MeasuredFlow) -> Row:
-    every = connections(flow.trial, flow.packets, flow.record) if flow.is_tcp else None
+    every = lossy_connections(flow.trial, flow.packets, flow.record) if flow.is_tcp else None
     if every is None:
         return {}
     trial, interval = flow.trial, flow.interval
     samples = flow.samples.flow(flow.record)
-    # samples do not tell connections apart
+    # samples do not tell lossy_connections apart
     own = samples if len(every) == 1 else None
     avoided, started = _events(trial, every, own, interval)
     sizes = np.concatenate([each.payload[_sent(each, interval)] for each in every])
@@ -128,7 +126,7 @@ def _measure(flow: MeasuredFlow) -> Row:
     }
 
 
-def _sent(each: Connection, interval: Interval) -> Booleans:
+def _sent(each: LossyConnection, interval: Interval) -> Booleans:
     """A mask of the segments that carry data and were sent in the interval."""
     return _within(each.segments.time_ns, interval) & (each.payload > 0)
 
@@ -137,13 +135,13 @@ def _within(time_ns: Integers, interval: Interval) -> Booleans:
     return (time_ns >= interval.start_ns) & (time_ns <= interval.stop_ns)
 
 
-def _count(each: Connection, places: Integers, interval: Interval) -> int:
+def _count(each: LossyConnection, places: Integers, interval: Interval) -> int:
     return int(_within(each.segments.time_ns[places], interval).sum())
 
 
 def _events(
     trial: Trial,
-    every: Sequence[Connection],
+    every: Sequence[LossyConnection],
     samples: pd.DataFrame | None,
     interval: Interval,
 ) -> tuple[list[LossEvent], list[LossEvent]]:
@@ -182,7 +180,7 @@ def _last_before(trial: Trial, samples: pd.DataFrame, at_ns: Integers) -> Intege
 
 def _timer(
     trial: Trial,
-    every: Sequence[Connection],
+    every: Sequence[LossyConnection],
     samples: pd.DataFrame | None,
     interval: Interval,
 ) -> Row:

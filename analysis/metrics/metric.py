@@ -1,11 +1,59 @@
-"""A column of the metrics, and a group of columns that are computed together."""
+"""A column of the metrics, a group of columns that are computed together, and what they measure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
-from analysis.metrics.measured_flow import MeasuredFlow
+from analysis.trials.measures import Interval
+from analysis.trials.packets import FlowPackets, TrialPackets, measured_interval, settled_ns
+from analysis.trials.samples import Samples
+from testbed.scenario.model import Flow
+from testbed.store import FlowRecord, Trial
+
+
+@dataclass(frozen=True)
+class MeasuredFlow:
+    """The flow's record, the trial's captures and samples, and the interval that counts."""
+
+    trial: Trial
+    record: FlowRecord
+    packets: TrialPackets
+    samples: Samples
+
+    @property
+    def scenario_flow(self) -> Flow:
+        """The flow in the scenario."""
+        return self.trial.scenario.flow(self.record.name)
+
+    @property
+    def is_tcp(self) -> bool:
+        """Whether its data travels over TCP."""
+        return self.record.protocol == "tcp"
+
+    @cached_property
+    def interval(self) -> Interval:
+        """The measured interval, on the captures' clock."""
+        return measured_interval(self.trial, self.record)
+
+    @cached_property
+    def begin_ns(self) -> int:
+        """The time from which packets count, including those after the flow's stop; 0: all."""
+        return settled_ns(self.trial)
+
+    def at(self, role: str) -> FlowPackets | None:
+        """All of its packets at a capture."""
+        return self.packets.flow(role, self.record)
+
+    def settled_at(self, role: str) -> FlowPackets | None:
+        """Its packets at a capture that count."""
+        found = self.at(role)
+        if found is None or not self.begin_ns:
+            return found
+        data, acks = (rows[rows["time_ns"] >= self.begin_ns] for rows in (found.data, found.acks))
+        return FlowPackets(data, acks)
+
 
 Row = dict[str, object]
 

@@ -1,16 +1,16 @@
-"""Counts of a flow's packets: sent, received, dropped, retransmitted, out of order."""
+"""Counts of a flow's packets in the captures, and of its sender's kernel."""
 
 from __future__ import annotations
 
 from analysis.captures.packet_matching import drop_rate, numbering_drop_rate
 from analysis.captures.tcp import CE
-from analysis.metrics.measured_flow import MeasuredFlow
-from analysis.metrics.metric import ColumnGroup, Metric, Row
+from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Metric, Row
 from analysis.trials import measures
 from analysis.trials.measures import NAN
-from analysis.trials.placement import BEFORE, BEHIND, queue_roles
+from analysis.trials.packets import BEFORE, BEHIND, queue_roles
+from analysis.trials.samples import read_counters
 
-COLUMNS = (
+COUNT_COLUMNS = (
     Metric(
         "sent_packets",
         "packets",
@@ -61,17 +61,19 @@ COLUMNS = (
         count=True,
     ),
 )
-MARKS = ("retransmission", "fast_retransmission", "spurious_retransmission")
+RETRANSMISSION_MARKS = ("retransmission", "fast_retransmission", "spurious_retransmission")
 
 
-def _measure(flow: MeasuredFlow) -> Row:
+def _measure_counts(flow: MeasuredFlow) -> Row:
     row: Row = {"drop_rate": _drop_rate(flow), "mark_rate": mark_rate(flow)}
     if received := flow.settled_at("receiver"):
         row["received_packets"] = measures.data_packets(received.data)
     if sent := flow.settled_at("sender"):
         row["sent_packets"] = measures.data_packets(sent.data)
         if flow.is_tcp:
-            row |= {f"wireshark_{mark}s": int(sent.data[mark].sum()) for mark in MARKS}
+            row |= {
+                f"wireshark_{mark}s": int(sent.data[mark].sum()) for mark in RETRANSMISSION_MARKS
+            }
     return row
 
 
@@ -101,7 +103,7 @@ def mark_rate(flow: MeasuredFlow) -> float:
     return float((found.data["ecn"] == CE).mean())
 
 
-PACKET_COUNTS = ColumnGroup(COLUMNS, _measure)
+PACKET_COUNTS = ColumnGroup(COUNT_COLUMNS, _measure_counts)
 
 
 ORDER_COLUMNS = (
@@ -140,3 +142,59 @@ def _measure_order(flow: MeasuredFlow) -> Row:
 
 
 REORDERING = ColumnGroup(ORDER_COLUMNS, _measure_order)
+
+
+KERNEL_COLUMNS = (
+    Metric(
+        "retransmitted",
+        "packets",
+        "segments that the sender's kernel retransmitted in the measured interval, by its own "
+        "count (TCP_INFO's total_retrans, over the flow's connections); of a command flow by the "
+        "sender's capture, over all of it",
+        count=True,
+    ),
+    Metric(
+        "timeouts",
+        "",
+        "times that the retransmission timer fired: the sending host's kernel counter TCPTimeouts "
+        "over the whole trial; not known if that host sends several TCP connections",
+        count=True,
+    ),
+)
+TIMEOUT_COUNTER = "TcpExtTCPTimeouts"
+
+
+def _measure_kernel(flow: MeasuredFlow) -> Row:
+    return _retransmitted(flow) | _timeouts(flow) if flow.is_tcp else {}
+
+
+def _retransmitted(flow: MeasuredFlow) -> Row:
+    """From all samples: those after the flow's stop know of its last segments. A program's sockets
+    are not sampled: what it sent again is captured."""
+    if flow.scenario_flow.command is not None:
+        every = flow.packets.connections(flow.record)
+        return {} if every is None else {"retransmitted": sum(int(s.again.sum()) for s in every)}
+    sockets = flow.samples.sockets
+    if sockets is None or not len(own := sockets[sockets["flow"] == flow.record.name]):
+        return {}
+    # a flow's connections are rows of the same instant
+    total = own.groupby("time_s")["total_retrans"].sum()
+    before = total[total.index < flow.trial.scenario.measure_from_s]
+    return {"retransmitted": int(total.max()) - int(before.max() if len(before) else 0)}
+
+
+def _timeouts(flow: MeasuredFlow) -> Row:
+    src = flow.scenario_flow.src
+    senders = [each for each in flow.trial.scenario.flows if each.src == src]
+    connections = sum(each.parallel for each in senders if each.protocol == "tcp")
+    if any(each.command for each in senders):
+        return {}
+    counters = read_counters(flow.trial, src)
+    return (
+        {"timeouts": counters[TIMEOUT_COUNTER]}
+        if connections == 1 and TIMEOUT_COUNTER in counters
+        else {}
+    )
+
+
+KERNEL_COUNTS = ColumnGroup(KERNEL_COLUMNS, _measure_kernel)

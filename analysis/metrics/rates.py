@@ -1,12 +1,20 @@
-"""The interval in which a flow is measured, and its throughput and goodput."""
+"""A flow's rates, from when on they are steady, and its share beside the trial's other flows."""
 
 from __future__ import annotations
 
-from analysis.metrics.measured_flow import MeasuredFlow
-from analysis.metrics.metric import ColumnGroup, Metric, Row
-from analysis.trials import measures
+from collections.abc import Iterable, Mapping
 
-COLUMNS = (
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Metric, Row
+from analysis.trials import measures
+from analysis.trials.measures import NAN, Interval
+from analysis.trials.packets import FlowPackets, whole_interval
+from testbed.scenario.model import FlowKind
+
+RATE_COLUMNS = (
     Metric("start_s", "s", "when the flow started, on the trial's clock"),
     Metric(
         "duration_s",
@@ -31,7 +39,7 @@ COLUMNS = (
 )
 
 
-def _measure(flow: MeasuredFlow) -> Row:
+def _measure_rates(flow: MeasuredFlow) -> Row:
     row: Row = {"start_s": flow.record.started_s, "duration_s": flow.interval.seconds}
     if found := flow.at("receiver"):
         row["throughput_mbps"] = measures.throughput_mbps(found.data, flow.interval)
@@ -39,4 +47,124 @@ def _measure(flow: MeasuredFlow) -> Row:
     return row
 
 
-RATES = ColumnGroup(COLUMNS, _measure)
+RATES = ColumnGroup(RATE_COLUMNS, _measure_rates)
+
+
+Floats = npt.NDArray[np.float64]
+
+STEADINESS_BIN_S = 1.0
+WITHIN = 0.2
+
+
+def steady_time_s(time_s: Floats, rate: Floats, start_s: float, stop_s: float) -> float:
+    """The same of a flow with these rates (any unit) around these times, on a grid of at most
+    1 s."""
+    bins = int((stop_s - start_s) / STEADINESS_BIN_S + 1e-9)
+    means = _binned(time_s - start_s, rate, bins)
+    half = bins // 2
+    if half < 1 or np.isnan(means).any():
+        return float("nan")
+    settled = float(means[half:].mean())
+    outside = np.flatnonzero(np.abs(means - settled) > WITHIN * abs(settled))
+    first = int(outside[-1]) + 1 if len(outside) else 0
+    return first * STEADINESS_BIN_S if first <= half and settled > 0 else float("nan")
+
+
+def _binned(since_s: Floats, rate: Floats, bins: int) -> Floats:
+    """The mean rate in each bin, NaN for a bin without one."""
+    place = np.floor(since_s / STEADINESS_BIN_S + 1e-9).astype(np.int64)
+    own = (place >= 0) & (place < bins) & np.isfinite(rate)
+    counts = np.bincount(place[own], minlength=bins)
+    sums = np.bincount(place[own], weights=rate[own], minlength=bins)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def steady_after_s(found: FlowPackets | None, interval: Interval) -> float:
+    """The same at a receiver; NaN if the flow was not steady, or not captured.
+
+    The rate of a bin without packets is zero, not unknown.
+    """
+    if found is None:
+        return NAN
+    own = found.data[interval.holds(found.data["time_ns"])]
+    places = ((own["time_ns"].to_numpy() - interval.start_ns) / 1e9 / STEADINESS_BIN_S).astype(
+        np.int64
+    )
+    bins = int(interval.seconds / STEADINESS_BIN_S) + 1
+    sizes = np.bincount(places, weights=own["length"].to_numpy(), minlength=bins)
+    middles = np.arange(0.5, bins) * STEADINESS_BIN_S
+    return steady_time_s(
+        middles.astype(np.float64), sizes[:bins].astype(np.float64), 0.0, interval.seconds
+    )
+
+
+def _measure_steadiness(flow: MeasuredFlow) -> Row:
+    whole = whole_interval(flow.trial, flow.record)
+    return {"steady_after_s": steady_after_s(flow.at("receiver"), whole)}
+
+
+STEADINESS = ColumnGroup(
+    (
+        Metric(
+            "steady_after_s",
+            "s",
+            "time from the flow's start to the first moment from which its throughput at the "
+            "receiver, in bins of 1 s, stays within 20 % of its mean over the second half: 0 for "
+            "a flow that fills its link from the start; not known if it is not steady by the "
+            "middle",
+        ),
+    ),
+    _measure_steadiness,
+)
+
+
+FAIRNESS = ColumnGroup(
+    (
+        Metric(
+            "share",
+            "",
+            "the flow's goodput over the sum of all flows of the trial, while all of them are "
+            "measured; not known if they never are at once",
+        ),
+        Metric(
+            "jain",
+            "",
+            "Jain's index over the goodputs of the trial's TCP flows (of all flows if none "
+            "is TCP), while all of these are measured: 1 means equal",
+        ),
+    )
+)
+
+
+def add_fairness(rows: pd.DataFrame, flows: Mapping[str, MeasuredFlow]) -> None:
+    """Fill in the columns for the rows of one trial."""
+    goodput = _goodputs(rows, flows)
+    total = goodput.sum(skipna=False)
+    rows["share"] = goodput / total if total > 0 else NAN
+    tcp = rows[rows["kind"] == FlowKind.TCP]
+    rows["jain"] = measures.jain(_goodputs(tcp, flows) if len(tcp) else goodput)
+
+
+def _goodputs(rows: pd.DataFrame, flows: Mapping[str, MeasuredFlow]) -> pd.Series[float]:
+    """Those of the rows while all of their flows are measured."""
+    own = [flows.get(str(name)) for name in rows["flow"]]
+    common = _common(flow.interval for flow in own if flow is not None)
+    known = zip(own, rows["goodput_mbps"], strict=True)
+    found = [NAN if flow is None else _goodput(flow, common, value) for flow, value in known]
+    return pd.Series(found, index=rows.index, dtype="float64")
+
+
+def _common(intervals: Iterable[Interval]) -> Interval:
+    every = tuple(intervals)
+    begin, end = (each.start_ns for each in every), (each.stop_ns for each in every)
+    return Interval(max(begin, default=0), min(end, default=0))
+
+
+def _goodput(flow: MeasuredFlow, common: Interval, over_its_own: float) -> float:
+    """NaN for an interval of no length, or a flow that was not captured at its receiver."""
+    if common == flow.interval:
+        return over_its_own
+    found = flow.at("receiver")
+    if found is None:
+        return NAN
+    return measures.goodput_mbps(found.data, common, flow.record.protocol)

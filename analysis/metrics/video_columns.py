@@ -2,24 +2,47 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from analysis.captures.packet_matching import lost_packets
 from analysis.captures.tcp import MARKS
-from analysis.metrics.measured_flow import MeasuredFlow
-from analysis.metrics.metric import ColumnGroup, Metric, Row
-from analysis.metrics.spikes import spikes
-from analysis.trials.delivery import Integers
+from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Metric, Row
 from analysis.trials.packets import FlowPackets
+from analysis.trials.tcp_stream import Integers
 from analysis.trials.video import measures, read_server
 from testbed.scenario.model import FlowKind
 from testbed.store import FlowRecord, Trial
 
+
+@dataclass(frozen=True)
+class Spikes:
+    """The spikes of a series."""
+
+    count: int
+    largest: float  # by which it exceeds its higher neighbour; 0 if there is none
+
+
+def spikes(values: npt.ArrayLike, threshold: float = 50) -> Spikes:
+    """Intervals that exceed both neighbours by at least the threshold.
+
+    The values are rates in equal intervals (packets per second, as in the paper), with nothing
+    sent before the first and after the last.
+    """
+    rates = np.asarray(values, dtype=np.float64)
+    around = np.concatenate(([0.0], rates, [0.0]))
+    above = rates - np.maximum(around[:-2], around[2:])
+    found = above[above >= threshold]
+    return Spikes(len(found), float(found.max(initial=0.0)))
+
+
 ERRORS = tuple(mark for mark in MARKS if mark != "window_update")
 SECOND_NS = 1_000_000_000
-PLAYERS = ("page_s", "startup_s", "loaded_s", "ended_s", "stalls", "stall_s", "switches")
-PLAYER = (
+PLAYER_METRICS = ("page_s", "startup_s", "loaded_s", "ended_s", "stalls", "stall_s", "switches")
+PLAYER_COLUMNS = (
     Metric(
         "page_s",
         "s",
@@ -51,7 +74,7 @@ PLAYER = (
         count=True,
     ),
 )
-PACKETS = (
+PACKET_COLUMNS = (
     Metric(
         "mean_packet_bytes",
         "B",
@@ -122,7 +145,7 @@ PACKETS = (
 )
 
 
-def _measure(flow: MeasuredFlow) -> Row:
+def _measure_video(flow: MeasuredFlow) -> Row:
     if flow.scenario_flow.kind is not FlowKind.VIDEO:
         return {}
     ends = (flow.settled_at(role) for role in ("sender", "receiver"))
@@ -152,13 +175,13 @@ def _player(trial: Trial, flow: str) -> Row:
     seen = measures(trial, flow)
     if seen is None:
         return {}
-    return {**{name: seen[name] for name in PLAYERS}, "video_mbps": seen["mean_mbps"]}
+    return {**{name: seen[name] for name in PLAYER_METRICS}, "video_mbps": seen["mean_mbps"]}
 
 
 def _at_receiver(found: FlowPackets, protocol: str, begin_ns: int) -> Row:
     """Lengths and spikes of all packets, and for TCP those that Wireshark marks as errors."""
     both = pd.concat((found.data, found.acks))
-    tall = spikes(per_second(both, begin_ns))
+    tall = spikes(packets_per_second(both, begin_ns))
     row: Row = {
         "mean_packet_bytes": float(both["length"].mean()),
         "spikes": tall.count,
@@ -171,7 +194,7 @@ def _at_receiver(found: FlowPackets, protocol: str, begin_ns: int) -> Row:
 
 
 def _sum_and_peak(name: str, rows: pd.DataFrame, begin_ns: int) -> Row:
-    counts = per_second(rows, begin_ns)
+    counts = packets_per_second(rows, begin_ns)
     return {name: len(rows), f"{name}_peak": int(counts.max(initial=0))}
 
 
@@ -181,10 +204,10 @@ def _begin_ns(*found: FlowPackets | None) -> int:
     return min((int(rows["time_ns"].min()) for rows in every if len(rows)), default=0)
 
 
-def per_second(rows: pd.DataFrame, begin_ns: int) -> Integers:
+def packets_per_second(rows: pd.DataFrame, begin_ns: int) -> Integers:
     """The number of packets in each second from then on."""
     seconds = (rows["time_ns"].to_numpy(dtype=np.int64) - begin_ns) // SECOND_NS
     return np.bincount(seconds).astype(np.int64)
 
 
-VIDEO = ColumnGroup((*PLAYER, *PACKETS), _measure)
+VIDEO = ColumnGroup((*PLAYER_COLUMNS, *PACKET_COLUMNS), _measure_video)

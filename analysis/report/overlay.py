@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.figures.plotting.cases import text
-from analysis.metrics.axes import AXIS
-from analysis.metrics.valid_trials import INVALID
+from analysis.metrics.metric_rows import AXIS, INVALID
 from analysis.report.listing import HEADS, UNITS
 from analysis.report.overlay_series import trial_text
 from analysis.report.plot_data import Json, script_json

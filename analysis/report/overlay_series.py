@@ -14,8 +14,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.figures.timeline.timeline_data import queue_samples, socket_samples
-from analysis.metrics.flow_digest import THROUGHPUT
-from analysis.metrics.per_second import NotMeasured
+from analysis.metrics.digest import THROUGHPUT, NotMeasured
 from analysis.report.plot_data import Json
 from analysis.report.trial_plot import packed
 from analysis.results.reduction import Reduction, reduction_of

@@ -14,8 +14,8 @@ from analysis.figures.timeline.event_markers import MARKERS
 from analysis.figures.timeline.timeline_events import Kind, classes, seconds
 from analysis.report.plot_data import Json
 from analysis.report.trial_plot import Part, mark, packed
-from analysis.trials.delivery import unwrap
 from analysis.trials.packets import TrialPackets, ports_of
+from analysis.trials.tcp_stream import unwrap
 from testbed.store import FlowRecord, Trial
 
 KILO = 1e3

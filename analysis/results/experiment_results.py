@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.metrics.axes import AXIS, with_axes
-from analysis.metrics.valid_trials import counted
+from analysis.metrics.metric_rows import AXIS, counted, tell_settings_apart, varied_axes, with_axes
 from analysis.results.reduction import reductions_of
 from analysis.results.tables import all_metrics, metrics_of
-from analysis.results.varied_axes import tell_settings_apart, varied_axes
 from testbed.errors import TestbedError
 from testbed.scenario.variations import is_varied
 from testbed.store import Trial, trials_in

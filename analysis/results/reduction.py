@@ -22,11 +22,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analysis.metrics import digest
+from analysis.metrics import digest, links
 from analysis.metrics.columns import COLUMNS, COUNTS, NUMBERS, TEXTS, flow_table
-from analysis.metrics.measured_flow import MeasuredFlow
-from analysis.metrics.per_second import SECOND, seconds_table
-from analysis.results import link_rows
+from analysis.metrics.digest import SECOND, seconds_table
+from analysis.metrics.metric import MeasuredFlow
 from analysis.transfers import transfer_rows
 from analysis.trials import retention
 from analysis.trials.packets import TrialPackets
@@ -105,7 +104,7 @@ def revision() -> str:
     It contains names, units and limits but no prose: rewording a definition reduces nothing again.
     """
     columns = [(name, name in TEXTS, name in COUNTS) for name in COLUMNS]
-    others = [each.name for each in (*link_rows.COLUMNS, *transfer_rows.COLUMNS)]
+    others = [each.name for each in (*links.LINK_COLUMNS, *transfer_rows.COLUMNS)]
     limits = [rule.decides for rule in RULES.values()]
     return hashlib.sha256(f"{REVISION} {columns} {others} {limits}".encode()).hexdigest()[:12]
 
@@ -120,10 +119,10 @@ def reduce_trial(trial: Trial) -> Reduction:
     if verdict:
         flows[["verdict", "why"]] = str(verdict.verdict), verdict.why
     series = digest.series_table(measured if ran else [])
-    links = link_rows.link_table(trial, packets if ran else None)
+    of_links = links.link_table(trial, packets if ran else None)
     transfers = transfer_rows.transfer_table(trial, packets if ran else None)
     warnings = tuple(f"{trial.path.name}: {text}" for text in packets.warnings)
-    tables = tables_from(flows, links, transfers, series)
+    tables = tables_from(flows, of_links, transfers, series)
     return Reduction(trial, tables, warnings, verdict)
 
 

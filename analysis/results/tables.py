@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from analysis.metrics.axes import write_axes
 from analysis.metrics.columns import COUNTS
+from analysis.metrics.metric_rows import write_axes
 from analysis.results.reduction import Reduction, reductions_of, typed_flows
 from analysis.transfers.transfer_rows import workloads
 from testbed.machine.atomic import replace

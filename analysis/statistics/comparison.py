@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.metrics.valid_trials import invalid
+from analysis.metrics.metric_rows import invalid
 from analysis.results.reduction import reductions_of
 from analysis.statistics.intervals import NAN, compare, compare_paired, known
 from analysis.statistics.packet_comparison import same_captures, setting_json

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from analysis.metrics.axes import all_axes, read_axes, write_axes
 from analysis.metrics.columns import CELL
-from analysis.metrics.valid_trials import counted
+from analysis.metrics.metric_rows import all_axes, counted, read_axes, write_axes
 from analysis.statistics.intervals import half_width, known
 from analysis.trials.labels import variant_key
 from testbed.errors import UsageError

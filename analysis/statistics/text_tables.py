@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from analysis.metrics.columns import METRICS, NUMBERS
-from analysis.metrics.valid_trials import invalid
+from analysis.metrics.metric_rows import invalid
 from analysis.statistics.intervals import CONFIDENCE
 from analysis.statistics.summary import CellSummary, sum_up
 from analysis.transfers.size_classes import CLASSES, by_class

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.trials.delivery import contiguous
+from analysis.trials.tcp_stream import contiguous
 
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]

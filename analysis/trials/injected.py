@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from analysis.trials.placement import BEHIND, capture_interface, queue_roles
+from analysis.trials.packets import BEHIND, capture_interface, queue_roles
 from testbed.store import DROPS, FlowRecord, QueueRecord, Trial, read_json
 
 

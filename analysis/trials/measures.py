@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.trials.delivery import Integers, delivered_bytes, unwrap
+from analysis.trials.tcp_stream import Integers, delivered_bytes, unwrap
 
 NAN = float("nan")
 ACK = 0x10

@@ -1,4 +1,4 @@
-"""Reading samples/: what a trial sampled and counted while it ran."""
+"""What a trial sampled and counted while it ran, and what its programs reported."""
 
 from __future__ import annotations
 
@@ -7,7 +7,20 @@ from typing import Any
 
 import pandas as pd
 
-from testbed.store import COUNTERS, QUEUES, SOCKETS, FlowRecord, Table, Trial, read_json
+from testbed.store import (
+    COUNTERS,
+    LEAF_HANDLE,
+    QDISCS,
+    QUEUES,
+    RADIO,
+    SOCKETS,
+    WIRES,
+    FlowRecord,
+    Table,
+    Trial,
+    read_json,
+    report_file,
+)
 
 
 def read_samples(trial: Trial, table: Table) -> pd.DataFrame | None:
@@ -73,3 +86,63 @@ class Samples:
         tables = (self.sockets, self.queues)
         times = (float(table["time_s"].iloc[-1]) for table in tables if table is not None)
         return max(times, default=0.0)
+
+
+class Disciplines:
+    """Every queue discipline of a trial; nothing where the report is missing."""
+
+    def __init__(self, trial: Trial) -> None:
+        self._trial = trial
+
+    @cached_property
+    def _by_node(self) -> dict[str, list[dict[str, Any]]]:
+        found: dict[str, list[dict[str, Any]]] = read_json(self._trial.path, QDISCS) or {}
+        return found
+
+    @cached_property
+    def leaves(self) -> dict[str, dict[str, Any]]:
+        """The queue of each shaped interface."""
+        return {
+            each["dev"]: each
+            for node in self._by_node.values()
+            for each in node
+            if each["handle"] == LEAF_HANDLE
+        }
+
+    def drops(self) -> dict[str, int]:
+        """The number of packets dropped by each shaped interface's queue."""
+        return {name: int(leaf["drops"]) for name, leaf in self.leaves.items()}
+
+    def put_ahead(self) -> list[tuple[float, int, int]]:
+        """Of each link that lets packets overtake: their chance, how many it let overtake, and how
+        many crossed it. netem counts those that it puts ahead as queued anew."""
+        links = [each for each in self._by_node.get(WIRES, []) if each["kind"] == "netem"]
+        found = ((each["options"].get("reorder"), each) for each in links)
+        return [
+            (float(chance["reorder"]), int(each["requeues"]), int(each["packets"]))
+            for chance, each in found
+            if chance
+        ]
+
+    def lost_by_netem(self) -> int:
+        """Packets that links lost at random, as asked for: netem there drops nothing else."""
+        links = self._by_node.get(WIRES, [])
+        return sum(int(each["drops"]) for each in links if each["kind"] == "netem")
+
+
+def read_medium(trial: Trial) -> dict[str, Any] | None:
+    """The medium's counters; None if the trial had no radio, or it left no report."""
+    found: dict[str, Any] | None = read_json(trial.path, RADIO)
+    return found
+
+
+def frames_lost(trial: Trial) -> int:
+    """Frames that a radio gave up after its last attempt."""
+    medium = read_medium(trial)
+    return sum(int(radio["lost"]) for radio in medium["radios"]) if medium else 0
+
+
+def read_iperf3(trial: Trial, flow: FlowRecord, side: str) -> dict[str, Any] | None:
+    """The report of iperf3's client or server; None if it left none."""
+    found: dict[str, Any] | None = read_json(trial.path, report_file(flow.name, side))
+    return found

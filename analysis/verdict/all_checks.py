@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from analysis.trials.passage import Passage
+from analysis.trials.queue_transit import Passage
 from analysis.verdict import (
     background,
     changing_links,

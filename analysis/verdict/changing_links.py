@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from analysis.captures.packet_matching import NOWHERE, pair
 from analysis.trials.capacity import FRAME_LESS_BYTES, Capacity, capacity_of
 from analysis.trials.packets import FlowPackets, epoch_ns
-from analysis.trials.pairing import NOWHERE, pair
-from analysis.trials.passage import Crossing, Passage, crossings
+from analysis.trials.queue_transit import Crossing, Passage, crossings
 from analysis.trials.samples import read_samples
 from analysis.verdict.checks import Check, compare, unknown
 from analysis.verdict.evidence import Evidence

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from analysis.trials.disciplines import Disciplines
 from analysis.trials.injected import InjectedLosses
-from analysis.trials.packets import TrialPackets, epoch_ns
-from analysis.trials.passage import Passage, crossings, passage
-from analysis.trials.placement import captured_queues
-from analysis.trials.samples import Samples
+from analysis.trials.packets import TrialPackets, captured_queues, epoch_ns
+from analysis.trials.queue_transit import Passage, crossings, passage
+from analysis.trials.samples import Disciplines, Samples
 from testbed.store import RETIRE_S, TAIL_S, FlowRecord, QueueRecord, Trial
 
 

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from analysis.trials.delivery import delivered_bytes, unwrap, why_discarded
-from analysis.trials.iperf3 import read_report
 from analysis.trials.packets import FlowPackets, epoch_ns
+from analysis.trials.tcp_stream import delivered_bytes, unwrap, why_discarded
 from analysis.verdict.checks import NEVER_CONNECTED, NOT_CAPTURED, Check, compare, unknown
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.sender_queue import own_queue_ns, refused_again, refused_syns
@@ -50,7 +49,7 @@ def udp(evidence: Evidence) -> Iterator[Check]:
         if flow.protocol != "udp" or not is_iperf3(evidence, flow):
             continue
         report, packets = (
-            read_report(evidence.trial, flow, "server"),
+            read_iperf3(evidence.trial, flow, "server"),
             evidence.packets.flow("receiver", flow),
         )
         if report is None or packets is None:
@@ -88,7 +87,7 @@ def _retransmissions(evidence: Evidence, flow: FlowRecord) -> Check:
     interval of less than a tenth of the others is not listed, but is in the total.
     """
     report, connections = (
-        read_report(evidence.trial, flow, "client"),
+        read_iperf3(evidence.trial, flow, "client"),
         evidence.packets.connections(flow),
     )
     if evidence.trial.scenario.flow(flow.name).bytes:
@@ -122,7 +121,7 @@ def _retransmissions(evidence: Evidence, flow: FlowRecord) -> Check:
 def _received(evidence: Evidence, flow: FlowRecord) -> Iterator[Check]:
     """Check the bytes that the server received, in all and by interval."""
     report, packets = (
-        read_report(evidence.trial, flow, "server"),
+        read_iperf3(evidence.trial, flow, "server"),
         evidence.packets.flow("receiver", flow),
     )
     if report is None or packets is None:

@@ -8,11 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.trials.delivery import pruned
-from analysis.trials.iperf3 import read_report
 from analysis.trials.packets import capture_ns, epoch_ns
-from analysis.trials.samples import read_counters
-from analysis.trials.segments import Segments
+from analysis.trials.samples import read_counters, read_iperf3
+from analysis.trials.tcp_stream import Segments, pruned
 from analysis.verdict.checks import NOT_CAPTURED, NOT_SAMPLED, Check, compare, unknown
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.iperf3 import is_iperf3
@@ -250,7 +248,7 @@ def _unanswered_end(evidence: Evidence, flow: FlowRecord) -> int:
     """
     if not is_iperf3(evidence, flow):
         return 0
-    report = read_report(evidence.trial, flow, "server")
+    report = read_iperf3(evidence.trial, flow, "server")
     return int(not (report and report.get("intervals")))
 
 

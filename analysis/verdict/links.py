@@ -10,11 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from analysis.captures.packet_matching import differences, overtakers
 from analysis.trials.injected import Injected
-from analysis.trials.pairing import differences, overtakers
-from analysis.trials.placement import BEFORE, BEHIND, capture_interface, queue_roles
-from analysis.trials.radio import frames_lost, read_medium
-from analysis.trials.samples import read_samples
+from analysis.trials.packets import BEFORE, BEHIND, capture_interface, queue_roles
+from analysis.trials.samples import frames_lost, read_medium, read_samples
 from analysis.verdict.checks import (
     NOT_CAPTURED,
     NOT_RECORDED,

@@ -11,9 +11,8 @@ import pandas as pd
 
 from analysis.captures.tcp import CE
 from analysis.trials.capacity import capacity_of
-from analysis.trials.packets import epoch_ns
-from analysis.trials.passage import Passage, crossings
-from analysis.trials.placement import capture_interface
+from analysis.trials.packets import capture_interface, epoch_ns
+from analysis.trials.queue_transit import Passage, crossings
 from analysis.trials.samples import read_counters
 from analysis.verdict.checks import (
     NO_ROW,

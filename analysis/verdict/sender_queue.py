@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from analysis.trials.capacity import Capacity, capacity_of
-from analysis.trials.packets import epoch_ns
-from analysis.trials.placement import capture_interface, sender_queue
+from analysis.trials.packets import capture_interface, epoch_ns, sender_queue
 from analysis.trials.samples import read_counters
 from analysis.verdict.evidence import Evidence
 from testbed.scenario.queues import FRAME_BYTES

@@ -14,8 +14,7 @@ import pandas as pd
 from analysis.captures.inspection import Point, flow_record, view_of
 from analysis.captures.tcp import read_capture
 from analysis.captures.wireshark import look
-from analysis.metrics.axes import AXIS
-from analysis.metrics.valid_trials import INVALID, counted
+from analysis.metrics.metric_rows import AXIS, INVALID, counted
 from analysis.results.experiment_results import collect
 from analysis.trials.packets import TrialPackets, epoch_ns
 from analysis.trials.samples import read_samples

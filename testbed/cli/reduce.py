@@ -75,9 +75,9 @@ def _warn(warnings: Sequence[str]) -> None:
 
 def _verify(paths: Sequence[Path], tunnels: bool) -> int:
     """Compare with tshark, capture by capture; differences are a failure."""
-    from analysis.captures.tshark_verify import Verdict, verify
+    from analysis.captures.tshark import TsharkComparison, verify
 
-    total = Verdict()
+    total = TsharkComparison()
     for path in paths:
         found = verify(path, tunnels=tunnels)
         total += found

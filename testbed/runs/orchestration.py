@@ -267,6 +267,6 @@ def _retry_invalid(
 
 def invalid_trials(metrics: pd.DataFrame) -> set[str]:
     """Return the names of the invalid trials among rows of metrics."""
-    from analysis.metrics.valid_trials import invalid
+    from analysis.metrics.metric_rows import invalid
 
     return set(metrics.loc[invalid(metrics), "trial"])

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from analysis.captures.packet_matching import NOWHERE, pair
 from analysis.trials.packets import FlowPackets, TrialPackets
-from analysis.trials.pairing import NOWHERE, pair
 from testbed.store import Trial
 from tests.lab import capture_hashes, run_trials
 from tests.scenarios import access

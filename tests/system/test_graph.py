@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from analysis.results.link_rows import has_several
+from analysis.metrics.links import has_several
 from analysis.results.reduction import reduction_of
 from tests.lab import run_trials
 from tests.unit.test_graph import RING, scenario

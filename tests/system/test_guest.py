@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 from analysis.captures.tcp import read_capture
-from analysis.trials.delivery import delivered_bytes
 from analysis.trials.packets import select
+from analysis.trials.tcp_stream import delivered_bytes
 from analysis.verdict.iperf3 import COOKIE_BYTES
 from testbed.engine import Job
 from testbed.guest.engine import GuestEngine

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from analysis.captures.packet_matching import NOWHERE, pair
 from analysis.trials.packets import TrialPackets
-from analysis.trials.pairing import NOWHERE, pair
 from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge
 from testbed.plan.plan import make_plan

@@ -8,8 +8,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from analysis.captures.packet_matching import NOWHERE, pair
 from analysis.trials.packets import TrialPackets
-from analysis.trials.pairing import NOWHERE, pair
 from testbed.scenario.model import Radio, Scenario
 from testbed.store import Trial
 from tests.lab import ON_FIRST, capture_hashes, report, run_trials

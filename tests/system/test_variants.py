@@ -16,7 +16,7 @@ from analysis.captures.tcp import read_capture
 from analysis.figures.papers.fall_floyd.expectations import EXPECTED
 from analysis.figures.papers.fall_floyd.outcome import Outcome
 from analysis.figures.papers.fall_floyd.outcomes import Sequence, outcome, sequence
-from analysis.metrics.loss.loss_connections import Connection, connections
+from analysis.metrics.loss_events import LossyConnection, lossy_connections
 from analysis.results.reduction import reduce_trial
 from analysis.trials.packets import TrialPackets
 from analysis.trials.samples import read_counters, read_samples
@@ -115,9 +115,9 @@ def test_timeouts_are_those_that_the_kernel_counted(
     assert len(case.outcome.sent_again) == last["total_retrans"].max()
 
 
-def connection(trial: Trial) -> Connection:
+def connection(trial: Trial) -> LossyConnection:
     """The trial's only one, with what its captures tell of its losses."""
-    found = connections(trial, TrialPackets(trial), trial.record.flows[0])
+    found = lossy_connections(trial, TrialPackets(trial), trial.record.flows[0])
     assert found is not None
     return found[0]
 

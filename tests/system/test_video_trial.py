@@ -11,7 +11,7 @@ import pytest
 
 from analysis.captures.plain_table import frame_of
 from analysis.captures.reduction import length_tables
-from analysis.metrics.spikes import spikes
+from analysis.metrics.video_columns import spikes
 from analysis.results.reduction import reduce_trial
 from analysis.trials.video import video_measures
 from testbed.guest.engine import GuestEngine

@@ -146,7 +146,7 @@ ADDITIONS = (
         """,
         "[0.0]",
         before={
-            "analysis/metrics/fairness.py": (
+            "analysis/metrics/rates.py": (
                 (
                     '        Metric(\n            "jain"',
                     '        Metric("others", "", "1 - share"),\n',

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from analysis.captures.lengths import packet_lengths
-from analysis.metrics.spikes import Spikes, spikes
+from analysis.metrics.video_columns import Spikes, spikes
 from tests.pcap_writer import Endpoints, Frame, udp, write_pcap
 from tests.wireshark_tables import as_wireshark_writes, lengths
 

@@ -16,12 +16,10 @@ import pytest
 
 from analysis.captures.tcp import Packets, read_capture
 from analysis.metrics.columns import COLUMNS, GROUPS, METRICS
-from analysis.metrics.fairness import add_fairness
 from analysis.metrics.identification import setting
-from analysis.metrics.measured_flow import MeasuredFlow
-from analysis.metrics.metric import ColumnGroup
+from analysis.metrics.metric import ColumnGroup, MeasuredFlow
 from analysis.metrics.packet_counts import mark_rate
-from analysis.metrics.steadiness import steady_after_s
+from analysis.metrics.rates import add_fairness, steady_after_s
 from analysis.metrics.video_columns import VIDEO
 from analysis.results.reduction import reduce_trial
 from analysis.trials import packets

@@ -15,7 +15,6 @@ from analysis.captures.packet_matching import (
     numbering_drop_rate,
     one_way_delays_ms,
 )
-from analysis.trials.delivery import SYN, delivered_bytes, unwrap
 from analysis.trials.measures import (
     Interval,
     goodput_mbps,
@@ -24,6 +23,7 @@ from analysis.trials.measures import (
     rtts,
     throughput_mbps,
 )
+from analysis.trials.tcp_stream import SYN, delivered_bytes, unwrap
 
 WRAP = 2**32
 

@@ -9,7 +9,7 @@ import pytest
 
 from analysis.captures.flow_table import capture_flows
 from analysis.captures.tcp import read_capture
-from analysis.captures.tshark_verify import verify
+from analysis.captures.tshark import verify
 from experiments.command import main
 from tests import tunnels
 from tests.conversations import MACS, Captured, End

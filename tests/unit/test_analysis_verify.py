@@ -10,9 +10,8 @@ import pandas as pd
 import pytest
 
 from analysis.captures import tshark
-from analysis.captures import tshark_verify as verifying
 from analysis.captures.tcp import COLUMNS, read_capture
-from analysis.captures.tshark_verify import Verdict, verify
+from analysis.captures.tshark import TsharkComparison, verify
 from experiments.command import main
 from tests.conversations import conversations, write
 from tests.installed import followed_wireshark
@@ -37,7 +36,7 @@ def wrapped(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def test_every_wrapping(wrapped: list[Path]) -> None:
-    total = Verdict()
+    total = TsharkComparison()
     for path in wrapped:
         total += verify(path)
     assert not total.differences, "\n".join(map(str, total.differences[:10]))
@@ -54,7 +53,7 @@ def test_a_difference_is_told(
         rows = packets.rows.assign(payload=payload).drop(index=5)
         return replace(packets, rows=rows)
 
-    monkeypatch.setattr(verifying, "read_capture", wrong)
+    monkeypatch.setattr(tshark, "read_capture", wrong)
     path = wrapped[0]
     rows = read_capture(path).rows
     assert main(["reduce", "--verify", str(path)]) == 1
@@ -86,7 +85,7 @@ def test_another_wireshark_may_judge_otherwise_but_not_read(
         packets = read_capture(path, tunnels=tunnels)
         return replace(packets, rows=packets.rows.assign(**{column: packets.rows[column] + 1}))
 
-    monkeypatch.setattr(verifying, "read_capture", wrong)
+    monkeypatch.setattr(tshark, "read_capture", wrong)
     monkeypatch.setattr(tshark, "version", lambda: "9.8.7")
     path = tmp_path / "x.pcap"
     path.write_bytes(pcap(frames(ETHERNET, 1), ETHERNET))
@@ -114,7 +113,7 @@ def test_sack_blocks_that_differ_are_told(tmp_path: Path, monkeypatch: pytest.Mo
         sacks = pd.concat([sacks[sacks["frame"] != last], ours], ignore_index=True)
         return replace(packets, sacks=sacks)
 
-    monkeypatch.setattr(verifying, "read_capture", wrong)
+    monkeypatch.setattr(tshark, "read_capture", wrong)
     first, last = int(blocks["frame"][second]), int(blocks["frame"].iloc[-1])
     found = verify(path).differences
     assert [(each.frame, each.field) for each in found] == [

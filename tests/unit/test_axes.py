@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.metrics.axes import read_axes, with_axes, write_axes
+from analysis.metrics.metric_rows import read_axes, with_axes, write_axes
 from experiments.all_variants import EXPERIMENT
 
 

@@ -24,7 +24,7 @@ from analysis.evaluation.sharing_scores import (
     oscillation,
     time_to_fair_s,
 )
-from analysis.metrics.flow_digest import THROUGHPUT
+from analysis.metrics.digest import THROUGHPUT
 from analysis.statistics.intervals import Comparison, compare_paired
 from analysis.trials.capacity import Capacity
 from experiments.catalogue import EXPERIMENTS

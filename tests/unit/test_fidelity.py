@@ -15,13 +15,12 @@ import pytest
 
 from analysis.captures.tcp import read_capture
 from analysis.metrics.columns import CELL
-from analysis.metrics.valid_trials import counted
+from analysis.metrics.metric_rows import counted
 from analysis.statistics.summary import widest
-from analysis.trials.delivery import SYN
-from analysis.trials.disciplines import Disciplines
 from analysis.trials.packets import FlowPackets, select
-from analysis.trials.passage import Passage
-from analysis.trials.segments import Segments, connection
+from analysis.trials.queue_transit import Passage
+from analysis.trials.samples import Disciplines
+from analysis.trials.tcp_stream import SYN, Segments, connection
 from analysis.verdict import (
     configuration,
     iperf3,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.metrics.axes import AXIS, with_axes
+from analysis.metrics.metric_rows import AXIS, with_axes
 from testbed.cli import kernel as kernel_verb
 from testbed.cli.kernel import print_comparison, run_on_both
 from testbed.cli.machine import kernel_states

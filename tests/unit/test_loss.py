@@ -11,10 +11,16 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.metrics.loss.loss_connections import _repaired, busy_ns
-from analysis.metrics.loss.loss_events import LossEvent, loss_events
-from analysis.metrics.loss.responses import Responses, Stack, responses
-from analysis.trials.segments import Segments
+from analysis.metrics.loss_events import (
+    LossEvent,
+    Responses,
+    Stack,
+    _repaired,
+    busy_ns,
+    loss_events,
+    responses,
+)
+from analysis.trials.tcp_stream import Segments
 
 MS = 1_000_000
 SIZE = 100

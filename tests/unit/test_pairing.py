@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.trials.pairing import NOWHERE, differences, overtakers, pair
+from analysis.captures.packet_matching import NOWHERE, differences, overtakers, pair
 from tests.trial_writer import CBR
 
 

@@ -16,11 +16,11 @@ import pytest
 from analysis.figures.figure_catalogue import figures, tables
 from analysis.figures.papers.dumbbell.dumbbell_pairs import shares
 from analysis.figures.plotting.cases import split
-from analysis.metrics.flow_digest import THROUGHPUT
+from analysis.metrics.digest import THROUGHPUT
+from analysis.metrics.metric_rows import tell_settings_apart, varied_axes
 from analysis.report import collect
 from analysis.report.listing import cells
 from analysis.results.experiment_results import ExperimentResults
-from analysis.results.varied_axes import tell_settings_apart, varied_axes
 from tests import report_writer
 
 SEEDS = 2

@@ -20,7 +20,7 @@ from analysis.figures.papers.dumbbell.dumbbell_pairs import matrix, widest
 from analysis.figures.plotting import figure_layout
 from analysis.figures.plotting.cases import exemplary
 from analysis.figures.plotting.figure_layout import APART
-from analysis.metrics import flow_digest
+from analysis.metrics import digest
 from analysis.report import collect, make_report
 from analysis.report.claims_section import headlines, ledger_note, papers, ranges, show
 from analysis.report.facts import command
@@ -95,15 +95,15 @@ def test_the_digest_of_a_trial(tmp_path: Path) -> None:
     trial = open_trial(write_trial(tmp_path / "t"))
     table = reduction_of(trial).series
     tcp = table[table["flow"] == "tcp"]
-    rates = tcp[tcp["what"] == flow_digest.THROUGHPUT]
+    rates = tcp[tcp["what"] == digest.THROUGHPUT]
     assert list(rates["x"]) == [1.5 + second for second in range(10)]
     # 2 s to 3 s: nine data packets and the repeated one, of 1054 bytes, at the receiver
     assert rates["value"].iloc[1] == pytest.approx(10 * 1054 * 8e-6)
-    delays = tcp[tcp["what"] == flow_digest.DELAYS].set_index("x")["value"]
+    delays = tcp[tcp["what"] == digest.DELAY_QUANTILES].set_index("x")["value"]
     assert delays[0.5] == pytest.approx(50)
     assert delays[1.0] == pytest.approx(70)
-    assert (tcp["what"] == flow_digest.RTTS).any()
-    assert not (table[table["flow"] == "cbr"]["what"] == flow_digest.RTTS).any()
+    assert (tcp["what"] == digest.RTT_QUANTILES).any()
+    assert not (table[table["flow"] == "cbr"]["what"] == digest.RTT_QUANTILES).any()
 
 
 def test_the_digest_is_kept(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from analysis.claims.parvez_mahanti_williamson.pmw_numbers import PMW_TABLE_2
 from analysis.figures.figure_catalogue import tables
 from analysis.figures.papers.parvez_mahanti_williamson import newreno_background, newreno_models
 from analysis.figures.plotting.sheet import Sheet
-from analysis.metrics.axes import with_axes
+from analysis.metrics.metric_rows import with_axes
 from analysis.results.experiment_results import ExperimentResults
 from tests import pmw_tables as made
 

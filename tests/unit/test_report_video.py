@@ -19,8 +19,8 @@ from analysis.figures.figure_catalogue import tables
 from analysis.figures.papers.rajore_gupta_sikka_jain import video_access
 from analysis.figures.plotting.named_figure import NamedFigure
 from analysis.figures.plotting.sheet import Sheet, median_cell
-from analysis.metrics.axes import with_axes
-from analysis.metrics.video_digest import ERRORS_SEEN, PACKETS, lengths_of, video_parts
+from analysis.metrics.digest import VIDEO_ERRORS, VIDEO_PACKETS, lengths_of, video_parts
+from analysis.metrics.metric_rows import with_axes
 from analysis.report.network_drawing import drawing
 from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.packets import FlowPackets
@@ -146,8 +146,8 @@ def test_a_seed_without_one_of_the_three_is_not_drawn(results: ExperimentResults
 
 def test_packets_and_errors_by_the_second(drawn: dict[str, NamedFigure]) -> None:
     own = drawn["packets"].data.query("network == 'shaped' and variant == 'veno'")
-    assert own[PACKETS].tolist() == [3, 0, 1]
-    assert own[ERRORS_SEEN].tolist() == [1, 0, 0]  # a window update is no error
+    assert own[VIDEO_PACKETS].tolist() == [3, 0, 1]
+    assert own[VIDEO_ERRORS].tolist() == [1, 0, 0]  # a window update is no error
     assert own["time_s"].tolist() == [0.5, 1.5, 2.5]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from analysis.metrics.steadiness import steady_time_s
+from analysis.metrics.rates import steady_time_s
 from analysis.statistics.intervals import (
     ComparisonKind,
     compare,

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.metrics.axes import read_axes, write_axes
 from analysis.metrics.columns import COLUMNS
+from analysis.metrics.metric_rows import read_axes, write_axes
 from analysis.statistics.intervals import half_width
 from analysis.statistics.summary import sum_up
 from analysis.statistics.text_tables import (

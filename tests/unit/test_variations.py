@@ -11,7 +11,7 @@ from analysis.claims.engine.answers import Answer, Verdict
 from analysis.claims.engine.export import ledger_frame
 from analysis.claims.engine.selection import apart
 from analysis.claims.ledger import PAPERS, answers
-from analysis.metrics.axes import with_axes
+from analysis.metrics.metric_rows import with_axes
 from experiments.catalogue import EXPERIMENTS
 from testbed.plan.validate import validate
 from testbed.scenario.model import Scenario

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from analysis.captures.tcp import MARKS
-from analysis.metrics.video_columns import PACKETS, PLAYER, video_columns
+from analysis.metrics.video_columns import PACKET_COLUMNS, PLAYER_COLUMNS, video_columns
 from analysis.results.reduction import reduce_trial
 from analysis.trials.packets import FlowPackets
 from testbed.scenario.model import FlowKind, Scenario
@@ -95,7 +95,7 @@ def test_the_columns_of_a_video(tmp_path: Path) -> None:
         "spikes": 0,
         "largest_spike_pps": 0,
     }
-    assert list(expected) == [metric.name for metric in (*PLAYER, *PACKETS)]
+    assert list(expected) == [metric.name for metric in (*PLAYER_COLUMNS, *PACKET_COLUMNS)]
     assert table.loc["tcp", list(expected)].to_dict() == pytest.approx(expected, nan_ok=True)
     assert table.loc["cbr", list(expected)].isna().all()
 
@@ -124,7 +124,7 @@ def test_what_quics_server_counted(tmp_path: Path) -> None:
 
 def test_without_the_players_report_the_packets_are_known(tmp_path: Path) -> None:
     own = row(trial(tmp_path, None))
-    assert own[[metric.name for metric in PLAYER]].isna().all()
+    assert own[[metric.name for metric in PLAYER_COLUMNS]].isna().all()
     assert own["error_packets"] == 10
 
 

@@ -23,7 +23,7 @@ from analysis.claims.engine.answers import Part, Row
 from analysis.claims.engine.contrasts import Contrast, contrasts, relative, spread, within
 from analysis.claims.engine.quantities import MEASURES, RATIO
 from analysis.claims.engine.selection import Group, samples, sweeps
-from analysis.metrics.per_second import NotMeasured
+from analysis.metrics.digest import NotMeasured
 from analysis.trials.labels import variant_key
 
 RIVALS = ("tahoe", "reno", "newreno")

@@ -18,7 +18,7 @@ from analysis.claims.engine.answers import Finding, Part, Row
 from analysis.claims.engine.contrasts import Outcome, all_are, contrasts, mean, spread, within
 from analysis.claims.engine.quantities import SHARE
 from analysis.claims.engine.selection import Group, sample
-from analysis.metrics.per_second import NotMeasured
+from analysis.metrics.digest import NotMeasured
 
 FAIR = 0.05
 HALF = 0.5

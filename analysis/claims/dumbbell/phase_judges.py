@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analysis.claims.engine.selection import Group
-from analysis.metrics.per_second import NotMeasured
+from analysis.metrics.digest import NotMeasured
 
 ONSET_S = 5
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis.claims.engine.contrasts import Sample
 from analysis.claims.engine.selection import Group
-from analysis.metrics.per_second import NotMeasured
+from analysis.metrics.digest import NotMeasured
 from analysis.results.reduction import reduction_of
 from testbed.store import open_trial
 

@@ -14,9 +14,8 @@ import pandas as pd
 from analysis.claims.engine.answers import Claim, Evidence, Reading
 from analysis.claims.engine.contrasts import Sample
 from analysis.claims.engine.reference import Reference
-from analysis.metrics.axes import AXIS, with_axes
-from analysis.metrics.per_second import NotMeasured
-from analysis.metrics.valid_trials import counted
+from analysis.metrics.digest import NotMeasured
+from analysis.metrics.metric_rows import AXIS, counted, with_axes
 from testbed.scenario import kernel_axis, variations
 from testbed.scenario.model import BASE_KERNEL
 

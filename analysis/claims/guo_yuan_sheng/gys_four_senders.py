@@ -28,7 +28,7 @@ from analysis.claims.engine.quantities import RATE, RATIO, SHARE
 from analysis.claims.engine.selection import Group, samples
 from analysis.claims.guo_yuan_sheng.gys_numbers import GYS_BBR_SHARE, GYS_CUBIC_SHARE
 from analysis.claims.guo_yuan_sheng.gys_one_flow import FOUR, against, network, others
-from analysis.metrics.per_second import NotMeasured
+from analysis.metrics.digest import NotMeasured
 
 STABLE = 0.2
 REPORT_S = 10

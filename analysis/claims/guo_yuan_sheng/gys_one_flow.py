@@ -28,7 +28,7 @@ from analysis.claims.guo_yuan_sheng.gys_numbers import (
     GYS_IDLE_MS,
     GYS_RENO_BELOW_MBPS,
 )
-from analysis.metrics.per_second import NotMeasured
+from analysis.metrics.digest import NotMeasured
 from analysis.trials.samples import read_samples
 from testbed.store import IDLE, open_trial, report_file
 

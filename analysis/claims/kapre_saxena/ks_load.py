@@ -27,7 +27,7 @@ from analysis.claims.engine.contrasts import Outcome, all_are, contrasts, studen
 from analysis.claims.engine.quantities import MEASURES, RATIO
 from analysis.claims.engine.selection import Group, sweeps
 from analysis.claims.kapre_saxena.ks_numbers import KS_P_VALUES
-from analysis.metrics.per_second import NotMeasured
+from analysis.metrics.digest import NotMeasured
 
 
 def vegas_at_low_load(group: Group) -> Finding:

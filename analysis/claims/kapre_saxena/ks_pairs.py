@@ -15,7 +15,7 @@ from analysis.claims.engine.answers import Finding, Row
 from analysis.claims.engine.contrasts import Outcome, all_are, contrasts, spread
 from analysis.claims.engine.quantities import DROPS, SHARE
 from analysis.claims.engine.selection import Group, sample
-from analysis.metrics.per_second import NotMeasured
+from analysis.metrics.digest import NotMeasured
 
 
 def more_and_drops_more(group: Group, winner: str, loser: str) -> Finding:

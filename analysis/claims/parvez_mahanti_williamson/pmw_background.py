@@ -28,7 +28,7 @@ from analysis.claims.parvez_mahanti_williamson.pmw_numbers import (
     PMW_TABLE_2,
     PMW_WORST_ERROR,
 )
-from analysis.metrics.per_second import NotMeasured
+from analysis.metrics.digest import NotMeasured
 from analysis.models.flow_against_model import with_model
 
 LOSSES = Measure("losses", 2, absolute=0.05)

@@ -27,7 +27,7 @@ from analysis.claims.parvez_mahanti_williamson.pmw_numbers import (
     PMW_FIRST_IMPATIENT,
     PMW_MODEL_ERRORS,
 )
-from analysis.metrics.per_second import NotMeasured
+from analysis.metrics.digest import NotMeasured
 from analysis.models.all_models import predict
 from analysis.models.conditions import Conditions, Invalid
 from analysis.models.flow_against_model import MODEL_OF, with_model

@@ -21,7 +21,7 @@ from analysis.claims.rajore_gupta_sikka_jain.rgsj_selection import (
     middle,
     ranked,
 )
-from analysis.metrics.per_second import NotMeasured
+from analysis.metrics.digest import NotMeasured
 
 BESIDE = {  # what else would differ if a setting had any effect
     "goodput_mbps": "goodput",

@@ -16,7 +16,7 @@ from analysis.figures.plotting import cases, figure_layout, style
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.plotting.sheet import Cell, Head, Sheet
 from analysis.figures.plotting.style import SeriesStyle
-from analysis.metrics.axes import AXIS
+from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
 from analysis.results.tables import transfers_of
 from analysis.transfers.size_classes import CLASSES, by_class

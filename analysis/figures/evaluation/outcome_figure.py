@@ -17,7 +17,7 @@ from analysis.figures.plotting import cases, figure_layout
 from analysis.figures.plotting.error_bars import Measure
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.plotting.sheet import Sheet
-from analysis.metrics.axes import AXIS
+from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.text_tables import TextTable
 

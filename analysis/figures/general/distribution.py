@@ -11,9 +11,9 @@ import pandas as pd
 from analysis.figures.figure import Axis, Curve, Figure, Mark, Panel, PointSeries, legend_entries
 from analysis.figures.plotting import style
 from analysis.figures.plotting.style import SeriesStyle
-from analysis.metrics.flow_digest import DELAYS, RTTS
+from analysis.metrics.digest import DELAY_QUANTILES, RTT_QUANTILES
 
-KINDS = {RTTS: "round-trip time (ms)", DELAYS: "one-way delay (ms)"}
+KINDS = {RTT_QUANTILES: "round-trip time (ms)", DELAY_QUANTILES: "one-way delay (ms)"}
 FAR = 12  # times the least: beyond, a logarithmic axis
 READING = "quantiles over all packets of a trial, averaged over the seeds; marker: median"
 

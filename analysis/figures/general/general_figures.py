@@ -24,11 +24,10 @@ from analysis.figures.plotting import cases
 from analysis.figures.plotting.cell_means import axes_beside, cell_means
 from analysis.figures.plotting.named_figure import AnyFigure
 from analysis.figures.timeline import timeline_figure
-from analysis.metrics import flow_digest
-from analysis.metrics.axes import AXIS
-from analysis.metrics.flow_digest import RTTS
+from analysis.metrics import digest
+from analysis.metrics.digest import RTT_QUANTILES
+from analysis.metrics.metric_rows import AXIS, varied_axes
 from analysis.results.experiment_results import ExperimentResults
-from analysis.results.varied_axes import varied_axes
 
 MOST_CASES = 6  # figures or panels of one kind; the tables have the rest
 MOST_TIMELINES = 4  # flows, or panels over time
@@ -118,7 +117,7 @@ def shares(results: ExperimentResults) -> Iterator[Figure]:
 def over_seconds(results: ExperimentResults) -> Iterator[Figure]:
     """Throughput over time, each variant's flows together."""
     rows = results.tcp
-    if rows.empty or not _has(results, flow_digest.THROUGHPUT):  # flows of less than a second
+    if rows.empty or not _has(results, digest.THROUGHPUT):  # flows of less than a second
         return
     parts = [
         (cases.case_words(case), own)
@@ -248,7 +247,7 @@ def _has(results: ExperimentResults, *kinds: str) -> bool:
 
 
 def _medians(data: pd.DataFrame) -> str:
-    half = data[(data["fraction"] == 0.5) & (data["what"] == RTTS)]
+    half = data[(data["fraction"] == 0.5) & (data["what"] == RTT_QUANTILES)]
     if half.empty:
         return ""
     ordered = half.sort_values("ms")

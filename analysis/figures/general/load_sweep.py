@@ -25,7 +25,7 @@ from analysis.figures.figure import (
 from analysis.figures.plotting import cases, error_bars, figure_layout, style
 from analysis.figures.plotting.error_bars import Measure
 from analysis.figures.plotting.style import SeriesStyle
-from analysis.metrics.axes import AXIS
+from analysis.metrics.metric_rows import AXIS
 from analysis.trials.labels import by_number, variant_key
 
 ROOM = 1.3  # the top of the axis, relative to the highest mean

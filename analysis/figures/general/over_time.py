@@ -23,7 +23,7 @@ from analysis.figures.figure import (
 from analysis.figures.plotting import style
 from analysis.figures.plotting.point_evidence import TRIALS, note, trial_names
 from analysis.figures.plotting.style import SeriesStyle
-from analysis.metrics.flow_digest import THROUGHPUT
+from analysis.metrics.digest import THROUGHPUT
 from analysis.statistics.intervals import CONFIDENCE
 
 

@@ -29,7 +29,7 @@ from analysis.figures.plotting import figure_layout, style
 from analysis.figures.plotting.cell_means import cell_means
 from analysis.figures.plotting.error_bars import WHOLE
 from analysis.figures.plotting.style import SeriesStyle
-from analysis.metrics.axes import AXIS
+from analysis.metrics.metric_rows import AXIS
 from analysis.statistics.intervals import CONFIDENCE
 
 LEAST = 4  # trials: with fewer, Hotelling's region is wider than any plot

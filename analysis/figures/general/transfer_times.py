@@ -11,9 +11,9 @@ import pandas as pd
 from analysis.figures.figure import Axis, Curve, Figure, Mark, Panel, PointSeries, legend_entries
 from analysis.figures.plotting import cases, style
 from analysis.figures.plotting.style import SeriesStyle
+from analysis.metrics.metric_rows import varied_axes
 from analysis.results.experiment_results import ExperimentResults
 from analysis.results.tables import transfers_of
-from analysis.results.varied_axes import varied_axes
 from analysis.transfers.size_classes import CLASSES, by_class
 from testbed.scenario.model import FlowKind
 

@@ -10,7 +10,7 @@ from analysis.figures import means
 from analysis.figures.figure import Axis, Mark, Panel, SegmentSet
 from analysis.figures.means import Measure
 from analysis.figures.plotting import style
-from analysis.metrics.axes import AXIS
+from analysis.metrics.metric_rows import AXIS
 from analysis.statistics.intervals import half_width
 
 SHARE = Measure("share_percent", "share of goodput (%)")

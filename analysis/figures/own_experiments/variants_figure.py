@@ -17,7 +17,7 @@ from analysis.figures.general import general_figures
 from analysis.figures.plotting import cases, style
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.plotting.setting_groups import by_setting
-from analysis.metrics.valid_trials import INVALID, SUSPECT, counted, invalid
+from analysis.metrics.metric_rows import INVALID, SUSPECT, counted, invalid
 from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.intervals import CONFIDENCE, half_width
 from analysis.statistics.text_tables import UNKNOWN

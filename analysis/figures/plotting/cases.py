@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.figures.plotting.error_bars import READING
-from analysis.metrics.axes import AXIS
+from analysis.metrics.metric_rows import AXIS, varied_axes
 from analysis.results.experiment_results import ExperimentResults
-from analysis.results.varied_axes import varied_axes
 from analysis.trials.labels import by_number, in_lines
 
 # The papers' own settings, in the order to show them; others follow alphabetically.

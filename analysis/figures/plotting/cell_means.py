@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from analysis.figures.plotting.cases import case, case_words
-from analysis.metrics.axes import AXIS
-from analysis.results.varied_axes import determined, varied_axes
+from analysis.metrics.metric_rows import AXIS, determined, varied_axes
 
 
 def cell_means(rows: pd.DataFrame, series: str, metrics: Sequence[str]) -> pd.DataFrame:

@@ -11,9 +11,9 @@ import pandas as pd
 from analysis.captures.packet_matching import lost_packets
 from analysis.figures.timeline.timeline_data import Span
 from analysis.figures.timeline.timeline_events import Kind, classes, seconds
-from analysis.trials.delivery import SYN, Integers, unwrap
 from analysis.trials.packets import FlowPackets, TrialPackets, ports_of
 from analysis.trials.series import Floats
+from analysis.trials.tcp_stream import SYN, Integers, unwrap
 from testbed.errors import TestbedError
 from testbed.store import FlowRecord, Trial
 

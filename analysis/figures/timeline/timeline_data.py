@@ -11,8 +11,7 @@ import pandas as pd
 
 from analysis.figures.timeline.timeline_events import Kind, flow_events, seconds
 from analysis.trials.measures import rtts
-from analysis.trials.packets import TrialPackets
-from analysis.trials.placement import capture_interface
+from analysis.trials.packets import TrialPackets, capture_interface
 from analysis.trials.samples import Samples, read_samples
 from analysis.trials.series import Floats, Series, grid_step_s, rates_mbps
 from testbed.errors import UsageError

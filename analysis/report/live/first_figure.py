@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.figures.plotting import style
 from analysis.metrics.columns import METRICS
-from analysis.metrics.valid_trials import invalid
+from analysis.metrics.metric_rows import invalid
 from analysis.report.inline import ink
 from analysis.statistics.intervals import half_width, known
 from testbed.scenario.model import Scenario

@@ -11,7 +11,7 @@ from analysis.figures.plotting import cases, figure_layout
 from analysis.figures.plotting.cell_means import cell_means
 from analysis.figures.plotting.error_bars import DROPS, LATENCY, THROUGHPUT
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
-from analysis.metrics.axes import AXIS
+from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
 
 LOAD = "cbr_mbit"

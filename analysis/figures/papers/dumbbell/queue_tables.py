@@ -10,7 +10,7 @@ from analysis.claims.joshi_hattikar.jh_numbers import JH_DROP_RATES, JH_LATENCIE
 from analysis.figures.papers.dumbbell.dumbbell_queues import QUEUE, SHOWN, queues
 from analysis.figures.plotting import cases
 from analysis.figures.plotting.sheet import Cell, Head, Sheet, mean_cell, printed
-from analysis.metrics.axes import AXIS
+from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
 
 # Joshi, Hattikar, their tables of experiment 3: drop rate, and latency in seconds.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.metrics.valid_trials import INVALID, SUSPECT, counted
+from analysis.metrics.metric_rows import INVALID, SUSPECT, counted
 from analysis.trials.labels import variant_key
 from analysis.trials.series import (
     Floats,

@@ -13,7 +13,7 @@ from analysis.figures.general import general_figures
 from analysis.figures.plotting import cases, error_bars, figure_layout, style
 from analysis.figures.plotting.error_bars import Measure
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
-from analysis.metrics.axes import AXIS
+from analysis.metrics.metric_rows import AXIS
 from analysis.models.flow_against_model import with_model
 from analysis.results.experiment_results import ExperimentResults
 

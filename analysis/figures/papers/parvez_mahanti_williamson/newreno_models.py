@@ -19,7 +19,7 @@ from analysis.figures.papers.parvez_mahanti_williamson import newreno_curves as 
 from analysis.figures.plotting import cases, error_bars, figure_layout, style
 from analysis.figures.plotting.error_bars import Measure
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
-from analysis.metrics.axes import AXIS
+from analysis.metrics.metric_rows import AXIS
 from analysis.models.flow_against_model import with_model
 from analysis.models.regions import Regions
 from analysis.results.experiment_results import ExperimentResults

@@ -10,7 +10,7 @@ from analysis.claims.parvez_mahanti_williamson.pmw_events import NAMES, SBS, dif
 from analysis.claims.parvez_mahanti_williamson.pmw_numbers import PMW_MODEL_ERRORS, PMW_TABLE_2
 from analysis.figures.plotting import cases
 from analysis.figures.plotting.sheet import Cell, Head, Sheet, mean_cell, printed
-from analysis.metrics.axes import AXIS
+from analysis.metrics.metric_rows import AXIS
 from analysis.models.flow_against_model import with_model
 from analysis.results.experiment_results import ExperimentResults
 

@@ -30,7 +30,7 @@ from analysis.claims.rajore_gupta_sikka_jain.rgsj_selection import (
 from analysis.figures.papers.rajore_gupta_sikka_jain.length_table import length_sheet
 from analysis.figures.plotting import cases
 from analysis.figures.plotting.sheet import Cell, Head, Sheet, median_cell, printed
-from analysis.metrics.axes import AXIS
+from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import variant_key
 

@@ -10,7 +10,7 @@ import pandas as pd
 from analysis.captures.lengths import ALL, BUCKETS
 from analysis.claims.rajore_gupta_sikka_jain.rgsj_numbers import LengthsRow
 from analysis.figures.plotting.sheet import Cell, Head, Sheet
-from analysis.metrics.video_digest import lengths_of
+from analysis.metrics.digest import lengths_of
 
 LENGTH_HEADS = (
     Head("Topic / Item"),

@@ -19,8 +19,8 @@ from analysis.claims.rajore_gupta_sikka_jain.rgsj_selection import (
 from analysis.figures.plotting import cases, figure_layout, style
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.plotting.style import SeriesStyle
-from analysis.metrics.axes import AXIS
-from analysis.metrics.video_digest import ERRORS_SEEN, PACKETS
+from analysis.metrics.digest import VIDEO_ERRORS, VIDEO_PACKETS
+from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.video import read_playback
 
@@ -98,12 +98,12 @@ def _graphs(results: ExperimentResults) -> Iterator[AnyFigure]:
 
 
 def _graph(axes: Axes, results: ExperimentResults, trial: str, look: SeriesStyle) -> pd.DataFrame:
-    packets = _course(results, trial, PACKETS)
-    errors = _course(results, trial, ERRORS_SEEN)
+    packets = _course(results, trial, VIDEO_PACKETS)
+    errors = _course(results, trial, VIDEO_ERRORS)
     table = packets.merge(errors, how="left", on="time_s").fillna(0.0)
-    axes.plot(table["time_s"], table[PACKETS], color=look.colour, linewidth=0.7)
-    bad = table[table[ERRORS_SEEN] > 0]
-    axes.vlines(bad["time_s"], 0, bad[ERRORS_SEEN], color="black", linewidth=0.7)
+    axes.plot(table["time_s"], table[VIDEO_PACKETS], color=look.colour, linewidth=0.7)
+    bad = table[table[VIDEO_ERRORS] > 0]
+    axes.vlines(bad["time_s"], 0, bad[VIDEO_ERRORS], color="black", linewidth=0.7)
     axes.set_xlim(left=0)
     return table
 
@@ -126,8 +126,8 @@ def _same_scale(grid: list[list[Axes]]) -> None:
 
 
 def _graph_caption(data: pd.DataFrame) -> str:
-    peaks = data.groupby(["network", "variant"])[PACKETS].max()
-    errors = data.groupby(["network", "variant"])[ERRORS_SEEN].max()
+    peaks = data.groupby(["network", "variant"])[VIDEO_PACKETS].max()
+    errors = data.groupby(["network", "variant"])[VIDEO_ERRORS].max()
     said = [
         f"{NETWORKS[network]}: up to {peaks[network].max():.0f} packets/s, and up to "
         f"{errors[network].max():.0f} with errors"

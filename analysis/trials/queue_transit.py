@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.trials.packets import TrialPackets
-from analysis.trials.pairing import NOWHERE, pair
-from analysis.trials.placement import (
+from analysis.captures.packet_matching import NOWHERE, pair
+from analysis.trials.packets import (
     BEFORE,
     BEHIND,
+    TrialPackets,
     capture_files,
     capture_interface,
     queue_roles,

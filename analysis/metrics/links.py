@@ -11,14 +11,13 @@ from analysis.captures.tcp import CE
 from analysis.metrics.metric import Metric
 from analysis.trials.capacity import capacity_of
 from analysis.trials.measures import NAN, Interval, low_mean_high
-from analysis.trials.packets import TrialPackets, epoch_ns
-from analysis.trials.passage import Crossing, crossings, passage
-from analysis.trials.placement import capture_files
+from analysis.trials.packets import TrialPackets, capture_files, epoch_ns
+from analysis.trials.queue_transit import Crossing, crossings, passage
 from analysis.trials.samples import Samples
 from testbed.scenario.builders import graph_of, interface_numbers
 from testbed.store import QueueRecord, Trial
 
-COLUMNS = (
+LINK_COLUMNS = (
     Metric("link", "", "the nodes on both sides, in the direction of the packets"),
     Metric("rate_mbit", "Mbit/s", "what the link was shaped to"),
     Metric(
@@ -65,7 +64,7 @@ def link_table(trial: Trial, packets: TrialPackets | None) -> pd.DataFrame:
         if packets and has_several(trial)
         else []
     )
-    return pd.DataFrame(rows, columns=[column.name for column in COLUMNS])
+    return pd.DataFrame(rows, columns=[column.name for column in LINK_COLUMNS])
 
 
 def _row(trial: Trial, packets: TrialPackets, queue: QueueRecord) -> dict[str, object]:

@@ -1,1 +1,0 @@
-"""Losses as throughput models need them: loss events, recoveries, timeouts."""
