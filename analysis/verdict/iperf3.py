@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.trials.packets import FlowPackets, epoch_ns
+from analysis.trials.samples import read_iperf3
 from analysis.trials.tcp_stream import delivered_bytes, unwrap, why_discarded
 from analysis.verdict.checks import NEVER_CONNECTED, NOT_CAPTURED, Check, compare, unknown
 from analysis.verdict.evidence import Evidence
