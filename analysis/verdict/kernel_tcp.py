@@ -47,11 +47,11 @@ def sockets(evidence: Evidence) -> Iterator[Check]:
                 yield unknown(name, flow.name, "samples do not tell its connections apart")
             continue
         yield _outstanding(evidence, flow, connections[0], samples)
-        yield _window(evidence, flow, connections[0], samples)
+        yield check_window(evidence, flow, connections[0], samples)
         yield _rtt(evidence, flow, connections[0], samples)
 
 
-def _outstanding_bounds(
+def outstanding_bounds(
     segments: Segments, at_ns: Integers, late_ns: int
 ) -> tuple[Integers, Integers]:
     """Return the fewest and the most segments that can be outstanding at each sample.
@@ -113,7 +113,7 @@ def _outstanding(
 ) -> Check:
     """Check TCP_INFO's segments outstanding at every sample."""
     at_ns = capture_ns(evidence.trial, samples["time_s"])
-    low, high = _outstanding_bounds(segments, at_ns, own_queue_ns(evidence, flow))
+    low, high = outstanding_bounds(segments, at_ns, own_queue_ns(evidence, flow))
     low = low - segments.joined(at_ns + SAMPLE_CLOCK_NS)
     high = high + refused_new(evidence, flow)
     sampled = samples["unacked"].to_numpy(dtype=np.int64)
@@ -130,7 +130,7 @@ def _outstanding(
     )
 
 
-def _window(
+def check_window(
     evidence: Evidence, flow: FlowRecord, segments: Segments, samples: pd.DataFrame
 ) -> Check:
     """Check that new data leaves only within cwnd.

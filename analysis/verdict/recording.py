@@ -40,7 +40,7 @@ def captures(evidence: Evidence) -> Iterator[Check]:
 def times(evidence: Evidence) -> Iterator[Check]:
     """Check that flows started and stopped on time."""
     for flow in evidence.flows:
-        first = _first_packet_s(evidence, flow)
+        first = first_packet_s(evidence, flow)
         started = flow.started_s if first is None else first
         yield compare("start", flow.name, evidence.virtual_time, started, flow.planned_start_s)
         wanted = evidence.trial.scenario.flow(flow.name)
@@ -50,7 +50,7 @@ def times(evidence: Evidence) -> Iterator[Check]:
         yield compare("stop", flow.name, evidence.virtual_time, flow.stopped_s, flow.planned_stop_s)
 
 
-def _first_packet_s(evidence: Evidence, flow: FlowRecord) -> float | None:
+def first_packet_s(evidence: Evidence, flow: FlowRecord) -> float | None:
     """Return when a flow's first packet left: its SYN, or what a video's viewer sends first.
 
     That of a TCP flow that sent nothing is its end. None for a paced UDP flow, which begins with a

@@ -84,7 +84,7 @@ def test_a_sample_in_the_instant_of_an_acknowledgement(sample_ms: int, allowed: 
         ack_ns=np.array([20, 60, 60]) * MS,
         acked=np.array([1, 101, 201]),
     )
-    low, high = kernel_tcp._outstanding_bounds(every, np.array([sample_ms * MS]), 0)
+    low, high = kernel_tcp.outstanding_bounds(every, np.array([sample_ms * MS]), 0)
     assert set(range(int(low[0]), int(high[0]) + 1)) == allowed
 
 
@@ -129,7 +129,7 @@ def test_a_recovery_between_two_samples_says_nothing_of_the_window(
     )
     trial = SimpleNamespace(record=SimpleNamespace(epoch_s=0.0))
     evidence = SimpleNamespace(trial=trial, virtual_time=True)
-    found = kernel_tcp._window(
+    found = kernel_tcp.check_window(
         cast(Evidence, evidence), flow_record("tcp", TCP, "tcp"), every, samples
     )
     assert found.verdict is grade
@@ -149,7 +149,7 @@ def test_a_flow_that_starts_at_the_bottleneck_starts_with_its_program() -> None:
         trial = SimpleNamespace(scenario=scenario, record=SimpleNamespace(epoch_s=0.0))
         evidence = cast(Evidence, SimpleNamespace(packets=packets, trial=trial))
         flow = dataclasses.replace(flow_record("tcp", TCP, "tcp"), stopped_s=9.0)
-        return recording._first_packet_s(evidence, flow)
+        return recording.first_packet_s(evidence, flow)
 
     assert first(shared=True) is None
     assert first(shared=False) == 3
