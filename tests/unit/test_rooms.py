@@ -1,4 +1,4 @@
-"""Imports go one way: no circles of files, and no two rooms that import each other.
+"""Imports go one way: no circles of files or rooms, and a room imports only those above it.
 
 An import counts wherever it stands: inside a function, and under `TYPE_CHECKING`, too.
 """
@@ -6,6 +6,7 @@ An import counts wherever it stands: inside a function, and under `TYPE_CHECKING
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -37,6 +38,7 @@ FOLDERS_STILL_IN_A_CIRCLE = {
     "analysis.figures.timeline",
 }
 ROOMS_STILL_IN_A_CIRCLE = {"analysis.evaluation", "analysis.figures"}
+STILL_AGAINST_THE_ORDER = {("analysis/evaluation/", "analysis/figures/")}
 
 Imports = Mapping[str, set[str]]  # a module, folder or room → those that it imports
 
@@ -124,6 +126,60 @@ def test_no_circle_of_rooms(root: Path) -> None:
     ours = modules(root)
     group = {module: room(module, ours) for module in ours}
     assert in_circles(grouped(imports_of_modules(root), group)) == ROOMS_STILL_IN_A_CIRCLE
+
+
+def order_of_rooms(page: str) -> dict[str, int]:
+    """Return the rooms of the table in docs/architecture.md, with the number of their rows."""
+    table = page.partition("| what | rooms |\n|---|---|\n")[2].partition("\n\n")[0]
+    rows = [re.findall(r"`([\w/.]+)`", line) for line in table.splitlines()]
+    return {name: number for number, row in enumerate(rows) for name in row}
+
+
+def room_in_order(path: str, order: Mapping[str, int]) -> str:
+    """Return the row's room that a file is in: itself, or the folder."""
+    rooms = [name for name in order if name == path or (name[-1] == "/" and path.startswith(name))]
+    assert rooms, f"{path} is in no room of the table in docs/architecture.md"
+    return rooms[0]
+
+
+def against_the_order(root: Path) -> dict[tuple[str, str], list[str]]:
+    """Return the imports of rooms that are not above the importing one, with the files."""
+    order = order_of_rooms((root / "docs" / "architecture.md").read_text())
+    ours = modules(root)
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for module, targets in imports_of_modules(root).items():
+        for target in targets:
+            paths = (ours[name].relative_to(root).as_posix() for name in (module, target))
+            importer, imported = (room_in_order(path, order) for path in paths)
+            if importer != imported and order[imported] >= order[importer]:
+                found[importer, imported].append(module)
+    return found
+
+
+def test_a_room_imports_only_those_above_it(root: Path) -> None:
+    found = against_the_order(root)
+    assert {pair: who for pair, who in found.items() if pair not in STILL_AGAINST_THE_ORDER} == {}
+    assert found.keys() == STILL_AGAINST_THE_ORDER
+
+
+def test_the_order_names_what_is_there(root: Path) -> None:
+    order = order_of_rooms((root / "docs" / "architecture.md").read_text())
+    assert len(order) > 20 and all((root / name).exists() for name in order)
+
+
+def test_an_import_against_the_order_is_found(tmp_path: Path) -> None:
+    for name in ("docs", "testbed/plan", "analysis"):
+        (tmp_path / name).mkdir(parents=True)
+    rows = ("what | rooms", "---|---", "a | `testbed/plan/`, `testbed/x.py`", "b | `analysis/`")
+    table = "".join(f"| {row} |\n" for row in rows).replace("| ---|--- |", "|---|---|")
+    (tmp_path / "docs/architecture.md").write_text(f"{table}\n")
+    (tmp_path / "testbed/plan/y.py").write_text("import testbed.x\nimport analysis.z")
+    (tmp_path / "testbed/x.py").touch()
+    (tmp_path / "analysis/z.py").write_text("import testbed.plan.y")
+    assert against_the_order(tmp_path) == {
+        ("testbed/plan/", "testbed/x.py"): ["testbed.plan.y"],
+        ("testbed/plan/", "analysis/"): ["testbed.plan.y"],
+    }
 
 
 def test_a_circle_is_found() -> None:
