@@ -21,7 +21,6 @@ endef
 program = $(eval $(call link,$(1),$(2)))
 library = $(eval $(lib)/$(1): CFLAGS += -fPIC)$(eval $(lib)/$(1): LDFLAGS += -shared)$(program)
 
-$(call program,testbed-background,testbed/traffic/background/*.c)
 $(call program,testbed-confine,testbed/guest/confine.c)
 $(call program,testbed-guard,testbed/machine/guard.c)
 $(call program,testbed-medium,testbed/trial/medium/*.c)
@@ -38,7 +37,7 @@ ifneq ($(shell dpkg-query -Wf '$${Version}' iperf3 | xargs dpkg --compare-versio
 $(call library,testbed-limit.so,testbed/traffic/threads/*.c)
 endif
 
-$(lib)/testbed-background $(lib)/testbed-medium: LDLIBS += -lm
+$(lib)/testbed-medium: LDLIBS += -lm
 # without libraries: loading them is half of a start in the guest
 $(lib)/testbed-guard: LDFLAGS += -static
 # -O3 across files: a tenth of the time in which a capture is read

@@ -1,4 +1,4 @@
-"""What background traffic costs in the guest: sessions of one process, against a process each.
+"""Measure what sessions cost in the guest: all in one process, against a process each.
 
     .venv/bin/python -m benchmarks.background [--seconds S] [--sessions 4,64,256] [--each N]
 
@@ -16,9 +16,9 @@ import resource
 from dataclasses import dataclass, replace
 
 from benchmarks.engine import measure
+from experiments.parvez_mahanti_williamson.newreno_background import background
 from testbed.guest.engine import GuestEngine
 from testbed.scenario.model import (
-    Background,
     Bottleneck,
     CapturePoint,
     Flow,
@@ -32,6 +32,7 @@ from testbed.scenario.model import (
 from testbed.scenario.model import (
     Path as Way,
 )
+from testbed.scenario.workload.workload import Arrivals, Process, Sessions, Workload
 
 RATE_MBIT = 15
 ENDS = (CapturePoint.SENDERS, CapturePoint.RECEIVERS)
@@ -59,23 +60,28 @@ def shared(sessions: int, seconds: float) -> Scenario:
             access=Way(delay_ms=1),
             links={"receiver1-right": Way(delay_ms=19)},
         ),
-        flows=(Flow("tcp", FlowKind.TCP, "sender1", "receiver1", variant="newreno"),),
+        flows=(
+            Flow("tcp", FlowKind.TCP, "sender1", "receiver1", variant="newreno"),
+            background(sessions, "sender2", "receiver2"),
+        ),
         duration_s=seconds,
         profile=Profile.NS2,
         captures=ENDS,
-        background=Background("sender2", "receiver2", sessions),
     )
 
 
 def as_sessions(count: int, seconds: float) -> Scenario:
     """Long transfers by one process at either end."""
     wanted = shared(count, seconds)
-    assert wanted.background
-    long = replace(wanted.background, long_share=1.0, spread_s=0.0)
+    tcp, flow = wanted.flows
+    loops = Sessions(
+        count, long_share=1, spread_s=0, rtt_min_ms=LONG_RTT_MS, rtt_max_ms=LONG_RTT_MS
+    )
+    workload = Workload(Arrivals(Process.SESSIONS, sessions=loops))
     return replace(
         wanted,
         topology=replace(wanted.named, links={"receiver2-right": Way(delay_ms=LONG_MS)}),
-        background=replace(long, rtt_min_ms=LONG_RTT_MS, rtt_max_ms=LONG_RTT_MS),
+        flows=(tcp, replace(flow, workload=workload)),
         captures=(),
         sample_interval_ms=0,
     )
@@ -86,7 +92,7 @@ def as_flows(count: int, seconds: float) -> Scenario:
     wanted = as_sessions(count, seconds)
     each = Flow("", FlowKind.TCP, "sender2", "receiver2", variant="newreno", window_bytes=64_000)
     flows = tuple(replace(each, name=f"tcp{number}") for number in range(count))
-    return replace(wanted, background=None, flows=(*wanted.flows, *flows))
+    return replace(wanted, flows=(wanted.flows[0], *flows))
 
 
 def cost(wanted: Scenario) -> Cost:

@@ -29,7 +29,6 @@ _T = TypeVar("_T")
 CAPTURES = "captures"
 FLOWS = "flows"
 SAMPLES = "samples"
-BACKGROUND_FLOW = "background"  # the name under which all background sessions are one flow
 
 # What a trial was, how it went, and every command that it took
 SCENARIO = "scenario.json"
@@ -46,8 +45,6 @@ CONFIGURATION = f"{SAMPLES}/configuration.json"  # "begin", "end" → setting �
 DROPS = f"{SAMPLES}/drops.json"  # flow → what its dropper counted
 CAPACITY = f"{SAMPLES}/capacity.json"  # interface → its trace, or its rates and from when on
 RADIO = f"{SAMPLES}/radio.json"  # what the medium counted, beside what was asked of it
-BACKGROUND = f"{SAMPLES}/background.json"  # load and losses of all sessions, then each session
-SESSIONS = f"{FLOWS}/{BACKGROUND_FLOW}.sessions"  # as the background's client is told them
 # The guest engine's, gone when the guest has ended (kernel/README.md)
 GUEST_FILES = "guest.*"
 GUEST_COMMAND = "guest.argv"
@@ -116,10 +113,6 @@ IDLE = Table(
 CHANGES = Table(f"{SAMPLES}/changes.csv", ("time_s", "planned_s", "interface", "change"))
 LOAD = Table(f"{SAMPLES}/load.csv", ("time_s", "busiest", "softirq", "steal"))
 PROCESSES = Table(f"{SAMPLES}/processes.csv", ("name", "node", "run_s", "wait_s", "slices"))
-BACKGROUND_COUNTS = Table(
-    f"{SAMPLES}/background.csv",
-    ("time_s", "sent_packets", "sent_bytes", "delivered_packets", "delivered_bytes"),
-)
 
 
 def trial_folder(scenario: Scenario, engine: str) -> str:
@@ -135,7 +128,7 @@ def results_folder(experiment: str) -> Path:
 
 
 def report_file(flow: str, role: str) -> str:
-    """The report of a flow's `client` or `server`: from iperf3, the background, or QUIC."""
+    """The report of a flow's `client` or `server`: from iperf3, a workload, or QUIC."""
     return f"{FLOWS}/{checked(flow)}.{role}.json"
 
 
@@ -170,8 +163,11 @@ def sizes_file(flow: str) -> str:
 
 
 def planned_file(flow: str) -> str:
-    """The transfers of a workload, as drawn before it starts: a line of when (ns after the flow's
-    start) and how many bytes for each."""
+    """Return the file of a workload's transfers, written before it starts.
+
+    A line is a transfer: its session (0 without any), ns, bytes. The time counts from the flow's
+    start or, in a session, from the end of the transfer before; -1 bytes have no end.
+    """
     return f"{FLOWS}/{checked(flow)}.transfers"
 
 
@@ -322,7 +318,6 @@ class Record:
     versions: Mapping[str, str] = field(default_factory=dict)
     sysctls: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # node → name → value
     flows: tuple[FlowRecord, ...] = ()
-    background: FlowRecord | None = None  # all its sessions as one flow, which has no ports
     queues: tuple[QueueRecord, ...] = ()
     captures: tuple[CaptureRecord, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -340,8 +335,6 @@ class Record:
         data = json.loads(text)
         data["status"] = Status(data["status"])
         data["flows"] = tuple(_known(FlowRecord, each) for each in data.get("flows", ()))
-        if data.get("background"):
-            data["background"] = _known(FlowRecord, data["background"])
         data["queues"] = tuple(_known(QueueRecord, each) for each in data.get("queues", ()))
         data["captures"] = tuple(_known(CaptureRecord, each) for each in data.get("captures", ()))
         return _known(Record, data)
@@ -420,7 +413,7 @@ def record_faults(scenario: Scenario, record: Record) -> Iterator[str]:
     for name in (*engine, *queues, *captures):
         if not is_name(name):
             yield f"{RECORD}: {quoted(name)} is no name"
-    for flow in (*scenario.flows, *((scenario.background,) if scenario.background else ())):
+    for flow in scenario.flows:
         for name in (flow.src, flow.dst, *((flow.variant,) if flow.variant else ())):
             if not is_name(name):
                 yield f"{SCENARIO}: {quoted(name)} is no name"

@@ -20,13 +20,14 @@ from testbed.machine.process import Place, Process, run
 from testbed.machine.sysctl_guard import ALLOWED, AVAILABLE
 from testbed.plan.network import build_network
 from testbed.plan.plan import Plan
+from testbed.plan.sessions import SessionDelays
 from testbed.plan.traffic_control import TRACE_START, TRACE_TIMES, ChangePlan, QueuePlan
 from testbed.traffic.iperf3 import Iperf3
 from testbed.traffic.workload.workload_flow import WorkloadFlow
 from testbed.trial import build, session
-from testbed.trial.parts import all_parts, background, capture, idle_rtt
-from testbed.trial.parts.background import BackgroundTraffic
+from testbed.trial.parts import all_parts, capture, idle_rtt, session_delays
 from testbed.trial.parts.capture import Captures
+from testbed.trial.parts.flow_traffic import FlowTraffic
 from testbed.trial.parts.part import Part
 from testbed.trial.parts.sampling_part import Sampling
 from testbed.trial.parts.scheduler import Timeline
@@ -164,21 +165,29 @@ def _send(process: Process, number: int, _time_s: float) -> None:
     process.send_signal(number)
 
 
-def dead_background() -> None:
-    """The program that serves all sessions is killed."""
-    schedule = BackgroundTraffic.schedule
+def dead_server() -> None:
+    """The program that serves a workload is killed."""
+    schedule = FlowTraffic.schedule
 
-    def bent(self: BackgroundTraffic, timeline: Timeline) -> None:
+    def bent(self: FlowTraffic, timeline: Timeline) -> None:
         schedule(self, timeline)
-        server = self._sessions._processes["server"]
-        timeline.at(FROM_S, functools.partial(_send, server, signal.SIGKILL))
+        for flow in self._flows:
+            if isinstance(flow, WorkloadFlow):
+                server = flow._processes["server"]
+                timeline.at(FROM_S, functools.partial(_send, server, signal.SIGKILL))
 
-    BackgroundTraffic.schedule = bent  # type: ignore[method-assign]
+    FlowTraffic.schedule = bent  # type: ignore[method-assign]
 
 
 def no_delays() -> None:
-    """No session of the background traffic has a round trip of its own."""
-    background.attach_delays = lambda plan, pid: None  # type: ignore[attr-defined]
+    """No session has its own round trip: all have the path's."""
+    attach = session_delays.attach_delays
+
+    def bent(delays: SessionDelays, pid: int | None) -> None:
+        extra_ns = (0,) * len(delays.extra_ns)
+        attach(dataclasses.replace(delays, extra_ns=extra_ns), pid)
+
+    session_delays.attach_delays = bent
 
 
 def lost_transfer() -> None:
@@ -260,7 +269,7 @@ SABOTAGES: dict[str, Callable[[], None]] = {
         late_start,
         lagging_samples,
         dropping_capture,
-        dead_background,
+        dead_server,
         no_delays,
         lost_transfer,
         late_schedule,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 
 from experiments import video_players
+from experiments.parvez_mahanti_williamson import newreno_background
 from experiments.rajore_gupta_sikka_jain.access_settings import NETWORKS
 from testbed.scenario.losses import Loss
 from testbed.scenario.model import (
-    Background,
     Bottleneck,
     Flow,
     FlowKind,
@@ -131,12 +131,25 @@ def background(sessions: int = 16, duration_s: float = 10, **settings: object) -
             access=Path(delay_ms=1),
             links={"receiver1-right": Path(delay_ms=19)},
         ),
-        flows=(Flow("tcp", FlowKind.TCP, "sender1", "receiver1", variant="newreno"),),
+        flows=(
+            Flow("tcp", FlowKind.TCP, "sender1", "receiver1", variant="newreno"),
+            newreno_background.background(sessions, "sender2", "receiver2"),
+        ),
         duration_s=duration_s,
         profile=Profile.NS2,
-        background=Background("sender2", "receiver2", sessions),
         **settings,  # type: ignore[arg-type]
     )
+
+
+def with_sessions(scenario: Scenario, **changes: object) -> Scenario:
+    """The scenario, whose last flow's sessions are others."""
+    *others, flow = scenario.flows
+    workload = flow.workload
+    assert workload is not None and workload.arrivals.sessions is not None
+    sessions = dataclasses.replace(workload.arrivals.sessions, **changes)  # type: ignore[arg-type]
+    arrivals = dataclasses.replace(workload.arrivals, sessions=sessions)
+    flow = dataclasses.replace(flow, workload=dataclasses.replace(workload, arrivals=arrivals))
+    return dataclasses.replace(scenario, flows=(*others, flow))
 
 
 def near_video(transport: str, player: str, length_s: float = 6) -> Scenario:

@@ -139,7 +139,8 @@ FAIRNESS = ColumnGroup(
 def add_fairness(rows: pd.DataFrame, flows: Mapping[str, MeasuredFlow]) -> None:
     """Fill in the columns for the rows of one trial."""
     goodput = _goodputs(rows, flows)
-    total = goodput.sum(skipna=False)
+    captured = [name in flows and flows[name].scenario_flow.captured for name in rows["flow"]]
+    total = goodput[captured].sum(skipna=False)
     rows["share"] = goodput / total if total > 0 else NAN
     tcp = rows[rows["kind"] == FlowKind.TCP]
     rows["jain"] = measures.jain(_goodputs(tcp, flows) if len(tcp) else goodput)

@@ -1,7 +1,8 @@
 """The bytes of many connections at one capture: what had arrived of each, and when.
 
 Connections come and go, so all are computed at once: a place is a connection's number times a
-stretch that no connection fills, and the byte within it. Places of one table ascend.
+stretch that no connection fills, and the byte within it. Places of one table ascend. A connection
+is identified by its key, which joins the server's port and the client's.
 """
 
 from __future__ import annotations
@@ -27,50 +28,55 @@ _HALF = 1 << 31
 class Streams:
     """One direction's packets that open a connection or carry data, by connection, then by time."""
 
-    ports: Integers  # the client's, of each connection, ascending
+    keys: Integers  # of the connections, ascending
     connection: Integers  # its number, of each packet
     time_ns: Integers
     begin: Integers  # bytes of data before the packet's; a SYN's is -1
     end: Integers
 
     def first_ns(self) -> Integers:
-        """When each connection's first packet came by."""
-        starts = np.searchsorted(self.connection, np.arange(len(self.ports)))
+        """Return when each connection's first packet was captured."""
+        starts = np.searchsorted(self.connection, np.arange(len(self.keys)))
         return self.time_ns[starts]
 
-    def whole_ns(self, port: Integers, size: Integers) -> Integers:
-        """When so many of a connection's bytes had come by in order; NEVER if they did not."""
-        return self._first(self._arrived, port, size)
+    def numbers(self, key: Integers) -> tuple[Integers, Booleans]:
+        """Return the connections with these keys, and which of them were captured."""
+        number = np.searchsorted(self.keys, key)
+        known = number < len(self.keys)
+        known[known] = self.keys[number[known]] == key[known]
+        return number, known
 
-    def reached_ns(self, port: Integers, size: Integers) -> Integers:
-        """When so many of them had been sent, whether in order or not."""
-        return self._first(self._highest, port, size)
+    def whole_ns(self, key: Integers, size: Integers) -> Integers:
+        """Return when this many bytes of each connection had arrived in order, else NEVER."""
+        return self._first(self._arrived, key, size)
 
-    def _first(self, edge: Integers, port: Integers, size: Integers) -> Integers:
-        number = np.searchsorted(self.ports, port)
-        known = number < len(self.ports)
-        known[known] = self.ports[number[known]] == port[known]
+    def reached_ns(self, key: Integers, size: Integers) -> Integers:
+        """Return when this many bytes of each connection had been sent, in any order."""
+        return self._first(self._highest, key, size)
+
+    def _first(self, edge: Integers, key: Integers, size: Integers) -> Integers:
+        number, known = self.numbers(key)
         place = np.searchsorted(edge, number * STRETCH + size)
         known &= place < len(edge)
         known[known] = self.connection[place[known]] == number[known]
-        found = np.full(len(port), NEVER, dtype=np.int64)
+        found = np.full(len(key), NEVER, dtype=np.int64)
         found[known] = self.time_ns[place[known]]
         return found
 
     @property
     def _highest(self) -> Integers:
-        """The place of the last byte that was sent, after each packet."""
+        """Return the place of the last byte sent, after each packet."""
         return np.asarray(np.maximum.accumulate(self.connection * STRETCH + self.end))
 
     @property
     def _before(self) -> Integers:
-        """The same before each packet; nothing of its connection before its first."""
+        """Return the place of the last byte sent before each packet of its connection."""
         found = np.concatenate(([0], self._highest[:-1])) if len(self.end) else self._highest
         return np.asarray(np.maximum(found, self.connection * STRETCH - 1))
 
     @property
     def _arrived(self) -> Integers:
-        """The place of the last byte of the part without holes, after each packet."""
+        """Return the place of the last byte before the first hole, after each packet."""
         edge = self._highest.copy()
         holes = self.connection * STRETCH + self.begin > np.maximum(
             self._before, self.connection * STRETCH
@@ -82,31 +88,38 @@ class Streams:
         return edge
 
     def sent_again(self) -> tuple[Integers, Integers]:
-        """The client's port, and the first byte, of every packet whose bytes (or SYN) had been
-        sent before."""
+        """Return key and first byte of every packet whose bytes, or SYN, had been sent before."""
         seen = np.concatenate(([False], self.connection[1:] == self.connection[:-1]))
         again = self.connection * STRETCH + self.begin < self._before
         syn = (self.begin < 0) & seen[: len(self.begin)]
         again = (again & (self.begin >= 0)) | syn
-        return self.ports[self.connection[again]], np.maximum(0, self.begin[again])
+        return self.keys[self.connection[again]], np.maximum(0, self.begin[again])
 
     def sizes(self) -> Integers:
-        """The bytes of each connection that came by in order."""
-        last = np.searchsorted(self.connection, np.arange(len(self.ports)), side="right") - 1
-        return np.asarray(self._arrived[last] - np.arange(len(self.ports)) * STRETCH)
+        """Return the bytes of each connection that arrived in order."""
+        last = np.searchsorted(self.connection, np.arange(len(self.keys)), side="right") - 1
+        return np.asarray(self._arrived[last] - np.arange(len(self.keys)) * STRETCH)
 
 
-def streams(rows: pd.DataFrame, port: str) -> Streams:
-    """One direction of all connections at a capture; `port` is the column of the client's."""
+def connection_key(server_port: Integers | int, client_port: Integers) -> Integers:
+    """Join both ports of connections between the same two hosts."""
+    return np.asarray((server_port << 16) | client_port, dtype=np.int64)
+
+
+def streams(rows: pd.DataFrame, *, to_client: bool) -> Streams:
+    """Sort one direction of all connections at a capture."""
     flags = rows["flags"].to_numpy()
     used = rows[(rows["payload"].to_numpy() > 0) | ((flags & SYN) > 0)]
-    order = np.argsort(used[port].to_numpy(), kind="stable")
+    ends = (used[name].to_numpy(dtype=np.int64) for name in ("src_port", "dst_port"))
+    server, client = ends if to_client else reversed(list(ends))
+    key = connection_key(server, client)
+    order = np.argsort(key, kind="stable")
     used = used.iloc[order]
-    ports, connection = np.unique(used[port].to_numpy(dtype=np.int64), return_inverse=True)
+    keys, connection = np.unique(key[order], return_inverse=True)
     syn = (used["flags"].to_numpy() & SYN) > 0
     begin = _offsets(used["seq"].to_numpy(dtype=np.int64), syn, connection)
     return Streams(
-        ports=ports,
+        keys=keys,
         connection=connection.astype(np.int64),
         time_ns=used["time_ns"].to_numpy(dtype=np.int64),
         begin=begin,
@@ -115,7 +128,7 @@ def streams(rows: pd.DataFrame, port: str) -> Streams:
 
 
 def _offsets(seq: Integers, syn: Booleans, connection: Integers) -> Integers:
-    """Sequence numbers from each connection's first byte of data on, continued past 2³²."""
+    """Count sequence numbers from each connection's first byte of data on, past 2³² too."""
     if not len(seq):
         return seq
     first = np.concatenate(([True], connection[1:] != connection[:-1]))

@@ -1,8 +1,9 @@
-"""What a workload's programs were told, and what they report."""
+"""The reports of a workload's programs: its planned list, its client's log, its server's totals."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,39 +11,48 @@ import numpy.typing as npt
 from testbed.store import DAMAGED, Trial, planned_file, read_json, report_file
 
 Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
+LOST_NS = -2  # the client's word for the end of a transfer whose connection failed
 
 
 @dataclass(frozen=True)
 class Planned:
     """The list of a flow's transfers, as written before it started."""
 
-    at_ns: Integers  # after the flow's start
-    size: Integers
+    session: Integers  # 0 without any
+    after_ns: Integers  # the flow's start; in a session, the end of the transfer before
+    size: Integers  # -1: without an end
+
+    @property
+    def opens_session(self) -> Booleans:
+        """Whether each is the first transfer of its session."""
+        return np.asarray(np.diff(self.session, prepend=-1) != 0)
 
 
 @dataclass(frozen=True)
 class Reported:
-    """The client's own log, a transfer each; -1 for a time that did not come."""
+    """The client's log, a transfer each; -1 for a time that did not come."""
 
     zero_ns: int  # its start, on the captures' clock
-    port: Integers  # of the connection; 0 for a transfer that was not begun
+    port: Integers  # of the connection; 0 for a transfer that did not begin
     begun_ns: Integers
     ended_ns: Integers
     received: Integers  # bytes
+    lost: Booleans  # the connection failed
 
 
 def read_planned(trial: Trial, flow: str) -> Planned | None:
-    """The list; None if it is missing or damaged."""
+    """Read the list; None if it is missing or damaged."""
     try:
         words = (trial.path / planned_file(flow)).read_text().split()
-        numbers = np.array(words, dtype=np.int64)
+        columns = np.array(words, dtype=np.int64).reshape(-1, 3).T
     except (OSError, *DAMAGED):
         return None
-    return None if len(numbers) % 2 else Planned(numbers[::2], numbers[1::2])
+    return Planned(*(np.ascontiguousarray(column) for column in columns))
 
 
 def read_reported(trial: Trial, flow: str) -> Reported | None:
-    """The log; None if it is missing or damaged."""
+    """Read the log; None if it is missing or damaged."""
     data = read_json(trial.path, report_file(flow, "client"))
     try:
         zero_ns = int(data["real_zero_ns"])
@@ -56,13 +66,21 @@ def read_reported(trial: Trial, flow: str) -> Reported | None:
         begun_ns=np.where(begun < 0, -1, begun + zero_ns),
         ended_ns=np.where(ended < 0, -1, ended + zero_ns),
         received=received,
+        lost=ended == LOST_NS,
     )
 
 
-def server_retransmissions(trial: Trial, flow: str) -> int | None:
-    """The sum of TCP_INFO's count over the server's connections; None if it was not reported."""
+def read_served(trial: Trial, flow: str) -> list[dict[str, Any]] | None:
+    """Read the server's totals, a port each; None if they are missing or damaged."""
     data = read_json(trial.path, report_file(flow, "server"))
     try:
-        return int(data["retransmissions"])
+        ports = [dict(port) for port in data["ports"]]
+        return ports if all("retransmissions" in port for port in ports) else None
     except DAMAGED:
         return None
+
+
+def server_retransmissions(trial: Trial, flow: str) -> int | None:
+    """Sum TCP_INFO's retransmissions over the server's connections; None if not reported."""
+    ports = read_served(trial, flow)
+    return None if ports is None else sum(port["retransmissions"] for port in ports)

@@ -1,8 +1,11 @@
-"""One row per transfer of a trial's workloads, kept with the trial."""
+"""One row per transfer of a trial's captured workloads, cached with the trial."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from analysis.metrics.metric import Metric
@@ -13,8 +16,12 @@ from analysis.trials.packets import TrialPackets, epoch_ns
 from testbed.scenario.drawn_network import drawn
 from testbed.scenario.model import Flow
 from testbed.scenario.planned.planned_transfers import ideal_s
-from testbed.scenario.planned.way import way
+from testbed.scenario.planned.way import Way, way
+from testbed.scenario.workload.drawing import draw_sessions
+from testbed.scenario.workload.workload import Sessions
 from testbed.store import FlowRecord, Trial
+
+Integers = npt.NDArray[np.int64]
 
 FINISHED, UNFINISHED, NOT_BEGUN = "finished", "unfinished", "not begun"
 
@@ -22,7 +29,8 @@ COLUMNS = (
     Metric("flow", "", "the workload's name in the scenario"),
     Metric("variant", "", "the TCP variant of its sender"),
     Metric("number", "", "the transfer's place in the planned list, from 0", count=True),
-    Metric("size_bytes", "bytes", "data that were asked for", count=True),
+    Metric("session", "", "its session, from 0; not known where none waits for another"),
+    Metric("size_bytes", "bytes", "the data asked for; not known of a transfer without an end"),
     Metric("size_class", "", "short: less than 10 kB; medium: up to 1 MB; long: more"),
     Metric(
         "state",
@@ -30,7 +38,12 @@ COLUMNS = (
         "finished; unfinished: its last byte had not come when the flow stopped; not begun: "
         "nothing of it was sent",
     ),
-    Metric("due_s", "s", "when it was to begin, on the trial's clock"),
+    Metric(
+        "due_s",
+        "s",
+        "when it was to begin, on the trial's clock; not known of a session's transfers but the "
+        "first, which follow the one before",
+    ),
     Metric(
         "start_s",
         "s",
@@ -67,40 +80,67 @@ COLUMNS = (
 )
 
 
-def workloads(trial: Trial) -> list[FlowRecord]:
-    """The trial's flows that are workloads."""
-    kinds = {flow.name for flow in trial.scenario.flows if flow.workload is not None}
-    return [record for record in trial.record.flows if record.name in kinds]
+def workloads(trial: Trial, *, captured: bool = True) -> list[FlowRecord]:
+    """Return the trial's workloads: those that are captured, or all."""
+    names = {
+        flow.name
+        for flow in trial.scenario.flows
+        if flow.workload is not None and (flow.captured or not captured)
+    }
+    return [record for record in trial.record.flows if record.name in names]
 
 
 def transfer_table(trial: Trial, packets: TrialPackets | None) -> pd.DataFrame:
-    """Return a row for each planned transfer; none where there are no packets, or no workloads."""
+    """Return a row for each transfer; none where there are no packets, or no workloads."""
     found = workloads(trial) if packets else []
-    parts = [_of_flow(trial, packets, record) for record in found if packets]
+    parts = [_rows_of(trial, packets, record) for record in found if packets]
     empty = pd.DataFrame(columns=[column.name for column in COLUMNS])
     return pd.concat(parts, ignore_index=True) if parts else empty
 
 
-def _of_flow(trial: Trial, packets: TrialPackets, record: FlowRecord) -> pd.DataFrame:
+def _listed(trial: Trial, record: FlowRecord) -> tuple[Planned, Integers]:
+    """Return a workload's list, and the places in it that have a row.
+
+    How many transfers sessions come to depends on the network: those that began have a row.
+    """
+    planned = read_planned(trial, record.name) or Planned(*(np.zeros((3, 0), dtype=np.int64)))
+    places = np.arange(len(planned.size))
+    if _sessions_of(trial, record) is not None:
+        reported = read_reported(trial, record.name)
+        begun = reported.port[: len(places)] > 0 if reported else np.zeros(0, dtype=np.bool_)
+        places = np.flatnonzero(begun)
+    return planned, places
+
+
+def _sessions_of(trial: Trial, record: FlowRecord) -> Sessions | None:
+    workload = trial.scenario.flow(record.name).workload
+    return workload.arrivals.sessions if workload else None
+
+
+def _rows_of(trial: Trial, packets: TrialPackets, record: FlowRecord) -> pd.DataFrame:
     flow = trial.scenario.flow(record.name)
-    planned = read_planned(trial, record.name) or Planned(*(np.zeros((2, 0), dtype=np.int64)))
+    planned, places = _listed(trial, record)
     found = wire_of(trial, packets, record)
     zero = epoch_ns(trial)
+    size, sessions = planned.size[places], _sessions_of(trial, record)
+    due = record.started_s + planned.after_ns[places] / 1e9
     rows = pd.DataFrame(
         {
             "flow": record.name,
             "variant": flow.variant or "",
-            "number": np.arange(len(planned.size)),
-            "size_bytes": planned.size,
-            "size_class": size_class(planned.size),
+            "number": places,
+            "session": planned.session[places] if sessions else np.nan,
+            "size_bytes": np.where(size < 0, np.nan, size),
+            "size_class": np.where(size < 0, "", size_class(size)),
             "state": NOT_BEGUN,
-            "due_s": record.started_s + planned.at_ns / 1e9,
+            "due_s": np.where(planned.opens_session[places], due, np.nan) if sessions else due,
             "start_s": np.nan,
             "completion_s": np.nan,
-            "ideal_s": _ideals(trial, flow, planned),
+            "ideal_s": _ideals(trial, flow, planned.session[places], size),
             "slowdown": np.nan,
             "retransmissions": np.nan,
-        }
+        },
+        index=places,
     )
     if found is not None:
         _fill(rows, found, zero, zero + round(record.stopped_s * 1e9))
@@ -108,33 +148,41 @@ def _of_flow(trial: Trial, packets: TrialPackets, record: FlowRecord) -> pd.Data
 
 
 def _fill(rows: pd.DataFrame, found: OnTheWire, zero_ns: int, stop_ns: int) -> None:
-    """What the captures say; transfers that the client does not report stay as they are."""
-    own = rows.index[: len(found.begun_ns)]
-    begun = found.begun_ns >= 0
-    whole = begun & (found.whole_ns >= 0) & (found.whole_ns <= stop_ns)
-    rows.loc[own[begun], "state"] = UNFINISHED
-    rows.loc[own[whole], "state"] = FINISHED
-    rows.loc[own[begun], "start_s"] = (found.begun_ns[begun] - zero_ns) / 1e9
-    took = (found.whole_ns[whole] - found.begun_ns[whole]) / 1e9
-    rows.loc[own[whole], "completion_s"] = took
+    """Add what the captures show; transfers that the client does not log stay as they are."""
+    logged = rows.index[rows.index < len(found.begun_ns)]
+    begun_ns, whole_ns = found.begun_ns[logged], found.whole_ns[logged]
+    begun = begun_ns >= 0
+    whole = begun & (whole_ns >= 0) & (whole_ns <= stop_ns)
+    rows.loc[logged[begun], "state"] = UNFINISHED
+    rows.loc[logged[whole], "state"] = FINISHED
+    rows.loc[logged[begun], "start_s"] = (begun_ns[begun] - zero_ns) / 1e9
+    rows.loc[logged[whole], "completion_s"] = (whole_ns[whole] - begun_ns[whole]) / 1e9
     rows["slowdown"] = rows["completion_s"] / rows["ideal_s"].where(rows["ideal_s"] > 0)
     if found.retransmissions is not None:
-        rows.loc[own, "retransmissions"] = found.retransmissions
+        rows.loc[logged, "retransmissions"] = found.retransmissions[logged]
 
 
-def _ideals(trial: Trial, flow: Flow, planned: Planned) -> list[float]:
+def _ideals(trial: Trial, flow: Flow, session: Integers, size: Integers) -> list[float]:
     assert flow.workload is not None
     path = way(drawn(trial.scenario).topology, flow.src, flow.dst)
     alike = (q.burst_bytes for q in trial.record.queues if q.rate_mbit == path.rate_mbit)
-    burst = max(alike, default=0)
-    return [ideal_s(flow.workload, path, size, burst) for size in planned.size.tolist()]
+    burst, sessions = max(alike, default=0), flow.workload.arrivals.sessions
+    paths = [path]
+    if sessions is not None:
+        own = draw_sessions(sessions, f"{trial.scenario.seed} {flow.name}")
+        rtts_s = (path.rtt_s if each.rtt_ms is None else each.rtt_ms / 1e3 for each in own)
+        paths = [Way(path.rate_mbit, rtt_s) for rtt_s in rtts_s]
+    return [
+        math.nan if bytes_ < 0 else ideal_s(flow.workload, paths[place], bytes_, burst)
+        for place, bytes_ in zip(session.tolist(), size.tolist(), strict=True)
+    ]
 
 
 def wire_of(trial: Trial, packets: TrialPackets, record: FlowRecord) -> OnTheWire | None:
-    """A workload's transfers on the wire; None if it was not captured, or left no log."""
+    """Find a workload's transfers on the wire; None if it was not captured, or left no log."""
     workload = trial.scenario.flow(record.name).workload
     planned, reported = read_planned(trial, record.name), read_reported(trial, record.name)
     receiver, sender = packets.flow("receiver", record), packets.flow("sender", record)
     if workload is None or planned is None or reported is None or receiver is None:
         return None
-    return on_the_wire(planned, reported, workload.connections, receiver, sender)
+    return on_the_wire(record.src_ports, planned, reported, workload.connections, receiver, sender)

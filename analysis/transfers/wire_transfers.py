@@ -1,17 +1,18 @@
-"""A workload's transfers on the wire: when each began and was whole, and what was sent again.
+"""A workload's transfers on the wire: when each began and was complete, and its retransmissions.
 
-Which connection carries which transfer, the client says; where one ends and the next begins, the
-sizes that were planned say, in their order on the connection. When that was, the captures say.
+The client's log says which connection carries which transfer; the planned sizes, in their order on
+the connection, say where one ends and the next begins; the captures say when that was.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from analysis.transfers.connection_streams import NEVER, STRETCH, Streams, streams
+from analysis.transfers.connection_streams import NEVER, STRETCH, Streams, connection_key, streams
 from analysis.transfers.transfer_reports import Planned, Reported
 from analysis.trials.packets import FlowPackets
 from testbed.scenario.workload.workload import Connections
@@ -28,64 +29,75 @@ class OnTheWire:
     begun_ns: Integers  # new connections: the SYN's; kept ones: the request's, at the client
     whole_ns: Integers  # the last byte's, at the client
     retransmissions: Integers | None  # None where the sender was not captured
-    connections: int  # on the wire, whoever knows of them
+    connections: int  # on the wire, logged or not
     requests: int
 
 
+def keys_of(server_ports: Sequence[int], planned: Planned, reported: Reported) -> Integers:
+    """Return the key of each logged transfer's connection; 0 for one that did not begin."""
+    known = min(len(planned.size), len(reported.port))
+    ports = np.asarray(server_ports, dtype=np.int64)
+    server = ports[np.clip(planned.session[:known], 0, len(ports) - 1)]
+    port = reported.port[:known]
+    return np.where(port > 0, connection_key(server, port), 0)
+
+
 def on_the_wire(
+    server_ports: Sequence[int],
     planned: Planned,
     reported: Reported,
     connections: Connections,
     receiver: FlowPackets,
     sender: FlowPackets | None,
 ) -> OnTheWire:
-    """The transfers that are planned and reported, at the client's capture, and what the server's
-    shows sent again."""
-    data, asked = streams(receiver.data, "dst_port"), streams(receiver.acks, "src_port")
-    known = min(len(planned.size), len(reported.port))
-    port, size = reported.port[:known], planned.size[:known]
-    before, place = _on_connection(port, size)
+    """Find the logged transfers in the client's capture, retransmissions in the server's."""
+    data = streams(receiver.data, to_client=True)
+    requests = streams(receiver.acks, to_client=False)
+    key = keys_of(server_ports, planned, reported)
+    size = np.where(planned.size < 0, STRETCH // 2, planned.size)[: len(key)]
+    before, place = _on_connection(key, size)
     if connections is Connections.NEW:
-        begun = _opened_ns(asked, port)
+        begun = _opened_ns(requests, key)
     else:
-        begun = asked.reached_ns(port, place * REQUEST_BYTES + 1)
+        begun = requests.reached_ns(key, place * REQUEST_BYTES + 1)
     return OnTheWire(
         begun_ns=begun,
-        whole_ns=data.whole_ns(port, before + size),
-        retransmissions=_retransmissions(sender, port, before) if sender else None,
-        connections=len(asked.ports),
-        requests=int(asked.sizes().sum()) // REQUEST_BYTES,
+        whole_ns=data.whole_ns(key, before + size),
+        retransmissions=_retransmissions(sender, key, before) if sender else None,
+        connections=len(requests.keys),
+        requests=int(requests.sizes().sum()) // REQUEST_BYTES,
     )
 
 
-def _on_connection(port: Integers, size: Integers) -> tuple[Integers, Integers]:
-    """The bytes of the transfers before each on its connection, and their number."""
-    order = np.argsort(port, kind="stable")
+def _on_connection(key: Integers, size: Integers) -> tuple[Integers, Integers]:
+    """Return the bytes of the transfers before each on its connection, and their number."""
+    order = np.argsort(key, kind="stable")
     total = np.cumsum(size[order]) - size[order]
-    first = np.searchsorted(port[order], port[order])
+    first = np.searchsorted(key[order], key[order])
     before, place = np.empty_like(size), np.empty_like(size)
     before[order] = total - total[first] if len(order) else total
     place[order] = np.arange(len(order)) - first
     return before, place
 
 
-def _opened_ns(asked: Streams, port: Integers) -> Integers:
-    """When each connection's first packet left."""
-    number = np.searchsorted(asked.ports, port)
-    known = number < len(asked.ports)
-    known[known] = asked.ports[number[known]] == port[known]
-    found = np.full(len(port), NEVER, dtype=np.int64)
-    found[known] = asked.first_ns()[number[known]]
+def _opened_ns(requests: Streams, key: Integers) -> Integers:
+    """Return when each connection's first packet left."""
+    number, known = requests.numbers(key)
+    found = np.full(len(key), NEVER, dtype=np.int64)
+    found[known] = requests.first_ns()[number[known]]
     return found
 
 
-def _retransmissions(sender: FlowPackets, port: Integers, before: Integers) -> Integers:
-    """The packets of each transfer that were sent again, its connection's SYN-ACK included."""
-    ports, first_byte = streams(sender.data, "dst_port").sent_again()
-    order = np.argsort(port * STRETCH + before, kind="stable")
-    places = (port * STRETCH + before)[order]
-    at = np.searchsorted(places, ports * STRETCH + first_byte, side="right") - 1
+def _retransmissions(sender: FlowPackets, key: Integers, before: Integers) -> Integers:
+    """Count each transfer's retransmitted packets, its connection's SYN-ACK included."""
+    found = streams(sender.data, to_client=True)
+    again, first_byte = found.sent_again()
+    number, captured = found.numbers(key)
+    place = np.where(captured, number * STRETCH + before, NEVER)
+    order = np.argsort(place, kind="stable")
+    again_number, _ = found.numbers(again)
+    at = np.searchsorted(place[order], again_number * STRETCH + first_byte, side="right") - 1
     known = at >= 0
-    known[known] = port[order[at[known]]] == ports[known]
-    found: Integers = np.bincount(order[at[known]], minlength=len(port)).astype(np.int64)
-    return found
+    known[known] = key[order[at[known]]] == again[known]
+    counts: Integers = np.bincount(order[at[known]], minlength=len(key)).astype(np.int64)
+    return counts

@@ -36,11 +36,10 @@ class Crossing:
 
 
 def crossings(trial: Trial, packets: TrialPackets, queue: QueueRecord) -> Iterator[Crossing]:
-    """The traffic that leaves by a captured interface: data of the flows and the background that
-    cross it that way, and acknowledgements of those that cross it the other way."""
+    """The traffic that leaves by a captured interface: data of the flows that cross it that way,
+    and acknowledgements of those that cross it the other way."""
     path = capture_files(trial)[queue.interface]
-    background = trial.record.background
-    for flow in (*trial.record.flows, *((background,) if background else ())):
+    for flow in trial.record.flows:
         seen = packets.at(path, flow)
         forward = _role_at(trial, flow, queue.interface) != ""
         left = seen.data if forward else seen.acks

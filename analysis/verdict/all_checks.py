@@ -1,6 +1,6 @@
 """The table of check functions, in the order in which verdict.json lists their results.
 
-An optional feature (radio, losses, background, video) brings its checks in a file of its own, and
+An optional feature (radio, losses, workloads, video) brings its checks in a file of its own, and
 adds a line here. Each yields nothing if the scenario does not use the feature.
 """
 
@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 
 from analysis.trials.queue_transit import Passage
 from analysis.verdict import (
-    background,
     changing_links,
     configuration,
     iperf3,
@@ -68,7 +67,6 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Check]], ...] = (
     iperf3.tcp,
     iperf3.udp,
     queues.marks_received,
-    background.background,
     traffic.videos,
     transfer_checks.transfers,
     traffic.programs,

@@ -260,15 +260,8 @@ RULES: Mapping[str, Rule] = {
             "none",
             "a program that talks on another port than it said is not in the flow's row",
         ),
-        _exact(
-            "background sessions",
-            "sessions",
-            "sessions of each kind",
-            "the configured numbers",
-            "there are as many sessions of each kind as configured",
-        ),
         Rule(
-            "background RTT",
+            "session RTT",
             "ms",
             "the minimum RTT of each session's sockets",
             "the RTT drawn for the session",
@@ -278,14 +271,14 @@ RULES: Mapping[str, Rule] = {
             "that plus all that the queues hold",
         ),
         _exact(
-            "background window",
+            "session window",
             "bytes",
             "the widest window of any session",
             "the configured limit",
             "the window never exceeds its limit",
         ),
         Rule(
-            "background failures",
+            "session failures",
             "connections",
             "files that were not received",
             "none",

@@ -1,4 +1,4 @@
-"""Checks of workloads: every transfer planned is in the client's log and in the captures, alike."""
+"""Checks of workloads: list, client's log and captures agree, and sessions are as drawn."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.transfers.connection_streams import NEVER
+from analysis.transfers.sessions import session_rows
 from analysis.transfers.transfer_reports import (
     Planned,
     Reported,
@@ -16,10 +17,13 @@ from analysis.transfers.transfer_reports import (
     server_retransmissions,
 )
 from analysis.transfers.transfer_rows import wire_of, workloads
-from analysis.transfers.wire_transfers import OnTheWire
+from analysis.transfers.wire_transfers import OnTheWire, keys_of
+from analysis.trials.capacity import capacity_of
 from analysis.trials.packets import epoch_ns
-from analysis.verdict.checks import NOT_CAPTURED, Check, compare, unknown
+from analysis.trials.samples import total_counter
+from analysis.verdict.checks import NOT_CAPTURED, NOT_RECORDED, Check, compare, unknown
 from analysis.verdict.evidence import Evidence
+from analysis.verdict.sender_queue import longest_wait_ns
 from testbed.scenario.drawn_network import drawn
 from testbed.scenario.planned.planned_transfers import planned_transfers
 from testbed.scenario.workload.workload import Connections
@@ -28,6 +32,7 @@ from testbed.store import FlowRecord
 Booleans = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
 FOREVER = np.iinfo(np.int64).max
+PRESSURE = "TcpExtTCPMemoryPressures"
 
 EDGE_NS = {
     True: 1_000,
@@ -37,7 +42,7 @@ EDGE_NS = {
 
 def transfers(evidence: Evidence) -> Iterator[Check]:
     """All checks of every workload."""
-    for flow in workloads(evidence.trial):
+    for flow in workloads(evidence.trial, captured=False):
         planned = read_planned(evidence.trial, flow.name)
         reported = read_reported(evidence.trial, flow.name)
         if planned is None or reported is None:
@@ -47,18 +52,26 @@ def transfers(evidence: Evidence) -> Iterator[Check]:
             continue
         yield _as_drawn(evidence, flow, planned)
         yield _logged(evidence, flow, planned, reported)
+        if _has_sessions(evidence, flow):
+            yield from _sessions(evidence, flow)
         found = wire_of(evidence.trial, evidence.packets, flow)
         if found is None:
             yield unknown("transfers", f"{flow.name} captured", NOT_CAPTURED)
             yield unknown("transfer times", flow.name, NOT_CAPTURED)
             continue
-        yield _captured(evidence, flow, reported, found)
-        yield _times(evidence, flow, reported, found)
+        key = keys_of(flow.src_ports, planned, reported)
+        yield _captured(evidence, flow, reported, key, found)
+        yield _times(evidence, flow, reported, key, found)
         yield _sent_again(evidence, flow, reported, found)
 
 
+def _has_sessions(evidence: Evidence, flow: FlowRecord) -> bool:
+    workload = evidence.trial.scenario.flow(flow.name).workload
+    return workload is not None and workload.arrivals.sessions is not None
+
+
 def _named(evidence: Evidence, subject: str, bad: Booleans, what: str) -> Check:
-    """None of them is bad, or the first that is is named."""
+    """Count bad transfers and name the first."""
     places = np.flatnonzero(bad)
     note = f"transfer {places[0]} {what}" if len(places) else ""
     return compare("transfers", subject, evidence.virtual_time, len(places), 0, note=note)
@@ -68,8 +81,9 @@ def _as_drawn(evidence: Evidence, flow: FlowRecord, planned: Planned) -> Check:
     """The list has what the scenario's seed draws, transfer by transfer."""
     scenario = drawn(evidence.trial.scenario)
     expected = planned_transfers(scenario, scenario.flow(flow.name))
-    wanted = np.array([(each.at_ns, each.size) for each in expected], dtype=np.int64).reshape(-1, 2)
-    given = np.column_stack((planned.at_ns, planned.size))
+    rows = [(each.session, each.at_ns, each.size) for each in expected]
+    wanted = np.array(rows, dtype=np.int64).reshape(-1, 3)
+    given = np.column_stack((planned.session, planned.after_ns, planned.size))
     both = min(len(wanted), len(given))
     bad = np.ones(max(len(wanted), len(given)), dtype=np.bool_)
     bad[:both] = (wanted[:both] != given[:both]).any(axis=1)
@@ -77,37 +91,94 @@ def _as_drawn(evidence: Evidence, flow: FlowRecord, planned: Planned) -> Check:
 
 
 def _logged(evidence: Evidence, flow: FlowRecord, planned: Planned, reported: Reported) -> Check:
-    """The client's log has every transfer: begun if it was due, and none longer than asked for."""
+    """The client's log has every transfer: begun when it was due, and no longer than asked for."""
     edge_ns = EDGE_NS[evidence.virtual_time]
-    lasted_ns = round((flow.stopped_s - flow.started_s) * 1e9)
-    due = planned.at_ns < lasted_ns - edge_ns
     both = min(len(planned.size), len(reported.port))
+    due_ns = planned.after_ns.copy()
+    if _has_sessions(evidence, flow):
+        due_ns[:both] = _session_due_ns(planned, reported, both)
+    lasted_ns = round((flow.stopped_s - flow.started_s) * 1e9)
+    due = due_ns < lasted_ns - edge_ns
     bad = np.ones(max(len(planned.size), len(reported.port)), dtype=np.bool_)
     bad[both : len(due)] &= due[both:]
     port, got, ended = (
         each[:both] for each in (reported.port, reported.received, reported.ended_ns)
     )
-    size = planned.size[:both]
+    size = np.where(planned.size < 0, FOREVER, planned.size)[:both]
     bad[:both] = ((port == 0) & due[:both]) | (got > size) | ((ended >= 0) & (got != size))
-    bad[:both] |= _untimely(evidence, flow, planned, reported, both)
+    bad[:both] |= _untimely(evidence, flow, due_ns[:both], reported)
     what = "is not in the client's log, did not begin in its time, or has another size there"
     return _named(evidence, f"{flow.name} log", bad, what)
 
 
+def _session_due_ns(planned: Planned, reported: Reported, count: int) -> Integers:
+    """Return when each transfer was due after the flow's start; FOREVER while one is in progress.
+
+    When a lost transfer ended is not logged: the next one is taken to be due when it began.
+    """
+    ended_ns = np.concatenate(([0], reported.ended_ns[: count - 1] - reported.zero_ns))
+    ended = np.concatenate(([False], reported.ended_ns[: count - 1] >= 0))
+    lost = np.concatenate(([False], reported.lost[: count - 1]))
+    begun = reported.begun_ns[:count] >= 0
+    after_ns = planned.after_ns[:count]
+    due_ns = np.where(ended, ended_ns + after_ns, FOREVER)
+    due_ns = np.where(lost & begun, reported.begun_ns[:count] - reported.zero_ns, due_ns)
+    return np.where(planned.opens_session[:count], after_ns, due_ns)
+
+
 def _untimely(
-    evidence: Evidence, flow: FlowRecord, planned: Planned, reported: Reported, count: int
+    evidence: Evidence, flow: FlowRecord, due_ns: Integers, reported: Reported
 ) -> Booleans:
-    """Transfers that began before their time, or, on connections of their own, after it."""
+    """Find transfers that began before their time, or, on new connections, after it."""
     workload = evidence.trial.scenario.flow(flow.name).workload
-    late_ns = reported.begun_ns[:count] - reported.zero_ns - planned.at_ns[:count]
-    edge_ns = EDGE_NS[evidence.virtual_time]
-    off = late_ns < -edge_ns
+    begun_ns, edge_ns = reported.begun_ns[: len(due_ns)], EDGE_NS[evidence.virtual_time]
+    # not the difference: FOREVER is the largest number
+    off = begun_ns - reported.zero_ns < due_ns - edge_ns
     if workload is not None and workload.connections is Connections.NEW:
-        off |= late_ns > edge_ns
-    return np.asarray(off & (reported.begun_ns[:count] >= 0))
+        off |= begun_ns - reported.zero_ns - edge_ns > due_ns
+    return np.asarray(off & (begun_ns >= 0))
 
 
-def _captured(evidence: Evidence, flow: FlowRecord, reported: Reported, found: OnTheWire) -> Check:
+def _sessions(evidence: Evidence, flow: FlowRecord) -> Iterator[Check]:
+    """Sessions had their round trips and windows, no connection failed, and memory sufficed."""
+    rows = session_rows(evidence.trial, flow)
+    if rows is None:
+        yield unknown("session RTT", flow.name, NOT_RECORDED)
+        return
+    virtual_time = evidence.virtual_time
+    queued_ms = 1e-6 * sum(
+        longest_wait_ns(queue, capacity_of(evidence.trial, queue))
+        for queue in evidence.trial.record.queues
+    )
+    late_ms = (rows["rtt_min_ms"] - rows["rtt_ms"]).dropna()
+    if len(late_ms):
+        outside = np.maximum(-late_ms.to_numpy(), late_ms.to_numpy() - queued_ms)
+        place = int(outside.argmax())
+        worst = int(late_ms.index[place])
+        yield compare(
+            "session RTT",
+            f"{flow.name} {worst}",
+            virtual_time,
+            rows["rtt_min_ms"][worst],
+            rows["rtt_ms"][worst],
+            deviation=max(0.0, float(outside[place])),
+        )
+    if (allowed := evidence.trial.scenario.flow(flow.name).window_bytes) is not None:
+        widest = int(rows["window_bytes"].max())
+        over = max(0, widest - allowed)
+        yield compare("session window", flow.name, virtual_time, widest, allowed, deviation=over)
+    failures = int(rows["failures"].sum())
+    yield compare("session failures", flow.name, virtual_time, failures, 0)
+    times = total_counter(evidence.trial, PRESSURE)
+    if times is None:
+        yield unknown("memory", flow.name, NOT_RECORDED)
+    else:
+        yield compare("memory", flow.name, virtual_time, times, 0)
+
+
+def _captured(
+    evidence: Evidence, flow: FlowRecord, reported: Reported, key: Integers, found: OnTheWire
+) -> Check:
     """What the client began or finished, the captures show begun or finished, and nothing else."""
     stop_ns = epoch_ns(evidence.trial) + round(flow.stopped_s * 1e9)
     sure_ns = stop_ns - EDGE_NS[evidence.virtual_time]
@@ -120,32 +191,36 @@ def _captured(evidence: Evidence, flow: FlowRecord, reported: Reported, found: O
     what = "is in the client's log and not in the captures, or the other way round"
     subject = f"{flow.name} captured"
     check = _named(evidence, subject, begun | ended, what)
-    more = _unlogged(evidence, flow, reported, found)
+    more = _unlogged(evidence, flow, reported, key, found)
     if not more or check.measured:
         return check
     note = f"the captures have {more} that the client's log lacks"
     return compare("transfers", subject, evidence.virtual_time, more, 0, note=note)
 
 
-def _unlogged(evidence: Evidence, flow: FlowRecord, reported: Reported, found: OnTheWire) -> int:
-    """Connections, or requests on them, that the client says nothing of."""
+def _unlogged(
+    evidence: Evidence, flow: FlowRecord, reported: Reported, key: Integers, found: OnTheWire
+) -> int:
+    """Count connections, or requests on them, that the client's log lacks."""
     workload = evidence.trial.scenario.flow(flow.name).workload
     assert workload is not None
-    known = len(np.unique(reported.port[reported.port > 0]))
+    known = len(np.unique(key[key > 0]))
     if workload.connections is Connections.KEPT:
         known = workload.pool
     asked = int((reported.begun_ns >= 0).sum())
     return max(0, found.connections - known, found.requests - asked)
 
 
-def _times(evidence: Evidence, flow: FlowRecord, reported: Reported, found: OnTheWire) -> Check:
+def _times(
+    evidence: Evidence, flow: FlowRecord, reported: Reported, key: Integers, found: OnTheWire
+) -> Check:
     """Of the transfers that both have, the beginning or end that is furthest off."""
     zero = epoch_ns(evidence.trial)
     known = len(found.begun_ns)
     begun_ns = found.begun_ns
     workload = evidence.trial.scenario.flow(flow.name).workload
     if workload is not None and workload.connections is Connections.KEPT:
-        waited = held_back(reported.port[:known], reported.begun_ns[:known], found)
+        waited = held_back(key, reported.begun_ns[:known], found)
         begun_ns = np.where(waited, reported.begun_ns[:known], begun_ns)
     pairs = (
         (reported.begun_ns[:known], begun_ns),
@@ -170,15 +245,15 @@ def _times(evidence: Evidence, flow: FlowRecord, reported: Reported, found: OnTh
     )
 
 
-def held_back(port: Integers, told_ns: Integers, found: OnTheWire) -> Booleans:
+def held_back(key: Integers, told_ns: Integers, found: OnTheWire) -> Booleans:
     """Requests that left after the client made them, but not after the answer before theirs.
 
     Nagle's algorithm holds a small packet back until the one before it is acknowledged, which the
     last byte of its answer does at the latest.
     """
-    order = np.argsort(port, kind="stable")
-    same = port[order[1:]] == port[order[:-1]]
-    answered_ns = np.full(len(port), NEVER, dtype=np.int64)
+    order = np.argsort(key, kind="stable")
+    same = key[order[1:]] == key[order[:-1]]
+    answered_ns = np.full(len(key), NEVER, dtype=np.int64)
     whole_ns = np.where(found.whole_ns == NEVER, FOREVER, found.whole_ns)
     answered_ns[order[1:][same]] = whole_ns[order[:-1][same]]
     held = (found.begun_ns > told_ns) & (found.begun_ns <= answered_ns)

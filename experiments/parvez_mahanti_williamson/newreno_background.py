@@ -3,11 +3,11 @@
 
     slow-but-steady:  sender1 ──┐                   ┌── receiver1
     impatient:        sender2 ──┼─ left ═════ right ┼── receiver2
-    background:       sender3 ──┘                   └── receiver3
+    sessions:         sender3 ──┘                   └── receiver3
 
 15 Mbit/s with a queue of 150 packets; the two foreground flows have a round-trip time of 50 ms. In
 the background are 4 to 256 sessions, a quarter of them long transfers, the others web sessions,
-each with a round-trip time of its own between 20 and 460 ms.
+each with its own round-trip time between 20 and 460 ms.
 """
 
 from __future__ import annotations
@@ -17,14 +17,23 @@ import sys
 from experiments.parvez_mahanti_williamson import newreno_settings
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import (
-    Background,
     Bottleneck,
+    Flow,
+    FlowKind,
     Path,
     Profile,
     Queue,
     Scenario,
     Topology,
     TopologyKind,
+)
+from testbed.scenario.workload.workload import (
+    Arrivals,
+    Distribution,
+    Process,
+    Sessions,
+    Sizes,
+    Workload,
 )
 
 RATE_MBIT = 15.0
@@ -57,10 +66,32 @@ QUEUES = {
 }
 
 
+def background(sessions: int, src: str, dst: str) -> Flow:
+    """The paper's mix of traffic (IV.A), with what docs/workloads.md says of its gaps."""
+    return Flow(
+        "background",
+        FlowKind.WORKLOAD,
+        src,
+        dst,
+        variant="newreno",
+        window_bytes=64_000,  # 64 packets of 1 KB, which are ns-2's of 1000 bytes
+        workload=Workload(
+            Arrivals(
+                Process.SESSIONS,
+                sessions=Sessions(
+                    sessions, long_share=0.25, think_ms=500, rtt_min_ms=20, rtt_max_ms=460
+                ),
+            ),
+            Sizes(Distribution.PARETO, mean_bytes=48_000, shape=1.2),
+        ),
+        captured=False,
+    )
+
+
 def scenario(
     *, queue: str, sessions: float, profile: str, duration_s: float, seed: int
 ) -> Scenario:
-    """Both forms in front of so many sessions."""
+    """Put both forms in front of this many sessions."""
     return Scenario(
         experiment="newreno-background",
         label=f"{queue}-{sessions:g}",
@@ -72,10 +103,12 @@ def scenario(
             # the sessions have round-trip times of their own
             links={"sender3-left": Path(), "receiver3-right": Path()},
         ),
-        flows=newreno_settings.flows(
-            RTO_MIN_MS, WINDOW_BYTES, start_s=min(START_S, duration_s / 10)
+        flows=(
+            *newreno_settings.flows(
+                RTO_MIN_MS, WINDOW_BYTES, start_s=min(START_S, duration_s / 10)
+            ),
+            background(int(sessions), "sender3", "receiver3"),
         ),
-        background=Background("sender3", "receiver3", int(sessions)),
         duration_s=duration_s,
         measure_from_s=newreno_settings.WARM_UP * duration_s,
         seed=seed,

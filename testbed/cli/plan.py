@@ -134,8 +134,6 @@ def _print_commands(scenario: Scenario, plan: Plan) -> None:
     if plan.radio:
         console.print(" ".join(plan.radio.medium), soft_wrap=True)
     flows = [command for flow in plan.flows for command in (flow.server, flow.client)]
-    if plan.background:
-        flows += [plan.background.server, plan.background.client]
     for command in (*plan.setup, *flows):
         line = f"[{command.node}] {' '.join(command.argv)}"
         console.print(line, soft_wrap=True)

@@ -14,7 +14,7 @@ from testbed.scenario.model import Scenario
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.variants import VARIANTS
 
-OF_VARIANTS = (("Flow", "variant"), ("Background", "variant"), ("Viewing", "viewer_variant"))
+OF_VARIANTS = (("Flow", "variant"), ("Viewing", "viewer_variant"))
 
 
 def scenario_schema() -> dict[str, Any]:

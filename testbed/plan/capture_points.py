@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from testbed.plan.background import as_flow
 from testbed.plan.network import Hop, Network
 from testbed.plan.traffic_control import is_observed
 from testbed.scenario.model import CapturePoint, Flow, Scenario
@@ -28,9 +27,6 @@ def capture_plans(scenario: Scenario, network: Network) -> Iterator[CapturePlan]
     for flow in scenario.flows:
         for place, role in _of_flow(scenario, network, flow):
             roles.setdefault(place, []).append(role)
-    if scenario.background:
-        for place, role in _at_queues(scenario, network, as_flow(scenario.background)):
-            roles.setdefault(place, []).append(role)
     for (node, interface), each in roles.items():
         yield CapturePlan(node, interface, tuple(each))
 
@@ -40,9 +36,9 @@ Role = tuple[tuple[str, str], str]  # node and interface, and what for
 
 def _of_flow(scenario: Scenario, network: Network, flow: Flow) -> Iterator[Role]:
     path = network.path(flow.src, flow.dst)
-    if CapturePoint.SENDERS in scenario.captures:
+    if flow.captured and CapturePoint.SENDERS in scenario.captures:
         yield path[0].out.place, f"sender:{flow.name}"
-    if CapturePoint.RECEIVERS in scenario.captures:
+    if flow.captured and CapturePoint.RECEIVERS in scenario.captures:
         yield path[-1].into.place, f"receiver:{flow.name}"
     yield from _at_queues(scenario, network, flow)
 

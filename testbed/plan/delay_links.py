@@ -1,8 +1,8 @@
 """Links with a delay: two interfaces tied together by mirred, each with a netem of its own.
 
 So a delay never shares an interface with a queue that is measured, nor sits on a sender's egress.
-One link may have many delays, one for each session of the background traffic: a program writes on
-each packet when it may leave (session_delays.py), and fq in netem's place holds it until then. A
+One link may have many delays, one for each session of a workload: a program writes on each packet
+when it may leave (session_delays.py), and fq in netem's place holds it until then. A
 jitter, losses and packets that overtake are netem's too, each direction with dice of its own.
 """
 
@@ -41,7 +41,7 @@ class DelayLink:
 
     link: Link
     ends: tuple[str, str]
-    many: bool  # delays: one for each background session
+    many: bool  # delays: one for each session of a workload
 
     def wire(self, end: int) -> Wire:
         """What is done to packets that leave here by that end: they come in by the other."""
@@ -65,9 +65,9 @@ class DelayLink:
         return tuple(_fq_settings()) if self.many else _netem_settings((self.wire(end), 0.0))
 
 
-def is_delay_link(link: Link, many: str = "") -> bool:
+def is_delay_link(link: Link, many: frozenset[str] = frozenset()) -> bool:
     """Whether a link goes through here: it has a delay, or losses, or many delays."""
-    return link.name == many or any(
+    return link.name in many or any(
         wire.delay_ms or wire.loss or wire.schedule for wire in link.wires
     )
 
@@ -77,11 +77,11 @@ def end_names(number: int) -> tuple[str, str]:
     return f"w{number}a", f"w{number}b"
 
 
-def delay_links(network: Network, many: str = "") -> Iterator[DelayLink]:
-    """All links that go through here; `many` names the one with many delays."""
+def delay_links(network: Network, many: frozenset[str] = frozenset()) -> Iterator[DelayLink]:
+    """All links that go through here; `many` names those with many delays."""
     for number, link in enumerate(network.links):
         if is_delay_link(link, many):
-            yield DelayLink(link, end_names(number), link.name == many)
+            yield DelayLink(link, end_names(number), link.name in many)
 
 
 def has_channels(network: Network) -> bool:

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from testbed.errors import UsageError, nearest, quoted
 from testbed.plan import network
-from testbed.plan.flows import most_parallel
+from testbed.plan.flows import SESSION_PORTS, most_parallel, session_count
 from testbed.plan.host_conflicts import host_conflicts
 from testbed.scenario import losses, queues, variants, video
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
@@ -66,6 +66,9 @@ def flows_faults(scenario: Scenario) -> Iterator[str]:
         yield from _time_faults(scenario, flow, where)
         yield from _kind_faults(scenario, flow, where)
         yield from _loss_faults(scenario, flow, f"{where}.loss")
+    most = SESSION_PORTS[1] + 1 - SESSION_PORTS[0]
+    if (sessions := sum(map(session_count, scenario.flows))) > most:
+        yield f"flows: {sessions} sessions; at most {most}, each of which has a port"
     yield from _shared_ports(scenario)
     yield from host_conflicts(scenario)
 

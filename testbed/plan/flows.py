@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from testbed.plan.commands import Command, addresses_of
 from testbed.plan.control_network import CLIENT_PORTS, SERVER_PORTS
 from testbed.plan.network import Network
 from testbed.plan.video_commands import CERTIFICATE, Serving, Site, Watching
-from testbed.scenario.model import FRAME_OVERHEAD_BYTES, LATER, Flow, FlowKind, Scenario
+from testbed.scenario.model import FRAME_OVERHEAD_BYTES, Flow, FlowKind, Scenario
 from testbed.scenario.planned.planned_transfers import planned_transfers
 from testbed.scenario.profiles import PROFILES
 from testbed.scenario.program.programs import Programs, filled
@@ -28,6 +29,10 @@ FEW_PORTS = 32
 WORKLOAD_PROGRAM = "testbed-workload"
 WORKLOAD_PORT = 8000  # the same
 WORKLOAD_CLIENT_PORT = 10_000  # of the first transfer, or connection that is kept
+SESSION_PORTS = (61_000, 65_535)  # of servers: each session has one
+UNSENT_BYTES = 131_072  # what a workload's server leaves in the kernel unsent; it refills at half
+# All sockets share the kernel's TCP memory, some 15 MB in a guest before windows shrink.
+SESSION_UNSENT_BYTES = 16_384
 ANY_PORT = 0  # a flow's, whose connections each have another
 IDLE_S = 120  # an iperf3 server gives a flow up that brings nothing for so long
 
@@ -56,7 +61,7 @@ class FlowPlan:
     client_env: tuple[tuple[str, str], ...] = ()
     options: frozenset[str] = frozenset()  # TCP options that both hosts offer
     video: VideoPlan | None = None
-    transfers: tuple[Transfer, ...] = field(default=(), metadata=LATER)
+    transfers: Iterable[Transfer] = ()
 
 
 def plan_flow(
@@ -180,22 +185,39 @@ def _plan_workload(
     """Data go from the server to the client, who opens every connection."""
     flow = scenario.flows[index]
     src, dst = addresses_of(network, flow)
-    port, mss = WORKLOAD_PORT + index, str(flow.mss or PROFILES[scenario.profile].mss or 0)
+    mss = str(flow.mss or PROFILES[scenario.profile].mss or 0)
     pool = workload.pool if workload.connections is Connections.KEPT else 0
-    asked = (src, str(port), str(WORKLOAD_CLIENT_PORT), str(pool), mss)
+    sessions = workload.arrivals.sessions
+    ports = sessions.number if sessions else 1
+    first = session_port(scenario, index) if sessions else WORKLOAD_PORT + index
+    unsent = SESSION_UNSENT_BYTES if sessions else UNSENT_BYTES
+    served = (str(first), str(ports), str(unsent), mss)
+    number = str(ports if sessions else 0)
+    asked = (src, str(first), number, str(WORKLOAD_CLIENT_PORT), str(pool), mss)
     return FlowPlan(
         flow=flow,
         src_address=src,
         dst_address=dst,
-        src_ports=(port,),
+        src_ports=tuple(range(first, first + ports)),
         dst_port=ANY_PORT,
         start_s=_start_s(scenario, flow),
         stop_s=scenario.stop_s(flow),
-        server=Command(flow.src, (WORKLOAD_PROGRAM, "serve", str(port), mss)),
+        server=Command(flow.src, (WORKLOAD_PROGRAM, "serve", *served)),
         client=Command(flow.dst, (WORKLOAD_PROGRAM, "ask", *asked)),
         options=options,
         transfers=planned_transfers(scenario, flow),
     )
+
+
+def session_port(scenario: Scenario, index: int) -> int:
+    """Return the server's port of the first session of the flow with that index."""
+    return SESSION_PORTS[0] + sum(map(session_count, scenario.flows[:index]))
+
+
+def session_count(flow: Flow) -> int:
+    """Return the number of a workload's sessions; 0 without any."""
+    sessions = flow.workload.arrivals.sessions if flow.workload else None
+    return sessions.number if sessions else 0
 
 
 def _plan_command(

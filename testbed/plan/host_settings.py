@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from testbed.plan.background import as_flow
 from testbed.plan.commands import Command
 from testbed.plan.control_network import controlled
 from testbed.plan.flows import own_port
@@ -54,16 +53,9 @@ def hosts(flows: Iterable[Flow]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(node for flow in flows for node in (flow.src, flow.dst)))
 
 
-def traffic_hosts(scenario: Scenario) -> tuple[str, ...]:
-    """The hosts at both ends of all flows and of the background traffic."""
-    background = scenario.background
-    return (*hosts(scenario.flows), *((background.src, background.dst) if background else ()))
-
-
 def tcp_flows(scenario: Scenario) -> Iterator[tuple[Flow, Variant]]:
-    """All flows over TCP with their variants, the background traffic included."""
-    background = (as_flow(scenario.background),) if scenario.background else ()
-    for flow in (*scenario.flows, *background):
+    """All flows over TCP with their variants."""
+    for flow in scenario.flows:
         if flow.variant is not None:
             yield flow, variant(flow.variant)
 
@@ -99,7 +91,7 @@ def sysctls_of(scenario: Scenario, network: Network) -> dict[str, dict[str, str]
         settings[node]["net.ipv4.ip_forward"] = "1"
     for node in hosts(controlled(scenario)):
         settings[node][f"net.ipv4.conf.{node}-ctl.rp_filter"] = "0"
-    for node in traffic_hosts(scenario):
+    for node in hosts(scenario.flows):
         settings[node] |= PROFILES[scenario.profile].sysctls
     for flow, recipe in tcp_flows(scenario):
         receiver = recipe.receiver.items()

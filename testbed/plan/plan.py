@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from testbed.plan.background import BackgroundPlan, plan_background
 from testbed.plan.capture_points import CapturePlan, capture_plans
 from testbed.plan.commands import Command, Veth, neighbour, peer_mac
 from testbed.plan.control_network import (
@@ -47,6 +46,7 @@ from testbed.plan.losses import DropPlan, LossPlan, clsact_commands, drop_plans,
 from testbed.plan.network import Network, build_network
 from testbed.plan.radio import RadioPlan, plan_radio, radio_commands, radio_objects
 from testbed.plan.requirements import Need, needs
+from testbed.plan.sessions import SessionDelays, session_delays
 from testbed.plan.traffic_control import (
     ChangePlan,
     QueuePlan,
@@ -89,7 +89,7 @@ class Plan:
     drops: tuple[DropPlan, ...]
     losses: tuple[LossPlan, ...]
     flows: tuple[FlowPlan, ...]
-    background: BackgroundPlan | None
+    session_delays: tuple[SessionDelays, ...]
     radio: RadioPlan | None
     needs: tuple[Need, ...]
     warnings: tuple[str, ...]
@@ -131,7 +131,7 @@ class _Layout:
 
     scenario: Scenario
     network: Network
-    background: BackgroundPlan | None
+    session_delays: tuple[SessionDelays, ...]
     delays: tuple[DelayLink, ...]
     endpoints: tuple[str, ...]  # hosts on the control network
     queues: tuple[QueuePlan, ...]
@@ -179,7 +179,7 @@ def make_plan(scenario: Scenario) -> Plan:
         drops=drops,
         losses=losses,
         flows=flows,
-        background=layout.background,
+        session_delays=layout.session_delays,
         radio=layout.radio,
         needs=tuple(dict.fromkeys(needs(scenario, network))),
         warnings=tuple(_warnings(scenario, network)),
@@ -188,12 +188,12 @@ def make_plan(scenario: Scenario) -> Plan:
 
 
 def _layout(scenario: Scenario, network: Network) -> _Layout:
-    background = plan_background(scenario, network)
+    delayed = tuple(session_delays(scenario, network))
     return _Layout(
         scenario=scenario,
         network=network,
-        background=background,
-        delays=tuple(delay_links(network, background.link if background else "")),
+        session_delays=delayed,
+        delays=tuple(delay_links(network, frozenset(each.link for each in delayed))),
         endpoints=hosts(controlled(scenario)),
         queues=tuple(queue_plans(network, scenario.flows)),
         radio=plan_radio(scenario, network),
@@ -232,7 +232,6 @@ def _sysctls(layout: _Layout) -> Iterator[tuple[str, tuple[tuple[str, str], ...]
 def _end_s(layout: _Layout, flows: Iterable[FlowPlan]) -> float:
     """The time by which all flows have stopped and their packets have been captured."""
     stops = [flow.stop_s for flow in flows]
-    stops += [layout.background.stop_s] if layout.background else []
     radio_s = layout.radio.drain_s if layout.radio else 0
     return max(stops) + max(TAIL_S, RETIRE_S + MARGIN_S + longest_queue_s(layout.network) + radio_s)
 

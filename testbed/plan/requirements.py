@@ -9,6 +9,7 @@ from testbed.machine.process import CHROMIUM
 from testbed.plan.delay_links import is_delay_link
 from testbed.plan.host_settings import browsers, recipes
 from testbed.plan.network import Link, Network
+from testbed.plan.sessions import has_session_delays
 from testbed.plan.traffic_control import TRACE
 from testbed.scenario import queues
 from testbed.scenario.model import BASE_KERNEL, Scenario
@@ -54,7 +55,7 @@ def needs(scenario: Scenario, network: Network) -> Iterator[Need]:
         yield Need("switch", "bridge", "CONFIG_BRIDGE", "bridge")
     for link in network.links:
         yield from _link_needs(link)
-    if scenario.background:
+    if has_session_delays(scenario):
         yield Need("queue discipline", "fq", "CONFIG_NET_SCH_FQ", "sch_fq")
         yield Need("queue discipline", "clsact", "CONFIG_NET_SCH_INGRESS", "sch_ingress")
         yield Need("classifier", "bpf", "CONFIG_NET_CLS_BPF", "cls_bpf")

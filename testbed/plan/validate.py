@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from testbed.errors import UsageError, listed, nearest, quoted
-from testbed.plan import background, network
+from testbed.plan import network
 from testbed.plan.addresses import port_faults
 from testbed.plan.control_network import CONTROL
 from testbed.plan.flow_faults import MAX_SECONDS, flows_faults, in_range, rate_faults
+from testbed.plan.sessions import session_rtt_faults
 from testbed.plan.traffic_control import longest_queue_s
 from testbed.scenario import losses, names, queues
 from testbed.scenario.builders import longest_rtt_ms
@@ -82,7 +83,6 @@ def _faults(scenario: Scenario) -> Iterator[str]:
     if isinstance(topology, Topology):
         yield from _access_faults(topology)
     yield from flows_faults(scenario)
-    yield from background.faults(scenario)
 
 
 def _trial_faults(scenario: Scenario) -> Iterator[str]:
@@ -318,7 +318,7 @@ def _network_faults(scenario: Scenario) -> Iterator[str]:
     for index, flow in enumerate(scenario.flows):
         yield from _round_trip_faults(scenario, built, flow, f"flows[{index}]")
     yield from _sample_faults(scenario, longest_queue_s(built))
-    yield from background.rtt_faults(scenario, built)
+    yield from session_rtt_faults(scenario, built)
     yield from transfer_faults(scenario)
 
 

@@ -37,8 +37,6 @@ CAPTURED_BYTES = 144 + 32  # overhead per packet in pcapng
 def _packets(plan: Plan, scenario: Scenario) -> float:
     """Data packets of all flows: enough to fill the bottleneck, or fewer if they send less."""
     full = scenario.topology.bottleneck.rate_mbit * 1e6 * plan.end_s / (8 * FRAME_BYTES)
-    if scenario.background:
-        return full
     return min(full, sum(_flow_packets(flow, plan) for flow in scenario.flows))
 
 

@@ -13,7 +13,6 @@ from testbed.machine.process import GUARD
 from testbed.plan.addresses import topo_of
 from testbed.plan.plan import Plan
 from testbed.scenario.model import BASE_KERNEL, FlowKind, Graph, Topology
-from testbed.traffic.background.sessions import BACKGROUND_PROGRAM
 from testbed.traffic.iperf3 import LIMIT, ON_OFF, PRELOAD
 from testbed.traffic.workload.workload_flow import BUILT_PROGRAM
 from testbed.trial.parts.capture import PRELOAD as TCPDUMPS
@@ -60,14 +59,9 @@ BUILT = (
         everywhere=False,
     ),
     Built(
-        BACKGROUND_PROGRAM,
-        ("testbed/traffic/background/*.[ch]",),
-        lambda plan: plan.background is not None,
-    ),
-    Built(
         BUILT_PROGRAM,
         ("testbed/traffic/workload/*.[ch]",),
-        lambda plan: any(f.transfers for f in plan.flows),
+        lambda plan: any(f.flow.workload for f in plan.flows),
     ),
     Built(TCPDUMPS, ("testbed/trial/output/*.c",), lambda plan: bool(plan.captures)),
     Built(MEDIUM, ("testbed/trial/medium/*.[ch]",), lambda plan: plan.radio is not None),

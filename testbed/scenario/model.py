@@ -362,47 +362,15 @@ class Flow:
     """The transfers that `dst` asks of `src`."""
     command: Programs | None = field(default=None, metadata=LATER)
     """The programs of a command flow, which speak TCP."""
+    captured: bool = field(default=True, metadata=LATER)
+    """Whether its packets are captured at its own hosts. A workload that is not has no rows in
+    tables of transfers: it is load for others."""
 
     @property
     def protocol(self) -> str:
         """The transport: `tcp` or `udp`."""
         quic = self.video is not None and self.video.transport is Transport.QUIC
         return "udp" if quic or self.kind is FlowKind.CBR else "tcp"
-
-
-@dataclass(frozen=True)
-class Background:
-    """Web sessions and transfers between two hosts that do nothing else.
-
-    A web session asks for a file, waits for all of it, thinks, and asks for the next; sizes are
-    Pareto, thoughts exponential. Everything is drawn by the scenario's seed.
-    """
-
-    src: str
-    """The host that sends."""
-    dst: str
-    """The host that asks."""
-    sessions: int
-    """The number of sessions."""
-    long_share: float = 0.25
-    """The part of the sessions that are transfers without an end."""
-    think_ms: float = 500.0
-    """The mean thought between a web session's files."""
-    mean_bytes: int = 48_000
-    """The mean size of a file."""
-    shape: float = 1.2
-    """The shape of the Pareto distribution of sizes."""
-    rtt_min_ms: float = 20.0
-    """The least round trip of a session, its path's included; each has one of its own, drawn
-    uniformly."""
-    rtt_max_ms: float = 460.0
-    """The longest round trip of a session."""
-    window_bytes: int = 64_000
-    """The most that a session has in flight."""
-    variant: str = "newreno"
-    """The TCP of the host that sends."""
-    spread_s: float = 1.0
-    """How long it takes until all sessions have started."""
 
 
 @dataclass(frozen=True)
@@ -431,8 +399,6 @@ class Scenario:
     """What is captured of each packet: whole headers unless given."""
     sample_interval_ms: float = 10.0
     """How often sockets and queues are sampled; 0: never."""
-    background: Background | None = None
-    """What shares the bottleneck with the flows."""
     start_jitter_ms: float = 0.0
     """Each flow starts later by up to this, drawn by the seed."""
     measure_from_s: float = 0.0

@@ -26,17 +26,15 @@ from testbed.store import RECORD, VERDICT_FILE, Record, Status, open_trial
 from tests.doctored import SABOTAGES, SOUND, edit
 
 HOST_ONLY = {"cpu", "softirq", "steal", "scheduling delay"}
-WITH_BACKGROUND = {  # tests/unit/test_background_fidelity.py has these
-    *("background sessions", "background RTT", "background window", "background failures"),
-    "memory",
-}
+# tests/unit/test_sessions.py
+WITH_SESSIONS = {"session RTT", "session window", "session failures", "memory"}
 WITH_VIDEO = {"video", "video bytes", "video capture"}  # tests/unit/test_video_fidelity.py
 WITH_RADIO = {"radio", "radio share"}  # tests/unit/test_radio.py
 # tests/system/test_changing_links.py
 WITH_CHANGES = {"link changes", "capacity", "trace", "down"}
 WITH_WORKLOAD = {"transfers", "transfer times"}  # tests/system/test_workload_trial.py
 WITH_PROGRAMS = {"program", "other connections", "pauses"}  # tests/system/test_programs.py
-FEATURES = WITH_BACKGROUND | WITH_VIDEO | WITH_RADIO | WITH_CHANGES | WITH_WORKLOAD
+FEATURES = WITH_SESSIONS | WITH_VIDEO | WITH_RADIO | WITH_CHANGES | WITH_WORKLOAD
 FEATURES |= WITH_PROGRAMS
 FEATURES |= {"losses by chance", "overtaking", "share ahead"}  # tests/system/test_overtaking.py
 
@@ -62,7 +60,7 @@ def test_a_sound_trial_is_valid_in_every_check() -> None:
     verdict = judged(SOUND)
     assert (verdict.verdict, verdict.why) == (Grade.VALID, "")
     valid = {check.name for check in verdict.checks if check.verdict is Grade.VALID}
-    # it asked for none of the features, such as losses by chance, background or video
+    # it asked for none of the features, such as losses by chance, sessions or video
     assert valid == set(RULES) - HOST_ONLY - FEATURES
     # the queue of the acknowledgements is never full
     unknown = {c.subject for c in verdict.checks if c.verdict is Grade.UNKNOWN}

@@ -9,7 +9,6 @@ from typing import Any
 
 from testbed.scenario.losses import GilbertElliott, Loss, LossEvents
 from testbed.scenario.model import (
-    Background,
     CapturePoint,
     Path,
     Profile,
@@ -188,22 +187,18 @@ def _losses() -> Iterator[Odd]:
 
 
 def _others() -> Iterator[Odd]:
-    """Background traffic, radios, and networks of many hosts."""
+    """Sessions, radios, and networks of many hosts."""
     base = scenarios.background(2, duration_s=3)
     settings: Mapping[str, tuple[Any, ...]] = {
-        "sessions": (1, 400),
+        "number": (1, 400),
         "long_share": (0, 1),
-        "shape": (1.001, 1000),
-        "think_ms": (0.001, 86_400_000),
-        "mean_bytes": (1, 1 << 40),
-        "window_bytes": (1000, 1 << 30),
+        "think_ms": (1, 86_400_000),
         "rtt_max_ms": (4000,),
         "spread_s": (0, 2.999),
     }
     for name, values in settings.items():
         for value in values:
-            wanted = Background(**vars(base.background) | {name: value})
-            yield f"background {name} {value}", dataclasses.replace(base, background=wanted)
+            yield f"sessions {name} {value}", scenarios.with_sessions(base, **{name: value})
     for radio in (Radio(-82), Radio(-20), Radio(-60, 0.9)):
         home = scenarios.access("wifi-good", duration_s=3)
         links = {"ap-station": dataclasses.replace(home.named.links["ap-station"], radio=radio)}

@@ -10,10 +10,11 @@ import random
 from typing import Any
 
 from testbed.scenario.losses import GilbertElliott, Loss, LossEvents
-from testbed.scenario.model import Background, Queue, Radio
+from testbed.scenario.model import Queue, Radio
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.variants import VARIANTS
 from testbed.scenario.video import Transport, Viewing
+from testbed.scenario.workload.workload import Sessions
 from tests import scenarios
 
 HUGE = "@huge@"  # a number of 5000 digits, which no program of ours should have to write
@@ -115,7 +116,7 @@ def _pieces(dice: random.Random) -> tuple[object, ...]:
         GilbertElliott(*chances),
         Loss(LossEvents(chances[0], dice.choice((0, 1, 9, 10**5)), even=dice.random() < 0.5)),
         Loss(gilbert_elliott=GilbertElliott(*chances), spare_retransmissions=dice.random() < 0.5),
-        Background("sender2", "receiver2", dice.choice((0, 1, 400, 401))),
+        Sessions(dice.choice((0, 1, 400, 401)), rtt_min_ms=20, rtt_max_ms=460),
         Viewing(dice.choice(list(Transport)), length_s=dice.choice((0, 1, 1e5))),
     )
     return tuple(dataclasses.asdict(part) for part in parts)

@@ -48,7 +48,7 @@ def test_every_transfer_has_its_row(trial: Trial) -> None:
     for flow in ("web", "back"):
         planned = (trial.path / planned_file(flow)).read_text().splitlines()
         own = rows[rows["flow"] == flow]
-        assert own["size_bytes"].tolist() == [int(line.split()[1]) for line in planned]
+        assert own["size_bytes"].tolist() == [int(line.split()[2]) for line in planned]
         # those that begin in the last moments do not end
         assert (own["state"] == "finished").mean() > 0.8
     assert rows["slowdown"].min() >= 1 - 1e-9

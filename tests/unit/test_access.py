@@ -135,7 +135,7 @@ def test_netem_is_told_who_may_overtake_and_asked_for_it() -> None:
         ),
         (
             with_lossy_background(),
-            "background.dst: receiver2-right has jitter, losses, reordering, a schedule or",
+            "flows[1].workload.arrivals.sessions.rtt_min_ms: receiver2-right has jitter, losses,",
         ),
     ],
 )

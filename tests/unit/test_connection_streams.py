@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from analysis.transfers.connection_streams import NEVER, streams
+from analysis.transfers.connection_streams import NEVER, connection_key, streams
 from analysis.transfers.size_classes import by_class, size_class
 from analysis.transfers.transfer_reports import Planned, Reported
 from analysis.transfers.wire_transfers import on_the_wire
@@ -36,22 +36,26 @@ def array(*values: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.array(values, dtype=np.int64)
 
 
+def keys(*ports: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return connection_key(SERVER, array(*ports))
+
+
 def test_bytes_in_order_across_the_end_of_the_numbers() -> None:
-    found = streams(packets((1, 7, -1, 0), (2, 7, 0, 1000), (3, 7, 1000, 1000)), "dst_port")
-    assert found.whole_ns(array(7, 7, 7), array(1, 1001, 2001)).tolist() == [2, 3, NEVER]
+    found = streams(packets((1, 7, -1, 0), (2, 7, 0, 1000), (3, 7, 1000, 1000)), to_client=True)
+    assert found.whole_ns(keys(7, 7, 7), array(1, 1001, 2001)).tolist() == [2, 3, NEVER]
     assert found.sizes().tolist() == [2000]
 
 
 def test_a_hole_keeps_what_is_behind_it_waiting() -> None:
     rows = packets((1, 7, -1, 0), (2, 7, 0, 10), (3, 7, 20, 10), (4, 7, 10, 10), (5, 8, -1, 0))
-    found = streams(rows, "dst_port")
-    assert found.whole_ns(array(7, 7, 7, 8), array(10, 11, 30, 1)).tolist() == [2, 4, 4, NEVER]
+    found = streams(rows, to_client=True)
+    assert found.whole_ns(keys(7, 7, 7, 8), array(10, 11, 30, 1)).tolist() == [2, 4, 4, NEVER]
 
 
 def test_connections_that_alternate_are_told_apart() -> None:
     rows = packets((1, 8, -1, 0), (2, 7, -1, 0), (3, 8, 0, 5), (4, 7, 0, 9))
-    found = streams(rows, "dst_port")
-    assert found.whole_ns(array(7, 8, 9), array(5, 5, 5)).tolist() == [4, 3, NEVER]
+    found = streams(rows, to_client=True)
+    assert found.whole_ns(keys(7, 8, 9), array(5, 5, 5)).tolist() == [4, 3, NEVER]
     assert found.first_ns().tolist() == [2, 1]
 
 
@@ -59,21 +63,22 @@ def test_what_is_sent_again_is_known_by_its_bytes() -> None:
     rows = packets(
         (1, 7, -1, 0), (2, 7, -1, 0), (3, 7, 0, 10), (4, 7, 10, 10), (5, 7, 0, 10), (6, 8, -1, 0)
     )
-    ports, first = streams(rows, "dst_port").sent_again()
-    assert (ports.tolist(), first.tolist()) == ([7, 7], [0, 0])
+    again, first = streams(rows, to_client=True).sent_again()
+    assert (again.tolist(), first.tolist()) == (keys(7, 7).tolist(), [0, 0])
 
 
 def test_nothing_was_captured() -> None:
     none = packets((1, 7, -1, 0)).iloc[:0]
-    found = streams(none, "dst_port")
-    assert found.whole_ns(array(7), array(1)).tolist() == [NEVER]
+    found = streams(none, to_client=True)
+    assert found.whole_ns(keys(7), array(1)).tolist() == [NEVER]
     assert found.sent_again()[0].tolist() == []
 
 
 def test_kept_connections_are_divided_by_the_sizes_in_their_order() -> None:
     """Two transfers over connection 7, one over 8 between them."""
-    planned = Planned(array(0, 1, 2), array(100, 50, 30))
-    reported = Reported(0, array(7, 8, 7), array(2, 3, 4), array(6, 7, 9), planned.size)
+    planned = Planned(array(0, 0, 0), array(0, 1, 2), array(100, 50, 30))
+    none = np.zeros(3, dtype=np.bool_)
+    reported = Reported(0, array(7, 8, 7), array(2, 3, 4), array(6, 7, 9), planned.size, none)
     data = packets(
         (1, 7, -1, 0), (1, 8, -1, 0), (6, 7, 0, 100), (7, 8, 0, 50), (8, 7, 100, 20),
         (9, 7, 120, 10),
@@ -83,7 +88,12 @@ def test_kept_connections_are_divided_by_the_sizes_in_their_order() -> None:
     )
     sent = packets((1, 7, -1, 0), (5, 7, 0, 100), (8, 7, 100, 30), (9, 7, 100, 30))
     found = on_the_wire(
-        planned, reported, Connections.KEPT, FlowPackets(data, asked), FlowPackets(sent, asked)
+        (SERVER,),
+        planned,
+        reported,
+        Connections.KEPT,
+        FlowPackets(data, asked),
+        FlowPackets(sent, asked),
     )
     assert found.begun_ns.tolist() == [2, 3, 4]
     assert found.whole_ns.tolist() == [6, 7, 9]
@@ -93,13 +103,35 @@ def test_kept_connections_are_divided_by_the_sizes_in_their_order() -> None:
 
 
 def test_new_connections_begin_with_their_syn() -> None:
-    planned = Planned(array(0, 1), array(100, 50))
-    reported = Reported(0, array(7, 0), array(2, -1), array(6, -1), planned.size)
+    planned = Planned(array(0, 0), array(0, 1), array(100, 50))
+    none = np.zeros(2, dtype=np.bool_)
+    reported = Reported(0, array(7, 0), array(2, -1), array(6, -1), planned.size, none)
     data = packets((4, 7, -1, 0), (6, 7, 0, 100))
     asked = packets((2, 7, -1, 0), (3, 7, -1, 0), (5, 7, 0, 16), to_client=False)
-    found = on_the_wire(planned, reported, Connections.NEW, FlowPackets(data, asked), None)
+    found = on_the_wire(
+        (SERVER,), planned, reported, Connections.NEW, FlowPackets(data, asked), None
+    )
     assert found.begun_ns.tolist() == [2, NEVER]
     assert found.whole_ns.tolist() == [6, NEVER]
+
+
+def test_sessions_are_told_apart_by_the_servers_port() -> None:
+    """Both from the client's port 7; the transfer without an end never is complete."""
+    planned = Planned(array(0, 1), array(0, 0), array(100, -1))
+    none = np.zeros(2, dtype=np.bool_)
+    reported = Reported(0, array(7, 7), array(1, 2), array(6, -1), array(100, 300), none)
+    data = packets((4, 7, -1, 0), (6, 7, 0, 100)), packets((5, 7, -1, 0), (7, 7, 0, 300))
+    asked = (packets((time, 7, -1, 0), to_client=False) for time in (1, 2))
+    every = [
+        pd.concat([first, second.assign(**{column: SERVER + 1})])
+        for (first, second), column in ((data, "src_port"), (asked, "dst_port"))
+    ]
+    found = on_the_wire(
+        (SERVER, SERVER + 1), planned, reported, Connections.NEW, FlowPackets(*every), None
+    )
+    assert found.begun_ns.tolist() == [1, 2]
+    assert found.whole_ns.tolist() == [6, NEVER]
+    assert found.connections == 2
 
 
 def test_classes_have_their_bounds() -> None:

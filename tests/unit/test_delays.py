@@ -10,12 +10,13 @@ from collections.abc import Iterator
 import pytest
 
 from testbed.machine import bpf
-from testbed.plan.background import FIRST_PORT, MAX_SESSIONS
+from testbed.scenario.workload.workload_faults import MAX_SESSIONS
 from testbed.trial.parts.session_delays import NO_SESSION, TSTAMP, listing
 from tests.pcap_writer import Endpoints, tcp, udp
 from tests.program import Program, loaded
 
 SERVER, CLIENT = "10.1.2.2", "10.2.2.2"
+FIRST_PORT = 61_000
 DELAYS_NS = (5_000_000, 220_000_000, 70_000_000_000)
 LINK_NS = 1_000_000
 SLACK_NS = 1_000_000_000  # between the program's look at the clock and ours
@@ -26,7 +27,7 @@ class Runner(Program):
 
     def __init__(self) -> None:
         table = bpf.longs(DELAYS_NS)
-        super().__init__(bpf.load_program(listing(table, LINK_NS)))
+        super().__init__(bpf.load_program(listing(table, FIRST_PORT, LINK_NS)))
         os.close(table)  # the program keeps it
 
     def delay_ns(self, frame: bytes) -> float:

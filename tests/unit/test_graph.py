@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import pytest
 
 from analysis.report.network_drawing import drawing
+from experiments.parvez_mahanti_williamson import newreno_background
 from testbed.errors import UsageError
 from testbed.plan.addresses import topo_of
 from testbed.plan.network import Network, build_network
@@ -16,7 +17,6 @@ from testbed.plan.plan import make_plan
 from testbed.plan.validate import validate
 from testbed.scenario.builders import graph_of
 from testbed.scenario.model import (
-    Background,
     Bottleneck,
     Direction,
     Flow,
@@ -263,21 +263,12 @@ def test_flows_cannot_end_at_switches_or_lose_what_no_queue_sees() -> None:
         validate(dataclasses.replace(made, flows=(dropping,)))
 
 
-def test_background_runs_between_a_graphs_hosts() -> None:
-    made = scenario(RING, "h1-h3")
-    with_background = dataclasses.replace(
-        made, background=Background("h2", "r2", sessions=4, rtt_min_ms=40, rtt_max_ms=80)
-    )
-    with pytest.raises(UsageError, match=r"background\.dst: unknown host 'r2'"):
-        validate(with_background)
+def test_sessions_wait_on_the_link_to_their_receiver() -> None:
     lot = graph("a r=router b c d", "a-r", "c-r", ("r-b", SLOW), ("r-d", Direction(delay_ms=1)))
-    plan = make_plan(
-        dataclasses.replace(
-            scenario(lot, "a-b"),
-            background=Background("c", "d", sessions=4, rtt_min_ms=40, rtt_max_ms=80),
-        )
-    )
-    assert plan.background is not None and plan.background.link == "r-d"
+    made = scenario(lot, "a-b")
+    flows = (*made.flows, newreno_background.background(4, "c", "d"))
+    (delays,) = make_plan(dataclasses.replace(made, flows=flows)).session_delays
+    assert delays.link == "r-d"
 
 
 def test_routers_of_a_drawing_stand_in_a_line() -> None:

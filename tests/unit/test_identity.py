@@ -69,8 +69,8 @@ def test_what_a_trial_does_makes_another_one() -> None:
     ("file", "makes_others"),
     [
         ("testbed/traffic/pace.c", {"access", "background", "cbr", "radio", "router"}),
-        ("testbed/traffic/background/client.c", {"background"}),
-        ("testbed/traffic/background/common.h", {"background"}),
+        ("testbed/traffic/workload/client.c", {"background"}),
+        ("testbed/traffic/workload/common.h", {"background"}),
         ("testbed/trial/medium/phy.c", {"radio"}),
         ("topologies/router_bottleneck.py", {"router", "cbr"}),
         ("topologies/dumbbell.py", {"background"}),
@@ -120,7 +120,7 @@ def test_a_trial_runs_again_only_for_what_matters(project: Path, tmp_path: Path)
 
     assert fresh() == {"router-bottleneck": True, "dumbbell": True}
     assert fresh() == {"router-bottleneck": False, "dumbbell": False}
-    client = project / "testbed" / "traffic" / "background" / "client.c"
+    client = project / "testbed" / "traffic" / "workload" / "client.c"
     built = next(each.file for each in sources.BUILT if client in each.sources())
     touch(client)
     os.utime(client, (built.stat().st_mtime,) * 2)  # as if setup.sh had compiled it
@@ -128,7 +128,7 @@ def test_a_trial_runs_again_only_for_what_matters(project: Path, tmp_path: Path)
 
 
 def test_a_program_older_than_its_sources_does_not_run(project: Path, tmp_path: Path) -> None:
-    touch(project / "testbed" / "traffic" / "background" / "client.c")
+    touch(project / "testbed" / "traffic" / "workload" / "client.c")
     choice = Choice(FakeEngine(succeed), "a test")
     with pytest.raises(TestbedError, match="is older than its sources") as caught:
         run_all(tasks([background()]), choice, tmp_path / "out", lambda _event: None)

@@ -1,4 +1,4 @@
-"""A workload as a scenario asks for it: when transfers arrive, how long they are, over what."""
+"""Workloads as values: when transfers begin, their sizes, and the connections that carry them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ class Process(enum.StrEnum):
     POISSON = "poisson"
     DETERMINISTIC = "deterministic"  # evenly
     TIMES = "times"  # a list
+    SESSIONS = "sessions"  # closed loops: each transfer waits for the one before it
 
 
 class Distribution(enum.StrEnum):
@@ -33,11 +34,30 @@ class Connections(enum.StrEnum):
 
 
 @dataclass(frozen=True)
+class Sessions:
+    """Closed loops: each asks for a file, waits for all of it, thinks, and asks for the next."""
+
+    number: int
+    """The number of sessions."""
+    long_share: float = 0.0
+    """The share of the sessions that are single transfers without an end."""
+    think_ms: float = 500.0
+    """The mean time between a session's transfers; the times are exponential."""
+    rtt_min_ms: float | None = None
+    """The least round trip of a session, its path's included: each session has its own, drawn
+    uniformly. Unless given, all have the path's."""
+    rtt_max_ms: float | None = None
+    """The longest round trip of a session."""
+    spread_s: float = 1.0
+    """The time within which the sessions start, at instants drawn uniformly."""
+
+
+@dataclass(frozen=True)
 class Arrivals:
     """When transfers begin."""
 
     process: Process = Process.POISSON
-    """Whether by chance, evenly, or at listed times."""
+    """Whether by chance, evenly, at listed times, or in sessions."""
     load: float | None = None
     """The rate of arrivals as the part of the slowest link on the data's way that they fill, in
     frames of full segments."""
@@ -47,6 +67,8 @@ class Arrivals:
     """The listed times, after the flow's start."""
     file: str | None = None
     """A file with these times, one a line."""
+    sessions: Sessions | None = None
+    """The sessions that ask for the transfers."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +101,10 @@ class Workload:
     sizes: Sizes = Sizes()
     """How long they are."""
     connections: Connections = Connections.NEW
-    """New: each transfer is one with its connection. Kept: the first that is idle takes it, and
-    where none is, the one with the least that is still to come."""
+    """New: each transfer opens a connection. Kept: the first idle connection takes it, or, if none
+    is idle, the one with the fewest bytes outstanding."""
     pool: int = 10
     """The number of kept connections."""
     count: int | None = None
-    """The number of transfers; unless given, as many as begin before the flow's end."""
+    """The number of transfers; unless given, as many as begin before the flow's end. Sessions go
+    on until then."""

@@ -13,11 +13,16 @@ from testbed.scenario.workload.workload import (
     Connections,
     Distribution,
     Process,
+    Sessions,
     Sizes,
     Workload,
 )
 
-MAX_TRANSFERS = 30_000  # each has a port of its own (plan/flows.py)
+MAX_TRANSFERS = 30_000  # of a flow, or of one of its sessions: each has its port (plan/flows.py)
+MAX_LISTED = 500_000  # of all sessions: the client holds the list in a guest's memory
+MAX_SESSIONS = 400  # two of a guest's 1024 descriptors each
+LONGEST_RTT_MS = 4000.0  # of a session: fq holds no packet for longer than 10 s
+THOUGHTS_MS = (1.0, 86_400_000.0)
 MAX_POOL = 500  # connections: two of a guest's 1024 descriptors each
 LOADS = (0.001, 10.0)
 RATES = (1e-3, 1e5)  # a second
@@ -46,6 +51,11 @@ def faults(workload: Workload, where: str) -> Iterator[str]:
         yield f"{where}.pool: of kept connections; these are new"
     if workload.count is not None and not 1 <= workload.count <= MAX_TRANSFERS:
         yield f"{where}.count: {workload.count} is not between 1 and {MAX_TRANSFERS}"
+    if workload.arrivals.process is Process.SESSIONS:
+        if workload.connections is Connections.KEPT:
+            yield f"{where}.connections: a session opens a new one for every transfer"
+        if workload.count is not None:
+            yield f"{where}.count: sessions go on until the flow's end"
 
 
 def _within(where: str, value: float | None, limits: tuple[float, float]) -> Iterator[str]:
@@ -61,11 +71,32 @@ def _arrival_faults(arrivals: Arrivals, where: str) -> Iterator[str]:
         yield f"{where}.file: {quoted(arrivals.file)} was not read: {READ}"
     elif arrivals.process is Process.TIMES:
         yield from _times_faults(arrivals, where)
+    elif arrivals.process is Process.SESSIONS:
+        if (arrivals.load, arrivals.per_s, arrivals.times_s) != (None, None, ()):
+            yield f"{where}: sessions have neither load, per_s nor times_s"
+        if arrivals.sessions is None:
+            yield f"{where}.sessions: missing for process sessions"
+        else:
+            yield from _session_faults(arrivals.sessions, f"{where}.sessions")
     else:
         if (arrivals.load is None) == (arrivals.per_s is None):
             yield f"{where}: {arrivals.process} arrivals have either load or per_s"
         if arrivals.times_s:
             yield f"{where}.times_s: of process times; this is {arrivals.process}"
+    if arrivals.sessions is not None and arrivals.process is not Process.SESSIONS:
+        yield f"{where}.sessions: of process sessions; this is {arrivals.process}"
+
+
+def _session_faults(sessions: Sessions, where: str) -> Iterator[str]:
+    if not 1 <= sessions.number <= MAX_SESSIONS:
+        yield f"{where}.number: {sessions.number} is not between 1 and {MAX_SESSIONS}"
+    yield from _within(f"{where}.long_share", sessions.long_share, (0, 1))
+    yield from _within(f"{where}.think_ms", sessions.think_ms, THOUGHTS_MS)
+    least, longest = sessions.rtt_min_ms, sessions.rtt_max_ms
+    if (least is None) != (longest is None):
+        yield f"{where}: rtt_min_ms and rtt_max_ms: both or neither"
+    elif least is not None and longest is not None and not 0 <= least <= longest <= LONGEST_RTT_MS:
+        yield f"{where}: rtt_min_ms, rtt_max_ms: rising, from 0 to {LONGEST_RTT_MS:g}"
 
 
 def _times_faults(arrivals: Arrivals, where: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-/* What both ends of a workload share; main.c tells what it is. */
+/* What both ends of a workload share; main.c describes the program. */
 #pragma once
 #define _GNU_SOURCE
 #include <errno.h>
@@ -14,11 +14,12 @@
 #include <unistd.h>
 
 #define NS_PER_S	1000000000LL
-#define REQUEST_BYTES	16	/* REQUEST_BYTES of transfer_streams.py: the size, and padding */
-#define EVENTS		256	/* taken at once */
+#define REQUEST_BYTES	16	/* REQUEST_BYTES of wire_transfers.py: the size, and padding */
+#define ENDLESS		UINT64_MAX	/* the size of a transfer without an end: -1 in the table */
+#define EVENTS		256	/* of one epoll_wait */
 
 extern int poller;		/* epoll's */
-extern int signals;		/* readable when we are to end */
+extern int signals;		/* readable once SIGTERM or SIGINT has come */
 
 void die(const char *what) __attribute__((noreturn));
 int64_t now_ns(clockid_t clock);

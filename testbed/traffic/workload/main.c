@@ -1,18 +1,23 @@
 /*
  * A workload: many transfers in one process at either end.
  *
- *   testbed-workload serve PORT MSS
- *   testbed-workload ask ADDRESS PORT FIRST_PORT POOL MSS TABLE
+ *   testbed-workload serve PORT PORTS UNSENT_BYTES MSS
+ *   testbed-workload ask ADDRESS PORT SESSIONS FIRST_PORT POOL MSS TABLE
  *
- * A line of TABLE is a transfer: when it begins (ns after our own start), and its bytes. The
- * client asks for each when its time has come, over a connection from a port of its own
- * (FIRST_PORT and on), or, if POOL is not 0, over one of so many connections that stay open. The
- * server answers a connection's requests in their order, with data and nothing else.
+ * A line of TABLE is a transfer: SESSION, NS, BYTES. Without sessions (SESSIONS is 0) a transfer
+ * begins NS after the client's start. With them, each is a closed loop: its first transfer begins
+ * NS after the client's start, every other one NS after the end of the one before it. The lines of
+ * a session follow each other. A transfer of -1 bytes has no end.
+ *
+ * The server listens on PORTS ports, one for each session, which identifies the session of a
+ * packet, or on one. The client asks over a connection for each transfer, from a port of its own
+ * (FIRST_PORT and on, from the start for every session), or, if POOL is not 0, over one of POOL
+ * connections that stay open. The server answers a connection's requests in their order.
  *
  * What costs is waking up, in the guest most of all, and a program that polls stops virtual time:
- * so a reader wakes for 16 KB or a transfer's last byte, data are thrown away unread, a writer
- * wakes when 64 KB may follow, one timer serves all arrivals, and the clock, which is a system
- * call in the guest, is read where a transfer begins or ends and nowhere else.
+ * so a reader wakes for 16 KB or a transfer's last byte, data are discarded unread, a writer
+ * wakes when half of UNSENT_BYTES may follow, one timer serves all arrivals and pauses, and the
+ * clock, which is a system call in the guest, is read where a transfer begins or ends only.
  *
  * The client ends with the last transfer, either of them by SIGTERM or SIGINT; it then reports on
  * stdout, as JSON.
@@ -86,9 +91,9 @@ static void prepare(void)
 int main(int count, char **words)
 {
 	prepare();
-	if (count == 4 && !strcmp(words[1], "serve"))
+	if (count == 6 && !strcmp(words[1], "serve"))
 		return serve(words + 2);
-	if (count == 8 && !strcmp(words[1], "ask"))
+	if (count == 9 && !strcmp(words[1], "ask"))
 		return ask(words + 2);
 	fprintf(stderr, "usage: testbed-workload serve | ask, see main.c\n");
 	return 2;

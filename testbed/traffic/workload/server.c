@@ -1,57 +1,70 @@
-/* The end that sends: what every connection has asked for, in order. */
+/* The end that sends what each connection has asked for, in order. */
 #include "common.h"
 
-#define UNSENT_BYTES	131072	/* so much may wait unsent; a writer wakes at half of it */
 #define BACKLOG		4096
+/* MAX_SESSIONS of workload_faults.py. Not allocated at the start: a process's first allocation
+ * takes a random number, of which the trial's packets have others. */
+#define MOST_PORTS	400
 
 static char block[1 << 16];	/* what data are made of */
 
+struct port {			/* the port of a session, or of all transfers, and its totals */
+	int listener;
+	uint32_t connections, resets, min_rtt_us, window_bytes;
+	uint64_t sent_bytes, segments, retransmissions;
+	unsigned int options;	/* of TCP, that every connection agreed on */
+	char control[16];
+};
+
 struct connection {
-	int fd, part;		/* bytes of a request that is not whole */
+	int fd, part;		/* bytes of an incomplete request */
 	uint64_t left;
+	struct port *port;
 	struct connection *next, *previous;
 	char requests[64 * REQUEST_BYTES];
 };
 
 static struct connection live = { .next = &live, .previous = &live };
-static int listener;
-static uint32_t connections, resets;
-static uint64_t sent_bytes, segments, retransmissions;
-static unsigned int options = ~0u;	/* of TCP, that every connection agreed on */
-static char control[16];
+static struct port ports[MOST_PORTS];
+static int port_count;
 
-static void accept_one(void)
+static void accept_on(struct port *port)
 {
-	int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int fd = accept4(port->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	struct connection *one;
 
 	if (fd < 0)
 		return;
 	one = calloc(1, sizeof(*one));
-	*one = (struct connection){ .fd = fd, .next = live.next, .previous = &live };
+	*one = (struct connection){ .fd = fd, .port = port, .next = live.next, .previous = &live };
 	live.next->previous = one;
 	live.next = one;
-	connections++;
+	port->connections++;
 	watch(fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, one);
 }
 
-/* Adds what the kernel says of a connection. */
+/* Add what the kernel reports of a connection to its port's totals. */
 static void account(struct connection *one)
 {
+	struct port *port = one->port;
 	struct tcp_info info = { 0 };
-	socklen_t size = sizeof(info), name_size = sizeof(control);
-	char name[sizeof(control)] = "";
+	socklen_t size = sizeof(info), name_size = sizeof(port->control);
+	char name[sizeof(port->control)] = "";
 
 	if (getsockopt(one->fd, IPPROTO_TCP, TCP_INFO, &info, &size))
 		return;
-	sent_bytes += info.tcpi_bytes_sent;
-	segments += info.tcpi_data_segs_out;
-	retransmissions += info.tcpi_total_retrans;
-	options &= info.tcpi_options;
+	port->sent_bytes += info.tcpi_bytes_sent;
+	port->segments += info.tcpi_data_segs_out;
+	port->retransmissions += info.tcpi_total_retrans;
+	port->options &= info.tcpi_options;
+	if (info.tcpi_min_rtt && info.tcpi_min_rtt < port->min_rtt_us)
+		port->min_rtt_us = info.tcpi_min_rtt;
+	if (info.tcpi_snd_wnd > port->window_bytes)
+		port->window_bytes = info.tcpi_snd_wnd;
 	getsockopt(one->fd, IPPROTO_TCP, TCP_CONGESTION, name, &name_size);
-	if (control[0] && strcmp(control, name))
+	if (port->control[0] && strcmp(port->control, name))
 		strcpy(name, "several");
-	memcpy(control, name, sizeof(control));
+	memcpy(port->control, name, sizeof(name));
 }
 
 static void hang_up(struct connection *one)
@@ -75,7 +88,7 @@ static void read_requests(struct connection *one)
 	one->part += got;
 	for (; one->part - done >= REQUEST_BYTES; done += REQUEST_BYTES) {
 		memcpy(&size, one->requests + done, sizeof(size));
-		one->left += size;
+		one->left = size == ENDLESS ? ENDLESS : one->left + size;
 	}
 	one->part -= done;
 	memmove(one->requests, one->requests + done, one->part);
@@ -91,7 +104,8 @@ static void feed(struct connection *one)
 
 		if (done < 0)
 			return;
-		one->left -= done;
+		if (one->left != ENDLESS)
+			one->left -= done;
 	}
 }
 
@@ -100,45 +114,61 @@ static void serve_one(struct connection *one, uint32_t events)
 	if (events & EPOLLIN)
 		read_requests(one);
 	if (events & (EPOLLERR | EPOLLRDHUP | EPOLLHUP)) {
-		resets += events & EPOLLERR ? 1 : 0;
+		one->port->resets += events & EPOLLERR ? 1 : 0;
 		hang_up(one);
 		return;
 	}
 	feed(one);
 }
 
-static void listen_on(int port, int mss)
+static void listen_on(struct port *port, int number, int unsent_bytes, int mss)
 {
-	struct sockaddr_in here = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct sockaddr_in here = { .sin_family = AF_INET, .sin_port = htons(number) };
+	int fd = new_socket(mss);
 
-	listener = new_socket(mss);
-	if (listener < 0)
+	if (fd < 0)
 		die("socket");
-	set(listener, SOL_SOCKET, SO_REUSEADDR, 1);
-	/* a connection has them from its listener */
-	set(listener, IPPROTO_TCP, TCP_NODELAY, 1);
-	set(listener, IPPROTO_TCP, TCP_NOTSENT_LOWAT, UNSENT_BYTES);
-	if (bind(listener, (struct sockaddr *)&here, sizeof(here)) || listen(listener, BACKLOG))
+	*port = (struct port){ .listener = fd, .min_rtt_us = UINT32_MAX, .options = ~0u };
+	set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	/* a connection inherits them from its listener */
+	set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, unsent_bytes);
+	if (bind(fd, (struct sockaddr *)&here, sizeof(here)) || listen(fd, BACKLOG))
 		die("listen");
-	watch(listener, EPOLLIN, &listener);
+	watch(fd, EPOLLIN, port);
 }
 
 static void report(void)
 {
 	for (struct connection *one = live.next; one != &live; one = one->next)
 		account(one);
-	printf("{\"connections\": %u, \"resets\": %u, \"control\": \"%s\", \"options\": %u, "
-	       "\"sent_bytes\": %llu, \"segments\": %llu, \"retransmissions\": %llu}\n",
-	       connections, resets, control, connections ? options : 0,
-	       (unsigned long long)sent_bytes, (unsigned long long)segments,
-	       (unsigned long long)retransmissions);
+	printf("{\"ports\": [");
+	for (int i = 0; i < port_count; i++) {
+		struct port *p = &ports[i];
+
+		printf("%s\n{\"connections\": %u, \"resets\": %u, \"control\": \"%s\", "
+		       "\"options\": %u, \"min_rtt_us\": %u, \"window_bytes\": %u, "
+		       "\"sent_bytes\": %llu, \"segments\": %llu, \"retransmissions\": %llu}",
+		       i ? "," : "", p->connections, p->resets, p->control,
+		       p->connections ? p->options : 0,
+		       p->min_rtt_us == UINT32_MAX ? 0 : p->min_rtt_us, p->window_bytes,
+		       (unsigned long long)p->sent_bytes, (unsigned long long)p->segments,
+		       (unsigned long long)p->retransmissions);
+	}
+	printf("]}\n");
 }
 
 int serve(char **words)
 {
 	struct epoll_event events[EVENTS];
 
-	listen_on(atoi(words[0]), atoi(words[1]));
+	port_count = atoi(words[1]);
+	if (port_count < 1 || port_count > MOST_PORTS) {
+		errno = ERANGE;
+		die("PORTS");
+	}
+	for (int i = 0; i < port_count; i++)
+		listen_on(&ports[i], atoi(words[0]) + i, atoi(words[2]), atoi(words[3]));
 	for (;;) {
 		int count = epoll_wait(poller, events, EVENTS, -1);
 
@@ -149,8 +179,8 @@ int serve(char **words)
 				report();
 				return 0;
 			}
-			if (who == &listener)
-				accept_one();
+			if ((struct port *)who >= ports && (struct port *)who < ports + port_count)
+				accept_on(who);
 			else
 				serve_one(who, events[i].events);
 		}

@@ -32,8 +32,9 @@ class WorkloadFlow:
         self._folder = folder
         (folder / FLOWS).mkdir(exist_ok=True)
         self._list = folder / planned_file(plan.flow.name)
-        lines = (f"{each.at_ns} {each.size}\n" for each in plan.transfers)
-        self._list.write_text("".join(lines))
+        with self._list.open("w") as file:
+            for each in plan.transfers:
+                file.write(f"{each.session} {each.at_ns} {each.size}\n")
         self._processes: dict[str, Process] = {}
         self._launch("server", plan.server.argv)
 
@@ -47,10 +48,9 @@ class WorkloadFlow:
         )
 
     def wait_until_ready(self) -> None:
-        """Return once the server listens."""
+        """Return once the server listens on its last port."""
         deadline = time.monotonic() + READY_S
-        (port,) = self.plan.src_ports
-        while not listening(self._places["server"].pid, port):
+        while not listening(self._places["server"].pid, self.plan.src_ports[-1]):
             if self._processes["server"].poll() is not None or time.monotonic() > deadline:
                 raise self._fault("server", "did not start")
             time.sleep(0.001)
@@ -77,7 +77,7 @@ class WorkloadFlow:
         return client is not None and client.poll() is not None
 
     def done_ns(self) -> int | None:
-        """When the last transfer ended, on the monotonic clock; None while transfers last."""
+        """Return when the last transfer ended, by the monotonic clock; None while one runs."""
         if not self.ended:
             return None
         report = self._report("client")
@@ -85,7 +85,9 @@ class WorkloadFlow:
         return int(report["zero_ns"]) + max(0, last_ns)
 
     def stop(self) -> None:
-        """Interrupt the client: what is not finished stays so."""
+        """Interrupt the client; transfers in progress stay unfinished."""
+        if (status := self._processes["server"].poll()) is not None:
+            raise self._fault("server", f"ended early, with status {status}")
         if not self.ended:
             self._processes["client"].send_signal(signal.SIGTERM)
 
@@ -97,11 +99,15 @@ class WorkloadFlow:
             (self._folder / errors_file(self.plan.flow.name, role)).unlink()
 
     def seen(self) -> tuple[str, tuple[str, ...]]:
-        """The congestion control and the options of all connections; empty where none was made."""
-        report = self._report("server")
-        options = int(report["options"])
-        names = (name for name, bit in OPTIONS.items() if options & bit)
-        return str(report["control"]), tuple(sorted(names))
+        """Return the congestion control and TCP options of all connections; empty without any."""
+        used = [port for port in self._report("server")["ports"] if port["connections"]]
+        controls = sorted({str(port["control"]) for port in used})
+        names = (
+            name
+            for name, bit in OPTIONS.items()
+            if used and all(port["options"] & bit for port in used)
+        )
+        return "+".join(controls), tuple(sorted(names))
 
     def _fault(self, role: str, what: str) -> TestbedError:
         errors = self._folder / errors_file(self.plan.flow.name, role)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from testbed.plan.plan import Plan
-from testbed.trial.parts.background import BackgroundTraffic
 from testbed.trial.parts.capture import Captures
 from testbed.trial.parts.cpu_load import CpuLoad
 from testbed.trial.parts.droppers import InjectedLosses
@@ -16,12 +15,13 @@ from testbed.trial.parts.kernel_trace import KernelTrace
 from testbed.trial.parts.part import Part
 from testbed.trial.parts.radio import RadioLink
 from testbed.trial.parts.sampling_part import Sampling
+from testbed.trial.parts.session_delays import SessionRoundTrips
 
 PARTS: tuple[type[Part], ...] = (
     KernelState,  # before any other program runs
     IdleRtt,
     FlowTraffic,
-    BackgroundTraffic,
+    SessionRoundTrips,
     InjectedLosses,
     Captures,
     Sampling,  # rehearses once all other programs are ready

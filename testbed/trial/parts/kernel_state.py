@@ -9,7 +9,7 @@ from pathlib import Path
 
 from testbed.machine.process import run
 from testbed.plan.delay_links import has_channels
-from testbed.plan.host_settings import traffic_hosts
+from testbed.plan.host_settings import hosts
 from testbed.plan.traffic_control import QueuePlan, burst_bytes
 from testbed.scenario.queues import DISCIPLINES, in_own_unit
 from testbed.store import (
@@ -53,7 +53,7 @@ class KernelState(Part):
         self._counters = {node: counters(pid) for node, pid in self._hosts()}
 
     def _hosts(self) -> list[tuple[str, int | None]]:
-        nodes = sorted(set(traffic_hosts(self._trial.scenario)))
+        nodes = sorted(hosts(self._trial.scenario.flows))
         return [(node, self._trial.places[node].pid) for node in nodes]
 
     def write(self, folder: Path) -> None:

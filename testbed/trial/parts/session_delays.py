@@ -1,4 +1,4 @@
-"""A separate delay for each background session on one shared link.
+"""A separate round trip for each session of a workload, on one shared link.
 
 An eBPF program at both ends of the link reads the session's port and sets the packet's departure
 time, until which fq holds it. It also gives each session its own hash: fq keeps packets of one hash
@@ -16,7 +16,10 @@ from collections.abc import Sequence
 
 from testbed.machine import bpf
 from testbed.machine.bpf import ADD, AND, BYTE, DIFFERENT, HALF, LSH, SUB, Line
-from testbed.plan.background import FIRST_PORT, BackgroundPlan
+from testbed.plan.plan import Plan
+from testbed.plan.sessions import SessionDelays
+from testbed.store import WIRES
+from testbed.trial.parts.part import Part
 
 ETHERNET = 14
 TSTAMP = 152  # in struct __sk_buff: departure time on the clock of KTIME
@@ -24,26 +27,39 @@ KTIME, SET_HASH = 5, 48  # helpers
 NO_SESSION = 1023  # the hash of packets outside all sessions: fq takes ten bits
 
 
-def attach_delays(plan: BackgroundPlan, pid: int | None) -> None:
+class SessionRoundTrips(Part):
+    """The programs that give sessions their own round trips."""
+
+    @classmethod
+    def wanted(cls, plan: Plan) -> bool:
+        """True if a flow has sessions with their own round trips."""
+        return bool(plan.session_delays)
+
+    def join(self) -> None:
+        """Attach a program for each link on which sessions' packets wait."""
+        for delays in self._trial.plan.session_delays:
+            attach_delays(delays, self._trial.places[WIRES].pid)
+
+
+def attach_delays(delays: SessionDelays, pid: int | None) -> None:
     """Attach the program to both ends of the link, for as long as they exist."""
-    delays = [plan.link_delay_ns + session.extra_ns for session in plan.sessions]
-    table = bpf.longs(delays)
+    table = bpf.longs([delays.link_delay_ns + extra_ns for extra_ns in delays.extra_ns])
     try:
-        program = bpf.load_program(listing(table, plan.link_delay_ns))
+        program = bpf.load_program(listing(table, delays.first_port, delays.link_delay_ns))
     finally:
         os.close(table)  # the program keeps it
     try:
-        for interface in plan.link_ends:
+        for interface in delays.ends:
             bpf.attach(pid, interface, bpf.EGRESS, program, "testbed-delays")
     finally:
         os.close(program)
 
 
-def _look_up(table: int, otherwise: str) -> tuple[Line, ...]:
-    """r7 = the session with port r0, r0 = the address of its delay; jump if there is none."""
+def _look_up(table: int, first_port: int, otherwise: str) -> tuple[Line, ...]:
+    """Set r7 to the session with port r0, r0 to its delay's address; jump if there is none."""
     return (
         bpf.copy(7, 0),
-        bpf.compute(SUB, 7, FIRST_PORT),
+        bpf.compute(SUB, 7, first_port),
         bpf.store(10, -4, 7),
         *bpf.map_address(1, table),
         bpf.copy(2, 10),
@@ -53,8 +69,8 @@ def _look_up(table: int, otherwise: str) -> tuple[Line, ...]:
     )
 
 
-def listing(table: int, otherwise_ns: int) -> Sequence[Line]:
-    """The program's listing; r6 is the packet, r7 its session, r8 its delay."""
+def listing(table: int, first_port: int, otherwise_ns: int) -> Sequence[Line]:
+    """Write the program; r6 is the packet, r7 its session, r8 its delay."""
     return (
         bpf.copy(6, 1),
         # is it TCP? then the session is the port of one end or the other
@@ -67,11 +83,11 @@ def listing(table: int, otherwise_ns: int) -> Sequence[Line]:
         bpf.compute(LSH, 0, 2),
         bpf.copy(9, 0),  # r9: length of the IP header
         bpf.packet_from(9, HALF, ETHERNET),
-        *_look_up(table, "other end"),
+        *_look_up(table, first_port, "other end"),
         bpf.jump_always("found"),
         "other end",
         bpf.packet_from(9, HALF, ETHERNET + 2),
-        *_look_up(table, "none"),
+        *_look_up(table, first_port, "none"),
         "found",
         bpf.load_long(8, 0, 0),
         bpf.jump_always("mark"),
