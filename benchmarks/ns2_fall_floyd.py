@@ -229,7 +229,7 @@ def last(state: Iterable[Value], name: str, until_s: float = SECONDS) -> float |
 
 def kernel_outcomes(results: Path) -> list[Outcome]:
     """The same from the trials of the experiment fall-floyd."""
-    from analysis.figures.papers.fall_floyd.outcome_table import outcomes as found
+    from experiments.fall_floyd.outcomes import outcomes as found
     from testbed.store import trials_in
 
     return [

@@ -44,7 +44,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.figures.figure_catalogue import of_results, summaries, tables
+from analysis.figures.general.presentation import of_results, summaries, tables
 from analysis.figures.plotting.sheet import Sheet
 from analysis.report.verdict_tables import side_by_side
 from analysis.results import reduction
@@ -410,7 +410,7 @@ def _summary(table: MarkedTable, out: Path | str) -> StoredTable:
     """Make the experiment's own table."""
     _testbed(table.commands[0], Path(out).absolute())
     folder = _folder(table.commands[0], Path(out))
-    (summary,) = summaries(of_results(folder, folder.name))
+    (summary,) = summaries(of_results(folder, folder.name, EXPERIMENTS))
     return _made(table, [line for line in as_markdown(summary).splitlines() if line[:1] == "|"])
 
 
@@ -419,7 +419,7 @@ def _sheet(table: MarkedTable, out: Path | str) -> StoredTable:
     for command in table.commands:
         _testbed(command, Path(out).absolute())
     folder = _folder(table.commands[0], Path(out))
-    (results,) = of_results(folder, folder.name)
+    (results,) = of_results(folder, folder.name, EXPERIMENTS)
     made = dict(tables(results))
     if table.title not in made:
         raise SystemExit(f"{folder}: no table {table.title!r}; there are {list(made)}")

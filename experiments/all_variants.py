@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 
-from testbed.scenario.experiment import Experiment
+from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.model import (
     Bottleneck,
     Flow,
@@ -70,6 +70,7 @@ EXPERIMENT = Experiment(
     },
     build=scenario,
     quick={"duration_s": (15.0,)},
+    figures=on_demand("experiments.all_variants_figures", "draw"),
 )
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import dataclasses
 import sys
 
 from experiments.rajore_gupta_sikka_jain.access_settings import NETWORKS
-from testbed.scenario.experiment import Experiment
+from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.model import Flow, FlowKind, Scenario, Topology
 from testbed.scenario.video import Player, Transport, Viewing
 from testbed.scenario.video_content import LADDER, PAGE_BYTES
@@ -100,6 +100,8 @@ EXPERIMENT = Experiment(
     ),
     build=scenario,
     quick={"network": ("shaped",), "length_s": (12.0,)},
+    figures=on_demand("experiments.video_players_figures", "draw"),
+    summary=on_demand("experiments.video_players_figures", "table"),
 )
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ class Answer:
     verdict: str
     evidence: tuple[Evidence, ...]
     paper: str = "KS"
+    authors: str = "Kapre, Saxena"
     claim: str = "Vegas < the others"
     tested: str = "means"
     statement: str = "it is"

@@ -6,17 +6,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from analysis.models.all_models import predict
-from analysis.models.conditions import Conditions, Prediction
-from analysis.models.newreno import (
+from analysis.throughput_models import Conditions, Prediction
+from experiments.parvez_mahanti_williamson.models import (
+    DUPLICATES,
+    Regions,
     imp_cycle_rtts,
     imp_segments,
     imp_window,
+    predict,
     sbs_cycle_rtts,
+    sbs_most_losses,
     sbs_segments,
     sbs_window,
 )
-from analysis.models.regions import DUPLICATES, Regions, sbs_most_losses
 
 
 class Region(StrEnum):

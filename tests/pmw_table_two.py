@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean
 
-from analysis.claims.parvez_mahanti_williamson.pmw_numbers import BackgroundRow
-from analysis.models.newreno import losses_of_cycle, sbs_cycle_rtts, sbs_window
+from experiments.parvez_mahanti_williamson.models import losses_of_cycle, sbs_cycle_rtts, sbs_window
+from experiments.parvez_mahanti_williamson.printed import BackgroundRow
 
 ROUNDING = 0.00005  # half of the last digit of a rate printed as 0.07 %
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.claims.parvez_mahanti_williamson.pmw_numbers import PMW_MOST_LOSSES, PMW_TABLE_2
-from analysis.models.all_models import predict
-from analysis.models.conditions import Conditions
+from analysis.throughput_models import Conditions
+from experiments.parvez_mahanti_williamson.models import predict
+from experiments.parvez_mahanti_williamson.printed import PMW_MOST_LOSSES, PMW_TABLE_2
 from tests.claims_tables import SEEDS, Numbers, World, metrics_of
 from tests.pmw_table_two import segments_a_round_trip
 

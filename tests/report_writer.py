@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.figures import figure_catalogue
+from analysis.figures.general import presentation
 from analysis.metrics.columns import TEXTS
 from analysis.metrics.digest import (
     DELAY_QUANTILES,
@@ -263,7 +263,7 @@ def write_experiment(folder: Path, experiment: str, seeds: int, most: int = 10**
 def first_figures() -> Iterator[None]:
     """Reports have only the first figure of each experiment: for tests of what stands beside it,
     as drawing is what a report takes time for."""
-    draw = figure_catalogue.figures
+    draw = presentation.figures
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figure_catalogue, "figures", lambda made: itertools.islice(draw(made), 1))
+        patch.setattr(presentation, "figures", lambda made: itertools.islice(draw(made), 1))
         yield

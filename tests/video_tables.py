@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.claims.rajore_gupta_sikka_jain.rgsj_numbers import (
+from experiments.rajore_gupta_sikka_jain.printed import (
     RGSJ_LOAD_S,
     RGSJ_PACKET_BYTES,
     RGSJ_SHAPED,

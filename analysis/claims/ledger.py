@@ -20,20 +20,9 @@ from analysis.claims.engine.answers import (
 )
 from analysis.claims.engine.reference import Reference
 from analysis.claims.engine.selection import Group, Selection, apart, groups, usable
-from analysis.claims.guo_yuan_sheng import gys_claims
-from analysis.claims.joshi_hattikar import jh_claims
-from analysis.claims.kapre_saxena import ks_claims
-from analysis.claims.parvez_mahanti_williamson import pmw_claims
-from analysis.claims.rajore_gupta_sikka_jain import rgsj_claims
 from analysis.metrics.digest import NotMeasured
+from analysis.results.experiment_results import ExperimentResults
 
-PAPERS: tuple[Paper, ...] = (
-    ks_claims.PAPER,
-    jh_claims.PAPER,
-    gys_claims.PAPER,
-    pmw_claims.PAPER,
-    rgsj_claims.PAPER,
-)
 # the rows as the papers have them, and those of each variation
 Selections = tuple[Selection, Mapping[str, Selection]]
 NOTHING = Finding(())  # of a claim without data
@@ -44,10 +33,10 @@ SET = {
 
 
 def answers(
+    papers: Sequence[Paper],
     metrics: Mapping[str, pd.DataFrame],
     folders: Mapping[str, Path] | None = None,
     reference: Path | None = None,
-    papers: Sequence[Paper] = PAPERS,
 ) -> tuple[Answer, ...]:
     """Every claim of the papers, once per profile with data, and per setting and reading that the
     claim distinguishes.
@@ -71,6 +60,21 @@ def answers(
         replace(each, ledger_verdict=verdict)
         for (each, _), verdict in zip(found, verdicts, strict=True)
     )
+
+
+def papers_of(all_results: Sequence[ExperimentResults]) -> list[Paper]:
+    """Return the papers whose claims are tested on these results, with these claims alone."""
+    names = {results.experiment for results in all_results}
+    carried = [
+        paper
+        for results in all_results
+        if results.definition and results.definition.claims
+        for paper in results.definition.claims()
+    ]
+    return [
+        replace(paper, claims=tuple(each for each in paper.claims if each.experiment in names))
+        for paper in {paper.id: paper for paper in carried}.values()
+    ]
 
 
 def _selections(metrics: pd.DataFrame) -> Selections:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from analysis.evaluation.evaluated import MORE, Score
 from analysis.evaluation.outcome_rows import SUBJECT, over_settings, setting_columns
+from analysis.evaluation.seen_trial import MORE, Score
 from analysis.figures.plotting import cases
 from analysis.figures.plotting.sheet import Cell, Head, Sheet, mean_cell
 from analysis.metrics.metric_rows import AXIS

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.evaluation.evaluated import HARMED, MORE, SCORES, Score
-from analysis.evaluation.seen_trial import SeenTrial
+from analysis.evaluation.seen_trial import MORE, Score, SeenTrial
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
 from testbed.scenario.model import FlowKind
@@ -24,9 +23,10 @@ VICTIM = f"{AXIS}victim"
 KINDS = (FlowKind.TCP, FlowKind.WORKLOAD)
 
 
-def scores(experiment: str) -> tuple[Score, ...]:
-    """Its scores."""
-    return SCORES[experiment]
+def scores(results: ExperimentResults) -> tuple[Score, ...]:
+    """Return the scores of the experiment, none if it is no evaluation."""
+    definition = results.definition
+    return tuple(definition.scores()) if definition and definition.scores else ()
 
 
 def subject_axis(results: ExperimentResults) -> str:
@@ -60,23 +60,27 @@ def outcome(results: ExperimentResults) -> pd.DataFrame:
                 **axes,
                 DELAY: float(flows[DELAY].mean()),
                 THROUGHPUT: float(flows[THROUGHPUT].sum()),
-                **{score.name: score.of(seen) for score in scores(results.experiment)},
+                **{score.name: score.of(seen) for score in scores(results)},
             }
         )
     table = pd.DataFrame(rows)
-    return harm(table) if results.experiment == "harm" and rows else table
+    return with_harm(table, scores(results)) if rows else table
 
 
-def harm(table: pd.DataFrame) -> pd.DataFrame:
-    """With the victims' numbers turned into what they lose against two alike, seed by seed.
+def with_harm(table: pd.DataFrame, scores: Sequence[Score]) -> pd.DataFrame:
+    """Turn the numbers of victims into what they lose against two alike, seed by seed.
 
     The part of the better of both, as Ware and others (2019) have it, in percent: what does a
     victim good is negative. Of variants that never met their own kind nothing is known.
     """
+    harms = [score for score in scores if score.harm]
+    if not harms:
+        return table
     alike = table[table[SUBJECT] == table[VICTIM]].set_index([VICTIM, "seed"])
     keys = pd.MultiIndex.from_frame(table[[VICTIM, "seed"]])
     harmed = {}
-    for metric, better, _ in HARMED:
+    for score in harms:
+        metric, better = score.name, score.harm
         before = alike[metric].reindex(keys).to_numpy(dtype=float)
         beside = table[metric].to_numpy(dtype=float)
         larger = np.maximum(before, beside)

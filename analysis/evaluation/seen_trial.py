@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +15,8 @@ from analysis.trials.capacity import Capacity, capacity_of
 from analysis.trials.measures import NAN
 from analysis.trials.samples import Samples
 from testbed.store import FlowRecord, QueueRecord, Trial
+
+MORE, LESS = 1, -1  # which way a score is better
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,18 @@ class SeenTrial:
         """When flows came or went, in seconds, and the end."""
         records = self.trial.record.flows
         return sorted({t for each in records for t in (each.started_s, each.stopped_s)})
+
+
+@dataclass(frozen=True)
+class Score:
+    """A number of a trial: its column, its words with the unit, and which way is better."""
+
+    name: str
+    words: str
+    better: int
+    of: Callable[[SeenTrial], float]
+    step: float = 0.0  # of its scale: a smaller difference is none, even if all seeds give it
+    harm: int = 0  # MORE or LESS of a victim's number is better, and the score is what it loses
 
 
 def jain(values: pd.Series) -> float:

@@ -12,8 +12,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from analysis.evaluation.evaluated import Score
 from analysis.evaluation.outcome_rows import in_pairs, outcome, over_settings, scores
+from analysis.evaluation.seen_trial import Score
 from analysis.figures.plotting.sheet import Cell, Head, Sheet
 from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.intervals import Comparison, ComparisonKind, compare_paired, holm, known
@@ -72,7 +72,7 @@ def standings(
 
 def _lines(results: ExperimentResults, subject: str, others: Sequence[str]) -> Iterator[Line]:
     table = outcome(results)
-    for score in scores(results.experiment):
+    for score in scores(results):
         own = known(over_settings(table, subject, score.name).values())
         beside = tuple(
             Beside(other, compare_paired(*in_pairs(table, subject, other, score.name)))

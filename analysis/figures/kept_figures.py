@@ -19,7 +19,13 @@ from testbed.machine.atomic import replace
 from testbed.store import RECORD, SCENARIO, trial_paths
 
 PROJECT = Path(__file__).resolve().parents[2]
-CODE = ("analysis/**/*.py", "analysis/**/*.[ch]", "analysis/**/*.mplstyle", "testbed/scenario/*.py")
+CODE = (
+    "analysis/**/*.py",
+    "analysis/**/*.[ch]",
+    "analysis/**/*.mplstyle",
+    "experiments/**/*.py",
+    "testbed/scenario/*.py",
+)
 SUFFIXES = (".png", ".svg", ".csv")
 
 

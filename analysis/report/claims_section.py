@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from analysis.claims.ledger import PAPERS
 from analysis.figures.plotting.cases import text
 
 TOLD = 2  # headlines of a verdict, of a paper
@@ -45,6 +44,8 @@ class Answer(Protocol):
     def id(self) -> str: ...
     @property
     def paper(self) -> str: ...
+    @property
+    def authors(self) -> str: ...
     @property
     def claim(self) -> str: ...
     @property
@@ -119,9 +120,8 @@ def papers(
     for place, answer in enumerate(answers):
         entry = _entry(answer, f"claim-{answer.id}-{place}", numbers, figures)
         groups.setdefault(answer.paper, []).append(entry)
-    authors = {paper.id: paper.authors for paper in PAPERS}
     return tuple(
-        Paper(authors.get(name, name), tuple(found), counts(_once(found)), headlines(found))
+        Paper(found[0].answer.authors, tuple(found), counts(_once(found)), headlines(found))
         for name, found in groups.items()
     )
 

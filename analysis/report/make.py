@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from analysis.figures import figure_catalogue, static_renderer
+from analysis.figures import static_renderer
 from analysis.figures.figure import Figure
+from analysis.figures.general import presentation
 from analysis.figures.plotting.figure_contents import contents
 from analysis.figures.plotting.named_figure import NamedFigure
 from analysis.report import (
@@ -71,7 +72,7 @@ def _folder(out: Path, single: bool) -> Iterator[Path]:
 def _part(results: ExperimentResults, folder: Path, out: Path, single: bool) -> page.Part:
     """An experiment on an engine."""
     numbers = dict(zip(results.rows["trial"], results.rows["number"].map(int), strict=True))
-    found = figure_catalogue.figures(results)
+    found = presentation.figures(results)
     figures = tuple(_shown(figure, folder, numbers, single) for figure in found)
     return page.Part(
         key=results.key,
@@ -84,7 +85,7 @@ def _part(results: ExperimentResults, folder: Path, out: Path, single: bool) -> 
         command=facts.command(results),
         command_note=facts.command_note(results),
         figures=figures,
-        tables=tuple(figure_catalogue.tables(results)),
+        tables=tuple(presentation.tables(results)),
         cells=listing.cells(results),
         trials=tuple(listing.trials(results, None if single else out)),
         statuses=listing.statuses(results),
@@ -97,7 +98,7 @@ def _shown(
     figure: NamedFigure | Figure, folder: Path, numbers: Mapping[str, int], single: bool
 ) -> page.Shown:
     """Save the figure, and make it an element of the page, and data for the page's own plot."""
-    saved = figure_catalogue.save(figure, folder)
+    saved = presentation.save(figure, folder)
     svg = folder / f"{figure.stem}.svg"
     element = inline.element(svg.read_text(encoding="utf-8"), figure.stem, figure.caption)
     drawn = static_renderer.draw(figure) if isinstance(figure, Figure) else figure.figure

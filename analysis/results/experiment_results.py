@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -14,6 +14,7 @@ from analysis.metrics.metric_rows import AXIS, counted, tell_settings_apart, var
 from analysis.results.reduction import reductions_of
 from analysis.results.tables import all_metrics, metrics_of
 from testbed.errors import TestbedError
+from testbed.scenario.experiment import Experiment
 from testbed.scenario.variations import is_varied
 from testbed.store import Trial, trials_in
 
@@ -34,6 +35,7 @@ class ExperimentResults:
     good: pd.DataFrame
     digest: pd.DataFrame
     folder: str = ""  # where another one has other trials of these names
+    definition: Experiment | None = None  # None: known from its trials alone
 
     @property
     def tcp(self) -> pd.DataFrame:
@@ -83,8 +85,14 @@ class ResultSet:
             yield from results.trials
 
 
-def collect(folders: Sequence[Path]) -> ResultSet:
-    """Read results folders; trials that were not reduced yet are reduced now."""
+def collect(
+    folders: Sequence[Path], definitions: Mapping[str, Experiment] | None = None
+) -> ResultSet:
+    """Read results folders; trials that were not reduced yet are reduced now.
+
+    `definitions` are the experiments that the trials may be of, by name: they say how results are
+    shown.
+    """
     found, again = _once(folders)
     varied = tuple(trial for trial in found if is_varied(trial.scenario))
     trials = [trial for trial in found if not is_varied(trial.scenario)] or list(varied)
@@ -102,6 +110,9 @@ def collect(folders: Sequence[Path]) -> ResultSet:
     all_results, warnings, first = [], [], 1
     for key, members in groups.items():
         results, said = _results_of(*key, members, first)
+        definition = (definitions or {}).get(results.experiment)
+        if definition and definition.has_made(results.axes()):
+            results = replace(results, definition=definition)
         all_results.append(results)
         warnings += said
         first += len(members)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from experiments.evaluation import evaluation_settings as settings
-from testbed.scenario.experiment import Experiment
+from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.model import Bottleneck, Flow, Path, Scenario, Topology, TopologyKind
 
 SHORT_MS = 20.0
@@ -48,6 +48,10 @@ RTT_FAIRNESS = Experiment(
     build=rtt_fairness_trial,
     quick={"ratio": (1.0, 8.0), "beside": ("itself",), "duration_s": (10.0,)},
     compares=("variant", "queue"),
+    figures=on_demand("experiments.evaluation.figures", "score_figures"),
+    tables=on_demand("experiments.evaluation.figures", "tables"),
+    summary=on_demand("experiments.evaluation.figures", "summary"),
+    scores=on_demand("experiments.evaluation.scores", "RTT_FAIRNESS_SCORES"),
 )
 
 
@@ -91,6 +95,10 @@ CONVERGENCE = Experiment(
     build=convergence_trial,
     quick={"flows": (3.0,), "step_s": (4.0,)},
     compares=("variant", "queue"),
+    figures=on_demand("experiments.evaluation.figures", "score_figures"),
+    tables=on_demand("experiments.evaluation.figures", "tables"),
+    summary=on_demand("experiments.evaluation.figures", "summary"),
+    scores=on_demand("experiments.evaluation.scores", "CONVERGENCE_SCORES"),
 )
 
 
@@ -135,6 +143,10 @@ LATECOMER = Experiment(
     build=latecomer_trial,
     quick={"beside": ("itself",), "duration_s": (15.0,)},
     compares=("variant", "queue"),
+    figures=on_demand("experiments.evaluation.figures", "score_figures"),
+    tables=on_demand("experiments.evaluation.figures", "tables"),
+    summary=on_demand("experiments.evaluation.figures", "summary"),
+    scores=on_demand("experiments.evaluation.scores", "LATECOMER_SCORES"),
 )
 
 
@@ -172,6 +184,10 @@ INTRA_PROTOCOL = Experiment(
     build=intra_protocol_trial,
     quick={"flows": (4.0,), "duration_s": (10.0,)},
     compares=("variant", "queue"),
+    figures=on_demand("experiments.evaluation.figures", "score_figures"),
+    tables=on_demand("experiments.evaluation.figures", "tables"),
+    summary=on_demand("experiments.evaluation.figures", "summary"),
+    scores=on_demand("experiments.evaluation.scores", "INTRA_PROTOCOL_SCORES"),
 )
 
 
@@ -206,6 +222,10 @@ HARM = Experiment(
     build=harm_trial,
     quick={"duration_s": (8.0,)},
     compares=("variant",),
+    figures=on_demand("experiments.evaluation.figures", "harm_figures"),
+    tables=on_demand("experiments.evaluation.figures", "tables"),
+    summary=on_demand("experiments.evaluation.figures", "summary"),
+    scores=on_demand("experiments.evaluation.scores", "HARM_SCORES"),
 )
 
 
@@ -248,6 +268,10 @@ PARKING_LOT = Experiment(
     build=parking_lot_trial,
     quick={"bottlenecks": (1.0, 3.0), "duration_s": (8.0,)},
     compares=("variant", "queue"),
+    figures=on_demand("experiments.evaluation.figures", "score_figures"),
+    tables=on_demand("experiments.evaluation.figures", "tables"),
+    summary=on_demand("experiments.evaluation.figures", "summary"),
+    scores=on_demand("experiments.evaluation.scores", "PARKING_LOT_SCORES"),
 )
 
 
@@ -287,4 +311,8 @@ REVERSE_TRAFFIC = Experiment(
     build=reverse_traffic_trial,
     quick={"reverse_flows": (1.0,), "duration_s": (8.0,)},
     compares=("variant", "queue"),
+    figures=on_demand("experiments.evaluation.figures", "score_figures"),
+    tables=on_demand("experiments.evaluation.figures", "tables"),
+    summary=on_demand("experiments.evaluation.figures", "summary"),
+    scores=on_demand("experiments.evaluation.scores", "REVERSE_TRAFFIC_SCORES"),
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from experiments.evaluation import evaluation_settings as settings
 from testbed.scenario.builders import graph_of
-from testbed.scenario.experiment import Experiment
+from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.links.schedule import Change
 from testbed.scenario.links.trace_files import read_trace
 from testbed.scenario.losses import Loss, LossEvents
@@ -53,6 +53,10 @@ LOSSY = Experiment(
     build=lossy_trial,
     quick={"loss_percent": (0.1, 2.0), "burst": (1.0,), "duration_s": (10.0,)},
     compares=("variant",),
+    figures=on_demand("experiments.evaluation.figures", "score_figures"),
+    tables=on_demand("experiments.evaluation.figures", "tables"),
+    summary=on_demand("experiments.evaluation.figures", "summary"),
+    scores=on_demand("experiments.evaluation.scores", "LOSSY_SCORES"),
 )
 
 
@@ -100,6 +104,10 @@ REORDERING = Experiment(
     build=reordering_trial,
     quick={"reordered_percent": (0.1, 5.0), "duration_s": (8.0,)},
     compares=("variant",),
+    figures=on_demand("experiments.evaluation.figures", "score_figures"),
+    tables=on_demand("experiments.evaluation.figures", "tables"),
+    summary=on_demand("experiments.evaluation.figures", "summary"),
+    scores=on_demand("experiments.evaluation.scores", "REORDERING_SCORES"),
 )
 
 
@@ -149,6 +157,10 @@ CELLULAR = Experiment(
     build=cellular_trial,
     quick={"trace": ("driving", "step"), "duration_s": (15.0,)},
     compares=("variant", "queue"),
+    figures=on_demand("experiments.evaluation.figures", "use_and_delay"),
+    tables=on_demand("experiments.evaluation.figures", "tables"),
+    summary=on_demand("experiments.evaluation.figures", "summary"),
+    scores=on_demand("experiments.evaluation.scores", "CELLULAR_SCORES"),
 )
 
 
@@ -211,6 +223,10 @@ PATH_CHANGE = Experiment(
     build=path_change_trial,
     quick={"step": ("delay-up", "rate-down"), "duration_s": (16.0,)},
     compares=("variant", "queue"),
+    figures=on_demand("experiments.evaluation.figures", "score_figures"),
+    tables=on_demand("experiments.evaluation.figures", "tables"),
+    summary=on_demand("experiments.evaluation.figures", "summary"),
+    scores=on_demand("experiments.evaluation.scores", "PATH_CHANGE_SCORES"),
 )
 
 
@@ -271,4 +287,8 @@ COMPLETION = Experiment(
     build=completion_trial,
     quick={"queue": (settings.FIFO,), "load": (0.6,), "duration_s": (32.0,)},
     compares=("variant", "queue"),
+    figures=on_demand("experiments.evaluation.figures", "completion_figures"),
+    tables=on_demand("experiments.evaluation.figures", "completion_tables"),
+    summary=on_demand("experiments.evaluation.figures", "summary"),
+    scores=on_demand("experiments.evaluation.scores", "COMPLETION_SCORES"),
 )

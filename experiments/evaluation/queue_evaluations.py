@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from experiments.evaluation import evaluation_settings as settings
-from testbed.scenario.experiment import Experiment
+from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.links.schedule import Change
 from testbed.scenario.model import Flow, FlowKind, Queue, Scenario, Topology
 
@@ -44,6 +44,10 @@ BUFFER_SIZING = Experiment(
     build=buffer_sizing_trial,
     quick={"buffer_bdp": (0.25, 2.0), "flows": (1.0, 8.0), "duration_s": (8.0,)},
     compares=("variant",),
+    figures=on_demand("experiments.evaluation.figures", "score_figures"),
+    tables=on_demand("experiments.evaluation.figures", "tables"),
+    summary=on_demand("experiments.evaluation.figures", "summary"),
+    scores=on_demand("experiments.evaluation.scores", "BUFFER_SIZING_SCORES"),
 )
 
 
@@ -100,6 +104,10 @@ ECN = Experiment(
     build=ecn_trial,
     quick={"aqm": ("codel",), "beside": ("alone",), "duration_s": (8.0,)},
     compares=("variant",),
+    figures=on_demand("experiments.evaluation.figures", "with_plane"),
+    tables=on_demand("experiments.evaluation.figures", "tables"),
+    summary=on_demand("experiments.evaluation.figures", "summary"),
+    scores=on_demand("experiments.evaluation.scores", "ECN_SCORES"),
 )
 
 
@@ -196,4 +204,8 @@ AQM = Experiment(
     build=aqm_trial,
     quick={"traffic": ("mild", "medium", "unresponsive"), "duration_s": (8.0,)},
     compares=("queue",),
+    figures=on_demand("experiments.evaluation.figures", "with_plane"),
+    tables=on_demand("experiments.evaluation.figures", "tables"),
+    summary=on_demand("experiments.evaluation.figures", "summary"),
+    scores=on_demand("experiments.evaluation.scores", "AQM_SCORES"),
 )

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 
-from testbed.scenario.experiment import Experiment
+from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.model import (
     Bottleneck,
     Flow,
@@ -69,6 +69,9 @@ EXPERIMENT = Experiment(
     },
     build=scenario,
     quick={},
+    figures=on_demand("experiments.fall_floyd.figures", "draw"),
+    tables=on_demand("experiments.fall_floyd.outcomes", "sheets"),
+    summary=on_demand("experiments.fall_floyd.outcomes", "expected_and_seen"),
 )
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import sys
 
-from testbed.scenario.experiment import Experiment
+from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.model import (
     Bottleneck,
     Flow,
@@ -94,6 +94,8 @@ EXPERIMENT = Experiment(
     parts=({}, {"path": ("router",), "duration_s": (SHORT_S,)}),
     build=scenario,
     quick={"queue": ("bfifo",), "path": ("receiver",), "duration_s": (20.0,)},
+    figures=on_demand("experiments.guo_yuan_sheng.bottleneck_figures", "draw"),
+    claims=on_demand("experiments.guo_yuan_sheng.claims", "papers"),
 )
 
 if __name__ == "__main__":

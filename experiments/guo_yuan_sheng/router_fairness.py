@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 
 from experiments.guo_yuan_sheng.router_bottleneck import LINK_DELAY_MS, QUEUES, UNASKED, bottleneck
-from testbed.scenario.experiment import Experiment
+from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.model import Flow, FlowKind, Path, Scenario, Topology, TopologyKind
 
 VARIANTS = ("linux-reno", "cubic", "vegas", "bbr")  # PC1 … PC4
@@ -56,6 +56,8 @@ EXPERIMENT = Experiment(
     },
     build=scenario,
     quick={"within_s": WITHIN_S[:1], "duration_s": (30.0,)},
+    figures=on_demand("experiments.guo_yuan_sheng.fairness_figures", "draw"),
+    claims=on_demand("experiments.guo_yuan_sheng.claims", "papers"),
 )
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 
 from experiments.kapre_saxena_joshi_hattikar import dumbbell_settings
-from testbed.scenario.experiment import Experiment
+from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.model import Profile, Scenario
 
 EVEN_LOADS = dumbbell_settings.LOADS[1::2]
@@ -91,6 +91,8 @@ EXPERIMENT = Experiment(
         "profile": ("ns2",),
         "duration_s": (20.0,),
     },
+    figures=on_demand("experiments.kapre_saxena_joshi_hattikar.figures", "load_figures"),
+    claims=on_demand("experiments.kapre_saxena_joshi_hattikar.papers", "papers"),
 )
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import sys
 from functools import partial
 
 from experiments.kapre_saxena_joshi_hattikar import dumbbell_settings
-from testbed.scenario.experiment import Experiment
+from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.model import Profile, Scenario
 
 PAPER_PAIRS = ("reno/reno", "newreno/reno", "vegas/vegas", "newreno/vegas")
@@ -90,6 +90,8 @@ EXPERIMENT = Experiment(
         "profile": ("ns2",),
         "duration_s": (20.0,),
     },
+    figures=on_demand("experiments.kapre_saxena_joshi_hattikar.figures", "pair_figures"),
+    claims=on_demand("experiments.kapre_saxena_joshi_hattikar.papers", "papers"),
 )
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 
 from experiments.kapre_saxena_joshi_hattikar import dumbbell_settings
-from testbed.scenario.experiment import Experiment
+from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.model import Profile, Queue, Scenario
 
 CBR_MBIT = 7.0
@@ -99,6 +99,9 @@ EXPERIMENT = Experiment(
     ),
     build=scenario,
     quick={"cbr_stop": ("at-60",), "profile": ("ns2",), "duration_s": (40.0,)},
+    figures=on_demand("experiments.kapre_saxena_joshi_hattikar.figures", "queue_figures"),
+    tables=on_demand("experiments.kapre_saxena_joshi_hattikar.figures", "queue_tables"),
+    claims=on_demand("experiments.kapre_saxena_joshi_hattikar.papers", "papers"),
 )
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 
 from experiments.parvez_mahanti_williamson import newreno_settings
-from testbed.scenario.experiment import Experiment
+from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.model import (
     Bottleneck,
     Flow,
@@ -131,6 +131,9 @@ EXPERIMENT = Experiment(
     },
     build=scenario,
     quick={"sessions": (4.0, 16.0, 64.0, 256.0), "duration_s": (80.0,)},
+    figures=on_demand("experiments.parvez_mahanti_williamson.figures", "background_figures"),
+    tables=on_demand("experiments.parvez_mahanti_williamson.tables", "table_two"),
+    claims=on_demand("experiments.parvez_mahanti_williamson.claims", "papers"),
 )
 
 if __name__ == "__main__":

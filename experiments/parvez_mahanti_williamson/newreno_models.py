@@ -17,7 +17,7 @@ import dataclasses
 import sys
 
 from experiments.parvez_mahanti_williamson import newreno_settings
-from testbed.scenario.experiment import Axes, Experiment
+from testbed.scenario.experiment import Axes, Experiment, on_demand
 from testbed.scenario.losses import Loss, LossEvents
 from testbed.scenario.model import (
     Bottleneck,
@@ -121,6 +121,9 @@ EXPERIMENT = Experiment(
         "timer": ("ns2",),
         "duration_s": (100.0,),
     },
+    figures=on_demand("experiments.parvez_mahanti_williamson.figures", "event_figures"),
+    tables=on_demand("experiments.parvez_mahanti_williamson.tables", "model_errors"),
+    claims=on_demand("experiments.parvez_mahanti_williamson.claims", "papers"),
 )
 
 if __name__ == "__main__":

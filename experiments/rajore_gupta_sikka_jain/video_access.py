@@ -16,7 +16,7 @@ from __future__ import annotations
 import sys
 
 from experiments.rajore_gupta_sikka_jain.access_settings import NETWORKS
-from testbed.scenario.experiment import Experiment
+from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.model import CapturePoint, Flow, FlowKind, Profile, Scenario
 from testbed.scenario.video import RULES, Transport, Viewing
 
@@ -128,6 +128,9 @@ EXPERIMENT = Experiment(
         "setting": ("sender",),
     },
     metric="loaded_s",
+    figures=on_demand("experiments.rajore_gupta_sikka_jain.figures", "draw"),
+    tables=on_demand("experiments.rajore_gupta_sikka_jain.tables", "video_tables"),
+    claims=on_demand("experiments.rajore_gupta_sikka_jain.claims", "papers"),
 )
 
 if __name__ == "__main__":

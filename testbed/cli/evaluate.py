@@ -42,7 +42,7 @@ def run_evaluations(options: argparse.Namespace) -> int:
         command=[word for name, value in given.items() for word in (f"--{name}", str(value))],
         after_each=lambda run, done: print_missing_features(run.choice.engine, done.trials),
     )
-    return _report(evaluation, folders, options.out)
+    return _report(evaluation, folders, options)
 
 
 def _print_cost(options: argparse.Namespace, evaluation: StandardEvaluation, seeds: int) -> None:
@@ -57,20 +57,22 @@ def _print_cost(options: argparse.Namespace, evaluation: StandardEvaluation, see
     )
 
 
-def _report(evaluation: StandardEvaluation, runs: Sequence[Path], out: Path | None) -> int:
+def _report(
+    evaluation: StandardEvaluation, runs: Sequence[Path], options: argparse.Namespace
+) -> int:
     """Write the page with the summary, and print the summary."""
     from analysis.evaluation import standing
     from analysis.report import collect, make_report
     from analysis.report.page import Standings
     from testbed.machine.safe_files import make_folder
 
-    found = collect(runs)
+    found = collect(runs, options.experiments)
     for text in found.warnings:
         errors.print(f"testbed: warning: {text}", soft_wrap=True)
     lines = standing.standings(found.experiments, evaluation.subject, evaluation.others)
     table = standing.text_table(lines, evaluation.subject, evaluation.others)
     run_output.print_table(table, run_output.Printed("table", None))
-    page = out or results_folder(evaluation.name) / REPORT
+    page = options.out or results_folder(evaluation.name) / REPORT
     make_folder(page.parent)
     title = f"{evaluation.subject} beside {', '.join(evaluation.others)}"
     sheet = standing.sheet(lines, evaluation.subject, evaluation.others)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from testbed.runs.progress import ConsoleListener
+from testbed.runs.selection import RunSelection
 from testbed.runs.sweep import (
     SweepEvent,
     TrialFinished,
@@ -15,6 +16,7 @@ from testbed.runs.sweep import (
     Watcher,
     WorkerRejected,
 )
+from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import Scenario
 from testbed.store import REPORT, open_trial
 
@@ -28,8 +30,13 @@ if TYPE_CHECKING:
 class LivePage(ConsoleListener):
     """A listener that also forwards what happens to a page in the browser."""
 
-    def __init__(self, progress: RunProgress, server: LoopbackServer) -> None:
-        self._progress, self._server = progress, server
+    def __init__(
+        self,
+        progress: RunProgress,
+        server: LoopbackServer,
+        definitions: Mapping[str, Experiment],
+    ) -> None:
+        self._progress, self._server, self._definitions = progress, server, definitions
 
     @contextlib.contextmanager
     def watching(self, trials: int) -> Iterator[Watcher]:
@@ -65,21 +72,21 @@ class LivePage(ConsoleListener):
 
             self._progress.end("finishing")
             # without its warnings: the run has printed them
-            page = make_report(collect([results]), results / REPORT)
+            page = make_report(collect([results], self._definitions), results / REPORT)
             self.say(f"report: {page}")
         self._progress.end(state, page)
         self._server.deliver()
 
 
 @contextlib.contextmanager
-def live_page(experiment: str, metric: str, out: Path) -> Iterator[LivePage]:
+def live_page(experiment: str, selection: RunSelection, out: Path) -> Iterator[LivePage]:
     """Serve the page of a run; if the run is interrupted, report the trials that it has done."""
     from analysis.report.live.live_page import live_server
     from analysis.report.live.run_progress import RunProgress
 
-    progress = RunProgress(experiment, metric)
+    progress = RunProgress(experiment, selection.metric)
     with live_server(progress, experiment) as server:
-        page = LivePage(progress, server)
+        page = LivePage(progress, server, selection.definitions)
         page.say(f"watch: {server.url}")
         try:
             yield page

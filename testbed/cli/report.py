@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -56,7 +55,7 @@ def _report_results(options: argparse.Namespace) -> int:
         )
     if options.reference and not options.claims:
         raise UsageError("--reference is printed beside the claims", "add --claims")
-    found = collect(options.results)
+    found = collect(options.results, options.experiments)
     for text in found.warnings:
         errors.print(f"testbed: warning: {text}", soft_wrap=True)
     answers = _answers(found, options.reference) if options.claims else ()
@@ -94,7 +93,7 @@ def _say_counts(answers: Sequence[Answer]) -> None:
 
 def _answers(found: ResultSet, reference: Path | None) -> Sequence[Answer]:
     """Answers to the claims that the experiments among the results can decide."""
-    from analysis.claims.ledger import PAPERS, answers
+    from analysis.claims.ledger import answers, papers_of
     from analysis.metrics.columns import COLUMNS
 
     if found.apart:
@@ -105,11 +104,7 @@ def _answers(found: ResultSet, reference: Path | None) -> Sequence[Answer]:
     # the columns of all: another experiment's axes would look like this one's without values
     tables = {str(name): rows for name, rows in found.metrics[list(COLUMNS)].groupby("experiment")}
     folders = {trial.scenario.experiment: trial.path.parent for trial in found.trials}
-    own = (
-        dataclasses.replace(p, claims=tuple(c for c in p.claims if c.experiment in tables))
-        for p in PAPERS
-    )
-    return answers(tables, folders, reference, [paper for paper in own if paper.claims])
+    return answers(papers_of(found.experiments), tables, folders, reference)
 
 
 def _report_trial(options: argparse.Namespace, trial: Trial) -> int:

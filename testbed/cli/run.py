@@ -60,7 +60,7 @@ def _listener(options: argparse.Namespace, run: PlannedRun) -> Iterator[RunListe
         yield ConsoleListener()
         return
     experiment = run.tasks[0].scenario.experiment
-    with live_page(experiment, run.selection.metric, run.out) as page:
+    with live_page(experiment, run.selection, run.out) as page:
         yield page
 
 
@@ -201,15 +201,15 @@ def _show_figures(
         _show_numbers(run, rows, (), printed)
         _say_figures(folder / name for name in kept.figures)
         return
-    from analysis.figures import figure_catalogue as catalogue  # draws: slow to load
+    from analysis.figures.general import presentation  # draws: slow to load
 
-    all_results = catalogue.of_results(run, experiment)
-    tables = list(catalogue.summaries(all_results))
+    all_results = presentation.of_results(run, experiment, selection.definitions)
+    tables = list(presentation.summaries(all_results))
     _show_numbers(run, rows, tables, printed)
     if kept:
         _say_figures(folder / name for name in kept.figures)
         return
-    drawn = _say_figures(catalogue.save_figures(all_results, folder))
+    drawn = _say_figures(presentation.save_figures(all_results, folder))
     kept_figures.keep(folder, experiment, made_of, drawn, bool(tables))
 
 
@@ -217,10 +217,10 @@ def _show_file(
     file: ExperimentFile, run: Path, rows: pd.DataFrame, printed: run_output.Printed
 ) -> None:
     """Print the results, then the figures that the file's own function draws, every time."""
-    from analysis.figures import figure_catalogue as catalogue  # draws: slow to load
+    from analysis.figures.general import presentation  # draws: slow to load
 
     _show_numbers(run, rows, (), printed)
-    all_results = catalogue.of_results(run, file.experiment.name)
+    all_results = presentation.of_results(run, file.experiment.name, {})
     _say_figures(save_figures(file, all_results, run / FIGURES))
 
 

@@ -47,6 +47,12 @@ class RunSelection:
     file: ExperimentFile | None = None  # the user's file that the experiment is from
     kernels_named: bool = False
     notes: tuple[str, ...] = ()  # sentences about what was left out of the user's input
+    experiment: Experiment | None = None  # None: scenarios without one
+
+    @property
+    def definitions(self) -> Mapping[str, Experiment]:
+        """Return the experiment by its name, or nothing."""
+        return {self.name: self.experiment} if self.experiment else {}
 
     def with_variations(self) -> RunSelection:
         """Add every trial with what papers leave open varied a little (`--sensitivity`)."""
@@ -98,6 +104,7 @@ def select_experiment(
         lambda scenario: {KERNEL: scenario.kernel, **scenario.axes},
         file,
         bool(kernels),
+        experiment=experiment,
     )
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from testbed.errors import UsageError, nearest
 from testbed.scenario.model import Scenario
@@ -20,8 +22,12 @@ class Experiment:
 
     Each of `parts` is a product of its own, of `axes` with what the part has in their
     place; what two parts have in common runs once. `build` makes the scenario of one
-    combination; `quick` sets axes for a first look, as `--set` does. How its results are
-    shown, the catalogue of figures knows by the experiment's name.
+    combination; `quick` sets axes for a first look, as `--set` does.
+
+    The rest says how its results are shown and judged. `figures`, `tables` and `summary` are
+    functions of its results on one engine (`ExperimentResults` in `analysis.results`); `scores`
+    and `claims` return the scores of a standard evaluation, and the papers with the claims that
+    are tested on its trials.
     """
 
     name: str
@@ -33,6 +39,11 @@ class Experiment:
     parts: tuple[Axes, ...] = ({},)
     metric: str = "goodput_mbps"  # the main one: what `--until` is about
     compares: tuple[str, ...] = ()  # of a standard evaluation: the axes that `evaluate` takes
+    figures: Callable[[Any], Iterable[Any]] | None = None  # None: the general figures
+    tables: Callable[[Any], Iterable[tuple[str, Any]]] | None = None  # titles and tables
+    summary: Callable[[Any], Any] | None = None  # in place of the table of the metrics
+    scores: Callable[[], Sequence[Any]] | None = None
+    claims: Callable[[], Sequence[Any]] | None = None
 
     def scenarios(
         self, settings: Mapping[str, Sequence[str]], seeds: int, quick: bool
@@ -58,6 +69,13 @@ class Experiment:
             for key in self.axes
         }
 
+    def has_made(self, axes: Iterable[str]) -> bool:
+        """Return whether trials along these axes can be this experiment's.
+
+        A scenario in a file of the user's may have the same name.
+        """
+        return set(self.axes) <= set(axes)
+
     def _value(self, key: str, text: str) -> Value:
         if key not in self.axes:
             raise UsageError(f"--set {key}: {self.name} has no such axis", nearest(key, self.axes))
@@ -74,6 +92,20 @@ class Experiment:
         values = dict(zip(self.axes, point, strict=True))
         names = {k: v if isinstance(v, str) else f"{v:g}" for k, v in values.items()}
         return dataclasses.replace(self.build(seed=seed, **values), axes=names)
+
+
+def on_demand(module: str, name: str) -> Callable[..., Any]:
+    """Return a function that calls `name` of `module`, which it imports when it is called.
+
+    What draws and tests results takes a second to load, and running experiments does not need it.
+    A `name` that is no function is returned as it is.
+    """
+
+    def call(*arguments: Any) -> Any:
+        value = getattr(importlib.import_module(module), name)
+        return value(*arguments) if callable(value) else value
+
+    return call
 
 
 def _chosen(parts: tuple[Axes, ...], chosen: Axes) -> tuple[Axes, ...]:

@@ -38,7 +38,7 @@ ROOT = Path(__file__).resolve().parents[2]
 OPERATIONS = ("os.", "shutil.", "subprocess.", "fcntl.", "tempfile.")
 HARMLESS = ("os.listdir", "os.scandir", "os.putenv", "os.unsetenv", "os.walk", "os.fwalk")
 IMPORTED = (
-    "analysis.figures.figure_catalogue",
+    "analysis.figures.general.presentation",
     "analysis.results.reduction",
     "analysis.statistics.text_tables",
     "experiments.command",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.figures.papers.fall_floyd.outcomes import outcome, sequence
+from experiments.fall_floyd.outcomes import outcome, sequence
 from testbed.host.engine import HostEngine
 from testbed.plan.host_settings import Parameter
 from testbed.plan.plan import make_plan

@@ -13,14 +13,12 @@ from pathlib import Path
 import pytest
 
 from analysis.captures.tcp import read_capture
-from analysis.figures.papers.fall_floyd.expectations import EXPECTED
-from analysis.figures.papers.fall_floyd.outcome import Outcome
-from analysis.figures.papers.fall_floyd.outcomes import Sequence, outcome, sequence
 from analysis.metrics.loss_events import LossyConnection, lossy_connections
 from analysis.results.reduction import reduce_trial
 from analysis.trials.packets import TrialPackets
 from analysis.trials.samples import read_counters, read_samples
 from experiments.fall_floyd.fall_floyd import EXPERIMENT, LOST
+from experiments.fall_floyd.outcomes import EXPECTED, Outcome, SegmentSequence, outcome, sequence
 from testbed.scenario.model import Profile, Queue, Scenario
 from testbed.scenario.variants import LINUX_CONTROLS, VARIANTS
 from testbed.store import SOCKETS, Trial
@@ -36,7 +34,7 @@ class Case:
     """A trial with its losses, and what became of them."""
 
     trial: Trial
-    sequence: Sequence
+    sequence: SegmentSequence
     outcome: Outcome
 
 

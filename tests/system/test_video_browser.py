@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.figures.own_experiments.player_pairs import WITHIN_S
 from analysis.trials.video import video_measures
+from experiments.video_players_figures import WITHIN_S
 from testbed.scenario.video import Player, Transport
 from testbed.store import Trial
 from tests.browser import chromium

@@ -61,8 +61,9 @@ def judge(group):
     return Finding((), ())
 
 
-CLAIMS = (Claim("N1", "It is so.", "Whether it is.", "router-fairness", judge),)
-PAPER = Paper("N", "Nobody", "experiments/nobody/README.md", CLAIMS)
+def papers():
+    claim = Claim("N1", "It is so.", "Whether it is.", "one-reno", judge)
+    return (Paper("N", "Nobody", "experiments/nobody/README.md", (claim,)),)
 '''
 
 EXPERIMENT = '''
@@ -81,6 +82,7 @@ EXPERIMENT = Experiment(
 )
 '''
 
+CARRIED = 'on_demand("experiments.nobody.claims", "papers")'
 TRIAL = "Path(sys.argv[1]) / 'tests/golden/fidelity/trial'"
 ADDITIONS = (
     Addition(
@@ -118,22 +120,23 @@ ADDITIONS = (
     Addition(
         "a paper",
         """
-        from analysis.claims.ledger import answers
+        from tests.papers import answers
         print([each.claim for each in answers({}) if each.id == "N1"])
         """,
         "['It is so.']",
         files={
-            "analysis/claims/nobody/__init__.py": '"""The claims of Nobody."""\n',
-            "analysis/claims/nobody/nobody_claims.py": PAPER,
+            "experiments/nobody/__init__.py": '"""Nobody: one flow of Reno."""\n',
+            "experiments/nobody/one_reno.py": EXPERIMENT.replace(
+                "    quick",
+                '    claims=on_demand("experiments.nobody.claims", "papers"),\n    quick',
+            ).replace("import Experiment", "import Experiment, on_demand"),
+            "experiments/nobody/claims.py": PAPER,
             "experiments/nobody/README.md": "# Nobody\n",
         },
         before={
-            "analysis/claims/ledger.py": (
-                (
-                    "from analysis.claims.parvez",
-                    "from analysis.claims.nobody import nobody_claims\n",
-                ),
-                ("    pmw_claims.PAPER", "    nobody_claims.PAPER,\n"),
+            "experiments/catalogue.py": (
+                ("from experiments.parvez", "from experiments.nobody import one_reno\n"),
+                ("        router_bottleneck.EXPERIMENT", "        one_reno.EXPERIMENT,\n"),
             )
         },
     ),

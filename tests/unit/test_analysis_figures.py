@@ -11,14 +11,14 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.figures.papers.guo_yuan_sheng import bottleneck_over_time as drawing
-from analysis.figures.papers.guo_yuan_sheng.bottleneck_columns import columns
-from analysis.figures.papers.guo_yuan_sheng.bottleneck_rows import rows
 from analysis.figures.plotting import style
 from analysis.figures.plotting.setting_groups import by_setting
 from analysis.results.experiment_results import collect
 from analysis.results.tables import write_metrics
 from analysis.trials.series import Series, grid_step_s, trial_series
+from experiments.catalogue import EXPERIMENTS
+from experiments.guo_yuan_sheng import bottleneck_figures
+from experiments.guo_yuan_sheng.bottleneck_figures import columns, rows
 from testbed.scenario.model import Queue, Scenario
 from testbed.store import Record, Status, Trial, open_trial, trials_in
 from tests.scenarios import router
@@ -88,7 +88,7 @@ def drawn(results: Path, metrics: pd.DataFrame) -> Figure:
     """All trials in one figure."""
     trials = list(trials_in(results))
     across = columns(trials, metrics)
-    return drawing._figure(trials, across, rows(trials[0].scenario, across))
+    return bottleneck_figures._over_time_figure(trials, across, rows(trials[0].scenario, across))
 
 
 @pytest.fixture(scope="module")
@@ -143,9 +143,9 @@ def test_title_and_footer(figure: Figure) -> None:
 
 
 def test_a_figure_has_its_data_and_a_caption(results: Path) -> None:
-    (found,) = collect([results]).experiments
-    (figure,) = drawing.draw(found)
-    assert figure.stem == f"{found.key}-time"
+    (collected,) = collect([results], EXPERIMENTS).experiments
+    (figure,) = bottleneck_figures.over_time(collected)
+    assert figure.stem == f"{collected.key}-time"
     assert figure.caption.startswith("reno uses 1 % of the 1 Mbit/s bottleneck, with a median")
     windows = figure.data[figure.data["measure"] == "congestion window (packets)"]
     assert dict(zip(windows["time_s"].round(3), windows["value"], strict=True)) == {
@@ -156,8 +156,8 @@ def test_a_figure_has_its_data_and_a_caption(results: Path) -> None:
 
 def test_nothing_is_drawn_where_nothing_was_measured(tmp_path: Path) -> None:
     write_trial(tmp_path / "a", without=tuple(ROLES))
-    (results,) = collect([tmp_path]).experiments
-    assert list(drawing.draw(results)) == []
+    (collected,) = collect([tmp_path], EXPERIMENTS).experiments
+    assert list(bottleneck_figures.over_time(collected)) == []
 
 
 def test_nothing_ran(tmp_path: Path) -> None:
@@ -181,7 +181,9 @@ def test_without_captures_the_queue_is_drawn(tmp_path: Path) -> None:
 def test_several_seeds(trial: Trial, seeds: int, lines: int) -> None:
     axes = Figure().subplots()
     ten = np.arange(10.0)
-    drawing._draw_lines(axes, [Series(ten, ten + i) for i in range(seeds)], style.BLUE, False)
+    bottleneck_figures._draw_lines(
+        axes, [Series(ten, ten + i) for i in range(seeds)], style.BLUE, False
+    )
     assert len(axes.lines) == lines
     if lines == 1:  # the median, and the range around it
         assert np.asarray(axes.lines[0].get_ydata())[0] == 2.5

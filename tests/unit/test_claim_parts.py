@@ -18,9 +18,9 @@ from analysis.claims.engine.answers import (
 )
 from analysis.claims.engine.contrasts import Outcome, all_are, contrasts, within
 from analysis.claims.engine.quantities import RATE
-from analysis.claims.ledger import answers
 from analysis.statistics.intervals import holm
 from tests import claims_tables as made
+from tests.papers import answers
 
 CLOSE = dict(enumerate((1.0, 1.1, 1.2, 1.05))), dict(enumerate((1.3, 1.4, 1.45, 1.5)))
 UNCLEAR = dict(enumerate((1.0, 2.0, 0.5, 1.1))), dict(enumerate((1.1, 1.9, 0.7, 1.0)))

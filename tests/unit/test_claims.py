@@ -16,20 +16,20 @@ from analysis.claims.engine.answers import (
 )
 from analysis.claims.engine.export import ledger_frame, ledger_json, numbers_frame
 from analysis.claims.engine.moments import delay_ms
-from analysis.claims.joshi_hattikar.jh_load import straightness
-from analysis.claims.ledger import PAPERS, answers
 from analysis.results.reduction import reduce_trial, reduction_of
+from experiments.kapre_saxena_joshi_hattikar.jh_claims import straightness
 from testbed.store import open_trial
 from tests import claims_tables as made
 from tests import pmw_tables as pmw
 from tests import video_tables as video
 from tests.claims_tables import Numbers
+from tests.papers import PAPERS, answers
 from tests.trial_writer import write_trial
 
 IDS = """
+GYS1.1 GYS1.2 GYS1.3 GYS2.1 GYS2.2 GYS3.1 GYS3.2
 KS1.1 KS1.2 KS1.3 KS1.4 KS1.5 KS1.6 KS1.7 KS2.1 KS2.2 KS2.3 KS2.4 KS2.5 KS3.1 KS3.2 KS3.3 KS3.4
 JH1.1 JH1.2 JH1.3 JH1.4 JH1.5 JH2.1 JH2.2 JH2.3 JH2.4 JH3.1 JH3.2 JH3.3 JH3.4 JH3.5
-GYS1.1 GYS1.2 GYS1.3 GYS2.1 GYS2.2 GYS3.1 GYS3.2
 PMW1 PMW2 PMW3 PMW4
 RGSJ0 RGSJ1 RGSJ2 RGSJ3.1 RGSJ3.2 RGSJ4.1 RGSJ4.2 RGSJ4.3 RGSJ5.1 RGSJ5.2 RGSJ5.3 RGSJ5.4
 RGSJ6.1 RGSJ6.2 RGSJ6.3 RGSJ7.1 RGSJ7.2 RGSJ7.3 RGSJ8.1 RGSJ8.2 RGSJ8.3

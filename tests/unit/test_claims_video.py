@@ -7,14 +7,9 @@ import pytest
 
 from analysis.claims.engine.answers import Answer, Verdict
 from analysis.claims.engine.export import numbers_frame
-from analysis.claims.ledger import answers
-from analysis.claims.rajore_gupta_sikka_jain.rgsj_claims import PAPER
-from analysis.claims.rajore_gupta_sikka_jain.rgsj_numbers import (
-    RGSJ_LENGTHS,
-    RGSJ_PACKET_BYTES,
-    RGSJ_SHAPED,
-)
-from analysis.claims.rajore_gupta_sikka_jain.rgsj_selection import (
+from experiments.rajore_gupta_sikka_jain.claims import PAPER
+from experiments.rajore_gupta_sikka_jain.printed import RGSJ_LENGTHS, RGSJ_PACKET_BYTES, RGSJ_SHAPED
+from experiments.rajore_gupta_sikka_jain.selection import (
     LAPTOP,
     RATE,
     SECONDS,
@@ -24,6 +19,7 @@ from analysis.claims.rajore_gupta_sikka_jain.rgsj_selection import (
 )
 from tests import video_tables as made
 from tests.claims_tables import SEEDS, Numbers
+from tests.papers import answers
 
 OF_BOTH = {claim.id for claim in PAPER.claims if claim.settings}
 

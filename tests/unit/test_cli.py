@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from rich.table import Table
 
-from analysis.claims.ledger import PAPERS
 from experiments.catalogue import EXPERIMENTS
 from experiments.command import main
 from testbed.errors import TestbedError, hint_for
 from testbed.runs import progress
+from tests.papers import PAPERS
 from tests.scenarios import router
 
 

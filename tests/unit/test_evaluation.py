@@ -13,21 +13,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.evaluation import findings, path_scores, standing, theory, transfer_scores
-from analysis.evaluation.evaluated import LESS, MORE, SCORES, Score
-from analysis.evaluation.outcome_rows import SUBJECT, VICTIM, harm, in_pairs, over_settings
-from analysis.evaluation.seen_trial import SeenTrial, jain
-from analysis.evaluation.sharing_scores import (
+from analysis.evaluation import findings, standing
+from analysis.evaluation.outcome_rows import SUBJECT, VICTIM, in_pairs, over_settings, with_harm
+from analysis.evaluation.seen_trial import LESS, MORE, Score, SeenTrial, jain
+from analysis.metrics.digest import THROUGHPUT
+from analysis.statistics.intervals import Comparison, compare_paired
+from analysis.trials.capacity import Capacity
+from experiments.catalogue import EXPERIMENTS
+from experiments.evaluation import scores, theory
+from experiments.evaluation.scores import (
+    HARM_SCORES,
     jain_over_time,
     lesser_share,
     long_of_fair,
     oscillation,
     time_to_fair_s,
 )
-from analysis.metrics.digest import THROUGHPUT
-from analysis.statistics.intervals import Comparison, compare_paired
-from analysis.trials.capacity import Capacity
-from experiments.catalogue import EXPERIMENTS
 from testbed.errors import UsageError
 from testbed.runs import evaluation
 from testbed.runs.orchestration import CompletedRun, PlannedRun, RunListener, RunOptions
@@ -102,21 +103,21 @@ def test_a_transfer_that_does_not_finish_counts_until_the_flows_end() -> None:
         due_s=[1.0, 4.0, 7.0, 0.0],
         completion_s=[2.0, math.nan, math.nan, 0.05],
     )
-    assert list(transfer_scores.took_s(found, "long")) == [2.0, 6.0, 3.0]
-    assert transfer_scores.long_mean_s(found) == pytest.approx(11 / 3)
-    assert transfer_scores.short_99_ms(found) == pytest.approx(50.0)
+    assert list(scores.took_s(found, "long")) == [2.0, 6.0, 3.0]
+    assert scores.long_mean_s(found) == pytest.approx(11 / 3)
+    assert scores.short_99_ms(found) == pytest.approx(50.0)
 
 
 def test_without_long_transfers_their_mean_is_not_known() -> None:
     found = with_transfers(size_class=["short"], start_s=[0.0], completion_s=[0.05])
-    assert math.isnan(transfer_scores.long_mean_s(found))
+    assert math.isnan(scores.long_mean_s(found))
 
 
 def test_a_changing_link_is_used_as_far_as_it_could_carry() -> None:
     found = seen({"tcp": (0, [4.0] * 10)})
     cast(Any, found.trial).scenario = SimpleNamespace(measure_from_s=5.0)
     found.__dict__["capacity"] = Capacity((0.0, 7.5), (6.0, 2.0))  # 4 in the second half
-    assert SCORES["cellular"][0].of(found) == pytest.approx(100 * 2.0 / 4.0)
+    assert scores.CELLULAR_SCORES[0].of(found) == pytest.approx(100 * 2.0 / 4.0)
 
 
 def changed_at_4(rates: list[float], backlog: list[float]) -> SeenTrial:
@@ -129,15 +130,15 @@ def changed_at_4(rates: list[float], backlog: list[float]) -> SeenTrial:
 
 def test_a_path_has_settled_when_its_rate_and_its_queue_are_those_of_the_end() -> None:
     slow = [10.0] * 4 + [2.0, 4.0, 8.0, 9.5, 9.5, 9.5]
-    assert path_scores.settling_s(changed_at_4(slow, [0.0] * 10)) == 4.0
+    assert scores.settling_s(changed_at_4(slow, [0.0] * 10)) == 4.0
     full = [0.0] * 4 + [60.0, 60.0, 20.0, 20.0, 20.0, 20.0]
-    assert path_scores.settling_s(changed_at_4([10.0] * 4 + [9.5] * 6, full)) == 3.0
+    assert scores.settling_s(changed_at_4([10.0] * 4 + [9.5] * 6, full)) == 3.0
 
 
 def test_what_is_sent_again_beyond_what_was_dropped_is_needless() -> None:
     found = seen({"tcp": (0, [9.0])})
     counts = {"sent_packets": [1000.0], "retransmitted": [30.0], "drop_rate": [0.0101]}
-    score = next(each for each in SCORES["reordering"] if each.name == "needless")
+    score = next(each for each in scores.REORDERING_SCORES if each.name == "needless")
     assert score.of(SeenTrial(found.trial, pd.DataFrame(counts), found.digest)) == 2.0
     counts["retransmitted"] = [5.0]
     assert score.of(SeenTrial(found.trial, pd.DataFrame(counts), found.digest)) == 0.0
@@ -185,7 +186,7 @@ def harm_rows(throughput: dict[tuple[str, str], float]) -> pd.DataFrame:
 
 def test_harm_is_what_a_victim_loses_against_two_alike() -> None:
     rows = harm_rows({("a", "a"): 5.0, ("b", "a"): 1.0, ("c", "a"): 10.0, ("a", "b"): 4.0})
-    found = harm(rows)
+    found = with_harm(rows, HARM_SCORES)
     assert list(found["throughput_mbps"][:3]) == pytest.approx([0.0, 80.0, -50.0])
     assert list(found["queue_mean_ms"][:3]) == pytest.approx([0.0, 80.0, -50.0])
     assert list(found["drop_rate"][:3]) == [0.0, 0.0, 0.0]
@@ -227,9 +228,12 @@ def test_the_sentence_is_made_of_the_rows() -> None:
 
 
 def test_every_evaluation_has_scores_and_is_an_experiment() -> None:
-    assert {name for name, e in EXPERIMENTS.items() if e.compares} == set(SCORES)
-    for name in SCORES:
-        assert set(EXPERIMENTS[name].compares) <= set(EXPERIMENTS[name].axes)
+    evaluations = [each for each in EXPERIMENTS.values() if each.compares]
+    assert len(evaluations) == 15
+    for each in evaluations:
+        assert each.scores and all(isinstance(score, Score) for score in each.scores())
+        assert set(each.compares) <= set(each.axes)
+    assert not [each for each in EXPERIMENTS.values() if each.scores and not each.compares]
 
 
 class Recorded(RunListener):

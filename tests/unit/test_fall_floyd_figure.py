@@ -13,19 +13,16 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.figures.own_experiments import variants_figure
-from analysis.figures.papers.fall_floyd import fall_floyd_figure as drawing
-from analysis.figures.papers.fall_floyd import loss_panels
-from analysis.figures.papers.fall_floyd.loss_panels import Panel, figures
-from analysis.figures.papers.fall_floyd.outcome import Expected, Outcome
-from analysis.figures.papers.fall_floyd.outcome_table import compared
-from analysis.figures.papers.fall_floyd.outcome_text import DEFINITIONS, note, title
-from analysis.figures.papers.fall_floyd.outcomes import Points
-from analysis.figures.papers.fall_floyd.outcomes import Sequence as Segments
+from analysis.figures.general import presentation
 from analysis.figures.plotting import style
 from analysis.metrics.columns import COLUMNS
 from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import variant_key
+from experiments import all_variants_figures
+from experiments.fall_floyd import figures
+from experiments.fall_floyd.figures import DEFINITIONS, Panel, note, title, trials_by_figure
+from experiments.fall_floyd.outcomes import Expected, Outcome, Points, compared
+from experiments.fall_floyd.outcomes import SegmentSequence as Segments
 from testbed.scenario.model import Profile
 from testbed.store import FlowRecord, Record, Status, Trial
 from tests.scenarios import router
@@ -101,7 +98,7 @@ def words(figure: Figure) -> str:
 
 
 def test_marks_are_at_their_times_and_numbers() -> None:
-    axes = drawing._figure([panel(timeouts=1, lost=(4, 6))]).axes[0]
+    axes = figures._figure([panel(timeouts=1, lost=(4, 6))]).axes[0]
     assert mark(axes, "lost") == [(0.03, 4), (0.05, 6)]
     assert mark(axes, "sent again") == [(0.3, 4)]
     assert [number for _, number in mark(axes, "new data")] == [1, 2, 3, 5, 7, 8, 9, 10]
@@ -111,14 +108,14 @@ def test_marks_are_at_their_times_and_numbers() -> None:
 
 
 def test_without_a_timeout_there_is_no_line() -> None:
-    axes = drawing._figure([panel()]).axes[0]
+    axes = figures._figure([panel()]).axes[0]
     assert not mark(axes, "timeout")
     assert "timeout" not in [text.get_text() for text in axes.texts]
 
 
 def test_all_panels_show_the_first_loss_and_the_slowest_recovery() -> None:
     slow = panel("tahoe", recovery_s=2.0)
-    figure = drawing._figure([panel(), slow])
+    figure = figures._figure([panel(), slow])
     for axes in figure.axes:
         low, high = axes.get_xlim()
         assert -0.2 < low < 0.03  # the loss
@@ -146,7 +143,7 @@ def test_note(seen: Outcome, expected: str) -> None:
 
 
 def test_each_panel_has_its_own_note() -> None:
-    figure = drawing._figure([panel("sack"), panel("tahoe", slow_start=True, round_trips=3)])
+    figure = figures._figure([panel("sack"), panel("tahoe", slow_start=True, round_trips=3)])
     notes = [axes.get_title(loc="left") for axes in figure.axes]
     assert notes == [
         "1 halving, slow start\n3.0 round trips, 1 sent again",
@@ -156,7 +153,7 @@ def test_each_panel_has_its_own_note() -> None:
 
 def test_columns_in_the_usual_order_and_rows_by_losses() -> None:
     panels = [panel(name, lost) for lost in ((4, 6), (4,)) for name in ("sack", "reno", "tahoe")]
-    axes = drawing._figure(panels).axes
+    axes = figures._figure(panels).axes
     assert [each.texts[0].get_text() for each in axes[:3]] == ["tahoe", "reno", "sack"]
     assert axes[1].texts[0].get_color() == style.VARIANT_COLOURS["reno"]
     assert [axes[0].get_ylabel(), axes[3].get_ylabel()] == ["1 lost: 4", "2 lost: 4, 6"]
@@ -169,11 +166,11 @@ def test_every_variant_of_the_paper_is_defined() -> None:
 
 def test_a_trial_that_did_not_run_is_named() -> None:
     absent = Panel(trial("tahoe", status=Status.UNSUPPORTED, reason="no tahoe in it"))
-    figure = drawing._figure([absent, panel("reno"), panel("reno", (4, 6))])
+    figure = figures._figure([absent, panel("reno"), panel("reno", (4, 6))])
     assert "unsupported: no tahoe in it" in words(figure)
     assert "no trial" in figure.axes[2].texts[0].get_text()  # tahoe with two losses
     assert not figure.axes[0].lines
-    assert "no trial ran" in words(drawing._figure([absent]))
+    assert "no trial ran" in words(figures._figure([absent]))
 
 
 def test_title_says_who_recovers_first_and_last() -> None:
@@ -203,7 +200,7 @@ def test_title_claims_nothing_that_is_not_there() -> None:
 
 
 def test_footer_says_what_ran() -> None:
-    said = words(drawing._figure([panel()]))
+    said = words(figures._figure([panel()]))
     for part in ("1 Mbit/s", "bfifo 100000 B", "profile ns2", "engine guest", "seed 1 "):
         assert part in said
 
@@ -218,12 +215,12 @@ def test_a_figure_a_profile_and_the_lowest_seed_that_ran() -> None:
         trial("reno", profile=Profile.MODERN),
         trial("reno", lost=()),  # loses nothing
     ]
-    found = figures(trials, "x-guest")
+    found = trials_by_figure(trials, "x-guest")
     assert set(found) == {"x-guest-segments-ns2", "x-guest-segments-modern"}
     members = found["x-guest-segments-ns2"]
     ns2 = [(p.scenario.flows[0].variant, p.scenario.seed) for p in members]
     assert sorted(ns2) == [("reno", 1), ("sack", 2)]
-    assert list(figures(trials[:2], "x-guest")) == ["x-guest-segments"]
+    assert list(trials_by_figure(trials[:2], "x-guest")) == ["x-guest-segments"]
 
 
 def results(trials: Sequence[Trial], rows: pd.DataFrame | None = None) -> ExperimentResults:
@@ -235,13 +232,13 @@ def results(trials: Sequence[Trial], rows: pd.DataFrame | None = None) -> Experi
 
 def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "analysis.figures.papers.fall_floyd.loss_panels.panel",
+        "experiments.fall_floyd.figures.panel",
         lambda each: Panel(each, segments(), outcome()),
     )
 
     def written() -> dict[str, bytes]:
-        (figure,) = drawing.draw(results([trial()]))
-        return {path.name: path.read_bytes() for path in figure.save(tmp_path)}
+        (figure,) = figures.draw(results([trial()]))
+        return {path.name: path.read_bytes() for path in presentation.save(figure, tmp_path)}
 
     first = written()
     assert list(first) == [f"x-guest-segments.{kind}" for kind in ("png", "svg", "csv")]
@@ -257,8 +254,8 @@ def test_a_trial_without_captures_says_so(tmp_path: Path) -> None:
     ran = dataclasses.replace(
         one, path=tmp_path, record=dataclasses.replace(one.record, flows=(record,))
     )
-    assert "no capture at sender1" in loss_panels.panel(ran).reason
-    assert list(drawing.draw(results([ran]))) == []
+    assert "no capture at sender1" in figures.panel(ran).reason
+    assert list(figures.draw(results([ran]))) == []
 
 
 # --- the variants beside each other
@@ -284,7 +281,7 @@ def row(variant: str, seed: int = 1, status: str = "ok", **numbers: float) -> di
 def variants(*rows: dict[str, object]) -> Figure:
     scenarios = [router(variant=str(each["variant"]), delay_ms=30) for each in rows]
     trials = [Trial(Path("x"), each, Record(Status.OK, engine="guest")) for each in scenarios]
-    return variants_figure._figure(trials, pd.DataFrame(list(rows)))
+    return all_variants_figures._figure(trials, pd.DataFrame(list(rows)))
 
 
 def at(axes: Axes, place: int, marker: str) -> list[float]:
@@ -361,10 +358,10 @@ def test_a_figure_of_the_variants_for_each_setting() -> None:
     ok = Record(Status.OK, engine="guest")
     trials = [Trial(Path(f"reno-{seed}"), router(variant="reno", seed=seed), ok) for seed in (1, 2)]
     rows = pd.DataFrame([row("reno", seed) for seed in (1, 2)])
-    (figure,) = variants_figure.draw(results(trials, rows))
+    (figure,) = all_variants_figures.draw(results(trials, rows))
     assert figure.stem == "x-guest-beside"
     assert figure.data["seed"].tolist() == [1, 2]
-    assert list(variants_figure.draw(results(trials, rows[:0]))) == []
+    assert list(all_variants_figures.draw(results(trials, rows[:0]))) == []
 
 
 def test_order_and_colours_know_every_variant() -> None:

@@ -7,9 +7,14 @@ import math
 import pandas as pd
 import pytest
 
-from analysis.models.all_models import predict
-from analysis.models.conditions import Conditions, Invalid
-from analysis.models.flow_against_model import conditions, expected_pps, goodput_pps, with_model
+from analysis.throughput_models import Conditions, Invalid
+from experiments.parvez_mahanti_williamson.models import (
+    conditions,
+    expected_pps,
+    goodput_pps,
+    predict,
+    with_model,
+)
 
 ROW = {
     "variant": "newreno",

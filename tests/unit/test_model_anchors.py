@@ -10,7 +10,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.claims.parvez_mahanti_williamson.pmw_numbers import (
+from analysis.throughput_models import Conditions, Invalid
+from experiments.parvez_mahanti_williamson import figures
+from experiments.parvez_mahanti_williamson.models import (
+    Regions,
+    imp_cycle_rtts,
+    imp_window,
+    predict,
+    sbs_cycle_rtts,
+    sbs_most_losses,
+    sbs_window,
+)
+from experiments.parvez_mahanti_williamson.printed import (
     PMW_CRITICAL_LOSSES,
     PMW_CROSSING_OF_WINDOW,
     PMW_CROSSINGS,
@@ -24,16 +35,11 @@ from analysis.claims.parvez_mahanti_williamson.pmw_numbers import (
     PMW_WORST_ERROR,
     BackgroundRow,
 )
-from analysis.figures.papers.parvez_mahanti_williamson import newreno_curves
-from analysis.models.all_models import predict
-from analysis.models.conditions import Conditions, Invalid
-from analysis.models.newreno import imp_cycle_rtts, imp_window, sbs_cycle_rtts, sbs_window
-from analysis.models.regions import Regions, sbs_most_losses
 from tests.pmw_regions import Region, break_even_rto, curves, imp_vanishes, region, sbs_vanishes
 from tests.pmw_table_two import mean_error, recompute
 
-TIMER = newreno_curves.TIMER_S / PMW_RTT_S  # ns-2's least RTO in round trips
-MEASURED = newreno_curves.MEASURED_S / PMW_RTT_S
+TIMER = figures.TIMER_S / PMW_RTT_S  # ns-2's least RTO in round trips
+MEASURED = figures.MEASURED_S / PMW_RTT_S
 
 
 # PMW's anchors. What of them no single RTO gives: experiments/parvez_mahanti_williamson/README.md
@@ -61,7 +67,7 @@ def test_one_rto_gives_both_numbers_of_figure_2() -> None:
     ranges = [rto_range_s(p, first) for p, first in PMW_FIRST_IMPATIENT.items()]
     low, high = max(a for a, _ in ranges), min(b for _, b in ranges)
     assert (low, high) == pytest.approx((0.268, 0.326), abs=5e-4)
-    assert low < newreno_curves.MEASURED_S < high
+    assert low < figures.MEASURED_S < high
 
 
 def test_whole_numbers_somewhere_would_give_27_and_21() -> None:
@@ -93,7 +99,7 @@ def test_whole_numbers_somewhere_would_give_27_and_21() -> None:
 
 def test_curves_cross_where_figure_2_has_it() -> None:
     for p, first in PMW_FIRST_IMPATIENT.items():
-        points = curves(p, range(1, 36), PMW_RTT_S, newreno_curves.MEASURED_S)
+        points = curves(p, range(1, 36), PMW_RTT_S, figures.MEASURED_S)
         ahead = [
             point.losses
             for point in points
@@ -246,14 +252,14 @@ def test_table_2s_own_errors() -> None:
 
 
 def test_the_map_is_drawn(tmp_path: Path) -> None:
-    png, svg = newreno_curves.draw(tmp_path, Regions(TIMER), [Regions(MEASURED)])
+    png, svg = figures.draw_curves(tmp_path, Regions(TIMER), [Regions(MEASURED)])
     assert png.stat().st_size > 10_000
     assert svg.stat().st_size > 10_000
 
 
 def test_the_maps_lines_are_the_regions() -> None:
     """A line for each ratio of RTO to RTT, and the paper's anchors where it prints them."""
-    axes = newreno_curves.chart(Regions(TIMER), [Regions(MEASURED)]).axes[0]
+    axes = figures.chart(Regions(TIMER), [Regions(MEASURED)]).axes[0]
     lines = {str(line.get_label()): np.asarray(line.get_xydata()).tolist() for line in axes.lines}
     for rto_rtts in (TIMER, MEASURED):
         for p, losses in lines[f"$m_t$ with RTO {rto_rtts:.2f} RTT"]:
@@ -271,7 +277,7 @@ def test_the_maps_lines_are_the_regions() -> None:
 )
 def test_the_maps_areas_are_the_regions(label: str, wanted: Region) -> None:
     regions = Regions(TIMER)
-    axes = newreno_curves.chart(regions).axes[0]
+    axes = figures.chart(regions).axes[0]
     (area,) = [each for each in axes.collections if each.get_label() == label]
     (path,) = area.get_paths()
     for p in (0.0003, 0.002, 0.009, 0.02, 0.031, 0.034, 0.04):

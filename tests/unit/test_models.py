@@ -8,20 +8,27 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.models.all_models import MODELS, predict
-from analysis.models.classic import backoff, cubic_window, pftk_window, timeout_probability
-from analysis.models.conditions import Conditions, Invalid
-from analysis.models.newreno import (
+from analysis.throughput_models import (
+    Conditions,
+    Invalid,
+    backoff,
+    cubic_window,
+    pftk_window,
+    timeout_probability,
+)
+from experiments.parvez_mahanti_williamson.models import (
+    MODELS,
+    Regions,
     critical_losses,
     imp_cycle_rtts,
     imp_segments,
     imp_window,
     losses_of_cycle,
+    predict,
     sbs_cycle_rtts,
     sbs_segments,
     sbs_window,
 )
-from analysis.models.regions import Regions
 from tests.pmw_regions import break_even_rto
 
 RATES = (1e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2)

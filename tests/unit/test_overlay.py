@@ -15,6 +15,7 @@ import pytest
 from analysis.report import collect, make_report
 from analysis.report.overlay_series import MOST, thinned
 from analysis.statistics.intervals import compare, compare_paired
+from experiments.catalogue import EXPERIMENTS
 from experiments.command import main
 from testbed.store import RECORD, SOCKETS, FlowRecord, open_trial, trials_in, write_table
 from tests import accessible, report_writer
@@ -57,7 +58,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def page(results: Path) -> Path:
-    return make_report(collect([results]), results.parent / "two words.html")
+    return make_report(collect([results], EXPERIMENTS), results.parent / "two words.html")
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.claims import ledger
 from analysis.claims.engine.answers import Answer, Claim, Finding, Paper, Part, Row, Verdict
 from analysis.claims.engine.contrasts import spread, within
 from analysis.claims.engine.quantities import RATE
 from analysis.claims.engine.selection import Group, sample
+from tests import papers
 from tests.claims_tables import fairness_metrics
 from tests.unit.test_claims import on_disk, tables
 
@@ -29,16 +29,16 @@ def half_of_the_link(group: Group) -> Finding:
 def test_a_paper_is_one_line_of_the_table() -> None:
     claim = Claim("X1", "BBR has half of it.", "At least 0.5.", "router-fairness", half_of_the_link)
     paper = Paper("X", "Someone", "docs/papers/someone.md", (claim,))
-    found = ledger.answers({"router-fairness": fairness_metrics()}, papers=(paper,))
+    found = papers.answers({"router-fairness": fairness_metrics()}, papers=(paper,))
     assert [(each.id, each.paper, each.verdict) for each in found] == [
         ("X1", "X", Verdict.SUPPORTED)
     ]
     less = fairness_metrics(lambda place: {"bbr": {"throughput_mbps": 0.2}})
-    (refuted,) = ledger.answers({"router-fairness": less}, papers=(paper,))
+    (refuted,) = papers.answers({"router-fairness": less}, papers=(paper,))
     assert refuted.verdict is Verdict.CONTRADICTED and paper.page in refuted.why
 
 
-@pytest.mark.parametrize("paper", ledger.PAPERS, ids=lambda paper: str(paper.id))
+@pytest.mark.parametrize("paper", papers.PAPERS, ids=lambda paper: str(paper.id))
 def test_every_paper_has_its_page(root: Path, paper: Paper) -> None:
     page = (root / paper.page).read_text()
     for claim in paper.claims:
@@ -61,7 +61,7 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Answer]:
 def _worlds(folder: Path) -> Iterator[Answer]:
     for claimed in (True, False):
         found: dict[str, pd.DataFrame] = tables(2, claimed)
-        yield from ledger.answers(found, on_disk(folder / str(claimed), found, claimed))
+        yield from papers.answers(found, on_disk(folder / str(claimed), found, claimed))
 
 
 def test_what_an_answer_prints_is_numbers(worlds: Sequence[Answer]) -> None:

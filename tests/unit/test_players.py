@@ -8,10 +8,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.figures.own_experiments.player_pairs import pairs, table
-from analysis.figures.own_experiments.players_figure import draw
 from analysis.results.experiment_results import ExperimentResults
 from experiments.video_players import scenario
+from experiments.video_players_figures import draw, pairs, table
 from testbed.store import FLOWS, RECORD, SCENARIO, Record, Status, trials_in
 from testbed.traffic.video.result import Result
 

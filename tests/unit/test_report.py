@@ -11,6 +11,7 @@ import pytest
 
 from analysis.report import collect
 from analysis.results.reduction import reduction_of
+from experiments.catalogue import EXPERIMENTS
 from experiments.command import main
 from testbed.store import TRIAL_PAGE, trials_in
 from tests import report_writer
@@ -142,7 +143,7 @@ def test_two_runs_of_the_same_are_compared(
     assert "A and B do not agree: 6 differences beyond tolerance" in said
     html = (a / "report.html").read_text()
     assert '<section id="comparison">' in html
-    keys = [each.key for each in collect([a, b]).experiments]
+    keys = [each.key for each in collect([a, b], EXPERIMENTS).experiments]
     assert len(set(keys)) == 2 and all(f'<section id="{key}">' in html for key in keys)
     assert main(["report", str(a), str(b), "--claims"]) == 2
 

@@ -13,14 +13,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.figures.figure_catalogue import figures, tables
-from analysis.figures.papers.dumbbell.dumbbell_pairs import shares
+from analysis.figures.general.presentation import figures, tables
 from analysis.figures.plotting.cases import split
 from analysis.metrics.digest import THROUGHPUT
 from analysis.metrics.metric_rows import tell_settings_apart, varied_axes
 from analysis.report import collect
 from analysis.report.listing import cells
 from analysis.results.experiment_results import ExperimentResults
+from experiments.catalogue import EXPERIMENTS
+from experiments.kapre_saxena_joshi_hattikar.figures import shares
 from tests import report_writer
 
 SEEDS = 2
@@ -67,7 +68,7 @@ def unlike(
     for point in points({**PAPERS[experiment], **extra_axes(dice, most)}):
         for seed in range(1, SEEDS + 1):
             report_writer.write(folder, report_writer.scenario(experiment, point, seed))
-    [results] = collect([folder]).experiments
+    [results] = collect([folder], EXPERIMENTS).experiments
     rows = results.rows.assign(setting=results.rows["axes"])
     keys = rows["axes"] + rows["flow"]
     drawn = dice.choice(np.arange(100, 1000), size=keys.nunique(), replace=False)

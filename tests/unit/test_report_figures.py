@@ -19,12 +19,13 @@ from matplotlib.colors import to_hex
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
-from analysis.figures import figure_catalogue
+from analysis.figures.general import presentation
 from analysis.figures.plotting.named_figure import NamedFigure
 from analysis.figures.plotting.style import VARIANT_COLOURS
 from analysis.report import collect, make_report
 from analysis.report.facts import command
 from analysis.results.experiment_results import ExperimentResults
+from experiments.catalogue import EXPERIMENTS
 from tests import report_writer
 from tests.made_up_answers import Answer, Evidence
 
@@ -78,7 +79,7 @@ def made(folders: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Made:
         Answer("JH1.1", "contradicted", (), paper="JH", why="a queue of ten packets"),
     )
     drawn: list[NamedFigure] = []
-    draw = figure_catalogue.figures
+    draw = presentation.figures
 
     def figures(results: ExperimentResults) -> Iterator[NamedFigure]:
         for figure in draw(results):
@@ -86,9 +87,9 @@ def made(folders: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Made:
             yield figure
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figure_catalogue, "figures", figures)
+        patch.setattr(presentation, "figures", figures)
         out = tmp_path_factory.mktemp("out") / "report.html"
-        return Made(make_report(collect(folders), out, answers), drawn)
+        return Made(make_report(collect(folders, EXPERIMENTS), out, answers), drawn)
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +162,7 @@ def test_figures_have_the_pages_colours_and_no_pictures(html: str) -> None:
 
 def test_invalid_trials_are_left_out_and_counted(folders: list[Path], html: str) -> None:
     folder = next(path for path in folders if path.name == "router-bottleneck")
-    [results] = collect([folder]).experiments
+    [results] = collect([folder], EXPERIMENTS).experiments
     assert set(results.rows["seed"]) == {1, 2, 11, 12, 13}
     assert set(results.good["seed"]) == {1, 2, 11}
     for badge in ("1 suspect", "1 invalid", "1 unsupported"):
@@ -186,7 +187,7 @@ def test_the_papers_numbers_stand_beside_ours(html: str) -> None:
 
 def test_the_command_runs_the_same_again(folders: list[Path]) -> None:
     folder = next(path for path in folders if path.name == "someones-own")
-    [results] = collect([folder]).experiments
+    [results] = collect([folder], EXPERIMENTS).experiments
     assert command(results) == (
         "testbed run someones-own --set variant=bbr,cubic --set target_ms=1,5,20 "
         "--seeds 5 --engine guest"

@@ -14,9 +14,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
-from analysis.figures import figure_catalogue
-from analysis.figures.general import general_figures, load_sweep, plane
-from analysis.figures.papers.dumbbell.dumbbell_pairs import matrix, widest
+from analysis.figures.general import general_figures, load_sweep, plane, presentation
 from analysis.figures.plotting import figure_layout
 from analysis.figures.plotting.cases import exemplary
 from analysis.figures.plotting.figure_layout import APART
@@ -27,6 +25,8 @@ from analysis.report.facts import command
 from analysis.report.network_drawing import drawing
 from analysis.results.reduction import reduction_of
 from analysis.trials.labels import in_lines, path_rtt_ms
+from experiments.catalogue import EXPERIMENTS
+from experiments.kapre_saxena_joshi_hattikar.figures import matrix, widest
 from testbed.errors import TestbedError
 from testbed.scenario.model import Path as Way
 from testbed.scenario.model import TopologyKind
@@ -44,7 +44,7 @@ def test_the_command_of_a_files_sweep_names_a_file(tmp_path: Path) -> None:
             point: dict[str, str | float] = {"variant": "cubic", place: rate}
             made = report_writer.scenario("mine", point, seed)
             report_writer.write(tmp_path, dataclasses.replace(made, axes={place: rate}))
-    [results] = collect([tmp_path]).experiments
+    [results] = collect([tmp_path], EXPERIMENTS).experiments
     first = results.trials[0].path / "scenario.json"
     assert command(results) == (
         f"testbed run {first} --set topology.bottleneck.rate_mbit=1,2 --seeds 2 --engine guest"
@@ -56,15 +56,15 @@ def test_a_scenario_may_have_an_experiments_name(name: str, tmp_path: Path) -> N
     """It has none of its axes, and gets what any scenario gets."""
     made = report_writer.scenario("mine", {"variant": "cubic"}, 1)
     report_writer.write(tmp_path, dataclasses.replace(made, experiment=name, axes={}))
-    [results] = collect([tmp_path]).experiments
-    assert not list(figure_catalogue.summaries([results]))
-    assert not list(figure_catalogue.tables(results))
-    assert all("-guest-" in each.stem for each in figure_catalogue.figures(results))
+    [results] = collect([tmp_path], EXPERIMENTS).experiments
+    assert not list(presentation.summaries([results]))
+    assert not list(presentation.tables(results))
+    assert all("-guest-" in each.stem for each in presentation.figures(results))
 
 
 def test_a_single_trial_has_its_timeline_and_no_figure_of_one_point(tmp_path: Path) -> None:
     write_trial(tmp_path / "one-trial", samples=True)
-    [results] = collect([tmp_path]).experiments
+    [results] = collect([tmp_path], EXPERIMENTS).experiments
     kinds = {
         figure.stem.removeprefix(f"{results.key}-") for figure in general_figures.draw(results)
     }
@@ -75,7 +75,7 @@ def test_a_single_trial_has_its_timeline_and_no_figure_of_one_point(tmp_path: Pa
 def test_hundreds_of_trials_are_all_there(tmp_path: Path) -> None:
     report_writer.write_experiment(tmp_path / "r", "someones-own", 20, 120)
     with report_writer.first_figures():
-        page = make_report(collect([tmp_path / "r"]), tmp_path / "report.html")
+        page = make_report(collect([tmp_path / "r"], EXPERIMENTS), tmp_path / "report.html")
     text = page.read_text()
     assert len(re.findall(r'<tr id="t\d+">', text)) == 120
     assert "120 trials." in text
@@ -88,7 +88,7 @@ def test_hundreds_of_trials_are_all_there(tmp_path: Path) -> None:
 
 def test_a_folder_without_trials_is_said(tmp_path: Path) -> None:
     with pytest.raises(TestbedError, match="no trials in it"):
-        collect([tmp_path])
+        collect([tmp_path], EXPERIMENTS)
 
 
 def test_the_digest_of_a_trial(tmp_path: Path) -> None:

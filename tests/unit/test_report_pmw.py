@@ -6,18 +6,21 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
-from analysis.claims.parvez_mahanti_williamson.pmw_numbers import PMW_TABLE_2
-from analysis.figures.figure_catalogue import tables
-from analysis.figures.papers.parvez_mahanti_williamson import newreno_background, newreno_models
+from analysis.figures.general.presentation import tables
 from analysis.figures.plotting.sheet import Sheet
 from analysis.metrics.metric_rows import with_axes
 from analysis.results.experiment_results import ExperimentResults
+from experiments.catalogue import EXPERIMENTS
+from experiments.parvez_mahanti_williamson import figures
+from experiments.parvez_mahanti_williamson.printed import PMW_TABLE_2
 from tests import pmw_tables as made
 
 
 def results(experiment: str, table: pd.DataFrame) -> ExperimentResults:
     rows = with_axes(table.assign(kind="tcp", verdict="", number=1))
-    return ExperimentResults(experiment, "guest", (), rows, rows, pd.DataFrame())
+    return ExperimentResults(
+        experiment, "guest", (), rows, rows, pd.DataFrame(), definition=EXPERIMENTS[experiment]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +38,7 @@ def texts(sheet: Sheet) -> list[list[str]]:
 
 
 def test_figure_two_and_the_map(events: ExperimentResults) -> None:
-    plane, regions = newreno_models.draw(events)
+    plane, regions = figures.event_figures(events)
     assert plane.stem == "newreno-models-guest-events-ns2-consecutive"
     goodput = plane.data[plane.data["measure"] == "goodput (Mbit/s)"]
     assert set(goodput.groupby("p_percent")["axis_m"].max()) == {40, 35}
@@ -58,7 +61,7 @@ def test_the_models_errors_beside_the_papers(events: ExperimentResults) -> None:
 
 
 def test_figure_three(traffic: ExperimentResults) -> None:
-    (drawn,) = newreno_background.draw(traffic)
+    (drawn,) = figures.background_figures(traffic)
     assert (
         "With queue droptail Slow-but-Steady is +5.5 to +13.6 % ahead of Impatient" in drawn.caption
     )

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from analysis.figures.plotting.named_figure import svg_text
 from analysis.figures.plotting.sheet import Sheet
 from analysis.report import collect, inline, make_report, page
+from experiments.catalogue import EXPERIMENTS
 from tests import report_writer
 from tests.browser import browser, chromium
 
@@ -39,11 +40,11 @@ def doctored(value: Any) -> Any:
 
 @pytest.mark.skipif(chromium() is None, reason="no Chromium here")
 def test_markup_in_every_string_is_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from analysis.claims.ledger import PAPERS, answers
     from analysis.metrics.columns import COLUMNS
+    from tests.papers import PAPERS, answers
 
     report_writer.write_experiment(tmp_path / "rf", "router-fairness", 2)
-    found = collect([tmp_path / "rf"])
+    found = collect([tmp_path / "rf"], EXPERIMENTS)
     tables = {"router-fairness": found.metrics[list(COLUMNS)]}
     own = [
         dataclasses.replace(

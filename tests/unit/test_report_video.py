@@ -13,10 +13,7 @@ from matplotlib import pyplot as plt
 
 from analysis.captures.lengths import packet_lengths
 from analysis.captures.tcp import MARKS
-from analysis.claims.rajore_gupta_sikka_jain.rgsj_numbers import RGSJ_LENGTHS
-from analysis.claims.rajore_gupta_sikka_jain.rgsj_selection import NETWORKS, SLOW_UP
-from analysis.figures.figure_catalogue import tables
-from analysis.figures.papers.rajore_gupta_sikka_jain import video_access
+from analysis.figures.general.presentation import tables
 from analysis.figures.plotting.named_figure import NamedFigure
 from analysis.figures.plotting.sheet import Sheet, median_cell
 from analysis.metrics.digest import VIDEO_ERRORS, VIDEO_PACKETS, lengths_of, video_parts
@@ -24,6 +21,9 @@ from analysis.metrics.metric_rows import with_axes
 from analysis.report.network_drawing import drawing
 from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.packets import FlowPackets
+from experiments.rajore_gupta_sikka_jain import figures
+from experiments.rajore_gupta_sikka_jain.printed import RGSJ_LENGTHS
+from experiments.rajore_gupta_sikka_jain.selection import NETWORKS, SLOW_UP
 from experiments.rajore_gupta_sikka_jain.video_access import EXPERIMENT
 from testbed.store import FLOWS, RECORD, SCENARIO, Record, Status, Trial, open_trial
 from tests import video_tables as made
@@ -75,6 +75,14 @@ def played(folder: Path, trial: str, rule: str) -> Trial:
     return open_trial(path)
 
 
+def results_of(
+    trials: tuple[Trial, ...], rows: pd.DataFrame, good: pd.DataFrame, digest: pd.DataFrame
+) -> ExperimentResults:
+    return ExperimentResults(
+        "video-access", "guest", trials, rows, good, digest, definition=EXPERIMENT
+    )
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> ExperimentResults:
     table = made.video_metrics(seeds=2)
@@ -91,7 +99,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> ExperimentResults:
     )
     seen = rows.loc[rows["seed"] == 1, "trial"]
     digest = pd.concat([digest_of(trial) for trial in seen], ignore_index=True)
-    return ExperimentResults("video-access", "guest", trials, rows, rows, digest)
+    return results_of(trials, rows, rows, digest)
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +109,7 @@ def drawn(results: ExperimentResults) -> Iterator[dict[str, NamedFigure]]:
 
 
 def draw(results: ExperimentResults) -> list[NamedFigure]:
-    return list(video_access.draw(results))
+    return list(figures.draw(results))
 
 
 def texts(sheet: Sheet) -> list[list[str]]:
@@ -130,7 +138,13 @@ def test_whose_setting_is_drawn_seed_by_seed(
     assert means["veno"] == pytest.approx(109 - (109 + 122 + 124) / 3, abs=0.3)
     alone = results.good[results.good["axis_setting"] == "sender"]
     others = ExperimentResults(
-        "video-access", "guest", results.trials, alone, alone, results.digest
+        "video-access",
+        "guest",
+        results.trials,
+        alone,
+        alone,
+        results.digest,
+        definition=EXPERIMENT,
     )
     assert not any(each.stem.endswith("setting") for each in draw(others))
 
@@ -139,7 +153,9 @@ def test_a_seed_without_one_of_the_three_is_not_drawn(results: ExperimentResults
     rows = results.good.copy()
     first = (rows["seed"] == 1) & (rows["axis_variant"] == "vegas")
     rows.loc[first, "loaded_s"] = np.nan
-    less = ExperimentResults("video-access", "guest", results.trials, rows, rows, results.digest)
+    less = ExperimentResults(
+        "video-access", "guest", results.trials, rows, rows, results.digest, definition=EXPERIMENT
+    )
     [setting] = [each for each in draw(less) if each.stem.endswith("setting")]
     assert set(setting.data["n"]) == {1}
 
@@ -213,7 +229,9 @@ def test_the_lecture_hall_with_either_radio(results: ExperimentResults) -> None:
     assert quic[7] == "40 to 50 sooner" and quic[12] == "–" and quic[14] == "12.5"
     rows = results.good.copy()
     rows["axis_network"] = rows["axis_network"].replace("shaped", SLOW_UP)
-    both = ExperimentResults("video-access", "guest", results.trials, rows, rows, results.digest)
+    both = ExperimentResults(
+        "video-access", "guest", results.trials, rows, rows, results.digest, definition=EXPERIMENT
+    )
     radios = [line[0] for line in texts(sheet_of(both, "Congested"))]
     assert list(dict.fromkeys(radios)) == ["netem, 0.01 Mbit/s up", "802.11"]
 

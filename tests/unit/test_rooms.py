@@ -22,22 +22,8 @@ FILES_STILL_IN_A_CIRCLE = {
     "analysis.claims.engine.contrasts",
     "analysis.claims.engine.selection",
 }
-# the catalogue of figures, which goes, lies in one folder with what all figures use
-FOLDERS_STILL_IN_A_CIRCLE = {
-    "analysis.evaluation",
-    "analysis.figures",
-    "analysis.figures.evaluation",
-    "analysis.figures.general",
-    "analysis.figures.own_experiments",
-    "analysis.figures.papers.dumbbell",
-    "analysis.figures.papers.fall_floyd",
-    "analysis.figures.papers.guo_yuan_sheng",
-    "analysis.figures.papers.parvez_mahanti_williamson",
-    "analysis.figures.papers.rajore_gupta_sikka_jain",
-    "analysis.figures.plotting",
-    "analysis.figures.timeline",
-}
-ROOMS_STILL_IN_A_CIRCLE = {"analysis.evaluation", "analysis.figures"}
+FOLDERS_STILL_IN_A_CIRCLE = {"analysis.figures", "analysis.figures.plotting"}
+ROOMS_STILL_IN_A_CIRCLE: set[str] = set()
 STILL_AGAINST_THE_ORDER = {("analysis/evaluation/", "analysis/figures/")}
 
 Imports = Mapping[str, set[str]]  # a module, folder or room → those that it imports

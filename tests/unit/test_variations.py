@@ -10,13 +10,13 @@ import pytest
 from analysis.claims.engine.answers import Answer, Verdict
 from analysis.claims.engine.export import ledger_frame
 from analysis.claims.engine.selection import apart
-from analysis.claims.ledger import PAPERS, answers
 from analysis.metrics.metric_rows import with_axes
 from experiments.catalogue import EXPERIMENTS
 from testbed.plan.validate import validate
 from testbed.scenario.model import Scenario
 from testbed.scenario.variations import AXIS, VARIATIONS, WORDS, is_varied, with_variations
 from tests import claims_tables as made
+from tests.papers import PAPERS, answers
 from tests.video_tables import video_metrics
 
 EVERY = 9  # of an experiment's scenarios, varied here

@@ -131,6 +131,7 @@ class Answer:
 
     id: str
     paper: str
+    authors: str
     claim: str
     tested: str
     verdict: Verdict
@@ -243,6 +244,7 @@ def answer(paper: Paper, claim: Claim, group: Group, found: Finding, tested: str
     return Answer(
         id=claim.id,
         paper=paper.id,
+        authors=paper.authors,
         claim=claim.words,
         tested=tested,
         verdict=verdict,
@@ -268,6 +270,7 @@ def unanswered(
     return Answer(
         id=claim.id,
         paper=paper.id,
+        authors=paper.authors,
         claim=claim.words,
         tested=claim.tested,
         verdict=Verdict.OPEN,

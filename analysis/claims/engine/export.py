@@ -14,7 +14,7 @@ from analysis.claims.engine.answers import Answer
 FLAT = tuple(
     field.name
     for field in dataclasses.fields(Answer)
-    if field.name not in ("rows", "evidence", "varied")
+    if field.name not in ("authors", "rows", "evidence", "varied")
 )
 
 WHICH = ("id", "profile", "setting", "reading")  # what tells an answer from every other
@@ -44,4 +44,6 @@ def numbers_frame(found: Iterable[Answer]) -> pd.DataFrame:
 def ledger_json(found: Iterable[Answer]) -> str:
     """Everything, as a list of objects."""
     entries = [dataclasses.asdict(each) | {"survival": each.survival} for each in found]
+    for entry in entries:
+        del entry["authors"]
     return json.dumps(entries, indent=1, ensure_ascii=False)

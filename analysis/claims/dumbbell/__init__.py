@@ -1,1 +1,0 @@
-"""Tests that the two dumbbell papers share: load, pairs, phases, queues."""

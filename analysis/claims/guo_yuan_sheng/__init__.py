@@ -1,1 +1,0 @@
-"""The claims of Guo, Yuan and Sheng."""

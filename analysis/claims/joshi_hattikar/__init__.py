@@ -1,1 +1,0 @@
-"""The claims of Joshi and Hattikar."""

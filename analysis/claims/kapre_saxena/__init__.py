@@ -1,1 +1,0 @@
-"""The claims of Kapre and Saxena."""

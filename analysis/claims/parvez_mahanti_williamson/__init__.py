@@ -1,1 +1,0 @@
-"""The claims of Parvez, Mahanti and Williamson."""

@@ -1,1 +1,0 @@
-"""The claims of Rajore, Gupta, Sikka and Jain."""

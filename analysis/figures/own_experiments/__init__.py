@@ -1,1 +1,0 @@
-"""The figures of the experiments that follow no paper."""

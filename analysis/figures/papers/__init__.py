@@ -1,1 +1,0 @@
-"""The papers' figures and tables, one room per paper."""

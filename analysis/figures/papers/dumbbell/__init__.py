@@ -1,1 +1,0 @@
-"""Kapre, Saxena and Joshi, Hattikar: TCP and CBR on the six-node dumbbell."""

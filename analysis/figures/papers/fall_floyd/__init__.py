@@ -1,1 +1,0 @@
-"""Fall, Floyd: one to four losses in a window, and what each variant does."""

@@ -1,1 +1,0 @@
-"""Guo, Yuan, Sheng: one flow, and four at once, through a router."""

@@ -1,1 +1,0 @@
-"""Parvez, Mahanti, Williamson: NewReno's two forms and their models."""

@@ -1,1 +1,0 @@
-"""Rajore, Gupta, Sikka, Jain: video over access networks."""

@@ -1,0 +1,239 @@
+"""The scores of each standard evaluation."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from analysis.evaluation.seen_trial import LESS, MORE, Score, SeenTrial, jain
+from analysis.trials.measures import NAN
+
+LAST_AFTER_CHANGE = 1 / 3  # of the time after the change: where the new equilibrium is
+ENOUGH, MOST = 0.9, 1.1  # of its rate and of its queue
+
+
+def settling_s(seen: SeenTrial) -> float:
+    """From the change until a second with 90 % of the rate, and no more than 110 % of the queue (or
+    a packet), of the last third; if there is none, until the end.
+    """
+    changed_s = seen.trial.scenario.measure_from_s
+    rate = _since(seen.rates().sum(axis=1), changed_s)
+    queue = _since(seen.backlog_packets(), changed_s).reindex(rate.index)
+    last = rate.index >= rate.index[-1] + 1 - LAST_AFTER_CHANGE * len(rate)
+    settled = (rate >= ENOUGH * rate[last].mean()) & (queue <= max(1, MOST * queue[last].mean()))
+    until = rate.index[settled.to_numpy()]
+    return float((until[0] if len(until) else rate.index[-1]) + 1 - changed_s)
+
+
+def _since(values: pd.Series, begin_s: float) -> pd.Series:
+    """Of whole seconds from then on."""
+    return values[values.index >= begin_s]
+
+
+FAIR = 0.9  # Jain's index from which on a share counts as fair
+LAST = 1 / 3  # of a trial: where a latecomer has had time
+
+
+def jain_over_time(seen: SeenTrial) -> float:
+    """The mean over the seconds in which several flows ran, in percent."""
+    rates = _shared(seen.rates())
+    return 100 * float(rates.apply(jain, axis=1).mean())
+
+
+def time_to_fair_s(seen: SeenTrial) -> float:
+    """From a flow's arrival among others until Jain's index reaches 0.9: the mean of all arrivals.
+    One that does not before the next change counts with the time until then.
+    """
+    rates, changes = seen.rates(), seen.changes()
+    return _mean(_waits(seen, rates, changes))
+
+
+def _waits(seen: SeenTrial, rates: pd.DataFrame, changes: list[float]) -> Iterator[float]:
+    arrivals = sorted(each.started_s for each in seen.trial.record.flows)[1:]
+    for came in arrivals:
+        until = min(t for t in changes if t > came + 1)
+        between = rates[(rates.index >= came) & (rates.index + 1 <= until)]
+        index = _shared(between).apply(jain, axis=1)
+        fair = index[index >= FAIR].index.to_numpy()
+        yield (float(fair[0]) + 1 if len(fair) else until) - came
+
+
+def oscillation(seen: SeenTrial) -> float:
+    """The deviation of a flow's rate in seconds, in percent of its mean, where no flow comes or
+    goes; the first second of each such time is left out.
+    """
+    rates, changes = seen.rates(), seen.changes()
+    found = []
+    for begin, end in itertools.pairwise(changes):
+        own = rates[(rates.index >= begin + 1) & (rates.index + 1 <= end)]
+        means = own.mean()
+        if len(own) > 1:
+            spread = own.std() / means.where(means > 0)
+            found += [float(each) for each in spread.dropna()]
+    return 100 * _mean(iter(found))
+
+
+def lesser_share(seen: SeenTrial) -> float:
+    """The lesser of the two flows' shares of the last third of the trial, in percent: half is fair,
+    and a latecomer that takes most of the link is as unfair as one that gets little.
+    """
+    end = max(each.stopped_s for each in seen.trial.record.flows)
+    rates = seen.rates()
+    last = rates[rates.index >= (1 - LAST) * end]
+    whole = float(last.to_numpy().sum())
+    return 100 * float(last.sum().min()) / whole if whole else NAN
+
+
+def long_of_fair(seen: SeenTrial) -> float:
+    """What the flow across all bottlenecks has of its max–min share, half of the link: percent."""
+    return 100 * float(seen.flow("long")["throughput_mbps"]) / (seen.rate_mbit / 2)
+
+
+def lot_utilisation(seen: SeenTrial) -> float:
+    """The bottlenecks' mean utilisation, in percent."""
+    cross = seen.without("long")["throughput_mbps"].mean()
+    long = seen.flow("long")["throughput_mbps"]
+    return 100 * float(cross + long) / seen.rate_mbit
+
+
+def _shared(rates: pd.DataFrame) -> pd.DataFrame:
+    """The seconds in which at least two flows ran."""
+    return rates[rates.notna().sum(axis=1) > 1]
+
+
+def _mean(values: Iterator[float]) -> float:
+    found = [each for each in values if not math.isnan(each)]
+    return float(np.mean(found)) if found else NAN
+
+
+SHORT, LONG = "short", "long"
+HIGH = 0.99
+
+
+def took_s(seen: SeenTrial, size: str) -> pd.Series:
+    """The completion times of a class of sizes. A transfer that did not finish counts with the
+    time until the flow's end, so that who finishes less does not look faster.
+    """
+    own = seen.transfers[seen.transfers["size_class"] == size]
+    begun_s = own["start_s"].fillna(own["due_s"])
+    stops_s = {each.name: each.stopped_s for each in seen.trial.record.flows}
+    ends_s = own["flow"].map(stops_s).astype(float)
+    return own["completion_s"].astype(float).fillna(ends_s - begun_s)
+
+
+def short_99_ms(seen: SeenTrial) -> float:
+    """The 99th percentile of the short ones."""
+    found = took_s(seen, SHORT)
+    return 1e3 * float(found.quantile(HIGH)) if len(found) else NAN
+
+
+def long_mean_s(seen: SeenTrial) -> float:
+    """The mean of the long ones; a seed of which none is long does not count."""
+    return float(took_s(seen, LONG).mean())
+
+
+def _mean_score(name: str, words: str, better: int, metric: str, factor: float = 1.0) -> Score:
+    """The mean over the trial's flows of a column of metrics.csv."""
+    return Score(name, words, better, lambda seen: factor * seen.mean(metric))
+
+
+def _utilisation(seen: SeenTrial) -> float:
+    return 100 * float(seen.without("back")["throughput_mbps"].sum()) / seen.carried_mbit
+
+
+def _losses(seen: SeenTrial) -> float:
+    """Of all flows' packets."""
+    sent = seen.flows["sent_packets"]
+    return 100 * float((seen.flows["drop_rate"] * sent).sum() / sent.sum())
+
+
+def _needless(seen: SeenTrial) -> float:
+    """Of all flows' packets: what was sent again and not dropped before."""
+    sent, again = seen.flows["sent_packets"], seen.flows["retransmitted"]
+    dropped = (seen.flows["drop_rate"] * sent).round()  # packets
+    return 100 * float((again - dropped).clip(lower=0).sum() / sent.sum())
+
+
+UTILISATION = Score("utilisation", "link used (%)", MORE, _utilisation)
+QUEUE = _mean_score("queue_ms", "queueing delay (ms)", LESS, "queue_mean_ms")
+QUEUE_95 = _mean_score("queue_95_ms", "queueing delay, 95 % (ms)", LESS, "queue_p95_ms")
+LOSSES = Score("losses", "packets dropped (%)", LESS, _losses)
+JAIN = _mean_score("jain_percent", "Jain's index (%)", MORE, "jain", 100)
+GOODPUT = Score(
+    "goodput_percent",
+    "goodput (% of the link)",
+    MORE,
+    lambda seen: 100 * float(seen.without("back")["goodput_mbps"].sum()) / seen.carried_mbit,
+)
+DELAY_95 = _mean_score("delay_95_ms", "one-way delay, 95 % (ms)", LESS, "owd_p95_ms")
+OWN_GOODPUT = Score(
+    "own_percent",
+    "own goodput (% of the link)",
+    MORE,
+    lambda seen: 100 * float(seen.flow("flow")["goodput_mbps"]) / seen.rate_mbit,
+)
+OWN_QUEUE = Score(
+    "own_queue_ms",
+    "queueing delay (ms)",
+    LESS,
+    lambda seen: float(seen.flow("flow")["queue_mean_ms"]),
+)
+REVERSE_RTT = Score(
+    "rtt_ms",
+    "round trip (ms)",
+    LESS,
+    lambda seen: seen.mean("rtt_mean_ms", without="back"),
+)
+
+# what a victim has, whether more of it is better, and what a loss of it is called
+HARMED = (
+    ("throughput_mbps", MORE, "harm to throughput (%)"),
+    ("queue_mean_ms", LESS, "harm to delay (%)"),
+    ("drop_rate", LESS, "harm by losses (%)"),
+)
+
+
+def _harm(metric: str, better: int, words: str) -> Score:
+    """Return a score of the harm that is done to a victim's number."""
+    return Score(metric, words, LESS, lambda seen: float(seen.flow("victim")[metric]), harm=better)
+
+
+RTT_FAIRNESS_SCORES = (JAIN, UTILISATION)
+BUFFER_SIZING_SCORES = (UTILISATION, QUEUE, LOSSES)
+CONVERGENCE_SCORES = (
+    Score("fair_after_s", "time to a fair share (s)", LESS, time_to_fair_s, 1.0),
+    Score("jain_over_time", "Jain's index in seconds (%)", MORE, jain_over_time),
+    Score("oscillation", "oscillation (%)", LESS, oscillation),
+)
+LATECOMER_SCORES = (
+    Score("fair_after_s", "time to a fair share (s)", LESS, time_to_fair_s, 1.0),
+    Score("lesser_share", "lesser share at last (%)", MORE, lesser_share),
+)
+INTRA_PROTOCOL_SCORES = (JAIN, QUEUE, LOSSES)
+PARKING_LOT_SCORES = (
+    Score("long_of_fair", "long flow, of its fair share (%)", MORE, long_of_fair),
+    Score("lot_utilisation", "links used (%)", MORE, lot_utilisation),
+)
+REVERSE_TRAFFIC_SCORES = (GOODPUT, REVERSE_RTT)
+COMPLETION_SCORES = (
+    Score("short_99_ms", "short ones, 99 % (ms)", LESS, short_99_ms),
+    Score("long_mean_s", "long ones, mean (s)", LESS, long_mean_s),
+)
+LOSSY_SCORES = (GOODPUT, QUEUE)
+REORDERING_SCORES = (
+    GOODPUT,
+    Score("needless", "sent again without a loss (%)", LESS, _needless),
+)
+CELLULAR_SCORES = (UTILISATION, DELAY_95)
+PATH_CHANGE_SCORES = (
+    Score("settling_s", "time to the new equilibrium (s)", LESS, settling_s, 1.0),
+    UTILISATION,
+    QUEUE,
+)
+ECN_SCORES = (OWN_GOODPUT, OWN_QUEUE, LOSSES)
+AQM_SCORES = (GOODPUT, QUEUE, QUEUE_95, JAIN)
+HARM_SCORES = tuple(_harm(*each) for each in HARMED)

@@ -1,0 +1,492 @@
+"""The claims of Guo, Yuan and Sheng, what they print, and how each claim is judged."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from analysis.claims.engine import moments
+from analysis.claims.engine.answers import Claim, Finding, Paper, Part, Reading, Row, by_definition
+from analysis.claims.engine.contrasts import (
+    Contrast,
+    Outcome,
+    Sample,
+    all_are,
+    contrasts,
+    mean,
+    relative,
+    spread,
+    within,
+)
+from analysis.claims.engine.quantities import DELAY, RATE, RATIO, SHARE
+from analysis.claims.engine.selection import Group, samples
+from analysis.metrics.digest import NotMeasured
+from analysis.trials.samples import read_samples
+from testbed.store import IDLE, open_trial, report_file
+
+# GYS, section 3.2: in words, and as bounds read off its figures
+GYS_BBR_ABOVE_MBPS = 1.020
+GYS_RENO_BELOW_MBPS = 0.970
+GYS_IDLE_MS = {"receiver": "about 0.9", "router": "0.48 to 0.52"}
+GYS_BBR_SHARE = 0.60
+GYS_CUBIC_SHARE = 0.10
+
+
+RENO = "linux-reno"  # the kernel's own, as in the paper
+FOUR = (RENO, "cubic", "vegas", "bbr")
+RATE_MBPS = 1.0
+NEAR = 0.05
+FRAME = 1514
+PAYLOAD = 1448  # with timestamps
+
+
+def network(group: Group, **axes: object) -> Group:
+    """The paper's rate, the least delay, and these values on the other axes."""
+    own = group
+    for name, value in (("rate_mbit", RATE_MBPS), *axes.items()):
+        if own.values(name) or name in axes:
+            own = own.asked(name, [value])
+    least = own.values("delay_ms")
+    return own.where(delay_ms=least[0]) if least else own
+
+
+def single(group: Group, *, queue: str = "bfifo", path: str = "receiver") -> Group:
+    """One sender's flow, in the four variants."""
+    return network(group, queue=queue, path=path).asked("variant", FOUR).where(flow="tcp")
+
+
+def by_variant(group: Group, metric: str) -> dict[str, Sample]:
+    """Samples of each variant's metric."""
+    return samples(group.rows, metric, "variant")
+
+
+def against(
+    found: dict[str, Sample], hero: str, rivals: tuple[str, ...]
+) -> list[tuple[str, Sample, str, Sample]]:
+    """One variant beside others."""
+    return [(hero, found.get(hero, {}), each, found.get(each, {})) for each in rivals]
+
+
+def others(hero: str) -> tuple[str, ...]:
+    """The rest of the four."""
+    return tuple(each for each in FOUR if each != hero)
+
+
+def throughput(group: Group) -> Finding:
+    """All near the link's rate; BBR highest and above 1.02 Mbit/s, Reno lowest and below 0.97."""
+    own = single(group)
+    rates, goodputs = by_variant(own, "throughput_mbps"), by_variant(own, "goodput_mbps")
+    bounds = RATE_MBPS * (1 - NEAR), RATE_MBPS * (1 + NEAR)
+    parts = [within(f"throughput of {each}", RATE, rates.get(each, {}), *bounds) for each in FOUR]
+    reported = _reported(own)
+    halves = [_ranking("arrived", goodputs)]
+    halves += [_ranking("reported by iperf3's client", reported)] if reported else []
+    parts += [
+        by_definition("throughput", ((name, part) for name, part in readings))
+        for readings in zip(*halves, strict=True)
+    ]
+    printed = {
+        "bbr": f"above {GYS_BBR_ABOVE_MBPS:.3f} Mbit/s",
+        RENO: f"below {GYS_RENO_BELOW_MBPS:.3f} Mbit/s",
+    }
+    rows = [
+        Row(
+            f"goodput at the receiver, {each}",
+            spread(RATE, goodputs.get(each, {})),
+            printed.get(each, ""),
+        )
+        for each in FOUR
+    ]
+    rows += [
+        Row(f"throughput at the receiver (frames), {each}", spread(RATE, rates.get(each, {})))
+        for each in FOUR
+    ]
+    rows += [
+        Row(f"what iperf3's sender reports, {each}", spread(RATE, value), printed.get(each, ""))
+        for each, value in reported.items()
+    ]
+    return Finding(tuple(parts), (*rows, *_beyond_the_link(goodputs, reported)))
+
+
+def _ranking(name: str, found: dict[str, Sample]) -> list[tuple[str, Part]]:
+    """BBR highest, and above 1.02 Mbit/s; Reno lowest, and below 0.97: of what arrived, or of what
+    the client says it sent, which the paper does not tell apart.
+    """
+    parts = (
+        all_are(Outcome.ABOVE, contrasts(RATE, against(found, "bbr", others("bbr")))),
+        within(f"{name}, bbr", RATE, found.get("bbr", {}), low=GYS_BBR_ABOVE_MBPS),
+        all_are(Outcome.BELOW, contrasts(RATE, against(found, RENO, others(RENO)))),
+        within(f"{name}, {RENO}", RATE, found.get(RENO, {}), high=GYS_RENO_BELOW_MBPS),
+    )
+    return [(f"what {name}", part) for part in parts]
+
+
+def _beyond_the_link(goodputs: dict[str, Sample], reported: dict[str, Sample]) -> list[Row]:
+    """The payload that the link can carry, and what a sender's iperf3 counts beyond what arrived:
+    what it handed to its kernel and was still in the socket or the router's buffer at the end.
+    """
+    most = RATE_MBPS * PAYLOAD / FRAME
+    what = f"payload that the link can carry ({PAYLOAD} of {FRAME} bytes)"
+    return [Row(what, RATE.write(most))] + [
+        Row(f"iperf3's report minus what arrived, {each}", RATE.write(excess, "+"))
+        for each, value in reported.items()
+        if math.isfinite(excess := mean(value) - mean(goodputs.get(each, {})))
+    ]
+
+
+def _reported(group: Group) -> dict[str, Sample]:
+    """The rate that iperf3's client prints at its end, by variant and seed."""
+    found: dict[str, dict[int, float]] = {}
+    if group.folder is None:
+        return {}
+    for trial, variant, seed in group.rows[["trial", "variant", "seed"]].itertuples(index=False):
+        path = group.folder / str(trial) / report_file("tcp", "client")
+        try:
+            end = json.loads(path.read_text())["end"]["sum_sent"]
+            found.setdefault(str(variant), {})[int(seed)] = float(end["bits_per_second"]) / 1e6
+        except (OSError, ValueError, KeyError):
+            continue  # another tool's, or none: it is only shown beside the answer
+    return {each: found[each] for each in FOUR if each in found}
+
+
+def to_the_router(group: Group) -> Finding:
+    """Reno, Vegas and BBR alike, Cubic below each of them."""
+    own = single(group, path="router")
+    found, trips = (by_variant(own, each) for each in ("goodput_mbps", "rtt_mean_ms"))
+    parts: list[Part] = []
+    rivals = others("cubic")
+    for a, b in ((RENO, "vegas"), (RENO, "bbr"), ("vegas", "bbr")):
+        ratio = relative(found.get(a, {}), found.get(b, {}))
+        parts.append(within(f"ratio of {a} to {b}", RATIO, ratio, 1 - NEAR, 1 + NEAR))
+    parts.append(all_are(Outcome.BELOW, contrasts(RATE, against(found, "cubic", rivals))))
+    rows = tuple(
+        Row(f"goodput to the router, {each}", spread(RATE, found.get(each, {}))) for each in FOUR
+    )
+    rows += tuple(
+        Row(f"RTT under load to the router, {each}", spread(DELAY, trips.get(each, {})))
+        for each in FOUR
+    )
+    return Finding(tuple(parts), rows)
+
+
+def idle_delay(group: Group) -> Finding:
+    """Echo requests on an idle path: Vegas is highest and BBR lowest to the receiver; Vegas is
+    highest to the router. The values depend on the machine; only the order is tested.
+    """
+    parts: list[Part] = []
+    rows: list[Row] = []
+    for path, heroes in (
+        ("receiver", (("vegas", Outcome.ABOVE), ("bbr", Outcome.BELOW))),
+        ("router", (("vegas", Outcome.ABOVE),)),
+    ):
+        try:
+            own = single(group, path=path)
+        except NotMeasured:
+            if path == "receiver":
+                raise
+            continue
+        idle = _idle(own)
+        if set(idle) != set(FOUR):
+            raise NotMeasured(f"no idle delay was sampled ({IDLE.file})", "run it again")
+        for hero, wanted in heroes:
+            found = contrasts(DELAY, against(idle, hero, others(hero)))
+            parts.append(all_are(wanted, found, f"idle, to the {path}"))
+        loaded, trips = by_variant(own, "owd_mean_ms"), by_variant(own, "rtt_mean_ms")
+        for each in FOUR:
+            rows.append(
+                Row(
+                    f"idle RTT to the {path}, {each}",
+                    spread(DELAY, idle[each]),
+                    f"{GYS_IDLE_MS[path]} ms",
+                )
+            )
+        for each in FOUR:
+            rows.append(
+                Row(f"RTT under load to the {path}, {each}", spread(DELAY, trips.get(each, {})))
+            )
+            if each in loaded:
+                rows.append(
+                    Row(
+                        f"one-way delay under load to the {path}, {each}",
+                        spread(DELAY, loaded[each]),
+                    )
+                )
+    return Finding(tuple(parts), tuple(rows))
+
+
+def _idle(group: Group) -> dict[str, Sample]:
+    """Mean round-trip time of echo requests before anything else ran."""
+    if group.folder is None:
+        return {}
+    found: dict[str, dict[int, float]] = {}
+    for trial, variant, seed in group.rows[["trial", "variant", "seed"]].itertuples(index=False):
+        samples_of = read_samples(open_trial(group.folder / str(trial)), IDLE)
+        if samples_of is None:
+            continue
+        own = samples_of.loc[samples_of["flow"] == "tcp", "rtt_ms"]
+        if own.notna().any():
+            found.setdefault(str(variant), {})[int(seed)] = float(own.mean())
+    return dict(found)
+
+
+CLEARLY = 0.2
+
+
+def ecn_throughput(group: Group) -> Finding:
+    """CoDel beside bfifo: less goodput for Reno, Cubic, Vegas; more for BBR."""
+    return Finding(
+        (
+            _changed(group, "goodput_mbps", others("bbr"), Outcome.BELOW),
+            _changed(group, "goodput_mbps", ("bbr",), Outcome.ABOVE),
+        ),
+        _before_and_after(group, "goodput_mbps"),
+    )
+
+
+def ecn_delay(group: Group) -> Finding:
+    """Under load: at least 20 % less one-way delay for Cubic, and less than that for the rest."""
+    plain, marked = (
+        by_variant(single(group, queue=each), "owd_mean_ms") for each in ("bfifo", _codel(group))
+    )
+    parts = []
+    for each in ("cubic", *others("cubic")):
+        left = relative(marked.get(each, {}), plain.get(each, {}))
+        bounds = (
+            {"high": 1 - CLEARLY} if each == "cubic" else {"low": 1 - CLEARLY, "high": 1 + CLEARLY}
+        )
+        parts.append(within(f"delay with CoDel over delay without, {each}", RATIO, left, **bounds))
+    return Finding(tuple(parts), _before_and_after(group, "owd_mean_ms"))
+
+
+def _codel(group: Group) -> str:
+    """The reading's CoDel: the one whose marks are asked for, or the other."""
+    return next((str(each) for each in group.values("queue") if each != "bfifo"), "codel")
+
+
+def _changed(group: Group, metric: str, variants: tuple[str, ...], wanted: Outcome) -> Part:
+    queues = ("bfifo", _codel(group))
+    plain, marked = (by_variant(single(group, queue=each), metric) for each in queues)
+    triples = [
+        (f"{each} with CoDel", marked.get(each, {}), "without", plain.get(each, {}))
+        for each in variants
+    ]
+    return all_are(wanted, contrasts(RATE, triples))
+
+
+def _before_and_after(group: Group, metric: str) -> tuple[Row, ...]:
+    measure = DELAY if metric.endswith("_ms") else RATE
+    name = "one-way delay" if metric.endswith("_ms") else "goodput"
+    rows = []
+    for queue, words in (("bfifo", "bfifo"), (_codel(group), "CoDel")):
+        found = by_variant(single(group, queue=queue), metric)
+        rows += [
+            Row(f"{name}, {each}, {words}", spread(measure, found.get(each, {}))) for each in FOUR
+        ]
+    return tuple(rows)
+
+
+STABLE = 0.2
+REPORT_S = 10
+
+
+def four_senders(group: Group) -> Group:
+    """Four flows at once, named by their variants."""
+    own = network(group).where(flow=FOUR)
+    missing = set(FOUR) - set(own.rows["flow"])
+    if missing:
+        raise NotMeasured(f"no flows of {', '.join(sorted(missing))}")
+    return own
+
+
+def shares(group: Group) -> Finding:
+    """BBR is above 60 %; Cubic is below each other variant, and below 10 %."""
+    found = samples(four_senders(group).rows, "share", "flow")
+    parts = (
+        within("share of bbr", SHARE, found.get("bbr", {}), low=GYS_BBR_SHARE),
+        within("share of cubic", SHARE, found.get("cubic", {}), high=GYS_CUBIC_SHARE),
+        all_are(Outcome.BELOW, _within_trial(found, "cubic")),
+    )
+    printed = {"bbr": "more than 60 %", "cubic": "less than 10 %"}
+    rows = tuple(
+        Row(f"share of {each}", spread(SHARE, found.get(each, {})), printed.get(each, ""))
+        for each in FOUR
+    )
+    return Finding(parts, (*rows, *_by_seed(found, printed)))
+
+
+def _by_seed(found: dict[str, Sample], printed: dict[str, str]) -> tuple[Row, ...]:
+    """Each seed's share, for a mean may be of two kinds of outcome."""
+    bbr, cubic = found.get("bbr", {}), found.get("cubic", {})
+    met = [s for s in bbr if bbr[s] >= GYS_BBR_SHARE and cubic.get(s, 1.0) <= GYS_CUBIC_SHARE]
+    rows = tuple(
+        Row(
+            f"share of {each}, by seed",
+            ", ".join(SHARE.write(value) for _, value in sorted(found.get(each, {}).items())),
+            printed.get(each, ""),
+        )
+        for each in FOUR
+    )
+    both = Row("seeds in which both are as in the paper", f"{len(met)} of {len(bbr)}")
+    return (*rows, both)
+
+
+def _within_trial(found: dict[str, Sample], hero: str) -> tuple[Contrast, ...]:
+    return contrasts(SHARE, against(found, hero, others(hero)), paired=True)
+
+
+def shares_over_time(group: Group) -> Finding:
+    """In intervals of 10 s, as iperf reports: each flow's first is above the mean of the rest; the
+    rest is stable except for BBR, whose level and variation are above every other's.
+    """
+    found = moments.seconds(four_senders(group))
+    firsts, levels, variations = {}, {}, {}
+    for each in FOUR:
+        firsts[each] = moments.each_seed(found, partial(_first, flow=each))
+        levels[each] = moments.each_seed(found, partial(_level, flow=each))
+        variations[each] = moments.each_seed(found, partial(_variation, flow=each))
+    falls = [(f"{each}'s first 10 s", firsts[each], "the rest", levels[each]) for each in FOUR]
+    parts = [all_are(Outcome.ABOVE, contrasts(RATE, falls, paired=True))]
+    for each in others("bbr"):
+        parts.append(within(f"variation of {each}", RATIO, variations[each], high=STABLE))
+    level, variation = (against(each, "bbr", others("bbr")) for each in (levels, variations))
+    parts.append(all_are(Outcome.ABOVE, contrasts(RATE, level, paired=True), "level after 10 s"))
+    parts.append(all_are(Outcome.ABOVE, contrasts(RATIO, variation, paired=True), "variation"))
+    rows = [
+        row
+        for each in FOUR
+        for row in (
+            Row(f"first 10 s, {each}", spread(RATE, firsts[each])),
+            Row(f"mean of the later reports, {each}", spread(RATE, levels[each])),
+            Row(f"their coefficient of variation, {each}", spread(RATIO, variations[each])),
+        )
+    ]
+    return Finding(tuple(parts), tuple(rows))
+
+
+def _reports(table: pd.DataFrame, flow: str) -> npt.NDArray[np.float64]:
+    """The throughputs that iperf would report every 10 s."""
+    rates = moments.phase(table, flow, 0, math.inf).to_numpy()
+    whole = len(rates) // REPORT_S
+    if whole < 3:
+        raise NotMeasured("the trials are too short for three reports of 10 s")
+    reports = rates[: whole * REPORT_S].reshape(whole, REPORT_S).mean(axis=1)
+    return np.asarray(reports, dtype=np.float64)
+
+
+def _first(table: pd.DataFrame, flow: str) -> float:
+    return float(_reports(table, flow)[0])
+
+
+def _level(table: pd.DataFrame, flow: str) -> float:
+    return float(_reports(table, flow)[1:].mean())
+
+
+def _variation(table: pd.DataFrame, flow: str) -> float:
+    later = _reports(table, flow)[1:]
+    return float(later.std(ddof=1) / later.mean()) if later.mean() else math.nan
+
+
+_single = partial(Claim, experiment="router-bottleneck")
+_four = partial(Claim, experiment="router-fairness")
+
+AS_SET, ASKED = "ECN as set", "ECN asked for"
+WITHOUT = "The paper's commands leave tcp_ecn as it is: no sender asks for ECN, and CoDel drops."
+ECN_READINGS = (
+    Reading(AS_SET, WITHOUT, {"queue": ("bfifo", "codel")}),
+    Reading(ASKED, "Senders ask for ECN, and CoDel marks.", {"queue": ("bfifo", "codel-ecn")}),
+)
+STARTS = {
+    0.1: "The four start within a tenth of a second.",
+    1.0: "The four start within a second.",
+}
+# the paper does not say which of its queues the router had, nor what *simultaneously* is
+SHARE_READINGS = tuple(
+    Reading(
+        f"{queue}, {ecn}starts within {within:g} s",
+        f"{words} {start}",
+        {"queue": queue, "within_s": within},
+    )
+    for queue, ecn, words in (
+        ("bfifo", "", "The router has bfifo."),
+        ("codel", f"{AS_SET}, ", f"The router has CoDel. {WITHOUT}"),
+        ("codel-ecn", f"{ASKED}, ", "The router has CoDel; senders ask for ECN."),
+    )
+    for within, start in STARTS.items()
+)
+
+CLAIMS: tuple[Claim, ...] = (
+    _single(
+        id="GYS1.1",
+        words="Throughput is about the bottleneck rate for all; BBR highest (above 1020 kbit/s), "
+        "Reno lowest (below 970).",
+        tested="bfifo, to the receiver: frames at the receiver within 5 % of 1 Mbit/s for each; "
+        "BBR's goodput above each other's and above 1.020 Mbit/s; Reno's below each other's and "
+        "below 0.970: of what arrived, and of what iperf3's client says. Open where the two "
+        "disagree.",
+        judge=throughput,
+    ),
+    _single(
+        id="GYS1.2",
+        words="Sender to router: throughput is alike, but Cubic's is lower than that of the other "
+        "three.",
+        tested="bfifo, to the router: the goodputs of Reno, Vegas and BBR are within 5 % of each "
+        "other; Cubic's is below each of theirs by more than 2 %.",
+        judge=to_the_router,
+    ),
+    _single(
+        id="GYS1.3",
+        words="The delay from sender to receiver is about 0.9 ms (BBR lowest, Vegas highest); from "
+        "sender to router 0.48 to 0.52 ms, Vegas highest.",
+        tested="Round-trip time of echo requests before anything else runs: to the receiver, "
+        "Vegas's is above and BBR's below that of each other variant; to the router, Vegas's is "
+        "above. The values depend on the machine and are not tested; the delay under load is shown "
+        "beside them.",
+        judge=idle_delay,
+    ),
+    _single(
+        id="GYS2.1",
+        words="With CoDel and ECN throughput goes down for all but BBR, whose throughput goes up.",
+        tested="To the receiver, CoDel against bfifo: goodput lower for Reno, Cubic and "
+        "Vegas, higher for BBR, by more than 2 %.",
+        judge=ecn_throughput,
+        readings=ECN_READINGS,
+    ),
+    _single(
+        id="GYS2.2",
+        words="ECN lowers the delay clearly for Cubic and hardly for the others.",
+        tested="Mean one-way delay under load, CoDel over bfifo: at most 0.8 for Cubic, "
+        "within 0.8 to 1.2 for Reno, Vegas and BBR.",
+        judge=ecn_delay,
+        readings=ECN_READINGS,
+    ),
+    _four(
+        id="GYS3.1",
+        words="With four senders BBR takes more than 60 %; Cubic least, below 10 %.",
+        tested="Goodput over the trial: BBR's share at least 60 %, Cubic's at most 10 % and below "
+        "each other one's.",
+        judge=shares,
+        readings=SHARE_READINGS,
+    ),
+    _four(
+        id="GYS3.2",
+        words="All fall at the beginning and are then stable, except BBR, which fluctuates at a "
+        "higher level.",
+        tested="Throughput in bins of 10 s: each flow's first above the mean of its later "
+        "ones; their coefficient of variation at most 20 % but for BBR's, which is above each "
+        "other's, as is its level.",
+        judge=shares_over_time,
+        readings=SHARE_READINGS,
+    ),
+)
+
+PAPER = Paper("GYS", "Guo, Yuan, Sheng", "experiments/guo_yuan_sheng/README.md", CLAIMS)
+
+
+def papers() -> tuple[Paper, ...]:
+    """Return the paper with its claims."""
+    return (PAPER,)

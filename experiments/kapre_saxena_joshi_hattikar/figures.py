@@ -1,0 +1,443 @@
+"""The figures and tables of the dumbbell: a flow under load, two flows, and queues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from analysis.figures.general import general_figures, load_sweep, over_time, plane
+from analysis.figures.plotting import cases, error_bars, figure_layout, style
+from analysis.figures.plotting.cell_means import cell_means
+from analysis.figures.plotting.error_bars import DROPS, LATENCY, THROUGHPUT, Measure
+from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
+from analysis.figures.plotting.sheet import Cell, Head, Sheet, mean_cell, printed
+from analysis.figures.plotting.style import SeriesStyle
+from analysis.metrics.metric_rows import AXIS
+from analysis.results.experiment_results import ExperimentResults
+from analysis.trials.labels import variant_key
+from experiments.kapre_saxena_joshi_hattikar.jh_claims import JH_DROP_RATES, JH_LATENCIES_S
+
+LOAD_NAME = "cbr_mbit"
+
+
+def load_figures(results: ExperimentResults) -> Iterator[AnyFigure]:
+    """One figure per profile and window, one row per order; then the general figures."""
+    rows = results.tcp
+    if not rows.empty and f"{AXIS}{LOAD_NAME}" in rows:
+        for case, own in cases.split(rows, ("profile", "window"), (LOAD_NAME, "order", "variant")):
+            yield _figure(results, case, own)
+    yield from general_figures.planes(results)
+    yield from general_figures.distributions(results)
+
+
+def _figure(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
+    parts = [
+        (cases.case_words(part), own)
+        for part, own in cases.split(rows, ("order",), (LOAD_NAME, "variant"))
+    ]
+    figure, data = load_sweep.panels(parts, LOAD_NAME, (THROUGHPUT, DROPS, LATENCY), "variant")
+    words = cases.case_words(case)
+    figure_layout.title_and_foot(
+        figure, f"One TCP flow against CBR: {words}", cases.foot(results, rows)
+    )
+    stem = cases.stem(results.key, "load", *case.values())
+    return NamedFigure(stem, _load_caption(rows), figure, data)
+
+
+def _load_caption(rows: pd.DataFrame) -> str:
+    """The leaders at light, middle and heavy load."""
+    said = []
+    for load in cases.exemplary(sorted(rows[AXIS + LOAD_NAME].unique())):
+        there = rows[rows[AXIS + LOAD_NAME] == load]
+        own = cell_means(there, "variant", ("throughput_mbps",))["throughput_mbps"].dropna()
+        if len(own) > 1:
+            most, least = str(own.idxmax()), str(own.idxmin())
+            words = f"{most} has most ({own[most]:.3g} Mbit/s) and {least} least ({own[least]:.3g})"
+            if own[most] < 1.01 * own[least]:
+                words = f"each has {own[least]:.3g} Mbit/s"
+            said.append(f"at {load:g} Mbit/s of CBR {words}")
+    drops = cell_means(rows, "variant", ("drop_rate",))["drop_rate"].dropna()
+    text = "; ".join(said)
+    text = f"{text[:1].upper()}{text[1:]}." if said else ""
+    if len(drops) > 1:
+        text += f" The lowest drop rate is {100 * drops.min():.2g} % of {drops.idxmin()}"
+        text += f", the highest {100 * drops.max():.2g} % of {drops.idxmax()}."
+    return text
+
+
+LOAD, PAIR = f"{AXIS}cbr_mbit", f"{AXIS}pair"
+PAPERS = ("reno/reno", "newreno/reno", "vegas/vegas", "newreno/vegas")
+SHARE = Measure("share_percent", "share of TCP's goodput (%)")
+DARK, LIGHT = "#1B1B1B", "#FDFDFD"  # on coloured cells, whatever the page's colours
+MIDDLE: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 5.5}
+MAP = "PuOr"  # diverging, and safe for the colour-blind
+
+
+def pair_figures(results: ExperimentResults) -> Iterator[AnyFigure]:
+    """The shares of the papers' pairs over load, the matrix, and the general figures."""
+    rows = shares(results.tcp)
+    if not rows.empty and LOAD in rows and PAIR in rows:
+        for case, own in cases.split(rows, ("profile", "window", "second"), ("pair", "cbr_mbit")):
+            yield _over_load(results, case, own)
+            if own[PAIR].nunique() > len(PAPERS):  # those are in the figure over load
+                yield _matrix(results, case, own)
+    if PAIR not in rows or rows[PAIR].nunique() <= 4:  # of 64 pairs nobody could tell the lines
+        yield from general_figures.distributions(results)
+
+
+def shares(rows: pd.DataFrame) -> pd.DataFrame:
+    """With each flow's part of what the trial's TCP flows delivered."""
+    total = rows.groupby("trial")["goodput_mbps"].transform("sum")
+    return rows.assign(share_percent=(100 * rows["goodput_mbps"] / total).where(total > 0))
+
+
+def _over_load(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
+    there = list(dict.fromkeys(rows[PAIR]))
+    pairs = [pair for pair in PAPERS if pair in there] or there[:4]
+    figure, grid = figure_layout.grid(
+        -(-len(pairs) // 2), min(2, len(pairs)), panel=1.75, head=0.35
+    )
+    places = [axes for line in grid for axes in line]
+    tables, words = [], cases.case_words(case)
+    for axes, pair in zip(places, pairs, strict=False):
+        own = rows[rows[PAIR] == pair]
+        variants = own.drop_duplicates("flow").set_index("flow")["variant"].sort_index()
+        known = style.series_styles(list(variants))
+        ends: list[tuple[float, str, str]] = []
+        for number, (flow, variant) in enumerate(variants.items()):
+            table = error_bars.summary(own[own["flow"] == flow], [LOAD], SHARE)
+            tables.append(table.assign(pair=pair, flow=flow, variant=variant))
+            alike = number and variants.nunique() == 1
+            look = known[str(variant)]
+            if alike:
+                look = SeriesStyle(look.colour, "D", style.DASHES[1])
+            error_bars.line_with_band(axes, table, LOAD, look)
+            ends.append((float(table.iloc[-1]["mean"]), f"{variant} ({flow})", look.colour))
+        axes.axhline(50, color=style.GREY, linewidth=0.7, linestyle=(0, (4, 2)), zorder=1.5)
+        axes.set(ylim=(0, 100), xticks=np.sort(own[LOAD].unique()))
+        figure_layout.name_line_ends(axes, ends)
+        axes.set_title(pair, loc="left", fontweight="bold", fontsize=7)
+        axes.set_xlabel(load_sweep.axis_label("cbr_mbit"))
+    for line in grid:
+        line[0].set_ylabel(SHARE.label)
+    for axes in places[len(pairs) :]:
+        axes.set_visible(False)
+    figure_layout.title_and_foot(
+        figure, f"Two TCP flows and CBR: {words}", cases.foot(results, rows)
+    )
+    return NamedFigure(
+        cases.stem(results.key, "shares", *case.values()),
+        _pairs_caption(rows, pairs),
+        figure,
+        pd.concat(tables, ignore_index=True),
+    )
+
+
+def _pairs_caption(rows: pd.DataFrame, pairs: list[str]) -> str:
+    said = []
+    for pair in pairs:
+        first = rows[(rows[PAIR] == pair) & (rows["flow"] == rows["flow"].min())]
+        by = first.groupby(LOAD)["share_percent"].mean().dropna()
+        if len(by):
+            low, high = f"{by.min():.0f}", f"{by.max():.0f}"
+            over = f"{low}–{high} % for the first over the loads"
+            said.append(f"{pair}: {over if low != high else f'{low} % for the first'}")
+    return "; ".join(said) + ". The dashed line at 50 % is an even split."
+
+
+def matrix(rows: pd.DataFrame) -> pd.DataFrame:
+    """The mean share of the row's variant, as the pair's first, against the column's.
+
+    Of a pair that ran only in the other order, it is what that one leaves.
+    """
+    wide = rows.pivot_table(
+        index=["trial"], columns="flow", values=["variant", "share_percent"], aggfunc="first"
+    )
+    flows = sorted(rows["flow"].unique())[:2]
+    one, other = (wide["variant"][flow] for flow in flows)
+    share = wide["share_percent"][flows[0]].astype(float)
+    mixed = pd.DataFrame({"row": one, "column": other, "share": share})
+    names = sorted({*one, *other}, key=variant_key)
+    table: pd.DataFrame = mixed.pivot_table(index="row", columns="column", values="share")
+    table = table.reindex(index=names, columns=names)
+    return table.where(table.notna(), 100 - table.T)
+
+
+def widest(rows: pd.DataFrame) -> list[float]:
+    """The loads that most pairs were run at: all panels of a matrix have the same rows."""
+    pairs = rows.groupby(LOAD)[PAIR].nunique()
+    return sorted(float(load) for load in pairs[pairs == pairs.max()].index)
+
+
+def _matrix(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
+    loads = cases.exemplary(widest(rows))
+    rows = rows[rows[LOAD].isin(loads)]
+    figure, grid = figure_layout.grid(
+        1, len(loads), panel=2.75 if len(loads) > 1 else 3.6, head=0.3
+    )
+    tables = {load: matrix(rows[rows[LOAD] == load]) for load in loads}
+    for number, (axes, (load, table)) in enumerate(zip(grid[0], tables.items(), strict=True)):
+        axes.pcolormesh(
+            table.to_numpy(), cmap=MAP, vmin=0, vmax=100, edgecolors="white", linewidth=0.6
+        )
+        axes.set(aspect="equal", ylim=(len(table), 0))
+        at = np.arange(len(table)) + 0.5
+        axes.set_xticks(at, table.columns, rotation=45, ha="left", fontsize=6)
+        axes.xaxis.tick_top()
+        axes.set_yticks(at, table.index if number == 0 else [""] * len(table), fontsize=6)
+        axes.grid(False)
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+        axes.set_xlabel(f"{load:g} Mbit/s of CBR", fontweight="bold")
+        _numbers(axes, table)
+    words = cases.case_words(case)
+    figure_layout.title_and_foot(
+        figure,
+        f"Share (%) of the row's variant against the column's: {words}",
+        cases.foot(results, rows, "each cell: mean; 50 is an even split"),
+    )
+    data = pd.concat(
+        [
+            table.rename_axis("row")
+            .reset_index()
+            .melt("row", var_name="column", value_name="share_percent")
+            .assign(cbr_mbit=load)
+            for load, table in tables.items()
+        ],
+        ignore_index=True,
+    ).dropna()
+    stem = cases.stem(results.key, "matrix", *case.values())
+    how = "Read along a row: orange is less than an even split, purple is more."
+    return NamedFigure(stem, _strongest(data), figure, data, how)
+
+
+def _numbers(axes: Axes, table: pd.DataFrame) -> None:
+    for i, j in np.argwhere(np.isfinite(table.to_numpy())):
+        value = float(table.to_numpy()[i, j])
+        ink = LIGHT if abs(value - 50) > 33 else DARK
+        axes.text(j + 0.5, i + 0.5, f"{value:.0f}", color=ink, **MIDDLE)
+
+
+def _strongest(data: pd.DataFrame) -> str:
+    rest = data[data["row"] != data["column"]]
+    if rest.empty:
+        return ""
+    worst = rest.sort_values("share_percent").iloc[-1]
+    return (
+        "The most uneven pair is "
+        f"{worst['row']} against {worst['column']} "
+        f"({worst['share_percent']:.0f} %) at {worst['cbr_mbit']:g} Mbit/s of CBR."
+    )
+
+
+QUEUE = f"{AXIS}queue"
+CBR = SeriesStyle(style.GREY, "s")
+METRICS = ("drop_rate", "owd_mean_ms")
+SHOWN = ("queue", "variant")
+ORDER = ("droptail", "red", "codel", "fq_codel", "pie", "cake")
+
+
+def queue_figures(results: ExperimentResults) -> Iterator[AnyFigure]:
+    """JH's timeline, the measures by queue, and the general figures."""
+    if not results.good.empty and QUEUE in results.good:
+        for case, rows in cases.split(results.good, ("profile", "cbr_stop"), SHOWN):
+            if not results.digest.empty:
+                yield _timeline(results, case, rows)
+            yield _measures(results, case, rows[rows["kind"] == "tcp"])
+    if not results.tcp.empty and QUEUE in results.tcp:
+        yield _plane(results)
+    yield from general_figures.distributions(results)
+
+
+def _plane(results: ExperimentResults) -> NamedFigure:
+    """One colour per queue, as the queues are what is compared."""
+    rows = results.tcp.dropna(subset=[plane.X, plane.Y])
+    rows = rows.assign(queue_name=rows[QUEUE])
+    known = dict(zip(queues(rows), style.QUEUE_STYLES, strict=False))
+    parts = [
+        (cases.case_words(case), own)
+        for case, own in general_figures.few_cases(
+            rows, general_figures.others(rows, "queue", series="queue_name")
+        )
+    ]
+    figure, data = plane.panels(parts, "queue_name", known=known)
+    figure_layout.title_and_foot(
+        figure,
+        f"{results.experiment}: throughput against delay",
+        cases.foot(results, rows, plane.READING),
+    )
+    how = "Throughput and one-way delay at once; up and to the left is better."
+    stem = cases.stem(results.key, "plane")
+    return NamedFigure(stem, plane.best(rows, "queue_name"), figure, data, how)
+
+
+def queues(rows: pd.DataFrame) -> list[str]:
+    """The queues present in the results, the papers' first."""
+    known = [name for name in ORDER if (rows[QUEUE] == name).any()]
+    return known + sorted(set(rows[QUEUE]) - set(known))
+
+
+def _timeline(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
+    across, column = queues(rows), f"{AXIS}variant"
+    down = sorted(set(rows.loc[rows["kind"] == "tcp", "variant"]), key=variant_key)
+    known = style.series_styles(down)
+    figure, grid = figure_layout.grid(len(down), len(across), panel=1.35, share=True)
+    tables = []
+    for line, variant in zip(grid, down, strict=True):
+        for axes, queue in zip(line, across, strict=True):
+            own = rows[(rows[QUEUE] == queue) & (rows[column] == variant)]
+            for kind, look in (("cbr", CBR), ("tcp", known[variant])):
+                table = over_time.series(own[own["kind"] == kind], results.digest)
+                tables.append(table.assign(queue=queue, variant=variant, flow=kind))
+                over_time.line(axes, table, look)
+            axes.set_ylim(bottom=0)
+        line[0].set_ylabel(f"{variant}\nthroughput (Mbit/s)")
+    for axes, queue in zip(grid[0], across, strict=True):
+        axes.set_title(queue, loc="left", fontweight="bold", fontsize=7)
+    for axes in grid[-1]:
+        axes.set_xlabel("time (s)")
+        axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
+    figure_layout.legend(figure, {**known, "cbr": CBR})
+    words = cases.case_words(case)
+    reading = "1 s bins; lines: mean over the seeds; bands: 95 % interval (Student's t)"
+    figure_layout.title_and_foot(
+        figure, f"TCP and CBR through each queue: {words}", cases.foot(results, rows, reading)
+    )
+    return NamedFigure(
+        cases.stem(results.key, "timeline", *case.values()),
+        _story(results, rows),
+        figure,
+        pd.concat(tables, ignore_index=True),
+    )
+
+
+def _story(results: ExperimentResults, rows: pd.DataFrame) -> str:
+    """A caption: the effect of the timeline's CBR on TCP, in numbers."""
+    scenario = next(t.scenario for t in results.trials if t.path.name == rows["trial"].iloc[0])
+    cbr = next((flow for flow in scenario.flows if str(flow.kind) == "cbr"), None)
+    if cbr is None:
+        return ""
+    stop = cbr.start_s + (cbr.duration_s or scenario.duration_s - cbr.start_s)
+    text = f"CBR sends {cbr.rate_mbit:g} Mbit/s from {cbr.start_s:g} s to {stop:g} s."
+    before = _rates(results, rows, 0.3 * cbr.start_s, cbr.start_s)
+    during = _rates(results, rows, cbr.start_s, stop)
+    for start, rates in (("Before it", before), ("Meanwhile", during)):
+        if rates:
+            low, high = min(rates, key=rates.__getitem__), max(rates, key=rates.__getitem__)
+            text += f" {start} TCP carries from {rates[low]:.3g} Mbit/s ({low})"
+            text += f" to {rates[high]:.3g} ({high})."
+    return text
+
+
+def _rates(
+    results: ExperimentResults, rows: pd.DataFrame, start_s: float, stop_s: float
+) -> dict[str, float]:
+    """TCP's mean throughput between two times, by variant and queue."""
+    found = {}
+    for (variant, queue), own in rows[rows["kind"] == "tcp"].groupby(["variant", QUEUE]):
+        table = over_time.series(own, results.digest)
+        within = table[(table["time_s"] > start_s) & (table["time_s"] < stop_s)]["mean"]
+        if len(within):
+            found[f"{variant}, {queue}"] = float(within.mean())
+    return found
+
+
+def _measures(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
+    place = {name: number for number, name in enumerate(queues(rows))}
+    ordered = rows.sort_values(QUEUE, key=lambda c: c.map(place), kind="stable")
+    measures = (THROUGHPUT, DROPS, LATENCY)
+    parts = [("", ordered)]
+    if len(place) > 3:  # names of six queues stand upright in no third of a page
+        figure, data = _down(ordered, list(place), measures)
+    else:
+        figure, data = load_sweep.panels(parts, "queue", measures, "variant")
+    figure_layout.title_and_foot(
+        figure, f"TCP by queue: {cases.case_words(case)}", cases.foot(results, rows)
+    )
+    means = cell_means(rows.assign(queue_name=rows[QUEUE]), "queue_name", METRICS)
+    lost, late = (means[metric].dropna() for metric in METRICS)
+    caption = ""
+    if len(lost) > 1 and len(late) > 1:
+        caption = (
+            f"The fewest packets are lost with {lost.idxmin()} ({100 * lost.min():.3g} %), the "
+            f"most with {lost.idxmax()} ({100 * lost.max():.3g} %); delay is lowest with "
+            f"{late.idxmin()} ({late.min():.3g} ms), highest with {late.idxmax()} "
+            f"({late.max():.3g} ms)."
+        )
+    return NamedFigure(cases.stem(results.key, "queues", *case.values()), caption, figure, data)
+
+
+def _down(
+    rows: pd.DataFrame, order: list[str], measures: tuple[error_bars.Measure, ...]
+) -> tuple[Figure, pd.DataFrame]:
+    """One line per queue, one panel per measure."""
+    known = style.series_styles(list(rows["variant"]))
+    figure, [line] = figure_layout.grid(1, len(measures), panel=0.3 * len(order) + 0.6)
+    tables = []
+    for axes, measure in zip(line, measures, strict=True):
+        table = error_bars.summary(rows, ["variant", QUEUE], measure)
+        tables.append(table.assign(measure=measure.label))
+        for number, (variant, look) in enumerate(known.items()):
+            for _, cell in table[table["variant"] == variant].iterrows():
+                shift = 0.22 * (number - (len(known) - 1) / 2)
+                error_bars.point(axes, order.index(cell[QUEUE]) + shift, cell, look)
+        axes.set_yticks(range(len(order)), order if axes is line[0] else [""] * len(order))
+        axes.set_ylim(len(order) - 0.5, -0.5)
+        axes.set_xlabel(measure.label)
+        axes.tick_params(axis="y", length=0)
+    line[1].set_xlim(left=0)
+    figure_layout.legend(figure, known)
+    return figure, pd.concat(tables, ignore_index=True)
+
+
+# Joshi, Hattikar, their tables of experiment 3: drop rate, and latency in seconds.
+JH = {key: (rate, JH_LATENCIES_S[key]) for key, rate in JH_DROP_RATES.items()}
+HEADS = (
+    Head("TCP"),
+    Head("queue"),
+    Head("n", number=True),
+    Head("drop rate", hint="of the TCP flow's packets at the bottleneck", number=True),
+    Head("drop rate, paper", number=True),
+    Head("latency", "s", "mean round trip of the TCP flow: what the paper's numbers can be", True),
+    Head("latency, paper", "s", number=True),
+    Head("one-way, TCP", "s", "mean one-way delay of the TCP flow's data packets", True),
+    Head("one-way, CBR", "s", "mean one-way delay of the CBR flow's packets", True),
+)
+
+
+def queue_tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
+    """Drop rate and latency by queue, one table per profile."""
+    rows = results.good
+    if QUEUE not in rows:
+        return
+    for case, own in cases.split(rows, ("profile",), SHOWN):
+        title = "Drop rate and latency as Joshi and Hattikar print them"
+        yield cases.titled(title, case), _queues(own)
+
+
+def _queues(rows: pd.DataFrame) -> Sheet:
+    lines = []
+    for variant in sorted(set(rows.loc[rows["kind"] == "tcp", "variant"])):
+        for queue in queues(rows):
+            own = rows[(rows[f"{AXIS}variant"] == variant) & (rows[QUEUE] == queue)]
+            tcp, cbr = own[own["kind"] == "tcp"], own[own["kind"] == "cbr"]
+            drops, latency = JH.get((variant, queue), (None, None))
+            line = (
+                Cell(variant, variant),
+                Cell(queue, queue),
+                Cell(str(len(tcp)), str(len(tcp)), True),
+                mean_cell(tcp["drop_rate"]),
+                printed(drops),
+                mean_cell(tcp["rtt_mean_ms"] / 1e3),
+                printed(latency),
+                mean_cell(tcp["owd_mean_ms"] / 1e3),
+                mean_cell(cbr["owd_mean_ms"] / 1e3),
+            )
+            lines.append(line)
+    return Sheet(HEADS, tuple(lines))

@@ -1,0 +1,523 @@
+"""The claims of Joshi and Hattikar, what they print, and how each claim is judged."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from analysis.claims.engine import moments
+from analysis.claims.engine.answers import (
+    Claim,
+    Finding,
+    JudgedPart,
+    Paper,
+    Part,
+    Reading,
+    Row,
+    by_definition,
+    merged,
+)
+from analysis.claims.engine.contrasts import (
+    Outcome,
+    Sample,
+    all_are,
+    contrasts,
+    relative,
+    spread,
+    within,
+)
+from analysis.claims.engine.quantities import DELAY, DROPS, MEASURES, RATE, RATIO, SHARE
+from analysis.claims.engine.selection import Group, sample, sweeps
+from experiments.kapre_saxena_joshi_hattikar import judges
+from experiments.kapre_saxena_joshi_hattikar.judges import (
+    BEND,
+    CASES,
+    CONGESTED,
+    FOUR,
+    HALF,
+    LATENCIES,
+    LOADS,
+    LOW,
+    RIVALS,
+    STRAIGHT,
+    Stretch,
+    beside,
+    case,
+    each_load,
+    label,
+    load_group,
+    load_latency_tables,
+    load_table,
+    loads_of,
+    ns2_queue,
+    ordered,
+    phases,
+    queue_latency_tables,
+    queue_sample,
+    queue_table,
+    ratio_within,
+    red_below,
+    run_of,
+    setting_row,
+    share_rows,
+    shares,
+    steps,
+    where,
+)
+
+# JH, tables 1 and 2, by variant and queue
+JH_DROP_RATES = {
+    ("reno", "droptail"): 0.00154448,
+    ("reno", "red"): 0.00061112,
+    ("sack", "droptail"): 0.00160811,
+    ("sack", "red"): 0.000616975,
+}
+JH_LATENCIES_S = {
+    ("reno", "droptail"): 0.0655081,
+    ("reno", "red"): 0.065285,
+    ("sack", "droptail"): 0.0658671,
+    ("sack", "red"): 0.0651426,
+}
+JH_OSCILLATION_MBPS = (6.0, 10.0)  # TCP beside CBR of 7 Mbit/s
+
+
+MOST = 0.55  # of ten loads: six
+
+
+def vegas_above_all(group: Group) -> Finding:
+    """Vegas is above every other at every load; NewReno is next on average."""
+    every = all_are(Outcome.ABOVE, each_load(group, "throughput_mbps", "vegas", RIVALS))
+    second = all_are(
+        Outcome.ABOVE,
+        beside(group, "throughput_mbps", "newreno", ("reno", "tahoe"), LOADS),
+        "NewReno next, mean of the loads",
+    )
+    return Finding((every, second), load_table(group, "throughput_mbps"))
+
+
+def newreno_and_reno(group: Group) -> Finding:
+    """Alike (within 5 %) at low CBR, NewReno ahead under congestion."""
+    alike = ratio_within(group, "newreno", "reno", LOW, 0.95, 1.05)
+    ahead = all_are(
+        Outcome.ABOVE,
+        beside(group, "throughput_mbps", "newreno", ("reno",), CONGESTED),
+        where(run_of(group, CONGESTED)),
+    )
+    rows = (
+        *load_table(group, "throughput_mbps", LOW),
+        *load_table(group, "throughput_mbps", CONGESTED),
+    )
+    return Finding((alike, ahead), rows)
+
+
+def linear_fall(group: Group) -> Finding:
+    """Vegas's and NewReno's throughput falls on a straight line, Reno's does not."""
+    parts = []
+    rows = []
+    for variant in ("vegas", "newreno", "reno"):
+        found = sweeps(load_group(group, LOADS, [variant]).rows, "throughput_mbps", "axis_cbr_mbit")
+        fits = {seed: straightness(sweep) for seed, sweep in found.items()}
+        straight = {seed: fit[0] for seed, fit in fits.items()}
+        bend = {seed: abs(fit[1]) for seed, fit in fits.items()}
+        rows.append(
+            Row(
+                f"{variant}: R² of the line",
+                spread(RATIO, straight),
+                "linear" * (variant != "reno"),
+            )
+        )
+        rows.append(Row(f"{variant}: bend over the range", spread(RATIO, bend)))
+        if variant == "reno":
+            crooked = {
+                seed: max((1 - straight[seed]) / (1 - STRAIGHT), bend[seed] / BEND) for seed in fits
+            }
+            what = "reno: deviation from a line over the allowed one"
+            parts.append(within(what, RATIO, crooked, low=1))
+        else:
+            parts.append(within(f"{variant}: R²", RATIO, straight, low=STRAIGHT))
+            parts.append(within(f"{variant}: bend", RATIO, bend, high=BEND))
+    return Finding(tuple(parts), tuple(rows))
+
+
+def straightness(sweep: pd.Series[float]) -> tuple[float, float]:
+    """R² of a straight line, and how far a parabola bends from its chord, over the range."""
+    x = sweep.index.to_numpy(dtype=np.float64)
+    y = sweep.to_numpy(dtype=np.float64)
+    span = float(np.ptp(y))
+    if len(y) < 4 or not span:
+        return math.nan, math.nan
+    left = y - np.polyval(np.polyfit(x, y, 1), x)
+    quadratic = float(np.polyfit(x, y, 2)[0])
+    total = float(((y - y.mean()) ** 2).sum())
+    return 1 - float((left**2).sum()) / total, quadratic * (float(np.ptp(x)) / 2) ** 2 / span
+
+
+def vegas_latency_at_most_loads(group: Group) -> Finding:
+    """At more than half of the loads Vegas's latency is the lowest of the four."""
+    parts = []
+    for name, metric in LATENCIES.items():
+        found = {
+            each: sweeps(load_group(group, LOADS, [each]).rows, metric, "axis_cbr_mbit")
+            for each in FOUR
+        }
+        seeds = sorted(set.intersection(*(set(each) for each in found.values())))
+        part = {
+            seed: float(
+                pd.DataFrame({each: found[each][seed] for each in FOUR})
+                .dropna()
+                .idxmin(axis=1)
+                .eq("vegas")
+                .mean()
+            )
+            for seed in seeds
+        }
+        parts.append(
+            (name, within("fraction of the loads with Vegas lowest", RATIO, part, low=MOST))
+        )
+    return Finding((by_definition("latency", parts),), load_latency_tables(group))
+
+
+def vegas_drops_everywhere(group: Group) -> Finding:
+    """Nowhere above another; at CBR 9 the others' rates rise at least twice as much as Vegas's."""
+    lowest = all_are(
+        Outcome.BELOW, each_load(group, "drop_rate", "vegas", RIVALS), also=(Outcome.EQUAL,)
+    )
+    rises = {
+        each: {
+            seed: float(step.get(9, math.nan))
+            for seed, step in steps(group, "drop_rate", each).items()
+        }
+        for each in FOUR
+    }
+    twice = {seed: 2 * value for seed, value in rises["vegas"].items()}
+    steeper = all_are(
+        Outcome.ABOVE,
+        contrasts(
+            MEASURES["drop_rate"],
+            [(f"{each}'s rise", rises[each], "twice Vegas's", twice) for each in RIVALS],
+            paired=True,
+        ),
+        "from CBR 8 to 9",
+    )
+    rows = tuple(
+        Row(
+            f"rise of the drop rate from CBR 8 to 9, {each}",
+            spread(MEASURES["drop_rate"], rises[each]),
+        )
+        for each in FOUR
+    )
+    return Finding((lowest, steeper), (*load_table(group, "drop_rate"), *rows))
+
+
+def always_takes_more(group: Group, winner: str, loser: str) -> Finding:
+    """At every load."""
+    found = shares(group, winner, loser)
+    triples = []
+    for load, rows in found.groupby("axis_cbr_mbit"):
+        own = sample(rows, "share", ("position",))
+        half = dict.fromkeys(own, HALF)
+        triples.append((f"{winner}'s share at CBR {load:g}", own, "a half", half))
+    part = all_are(Outcome.ABOVE, contrasts(SHARE, triples, paired=True), loads_of(found))
+    return Finding((part,), share_rows(group, found, winner, loser))
+
+
+PAPERS_DROPS = 0.25
+PAPERS_LATENCY = 0.02
+
+
+STEADY = 0.1
+
+
+def printed_drop_rates(group: Group) -> Finding:
+    """The paper's four drop rates, each within 25 %."""
+    parts, rows = [], []
+    found = {each: queue_sample(group, "drop_rate", *each) for each in CASES}
+    for each, theirs in JH_DROP_RATES.items():
+        bounds = theirs * (1 - PAPERS_DROPS), theirs * (1 + PAPERS_DROPS)
+        parts.append(within(f"drop rate, {label(*each)},", DROPS, found[each], *bounds))
+        ns2 = ns2_queue(group.reference, *each, "drop_rate")
+        rows.append(
+            Row(
+                f"drop rate, {label(*each)}",
+                spread(DROPS, found[each]),
+                DROPS.write(theirs),
+                DROPS.write(ns2) if math.isfinite(ns2) else "",
+            )
+        )
+    for variant in ("reno", "sack"):
+        ours = relative(found[variant, "red"], found[variant, "droptail"])
+        theirs = JH_DROP_RATES[variant, "red"] / JH_DROP_RATES[variant, "droptail"]
+        red, droptail = (
+            ns2_queue(group.reference, variant, each, "drop_rate") for each in ("red", "droptail")
+        )
+        rows.append(
+            Row(
+                f"ratio of RED's to DropTail's, {variant}",
+                spread(RATIO, ours),
+                RATIO.write(theirs),
+                RATIO.write(red / droptail) if math.isfinite(red / droptail) else "",
+            )
+        )
+    return Finding(tuple(parts), (*rows, setting_row(group)))
+
+
+def printed_latencies(group: Group) -> Finding:
+    """By one definition, the same for all, the paper's four latencies are met within 2 %."""
+    readings: list[Part] = []
+    rows: list[Row] = []
+    for name, metric in LATENCIES.items():
+        parts = []
+        for each, theirs_s in JH_LATENCIES_S.items():
+            theirs = 1e3 * theirs_s
+            bounds = theirs * (1 - PAPERS_LATENCY), theirs * (1 + PAPERS_LATENCY)
+            ours = queue_sample(group, metric, *each)
+            parts.append(within(f"{name}, {label(*each)},", DELAY, ours, *bounds))
+            ns2 = ns2_queue(group.reference, *each, metric)
+            rows.append(
+                Row(
+                    f"{name}, {label(*each)}",
+                    spread(DELAY, ours),
+                    DELAY.write(theirs),
+                    DELAY.write(ns2) if math.isfinite(ns2) else "",
+                )
+            )
+        readings.append(merged(parts, _worst))
+    return Finding((merged(readings, _best),), tuple(rows))
+
+
+def _worst(results: tuple[JudgedPart, ...]) -> JudgedPart:
+    """The one that decides whether all hold."""
+    return max(results, key=_place)
+
+
+def _best(results: tuple[JudgedPart, ...]) -> JudgedPart:
+    return min(results, key=_place)
+
+
+def _place(result: JudgedPart) -> int:
+    return ("supported", "open", "contradicted").index(result.verdict)
+
+
+def red_least(group: Group) -> Finding:
+    """With RED the drop rate and the latency are lower for both variants."""
+    latency = by_definition(
+        "latency", ((name, red_below(group, metric)) for name, metric in LATENCIES.items())
+    )
+    rows = (*queue_table(group, "drop_rate", "drop rate"), *queue_latency_tables(group))
+    return Finding((red_below(group, "drop_rate"), latency), (*rows, setting_row(group)))
+
+
+def over_time(group: Group) -> Finding:
+    """At its maximum before CBR starts; beside CBR between 6 and 10 Mbit/s for more than half of
+    the seconds; SACK carries more than Reno in the five seconds from CBR's start.
+    """
+    low, high = JH_OSCILLATION_MBPS
+    times = phases(group)
+    parts: list[Part] = []
+    rows: list[Row] = []
+    onset: dict[str, Sample] = {}
+    for variant in ("reno", "sack"):
+        found = moments.seconds(case(group, variant, "droptail"))
+        before = moments.rate(found, "tcp", *times.before)
+        beside = moments.rate(found, "tcp", *times.beside)
+        onset[variant] = moments.rate(found, "tcp", *times.onset)
+        falls = [(f"{variant} before CBR", before, "beside it", beside)]
+        parts.append(all_are(Outcome.ABOVE, contrasts(RATE, falls, paired=True)))
+        part = moments.each_seed(found, lambda t: _between(t, times.beside, low, high))
+        what = f"{variant}: fraction of the seconds beside CBR with {low:g} to {high:g} Mbit/s"
+        parts.append(within(what, SHARE, part, low=0.5))
+        carried = moments.rate(found, "cbr", *times.beside)
+        both = {seed: beside[seed] + carried[seed] for seed in beside}
+        peak = moments.each_seed(found, lambda t: _most(t, times.beside))
+        rows += [
+            Row(f"throughput before CBR, {variant}", spread(RATE, before)),
+            Row(
+                f"throughput beside CBR, {variant}",
+                spread(RATE, beside),
+                f"{low:g} to {high:g} Mbit/s",
+            ),
+            Row(f"TCP and CBR together beside CBR, {variant}", spread(RATE, both)),
+            Row(f"highest second beside CBR, {variant}", spread(RATE, peak)),
+            Row(f"throughput in the first 5 s of CBR, {variant}", spread(RATE, onset[variant])),
+        ]
+    faster = [("SACK's first 5 s beside CBR", onset["sack"], "Reno's", onset["reno"])]
+    parts.append(all_are(Outcome.ABOVE, contrasts(RATE, faster, paired=True)))
+    return Finding(tuple(parts), tuple(rows))
+
+
+def _between(table: pd.DataFrame, during: Stretch, low: float, high: float) -> float:
+    return float(moments.phase(table, "tcp", *during).between(low, high).mean())
+
+
+def _most(table: pd.DataFrame, during: Stretch) -> float:
+    return float(moments.phase(table, "tcp", *during).max())
+
+
+def steady_with_red(group: Group) -> Finding:
+    """SACK + RED: steady before CBR and beside it, and above SACK + DropTail."""
+    times = phases(group)
+    stretches = (("before CBR", times.before), ("beside CBR", times.beside))
+    found = moments.seconds(case(group, "sack", "red"))
+    parts = [
+        within(f"coefficient of variation {name}", RATIO, _variation(found, during), high=STEADY)
+        for name, during in stretches
+    ]
+    above = ordered(group, "throughput_mbps", (("sack", "red"), ("sack", "droptail")))
+    parts.append(all_are(Outcome.ABOVE, above))
+    other = moments.seconds(case(group, "sack", "droptail"))
+    rows = [
+        Row(f"coefficient of variation {name}, {queue}", spread(RATIO, _variation(each, during)))
+        for queue, each in (("RED", found), ("DropTail", other))
+        for name, during in stretches
+    ]
+    return Finding(tuple(parts), (*queue_table(group, "throughput_mbps"), *rows))
+
+
+def _variation(found: dict[int, list[pd.DataFrame]], during: Stretch) -> Sample:
+    def of(table: pd.DataFrame) -> float:
+        own = moments.phase(table, "tcp", *during)
+        return float(own.std() / own.mean()) if own.mean() else math.nan
+
+    return moments.each_seed(found, of)
+
+
+_load = partial(Claim, experiment="dumbbell-load", window="large")
+# JH contradict themselves, or can be taken in two ways
+SECOND = (
+    Reading(
+        "second TCP N5–N6",
+        "The second TCP goes from N5 to N6, as in JH's list of nodes.",
+        {"second": "n5-n6"},
+    ),
+    Reading(
+        "second TCP N2–N3",
+        "The second TCP goes from N2 to N3, as in JH's text.",
+        {"second": "n2-n3"},
+    ),
+)
+STOP = (
+    Reading(
+        "CBR 40–60 s",
+        'CBR "is then stopped after 60 seconds": at second 60.',
+        {"cbr_stop": "at-60"},
+    ),
+    Reading(
+        "CBR 40–100 s",
+        'CBR "is then stopped after 60 seconds": having run for so long.',
+        {"cbr_stop": "for-60"},
+    ),
+)
+_pairs = partial(Claim, experiment="dumbbell-pairs", window="large", readings=SECOND)
+_queues = partial(Claim, experiment="dumbbell-queues", readings=STOP)
+
+CLAIMS: tuple[Claim, ...] = (
+    _load(
+        id="JH1.1",
+        words="Vegas's throughput is above that of all others at every CBR rate; NewReno is next.",
+        tested="At each of CBR 1–10, Vegas's throughput is above Tahoe's, Reno's and NewReno's by "
+        "more than 2 %; NewReno's mean over the loads is above Reno's and Tahoe's.",
+        judge=vegas_above_all,
+    ),
+    _load(
+        id="JH1.2",
+        words="Reno and NewReno are alike at low CBR rates; NewReno is ahead as CBR grows.",
+        tested="Mean throughput over CBR 1–6: the ratio of NewReno's to Reno's lies within 0.95 to "
+        "1.05; over CBR 7–10, NewReno's is above Reno's by more than 2 %.",
+        judge=newreno_and_reno,
+    ),
+    _load(
+        id="JH1.3",
+        words="Vegas's and NewReno's throughput falls linearly with CBR; Reno's does not.",
+        tested="A straight line through CBR 1–10: R² at least 0.98 and a bend of at most 10 % of "
+        "the range for Vegas and NewReno, and not both for Reno.",
+        judge=linear_fall,
+    ),
+    _load(
+        id="JH1.4",
+        words="Vegas's latency is lowest for most CBR rates.",
+        tested="By recovery latency, RTT and one-way delay: the fraction of the loads at which "
+        "Vegas's is the lowest of the four is above a half (0.55, six of ten). Open if the three "
+        "readings disagree.",
+        judge=vegas_latency_at_most_loads,
+    ),
+    _load(
+        id="JH1.5",
+        words="Vegas's drop rate is lowest over the whole range; at 9 Mbit/s Tahoe, Reno and "
+        "NewReno rise a lot and Vegas very little.",
+        tested="At each of CBR 1–10, Vegas's drop rate is below or equal to that of each other "
+        "variant; from CBR 8 to 9, the rate of each other variant rises by more than twice as much "
+        "as Vegas's.",
+        judge=vegas_drops_everywhere,
+    ),
+    _pairs(
+        id="JH2.1",
+        words="Vegas/Vegas is fair.",
+        tested="The first flow's mean share of both flows' throughput lies within 45 to 55 %.",
+        judge=partial(judges.fair, variant="vegas"),
+    ),
+    _pairs(
+        id="JH2.2",
+        words="Reno/Reno is fair.",
+        tested="The first flow's mean share of both flows' throughput lies within 45 to 55 %.",
+        judge=partial(judges.fair, variant="reno"),
+    ),
+    _pairs(
+        id="JH2.3",
+        words="NewReno always takes more than Reno.",
+        tested="At each of CBR 1–10, NewReno's share is above a half by more than 1 point.",
+        judge=partial(always_takes_more, winner="newreno", loser="reno"),
+    ),
+    _pairs(
+        id="JH2.4",
+        words="NewReno takes more than Vegas.",
+        tested="NewReno's mean share over CBR 1–10 is above a half by more than 1 point.",
+        judge=partial(judges.takes_more, winner="newreno", loser="vegas"),
+    ),
+    _queues(
+        id="JH3.1",
+        words="TCP is at its maximum before CBR starts; then it drops and oscillates between 6 and "
+        "10 Mbit/s; SACK recovers faster.",
+        tested="DropTail, Reno and SACK: throughput at 10–40 s above that beside CBR; more than "
+        "half of the seconds beside it between 6 and 10 Mbit/s; at 40–45 s SACK above Reno.",
+        judge=over_time,
+    ),
+    _queues(
+        id="JH3.2",
+        words="Drop rates: Reno 0.00154448 (DropTail), 0.00061112 (RED); SACK 0.00160811, "
+        "0.000616975.",
+        tested="TCP's drop rate over the trial lies within 25 % of each of the four.",
+        judge=printed_drop_rates,
+    ),
+    _queues(
+        id="JH3.3",
+        words="Latency: Reno 0.0655081 s (DropTail), 0.065285 s (RED); SACK 0.0658671, 0.0651426.",
+        tested="By one of recovery latency, RTT and one-way delay, the same one for all, TCP's "
+        "mean over the trial lies within 2 % of each of the four.",
+        judge=printed_latencies,
+    ),
+    _queues(
+        id="JH3.4",
+        words="Drop rate and latency are lowest with RED for both variants.",
+        tested="For Reno and SACK, the drop rate is lower with RED than with DropTail, and so is "
+        "the latency, by each of the three readings. Open if they disagree.",
+        judge=red_least,
+    ),
+    _queues(
+        id="JH3.5",
+        words="SACK+RED's throughput is steady and above DropTail's.",
+        tested="SACK with RED: the coefficient of variation in bins of 1 s is at most 10 % at "
+        "10–40 s and at 41–60 s; its throughput over the trial is above SACK's with DropTail by "
+        "more than 2 %.",
+        judge=steady_with_red,
+    ),
+)
+
+PAPER = Paper(
+    "JH",
+    "Joshi, Hattikar",
+    "experiments/kapre_saxena_joshi_hattikar/joshi-hattikar.md",
+    CLAIMS,
+)

@@ -1,0 +1,148 @@
+"""Parvez, Mahanti, Williamson's tables in their own form, their printed numbers beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pandas as pd
+
+from analysis.figures.plotting import cases
+from analysis.figures.plotting.sheet import Cell, Head, Sheet, mean_cell, printed
+from analysis.metrics.metric_rows import AXIS
+from analysis.results.experiment_results import ExperimentResults
+from experiments.parvez_mahanti_williamson.claims import NAMES, SBS, difference, errors
+from experiments.parvez_mahanti_williamson.models import with_model
+from experiments.parvez_mahanti_williamson.printed import PMW_MODEL_ERRORS, PMW_TABLE_2
+
+ERROR_HINT = "of the mean over seeds, over the losses per event for which the model holds"
+ERROR_HEADS = (
+    Head("form"),
+    Head("p", "%", number=True),
+    Head("points", number=True),
+    Head("least error", "%", ERROR_HINT, number=True),
+    Head("mean error", "%", ERROR_HINT, number=True),
+    Head("largest error", "%", ERROR_HINT, number=True),
+    Head("with sign, mean", "%", "positive: the model predicts more than was measured", True),
+    Head("least, paper", "%", number=True),
+    Head("largest, paper", "%", number=True),
+)
+POINT_HEADS = (
+    Head("p", "%", number=True),
+    Head("m", number=True),
+    Head("n", number=True),
+    Head("Slow-but-Steady", "Mbit/s", number=True),
+    Head("Impatient", "Mbit/s", number=True),
+    Head("ahead", "%", "Slow-but-Steady less Impatient, of their mean", True),
+    Head("model's error, Slow-but-Steady", "%", number=True),
+    Head("model's error, Impatient", "%", number=True),
+)
+TABLE_TWO_HEADS = (
+    Head("sessions", number=True),
+    Head("n", number=True),
+    Head("loss events", "%", "of the segments sent: p", True),
+    Head("paper", "%", number=True),
+    Head("losses", "%", "of the segments sent", True),
+    Head("paper", "%", number=True),
+    Head("goodput", "segments/RTT", number=True),
+    Head("paper", "segments/RTT", number=True),
+    Head("model", "segments/RTT", "equation 4, at the p, m and round trip of each flow", True),
+    Head("paper", "segments/RTT", number=True),
+    Head("Slow-but-Steady ahead of Impatient", "%", "by goodput", True),
+)
+
+
+def model_errors(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
+    """The models' errors, in total and point by point, for each timer and dropper."""
+    rows = with_model(results.tcp)
+    for case, own in cases.split(rows, ("timer", "dropper"), ("p_percent", "m", "variant")):
+        words = cases.case_words(case)
+        yield f"Errors of the models, {words}", Sheet(ERROR_HEADS, tuple(_error_lines(own)))
+        yield f"Figure 2 point by point, {words}", Sheet(POINT_HEADS, tuple(_points(own)))
+
+
+def _error_lines(rows: pd.DataFrame) -> Iterator[tuple[Cell, ...]]:
+    for (variant, p), (least, most) in PMW_MODEL_ERRORS.items():
+        found = 100 * errors(rows[rows[f"{AXIS}p_percent"] == 100 * p], variant)
+        if found.empty:
+            continue
+        absolute = found.abs()
+        yield (
+            Cell(NAMES[variant], variant),
+            _number(100 * p, 2),
+            _number(len(found), 0),
+            *(_number(each, 2) for each in (absolute.min(), absolute.mean(), absolute.max())),
+            _number(float(found.mean()), 2),
+            printed(round(100 * least, 2)),
+            printed(round(100 * most, 2)),
+        )
+
+
+def _points(rows: pd.DataFrame) -> Iterator[tuple[Cell, ...]]:
+    for (p_percent, m), own in rows.groupby([f"{AXIS}p_percent", f"{AXIS}m"]):
+        forms = [own[own["variant"] == each] for each in NAMES]
+        lead = [float(each.iloc[0]) for each in difference(own).values()]
+        yield (
+            _number(p_percent, 2),
+            _number(m, 0),
+            _number(own["seed"].nunique(), 0),
+            *(mean_cell(each["goodput_mbps"]) for each in forms),
+            mean_cell(pd.Series([100 * each for each in lead])),
+            *(mean_cell(100 * each["model_error"]) for each in forms),
+        )
+
+
+def table_two(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
+    """Table II, for each queue; the paper has DropTail's."""
+    rows = with_model(results.tcp)
+    for case, own in cases.split(rows, ("queue",), ("sessions",)):
+        paper = case.get("queue") == "droptail"
+        words = cases.case_words(case)
+        yield (
+            f"Table II: Slow-but-Steady, {words}",
+            Sheet(TABLE_TWO_HEADS, tuple(_lines(own, paper=paper))),
+        )
+
+
+def _lines(rows: pd.DataFrame, *, paper: bool) -> Iterator[tuple[Cell, ...]]:
+    known = {row.flows: row for row in PMW_TABLE_2} if paper else {}
+    for sessions, own in rows.groupby(f"{AXIS}sessions"):
+        steady = own[own["variant"] == SBS]
+        row = known.get(int(float(str(sessions))))
+        theirs: Sequence[float | None] = (
+            (100 * row.loss_event_rate, 100 * row.loss_rate, row.simulated, row.predicted)
+            if row
+            else (None,) * 4
+        )
+        rtt_s = steady["srtt_mean_ms"] / 1e3
+        ours = (
+            100 * steady["loss_event_rate"],
+            100 * steady["loss_rate"],
+            steady["goodput_pps"] * rtt_s,
+            steady["expected_pps"] * rtt_s,
+        )
+        lead = pd.Series([_ratio(part) for _, part in own.groupby("seed")])
+        yield (
+            _number(sessions, 0),
+            _number(len(steady), 0),
+            *(
+                cell
+                for number, paper_number in zip(ours, theirs, strict=True)
+                for cell in (
+                    mean_cell(number),
+                    printed(None if paper_number is None else round(paper_number, 2)),
+                )
+            ),
+            mean_cell(100 * lead),
+        )
+
+
+def _ratio(rows: pd.DataFrame) -> float:
+    """Slow-but-Steady's goodput over Impatient's, less one."""
+    rates = rows.groupby("variant")["goodput_mbps"].mean()
+    steady, impatient = (float(rates.get(each, float("nan"))) for each in NAMES)
+    return steady / impatient - 1 if impatient else float("nan")
+
+
+def _number(value: object, decimals: int) -> Cell:
+    number = float(str(value))
+    return Cell(f"{number:.{decimals}f}", f"{number:g}", True)

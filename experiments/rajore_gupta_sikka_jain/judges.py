@@ -1,0 +1,453 @@
+"""Judges of the claims of Rajore, Gupta, Sikka and Jain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import reduce
+
+import pandas as pd
+
+from analysis.claims.engine.answers import (
+    Finding,
+    JudgedPart,
+    Part,
+    Row,
+    Verdict,
+    both,
+    by_definition,
+    merged,
+)
+from analysis.claims.engine.contrasts import Outcome, Sample, all_are, contrasts, relative, within
+from analysis.claims.engine.quantities import RATIO, Measure
+from analysis.claims.engine.selection import Group, means, samples
+from analysis.metrics.digest import NotMeasured
+from experiments.rajore_gupta_sikka_jain.printed import (
+    RGSJ_KBIT_PER_S,
+    RGSJ_LOAD_S,
+    RGSJ_PACKET_BYTES,
+    RGSJ_QUIC_SOONER_S,
+    RGSJ_SHAPED,
+    RGSJ_SIGNAL,
+    RGSJ_SPIKES,
+    RGSJ_STARTUP_S,
+    RGSJ_WORST_ERRORS,
+)
+from experiments.rajore_gupta_sikka_jain.selection import (
+    ALMOST,
+    BYTES,
+    LAPTOP,
+    LENGTH,
+    PACKETS,
+    PAPERS,
+    QUIC,
+    RATE,
+    SECONDS,
+    SERVER,
+    STALLED,
+    TCP,
+    TENTH,
+    THREE,
+    TIMES,
+    WORST,
+    Samples,
+    by_variant,
+    middle,
+    over_quic,
+    over_tcp,
+    ranked,
+    rising,
+    rows_of,
+    rows_of_three,
+    versus,
+)
+
+FAR_LARGER = 2.0  # ratio of packet lengths over TCP to those over QUIC; the paper's is 3.5
+OUT_OF_ORDER = 1.0  # packets per run: the largest of the paper's own means
+WEAK, STRONG = "wifi-weak", "wifi-strong"
+
+
+def _spikes(group: Group) -> tuple[Samples, Samples, tuple[Row, ...]]:
+    """The number and size of the spikes, with the table rows that show them."""
+    own = over_tcp(group)
+    counts, largest = by_variant(own, "spikes"), by_variant(own, "largest_spike_pps")
+    printed = RGSJ_SPIKES[str(group.values("network")[0])]
+    rows = rows_of_three("spikes", TIMES, counts, {n: f"{each[0]}" for n, each in printed.items()})
+    rows += rows_of(
+        "largest spike", WORST, largest, {n: f"{each[1]} packets/s" for n, each in printed.items()}
+    )
+    return counts, largest, tuple(rows)
+
+
+def spikes_wifi(group: Group) -> Finding:
+    """Veno has the fewest, and the largest: the paper says so, but its numbers do not."""
+    counts, largest, rows = _spikes(group)
+    parts = (
+        ranked(TIMES, counts, versus("veno"), where="spikes"),
+        ranked(WORST, largest, versus("veno"), Outcome.ABOVE, "largest"),
+    )
+    return Finding(parts, rows)
+
+
+def spikes_ethernet(group: Group) -> Finding:
+    """Vegas has the fewest, Veno the largest."""
+    counts, largest, rows = _spikes(group)
+    parts = (
+        ranked(TIMES, counts, versus("vegas"), where="spikes"),
+        ranked(WORST, largest, rising("cubic", "vegas", "veno"), where="largest"),
+    )
+    return Finding(parts, rows)
+
+
+def lengths(group: Group) -> Finding:
+    """The average packet: Veno's below Cubic's below Vegas's."""
+    found = by_variant(over_tcp(group), "mean_packet_bytes")
+    part = ranked(LENGTH, found, rising("veno", "cubic", "vegas"))
+    rows = rows_of_three("packet over TCP", LENGTH, found, _bytes("https"))
+    return Finding((part,), tuple(rows))
+
+
+def _bytes(transport: str) -> dict[str, str]:
+    return {name: LENGTH.write(value) for name, value in RGSJ_PACKET_BYTES[transport].items()}
+
+
+def transports(group: Group) -> Finding:
+    """Packets over TCP are far larger than over QUIC."""
+    slow, fast = (
+        by_variant(own, "mean_packet_bytes") for own in (over_tcp(group), over_quic(group))
+    )
+    parts: list[Part] = []
+    for control, sample in sorted(fast.items()):
+        parts += [
+            within(
+                f"{each} over QUIC ({control})",
+                RATIO,
+                relative(slow.get(each, {}), sample),
+                low=FAR_LARGER,
+            )
+            for each in THREE
+        ]
+    rows = rows_of("packet over TCP", LENGTH, slow, _bytes("https"))
+    theirs = ", ".join(f"{name} {value}" for name, value in _bytes("quic").items())
+    rows += rows_of("packet over QUIC", LENGTH, fast, dict.fromkeys(fast, theirs))
+    return Finding(tuple(parts), tuple(rows))
+
+
+def rates(group: Group) -> Finding:
+    """Average throughput: Veno's below Vegas's below Cubic's."""
+    found = by_variant(over_tcp(group), "throughput_mbps")
+    paper = {name: RATE.write(value / 1e3) for name, value in RGSJ_KBIT_PER_S.items()}
+    part = ranked(RATE, found, rising("veno", "vegas", "cubic"))
+    rows = rows_of_three("throughput", RATE, found, paper)
+    return Finding((part,), tuple(rows))
+
+
+def shaped_rates(group: Group) -> Finding:
+    """Throughput is the same for all."""
+    found = by_variant(over_tcp(group), "throughput_mbps")
+    pairs = (("veno", "cubic"), ("veno", "vegas"), ("cubic", "vegas"))
+    near = Measure("KB/s", 1, factor=PAPERS, relative=0.05)
+    part = ranked(near, found, pairs, Outcome.EQUAL)
+    rows = rows_of_three("throughput", RATE, found, _medians("KB/s"))
+    return Finding((part,), tuple(rows))
+
+
+def _medians(what: str) -> dict[str, str]:
+    """The medians of the paper's five runs, with their ranges."""
+    return {
+        name: f"{sorted(runs)[len(runs) // 2]} ({min(runs)} to {max(runs)})"
+        for name, runs in RGSJ_SHAPED[what].items()
+    }
+
+
+def shaped_retransmissions(group: Group) -> Finding:
+    """Retransmitted bytes: Vegas's below Veno's below Cubic's."""
+    found = by_variant(over_tcp(group), "retransmitted_bytes")
+    part = ranked(BYTES, found, rising("vegas", "veno", "cubic"))
+    rows = rows_of_three("retransmitted", BYTES, found, _medians("retransmitted bytes"))
+    return Finding((part,), tuple(rows))
+
+
+def shaped_duplicates(group: Group) -> Finding:
+    """Duplicate ACKs: Vegas's below Veno's below Cubic's."""
+    found = by_variant(over_tcp(group), "duplicate_acks")
+    part = ranked(PACKETS, found, rising("vegas", "veno", "cubic"))
+    rows = rows_of_three("duplicate ACKs", PACKETS, found, _medians("duplicate ACKs"))
+    return Finding((part,), tuple(rows))
+
+
+def shaped_order(group: Group) -> Finding:
+    """Next to nothing is out of order where the paper captured: before the queue."""
+    own = over_tcp(group)
+    found = by_variant(own, "out_of_order_sent")
+    parts = [
+        within(f"out of order, {each}", PACKETS, found.get(each, {}), high=OUT_OF_ORDER)
+        for each in THREE
+    ]
+    rows = rows_of("out of order", PACKETS, found, _medians("out of order"))
+    rows += rows_of("out of order behind the queue", PACKETS, by_variant(own, "out_of_order"))
+    return Finding(tuple(parts), tuple(rows))
+
+
+def signal_rates(group: Group) -> Finding:
+    """Throughput is the same with a weak signal as with a strong one."""
+    return _signal(group, "throughput_mbps", TENTH, 0, dict.fromkeys(THREE, Outcome.EQUAL))
+
+
+def signal_peaks(group: Group) -> Finding:
+    """A weak signal has fewer peaks."""
+    return _signal(group, "spikes", TIMES, 1, dict.fromkeys(THREE, Outcome.BELOW))
+
+
+def signal_duplicates(group: Group) -> Finding:
+    """Duplicate ACKs: fewer with a weak signal for Veno, more for Cubic, as many for Vegas."""
+    wanted = {"veno": Outcome.BELOW, "cubic": Outcome.ABOVE, "vegas": Outcome.EQUAL}
+    return _signal(group, "duplicate_acks", PACKETS, 2, wanted)
+
+
+def _signal(
+    group: Group,
+    metric: str,
+    measure: Measure,
+    place: int,
+    wanted: Mapping[str, Outcome],
+) -> Finding:
+    """Weak beside strong, variant by variant; `place` is the column in the paper's table."""
+    own = over_tcp(group)
+    weak, strong = (by_variant(own.asked("network", [each]), metric) for each in (WEAK, STRONG))
+    pairs = [
+        (f"{each}, weak", weak.get(each, {}), f"{each}, strong", strong.get(each, {}))
+        for each in THREE
+    ]
+    found = contrasts(measure, pairs, paired=True)
+    parts = [all_are(wanted[each], [own]) for each, own in zip(THREE, found, strict=True)]
+    unit = f" {measure.unit}" if place == 0 else ""
+    rows = []
+    for network, sample in ((WEAK, weak), (STRONG, strong)):
+        printed = {name: f"{each[place]}{unit}" for name, each in RGSJ_SIGNAL[network].items()}
+        rows += rows_of_three(
+            f"{metric.replace('_mbps', '').replace('_', ' ')}, {network}", measure, sample, printed
+        )
+    return Finding(tuple(parts), tuple(rows))
+
+
+AT_MOST_STALLS = 0.5  # per playback: none in most
+
+
+def loading(group: Group, alike: tuple[str, str]) -> Finding:
+    """Veno loads the whole video first; two of the three are almost equal."""
+    network = str(group.values("network")[0])
+    found = by_variant(over_tcp(group), "loaded_s")
+    printed = RGSJ_LOAD_S[network]
+    paper = {name: f"{value} s" for name, value in printed.items()}
+    parts = (
+        ranked(SECONDS, found, versus("veno")),
+        ranked(ALMOST, found, (alike,), Outcome.EQUAL, "almost equal"),
+    )
+    rows = rows_of_three("time to load", SECONDS, found, paper)
+    beside = by_variant(group.where(transport=QUIC, setting=SERVER), "loaded_s")
+    rows += rows_of("time to load over QUIC", SECONDS, beside)
+    return Finding(parts, tuple(rows))
+
+
+def errors(group: Group) -> Finding:
+    """Cubic has the most packets with one of Wireshark's errors."""
+    own = over_tcp(group)
+    found = by_variant(own, "error_packets")
+    part = ranked(PACKETS, found, versus("cubic"), Outcome.ABOVE)
+    worst = by_variant(own, "error_packets_peak")
+    rows = rows_of_three("error packets", PACKETS, found) + rows_of("worst second", WORST, worst)
+    return Finding((part,), tuple(rows))
+
+
+def rebuffering(group: Group) -> Finding:
+    """Veno re-buffers least, by how often or by how long; all of them do."""
+    own = over_tcp(group)
+    count, length = by_variant(own, "stalls"), by_variant(own, "stall_s")
+    pairs = versus("veno")
+    readings = (
+        ("how often", ranked(TIMES, count, pairs)),
+        ("how long", ranked(STALLED, length, pairs)),
+    )
+    parts = [by_definition("re-buffering", readings)]
+    parts += [within(f"stalls, {each}", TIMES, count.get(each, {}), low=1) for each in THREE]
+    rows = rows_of_three("stalls", TIMES, count) + rows_of("time stalled", STALLED, length)
+    return Finding(tuple(parts), tuple(rows))
+
+
+def starting(group: Group) -> Finding:
+    """One to two minutes pass before the picture moves."""
+    own = over_tcp(group)
+    found, page = by_variant(own, "startup_s"), by_variant(own, "page_s")
+    parts = [
+        within(f"time until playback starts, {each}", SECONDS, found.get(each, {}), *RGSJ_STARTUP_S)
+        for each in THREE
+    ]
+    rows = rows_of("time until the picture moves", SECONDS, found)
+    rows += rows_of("time until the page is there", SECONDS, page)
+    return Finding(tuple(parts), tuple(rows))
+
+
+def by_control(judge: dict[str, Part]) -> Part:
+    """One reading for each congestion control that QUIC's server may have had."""
+    return by_definition("congestion control of QUIC's server", judge.items())
+
+
+def sooner(group: Group) -> Finding:
+    """The page is loaded 40 to 50 s sooner over QUIC."""
+    slow, fast = (by_variant(own, "page_s") for own in _both(group))
+    rows = rows_of("page over TCP", SECONDS, slow) + rows_of("page over QUIC", SECONDS, fast)
+    low, high = RGSJ_QUIC_SOONER_S
+    readings = {}
+    for control, own in sorted(fast.items()):
+        gains = {name: _difference(slow.get(name, {}), own) for name in THREE}
+        readings[control] = reduce(
+            both,
+            (within(f"sooner than {n}", SECONDS, gain, low, high) for n, gain in gains.items()),
+        )
+        rows += [
+            Row(
+                f"median by which QUIC ({control}) is sooner than {name}",
+                middle(SECONDS, gain),
+                f"{low:g} to {high:g} s",
+            )
+            for name, gain in gains.items()
+        ]
+    return Finding((by_control(readings),), tuple(rows))
+
+
+def _difference(first: Sample, second: Sample) -> Sample:
+    return {seed: first[seed] - second[seed] for seed in sorted(first.keys() & second.keys())}
+
+
+def smooth(group: Group) -> Finding:
+    """Over QUIC playback does not stall, and over TCP it does, for longer."""
+    own, other = _both(group)
+    count, length = by_variant(other, "stalls"), by_variant(other, "stall_s")
+    tcp = by_variant(own, "stall_s")
+    none = {
+        control: within("stalls over QUIC", TIMES, sample, high=AT_MOST_STALLS)
+        for control, sample in sorted(count.items())
+    }
+    less = {
+        control: _below_all(STALLED, f"QUIC ({control})", sample, tcp)
+        for control, sample in sorted(length.items())
+    }
+    rows = rows_of("stalls over TCP", TIMES, by_variant(own, "stalls"))
+    rows += rows_of("time stalled over TCP", STALLED, tcp)
+    rows += rows_of("stalls over QUIC", TIMES, count, dict.fromkeys(count, "0"))
+    rows += rows_of("time stalled over QUIC", STALLED, length)
+    return Finding((by_control(none), by_control(less)), tuple(rows))
+
+
+def _below_all(measure: Measure, name: str, hero: Sample, rivals: Samples) -> Part:
+    pairs = [(name, hero, f"TCP {each}", rivals.get(each, {})) for each in THREE]
+    return all_are(Outcome.BELOW, contrasts(measure, pairs, paired=True))
+
+
+def worst(group: Group) -> Finding:
+    """The worst second has fewer bad packets over QUIC, and no more than the paper's."""
+    slow, fast = (by_variant(own, "lost_packets_peak") for own in _both(group))
+    most = RGSJ_WORST_ERRORS[QUIC]
+    bounded = {
+        control: within("worst second over QUIC", WORST, sample, high=most)
+        for control, sample in sorted(fast.items())
+    }
+    less = {
+        control: _below_all(WORST, f"QUIC ({control})", sample, slow)
+        for control, sample in sorted(fast.items())
+    }
+    printed = {name: f"{value:g} packets/s" for name, value in RGSJ_WORST_ERRORS.items()}
+    flagged = by_variant(over_tcp(group), "error_packets_peak")
+    rows = rows_of(
+        "worst second's errors over TCP", WORST, flagged, dict.fromkeys(THREE, printed[TCP])
+    )
+    rows += rows_of("worst second's losses over TCP", WORST, slow)
+    rows += rows_of(
+        "worst second's losses over QUIC", WORST, fast, dict.fromkeys(fast, printed[QUIC])
+    )
+    return Finding((by_control(bounded), by_control(less)), tuple(rows))
+
+
+def _both(group: Group) -> tuple[Group, Group]:
+    return over_tcp(group), over_quic(group)
+
+
+BESIDE = {  # what else would differ if a setting had any effect
+    "goodput_mbps": "goodput",
+    "sent_packets": "packets sent",
+    "wireshark_retransmissions": "retransmissions as Wireshark has them",
+    "duplicate_acks": "duplicate ACKs",
+    "stall_s": "time stalled",
+}
+OPPOSITE = {
+    Verdict.SUPPORTED: Verdict.CONTRADICTED,
+    Verdict.CONTRADICTED: Verdict.SUPPORTED,
+    Verdict.OPEN: Verdict.OPEN,
+}
+Spreads = (
+    pd.DataFrame
+)  # by seed, one column per network: the largest minus the smallest of the three
+
+
+def spreads(group: Group, setting: str, metric: str) -> Spreads:
+    """The spreads over the three variants, where all three are known."""
+    own = group.where(transport=TCP, setting=setting).asked("variant", THREE)
+    table = means(own.rows, metric, ["seed", "axis_network"], "axis_variant")
+    return (table.max(axis=1) - table.min(axis=1)).unstack("axis_network")
+
+
+def governing(group: Group) -> Finding:
+    """The spread of load times: set on the laptop, and set on the server."""
+    laptop, server = (spreads(group, each, "loaded_s") for each in (LAPTOP, SERVER))
+    shared = laptop.dropna(axis=1).columns.intersection(server.dropna(axis=1).columns)
+    if shared.empty:
+        raise NotMeasured("no network has load times of both settings")
+    own, other = (_means(each[shared]) for each in (laptop, server))
+    names = "spread of load times, set on the laptop,", "that set on the server"
+    beside = contrasts(SECONDS, [(*names[:1], own, names[1], other)], paired=True)
+    parts = (
+        _differ(group, [str(name) for name in shared]),
+        all_are(Outcome.ABOVE, beside, also=(Outcome.EQUAL,)),
+    )
+    rows = [
+        Row(
+            f"spread of load times, {network}, set on the {where}",
+            middle(SECONDS, _sample(table[network])),
+        )
+        for network in shared
+        for where, table in (("laptop", laptop), ("server", server))
+    ]
+    return Finding(parts, (*rows, *_beside(group)))
+
+
+def _differ(group: Group, networks: list[str]) -> Part:
+    """Test that the three load times are not all equal."""
+    rows = group.where(setting=LAPTOP, variant=THREE, network=networks).rows
+    found = samples(rows, "loaded_s", "axis_variant", ["axis_network"])
+    pairs = (("veno", "cubic"), ("veno", "vegas"), ("cubic", "vegas"))
+    equal = ranked(SECONDS, found, pairs, Outcome.EQUAL, "set on the laptop")
+    return merged((equal,), _opposite)
+
+
+def _opposite(results: tuple[JudgedPart, ...]) -> JudgedPart:
+    (found,) = results
+    return replace(found, verdict=OPPOSITE[found.verdict])
+
+
+def _means(table: Spreads) -> Sample:
+    return {int(float(str(seed))): float(value) for seed, value in table.mean(axis=1).items()}
+
+
+def _sample(column: pd.Series[float]) -> Sample:
+    return {int(float(str(seed))): float(value) for seed, value in column.items()}
+
+
+def _beside(group: Group) -> list[Row]:
+    """The largest spread of each other measure."""
+    rows = []
+    for metric, words in BESIDE.items():
+        found = [float(spreads(group, each, metric).max().max()) for each in (LAPTOP, SERVER)]
+        said = f"{found[0]:.4g} set on the laptop, {found[1]:.4g} on the server"
+        rows.append(Row(f"largest spread of {words}, any network and seed", said))
+    return rows

@@ -1,0 +1,127 @@
+"""A video on an access link: the trials that RGSJ's claims are about, and their measures.
+
+Trials of one seed have the same video and the same random numbers for the radio's losses: variants
+and transports are compared seed by seed (paired). A laptop's setting that changes nothing gives the
+same number for each, and their difference is then exactly zero.
+
+The bounds, chosen beforehand. Times that differ by no more than 1 s are alike, or by 5 s
+where the paper says *almost equal*: its own 2 and 4 s. Average lengths of packets are
+alike within 1 %, other counts within 5 % and half a packet.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from analysis.claims.engine.answers import Part, Row
+from analysis.claims.engine.contrasts import Outcome, Sample, all_are, contrasts
+from analysis.claims.engine.quantities import Measure
+from analysis.claims.engine.selection import Group, samples
+from analysis.statistics.intervals import known
+
+THREE = ("veno", "cubic", "vegas")  # the paper's
+TCP, QUIC = "https", "quic"
+CONTROLS = ("reno", "cubic")  # of QUIC's server
+NETWORKS = {
+    "ethernet": "Ethernet",
+    "shaped": "Ethernet, shaped",
+    "wifi-good": "WiFi, good",
+    "wifi-congested": "WiFi, congested",
+    "wifi-weak": "WiFi, weak",
+    "wifi-strong": "WiFi, strong",
+    "netem-congested": "netem, congested",
+    "netem-weak": "netem, weak",
+}
+LAPTOP, SERVER = "receiver", "sender"
+HALL = "wifi-congested"
+SLOW_UP = "netem-congested"  # the same, with the paper's 0.01 Mbit/s up
+PAPERS = 1e6 / 8 / 1e3  # KB/s per Mbit/s
+
+SECONDS = Measure("s", 1, absolute=1.0)
+ALMOST = Measure("s", 1, absolute=5.0)
+STALLED = Measure("s", 1, absolute=0.5)
+TIMES = Measure("", 1, absolute=0.5)
+PACKETS = Measure("packets", 1, relative=0.05, absolute=0.5)
+WORST = Measure("packets/s", 1, relative=0.05, absolute=0.5)
+LENGTH = Measure("B", 1, relative=0.01)
+BYTES = Measure("B", 0, relative=0.05)
+RATE = Measure("KB/s", 1, factor=PAPERS, relative=0.02)
+TENTH = Measure("KB/s", 1, factor=PAPERS, relative=0.10)
+
+Samples = dict[str, Sample]
+
+
+def over_tcp(group: Group) -> Group:
+    """The three variants over TCP, set where the group asks."""
+    return group.where(transport=TCP, setting=group.setting).asked("variant", THREE)
+
+
+def over_quic(group: Group) -> Group:
+    """QUIC, where only the server has a congestion control: the same for either setting of TCP."""
+    return group.where(transport=QUIC, setting=SERVER).asked("variant", CONTROLS)
+
+
+def by_variant(group: Group, metric: str) -> Samples:
+    """One number per seed, for each of the axis's variants: the flow's own is the server's."""
+    return samples(group.rows, metric, "axis_variant")
+
+
+def ranked(
+    measure: Measure,
+    found: Samples,
+    pairs: tuple[tuple[str, str], ...],
+    wanted: Outcome = Outcome.BELOW,
+    where: str = "",
+) -> Part:
+    """Test that the first of each pair is below the second, or has the given relation to it."""
+    asked = [(a, found.get(a, {}), b, found.get(b, {})) for a, b in pairs]
+    return all_are(wanted, contrasts(measure, asked, paired=True), where)
+
+
+def versus(hero: str) -> tuple[tuple[str, str], ...]:
+    """One variant beside the other two."""
+    return tuple((hero, other) for other in THREE if other != hero)
+
+
+def rising(*names: str) -> tuple[tuple[str, str], ...]:
+    """Each beside the next."""
+    return tuple(itertools.pairwise(names))
+
+
+def middle(measure: Measure, sample: Sample) -> str:
+    """The median and the range: with five seeds, its 94 % interval."""
+    values = known(sample.values())
+    if not len(values):
+        return "not known"
+    least, median, most = (
+        f"{each * measure.factor:.{measure.decimals}f}"
+        for each in (values.min(), np.median(values), values.max())
+    )
+    unit = f" {measure.unit}" if measure.unit else ""
+    return f"{median}{unit}" if least == most else f"{median}{unit} ({least} to {most})"
+
+
+def rows_of(
+    what: str, measure: Measure, found: Samples, paper: dict[str, str] | None = None
+) -> list[Row]:
+    """The median of each, with the paper's beside it."""
+    theirs = paper or {}
+    return [
+        Row(f"median {what}, {name}", middle(measure, found[name]), theirs.get(name, ""))
+        for name in sorted(found, key=lambda name: (name not in THREE, name))
+    ]
+
+
+def rows_of_three(
+    what: str, measure: Measure, found: Samples, paper: dict[str, str] | None = None
+) -> list[Row]:
+    """The medians of the variants over TCP, and how often all three gave exactly the same
+    number.
+    """
+    three = [found.get(name, {}) for name in THREE]
+    seeds = set.intersection(*(set(each) for each in three))
+    same = sum(len({each[seed] for each in three}) == 1 for seed in seeds)
+    row = Row(f"seeds with the same number for all three, {what}", f"{same} of {len(seeds)}")
+    return [*rows_of(what, measure, found, paper), row]
