@@ -145,10 +145,6 @@ def _frame(axes: Axes, regions: Regions) -> None:
     axes.text(0.0028, 60, "direct timeouts", fontsize=6.5, ha="center")
 
 
-if __name__ == "__main__":
-    draw_curves(Path(sys.argv[1]), Regions(TIMER_S / PMW_RTT_S), [Regions(MEASURED_S / PMW_RTT_S)])
-
-
 LOSSES, CHANCE = "m", "p_percent"
 GOODPUT = Measure("goodput_mbps", "goodput (Mbit/s)")
 ERROR = Measure("model_error", "model above flow (%)", 100, zero=False)
@@ -393,3 +389,7 @@ def _background_caption(rows: pd.DataFrame) -> str:
             )
     text = "; ".join(said)
     return f"{text[:1].upper()}{text[1:]}." if said else ""
+
+
+if __name__ == "__main__":
+    draw_curves(Path(sys.argv[1]), Regions(TIMER_S / PMW_RTT_S), [Regions(MEASURED_S / PMW_RTT_S)])
