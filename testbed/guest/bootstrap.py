@@ -7,10 +7,9 @@ empty BUNDLE imports everything as usual.
 What this module imports itself is read file by file.
 """
 
-import gc
 import marshal
 import sys
-from _frozen_importlib import ModuleSpec  # importlib.machinery's
+from importlib.machinery import ModuleSpec
 
 TYPE_CHECKING = False  # mypy takes it for that of typing, which is a large module
 if TYPE_CHECKING:
@@ -53,7 +52,6 @@ class BundleLoader(Loader):
 
 def begin(bundle: str, prefix: str, paths: str, module: str) -> None:
     """Run a module as `python -m MODULE` does in the virtual environment at `prefix`."""
-    gc.set_threshold(100_000)  # importing allocates that many objects, and none of them is garbage
     sys.prefix = prefix
     sys.path[:] = [*sys.path[1:], *paths.split(":")]
     if bundle:

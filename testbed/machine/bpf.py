@@ -46,22 +46,22 @@ class Instruction:
 Line = Instruction | str  # a string is a label for the next instruction
 
 
-def packet(size: int, offset: int) -> Instruction:
+def load_packet(size: int, offset: int) -> Instruction:
     """r0 = the packet's value at `offset`; a shorter packet ends the program and passes."""
     return Instruction(0x20 | size, constant=offset)
 
 
-def packet_from(register: int, size: int, offset: int) -> Instruction:
-    """Like `packet`, with the register's value added to the offset."""
+def load_packet_at(register: int, size: int, offset: int) -> Instruction:
+    """Like `load_packet`, with the register's value added to the offset."""
     return Instruction(0x40 | size, src=register, constant=offset)
 
 
-def constant(dst: int, value: int) -> Instruction:
+def set_constant(dst: int, value: int) -> Instruction:
     """dst = value."""
     return Instruction(0xB7, dst, constant=value)
 
 
-def copy(dst: int, src: int) -> Instruction:
+def move(dst: int, src: int) -> Instruction:
     """dst = src."""
     return Instruction(0xBF, dst, src)
 
@@ -69,12 +69,12 @@ def copy(dst: int, src: int) -> Instruction:
 ADD, SUB, MUL, AND, LSH, RSH, MOD = 0x00, 0x10, 0x20, 0x50, 0x60, 0x70, 0x90
 
 
-def compute(operation: int, dst: int, value: int) -> Instruction:
+def alu(operation: int, dst: int, value: int) -> Instruction:
     """dst = dst operation value."""
     return Instruction(0x07 | operation, dst, constant=value)
 
 
-def compute_with(operation: int, dst: int, src: int) -> Instruction:
+def alu_reg(operation: int, dst: int, src: int) -> Instruction:
     """dst = dst operation src."""
     return Instruction(0x0F | operation, dst, src)
 
@@ -89,12 +89,12 @@ def store(dst: int, offset: int, src: int) -> Instruction:
     return Instruction(0x63, dst, src, offset)
 
 
-def load_long(dst: int, src: int, offset: int) -> Instruction:
+def load64(dst: int, src: int, offset: int) -> Instruction:
     """dst = the 64 bits at src + offset."""
     return Instruction(0x79, dst, src, offset)
 
 
-def store_long(dst: int, offset: int, src: int) -> Instruction:
+def store64(dst: int, offset: int, src: int) -> Instruction:
     """The 64 bits at dst + offset = src."""
     return Instruction(0x7B, dst, src, offset)
 
@@ -107,17 +107,17 @@ def jump(comparison: int, dst: int, value: int, target: str) -> Instruction:
     return Instruction(0x06 | comparison, dst, constant=value, target=target)
 
 
-def jump_without(dst: int, target: str) -> Instruction:
+def jump_if_null(dst: int, target: str) -> Instruction:
     """Jump to the target if the pointer in dst is null."""
     return Instruction(0x05 | EQUAL, dst, target=target)
 
 
-def jump_always(target: str) -> Instruction:
+def jump_to(target: str) -> Instruction:
     """Jump to the target."""
     return Instruction(0x05, target=target)
 
 
-def map_address(dst: int, descriptor: int) -> tuple[Instruction, Instruction]:
+def load_map(dst: int, descriptor: int) -> tuple[Instruction, Instruction]:
     """dst = the map of that descriptor."""
     return Instruction(0x18, dst, 1, constant=descriptor), Instruction(0)
 
@@ -127,7 +127,7 @@ def call(helper: int) -> Instruction:
     return Instruction(0x85, constant=helper)
 
 
-LEAVE = Instruction(0x95)  # with r0
+EXIT = Instruction(0x95)  # with r0
 
 
 def assemble(lines: Sequence[Line]) -> bytes:

@@ -1,7 +1,8 @@
-"""The dropper's program: its bytes, and the kernel running it on packets made by hand."""
+"""Listed losses: the program's bytes, and the kernel running it on packets made by hand."""
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator
 
@@ -9,7 +10,7 @@ import pytest
 
 from testbed.machine import bpf
 from testbed.plan.losses import DropPlan
-from testbed.trial.parts.exact_losses import listing
+from testbed.trial.parts.losses import STATE, Rules, listed_runs, listing
 from tests.pcap_writer import Endpoints, tcp, udp
 from tests.program import Program, loaded
 
@@ -22,8 +23,11 @@ class Runner(Program):
     """The program with its counters."""
 
     def __init__(self) -> None:
-        self.counters = bpf.Counters(("started", "next_sequence", "segments", "dropped"))
-        super().__init__(bpf.load_program(listing(PLAN, self.counters.descriptor)))
+        self.counters = bpf.Counters(STATE)
+        runs = bpf.pairs([(run.passing, run.losing) for run in listed_runs(PLAN.segments)])
+        code = listing(PLAN, Rules(), self.counters.descriptor, runs)
+        super().__init__(bpf.load_program(code))
+        os.close(runs)
 
     def close(self) -> None:
         self.counters.close()
@@ -47,6 +51,11 @@ def test_the_wanted_segments_are_lost_once(runner: Runner, isn: int) -> None:
     assert said == [PASS, DROP, PASS, PASS, DROP, PASS, PASS, PASS, PASS]
     counts = runner.counters.read()
     assert (counts["segments"], counts["dropped"]) == (5, 2)
+
+
+def test_neighbours_and_the_first_segment_may_be_listed() -> None:
+    runs = listed_runs((1, 2, 7))
+    assert [(run.passing, run.losing) for run in runs] == [(0, 1), (0, 1), (4, 1)]
 
 
 def test_other_packets_pass_and_do_not_count(runner: Runner) -> None:
@@ -80,11 +89,11 @@ def test_a_program_that_the_kernel_refuses(runner: Runner) -> None:
     from testbed.errors import TestbedError
 
     with pytest.raises(TestbedError, match="the kernel rejects a program"):
-        bpf.load_program([bpf.load(0, 3, 0), bpf.LEAVE])  # r3 was never set
+        bpf.load_program([bpf.load(0, 3, 0), bpf.EXIT])  # r3 was never set
 
 
 def test_labels_become_distances() -> None:
-    code = bpf.assemble(["again", bpf.constant(0, -1), bpf.jump(bpf.EQUAL, 0, 7, "again")])
+    code = bpf.assemble(["again", bpf.set_constant(0, -1), bpf.jump(bpf.EQUAL, 0, 7, "again")])
     assert struct.unpack("=BBhi", code[:8]) == (0xB7, 0, 0, -1)
     assert struct.unpack("=BBhi", code[8:]) == (0x16, 0, -2, 7)
 

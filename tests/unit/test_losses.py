@@ -17,7 +17,7 @@ from testbed.plan.validate import validate
 from testbed.scenario import losses
 from testbed.scenario.losses import GilbertElliott, Loss, LossEvents, Run, throw
 from testbed.scenario.model import Scenario
-from testbed.trial.parts.random_losses import COUNTED, STATE, LossDropper, listing
+from testbed.trial.parts.losses import REPORTED, STATE, RandomDropper, listing, rules_of
 from tests.loss_model import LossModel
 from tests.pcap_writer import Endpoints, tcp
 from tests.program import Program, loaded
@@ -188,7 +188,9 @@ class Dropper(Program):
         self.state = bpf.Counters(STATE)
         array = bpf.pairs([(run.passing, run.losing) for run in runs])
         plan = LossPlan(*HERE, loss, "dice", 0)
-        super().__init__(bpf.load_program(listing(plan, self.state.descriptor, array)))
+        super().__init__(
+            bpf.load_program(listing(plan, rules_of(plan), self.state.descriptor, array))
+        )
         os.close(array)
 
     def loses(self, seq: int, size: int, ends: Endpoints = ENDS) -> bool:
@@ -199,7 +201,7 @@ class Dropper(Program):
     @property
     def counts(self) -> dict[str, int]:
         found = self.state.read()
-        return {name: found[name] for name in COUNTED}
+        return {name: found[name] for name in REPORTED}
 
     def close(self) -> None:
         self.state.close()
@@ -310,7 +312,7 @@ def test_runs_that_run_out_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(bpf, "attach", attach)
     loss = Loss(LossEvents(1.0, 2, one_at_a_time=False))
-    dropper = LossDropper(LossPlan(*HERE, loss, "dice", packets=3), None)
+    dropper = RandomDropper(LossPlan(*HERE, loss, "dice", packets=3), None)
     ((interface, side, program),) = attached
     assert (interface, side) == ("right-eth1", bpf.EGRESS)
     for number in range(4):

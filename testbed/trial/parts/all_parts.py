@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from testbed.plan.plan import Plan
 from testbed.trial.parts.capture import Captures
 from testbed.trial.parts.cpu_load import CpuLoad
-from testbed.trial.parts.droppers import InjectedLosses
 from testbed.trial.parts.flow_traffic import FlowTraffic
 from testbed.trial.parts.idle_rtt import IdleRtt
 from testbed.trial.parts.kernel_state import KernelState
 from testbed.trial.parts.kernel_trace import KernelTrace
+from testbed.trial.parts.losses import DeliberateLosses
 from testbed.trial.parts.part import Part
 from testbed.trial.parts.radio import RadioLink
 from testbed.trial.parts.sampling_part import Sampling
@@ -22,7 +22,7 @@ PARTS: tuple[type[Part], ...] = (
     IdleRtt,
     FlowTraffic,
     SessionRoundTrips,
-    InjectedLosses,
+    DeliberateLosses,
     Captures,
     Sampling,  # rehearses once all other programs are ready
     CpuLoad,

@@ -1,0 +1,370 @@
+"""Deliberate losses: an eBPF program for each flow that loses segments, at a router's interface.
+
+The program steps through runs that were computed before the trial: in each it lets the flow's first
+segments pass and drops the next ones, all of them or every k-th, then the next run begins. Listed
+segments (`drops`) are runs at the ingress of the first router, where a capture on the interface
+sees a segment before the program does, so that the loss looks like one at the bottleneck. Random
+losses (`loss`) happen at the egress of the last router.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+from testbed.machine import bpf
+from testbed.machine.bpf import (
+    AND,
+    AT_MOST_SIGNED,
+    BELOW_SIGNED,
+    BYTE,
+    DIFFERENT,
+    EQUAL,
+    HALF,
+    LSH,
+    MOD,
+    MUL,
+    RSH,
+    SUB,
+    WORD,
+    Line,
+)
+from testbed.plan.losses import AtRouter, DropPlan, LossPlan
+from testbed.plan.plan import Plan
+from testbed.scenario.losses import Run, throw
+from testbed.store import DROPS, Record, write_json
+from testbed.trial.parts.part import Part, RunningTrial
+
+ETHERNET = 14
+REPORTED = ("seen", "segments", "events", "dropped", "undecided")
+STATE = (
+    *REPORTED,
+    *("started", "next_sequence", "run", "place"),
+    *("losing", "repairing", "lost_end"),  # per-event state
+)
+_PLACES = {name: 4 * number for number, name in enumerate(STATE)}
+_STATE = 6  # the register that has its address
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How the program applies its runs."""
+
+    spacing: int = 1  # from one lost segment of a run to the next
+    spare_retransmissions: bool = True
+    one_at_a_time: bool = False  # a run's losses must be repaired before the next run begins
+
+
+class DeliberateLosses(Part):
+    """All programs that drop packets on purpose, and their counters."""
+
+    def __init__(self, trial: RunningTrial) -> None:
+        super().__init__(trial)
+        self._droppers: list[Dropper] = []
+
+    @classmethod
+    def wanted(cls, plan: Plan) -> bool:
+        """Return whether any flow loses listed or random segments."""
+        return bool(plan.drops or plan.losses)
+
+    def open(self) -> None:
+        """Attach the programs."""
+        places = self._trial.places
+        for drops in self._trial.plan.drops:
+            self._droppers.append(ListedDropper(drops, places[drops.node].pid))
+        for losses in self._trial.plan.losses:
+            self._droppers.append(RandomDropper(losses, places[losses.node].pid))
+
+    def write(self, folder: Path) -> None:
+        """Write each program's counters."""
+        counts = {dropper.flow: dropper.counts() for dropper in self._droppers}
+        write_json(folder, DROPS, counts)
+
+    def describe(self, record: Record) -> Record:
+        """Add warnings about losses that did not happen as specified."""
+        complaints = filter(None, (dropper.complaint() for dropper in self._droppers))
+        return replace(record, warnings=(*record.warnings, *complaints))
+
+    def close(self) -> None:
+        """Release the programs' counters."""
+        for dropper in self._droppers:
+            dropper.close()
+
+
+class Dropper:
+    """A loaded program at a router's interface."""
+
+    def __init__(
+        self, plan: AtRouter, rules: Rules, runs: Sequence[Run], side: int, pid: int | None
+    ) -> None:
+        self.flow = plan.flow
+        self._state = bpf.Counters(STATE)
+        array = bpf.pairs([(run.passing, run.losing) for run in runs])
+        try:
+            program = bpf.load_program(listing(plan, rules, self._state.descriptor, array))
+        finally:
+            os.close(array)  # the program holds it
+        try:
+            bpf.attach(pid, plan.interface, side, program, "testbed-loss")
+        finally:
+            os.close(program)
+
+    def counts(self) -> Mapping[str, int | str]:
+        """Return the counters that are written for the trial."""
+        raise NotImplementedError
+
+    def complaint(self) -> str:
+        """Return how the losses differ from what was specified; empty if they do not."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Release the counters; the program goes with its interface."""
+        self._state.close()
+
+
+class ListedDropper(Dropper):
+    """Drops the listed segments of a flow, each once."""
+
+    def __init__(self, plan: DropPlan, pid: int | None) -> None:
+        super().__init__(plan, Rules(), listed_runs(plan.segments), bpf.INGRESS, pid)
+        self._asked = len(plan.segments)
+
+    def counts(self) -> Mapping[str, int | str]:
+        """Return the numbers of new-data segments seen and dropped."""
+        state = self._state.read()
+        return {name: state[name] for name in ("segments", "dropped")}
+
+    def complaint(self) -> str:
+        """Describe drops that never happened; empty if all did."""
+        state = self._state.read()
+        if state["dropped"] == self._asked:
+            return ""
+        return (
+            f"{self.flow}: {state['dropped']} of {self._asked} drops: "
+            f"the flow sent {state['segments']} segments"
+        )
+
+
+class RandomDropper(Dropper):
+    """Drops the segments of a flow that the seed has drawn."""
+
+    def __init__(self, plan: LossPlan, pid: int | None) -> None:
+        runs = throw(plan.loss, plan.dice, plan.packets)
+        super().__init__(plan, rules_of(plan), runs, bpf.EGRESS, pid)
+        self._interface = plan.interface
+        self._runs = len(runs)
+
+    def counts(self) -> Mapping[str, int | str]:
+        """Return the interface and the counters of segments and runs.
+
+        They are data segments, new-data segments, runs of losses begun, segments dropped, and
+        segments after the last run.
+        """
+        state = self._state.read()
+        return {"interface": self._interface, **{name: state[name] for name in REPORTED}}
+
+    def complaint(self) -> str:
+        """Describe segments beyond the runs drawn in advance; empty if they sufficed."""
+        undecided = self._state.read()["undecided"]
+        if not undecided:
+            return ""
+        return (
+            f"{self.flow}: its {self._runs} runs of losses had run out: "
+            f"{undecided} segments more passed without a chance to be lost"
+        )
+
+
+def rules_of(plan: LossPlan) -> Rules:
+    """Return the rules of a flow's random losses."""
+    loss = plan.loss
+    return Rules(loss.spacing, loss.spare_retransmissions, loss.one_at_a_time)
+
+
+def listed_runs(segments: Sequence[int]) -> list[Run]:
+    """Return the runs that lose exactly these segments, numbered from 1 in rising order."""
+    return [Run(number - before - 1, 1) for before, number in pairwise((0, *segments))]
+
+
+def _data_segments(plan: AtRouter) -> Sequence[Line]:
+    """Return the program's first part: packets without data of the connection go to "pass".
+
+    For the others, r8 is the sequence number of the first byte and r9 the one after the last. r6 is
+    the packet, as the load instructions require.
+    """
+    source, destination = (
+        int(ipaddress.IPv4Address(each)) for each in (plan.src_address, plan.dst_address)
+    )
+    return (
+        bpf.move(6, 1),
+        # is it TCP of this connection?
+        bpf.load_packet(HALF, 12),
+        bpf.jump(DIFFERENT, 0, 0x0800, "pass"),
+        bpf.load_packet(BYTE, ETHERNET + 9),
+        bpf.jump(DIFFERENT, 0, 6, "pass"),
+        bpf.load_packet(WORD, ETHERNET + 12),
+        bpf.jump(DIFFERENT, 0, source, "pass"),
+        bpf.load_packet(WORD, ETHERNET + 16),
+        bpf.jump(DIFFERENT, 0, destination, "pass"),
+        bpf.load_packet(BYTE, ETHERNET),
+        bpf.alu(AND, 0, 0xF),
+        bpf.alu(LSH, 0, 2),
+        bpf.move(9, 0),  # r9: length of the IP header
+        bpf.load_packet_at(9, HALF, ETHERNET),
+        bpf.jump(DIFFERENT, 0, plan.src_port, "pass"),
+        bpf.load_packet_at(9, HALF, ETHERNET + 2),
+        bpf.jump(DIFFERENT, 0, plan.dst_port, "pass"),
+        # r8, r9: the sequence numbers where its data begins and ends
+        bpf.load_packet_at(9, WORD, ETHERNET + 4),
+        bpf.move(8, 0),
+        bpf.load_packet(HALF, ETHERNET + 2),
+        bpf.move(7, 0),
+        bpf.alu_reg(SUB, 7, 9),
+        bpf.load_packet_at(9, BYTE, ETHERNET + 12),
+        bpf.alu(RSH, 0, 4),
+        bpf.alu(LSH, 0, 2),
+        bpf.alu_reg(SUB, 7, 0),
+        bpf.jump(EQUAL, 7, 0, "pass"),
+        bpf.move(9, 8),
+        bpf.alu_reg(bpf.ADD, 9, 7),
+    )
+
+
+def _element(array: int, otherwise: str) -> Sequence[Line]:
+    """Set r0 to the array's element with the index in r1; jump to `otherwise` if there is none."""
+    return (
+        bpf.store(10, -4, 1),
+        *bpf.load_map(1, array),
+        bpf.move(2, 10),
+        bpf.alu(bpf.ADD, 2, -4),
+        bpf.call(bpf.MAP_LOOKUP_ELEM),
+        bpf.jump_if_null(0, otherwise),
+    )
+
+
+def _load(register: int, name: str) -> Line:
+    return bpf.load(register, _STATE, _PLACES[name])
+
+
+def _store(name: str, register: int) -> Line:
+    return bpf.store(_STATE, _PLACES[name], register)
+
+
+def _set(name: str, value: int) -> Sequence[Line]:
+    return (bpf.set_constant(1, value), _store(name, 1))
+
+
+def _count(name: str) -> Sequence[Line]:
+    return (_load(1, name), bpf.alu(bpf.ADD, 1, 1), _store(name, 1))
+
+
+def listing(plan: AtRouter, rules: Rules, state: int, runs: int) -> Sequence[Line]:
+    """Return the program; after its first part r6 is the state."""
+    return (
+        *_data_segments(plan),
+        bpf.set_constant(1, 0),
+        *_element(state, "pass"),
+        bpf.move(_STATE, 0),
+        *_is_new(),
+        *((*_cut(), *_repaired()) if rules.one_at_a_time else ()),
+        *([bpf.jump(EQUAL, 7, 0, "pass")] if rules.spare_retransmissions else ()),
+        _load(1, "run"),
+        *_element(runs, "undecided"),
+        *_decide(rules),
+        "undecided",
+        *_count("undecided"),
+        "pass",
+        bpf.set_constant(0, bpf.PASS),
+        bpf.EXIT,
+    )
+
+
+def _is_new() -> Sequence[Line]:
+    """Set r7 to whether the data ends beyond the highest end so far (a signed difference wraps)."""
+    return (
+        _load(1, "started"),
+        bpf.jump(DIFFERENT, 1, 0, "started"),
+        *_set("started", 1),
+        _store("next_sequence", 8),
+        "started",
+        *_count("seen"),
+        bpf.set_constant(7, 0),
+        _load(1, "next_sequence"),
+        bpf.move(2, 9),
+        bpf.alu_reg(SUB, 2, 1),
+        bpf.jump(AT_MOST_SIGNED, 2, 0, "old"),
+        bpf.set_constant(7, 1),
+        _store("next_sequence", 9),
+        *_count("segments"),
+        "old",
+    )
+
+
+def _cut() -> Sequence[Line]:
+    """End an event's losses at a retransmission: later segments belong to another window."""
+    return (
+        _load(1, "losing"),
+        bpf.jump(EQUAL, 1, 0, "not cut"),
+        bpf.jump(DIFFERENT, 7, 0, "not cut"),
+        *_end_run(),
+        *_set("repairing", 1),
+        "not cut",
+    )
+
+
+def _end_run() -> Sequence[Line]:
+    return (*_set("losing", 0), *_set("place", 0), *_count("run"))
+
+
+def _repaired() -> Sequence[Line]:
+    """Let everything pass until the segment with the event's last lost byte repairs it."""
+    return (
+        _load(1, "repairing"),
+        bpf.jump(EQUAL, 1, 0, "armed"),
+        _load(1, "lost_end"),
+        bpf.move(2, 9),
+        bpf.alu_reg(SUB, 2, 1),
+        bpf.jump(BELOW_SIGNED, 2, 0, "pass"),
+        bpf.alu_reg(SUB, 1, 8),
+        bpf.jump(AT_MOST_SIGNED, 1, 0, "pass"),
+        *_set("repairing", 0),
+        bpf.jump_to("pass"),
+        "armed",
+    )
+
+
+def _decide(rules: Rules) -> Sequence[Line]:
+    """Decide by the run in r0; segments that pass go to "pass"."""
+    return (
+        # r3: distance behind the segments that pass
+        _load(3, "place"),
+        bpf.move(1, 3),
+        bpf.alu(bpf.ADD, 1, 1),
+        _store("place", 1),
+        bpf.load(1, 0, 0),
+        bpf.alu_reg(SUB, 3, 1),
+        bpf.jump(BELOW_SIGNED, 3, 0, "pass"),
+        bpf.move(1, 3),
+        bpf.alu(MOD, 1, rules.spacing),
+        bpf.jump(DIFFERENT, 1, 0, "pass"),
+        *_count("dropped"),
+        bpf.jump(DIFFERENT, 3, 0, "begun"),
+        *_count("events"),
+        *_set("losing", 1),
+        "begun",
+        _store("lost_end", 9),
+        # was it the run's last?
+        bpf.load(1, 0, 4),
+        bpf.alu(SUB, 1, 1),
+        bpf.alu(MUL, 1, rules.spacing),
+        bpf.alu_reg(SUB, 1, 3),
+        bpf.jump(DIFFERENT, 1, 0, "drop"),
+        *_end_run(),
+        *(_set("repairing", 1) if rules.one_at_a_time else ()),
+        "drop",
+        bpf.set_constant(0, bpf.DROP),
+        bpf.EXIT,
+    )
