@@ -48,6 +48,7 @@ TYPES: Mapping[str, str] = {
     "window_scale": "i2",
     "ecn": "u1",
     "completeness": "u1",
+    "acked_data": "u1",
 }
 
 
@@ -212,6 +213,12 @@ def _text(packed: bytes, family: int) -> str:
     return socket.inet_ntop(socket.AF_INET6, packed)
 
 
+def contiguous(count: int, begins: int, ends: int, edge: int, edges: int) -> None:
+    """Call the core's function of that name on arrays at these addresses."""
+    if not _library().core_contiguous(count, begins, ends, edge, edges):
+        raise MemoryError
+
+
 @functools.cache
 def _library() -> ctypes.CDLL:
     library = load(LIBRARY)
@@ -232,6 +239,8 @@ def _library() -> ctypes.CDLL:
     library.core_unread.restype = ctypes.POINTER(Unread)
     library.core_sacks.argtypes = (pointer,)
     library.core_sacks.restype = pointer
+    library.core_contiguous.argtypes = (size, pointer, pointer, ctypes.c_int64, pointer)
+    library.core_contiguous.restype = ctypes.c_bool
     library.core_flow_size.restype = ctypes.c_size_t
     assert library.core_flow_size() == ctypes.sizeof(Flow), (
         "analysis/captures/core was changed: ./setup.sh"

@@ -16,7 +16,7 @@ import numpy as np
 from analysis.captures.bins import read_bins
 from analysis.captures.flow_table import endpoints, read_flows
 from analysis.captures.plain_table import Labels, Table, constant, frame_of, table_of
-from analysis.captures.tcp import MARKS, read_arrays, read_capture
+from analysis.captures.tcp import COLUMNS, MARKS, read_arrays, read_capture
 from testbed.machine.atomic import replace
 from testbed.store import CAPTURES, is_trial, open_trial, trials_in
 
@@ -85,7 +85,7 @@ def packet_tables(paths: Sequence[Path], *, tunnels: bool, for_people: bool) -> 
 def _packets(path: Path, tunnels: bool, for_people: bool) -> Reduced:
     packets = read_capture(path, tunnels=tunnels)
     file = {"file": constant(path.name, len(packets.rows))}
-    table = _shown(packets.rows) if for_people else table_of(packets.rows)
+    table = _shown(packets.rows) if for_people else table_of(packets.rows[list(COLUMNS)])
     return Reduced({**file, **table}, packets.warnings)
 
 

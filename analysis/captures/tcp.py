@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from analysis.captures import native
 from analysis.captures.native import TYPES, Columns, Core
 from analysis.captures.pcap import feed
 
@@ -76,6 +77,9 @@ COLUMNS = (
     "ecn",  # IP's bits: 1 and 2 are ECT, 3 is CE; TCP's ECE and CWR are flags
     "completeness",  # tcp.completeness before the packet, as tshark prints it
 )
+
+
+ACKED_DATA = "acked_data"  # a further column: the acknowledged frame carried data
 
 
 @dataclass(frozen=True)
@@ -165,7 +169,7 @@ def read_capture(path: Path, *, tunnels: bool = False) -> Packets:
     import pandas as pd
 
     arrays = read_arrays(path, tunnels=tunnels)
-    columns = {name: _column(arrays, name) for name in COLUMNS}
+    columns = {name: _column(arrays, name) for name in (*COLUMNS, ACKED_DATA)}
     sacks = pd.DataFrame({name: arrays.sacks[name] for name in ("frame", "left", "right")})
     rows = pd.DataFrame(columns, copy=arrays.frames < FEW_FRAMES)
     return Packets(rows, sacks, arrays.start_ns, arrays.warnings, arrays.frames)
@@ -176,6 +180,8 @@ def _column(arrays: Arrays, name: str) -> Array | pd.Categorical:
     if name in MARKS:
         return arrays.marked(name)
     array = arrays.columns.pop(name)
+    if name == ACKED_DATA:
+        return array.view(np.bool_)
     if name == "protocol":
         return _category(array, ("tcp", "udp"))
     return _category(array, arrays.addresses) if name in ("src", "dst") else array
@@ -185,3 +191,17 @@ def _category(codes: Array, names: Sequence[str]) -> pd.Categorical:
     import pandas as pd
 
     return pd.Categorical.from_codes(codes, categories=pd.Index(list(names), dtype="str"))
+
+
+def contiguous(begins: Array, ends: Array, edge: int) -> Array:
+    """Return how far a connection's bytes are contiguous after each of its packets.
+
+    A packet carries the bytes from its `begins` to its `ends`; bytes beyond a hole wait for it to
+    be filled. `edge` is the place of the first byte.
+    """
+    first, last = (np.ascontiguousarray(each, dtype=np.int64) for each in (begins, ends))
+    edges = np.empty(len(first), dtype=np.int64)
+    addresses = (each.ctypes.data for each in (first, last, edges))
+    begin, end, found = addresses
+    native.contiguous(len(first), begin, end, edge, found)
+    return edges

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.trials.tcp_stream import contiguous
+from analysis.captures.tcp import contiguous
 
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
@@ -83,8 +83,7 @@ class Streams:
         )
         for number in np.unique(self.connection[holes]):
             own = slice(*np.searchsorted(self.connection, [number, number + 1]))
-            begins, ends = self.begin[own].tolist(), self.end[own].tolist()
-            edge[own] = number * STRETCH + contiguous(begins, ends, 0)
+            edge[own] = number * STRETCH + contiguous(self.begin[own], self.end[own], 0)
         return edge
 
     def sent_again(self) -> tuple[Integers, Integers]:

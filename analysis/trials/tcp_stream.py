@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from analysis.captures.tcp import contiguous
 from analysis.trials.samples import read_counters
 from testbed.store import Trial
 
@@ -44,22 +44,7 @@ def delivered_bytes(rows: pd.DataFrame) -> Integers:
     syn = np.flatnonzero(rows["flags"].to_numpy() & SYN)
     start = int(seq[syn[0]]) + 1 if len(syn) else int(seq[0])
     ends = seq + rows["payload"].to_numpy(dtype=np.int64)
-    return contiguous(seq.tolist(), ends.tolist(), start) - start
-
-
-def contiguous(begins: list[int], ends: list[int], edge: int) -> Integers:
-    """The end of the contiguous part after each packet; data beyond a hole waits."""
-    beyond: list[tuple[int, int]] = []
-    edges = []
-    for begin, end in zip(begins, ends, strict=True):
-        if begin > edge:
-            heapq.heappush(beyond, (begin, end))
-        elif end > edge:
-            edge = end
-            while beyond and beyond[0][0] <= edge:
-                edge = max(edge, heapq.heappop(beyond)[1])
-        edges.append(edge)
-    return np.array(edges, dtype=np.int64)
+    return np.asarray(contiguous(seq, ends, start) - start)
 
 
 def why_discarded(trial: Trial, receiver: str) -> str:

@@ -124,6 +124,7 @@ struct columns {
 	u32 *relative_seq, *relative_ack, *window;
 	s16 *window_scale;
 	u8 *ecn, *completeness;
+	u8 *acked_data;		/* the acknowledged frame carried data */
 };
 
 enum stop { HUNGRY, FULL, CUT_SHORT, CORRUPT, NO_MEMORY };

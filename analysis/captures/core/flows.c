@@ -18,7 +18,7 @@ struct delivery {
 	u32 count, capacity;
 	s64 start, edge, last;
 	u32 last_seq;
-	bool known, from_syn, lost;
+	bool known, from_syn, lost, unlimited;
 };
 
 struct samples {
@@ -109,7 +109,7 @@ static bool set_aside(struct delivery *to, s64 begin, s64 end)
 		end = items[stop].end > end ? items[stop].end : end;
 	}
 	if (stop == at) {
-		if (to->count == MAX_HOLES) {
+		if (to->count == MAX_HOLES && !to->unlimited) {
 			to->lost = true;
 			return true;
 		}
@@ -143,10 +143,21 @@ static void take_filled(struct delivery *to)
 	}
 }
 
+/* The bytes of the next packet. */
+static bool advance(struct delivery *to, s64 begin, s64 end)
+{
+	if (begin > to->edge)
+		return begin == end || to->lost || set_aside(to, begin, end);
+	if (end > to->edge) {
+		to->edge = end;
+		take_filled(to);
+	}
+	return true;
+}
+
 static bool deliver(struct delivery *to, const struct row *row)
 {
 	bool syn = row->flags & SYN && !to->from_syn;
-	s64 begin, end;
 
 	to->last += to->known ? (s32)(row->seq - to->last_seq) : (s64)row->seq;
 	to->last_seq = row->seq;
@@ -156,15 +167,7 @@ static bool deliver(struct delivery *to, const struct row *row)
 		to->start = to->edge = to->last + syn;
 		to->count = 0;
 	}
-	begin = to->last;
-	end = begin + row->payload;
-	if (begin > to->edge)
-		return !row->payload || to->lost || set_aside(to, begin, end);
-	if (end > to->edge) {
-		to->edge = end;
-		take_filled(to);
-	}
-	return true;
+	return advance(to, to->last, to->last + row->payload);
 }
 
 static u32 bucket(s64 value)
@@ -353,6 +356,21 @@ static void sum_up(struct side *side, const struct delivery *delivery,
 }
 
 /* For Python. */
+
+/* How far a connection's bytes are contiguous after each of its packets, which carry the bytes
+ * from `begin` to `end`. `edge` is where the first byte belongs. */
+bool core_contiguous(u64 count, const s64 *begin, const s64 *end, s64 edge, s64 *edges)
+{
+	struct delivery to = { .edge = edge, .unlimited = true };
+	bool enough = true;
+
+	for (u64 i = 0; i < count && enough; i++) {
+		enough = advance(&to, begin[i], end[i]);
+		edges[i] = to.edge;
+	}
+	free(to.beyond);
+	return enough;
+}
 
 size_t core_flow_size(void)
 {

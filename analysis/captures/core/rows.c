@@ -74,6 +74,7 @@ static void store(const struct columns *to, u64 at, const struct row *rows, u32 
 	COLUMN(window_scale, rows[i].window_scale);
 	COLUMN(ecn, rows[i].ecn);
 	COLUMN(completeness, rows[i].completeness);
+	COLUMN(acked_data, rows[i].acked_data);
 #undef COLUMN
 }
 
