@@ -12,7 +12,7 @@ import pandas as pd
 from analysis.metrics.digest import THROUGHPUT
 from analysis.results.reduction import reduction_of
 from analysis.trials.capacity import Capacity, capacity_of
-from analysis.trials.measures import NAN
+from analysis.trials.packets import NAN
 from analysis.trials.samples import Samples
 from testbed.store import FlowRecord, QueueRecord, Trial
 

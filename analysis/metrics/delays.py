@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from analysis.captures.packet_matching import one_way_delays_ms
-from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Metric, Row
-from analysis.trials import measures
+from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Metric, Row, low_mean_high
 
-COLUMNS = (
+DELAY_COLUMNS = (
     Metric(
         "rtt_min_ms",
         "ms",
@@ -54,30 +52,25 @@ def _measure(flow: MeasuredFlow) -> Row:
 
 
 def _round_trips(flow: MeasuredFlow) -> Row:
-    found = flow.at("sender")
-    if found is None or not flow.is_tcp:
+    if flow.round_trips is None or flow.recoveries is None:
         return {}
-    rtts = measures.rtts(found.data, found.acks)
-    counting = rtts.loc[rtts["time_ns"] >= flow.begin_ns, "rtt_ms"]
-    low, mean, high = measures.low_mean_high(counting)
+    counting = flow.round_trips["time_ns"] >= flow.begin_ns
+    low, mean, high = low_mean_high(flow.round_trips.loc[counting, "rtt_ms"])
     trips: Row = {"rtt_min_ms": low, "rtt_mean_ms": mean, "rtt_p95_ms": high}
     if flow.scenario_flow.workload is not None:
         return trips
-    recovered = measures.recovery_latencies(found.data, found.acks)
-    recovered = recovered[recovered["sent_ns"] >= flow.begin_ns]
-    _, recovery, _ = measures.low_mean_high(recovered["recovery_ms"])
+    counting = flow.recoveries["sent_ns"] >= flow.begin_ns
+    _, recovery, _ = low_mean_high(flow.recoveries.loc[counting, "recovery_ms"])
     return trips | {"recovery_latency_mean_ms": recovery}
 
 
 def _between(flow: MeasuredFlow, name: str, first: str, second: str) -> Row:
-    """The delays of data packets from one capture to another."""
-    before, after = flow.at(first), flow.at(second)
-    if before is None or after is None:
+    """Return the delays of data packets from one capture to another."""
+    delays = flow.delays(first, second)
+    if delays is None:
         return {}
-    delays = one_way_delays_ms(before.data, after.data)
-    counting = delays.loc[delays["sent_ns"] >= flow.begin_ns, "owd_ms"]
-    _, mean, high = measures.low_mean_high(counting)
+    _, mean, high = low_mean_high(delays.loc[delays["sent_ns"] >= flow.begin_ns, "owd_ms"])
     return {f"{name}_mean_ms": mean, f"{name}_p95_ms": high}
 
 
-DELAYS = ColumnGroup(COLUMNS, _measure)
+DELAYS = ColumnGroup(DELAY_COLUMNS, _measure)

@@ -11,10 +11,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.captures.lengths import packet_lengths
-from analysis.captures.packet_matching import one_way_delays_ms
 from analysis.metrics.metric import MeasuredFlow
 from analysis.metrics.video_columns import ERRORS, packets_per_second
-from analysis.trials import measures
 from analysis.trials.packets import FlowPackets, epoch_ns
 from analysis.trials.series import Floats, rates_mbps
 from testbed.errors import TestbedError
@@ -33,18 +31,20 @@ RTT_QUANTILES = "rtt_ms"  # the same
 
 
 def flow_series(flow: MeasuredFlow) -> Iterator[SeriesPart]:
-    """The flow's digest, as far as its captures reach."""
-    sender, receiver = flow.at("sender"), flow.at("receiver")
+    """Yield a flow's throughput and the quantiles of its delays, as far as its captures reach."""
+    receiver, delays, rtts = (
+        flow.at("receiver"),
+        flow.delays("sender", "receiver"),
+        flow.round_trips,
+    )
     if receiver is not None:
         yield _throughput(flow, receiver.data)
-    if sender is not None and receiver is not None:
-        found = one_way_delays_ms(sender.data, receiver.data)
-        delays = found.loc[found["sent_ns"] >= flow.begin_ns, "owd_ms"]
-        yield _quantiles(DELAY_QUANTILES, delays.to_numpy())
-    if sender is not None and flow.is_tcp:
-        rtts = measures.rtts(sender.data, sender.acks)
-        rtts = rtts[rtts["time_ns"] >= flow.begin_ns]
-        yield _quantiles(RTT_QUANTILES, rtts["rtt_ms"].to_numpy(dtype=np.float64))
+    if delays is not None:
+        counting = delays.loc[delays["sent_ns"] >= flow.begin_ns, "owd_ms"]
+        yield _quantiles(DELAY_QUANTILES, counting.to_numpy())
+    if rtts is not None:
+        counting = rtts.loc[rtts["time_ns"] >= flow.begin_ns, "rtt_ms"]
+        yield _quantiles(RTT_QUANTILES, counting.to_numpy(dtype=np.float64))
 
 
 def _throughput(flow: MeasuredFlow, data: pd.DataFrame) -> SeriesPart:
@@ -123,23 +123,24 @@ def second_series(flow: MeasuredFlow) -> Iterator[SeriesPart]:
     x = np.arange(count, dtype=np.float64)
     rates = _sums(receiver.data, "time_ns", "length", zero, count) * 8e-6
     yield f"{SECOND}throughput_mbps", x, rates
-    for name, table in _delays(flow, receiver).items():
+    for name, table in _delays(flow).items():
         numbers = _sums(table.assign(one=1.0), "ns", "one", zero, count)
         with np.errstate(invalid="ignore", divide="ignore"):
             yield f"{SECOND}{name}_ms", x, _sums(table, "ns", "ms", zero, count) / numbers
         yield f"{SECOND}{name}_n", x, numbers
 
 
-def _delays(flow: MeasuredFlow, receiver: FlowPackets) -> dict[str, pd.DataFrame]:
-    """Times and delays of each kind; nothing where they cannot be known."""
+def _delays(flow: MeasuredFlow) -> dict[str, pd.DataFrame]:
+    """Return times and delays of each kind; nothing where they cannot be known."""
     tables = dict.fromkeys(SECOND_DELAYS, pd.DataFrame({"ns": [], "ms": []}))
-    sender = flow.at("sender")
-    if sender is not None:
-        tables["owd"] = _named(one_way_delays_ms(sender.data, receiver.data), "sent_ns", "owd_ms")
-        if flow.scenario_flow.kind is FlowKind.TCP:
-            tables["rtt"] = _named(measures.rtts(sender.data, sender.acks), "time_ns", "rtt_ms")
-            recovered = measures.recovery_latencies(sender.data, sender.acks)
-            tables["recovery"] = _named(recovered, "sent_ns", "recovery_ms")
+    delays = flow.delays("sender", "receiver")
+    if delays is not None:
+        tables["owd"] = _named(delays, "sent_ns", "owd_ms")
+    if flow.scenario_flow.kind is not FlowKind.TCP:
+        return tables
+    if flow.round_trips is not None and flow.recoveries is not None:
+        tables["rtt"] = _named(flow.round_trips, "time_ns", "rtt_ms")
+        tables["recovery"] = _named(flow.recoveries, "sent_ns", "recovery_ms")
     return tables
 
 

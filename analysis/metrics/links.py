@@ -8,10 +8,9 @@ from collections.abc import Iterable
 import pandas as pd
 
 from analysis.captures.tcp import CE
-from analysis.metrics.metric import Metric
+from analysis.metrics.metric import Metric, low_mean_high
 from analysis.trials.capacity import capacity_of
-from analysis.trials.measures import NAN, Interval, low_mean_high
-from analysis.trials.packets import TrialPackets, capture_files, epoch_ns
+from analysis.trials.packets import NAN, Interval, TrialPackets, capture_files, epoch_ns
 from analysis.trials.queue_transit import Crossing, crossings, passage
 from analysis.trials.samples import Samples
 from testbed.scenario.builders import graph_of, interface_numbers

@@ -9,8 +9,7 @@ import pandas as pd
 
 from analysis.metrics.loss_events import LossEvent, LossyConnection, lossy_connections
 from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Metric, Row
-from analysis.trials.measures import NAN, Interval
-from analysis.trials.packets import capture_ns
+from analysis.trials.packets import NAN, Interval, capture_ns
 from analysis.trials.tcp_stream import Booleans, Integers
 from testbed.store import Trial
 

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from analysis.trials.measures import Interval
-from analysis.trials.packets import FlowPackets, TrialPackets, measured_interval, settled_ns
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from analysis.captures.packet_matching import one_way_delays_ms
+from analysis.trials.packets import (
+    NAN,
+    FlowPackets,
+    Interval,
+    TrialPackets,
+    measured_interval,
+    settled_ns,
+)
 from analysis.trials.samples import Samples
+from analysis.trials.tcp_stream import recovery_latencies, round_trips
 from testbed.scenario.model import Flow
 from testbed.store import FlowRecord, Trial
 
@@ -54,6 +66,33 @@ class MeasuredFlow:
         data, acks = (rows[rows["time_ns"] >= self.begin_ns] for rows in (found.data, found.acks))
         return FlowPackets(data, acks)
 
+    def delays(self, first: str, second: str) -> pd.DataFrame | None:
+        """Return the one-way delays between two captures; None if one of them is missing."""
+        if (first, second) not in self._delays:
+            before, after = self.at(first), self.at(second)
+            self._delays[first, second] = (
+                None
+                if before is None or after is None
+                else one_way_delays_ms(before.data, after.data)
+            )
+        return self._delays[first, second]
+
+    @cached_property
+    def _delays(self) -> dict[tuple[str, str], pd.DataFrame | None]:
+        return {}
+
+    @cached_property
+    def round_trips(self) -> pd.DataFrame | None:
+        """A TCP flow's round-trip times at its sender; None if that was not captured."""
+        sender = self.at("sender")
+        return round_trips(sender.acks) if sender and self.is_tcp else None
+
+    @cached_property
+    def recoveries(self) -> pd.DataFrame | None:
+        """The times until its segments were acknowledged, likewise."""
+        sender = self.at("sender")
+        return recovery_latencies(sender.data, sender.acks) if sender and self.is_tcp else None
+
 
 Row = dict[str, object]
 
@@ -82,3 +121,11 @@ class ColumnGroup:
 
     columns: tuple[Metric, ...]
     measure: Callable[[MeasuredFlow], Row] = _nothing
+
+
+def low_mean_high(values: Iterable[float]) -> tuple[float, float, float]:
+    """Minimum, mean and 95th percentile; NaN for nothing."""
+    array: npt.NDArray[np.float64] = np.asarray(list(values), dtype=np.float64)
+    if not len(array):
+        return NAN, NAN, NAN
+    return float(array.min()), float(array.mean()), float(np.percentile(array, 95))

@@ -5,9 +5,7 @@ from __future__ import annotations
 from analysis.captures.packet_matching import drop_rate, numbering_drop_rate
 from analysis.captures.tcp import CE
 from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Metric, Row
-from analysis.trials import measures
-from analysis.trials.measures import NAN
-from analysis.trials.packets import BEFORE, BEHIND, queue_roles
+from analysis.trials.packets import BEFORE, BEHIND, NAN, queue_roles
 from analysis.trials.samples import read_counters
 
 COUNT_COLUMNS = (
@@ -67,9 +65,9 @@ RETRANSMISSION_MARKS = ("retransmission", "fast_retransmission", "spurious_retra
 def _measure_counts(flow: MeasuredFlow) -> Row:
     row: Row = {"drop_rate": _drop_rate(flow), "mark_rate": mark_rate(flow)}
     if received := flow.settled_at("receiver"):
-        row["received_packets"] = measures.data_packets(received.data)
+        row["received_packets"] = int((received.data["payload"] > 0).sum())
     if sent := flow.settled_at("sender"):
-        row["sent_packets"] = measures.data_packets(sent.data)
+        row["sent_packets"] = int((sent.data["payload"] > 0).sum())
         if flow.is_tcp:
             row |= {
                 f"wireshark_{mark}s": int(sent.data[mark].sum()) for mark in RETRANSMISSION_MARKS

@@ -9,9 +9,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Metric, Row
-from analysis.trials import measures
-from analysis.trials.measures import NAN, Interval
-from analysis.trials.packets import FlowPackets, whole_interval
+from analysis.trials.packets import NAN, PORTS, FlowPackets, Interval, whole_interval
+from analysis.trials.tcp_stream import delivered_bytes
 from testbed.scenario.model import FlowKind
 
 RATE_COLUMNS = (
@@ -39,11 +38,34 @@ RATE_COLUMNS = (
 )
 
 
+def throughput_mbps(data: pd.DataFrame, interval: Interval) -> float:
+    """Rate of the frames."""
+    return interval.rate_mbps(float(data.loc[interval.holds(data["time_ns"]), "length"].sum()))
+
+
+def goodput_mbps(data: pd.DataFrame, interval: Interval, protocol: str) -> float:
+    """Rate of the bytes that reached the application, summed over the flow's connections."""
+    if protocol == "udp":
+        payload = data.loc[interval.holds(data["time_ns"]), "payload"]
+        return interval.rate_mbps(float(payload.sum()))
+    size = sum(_advance(rows, interval) for _, rows in data.groupby(PORTS))
+    return interval.rate_mbps(size)
+
+
+def _advance(rows: pd.DataFrame, interval: Interval) -> int:
+    """How far one connection's contiguous bytes advanced within the interval."""
+    delivered = np.concatenate(([0], delivered_bytes(rows)))
+    times = rows["time_ns"].to_numpy()
+    before = int((times < interval.start_ns).sum())
+    until = int((times <= interval.stop_ns).sum())
+    return int(delivered[until] - delivered[before])
+
+
 def _measure_rates(flow: MeasuredFlow) -> Row:
     row: Row = {"start_s": flow.record.started_s, "duration_s": flow.interval.seconds}
     if found := flow.at("receiver"):
-        row["throughput_mbps"] = measures.throughput_mbps(found.data, flow.interval)
-        row["goodput_mbps"] = measures.goodput_mbps(found.data, flow.interval, flow.record.protocol)
+        row["throughput_mbps"] = throughput_mbps(found.data, flow.interval)
+        row["goodput_mbps"] = goodput_mbps(found.data, flow.interval, flow.record.protocol)
     return row
 
 
@@ -143,7 +165,7 @@ def add_fairness(rows: pd.DataFrame, flows: Mapping[str, MeasuredFlow]) -> None:
     total = goodput[captured].sum(skipna=False)
     rows["share"] = goodput / total if total > 0 else NAN
     tcp = rows[rows["kind"] == FlowKind.TCP]
-    rows["jain"] = measures.jain(_goodputs(tcp, flows) if len(tcp) else goodput)
+    rows["jain"] = jain(_goodputs(tcp, flows) if len(tcp) else goodput)
 
 
 def _goodputs(rows: pd.DataFrame, flows: Mapping[str, MeasuredFlow]) -> pd.Series[float]:
@@ -168,4 +190,11 @@ def _goodput(flow: MeasuredFlow, common: Interval, over_its_own: float) -> float
     found = flow.at("receiver")
     if found is None:
         return NAN
-    return measures.goodput_mbps(found.data, common, flow.record.protocol)
+    return goodput_mbps(found.data, common, flow.record.protocol)
+
+
+def jain(rates: Iterable[float]) -> float:
+    """Jain's fairness index: 1 if all are equal, 1/n if one has everything."""
+    array = np.asarray(list(rates), dtype=np.float64)
+    squares = float((array**2).sum())
+    return float(array.sum() ** 2 / (len(array) * squares)) if squares > 0 else NAN

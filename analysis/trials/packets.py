@@ -12,7 +12,6 @@ import pandas as pd
 
 from analysis.captures.tcp import Packets, read_capture
 from analysis.trials.labels import by_number
-from analysis.trials.measures import Interval
 from analysis.trials.tcp_stream import Segments, connection
 from testbed.errors import TestbedError
 from testbed.store import QUEUE_ROLE, FlowRecord, QueueRecord, Trial, again
@@ -60,6 +59,8 @@ def sender_queue(trial: Trial, flow: FlowRecord) -> QueueRecord | None:
     return next((queue for queue in trial.record.queues if queue.interface == name), None)
 
 
+NAN = float("nan")
+PORTS = ["src_port", "dst_port"]  # which tell connections apart
 CACHED_CAPTURES = 32
 CACHED_BYTES = 8_000_000  # the packets of a larger capture would fill the memory
 
@@ -181,6 +182,27 @@ def ports_of(found: FlowPackets, flow: FlowRecord) -> tuple[tuple[int, int], ...
         return tuple((port, flow.dst_port) for port in flow.src_ports)
     pairs = found.data[["src_port", "dst_port"]].drop_duplicates()
     return tuple((int(src), int(dst)) for src, dst in pairs.itertuples(index=False))
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A stretch of the captures' clock; both ends belong to it."""
+
+    start_ns: int
+    stop_ns: int
+
+    @property
+    def seconds(self) -> float:
+        """The length of the interval."""
+        return (self.stop_ns - self.start_ns) / 1e9
+
+    def rate_mbps(self, size_bytes: float) -> float:
+        """Bytes in the interval as a rate; NaN for an interval of no length."""
+        return size_bytes * 8e-6 / self.seconds if self.stop_ns > self.start_ns else NAN
+
+    def holds(self, time_ns: pd.Series[int]) -> pd.Series[bool]:
+        """A mask of the times that lie in it."""
+        return (time_ns >= self.start_ns) & (time_ns <= self.stop_ns)
 
 
 def epoch_ns(trial: Trial) -> int:

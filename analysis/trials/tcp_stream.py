@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.captures.tcp import contiguous
+from analysis.captures.tcp import ACKED_DATA, contiguous
 from analysis.trials.samples import read_counters
 from testbed.store import Trial
 
@@ -20,6 +20,7 @@ OLD_TIMESTAMPS = "TcpExtPAWSEstab"
 # that were not taken in
 PRUNED = ("TcpExtOfoPruned", "TcpExtRcvPruned", "TcpExtTCPOFODrop", "TcpExtTCPRcvQDrop")
 _HALF = 1 << 31
+_PORTS = ["src_port", "dst_port"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -45,6 +46,47 @@ def delivered_bytes(rows: pd.DataFrame) -> Integers:
     start = int(seq[syn[0]]) + 1 if len(syn) else int(seq[0])
     ends = seq + rows["payload"].to_numpy(dtype=np.int64)
     return np.asarray(contiguous(seq, ends, start) - start)
+
+
+def round_trips(acks: pd.DataFrame) -> pd.DataFrame:
+    """Return round-trip times (`rtt_ms`) by the time of the acknowledgement (`time_ns`).
+
+    Wireshark's ack_rtt also measures handshakes: only what acknowledges data counts.
+    """
+    found = acks[acks[ACKED_DATA] & acks["ack_rtt_ms"].notna()]
+    return found[["time_ns", "ack_rtt_ms"]].rename(columns={"ack_rtt_ms": "rtt_ms"})
+
+
+def recovery_latencies(data: pd.DataFrame, acks: pd.DataFrame) -> pd.DataFrame:
+    """The time from each segment's first transmission (`sent_ns`) to the acknowledgement that
+    covers it (`recovery_ms`); segments that were never acknowledged are left out.
+    """
+    answers = dict(iter(acks.groupby(_PORTS[::-1])))
+    found = [
+        _until_covered(rows, answers[ports])
+        for ports, rows in data.groupby(_PORTS)
+        if ports in answers
+    ]
+    sent = np.concatenate([np.zeros(0, np.int64), *(sent for sent, _ in found)])
+    covered = np.concatenate([np.zeros(0, np.int64), *(covered for _, covered in found)])
+    return pd.DataFrame({"sent_ns": sent, "recovery_ms": (covered - sent) / 1e6})
+
+
+def _until_covered(data: pd.DataFrame, acks: pd.DataFrame) -> tuple[Integers, Integers]:
+    """The times at which one connection's segments were first sent, and covered."""
+    data = data[data["payload"] > 0]
+    acks = acks[(acks["flags"] & ACK) > 0]
+    if data.empty or acks.empty:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    both = pd.concat((data["seq"].iloc[:1], acks["ack"])).to_numpy(dtype=np.int64)
+    reached = np.maximum.accumulate(unwrap(both)[1:])
+    ends = unwrap(data["seq"].to_numpy(dtype=np.int64)) + data["payload"].to_numpy(dtype=np.int64)
+    highest = np.maximum.accumulate(ends)
+    first = np.diff(highest, prepend=highest[:1] - 1) > 0  # a retransmission reaches no further
+    place = np.searchsorted(reached, ends[first])
+    known = place < len(reached)
+    sent, covered = data["time_ns"].to_numpy()[first], acks["time_ns"].to_numpy()
+    return sent[known], covered[place[known]]
 
 
 def why_discarded(trial: Trial, receiver: str) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from analysis.trials.measures import PORTS
-from analysis.trials.packets import FlowPackets
+from analysis.trials.packets import PORTS, FlowPackets
 from analysis.trials.tcp_stream import delivered_bytes
 from analysis.trials.video import loads, read_playback, read_sizes
 from analysis.verdict.checks import (

@@ -11,11 +11,14 @@ import pytest
 from analysis.captures import native
 from analysis.captures.flow_table import COLUMNS, capture_flows
 from analysis.captures.tcp import read_capture
+from analysis.results.reduction import reduce_trial
 from analysis.trials import packets
 from analysis.trials.packets import read_cached
+from analysis.trials.tcp_stream import round_trips
 from testbed.errors import TestbedError
+from testbed.store import open_trial
 from tests.pcap_writer import Endpoints, Frame, icmp_unreachable, in_tunnel, tcp, udp, write_pcap
-from tests.trial_writer import ISN, captures
+from tests.trial_writer import ISN, captures, write_trial
 
 MS = 1_000_000
 BASE = 1_700_000_000_000_000_000
@@ -89,6 +92,10 @@ EXPECTED: list[dict[str, Any]] = [
         "rtt_p95_ms": 7.8,
     },
 ]
+SAME_AS_METRICS = (
+    *("sent_packets", "out_of_order", "duplicate_acks", "rtt_min_ms", "rtt_mean_ms", "rtt_p95_ms"),
+    *(f"wireshark_{kind}retransmissions" for kind in ("", "fast_", "spurious_")),
+)
 CASES = [(i, name) for i, expected in enumerate(EXPECTED) for name in expected]
 
 
@@ -219,3 +226,23 @@ def test_a_capture_is_read_once_while_it_is_the_same(
     assert len(read_cached(path).rows) == 1
     monkeypatch.setattr(packets, "CACHED_BYTES", 10)
     assert read_cached(path) is not read_cached(path)
+
+
+def test_round_trips_are_those_of_data(tmp_path: Path) -> None:
+    """Those of SYN and SYN-ACK, which Wireshark shows too, are left out."""
+    rows = read_capture(write_pcap(tmp_path / "x.pcap", download())).rows
+    assert rows["ack_rtt_ms"].notna().sum() == 5
+    for src, expected in (("2001:db8::1", [4, 8]), ("2001:db8::2", [10])):
+        assert round_trips(rows[rows["src"] == src])["rtt_ms"].tolist() == expected
+
+
+def test_a_flows_numbers_are_those_of_its_trial(tmp_path: Path) -> None:
+    trial = open_trial(write_trial(tmp_path / "trial"))
+    metrics = reduce_trial(trial).flows.set_index("flow").loc["tcp"]
+    capture = trial.capture("sender:tcp")
+    assert capture is not None
+    flow = capture_flows(capture).set_index("kind").loc["tcp"]
+    for name in SAME_AS_METRICS:
+        expected = metrics["out_of_order_sent" if name == "out_of_order" else name]
+        assert flow[name] == pytest.approx(expected, rel=1e-9), name
+    assert flow["duplicate_acks"] > 0 and flow["wireshark_retransmissions"] > 0

@@ -23,9 +23,9 @@ from analysis.metrics.rates import add_fairness, steady_after_s
 from analysis.metrics.video_columns import VIDEO
 from analysis.results.reduction import reduce_trial
 from analysis.trials import packets
-from analysis.trials.measures import Interval, recovery_latencies
-from analysis.trials.packets import FlowPackets, TrialPackets
+from analysis.trials.packets import FlowPackets, Interval, TrialPackets
 from analysis.trials.samples import Samples
+from analysis.trials.tcp_stream import recovery_latencies
 from testbed.scenario.model import Profile, Queue
 from testbed.store import Record, Status, Trial, open_trial
 from tests.scenarios import router

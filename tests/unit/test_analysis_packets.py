@@ -15,14 +15,9 @@ from analysis.captures.packet_matching import (
     numbering_drop_rate,
     one_way_delays_ms,
 )
-from analysis.trials.measures import (
-    Interval,
-    goodput_mbps,
-    jain,
-    low_mean_high,
-    rtts,
-    throughput_mbps,
-)
+from analysis.metrics.metric import low_mean_high
+from analysis.metrics.rates import goodput_mbps, jain, throughput_mbps
+from analysis.trials.packets import Interval
 from analysis.trials.tcp_stream import SYN, delivered_bytes, unwrap
 
 WRAP = 2**32
@@ -178,18 +173,6 @@ def test_goodput_counts_no_byte_twice_and_throughput_every_frame() -> None:
 
 def test_an_interval_of_no_length_has_no_rate() -> None:
     assert math.isnan(throughput_mbps(arrivals((1, 60, 0, 10)), Interval(5, 5)))
-
-
-def test_rtts_of_data_alone() -> None:
-    data = pd.DataFrame({"frame": [1, 3, 5], "payload": [0, 100, 0]})  # SYN, data, FIN
-    acks = pd.DataFrame(
-        {
-            "time_ns": [2, 4, 6, 7],
-            "acked_frame": [1, 3, 5, 0],
-            "ack_rtt_ms": [9.0, 10.0, 11.0, math.nan],
-        }
-    )
-    assert rtts(data, acks).to_dict("list") == {"time_ns": [4], "rtt_ms": [10.0]}
 
 
 def test_low_mean_high() -> None:

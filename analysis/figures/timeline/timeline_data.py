@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from analysis.figures.timeline.timeline_events import Kind, flow_events, seconds
-from analysis.trials.measures import rtts
 from analysis.trials.packets import TrialPackets, capture_interface
 from analysis.trials.samples import Samples, read_samples
 from analysis.trials.series import Floats, Series, grid_step_s, rates_mbps
+from analysis.trials.tcp_stream import round_trips
 from testbed.errors import UsageError
 from testbed.store import EVENTS, FlowRecord, QueueRecord, Trial
 
@@ -192,7 +192,7 @@ def _rtts(packets: TrialPackets, flow: FlowRecord, trial: Trial, span: Span) -> 
     sender = packets.flow("sender", flow)
     if sender is None or flow.protocol != "tcp":
         return None
-    found = rtts(sender.data, sender.acks)
+    found = round_trips(sender.acks)
     return span.of(pd.DataFrame({"time_s": seconds(found, trial), "rtt_ms": found["rtt_ms"]}))
 
 
