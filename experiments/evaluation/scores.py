@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.evaluation.seen_trial import LESS, MORE, Score, SeenTrial, jain
-from analysis.trials.measures import NAN
+from analysis.trials.packets import NAN
 
 LAST_AFTER_CHANGE = 1 / 3  # of the time after the change: where the new equilibrium is
 ENOUGH, MOST = 0.9, 1.1  # of its rate and of its queue
