@@ -192,7 +192,7 @@ def as_json(frame: pd.DataFrame) -> str:
 # Links
 
 # of each column: its metric, its heading, its factor, its decimals
-LINK_COLUMNS = (
+LINK_TABLE_COLUMNS = (
     ("flows", "flows", 1, 0),
     ("throughput_mbps", "throughput Mbit/s", 1, 2),
     ("utilisation", "utilisation %", 100, 1),
@@ -210,11 +210,11 @@ def links_table(frame: pd.DataFrame) -> TextTable:
     rows = []
     for (label, link), repeats in good.groupby(["label", "link"], sort=False):
         row = [str(label)] * labels + [str(link)]
-        for name, _, factor, decimals in LINK_COLUMNS:
+        for name, _, factor, decimals in LINK_TABLE_COLUMNS:
             mean = float(repeats[name].mean())
             row.append(UNKNOWN if math.isnan(mean) else f"{factor * mean:.{decimals}f}")
         rows.append(tuple(row))
-    header = ["trial"] * labels + ["link"] + [heading for _, heading, _, _ in LINK_COLUMNS]
+    header = ["trial"] * labels + ["link"] + [heading for _, heading, _, _ in LINK_TABLE_COLUMNS]
     return TextTable(tuple(header), tuple(rows), "")
 
 
