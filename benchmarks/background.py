@@ -34,14 +34,14 @@ from testbed.scenario.model import (
 )
 from testbed.scenario.workload.workload import Arrivals, Process, Sessions, Workload
 
-RATE_MBIT = 15
+MIX_RATE_MBIT = 15
 ENDS = (CapturePoint.SENDERS, CapturePoint.RECEIVERS)
 LONG_MS = 44.0  # of the background's link, where all its round trips are one
 LONG_RTT_MS = 2 * (1 + 5 + LONG_MS)
 
 
 @dataclass(frozen=True)
-class Cost:
+class BackgroundCost:
     """Of one trial."""
 
     wall_s: float
@@ -55,7 +55,7 @@ def shared(sessions: int, seconds: float) -> Scenario:
         experiment="benchmark",
         topology=Topology(
             TopologyKind.DUMBBELL,
-            Bottleneck(RATE_MBIT, Queue("pfifo", limit_packets=150), delay_ms=5),
+            Bottleneck(MIX_RATE_MBIT, Queue("pfifo", limit_packets=150), delay_ms=5),
             hosts=2,
             access=Way(delay_ms=1),
             links={"receiver1-right": Way(delay_ms=19)},
@@ -95,16 +95,16 @@ def as_flows(count: int, seconds: float) -> Scenario:
     return replace(wanted, flows=(wanted.flows[0], *flows))
 
 
-def cost(wanted: Scenario) -> Cost:
+def cost(wanted: Scenario) -> BackgroundCost:
     """Run it, alone among our children."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     record = measure(GuestEngine(), wanted)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Cost(record.wall_s, spent_s, record.peak_memory_mb)
+    return BackgroundCost(record.wall_s, spent_s, record.peak_memory_mb)
 
 
-def line(what: str, seconds: float, found: Cost) -> str:
+def line(what: str, seconds: float, found: BackgroundCost) -> str:
     """One line of the table."""
     return (
         f"{what:<22} wall {found.wall_s:6.1f} s, {seconds / found.wall_s:5.2f} x real time"
@@ -123,7 +123,7 @@ def main() -> None:
     if problem := GuestEngine().ready():
         raise SystemExit(problem)
     seconds = options.seconds
-    print(f"{seconds:g} s at {RATE_MBIT} Mbit/s beside one flow")
+    print(f"{seconds:g} s at {MIX_RATE_MBIT} Mbit/s beside one flow")
     for sessions in map(int, options.sessions.split(",")):
         print(line(f"{sessions} sessions", seconds, cost(shared(sessions, seconds))), flush=True)
     ours = cost(as_sessions(options.each, seconds))

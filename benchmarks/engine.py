@@ -42,9 +42,9 @@ from testbed.scenario.model import (
 )
 from testbed.store import Record, Status
 
-SECONDS = 60
-RTT_MS = {1: 0, 10: 60, 100: 60}
-MOST = {1: 5.0, 10: 1.3, 100: 0.75}  # what a trial may take of ns-3's time
+TRIAL_SECONDS = 60
+RTT_BY_RATE_MS = {1: 0, 10: 60, 100: 60}
+MOST_OF_NS3_TIME = {1: 5.0, 10: 1.3, 100: 0.75}  # what a trial may take of ns-3's time
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,11 @@ class Cost:
         )
 
 
-def scenario(rate_mbit: int, seconds: float = SECONDS, delay_ms: float | None = None) -> Scenario:
+def scenario(
+    rate_mbit: int, seconds: float = TRIAL_SECONDS, delay_ms: float | None = None
+) -> Scenario:
     """One Cubic flow; a buffer of one bandwidth-delay product, or 0.1 MB if that is more."""
-    rtt_ms = RTT_MS[rate_mbit] if delay_ms is None else 2 * delay_ms
+    rtt_ms = RTT_BY_RATE_MS[rate_mbit] if delay_ms is None else 2 * delay_ms
     buffer = Queue("bfifo", limit_bytes=queue_bytes(rate_mbit, rtt_ms))
     return Scenario(
         experiment="benchmark",
@@ -108,7 +110,7 @@ def best(costs: list[Cost]) -> Cost:
 
 def compare(rate_mbit: int, repeats: int, core: int, with_simulators: bool) -> None:
     """One rate: the trial, and beside it what is installed of the simulators."""
-    rtt_ms, trials = RTT_MS[rate_mbit], list[Record]()
+    rtt_ms, trials = RTT_BY_RATE_MS[rate_mbit], list[Record]()
 
     def trial() -> float:
         trials.append(measure(GuestEngine(), scenario(rate_mbit)))
@@ -116,9 +118,9 @@ def compare(rate_mbit: int, repeats: int, core: int, with_simulators: bool) -> N
 
     runs: dict[str, Callable[[], float]] = {"guest": trial}
     if with_simulators and ns3.is_installed():
-        runs["ns-3"] = lambda: ns3.run_ns3(rate_mbit, rtt_ms, SECONDS, core=core).wall_s
+        runs["ns-3"] = lambda: ns3.run_ns3(rate_mbit, rtt_ms, TRIAL_SECONDS, core=core).wall_s
     if with_simulators and ns2.is_installed():
-        runs["ns-2"] = lambda: ns2.run_ns2(rate_mbit, rtt_ms, SECONDS, core=core).wall_s
+        runs["ns-2"] = lambda: ns2.run_ns2(rate_mbit, rtt_ms, TRIAL_SECONDS, core=core).wall_s
     costs: dict[str, list[Cost]] = {name: [] for name in runs}
     for _ in range(repeats):
         for name, act in runs.items():
@@ -129,12 +131,12 @@ def compare(rate_mbit: int, repeats: int, core: int, with_simulators: bool) -> N
         print(f"  {name:5} {least.wall_s:7.2f} s, {least.processor_s:7.2f} s of processor time")
     ours = best(costs["guest"])
     print(
-        f"  real time {SECONDS / ours.wall_s:.1f} times; network up after "
+        f"  real time {TRIAL_SECONDS / ours.wall_s:.1f} times; network up after "
         f"{min(each.network_up_s for each in trials):.2f} s; "
         f"{max(each.peak_memory_mb for each in trials):.0f} MB"
     )
     for name in costs.keys() - {"guest"}:
-        limit = f", at most {MOST[rate_mbit]:g}" if name == "ns-3" else ""
+        limit = f", at most {MOST_OF_NS3_TIME[rate_mbit]:g}" if name == "ns-3" else ""
         print(f"  to {name}: {ours.to(best(costs[name]))}{limit}", flush=True)
 
 
@@ -155,7 +157,9 @@ def main() -> None:
     guest = GuestEngine()
     if problem := guest.ready():
         raise SystemExit(problem)
-    print(f"{SECONDS} s of one Cubic flow in the guest, best of {options.repeats}, on core {core}")
+    print(
+        f"{TRIAL_SECONDS} s of one Cubic flow in the guest, best of {options.repeats}, core {core}"
+    )
     for rate in map(int, options.rates.split(",")):
         compare(rate, options.repeats, core, not options.no_simulators)
     if os.geteuid() == 0:

@@ -16,7 +16,7 @@ from benchmarks.ns3 import queue_bytes
 from testbed.errors import TestbedError
 from testbed.machine.process import run
 
-SCRIPT = Path(__file__).with_name("ns2_bottleneck.tcl")
+BOTTLENECK_SCRIPT = Path(__file__).with_name("ns2_bottleneck.tcl")
 SEGMENT_BITS = 1448 * 8
 
 
@@ -41,7 +41,9 @@ def run_ns2(rate_mbit: float, rtt_ms: float, seconds: float, *, core: int) -> Ns
         limit = queue_bytes(rate_mbit, rtt_ms)
         words = (rate_mbit, rtt_ms, seconds, limit, f"{folder}/trace")
         began = time.perf_counter()
-        said = run(["taskset", "-c", str(core), "ns", str(SCRIPT), *map(str, words)]).stdout
+        said = run(
+            ["taskset", "-c", str(core), "ns", str(BOTTLENECK_SCRIPT), *map(str, words)]
+        ).stdout
         wall_s = time.perf_counter() - began
     acked = next(int(line) for line in said.splitlines() if line.isdigit())  # ns-2 says more
     return Ns2Run(wall_s, acked * SEGMENT_BITS / seconds / 1e6)

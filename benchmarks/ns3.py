@@ -18,9 +18,9 @@ from testbed.errors import TestbedError
 from testbed.machine.process import run
 
 SOURCE = Path(__file__).with_name("ns3_bottleneck.cc")
-HEADER = Path("/usr/include/ns3/core-module.h")
+NS3_HEADER = Path("/usr/include/ns3/core-module.h")
 MODULES = ("applications", "point-to-point", "traffic-control", "internet", "network", "core")
-INSTALL_HINT = "apt install libns3-dev"
+INSTALL_NS3_HINT = "apt install libns3-dev"
 SMALLEST_QUEUE_BYTES = 100_000
 EMPTY_PCAP_BYTES = 24  # a file header and no packet
 
@@ -37,7 +37,7 @@ class Ns3Run:
 
 def is_installed() -> bool:
     """Whether ns-3's development files are on this machine."""
-    return HEADER.exists()
+    return NS3_HEADER.exists()
 
 
 def run_ns3(
@@ -84,7 +84,7 @@ def queue_bytes(rate_mbit: float, rtt_ms: float) -> int:
 def build() -> Path:
     """Compile the program, unless it is in the user's cache, and return its path."""
     if not is_installed():
-        raise TestbedError("ns-3 not installed", INSTALL_HINT)
+        raise TestbedError("ns-3 not installed", INSTALL_NS3_HINT)
     libraries = [f"-lns3-{module}" for module in MODULES]
     key = hashlib.sha256(SOURCE.read_bytes() + version().encode()).hexdigest()[:16]
     program = cache() / key / SOURCE.stem

@@ -31,7 +31,7 @@ from testbed.machine.process import run, stream
 
 CONNECTIONS = 40
 SEGMENT = 1448
-RECORD = 16 + 66  # a record's header; Ethernet, IP, and TCP with timestamps
+HEADERS_BYTES = 16 + 66  # a record's header; Ethernet, IP, and TCP with timestamps
 PYSHARK_PACKETS = 5_000
 SMALL_PACKETS = 100
 
@@ -39,7 +39,7 @@ SMALL_PACKETS = 100
 PEAK = """
 peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
 """
-COLUMNS = f"""
+COLUMNS_PROGRAM = f"""
 import sys
 from pathlib import Path
 from analysis.captures.tcp import read_arrays
@@ -55,7 +55,7 @@ rows = read_capture(Path(sys.argv[1])).rows
 {PEAK}
 print(len(rows), peak)
 """
-FLOWS = f"""
+FLOWS_PROGRAM = f"""
 import sys
 from pathlib import Path
 from analysis.captures.flow_table import read_flows
@@ -80,7 +80,7 @@ def _record(time_ns: int, connection: int, back: bool, seq: int, ack: int, size:
     src, dst = (0, 1) if back else (1, 0)
     return b"".join(
         (
-            struct.pack("<IIII", seconds, rest, RECORD - 16, RECORD - 16 + size),
+            struct.pack("<IIII", seconds, rest, HEADERS_BYTES - 16, HEADERS_BYTES - 16 + size),
             bytes.fromhex("020000000001 020000000002 0800"),
             struct.pack("!BBHHHBBH", 0x45, 2, 52 + size, 0, 0x4000, 64, 6, 0),
             ends[src],
@@ -117,7 +117,7 @@ LAYOUT = np.dtype(
         "names": ["seconds", "seq", "ack"],
         "formats": ["<u4", ">u4", ">u4"],
         "offsets": [0, 16 + 38, 16 + 42],
-        "itemsize": RECORD,
+        "itemsize": HEADERS_BYTES,
     }
 )
 
@@ -151,13 +151,13 @@ def write_capture(path: Path, packets: int, copies: int = 1) -> Path:
 
 
 @dataclass(frozen=True)
-class Cost:
+class ProcessCost:
     """What a process took."""
 
     wall_s: float
     processor_s: float  # of all its threads
 
-    def ratio(self, other: Cost) -> str:
+    def ratio(self, other: ProcessCost) -> str:
         """How many times as much the other one took."""
         return (
             f"{other.wall_s / self.wall_s:.0f} times ({other.processor_s / self.processor_s:.0f} "
@@ -165,19 +165,19 @@ class Cost:
         )
 
 
-def cost(act: Callable[[], object]) -> Cost:
+def cost(act: Callable[[], object]) -> ProcessCost:
     """Measure the processes that a function starts and waits for."""
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     act()
     wall_s, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
-    return Cost(wall_s, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+    return ProcessCost(wall_s, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
 
 
-def median(repeats: int, act: Callable[[], object]) -> Cost:
+def median(repeats: int, act: Callable[[], object]) -> ProcessCost:
     """Return the median cost of several calls, after one that warms up."""
     act()
     costs = [cost(act) for _ in range(repeats)]
-    return Cost(
+    return ProcessCost(
         statistics.median(each.wall_s for each in costs),
         statistics.median(each.processor_s for each in costs),
     )
@@ -242,10 +242,10 @@ def speed(folder: Path, large: Path, packets: int, repeats: int) -> None:
     small = write_capture(folder / "small.pcap", SMALL_PACKETS)
     packed = compressed(large)
     ours = {
-        "all columns": median(repeats, lambda: python(COLUMNS, large)),
+        "all columns": median(repeats, lambda: python(COLUMNS_PROGRAM, large)),
         "as a pandas table": median(repeats, lambda: python(TABLE, large)),
-        "flows": median(repeats, lambda: python(FLOWS, large)),
-        "flows, zstd": median(repeats, lambda: python(FLOWS, packed)),
+        "flows": median(repeats, lambda: python(FLOWS_PROGRAM, large)),
+        "flows, zstd": median(repeats, lambda: python(FLOWS_PROGRAM, packed)),
     }
     theirs = cost(lambda: print_fields(large))
     print(f"{packets} packets, medians of whole processes")
@@ -264,7 +264,7 @@ def speed(folder: Path, large: Path, packets: int, repeats: int) -> None:
 def beside_pyshark(folder: Path, packets: int, large: Path) -> None:
     """pyshark, by its time for a few packets."""
     some = write_capture(folder / "some.pcap", PYSHARK_PACKETS)
-    columns = cost(lambda: python(COLUMNS, large))
+    columns = cost(lambda: python(COLUMNS_PROGRAM, large))
     wall_s = cost(lambda: python(PYSHARK, some)).wall_s * packets / PYSHARK_PACKETS
     print(
         f"  pyshark, extrapolated {wall_s:.0f} s: {wall_s / columns.wall_s:.0f} times (at least "
@@ -275,18 +275,18 @@ def beside_pyshark(folder: Path, packets: int, large: Path) -> None:
 def memory(folder: Path, large: Path, packets: int) -> None:
     """Bytes that a packet takes."""
     empty = write_capture(folder / "empty.pcap", 0)
-    for name, program in (("all columns ", COLUMNS), ("pandas table", TABLE)):
+    for name, program in (("all columns ", COLUMNS_PROGRAM), ("pandas table", TABLE)):
         grown = bytes_a_packet(program, large, empty, packets)
         print(f"  memory, {name} {grown:8.0f} bytes a packet (at most 150)")
 
 
 def constant_memory(folder: Path, gigabytes: float) -> None:
     """Flows of a capture of so many GB, and of a tenth of it."""
-    copies = max(10, round(gigabytes * 1e9 / (1_000_000 * RECORD)))
+    copies = max(10, round(gigabytes * 1e9 / (1_000_000 * HEADERS_BYTES)))
     for count in (copies // 10, copies):
         path = write_capture(folder / "long.pcap", 1_000_000, count)
         begin = time.monotonic()
-        peak_kb = python(FLOWS, path)[1]
+        peak_kb = python(FLOWS_PROGRAM, path)[1]
         print(
             f"  memory, flows of {path.stat().st_size / 1e9:.1f} GB: {peak_kb / 1024:.1f} MB, "
             f"in {time.monotonic() - begin:.1f} s"

@@ -17,7 +17,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.engine import SECONDS, measure, scenario
+from benchmarks.engine import TRIAL_SECONDS, measure, scenario
 from testbed.engine import Engine
 from testbed.guest.engine import GuestEngine
 from testbed.scenario.model import Scenario
@@ -26,28 +26,28 @@ INTERVALS_MS = (0.0, 10.0, 1.0)
 
 
 @dataclass(frozen=True)
-class Cost:
+class SamplingCost:
     """Of one trial."""
 
     wall_s: float
     cpu_s: float
 
 
-def cost(engine: Engine, wanted: Scenario) -> Cost:
+def cost(engine: Engine, wanted: Scenario) -> SamplingCost:
     """Run it, alone among our children."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     wall_s = measure(engine, wanted).wall_s
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Cost(wall_s, spent_s)
+    return SamplingCost(wall_s, spent_s)
 
 
-def median(costs: Sequence[Cost], name: str) -> float:
+def median(costs: Sequence[SamplingCost], name: str) -> float:
     """Of one of the two times."""
     return statistics.median(float(getattr(each, name)) for each in costs)
 
 
-def ratio(costs: Sequence[Cost], others: Sequence[Cost], name: str) -> float:
+def ratio(costs: Sequence[SamplingCost], others: Sequence[SamplingCost], name: str) -> float:
     """Return the median of the ratios of trials that ran one after the other."""
     pairs = zip(costs, others, strict=True)
     return statistics.median(float(getattr(a, name) / getattr(b, name)) for a, b in pairs)
@@ -58,13 +58,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="The wall cost of samples in the guest.")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--rate", type=int, default=10, help="Mbit/s")
-    parser.add_argument("--seconds", type=float, default=SECONDS)
+    parser.add_argument("--seconds", type=float, default=TRIAL_SECONDS)
     options = parser.parse_args()
     guest = GuestEngine()
     if problem := guest.ready():
         raise SystemExit(problem)
     plain = scenario(options.rate, options.seconds)
-    costs: dict[float, list[Cost]] = {interval: [] for interval in INTERVALS_MS}
+    costs: dict[float, list[SamplingCost]] = {interval: [] for interval in INTERVALS_MS}
     for _ in range(options.repeats):
         for interval, found in costs.items():
             found.append(cost(guest, dataclasses.replace(plain, sample_interval_ms=interval)))

@@ -29,9 +29,11 @@ from testbed.runs.sweep import run_all
 from testbed.scenario.model import Scenario
 from testbed.store import Status, open_trial
 
-RTT_MS = 61.7  # no multiple of the samples' interval: they are not taken in the midst of a burst
-JITTER_MS = 500.0  # of the flows' starts
-MOST = 1.5  # times the cost of one flow's packet
+SCALE_RTT_MS = (
+    61.7  # no multiple of the samples' interval: they are not taken in the midst of a burst
+)
+START_JITTER_MS = 500.0  # of the flows' starts
+MOST_TIMES_ONE_FLOW = 1.5  # times the cost of one flow's packet
 MOST_MB = 512
 
 
@@ -60,11 +62,11 @@ class Ran:
 
 def scenario(case: Case, seconds: float) -> Scenario:
     """So many Cubic flows in place of the one of `benchmarks.engine`, through the same network."""
-    one = engine.scenario(case.rate_mbit, seconds, RTT_MS / 2)
+    one = engine.scenario(case.rate_mbit, seconds, SCALE_RTT_MS / 2)
     names = [f"tcp{number}" for number in range(case.flows)]
     each = tuple(dataclasses.replace(one.flows[0], name=name) for name in names)
     return dataclasses.replace(
-        one, flows=each, start_jitter_ms=JITTER_MS, sample_interval_ms=case.sample_ms
+        one, flows=each, start_jitter_ms=START_JITTER_MS, sample_interval_ms=case.sample_ms
     )
 
 
@@ -87,8 +89,8 @@ def ran(wanted: Scenario) -> Ran:
 def simulated(case: Case, seconds: float) -> Ran:
     """Run a case in ns-3."""
     before = engine.processor_s()
-    spread_s = JITTER_MS / 1e3 if case.flows > 1 else 0
-    done = ns3.run_ns3(case.rate_mbit, RTT_MS, seconds, flows=case.flows, spread_s=spread_s)
+    spread_s = START_JITTER_MS / 1e3 if case.flows > 1 else 0
+    done = ns3.run_ns3(case.rate_mbit, SCALE_RTT_MS, seconds, flows=case.flows, spread_s=spread_s)
     return Ran(engine.processor_s() - before, done.packets)
 
 
@@ -143,7 +145,10 @@ def main() -> None:
     for case in cases:
         costs.append(cost_us(case, options.seconds, options.repeats))
         if case is not ONE:
-            print(f"  {costs[-1] / costs[0]:.2f} times one flow's (at most {MOST})", flush=True)
+            print(
+                f"  {costs[-1] / costs[0]:.2f} times one flow's (at most {MOST_TIMES_ONE_FLOW})",
+                flush=True,
+            )
         if ns3.is_installed() and case is not seldom:
             beside_ns3(case, options.seconds, costs[-1])
 

@@ -54,10 +54,10 @@ from testbed.scenario.model import (
 )
 from testbed.store import RECORD, Record, Status, trials_in
 
-VARIANTS = ("tahoe", "reno", "newreno", "vegas")
-LOADS = tuple(range(1, 11))  # Mbit/s
+SWEEP_VARIANTS = ("tahoe", "reno", "newreno", "vegas")
+LOADS_MBIT = tuple(range(1, 11))  # Mbit/s
 ORDERS = ("cbr first", "tcp first")
-SEEDS = tuple(range(1, 6))
+SWEEP_SEEDS = tuple(range(1, 6))
 FIXED_S = 0.6  # of processor time, from a short trial's start to its end
 LIMIT_MINUTES = 12  # what all 400 may take on two idle cores
 SCALING = 1.9  # at least, from one worker to two
@@ -96,7 +96,7 @@ def scenario(variant: str, load: float, order: str, seed: int, duration_s: float
 
 def everything() -> list[Scenario]:
     """All 400."""
-    product = itertools.product(VARIANTS, LOADS, ORDERS, SEEDS)
+    product = itertools.product(SWEEP_VARIANTS, LOADS_MBIT, ORDERS, SWEEP_SEEDS)
     return [scenario(variant, load, order, seed) for variant, load, order, seed in product]
 
 

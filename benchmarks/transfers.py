@@ -31,22 +31,22 @@ from testbed.scenario.planned.planned_transfers import planned_transfers
 from testbed.scenario.workload.drawing import mean_bytes, rate_per_s
 from testbed.scenario.workload.workload import Arrivals, Sizes, Workload
 
-RATE_MBIT, DELAY_MS, LOAD = 100.0, 10.0, 0.9
-LONGER_S = 15.0
+LINK_RATE_MBIT, ONE_WAY_MS, OFFERED_LOAD = 100.0, 10.0, 0.9
+LONGER_DURATION_S = 15.0
 
 
 def scenarios(count: int, mean: float) -> tuple[Scenario, Scenario]:
     """Return a scenario of transfers, and one of a single flow with their bytes."""
     sizes = Sizes(scale=mean / mean_bytes(Sizes()))
-    workload = Workload(Arrivals(load=LOAD), sizes, count=count)
+    workload = Workload(Arrivals(load=OFFERED_LOAD), sizes, count=count)
     many = Flow("many", FlowKind.WORKLOAD, "sender1", "receiver1", variant="cubic",
                 workload=workload)  # fmt: skip
-    neck = Bottleneck(RATE_MBIT, Queue("bfifo", limit_bdp=1.0), delay_ms=DELAY_MS)
+    neck = Bottleneck(LINK_RATE_MBIT, Queue("bfifo", limit_bdp=1.0), delay_ms=ONE_WAY_MS)
     scenario = Scenario(
         experiment="benchmark",
         topology=Topology(TopologyKind.DUMBBELL, neck),
         flows=(many,),
-        duration_s=round(1.2 * count / rate_per_s(workload, RATE_MBIT)) + LONGER_S,
+        duration_s=round(1.2 * count / rate_per_s(workload, LINK_RATE_MBIT)) + LONGER_DURATION_S,
     )
     size = sum(each.size for each in planned_transfers(scenario, many))
     one = Flow("one", FlowKind.TCP, "sender1", "receiver1", variant="cubic", bytes=size)

@@ -20,7 +20,7 @@ from analysis.figures.plotting.setting_groups import by_setting
 from analysis.metrics.metric_rows import INVALID, SUSPECT, counted, invalid
 from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.intervals import CONFIDENCE, half_width
-from analysis.statistics.text_tables import UNKNOWN
+from analysis.statistics.text_tables import NO_VALUE
 from analysis.trials.labels import path_rtt_ms, setting_label, variant_key
 from testbed.scenario.model import Scenario
 from testbed.store import Trial
@@ -200,7 +200,7 @@ def _numbers(axes: Axes, measure: Measure, down: Sequence[Line]) -> None:
     for place, line in enumerate(down):
         mean = line.mean(measure.metric)
         axes.annotate(
-            f"{mean:.{measure.decimals}f}" if np.isfinite(mean) else UNKNOWN,
+            f"{mean:.{measure.decimals}f}" if np.isfinite(mean) else NO_VALUE,
             (1, place),
             xycoords=axes.get_yaxis_transform(),
             xytext=(23, 0),

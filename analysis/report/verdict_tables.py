@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.results.reduction import verdict_of
-from analysis.statistics.text_tables import UNKNOWN, TextTable
+from analysis.statistics.text_tables import NO_VALUE, TextTable
 from analysis.verdict.checks import Check, Grade, Value
 from analysis.verdict.rules import RULES, Limits, Rule
 from analysis.verdict.verdict import Verdict
@@ -47,7 +47,7 @@ def _line(check: Check) -> tuple[str, ...]:
 
 def _text(value: Value) -> str:
     if value is None:
-        return UNKNOWN
+        return NO_VALUE
     return value if isinstance(value, str) else f"{value:.6g}"
 
 
@@ -141,7 +141,7 @@ def _rule(heading: str) -> str:
 def _sides(check: Check) -> str:
     """`98 = 98`; within the tolerance `9.9996 ~ 10`; beyond it `9.7 != 10`."""
     if check.verdict is Grade.UNKNOWN:
-        return UNKNOWN
+        return NO_VALUE
     measured, expected = _text(check.measured), _text(check.expected)
     if measured == expected:
         return f"{measured} = {expected}"

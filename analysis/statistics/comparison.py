@@ -21,9 +21,9 @@ import pandas as pd
 
 from analysis.metrics.metric_rows import invalid
 from analysis.results.reduction import reductions_of
-from analysis.statistics.intervals import NAN, compare, compare_paired, known
+from analysis.statistics.intervals import compare, compare_paired, known
 from analysis.statistics.packet_comparison import same_captures, setting_json
-from analysis.statistics.tolerances import COMPARABLE, OTHER, Tolerance
+from analysis.statistics.tolerances import COMPARABLE, DEFAULT_TOLERANCE, Tolerance
 from analysis.trials.labels import variant_key
 from testbed.errors import TestbedError
 from testbed.store import Status, Trial, trials_in
@@ -64,12 +64,12 @@ class ComparedMetric:
     trials: str  # how many on either side, and whether paired
     agreement: Agreement
     metric: str = ""
-    a: float = NAN
-    b: float = NAN
-    difference: float = NAN  # b less a
-    low: float = NAN
-    high: float = NAN
-    tolerance: Tolerance = OTHER
+    a: float = math.nan
+    b: float = math.nan
+    difference: float = math.nan  # b less a
+    low: float = math.nan
+    high: float = math.nan
+    tolerance: Tolerance = DEFAULT_TOLERANCE
 
 
 @dataclass(frozen=True)
@@ -313,7 +313,7 @@ def _compare_metric(
     a, b = known(first.values()), known(second.values())
     if not len(a) and not len(b):
         return None
-    mean_a, mean_b = (float(values.mean()) if len(values) else NAN for values in (a, b))
+    mean_a, mean_b = (float(values.mean()) if len(values) else math.nan for values in (a, b))
     one_sided = ComparedMetric(
         *(cells.label, flow, cells.count, Agreement.ONE_SIDED, metric, mean_a, mean_b),
         tolerance=tolerance,

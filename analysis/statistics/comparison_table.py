@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from analysis.statistics.comparison import Agreement, ComparedMetric, FolderComparison
-from analysis.statistics.text_tables import UNKNOWN, TextTable
+from analysis.statistics.text_tables import NO_VALUE, TextTable
 
 LONG_TABLE = 60  # lines
 NAMED_TRIALS = 20  # of those that only one side has
@@ -55,7 +55,7 @@ def _texts(metric: ComparedMetric) -> tuple[str, ...]:
         _number(metric.a),
         _number(metric.b),
         _signed(metric.difference),
-        UNKNOWN if math.isnan(metric.low) else bounds,
+        NO_VALUE if math.isnan(metric.low) else bounds,
         str(metric.tolerance),
         metric.trials,
         str(metric.agreement),
@@ -63,7 +63,7 @@ def _texts(metric: ComparedMetric) -> tuple[str, ...]:
 
 
 def _number(value: float) -> str:
-    return UNKNOWN if math.isnan(value) else f"{value:.4g}"
+    return NO_VALUE if math.isnan(value) else f"{value:.4g}"
 
 
 def _signed(value: float) -> str:

@@ -22,7 +22,6 @@ from scipy import special
 
 Floats = npt.NDArray[np.float64]
 
-NAN = float("nan")
 CONFIDENCE = 0.95
 ROUNDING = 1e-12  # relative: a spread below it is arithmetic's, not the network's
 
@@ -43,11 +42,11 @@ class Comparison:
     kind: ComparisonKind
     n_a: int
     n_b: int
-    difference: float = NAN
-    low: float = NAN
-    high: float = NAN
-    p: float = NAN  # of no difference, two-sided
-    cohen_d: float = NAN  # of pairs: the mean of their differences over its own deviation
+    difference: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    p: float = math.nan  # of no difference, two-sided
+    cohen_d: float = math.nan  # of pairs: the mean of their differences over its own deviation
 
 
 def known(values: Iterable[float]) -> Floats:
@@ -65,7 +64,7 @@ def half_width(values: Iterable[float]) -> float:
     """Return half of Student's confidence interval of the mean; NaN below two values."""
     array = known(values)
     n = len(array)
-    return student_quantile(n - 1) * _deviation(array) / math.sqrt(n) if n > 1 else NAN
+    return student_quantile(n - 1) * _deviation(array) / math.sqrt(n) if n > 1 else math.nan
 
 
 def _deviation(values: Floats) -> float:
@@ -110,7 +109,7 @@ def compare_paired(first: Mapping[int, float], second: Mapping[int, float]) -> C
     differences = pairs[:, 0] - pairs[:, 1]
     rounding = np.abs(differences) <= ROUNDING * np.abs(pairs).max(axis=1, initial=0)
     differences[rounding] = 0.0
-    mean = float(differences.mean()) if n else NAN
+    mean = float(differences.mean()) if n else math.nan
     if n < 2:
         return Comparison(ComparisonKind.NOT_KNOWN, n, n, mean)
     deviation = _deviation(differences)
@@ -131,7 +130,7 @@ def student_p(first: Iterable[float], second: Iterable[float]) -> float:
     """
     a, b = known(first), known(second)
     if compare(a, b).kind is not ComparisonKind.TESTED:
-        return NAN
+        return math.nan
     return float(_t_test("ttest_ind", a, b).pvalue) / 2
 
 
@@ -141,7 +140,7 @@ def holm(p_values: Iterable[float]) -> Floats:
     scipy has false discovery rates, but not Holm's correction.
     """
     p = np.asarray(list(p_values), dtype=np.float64)
-    corrected = np.full(len(p), NAN)
+    corrected = np.full(len(p), math.nan)
     order = [int(i) for i in np.argsort(p, kind="stable") if not math.isnan(p[i])]
     steps = p[order] * np.arange(len(order), 0, -1)
     corrected[order] = np.minimum(1.0, np.maximum.accumulate(steps))
@@ -151,7 +150,7 @@ def holm(p_values: Iterable[float]) -> Floats:
 def _difference(a: Floats, b: Floats) -> float:
     """Return the difference of the means, exactly 0 where only rounding differs."""
     if not len(a) or not len(b):
-        return NAN
+        return math.nan
     difference = float(a.mean() - b.mean())
     largest = max(np.abs(a).max(), np.abs(b).max())
     return 0.0 if abs(difference) <= ROUNDING * largest else difference
@@ -160,8 +159,8 @@ def _difference(a: Floats, b: Floats) -> float:
 def _exact(n_a: int, n_b: int, difference: float) -> Comparison:
     """Return the comparison of samples without any spread."""
     kind = ComparisonKind.CONSTANT if difference else ComparisonKind.IDENTICAL
-    cohen_d = NAN if difference else 0.0
-    return Comparison(kind, n_a, n_b, difference, difference, difference, NAN, cohen_d)
+    cohen_d = math.nan if difference else 0.0
+    return Comparison(kind, n_a, n_b, difference, difference, difference, math.nan, cohen_d)
 
 
 def _t_test(name: str, *samples: Any, **options: Any) -> Any:

@@ -18,7 +18,7 @@ from analysis.trials.labels import variant_key
 from testbed.errors import UsageError
 
 LEAST_SEEDS = 3  # fewer say nothing about their spread
-SETTING_DIGITS = 6  # of a hash
+SETTING_HASH_DIGITS = 6  # of a hash
 
 
 class CellKey(NamedTuple):
@@ -82,7 +82,7 @@ def _cell_keys(rows: pd.DataFrame) -> dict[CellKey, str]:
     axes = read_axes(str(first["axes"]))
     keys = {CellKey(name, axis=True): value for name, value in axes.items()}
     keys |= {key: str(first[key.name]) for key in (*FLOW_KEYS, *COLUMN_KEYS)}
-    return keys | {CellKey("setting"): str(first["setting"])[:SETTING_DIGITS]}
+    return keys | {CellKey("setting"): str(first["setting"])[:SETTING_HASH_DIGITS]}
 
 
 def _telling_keys(cells: Sequence[CellSummary]) -> tuple[CellKey, ...]:

@@ -19,7 +19,7 @@ from analysis.statistics.summary import CellSummary, sum_up
 from analysis.transfers.size_classes import CLASSES, by_class
 from testbed.errors import UsageError, nearest
 
-UNKNOWN = "–"
+NO_VALUE = "–"
 GRADES_OF_TRIALS = ("valid", "suspect", "invalid")
 
 
@@ -63,7 +63,7 @@ class SummaryColumn:
         mean = self.factor * cell.mean(self.metric)
         half = self.factor * cell.half_width(self.metric)
         if math.isnan(mean):
-            return UNKNOWN
+            return NO_VALUE
         decimals = decimals_for_three_digits(mean) if self.decimals is None else self.decimals
         text = f"{mean:.{decimals}f}"
         return text if math.isnan(half) else f"{text} ± {half:.{decimals}f}"
@@ -155,7 +155,7 @@ def _grades(cell: CellSummary) -> str:
     """Write `5 valid`, or `4 valid, 1 suspect`; trials that did not run have none."""
     grades = cell.rows["verdict"]
     counts = grades[grades.isin(GRADES_OF_TRIALS)].value_counts()
-    return _counts(counts.reindex(GRADES_OF_TRIALS).dropna().astype(int)) or UNKNOWN
+    return _counts(counts.reindex(GRADES_OF_TRIALS).dropna().astype(int)) or NO_VALUE
 
 
 def _counts(counts: pd.Series[int]) -> str:
@@ -212,7 +212,7 @@ def links_table(frame: pd.DataFrame) -> TextTable:
         row = [str(label)] * labels + [str(link)]
         for name, _, factor, decimals in LINK_TABLE_COLUMNS:
             mean = float(repeats[name].mean())
-            row.append(UNKNOWN if math.isnan(mean) else f"{factor * mean:.{decimals}f}")
+            row.append(NO_VALUE if math.isnan(mean) else f"{factor * mean:.{decimals}f}")
         rows.append(tuple(row))
     header = ["trial"] * labels + ["link"] + [heading for _, heading, _, _ in LINK_TABLE_COLUMNS]
     return TextTable(tuple(header), tuple(rows), "")
@@ -252,7 +252,7 @@ def _transfer_numbers(rows: pd.DataFrame) -> tuple[str, ...]:
         str(len(rows)),
         str(int((rows["state"] != "finished").sum())),
         *(
-            UNKNOWN if math.isnan(value) else f"{value:.{decimals_for_three_digits(value)}f}"
+            NO_VALUE if math.isnan(value) else f"{value:.{decimals_for_three_digits(value)}f}"
             for value in values
         ),
         str(int(rows["retransmissions"].sum())),

@@ -41,7 +41,7 @@ TOLERANCES: Mapping[str, Tolerance] = {
     "share": Tolerance(0.0, 0.02, "a part of 1: two hundredths are hardly seen in a chart"),
     "jain": Tolerance(0.0, 0.02, "an index up to 1, as the share"),
 }
-OTHER = Tolerance(0.05, 0.0, "of a metric without a row of its own")
+DEFAULT_TOLERANCE = Tolerance(0.05, 0.0, "of a metric without a row of its own")
 COMPARABLE = tuple(name for name in NUMBERS if name != "seed")
 
 
@@ -59,7 +59,7 @@ def choose_tolerances(metrics: str, tolerances: Sequence[str]) -> dict[str, Tole
     for name in given:
         if name not in names:
             raise UsageError(f"--tolerance {name}: not compared", f"--metric {metrics},{name}")
-    return {name: given.get(name, TOLERANCES.get(name, OTHER)) for name in names}
+    return {name: given.get(name, TOLERANCES.get(name, DEFAULT_TOLERANCE)) for name in names}
 
 
 def _tolerance(text: str) -> tuple[str, Tolerance]:

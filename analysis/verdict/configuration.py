@@ -17,9 +17,9 @@ from analysis.verdict.checks import (
 )
 from analysis.verdict.evidence import Evidence
 from testbed.scenario.model import FRAME_OVERHEAD_BYTES
+from testbed.scenario.queues import MTU_BYTES
 from testbed.store import CONFIGURATION, FlowRecord, read_json
 
-MTU_BYTES = 1500
 OWN_SOCKETS = "a program's sockets come and go between the samples"
 # the local version of a user's own kernel ends with its name (own.sh)
 RELEASE = re.compile(r"Linux (?P<version>\d+\.\d+)\S*?-testbed(?:-(?P<name>\S+))?(?=\s|$)")

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from analysis.trials.packets import FlowPackets, epoch_ns
 from analysis.trials.samples import read_iperf3
-from analysis.trials.tcp_stream import delivered_bytes, unwrap, why_discarded
+from analysis.trials.tcp_stream import FIN, delivered_bytes, unwrap, why_discarded
 from analysis.verdict.checks import NEVER_CONNECTED, NOT_CAPTURED, Check, compare, unknown
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.sender_queue import own_queue_ns, refused_again, refused_syns
@@ -22,7 +22,7 @@ from testbed.store import FlowRecord
 Integers = npt.NDArray[np.int64]
 
 COOKIE_BYTES = 37  # by which iperf3 recognises a connection: delivered, but not data
-FIN, RST = 0x01, 0x04
+RST = 0x04
 NO_IPERF3_REPORT = "iperf3 left no report"
 # bytes this close to the end of an interval may be read on either side of it
 READ_EDGE_NS = 100_000

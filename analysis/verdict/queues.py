@@ -14,6 +14,7 @@ from analysis.trials.capacity import capacity_of
 from analysis.trials.packets import capture_interface, epoch_ns
 from analysis.trials.queue_transit import Passage, crossings
 from analysis.trials.samples import read_counters
+from analysis.trials.tcp_stream import SYN
 from analysis.verdict.checks import (
     NO_ROW,
     NOT_CAPTURED,
@@ -30,7 +31,7 @@ Integers = npt.NDArray[np.int64]
 
 GAP_TOLERANCE = 0.1  # of the serialisation time
 LEAST_GAPS = 100  # fewer say little about a rate
-SYN, ECE = 0x02, 0x40
+ECE = 0x40
 LEAST_FRAME_BYTES = 42  # the headers of Ethernet, IP and UDP
 
 

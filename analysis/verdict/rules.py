@@ -24,8 +24,8 @@ class Limits:
     invalid: float
 
 
-EQUAL = Limits(0, 0)
-NEVER = Limits(ANY, ANY)
+EXACTLY = Limits(0, 0)
+UNLIMITED = Limits(ANY, ANY)
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,13 @@ class Rule:
 
 
 def _exact(name: str, unit: str, measured: str, expected: str, reason: str) -> Rule:
-    return Rule(name, unit, measured, expected, EQUAL, EQUAL, reason)
+    return Rule(name, unit, measured, expected, EXACTLY, EXACTLY, reason)
 
 
 def _busy_machine(name: str, unit: str, measured: str, real: Limits, reason: str) -> Rule:
     """Make a rule that is checked only in real time."""
     reason += "; in virtual time no time passes while the machine works, so this is not checked"
-    return Rule(name, unit, measured, "none", NEVER, real, reason)
+    return Rule(name, unit, measured, "none", UNLIMITED, real, reason)
 
 
 # Causes before effects: among equally bad checks, the first one is named.
@@ -346,7 +346,7 @@ RULES: Mapping[str, Rule] = {
             "bytes",
             "what left in any tenth of a second beyond a full bucket, captured",
             "what the schedule or the trace let the link carry",
-            EQUAL,
+            EXACTLY,
             Limits(FRAME_BYTES, 20 * FRAME_BYTES),
             "a link carries no more than it can at that time; real time: a change that is made "
             "some ms late, and timers",
@@ -412,7 +412,7 @@ RULES: Mapping[str, Rule] = {
             "packets",
             "packets into the queue, captured",
             "packets out of it, captured; dropped and inside, by its counters",
-            EQUAL,
+            EXACTLY,
             Limits(0, 2),
             "every packet that enters a queue leaves it, is dropped or is still inside; real time: "
             "packets that pass while the last sample is taken",
@@ -422,7 +422,7 @@ RULES: Mapping[str, Rule] = {
             "packets",
             "packets that the queue counts as sent",
             "packets in its capture",
-            EQUAL,
+            EXACTLY,
             Limits(0, 2),
             "the queue counts the packets that tcpdump sees, but for those that leave while the "
             "captures end",
@@ -433,7 +433,7 @@ RULES: Mapping[str, Rule] = {
             "TCP_INFO at every sample; the host's TcpRetransSegs; the sums of iperf3 and of a "
             "workload's server",
             "retransmitted segments in the sender's capture",
-            EQUAL,
+            EXACTLY,
             Limits(1, 5),
             "both count segments whose bytes were sent before (the kernel also those that the "
             "sender's own queue refused, which it counts separately: TCPRetransFail; and one on "
@@ -477,7 +477,7 @@ RULES: Mapping[str, Rule] = {
             "packets",
             "CE in the captures",
             "the queue's marks; the receiving host's InCEPkts",
-            EQUAL,
+            EXACTLY,
             Limits(0, 2),
             "a mark set by the queue is a CE in the capture and in the receiver's count",
         ),
@@ -493,7 +493,7 @@ RULES: Mapping[str, Rule] = {
             "segments",
             "TCP_INFO's unacked at every sample",
             "the sender's capture",
-            EQUAL,
+            EXACTLY,
             Limits(5, 50),
             "segments sent and not acknowledged, by the capture and by TCP_INFO, at the samples; "
             "real time: packets that pass between a sample and its time stamp",

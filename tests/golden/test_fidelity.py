@@ -18,7 +18,7 @@ from analysis.report.verdict_tables import (
     tolerances,
 )
 from analysis.results.reduction import reduction_of, revision, store, verdict_of
-from analysis.statistics.text_tables import UNKNOWN
+from analysis.statistics.text_tables import NO_VALUE
 from analysis.verdict.checks import Grade
 from analysis.verdict.rules import RULES, Limits, Rule
 from analysis.verdict.verdict import NO_TIME, Verdict, judge
@@ -232,7 +232,7 @@ def test_trials_side_by_side(trial: Path) -> None:
     lines = {row[:2]: row[2:] for row in table.rows}
     assert lines["retransmissions, segments", "tcp"] == ("23 = 23", "99 ≠ 22")
     assert lines["RTT, ms", "tcp"][0] == "175.575 ≈ 175.578"
-    assert lines["rate, Mbit/s", "router-eth1"] == (UNKNOWN, UNKNOWN)
+    assert lines["rate, Mbit/s", "router-eth1"] == (NO_VALUE, NO_VALUE)
 
 
 def test_every_rule_is_whole() -> None:
