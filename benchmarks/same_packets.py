@@ -277,11 +277,16 @@ def background_trials() -> Iterator[tuple[str, Json]]:
 
     With the modern profile the sessions' window is not the one requested: the verdict is invalid.
     """
-    ends = {"src": "sender2", "dst": "receiver2"}
-    sessions = {**ends, "sessions": 12, "variant": "cubic", "rtt_min_ms": 100, "think_ms": 100}
+    loops = {"number": 12, "rtt_min_ms": 100, "rtt_max_ms": 460, "think_ms": 100}
+    sizes = {"distribution": "pareto", "mean_bytes": 48_000, "shape": 1.2}
+    sessions = {
+        **tcp("cubic", "background", src="sender2", dst="receiver2", window_bytes=64_000),
+        "kind": "workload",
+        "workload": {"arrivals": {"process": "sessions", "sessions": loops}, "sizes": sizes},
+    }
     flow = tcp("sack", src="sender1", dst="receiver1")
     for profile in ("ns2", "modern"):
-        scenario = dumbbell(flow, hosts=2, background=sessions, measure_from_s=1, profile=profile)
+        scenario = dumbbell(flow, sessions, hosts=2, measure_from_s=1, profile=profile)
         # the receiving host's link carries the sessions' delays, and no queue
         scenario["topology"]["links"] = {"receiver2-right": {}, "sender2-left": {}}
         yield f"background {profile}", scenario

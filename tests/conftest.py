@@ -20,7 +20,7 @@ LONGEST = """
     test_report_page test_claims test_overlay
     test_ended_on_the_host test_guest test_fidelity test_variants test_video_trial
     test_killed test_video test_shared_folders test_video_browser test_losses test_guest_kernels
-    test_background test_cluster test_kernel_variants test_watch test_programs test_radio
+    test_sessions_trial test_cluster test_kernel_variants test_watch test_programs test_radio
 """.split()
 
 

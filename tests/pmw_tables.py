@@ -111,5 +111,5 @@ def background_metrics(world: World = background_world, seeds: int = SEEDS) -> p
 
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:
-    """Each flow with its variant."""
-    return table.assign(variant=table["flow"].map(VARIANTS))
+    """Each flow with its variant and kind."""
+    return table.assign(variant=table["flow"].map(VARIANTS), kind="tcp")

@@ -145,8 +145,8 @@ FAIRNESS = ColumnGroup(
         Metric(
             "share",
             "",
-            "the flow's goodput over the sum of all flows of the trial, while all of them are "
-            "measured; not known if they never are at once",
+            "the flow's goodput over the sum of all captured flows of the trial, while all of "
+            "them are measured; not known if they never are at once",
         ),
         Metric(
             "jain",

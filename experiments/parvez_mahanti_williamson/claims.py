@@ -324,7 +324,8 @@ def of_queue(group: Group, queue: str) -> pd.DataFrame:
     """The flows through this queue, compared with their models."""
     if queue not in group.values("queue"):
         raise NotMeasured(f"no usable trials with {queue}", f"testbed run {group.experiment}")
-    return with_model(group.where(queue=queue).rows)
+    rows = group.where(queue=queue).rows
+    return with_model(rows[rows["kind"] == "tcp"])
 
 
 def over_sessions(rows: pd.DataFrame, variant: str, metric: str) -> Sample:
