@@ -15,7 +15,7 @@ import json
 import math
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,21 +30,18 @@ CAPTURES = "captures"
 FLOWS = "flows"
 SAMPLES = "samples"
 
-# What a trial was, how it went, and every command that it took
 SCENARIO = "scenario.json"
 RECORD = "trial.json"
 COMMANDS = "commands.log"
-# What analysis keeps with the trial
 VERDICT_FILE = "verdict.json"
-REDUCED = "reduced.parquet"  # its tables of flows, links, transfers and series
-TRIAL_PAGE = "trial.html"  # in FIGURES
-# JSON documents
-QDISCS = f"{SAMPLES}/qdiscs.json"  # node → `tc -json -s qdisc show` at the end
-COUNTERS = f"{SAMPLES}/counters.json"  # node → name → the kernel's counter at the end
-CONFIGURATION = f"{SAMPLES}/configuration.json"  # "begin", "end" → setting → value
-DROPS = f"{SAMPLES}/drops.json"  # flow → what its dropper counted
-CAPACITY = f"{SAMPLES}/capacity.json"  # interface → its trace, or its rates and from when on
-RADIO = f"{SAMPLES}/radio.json"  # what the medium counted, beside what was asked of it
+REDUCED = "reduced.parquet"
+TRIAL_PAGE = "trial.html"
+QDISCS = f"{SAMPLES}/qdiscs.json"
+COUNTERS = f"{SAMPLES}/counters.json"
+CONFIGURATION = f"{SAMPLES}/configuration.json"
+DROPS = f"{SAMPLES}/drops.json"
+CAPACITY = f"{SAMPLES}/capacity.json"
+RADIO = f"{SAMPLES}/radio.json"
 # The guest engine's, gone when the guest has ended (kernel/README.md)
 GUEST_FILES = "guest.*"
 GUEST_COMMAND = "guest.argv"
@@ -56,15 +53,13 @@ GUEST_MEMORY = "guest.memory"  # a directory that only the guest sees filled: it
 HOST_ERRORS = "trial.err"  # what a trial on the host engine prints
 NETWORK_UP = "network-up"  # its time, as the host sees it, is when the network was up
 
-# Of a results folder, beside its trials
-RUNS = "runs"  # of these trials, each with its table and figures in a folder of its own
-LATEST = "latest"  # a link to the newest
-# Of a run's folder, and of a results folder that several of them are reported from
+RUNS = "runs"
+LATEST = "latest"
 RUN_FILE = "run.json"
 METRICS_CSV = "metrics.csv"
 METRICS_FILE = "metrics.parquet"
-LINKS_CSV = "links.csv"  # of trials with several observed queues
-TRANSFERS_CSV = "transfers.csv"  # of workloads
+LINKS_CSV = "links.csv"
+TRANSFERS_CSV = "transfers.csv"
 REPORT = "report.html"
 FIGURES = "figures"
 _BESIDE_TRIALS = (".", "metrics.", FIGURES, "report", RUNS, LATEST)
@@ -116,54 +111,54 @@ PROCESSES = Table(f"{SAMPLES}/processes.csv", ("name", "node", "run_s", "wait_s"
 
 
 def trial_folder(scenario: Scenario, engine: str) -> str:
-    """The name of a trial's directory in its results folder: one for each engine."""
+    """Return the name of a trial's directory in its results folder: one for each engine."""
     if scenario.label:
         checked(scenario.label)
     return f"{scenario.name}-{checked(engine)}"
 
 
 def results_folder(experiment: str) -> Path:
-    """Where an experiment's results go unless the user names a folder."""
+    """Return where an experiment's results go unless the user names a folder."""
     return Path("results") / checked(experiment)
 
 
 def report_file(flow: str, role: str) -> str:
-    """The report of a flow's `client` or `server`: from iperf3, a workload, or QUIC."""
+    """Return the name of the report of a flow's `client` or `server`."""
     return f"{FLOWS}/{checked(flow)}.{role}.json"
 
 
 def errors_file(flow: str, role: str) -> str:
-    """The stderr of a flow's program."""
+    """Return the name of the stderr of a flow's program."""
     return f"{FLOWS}/{checked(flow)}.{role}.err"
 
 
 def output_file(flow: str, role: str) -> str:
-    """What a command flow's `client` or `server` printed."""
+    """Return the name of what a command flow's `client` or `server` printed."""
     return f"{FLOWS}/{checked(flow)}.{role}.out"
 
 
 def programs_file(flow: str) -> str:
-    """How a command flow's programs ended: a ProgramRecord by role."""
+    """Return the name of how a command flow's programs ended: a ProgramRecord by role."""
     return f"{FLOWS}/{checked(flow)}.programs.json"
 
 
 def program_folder(flow: str, role: str) -> str:
-    """Where a command flow's program runs; gone when the trial has ended."""
+    """Return the folder where a command flow's program runs; it is deleted after the trial."""
     return f"{FLOWS}/{checked(flow)}.{role}.files"
 
 
 def playback_file(flow: str) -> str:
-    """A video player's report."""
+    """Return the name of a video player's report."""
     return f"{FLOWS}/{checked(flow)}.json"
 
 
 def sizes_file(flow: str) -> str:
-    """The size of every file that a video player requested."""
+    """Return the name of the sizes of all files that a video player requested."""
     return f"{FLOWS}/{checked(flow)}.sizes.json"
 
 
 def planned_file(flow: str) -> str:
-    """Return the file of a workload's transfers, written before it starts.
+    """Return the name of a workload's transfers, written before it starts.
 
     A line is a transfer: its session (0 without any), ns, bytes. The time counts from the flow's
     start or, in a session, from the end of the transfer before; -1 bytes have no end.
@@ -172,8 +167,54 @@ def planned_file(flow: str) -> str:
 
 
 def capture_file(interface: str) -> str:
-    """The capture taken at an interface."""
+    """Return the name of the capture taken at an interface."""
     return f"{CAPTURES}/{checked(interface)}.pcapng"
+
+
+TRIAL_FILES = {  # path in a trial's directory → what it holds
+    SCENARIO: "the scenario as it ran, complete: every default written out",
+    RECORD: "what ran, where, with what, and how it ended (below)",
+    COMMANDS: "every command of the trial with its output, in order",
+    capture_file("INTERFACE"): "the packets at an interface, cut to the scenario's `snaplen_bytes`",
+    report_file("FLOW", "client"): "what the client's program reported: iperf3's JSON, for example",
+    report_file("FLOW", "server"): "what the server's program reported",
+    errors_file("FLOW", "client"): "what a flow's program wrote to stderr; also `server`",
+    output_file("FLOW", "client"): "what a command flow's program printed; also `server`",
+    programs_file("FLOW"): "how a command flow's programs ended (below)",
+    playback_file("FLOW"): "a video player's report",
+    sizes_file("FLOW"): "the size of every file that a video player requested",
+    planned_file(
+        "FLOW"
+    ): "a workload's transfers: a line with when (ns) and how many bytes for each",
+    SOCKETS.file: "samples of the senders' sockets",
+    QUEUES.file: "samples of the queues",
+    EVENTS.file: "changes of congestion state, from the kernel's tracing",
+    IDLE.file: "round trips of the idle network, before the flows start",
+    CHANGES.file: "changes of links while flows ran, and when they were planned",
+    LOAD.file: "how busy the host's processors were (host engine)",
+    PROCESSES.file: "how long the flows' processes ran and waited (host engine)",
+    QDISCS: "node → `tc -json -s qdisc show` at the end",
+    COUNTERS: "node → name → the kernel's counter at the end",
+    CONFIGURATION: "begin, end → setting → value, as read back",
+    DROPS: "flow → what its dropper counted",
+    CAPACITY: "interface → its trace, or its rates and since when",
+    RADIO: "what the radio's medium was given, and what it counted",
+    VERDICT_FILE: "the verdict: every check with what was measured and expected",
+    REDUCED: "the tables of flows, links, transfers and series, as reduced",
+    FIGURES: "figures of `testbed report TRIAL`",
+}
+RESULTS_FILES = {  # path in a results folder → what it holds
+    "LABEL-seedN-HASH-ENGINE": "a trial: its label, its seed, its scenario's hash and its engine",
+    RUNS: "the runs: a folder for each",
+    LATEST: "a link to the newest run",
+    f"{RUNS}/NAME/{RUN_FILE}": "a run's command, when it ended, and the names of its trials",
+    f"{RUNS}/NAME/{METRICS_CSV}": "a row for each flow; `testbed run --all` prints the columns",
+    f"{RUNS}/NAME/{METRICS_FILE}": "the same table",
+    f"{RUNS}/NAME/{LINKS_CSV}": "a row for each observed queue, where trials have several",
+    f"{RUNS}/NAME/{TRANSFERS_CSV}": "a row for each transfer of workloads",
+    f"{RUNS}/NAME/{REPORT}": "the page of `testbed report` and `testbed run --watch`",
+    f"{RUNS}/NAME/{FIGURES}": "the experiment's figures, as PNG, SVG and CSV",
+}
 
 
 def write_table(folder: Path, table: Table, rows: Iterable[Sequence[object]]) -> None:
@@ -187,7 +228,7 @@ def write_table(folder: Path, table: Table, rows: Iterable[Sequence[object]]) ->
 
 
 def csv_text(values: Sequence[object]) -> str:
-    """These values as `write_table` writes them: a whole line, or its end."""
+    """Return values as `write_table` writes them: a whole line, or its end."""
     line = io.StringIO()
     csv.writer(line).writerow(values)
     return line.getvalue()
@@ -208,7 +249,7 @@ def write_json(folder: Path, name: str, content: object) -> None:
 
 
 def read_json(folder: Path, name: str) -> Any:
-    """A JSON document of the trial in this folder; None if it is missing or damaged."""
+    """Return a JSON document of the trial in this folder; None if it is missing or damaged."""
     try:
         return json.loads((folder / name).read_text())
     except (OSError, ValueError):
@@ -225,26 +266,40 @@ class Status(enum.StrEnum):
 
 @dataclass(frozen=True)
 class FlowRecord:
-    """A flow as it ran: its addresses, ports, and times in seconds of the trial's clock."""
+    """A flow as it ran; times are seconds of the trial's clock."""
 
     name: str
-    protocol: str  # "tcp" or "udp"
+    """The flow's name in the scenario."""
+    protocol: str
+    """The transport: tcp or udp."""
     src_address: str
+    """The address that sends the data."""
     dst_address: str
-    src_ports: tuple[int, ...]  # none: its connections have any
-    dst_port: int  # 0: its connections have one each
+    """The address that receives the data."""
+    src_ports: tuple[int, ...]
+    """The sender's ports; empty if its connections have arbitrary ones."""
+    dst_port: int
+    """The receiver's port; 0 if each connection has another one."""
     started_s: float
+    """When the flow started."""
     stopped_s: float
+    """When the flow stopped."""
     planned_start_s: float = math.nan
+    """When the flow was to start."""
     planned_stop_s: float = math.nan
-    control: str = ""  # the congestion control that was asked for, and what the socket ran
+    """When the flow was to stop."""
+    control: str = ""
+    """The congestion control that the scenario asks for."""
     variant_seen: str = ""
-    options: tuple[str, ...] = ()  # of TCP's, that it was to agree on, and what it agreed on
+    """The congestion control that the sender's socket reported."""
+    options: tuple[str, ...] = ()
+    """The TCP options that the connection was to negotiate."""
     options_seen: tuple[str, ...] = ()
+    """The TCP options that the connection negotiated."""
 
     @property
     def has_many_connections(self) -> bool:
-        """Whether its connections come and go, from or to ports of their own."""
+        """Whether the flow consists of many connections, each with its own port."""
         return not self.src_ports or self.dst_port == 0
 
 
@@ -252,53 +307,73 @@ class FlowRecord:
 class ProgramRecord:
     """How one of a command flow's programs ended."""
 
-    status: int  # of its exit; below 0, the number of the signal
-    was_ended: bool  # by the trial, at the end of its time
-    early: bool = False  # a server that had ended before
+    status: int
+    """Its exit status; below 0, the number of the signal that ended it."""
+    was_ended: bool
+    """Whether the trial ended it, when the flow's time was over."""
+    early: bool = False
+    """Whether a server ended before its client did."""
 
     def as_json(self) -> dict[str, int | bool]:
-        """The record as JSON's types."""
+        """Return the record as JSON's types."""
         return dataclasses.asdict(self)
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> ProgramRecord:
-        """The inverse of `as_json`."""
-        return _known(ProgramRecord, data)
+        """Return the record that `as_json` made `data` from."""
+        return _record(ProgramRecord, data)
 
 
 @dataclass(frozen=True)
 class QueueRecord:
-    """A shaped interface: its rate, and the queue before it, as asked and as set up."""
+    """A shaped interface: its rate, and the queue before it, as the kernel reports them."""
 
     node: str
+    """The node."""
     interface: str
+    """Its interface."""
     rate_mbit: float
-    burst_bytes: int  # of htb's bucket: what may leave at once
+    """The rate, in Mbit/s."""
+    burst_bytes: int
+    """The size of htb's bucket: how much may leave at once."""
     discipline: str
+    """The queue discipline."""
     limit: int
-    unit: str  # "bytes" or "packets"
+    """The queue's limit, in `unit`."""
+    unit: str
+    """The unit of the limit: bytes or packets."""
     ecn: bool
+    """Whether it marks packets instead of dropping them."""
     sampled: bool
+    """Whether it is in the samples of queues."""
 
 
 @dataclass(frozen=True)
 class CaptureRecord:
     """One capture file: one interface of one node.
 
-    `roles` says what it is good for: `sender:FLOW`, `receiver:FLOW` (the flow's own
-    hosts), `bottleneck-in:FLOW` (before the slowest observed queue that the flow crosses; none
-    where the flow starts at that node) and `bottleneck-out:FLOW` (after it). Of a flow that
-    crosses several, all have `queueN-in:FLOW` and `queueN-out:FLOW`, in the path's order.
+    `roles` says what it shows: `sender:FLOW`, `receiver:FLOW` (at the flow's hosts),
+    `bottleneck-in:FLOW` (before the slowest observed queue that the flow crosses; none where the
+    flow starts at that node) and `bottleneck-out:FLOW` (after it). For a flow that crosses several
+    observed queues, all have `queueN-in:FLOW` and `queueN-out:FLOW`, in the path's order.
     """
 
-    file: str  # relative to the trial's directory; empty if it was dropped
+    file: str
+    """Its path in the trial's directory; empty if it was dropped."""
     node: str
+    """The node."""
     interface: str
+    """Its interface."""
     roles: tuple[str, ...]
+    """What the capture shows."""
     snaplen_bytes: int
+    """How much of each packet was captured."""
     packets: int
-    dropped: int  # by tcpdump's kernel buffer
-    sha256: str = ""  # of the whole file, whatever became of it
+    """How many packets tcpdump wrote."""
+    dropped: int
+    """How many packets tcpdump's kernel buffer dropped."""
+    sha256: str = ""
+    """The hash of the file as captured, even if it was compressed or dropped since."""
 
 
 @dataclass(frozen=True)
@@ -306,60 +381,77 @@ class Record:
     """trial.json: what ran, where, with what, and how it ended."""
 
     status: Status
+    """How it ended: ok, failed or unsupported."""
     reason: str = ""
+    """Why it failed or is unsupported."""
     hint: str = ""
+    """What to do about that."""
     engine: str = ""
-    virtual_time: bool | None = None  # of the engine; None where an older record does not say
+    """The engine that ran it: guest or host."""
+    virtual_time: bool = False
+    """Whether the engine's time is virtual."""
     engine_reason: str = ""
+    """Why this engine ran it."""
     seed: int = 0
-    identity: str = ""  # of everything that determines the result
-    epoch_s: float = 0.0  # captures' clock at second 0 of the trial
+    """The scenario's seed."""
+    identity: str = ""
+    """A hash of everything that determines the result."""
+    epoch_s: float = 0.0
+    """The captures' clock at second 0 of the trial."""
     kernel: str = ""
+    """The kernel's version."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    sysctls: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # node → name → value
+    """Versions of the programs: name → version."""
+    sysctls: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The settings of each node: node → name → value."""
     flows: tuple[FlowRecord, ...] = ()
+    """The flows as they ran."""
     queues: tuple[QueueRecord, ...] = ()
+    """The shaped interfaces."""
     captures: tuple[CaptureRecord, ...] = ()
+    """The captures."""
     warnings: tuple[str, ...] = ()
-    network_up_s: float = 0.0  # wall time from the start, boot included
-    wall_s: float = 0.0  # of the whole trial
+    """What may disturb the numbers."""
+    network_up_s: float = 0.0
+    """Wall time until the network was up, boot included."""
+    wall_s: float = 0.0
+    """Wall time of the whole trial."""
     peak_memory_mb: float = 0.0
+    """The most memory that the engine used."""
 
     def to_json(self) -> str:
-        """The record as JSON."""
+        """Return the record as JSON."""
         return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
 
     @staticmethod
     def from_json(text: str | bytes) -> Record:
-        """Read a record; unknown fields of a later version are left aside."""
+        """Read a record."""
         data = json.loads(text)
         data["status"] = Status(data["status"])
-        data["flows"] = tuple(_known(FlowRecord, each) for each in data.get("flows", ()))
-        data["queues"] = tuple(_known(QueueRecord, each) for each in data.get("queues", ()))
-        data["captures"] = tuple(_known(CaptureRecord, each) for each in data.get("captures", ()))
-        return _known(Record, data)
+        for name, kind in _RECORDS_IN_LISTS.items():
+            data[name] = tuple(_record(kind, each) for each in data.get(name, ()))
+        return _record(Record, data)
 
 
+_RECORDS_IN_LISTS = {"flows": FlowRecord, "queues": QueueRecord, "captures": CaptureRecord}
 # what reading a file as JSON, and then as a record, can raise
 DAMAGED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
-def _known(kind: type[_T], data: Mapping[str, Any]) -> _T:
-    names = {f.name for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    values = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k in names}
-    return kind(**values)
+def _record(kind: Callable[..., _T], data: Mapping[str, Any]) -> _T:
+    return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in data.items()})
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A whole trial on disk."""
+    """A complete trial on disk."""
 
     path: Path
     scenario: Scenario
     record: Record
 
     def capture(self, role: str) -> Path | None:
-        """The capture that has this role, if it was taken."""
+        """Return the capture that has this role, if it was taken."""
         for capture in self.record.captures:
             if role in capture.roles and capture.file:
                 return self.path / capture.file
@@ -367,7 +459,7 @@ class Trial:
 
 
 def open_trial(path: Path) -> Trial:
-    """Read one trial's directory, whoever wrote it: its names must be ones that we would give."""
+    """Read a trial's directory, whoever wrote it: it may contain only names that we would give."""
     try:
         scenario = Scenario.from_json((path / SCENARIO).read_bytes(), str(path / SCENARIO))
         record = Record.from_json((path / RECORD).read_bytes())
@@ -387,7 +479,7 @@ def open_trial(path: Path) -> Trial:
 
 
 def again(trial: Path) -> str:
-    """The command that replaces a trial's directory."""
+    """Return the command that replaces a trial's directory."""
     scenario, folder = (shlex.quote(str(each)) for each in (trial / SCENARIO, trial.parent))
     return f"testbed run {scenario} --out {folder} --rerun"
 
@@ -405,7 +497,7 @@ def _trial_hint(path: Path) -> str:
 
 
 def record_faults(scenario: Scenario, record: Record) -> Iterator[str]:
-    """Names in a record that could lead out of the trial's directory, or lead nowhere."""
+    """Yield a fault for each name that leads out of the trial's directory, or nowhere."""
     planned = {flow.name for flow in scenario.flows}
     engine = (record.engine,) if record.engine else ()
     queues = (name for each in record.queues for name in (each.node, each.interface))
@@ -429,17 +521,17 @@ def record_faults(scenario: Scenario, record: Record) -> Iterator[str]:
 
 
 def is_trial(path: Path) -> bool:
-    """True for the directory of a whole trial; a name with a leading dot is still being written."""
+    """Return whether this is a trial's directory; one that is being written begins with a dot."""
     return not path.name.startswith(".") and (path / RECORD).is_file()
 
 
 def belongs_in_results(path: Path) -> bool:
-    """True for what a results folder may hold: a trial, or what is made of trials."""
+    """Return whether a results folder may hold this: a trial, or what is made from trials."""
     return path.name.startswith(_BESIDE_TRIALS) or is_trial(path)
 
 
 def listed_trials(run: Path) -> tuple[str, ...]:
-    """The names of a run's trials, which are in the results folder above `runs`."""
+    """Return the names of a run's trials, which are in the results folder above `runs`."""
     try:
         names = tuple(json.loads((run / RUN_FILE).read_bytes())["trials"])
     except (OSError, *DAMAGED) as error:
@@ -455,7 +547,7 @@ def listed_trials(run: Path) -> tuple[str, ...]:
 
 
 def trial_paths(results: Path) -> list[Path]:
-    """The whole trials of a results folder, or of a run, by name."""
+    """Return the trials' directories in a results folder, or of a run, by name."""
     if not results.is_dir():
         if results.exists():
             raise TestbedError(f"{results}: a file, not a folder", "name a results folder")
@@ -469,12 +561,12 @@ def trial_paths(results: Path) -> list[Path]:
 
 
 def _store_of(run: Path) -> Path:
-    """The results folder of a run, which may be named by a link; relative where the run is."""
+    """Return the results folder of a run or a link to one; relative if `run` is."""
     real = run.resolve().parent.parent
     return real if run.is_absolute() else Path(os.path.relpath(real))
 
 
 def trials_in(results: Path) -> Iterator[Trial]:
-    """All whole trials of a results folder, or of a run, by name."""
+    """Yield the trials of a results folder, or of a run, by name."""
     for path in trial_paths(results):
         yield open_trial(path)

@@ -13,9 +13,7 @@ from analysis.verdict.all_checks import CHECKS
 from analysis.verdict.checks import Check, Grade
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.rules import RULES
-from testbed.store import RECORD, Status, Trial
-
-NO_TIME = f"{RECORD} does not say whether time was virtual: run the trial again"
+from testbed.store import Status, Trial
 
 _BAD = (Grade.INVALID, Grade.SUSPECT)
 _ORDER = {name: place for place, name in enumerate(RULES)}
@@ -66,10 +64,7 @@ def judge(trial: Trial, packets: TrialPackets | None = None) -> Verdict | None:
     """
     if trial.record.status is not Status.OK:
         return None
-    virtual_time = trial.record.virtual_time
-    if virtual_time is None:
-        return Verdict(Grade.UNKNOWN, NO_TIME, ())
-    evidence = Evidence(trial, packets or TrialPackets(trial), virtual_time)
+    evidence = Evidence(trial, packets or TrialPackets(trial), trial.record.virtual_time)
     return conclude(tuple(check for find in CHECKS for check in find(evidence)))
 
 

@@ -131,7 +131,7 @@ def _topo_options(parser: Parser) -> None:
 
 
 def _new_options(parser: Parser) -> None:
-    parser.add_argument("name", help="what it is called; its file is NAME.py")
+    parser.add_argument("name", help="the experiment's name; its file is NAME.py")
 
 
 def _plan_options(parser: Parser) -> None:
@@ -143,7 +143,7 @@ def _run_options(parser: Parser) -> None:
     _experiment_options(parser)
     add = parser.add_argument
     add("--engine", default=AUTO, metavar="|".join(CHOICES), help="where to run")
-    add("--rerun", action="store_true", help="also run trials that are already there")
+    add("--rerun", action="store_true", help="also run trials that exist already")
     add(
         "--retry-invalid",
         type=_positive,
@@ -189,13 +189,13 @@ def _run_results_options(parser: Parser) -> None:
     add(
         "--name",
         default="",
-        help="what the run is called (by the time); one that is there is replaced, its trials stay",
+        help="the run's name (its time); a run of that name is replaced, its trials stay",
     )
     add(
         "--format",
         choices=("table", "csv", "json", "md"),
         default="table",
-        help="how the results are printed; all but `table` alone on stdout",
+        help="how the results are printed; all but `table` are alone on stdout",
     )
     columns = parser.add_mutually_exclusive_group()
     columns.add_argument("--columns", metavar="NAME,…", help=f"these columns of {METRICS_CSV}")
@@ -263,7 +263,7 @@ def _report_options(parser: Parser) -> None:
     parser.add_argument(
         "--single-file",
         action="store_true",
-        help="everything in the page and nothing beside it, to hand on",
+        help="put everything into the page, so that it can be sent as one file",
     )
     parser.add_argument(
         "--flow", default="", metavar="NAME", help="for a trial: the flow to draw (the first)"
@@ -296,19 +296,30 @@ def _inspect_options(parser: Parser) -> None:
 
 def _kernel_options(parser: Parser) -> None:
     add = parser.add_argument
-    add("words", nargs="*", metavar="list|build|remove|same", help="what to do (list), with what")
+    add(
+        "words",
+        nargs="*",
+        metavar="list|build|remove|same",
+        help="what to do (list), and with what",
+    )
     add("--source", type=Path, metavar="DIR", help="a source tree of Linux")
-    add("--name", default="", help="what the kernel is called: --set kernel=NAME")
+    add("--name", default="", help="the kernel's name: --set kernel=NAME")
     add(
         "--patches",
         type=Path,
         metavar="DIR",
-        help="patches more; of the name of one of ours, in its place",
+        help="more patches; one with the name of ours replaces it",
     )
-    add("--config", type=Path, metavar="FILE", help="lines of a configuration, in place of ours")
+    add("--config", type=Path, metavar="FILE", help="lines of a configuration, which override ours")
     add("--add", type=Path, metavar="DIR", help="tcp_NAME.c and sch_NAME.c to build in")
     add("--as", dest="good", default="", metavar="KERNEL", help="same: the kernel to compare with")
-    add("--set", action="append", default=[], metavar="KEY=VALUE,…", help="same: of the experiment")
+    add(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE,…",
+        help="same: values of the experiment's axes",
+    )
     add("--quick", action="store_true", help="same: shorter trials")
     add("--out", type=Path, metavar="DIR", help="same: results folder (results/kernel-same)")
 
@@ -330,7 +341,7 @@ def _compare_options(parser: Parser) -> None:
         metavar="KEY=VALUE,…",
         help="of a metric: an amount in its unit, or N%% of A's mean",
     )
-    parser.add_argument("--all", action="store_true", help="every line, however many agree")
+    parser.add_argument("--all", action="store_true", help="every line, even if many agree")
 
 
 def _completion_options(parser: Parser) -> None:
@@ -363,21 +374,21 @@ VERBS = (
     Verb(
         "list",
         list_experiments,
-        "the experiments, and those in files of this folder",
+        "the experiments, with those in files of this folder",
         "list",
         _no_options,
     ),
     Verb(
         "new",
         new_experiment,
-        "write an experiment of your own into this folder, to begin with",
+        "write an example of an experiment into this folder, for you to change",
         "new buffer_size",
         _new_options,
     ),
     Verb(
         "schema",
         print_schema,
-        "the form of scenarios as JSON Schema: editors complete and check them with it",
+        "the JSON Schema of scenarios, with which editors complete and check them",
         "schema >scenario.schema.json",
         _no_options,
     ),
@@ -398,7 +409,7 @@ VERBS = (
     Verb(
         "evaluate",
         run_evaluations,
-        "the standard evaluations of a congestion control or a queue, beside others, as one page",
+        "the standard evaluations of a congestion control or a queue against others, as a page",
         "evaluate veno --quick",
         _evaluate_options,
     ),
@@ -449,14 +460,14 @@ VERBS = (
     Verb(
         "clean",
         clean,
-        "remove what killed runs left behind, and only that",
+        "remove what killed runs left behind, and nothing else",
         "clean",
         _no_options,
     ),
     Verb(
         "completion",
         complete,
-        "what a shell needs to complete this command line",
+        "print what a shell needs to complete this command line",
         "completion bash >>~/.bash_completion",
         _completion_options,
     ),

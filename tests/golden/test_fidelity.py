@@ -21,7 +21,7 @@ from analysis.results.reduction import reduction_of, revision, store, verdict_of
 from analysis.statistics.text_tables import NO_VALUE
 from analysis.verdict.checks import Grade
 from analysis.verdict.rules import RULES, Limits, Rule
-from analysis.verdict.verdict import NO_TIME, Verdict, judge
+from analysis.verdict.verdict import Verdict, judge
 from testbed.store import RECORD, VERDICT_FILE, Record, Status, open_trial
 from tests.doctored import SABOTAGES, SOUND, edit
 
@@ -190,15 +190,6 @@ def test_a_damaged_verdict_is_replaced(trial: Path) -> None:
         verdict = verdict_of(open_trial(trial))
         assert verdict is not None and verdict.verdict is Grade.VALID
         assert Verdict.from_json((trial / VERDICT_FILE).read_text()) == verdict
-
-
-@pytest.mark.parametrize("engine", ["guest", "host", "another"])
-def test_a_trial_that_does_not_say_whether_time_was_virtual_is_not_judged(
-    trial: Path, engine: str
-) -> None:
-    """An engine's name tells nothing."""
-    edit(trial / RECORD, lambda record: record.update(virtual_time=None, engine=engine))
-    assert judge(open_trial(trial)) == Verdict(Grade.UNKNOWN, NO_TIME, ())
 
 
 def test_a_trial_that_did_not_run_has_no_verdict(trial: Path) -> None:

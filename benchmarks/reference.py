@@ -1,0 +1,126 @@
+"""The reference pages that are made from the code: `python -m benchmarks.reference`.
+
+docs/reference/command-line.md comes from the command line's parsers, and trial-directory.md from
+testbed/store.py. `tests/unit/test_reference.py` fails when they are not as the code is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import dataclasses
+import inspect
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from testbed import store
+from testbed.cli.parser import VERBS, build_parser
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
+MADE = "<!-- made by `python -m benchmarks.reference`: change the code instead -->"
+RECORD_TYPES = (
+    (store.Record, "`trial.json`"),
+    (store.FlowRecord, "`trial.json`, in `flows`"),
+    (store.QueueRecord, "`trial.json`, in `queues`"),
+    (store.CaptureRecord, "`trial.json`, in `captures`"),
+    (store.ProgramRecord, "`flows/FLOW.programs.json`, by `client` and `server`"),
+)
+
+
+def command_line() -> str:
+    """Return the page of all verbs with their options."""
+    parser = build_parser()
+    (subparsers,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    lines = [MADE, "", "# The command line", ""]
+    lines += ["`testbed VERB --help` prints the same on the terminal.", ""]
+    lines += table("verb", ((f"[`{v.name}`](#{v.name})", v.about) for v in VERBS))
+    for verb in VERBS:
+        lines += ["", f"## {verb.name}", "", f"{verb.about[0].upper()}{verb.about[1:]}.", ""]
+        rows = [
+            (_usage(action), action.help or "")
+            for action in subparsers.choices[verb.name]._actions
+            if not isinstance(action, argparse._HelpAction)
+        ]
+        if rows:
+            lines += [*table("argument", rows), ""]
+        lines += [f"    testbed {verb.example}"]
+    return "\n".join([*lines, ""])
+
+
+def _usage(action: argparse.Action) -> str:
+    """Return an argument as it is typed: `--seeds N`."""
+    if action.metavar is not None:
+        value = str(action.metavar)
+    elif action.choices:
+        value = "|".join(map(str, action.choices))
+    else:
+        value = action.dest if not action.option_strings else action.dest.upper()
+    if not action.option_strings:
+        return f"`{value}`"
+    takes_value = action.nargs != 0
+    return f"`{action.option_strings[-1]}{f' {value}' if takes_value else ''}`"
+
+
+def trial_directory() -> str:
+    """Return the page of a trial's and a results folder's files."""
+    lines = [MADE, "", "# A trial's directory", ""]
+    lines += [
+        "A trial is written under a name that begins with a dot, and renamed when it is complete:",
+        "a directory that exists is whole. A file exists only if the trial has what it holds.",
+        "Captures may end in `.zst` (`--captures zstd`) or be dropped (`--captures drop`).",
+        "",
+        *table("file", ((f"`{name}`", about) for name, about in store.TRIAL_FILES.items())),
+    ]
+    tables = sorted(
+        (value for value in vars(store).values() if isinstance(value, store.Table)),
+        key=lambda each: list(store.TRIAL_FILES).index(each.file),
+    )
+    lines += ["", "## Columns of the samples", ""]
+    lines += ["Times are seconds of the trial's clock.", ""]
+    columns = ((f"`{t.file}`", ", ".join(f"`{c}`" for c in t.columns)) for t in tables)
+    lines += table("file", columns, "columns")
+    for kind, where in RECORD_TYPES:
+        lines += ["", f"## {where}", "", " ".join((inspect.getdoc(kind) or "").split()), ""]
+        lines += table("field", ((f"`{name}`", text) for name, text in field_docs(kind).items()))
+    lines += ["", "# A results folder", ""]
+    lines += table("name", ((f"`{name}`", about) for name, about in store.RESULTS_FILES.items()))
+    return "\n".join([*lines, ""])
+
+
+def field_docs(kind: type[Any]) -> Mapping[str, str]:
+    """Return the sentence below each field of a dataclass."""
+    (body,) = ast.parse(inspect.getsource(kind)).body
+    assert isinstance(body, ast.ClassDef)
+    docs = {}
+    for field, sentence in zip(body.body, body.body[1:], strict=False):
+        match field, sentence:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(
+                value=ast.Constant(value=str(text))
+            ):
+                docs[name] = " ".join(text.split())
+    missing = {f.name for f in dataclasses.fields(kind)} - docs.keys()
+    assert not missing, f"{kind.__name__}: no sentence below {missing}"
+    return docs
+
+
+def table(first: str, rows: Iterable[tuple[str, str]], second: str = "what it is") -> Iterator[str]:
+    """Yield the lines of a Markdown table with two columns."""
+    yield f"| {first} | {second} |"
+    yield "|---|---|"
+    for name, about in rows:
+        yield f"| {name.replace('|', chr(92) + '|')} | {about.replace('|', chr(92) + '|')} |"
+
+
+PAGES = {"command-line.md": command_line, "trial-directory.md": trial_directory}
+
+
+def main() -> None:
+    """Write the pages."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, page in PAGES.items():
+        (FOLDER / name).write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
