@@ -17,7 +17,7 @@ from typing import Any
 from testbed import store
 from testbed.cli.parser import VERBS, build_parser
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
+REFERENCE_FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 MADE = "<!-- made by `python -m benchmarks.reference`: change the code instead -->"
 RECORD_TYPES = (
     (store.Record, "`trial.json`"),
@@ -117,9 +117,9 @@ PAGES = {"command-line.md": command_line, "trial-directory.md": trial_directory}
 
 def main() -> None:
     """Write the pages."""
-    FOLDER.mkdir(exist_ok=True)
+    REFERENCE_FOLDER.mkdir(exist_ok=True)
     for name, page in PAGES.items():
-        (FOLDER / name).write_text(page(), encoding="utf-8")
+        (REFERENCE_FOLDER / name).write_text(page(), encoding="utf-8")
 
 
 if __name__ == "__main__":

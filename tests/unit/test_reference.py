@@ -11,7 +11,7 @@ from testbed.cli.parser import VERBS
 
 @pytest.mark.parametrize("name", reference.PAGES)
 def test_a_reference_page_is_current(name: str) -> None:
-    text = (reference.FOLDER / name).read_text(encoding="utf-8")
+    text = (reference.REFERENCE_FOLDER / name).read_text(encoding="utf-8")
     assert text == reference.PAGES[name](), "run .venv/bin/python -m benchmarks.reference"
 
 
