@@ -157,6 +157,7 @@ class PointSeries:
     x_place: Place = "data"
     y_place: Place = "data"
     labels: Sequence[str] = ()  # of each point, for the page's hover
+    columns: Mapping[str, npt.ArrayLike] = field(default_factory=dict)  # numbers, for the same
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,6 +344,7 @@ class Figure:
     warning: str = ""
     legend: Sequence[LegendEntry] = ()
     legend_beside: bool = False  # at the right of the panels
+    legend_size: float = 0.0  # points; 0: by the number of entries
     data: pd.DataFrame = field(default_factory=pd.DataFrame)
     row_inches: float | Sequence[float] = 1.7
     column_widths: Sequence[float] = ()

@@ -91,7 +91,7 @@ def draw(figure: Figure) -> DrawnFigure:
                     axes.set_visible(False)
                 else:
                     _draw_panel(axes, panel, len(row), figure)
-        drawn.align_ylabels([line[0] for line in grid])
+        drawn.align_ylabels([line[0] for line in grid if line[0].get_ylabel()])
         drawn.set_dpi(style.PNG_DPI)
         _lay_out(drawn)
     return drawn
@@ -129,9 +129,10 @@ def _grid(figure: Figure) -> tuple[DrawnFigure, list[list[Axes]]]:
     rows = len(figure.panels)
     heights = figure.row_inches
     inches = [float(heights)] * rows if isinstance(heights, float | int) else list(heights)
-    size = FEW_POINTS if len(figure.legend) < 9 else MANY_POINTS
+    size = figure.legend_size or (FEW_POINTS if len(figure.legend) < 9 else MANY_POINTS)
     widths = [size * (3.4 + LETTER * len(entry.name)) / 72 for entry in figure.legend]
-    beside = figure.legend_beside or sum(widths) > figure.width_inches
+    too_long = sum(widths) > figure.width_inches and not figure.legend_size
+    beside = figure.legend_beside or too_long
     lines = [(figure.title, 9.0, True, style.BLACK), (figure.subtitle, 7.0, False, style.BLACK)]
     lines.append((figure.warning, 7.0, False, style.VERMILLION))
     head = 0.06 + sum(
@@ -216,6 +217,7 @@ def _legend(
         fontsize=size,
         handlelength=1.6 if size == FEW_POINTS else 1.4,
         columnspacing=1.2 if size == FEW_POINTS else 0.8,
+        handletextpad=0.8 if size == FEW_POINTS else 0.4,
         borderaxespad=0.2,
     )
 

@@ -8,10 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from analysis.figures import static_renderer
 from analysis.figures.figure import Figure
 from analysis.figures.general import presentation
-from analysis.figures.plotting.figure_contents import contents
 from analysis.figures.plotting.named_figure import NamedFigure
 from analysis.report import (
     checks_section,
@@ -25,7 +23,7 @@ from analysis.report import (
 )
 from analysis.report.claims_section import Answer
 from analysis.report.overlay import Overlay, overlay
-from analysis.report.plot_data import plot_json
+from analysis.report.page_plot import plot_json
 from analysis.results.experiment_results import ExperimentResults, ResultSet
 from testbed.machine.atomic import replace, workplace
 from testbed.machine.safe_files import make_folder
@@ -101,10 +99,9 @@ def _shown(
     saved = presentation.save(figure, folder)
     svg = folder / f"{figure.stem}.svg"
     element = inline.element(svg.read_text(encoding="utf-8"), figure.stem, figure.caption)
-    drawn = static_renderer.draw(figure) if isinstance(figure, Figure) else figure.figure
-    found = contents(drawn)
-    name = f"{figure.caption} Arrow keys go from point to point."
-    data = plot_json(found, name, numbers) if found else ""
+    data = ""
+    if isinstance(figure, Figure) and not figure.static:
+        data = plot_json(figure, f"{figure.caption} Arrow keys go from point to point.", numbers)
     files = tuple(_file(path, single) for path in saved)
     return page.Shown(figure.stem, figure.caption, figure.reading, element, files, data)
 

@@ -15,7 +15,7 @@ from analysis.figures.plotting.cases import text
 from analysis.metrics.metric_rows import AXIS, INVALID
 from analysis.report.listing import HEADS, UNITS
 from analysis.report.overlay_series import trial_text
-from analysis.report.plot_data import Json, script_json
+from analysis.report.page_plot import Json, script_json
 from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.intervals import student_quantile
 from analysis.statistics.tolerances import TOLERANCES

@@ -15,8 +15,7 @@ import pandas as pd
 
 from analysis.figures.timeline.timeline_data import queue_samples, socket_samples
 from analysis.metrics.digest import THROUGHPUT, NotMeasured
-from analysis.report.plot_data import Json
-from analysis.report.trial_plot import packed
+from analysis.report.page_plot import Json, packed
 from analysis.results.reduction import Reduction, reduction_of
 from analysis.trials.samples import Samples
 from analysis.trials.series import Floats

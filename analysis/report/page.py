@@ -19,7 +19,9 @@ from analysis.report.listing import Listed
 from analysis.report.overlay import Overlay
 
 TEMPLATES = Path(__file__).with_name("templates")
-SHARED = ("plot_marks.js", "plot.js", "tables.js")
+PLOTS = ("vendor/uplot/uPlot.iife.min.js", "plot.js")
+SHARED = (*PLOTS, "tables.js")
+STYLES = ("vendor/uplot/uPlot.min.css", "page.css")
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ def _read(name: str) -> str:
 
 
 def _style_and_script(scripts: Sequence[str]) -> dict[str, str]:
-    return {"style": _read("page.css"), "script": "".join(map(_read, scripts))}
+    return {"style": "".join(map(_read, STYLES)), "script": "".join(map(_read, scripts))}
 
 
 def policy_of(scripts: Sequence[str], allowed: str = "") -> str:

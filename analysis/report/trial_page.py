@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import os
 import shlex
@@ -10,18 +11,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+import numpy as np
+
 from analysis.captures.inspection import View, flow_filter
-from analysis.report import inline, page, plot_data
+from analysis.figures.figure import Figure
+from analysis.figures.time_sequence.sequence_data import sequence
+from analysis.figures.time_sequence.sequence_figure import legend, page_panel
+from analysis.figures.timeline.timeline_data import Timeline, flow_span, timeline
+from analysis.figures.timeline.timeline_events import RESENT, Kind
+from analysis.figures.timeline.timeline_figure import drawn
+from analysis.report import inline, page, page_plot
 from analysis.report.facts import settings
-from analysis.report.trial_plot import FlowPlot, flow_plot
-from analysis.report.trial_segments import segments
 from analysis.report.verdict_tables import HEADER, checks_table
 from analysis.results.reduction import verdict_of
 from analysis.results.tables import transfers_of
 from analysis.statistics.text_tables import TextTable, transfers_summary
+from analysis.trials.packets import TrialPackets
 from testbed.machine.atomic import replace
 from testbed.store import COMMANDS, TRIAL_PAGE, FlowRecord, Trial, again
 
+SEGMENTS_INCHES = 2.7  # of the panel of packets
 MOST_FLOWS = 8  # that are plotted; `--flow` draws any other
 LONGEST_LOG = 400_000  # letters of the commands' log in the page; the file has all
 
@@ -106,13 +115,41 @@ def write_trial_page(
 def _plots(trial: Trial, first: FlowRecord) -> Iterator[Plotted]:
     others = (flow for flow in trial.record.flows if flow is not first)
     for flow in (first, *itertools.islice(others, MOST_FLOWS - 1)):
-        below = segments(trial, flow)
-        plot = flow_plot(trial, flow, [below] if below else [])
-        if plot is not None:
-            yield _plotted(trial, flow, plot)
+        found = timeline(trial, flow, flow_span(flow, None, None))
+        figure = drawn(trial, flow, found)
+        if figure is not None:
+            yield _plotted(trial, flow, found, _with_segments(trial, flow, figure))
 
 
-def _plotted(trial: Trial, flow: FlowRecord, plot: FlowPlot) -> Plotted:
+def _with_segments(trial: Trial, flow: FlowRecord, figure: Figure) -> Figure:
+    """Add the flow's packets below its timeline, if its one connection was captured."""
+    inches = (*_inches(figure), SEGMENTS_INCHES)
+    figure = dataclasses.replace(figure, title="", subtitle="", warning="", foot="")
+    own = TrialPackets(trial).flow("sender", flow)
+    if flow.protocol != "tcp" or flow.has_many_connections or own is None:
+        return figure
+    found = sequence(trial, flow)
+    if not len(found.new) or not len(found.ack):
+        return figure
+    (lanes,) = figure.panels[-1]
+    assert lanes is not None
+    panel = page_panel(found)
+    time_axis = dataclasses.replace(lanes.x, label="time (s)")
+    rest = dataclasses.replace(lanes, x=dataclasses.replace(lanes.x, label="", names_shown=False))
+    panels = (*figure.panels[:-1], (rest,), (dataclasses.replace(panel, x=time_axis),))
+    return dataclasses.replace(figure, panels=panels, row_inches=inches, legend=legend(found))
+
+
+def _inches(figure: Figure) -> Sequence[float]:
+    heights = figure.row_inches
+    return [heights] if isinstance(heights, float | int) else heights
+
+
+def _plotted(trial: Trial, flow: FlowRecord, found: Timeline, figure: Figure) -> Plotted:
+    name = f"Flow {flow.name} over time. Arrow keys go from point to point, plus and minus zoom."
+    troubles = [found.events[kind] for kind in (Kind.DROP, *RESENT) if kind in found.events]
+    times = np.unique(np.concatenate(troubles)) if troubles else np.zeros(0)
+    spec = {**page_plot.plot(figure, name, {}), "troubles": page_plot.packed(times)}
     capture = trial.capture(f"sender:{flow.name}")
     known = {}
     if capture is not None:
@@ -121,7 +158,7 @@ def _plotted(trial: Trial, flow: FlowRecord, plot: FlowPlot) -> Plotted:
             "flow": flow_filter(flow),
             "command": shlex.join(View(capture).command),
         }
-    return Plotted(flow.name, plot.data, plot_data.script_json(known))
+    return Plotted(flow.name, page_plot.script_json(spec), page_plot.script_json(known))
 
 
 def _transfers(trial: Trial) -> TextTable | None:

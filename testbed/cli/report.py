@@ -167,17 +167,18 @@ def _draw(
     trial: Trial, flow: FlowRecord, start_s: float | None, stop_s: float | None, folder: Path
 ) -> list[Path]:
     """The flow's timeline; of TCP also its time-sequence diagram."""
-    from analysis.figures.time_sequence import sequence_figure as time_sequence
-    from analysis.figures.timeline import timeline_figure as timeline
+    from analysis.figures.static_renderer import save
+    from analysis.figures.time_sequence import sequence_figure
+    from analysis.figures.timeline import timeline_figure
     from analysis.figures.timeline.timeline_data import flow_span
     from analysis.figures.timeline.timeline_text import stem
 
     make_folder(folder)
     whole, asked = flow_span(flow, None, None), flow_span(flow, start_s, stop_s)
     name = stem(flow, start_s, stop_s)
-    paths = timeline.draw(trial, flow, asked, folder, name)
+    drawn = [timeline_figure.checked(trial, flow, asked, f"{name}-timeline")]
     one = flow.protocol == "tcp" and not flow.has_many_connections
     if one and trial.capture(f"sender:{flow.name}"):
         near = None if start_s is None and stop_s is None else asked
-        paths += time_sequence.draw(trial, flow, whole, near, folder, name)
-    return paths
+        drawn.append(sequence_figure.figure(trial, flow, whole, near, f"{name}-sequence"))
+    return [path for figure in drawn for path in save(figure, folder)]

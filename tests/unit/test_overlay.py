@@ -160,7 +160,7 @@ def test_keys_reach_the_choice_and_the_points(tab: Tab, page: Path) -> None:
     for _ in range(5):
         tab.call("Input.dispatchKeyEvent", type="keyDown", key="Tab", windowsVirtualKeyCode=9)
     assert tab.run("document.activeElement.name + document.activeElement.form") == "seednull"
-    tab.run(f"{PLOT}.canvas.focus()")
+    tab.run(f"{PLOT}.stage.focus()")
     tab.call("Input.dispatchKeyEvent", type="keyDown", key="ArrowRight")
     assert "seed" in tab.run(f"{PLOT}.tip.innerText")
 

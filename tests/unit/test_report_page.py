@@ -23,7 +23,7 @@ POINT = (  # where a point with more than one trial lies in the window
     f"(() => {{ const plot = {PLOT}; const panel = plot.spec.panels[1];"
     "const mark = plot.tellable(panel).find(each => each.told);"
     "const [x, y] = plot.pixel({panel, mark, i: 1});"
-    "const box = plot.canvas.getBoundingClientRect();"
+    "const box = plot.stage.getBoundingClientRect();"
     "return [box.left + x, box.top + y, mark.y[1], mark.series]; })()"
 )
 
@@ -212,7 +212,7 @@ def test_a_drag_zooms_all_panels_of_its_range(plotted: Tab) -> None:
 
 
 def test_keys_go_from_point_to_point(plotted: Tab) -> None:
-    plotted.run(f"{PLOT}.canvas.focus()")
+    plotted.run(f"{PLOT}.stage.focus()")
     for _ in range(2):
         plotted.call("Input.dispatchKeyEvent", type="keyDown", key="ArrowRight")
     assert plotted.run(f"{PLOT}.at.i") == 1

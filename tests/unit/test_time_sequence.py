@@ -19,7 +19,7 @@ from analysis.figures.time_sequence import sequence_figure as drawing
 from analysis.figures.time_sequence import sequence_marks
 from analysis.figures.time_sequence.sequence_data import Sequence, Stretches, sequence, table, zoom
 from analysis.figures.time_sequence.zoomed_panel import CAPPED_KB
-from analysis.figures.timeline.timeline_data import Span
+from analysis.figures.timeline.timeline_data import TimeSpan
 from analysis.figures.timeline.timeline_events import Kind
 from testbed.errors import TestbedError
 from testbed.store import Trial, open_trial
@@ -29,7 +29,7 @@ from tests.trial_writer import ISN, SIZE, TCP, ns, write_trial
 PEER = 2**32 - 1  # the receiver's first number: the next one is 0
 SCALE = 3
 SYN_OPTIONS = bytes.fromhex("020405b4 04020101") + bytes((3, 3, SCALE, 1))
-WHOLE = Span(1.0, 11.5)
+WHOLE = TimeSpan(1.0, 11.5)
 
 
 def sack(*blocks: tuple[int, int]) -> bytes:
@@ -149,17 +149,17 @@ def test_the_zoom_is_from_the_first_loss_to_its_repair(found: Sequence) -> None:
     """A round trip is 100 ms; what was outstanding at the first repetition is there at 2.6 s."""
     near = zoom(found, WHOLE)
     assert (near.start_s, near.stop_s) == pytest.approx((2.001 - 0.075, 2.6 + 0.05))
-    assert zoom(found, Span(1.95, 2.2)) == Span(1.95, 2.2)
+    assert zoom(found, TimeSpan(1.95, 2.2)) == TimeSpan(1.95, 2.2)
     late = dataclasses.replace(found, ack_s=found.ack_s + 2.0 * (found.ack_s > 2.5))
     assert zoom(late, WHOLE).stop_s == pytest.approx(2.001 + 0.8)
     never = dataclasses.replace(found, again={})
     assert zoom(never, WHOLE).stop_s == pytest.approx(2.001 + 0.45)
-    sound = dataclasses.replace(found, again={}, lost=found.lost.within(Span(0, 1)))
+    sound = dataclasses.replace(found, again={}, lost=found.lost.within(TimeSpan(0, 1)))
     assert sound.first_trouble_s is None
     assert zoom(sound, WHOLE).start_s == pytest.approx(2 - 0.075)
 
 
-def drawn(trial: Trial, found: Sequence, near: Span | None = None) -> Figure:
+def drawn(trial: Trial, found: Sequence, near: TimeSpan | None = None) -> Figure:
     near = near or zoom(found, WHOLE)
     figure = drawing._figure(trial, flow_record(trial), found, WHOLE, near)
     figure.draw_without_rendering()
@@ -227,7 +227,7 @@ def test_many_segments_stay_few_lines(trial: Trial, found: Sequence) -> None:
     times = np.linspace(1, 11, count)
     new = Stretches(times, start, start + 1448)
     large = dataclasses.replace(found, new=new, ack_s=times, ack=start, window_edge=start)
-    overview, close = drawn(trial, large, Span(2, 11)).axes
+    overview, close = drawn(trial, large, TimeSpan(2, 11)).axes
     shown = bars(overview, "segments")
     assert len(shown) <= sequence_marks.COLUMNS + 1
     assert shown[0][1] == 0 and shown[-1][2] == round(count * 1448 / 1e6, 3)
@@ -256,7 +256,7 @@ def test_words_and_legend_name_what_there_is(trial: Trial, found: Sequence) -> N
     assert "spurious retransmission" not in labels
     boxes = [text.get_window_extent() for text in [*figure.texts, *figure.legends[0].get_texts()]]
     assert max(box.x1 for box in boxes) <= figure.bbox.x1
-    none = dataclasses.replace(found, sacks=found.sacks.within(Span(0, 1)))
+    none = dataclasses.replace(found, sacks=found.sacks.within(TimeSpan(0, 1)))
     labels = [text.get_text() for text in drawn(trial, none).legends[0].get_texts()]
     assert "SACK block" not in labels
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from analysis.captures.inspection import flow_record
 from analysis.figures.plotting.thinning import seen
 from analysis.figures.timeline import timeline_figure as drawing
-from analysis.figures.timeline.timeline_data import Span, Timeline, flow_span, table, timeline
+from analysis.figures.timeline.timeline_data import TimeSpan, Timeline, flow_span, table, timeline
 from analysis.figures.timeline.timeline_events import Kind
 from analysis.figures.timeline.timeline_text import doubt, footer, outcome, stem, title
 from analysis.verdict.checks import Grade
@@ -89,8 +89,8 @@ def test_a_span_cuts_and_the_window_before_it_holds(trial: Trial) -> None:
 
 def test_spans(trial: Trial) -> None:
     flow = flow_record(trial)
-    assert flow_span(flow, None, None) == Span(1.0, 11.5)
-    assert flow_span(flow, None, 3) == Span(1.0, 3)
+    assert flow_span(flow, None, None) == TimeSpan(1.0, 11.5)
+    assert flow_span(flow, None, 3) == TimeSpan(1.0, 3)
     long = dataclasses.replace(flow, started_s=1.7, stopped_s=20)
     assert flow_span(long, None, None).start_s == 1
     with pytest.raises(UsageError, match="nothing lies between"):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from analysis.report import page as pages
-from analysis.report.trial_plot import packed
+from analysis.report.page_plot import packed
 from experiments.command import main
 from testbed.machine import process
 from testbed.store import CAPTURES, FIGURES, TRIAL_PAGE
@@ -77,7 +77,7 @@ def test_all_panels_zoom_to_the_50_ms_around_a_loss(tab: Tab, page: Path) -> Non
 def test_segments_and_acks_say_what_wireshark_says(tab: Tab, page: Path) -> None:
     tab.open(page, 1440)
     told = tab.run(
-        f"{PLOT}.spec.marks.filter(mark => mark.packets).flatMap(mark =>"
+        f"{PLOT}.spec.marks.filter(mark => mark.columns && !mark.mute).flatMap(mark =>"
         " [...mark.x].map((_, i) => Object.fromEntries(mark.tell(i))))"
     )
     file = tab.run("JSON.parse(document.querySelectorAll('.plotted script')[1].textContent).file")

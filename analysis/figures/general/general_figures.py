@@ -84,7 +84,7 @@ def measures(rows: pd.DataFrame) -> list[means.Measure]:
     return [m for m in (THROUGHPUT, DROPS, *marks, LATENCY) if rows[m.metric].notna().any()]
 
 
-def flow_timelines(results: ExperimentResults) -> Iterator[AnyFigure]:
+def flow_timelines(results: ExperimentResults) -> Iterator[Figure]:
     """The timeline of each flow of the first trial."""
     for trial in results.trials[:1]:
         for flow in trial.record.flows[:MOST_TIMELINES]:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.captures.packet_matching import lost_packets
-from analysis.figures.timeline.timeline_data import Span
+from analysis.figures.timeline.timeline_data import TimeSpan
 from analysis.figures.timeline.timeline_events import Kind, classes, seconds
 from analysis.trials.packets import FlowPackets, TrialPackets, ports_of
 from analysis.trials.series import Floats
@@ -30,11 +30,13 @@ class Stretches:
     time_s: Floats
     start: Integers
     stop: Integers
+    packets: pd.DataFrame | None = None  # of each range
 
-    def within(self, span: Span) -> Stretches:
-        """The ranges whose time lies in the span."""
+    def within(self, span: TimeSpan) -> Stretches:
+        """Return the ranges whose time lies in the span."""
         chosen = (self.time_s >= span.start_s) & (self.time_s <= span.stop_s)
-        return Stretches(self.time_s[chosen], self.start[chosen], self.stop[chosen])
+        packets = None if self.packets is None else self.packets[chosen]
+        return Stretches(self.time_s[chosen], self.start[chosen], self.stop[chosen], packets)
 
     def __len__(self) -> int:
         return len(self.time_s)
@@ -53,6 +55,8 @@ class Sequence:
     window_edge: Integers | None  # what the receiver lets be sent, at `ack_s`; None: not known
     duplicates: Integers  # places in `ack_s`
     connections: int  # of the flow; this is its first
+    ack_packets: pd.DataFrame | None = None
+    ack_words: tuple[str, ...] = ()  # in front of Wireshark's Info, of each ACK
 
     @property
     def first_trouble_s(self) -> float | None:
@@ -93,12 +97,23 @@ def sequence(trial: Trial, flow: FlowRecord) -> Sequence:
         window_edge=_window_edge(acks, ack),
         duplicates=np.flatnonzero(acks["duplicate_ack"].to_numpy()),
         connections=len(every),
+        ack_packets=acks,
+        ack_words=tuple(
+            f"[TCP Dup ACK {of}#{number}]" if repeats else ""
+            for of, number, repeats in zip(
+                acks["duplicate_ack_frame"],
+                acks["duplicate_ack_number"],
+                acks["duplicate_ack"],
+                strict=True,
+            )
+        ),
     )
 
 
 def _stretches(sent: pd.DataFrame) -> Stretches:
     start = sent["start"].to_numpy()
-    return Stretches(sent["time_s"].to_numpy(), start, start + sent["payload"].to_numpy())
+    stop = start + sent["payload"].to_numpy()
+    return Stretches(sent["time_s"].to_numpy(), start, stop, sent)
 
 
 def _lost(sent: pd.DataFrame, receiver: FlowPackets | None) -> Stretches:
@@ -134,7 +149,7 @@ def _signed(steps: Integers) -> Integers:
     return (steps + half) % (2 * half) - half
 
 
-def zoom(found: Sequence, span: Span) -> Span:
+def zoom(found: Sequence, span: TimeSpan) -> TimeSpan:
     """From before the first loss to its repair; the first round trips of a flow without any."""
     start_s = found.first_trouble_s
     if start_s is None:
@@ -143,7 +158,7 @@ def zoom(found: Sequence, span: Span) -> Span:
     stop_s = start_s + AFTER_RTTS * rtt_s
     if repaired_s := _repaired_s(found, start_s):
         stop_s = min(repaired_s + REPAIRED_RTTS * rtt_s, start_s + MOST_RTTS * rtt_s)
-    return Span(
+    return TimeSpan(
         max(span.start_s, start_s - BEFORE_RTTS * rtt_s),
         min(span.stop_s, stop_s),
     )

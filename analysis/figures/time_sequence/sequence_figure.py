@@ -1,72 +1,87 @@
-"""Draws sequence numbers over time: the whole flow, and a few round trips of it beside."""
+"""The time–sequence diagram as a figure: the whole flow, and a few round trips of it beside."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import MaxNLocator
+import numpy.typing as npt
+import pandas as pd
 
-from analysis.figures.plotting import style
-from analysis.figures.plotting.named_figure import save
-from analysis.figures.time_sequence.sequence_data import Sequence, Stretches, sequence, table, zoom
-from analysis.figures.time_sequence.sequence_marks import (
-    ACKS,
-    COLUMNS,
-    MANY,
-    MEGA,
-    NEW,
-    bars,
-    legend,
-    steps,
+from analysis.figures.figure import (
+    Annotation,
+    Axis,
+    Curve,
+    Figure,
+    LegendEntry,
+    Mark,
+    Panel,
+    PointSeries,
+    SegmentSet,
+    ShadedRange,
 )
-from analysis.figures.time_sequence.zoomed_panel import draw_close
-from analysis.figures.timeline.event_markers import MARKERS
-from analysis.figures.timeline.timeline_data import Span
+from analysis.figures.plotting import style
+from analysis.figures.time_sequence.sequence_data import Sequence, Stretches, sequence, table, zoom
+from analysis.figures.timeline.timeline_data import TimeSpan
+from analysis.figures.timeline.timeline_events import Kind
+from analysis.figures.timeline.timeline_figure import EVENT_LOOKS, MICROSECOND
 from analysis.figures.timeline.timeline_text import counted, doubt, foot, title
-from analysis.figures.timeline.title_lines import doubt_inches, write_words
-from testbed.machine.atomic import replace
+from analysis.trials.series import Floats
 from testbed.store import FlowRecord, Trial
 
-HEIGHT = 4.3  # inches
-LEGEND_INCHES = 0.36  # from the top
-HEAD_INCHES, FOOT_INCHES = 0.6, 0.32
+HEIGHT_INCHES = 3.4
+OVERVIEW_COLUMNS = 700  # of the overview: what can be told apart, printed
+CAPPED_KB = 130  # a picture of more is too dense for caps on the segments
+LETTER_APART = (0.022, 0.035)  # of the picture's width and height
+HEADROOM = 1.06
+KILO, MEGA = 1e3, 1e6
+BYTE = 1e-3  # of a kilobyte
+ACK_SERIES = "ACKs (ticks: duplicates)"
+ACK_LOOK = (style.GREEN, 0.9)
+WINDOW_DASH = (4.0, 1.5, 1.0, 1.5)
+PACKET_COLUMNS = ("frame", "length", "payload", "flags", "relative_seq", "relative_ack", "window")
+# The words in front of Wireshark's Info column (packet-tcp.c)
+INFO_WORDS: Mapping[Kind, str] = {
+    Kind.RETRANSMISSION: "[TCP Retransmission]",
+    Kind.FAST: "[TCP Fast Retransmission]",
+    Kind.SPURIOUS: "[TCP Spurious Retransmission]",
+    Kind.OUT_OF_ORDER: "[TCP Out-Of-Order]",
+}
 
 
-def draw(
-    trial: Trial, flow: FlowRecord, span: Span, near: Span | None, folder: Path, stem: str
-) -> list[Path]:
-    """Draw the flow's first connection, with a close look at `near` (the first loss); PNG
-    and SVG, and what is drawn as CSV."""
-    found = sequence(trial, flow)
-    near = near or zoom(found, span)
-    with style.style_sheet():
-        figure = _figure(trial, flow, found, span, near, doubt(trial))
-        paths = save(figure, folder, f"{stem}-sequence")
-    data = folder / f"{stem}-sequence.csv"
-    replace(data, lambda path: table(found).to_csv(path, index=False, float_format="%.9f"))
-    return [*paths, data]
-
-
-def _figure(
-    trial: Trial, flow: FlowRecord, found: Sequence, span: Span, near: Span, doubt: str = ""
+def figure(
+    trial: Trial, flow: FlowRecord, span: TimeSpan, near: TimeSpan | None, name: str
 ) -> Figure:
-    more = doubt_inches(doubt)
-    height = HEIGHT + more
-    head, foot_ = (HEAD_INCHES + more) / height, FOOT_INCHES / height
-    figure = Figure(
-        figsize=(style.WIDTH_INCHES, height),
-        layout=ConstrainedLayoutEngine(rect=(0, foot_, 1, 1 - head - foot_), w_pad=0.06),
+    """Return the flow's first connection, with a close look at `near`, or at the first loss."""
+    found = sequence(trial, flow)
+    return drawn(trial, flow, found, span, near or zoom(found, span), name)
+
+
+def drawn(
+    trial: Trial,
+    flow: FlowRecord,
+    found: Sequence,
+    span: TimeSpan,
+    near: TimeSpan,
+    name: str = "",
+) -> Figure:
+    """Return the diagram of a connection."""
+    return Figure(
+        stem=name,
+        title=title(trial, flow),
+        panels=((overview_panel(found, span, near), close_panel(found, near)),),
+        caption=_about(found),
+        foot=foot(trial),
+        foot_size=5.5,
+        subtitle=_about(found),
+        warning=doubt(trial),
+        legend=legend(found),
+        legend_size=5.8,
+        row_inches=HEIGHT_INCHES,
+        column_widths=(1, 1.6),
+        data=table(found),
+        number_format="%.9f",
     )
-    overview, close = figure.subplots(1, 2, width_ratios=[1, 1.6])
-    _draw_overview(overview, found, span, near)
-    draw_close(close, found, near)
-    write_words(figure, title(trial, flow), _about(found), foot(trial), doubt)
-    legend(figure, found, 1 - (LEGEND_INCHES + more) / height)
-    return figure
 
 
 def _about(found: Sequence) -> str:
@@ -81,37 +96,207 @@ def _about(found: Sequence) -> str:
     return ", ".join(parts)
 
 
-def _draw_overview(axes: Axes, found: Sequence, span: Span, near: Span) -> None:
-    """The whole flow: what falls on the same pixels is drawn once."""
-    axes.set_title("the whole flow", fontsize=7, fontweight="bold", loc="left", pad=4)
-    bars(axes, _merged(found.new.within(span), span), MEGA, "segments", **NEW)
-    steps(axes, found.ack_s, found.ack / MEGA, "ACKs", **ACKS)
+def legend(found: Sequence) -> tuple[LegendEntry, ...]:
+    """Name the marks; classes that do not occur are left out."""
+    entries = [LegendEntry("segment", style.BLACK, "|", kind="points", size=6)]
     for kind, each in found.again.items():
-        shown = each.within(span)
-        axes.plot(
-            shown.time_s,
-            shown.start / MEGA,
-            linestyle="",
-            rasterized=len(shown) > MANY,
-            label=str(kind),
-            **MARKERS[kind],
-        )
-    axes.axvspan(near.start_s, near.stop_s, color="#E4E4E4", zorder=0.4, label="close look")
+        if len(each):
+            look = EVENT_LOOKS[kind]
+            entries.append(LegendEntry(str(kind), look.colour, look.marker, kind="points",
+                                       size=look.size, hollow=look.hollow))  # fmt: skip
+    entries.append(LegendEntry("lost", style.BLACK, "x", kind="points", size=3))
+    entries.append(LegendEntry(ACK_SERIES, ACK_LOOK[0]))
+    if len(found.sacks):
+        entries.append(LegendEntry("SACK block", style.PURPLE, "|", kind="points", size=6))
+    entries.append(LegendEntry("receiver's window", style.BROWN, dash=WINDOW_DASH))
+    return tuple(entries)
+
+
+def overview_panel(found: Sequence, span: TimeSpan, near: TimeSpan) -> Panel:
+    """Show the whole flow; segments on the same pixels are one bar."""
+    segments = _merged(found.new.within(span), span)
+    marks: list[Mark] = [
+        ShadedRange("x", near.start_s, near.stop_s, series="close look"),
+        bars(segments, MEGA, "segment", style.BLACK),
+        Curve(found.ack_s, found.ack / MEGA, *ACK_LOOK, steps=True, series=ACK_SERIES),
+    ]
+    for kind, each in found.again.items():
+        shown, look = each.within(span), EVENT_LOOKS[kind]
+        marks.append(PointSeries(shown.time_s, shown.start / MEGA, look.colour, look.marker,
+                                 look.size, look.hollow, edge_width=look.edge_width,
+                                 series=str(kind)))  # fmt: skip
     top = max([*found.new.stop[-1:], *found.ack[-1:], 1]) / MEGA
-    axes.set(xlim=(span.start_s, span.stop_s), ylim=(0, 1.04 * top))
-    axes.set_xlabel("time (s)")
-    axes.set_ylabel("sequence number (MB)")
-    axes.xaxis.set_major_locator(MaxNLocator(5))
+    return Panel(
+        marks,
+        Axis("time (s)", limits=(span.start_s, span.stop_s), tick_count=5),
+        Axis("sequence number (MB)", limits=(0, 1.04 * float(top))),
+        title="the whole flow",
+    )
 
 
-def _merged(each: Stretches, span: Span) -> Stretches:
-    """A column of pixels is one bar: from its lowest sequence number to its highest."""
-    if len(each) <= COLUMNS:
+def _merged(each: Stretches, span: TimeSpan) -> Stretches:
+    """Make a column of pixels one bar: from its lowest sequence number to its highest."""
+    if len(each) <= OVERVIEW_COLUMNS:
         return each
-    column = np.floor((each.time_s - span.start_s) / span.seconds * COLUMNS)
+    column = np.floor((each.time_s - span.start_s) / span.seconds * OVERVIEW_COLUMNS)
     first = np.flatnonzero(np.diff(column, prepend=-1))
     return Stretches(
         each.time_s[first],
         np.minimum.reduceat(each.start, first),
         np.maximum.reduceat(each.stop, first),
     )
+
+
+def bars(
+    each: Stretches, scale: float, series: str, colour: str, width: float = 0.9, words: str = ""
+) -> SegmentSet:
+    """Return vertical lines, each from its first byte to its last."""
+    return SegmentSet(
+        each.time_s,
+        each.start / scale,
+        each.time_s,
+        each.stop / scale,
+        colour,
+        width,
+        series=series,
+        labels=[words] * len(each) if words else (),
+        columns=packet_columns(each.packets),
+    )
+
+
+def packet_columns(packets: pd.DataFrame | None) -> dict[str, npt.ArrayLike]:
+    """Return what Wireshark's columns show of packets."""
+    if packets is None:
+        return {}
+    return {name: packets[name].to_numpy() for name in (*PACKET_COLUMNS, "src_port", "dst_port")}
+
+
+def page_panel(found: Sequence) -> Panel:
+    """Return every packet of the connection, for a page that zooms into it."""
+    marks: list[Mark] = []
+    if found.window_edge is not None:
+        marks.append(Curve(found.ack_s, found.window_edge / KILO, style.BROWN, 0.9, WINDOW_DASH,
+                           steps=True, series="receiver's window"))  # fmt: skip
+    if len(found.sacks):
+        marks.append(bars(found.sacks, KILO, "SACK block", style.PURPLE, 1.1))
+    packets = packet_columns(found.ack_packets)
+    marks.append(Curve(found.ack_s, found.ack / KILO, *ACK_LOOK, steps=True, series=ACK_SERIES,
+                       labels=found.ack_words, columns=packets))  # fmt: skip
+    marks.append(bars(found.new, KILO, "segment", style.BLACK))
+    for kind, each in found.again.items():
+        if len(each):
+            marks.append(
+                bars(each, KILO, str(kind), EVENT_LOOKS[kind].colour, 1.8, INFO_WORDS[kind])
+            )
+    if len(found.lost):
+        marks.append(PointSeries(found.lost.time_s, found.lost.stop / KILO, style.BLACK, "x", 6,
+                                 edge_width=1.0, series="lost"))  # fmt: skip
+    top = float(max(found.new.stop.max(initial=1), found.ack.max(initial=1))) / KILO
+    y = Axis("sequence number\n(kB)", limits=(0, top), fits=True, resolution=BYTE)
+    return Panel(marks, Axis("time (s)", resolution=MICROSECOND), y)
+
+
+def close_panel(found: Sequence, near: TimeSpan) -> Panel:
+    """Show every segment, acknowledgement and block within the span."""
+    base, top = _heights(found, near)
+    height_kb = (top - base) / KILO
+    low, high = -0.03 * height_kb, HEADROOM * height_kb
+    new = _above(found.new, base).within(near)
+    marks: list[Mark] = [bars(new, KILO, "segment", style.BLACK)]
+    if height_kb < CAPPED_KB:  # xplot's arrowheads, as far as print shows them
+        marks += [PointSeries(new.time_s, end / KILO, style.BLACK, "_", 2.2, edge_width=0.4,
+                              series="segment") for end in (new.start, new.stop)]  # fmt: skip
+    marks.append(
+        bars(_above(found.sacks, base).within(near), KILO, "SACK block", style.PURPLE, 1.1)
+    )
+    marks += _acks(found, base, near, high)
+    for kind, each in found.again.items():
+        marks += _sent_again(kind, _above(each, base).within(near), near, high - low)
+    lost = _above(found.lost, base).within(near)
+    marks.append(PointSeries(lost.time_s, (lost.start + lost.stop) / 2 / KILO, style.BLACK, "x", 3,
+                             edge_width=0.6, series="lost"))  # fmt: skip
+    return Panel(
+        marks,
+        Axis("time (s)", limits=(near.start_s, near.stop_s), tick_count=6),
+        Axis(f"sequence number (kB above {base / KILO:,.0f} kB)", limits=(low, high)),
+        title=f"{near.start_s:.3f} s to {near.stop_s:.3f} s",
+    )
+
+
+def _heights(found: Sequence, near: TimeSpan) -> tuple[int, int]:
+    """Return the picture's lowest and highest sequence number, the window aside."""
+    parts = [each.within(near) for each in (found.new, found.sacks, *found.again.values())]
+    acks = found.ack[_around(found.ack_s, near)]
+    lows = [*(each.start.min() for each in parts if len(each)), *acks[:1]]
+    highs = [*(each.stop.max() for each in parts if len(each)), *acks[-1:]]
+    base = int(min(lows, default=0))
+    return base - base % 1000, int(max(highs, default=base + 1))
+
+
+def _above(each: Stretches, base: int) -> Stretches:
+    """Count from another byte."""
+    return Stretches(each.time_s, each.start - base, each.stop - base)
+
+
+def _around(time_s: Floats, near: TimeSpan) -> slice:
+    """Return the places within the span, and one on either side for lines that go on."""
+    first, last = np.searchsorted(time_s, (near.start_s, near.stop_s))
+    return slice(max(0, int(first) - 1), int(last) + 1)
+
+
+def _acks(found: Sequence, base: int, near: TimeSpan, top: float) -> list[Mark]:
+    """Show the acknowledged sequence number and the edge of the receiver's window."""
+    inside = _around(found.ack_s, near)
+    time_s, ack = found.ack_s[inside], (found.ack[inside] - base) / KILO
+    repeated = found.duplicates[
+        (found.duplicates >= inside.start) & (found.duplicates < inside.stop)
+    ]
+    marks: list[Mark] = [
+        Curve(time_s, ack, *ACK_LOOK, steps=True, series=ACK_SERIES),
+        PointSeries(found.ack_s[repeated], (found.ack[repeated] - base) / KILO, style.GREEN,
+                    "tickup", 2.6, edge_width=0.45, series=ACK_SERIES),
+    ]  # fmt: skip
+    if found.window_edge is None:
+        return [*marks, _word("receiver's window: not known, the SYN was not captured")]
+    edge = (found.window_edge[inside] - base) / KILO
+    marks.append(Curve(time_s, edge, style.BROWN, 0.9, WINDOW_DASH, steps=True,
+                       series="receiver's window"))  # fmt: skip
+    if len(edge) and edge.min() > top:
+        far = f"receiver's window: {edge.min() - top:,.0f} kB or more above the picture"
+        marks.append(_word(far))
+    return marks
+
+
+def _word(text: str) -> Annotation:
+    """Write over the picture, opposite its title."""
+    return Annotation(text, 1, 1, "panel", "panel", (0, 4), 5.5, style.BROWN, across="right")
+
+
+def _sent_again(kind: Kind, each: Stretches, near: TimeSpan, height: float) -> list[Mark]:
+    """Show retransmitted and reordered segments: thicker, coloured, marked, and lettered."""
+    letter, colour = ("O", style.SKY) if kind is Kind.OUT_OF_ORDER else ("R", style.VERMILLION)
+    look, tops = EVENT_LOOKS[kind], each.stop / KILO
+    letters = [
+        Annotation(letter, float(each.time_s[place]), float(tops[place]), offset_points=(0, 3),
+                   size=5.5, colour=colour, across="center")
+        for place in _apart(each.time_s, tops, near.seconds, height)
+    ]  # fmt: skip
+    return [
+        bars(each, KILO, str(kind), colour, 1.6),
+        PointSeries(each.time_s, tops, look.colour, look.marker, look.size, look.hollow,
+                    edge_width=look.edge_width, series=str(kind)),
+        *letters,
+    ]  # fmt: skip
+
+
+def _apart(time_s: Floats, tops: Floats, seconds: float, height: float) -> list[int]:
+    """Return the points whose letters would not lie on an earlier one's."""
+    width, rise = LETTER_APART[0] * seconds, LETTER_APART[1] * height
+    chosen: list[int] = []
+    for place in range(len(time_s)):
+        if all(
+            abs(time_s[place] - time_s[other]) >= width or abs(tops[place] - tops[other]) >= rise
+            for other in chosen
+        ):
+            chosen.append(place)
+    return chosen

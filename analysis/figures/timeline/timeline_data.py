@@ -22,7 +22,7 @@ AFTERWARDS_S = 0.5  # shown beyond the flow's stop: what was under way arrives
 
 
 @dataclass(frozen=True)
-class Span:
+class TimeSpan:
     """A stretch of the trial's clock."""
 
     start_s: float
@@ -46,7 +46,7 @@ class Span:
 class Timeline:
     """A flow over time; what was neither captured, sampled nor traced is None or absent."""
 
-    span: Span
+    span: TimeSpan
     window: pd.DataFrame | None  # time_s, cwnd, ssthresh (NaN: none yet), srtt_ms
     states: pd.DataFrame | None  # start_s, stop_s, state
     rtts: pd.DataFrame | None  # time_s, rtt_ms
@@ -58,11 +58,11 @@ class Timeline:
     traced: bool  # window and states are the kernel's events, not samples
 
 
-def flow_span(flow: FlowRecord, start_s: float | None, stop_s: float | None) -> Span:
+def flow_span(flow: FlowRecord, start_s: float | None, stop_s: float | None) -> TimeSpan:
     """The span between two times of a flow; the whole flow if none is given."""
     long = flow.stopped_s - flow.started_s > LONG_S
     began_s = math.floor(flow.started_s) if long else flow.started_s
-    span = Span(
+    span = TimeSpan(
         began_s if start_s is None else start_s,
         flow.stopped_s + AFTERWARDS_S if stop_s is None else stop_s,
     )
@@ -74,7 +74,7 @@ def flow_span(flow: FlowRecord, start_s: float | None, stop_s: float | None) -> 
     return span
 
 
-def timeline(trial: Trial, flow: FlowRecord, span: Span) -> Timeline:
+def timeline(trial: Trial, flow: FlowRecord, span: TimeSpan) -> Timeline:
     """Everything about the flow within the span."""
     packets = TrialPackets(trial)
     samples = Samples(trial)
@@ -103,13 +103,13 @@ def timeline(trial: Trial, flow: FlowRecord, span: Span) -> Timeline:
     )
 
 
-def _held(rows: pd.DataFrame, span: Span) -> pd.DataFrame:
+def _held(rows: pd.DataFrame, span: TimeSpan) -> pd.DataFrame:
     """The span's rows, and the last one before it: its values still hold."""
     before = rows[rows["time_s"] < span.start_s].tail(1).assign(time_s=span.start_s)
     return pd.concat([before, span.of(rows)], ignore_index=True)
 
 
-def _clipped(states: pd.DataFrame, span: Span) -> pd.DataFrame:
+def _clipped(states: pd.DataFrame, span: TimeSpan) -> pd.DataFrame:
     clipped = states.assign(
         start_s=states["start_s"].clip(lower=span.start_s),
         stop_s=states["stop_s"].clip(upper=span.stop_s),
@@ -188,7 +188,9 @@ def queue_samples(
     return own.rename(columns=names)[["time_s", "bytes", "packets", "drops", "marks"]], record
 
 
-def _rtts(packets: TrialPackets, flow: FlowRecord, trial: Trial, span: Span) -> pd.DataFrame | None:
+def _rtts(
+    packets: TrialPackets, flow: FlowRecord, trial: Trial, span: TimeSpan
+) -> pd.DataFrame | None:
     sender = packets.flow("sender", flow)
     if sender is None or flow.protocol != "tcp":
         return None
@@ -197,7 +199,7 @@ def _rtts(packets: TrialPackets, flow: FlowRecord, trial: Trial, span: Span) -> 
 
 
 def _throughput(
-    packets: TrialPackets, flow: FlowRecord, trial: Trial, span: Span, step_s: float
+    packets: TrialPackets, flow: FlowRecord, trial: Trial, span: TimeSpan, step_s: float
 ) -> Series | None:
     receiver = packets.flow("receiver", flow)
     if receiver is None:

@@ -1,12 +1,13 @@
 // Two trials on one time axis, or two settings over their seeds, with the differences in metrics.
 const overlay = (() => {
-  const HEIGHT = 130, LEFT = 84, RIGHT = 16, ABOVE = 8, APART = 12, BELOW = 44; // px
+  const HEIGHT = 140, AXIS = 36; // px
   const GRID = 400; // times at which seeds are averaged
   const PANELS = [ // what the series are called, the axis, how they are drawn
     ["throughput", "throughput\n(Mbit/s)", "line"], ["window", "window\n(segments)", "steps"], ["rtt", "smoothed RTT\n(ms)", "steps"],
     ["delay", "one-way delay\n(ms)", "line"], ["packets", "queue\n(packets)", "steps"], ["kilobytes", "queue\n(kB)", "steps"],
   ];
   const LOOKS = { a: { colour: "blue", dash: [] }, b: { colour: "vermillion", dash: [5, 2] } };
+  const AXIS_LOOK = { scale: "linear", grid: true, line: true, marks: true, shown: true, digits: 4 };
   const { make } = plotting;
 
   // ---- statistics: analysis/statistics/intervals.py, on Student's quantiles from there
@@ -147,15 +148,15 @@ const overlay = (() => {
       for (const side of ["a", "b"]) marks.push(...marksOf(side, choices[side], found[side], what, kind, label, place, limits));
       const last = place === present.length - 1;
       return {
-        box: [LEFT, ABOVE + place * (HEIGHT + APART), RIGHT, HEIGHT], zooms: true,
-        x: { lim: [...limits], scale: "linear", label: last ? "time (s)" : "", grid: true, shown: last, digits: 9 },
-        y: { lim: [0, 1.08 * top || 1], scale: "linear", label, grid: true },
+        row: place, column: 0, height: HEIGHT + (last ? AXIS : 0), title: "", right: "", zooms: true,
+        x: { ...AXIS_LOOK, lim: [...limits], label: last ? "time (s)" : "", shown: last, digits: 9 },
+        y: { ...AXIS_LOOK, lim: [0, 1.08 * top || 1], label },
       };
     });
-    const entries = ["a", "b"].map((side) => ({ name: choices[side].words, ...LOOKS[side], marker: "" }));
+    const legend = ["a", "b"].map((side) => ({ name: choices[side].words, ...LOOKS[side], kind: "line" }));
     return {
       name: `${choices.a.words}, and ${choices.b.words}, over time. Arrow keys go from point to point, plus and minus zoom.`,
-      unit: 1.6, height: ABOVE + present.length * (HEIGHT + APART) - APART + BELOW, panels, marks, legend: { box: null, size: 7.5, entries }, open: reportPage.open,
+      widths: [1], panels, marks, legend, open: reportPage.open,
     };
   };
 

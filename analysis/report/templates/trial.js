@@ -2,32 +2,33 @@
   const SHOWN = 0.05; // s around a loss
   const FLAGS = ["FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR", "AE"];
   const { unpacked } = drawing;
-  const words = (packets, i) => { // Wireshark's Info
-    const { ports, said } = packets;
+  const words = ({ columns: packets, labels }, i) => { // Wireshark's Info
+    const said = typeof labels === "string" ? labels : labels?.[i];
     const flags = FLAGS.filter((_, bit) => (packets.flags[i] >> bit) & 1).join(", ");
     const numbers = `Seq=${packets.relative_seq[i]} Ack=${packets.relative_ack[i]} Win=${packets.window[i]} Len=${packets.payload[i]}`;
-    return `${said[i] ? `${said[i]} ` : ""}${ports[0]} → ${ports[1]} [${flags}] ${numbers}`;
+    return `${said ? `${said} ` : ""}${packets.src_port[i]} → ${packets.dst_port[i]} [${flags}] ${numbers}`;
   };
   const filter = (packets, i) => `frame.number == ${packets.frame[i]}`;
 
   const kept = document.getElementById("packet");
-  const keep = (packets, i, wireshark) => {
+  const keep = (mark, i, wireshark) => {
+    const packets = mark.columns;
     document.getElementById("packet-filter").textContent = [
-      `No. ${packets.frame[i]} of ${wireshark.file}`, words(packets, i), filter(packets, i), `${wireshark.command} -Y '${filter(packets, i)}'`,
+      `No. ${packets.frame[i]} of ${wireshark.file}`, words(mark, i), filter(packets, i), `${wireshark.command} -Y '${filter(packets, i)}'`,
     ].join("\n");
     kept.hidden = false;
   };
   const readable = (mark, wireshark) => {
-    for (const name of ["x", "x2", "y", "y2"]) if (mark[name]) mark[name] = unpacked(mark[name]);
-    const { packets } = mark;
+    const packets = mark.columns;
+    if (mark.series === "SACK block" || mark.series === "receiver's window" || mark.series === "lost") mark.mute = true;
     if (!packets) return;
     for (const name of Object.keys(packets)) packets[name] = unpacked(packets[name]);
     mark.told = {};
     mark.hint = "click or Enter: keep its filter";
-    mark.pick = (i) => keep(packets, i, wireshark);
+    mark.pick = (i) => keep(mark, i, wireshark);
     mark.tell = (i) => [
       ["time (s)", mark.x[i].toFixed(6)], ["No.", packets.frame[i]], ["length", packets.length[i]],
-      ["info", words(packets, i)], ["filter", filter(packets, i)],
+      ["info", words(mark, i)], ["filter", filter(packets, i)],
     ];
   };
 
