@@ -402,7 +402,7 @@ def _draw_mark(axes: Axes, mark: Mark, order: float, *, in_layout: bool) -> None
     match mark:
         case Curve():
             axes.plot(
-                *_thinned(np.asarray(mark.x, dtype=float), np.asarray(mark.y, dtype=float)),
+                *thinned(np.asarray(mark.x, dtype=float), np.asarray(mark.y, dtype=float)),
                 color=mark.colour,
                 linewidth=mark.width,
                 linestyle=_dashed(mark.dash),
@@ -447,7 +447,7 @@ def _draw_mark(axes: Axes, mark: Mark, order: float, *, in_layout: bool) -> None
             _draw_annotation(axes, mark, in_layout)
 
 
-def _thinned(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+def thinned(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     """Keep the first, lowest, highest and last point of each column of pixels.
 
     A line through them covers the same pixels as one through all.

@@ -104,8 +104,8 @@ def test_the_figure_has_each_settings_mean(run: Run) -> None:
     run.end(0)
     figure = run.progress.told()["figure"]
     trials, means = figure["marks"]
-    assert figure["panels"][0]["y"]["ticks"] == [(0, "cubic 1 tcp")]
-    assert trials["x"] == means["x"] and means["told"]["n"] == [1]
+    assert figure["panels"][0]["y"]["ticks"] == [[0, "cubic 1 tcp"]]
+    assert trials["x"] == means["x"] and means["told"]["n"] == 1
     assert "figure" not in run.progress.told(have=run.progress.told()["figure_number"])
     json.dumps(run.progress.told(), allow_nan=False)
 

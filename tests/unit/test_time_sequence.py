@@ -10,15 +10,21 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
 
 from analysis.captures.inspection import flow_record
+from analysis.figures import static_renderer
+from analysis.figures.figure import (
+    Annotation,
+    Curve,
+    Figure,
+    Panel,
+    PointSeries,
+    SegmentSet,
+    ShadedRange,
+)
 from analysis.figures.time_sequence import sequence_figure as drawing
-from analysis.figures.time_sequence import sequence_marks
 from analysis.figures.time_sequence.sequence_data import Sequence, Stretches, sequence, table, zoom
-from analysis.figures.time_sequence.zoomed_panel import CAPPED_KB
+from analysis.figures.time_sequence.sequence_figure import ACK_SERIES, CAPPED_KB
 from analysis.figures.timeline.timeline_data import TimeSpan
 from analysis.figures.timeline.timeline_events import Kind
 from testbed.errors import TestbedError
@@ -141,8 +147,7 @@ def test_a_window_whose_scale_was_not_seen_is_not_told(tmp_path: Path) -> None:
     late = made(tmp_path / "x", sender_sees()[3:])
     found = sequence(late, flow_record(late))
     assert found.window_edge is None
-    figure = drawn(late, found)
-    assert "not known" in " ".join(text.get_text() for text in figure.axes[1].texts)
+    assert "not known" in " ".join(words(panels(late, found)[1]))
 
 
 def test_the_zoom_is_from_the_first_loss_to_its_repair(found: Sequence) -> None:
@@ -159,66 +164,83 @@ def test_the_zoom_is_from_the_first_loss_to_its_repair(found: Sequence) -> None:
     assert zoom(sound, WHOLE).start_s == pytest.approx(2 - 0.075)
 
 
-def drawn(trial: Trial, found: Sequence, near: TimeSpan | None = None) -> Figure:
+def diagram(trial: Trial, found: Sequence, near: TimeSpan | None = None) -> Figure:
     near = near or zoom(found, WHOLE)
-    figure = drawing._figure(trial, flow_record(trial), found, WHOLE, near)
-    figure.draw_without_rendering()
-    return figure
+    return drawing.drawn(trial, flow_record(trial), found, WHOLE, near, "tcp")
 
 
-def bars(axes: Axes, label: str) -> list[tuple[float, float, float]]:
+def panels(trial: Trial, found: Sequence, near: TimeSpan | None = None) -> list[Panel]:
+    return diagram(trial, found, near).all_panels
+
+
+def words(panel: Panel) -> list[str]:
+    return [mark.text for mark in panel.marks if isinstance(mark, Annotation)]
+
+
+def bars(panel: Panel, series: str) -> list[tuple[float, float, float]]:
     """Time, first and last byte of each vertical line."""
     return [
-        (round(float(ends[0, 0]), 4), round(float(ends[0, 1]), 3), round(float(ends[1, 1]), 3))
-        for lines in axes.collections
-        if isinstance(lines, LineCollection) and lines.get_label() == label
-        for ends in map(np.asarray, lines.get_segments())
+        (round(float(x), 4), round(float(low), 3), round(float(high), 3))
+        for mark in panel.marks
+        if isinstance(mark, SegmentSet) and mark.series == series
+        for x, low, high in zip(*map(np.asarray, (mark.x, mark.y, mark.y_end)), strict=True)
     ]
 
 
-def curve(axes: Axes, label: str) -> list[tuple[float, float]]:
+def curve(panel: Panel, series: str) -> list[tuple[float, float]]:
     return [
         (round(float(x), 4), round(float(y), 3))
-        for line in axes.lines
-        if line.get_label() == label
-        for x, y in zip(np.asarray(line.get_xdata()), np.asarray(line.get_ydata()), strict=True)
+        for mark in panel.marks
+        if isinstance(mark, Curve | PointSeries) and mark.series == series
+        for x, y in zip(np.asarray(mark.x), np.asarray(mark.y), strict=True)
     ]
 
 
 def test_the_close_look_has_every_packet(trial: Trial, found: Sequence) -> None:
-    _, close = drawn(trial, found).axes
+    _, close = panels(trial, found)
     # kB above 0: segment 0 begins at byte 1
-    assert bars(close, "segments")[0] == (2.0, 0.001, 1.001)
-    assert len(bars(close, "segments")) == 6
-    assert (2.105, 4.001, 6.001) in bars(close, "SACK blocks")
+    assert bars(close, "segment")[0] == (2.0, 0.001, 1.001)
+    assert len(bars(close, "segment")) == 6
+    assert (2.105, 4.001, 6.001) in bars(close, "SACK block")
     assert curve(close, "fast retransmission") == [(2.106, 2.001)]
-    assert bars(close, "fast retransmission: bytes") == [(2.106, 1.001, 2.001)]
+    assert bars(close, "fast retransmission") == [(2.106, 1.001, 2.001)]
     assert curve(close, "lost") == [(2.001, 1.501), (2.003, 3.501)]
-    assert curve(close, "ACKs")[0] == (1.1, 0.001) and (2.206, 3.001) in curve(close, "ACKs")
-    assert len(curve(close, "duplicate ACKs")) == 3
+    acks = curve(close, ACK_SERIES)
+    assert acks[0] == (1.1, 0.001) and (2.206, 3.001) in acks
+    (ticks,) = (mark for mark in close.marks if getattr(mark, "marker", "") == "tickup")
+    assert isinstance(ticks, PointSeries) and len(np.asarray(ticks.x)) == 3
     assert (2.1, 9.001) in curve(close, "receiver's window")
-    assert [text.get_text() for text in close.texts].count("R") == 2
-    assert (close.get_ylim()[1] - close.get_ylim()[0]) < CAPPED_KB
-    assert any(line.get_marker() == "_" for line in close.lines)
+    assert words(close).count("R") == 2
+    low, high = close.y.limits
+    assert float(high or 0) - float(low or 0) < CAPPED_KB
+    assert any(getattr(mark, "marker", "") == "_" for mark in close.marks)
 
 
 def test_the_overview_has_all_and_says_where_the_close_look_is(
     trial: Trial, found: Sequence
 ) -> None:
-    overview, close = drawn(trial, found).axes
-    assert overview.get_xlim() == (1.0, 11.5)
-    assert len(bars(overview, "segments")) == 6
+    overview, close = panels(trial, found)
+    assert overview.x.limits == (1.0, 11.5)
+    assert len(bars(overview, "segment")) == 6
     assert curve(overview, "retransmission") == [(2.5, 0.003)]
-    (place,) = (patch for patch in overview.patches if patch.get_label() == "close look")
-    box = place.get_extents().transformed(overview.transData.inverted())
-    assert (box.x0, box.x1) == pytest.approx(close.get_xlim())
+    (place,) = (mark for mark in overview.marks if isinstance(mark, ShadedRange))
+    assert (place.start, place.stop) == close.x.limits
+
+
+def test_the_pages_panel_has_every_packet_with_its_numbers(found: Sequence) -> None:
+    panel = drawing.page_panel(found)
+    marks = [mark for mark in panel.marks if isinstance(mark, SegmentSet | Curve) and mark.columns]
+    frames = np.concatenate([np.asarray(mark.columns["frame"]) for mark in marks])
+    # of all but the SYN's answer, which is no segment and acknowledges, and the handshake's end
+    assert len(set(frames)) == len(frames) == 6 + 2 + len(found.ack)
+    assert found.ack_words[2:5] != ("", "", "") and found.ack_words[0] == ""
 
 
 def test_what_is_far_above_is_told_in_words(trial: Trial, found: Sequence) -> None:
     assert found.window_edge is not None
     high = dataclasses.replace(found, window_edge=found.window_edge + 10**6)
-    (words,) = (t.get_text() for t in drawn(trial, high).axes[1].texts if len(t.get_text()) > 1)
-    assert words.startswith("receiver's window: 99") and words.endswith("above the picture")
+    (said,) = (text for text in words(panels(trial, high)[1]) if len(text) > 1)
+    assert said.startswith("receiver's window: 99") and said.endswith("above the picture")
 
 
 def test_many_segments_stay_few_lines(trial: Trial, found: Sequence) -> None:
@@ -226,43 +248,48 @@ def test_many_segments_stay_few_lines(trial: Trial, found: Sequence) -> None:
     start = np.arange(count) * 1448
     times = np.linspace(1, 11, count)
     new = Stretches(times, start, start + 1448)
-    large = dataclasses.replace(found, new=new, ack_s=times, ack=start, window_edge=start)
-    overview, close = drawn(trial, large, TimeSpan(2, 11)).axes
-    shown = bars(overview, "segments")
-    assert len(shown) <= sequence_marks.COLUMNS + 1
+    large = dataclasses.replace(
+        found, new=new, ack_s=times, ack=start, window_edge=start, duplicates=found.duplicates[:0]
+    )
+    figure = diagram(trial, large, TimeSpan(2, 11))
+    overview, _ = figure.all_panels
+    shown = bars(overview, "segment")
+    assert len(shown) <= drawing.OVERVIEW_COLUMNS + 1
     assert shown[0][1] == 0 and shown[-1][2] == round(count * 1448 / 1e6, 3)
     # no gap between a column's bar and the next one's
     assert all(one[2] == other[1] for one, other in itertools.pairwise(shown))
-    assert len(curve(overview, "ACKs")) <= 4 * sequence_marks.COLUMNS
-    (lines,) = (each for each in close.collections if each.get_label() == "segments")
-    assert lines.get_rasterized()
+    drawn = static_renderer.draw(figure)
+    lines = drawn.axes[0].lines[0]
+    assert len(np.asarray(lines.get_xdata())) <= 4 * static_renderer.PIXEL_COLUMNS
+    assert any(each.get_rasterized() for each in drawn.axes[1].collections)
 
 
 def test_letters_do_not_lie_on_each_other(trial: Trial, found: Sequence) -> None:
     times = np.linspace(2.1, 2.105, 50)
     again = Stretches(times, np.arange(50), np.arange(50) + 100)
     crowded = dataclasses.replace(found, again={Kind.RETRANSMISSION: again})
-    close = drawn(trial, crowded).axes[1]
+    close = panels(trial, crowded)[1]
     assert len(curve(close, "retransmission")) == 50
-    assert [text.get_text() for text in close.texts].count("R") == 1
+    assert words(close).count("R") == 1
 
 
 def test_words_and_legend_name_what_there_is(trial: Trial, found: Sequence) -> None:
-    figure = drawn(trial, found)
-    said = " ".join(text.get_text() for text in figure.texts)
-    assert "6 segments, 1 retransmission, 1 fast retransmission, 2 lost" in said
-    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    figure = diagram(trial, found)
+    assert "6 segments, 1 retransmission, 1 fast retransmission, 2 lost" in figure.subtitle
+    labels = [entry.name for entry in figure.legend]
     assert "SACK block" in labels and "fast retransmission" in labels
     assert "spurious retransmission" not in labels
-    boxes = [text.get_window_extent() for text in [*figure.texts, *figure.legends[0].get_texts()]]
-    assert max(box.x1 for box in boxes) <= figure.bbox.x1
+    drawn = static_renderer.draw(figure)
+    drawn.draw_without_rendering()
+    texts = [*drawn.texts, *drawn.legends[0].get_texts()]
+    assert max(text.get_window_extent().x1 for text in texts) <= drawn.bbox.x1
     none = dataclasses.replace(found, sacks=found.sacks.within(TimeSpan(0, 1)))
-    labels = [text.get_text() for text in drawn(trial, none).legends[0].get_texts()]
-    assert "SACK block" not in labels
+    assert "SACK block" not in [entry.name for entry in diagram(trial, none).legend]
 
 
 def test_the_data_beside_the_figure(trial: Trial, found: Sequence, tmp_path: Path) -> None:
-    paths = drawing.draw(trial, flow_record(trial), WHOLE, None, tmp_path, "tcp")
+    figure = drawing.figure(trial, flow_record(trial), WHOLE, None, "tcp-sequence")
+    paths = static_renderer.save(figure, tmp_path)
     assert [path.name for path in paths] == [
         "tcp-sequence.png",
         "tcp-sequence.svg",

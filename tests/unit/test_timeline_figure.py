@@ -8,13 +8,21 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as DrawnFigure
 
 from analysis.captures.inspection import flow_record
-from analysis.figures.plotting.thinning import seen
+from analysis.figures import static_renderer
+from analysis.figures.figure import (
+    Annotation,
+    Boxes,
+    Curve,
+    Figure,
+    Panel,
+    PointSeries,
+    ReferenceLine,
+)
 from analysis.figures.timeline import timeline_figure as drawing
-from analysis.figures.timeline.timeline_data import TimeSpan, Timeline, flow_span, table, timeline
+from analysis.figures.timeline.timeline_data import Timeline, TimeSpan, flow_span, table, timeline
 from analysis.figures.timeline.timeline_events import Kind
 from analysis.figures.timeline.timeline_text import doubt, footer, outcome, stem, title
 from analysis.verdict.checks import Grade
@@ -36,19 +44,27 @@ def story(trial: Trial, start_s: float | None = None, stop_s: float | None = Non
     return timeline(trial, flow, flow_span(flow, start_s, stop_s))
 
 
-def drawn(trial: Trial, found: Timeline | None = None) -> Figure:
-    figure = drawing._figure(trial, flow_record(trial), found or story(trial))
-    figure.draw_without_rendering()
+def made(trial: Trial, found: Timeline | None = None) -> Figure:
+    figure = drawing.drawn(trial, flow_record(trial), found or story(trial), "tcp")
+    assert figure is not None
     return figure
 
 
-def points(axes: Axes, label: str) -> list[tuple[float, float]]:
-    """What the lines of this name go through."""
+def panels(trial: Trial, found: Timeline | None = None) -> list[Panel]:
+    return made(trial, found).all_panels
+
+
+def words(panel: Panel) -> list[str]:
+    return [mark.text for mark in panel.marks if isinstance(mark, Annotation)]
+
+
+def points(panel: Panel, series: str) -> list[tuple[float, float]]:
+    """What the lines and points of this series go through."""
     return [
         (round(float(x), 6), float(y))
-        for line in axes.lines
-        if line.get_label() == label
-        for x, y in zip(np.asarray(line.get_xdata()), np.asarray(line.get_ydata()), strict=True)
+        for mark in panel.marks
+        if isinstance(mark, Curve | PointSeries) and mark.series == series
+        for x, y in zip(np.asarray(mark.x), np.asarray(mark.y), strict=True)
     ]
 
 
@@ -153,41 +169,46 @@ def test_drops_without_captures_of_the_queue_come_from_its_counter(tmp_path: Pat
 
 
 def test_panels_and_lanes_share_one_axis(trial: Trial) -> None:
-    figure = drawn(trial)
-    labels = [axes.get_ylabel().split("\n")[0] for axes in figure.axes]
-    assert labels == ["window", "RTT", "queue", "throughput", ""]
-    assert {axes.get_xlim() for axes in figure.axes} == {(1.0, 11.5)}
-    window, rtt, queue, throughput, lanes = figure.axes
+    shown = panels(trial)
+    assert [panel.y.label.split("\n")[0] for panel in shown] == [
+        "window",
+        "RTT",
+        "queue",
+        "throughput",
+        "",
+    ]
+    assert {panel.x.limits for panel in shown} == {(1.0, 11.5)}
+    window, rtt, queue, throughput, lanes = shown
     assert points(window, "cwnd") == [(2.0, 10), (2.01, 12), (3.0, 5)]
     assert points(rtt, "RTT of each ACK")[0] == pytest.approx((2.1, 100))
     assert points(queue, "queue") == [(2.0, 0), (2.04, 3), (3.0, 1)]
     assert points(throughput, "throughput")[0] == pytest.approx((1.0, 108 * 8e-6))
-    names = [label.get_text() for label in lanes.get_yticklabels()]
+    names = list(lanes.y.tick_labels or ())
     assert names == [*Kind, "congestion state"]
     assert points(lanes, Kind.DROP) == [(2.031, names.index(Kind.DROP))]
     assert points(lanes, Kind.FAST) == [(2.165, names.index(Kind.FAST))]
-    counts = [text.get_text() for text in lanes.texts]
-    assert counts == ["1", "0", "0", "1", "1", "0", "7", "0"]
+    assert words(lanes) == ["1", "0", "0", "1", "1", "0", "7", "0"]
 
 
 def test_a_timeout_crosses_all_panels(trial: Trial) -> None:
     found = story(trial)
     fired = dataclasses.replace(found, events={**found.events, Kind.TIMEOUT: np.array([4.5])})
-    for axes in drawn(trial, fired).axes:
-        assert any(np.asarray(line.get_xdata()).tolist() == [4.5, 4.5] for line in axes.lines)
+    for panel in panels(trial, fired):
+        lines = [mark for mark in panel.marks if isinstance(mark, ReferenceLine)]
+        assert [line.value for line in lines if line.axis == "x"] == [4.5]
 
 
 def test_states_are_told_by_height_as_well_as_colour(trial: Trial) -> None:
-    lanes = drawn(trial).axes[-1]
-    bands = {band.get_label(): band for band in lanes.collections}
-    assert list(bands) == ["disorder", "cwr", "recovery", "loss"]
-    (recovery,) = bands["recovery"].get_paths()
-    corners = np.asarray(recovery.vertices)
-    assert corners[:, 0].min() == 3 and corners[:, 0].max() == 11
-    assert corners[:, 1].max() - corners[:, 1].min() == pytest.approx(0.7)
+    lanes = panels(trial)[-1]
+    bands = {mark.series: mark for mark in lanes.marks if isinstance(mark, Boxes)}
+    assert list(bands) == ["disorder", "CWR", "recovery", "loss"]
+    recovery = bands["recovery"]
+    assert (list(np.asarray(recovery.left)), list(np.asarray(recovery.right))) == ([3], [11])
+    assert np.asarray(recovery.bottom) - np.asarray(recovery.top) == pytest.approx(0.7)
+    assert [entry.name for entry in lanes.legend] == list(bands)
 
 
-def overlapping(figure: Figure) -> list[tuple[str, str]]:
+def overlapping(figure: DrawnFigure) -> list[tuple[str, str]]:
     """Pairs of texts of which one lies on the other."""
     texts = [*figure.texts]
     for axes in figure.axes:
@@ -208,7 +229,8 @@ def test_no_words_on_others(trial: Trial) -> None:
     found = story(trial)
     near = pd.DataFrame({"time_s": [2.0], "cwnd": [10], "ssthresh": [10.0], "srtt_ms": [100.0]})
     for each in (found, dataclasses.replace(found, window=near)):
-        figure = drawn(trial, each)
+        figure = static_renderer.draw(made(trial, each))
+        figure.draw_without_rendering()
         assert not overlapping(figure)
         inside = [text.get_window_extent() for axes in figure.axes for text in axes.texts]
         assert max(box.x1 for box in inside) <= figure.bbox.x1
@@ -224,18 +246,18 @@ def test_words_are_spread_within_the_panel() -> None:
 def test_the_limit_and_the_thresholds_of_red(trial: Trial) -> None:
     red = Queue("red", limit_bytes=100_000, options={"min_bytes": 1000, "max_bytes": 4000})
     scenario = router(variant="reno", cbr_mbit=0.1, duration_s=12, queue=red, delay_ms=30)
-    figure = drawn(dataclasses.replace(trial, scenario=scenario))
-    assert [text.get_text() for text in figure.axes[2].texts] == [
+    shown = panels(dataclasses.replace(trial, scenario=scenario))
+    assert words(shown[2]) == [
         "RED min",
         "RED max",
         "limit 100 ↑",  # far above
     ]
-    assert "path 60" in [text.get_text() for text in figure.axes[1].texts]
+    assert "path 60" in words(shown[1])
     recorded = QueueRecord("router", "router-eth0", 1, 1514, "pfifo", 4, "packets", False, True)
     record = dataclasses.replace(trial.record, queues=(recorded,))
-    queue = drawn(dataclasses.replace(trial, record=record)).axes[2]
-    assert queue.get_ylabel() == "queue\n(packets)"
-    assert [text.get_text() for text in queue.texts] == ["limit 4"]
+    queue = panels(dataclasses.replace(trial, record=record))[2]
+    assert queue.y.label == "queue\n(packets)"
+    assert words(queue) == ["limit 4"]
 
 
 def test_a_long_round_trip_does_not_press_the_others_flat(trial: Trial) -> None:
@@ -243,10 +265,12 @@ def test_a_long_round_trip_does_not_press_the_others_flat(trial: Trial) -> None:
     times = np.arange(2, 11, 0.01)
     values = np.where(times == times[100], 5000.0, 100.0)
     rtts = pd.DataFrame({"time_s": times, "rtt_ms": values})
-    axes = drawn(trial, dataclasses.replace(found, rtts=rtts)).axes[1]
-    assert 100 < axes.get_ylim()[1] < 200
-    assert points(axes, "beyond")[0][0] == pytest.approx(times[100])
-    assert "▲ to 5000" in [text.get_text() for text in axes.texts]
+    panel = panels(trial, dataclasses.replace(found, rtts=rtts))[1]
+    assert 100 < float(panel.y.limits[1] or 0) < 200
+    (beyond,) = (mark for mark in panel.marks if getattr(mark, "marker", "") == "^")
+    assert isinstance(beyond, PointSeries) and beyond.y_place == "panel"
+    assert np.asarray(beyond.x).tolist() == pytest.approx([times[100]])
+    assert "▲ to 5000" in words(panel)
 
 
 def test_title_and_outcome(trial: Trial) -> None:
@@ -271,17 +295,21 @@ def test_a_verdict_that_is_not_valid_is_printed(
             "analysis.figures.timeline.timeline_text.verdict_of", lambda _t, v=verdict: v
         )
         assert doubt(trial) == words
-    figure = drawing._figure(trial, flow_record(trial), story(trial), words)
-    figure.draw_without_rendering()
-    assert words in [text.get_text() for text in figure.texts]
-    assert not overlapping(figure)
+    figure = made(trial)
+    assert figure.warning == words
+    drawn = static_renderer.draw(figure)
+    drawn.draw_without_rendering()
+    assert words in [text.get_text() for text in drawn.texts]
+    assert not overlapping(drawn)
 
 
 def test_a_udp_flow_has_a_queue_and_a_rate(trial: Trial) -> None:
     flow = flow_record(trial, "cbr")
     found = timeline(trial, flow, flow_span(flow, None, None))
-    figure = drawing._figure(trial, flow, found)
-    assert [axes.get_ylabel().split("\n")[0] for axes in figure.axes] == ["queue", "throughput", ""]
+    figure = drawing.drawn(trial, flow, found)
+    assert figure is not None
+    labels = [panel.y.label.split("\n")[0] for panel in figure.all_panels]
+    assert labels == ["queue", "throughput", ""]
     assert set(found.events) == {Kind.DROP, Kind.MARK}
 
 
@@ -290,26 +318,27 @@ def test_without_captures_and_samples_there_is_nothing_to_draw(tmp_path: Path) -
     assert not story(trial).events and story(trial).window is None
     flow = flow_record(trial)
     with pytest.raises(TestbedError, match="neither captured nor sampled"):
-        drawing.draw(trial, flow, flow_span(flow, None, None), tmp_path, "tcp")
+        drawing.checked(trial, flow, flow_span(flow, None, None), "tcp")
 
 
 def test_without_captures_what_was_sampled_is_drawn(tmp_path: Path) -> None:
     trial = open_trial(write_trial(tmp_path / "x", without=tuple(ROLES), samples=True))
-    labels = [axes.get_ylabel().split("\n")[0] for axes in drawn(trial).axes]
+    labels = [panel.y.label.split("\n")[0] for panel in panels(trial)]
     assert labels == ["window", "queue", ""]
     assert list(story(trial).events) == [Kind.DROP, Kind.MARK, Kind.TIMEOUT]
 
 
 def test_the_data_beside_the_figure(trial: Trial, tmp_path: Path) -> None:
     flow = flow_record(trial)
-    paths = drawing.draw(trial, flow, flow_span(flow, None, None), tmp_path, "tcp")
+    figure = drawing.checked(trial, flow, flow_span(flow, None, None), "tcp-timeline")
+    paths = static_renderer.save(figure, tmp_path)
     assert [path.name for path in paths] == [
         "tcp-timeline.png",
         "tcp-timeline.svg",
         "tcp-timeline.csv",
     ]
     first = [path.read_bytes() for path in paths]
-    drawing.draw(trial, flow, flow_span(flow, None, None), tmp_path, "tcp")
+    static_renderer.save(figure, tmp_path)
     assert [path.read_bytes() for path in paths] == first
     kept = pd.read_csv(paths[2])
     assert kept["time_s"].is_monotonic_increasing
@@ -325,10 +354,11 @@ def test_the_data_beside_the_figure(trial: Trial, tmp_path: Path) -> None:
 
 
 def test_thinning_keeps_the_extremes_of_every_column() -> None:
-    time_s = np.linspace(0, 1, 10_000)
-    value = np.zeros(10_000)
-    value[[1234, 5678]] = 7, -7
-    kept = seen(time_s, value, 100)
-    assert {0, 1234, 5678, 9999} <= set(kept.tolist())
-    assert len(kept) <= 400 and (np.diff(kept) > 0).all()
-    assert len(seen(time_s[:300], value[:300], 100)) == 300
+    time_s = np.linspace(0, 1, 100_000)
+    value = np.zeros(100_000)
+    value[[1234, 56780]] = 7, -7
+    x, y = static_renderer.thinned(time_s, value)
+    assert {time_s[0], time_s[1234], time_s[56780], time_s[-1]} <= set(x.tolist())
+    assert len(x) <= 4 * static_renderer.PIXEL_COLUMNS and (np.diff(x) > 0).all()
+    assert (y.min(), y.max()) == (-7, 7)
+    assert len(static_renderer.thinned(time_s[:300], value[:300])[0]) == 300
