@@ -52,7 +52,10 @@ MARKS: tuple[Mark, ...] = (
 )
 
 
-def figure(*marks: Mark, x: Axis = Axis(), y: Axis = Axis()) -> Figure:
+PLAIN = Axis()
+
+
+def figure(*marks: Mark, x: Axis = PLAIN, y: Axis = PLAIN) -> Figure:
     return Figure("stem", "title", ((Panel(marks, x, y),),), legend=legend_entries(LOOKS))
 
 
