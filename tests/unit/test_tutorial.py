@@ -20,6 +20,7 @@ from tests.added_row import block, tutorial_row
 ROOT = Path(__file__).parents[2]
 PAGES = (
     "README.md",
+    "CONTRIBUTING.md",
     "kernel/README.md",
     *(
         str(page.relative_to(ROOT))
