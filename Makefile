@@ -29,7 +29,7 @@ $(call library,testbed-capture.so,analysis/captures/core/*.c)
 $(call library,testbed-iperf3.so,testbed/traffic/*.c)
 $(call library,testbed-on-off.so,testbed/traffic/bursts/*.c)
 $(call library,testbed-pcapng.so,testbed/runs/pcapng.c)
-$(call library,testbed-samples.so,testbed/trial/parts/sampling/rows.c)
+$(call library,testbed-samples.so,testbed/trial/parts/sample_rows.c)
 $(call library,testbed-tcpdump.so,testbed/trial/output/*.c)
 
 # iperf3 sends from threads since 3.16

@@ -29,7 +29,7 @@ from testbed.trial.parts import all_parts, capture, idle_rtt, session_delays
 from testbed.trial.parts.capture import Captures
 from testbed.trial.parts.flow_traffic import FlowTraffic
 from testbed.trial.parts.part import Part
-from testbed.trial.parts.sampling_part import Sampling
+from testbed.trial.parts.sampling import Sampling
 from testbed.trial.parts.scheduler import Timeline
 from tests.scenarios import dumbbell
 

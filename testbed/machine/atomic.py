@@ -17,7 +17,7 @@ _NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @contextlib.contextmanager
 def _temporary(parent: int, name: str) -> Iterator[str]:
-    """A name for something new in a folder, noted; what has it in the end is removed."""
+    """Yield a name for something new in a folder, noted; what has it in the end is removed."""
     new = JOURNAL.temporary_name(name)
     number = JOURNAL.note(temporary=str(safe_files.real_path(parent) / new))
     try:
@@ -59,7 +59,7 @@ def replace(
 
 
 def replace_link(path: Path, target: str) -> None:
-    """Let a link point at something else."""
+    """Make a link point at another target, in one step."""
     with safe_files.folder(path.parent) as parent, _temporary(parent, path.name) as new:
         os.symlink(target, new, dir_fd=parent)
         os.replace(new, path.name, src_dir_fd=parent, dst_dir_fd=parent)
@@ -67,7 +67,7 @@ def replace_link(path: Path, target: str) -> None:
 
 @contextlib.contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """A folder that takes the place of `path` when it is complete and on the disk.
+    """Yield a folder that takes the place of `path` when it is complete and on the disk.
 
     Until then it has another name, and is used by a descriptor: whoever may write in the folder
     above cannot put a link in its place. After an exception it is gone, and an older one stays.
@@ -86,7 +86,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
 
 def _take_the_place(parent: int, new: str, name: str) -> None:
-    """Two renames; what was there before is deleted last."""
+    """Replace a folder by two renames; what was there before is deleted last."""
     old = JOURNAL.temporary_name(name)
     number = JOURNAL.note_on_disk(aside=str(safe_files.real_path(parent) / old), of=name)
     try:
@@ -112,7 +112,7 @@ def put_back_or_remove(parent: int, old: str, name: str) -> bool:
 
 @contextlib.contextmanager
 def workplace(purpose: str) -> Iterator[Path]:
-    """A folder for temporary files, removed afterwards."""
+    """Yield a folder for temporary files, removed afterwards."""
     base = Path(tempfile.gettempdir())
     with safe_files.folder(base) as parent, _temporary(parent, f"testbed-{purpose}") as name:
         os.mkdir(name, 0o700, dir_fd=parent)

@@ -47,7 +47,7 @@ Line = Instruction | str  # a string is a label for the next instruction
 
 
 def load_packet(size: int, offset: int) -> Instruction:
-    """r0 = the packet's value at `offset`; a shorter packet ends the program and passes."""
+    """Load the packet's value at `offset` into r0; a shorter packet ends the program and passes."""
     return Instruction(0x20 | size, constant=offset)
 
 
@@ -57,12 +57,12 @@ def load_packet_at(register: int, size: int, offset: int) -> Instruction:
 
 
 def set_constant(dst: int, value: int) -> Instruction:
-    """dst = value."""
+    """Set dst to a value."""
     return Instruction(0xB7, dst, constant=value)
 
 
 def move(dst: int, src: int) -> Instruction:
-    """dst = src."""
+    """Set dst to src."""
     return Instruction(0xBF, dst, src)
 
 
@@ -70,32 +70,32 @@ ADD, SUB, MUL, AND, LSH, RSH, MOD = 0x00, 0x10, 0x20, 0x50, 0x60, 0x70, 0x90
 
 
 def alu(operation: int, dst: int, value: int) -> Instruction:
-    """dst = dst operation value."""
+    """Set dst to `dst operation value`."""
     return Instruction(0x07 | operation, dst, constant=value)
 
 
 def alu_reg(operation: int, dst: int, src: int) -> Instruction:
-    """dst = dst operation src."""
+    """Set dst to `dst operation src`."""
     return Instruction(0x0F | operation, dst, src)
 
 
 def load(dst: int, src: int, offset: int) -> Instruction:
-    """dst = the 32 bits at src + offset."""
+    """Load the 32 bits at src + offset into dst."""
     return Instruction(0x61, dst, src, offset)
 
 
 def store(dst: int, offset: int, src: int) -> Instruction:
-    """The 32 bits at dst + offset = src."""
+    """Store 32 bits of src at dst + offset."""
     return Instruction(0x63, dst, src, offset)
 
 
 def load64(dst: int, src: int, offset: int) -> Instruction:
-    """dst = the 64 bits at src + offset."""
+    """Load the 64 bits at src + offset into dst."""
     return Instruction(0x79, dst, src, offset)
 
 
 def store64(dst: int, offset: int, src: int) -> Instruction:
-    """The 64 bits at dst + offset = src."""
+    """Store src at dst + offset, 64 bits."""
     return Instruction(0x7B, dst, src, offset)
 
 
@@ -103,7 +103,7 @@ EQUAL, DIFFERENT, BELOW_SIGNED, AT_MOST_SIGNED = 0x10, 0x50, 0xC0, 0xD0
 
 
 def jump(comparison: int, dst: int, value: int, target: str) -> Instruction:
-    """Jump to the target if the lower 32 bits of dst compare so with the value."""
+    """Jump to the target if the comparison of dst's lower 32 bits with the value holds."""
     return Instruction(0x06 | comparison, dst, constant=value, target=target)
 
 
@@ -118,12 +118,12 @@ def jump_to(target: str) -> Instruction:
 
 
 def load_map(dst: int, descriptor: int) -> tuple[Instruction, Instruction]:
-    """dst = the map of that descriptor."""
+    """Set dst to the map of that descriptor."""
     return Instruction(0x18, dst, 1, constant=descriptor), Instruction(0)
 
 
 def call(helper: int) -> Instruction:
-    """r0 = helper(r1, …)."""
+    """Call a helper: r0 = helper(r1, …)."""
     return Instruction(0x85, constant=helper)
 
 
@@ -131,7 +131,7 @@ EXIT = Instruction(0x95)  # with r0
 
 
 def assemble(lines: Sequence[Line]) -> bytes:
-    """The program's bytes, its labels resolved."""
+    """Return the program's bytes with its labels resolved."""
     places: dict[str, int] = {}
     code: list[Instruction] = []
     for line in lines:
@@ -185,12 +185,12 @@ class Counters:
 
 
 def longs(content: Sequence[int]) -> int:
-    """Create an array of 64-bit numbers for look-ups by index; returns its descriptor."""
+    """Create an array of 64-bit numbers for look-ups by index and return its descriptor."""
     return _filled(array.array("Q", content).tobytes())
 
 
 def pairs(content: Sequence[tuple[int, int]]) -> int:
-    """Create an array of pairs of 32-bit numbers; returns its descriptor."""
+    """Create an array of pairs of 32-bit numbers and return its descriptor."""
     return _filled(array.array("I", itertools.chain.from_iterable(content)).tobytes())
 
 
@@ -209,12 +209,12 @@ def _filled(values: bytes) -> int:
 
 
 def _address(content: bytes) -> int:
-    """The address of the bytes, valid while the buffer is referenced."""
+    """Return the address of the bytes, valid while the buffer is referenced."""
     return ctypes.cast(ctypes.c_char_p(content), ctypes.c_void_p).value or 0
 
 
 def load_program(lines: Sequence[Line]) -> int:
-    """Have the kernel verify and load the program; returns its descriptor."""
+    """Have the kernel verify and load the program, and return its descriptor."""
     code = ctypes.create_string_buffer(assemble(lines))
     licence = ctypes.create_string_buffer(b"Dual MIT/GPL")
     log = ctypes.create_string_buffer(_LOG_BYTES)
@@ -229,8 +229,8 @@ def load_program(lines: Sequence[Line]) -> int:
         try:
             return _bpf(_PROG_LOAD, attributes)
         except OSError:
-            said = log.value.decode(errors="replace").strip().splitlines()
-            raise TestbedError(f"the kernel rejects a program: {said[-1:]}") from error
+            lines_of_log = log.value.decode(errors="replace").strip().splitlines()
+            raise TestbedError(f"the kernel rejects a program: {lines_of_log[-1:]}") from error
 
 
 _RTM_NEWTFILTER = 44

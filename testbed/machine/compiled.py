@@ -1,4 +1,4 @@
-"""The programs and libraries that setup.sh compiles from our C sources."""
+"""The programs and libraries in C, which the Makefile builds."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ ALIAS = Path("/run/testbed-libraries")  # of their folder, in the guest
 
 
 def require_built(path: Path) -> None:
-    """Raise an error that says how to build a program or library that is not there."""
+    """Raise an error that says how to build a program or library if it is missing."""
     if not path.exists():
         raise TestbedError(f"{path} is not built", BUILDS)
 
 
 def load(path: Path) -> ctypes.CDLL:
-    """A compiled library; raises an error if it is not there or does not fit this machine."""
+    """Load a compiled library; raise an error if it is missing or does not fit this machine."""
     require_built(path)
     try:
         return ctypes.CDLL(str(path))
@@ -29,7 +29,7 @@ def load(path: Path) -> ctypes.CDLL:
 
 
 def give_alias() -> None:
-    """Give the folder of them a path that is the same wherever the project lies.
+    """Give their folder a path that is the same wherever the project lies.
 
     What stands in a process's arguments and environment lies above its stack, and glibc's mkstemp,
     which iperf3 calls, begins with the stack's address: one in twenty draws a random number more.
@@ -39,5 +39,5 @@ def give_alias() -> None:
 
 
 def as_started(path: Path) -> str:
-    """The path by which it is started, or preloaded."""
+    """Return the path by which a program is started or a library preloaded."""
     return str(ALIAS / path.relative_to(LIBRARIES) if ALIAS.is_symlink() else path)

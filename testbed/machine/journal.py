@@ -34,7 +34,7 @@ _OWN_PIDS = Path("/proc/self/ns/pid")
 
 
 def state_folder() -> Path:
-    """Where this user's journals are; as root never in a folder that another user could change."""
+    """Return the folder of this user's state; root's is never one that others could change."""
     base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     if os.geteuid() == 0 and changed_by_others(base):
         base = Path(pwd.getpwuid(0).pw_dir) / ".local" / "state"
@@ -42,7 +42,7 @@ def state_folder() -> Path:
 
 
 def journals() -> Path:
-    """The folder of the journals."""
+    """Return the folder of the journals."""
     return state_folder() / "running"
 
 
@@ -56,7 +56,7 @@ class Origin:
 
     @staticmethod
     def here() -> Origin:
-        """This process's."""
+        """Return the origin of this process's journal."""
         identity = _MACHINE_ID.read_text().strip() if _MACHINE_ID.exists() else ""
         machine = f"{socket.gethostname()} {identity}".strip()
         return Origin(machine, _BOOT_ID.read_text().strip(), str(_OWN_PIDS.readlink()))
@@ -83,7 +83,7 @@ class Journal:
         return {MARKER: self.mark}
 
     def temporary_name(self, name: str) -> str:
-        """A name for what will replace the file or folder `name`, and that nobody can guess."""
+        """Return a name that nobody can guess, for what will replace the file or folder `name`."""
         return f".{name[:LONGEST_NAME]}.{self.mark}.{_random(4)}"
 
     def note(self, **entry: str) -> int:
@@ -106,7 +106,7 @@ class Journal:
             return self._number
 
     def cross_out(self, number: int) -> None:
-        """The entry needs nothing any more."""
+        """Mark an entry as done."""
         with self._lock:
             self._entries.discard(number)
             if not self._entries:
@@ -117,7 +117,7 @@ class Journal:
 
     @contextlib.contextmanager
     def noted(self, **entry: str) -> Iterator[None]:
-        """An entry for the duration of a block."""
+        """Keep an entry for the duration of a block."""
         number = self.note(**entry)
         try:
             yield
@@ -144,14 +144,14 @@ class Journal:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
 
     def _remove(self) -> None:
-        """First the name, then the lock: whoever has the lock of a named journal is its heir."""
+        """Remove the name, then the lock: a journal without a lock is a dead process's."""
         if self._file >= 0:
             self._path.unlink(missing_ok=True)
             os.close(self._file)
             self._file = -1
 
     def leave_to_parent(self) -> None:
-        """In a forked process: what the parent has noted stays the parent's."""
+        """Forget, in a forked process, what the parent has noted."""
         if self._file >= 0:
             os.close(self._file)
         self.__dict__.clear()
@@ -159,8 +159,10 @@ class Journal:
 
 
 def _random(size: int) -> str:
-    """So many bytes that nobody can guess, in words. Not by `secrets`, which loads OpenSSL: this is
-    a part of every trial."""
+    """Return that many random bytes in hexadecimal.
+
+    `secrets` would load OpenSSL, and this is a part of every trial.
+    """
     return os.urandom(size).hex()
 
 

@@ -121,7 +121,7 @@ class User:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """setpriv's options to run as this user."""
+        """The options of setpriv that run a command as this user."""
         return ("--reuid", f"{self.uid}", "--regid", f"{self.gid}", "--init-groups")
 
     @property
@@ -132,7 +132,7 @@ class User:
 
 
 def sudo_user() -> User | None:
-    """The user behind sudo; None if not root, or root without sudo."""
+    """Return the user behind sudo; None if not root, or root without sudo."""
     uid, gid = os.environ.get("SUDO_UID"), os.environ.get("SUDO_GID")
     if os.geteuid() != 0 or uid is None or gid is None:
         return None
@@ -140,7 +140,7 @@ def sudo_user() -> User | None:
 
 
 def require(program: str) -> str:
-    """The program's path; raises an error that names its package if it is missing."""
+    """Return a program's path; raise an error that names its package if it is missing."""
     path = shutil.which(program) or shutil.which(program, path="/usr/sbin:/sbin:/usr/bin:/bin")
     if path is None:
         package = PACKAGES.get(program, program)
@@ -159,7 +159,7 @@ def run(
     timeout_s: float | None = None,
     cwd: Path | None = None,
 ) -> Completed:
-    """Run a command to its end; raises an error that quotes its output on failure."""
+    """Run a command to its end; raise an error that quotes its output on failure."""
     require(argv[0])
     SETUP_CLOCK.wait_for_start()
     try:
@@ -255,7 +255,7 @@ def _output(files: contextlib.ExitStack, path: Path | None) -> IO[bytes] | int:
 
 
 def has_ended(process: Process, within_s: float) -> bool:
-    """Whether a process ends within that time; it says so a few milliseconds after its end."""
+    """Wait for a process's end and return whether it came within that time."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(within_s)
     return process.returncode is not None

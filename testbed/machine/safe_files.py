@@ -25,7 +25,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def open_folder(path: Path) -> int:
-    """A descriptor of a folder; on the way only links of root's and of our own are followed."""
+    """Return a descriptor of a folder, following only links that root or we made."""
     left = list(reversed(path.parts)) or ["."]
     links = 0
     here = os.open(".", _STEP)
@@ -46,7 +46,7 @@ def open_folder(path: Path) -> int:
 
 
 def _target(link: int, path: Path, links: int) -> Path:
-    """Where a link on the way to `path` points, if it may be followed."""
+    """Return where a link on the way to `path` points; raise if it may not be followed."""
     owner = os.fstat(link).st_uid
     target = Path(os.readlink("", dir_fd=link))
     if owner not in (0, os.geteuid()):
@@ -61,7 +61,7 @@ def _target(link: int, path: Path, links: int) -> Path:
 
 @contextlib.contextmanager
 def folder(path: Path) -> Iterator[int]:
-    """`open_folder` for the duration of a block."""
+    """Open a folder for the duration of a block."""
     descriptor = open_folder(path)
     try:
         yield descriptor
@@ -70,17 +70,17 @@ def folder(path: Path) -> Iterator[int]:
 
 
 def place(descriptor: int) -> Path:
-    """A path to what is open: the same file or folder, whatever becomes of its name."""
+    """Return a path to the open file or folder, whatever becomes of its name."""
     return Path(f"/proc/self/fd/{descriptor}")
 
 
 def real_path(descriptor: int) -> Path:
-    """The name by which others find what is open."""
+    """Return the name by which others find what is open."""
     return place(descriptor).readlink()
 
 
 def open_file(path: Path) -> int:
-    """A descriptor to read a regular file, which is no link."""
+    """Open a regular file, not a link, and return its descriptor."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with folder(path.parent) as parent:
         descriptor = os.open(path.name, flags, dir_fd=parent)
@@ -107,7 +107,7 @@ def make_folder(path: Path) -> None:
 
 
 def exists(parent: int, name: str) -> bool:
-    """Whether a folder has an entry of that name, a dangling link included."""
+    """Return whether a folder has an entry of that name, a dangling link included."""
     try:
         os.stat(name, dir_fd=parent, follow_symlinks=False)
     except FileNotFoundError:
@@ -156,7 +156,7 @@ def give_all_to_user(directory: int) -> None:
 
 
 def only_plain_files(directory: int) -> list[str]:
-    """Remove what is neither a file nor a folder, and set-uid bits; returns their names.
+    """Remove what is neither a file nor a folder, and set-uid bits; return their names.
 
     What a guest writes is a stranger's: its links would make us read or write elsewhere, and root's
     set-uid program would be everybody's.
@@ -176,7 +176,7 @@ def only_plain_files(directory: int) -> list[str]:
 
 
 def changed_by_others(path: Path, user: User | None = None) -> str:
-    """Who besides root and `user` could change a file or what is in a folder; empty if nobody."""
+    """Return who could change a file or folder besides root and `user`; empty if nobody."""
     users = {0, user.uid if user else 0}
     groups = {0, user.gid if user else 0}
     absolute = Path(os.path.abspath(path))  # noqa: PTH100 - without resolving links
@@ -192,7 +192,7 @@ def changed_by_others(path: Path, user: User | None = None) -> str:
 
 
 def _is_open(info: os.stat_result, groups: Container[int]) -> bool:
-    """Whether others can write; in a sticky folder they cannot touch what is not theirs."""
+    """Return whether others can write; in a sticky folder they can only touch their own files."""
     if stat.S_ISLNK(info.st_mode) or (stat.S_ISDIR(info.st_mode) and info.st_mode & stat.S_ISVTX):
         return False
     by_group = info.st_mode & stat.S_IWGRP and info.st_gid not in groups

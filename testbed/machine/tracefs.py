@@ -38,7 +38,7 @@ def _mount() -> int:
 
 
 def instance_name(mark: str) -> str:
-    """The name of a run's instance, short for any folder name."""
+    """Return the name of a run's instance, which is short enough for a folder."""
     import hashlib  # loads a big library, which trials in the guest never need
 
     return f"testbed-{hashlib.sha256(mark.encode()).hexdigest()[:16]}"
@@ -61,18 +61,18 @@ class Instance:
         (self._path / name).write_text(value)
 
     def format(self, event: str) -> str:
-        """The kernel's description of an event; empty if there is no such event."""
+        """Return the kernel's description of an event; empty if there is no such event."""
         with contextlib.suppress(FileNotFoundError):
             return (self._path / "events" / event / "format").read_text()
         return ""
 
     def lines(self) -> Iterator[str]:
-        """The recorded lines in chronological order."""
+        """Yield the recorded lines in chronological order."""
         with (self._path / "trace").open(buffering=1 << 20, errors="replace") as file:
             yield from (line for line in file if not line.startswith("#"))
 
     def lost(self) -> int:
-        """The number of events lost because the buffers were full."""
+        """Return the number of events lost because the buffers were full."""
         counts = ("overrun", "commit overrun", "dropped events")
         return sum(
             int(number)
@@ -95,7 +95,7 @@ def _instances(root: int) -> Path:
 
 
 def remove(mark: str) -> str:
-    """Remove a dead run's instance; returns its name, or nothing if there was none."""
+    """Remove a dead run's instance and return its name, or nothing if there was none."""
     try:
         root = _mount()
     except OSError:  # no tracefs, or no permission: then the run had no instance either

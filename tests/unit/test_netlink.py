@@ -13,8 +13,7 @@ import pytest
 
 from testbed.machine.netlink import listening
 from testbed.store import SOCKETS
-from testbed.trial.parts.sampling.sampler import Sampler, SeenSocket
-from testbed.trial.parts.sampling.socket_probe import SocketId, SocketProbe
+from testbed.trial.parts.sampling import SampledSocket, Sampler, SocketId, SocketProbe
 
 SO_COOKIE = 57  # asm-generic/socket.h
 
@@ -50,7 +49,7 @@ def test_a_connection_and_the_very_socket(connection: socket.socket, tmp_path: P
         for _ in range(3):
             (row,) = asked(sampler, tmp_path)
             assert (row["flow"], row["state"], row["ca_state"]) == ("tcp", "established", "open")
-        (seen,) = sampler.seen()
+        (seen,) = sampler.sampled_sockets()
     control = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
     assert seen.variant.encode() == control.rstrip(b"\0")
     assert seen.options
@@ -75,13 +74,13 @@ def test_each_answer_belongs_to_its_question(connection: socket.socket, tmp_path
             one, other = asked(sampler, tmp_path)
             assert (one.pop("flow"), other.pop("flow")) == ("tcp", "again")
             assert one == other
-        assert [bool(each.variant) for each in sampler.seen()] == [True, False, True]
+        assert [bool(each.variant) for each in sampler.sampled_sockets()] == [True, False, True]
 
 
 def test_no_such_connection(connection: socket.socket, tmp_path: Path) -> None:
     with closing(Sampler([probe(connection, src_port=1)], [])) as sampler:
         assert asked(sampler, tmp_path) == []
-        assert sampler.seen() == [SeenSocket("tcp", "", None, cookie=0)]
+        assert sampler.sampled_sockets() == [SampledSocket("tcp", "", None, cookie=0)]
 
 
 def test_without_the_guests_kernel_nothing_is_asked_ahead(connection: socket.socket) -> None:

@@ -12,8 +12,8 @@ import pytest
 from testbed.machine.netlink import SOCK_DIAG_BY_FAMILY, attribute
 from testbed.machine.netlink_batch import ANSWER_BYTES
 from testbed.store import csv_text
-from testbed.trial.parts.sampling.rows import QueueRow, Rows, Which
-from testbed.trial.parts.sampling.socket_probe import INET_DIAG_CONG, INET_DIAG_INFO
+from testbed.trial.parts.sample_rows import QueueRow, Rows, TableKind
+from testbed.trial.parts.sampling import INET_DIAG_CONG, INET_DIAG_INFO
 
 NEW_QDISC, NOTHING = 36, 2  # types of answers
 BASIC, QUEUE, APP, STATS2 = 1, 3, 4, 7  # attributes (linux/gen_stats.h, linux/rtnetlink.h)
@@ -97,33 +97,36 @@ def test_numbers_are_written_as_python_writes_them() -> None:
     chosen = [some_info(draw) for _ in range(20_000)]
     with closing(Rows(["tcp"], [])) as made:
         for info in chosen:
-            made.keep(bytearray(of_socket(info)), 0, "0.1")
-        written = made.text(Which.SOCKETS).decode().splitlines(keepends=True)
+            made.add(bytearray(of_socket(info)), 0, "0.1")
+        written = made.text(TableKind.SOCKETS).decode().splitlines(keepends=True)
     assert written == [csv_text(("0.1", "tcp", *in_python(info))) for info in chosen]
 
 
 def test_a_name_with_a_comma_is_quoted() -> None:
     with closing(Rows(["one, two"], [])) as made:
-        made.keep(bytearray(of_socket(SOME)), 0, "1.0")
-        assert made.text(Which.SOCKETS).startswith(b'1.0,"one, two",established,open,10,,2.5,')
+        made.add(bytearray(of_socket(SOME)), 0, "1.0")
+        assert made.text(TableKind.SOCKETS).startswith(b'1.0,"one, two",established,open,10,,2.5,')
 
 
 def test_what_was_agreed_on_is_from_when_it_was_established() -> None:
     with closing(Rows(["tcp"], [])) as made:
-        assert (made.seen(0).options, made.seen(0).variant) == (-1, b"")
-        made.keep(bytearray(of_socket(SOME)), 0, "1.0")
-        made.keep(bytearray(of_socket((CLOSE, 0, 0, 0, *SOME[4:]))), 0, "2.0")  # closed
-        assert (made.seen(0).options, made.seen(0).variant) == (TIMESTAMPS_AND_SACK, b"cubic")
-        assert made.text(Which.SOCKETS).split(b"\r\n")[1].startswith(b"2.0,tcp,close,")
+        assert (made.socket_state(0).options, made.socket_state(0).variant) == (-1, b"")
+        made.add(bytearray(of_socket(SOME)), 0, "1.0")
+        made.add(bytearray(of_socket((CLOSE, 0, 0, 0, *SOME[4:]))), 0, "2.0")  # closed
+        assert (made.socket_state(0).options, made.socket_state(0).variant) == (
+            TIMESTAMPS_AND_SACK,
+            b"cubic",
+        )
+        assert made.text(TableKind.SOCKETS).split(b"\r\n")[1].startswith(b"2.0,tcp,close,")
 
 
 def test_a_socket_or_queue_that_is_not_there_has_no_row() -> None:
     missing = answer(NOTHING, 20, b"")
     with closing(Rows(["tcp"], [QueueRow("router", "eth0", ())])) as made:
-        made.keep(bytearray(missing + missing), 0, "1.0")
+        made.add(bytearray(missing + missing), 0, "1.0")
         bare = answer(SOCK_DIAG_BY_FAMILY, 72, b"")  # in TIME_WAIT it has no TCP_INFO
-        made.keep(bytearray(bare + answer(NEW_QDISC, 20, b"")), 0, "2.0")
-        assert (made.text(Which.SOCKETS), made.text(Which.QUEUES)) == (b"", b"")
+        made.add(bytearray(bare + answer(NEW_QDISC, 20, b"")), 0, "2.0")
+        assert (made.text(TableKind.SOCKETS), made.text(TableKind.QUEUES)) == (b"", b"")
 
 
 @pytest.mark.parametrize("size", [0, 16, 40, 88, 90, 92, 200])
@@ -131,8 +134,8 @@ def test_an_answer_that_is_cut_is_not_read_beyond(size: int) -> None:
     with closing(Rows(["tcp"], [])) as made:
         cut = bytearray(of_socket(SOME))
         struct.pack_into("=I", cut, 0, size)
-        made.keep(cut, 0, "1.0")
-        assert made.text(Which.SOCKETS) == b""
+        made.add(cut, 0, "1.0")
+        assert made.text(TableKind.SOCKETS) == b""
 
 
 def test_queues_count_from_the_beginning_and_add_their_marks() -> None:
@@ -143,10 +146,10 @@ def test_queues_count_from_the_beginning_and_add_their_marks() -> None:
         made.begin(bytearray(first + first))
         now = of_queue((2500, 11), (4, 6000, 3, 5), struct.pack("=3I", 5, 99, 8))
         for time in ("0.1", "0.2"):
-            made.keep(bytearray(bytes(8) + first + now), 8, time)
-        assert made.text(Which.QUEUES).decode().splitlines() == [
+            made.add(bytearray(bytes(8) + first + now), 8, time)
+        assert made.text(TableKind.QUEUES).decode().splitlines() == [
             f"{time},router,{row}"
             for time in ("0.1", "0.2")
             for row in ("eth0,0,0,0,0,0,0,0", "eth1,6000,4,1,1,2,1500,1")
         ]
-        assert made.text(Which.SOCKETS) == b""
+        assert made.text(TableKind.SOCKETS) == b""

@@ -14,13 +14,12 @@ from testbed.plan.plan import make_plan
 from testbed.store import FlowRecord, Record, Status
 from testbed.trial.parts.flow_traffic import FlowTraffic
 from testbed.trial.parts.part import RunningTrial
-from testbed.trial.parts.sampling.sampler import Sampler, SeenSocket
-from testbed.trial.parts.sampling_part import Sampling
+from testbed.trial.parts.sampling import SampledSocket, Sampler, Sampling
 from testbed.trial.verify import verify_parameters
 from tests.scenarios import router
 
 
-def recorded(tmp_path: Path, variant: str, sockets: list[SeenSocket]) -> FlowRecord:
+def recorded(tmp_path: Path, variant: str, sockets: list[SampledSocket]) -> FlowRecord:
     """The record of a flow whose sockets showed these."""
     scenario = router(variant=variant)
     plan = make_plan(scenario)
@@ -29,13 +28,13 @@ def recorded(tmp_path: Path, variant: str, sockets: list[SeenSocket]) -> FlowRec
     flows._flows = [SimpleNamespace(plan=plan.flows[0], seen=lambda: ("", ()))]
     flows._started["tcp"], flows._stopped["tcp"] = 0.0, 1.0
     sampling._sampler = Sampler([], [])
-    sampling._sampler.seen = lambda: sockets  # type: ignore[method-assign]
+    sampling._sampler.sampled_sockets = lambda: sockets  # type: ignore[method-assign]
     (record,) = sampling.describe(flows.describe(Record(Status.OK))).flows
     return record
 
 
-def seen(control: str, options: frozenset[str] | None) -> SeenSocket:
-    return SeenSocket("tcp", control, options, cookie=1)
+def seen(control: str, options: frozenset[str] | None) -> SampledSocket:
+    return SampledSocket("tcp", control, options, cookie=1)
 
 
 def test_what_was_asked_of_a_socket_stands_beside_what_it_ran(tmp_path: Path) -> None:

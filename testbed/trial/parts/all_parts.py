@@ -14,7 +14,7 @@ from testbed.trial.parts.kernel_trace import KernelTrace
 from testbed.trial.parts.losses import DeliberateLosses
 from testbed.trial.parts.part import Part
 from testbed.trial.parts.radio import RadioLink
-from testbed.trial.parts.sampling_part import Sampling
+from testbed.trial.parts.sampling import Sampling
 from testbed.trial.parts.session_delays import SessionRoundTrips
 
 PARTS: tuple[type[Part], ...] = (
@@ -32,8 +32,11 @@ PARTS: tuple[type[Part], ...] = (
 
 
 def parts_of(plan: Plan) -> Iterator[type[Part]]:
-    """Those of a trial; the module of changing links is loaded only where a link changes, since
-    in the guest one import more moves the first packets of other trials by some µs."""
+    """Yield the parts of a trial.
+
+    The module of changing links is imported only where a link changes: in the guest, one more
+    import moves the first packets of other trials by some µs.
+    """
     yield from (kind for kind in PARTS if kind.wanted(plan))
     if plan.has_changing_links:
         from testbed.trial.parts.link_changes import LinkChanges

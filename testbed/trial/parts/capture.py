@@ -59,7 +59,7 @@ class Capture:
 
     @property
     def pid(self) -> int:
-        """tcpdump's process id."""
+        """The process id of tcpdump."""
         return self._process.pid
 
     def _said(self) -> str:

@@ -29,13 +29,13 @@ def read_stat(text: str) -> Times:
 
 
 def counts_time(times: Times) -> bool:
-    """True if any processor has counted busy time."""
+    """Return whether any processor has counted busy time."""
     everything = times["cpu"]
     return sum(everything) > everything[IDLE] + everything[IOWAIT]
 
 
 def shares(before: Times, after: Times) -> tuple[float, float, float] | None:
-    """The columns busiest, softirq and steal between two readings; None if no tick passed."""
+    """Return the columns busiest, softirq and steal of two readings; None if no tick passed."""
     passed = {
         name: tuple(b - a for a, b in zip(before[name], ticks, strict=True))
         for name, ticks in after.items()

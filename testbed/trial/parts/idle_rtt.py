@@ -88,7 +88,7 @@ def _ask(link: socket.socket, number: int, patience_s: float) -> float | None:
 
 
 def echo_request(number: int) -> bytes:
-    """A whole ICMP message; its identifier may be 0, since the socket is connected to its peer."""
+    """Return an ICMP message; its identifier may be 0, as the socket is connected to its peer."""
     bare = _ECHO.pack(ECHO_REQUEST, 0, 0, 0, number) + PAYLOAD
     total = sum(struct.unpack(f"!{len(bare) // 2}H", bare))
     total = (total & 0xFFFF) + (total >> 16)
@@ -96,7 +96,7 @@ def echo_request(number: int) -> bytes:
 
 
 def is_reply(packet: bytes, number: int) -> bool:
-    """True if an IP packet is the reply to the request with this number."""
+    """Return whether an IP packet is the reply to the request with this number."""
     header = (packet[0] & 15) * 4
     kind, _, _, _, sequence = _ECHO.unpack_from(packet, header)
     return bool(kind == ECHO_REPLY and sequence == number)

@@ -180,7 +180,7 @@ def _tcp_flows(plan: Plan) -> list[FlowPlan]:
 
 
 def socket_filter(flows: Sequence[FlowPlan]) -> str:
-    """A trace filter for the senders' sockets; the ports of one flow are consecutive."""
+    """Return a trace filter for the senders' sockets; the ports of one flow are consecutive."""
     return " || ".join(
         f"(dport=={f.dst_port} && sport>={f.src_ports[0]} && sport<={f.src_ports[-1]})"
         for f in flows
@@ -188,7 +188,7 @@ def socket_filter(flows: Sequence[FlowPlan]) -> str:
 
 
 def drop_filter(described: str) -> str:
-    """A trace filter for IPv4 packets dropped by a queue; empty if this kernel gives no reasons."""
+    """Return a trace filter for IPv4 packets that queues drop; empty if the kernel has none."""
     numbers = [int(number) for number, _ in LOSSES.findall(described)]
     if not numbers:
         return ""

@@ -165,7 +165,7 @@ class _Knob:
         return TC_MESSAGE.pack(0, self.index, self.report.handle, self.report.parent, 0)
 
     def message(self, settings: Sequence[Setting]) -> bytes:
-        """The kernel's own options with these numbers in their places."""
+        """Return the kernel's own options with these numbers in their places."""
         options = bytearray(self.report.options)
         for setting in settings:
             _put(options, setting)
@@ -211,7 +211,7 @@ def _place(options: bytes, field: Field) -> int | None:
 
 
 def _walk(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """The attributes of a stretch: type, and where their data begin and end."""
+    """Yield the attributes of a stretch: type, begin and end of their data."""
     while start + 4 <= end:
         length, kind = struct.unpack_from("=HH", data, start)
         if length < 4:

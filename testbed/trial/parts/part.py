@@ -47,14 +47,14 @@ class Part:
 
     @classmethod
     def wanted(cls, _plan: Plan) -> bool:
-        """True if a trial with this plan has the part."""
+        """Return whether a trial with this plan has the part."""
         return True
 
     def place(self) -> None:
-        """Called when nodes and links exist but nothing is configured."""
+        """Act once nodes and links exist, before anything is configured."""
 
     def join(self) -> None:
-        """Called when everything is configured but not yet verified."""
+        """Act once everything is configured, before it is verified."""
 
     def open(self) -> None:
         """Start what has to run before the flows; the network is verified and idle."""
@@ -98,7 +98,7 @@ class Part:
         """Finish now: the trial ends early, since every part is done."""
 
     def process_started(self, name: str, node: str, pid: int) -> None:
-        """Called when a process of the trial has started."""
+        """Learn that a process of the trial has started."""
 
     def flow_ends(self, time_s: float, *processes: str) -> None:
-        """Called when these processes of a flow are about to be stopped."""
+        """Learn that these processes of a flow are about to be stopped."""

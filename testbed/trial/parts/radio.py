@@ -40,7 +40,7 @@ class RadioLink(Part):
 
     @classmethod
     def wanted(cls, plan: Plan) -> bool:
-        """True if the network has a radio link."""
+        """Return whether the network has a radio link."""
         return plan.radio is not None
 
     def place(self) -> None:
@@ -68,7 +68,7 @@ class RadioLink(Part):
             run(("iw", "phy", each.node, "set", "netns", str(pid)), place=here)
 
     def _names(self) -> list[str]:
-        """The kernel's names of the radios' interfaces; empty while one is missing."""
+        """Return the kernel's names of the radios' interfaces; empty while one is missing."""
         links = json.loads(run(("ip", "-json", "link", "show"), place=HERE).stdout)
         found = {link["address"]: link["ifname"] for link in links if "address" in link}
         names = [found.get(each.mac) for each in self._plan.ends]
@@ -96,7 +96,7 @@ class RadioLink(Part):
         raise TestbedError(f"{name} could not join: is its signal too weak, the air too busy?")
 
     def _joined(self) -> bool:
-        """True if the station is still associated; it does not rejoin by itself."""
+        """Return whether the station is still associated; it does not rejoin by itself."""
         argv = ("iw", "dev", self._plan.station.name, "link")
         place = self._places[self._plan.station.node]
         return run(argv, place=place).stdout.startswith("Connected")

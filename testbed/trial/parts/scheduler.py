@@ -25,8 +25,10 @@ _NEVER = 2**63
 
 
 class Timeline:
-    """A queue of actions; second 0 is the first multiple of `grid_s` on the wall clock that lies
-    at least `lead_s` ahead."""
+    """A queue of actions on the trial's clock.
+
+    Second 0 is the first multiple of `grid_s` on the wall clock that is at least `lead_s` ahead.
+    """
 
     def __init__(self, lead_s: float, grid_s: float) -> None:
         monotonic, real = time.monotonic_ns(), time.time_ns()
@@ -41,7 +43,7 @@ class Timeline:
 
     @property
     def zero_ns(self) -> int:
-        """Second 0 on the monotonic clock."""
+        """The instant of second 0 on the monotonic clock."""
         return self._zero
 
     def at(self, time_s: float, action: Action) -> None:
@@ -65,7 +67,7 @@ class Timeline:
         self._push(self._zero, lambda now_s: tick(self._zero, now_s))
 
     def _alone_until(self) -> int:
-        """When the next action is due, or all end."""
+        """Return the instant at which the next action is due or all end."""
         following = self._queue[0][0] if self._queue else _NEVER
         return min(following, self._end + 1)
 

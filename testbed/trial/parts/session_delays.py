@@ -32,7 +32,7 @@ class SessionRoundTrips(Part):
 
     @classmethod
     def wanted(cls, plan: Plan) -> bool:
-        """True if a flow has sessions with their own round trips."""
+        """Return whether a flow has sessions with their own round trips."""
         return bool(plan.session_delays)
 
     def join(self) -> None:

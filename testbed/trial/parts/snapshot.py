@@ -48,7 +48,7 @@ class TcReport:
 
 
 def sysctl_file(name: str) -> Path:
-    """A sysctl's file below /proc; interface names here contain no dots."""
+    """Return a sysctl's file below /proc; interface names here contain no dots."""
     return Path("/proc/sys", *name.split("."))
 
 
@@ -72,7 +72,7 @@ def configuration(plan: Plan, places: Mapping[str, Place]) -> dict[str, str]:
 
 
 def _of_node(node: str, pid: int | None) -> Iterator[tuple[str, str]]:
-    """A node's interfaces with their queues, and its routes."""
+    """Return a node's interfaces with their queues, and its routes."""
     with contextlib.closing(Netlink(NETLINK_ROUTE, pid)) as netlink:
         for index, name, mtu, segments in _links(netlink):
             yield f"{node}: mtu of {name}", str(mtu)
@@ -92,8 +92,7 @@ def _of_node(node: str, pid: int | None) -> Iterator[tuple[str, str]]:
 
 
 def _as_set(route: bytes) -> bytes:
-    """A route without the word on whether its cable's other end is up, which is no setting: a busy
-    host's kernel notices that a second late."""
+    """Mask RTNH_F_LINKDOWN in a route: it is state, not configuration, and lags on busy hosts."""
     (flags,) = struct.unpack_from("=I", route, _ROUTE_FLAGS)
     set_flags = struct.pack("=I", flags & ~RTNH_F_LINKDOWN)
     return route[:_ROUTE_FLAGS] + set_flags + route[_ROUTE_MESSAGE_BYTES:]
@@ -114,7 +113,7 @@ def _links(netlink: Netlink) -> list[tuple[int, str, int, int]]:
 
 
 def _traffic_control(netlink: Netlink, kind: int, index: int) -> Iterator[TcReport]:
-    """The disciplines, or the classes, of one interface."""
+    """Return the disciplines, or the classes, of one interface."""
     for message in netlink.dump(kind, _TC_MESSAGE.pack(0, index, 0, 0, 0)):
         _, interface, handle, parent, _ = _TC_MESSAGE.unpack_from(message)
         # a kernel may list all of them; classes of the queue itself are flows that come and go
@@ -156,7 +155,7 @@ def differences(wanted: Iterable[Setting], options: bytes) -> Iterator[str]:
 
 
 def read_field(field: Field, options: bytes) -> int | None:
-    """A number in a discipline's options; None if the kernel does not report it."""
+    """Return a number in a discipline's options; None if the kernel does not report it."""
     data: bytes | None = options
     for depth, attribute in enumerate(field.path):
         data = attributes(data or b"", 0 if depth else field.head).get(attribute)
@@ -182,7 +181,7 @@ def _read(path: Path) -> str:
 
 
 def counters(pid: int | None) -> dict[str, int]:
-    """A node's protocol counters: a line `TcpExt: names…` is followed by `TcpExt: numbers…`."""
+    """Return a node's counters: a line `TcpExt: names…` is followed by `TcpExt: numbers…`."""
     found = {}
     with inside(pid):
         for file in ("/proc/self/net/netstat", "/proc/self/net/snmp"):

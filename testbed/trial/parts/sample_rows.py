@@ -1,33 +1,31 @@
-"""The kernel's answers as rows of CSV: rows.c, as Python sees it."""
+"""The kernel's answers as rows of CSV: the interface of sample_rows.c."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from pathlib import Path
 
-from testbed.machine.compiled import load
+from testbed.machine.compiled import LIBRARIES, load
 from testbed.machine.netlink_batch import ANSWER_BYTES
 from testbed.store import csv_text
 
-LIBRARY = Path(sys.prefix) / "lib" / "testbed-samples.so"  # built from rows.c by setup.sh
-MARKS = 2  # places at most
-NOWHERE = -1
+SAMPLES_LIBRARY = LIBRARIES / "testbed-samples.so"  # built from sample_rows.c
+MARK_COUNTERS = 2  # of a queue discipline, at most
+NO_COUNTER = -1
 
 
-class Which(IntEnum):
-    """Rows of which table."""
+class TableKind(IntEnum):
+    """The tables of samples, by their numbers in sample_rows.c."""
 
     SOCKETS = 0
     QUEUES = 1
 
 
-class Seen(ctypes.Structure):
-    """What was seen of a socket: struct seen of rows.c."""
+class SocketState(ctypes.Structure):
+    """What samples showed of a socket: struct seen of sample_sample_rows.c."""
 
     cookie: int  # the kernel's unique number of the socket; 0: it has not been there
     options: int  # of TCP_INFO once it was established; negative: it never was
@@ -56,7 +54,7 @@ class Rows:
         heads += [csv_text((each.node, each.interface)) for each in queues]
         packed = [head.removesuffix("\r\n").encode() for head in heads]
         self._heads = (ctypes.c_char_p * len(packed))(*packed)  # the library reads them there
-        places = [(*each.marks, *[NOWHERE] * MARKS)[:MARKS] for each in queues]
+        places = [(*each.marks, *[NO_COUNTER] * MARK_COUNTERS)[:MARK_COUNTERS] for each in queues]
         flat = [place for each in places for place in each]
         self._library = _library()
         marks = (ctypes.c_int32 * len(flat))(*flat)
@@ -68,26 +66,26 @@ class Rows:
         """Take the queues' counters as zero, by the answers of the first round."""
         self._library.rows_begin(self._rows, _address(answers, 0), ANSWER_BYTES)
 
-    def keep(self, answers: bytearray, place: int, time_s: str) -> None:
+    def add(self, answers: bytearray, place: int, time_s: str) -> None:
         """Add a row for each answer of the round that begins there."""
         if not self._library.rows_keep(
             self._rows, _address(answers, place), ANSWER_BYTES, time_s.encode()
         ):
             raise MemoryError
 
-    def seen(self, number: int) -> Seen:
-        """What was seen of a socket."""
-        found: Seen = self._library.rows_seen(self._rows, number).contents
-        return found
+    def socket_state(self, number: int) -> SocketState:
+        """Return what samples showed of a socket."""
+        state: SocketState = self._library.rows_seen(self._rows, number).contents
+        return state
 
-    def text(self, which: Which) -> bytes:
-        """All rows of a table."""
+    def text(self, table: TableKind) -> bytes:
+        """Return all rows of a table."""
         size = ctypes.c_size_t()
-        begin = self._library.rows_text(self._rows, which, ctypes.byref(size))
+        begin = self._library.rows_text(self._rows, table, ctypes.byref(size))
         return ctypes.string_at(begin, size.value) if size.value else b""
 
     def close(self) -> None:
-        """Free all memory; nothing may be asked afterwards."""
+        """Free all memory; the object must not be used afterwards."""
         self._library.rows_free(self._rows)
 
 
@@ -97,14 +95,14 @@ def _address(answers: bytearray, place: int) -> int:
 
 @functools.cache
 def _library() -> ctypes.CDLL:
-    library = load(LIBRARY)
+    library = load(SAMPLES_LIBRARY)
     pointer, size = ctypes.c_void_p, ctypes.c_size_t
     for name, result, arguments in (
         ("rows_new", pointer, (size, size, pointer, pointer)),
         ("rows_free", None, (pointer,)),
         ("rows_begin", None, (pointer, pointer, size)),
         ("rows_keep", ctypes.c_bool, (pointer, pointer, size, ctypes.c_char_p)),
-        ("rows_seen", ctypes.POINTER(Seen), (pointer, size)),
+        ("rows_seen", ctypes.POINTER(SocketState), (pointer, size)),
         ("rows_text", pointer, (pointer, ctypes.c_int, pointer)),
     ):
         function = getattr(library, name)

@@ -1,1 +1,0 @@
-"""Samples of sockets and queues: what is asked, how answers become rows, and both in turn."""
