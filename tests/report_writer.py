@@ -28,6 +28,7 @@ from analysis.results.reduction import Reduction, tables_from
 from analysis.transfers.transfer_rows import transfer_table
 from analysis.verdict.checks import compare, unknown
 from analysis.verdict.verdict import conclude
+from experiments.catalogue import EXPERIMENTS
 from testbed.scenario.model import (
     Bottleneck,
     Flow,
@@ -123,8 +124,14 @@ def scenario(experiment: str, point: Mapping[str, str | float], seed: int) -> Sc
         seed=seed,
         profile=Profile(str(point.get("profile", "modern"))),
         label="-".join(names[k] for k in names if k != "duration_s").replace("/", "-"),
-        axes=names,
+        axes={**_first_values(experiment), **names},
     )
+
+
+def _first_values(experiment: str) -> dict[str, str]:
+    """Return a value for every axis of an experiment of the testbed's."""
+    axes = EXPERIMENTS[experiment].axes if experiment in EXPERIMENTS else {}
+    return {name: str(values[0]) for name, values in axes.items()}
 
 
 def _flows(experiment: str, point: Mapping[str, str | float]) -> Iterator[Flow]:
