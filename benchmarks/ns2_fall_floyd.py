@@ -153,7 +153,7 @@ def parse_packets(lines: Iterable[str]) -> list[Event]:
 
 
 def parse_state(lines: Iterable[str]) -> list[Value]:
-    """The sender's variables; ns-2's own lines have addresses between time and name."""
+    """Parse the sender's variables; ns-2's lines have addresses between time and name."""
     rows = [line.split() for line in lines]
     return [Value(float(row[0]), row[-2], float(row[-1])) for row in rows]
 
@@ -161,7 +161,7 @@ def parse_state(lines: Iterable[str]) -> list[Value]:
 def judge(
     variant: str, drops: Sequence[int], events: Sequence[Event], state: Sequence[Value]
 ) -> Outcome:
-    """What the traces say, once they agree with the script's wishes and ns-2's counters."""
+    """Return what the traces show, once they agree with the script and ns-2's counters."""
     lost = [event.number for event in events if event.kind is Kind.LOST]
     if lost != list(drops):
         raise TestbedError(f"ns-2, {variant}: lost {lost}, not {list(drops)}")
@@ -183,7 +183,7 @@ def judge(
 
 
 def retransmissions(events: Iterable[Event]) -> list[Event]:
-    """Data packets that were not the first with their number."""
+    """Return the data packets that were not the first with their number."""
     highest = -1
     again = []
     for event in events:
@@ -222,13 +222,13 @@ def lowerings(state: Iterable[Value]) -> int:
 
 
 def last(state: Iterable[Value], name: str, until_s: float = SECONDS) -> float | None:
-    """A variable's value at a time."""
+    """Return a variable's value at a time."""
     values = [value.value for value in state if value.name == name and value.time_s <= until_s]
     return values[-1] if values else None
 
 
 def kernel_outcomes(results: Path) -> list[Outcome]:
-    """The same from the trials of the experiment fall-floyd."""
+    """Return the outcomes of the trials of the experiment fall-floyd."""
     from experiments.fall_floyd.outcomes import outcomes as found
     from testbed.store import trials_in
 
@@ -249,7 +249,7 @@ def kernel_outcomes(results: Path) -> list[Outcome]:
 
 
 def side_by_side(theirs: Sequence[Outcome], ours: Sequence[Outcome]) -> str:
-    """A table in Markdown, each cell ns-2's value and the kernel's."""
+    """Return a table in Markdown, each cell with ns-2's value and the kernel's."""
     mine = {(row.variant, row.drops): row for row in ours}
     names = [field.name for field in fields(Outcome)]
     lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
@@ -275,7 +275,7 @@ def table(rows: Sequence[Outcome]) -> str:
 
 
 def shown(value: str | float | None) -> str:
-    """A cell: times to the millisecond, what there is not as a dash."""
+    """Format a cell: times to the millisecond, a dash for nothing."""
     if value is None:
         return "–"
     return f"{value:.3f}" if isinstance(value, float) else str(value)

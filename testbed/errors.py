@@ -42,12 +42,12 @@ class UsageError(TestbedError):
 
 
 def hint_for(error: OSError) -> str:
-    """The remedy for a system error, by its number; empty where the error says all there is."""
+    """Return the remedy for a system error; empty if there is none to add."""
     return HINTS.get(error.errno or 0, "")
 
 
 def quoted(value: object) -> str:
-    """A value of the user's as a message shows it: one printable line, however long it is."""
+    """Quote a value of the user's for a message: one printable line of limited length."""
     match value:
         case dict():
             return "an object"
@@ -61,25 +61,25 @@ def quoted(value: object) -> str:
 
 
 def place(where: str, key: str) -> str:
-    """Where a key of the user's is, as a message says it."""
+    """Return the place of a key in the user's data, for a message."""
     plain = key.isprintable() and len(key) <= LONGEST_QUOTE
     return f"{where}.{key if plain else quoted(key)}"
 
 
 def listed(faults: Iterable[str]) -> str:
-    """The first of all faults, on one line."""
+    """Join the first faults into one line."""
     found = list(itertools.islice(faults, MOST_FAULTS + 1))
     more = ["and more"] if len(found) > MOST_FAULTS else []
     return "; ".join([*found[:MOST_FAULTS], *more])
 
 
 def printable(text: str) -> str:
-    """A text as a terminal may get it: what has no place on a line is escaped."""
+    """Escape what is not printable on a line of a terminal."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A phrase that names the closest known spelling, or some of them when none is close."""
+    """Return a phrase with the closest known spelling, or with some names if none is close."""
     import difflib  # only for who mistypes
 
     names = sorted(known)

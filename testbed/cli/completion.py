@@ -1,4 +1,7 @@
-"""`testbed completion`: what a shell needs to complete our command line, as text of its own."""
+"""`testbed completion`: scripts with which shells complete the command line.
+
+They contain all words, so that the shell starts no Python to complete one.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ NAMING = ("run", "plan")  # the verbs that take an experiment's name
 
 @dataclass(frozen=True)
 class Option:
-    """An option with the words that can follow it; without any, a file may."""
+    """An option with the words that can follow it; if there are none, a file name may."""
 
     name: str
     help: str
@@ -24,7 +27,7 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Completed:
+class CompletedVerb:
     """A verb with its options."""
 
     name: str
@@ -43,18 +46,18 @@ def complete(options: argparse.Namespace) -> int:
 
 def _verbs(
     parser: argparse.ArgumentParser, experiments: Mapping[str, Experiment]
-) -> Iterator[Completed]:
+) -> Iterator[CompletedVerb]:
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for name, verb in action.choices.items():
                 options = tuple(_option(each) for each in verb._actions if each.option_strings)
                 fixed = [each.choices for each in verb._actions if not each.option_strings]
                 words = experiments if name in NAMING else next(iter(fixed), None)
-                yield Completed(name, verb.description or "", options, tuple(words or ()))
+                yield CompletedVerb(name, verb.description or "", options, tuple(words or ()))
 
 
 def _option(action: argparse.Action) -> Option:
-    """`SEED|listed` as metavar: what is in lower case can be typed as it is."""
+    """Return an option; of a metavar as `SEED|listed` the words in lower case can be typed."""
     shown = action.metavar if isinstance(action.metavar, str) else ""
     words = action.choices or [word for word in shown.split("|") if word.islower() and "|" in shown]
     name = action.option_strings[-1]
@@ -62,9 +65,9 @@ def _option(action: argparse.Action) -> Option:
 
 
 def _cases(
-    verbs: Sequence[Completed], experiments: Mapping[str, Experiment]
+    verbs: Sequence[CompletedVerb], experiments: Mapping[str, Experiment]
 ) -> Iterator[tuple[str, Sequence[str]]]:
-    """A pattern of `NUMBER VERB WORD-BEFORE FIRST-ARGUMENT`, and the words that may come there."""
+    """Yield patterns of `NUMBER VERB WORD-BEFORE FIRST-ARGUMENT`, and the words that may follow."""
     yield '"1 "*', [verb.name for verb in verbs]
     for verb in verbs:
         if verb.name in NAMING:
@@ -79,13 +82,15 @@ def _cases(
         yield f'*" {verb.name} "*', names
 
 
-def _case_lines(verbs: Sequence[Completed], experiments: Mapping[str, Experiment]) -> Iterator[str]:
+def _case_lines(
+    verbs: Sequence[CompletedVerb], experiments: Mapping[str, Experiment]
+) -> Iterator[str]:
     for pattern, words in _cases(verbs, experiments):
         yield f"        {pattern}) found=({' '.join(map(shlex.quote, words))}) ;;"
 
 
-def bash(verbs: Sequence[Completed], experiments: Mapping[str, Experiment]) -> Iterator[str]:
-    """For `source <(testbed completion bash)`."""
+def bash(verbs: Sequence[CompletedVerb], experiments: Mapping[str, Experiment]) -> Iterator[str]:
+    """Yield the script for `source <(testbed completion bash)`."""
     yield "_testbed() {"
     yield "    local word=${COMP_WORDS[COMP_CWORD]} found=()"
     yield "    local before=${COMP_WORDS[COMP_CWORD - 1]}"
@@ -98,8 +103,8 @@ def bash(verbs: Sequence[Completed], experiments: Mapping[str, Experiment]) -> I
     yield "complete -o default -F _testbed testbed"
 
 
-def zsh(verbs: Sequence[Completed], experiments: Mapping[str, Experiment]) -> Iterator[str]:
-    """For `source <(testbed completion zsh)`, after `compinit`."""
+def zsh(verbs: Sequence[CompletedVerb], experiments: Mapping[str, Experiment]) -> Iterator[str]:
+    """Yield the script for `source <(testbed completion zsh)`, after `compinit`."""
     yield "_testbed() {"
     yield "    local -a found"
     yield '    case "$((CURRENT - 1)) ${words[2]} ${words[CURRENT - 1]} ${words[3]}" in'
@@ -112,8 +117,8 @@ def zsh(verbs: Sequence[Completed], experiments: Mapping[str, Experiment]) -> It
     yield "compdef _testbed testbed"
 
 
-def fish(verbs: Sequence[Completed], experiments: Mapping[str, Experiment]) -> Iterator[str]:
-    """For `testbed completion fish | source`."""
+def fish(verbs: Sequence[CompletedVerb], experiments: Mapping[str, Experiment]) -> Iterator[str]:
+    """Yield the script for `testbed completion fish | source`."""
     for verb in verbs:
         about = _fish(verb.about)
         yield f"complete -c testbed -f -n __fish_use_subcommand -a {verb.name} -d {about}"
@@ -131,7 +136,7 @@ def fish(verbs: Sequence[Completed], experiments: Mapping[str, Experiment]) -> I
 
 
 def _fish(text: str) -> str:
-    """Quoted for fish, in which only these two mean something between single quotes."""
+    """Quote a text for fish: only these two are special between single quotes."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 

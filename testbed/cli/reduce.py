@@ -44,7 +44,7 @@ def reduce_captures(options: argparse.Namespace) -> int:
 
 
 def _tables(options: argparse.Namespace) -> Iterator[Table]:
-    """The requested table of each capture; warnings are printed."""
+    """Yield the requested table of each capture, and print its warnings."""
     from analysis.captures import reduction
     from analysis.captures.plain_table import constant, rows_of
 

@@ -72,7 +72,7 @@ def _report_results(options: argparse.Namespace) -> int:
 
 
 def _write_ledger(page: Path, answers: Sequence[Answer]) -> None:
-    """The claims and their numbers as files beside the page."""
+    """Write the claims and their numbers as files beside the page."""
     from analysis.claims.engine import export
 
     stem = page.with_name(f"{page.stem}-claims")
@@ -166,7 +166,7 @@ def _print_checks(trial: Trial) -> None:
 def _draw(
     trial: Trial, flow: FlowRecord, start_s: float | None, stop_s: float | None, folder: Path
 ) -> list[Path]:
-    """The flow's timeline; of TCP also its time-sequence diagram."""
+    """Draw the flow's timeline, and for TCP its time-sequence diagram."""
     from analysis.figures.static_renderer import save
     from analysis.figures.time_sequence import sequence_figure
     from analysis.figures.timeline import timeline_figure

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from testbed.kept import kept
+from testbed.memo import cached_by_repr
 from testbed.plan.commands import DELAY, Command
 from testbed.plan.network import Link, Network, Wire
 from testbed.plan.traffic_control import ChangePlan, TcObject
@@ -155,7 +155,7 @@ def _words(change: Change) -> str:
     return ", ".join(words)
 
 
-@kept(256)
+@cached_by_repr(256)
 def _netem_settings(asked: tuple[Wire, float]) -> tuple[Setting, ...]:
     return tuple(_settings_of(*asked))
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from testbed.kept import kept
+from testbed.memo import cached_by_repr
 from testbed.plan.addresses import (
     Place,
     Port,
@@ -211,7 +211,7 @@ def are_neighbours(topology: Topology | Graph, one: str, other: str) -> bool:
     return {one, other} in [set(link.ends) for link in graph_of(topology).links]
 
 
-@kept(KEPT)
+@cached_by_repr(KEPT)
 def build_network(topology: Topology | Graph) -> Network:
     """The graph's nodes and links with addresses, rates and queues, and the routes."""
     graph = graph_of(topology)

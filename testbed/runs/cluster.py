@@ -34,21 +34,23 @@ from testbed.runs.sweep import (
 from testbed.scenario.model import Scenario
 from testbed.store import RECORD, SCENARIO, Record, Status, open_trial, trial_folder
 
-PATIENCE_S = 10  # time limits for the scheduler's answer and for a first worker
+CONNECT_TIMEOUT_S = 10  # time limits for the scheduler's answer and for a first worker
 POLL_S = 0.2
-ADDRESSES = "a scheduler's address, e.g. tcp://host:8786 or tls://host:8786"
-AHEAD = 2  # trials handed out per worker: one runs, one waits
+ADDRESS_HINT = "a scheduler's address, e.g. tcp://host:8786 or tls://host:8786"
+TRIALS_PER_WORKER = 2  # one runs, one waits
 _OTHER_CODE = (AttributeError, ImportError, TypeError)  # raised by calling code that differs
 
 Equipment = Mapping[str, str]  # what determines results on a machine: name → value
 PROBLEM = "problem"  # the only key on a machine that cannot run trials
-BEGUN = "testbed-begun"  # dask's topic under which workers tell that a trial begins
+START_TOPIC = "testbed-begun"  # dask's topic for the workers' messages that a trial starts
 HASH_DIGITS = 64  # a value this long is a sha256, which messages do not quote
 
 
 def equipment(engine: str, names: Sequence[str], kernels: Sequence[str] = ()) -> Equipment:
-    """This machine's equipment, with the versions of these programs and kernels; also runs on the
-    workers."""
+    """Return this machine's equipment, with the versions of these programs and kernels.
+
+    It also runs on the workers.
+    """
     try:
         require_compiled(BUILT)
         return {**all_sources(), **_kernels(engine, kernels), **versions_of(names)}
@@ -57,7 +59,7 @@ def equipment(engine: str, names: Sequence[str], kernels: Sequence[str] = ()) ->
 
 
 def _kernels(engine: str, names: Sequence[str]) -> dict[str, str]:
-    """The engine's own kernel, or those that are named."""
+    """Return the versions of the named kernels, or of the engine's default."""
     own = choose(engine, ()).engine
     found = [own.with_kernel(name) for name in names] or [own]
     for each in found:
@@ -82,7 +84,7 @@ def _difference(name: str, there: str, here: str) -> str:
 
 
 def _equipment_of(answer: object) -> Equipment | None:
-    """A worker's equipment from its answer, which may be an exception."""
+    """Return a worker's equipment from its answer, which may be an exception."""
     if isinstance(answer, _OTHER_CODE):
         return {PROBLEM: "another version of the testbed"}
     return answer if isinstance(answer, dict) else None
@@ -111,14 +113,14 @@ def run_on_cluster(
     missing = [task for task in tasks if not there[task.scenario.name]]
     if missing:
         with _client(address) as client:
-            watch = _one_by_one(watch)
-            client.subscribe_topic(BEGUN, _Beginnings(missing, watch))
-            done += _hand_out(client, missing, choice, out, watch)
+            watch = _serialised(watch)
+            client.subscribe_topic(START_TOPIC, _StartForwarder(missing, watch))
+            done += _distribute(client, missing, choice, out, watch)
     return done
 
 
-def _one_by_one(watch: Watcher) -> Watcher:
-    """What workers tell comes in another thread than what we find out."""
+def _serialised(watch: Watcher) -> Watcher:
+    """Serialise calls of a watcher: dask delivers the workers' events on its own thread."""
     lock = threading.Lock()
 
     def tell(event: SweepEvent) -> None:
@@ -128,19 +130,19 @@ def _one_by_one(watch: Watcher) -> Watcher:
     return tell
 
 
-class _Beginnings:
-    """Hears from the workers which trial begins where."""
+class _StartForwarder:
+    """Forwards the workers' messages about trials that start."""
 
     def __init__(self, tasks: Sequence[Task], watch: Watcher) -> None:
         self._scenarios = {task.scenario.name: task.scenario for task in tasks}
         self._watch = watch
 
     def __call__(self, event: tuple[float, object]) -> None:
-        """An event as dask hands it on: when, and what was said."""
-        _, said = event
-        if isinstance(said, dict) and said.get("trial") in self._scenarios:
-            scenario = self._scenarios[said["trial"]]
-            self._watch(TrialStarted(scenario, where=str(said.get("where", ""))))
+        """Forward an event of dask's: a time and a message."""
+        _, message = event
+        if isinstance(message, dict) and message.get("trial") in self._scenarios:
+            scenario = self._scenarios[message["trial"]]
+            self._watch(TrialStarted(scenario, where=str(message.get("where", ""))))
 
 
 class _client:
@@ -159,13 +161,13 @@ class _client:
             ) from error
         try:
             get_address_host_port(self._address)  # before dask starts a thread for it
-            self._client = Client(self._address, timeout=PATIENCE_S)
+            self._client = Client(self._address, timeout=CONNECT_TIMEOUT_S)
         except OSError as error:
             raise TestbedError(
                 f"no dask scheduler answers at {self._address}", "start one: dask scheduler"
             ) from error
         except ValueError as error:
-            raise UsageError(f"--cluster {self._address}: {error}", ADDRESSES) from error
+            raise UsageError(f"--cluster {self._address}: {error}", ADDRESS_HINT) from error
         except TypeError as error:  # dask's way to say that it has no certificates
             raise TestbedError(
                 f"--cluster {self._address}: dask knows no certificates to connect with",
@@ -190,7 +192,7 @@ class _Workers:
         self._differences: dict[str, str] = {}
 
     def fitting(self) -> list[str]:
-        """The fitting workers among those connected now, which may change at any time."""
+        """Return the fitting workers among those connected now, which may change at any time."""
         present = list(self._client.nthreads())
         new = [worker for worker in present if worker not in self._differences]
         for worker, each in self._answers(new).items():
@@ -212,7 +214,7 @@ class _Workers:
 
     def wait(self) -> list[str]:
         """Wait for at least one fitting worker; raises if none connects in time."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + CONNECT_TIMEOUT_S
         while not (workers := self.fitting()):
             if time.monotonic() > deadline:
                 reasons = "; ".join(f"{w}: {d}" for w, d in self._differences.items() if d)
@@ -223,7 +225,7 @@ class _Workers:
         return workers
 
 
-def _hand_out(
+def _distribute(
     client: Any, tasks: Sequence[Task], choice: Choice, out: Path, watch: Watcher
 ) -> Iterator[TrialFinished]:
     """Run trials on the workers, a few at a time so that results do not pile up."""
@@ -242,7 +244,7 @@ def _hand_out(
                     del pending[future]
                     client.cancel([future])
                     queue.append(task)
-            while queue and len(pending) < AHEAD * len(present):
+            while queue and len(pending) < TRIALS_PER_WORKER * len(present):
                 task = queue.pop()
                 words = (task.scenario.to_json(), choice.engine.name)
                 future = client.submit(run_remotely, *words, workers=present, pure=False)
@@ -263,21 +265,21 @@ def run_remotely(scenario: str, engine: str) -> dict[str, bytes]:
     with workplace("worker") as out:
         choice = choose(engine, ())
         (finished,) = run_all(
-            plan_tasks([Scenario.from_json(scenario)]), choice, out, _beginning_told(), jobs=1
+            plan_tasks([Scenario.from_json(scenario)]), choice, out, _start_reporter(), jobs=1
         )
         files = [path for path in finished.path.rglob("*") if path.is_file()]
         return {str(path.relative_to(finished.path)): path.read_bytes() for path in files}
 
 
-def _beginning_told() -> Watcher:
-    """On a worker: says that its trial begins, from whatever thread."""
+def _start_reporter() -> Watcher:
+    """Return a worker's watcher, which reports that its trial starts."""
     from distributed import get_worker
 
     worker = get_worker()
 
     def tell(event: SweepEvent) -> None:
         if isinstance(event, TrialStarted):
-            worker.log_event(BEGUN, {"trial": event.scenario.name, "where": str(worker.name)})
+            worker.log_event(START_TOPIC, {"trial": event.scenario.name, "where": str(worker.name)})
 
     return tell
 

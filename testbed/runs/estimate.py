@@ -35,13 +35,13 @@ CAPTURED_BYTES = 144 + 32  # overhead per packet in pcapng
 
 
 def _packets(plan: Plan, scenario: Scenario) -> float:
-    """Data packets of all flows: enough to fill the bottleneck, or fewer if they send less."""
+    """Estimate the data packets of all flows: they fill the bottleneck, or send less."""
     full = scenario.topology.bottleneck.rate_mbit * 1e6 * plan.end_s / (8 * FRAME_BYTES)
     return min(full, sum(_flow_packets(flow, plan) for flow in scenario.flows))
 
 
 def _flow_packets(flow: Flow, plan: Plan) -> float:
-    """Upper bound for one flow: a whole video, or a TCP flow limited by its deliberate losses."""
+    """Bound one flow's packets: a whole video, or a TCP flow limited by its deliberate losses."""
     if flow.video is not None:
         return _bits(flow.video) / (8 * FRAME_BYTES)
     rate = _event_rate(flow.loss) if flow.loss else 0.0
@@ -52,7 +52,7 @@ def _flow_packets(flow: Flow, plan: Plan) -> float:
 
 
 def _event_rate(loss: Loss) -> float:
-    """The approximate rate of loss events per packet."""
+    """Return the approximate rate of loss events per packet."""
     if loss.events is not None:
         return loss.events.rate
     assert loss.gilbert_elliott is not None
@@ -60,7 +60,7 @@ def _event_rate(loss: Loss) -> float:
 
 
 def _bits(video: Viewing) -> float:
-    """Size of a video and its page, at its bitrate or the highest that its player may choose."""
+    """Return the bits of a video and its page, at the highest bitrate that may be chosen."""
     from testbed.scenario.video_content import LADDER  # imported here, since few scenarios need it
 
     rates = [rung.bit_per_s for rung in LADDER if video.rule in (*RULES, rung.name)]
@@ -68,7 +68,7 @@ def _bits(video: Viewing) -> float:
 
 
 def _programs_s(scenario: Scenario) -> float:
-    """The time to start the servers and players of all videos."""
+    """Return the time to start the servers and players of all videos."""
     return sum(PROGRAMS_S * (1 + _is_quic(f.video)) for f in scenario.flows if f.video)
 
 
@@ -85,7 +85,7 @@ def _history() -> Path:
 
 
 def pace() -> float:
-    """Actual over estimated time of earlier trials on this machine; 1 if none has run."""
+    """Return actual over estimated time of earlier trials on this machine; 1 if none has run."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         return float(json.loads(_history().read_text())["guest"])
     return 1.0
@@ -103,12 +103,12 @@ def learn(trials: Iterable[tuple[Plan, Scenario, float]]) -> None:
 
 
 def guest_seconds(plan: Plan, scenario: Scenario) -> float:
-    """Wall time on one core."""
+    """Estimate a trial's wall time on one core."""
     return all_guest_seconds([(plan, scenario)])
 
 
 def all_guest_seconds(trials: Iterable[tuple[Plan, Scenario]]) -> float:
-    """The same of several, one after the other; the correction is read once for all."""
+    """Estimate the wall time of several trials one after the other."""
     return pace() * sum(_seconds(plan, scenario) for plan, scenario in trials)
 
 
@@ -124,5 +124,5 @@ def _seconds(plan: Plan, scenario: Scenario) -> float:
 
 
 def disk_mb(plan: Plan, scenario: Scenario) -> float:
-    """Size of the captures in MB, assuming about one ACK per two data packets."""
+    """Estimate the captures' size in MB, with about one ACK per two data packets."""
     return 1.5 * _packets(plan, scenario) * len(plan.captures) * CAPTURED_BYTES / 1e6

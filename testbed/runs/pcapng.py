@@ -51,7 +51,7 @@ def convert(pcap: Path, pcapng: Path, source: Source, cancel: threading.Event) -
 
 
 def _opened(pcap: Path) -> io.FileIO:
-    """The guest could have put a link in its place."""
+    """Open a capture, but not through a link that the guest could have put in its place."""
     return io.FileIO(pcap, opener=lambda path, flags: os.open(path, flags | os.O_NOFOLLOW))
 
 

@@ -29,7 +29,7 @@ _ALWAYS = ("tcpdump", "iproute2", "mininet")
 
 
 def programs_of(scenario: Scenario) -> tuple[str, ...]:
-    """The external programs and libraries that produce the scenario's packets."""
+    """Return the external programs and libraries that produce the scenario's packets."""
     videos = [flow.video for flow in scenario.flows if flow.video is not None]
     browsers = any(video.player is Player.CHROMIUM for video in videos)
     topology = scenario.topology
@@ -43,12 +43,12 @@ def programs_of(scenario: Scenario) -> tuple[str, ...]:
 
 
 def programs(scenario: Scenario) -> Mapping[str, str]:
-    """Their versions on this machine."""
+    """Return the installed versions of the programs that the scenario uses."""
     return {**versions_of(programs_of(scenario)), **_own_programs(scenario)}
 
 
 def _own_programs(scenario: Scenario) -> Mapping[str, str]:
-    """A hash of each program and file of command flows, by its path."""
+    """Return a hash of each program and file of command flows, by its path."""
     found = set()
     for flow in scenario.flows:
         if flow.command is not None:
@@ -65,12 +65,12 @@ def _digest(path: Path) -> str:
 
 
 def versions_of(names: Iterable[str]) -> Mapping[str, str]:
-    """The versions of these programs and libraries, by name."""
+    """Return the versions of programs and libraries, by name."""
     return {name: _version(name) for name in names}
 
 
 def versions_for(scenario: Scenario) -> Mapping[str, str]:
-    """All software that takes part in the scenario's trial, with versions."""
+    """Return the versions of all software that takes part in the scenario's trial."""
     return {
         "testbed": importlib.metadata.version("tcp-testbed"),
         "python": platform.python_version(),

@@ -35,7 +35,7 @@ class Built:
         return sorted(path for pattern in self.patterns for path in PROJECT.glob(pattern))
 
     def is_stale(self) -> bool:
-        """True if a source is newer than the compiled file."""
+        """Return whether a source is newer than the compiled file."""
         built = self.file.stat().st_mtime
         return any(path.stat().st_mtime > built for path in self.sources())
 
@@ -69,21 +69,23 @@ BUILT = (
 
 
 def used_by(topology: Topology | Graph, plan: Plan) -> Mapping[str, str]:
-    """Map the source files that the trial uses, a paper's topology and the kernel's added queue
-    disciplines included, to their sha256; on every machine the same."""
+    """Return the sha256 of each source file that the trial uses, the same on every machine.
+
+    These include a paper's topology, and queue disciplines that we add to the kernel.
+    """
     papers = [PROJECT / "topologies" / f"{topology.kind.replace('-', '_')}.py"]
     compiled = [path for each in compiled_for(plan) if each.everywhere for path in each.sources()]
     return dict(_hashes([*(papers if topo_of(topology) else ()), *compiled, *_added(plan)]))
 
 
 def used_here(plan: Plan) -> Mapping[str, str]:
-    """The sources that the trial uses besides, on this machine."""
+    """Return the sha256 of the sources that the trial uses here, but not on all machines."""
     only_here = [b for b in compiled_for(plan) if not b.everywhere and b.file.exists()]
     return dict(_hashes(path for each in only_here for path in each.sources()))
 
 
 def _added(plan: Plan) -> list[Path]:
-    """The sources of the queue disciplines that are in the guest's kernel beside its own."""
+    """Return the sources of the queue disciplines that we add to the kernel and the plan uses."""
     kinds = {each.kind for each in plan.tc_objects}
     return [p for p in _added_queues() if p.stem.removeprefix("sch_") in kinds]
 
@@ -93,7 +95,7 @@ def _added_queues() -> list[Path]:
 
 
 def all_sources() -> Mapping[str, str]:
-    """The sha256 of every source, and one hash of all the testbed's Python code."""
+    """Return the sha256 of every source, and one of all the testbed's Python code."""
     compiled = [path for each in BUILT for path in each.sources()]
     networks = sorted((PROJECT / "topologies").glob("*.py"))
     python = hashlib.sha256()
@@ -104,9 +106,11 @@ def all_sources() -> Mapping[str, str]:
 
 
 def of_kernel(version: str = BASE_KERNEL) -> Mapping[str, str]:
-    """The sha256 of everything of ours that one of the guest's base kernels is built from, by the
-    names that its key has (kernel/recipe.sh): what is added to it concerns those trials alone that
-    use it."""
+    """Return the sha256 of everything of ours that a version of the guest's kernel is built from.
+
+    The names are those in the kernel's key (kernel/recipe.sh). Queue disciplines are not among
+    them: they concern only the trials that use them.
+    """
     kernel = PROJECT / "kernel"
     own = kernel / version
     patches = [*(kernel / "patches").glob("*.patch"), *(own / "patches").glob("*.patch")]
@@ -128,12 +132,12 @@ def _hashes(paths: Iterable[Path]) -> Iterator[tuple[str, str]]:
 
 @functools.lru_cache(maxsize=256)
 def _hash_of(path: Path, _stamp: tuple[int, ...]) -> str:
-    """Read again once the file's stamp is another: thousands of trials share the sources."""
+    """Hash a file, again only if its stamp has changed: thousands of trials share the sources."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def compiled_for(plan: Plan) -> list[Built]:
-    """The compiled programs that run in the trial."""
+    """Return the compiled programs that run in the trial."""
     return [each for each in BUILT if each.runs_in(plan)]
 
 

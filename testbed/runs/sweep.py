@@ -63,8 +63,10 @@ class TrialFinished:
 
 @dataclass(frozen=True)
 class TrialStarted:
-    """A trial that begins; `stale` if it replaces one that was run differently, and `where` if
-    that is not this machine."""
+    """A trial that starts: in place of one that ran differently, if `stale`.
+
+    `where` names the machine if it is not this one.
+    """
 
     scenario: Scenario
     stale: bool = False
@@ -241,14 +243,14 @@ def _ran_well(path: Path) -> bool:
 
 
 def is_done(out: Path, task: Task, engine: Engine) -> bool:
-    """True if the trial succeeded with exactly the settings and software of now."""
+    """Return whether the trial succeeded with exactly the settings and software of now."""
     path = out / trial_folder(task.scenario, engine.name)
     identity = identify(task.scenario, task.plan, engine.with_kernel(task.scenario.kernel))
     return _ran_well(path) and open_trial(path).record.identity == identity
 
 
 def unsupported(engine: Engine, missing: Iterable[Missing]) -> Record:
-    """The record of a trial that this engine cannot run."""
+    """Return the record of a trial that this engine cannot run."""
     each = list(missing)
     reason = f"{what_lacks(engine, each)} has no " + ", no ".join(str(m) for m in each)
     hints = dict.fromkeys(m.remedy for m in each)
@@ -258,12 +260,12 @@ def unsupported(engine: Engine, missing: Iterable[Missing]) -> Record:
     return Record(Status.UNSUPPORTED, reason, "; ".join(hints))
 
 
-ROOM_BYTES = 1_000_000
+FULL_DISK_BYTES = 1_000_000
 
 
 def _stop_if_disk_is_full(out: Path) -> None:
     """Raise if the disk is full, since every further trial would fail too."""
-    if shutil.disk_usage(out).free < ROOM_BYTES:
+    if shutil.disk_usage(out).free < FULL_DISK_BYTES:
         raise TestbedError(
             f"{out}: the disk is full",
             "finished trials are kept; make room, or name another folder with --out",
@@ -286,7 +288,7 @@ def _modified(path: Path) -> float:
 
 
 def _read_record(folder: Path, scenario: Scenario, outcome: ProcessOutcome) -> Record:
-    """The trial's own record, which a hostile program in it could have written."""
+    """Read the record that the trial wrote, or that a hostile program in it wrote."""
     try:
         record = Record.from_json((folder / RECORD).read_text())
     except (OSError, *DAMAGED) as error:

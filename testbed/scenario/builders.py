@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from testbed.kept import kept
+from testbed.memo import cached_by_repr
 from testbed.scenario.links.schedule import of_queue, of_wire
 from testbed.scenario.model import (
     Bottleneck,
@@ -40,7 +40,7 @@ def graph_of(topology: Topology | Graph) -> Graph:
     return topology if isinstance(topology, Graph) else _graph_of(topology)
 
 
-@kept(KEPT)
+@cached_by_repr(KEPT)
 def _graph_of(topology: Topology) -> Graph:
     return BUILDERS[topology.kind].graph(topology)
 

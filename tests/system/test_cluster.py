@@ -130,7 +130,7 @@ def test_a_cluster_gives_what_this_machine_gives(
 def test_a_worker_without_the_kernel_takes_none(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("testbed.runs.cluster.PATIENCE_S", 5)
+    monkeypatch.setattr("testbed.runs.cluster.CONNECT_TIMEOUT_S", 5)
     cluster.worker(XDG_CACHE_HOME=str(tmp_path / "empty"))
     events: list[object] = []
     with pytest.raises(TestbedError, match="no worker of the cluster can take trials"):
@@ -146,7 +146,7 @@ def test_a_worker_without_the_kernel_takes_none(
 
 
 def test_no_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("testbed.runs.cluster.PATIENCE_S", 1)
+    monkeypatch.setattr("testbed.runs.cluster.CONNECT_TIMEOUT_S", 1)
     with pytest.raises(TestbedError, match=r"no dask scheduler answers at tcp://127\.0\.0\.1:9"):
         run_on_cluster(
             "tcp://127.0.0.1:9",

@@ -17,7 +17,7 @@ from testbed.runs import cluster
     ],
 )
 def test_no_scheduler(address: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "PATIENCE_S", 1)
+    monkeypatch.setattr(cluster, "CONNECT_TIMEOUT_S", 1)
     with pytest.raises(TestbedError) as caught, cluster._client(address):
         pass
     assert address in caught.value.message and said in caught.value.message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -10,9 +11,15 @@ import pytest
 
 from experiments.catalogue import EXPERIMENTS
 from experiments.command import main
-from testbed.cli.parser import VERBS
+from testbed.cli.parser import VERBS, build_parser
 
 Script = Callable[[str], str]
+
+
+def subparsers() -> dict[str, argparse.ArgumentParser]:
+    """Each verb's parser."""
+    (action,) = (a for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))
+    return dict(action.choices)
 
 
 @pytest.fixture
@@ -52,13 +59,44 @@ def test_bash_offers_what_comes_next(script: Script) -> None:
     assert completed(text, "testbed", "completion", "z") == ["zsh"]
 
 
+OPTIONS = {
+    verb: [
+        action.option_strings[-1]
+        for action in parser._actions
+        if action.option_strings and action.option_strings[-1] != "--help"
+    ]
+    for verb, parser in subparsers().items()
+}
+
+
+@pytest.mark.parametrize("verb", OPTIONS)
+def test_every_option_is_offered_by_every_shell(script: Script, verb: str) -> None:
+    offered = completed(script("bash"), "testbed", verb, "--")
+    assert set(OPTIONS[verb]) <= set(offered)
+    (case,) = (
+        line for line in script("zsh").splitlines() if line.strip().startswith(f'*" {verb} "*)')
+    )
+    assert set(OPTIONS[verb]) <= set(case.split("found=(")[1].rstrip(" );").split())
+    seen = f"'__fish_seen_subcommand_from {verb}'"
+    fish = [line for line in script("fish").splitlines() if seen in line]
+    for option in OPTIONS[verb]:
+        assert any(f" -l {option.removeprefix('--')} " in line for line in fish), option
+
+
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_the_others_say_the_same(script: Script, shell: str) -> None:
+def test_verbs_experiments_and_axes_are_offered(script: Script, shell: str) -> None:
     text = script(shell)
-    for verb in VERBS:
-        assert verb.name in text
+    lines = text.splitlines()
+    if shell == "zsh":
+        (first,) = (line for line in lines if line.strip().startswith('"1 "*)'))
+        assert first.split("found=(")[1].rstrip(" );").split() == [verb.name for verb in VERBS]
+    else:
+        verbs = [line.split(" -a ")[1].split()[0] for line in lines if "use_subcommand" in line]
+        assert verbs == [verb.name for verb in VERBS]
     for name, experiment in EXPERIMENTS.items():
-        assert name in text
-        assert all(f"{axis}=" in text for axis in experiment.axes)
+        of_axes = [
+            line for line in lines if name in line and f"{next(iter(experiment.axes))}=" in line
+        ]
+        assert of_axes and all(f"{axis}=" in of_axes[0] for axis in experiment.axes), name
     if shutil.which(shell):
         subprocess.run([shell, "-n"], input=text, text=True, check=True)

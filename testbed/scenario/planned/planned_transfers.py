@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator
 
-from testbed.kept import kept
+from testbed.memo import cached_by_repr
 from testbed.scenario.model import Flow, Scenario
 from testbed.scenario.planned.way import Way, way
 from testbed.scenario.workload.drawing import (
@@ -40,7 +40,7 @@ def _surely_s(scenario: Scenario, flow: Flow) -> float:
     return scenario.stop_s(flow) - flow.start_s - scenario.start_jitter_ms / 1e3
 
 
-@kept(KEPT)
+@cached_by_repr(KEPT)
 def _drawn(asked: tuple[Workload, str, float, float]) -> tuple[Transfer, ...]:
     """Draw the transfers; without a limit, arrivals that come too often would never end."""
     return tuple(itertools.islice(draw(*asked), MAX_TRANSFERS + 1))

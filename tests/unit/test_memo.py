@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.kept import kept
+from testbed.memo import cached_by_repr
 from testbed.plan.network import build_network
 from testbed.plan.plan import make_plan
 from testbed.runs import sources
@@ -31,7 +31,7 @@ def asked() -> Asked:
 
 
 def test_what_is_equal_but_another_text_is_made_anew(asked: Asked) -> None:
-    @kept(2)
+    @cached_by_repr(2)
     def text_of(value: Value) -> str:
         asked.append(value)
         return f"{value.number} {value.names}"
