@@ -30,7 +30,7 @@ $(call library,testbed-iperf3.so,testbed/traffic/*.c)
 $(call library,testbed-on-off.so,testbed/traffic/bursts/*.c)
 $(call library,testbed-pcapng.so,testbed/runs/pcapng.c)
 $(call library,testbed-samples.so,testbed/trial/parts/sample_rows.c)
-$(call library,testbed-tcpdump.so,testbed/trial/output/*.c)
+$(call library,testbed-tcpdump.so,testbed/trial/preload/*.c)
 
 # iperf3 sends from threads since 3.16
 ifneq ($(shell dpkg-query -Wf '$${Version}' iperf3 | xargs dpkg --compare-versions 3.16 le && echo yes),)

@@ -63,7 +63,7 @@ BUILT = (
         ("testbed/traffic/workload/*.[ch]",),
         lambda plan: any(f.flow.workload for f in plan.flows),
     ),
-    Built(TCPDUMPS, ("testbed/trial/output/*.c",), lambda plan: bool(plan.captures)),
+    Built(TCPDUMPS, ("testbed/trial/preload/*.c",), lambda plan: bool(plan.captures)),
     Built(MEDIUM, ("testbed/trial/medium/*.[ch]",), lambda plan: plan.radio is not None),
 )
 

@@ -33,8 +33,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "batch.h"
-#include "taken.h"
+#include "batched_call.h"
+#include "preload_state.h"
 
 #define DESCRIPTORS 1024 /* select() takes no others */
 #define ROUNDS 64	 /* of waiting and reading, at most */

@@ -31,8 +31,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "batch.h"
-#include "taken.h"
+#include "batched_call.h"
+#include "preload_state.h"
 
 #define CONTROL_MARK	9
 #define NS_PER_S	1000000000LL

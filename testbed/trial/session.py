@@ -40,11 +40,11 @@ class ClockGrid:
     start_s: float = 0.0  # every process of the set-up; 0: at once
 
 
-def run_trial(scenario: Scenario, folder: Path, grids: ClockGrid) -> Record:
+def run_trial(scenario: Scenario, folder: Path, grid: ClockGrid) -> Record:
     """Run a scenario, write its files to the folder, and return its record."""
     plan = make_plan(scenario)  # the sweep's plan is in another process
     wake_exactly()
-    SETUP_CLOCK.start_s, SETUP_CLOCK.step_s = grids.start_s, grids.step_s
+    SETUP_CLOCK.start_s, SETUP_CLOCK.step_s = grid.start_s, grid.step_s
     SETUP_CLOCK.begin_step()
     with contextlib.ExitStack() as stack:
         log = CommandLog(folder / COMMANDS)
@@ -56,7 +56,7 @@ def run_trial(scenario: Scenario, folder: Path, grids: ClockGrid) -> Record:
             stack.callback(trial.parts[-1].close)
         _configure(trial)
         (folder / NETWORK_UP).touch()
-        return _run(trial, grids)
+        return _run(trial, grid)
 
 
 def _configure(trial: RunningTrial) -> None:
@@ -68,7 +68,7 @@ def _configure(trial: RunningTrial) -> None:
     verify(trial.plan, trial.places)
 
 
-def _run(trial: RunningTrial, grids: ClockGrid) -> Record:
+def _run(trial: RunningTrial, grid: ClockGrid) -> Record:
     """Run all parts in a network that is already up."""
     SETUP_CLOCK.begin_step()
     for part in trial.parts:
@@ -78,8 +78,8 @@ def _run(trial: RunningTrial, grids: ClockGrid) -> Record:
     SETUP_CLOCK.start_s = SETUP_CLOCK.step_s = 0.0
     reseed_random()
     if len(trial.plan.flows) > MANY_FLOWS:
-        sleep_to_multiple(grids.epoch_s)
-    timeline = Timeline(LEAD_S, grids.epoch_s)
+        sleep_to_multiple(grid.epoch_s)
+    timeline = Timeline(LEAD_S, grid.epoch_s)
     _schedule(trial, timeline)
     timeline.run()
     for part in trial.parts:
@@ -136,13 +136,13 @@ def _watch_for_the_end(trial: RunningTrial, timeline: Timeline) -> None:
     timeline.every(CHECK_S, last_s, check)
 
 
-def main(argv: list[str], grids: ClockGrid = ClockGrid()) -> int:
+def main(argv: list[str], grid: ClockGrid = ClockGrid()) -> int:
     """Run the trial and write its record; the exit status is 0 if it succeeded."""
     source, folder = Path(argv[0]), Path(argv[1])
     try:
         with interruptible():
             scenario = Scenario.as_written(source.read_text())
-            record = run_trial(scenario, folder, grids)
+            record = run_trial(scenario, folder, grid)
     except TestbedError as error:
         record = Record(Status.FAILED, error.message, error.hint)
     except OSError as error:
