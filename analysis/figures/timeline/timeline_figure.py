@@ -294,7 +294,7 @@ def lanes_panel(found: Timeline) -> tuple[Panel, float]:
     marks: list[Mark] = []
     for place, (kind, times) in enumerate(found.events.items()):
         look = EVENT_LOOKS[kind]
-        marks.append(ReferenceLine("y", place, colour="#EEEEEE", width=0.5, dash=()))
+        marks.append(ReferenceLine("y", place, colour="#E4E4E4", width=0.5, dash=()))
         marks.append(PointSeries(times, np.full(len(times), place), look.colour, look.marker,
                                  look.size, look.hollow, edge_width=look.edge_width,
                                  series=str(kind)))  # fmt: skip

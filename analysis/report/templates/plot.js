@@ -346,6 +346,7 @@ const plotting = (() => {
           ticks: { show: axis.marks && axis.shown, stroke: () => this.colour("muted"), width: 1, size: 4 },
           border: { show: axis.line, stroke: () => this.colour("muted"), width: 1 },
           splits: (u) => shown(u).map(([at]) => at),
+          filter: (u, splits) => splits,
           values: (u, splits) => { const words = new Map(shown(u)); return splits.map((at) => (axis.shown ? words.get(at) ?? "" : "")); },
           rotate: axis.rotation ? (axis.opposite ? axis.rotation : -axis.rotation) : 0,
         };
