@@ -1,19 +1,82 @@
-"""The verdict on a trial: the worst of its checks, kept with the trial."""
+"""The verdict on a trial: all checks, and the worst of them."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from analysis.trials.packets import TrialPackets
-from analysis.verdict.all_checks import CHECKS
+from analysis.trials.queue_transit import Passage
+from analysis.verdict import (
+    changing_links,
+    configuration,
+    iperf3,
+    kernel_tcp,
+    links,
+    queues,
+    recording,
+    traffic,
+    transfers,
+)
 from analysis.verdict.checks import Check, Grade
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.rules import RULES
-from testbed.store import Status, Trial
+from testbed.store import QueueRecord, Status, Trial
+
+# Checks of each observed queue that packets cross.
+QUEUE_CHECKS: tuple[Callable[[Evidence, QueueRecord, Passage], Iterator[Check]], ...] = (
+    queues.shaping,
+    changing_links.followed,
+    changing_links.down,
+    queues.buffer,
+    queues.conservation,
+    queues.marks,
+)
+
+
+def observed_queues(evidence: Evidence) -> Iterator[Check]:
+    """Run the checks of every observed queue."""
+    for queue in evidence.bottlenecks:
+        passage = evidence.passages[queue.interface]
+        if len(passage.left_ns):
+            for check in QUEUE_CHECKS:
+                yield from check(evidence, queue, passage)
+
+
+# In the order in which verdict.json lists their results. Each yields nothing if the scenario does
+# not use the feature.
+CHECKS: tuple[Callable[[Evidence], Iterator[Check]], ...] = (
+    recording.captures,
+    configuration.kernel,
+    configuration.sockets,
+    configuration.settings,
+    configuration.offloads,
+    recording.machine,
+    recording.times,
+    recording.sampling,
+    changing_links.changes,
+    links.idle,
+    links.radio,
+    links.loss,
+    links.overtaking,
+    links.losses_by_chance,
+    observed_queues,
+    queues.senders,
+    kernel_tcp.sockets,
+    kernel_tcp.hosts,
+    kernel_tcp.receivers,
+    iperf3.tcp,
+    iperf3.udp,
+    queues.marks_received,
+    traffic.videos,
+    transfers.transfers,
+    traffic.programs,
+    traffic.pauses,
+)
 
 _BAD = (Grade.INVALID, Grade.SUSPECT)
 _ORDER = {name: place for place, name in enumerate(RULES)}

@@ -188,7 +188,7 @@ ADDITIONS = (
                     '        _exact("flows", "flows", "flows that ran", "asked for", "-"),\n',
                 ),
             ),
-            "analysis/verdict/all_checks.py": (
+            "analysis/verdict/verdict.py": (
                 ("    iperf3,\n", "    flow_number,\n"),
                 ("    recording.captures,", "    flow_number.flow_number,\n"),
             ),

@@ -17,7 +17,7 @@ import pytest
 
 from analysis.transfers.sessions import load_of, session_rows
 from analysis.verdict.checks import Grade
-from analysis.verdict.transfer_checks import PRESSURE, transfers
+from analysis.verdict.transfers import PRESSURE, transfers
 from testbed.errors import UsageError
 from testbed.machine.netlink import listening
 from testbed.plan.plan import make_plan

@@ -15,9 +15,9 @@ import pytest
 from analysis.transfers.connection_streams import NEVER
 from analysis.transfers.transfer_reports import Planned, Reported
 from analysis.transfers.wire_transfers import OnTheWire
-from analysis.verdict import transfer_checks
+from analysis.verdict import transfers
 from analysis.verdict.checks import Grade
-from analysis.verdict.transfer_checks import _as_drawn, held_back
+from analysis.verdict.transfers import check_list, held_back
 from testbed.errors import UsageError
 from testbed.plan.plan import make_plan
 from testbed.runs.sources import compiled_for
@@ -203,7 +203,7 @@ def test_the_verdict_expects_the_transfers_of_the_network_that_the_seed_draws() 
     planned = Planned(*np.array(rows, dtype=np.int64).T)
     trial = SimpleNamespace(scenario=scenario)
     evidence = cast(Any, SimpleNamespace(trial=trial, virtual_time=True))
-    check = _as_drawn(evidence, cast(Any, SimpleNamespace(name=scenario.flows[0].name)), planned)
+    check = check_list(evidence, cast(Any, SimpleNamespace(name=scenario.flows[0].name)), planned)
     assert check.verdict is Grade.VALID
 
 
@@ -212,14 +212,14 @@ def test_synacks_of_a_connection_that_nobody_accepted(
     monkeypatch: pytest.MonkeyPatch, told: int, sound: bool
 ) -> None:
     """Two transfers were delivered with five retransmissions, and a third never connected."""
-    monkeypatch.setattr(transfer_checks, "server_retransmissions", lambda *_: told)
+    monkeypatch.setattr(transfers, "server_retransmissions", lambda *_: told)
     times = np.zeros(3, dtype=np.int64)
     found = OnTheWire(times, times, np.array([2, 3, 2]), 3, 2)
     received = np.array([100, 200, 0])
     reported = Reported(0, times, times, times, received, np.zeros(3, dtype=np.bool_))
     evidence = cast(Any, SimpleNamespace(trial=None, virtual_time=True))
     flow = cast(Any, SimpleNamespace(name="web"))
-    check = transfer_checks._sent_again(evidence, flow, reported, found)
+    check = transfers.check_retransmissions(evidence, flow, reported, found)
     assert (check.verdict is Grade.VALID) is sound
 
 

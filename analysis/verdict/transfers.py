@@ -32,16 +32,14 @@ from testbed.store import FlowRecord
 Booleans = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
 FOREVER = np.iinfo(np.int64).max
-PRESSURE = "TcpExtTCPMemoryPressures"
+MEMORY_PRESSURE_COUNTER = "TcpExtTCPMemoryPressures"
 
-EDGE_NS = {
-    True: 1_000,
-    False: 200_000_000,
-}  # so near the flow's stop either may be: by virtual time
+# this close to the flow's stop a transfer may be counted or not: by virtual time
+STOP_EDGE_NS = {True: 1_000, False: 200_000_000}
 
 
 def transfers(evidence: Evidence) -> Iterator[Check]:
-    """All checks of every workload."""
+    """Check the transfers and sessions of every workload."""
     for flow in workloads(evidence.trial, captured=False):
         planned = read_planned(evidence.trial, flow.name)
         reported = read_reported(evidence.trial, flow.name)
@@ -50,19 +48,19 @@ def transfers(evidence: Evidence) -> Iterator[Check]:
             note = f"its {missing} is not there"
             yield compare("transfers", flow.name, evidence.virtual_time, 1, 0, note=note)
             continue
-        yield _as_drawn(evidence, flow, planned)
+        yield check_list(evidence, flow, planned)
         yield _logged(evidence, flow, planned, reported)
         if _has_sessions(evidence, flow):
             yield from _sessions(evidence, flow)
-        found = wire_of(evidence.trial, evidence.packets, flow)
-        if found is None:
+        wire = wire_of(evidence.trial, evidence.packets, flow)
+        if wire is None:
             yield unknown("transfers", f"{flow.name} captured", NOT_CAPTURED)
             yield unknown("transfer times", flow.name, NOT_CAPTURED)
             continue
         key = keys_of(flow.src_ports, planned, reported)
-        yield _captured(evidence, flow, reported, key, found)
-        yield _times(evidence, flow, reported, key, found)
-        yield _sent_again(evidence, flow, reported, found)
+        yield _captured(evidence, flow, reported, key, wire)
+        yield _times(evidence, flow, reported, key, wire)
+        yield check_retransmissions(evidence, flow, reported, wire)
 
 
 def _has_sessions(evidence: Evidence, flow: FlowRecord) -> bool:
@@ -70,29 +68,29 @@ def _has_sessions(evidence: Evidence, flow: FlowRecord) -> bool:
     return workload is not None and workload.arrivals.sessions is not None
 
 
-def _named(evidence: Evidence, subject: str, bad: Booleans, what: str) -> Check:
+def _bad_transfers(evidence: Evidence, subject: str, bad: Booleans, what: str) -> Check:
     """Count bad transfers and name the first."""
     places = np.flatnonzero(bad)
     note = f"transfer {places[0]} {what}" if len(places) else ""
     return compare("transfers", subject, evidence.virtual_time, len(places), 0, note=note)
 
 
-def _as_drawn(evidence: Evidence, flow: FlowRecord, planned: Planned) -> Check:
-    """The list has what the scenario's seed draws, transfer by transfer."""
+def check_list(evidence: Evidence, flow: FlowRecord, planned: Planned) -> Check:
+    """Check that the list is what the scenario's seed draws, transfer by transfer."""
     scenario = drawn(evidence.trial.scenario)
     expected = planned_transfers(scenario, scenario.flow(flow.name))
-    rows = [(each.session, each.at_ns, each.size) for each in expected]
+    rows = [(transfer.session, transfer.at_ns, transfer.size) for transfer in expected]
     wanted = np.array(rows, dtype=np.int64).reshape(-1, 3)
     given = np.column_stack((planned.session, planned.after_ns, planned.size))
     both = min(len(wanted), len(given))
     bad = np.ones(max(len(wanted), len(given)), dtype=np.bool_)
     bad[:both] = (wanted[:both] != given[:both]).any(axis=1)
-    return _named(evidence, f"{flow.name} list", bad, "is not the one that the seed draws")
+    return _bad_transfers(evidence, f"{flow.name} list", bad, "is not the one that the seed draws")
 
 
 def _logged(evidence: Evidence, flow: FlowRecord, planned: Planned, reported: Reported) -> Check:
-    """The client's log has every transfer: begun when it was due, and no longer than asked for."""
-    edge_ns = EDGE_NS[evidence.virtual_time]
+    """Check that the client began every transfer when it was due, none longer than requested."""
+    edge_ns = STOP_EDGE_NS[evidence.virtual_time]
     both = min(len(planned.size), len(reported.port))
     due_ns = planned.after_ns.copy()
     if _has_sessions(evidence, flow):
@@ -108,7 +106,7 @@ def _logged(evidence: Evidence, flow: FlowRecord, planned: Planned, reported: Re
     bad[:both] = ((port == 0) & due[:both]) | (got > size) | ((ended >= 0) & (got != size))
     bad[:both] |= _untimely(evidence, flow, due_ns[:both], reported)
     what = "is not in the client's log, did not begin in its time, or has another size there"
-    return _named(evidence, f"{flow.name} log", bad, what)
+    return _bad_transfers(evidence, f"{flow.name} log", bad, what)
 
 
 def _session_due_ns(planned: Planned, reported: Reported, count: int) -> Integers:
@@ -131,7 +129,7 @@ def _untimely(
 ) -> Booleans:
     """Find transfers that began before their time, or, on new connections, after it."""
     workload = evidence.trial.scenario.flow(flow.name).workload
-    begun_ns, edge_ns = reported.begun_ns[: len(due_ns)], EDGE_NS[evidence.virtual_time]
+    begun_ns, edge_ns = reported.begun_ns[: len(due_ns)], STOP_EDGE_NS[evidence.virtual_time]
     # not the difference: FOREVER is the largest number
     off = begun_ns - reported.zero_ns < due_ns - edge_ns
     if workload is not None and workload.connections is Connections.NEW:
@@ -140,7 +138,7 @@ def _untimely(
 
 
 def _sessions(evidence: Evidence, flow: FlowRecord) -> Iterator[Check]:
-    """Sessions had their round trips and windows, no connection failed, and memory sufficed."""
+    """Check sessions' round trips and windows, failed connections, and TCP's memory."""
     rows = session_rows(evidence.trial, flow)
     if rows is None:
         yield unknown("session RTT", flow.name, NOT_RECORDED)
@@ -169,7 +167,7 @@ def _sessions(evidence: Evidence, flow: FlowRecord) -> Iterator[Check]:
         yield compare("session window", flow.name, virtual_time, widest, allowed, deviation=over)
     failures = int(rows["failures"].sum())
     yield compare("session failures", flow.name, virtual_time, failures, 0)
-    times = total_counter(evidence.trial, PRESSURE)
+    times = total_counter(evidence.trial, MEMORY_PRESSURE_COUNTER)
     if times is None:
         yield unknown("memory", flow.name, NOT_RECORDED)
     else:
@@ -177,21 +175,21 @@ def _sessions(evidence: Evidence, flow: FlowRecord) -> Iterator[Check]:
 
 
 def _captured(
-    evidence: Evidence, flow: FlowRecord, reported: Reported, key: Integers, found: OnTheWire
+    evidence: Evidence, flow: FlowRecord, reported: Reported, key: Integers, wire: OnTheWire
 ) -> Check:
-    """What the client began or finished, the captures show begun or finished, and nothing else."""
+    """Check that the captures show what the client began and finished, and nothing else."""
     stop_ns = epoch_ns(evidence.trial) + round(flow.stopped_s * 1e9)
-    sure_ns = stop_ns - EDGE_NS[evidence.virtual_time]
-    known = len(found.begun_ns)
+    sure_ns = stop_ns - STOP_EDGE_NS[evidence.virtual_time]
+    known = len(wire.begun_ns)
     begun_ns, ended_ns = reported.begun_ns[:known], reported.ended_ns[:known]
-    begun = (begun_ns >= 0) != (found.begun_ns >= 0)
-    begun &= np.maximum(begun_ns, found.begun_ns) < sure_ns
-    ended = (ended_ns >= 0) != ((found.whole_ns >= 0) & (found.whole_ns <= stop_ns))
-    ended &= np.maximum(ended_ns, found.whole_ns) < sure_ns
+    begun = (begun_ns >= 0) != (wire.begun_ns >= 0)
+    begun &= np.maximum(begun_ns, wire.begun_ns) < sure_ns
+    ended = (ended_ns >= 0) != ((wire.whole_ns >= 0) & (wire.whole_ns <= stop_ns))
+    ended &= np.maximum(ended_ns, wire.whole_ns) < sure_ns
     what = "is in the client's log and not in the captures, or the other way round"
     subject = f"{flow.name} captured"
-    check = _named(evidence, subject, begun | ended, what)
-    more = _unlogged(evidence, flow, reported, key, found)
+    check = _bad_transfers(evidence, subject, begun | ended, what)
+    more = _unlogged(evidence, flow, reported, key, wire)
     if not more or check.measured:
         return check
     note = f"the captures have {more} that the client's log lacks"
@@ -199,7 +197,7 @@ def _captured(
 
 
 def _unlogged(
-    evidence: Evidence, flow: FlowRecord, reported: Reported, key: Integers, found: OnTheWire
+    evidence: Evidence, flow: FlowRecord, reported: Reported, key: Integers, wire: OnTheWire
 ) -> int:
     """Count connections, or requests on them, that the client's log lacks."""
     workload = evidence.trial.scenario.flow(flow.name).workload
@@ -207,32 +205,32 @@ def _unlogged(
     known = len(np.unique(key[key > 0]))
     if workload.connections is Connections.KEPT:
         known = workload.pool
-    asked = int((reported.begun_ns >= 0).sum())
-    return max(0, found.connections - known, found.requests - asked)
+    begun = int((reported.begun_ns >= 0).sum())
+    return max(0, wire.connections - known, wire.requests - begun)
 
 
 def _times(
-    evidence: Evidence, flow: FlowRecord, reported: Reported, key: Integers, found: OnTheWire
+    evidence: Evidence, flow: FlowRecord, reported: Reported, key: Integers, wire: OnTheWire
 ) -> Check:
-    """Of the transfers that both have, the beginning or end that is furthest off."""
+    """Check the beginning or end that is furthest off, of the transfers that both have."""
     zero = epoch_ns(evidence.trial)
-    known = len(found.begun_ns)
-    begun_ns = found.begun_ns
+    known = len(wire.begun_ns)
+    begun_ns = wire.begun_ns
     workload = evidence.trial.scenario.flow(flow.name).workload
     if workload is not None and workload.connections is Connections.KEPT:
-        waited = held_back(key, reported.begun_ns[:known], found)
+        waited = held_back(key, reported.begun_ns[:known], wire)
         begun_ns = np.where(waited, reported.begun_ns[:known], begun_ns)
     pairs = (
         (reported.begun_ns[:known], begun_ns),
-        (reported.ended_ns[:known], found.whole_ns),
+        (reported.ended_ns[:known], wire.whole_ns),
     )
     worst, measured, expected, which = 0, 0.0, 0.0, 0
-    for told, seen in pairs:
-        off = np.where((told >= 0) & (seen >= 0), np.abs(told - seen), 0)
+    for logged, captured in pairs:
+        off = np.where((logged >= 0) & (captured >= 0), np.abs(logged - captured), 0)
         place = int(off.argmax()) if len(off) else 0
         if len(off) and off[place] > worst:
             worst, which = int(off[place]), place
-            measured, expected = ((int(each[place]) - zero) / 1e9 for each in (told, seen))
+            measured, expected = ((int(each[place]) - zero) / 1e9 for each in (logged, captured))
     note = f"transfer {which}" if worst else ""
     return compare(
         "transfer times",
@@ -245,8 +243,8 @@ def _times(
     )
 
 
-def held_back(key: Integers, told_ns: Integers, found: OnTheWire) -> Booleans:
-    """Requests that left after the client made them, but not after the answer before theirs.
+def held_back(key: Integers, logged_ns: Integers, wire: OnTheWire) -> Booleans:
+    """Find requests that left after the client made them, but not after the answer before theirs.
 
     Nagle's algorithm holds a small packet back until the one before it is acknowledged, which the
     last byte of its answer does at the latest.
@@ -254,24 +252,24 @@ def held_back(key: Integers, told_ns: Integers, found: OnTheWire) -> Booleans:
     order = np.argsort(key, kind="stable")
     same = key[order[1:]] == key[order[:-1]]
     answered_ns = np.full(len(key), NEVER, dtype=np.int64)
-    whole_ns = np.where(found.whole_ns == NEVER, FOREVER, found.whole_ns)
+    whole_ns = np.where(wire.whole_ns == NEVER, FOREVER, wire.whole_ns)
     answered_ns[order[1:][same]] = whole_ns[order[:-1][same]]
-    held = (found.begun_ns > told_ns) & (found.begun_ns <= answered_ns)
+    held = (wire.begun_ns > logged_ns) & (wire.begun_ns <= answered_ns)
     return np.asarray(held)
 
 
-def _sent_again(
-    evidence: Evidence, flow: FlowRecord, reported: Reported, found: OnTheWire
+def check_retransmissions(
+    evidence: Evidence, flow: FlowRecord, reported: Reported, wire: OnTheWire
 ) -> Check:
-    """The server's TCP_INFO, summed over its connections, against the sender's capture.
+    """Check the server's TCP_INFO, summed over its connections, against the sender's capture.
 
     Where nothing was delivered there may have been no connection: nobody accepted it, and TCP_INFO
     of none has the SYN-ACKs that were sent again.
     """
-    told, subject = server_retransmissions(evidence.trial, flow.name), f"{flow.name} server"
-    if told is None or found.retransmissions is None:
+    counted, subject = server_retransmissions(evidence.trial, flow.name), f"{flow.name} server"
+    if counted is None or wire.retransmissions is None:
         return unknown("retransmissions", subject, NOT_CAPTURED)
-    delivered = reported.received[: len(found.retransmissions)] > 0
-    most, least = int(found.retransmissions.sum()), int(found.retransmissions[delivered].sum())
-    off = max(told - most, least - told, 0)
-    return compare("retransmissions", subject, evidence.virtual_time, told, most, deviation=off)
+    delivered = reported.received[: len(wire.retransmissions)] > 0
+    most, least = int(wire.retransmissions.sum()), int(wire.retransmissions[delivered].sum())
+    off = max(counted - most, least - counted, 0)
+    return compare("retransmissions", subject, evidence.virtual_time, counted, most, deviation=off)
