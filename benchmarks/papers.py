@@ -45,7 +45,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.figures.general.presentation import of_results, summaries, tables
-from analysis.figures.plotting.sheet import Sheet
+from analysis.figures.sheet import Sheet
 from analysis.report.verdict_tables import side_by_side
 from analysis.results import reduction
 from analysis.results.reduction import reduction_of

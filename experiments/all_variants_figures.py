@@ -13,10 +13,10 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator, NullLocator
 
+from analysis.figures import cases, style
 from analysis.figures.general import general_figures
-from analysis.figures.plotting import cases, style
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
-from analysis.figures.plotting.setting_groups import by_setting
+from analysis.figures.setting_groups import by_setting
 from analysis.metrics.metric_rows import INVALID, SUSPECT, counted, invalid
 from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.intervals import CONFIDENCE, half_width

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.figures.plotting import cases, style
+from analysis.figures import cases, style
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.text_tables import TextTable

@@ -9,8 +9,8 @@ import pandas as pd
 
 from analysis.evaluation.outcome_rows import SUBJECT, over_settings, setting_columns
 from analysis.evaluation.seen_trial import MORE, Score
-from analysis.figures.plotting import cases
-from analysis.figures.plotting.sheet import Cell, Head, Sheet, mean_cell
+from analysis.figures import cases
+from analysis.figures.sheet import Cell, Head, Sheet, mean_cell
 from analysis.metrics.metric_rows import AXIS
 from analysis.statistics.intervals import compare_paired, half_width, known
 from analysis.statistics.text_tables import TextTable

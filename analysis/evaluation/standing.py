@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from analysis.evaluation.outcome_rows import in_pairs, outcome, over_settings, scores
 from analysis.evaluation.seen_trial import Score
-from analysis.figures.plotting.sheet import Cell, Head, Sheet
+from analysis.figures.sheet import Cell, Head, Sheet
 from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.intervals import Comparison, ComparisonKind, compare_paired, holm, known
 from analysis.statistics.text_tables import TextTable

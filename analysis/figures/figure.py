@@ -36,7 +36,7 @@ the top. `widen=True` keeps an axis from exaggerating differences of a few perce
 **Marks** are drawn in their order. `series` is the name of the legend's entry that hides and shows
 a mark in the page. Positions are data; where `x_place` or `y_place` is "panel" they are parts of
 the panel's width or height, from 0 to 1. Colours are `#rrggbb`; the page replaces those of
-`analysis/figures/plotting/style.py` by its own in dark mode. Dashes are lengths in widths of the
+`analysis/figures/style.py` by its own in dark mode. Dashes are lengths in widths of the
 line. A `PointEvidence` beside a curve or points is what the page shows on hover (interval, n) and
 which trials a click lists.
 
@@ -69,7 +69,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.figures.plotting.style import WIDTH_INCHES, SeriesStyle
+from analysis.figures.style import WIDTH_INCHES, SeriesStyle
 
 Dash = tuple[float, ...]
 Place = Literal["data", "panel"]

@@ -19,7 +19,7 @@ from analysis.figures.figure import (
     PointEvidence,
     PointSeries,
 )
-from analysis.figures.plotting.style import SeriesStyle
+from analysis.figures.style import SeriesStyle
 from analysis.statistics.intervals import half_width, known
 
 READING = "points: means; bands and bars: 95 % interval of the mean (Student's t)"

@@ -25,6 +25,7 @@ from matplotlib.patches import Polygon as PolygonPatch
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 from matplotlib.transforms import ScaledTranslation, Transform
 
+from analysis.figures import style
 from analysis.figures.figure import (
     TRIALS,
     Annotation,
@@ -46,7 +47,6 @@ from analysis.figures.figure import (
     ShadedRange,
     resolved_limits,
 )
-from analysis.figures.plotting import style
 from testbed.machine.atomic import replace
 from testbed.machine.safe_files import make_folder
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from analysis.figures.plotting.sheet import Cell, Head, Sheet
+from analysis.figures.sheet import Cell, Head, Sheet
 from analysis.report.verdict_tables import tally, tolerance
 from analysis.results.reduction import stored_verdict
 from analysis.verdict.checks import Grade

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from analysis.figures.plotting.cases import text
+from analysis.figures.cases import text
 
 TOLD = 2  # headlines of a verdict, of a paper
 ORDER = ("contradicted", "supported", "open")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.figures.plotting.sheet import Cell, Head, Sheet
+from analysis.figures.sheet import Cell, Head, Sheet
 from analysis.statistics.comparison import compare_results, in_common
 from analysis.statistics.comparison_table import closing_lines, report_table
 from analysis.statistics.tolerances import choose_tolerances

@@ -6,7 +6,7 @@ import math
 import shlex
 from collections.abc import Iterable, Sequence
 
-from analysis.figures.plotting.cases import text
+from analysis.figures.cases import text
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import hosts_label, path_rtt_ms, queue_label, rate_label

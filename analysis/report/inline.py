@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from analysis.figures.plotting import style
+from analysis.figures import style
 
 # What the page's style sheet calls the figures' colours.
 INKS = {

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pandas as pd
 
-from analysis.figures.plotting.sheet import Cell, Head, Sheet, mean_cell
+from analysis.figures.sheet import Cell, Head, Sheet, mean_cell
 from analysis.metrics.columns import METRICS
 from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.summary import sum_up

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.figures.plotting.cases import text
+from analysis.figures.cases import text
 from analysis.metrics.metric_rows import AXIS, INVALID
 from analysis.report.listing import HEADS, UNITS
 from analysis.report.overlay_series import trial_text

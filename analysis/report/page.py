@@ -11,7 +11,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from analysis.figures.plotting.sheet import Sheet
+from analysis.figures.sheet import Sheet
 from analysis.metrics.columns import METRICS
 from analysis.report.claims_section import Paper
 from analysis.report.comparison_section import Compared

@@ -22,12 +22,13 @@ from analysis.evaluation.outcome_rows import (
     setting_columns,
 )
 from analysis.evaluation.seen_trial import Score
+from analysis.figures import cases, style
 from analysis.figures.general import general_figures, load_sweep, plane, transfer_times
-from analysis.figures.plotting import cases, figure_layout, style
+from analysis.figures.plotting import figure_layout
 from analysis.figures.plotting.error_bars import Measure
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
-from analysis.figures.plotting.sheet import Cell, Head, Sheet
-from analysis.figures.plotting.style import SeriesStyle
+from analysis.figures.sheet import Cell, Head, Sheet
+from analysis.figures.style import SeriesStyle
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
 from analysis.results.tables import transfers_of

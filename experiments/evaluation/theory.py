@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from analysis.evaluation.outcome_rows import outcome
-from analysis.figures.plotting.sheet import Cell, Head, Sheet, mean_cell
+from analysis.figures.sheet import Cell, Head, Sheet, mean_cell
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
 from analysis.results.tables import transfers_of

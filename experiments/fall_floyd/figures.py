@@ -17,9 +17,9 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from analysis.figures import style
+from analysis.figures.cases import stem
 from analysis.figures.general import general_figures
-from analysis.figures.plotting import style
-from analysis.figures.plotting.cases import stem
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import setting_label, variant_key

@@ -17,11 +17,12 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
+from analysis.figures import cases, style
 from analysis.figures.general import general_figures
-from analysis.figures.plotting import cases, error_bars, figure_layout, style
+from analysis.figures.plotting import error_bars, figure_layout
 from analysis.figures.plotting.error_bars import Measure
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
-from analysis.figures.plotting.setting_groups import by_setting
+from analysis.figures.setting_groups import by_setting
 from analysis.metrics.metric_rows import AXIS, INVALID, SUSPECT, counted
 from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import path_rtt_ms, setting_label, variant_key

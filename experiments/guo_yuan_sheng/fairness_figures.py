@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import pandas as pd
 from matplotlib.axes import Axes
 
+from analysis.figures import cases, style
 from analysis.figures.general import general_figures, over_time
-from analysis.figures.plotting import cases, error_bars, figure_layout, style
+from analysis.figures.plotting import error_bars, figure_layout
 from analysis.figures.plotting.error_bars import Measure
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
-from analysis.figures.plotting.style import SeriesStyle
+from analysis.figures.style import SeriesStyle
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import variant_key

@@ -11,13 +11,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from analysis.figures import cases, style
+from analysis.figures.cases import cell_means
 from analysis.figures.general import general_figures, load_sweep, over_time, plane
-from analysis.figures.plotting import cases, error_bars, figure_layout, style
-from analysis.figures.plotting.cell_means import cell_means
+from analysis.figures.plotting import error_bars, figure_layout
 from analysis.figures.plotting.error_bars import DROPS, LATENCY, THROUGHPUT, Measure
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
-from analysis.figures.plotting.sheet import Cell, Head, Sheet, mean_cell, printed
-from analysis.figures.plotting.style import SeriesStyle
+from analysis.figures.sheet import Cell, Head, Sheet, mean_cell, printed
+from analysis.figures.style import SeriesStyle
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import variant_key

@@ -13,8 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
+from analysis.figures import cases, style
 from analysis.figures.general import general_figures
-from analysis.figures.plotting import cases, error_bars, figure_layout, style
+from analysis.figures.plotting import error_bars, figure_layout
 from analysis.figures.plotting.error_bars import Measure
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure, save
 from analysis.metrics.metric_rows import AXIS

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from analysis.figures.plotting import cases
-from analysis.figures.plotting.sheet import Cell, Head, Sheet, mean_cell, printed
+from analysis.figures import cases
+from analysis.figures.sheet import Cell, Head, Sheet, mean_cell, printed
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
 from experiments.parvez_mahanti_williamson.claims import NAMES, SBS, difference, errors

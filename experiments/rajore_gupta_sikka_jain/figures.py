@@ -11,10 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from analysis.figures.plotting import cases, error_bars, figure_layout, style
+from analysis.figures import cases, style
+from analysis.figures.plotting import error_bars, figure_layout
 from analysis.figures.plotting.error_bars import Measure
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
-from analysis.figures.plotting.style import SeriesStyle
+from analysis.figures.style import SeriesStyle
 from analysis.metrics.digest import VIDEO_ERRORS, VIDEO_PACKETS
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults

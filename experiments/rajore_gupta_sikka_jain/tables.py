@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.captures.lengths import ALL, BUCKETS
-from analysis.figures.plotting import cases
-from analysis.figures.plotting.sheet import Cell, Head, Sheet, median_cell, printed
+from analysis.figures import cases
+from analysis.figures.sheet import Cell, Head, Sheet, median_cell, printed
 from analysis.metrics.digest import lengths_of
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults

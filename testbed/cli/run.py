@@ -189,14 +189,14 @@ def _show_figures(
     selection: RunSelection, run: Path, rows: pd.DataFrame, printed: run_output.Printed
 ) -> None:
     """Print the results, then the experiment's figures; those that are up to date stay."""
-    from analysis.figures import kept_figures
+    from analysis.figures import figure_cache
 
     if selection.file and selection.file.figures:
         _show_file(selection.file, run, rows, printed)
         return
     experiment = selection.name
-    folder, made_of = run / FIGURES, kept_figures.made_of(run)
-    kept = kept_figures.read(folder, experiment, made_of)
+    folder, made_of = run / FIGURES, figure_cache.inputs_hash(run)
+    kept = figure_cache.read(folder, experiment, made_of)
     if kept and not kept.own_tables:
         _show_numbers(run, rows, (), printed)
         _say_figures(folder / name for name in kept.figures)
@@ -210,7 +210,7 @@ def _show_figures(
         _say_figures(folder / name for name in kept.figures)
         return
     drawn = _say_figures(presentation.save_figures(all_results, folder))
-    kept_figures.keep(folder, experiment, made_of, drawn, bool(tables))
+    figure_cache.store(folder, experiment, made_of, drawn, bool(tables))
 
 
 def _show_file(

@@ -11,8 +11,8 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.figures.plotting import style
-from analysis.figures.plotting.setting_groups import by_setting
+from analysis.figures import style
+from analysis.figures.setting_groups import by_setting
 from analysis.results.experiment_results import collect
 from analysis.results.tables import write_metrics
 from analysis.trials.series import Series, grid_step_s, trial_series

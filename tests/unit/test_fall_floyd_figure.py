@@ -13,8 +13,8 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from analysis.figures import style
 from analysis.figures.general import presentation
-from analysis.figures.plotting import style
 from analysis.metrics.columns import COLUMNS
 from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import variant_key

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.figures.plotting.sheet import Cell, Head, Sheet
+from analysis.figures.sheet import Cell, Head, Sheet
 from analysis.results import reduction
 from benchmarks import papers
 from benchmarks.papers import (

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.figures.cases import split
 from analysis.figures.general.presentation import figures, tables
-from analysis.figures.plotting.cases import split
 from analysis.metrics.digest import THROUGHPUT
 from analysis.metrics.metric_rows import tell_settings_apart, varied_axes
 from analysis.report import collect

@@ -24,7 +24,7 @@ from analysis.figures import static_renderer
 from analysis.figures.figure import Figure
 from analysis.figures.general import presentation
 from analysis.figures.plotting.named_figure import AnyFigure
-from analysis.figures.plotting.style import VARIANT_COLOURS
+from analysis.figures.style import VARIANT_COLOURS
 from analysis.report import collect, make_report
 from analysis.report.facts import command
 from analysis.results.experiment_results import ExperimentResults

@@ -14,9 +14,9 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
+from analysis.figures.cases import exemplary
 from analysis.figures.general import general_figures, load_sweep, plane, presentation
 from analysis.figures.plotting import figure_layout
-from analysis.figures.plotting.cases import exemplary
 from analysis.figures.plotting.figure_layout import APART
 from analysis.metrics import digest
 from analysis.report import collect, make_report

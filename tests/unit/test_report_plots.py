@@ -32,7 +32,7 @@ from analysis.figures.figure import (
     resolved_limits,
     share_like_limits,
 )
-from analysis.figures.plotting.style import series_styles
+from analysis.figures.style import series_styles
 from analysis.report.page import TEMPLATES
 from analysis.report.page_plot import packed, plot, plot_json
 

@@ -7,7 +7,7 @@ import pytest
 from matplotlib import pyplot as plt
 
 from analysis.figures.general.presentation import tables
-from analysis.figures.plotting.sheet import Sheet
+from analysis.figures.sheet import Sheet
 from analysis.metrics.metric_rows import with_axes
 from analysis.results.experiment_results import ExperimentResults
 from experiments.catalogue import EXPERIMENTS

@@ -15,7 +15,7 @@ from analysis.captures.lengths import packet_lengths
 from analysis.captures.tcp import MARKS
 from analysis.figures.general.presentation import tables
 from analysis.figures.plotting.named_figure import NamedFigure
-from analysis.figures.plotting.sheet import Sheet, median_cell
+from analysis.figures.sheet import Sheet, median_cell
 from analysis.metrics.digest import VIDEO_ERRORS, VIDEO_PACKETS, lengths_of, video_parts
 from analysis.metrics.metric_rows import with_axes
 from analysis.report.network_drawing import drawing

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.figures import style
 from analysis.figures.general.transfer_times import SERIES, _caption, panels
-from analysis.figures.plotting import style
 from analysis.statistics.text_tables import transfers_summary
 
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from analysis.figures import style
 from analysis.figures.figure import Axis, Curve, Figure, Mark, Panel, PointSeries, legend_entries
-from analysis.figures.plotting import style
-from analysis.figures.plotting.style import SeriesStyle
+from analysis.figures.style import SeriesStyle
 from analysis.metrics.digest import DELAY_QUANTILES, RTT_QUANTILES
 
 KINDS = {RTT_QUANTILES: "round-trip time (ms)", DELAY_QUANTILES: "one-way delay (ms)"}

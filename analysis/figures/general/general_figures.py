@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from analysis.figures import means
+from analysis.figures import cases, means
+from analysis.figures.cases import axes_beside, cell_means
 from analysis.figures.figure import Figure, in_rows
 from analysis.figures.general import (
     distribution,
@@ -20,8 +21,6 @@ from analysis.figures.general import (
     variant_shares,
 )
 from analysis.figures.means import DROPS, LATENCY, MARKED, THROUGHPUT
-from analysis.figures.plotting import cases
-from analysis.figures.plotting.cell_means import axes_beside, cell_means
 from analysis.figures.plotting.named_figure import AnyFigure
 from analysis.figures.timeline import timeline_figure
 from analysis.metrics import digest

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as DrawnFigure
 from matplotlib.ticker import MaxNLocator
 
-from analysis.figures import means
+from analysis.figures import cases, means, style
 from analysis.figures.figure import (
     Axis,
     Figure,
@@ -22,9 +22,9 @@ from analysis.figures.figure import (
     resolved_limits,
     top_of,
 )
-from analysis.figures.plotting import cases, error_bars, figure_layout, style
+from analysis.figures.plotting import error_bars, figure_layout
 from analysis.figures.plotting.error_bars import Measure
-from analysis.figures.plotting.style import SeriesStyle
+from analysis.figures.style import SeriesStyle
 from analysis.metrics.metric_rows import AXIS
 from analysis.trials.labels import by_number, variant_key
 

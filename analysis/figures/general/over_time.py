@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy import special
 
+from analysis.figures import style
 from analysis.figures.figure import (
     Area,
     Axis,
@@ -20,9 +21,8 @@ from analysis.figures.figure import (
     in_rows,
     legend_entries,
 )
-from analysis.figures.plotting import style
 from analysis.figures.plotting.point_evidence import TRIALS, note, trial_names
-from analysis.figures.plotting.style import SeriesStyle
+from analysis.figures.style import SeriesStyle
 from analysis.metrics.digest import THROUGHPUT
 from analysis.statistics.intervals import CONFIDENCE
 

@@ -12,6 +12,8 @@ from matplotlib.figure import Figure as DrawnFigure
 from matplotlib.patches import Ellipse
 from scipy import special
 
+from analysis.figures import style
+from analysis.figures.cases import cell_means
 from analysis.figures.figure import (
     Annotation,
     Axis,
@@ -25,10 +27,9 @@ from analysis.figures.figure import (
     legend_entries,
     share_like_limits,
 )
-from analysis.figures.plotting import figure_layout, style
-from analysis.figures.plotting.cell_means import cell_means
+from analysis.figures.plotting import figure_layout
 from analysis.figures.plotting.error_bars import WHOLE
-from analysis.figures.plotting.style import SeriesStyle
+from analysis.figures.style import SeriesStyle
 from analysis.metrics.metric_rows import AXIS
 from analysis.statistics.intervals import CONFIDENCE
 

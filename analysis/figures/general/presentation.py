@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from analysis.figures import static_renderer
+from analysis.figures import static_renderer, style
 from analysis.figures.figure import Figure
 from analysis.figures.general import general_figures
-from analysis.figures.plotting import style
 from analysis.figures.plotting.named_figure import AnyFigure
-from analysis.figures.plotting.sheet import Sheet
+from analysis.figures.sheet import Sheet
 from analysis.results.experiment_results import ExperimentResults, collect
 from analysis.statistics.text_tables import TextTable
 from testbed.scenario.experiment import Experiment

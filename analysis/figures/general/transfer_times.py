@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
+from analysis.figures import cases, style
 from analysis.figures.figure import Axis, Curve, Figure, Mark, Panel, PointSeries, legend_entries
-from analysis.figures.plotting import cases, style
-from analysis.figures.plotting.style import SeriesStyle
+from analysis.figures.style import SeriesStyle
 from analysis.metrics.metric_rows import varied_axes
 from analysis.results.experiment_results import ExperimentResults
 from analysis.results.tables import transfers_of

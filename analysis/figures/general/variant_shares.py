@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from analysis.figures import means
+from analysis.figures import means, style
 from analysis.figures.figure import Axis, Mark, Panel, SegmentSet
 from analysis.figures.means import Measure
-from analysis.figures.plotting import style
 from analysis.metrics.metric_rows import AXIS
 from analysis.statistics.intervals import half_width
 

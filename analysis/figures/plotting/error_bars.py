@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from analysis.figures.plotting.point_evidence import TRIALS, note, trial_names
-from analysis.figures.plotting.style import PAPER, SeriesStyle
+from analysis.figures.style import PAPER, SeriesStyle
 from analysis.statistics.intervals import half_width, known
 
 # of markers, which are whole at a panel's edge too

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
-from analysis.figures.plotting import style
-from analysis.figures.plotting.style import SeriesStyle
+from analysis.figures import style
+from analysis.figures.style import SeriesStyle
 
 FOOT_INCHES = 0.26  # two lines
 TITLE_POINTS = 7  # of a panel

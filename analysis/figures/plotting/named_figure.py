@@ -12,8 +12,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as DrawnFigure
 
+from analysis.figures import style
 from analysis.figures.figure import Figure
-from analysis.figures.plotting import style
 from analysis.figures.plotting.point_evidence import TRIALS
 from testbed.machine.atomic import replace
 from testbed.machine.safe_files import make_folder

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from analysis.figures import style
 from analysis.figures.figure import (
     Annotation,
     Axis,
@@ -20,7 +21,6 @@ from analysis.figures.figure import (
     SegmentSet,
     ShadedRange,
 )
-from analysis.figures.plotting import style
 from analysis.figures.time_sequence.sequence_data import Sequence, Stretches, sequence, table, zoom
 from analysis.figures.timeline.timeline_data import TimeSpan
 from analysis.figures.timeline.timeline_events import Kind

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from analysis.figures import style
 from analysis.figures.figure import (
     Annotation,
     Area,
@@ -21,7 +22,6 @@ from analysis.figures.figure import (
     PointSeries,
     ReferenceLine,
 )
-from analysis.figures.plotting import style
 from analysis.figures.timeline.timeline_data import Timeline, TimeSpan, flow_span, table, timeline
 from analysis.figures.timeline.timeline_events import Kind
 from analysis.figures.timeline.timeline_text import doubt, footer, outcome, stem, title

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from analysis.figures import style
 from analysis.figures.figure import (
     Axis,
     Figure,
@@ -15,7 +16,6 @@ from analysis.figures.figure import (
     PointEvidence,
     PointSeries,
 )
-from analysis.figures.plotting import style
 from analysis.metrics.columns import METRICS
 from analysis.metrics.metric_rows import invalid
 from analysis.report.page_plot import Json, plot

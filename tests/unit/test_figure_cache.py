@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.figures import kept_figures
+from analysis.figures import figure_cache
 from testbed.store import RECORD
 from tests.trial_writer import write_trial
 
@@ -21,16 +21,16 @@ def results(tmp_path: Path) -> Path:
     folder = tmp_path / "figures"
     folder.mkdir()
     for name in NAMES:
-        for suffix in kept_figures.SUFFIXES:
+        for suffix in figure_cache.SUFFIXES:
             (folder / name).with_suffix(suffix).touch()
     drawn = [folder / name for name in NAMES]
-    kept_figures.keep(folder, "x", kept_figures.made_of(tmp_path), drawn, False)
+    figure_cache.store(folder, "x", figure_cache.inputs_hash(tmp_path), drawn, False)
     return tmp_path
 
 
 def found(results: Path) -> tuple[str, ...] | None:
     """What need not be drawn."""
-    kept = kept_figures.read(results / "figures", "x", kept_figures.made_of(results))
+    kept = figure_cache.read(results / "figures", "x", figure_cache.inputs_hash(results))
     return kept.figures if kept else None
 
 
@@ -39,7 +39,7 @@ def test_what_is_up_to_date_stays(results: Path) -> None:
 
 
 def test_another_experiments_are_not_these(results: Path) -> None:
-    assert kept_figures.read(results / "figures", "y", kept_figures.made_of(results)) is None
+    assert figure_cache.read(results / "figures", "y", figure_cache.inputs_hash(results)) is None
 
 
 def test_a_trial_more_makes_others(results: Path) -> None:
@@ -54,7 +54,7 @@ def test_a_trial_that_ran_again_makes_others(results: Path) -> None:
     assert found(results) is None
 
 
-@pytest.mark.parametrize("suffix", kept_figures.SUFFIXES)
+@pytest.mark.parametrize("suffix", figure_cache.SUFFIXES)
 def test_a_figure_that_is_gone_is_drawn_again(results: Path, suffix: str) -> None:
     (results / "figures" / "two.png").with_suffix(suffix).unlink()
     assert found(results) is None
@@ -66,11 +66,11 @@ def test_other_code_draws_others(
     project = tmp_path_factory.mktemp("project")
     (project / "analysis").mkdir()
     (project / "analysis" / "style.py").write_text("RED = 1\n")
-    monkeypatch.setattr(kept_figures, "PROJECT", project)
-    before = kept_figures.made_of(results)
-    assert before == kept_figures.made_of(results)
+    monkeypatch.setattr(figure_cache, "PROJECT", project)
+    before = figure_cache.inputs_hash(results)
+    assert before == figure_cache.inputs_hash(results)
     (project / "analysis" / "style.py").write_text("RED = 2\n")
-    assert kept_figures.made_of(results) != before
+    assert figure_cache.inputs_hash(results) != before
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"made_of": 1, "figures": 2}'])

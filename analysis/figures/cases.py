@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.figures.plotting.error_bars import READING
-from analysis.metrics.metric_rows import AXIS, varied_axes
+from analysis.figures.means import READING
+from analysis.metrics.metric_rows import AXIS, determined, varied_axes
 from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import by_number, in_lines
 
@@ -111,3 +111,19 @@ def foot(results: ExperimentResults, rows: pd.DataFrame, reading: str = READING)
     if (rows["verdict"] == "suspect").any():
         parts.append("hollow: includes a suspect trial")
     return in_lines(parts, FOOT_LETTERS)
+
+
+def cell_means(rows: pd.DataFrame, series: str, metrics: Sequence[str]) -> pd.DataFrame:
+    """The means over the seeds, one row per cell, named like `cubic (order cbr-first)`."""
+    axes = axes_beside(rows, series)
+    means = {}
+    groups = rows.groupby([series, *(AXIS + name for name in axes)], sort=False, dropna=False)
+    for (name, *values), members in groups:
+        words = case_words(case(axes, values))
+        means[f"{name} ({words})" if words else str(name)] = members[list(metrics)].mean()
+    return pd.DataFrame.from_dict(means, orient="index", columns=list(metrics))
+
+
+def axes_beside(rows: pd.DataFrame, series: str) -> list[str]:
+    """The axes that vary within a series: `variant` does not where the series are the variants."""
+    return [name for name in varied_axes(rows) if not determined(rows, AXIS + name, [series])]

@@ -1,4 +1,4 @@
-"""Figures that are up to date: they are not drawn again, which is what a run's end takes time for.
+"""A record of what figures were made of, so that a run does not draw unchanged figures again.
 
 A figure is made of its folder's trials by our code. A hash of both is kept beside the figures; what
 a trial measured is known by its record, which has the time that it took and its captures' hashes.
@@ -30,16 +30,16 @@ SUFFIXES = (".png", ".svg", ".csv")
 
 
 @dataclass(frozen=True)
-class KeptFigures:
-    """The figures of one experiment in a folder, and whether it has tables of its own beside."""
+class CachedFigures:
+    """The figures of an experiment in a folder, and whether the experiment has its own tables."""
 
     made_of: str
     figures: tuple[str, ...]  # the names of the PNG files
     own_tables: bool
 
 
-def made_of(results: Path) -> str:
-    """The hash of everything that a results folder's figures are made of."""
+def inputs_hash(results: Path) -> str:
+    """Return the hash of everything that a results folder's figures are made of."""
     whole = hashlib.sha256(importlib.metadata.version("matplotlib").encode())
     code = sorted(path for pattern in CODE for path in PROJECT.glob(pattern))
     trials = trial_paths(results)
@@ -50,19 +50,19 @@ def made_of(results: Path) -> str:
     return whole.hexdigest()
 
 
-def read(folder: Path, experiment: str, wanted: str) -> KeptFigures | None:
-    """The figures that are there, if they are made of what was asked for and all are whole."""
+def read(folder: Path, experiment: str, wanted: str) -> CachedFigures | None:
+    """Return the stored figures if their inputs have this hash and all files are there."""
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
         data = json.loads(_file(folder, experiment).read_text())
-        kept = KeptFigures(data["made_of"], tuple(data["figures"]), bool(data["own_tables"]))
+        kept = CachedFigures(data["made_of"], tuple(data["figures"]), bool(data["own_tables"]))
         files = ((folder / name).with_suffix(end) for name in kept.figures for end in SUFFIXES)
         if kept.made_of == wanted and all(file.is_file() for file in files):
             return kept
     return None
 
 
-def keep(folder: Path, experiment: str, made_of: str, drawn: Sequence[Path], own: bool) -> None:
-    """Note what the figures are made of."""
+def store(folder: Path, experiment: str, made_of: str, drawn: Sequence[Path], own: bool) -> None:
+    """Record what the figures were made of."""
     data = {"made_of": made_of, "figures": [path.name for path in drawn], "own_tables": own}
     with contextlib.suppress(TestbedError):  # another user's results: they are drawn each time
         replace(_file(folder, experiment), lambda path: path.write_text(json.dumps(data)))
