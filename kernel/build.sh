@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0
 # Compiles one guest kernel; image.sh and own.sh call it. The arguments:
 #
-#   RECIPE  our part, laid out by recipe.sh: patches/, congestion/, guest.config, init.c, …
+#   RECIPE  our part, copied by recipe.sh: patches/, congestion/, guest.config, init.c, …
 #   SOURCE  Debian's tarball, or the folder of a source tree
 #   OUT     the directory to make, with `linux`, `config` and `version`
-#   TREE    where to compile: if it is there, what is the same as the last time is kept
-#   ORIGIN  what `version` says about where the source is from
+#   TREE    where to compile; if it exists, only what has changed is compiled
+#   ORIGIN  the source's name, for `version`
 #
-# What happens and how long it takes goes to stderr.
+# Progress goes to stderr.
 set -euo pipefail
 export LC_ALL=C
 
@@ -51,7 +51,7 @@ extract() {
     fi
 }
 
-# Applies a patch, or ends: whoever can do without it says so in RECIPE/without (own.sh).
+# Applies a patch, or ends unless RECIPE/without lists it (own.sh).
 apply() { # file
     local without="$recipe/without" name=${1##*/}
     patch -d "$stage" -p1 --dry-run --force --silent <"$1" >"$log" 2>&1 && {
@@ -79,7 +79,7 @@ add_controls() {
     done
 }
 
-# Those of the project call what 0020 adds; a user's own stay.
+# Without 0020, the project's controls do not compile; a user's own stay.
 drop_controls() {
     local file name
     for file in "$here"/congestion/tcp_*.c; do

@@ -1,39 +1,38 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # Builds the guest kernel from Debian's linux-source-VERSION into the user's cache and prints
-# its directory as the last line of stdout. Without a version it is the default one: the oldest
-# whose source is installed, because that is what the stored numbers are of.
+# its directory as the last line of stdout. The default version is the oldest whose source is
+# installed: the stored numbers are of that one.
 #
 #   image.sh [VERSION]           builds it, if it is not there
 #   image.sh --path [VERSION]    only prints the directory; exit status 1 if it is not built
 #
-# In the directory is also `base`: the key of all that went in, without the queue disciplines of
-# queues/. Trials that use none of those are the base kernel's.
+# The file `base` in the directory is the key without the queue disciplines of queues/, for trials
+# that use none of those.
 # shellcheck source=kernel/recipe.sh
 . "$(dirname "${BASH_SOURCE[0]}")/recipe.sh"
 
 installed() { [ -e "/usr/src/linux-source-$1.tar.xz" ]; }
 
 default_version() {
-    local each
-    for each in $(versions); do installed "$each" && echo "$each" && return; done
+    local version
+    for version in $(versions); do installed "$version" && echo "$version" && return; done
     die "no source of Linux is installed" "apt-get install linux-source-$(versions | head -n 1)"
 }
 
-# The first 16 digits of a hash of all that goes into the kernel: of files below the recipe.
-# The builder counts by the number in VERSION/builder, which changes when build.sh makes other
-# bytes of the same recipe.
+# Prints the first 16 digits of a hash of the given files of the recipe. build.sh is represented by
+# the word in VERSION/builder, which changes when build.sh makes other bytes of the same recipe.
 key_of() {
-    local file whole
-    whole=$({
+    local file digest
+    digest=$({
         printf '%s\n' "$packaged" "$compiler"
         printf 'build.sh %s  -\n' "$(<"$here/$version/builder")"
         for file in "$@"; do printf '%s %s  -\n' "$file" "${sums[$file]}"; done
     } | sha256sum)
-    echo "${whole:0:16}"
+    echo "${digest:0:16}"
 }
 
-# Every command of the testbed asks for them, so each file is hashed once, all by one process.
+# Every command of the testbed needs the keys, so one process hashes each file once.
 find_keys() {
     local -A sums
     local hashes sum file packaged compiler
@@ -54,7 +53,7 @@ build() {
     local tree=$cache/.tree.$$
     trap 'rm -rf "$recipe" "$cache/.tree.$$" "$cache/.new.$$"' EXIT
     trap 'exit 130' INT TERM HUP
-    # Those of killed builds: while we have the lock, nobody else builds.
+    # Remove what killed builds left: while we have the lock, nobody else builds.
     rm -rf "$cache"/.tree.* "$cache"/.new.*
     "$here/build.sh" "$recipe" "/usr/src/linux-source-$version.tar.xz" "$cache/.new.$$" "$tree" \
         "linux-source-$version $(dpkg-query -W -f '${Version}' "linux-source-$version")"

@@ -5,14 +5,14 @@
 #   own.sh NAME SOURCE [--patches DIR] [--config FILE] [--add DIR] [--like KERNEL]
 #
 #   SOURCE         the folder of a source tree, or a version of Debian's (a folder here)
-#   --patches DIR  patches more; one that has the name of ours takes its place
-#   --config FILE  lines of a configuration, in place of ours of the same symbols
+#   --patches DIR  further patches; one that has the name of one of ours replaces it
+#   --config FILE  lines of a configuration, which replace ours for the same symbols
 #   --add DIR      tcp_NAME.c and sch_NAME.c, which are built in
-#   --like KERNEL  begin with a copy of what is compiled of this one, the first time
+#   --like KERNEL  start the first build from a copy of this kernel's compiled files
 #
-# A tree gets the patches of the nearest version that is not newer. Those that it can do without
-# are left out where they do not apply: the file `without` says what that costs. Its build folder
-# is kept, so that another build of the same name compiles only what has changed.
+# A tree gets the patches of the nearest version that is not newer. Patches that the file `without`
+# lists are left out where they do not apply. The build folder is kept, so that another build of the
+# same name compiles only what has changed.
 # shellcheck source=kernel/recipe.sh
 . "$(dirname "${BASH_SOURCE[0]}")/recipe.sh"
 
@@ -22,7 +22,7 @@ name=${1-} source=${2-}
 shift 2
 patches='' config='' added='' like=''
 while [ $# -gt 0 ]; do
-    [ "${2-}" ] || die "$1: nothing follows" "$usage"
+    [ "${2-}" ] || die "$1: a value is missing" "$usage"
     case $1 in
     --patches) patches=$2 ;;
     --config) config=$2 ;;
@@ -36,14 +36,15 @@ done
 
 number() { sed -n "s/^$1 *= *\([0-9]*\)\$/\1/p" "$source/Makefile" | head -n 1; }
 
-# The newest of our versions that is not newer than the tree; of an older tree the oldest.
+# Prints the newest of our versions that is not newer than the tree, or the oldest of them.
 nearest_version() { # the tree's
-    local each found
-    found=$(versions | head -n 1)
-    for each in $(versions); do
-        [ "$(printf '%s\n%s\n' "$each" "$1" | sort -V | head -n 1)" != "$each" ] || found=$each
+    local version nearest
+    nearest=$(versions | head -n 1)
+    for version in $(versions); do
+        [ "$(printf '%s\n%s\n' "$version" "$1" | sort -V | head -n 1)" != "$version" ] ||
+            nearest=$version
     done
-    echo "$found"
+    echo "$nearest"
 }
 
 find_source() {
@@ -84,7 +85,7 @@ add_own() {
     cp "$here/without" "$recipe/"
 }
 
-# The first build of a name leaves nothing where it fails; later ones keep what is compiled.
+# A first build that fails leaves nothing; later ones keep their compiled files.
 clean_up() {
     rm -rf "$recipe" "$cache/own/.new.$name" "$cache/trees/$name.stage"
     [ -e "$cache/own/$name" ] || rm -rf "${cache:?}/trees/$name"

@@ -1,9 +1,9 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0
-# What image.sh and own.sh have in common: our part of a kernel, laid out in one folder.
+# Functions of image.sh and own.sh: copy our part of a kernel into one folder, the recipe.
 #
-# A version of Linux is a folder here (6.1/, 6.12/) with its patches and what its configuration
-# has of its own; what all versions share is in patches/, congestion/, queues/ and guest.config.
+# A version of Linux is a folder here (6.1/, 6.12/) with its own patches and lines of configuration;
+# what all versions share is in patches/, congestion/, queues/ and guest.config.
 set -euo pipefail
 export LC_ALL=C
 
@@ -41,7 +41,7 @@ check_tools() { # the package of the source, if that is missing
         die "missing: ${missing[*]}" "apt-get install ${missing[*]}"
 }
 
-# A patch that adds sch_NAME.c with the symbol NET_SCH_NAME, which is on.
+# Prints a patch that adds sch_NAME.c with the symbol NET_SCH_NAME, which is on.
 queue_as_patch() { # file
     local name symbol
     name=${1##*/}
