@@ -2,13 +2,16 @@
 
 In virtual time the same scenario and seed give the same bytes, so a difference comes from the
 code, the kernel or a program. Trials are matched by experiment, axes, label, seed and engine, not
-by the hash in the folder's name: a trial's identity may change while its packets stay.
+by the hash in the folder's name: a trial's identity may change while its packets stay. Packets and
+samples of trials that another version wrote are compared, too, even if this version cannot read
+their scenarios any more.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,17 +23,77 @@ import pandas as pd
 from analysis.results.reduction import reduction_of
 from analysis.verdict.verdict import Verdict
 from testbed.errors import TestbedError, listed
-from testbed.scenario.kernel_axis import axes_of
-from testbed.store import COMPRESSED, SAMPLES, CaptureRecord, Trial, is_trial, open_trial, trials_in
+from testbed.store import (
+    CAPTURES,
+    COMPRESSED,
+    DAMAGED,
+    RECORD,
+    SAMPLES,
+    SCENARIO,
+    Trial,
+    is_trial,
+    open_trial,
+    trial_paths,
+)
 
 # Columns of metrics.csv that say which trial a row is of: the kernel may be what is compared.
 NAMING_COLUMNS = ("trial", "setting", "label", "axes")
 PACKET_BLOCK = 6  # pcapng's enhanced packet block: its type, and where its time stands
 TIME_BYTES = slice(12, 20)
 LARGEST_BLOCK_BYTES = 1 << 20
+# Fields of a scenario that name it or say what is looked at
+OBSERVATION_FIELDS = ("seed", "axes", "captures", "snaplen_bytes", "sample_interval_ms")
 
-TrialKey = tuple[str, str, str, int, str]  # experiment, axes, label, seed, engine
-TrialPair = tuple[Trial, Trial]
+TrialKey = tuple[str, ...]
+TrialPair = tuple["TrialFiles", "TrialFiles"]
+
+
+@dataclass(frozen=True)
+class CapturedFile:
+    """A capture of a trial: empty `file` if it was dropped."""
+
+    file: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class TrialFiles:
+    """A trial as its files say, whichever version of the testbed wrote them."""
+
+    path: Path
+    key: TrialKey  # what tells it from the other trials of its folder
+    scenario: str
+    status: str
+    reason: str
+    epoch_s: float
+    captures: Mapping[tuple[str, str], CapturedFile]  # by node and interface
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return self.path.name
+
+
+def read_files(path: Path) -> TrialFiles:
+    """Read what a comparison needs of a trial's record and scenario."""
+    try:
+        record = json.loads((path / RECORD).read_bytes())
+        scenario = json.loads((path / SCENARIO).read_bytes())
+        captures = {
+            (str(c["node"]), str(c["interface"])): CapturedFile(
+                Path(str(c["file"])).name, str(c["sha256"])
+            )
+            for c in record["captures"]
+        }
+        axes = json.dumps(scenario["axes"], sort_keys=True)
+        words = (scenario["experiment"], axes, scenario["label"], scenario.get("kernel", ""))
+        key = (*map(str, words), str(scenario["seed"]), str(record["engine"]))
+        settings = {k: v for k, v in scenario.items() if k not in OBSERVATION_FIELDS}
+        text = json.dumps(settings, sort_keys=True)
+        status, reason = str(record["status"]), str(record["reason"])
+        return TrialFiles(path, key, text, status, reason, float(record["epoch_s"]), captures)
+    except (OSError, *DAMAGED) as error:
+        raise TestbedError(f"{path}: not a trial: {error}", "name results folders") from error
 
 
 @dataclass(frozen=True)
@@ -42,6 +105,7 @@ class PacketReport:
     differences: Mapping[str, tuple[str, ...]]  # trial's folder in B → sentences
     only_a: tuple[str, ...] = ()  # trials' folders
     only_b: tuple[str, ...] = ()
+    unread: str = ""  # why numbers and verdicts of some trials were not compared
 
     @property
     def agrees(self) -> bool:
@@ -54,19 +118,22 @@ class PacketReport:
             yield f"{name}: {listed(sentences)}"
         for side, names in (("A", self.only_a), ("B", self.only_b)):
             yield from (f"{name}: only in {side}" for name in names)
+        if self.unread:
+            yield f"only packets and samples are compared of other versions' trials: {self.unread}"
         same = self.trials - len(self.differences)
         count = f"all {self.trials}" if same == self.trials else f"{same} of {self.trials}"
+        numbers = "" if self.unread else ", numbers and verdict"
         yield (
-            f"same packets, samples, numbers and verdict: {count} trials "
-            f"({self.captures} captures compared)"
+            f"same packets, samples{numbers}: {count} trials ({self.captures} captures compared)"
         )
 
 
 def compare_packets(a: Path, b: Path) -> PacketReport:
     """Compare two results folders, runs, or directories of single trials."""
     if is_trial(a) and is_trial(b):
-        return compare_pairs([(open_trial(a), open_trial(b))])
-    pairs, only_a, only_b = _matched(list(trials_in(a)), list(trials_in(b)))
+        return compare_pairs([(read_files(a), read_files(b))])
+    sides = [list(map(read_files, trial_paths(folder))) for folder in (a, b)]
+    pairs, only_a, only_b = _matched(*sides)
     if not pairs:
         raise TestbedError(
             f"{a} and {b}: no trial in common",
@@ -79,44 +146,45 @@ def compare_pairs(
     pairs: Sequence[TrialPair], only_a: Sequence[str] = (), only_b: Sequence[str] = ()
 ) -> PacketReport:
     """Compare trials that are known to be each other's counterparts."""
-    found = {right.path.name: tuple(_differences(left, right)) for left, right in pairs}
-    return PacketReport(
-        len(pairs),
-        sum(len(right.record.captures) for _, right in pairs),
-        {name: sentences for name, sentences in found.items() if sentences},
-        tuple(only_a),
-        tuple(only_b),
-    )
+    found: dict[str, tuple[str, ...]] = {}
+    unread = ""
+    for left, right in pairs:
+        sentences = [*_file_differences(left, right)]
+        if left.status == right.status:
+            try:
+                trials = open_trial(left.path), open_trial(right.path)
+            except TestbedError as error:
+                unread = error.message
+            else:
+                sentences += _number_and_verdict_differences(*trials)
+        if sentences:
+            found[right.name] = tuple(sentences)
+    captures = sum(len(right.captures) for _, right in pairs)
+    return PacketReport(len(pairs), captures, found, tuple(only_a), tuple(only_b), unread)
 
 
 def same_captures(left: Trial, right: Trial) -> bool:
     """Return whether both trials have captures, and the same packets in all of them."""
-    return bool(left.record.captures) and not any(_capture_differences(left, right))
+    a, b = read_files(left.path), read_files(right.path)
+    return bool(a.captures) and not any(_capture_differences(a, b))
 
 
 def _matched(
-    a: Sequence[Trial], b: Sequence[Trial]
+    a: Sequence[TrialFiles], b: Sequence[TrialFiles]
 ) -> tuple[list[TrialPair], list[str], list[str]]:
     """Pair the trials of both sides; also return the folders' names of those left over."""
-    sides: list[dict[TrialKey | tuple[TrialKey, str], Trial]] = []
     several = {
-        key for side in (a, b) for key, n in Counter(map(_key, side)).items() if n > 1
+        key for side in (a, b) for key, n in Counter(each.key for each in side).items() if n > 1
     }  # where experiment, axes and the rest do not tell trials apart, the whole scenario must
-    for trials in (a, b):
-        keys = map(_key, trials)
-        sides.append(
-            {
-                (key, setting_json(trial)) if key in several else key: trial
-                for key, trial in zip(keys, trials, strict=True)
-            }
-        )
-    left, right = sides
+    left, right = (
+        {(t.key, t.scenario if t.key in several else ""): t for t in side} for side in (a, b)
+    )
     pairs = [(left[key], right[key]) for key in left if key in right]
-    only = [
-        [trial.path.name for key, trial in own.items() if key not in other]
-        for own, other in ((left, right), (right, left))
-    ]
-    return pairs, only[0], only[1]
+    only_a, only_b = (
+        [trial.name for key, trial in side.items() if key not in other]
+        for side, other in ((left, right), (right, left))
+    )
+    return pairs, only_a, only_b
 
 
 def setting_json(trial: Trial) -> str:
@@ -127,19 +195,16 @@ def setting_json(trial: Trial) -> str:
     return plain.to_json()
 
 
-def _key(trial: Trial) -> TrialKey:
-    scenario = trial.scenario
-    axes = "; ".join(f"{name}={value}" for name, value in sorted(axes_of(scenario).items()))
-    return scenario.experiment, axes, scenario.label, scenario.seed, trial.record.engine
-
-
-def _differences(left: Trial, right: Trial) -> Iterator[str]:
-    """Yield a sentence for each difference, the packets' first."""
-    if left.record.status is not right.record.status:
-        yield f"{left.record.status} in A, {right.record.status} in B: {right.record.reason}"
+def _file_differences(left: TrialFiles, right: TrialFiles) -> Iterator[str]:
+    """Yield a sentence for each difference of status, packets and samples."""
+    if left.status != right.status:
+        yield f"{left.status} in A, {right.status} in B: {right.reason or left.reason}"
         return
     yield from _capture_differences(left, right)
     yield from _sample_differences(left, right)
+
+
+def _number_and_verdict_differences(left: Trial, right: Trial) -> Iterator[str]:
     a, b = reduction_of(left), reduction_of(right)
     yield from _verdict_differences(a.verdict, b.verdict)
     yield from _number_differences("flow", a.flows, b.flows)
@@ -147,34 +212,31 @@ def _differences(left: Trial, right: Trial) -> Iterator[str]:
     yield from _number_differences("transfer", a.transfers, b.transfers)
 
 
-def _capture_differences(left: Trial, right: Trial) -> Iterator[str]:
+def _capture_differences(left: TrialFiles, right: TrialFiles) -> Iterator[str]:
     """Yield the captures that differ, each with its first packet that does."""
-    a, b = ({(c.node, c.interface): c for c in trial.record.captures} for trial in (left, right))
+    a, b = left.captures, right.captures
     for place in dict.fromkeys([*a, *b]):
         where = f"{place[1]} of {place[0]}"
         if place not in a or place not in b:
             yield f"{where} captured only in {'A' if place in a else 'B'}"
         elif a[place].sha256 != b[place].sha256:
-            yield from _packet_difference(where, (left, a[place]), (right, b[place]))
+            paths = [t.path / CAPTURES / t.captures[place].file for t in (left, right)]
+            yield from _packet_difference(where, paths, left.epoch_s)
 
 
-def _packet_difference(
-    where: str, one: tuple[Trial, CaptureRecord], other: tuple[Trial, CaptureRecord]
-) -> Iterator[str]:
+def _packet_difference(where: str, paths: Sequence[Path], epoch_s: float) -> Iterator[str]:
     """Yield where two captures part; nothing if only the program that wrote them differs."""
-    paths = [trial.path / capture.file for trial, capture in (one, other)]
     if not all(path.is_file() for path in paths):
         yield f"{where}: other packets (no capture is left that says which)"
         return
-    streams = [_blocks(path) for path in paths]
     number = 0
-    for mine, theirs in _zipped(*streams):
+    for mine, theirs in _zipped(*map(_blocks, paths)):
         number += (mine or theirs)[:4] == PACKET_BLOCK.to_bytes(4, "little")
         if mine != theirs:
             if not mine or not theirs:
                 yield f"{where}: {'A' if theirs else 'B'} ends before packet {number}"
             else:
-                yield f"{where}: packet {number} differs, {_time_s(mine, one[0]):.6f} s in A"
+                yield f"{where}: packet {number} differs, {_time_s(mine) - epoch_s:.6f} s in A"
             return
 
 
@@ -187,10 +249,10 @@ def _zipped(a: Iterator[bytes], b: Iterator[bytes]) -> Iterator[tuple[bytes, byt
         yield mine, theirs
 
 
-def _time_s(block: bytes, trial: Trial) -> float:
-    """Return a packet's time on the trial's clock."""
+def _time_s(block: bytes) -> float:
+    """Return a packet's time on the capture's clock."""
     high, low = (int.from_bytes(block[TIME_BYTES][at : at + 4], "little") for at in (0, 4))
-    return ((high << 32) + low) / 1e9 - trial.record.epoch_s
+    return ((high << 32) + low) / 1e9
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
@@ -216,7 +278,7 @@ def _opened(path: Path) -> BinaryIO:
     return stream
 
 
-def _sample_differences(left: Trial, right: Trial) -> Iterator[str]:
+def _sample_differences(left: TrialFiles, right: TrialFiles) -> Iterator[str]:
     """Yield the tables of samples that differ, each with its first line that does."""
     a, b = (
         {path.name: path for path in sorted((trial.path / SAMPLES).glob("*.csv"))}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 import shutil
 import threading
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.statistics.packet_comparison import compare_packets, compare_pairs
+from analysis.statistics.packet_comparison import compare_packets, compare_pairs, read_files
 from benchmarks.same_packets import scenarios
 from experiments.catalogue import EXPERIMENTS
 from experiments.command import main
@@ -21,7 +22,7 @@ from testbed.runs.pcapng import Source, convert
 from testbed.scenario.model import Profile, Scenario
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.variants import VARIANTS
-from testbed.store import RECORD, SOCKETS, Record, Trial, open_trial
+from testbed.store import RECORD, SCENARIO, SOCKETS, Record, open_trial
 from tests.trial_writer import write_trial
 
 CAPTURE = "sender1-eth0.pcapng"
@@ -178,7 +179,7 @@ def test_trials_without_a_counterpart_are_listed(original: Path, tmp_path: Path)
     copied(original, tmp_path)
     twin = copied(original, tmp_path, "twin")
     scenario = dataclasses.replace(open_trial(twin).scenario, seed=9)
-    (twin / "scenario.json").write_text(scenario.to_json())
+    (twin / SCENARIO).write_text(scenario.to_json())
     report = compare_packets(original, tmp_path / "b")
     assert report.only_b == ("twin",) and not report.agrees
     assert "twin: only in B" in list(report.lines())
@@ -189,7 +190,30 @@ def test_trials_without_a_counterpart_are_listed(original: Path, tmp_path: Path)
 
 def test_given_pairs_need_not_match(original: Path, tmp_path: Path) -> None:
     """As those of two kernels, whose labels differ."""
-    trial: Trial = open_trial(copied(original, tmp_path))
-    renamed = dataclasses.replace(trial.scenario, label="kernel-6.12")
-    other = dataclasses.replace(trial, scenario=renamed)
-    assert compare_pairs([(open_trial(original / "one"), other)]).agrees
+    trial = copied(original, tmp_path)
+    scenario = dataclasses.replace(open_trial(trial).scenario, label="kernel-6.12")
+    (trial / SCENARIO).write_text(scenario.to_json())
+    assert compare_pairs([(read_files(original / "one"), read_files(trial))]).agrees
+
+
+def test_trials_of_another_version_are_compared_by_their_packets(
+    original: Path, tmp_path: Path
+) -> None:
+    """As before and after a change of a scenario's form, which this version does not read."""
+    trial = copied(original, tmp_path)
+    scenario = json.loads((trial / SCENARIO).read_text())
+    (trial / SCENARIO).write_text(json.dumps({**scenario, "of_old": 1}))
+    report = compare_packets(original, tmp_path / "b")
+    assert report.agrees and "of_old" in report.unread
+    *_, sentence, summary = report.lines()
+    assert "of_old" in sentence and summary.startswith("same packets, samples: all 1 trials")
+    resampled(trial)
+    assert not compare_packets(original, tmp_path / "b").agrees
+
+
+def test_a_captures_name_leads_nowhere_else(original: Path, tmp_path: Path) -> None:
+    trial = copied(original, tmp_path)
+    record = (trial / RECORD).read_text()
+    (trial / RECORD).write_text(record.replace("captures/", "../../"))
+    files = {capture.file for capture in read_files(trial).captures.values()}
+    assert files and not any("/" in file for file in files)
