@@ -289,7 +289,7 @@ main() {
             # wait; those on the host one at a time
             "${AS_USER[@]}" .venv/bin/python -m pytest -n "$(($(nproc) + 1))" --dist loadscope \
                 --no-loadscope-reorder -m "not host" \
-                tests/unit tests/golden tests/system tests/robustness
+                tests/unit experiments tests/golden tests/system tests/robustness
             exec "${AS_USER[@]}" .venv/bin/python -m pytest -m host tests/system
             ;;
         -h | --help) usage ;;

@@ -18,10 +18,10 @@ from analysis.claims.engine.export import ledger_frame, ledger_json, numbers_fra
 from analysis.claims.engine.moments import delay_ms
 from analysis.results.reduction import reduce_trial, reduction_of
 from experiments.kapre_saxena_joshi_hattikar.jh_claims import straightness
+from experiments.parvez_mahanti_williamson import newreno_for_tests as newreno
+from experiments.rajore_gupta_sikka_jain import video_for_tests as video
 from testbed.store import open_trial
 from tests import claims_tables as made
-from tests import pmw_tables as pmw
-from tests import video_tables as video
 from tests.claims_tables import Numbers
 from tests.papers import PAPERS, answers
 from tests.trial_writer import write_trial
@@ -113,11 +113,11 @@ def tables(seeds: int, claimed: bool) -> dict[str, pd.DataFrame]:
         "router-fairness": made.fairness_metrics(
             made.fairness_world if claimed else fairness_mirrored, seeds
         ),
-        "newreno-models": pmw.models_metrics(
-            pmw.models_world if claimed else pmw.models_mirrored, seeds
+        "newreno-models": newreno.models_metrics(
+            newreno.models_world if claimed else newreno.models_mirrored, seeds
         ),
-        "newreno-background": pmw.background_metrics(
-            pmw.background_world if claimed else pmw.background_mirrored, seeds
+        "newreno-background": newreno.background_metrics(
+            newreno.background_world if claimed else newreno.background_mirrored, seeds
         ),
         "video-access": video.video_metrics(
             video.video_world if claimed else video.video_mirrored, seeds
@@ -241,7 +241,7 @@ def test_a_variant_that_was_not_run_leaves_its_claims_open() -> None:
 
 
 def test_one_of_two_forms_is_ahead_of_nothing() -> None:
-    table = pmw.background_metrics(seeds=2)
+    table = newreno.background_metrics(seeds=2)
     found = {e.id: e for e in answers({"newreno-background": table[table["variant"] != "newreno"]})}
     assert found["PMW3"].verdict is Verdict.OPEN
 
@@ -364,8 +364,8 @@ def test_ns2s_numbers_stand_beside_ours(tmp_path: Path) -> None:
 
 def test_events_evenly_apart_are_judged_too() -> None:
     """Beside those by chance: what one of them has is not said of the other."""
-    chance = pmw.models_metrics(pmw.models_world, 2)
-    even = pmw.models_metrics(pmw.models_mirrored, 2)
+    chance = newreno.models_metrics(newreno.models_world, 2)
+    even = newreno.models_metrics(newreno.models_mirrored, 2)
     even["axes"] = even["axes"].str.replace("dropper=consecutive", "dropper=even")
     even["trial"] += "-even"
     for id in ("PMW1", "PMW4"):
@@ -384,7 +384,7 @@ def test_ns2s_newrenos_stand_beside_ours(tmp_path: Path) -> None:
         for m, rate in ((10, height), (20, 380.0), (30, 380.0**2 / height))
     ]
     pd.DataFrame(rows).to_csv(tmp_path / "parvez_ns2.csv", index=False)
-    metrics = {"newreno-models": pmw.models_metrics(pmw.models_world, 2)}
+    metrics = {"newreno-models": newreno.models_metrics(newreno.models_world, 2)}
     found = {each.id: each for each in answers(metrics, reference=tmp_path)}
     beside = {row.what: row.ns2 for id in ("PMW1", "PMW4") for row in found[id].rows}
     assert beside["where the trials cross, p = 0.05%"] == "20.0 losses"

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.test_imports import is_of_tests
+
 PRODUCT = ("testbed", "topologies", "experiments", "analysis", "benchmarks")
 CONSTANT = re.compile(r"_?[A-Z][A-Z0-9]*(_[A-Z0-9]+)*")
 
@@ -52,6 +54,8 @@ def defined_twice(root: Path) -> dict[str, list[str]]:
     files: dict[str, list[str]] = defaultdict(list)
     for package in PRODUCT:
         for path in sorted((root / package).rglob("*.py")):
+            if is_of_tests(path):
+                continue
             for name, count in Counter(names_defined(ast.parse(path.read_text()))).items():
                 times = count if not CONSTANT.fullmatch(name) else 1
                 files[name] += [path.relative_to(root).as_posix()] * times

@@ -200,10 +200,20 @@ RULES: tuple[Rule, ...] = (
 )
 
 
+def is_of_tests(path: Path) -> bool:
+    """Return whether a file beside an experiment belongs to its tests."""
+    return path.stem.startswith("test_") or path.stem.endswith("_for_tests")
+
+
 @pytest.fixture(scope="module")
 def sources(root: Path) -> list[Source]:
     """Every file of ours, parsed once for all rules."""
-    files = [path for package in PACKAGES for path in sorted((root / package).rglob("*.py"))]
+    files = [
+        path
+        for package in PACKAGES
+        for path in sorted((root / package).rglob("*.py"))
+        if not is_of_tests(path)
+    ]
     return [parse(path.relative_to(root).as_posix(), path.read_text()) for path in files]
 
 

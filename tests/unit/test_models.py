@@ -29,7 +29,7 @@ from experiments.parvez_mahanti_williamson.models import (
     sbs_segments,
     sbs_window,
 )
-from tests.pmw_regions import break_even_rto
+from experiments.parvez_mahanti_williamson.recomputed_for_tests import break_even_rto
 
 RATES = (1e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2)
 LOSSES = (1, 1.5, 2, 3, 4, 8, 20)

@@ -12,12 +12,12 @@ from analysis.claims.engine.export import ledger_frame
 from analysis.claims.engine.selection import apart
 from analysis.metrics.metric_rows import with_axes
 from experiments.catalogue import EXPERIMENTS
+from experiments.rajore_gupta_sikka_jain.video_for_tests import video_metrics
 from testbed.plan.validate import validate
 from testbed.scenario.model import Scenario
 from testbed.scenario.variations import AXIS, VARIATIONS, WORDS, is_varied, with_variations
 from tests import claims_tables as made
 from tests.papers import PAPERS, answers
-from tests.video_tables import video_metrics
 
 EVERY = 9  # of an experiment's scenarios, varied here
 

@@ -35,8 +35,16 @@ from experiments.parvez_mahanti_williamson.printed import (
     PMW_WORST_ERROR,
     BackgroundRow,
 )
-from tests.pmw_regions import Region, break_even_rto, curves, imp_vanishes, region, sbs_vanishes
-from tests.pmw_table_two import mean_error, recompute
+from experiments.parvez_mahanti_williamson.recomputed_for_tests import (
+    Region,
+    break_even_rto,
+    curves,
+    imp_vanishes,
+    mean_error,
+    recompute,
+    region,
+    sbs_vanishes,
+)
 
 TIMER = figures.TIMER_S / PMW_RTT_S  # ns-2's least RTO in round trips
 MEASURED = figures.MEASURED_S / PMW_RTT_S

@@ -11,7 +11,7 @@ import pytest
 # after every 700.
 gc.set_threshold(100_000)
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent
 
 # The files that take longest, these first: each runs in one process, and the last to be begun
 # should not be one of them.

@@ -7,8 +7,8 @@ import pandas as pd
 from analysis.throughput_models import Conditions
 from experiments.parvez_mahanti_williamson.models import predict
 from experiments.parvez_mahanti_williamson.printed import PMW_MOST_LOSSES, PMW_TABLE_2
+from experiments.parvez_mahanti_williamson.recomputed_for_tests import segments_a_round_trip
 from tests.claims_tables import SEEDS, Numbers, World, metrics_of
-from tests.pmw_table_two import segments_a_round_trip
 
 VARIANTS = {"sbs": "newreno", "imp": "newreno-impatient"}
 SEGMENT = 1000.0

@@ -12,8 +12,8 @@ from analysis.metrics.metric_rows import with_axes
 from analysis.results.experiment_results import ExperimentResults
 from experiments.catalogue import EXPERIMENTS
 from experiments.parvez_mahanti_williamson import figures
+from experiments.parvez_mahanti_williamson import newreno_for_tests as made
 from experiments.parvez_mahanti_williamson.printed import PMW_TABLE_2
-from tests import pmw_tables as made
 
 
 def results(experiment: str, table: pd.DataFrame) -> ExperimentResults:

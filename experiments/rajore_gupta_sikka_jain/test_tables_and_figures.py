@@ -22,11 +22,11 @@ from analysis.report.network_drawing import drawing
 from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.packets import FlowPackets
 from experiments.rajore_gupta_sikka_jain import figures
+from experiments.rajore_gupta_sikka_jain import video_for_tests as made
 from experiments.rajore_gupta_sikka_jain.printed import RGSJ_LENGTHS
 from experiments.rajore_gupta_sikka_jain.selection import NETWORKS, SLOW_UP
 from experiments.rajore_gupta_sikka_jain.video_access import EXPERIMENT
 from testbed.store import FLOWS, RECORD, SCENARIO, Record, Status, Trial, open_trial
-from tests import video_tables as made
 from tests.scenarios import router
 
 SECOND_NS = 10**9

@@ -7,6 +7,7 @@ import pytest
 
 from analysis.claims.engine.answers import Answer, Verdict
 from analysis.claims.engine.export import numbers_frame
+from experiments.rajore_gupta_sikka_jain import video_for_tests as made
 from experiments.rajore_gupta_sikka_jain.claims import PAPER
 from experiments.rajore_gupta_sikka_jain.printed import RGSJ_LENGTHS, RGSJ_PACKET_BYTES, RGSJ_SHAPED
 from experiments.rajore_gupta_sikka_jain.selection import (
@@ -17,7 +18,6 @@ from experiments.rajore_gupta_sikka_jain.selection import (
     TIMES,
     middle,
 )
-from tests import video_tables as made
 from tests.claims_tables import SEEDS, Numbers
 from tests.papers import answers
 
