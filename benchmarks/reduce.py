@@ -58,8 +58,8 @@ print(len(rows), peak)
 FLOWS_PROGRAM = f"""
 import sys
 from pathlib import Path
-from analysis.captures.flow_table import read_flows
-rows = read_flows(Path(sys.argv[1])).table["flow"]
+from analysis.captures.flow_tables import read_flows
+rows = read_flows(Path(sys.argv[1])).table
 {PEAK}
 print(len(rows), peak)
 """

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Metric, Row, low_mean_high
+from analysis.captures.flow_tables import FLOW_METRICS, Metric
+from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Row, low_mean_high
 
 DELAY_COLUMNS = (
-    Metric(
-        "rtt_min_ms",
-        "ms",
-        "smallest round-trip time: Wireshark's tcp.analysis.ack_rtt of acknowledgements of "
-        "data at the sender's capture, over the whole capture",
-    ),
-    Metric("rtt_mean_ms", "ms", "mean of the round-trip times"),
-    Metric(
-        "rtt_p95_ms",
-        "ms",
-        "95th percentile of the round-trip times, those of the flow's start included unless the "
-        "scenario's measure_from_s leaves them out: of a short flow it is slow start's",
+    FLOW_METRICS["rtt_min_ms"].at("at the sender's capture, over the whole capture"),
+    FLOW_METRICS["rtt_mean_ms"],
+    FLOW_METRICS["rtt_p95_ms"].at(
+        "those of the flow's start included unless the scenario's measure_from_s leaves them out: "
+        "of a short flow it is slow start's"
     ),
     Metric(
         "recovery_latency_mean_ms",

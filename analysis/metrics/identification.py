@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Metric, Row
+from analysis.captures.flow_tables import Metric
+from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Row
 from analysis.metrics.metric_rows import write_axes
 from analysis.trials.labels import queue_label
 from testbed.scenario.kernel_axis import axes_of

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 import pandas as pd
 
+from analysis.captures.flow_tables import Metric
 from analysis.captures.tcp import CE
-from analysis.metrics.metric import Metric, low_mean_high
+from analysis.metrics.metric import low_mean_high
 from analysis.trials.capacity import capacity_of
 from analysis.trials.packets import NAN, Interval, TrialPackets, capture_files, epoch_ns
 from analysis.trials.queue_transit import Crossing, crossings, passage

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
+from analysis.captures.flow_tables import Metric
 from analysis.metrics.loss_events import LossEvent, LossyConnection, lossy_connections
-from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Metric, Row
+from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Row
 from analysis.trials.packets import NAN, Interval, capture_ns
 from analysis.trials.tcp_stream import Booleans, Integers
 from testbed.store import Trial

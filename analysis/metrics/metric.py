@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from analysis.captures.flow_tables import Metric
 from analysis.captures.packet_matching import one_way_delays_ms
 from analysis.trials.packets import (
     NAN,
@@ -95,16 +96,6 @@ class MeasuredFlow:
 
 
 Row = dict[str, object]
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A column: its unit, its definition, and whether it is a count (written as an integer)."""
-
-    name: str
-    unit: str
-    definition: str
-    count: bool = False
 
 
 def _nothing(_flow: MeasuredFlow) -> Row:

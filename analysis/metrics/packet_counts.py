@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from analysis.captures.flow_tables import FLOW_METRICS, Metric
 from analysis.captures.packet_matching import drop_rate, numbering_drop_rate
 from analysis.captures.tcp import CE
-from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Metric, Row
+from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Row
 from analysis.trials.packets import BEFORE, BEHIND, NAN, queue_roles
 from analysis.trials.samples import read_counters
 
 COUNT_COLUMNS = (
-    Metric(
-        "sent_packets",
-        "packets",
-        "packets with data at the sender's capture, retransmissions included, "
-        "over the whole capture",
-        count=True,
+    FLOW_METRICS["sent_packets"].at(
+        "at the sender's capture, retransmissions included, over the whole capture"
     ),
     Metric(
         "received_packets",
@@ -38,26 +35,13 @@ COUNT_COLUMNS = (
         "the share of the flow's packets in the data's direction that carry CE, ECN's mark of "
         "congestion, behind the bottleneck; where nothing is captured there, at the receiver",
     ),
-    Metric(
-        "wireshark_retransmissions",
-        "packets",
-        "what Wireshark calls a retransmission (tcp.analysis.retransmission, fast and spurious "
-        "ones included) in the data's direction at the sender's capture: not all that was sent "
-        "again, of which it calls a part out-of-order; `retransmitted` is the kernel's count",
-        count=True,
+    FLOW_METRICS["wireshark_retransmissions"].at(
+        "fast and spurious ones included, in the data's direction at the sender's capture: not all "
+        "that was sent again, of which Wireshark calls a part out-of-order; `retransmitted` is the "
+        "kernel's count"
     ),
-    Metric(
-        "wireshark_fast_retransmissions",
-        "packets",
-        "Wireshark's tcp.analysis.fast_retransmission, as above",
-        count=True,
-    ),
-    Metric(
-        "wireshark_spurious_retransmissions",
-        "packets",
-        "Wireshark's tcp.analysis.spurious_retransmission, as above",
-        count=True,
-    ),
+    FLOW_METRICS["wireshark_fast_retransmissions"].at("as above"),
+    FLOW_METRICS["wireshark_spurious_retransmissions"].at("as above"),
 )
 RETRANSMISSION_MARKS = ("retransmission", "fast_retransmission", "spurious_retransmission")
 
@@ -105,25 +89,14 @@ PACKET_COUNTS = ColumnGroup(COUNT_COLUMNS, _measure_counts)
 
 
 ORDER_COLUMNS = (
-    Metric(
-        "out_of_order",
-        "packets",
-        "Wireshark's tcp.analysis.out_of_order in the data's direction at the receiver's capture",
-        count=True,
-    ),
+    FLOW_METRICS["out_of_order"].at("in the data's direction at the receiver's capture"),
     Metric(
         "out_of_order_sent",
         "packets",
         "the same at the sender's capture: before any queue",
         count=True,
     ),
-    Metric(
-        "duplicate_acks",
-        "packets",
-        "Wireshark's tcp.analysis.duplicate_ack against the data's direction at the sender's "
-        "capture",
-        count=True,
-    ),
+    FLOW_METRICS["duplicate_acks"].at("against the data's direction at the sender's capture"),
 )
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Metric, Row
+from analysis.captures.flow_tables import FLOW_METRICS, Metric
+from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Row
 from analysis.trials.packets import NAN, PORTS, FlowPackets, Interval, whole_interval
 from analysis.trials.tcp_stream import delivered_bytes
 from testbed.scenario.model import FlowKind
@@ -22,19 +23,8 @@ RATE_COLUMNS = (
         "that is later, to the flow's stop. The columns below that cover the whole capture cover "
         "it from measure_from_s on",
     ),
-    Metric(
-        "throughput_mbps",
-        "Mbit/s",
-        "bits of the Ethernet frames (without preamble and checksum) in the data's direction "
-        "at the receiver's capture within the measured interval, over the interval",
-    ),
-    Metric(
-        "goodput_mbps",
-        "Mbit/s",
-        "bytes delivered in order to the receiver within the measured interval, each counted once "
-        "(TCP: the advance of the contiguous sequence numbers at the receiver's capture; "
-        "UDP: the payload received), over the interval",
-    ),
+    FLOW_METRICS["throughput_mbps"].at("at the receiver's capture, within the measured interval"),
+    FLOW_METRICS["goodput_mbps"].at("at the receiver's capture, within the measured interval"),
 )
 
 

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from analysis.captures.flow_tables import Metric
 from analysis.captures.packet_matching import lost_packets
 from analysis.captures.tcp import MARKS
-from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Metric, Row
+from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Row
 from analysis.trials.packets import FlowPackets
 from analysis.trials.tcp_stream import Integers
 from analysis.trials.video import measures, read_server

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.metrics.metric import Metric
+from analysis.captures.flow_tables import Metric
 from analysis.transfers.size_classes import size_class
 from analysis.transfers.transfer_reports import Planned, read_planned, read_reported
 from analysis.transfers.wire_transfers import OnTheWire, on_the_wire

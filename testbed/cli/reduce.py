@@ -13,33 +13,33 @@ from testbed.errors import UsageError
 from testbed.runs.progress import console, errors, track
 
 if TYPE_CHECKING:  # loaded where it is needed
-    from analysis.captures.plain_table import Table
+    import pyarrow as pa
 
 SHOWN_DIFFERENCES = 20  # of each capture
 
 
 def reduce_captures(options: argparse.Namespace) -> int:
     """Run `testbed reduce`."""
-    from analysis.captures import flow_table, reduction, table_text
+    from analysis.captures import flow_tables, tables
 
-    options.pcap = [capture for path in options.pcap for capture in reduction.captures_of(path)]
+    options.pcap = [capture for path in options.pcap for capture in tables.captures_of(path)]
     if options.verify:
         return _verify(options.pcap, options.tunnels)
     if options.format == "parquet" and options.out is None:
         raise UsageError("--format parquet needs a file", "add --out FILE")
     if options.out is not None and options.format == "table":
         raise UsageError("--out takes csv, json or parquet", "add --format csv")
-    tables = _tables(options)
+    found = _tables(options)
     if options.format == "table":
         other = options.packets or options.lengths or options.bin
-        headings = {} if other else flow_table.HEADINGS
-        sys.stdout.writelines(table_text.aligned(tables, headings))
+        headings = {} if other else flow_tables.HEADINGS
+        sys.stdout.writelines(tables.aligned(found, headings))
     elif options.format == "parquet":
-        reduction.write_parquet(tables, options.out)
+        tables.write_parquet(found, options.out)
     else:
-        text = table_text.csv_text if options.format == "csv" else table_text.json_text
+        text = tables.csv_text if options.format == "csv" else tables.json_text
         with options.out.open("w") if options.out else nullcontext(sys.stdout) as file:
-            file.writelines(text(tables))
+            file.writelines(text(found))
     return 0
 
 
@@ -49,23 +49,20 @@ def _tables(options: argparse.Namespace) -> Iterator[Table]:
     from analysis.captures.plain_table import constant, rows_of
 
     if options.packets:
-        found = reduction.packet_tables(
+        found = tables.packet_tables(
             options.pcap, tunnels=options.tunnels, for_people=options.format == "table"
         )
     elif options.lengths:
-        found = reduction.length_tables(options.pcap, tunnels=options.tunnels)
+        found = tables.length_tables(options.pcap, tunnels=options.tunnels)
     elif options.bin:
-        from analysis.captures.bins import parse_width
-
-        found = reduction.bin_tables(
-            options.pcap, parse_width(options.bin), tunnels=options.tunnels
-        )
+        width_s = flow_tables.parse_width(options.bin)
+        found = tables.bin_tables(options.pcap, width_s, tunnels=options.tunnels)
     else:
-        found = reduction.flow_tables(options.pcap, tunnels=options.tunnels)
-    named = zip(found, reduction.names_of(options.pcap), strict=True)
-    for reduced, name in track(named, len(options.pcap)):
-        _warn(reduced.warnings)
-        yield {**reduced.table, "file": constant(name, rows_of(reduced.table))}
+        found = tables.flow_tables(options.pcap, tunnels=options.tunnels)
+    named = zip(found, tables.names_of(options.pcap), strict=True)
+    for made, name in track(named, len(options.pcap)):
+        _warn(made.warnings)
+        yield made.table.set_column(0, "file", flow_tables.constant(name, len(made.table)))
 
 
 def _warn(warnings: Sequence[str]) -> None:

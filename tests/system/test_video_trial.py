@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.captures.plain_table import frame_of
-from analysis.captures.reduction import length_tables
+from analysis.captures.tables import length_tables
 from analysis.metrics.video_columns import spikes
 from analysis.results.reduction import reduce_trial
 from analysis.trials.video import video_measures
@@ -88,7 +87,7 @@ def test_on_a_radio_that_loses(lossy: Trial) -> None:
 def test_its_packet_lengths_are_wiresharks(lossy: Trial) -> None:
     path = station(lossy)
     (reduced,) = length_tables([path], tunnels=False)
-    ours, theirs = frame_of(reduced.table), lengths(path)
+    ours, theirs = reduced.table.to_pandas(), lengths(path)
     assert not reduced.warnings
     assert len(theirs) == len(ours) == 11
     for _, row in ours.iterrows():

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.captures.bins import flow_bins, parse_width
-from analysis.captures.plain_table import frame_of, rows_of
+from analysis.captures.flow_tables import flow_bins, parse_width
 from analysis.captures.tcp import Arrays, read_arrays
 from testbed.errors import UsageError
 from tests.trial_writer import write_trial
@@ -22,7 +21,7 @@ def packets(tmp_path_factory: pytest.TempPathFactory) -> Arrays:
 
 
 def test_a_row_a_second(packets: Arrays) -> None:
-    table = frame_of(flow_bins(packets, "x.pcap", 1.0))
+    table = flow_bins(packets, "x.pcap", 1.0).to_pandas()
     assert list(table["start_s"]) == list(range(10))
     assert set(table["src"]) == {"10.0.1.2:40001"}
     # SYN and ACK; ten packets and a repeated one; a superfluous one; a last one
@@ -35,7 +34,7 @@ def test_a_row_a_second(packets: Arrays) -> None:
 
 @pytest.mark.parametrize("width_s", [0.001, 0.01, 0.37, 100])
 def test_nothing_is_lost_between_bins(packets: Arrays, width_s: float) -> None:
-    table = frame_of(flow_bins(packets, "x.pcap", width_s))
+    table = flow_bins(packets, "x.pcap", width_s).to_pandas()
     assert table["packets"].sum() == 15
     bits = (table["throughput_mbps"] * width_s).sum()
     assert bits == pytest.approx((2 * 54 + 13 * 1054) * 8e-6)
@@ -48,7 +47,7 @@ def test_a_width_that_makes_too_many_bins(packets: Arrays) -> None:
 
 def test_no_packets(packets: Arrays) -> None:
     columns = {name: column[:0] for name, column in packets.columns.items()}
-    assert not rows_of(flow_bins(replace(packets, columns=columns), "x.pcap", 1))
+    assert not len(flow_bins(replace(packets, columns=columns), "x.pcap", 1))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from analysis.captures import native
-from analysis.captures.flow_table import COLUMNS, capture_flows
+from analysis.captures.flow_tables import HEADINGS
 from analysis.captures.tcp import read_capture
 from analysis.results.reduction import reduce_trial
 from analysis.trials import packets
@@ -17,6 +17,7 @@ from analysis.trials.packets import read_cached
 from analysis.trials.tcp_stream import round_trips
 from testbed.errors import TestbedError
 from testbed.store import open_trial
+from tests.flow_rows import capture_flows
 from tests.pcap_writer import Endpoints, Frame, icmp_unreachable, in_tunnel, tcp, udp, write_pcap
 from tests.trial_writer import ISN, captures, write_trial
 
@@ -51,7 +52,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """Both flows as rows, the question first."""
     path = write_pcap(tmp_path_factory.mktemp("flows") / "x.pcap", [*question(), *download()], 90)
     table = capture_flows(path)
-    assert list(table.columns) == list(COLUMNS)
+    assert list(table.columns) == list(HEADINGS)
     assert table.attrs["warnings"] == []
     return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
 
@@ -174,7 +175,7 @@ def test_headers_cut_short_are_told(tmp_path: Path) -> None:
 
 def test_a_capture_without_packets(tmp_path: Path) -> None:
     table = capture_flows(write_pcap(tmp_path / "x.pcap", []))
-    assert table.empty and list(table.columns) == list(COLUMNS)
+    assert table.empty and list(table.columns) == list(HEADINGS)
 
 
 @pytest.mark.parametrize(

@@ -275,6 +275,9 @@ class Sent:
         default_factory=lambda: SimpleNamespace(protocol="udp")
     )
     own_port: str = "src_port"
+    scenario_flow: SimpleNamespace = dataclasses.field(
+        default_factory=lambda: SimpleNamespace(captured=True)
+    )
 
     @property
     def interval(self) -> Interval:

@@ -16,13 +16,13 @@ import pytest
 
 from analysis.captures import pcap as reader
 from analysis.captures import tcp
-from analysis.captures.flow_table import capture_flows
 from analysis.captures.native import Core
 from analysis.captures.pcap import feed
 from analysis.captures.tcp import read_capture
 from testbed.errors import TestbedError
 from testbed.machine.process import run
 from tests.conversations import MACS, Captured, conversations, write
+from tests.flow_rows import capture_flows
 from tests.heavy_captures import flows, zstd
 from tests.wrappings import (
     ETHERNET,

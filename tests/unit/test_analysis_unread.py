@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
-from analysis.captures.flow_table import capture_flows
 from analysis.captures.tcp import read_capture
 from analysis.captures.tshark import verify
 from experiments.command import main
 from tests import tunnels
 from tests.conversations import MACS, Captured, End
+from tests.flow_rows import capture_flows
 from tests.installed import followed_wireshark
 from tests.wrappings import (
     ETHERNET,

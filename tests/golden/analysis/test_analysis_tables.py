@@ -11,8 +11,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.captures.flow_table import capture_flows
 from analysis.captures.tcp import read_capture
+from tests.flow_rows import capture_flows
 from tests.pcap_writer import write_pcap
 from tests.trial_writer import SNAPLEN, captures
 
