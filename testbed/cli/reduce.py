@@ -13,7 +13,7 @@ from testbed.errors import UsageError
 from testbed.runs.progress import console, errors, track
 
 if TYPE_CHECKING:  # loaded where it is needed
-    import pyarrow as pa
+    pass
 
 SHOWN_DIFFERENCES = 20  # of each capture
 
@@ -45,9 +45,6 @@ def reduce_captures(options: argparse.Namespace) -> int:
 
 def _tables(options: argparse.Namespace) -> Iterator[Table]:
     """Yield the requested table of each capture, and print its warnings."""
-    from analysis.captures import reduction
-    from analysis.captures.plain_table import constant, rows_of
-
     if options.packets:
         found = tables.packet_tables(
             options.pcap, tunnels=options.tunnels, for_people=options.format == "table"
