@@ -13,7 +13,7 @@ from testbed.errors import UsageError
 from testbed.runs.progress import console, errors, track
 
 if TYPE_CHECKING:  # loaded where it is needed
-    pass
+    import pyarrow as pa
 
 SHOWN_DIFFERENCES = 20  # of each capture
 
@@ -43,8 +43,10 @@ def reduce_captures(options: argparse.Namespace) -> int:
     return 0
 
 
-def _tables(options: argparse.Namespace) -> Iterator[Table]:
+def _tables(options: argparse.Namespace) -> Iterator[pa.Table]:
     """Yield the requested table of each capture, and print its warnings."""
+    from analysis.captures import flow_tables, tables
+
     if options.packets:
         found = tables.packet_tables(
             options.pcap, tunnels=options.tunnels, for_people=options.format == "table"
