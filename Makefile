@@ -26,15 +26,15 @@ $(call program,testbed-guard,testbed/machine/guard.c)
 $(call program,testbed-medium,testbed/trial/medium/*.c)
 $(call program,testbed-workload,testbed/traffic/workload/*.c)
 $(call library,testbed-capture.so,analysis/captures/core/*.c)
-$(call library,testbed-iperf3.so,testbed/traffic/*.c)
-$(call library,testbed-on-off.so,testbed/traffic/bursts/*.c)
+$(call library,testbed-iperf3.so,testbed/traffic/iperf3/pace.c testbed/traffic/iperf3/combined_calls.c)
+$(call library,testbed-on-off.so,testbed/traffic/iperf3/on_off.c)
 $(call library,testbed-pcapng.so,testbed/runs/pcapng.c)
 $(call library,testbed-samples.so,testbed/trial/parts/sample_rows.c)
 $(call library,testbed-tcpdump.so,testbed/trial/preload/*.c)
 
 # iperf3 sends from threads since 3.16
 ifneq ($(shell dpkg-query -Wf '$${Version}' iperf3 | xargs dpkg --compare-versions 3.16 le && echo yes),)
-$(call library,testbed-limit.so,testbed/traffic/threads/*.c)
+$(call library,testbed-limit.so,testbed/traffic/iperf3/limit.c)
 endif
 
 $(lib)/testbed-medium: LDLIBS += -lm

@@ -22,7 +22,7 @@ from testbed.plan.network import build_network
 from testbed.plan.plan import Plan
 from testbed.plan.sessions import SessionDelays
 from testbed.plan.traffic_control import TRACE_START, TRACE_TIMES, ChangePlan, QueuePlan
-from testbed.traffic.iperf3 import Iperf3
+from testbed.traffic.iperf3.iperf3_flow import Iperf3Flow
 from testbed.traffic.workload.workload_flow import WorkloadFlow
 from testbed.trial import build, session
 from testbed.trial.parts import all_parts, capture, idle_rtt, session_delays
@@ -53,15 +53,15 @@ def meanwhile(begin: Sequence[str], end: Sequence[str] = (), node: str = "router
 
 def wrong_variant() -> None:
     """The client's own option goes before the sysctl."""
-    launch = Iperf3._launch
+    launch = Iperf3Flow._launch
 
     def bent(
-        self: Iperf3, role: str, place: Place, argv: tuple[str, ...], env: dict[str, str]
-    ) -> Process:
+        self: Iperf3Flow, role: str, argv: tuple[str, ...], env: dict[str, str] | None = None
+    ) -> None:
         more = ("--congestion", "reno") if role == "client" else ()
-        return launch(self, role, place, (*argv, *more), env)
+        launch(self, role, (*argv, *more), env)
 
-    Iperf3._launch = bent  # type: ignore[method-assign]
+    Iperf3Flow._launch = bent  # type: ignore[method-assign]
 
 
 def offloads() -> None:
@@ -128,13 +128,13 @@ def slow_path() -> None:
 
 def late_start() -> None:
     """The client takes its time."""
-    begin = Iperf3.begin
+    begin = Iperf3Flow.begin
 
-    def bent(self: Iperf3) -> None:
+    def bent(self: Iperf3Flow) -> None:
         time.sleep(0.05)
         begin(self)
 
-    Iperf3.begin = bent  # type: ignore[method-assign]
+    Iperf3Flow.begin = bent  # type: ignore[method-assign]
 
 
 def lagging_samples() -> None:
@@ -173,7 +173,7 @@ def dead_server() -> None:
         schedule(self, timeline)
         for flow in self._flows:
             if isinstance(flow, WorkloadFlow):
-                server = flow._processes["server"]
+                server = flow._running["server"]
                 timeline.at(FROM_S, functools.partial(_send, server, signal.SIGKILL))
 
     FlowTraffic.schedule = bent  # type: ignore[method-assign]
@@ -194,13 +194,15 @@ def lost_transfer() -> None:
     """A workload's client is not told of its sixth transfer."""
     launch = WorkloadFlow._launch
 
-    def bent(self: WorkloadFlow, role: str, argv: tuple[str, ...]) -> None:
+    def bent(
+        self: WorkloadFlow, role: str, argv: tuple[str, ...], env: dict[str, str] | None = None
+    ) -> None:
         if role == "client":
             lines = Path(argv[-1]).read_text().splitlines()
             told = Path(argv[-1]).with_suffix(".told")
             told.write_text("\n".join(lines[:5] + lines[6:]) + "\n")
             argv = (*argv[:-1], str(told))
-        launch(self, role, argv)
+        launch(self, role, argv, env)
 
     WorkloadFlow._launch = bent  # type: ignore[method-assign]
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from testbed.scenario.video_content import write_site
-from testbed.traffic.video import server
+from testbed.traffic.video import video_flow
 from testbed.trial import build, session
 
 LONGER_S = 0.0123  # the network: less than the processes' grid of 0.1 s
@@ -30,8 +30,8 @@ def slowly(step: Callable[..., None], longer_s: float) -> Callable[..., None]:
 
 if __name__ == "__main__":
     vars(session)["apply"] = slowly(build.apply, LONGER_S)
-    vars(server)["write_site"] = slowly(write_site, LOADING_S)
-    server.VideoServer.wait_until_ready = slowly(  # type: ignore[method-assign]
-        server.VideoServer.wait_until_ready, LOADING_S
+    vars(video_flow)["write_site"] = slowly(write_site, LOADING_S)
+    video_flow.VideoServer.wait_until_ready = slowly(  # type: ignore[method-assign]
+        video_flow.VideoServer.wait_until_ready, LOADING_S
     )
     runpy.run_module("testbed.guest.main", run_name="__main__")

@@ -17,8 +17,7 @@ from testbed.plan.video_commands import Serving, Site, Watching
 from testbed.scenario.video import Transport
 from testbed.scenario.video_content import Video
 from testbed.traffic.video.certificate import certificate_path
-from testbed.traffic.video.server import VideoServer, write_files
-from testbed.traffic.video.viewer import Viewer
+from testbed.traffic.video.video_flow import VideoServer, Viewer, write_files
 
 ADDRESSES = {"station": "10.0.0.1", "server": "10.0.0.2"}
 MACS = {"station": "02:00:00:00:00:01", "server": "02:00:00:00:00:02"}

@@ -20,7 +20,7 @@ from testbed.runs.progress import console, errors
 from testbed.scenario.profiles import PROFILES
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.variants import VARIANTS, Variant
-from testbed.traffic.iperf3 import PRELOAD
+from testbed.traffic.iperf3.iperf3_flow import PRELOAD
 from testbed.traffic.workload.workload_flow import BUILT_PROGRAM
 from testbed.trial.parts.capture import PRELOAD as TCPDUMPS
 from testbed.trial.parts.radio import MEDIUM

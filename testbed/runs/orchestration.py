@@ -38,7 +38,7 @@ from testbed.scenario.model import BASE_KERNEL, Scenario
 from testbed.scenario.names import checked
 from testbed.scenario.variants import KNOWN, spelling_hint
 from testbed.store import LATEST, RUNS, Status, results_folder
-from testbed.traffic.program.folders import require_files
+from testbed.traffic.command_flow import require_files
 
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed

@@ -13,7 +13,7 @@ from testbed.machine.process import GUARD
 from testbed.plan.addresses import topo_of
 from testbed.plan.plan import Plan
 from testbed.scenario.model import BASE_KERNEL, FlowKind, Graph, Topology
-from testbed.traffic.iperf3 import LIMIT, ON_OFF, PRELOAD
+from testbed.traffic.iperf3.iperf3_flow import LIMIT, ON_OFF, PRELOAD
 from testbed.traffic.workload.workload_flow import BUILT_PROGRAM
 from testbed.trial.parts.capture import PRELOAD as TCPDUMPS
 from testbed.trial.parts.radio import MEDIUM
@@ -40,21 +40,22 @@ class Built:
         return any(path.stat().st_mtime > built for path in self.sources())
 
 
+IPERF3 = "testbed/traffic/iperf3"
 BUILT = (
     Built(GUARD, ("testbed/machine/guard.c",), lambda _plan: True),
     Built(
         PRELOAD,
-        ("testbed/traffic/*.[ch]",),
+        tuple(f"{IPERF3}/{name}" for name in ("pace.c", "combined_calls.c", "preload.h")),
         lambda plan: any(f.flow.kind in (FlowKind.TCP, FlowKind.CBR) for f in plan.flows),
     ),
     Built(
         ON_OFF,
-        ("testbed/traffic/bursts/*.c",),
+        (f"{IPERF3}/on_off.c",),
         lambda plan: any(f.flow.on_s for f in plan.flows),
     ),
     Built(
         LIMIT,
-        ("testbed/traffic/threads/*.c",),
+        (f"{IPERF3}/limit.c",),
         lambda plan: any(f.flow.bytes for f in plan.flows),
         everywhere=False,
     ),

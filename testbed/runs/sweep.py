@@ -38,7 +38,7 @@ from testbed.store import (
     record_faults,
     trial_folder,
 )
-from testbed.traffic.program.folders import lay_out
+from testbed.traffic.command_flow import prepare_folders
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ class _Runner:
             record = unsupported(engine, missing)
         else:
             try:
-                lay_out(task.scenario.flows, folder)
+                prepare_folders(task.scenario.flows, folder)
                 outcome = engine.run(folder, task, job)
                 peak_mb = outcome.peak_memory_mb
                 network_up_s = _modified(folder / NETWORK_UP) - wall_clock

@@ -28,11 +28,11 @@ from testbed.guest.module_bundle import PROJECT_FOLDER
 from testbed.scenario.model import Queue, Scenario
 from testbed.scenario.queues import DISCIPLINES
 from testbed.store import Trial, open_trial
-from testbed.traffic.iperf3 import PRELOAD
+from testbed.traffic.iperf3.iperf3_flow import PRELOAD
 from tests import started
 from tests.lab import ON_FIRST, capture_hashes, packets, rate_mbit, report, run_trials, samples
 from tests.scenarios import dumbbell, router
-from tests.unit.test_fewer_calls import PRELUDE, SELECTING, selected
+from tests.unit.test_combined_calls import PRELUDE, SELECTING, selected
 
 VARIANTS = ("linux-reno", "cubic", "vegas", "bbr", "veno")
 CONTROLS = {"linux-reno": "reno"}

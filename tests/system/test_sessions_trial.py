@@ -135,7 +135,7 @@ def broken(fault: str, folder: Path) -> Trial:
 def test_a_program_that_dies_fails_the_trial(tmp_path: Path) -> None:
     record = broken("dead-server", tmp_path).record
     assert record.status is Status.FAILED
-    assert record.reason == "background: the workload's server ended early, with status -9"
+    assert record.reason == "background: the workload server ended early, with status -9"
 
 
 def test_round_trips_that_are_not_kept_are_named(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_what_a_trial_does_makes_another_one() -> None:
 @pytest.mark.parametrize(
     ("file", "makes_others"),
     [
-        ("testbed/traffic/pace.c", {"access", "background", "cbr", "radio", "router"}),
+        ("testbed/traffic/iperf3/pace.c", {"access", "background", "cbr", "radio", "router"}),
         ("testbed/traffic/workload/client.c", {"background"}),
         ("testbed/traffic/workload/common.h", {"background"}),
         ("testbed/trial/medium/phy.c", {"radio"}),
@@ -105,10 +105,10 @@ def test_iperf3s_threads_concern_a_machine_that_has_them(
     limited = dataclasses.replace(router().flows[0], bytes=500_000)
     both = router(), dataclasses.replace(router(), flows=(limited,))
     before = [identity(scenario) for scenario in both]
-    touch(project / "testbed" / "traffic" / "threads" / "limit.c")
+    touch(project / "testbed" / "traffic" / "iperf3" / "limit.c")
     others = [identity(each) != was for each, was in zip(both, before, strict=True)]
     assert others == [False, here]
-    assert not any("threads" in str(sources.used_by(s.topology, make_plan(s))) for s in both)
+    assert not any("limit.c" in str(sources.used_by(s.topology, make_plan(s))) for s in both)
 
 
 def test_a_trial_runs_again_only_for_what_matters(project: Path, tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_workers_are_compared_in_all_that_identifies_a_trial(
     names = ("iperf3", "nginx", "aioquic", "chromium", "hostapd", "iw")
     found = equipment("guest", names)
     assert set(names) < set(found) and found["kernel"] == "one"
-    for file in ("testbed/traffic/pace.c", "testbed/trial/medium/kernel.c"):
+    for file in ("testbed/traffic/iperf3/pace.c", "testbed/trial/medium/kernel.c"):
         assert file in found
     touch(project / "topologies" / "dumbbell.py")
     touch(project / "testbed" / "store.py")

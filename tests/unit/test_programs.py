@@ -17,7 +17,7 @@ from testbed.runs.provenance import programs as versions
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.program.programs import Programs, filled
 from testbed.store import FlowRecord, program_folder
-from testbed.traffic.program.folders import lay_out, require_files
+from testbed.traffic.command_flow import prepare_folders, require_files
 from tests.scenarios import router
 
 SERVE = ("python3", "-m", "http.server", "{port}")
@@ -105,7 +105,7 @@ def test_a_program_or_a_file_that_is_not_there_is_named_before_the_start(tmp_pat
 def test_each_program_finds_the_files_in_a_folder_of_its_own(tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
     file.write_text("A")
-    lay_out(scenario(Programs(GET, SERVE, (str(file),))).flows, tmp_path)
+    prepare_folders(scenario(Programs(GET, SERVE, (str(file),))).flows, tmp_path)
     for role in ("server", "client"):
         assert (tmp_path / program_folder("f0", role) / "a.txt").read_text() == "A"
 

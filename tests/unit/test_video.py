@@ -19,7 +19,7 @@ from testbed.traffic.video.http1 import Http1
 from testbed.traffic.video.playback import Playback, Stall, State
 from testbed.traffic.video.player import objects_of, options_of
 from testbed.traffic.video.result import Load, Result, Segment
-from testbed.traffic.video.server import nginx_config
+from testbed.traffic.video.video_flow import nginx_config
 
 BY_NAME = {rung.name: rung for rung in LADDER}
 THRESHOLDS = Thresholds(start_s=4, resume_s=8, cap_s=20)

@@ -17,10 +17,8 @@ import pytest
 from testbed.errors import TestbedError
 from testbed.machine.process import end_all, start_told
 from testbed.scenario.video_content import LADDER, OBJECTS, PAGE_BYTES, Video, page, write_site
-from testbed.traffic.video.browser import address, flags, result
-from testbed.traffic.video.browser_files import write_browser_files
-from testbed.traffic.video.devtools import Tab
-from testbed.traffic.video.webm import Film, film, segment
+from testbed.traffic.video.browser import Tab, address, flags, result
+from testbed.traffic.video.webm import Film, film, segment, write_browser_files
 
 VOID, CLUSTER, BLOCK, TIMESTAMP = "ec", "1f43b675", "a3", "e7"
 TO_THE_END = (1 << 56) - 1

@@ -10,21 +10,21 @@ import argparse
 import asyncio
 import base64
 import contextlib
+import itertools
 import json
 import os
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from testbed.errors import TestbedError
-from testbed.machine.process import CHROMIUM, end_all, start_told
+from testbed.machine.process import CHROMIUM, Process, end_all, start_told
 from testbed.scenario.video import Transport
 from testbed.scenario.video_content import PAGE
-from testbed.traffic.video.devtools import Tab
 from testbed.traffic.video.player import options_of, told_to_begin
 from testbed.traffic.video.result import Load, Result, Segment
 from testbed.traffic.video.transfer import NAME
@@ -46,6 +46,88 @@ _FLAGS = (
 _BINDING = "report"  # as watch.js calls it
 _PROTOCOLS = {Transport.HTTP: "http/1.1", Transport.HTTPS: "h2", Transport.QUIC: "h3"}
 _PATIENCE_S = 10.0
+_LONGEST = 1 << 26  # bytes of a message
+_END = b"\0"
+
+_Reply = dict[str, Any]
+
+
+class Tab:
+    """A page in the browser, controlled by Chromium's DevTools protocol over a pair of pipes.
+
+    `told` becomes what the page reports by the binding of that name.
+    """
+
+    def __init__(self, process: Process, binding: str) -> None:
+        assert process.stdin and process.stdout
+        loop = asyncio.get_running_loop()
+        self._process = process
+        self._binding = binding
+        self._numbers = itertools.count(1)
+        self._session = ""
+        self._waiting: dict[int, asyncio.Future[_Reply]] = {}
+        self._reader = asyncio.StreamReader(limit=_LONGEST)
+        self._listening: asyncio.Task[None] | None = None
+        self.told: asyncio.Future[str] = loop.create_future()
+
+    async def open(self) -> None:
+        """Attach to an empty page."""
+        loop = asyncio.get_running_loop()
+        await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(self._reader), self._process.stdout
+        )
+        self._listening = asyncio.create_task(self._listen())
+        target = await self.call("Target.createTarget", url="about:blank")
+        attached = await self.call(
+            "Target.attachToTarget", targetId=target["targetId"], flatten=True
+        )
+        self._session = attached["sessionId"]
+        for domain in ("Page", "Runtime"):
+            await self.call(f"{domain}.enable")
+        await self.call("Runtime.addBinding", name=self._binding)
+
+    async def call(self, method: str, **params: object) -> _Reply:
+        """Send a command and wait for its answer."""
+        number = next(self._numbers)
+        message: dict[str, object] = {"id": number, "method": method, "params": params}
+        if self._session:
+            message["sessionId"] = self._session
+        answer: asyncio.Future[_Reply] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answer
+        assert self._process.stdin
+        self._process.stdin.write(json.dumps(message).encode() + _END)
+        self._process.stdin.flush()
+        return await answer
+
+    async def _listen(self) -> None:
+        try:
+            while True:
+                text = await self._reader.readuntil(_END)
+                self._take(json.loads(text[: -len(_END)]))
+        except (asyncio.IncompleteReadError, OSError):
+            for answer in self._waiting.values():
+                _fail(answer, "the browser ended")
+            self._waiting.clear()
+            _fail(self.told, "the browser ended")
+
+    def _take(self, message: Mapping[str, Any]) -> None:
+        params = message.get("params", {})
+        if (answer := self._waiting.pop(message.get("id", 0), None)) is not None:
+            if "error" in message:
+                answer.set_exception(TestbedError(f"the browser: {message['error']['message']}"))
+            else:
+                answer.set_result(message["result"])
+        elif message.get("method") == "Runtime.bindingCalled" and not self.told.done():
+            self.told.set_result(params["payload"])
+        elif message.get("method") == "Runtime.exceptionThrown":
+            said = params["exceptionDetails"]
+            why = said.get("exception", said).get("description", said["text"])
+            _fail(self.told, f"the page: {why}")
+
+
+def _fail(awaited: asyncio.Future[Any], why: str) -> None:
+    if not awaited.done():
+        awaited.set_exception(TestbedError(why))
 
 
 def flags(options: argparse.Namespace, profile: str) -> list[str]:

@@ -8,6 +8,8 @@ import dataclasses
 import json
 import signal
 import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +17,63 @@ from aioquic.asyncio.protocol import QuicConnectionProtocol
 from aioquic.asyncio.server import serve
 from aioquic.h3.connection import H3Connection
 from aioquic.h3.events import HeadersReceived
+from aioquic.quic.congestion.base import QuicCongestionControl, register_congestion_control
+from aioquic.quic.congestion.cubic import CubicCongestionControl
+from aioquic.quic.congestion.reno import RenoCongestionControl
 from aioquic.quic.connection import QuicConnection
 from aioquic.quic.events import QuicEvent
+from aioquic.quic.packet_builder import QuicSentPacket
 
 from testbed.machine.timer import wake_exactly
 from testbed.scenario.video import CONTROLS
-from testbed.traffic.video import loss_counting
 from testbed.traffic.video.certificate import certificate_path, key_path
 from testbed.traffic.video.http3 import configuration
+
+
+@dataclass
+class LossCounts:
+    """The losses reported to the congestion controls of all connections."""
+
+    lost_packets: int = 0
+    persistent_congestion: int = 0  # RFC 9002, 7.6: how often declared
+
+
+LOSSES = LossCounts()
+
+
+class _LossCounting(QuicCongestionControl):
+    def on_packets_lost(self, *, now: float, packets: Iterable[QuicSentPacket]) -> None:
+        lost = list(packets)
+        LOSSES.lost_packets += len(lost)
+        super().on_packets_lost(now=now, packets=lost)  # type: ignore[safe-super]
+
+    def on_persistent_congestion(self) -> None:
+        LOSSES.persistent_congestion += 1
+        super().on_persistent_congestion()  # type: ignore[safe-super]
+
+
+class _Reno(_LossCounting, RenoCongestionControl):
+    pass
+
+
+class _Cubic(_LossCounting, CubicCongestionControl):
+    pass
+
+
+def register_controls() -> None:
+    """Register controls that count losses under the names of aioquic's own."""
+    register_congestion_control("reno", _Reno)
+    register_congestion_control("cubic", _Cubic)
+
+
+def register_bbr() -> None:
+    """Register a BBR, of which aioquic has none."""
+    from testbed.traffic.video.bbr import BbrCongestionControl
+
+    class _Bbr(_LossCounting, BbrCongestionControl):
+        pass
+
+    register_congestion_control("bbr", _Bbr)
 
 
 class FileServer(QuicConnectionProtocol):
@@ -54,9 +105,9 @@ class FileServer(QuicConnectionProtocol):
 
 async def run(options: argparse.Namespace) -> None:
     """Serve until SIGTERM, then report the losses."""
-    loss_counting.register()
+    register_controls()
     if options.control == "bbr":
-        loss_counting.register_bbr()
+        register_bbr()
     settings = configuration(is_client=False, control=options.control)
     settings.load_cert_chain(certificate_path(options.keys), key_path(options.keys))
     FileServer.root = options.root.resolve()
@@ -68,7 +119,7 @@ async def run(options: argparse.Namespace) -> None:
     options.ready.touch()
     await over.wait()
     server.close()
-    options.report.write_text(json.dumps(dataclasses.asdict(loss_counting.COUNTS), indent=1) + "\n")
+    options.report.write_text(json.dumps(dataclasses.asdict(LOSSES), indent=1) + "\n")
 
 
 def options_of(argv: list[str]) -> argparse.Namespace:

@@ -1,4 +1,6 @@
-"""Video segments for a browser: WebM files with VP8 pictures, of any size in bytes.
+"""The site's files for a browser: real media with the sizes that the model player sees.
+
+A video segment is a WebM file with VP8 pictures, of any size in bytes.
 
 Every segment can be decoded by itself: header, one cluster, key frames only. Void elements between
 the frames pad a segment to the size that it has in the player's model.
@@ -9,9 +11,13 @@ from __future__ import annotations
 import io
 import itertools
 from dataclasses import dataclass
+from pathlib import Path
 
 from PIL import Image
 
+from testbed.scenario.video_content import OBJECTS, Video
+
+PLAYER_SCRIPT = Path(__file__).with_name("watch.js")
 PICTURES_A_SECOND = 25
 _PICTURE_MS = 1000 // PICTURES_A_SECOND
 _BACKGROUND, _BAR = (30, 50, 80), (230, 190, 60)
@@ -104,3 +110,27 @@ def _element(identifier: bytes, content: bytes) -> bytes:
 
 def _number(identifier: bytes, value: int) -> bytes:
     return _element(identifier, value.to_bytes(8, "big"))
+
+
+def write_browser_files(video: Video, name: str, folder: Path) -> None:
+    """Replace the site's files by real media; of the video, only the segments of one rung."""
+    for thing, size in OBJECTS:
+        (folder / thing).write_bytes(_object(Path(thing).suffix, size))
+    rung = next(rung for rung in video.ladder if rung.name == name)
+    shown = film(rung.width, rung.height)
+    begin_s = 0.0
+    lengths = zip(video.manifest.segments, video.sizes(rung), strict=True)
+    for number, (seconds, size) in enumerate(lengths, 1):
+        path = folder / video.manifest.path(rung, number)
+        path.write_bytes(segment(shown, begin_s, seconds, size))
+        begin_s += seconds
+
+
+def _object(suffix: str, size: int) -> bytes:
+    """Make an image, script or style sheet of the given size; the player is the script."""
+    if suffix == ".jpg":
+        file = io.BytesIO()
+        Image.new("RGB", (160, 90)).save(file, "JPEG")
+        return file.getvalue().ljust(size, b"\0")  # padding after the picture's end is ignored
+    text = PLAYER_SCRIPT.read_bytes() if suffix == ".js" else b""
+    return text.ljust(size, b"\n")

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import replace
 
 from testbed.errors import TestbedError
+from testbed.scenario.model import FlowKind
 from testbed.scenario.variants import variant
 from testbed.store import FlowRecord, Record
-from testbed.traffic.flow_kinds import FLOW_KINDS, RunningFlow
+from testbed.traffic.command_flow import CommandFlow
+from testbed.traffic.iperf3.iperf3_flow import Iperf3Flow
+from testbed.traffic.running_flow import RunningFlow
+from testbed.traffic.video.video_flow import VideoFlow
+from testbed.traffic.workload.workload_flow import WorkloadFlow
 from testbed.trial.parts.part import Part, RunningTrial
 from testbed.trial.parts.scheduler import Timeline
+
+FLOW_CLASSES: Mapping[FlowKind, type[RunningFlow]] = {
+    FlowKind.TCP: Iperf3Flow,
+    FlowKind.CBR: Iperf3Flow,
+    FlowKind.VIDEO: VideoFlow,
+    FlowKind.WORKLOAD: WorkloadFlow,
+    FlowKind.COMMAND: CommandFlow,
+}
 
 
 class FlowTraffic(Part):
@@ -27,7 +41,7 @@ class FlowTraffic(Part):
         """Start all servers."""
         for plan in self._trial.plan.flows:
             server, client = (self._trial.places[c.node] for c in (plan.server, plan.client))
-            kind = FLOW_KINDS[plan.flow.kind]
+            kind = FLOW_CLASSES[plan.flow.kind]
             self._flows.append(kind(plan, server, client, self._trial.folder))
 
     def wait_until_ready(self) -> None:

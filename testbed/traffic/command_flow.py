@@ -1,22 +1,27 @@
-"""A command flow: a server that runs throughout, and a client from the flow's start on."""
+"""Command flows: programs of the user, each in a folder with copies of the flow's files.
+
+The server runs throughout, the client from the flow's start on.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, UsageError
 from testbed.machine.netlink import listening
-from testbed.machine.process import Place, Process, end, end_all, start, sudo_user
+from testbed.machine.process import Place, Process, User, end, end_all, start, sudo_user
 from testbed.machine.timer import SETUP_CLOCK
 from testbed.plan.flows import FlowPlan
+from testbed.scenario.model import Flow
 from testbed.scenario.program.programs import ANY_PORT, PATH
 from testbed.store import (
     ProgramRecord,
@@ -26,21 +31,53 @@ from testbed.store import (
     programs_file,
     write_json,
 )
-from testbed.traffic.program.folders import hand_over, remove
+from testbed.traffic.running_flow import READY_S, RunningFlow
 
-READY_S = 10.0
+ROLES = ("server", "client")
 PATIENCE_S = 5.0
 # no proxies, no configuration of the user's: what a program does follows from its words
 ENVIRONMENT = MappingProxyType({"PATH": PATH, "LANG": "C.UTF-8", "HOME": ".", "TMPDIR": "."})
 
 
+def require_files(flows: Iterable[Flow]) -> None:
+    """Raise an error for the first missing file of a command flow."""
+    for flow in flows:
+        for name in flow.command.files if flow.command else ():
+            if not Path(name).is_file():
+                why = "not a file" if Path(name).exists() else "no such file"
+                raise UsageError(f"flow {flow.name}: {name}: {why}", "correct its `files`")
+
+
+def prepare_folders(flows: Iterable[Flow], trial: Path) -> None:
+    """Make the folders of all command flows in a trial's directory, with copies of their files."""
+    for flow in flows:
+        if flow.command is not None:
+            for role in ROLES:
+                own = trial / program_folder(flow.name, role)
+                own.mkdir(parents=True)
+                for name in flow.command.files:
+                    shutil.copy(name, own)
+
+
+def hand_over(folder: Path, user: User) -> None:
+    """Give a folder and its files to the user whose program runs there."""
+    for path in (folder, *folder.iterdir()):
+        os.chown(path, user.uid, user.gid, follow_symlinks=False)
+
+
+def remove(flow: Flow, trial: Path) -> None:
+    """Delete the programs' folders; their output stays."""
+    for role in ROLES:
+        shutil.rmtree(trial / program_folder(flow.name, role), ignore_errors=True)
+
+
 @dataclass
 class _Running:
-    """A program that was started, and when it ended."""
+    """A program, and when it ended."""
 
     process: Process
     ended_ns: int | None = None
-    was_ended: bool = False  # by us
+    was_ended: bool = False  # by the trial
 
     def watch(self) -> None:
         """Note the time when it ends."""
@@ -52,33 +89,31 @@ class _Running:
 
     @property
     def runs(self) -> bool:
-        """Whether it has not ended by itself or by us."""
+        """Whether it is running."""
         return self.process.poll() is None
 
     def tell_to_end(self) -> None:
-        """Ask it to end, if it still runs; other flows' times do not wait for it."""
+        """Ask it to end if it still runs, without waiting: other flows are on time."""
         if self.runs:
             self.was_ended = True
             self.process.send_signal(signal.SIGTERM)
 
     def stop(self) -> None:
-        """End it and all that it started."""
+        """End it and the processes that it started."""
         self.tell_to_end()
         end(self.process, signal.SIGTERM, PATIENCE_S)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
 
 
-class CommandFlow:
+class CommandFlow(RunningFlow):
     """The server and the client of one flow."""
 
     def __init__(self, plan: FlowPlan, server: Place, client: Place, folder: Path) -> None:
         assert plan.flow.command is not None
-        self.plan = plan
+        super().__init__(plan, server, client, folder)
         self._command = plan.flow.command
-        self._places = {"server": server, "client": client}
-        self._folder = folder
-        self._running: dict[str, _Running] = {}
+        self._programs: dict[str, _Running] = {}
         if self._command.server:
             self._start("server", plan.server.argv)
 
@@ -97,21 +132,22 @@ class CommandFlow:
             cwd=own,
             user=user,
         )
-        self._running[role] = _Running(process)
+        self._running[role] = process
+        self._programs[role] = _Running(process)
 
     def wait_until_ready(self) -> None:
-        """Return once the server listens; one that may do so on any port is taken at its word."""
-        if "server" not in self._running:
+        """Return once the server listens, if its port is known."""
+        if "server" not in self._programs:
             return
         port = self._command.listens_on(max((*self.plan.src_ports, self.plan.dst_port)))
         if port != ANY_PORT:
-            self._wait_until_it_listens(port)
+            self._wait_for_server(port)
         SETUP_CLOCK.begin_step()
 
-    def _wait_until_it_listens(self, port: int) -> None:
+    def _wait_for_server(self, port: int) -> None:
         deadline = time.monotonic() + READY_S
         while not listening(self._places["server"].pid, port):
-            if not self._running["server"].runs or time.monotonic() > deadline:
+            if not self._programs["server"].runs or time.monotonic() > deadline:
                 raise TestbedError(
                     f"{self.plan.flow.name}: its server does not listen on port {port}"
                     f"{self._last_words('server')}",
@@ -127,39 +163,23 @@ class CommandFlow:
     def begin(self) -> None:
         """Start the client."""
         self._start("client", self.plan.client.argv)
-        self._running["client"].watch()
-
-    @property
-    def processes(self) -> Iterator[tuple[str, str, int]]:
-        """All processes of the flow, running or ended, as (name, node, process id)."""
-        for role, each in self._running.items():
-            yield f"{role} {self.plan.flow.name}", self._places[role].name, each.process.pid
-
-    @property
-    def may_end(self) -> bool:
-        """Always true: a program may be done before its time."""
-        return True
-
-    @property
-    def ended(self) -> bool:
-        """True once the client has exited."""
-        return "client" in self._running and not self._running["client"].runs
+        self._programs["client"].watch()
 
     def done_ns(self) -> int | None:
-        """When the client exited, on the monotonic clock; None while it runs."""
-        client = self._running.get("client")
+        """Return when the client exited, on the monotonic clock; None while it runs."""
+        client = self._programs.get("client")
         return client.ended_ns if client else None
 
     def stop(self) -> None:
         """End the client if it is still running."""
-        if "client" in self._running:
-            self._running["client"].tell_to_end()
+        if "client" in self._programs:
+            self._programs["client"].tell_to_end()
 
     def collect(self) -> None:
-        """End the server, and keep how both ended."""
+        """End the server, and record how both ended."""
         found = {}
         for role in ("client", "server"):
-            if (each := self._running.get(role)) is not None:
+            if (each := self._programs.get(role)) is not None:
                 early = role == "server" and not each.runs
                 each.stop()
                 found[role] = ProgramRecord(each.process.returncode, each.was_ended, early)
@@ -167,12 +187,8 @@ class CommandFlow:
         write_json(self._folder, programs_file(name), {k: v.as_json() for k, v in found.items()})
         remove(self.plan.flow, self._folder)
 
-    def seen(self) -> tuple[str, tuple[str, ...]]:
-        """Nothing: the programs' sockets come and go."""
-        return "", ()
-
     def kill(self) -> None:
         """End both programs at once."""
-        for each in self._running.values():
-            end_all(each.process)
+        for process in self._running.values():
+            end_all(process)
         remove(self.plan.flow, self._folder)

@@ -1,6 +1,6 @@
 /*
- * Preloaded into iperf3: fewer system calls, which are what costs most in the guest, and the same
- * packets.
+ * Preloaded into iperf3: it combines system calls, which cost most in the guest, and leaves out those
+ * whose answer is known. The packets stay the same.
  *
  * A read whose answer is known is not made.  iperf3 reads a block until it is full or the socket
  * has nothing left, and so asks once more after each part of a block, to be told EAGAIN: half of
@@ -33,8 +33,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "batched_call.h"
-#include "preload_state.h"
+#include "preload.h"
 
 #define DESCRIPTORS 1024 /* select() takes no others */
 #define ROUNDS 64	 /* of waiting and reading, at most */
@@ -48,15 +47,15 @@ struct span {
 	char *at;
 	size_t size;
 };
-static struct span block = { .fd = -1 }; /* the last one that was asked for */
+static struct span block = { .fd = -1 }; /* the one read last */
 static struct span rest = { .fd = -1 };	 /* what that read did not fill */
 static struct span ahead = { .fd = -1 }; /* where data were read with select() */
-static size_t unasked;			 /* how many of them iperf3 has not asked for */
+static size_t unasked;			 /* how many of them iperf3 has not read */
 static int ahead_ends;			 /* after them the stream ends, or with an error: */
 static int ahead_error;
 
 static fd_set offered; /* writers that the last select() gave */
-int none_taken;	       /* and nothing was read or written since */
+int idle_since_select; /* and nothing was read or written since */
 
 static void *next(const char *name)
 {
@@ -142,7 +141,7 @@ ssize_t read(int fd, void *buffer, size_t size)
 
 	if (!real)
 		real = (ssize_t (*)(int, void *, size_t))next("read");
-	none_taken = 0;
+	idle_since_select = 0;
 	if (kind == OTHER)
 		return real(fd, buffer, size);
 	rest.fd = -1;
@@ -197,7 +196,7 @@ static void prepare(struct round *round, int count, fd_set *asked[3], fd_set *ow
 	};
 }
 
-/* What the rounds' reads gave, of so many calls. */
+/* Collect what the rounds' reads gave, after this number of calls. */
 static void gather(long made)
 {
 	ahead = (struct span){ -1, block.at, block.size };
@@ -238,7 +237,7 @@ static int select_and_read(int count, fd_set *readers, fd_set *writers, fd_set *
 	/* the first one's are what select() returns, so the others' are copied before */
 	for (int i = most - 1; i >= 0; i--)
 		prepare(&rounds[i], count, asked, i ? sets[i] : NULL, timeout ? &wait : NULL);
-	made = syscall(BATCH, rounds, 2L * most);
+	made = syscall(BATCHED_CALLS, rounds, 2L * most);
 	if (made < 0)
 		return -1;
 	if (timeout) {
@@ -275,13 +274,13 @@ int select(int count, fd_set *readers, fd_set *writers, fd_set *others, struct t
 {
 	int ready;
 
-	if (writers && none_taken)
+	if (writers && idle_since_select)
 		for (int fd = 0; fd < count; fd++)
 			if (FD_ISSET(fd, &offered))
 				FD_CLR(fd, writers);
 	ready = select_ahead(count, readers, writers, others, timeout);
-	none_taken = writers && ready > 0;
-	if (none_taken)
+	idle_since_select = writers && ready > 0;
+	if (idle_since_select)
 		offered = *writers;
 	return ready;
 }

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BLOCK_BYTES	131072	/* --length in plan.py: the control connection has nothing as long */
+#define BLOCK_BYTES	131072	/* --length in testbed/plan/flows.py: the control connection has nothing as long */
 #define POLL_NS		1000000	/* how often a sender's buffer is looked at */
 #define NS_PER_S	1000000000LL
 

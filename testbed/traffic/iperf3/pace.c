@@ -10,9 +10,9 @@
  *
  * iperf3 opens a UDP stream with a greeting across the network; from connect() until
  * the first paced packet the socket carries a mark, by which the greeting is routed
- * beside the network under test (see plan.py).
+ * beside the network under test (testbed/plan/control_network.py).
  *
- * A TCP flow of so many bytes ends, for iperf3, when the kernel has taken the last
+ * A TCP flow with a number of bytes ends, for iperf3, when the kernel has taken the last
  * block of them: it then tells the server, which hangs up on what is still on its way.
  * Here the last block is cut to what is left of LIMIT_BYTES, and the word to the server
  * waits until everything was acknowledged. When that was goes to stderr, in
@@ -31,13 +31,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "batched_call.h"
-#include "preload_state.h"
+#include "preload.h"
 
 #define CONTROL_MARK	9
 #define NS_PER_S	1000000000LL
 #define TEST_END	4	/* iperf3's protocol: a byte on the control connection */
-#define BLOCK_BYTES	131072	/* --length in plan.py */
+#define BLOCK_BYTES	131072	/* --length in testbed/plan/flows.py */
 #define POLL_NS		1000000	/* how often a sender's buffer is looked at */
 #define MAX_STREAMS	128
 #define LATE_NS		(NS_PER_S / 100)	/* later than this, don't catch up in a burst */
@@ -94,7 +93,7 @@ static ssize_t write_at(const struct timespec *until, int fd, const void *data, 
 		{ SYS_write, { fd, (long)data, (long)size }, 0, (long)size, 0 },
 	};
 
-	long made = alone ? 0 : syscall(BATCH, calls, 2L);
+	long made = alone ? 0 : syscall(BATCHED_CALLS, calls, 2L);
 
 	if (made == 2 && calls[1].result < 0) {
 		errno = (int)-calls[1].result;
@@ -186,7 +185,7 @@ ssize_t write(int fd, const void *data, size_t size)
 	static size_t paced, limit;
 	static int paced_fd = -1;
 
-	none_taken = 0;
+	idle_since_select = 0;
 	if (!real_write) {
 		real_write = (ssize_t (*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
 		paced = (size_t)number("PACE_BYTES");

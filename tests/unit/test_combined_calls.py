@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from testbed.traffic.iperf3 import PRELOAD
+from testbed.traffic.iperf3.iperf3_flow import PRELOAD
 
 # `ask` reads as C programs do: by libc's read(), which is the preloaded one
 PRELUDE = """

@@ -1,0 +1,1 @@
+"""iperf3 flows, and the libraries that are preloaded into iperf3."""
