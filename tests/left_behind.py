@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.machine.journal import MARKER, SUFFIX
+from testbed.machine.journal import JOURNAL_SUFFIX, MARKER
 from testbed.machine.process import CHROMIUM
 from testbed.machine.sysctl_guard import ALLOWED
 
@@ -63,7 +63,7 @@ def seen(marks: frozenset[str] | None = None) -> Seen:
 
 def marks_of(state: Path) -> frozenset[str]:
     """The marks of the runs whose state is in this folder, by their processes and journals."""
-    found = {path.stem for path in state.rglob(f"*{SUFFIX}")}
+    found = {path.stem for path in state.rglob(f"*{JOURNAL_SUFFIX}")}
     for _, _, environment in _processes():
         if f"XDG_STATE_HOME={state}" in environment:
             found |= _marks(environment)

@@ -35,7 +35,7 @@ class Program:
         tail = (CONTEXT_BYTES, CONTEXT_BYTES, where, where)
         content = struct.pack("=IIIIQQII", *head) + struct.pack("=IIQQ", *tail)
         buffer = ctypes.create_string_buffer(content, len(content))
-        number = bpf._NUMBER[os.uname().machine]
+        number = bpf._BPF_CALL[os.uname().machine]
         result = bpf._libc.syscall(number, _PROG_TEST_RUN, buffer, len(content))
         assert result == 0, os.strerror(ctypes.get_errno())
         return int(struct.unpack_from("=I", buffer, 4)[0]), context.raw

@@ -22,7 +22,7 @@ from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.variants import VARIANTS, Variant
 from testbed.traffic.iperf3.iperf3_flow import PRELOAD
 from testbed.traffic.workload.workload_flow import BUILT_PROGRAM
-from testbed.trial.parts.capture import PRELOAD as TCPDUMPS
+from testbed.trial.parts.capture import TCPDUMP_PRELOAD
 from testbed.trial.parts.radio import MEDIUM
 
 
@@ -87,7 +87,7 @@ def tool_states() -> Iterator[ToolState]:
         found = shutil.which(program) or shutil.which(program, path="/usr/sbin")
         state = found or f"not installed; {without}"
         yield ToolState(program, found is not None, state, f"apt install {program}", needed=False)
-    for built in (GUARD, PRELOAD, TCPDUMPS, BUILT_PROGRAM, MEDIUM, CONFINE):
+    for built in (GUARD, PRELOAD, TCPDUMP_PRELOAD, BUILT_PROGRAM, MEDIUM, CONFINE):
         yield ToolState(built.stem.removeprefix("testbed-"), built.exists(), str(built), BUILDS)
     for number, kind in enumerate(ENGINES.values()):
         yield from _engine(kind(), needed=number == 0)  # the first engine works for any user

@@ -1,1 +1,1 @@
-"""The host engine: trials on this machine's own kernel."""
+"""The host engine: trials on this machine's kernel."""

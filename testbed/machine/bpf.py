@@ -21,13 +21,14 @@ from testbed.machine.netlink import Netlink, attribute
 from testbed.machine.netns import inside
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_NUMBER = {"x86_64": 321, "aarch64": 280}  # of the system call
+_BPF_CALL = {"x86_64": 321, "aarch64": 280}  # of the system call
 _MAP_CREATE, _MAP_LOOKUP, _PROG_LOAD, _MAP_UPDATE_BATCH = 0, 1, 5, 26
 _ARRAY, _SCHED_CLS = 2, 3  # kinds of map and of program
 _LOG_BYTES = 1 << 16
 
-BYTE, HALF, WORD = 0x10, 0x08, 0x00  # sizes of a load or store
+BPF_BYTE, BPF_HALF, BPF_WORD = 0x10, 0x08, 0x00  # sizes of a load or store
 MAP_LOOKUP_ELEM = 1  # the helper
+ETHERNET_BYTES = 14  # of the header in front of IP
 PASS, DROP = 0xFFFFFFFF, 2  # TC_ACT_UNSPEC, so that the next program decides; TC_ACT_SHOT
 
 
@@ -154,7 +155,7 @@ def assemble(lines: Sequence[Line]) -> bytes:
 def _bpf(command: int, attributes: bytes) -> int:
     buffer = ctypes.create_string_buffer(attributes, len(attributes))
     machine = os.uname().machine
-    number = _NUMBER.get(machine)
+    number = _BPF_CALL.get(machine)
     if number is None:
         raise TestbedError(f"no bpf(2) known on {machine}")
     result = int(_libc.syscall(number, command, buffer, len(attributes)))

@@ -26,8 +26,8 @@ from testbed.errors import TestbedError
 from testbed.machine.safe_files import changed_by_others
 
 MARKER = "TCP_TESTBED_RUN"  # in the environment of every process of a trial
-SUFFIX = ".journal"
-LONGEST_NAME = 100  # of what a temporary name is made from: file names end at 255 bytes
+JOURNAL_SUFFIX = ".journal"
+MAX_NAME_LENGTH = 100  # of what a temporary name is made from: file names end at 255 bytes
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _MACHINE_ID = Path("/etc/machine-id")
 _OWN_PIDS = Path("/proc/self/ns/pid")
@@ -84,7 +84,7 @@ class Journal:
 
     def temporary_name(self, name: str) -> str:
         """Return a name that nobody can guess, for what will replace the file or folder `name`."""
-        return f".{name[:LONGEST_NAME]}.{self.mark}.{_random(4)}"
+        return f".{name[:MAX_NAME_LENGTH]}.{self.mark}.{_random(4)}"
 
     def note(self, **entry: str) -> int:
         """Write an entry; returns its number, by which it is crossed out."""
@@ -126,7 +126,7 @@ class Journal:
 
     def _open(self) -> None:
         try:
-            self._path = journals() / f"{self.mark}{SUFFIX}"
+            self._path = journals() / f"{self.mark}{JOURNAL_SUFFIX}"
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             while self._file < 0:
                 self._file = _locked(self._path)

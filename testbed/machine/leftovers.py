@@ -22,12 +22,12 @@ from pathlib import Path
 from testbed.errors import TestbedError
 from testbed.machine import safe_files, tracefs
 from testbed.machine.atomic import put_back_or_remove
-from testbed.machine.journal import MARKER, SUFFIX, Origin, journals
+from testbed.machine.journal import JOURNAL_SUFFIX, MARKER, Origin, journals
 from testbed.machine.sysctl_guard import restore
 
 END_PATIENCE_S = 2.0  # for processes of a dead run to end
 JOURNAL_BYTES = 1 << 28  # of a journal: a million trials'
-_JOURNAL_NAME = re.compile(rf"([0-9a-f]{{16}}){re.escape(SUFFIX)}")
+_JOURNAL_NAME = re.compile(rf"([0-9a-f]{{16}}){re.escape(JOURNAL_SUFFIX)}")
 
 JournalEntry = Mapping[str, str]
 

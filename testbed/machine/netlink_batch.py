@@ -28,7 +28,7 @@ _ANY_RESULT = 2**62
 _LONGS, _LEAST, _RESULT = 10, 7, 9
 _CALL_BYTES = 8 * _LONGS
 _TIMED = 3  # calls of a round before its requests: sleep, send a stamp, receive it
-_HEADER = array("q", (0, 0, 0, 0, 0, 0, 0))  # struct msghdr
+_MESSAGE_HEADER = array("q", (0, 0, 0, 0, 0, 0, 0))  # struct msghdr
 _HEADER_CONTROL, _HEADER_SIZE = 4, 5
 _STAMP = 4  # longs: struct cmsghdr, and a struct timespec
 ANSWER_BYTES = 4096  # more than any answer takes
@@ -64,7 +64,7 @@ class BatchedRequests:
         self.answers = bytearray(self._most * max(1, self._count) * ANSWER_BYTES)
         self._alone = not requests
         self._times = array("q", bytes(16 * self._most))
-        self._headers = _HEADER * self._most
+        self._headers = _MESSAGE_HEADER * self._most
         self._stamps = array("q", bytes(8 * _STAMP * self._most))
         self._sender, self._stamped = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._stamped.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
@@ -77,8 +77,8 @@ class BatchedRequests:
         times, headers, stamps = (
             each.buffer_info()[0] for each in (self._times, self._headers, self._stamps)
         )
-        header = headers + 8 * len(_HEADER) * number
-        place = len(_HEADER) * number
+        header = headers + 8 * len(_MESSAGE_HEADER) * number
+        place = len(_MESSAGE_HEADER) * number
         self._headers[place + _HEADER_CONTROL] = stamps + 8 * _STAMP * number
         sleep = (CLOCK_MONOTONIC, TIMER_ABSTIME, times + 16 * number, 0, 0, 0)
         self._calls.extend((_CLOCK_NANOSLEEP, *sleep, 0, 0, 0))
@@ -111,7 +111,7 @@ class BatchedRequests:
         if self._alone or not due:
             return 0
         self._times[: 2 * len(due)] = array("q", [part for at in due for part in divmod(at, NS)])
-        self._headers[_HEADER_SIZE :: len(_HEADER)] = array("q", [8 * _STAMP] * self._most)
+        self._headers[_HEADER_SIZE :: len(_MESSAGE_HEADER)] = array("q", [8 * _STAMP] * self._most)
         rounds, begun = divmod(self._made_at_once(0, len(due) * self._calls_each), self._calls_each)
         if begun:
             first = rounds * self._calls_each

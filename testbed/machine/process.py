@@ -109,7 +109,7 @@ class Place:
             self.log.write(self.name, argv, stdin, outcome, output)
 
 
-HERE = Place()
+ON_HOST = Place()
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def require(program: str) -> str:
 def run(
     argv: Sequence[str],
     *,
-    place: Place = HERE,
+    place: Place = ON_HOST,
     stdin: str = "",
     check: bool = True,
     timeout_s: float | None = None,
@@ -218,7 +218,7 @@ def run_told(argv: Sequence[str], tell: Callable[[str], None]) -> Completed:
 def start(
     argv: Sequence[str],
     *,
-    place: Place = HERE,
+    place: Place = ON_HOST,
     stdout: Path | None = None,
     stderr: Path | None = None,
     env: Mapping[str, str] | None = None,

@@ -18,7 +18,7 @@ from pathlib import Path
 from testbed.errors import TestbedError
 from testbed.machine.process import User, sudo_user
 
-MOST_LINKS = 40  # on the way to a folder, as the kernel's own limit
+MAX_SYMLINKS = 40  # on the way to a folder, as the kernel's own limit
 _STEP = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _PRIVILEGED = stat.S_ISUID | stat.S_ISGID
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -54,7 +54,7 @@ def _target(link: int, path: Path, links: int) -> Path:
             f"{path}: a link on the way, to {target}, was made by user {owner}",
             "name the folder itself, without the link",
         )
-    if links > MOST_LINKS:
+    if links > MAX_SYMLINKS:
         raise TestbedError(f"{path}: too many links on the way")
     return target
 

@@ -15,7 +15,7 @@ from testbed.plan.plan import Plan
 from testbed.scenario.model import BASE_KERNEL, FlowKind, Graph, Topology
 from testbed.traffic.iperf3.iperf3_flow import LIMIT, ON_OFF, PRELOAD
 from testbed.traffic.workload.workload_flow import BUILT_PROGRAM
-from testbed.trial.parts.capture import PRELOAD as TCPDUMPS
+from testbed.trial.parts.capture import TCPDUMP_PRELOAD
 from testbed.trial.parts.radio import MEDIUM
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -64,7 +64,7 @@ BUILT = (
         ("testbed/traffic/workload/*.[ch]",),
         lambda plan: any(f.flow.workload for f in plan.flows),
     ),
-    Built(TCPDUMPS, ("testbed/trial/preload/*.c",), lambda plan: bool(plan.captures)),
+    Built(TCPDUMP_PRELOAD, ("testbed/trial/preload/*.c",), lambda plan: bool(plan.captures)),
     Built(MEDIUM, ("testbed/trial/medium/*.[ch]",), lambda plan: plan.radio is not None),
 )
 

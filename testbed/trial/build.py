@@ -51,7 +51,7 @@ class LabIntf(Intf):  # type: ignore[misc]
     """An interface that is configured by the plan alone."""
 
     def config(self, **params: Any) -> dict[str, Any]:
-        """Do nothing, as above."""
+        """Do nothing: the plan's commands set addresses and routes."""
         return {}
 
 

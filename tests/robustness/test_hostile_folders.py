@@ -18,7 +18,7 @@ from testbed.errors import TestbedError
 from testbed.guest.engine import GuestEngine
 from testbed.machine import safe_files
 from testbed.machine.atomic import replace, whole_folder, workplace
-from testbed.machine.journal import SUFFIX, journals, state_folder
+from testbed.machine.journal import JOURNAL_SUFFIX, journals, state_folder
 from testbed.machine.leftovers import clean
 from testbed.machine.safe_files import make_folder
 from testbed.plan.task import tasks
@@ -97,16 +97,16 @@ def test_doctored_journals_do_nothing_and_stop_no_other(tmp_path: Path, victim: 
     folder = journals()
     for number, line in enumerate(entries(victim)):
         text = line if isinstance(line, str) else json.dumps(line)
-        path = folder / f"{MARK[:-2]}{number:02x}{SUFFIX}"
+        path = folder / f"{MARK[:-2]}{number:02x}{JOURNAL_SUFFIX}"
         path.write_text(f"{json.dumps(first)}\n{text.replace(MARK, path.stem)}\n")
     for number, text in enumerate(
         ("", "\n", "{", json.dumps({**first, "more": 1}), "[]", "x" * 9999)
     ):
-        (folder / f"{MARK[:-2]}e{number}{SUFFIX}").write_text(text)
+        (folder / f"{MARK[:-2]}e{number}{JOURNAL_SUFFIX}").write_text(text)
     left = tmp_path / f".trial.{'f' * 16}.00000000"
     left.mkdir()
     genuine = f"{json.dumps(first)}\n{json.dumps({'number': 1, 'temporary': str(left)})}"
-    (folder / f"{'f' * 16}{SUFFIX}").write_text(genuine)
+    (folder / f"{'f' * 16}{JOURNAL_SUFFIX}").write_text(genuine)
     said = clean()
     assert said.done == [f"removed unfinished {left}"]
     long = [each for each in said.failed if "File name too long" in each]
@@ -117,9 +117,9 @@ def test_doctored_journals_do_nothing_and_stop_no_other(tmp_path: Path, victim: 
 def test_what_is_no_journal_is_left_and_named(victim: Path) -> None:
     folder = journals()
     folder.mkdir(parents=True)
-    (folder / f"{MARK}{SUFFIX}").symlink_to(victim / "file")
-    (folder / f"{MARK[:-1]}0{SUFFIX}").mkdir()
-    os.mkfifo(folder / f"{MARK[:-1]}1{SUFFIX}")
+    (folder / f"{MARK}{JOURNAL_SUFFIX}").symlink_to(victim / "file")
+    (folder / f"{MARK[:-1]}0{JOURNAL_SUFFIX}").mkdir()
+    os.mkfifo(folder / f"{MARK[:-1]}1{JOURNAL_SUFFIX}")
     (folder / "12-trial.json").write_text("{}")
     said = clean()
     assert len(said.left) + len(said.failed) == 4
@@ -131,7 +131,7 @@ def test_root_obeys_no_journal_of_another_user(tmp_path: Path) -> None:
     left = tmp_path / f".trial.{MARK}.00000000"
     left.mkdir()
     first = header()
-    path = journals() / f"{MARK}{SUFFIX}"
+    path = journals() / f"{MARK}{JOURNAL_SUFFIX}"
     path.write_text(f"{json.dumps(first)}\n{json.dumps({'number': 1, 'temporary': str(left)})}")
     os.chown(path, NOBODY, NOBODY)
     assert clean().left == [f"{path}: it belongs to user {NOBODY}, who can clean up"]

@@ -10,7 +10,7 @@ from testbed.machine.journal import MARKER
 from testbed.plan.plan import Plan, make_plan
 from testbed.trial.parts import kernel_trace
 from testbed.trial.parts.kernel_trace import (
-    Event,
+    TraceEvent,
     buffer_kib,
     changes,
     confirmed,
@@ -101,17 +101,17 @@ def test_older_kernels_tell_less(plan: Plan) -> None:
 
 def test_sockets_of_another_trial() -> None:
     """The same addresses and ports, in other namespaces."""
-    mine = Event(0, "tcp", "probe", socket="a", cookie=1)
-    theirs = Event(0, "tcp", "probe", socket="b", cookie=2)
-    resent = [Event(1, "tcp", "retransmit", socket=name) for name in "ab"]
-    dropped = Event(2, "", "drop")
+    mine = TraceEvent(0, "tcp", "probe", socket="a", cookie=1)
+    theirs = TraceEvent(0, "tcp", "probe", socket="b", cookie=2)
+    resent = [TraceEvent(1, "tcp", "retransmit", socket=name) for name in "ab"]
+    dropped = TraceEvent(2, "", "drop")
     seen = [mine, theirs, *resent, dropped]
     assert list(ours(seen, frozenset({1}))) == [mine, resent[0], dropped]
     assert list(ours(seen, frozenset())) == seen  # nothing to tell them by
 
 
 def test_drops_at_other_times_than_our_queues() -> None:
-    drops = [Event(time_s, "tcp", "drop") for time_s in (0.005, 0.015, 0.0205, 0.035)]
+    drops = [TraceEvent(time_s, "tcp", "drop") for time_s in (0.005, 0.015, 0.0205, 0.035)]
     counted = [(0.0, 0), (0.01, 0), (0.02, 2), (0.03, 2), (0.04, 2)]
     assert list(confirmed(drops, counted)) == drops[1:3]
     assert list(confirmed(drops, [(0.0, 0), (0.01, 4)])) == drops  # as many as we count: ours
@@ -125,8 +125,8 @@ def test_drops_of_all_sampled_queues(tmp_path: Path) -> None:
 
 def test_a_state_that_is_set_again_is_no_event() -> None:
     states = ["open", "recovery", "recovery", "open", "loss"]
-    seen = [Event(i, "tcp", "state", detail=state) for i, state in enumerate(states)]
-    seen.insert(1, Event(0, "tcp", "state", detail="disorder", socket="another"))
+    seen = [TraceEvent(i, "tcp", "state", detail=state) for i, state in enumerate(states)]
+    seen.insert(1, TraceEvent(0, "tcp", "state", detail="disorder", socket="another"))
     told = [(event.socket, event.detail) for event in changes(seen)]
     assert told == [("another", "disorder"), ("", "recovery"), ("", "open"), ("", "loss")]
 

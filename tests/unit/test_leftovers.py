@@ -20,7 +20,7 @@ import pytest
 from testbed.errors import TestbedError
 from testbed.machine import safe_files, sysctl_guard, tracefs
 from testbed.machine.atomic import replace, whole_folder, workplace
-from testbed.machine.journal import JOURNAL, SUFFIX, journals
+from testbed.machine.journal import JOURNAL, JOURNAL_SUFFIX, journals
 from testbed.machine.leftovers import Cleaned, clean
 from testbed.machine.locks import lock
 
@@ -151,7 +151,7 @@ def test_the_trace_instance_of_a_dead_run_alone(
     (dead,) = names(journals())
     with whole_folder(out / "another"):
         assert "removed trace instance testbed-1" in clean().done
-        assert asked == [dead.removesuffix(SUFFIX)] != [JOURNAL.mark]
+        assert asked == [dead.removesuffix(JOURNAL_SUFFIX)] != [JOURNAL.mark]
 
 
 def test_a_living_run_is_left_alone(out: Path) -> None:
@@ -171,7 +171,7 @@ def dead_journal(mark: str = "0123456789abcdef", **origin: str) -> Iterator[list
     lines: list[object] = [{**first, **origin}]
     yield lines
     text = "".join(f"\n{each if isinstance(each, str) else json.dumps(each)}" for each in lines)
-    (journals() / f"{mark}{SUFFIX}").write_text(text)
+    (journals() / f"{mark}{JOURNAL_SUFFIX}").write_text(text)
 
 
 @pytest.mark.parametrize(

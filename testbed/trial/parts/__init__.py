@@ -1,1 +1,1 @@
-"""The parts of a trial: each does one thing beside the others, with the same few methods."""
+"""The parts of a trial: a feature each, with the same few methods."""

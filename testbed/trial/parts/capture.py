@@ -1,4 +1,4 @@
-"""Packet captures: one tcpdump per interface, with its own drops counted."""
+"""Packet captures: one tcpdump per interface, whose drops are counted."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from testbed.plan.capture_points import CapturePlan
 from testbed.store import RAW_CAPTURE, TCPDUMP_ERRORS, CaptureRecord, Record, capture_file
 from testbed.trial.parts.part import Part, RunningTrial
 
-PRELOAD = LIBRARIES / "testbed-tcpdump.so"  # built from output/ by setup.sh
+TCPDUMP_PRELOAD = LIBRARIES / "testbed-tcpdump.so"  # built from output/ by setup.sh
 BUFFER_KIB = 8192  # one second of 64 Mbit/s in small packets; tcpdump reads far more often
-READY_S = 10.0
+TCPDUMP_READY_S = 10.0
 
 
 class Capture:
@@ -32,7 +32,7 @@ class Capture:
         file = folder / capture_file(plan.interface)
         file.parent.mkdir(exist_ok=True)
         self._messages = file.with_suffix(TCPDUMP_ERRORS)
-        require_built(PRELOAD)
+        require_built(TCPDUMP_PRELOAD)
         # "-w -": tcpdump would chown a file that it opens itself, which an ordinary user's
         # guest may not do; -Z root: there is no other user to become
         argv: tuple[str, ...] = ("tcpdump", "-i", plan.interface, "-n", "-Z", "root")
@@ -44,12 +44,12 @@ class Capture:
             place=place,
             stdout=file.with_suffix(RAW_CAPTURE),
             stderr=self._messages,
-            env={**os.environ, "LD_PRELOAD": as_started(PRELOAD)},
+            env={**os.environ, "LD_PRELOAD": as_started(TCPDUMP_PRELOAD)},
         )
 
     def wait_until_ready(self) -> None:
         """Return once tcpdump reports that it is listening."""
-        deadline = time.monotonic() + READY_S
+        deadline = time.monotonic() + TCPDUMP_READY_S
         while "listening on" not in self._said():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise TestbedError(

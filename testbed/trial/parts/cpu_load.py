@@ -17,7 +17,7 @@ from testbed.trial.parts.scheduler import Timeline
 
 STAT = Path("/proc/stat")
 INTERVAL_S = 1.0
-IDLE, IOWAIT, SOFTIRQ, STEAL, GUEST = 3, 4, 6, 7, 8  # column numbers in a line of /proc/stat
+IDLE_TICKS, IOWAIT, SOFTIRQ, STEAL, GUEST = 3, 4, 6, 7, 8  # column numbers in a line of /proc/stat
 
 Times = dict[str, tuple[int, ...]]  # "cpu" (all) and "cpuN" → ticks by kind
 
@@ -31,7 +31,7 @@ def read_stat(text: str) -> Times:
 def counts_time(times: Times) -> bool:
     """Return whether any processor has counted busy time."""
     everything = times["cpu"]
-    return sum(everything) > everything[IDLE] + everything[IOWAIT]
+    return sum(everything) > everything[IDLE_TICKS] + everything[IOWAIT]
 
 
 def shares(before: Times, after: Times) -> tuple[float, float, float] | None:
@@ -45,7 +45,7 @@ def shares(before: Times, after: Times) -> tuple[float, float, float] | None:
     if whole <= 0:
         return None
     busiest = max(
-        1 - (ticks[IDLE] + ticks[IOWAIT]) / sum(ticks)
+        1 - (ticks[IDLE_TICKS] + ticks[IOWAIT]) / sum(ticks)
         for name, ticks in passed.items()
         if name != "cpu" and sum(ticks) > 0
     )

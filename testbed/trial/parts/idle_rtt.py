@@ -22,8 +22,8 @@ from testbed.store import IDLE, write_table
 from testbed.trial.parts.part import Part, RunningTrial
 
 REQUESTS = 3
-PAYLOAD = bytes(56)  # as ping's: 98 bytes on the wire
-PATIENCE_S = 1.0  # beyond the path's own delay
+PING_PAYLOAD = bytes(56)  # as ping's: 98 bytes on the wire
+PING_PATIENCE_S = 1.0  # beyond the path's own delay
 ECHO_REQUEST, ECHO_REPLY = 8, 0
 _ECHO = struct.Struct("!BBHHH")  # type, code, checksum, identifier, sequence
 
@@ -65,7 +65,7 @@ def idle_round_trips(plan: Plan, places: Mapping[str, Place]) -> list[Idle]:
             link.bind((flow.src_address, 0))
             link.connect((flow.dst_address, 0))
             for number in range(REQUESTS):
-                rtt_ms = _ask(link, number, PATIENCE_S + (expected_ms + jitter_ms) / 1e3)
+                rtt_ms = _ask(link, number, PING_PATIENCE_S + (expected_ms + jitter_ms) / 1e3)
                 ends = (flow.src_address, flow.dst_address)
                 asked = Idle(flow.flow.name, *ends, rtt_ms, expected_ms, jitter_ms, lossy)
                 found.append(asked)
@@ -89,10 +89,10 @@ def _ask(link: socket.socket, number: int, patience_s: float) -> float | None:
 
 def echo_request(number: int) -> bytes:
     """Return an ICMP message; its identifier may be 0, as the socket is connected to its peer."""
-    bare = _ECHO.pack(ECHO_REQUEST, 0, 0, 0, number) + PAYLOAD
+    bare = _ECHO.pack(ECHO_REQUEST, 0, 0, 0, number) + PING_PAYLOAD
     total = sum(struct.unpack(f"!{len(bare) // 2}H", bare))
     total = (total & 0xFFFF) + (total >> 16)
-    return _ECHO.pack(ECHO_REQUEST, 0, ~total & 0xFFFF, 0, number) + PAYLOAD
+    return _ECHO.pack(ECHO_REQUEST, 0, ~total & 0xFFFF, 0, number) + PING_PAYLOAD
 
 
 def is_reply(packet: bytes, number: int) -> bool:

@@ -41,13 +41,13 @@ CA_STATES = ("open", "disorder", "cwr", "recovery", "loss")
 INFINITE_SSTHRESH = 0x7FFFFFFF
 FREED = "skb/kfree_skb"
 # dropped by a queue, not on arrival
-LOSSES = re.compile(r"\{ (\d+), \"((?:QDISC_|FQ_|CAKE_|DUALPI2_)\w+)\" \}")
+DROP_REASONS = re.compile(r"\{ (\d+), \"((?:QDISC_|FQ_|CAKE_|DUALPI2_)\w+)\" \}")
 
 FULL_PACKET_BYTES = 1500
 PROBE_BYTES = 160  # size of one tcp_probe event in the buffer; others are smaller and fewer
 SHARE_OF_MEMORY = 8  # the buffers take at most 1/8 of what is free
 
-_LINE = re.compile(r"\] \S+ +(\d+)\.(\d{6}): (\w+): (.*)")
+_TRACE_LINE = re.compile(r"\] \S+ +(\d+)\.(\d{6}): (\w+): (.*)")
 _FIELD = re.compile(r"(\w+)=(\S+)")
 SLACK_S = 0.002  # a sample's counter is read a little after the time in its row
 
@@ -55,7 +55,7 @@ Clock = Callable[[int], float]  # CLOCK_MONOTONIC in nanoseconds → the trial's
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class TraceEvent:
     """One row of events.csv, with the cookie of the socket it is about, if any."""
 
     time_s: float
@@ -189,7 +189,7 @@ def socket_filter(flows: Sequence[FlowPlan]) -> str:
 
 def drop_filter(described: str) -> str:
     """Return a trace filter for IPv4 packets that queues drop; empty if the kernel has none."""
-    numbers = [int(number) for number, _ in LOSSES.findall(described)]
+    numbers = [int(number) for number, _ in DROP_REASONS.findall(described)]
     if not numbers:
         return ""
     return "protocol==2048 && (" + " || ".join(f"reason=={n}" for n in numbers) + ")"
@@ -210,25 +210,25 @@ def _available_bytes() -> int:
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def read(lines: Iterable[str], plan: Plan, clock: Clock) -> Iterator[Event]:
+def read(lines: Iterable[str], plan: Plan, clock: Clock) -> Iterator[TraceEvent]:
     """Parse the trace's lines: events of this plan's flows, and all drops."""
     ports = {(port, f.dst_port): f for f in _tcp_flows(plan) for port in f.src_ports}
     alone = plan.flows[0].flow.name if len(plan.flows) == 1 else ""
     for line in lines:
-        found = _LINE.search(line)
+        found = _TRACE_LINE.search(line)
         if not found:
             continue
         seconds, micros, name, rest = found.groups()
         time_s = clock(int(seconds) * 10**9 + int(micros) * 1000)
         if name == "kfree_skb":
-            yield Event(time_s, alone, "drop", detail=rest.rpartition("reason: ")[2])
+            yield TraceEvent(time_s, alone, "drop", detail=rest.rpartition("reason: ")[2])
         elif event := _socket_event(time_s, name, dict(_FIELD.findall(rest)), ports):
             yield event
 
 
 def _socket_event(
     time_s: float, name: str, fields: Mapping[str, str], ports: Mapping[tuple[int, int], FlowPlan]
-) -> Event | None:
+) -> TraceEvent | None:
     src, sport = _end(fields, "src", "saddr", "sport")
     dst, dport = _end(fields, "dest", "daddr", "dport")
     flow = ports.get((sport, dport))
@@ -244,13 +244,13 @@ def _socket_event(
         )
         detail = f"una={int(fields['snd_una'], 16)} nxt={int(fields['snd_nxt'], 16)}"
         cookie = int(fields["sock_cookie"], 16) if "sock_cookie" in fields else None
-        return Event(time_s, label, "probe", values, detail, socket, cookie)
+        return TraceEvent(time_s, label, "probe", values, detail, socket, cookie)
     if name == "tcp_cong_state_set":
         state = CA_STATES[int(fields["cong_state"])]
-        return Event(time_s, label, "state", detail=state, socket=socket)
+        return TraceEvent(time_s, label, "state", detail=state, socket=socket)
     if fields.get("err", "0") != "0":  # it did not leave the host
         return None
-    return Event(time_s, label, "retransmit", socket=socket)
+    return TraceEvent(time_s, label, "retransmit", socket=socket)
 
 
 def _end(fields: Mapping[str, str], both: str, address: str, port: str) -> tuple[str, int]:
@@ -261,7 +261,7 @@ def _end(fields: Mapping[str, str], both: str, address: str, port: str) -> tuple
     return fields[address], int(fields[port])
 
 
-def ours(events: Sequence[Event], cookies: frozenset[int]) -> Iterator[Event]:
+def ours(events: Sequence[TraceEvent], cookies: frozenset[int]) -> Iterator[TraceEvent]:
     """Drop events of other trials' sockets with equal addresses and ports, where cookies tell."""
     probes = [event for event in events if event.kind == "probe"]
     known = {event.socket for event in probes if event.cookie in cookies}
@@ -279,7 +279,9 @@ def drops_counted(queues: Path) -> list[tuple[float, int]]:
     return [(0.0, 0), *totals.items()]
 
 
-def confirmed(events: Sequence[Event], counted: Sequence[tuple[float, int]]) -> Iterator[Event]:
+def confirmed(
+    events: Sequence[TraceEvent], counted: Sequence[tuple[float, int]]
+) -> Iterator[TraceEvent]:
     """Remove drops at times when the trial's queues counted none: they are not the trial's."""
     drops = [event.time_s for event in events if event.kind == "drop"]
     if len(drops) == counted[-1][1]:
@@ -293,7 +295,7 @@ def confirmed(events: Sequence[Event], counted: Sequence[tuple[float, int]]) -> 
     return (event for event in events if event.kind != "drop" or event.time_s not in foreign)
 
 
-def changes(events: Iterable[Event]) -> Iterator[Event]:
+def changes(events: Iterable[TraceEvent]) -> Iterator[TraceEvent]:
     """Remove events that set a state to its present value."""
     before: dict[tuple[str, str], str] = {}
     for event in events:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import TestbedError
-from testbed.machine.netlink import Netlink, attribute, attributes, request_message
+from testbed.machine.netlink import NETLINK_ROUTE, Netlink, attribute, attributes, request_message
 from testbed.machine.netlink_batch import Request
 from testbed.machine.netns import inside
 from testbed.plan.commands import SHAPER
@@ -35,7 +35,6 @@ from testbed.store import CAPACITY, CHANGES, write_json, write_table
 from testbed.trial.parts.part import Part, RunningTrial
 from testbed.trial.parts.scheduler import Timeline
 from testbed.trial.parts.snapshot import (
-    NETLINK_ROUTE,
     TCA_KIND,
     TCA_OPTIONS,
     TcReport,
@@ -45,7 +44,7 @@ from testbed.trial.parts.snapshot import (
 
 NEW_DISCIPLINE, GET_DISCIPLINE = 36, 38  # linux/rtnetlink.h
 NEW_CLASS, GET_CLASS = 40, 42
-ROOT = 0xFFFFFFFF
+TC_ROOT = 0xFFFFFFFF
 CHUNK_BYTES = 32_000  # of a trace: an attribute holds less than 64 KB
 TC_MESSAGE = struct.Struct("=B3xiIII")  # family, interface, handle, parent, info
 
@@ -72,7 +71,9 @@ class LinkChanges(Part):
                 self._tell_trace(queue, TRACE_TIMES, times[start : start + CHUNK_BYTES])
 
     def _tell_trace(self, queue: QueuePlan, kind: int, data: bytes) -> None:
-        head = TC_MESSAGE.pack(0, self._index(queue.node, queue.interface), SHAPER.number, ROOT, 0)
+        head = TC_MESSAGE.pack(
+            0, self._index(queue.node, queue.interface), SHAPER.number, TC_ROOT, 0
+        )
         options = attribute(TCA_OPTIONS, attribute(kind, data))
         name = attribute(TCA_KIND, f"{TRACE}\0".encode())
         self._socket(queue.node).change(NEW_DISCIPLINE, head + name + options)
@@ -87,7 +88,7 @@ class LinkChanges(Part):
             return socket.if_nametoindex(interface)
 
     def wait_until_ready(self) -> None:
-        """Prepare everything that changes, each as it is now."""
+        """Prepare all changes from the present settings."""
         plan = self._trial.plan
         now = {_key(each): each for each in plan.tc_objects}
         for key in dict.fromkeys(_key(change.target) for change in plan.changes):
@@ -98,7 +99,7 @@ class LinkChanges(Part):
             self._knobs[key] = _Knob(self._socket(now[key].node), index, now[key], report)
 
     def schedule(self, timeline: Timeline) -> None:
-        """Traces begin at second 0, and every change is made at its time."""
+        """Start traces at second 0, and make every change at its time."""
         self._timeline = timeline
         for queue in self._traced:
             self._tell_trace(queue, TRACE_START, struct.pack("=Q", timeline.zero_ns))
@@ -165,7 +166,7 @@ class _Knob:
         return TC_MESSAGE.pack(0, self.index, self.report.handle, self.report.parent, 0)
 
     def message(self, settings: Sequence[Setting]) -> bytes:
-        """Return the kernel's own options with these numbers in their places."""
+        """Return the kernel's options with these numbers in their places."""
         options = bytearray(self.report.options)
         for setting in settings:
             _put(options, setting)

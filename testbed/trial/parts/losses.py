@@ -21,16 +21,17 @@ from testbed.machine.bpf import (
     AND,
     AT_MOST_SIGNED,
     BELOW_SIGNED,
-    BYTE,
+    BPF_BYTE,
+    BPF_HALF,
+    BPF_WORD,
     DIFFERENT,
     EQUAL,
-    HALF,
+    ETHERNET_BYTES,
     LSH,
     MOD,
     MUL,
     RSH,
     SUB,
-    WORD,
     Line,
 )
 from testbed.plan.losses import AtRouter, DropPlan, LossPlan
@@ -39,7 +40,6 @@ from testbed.scenario.losses import Run, throw
 from testbed.store import DROPS, Record, write_json
 from testbed.trial.parts.part import Part, RunningTrial
 
-ETHERNET = 14
 REPORTED = ("seen", "segments", "events", "dropped", "undecided")
 STATE = (
     *REPORTED,
@@ -201,29 +201,29 @@ def _data_segments(plan: AtRouter) -> Sequence[Line]:
     return (
         bpf.move(6, 1),
         # is it TCP of this connection?
-        bpf.load_packet(HALF, 12),
+        bpf.load_packet(BPF_HALF, 12),
         bpf.jump(DIFFERENT, 0, 0x0800, "pass"),
-        bpf.load_packet(BYTE, ETHERNET + 9),
+        bpf.load_packet(BPF_BYTE, ETHERNET_BYTES + 9),
         bpf.jump(DIFFERENT, 0, 6, "pass"),
-        bpf.load_packet(WORD, ETHERNET + 12),
+        bpf.load_packet(BPF_WORD, ETHERNET_BYTES + 12),
         bpf.jump(DIFFERENT, 0, source, "pass"),
-        bpf.load_packet(WORD, ETHERNET + 16),
+        bpf.load_packet(BPF_WORD, ETHERNET_BYTES + 16),
         bpf.jump(DIFFERENT, 0, destination, "pass"),
-        bpf.load_packet(BYTE, ETHERNET),
+        bpf.load_packet(BPF_BYTE, ETHERNET_BYTES),
         bpf.alu(AND, 0, 0xF),
         bpf.alu(LSH, 0, 2),
         bpf.move(9, 0),  # r9: length of the IP header
-        bpf.load_packet_at(9, HALF, ETHERNET),
+        bpf.load_packet_at(9, BPF_HALF, ETHERNET_BYTES),
         bpf.jump(DIFFERENT, 0, plan.src_port, "pass"),
-        bpf.load_packet_at(9, HALF, ETHERNET + 2),
+        bpf.load_packet_at(9, BPF_HALF, ETHERNET_BYTES + 2),
         bpf.jump(DIFFERENT, 0, plan.dst_port, "pass"),
         # r8, r9: the sequence numbers where its data begins and ends
-        bpf.load_packet_at(9, WORD, ETHERNET + 4),
+        bpf.load_packet_at(9, BPF_WORD, ETHERNET_BYTES + 4),
         bpf.move(8, 0),
-        bpf.load_packet(HALF, ETHERNET + 2),
+        bpf.load_packet(BPF_HALF, ETHERNET_BYTES + 2),
         bpf.move(7, 0),
         bpf.alu_reg(SUB, 7, 9),
-        bpf.load_packet_at(9, BYTE, ETHERNET + 12),
+        bpf.load_packet_at(9, BPF_BYTE, ETHERNET_BYTES + 12),
         bpf.alu(RSH, 0, 4),
         bpf.alu(LSH, 0, 2),
         bpf.alu_reg(SUB, 7, 0),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from testbed.errors import TestbedError
 from testbed.machine.compiled import as_started, require_built
-from testbed.machine.process import HERE, Place, Process, end, run, start
+from testbed.machine.process import ON_HOST, Place, Process, end, run, start
 from testbed.plan.plan import Plan
 from testbed.plan.radio import CHANNEL_MHZ, NETWORK_NAME, PROGRAM
 from testbed.store import RADIO, write_json
@@ -19,7 +19,7 @@ from testbed.trial.parts.part import Part, RunningTrial
 
 MEDIUM = Path(sys.prefix) / "lib" / PROGRAM  # built from medium/ by setup.sh
 FOLDER = "radio"
-READY_S = 10.0
+RADIO_READY_S = 10.0
 LOOK_S = 0.01
 JOIN_TRIES = 10
 
@@ -56,7 +56,7 @@ class RadioLink(Part):
         self._place_radios(self._medium)
 
     def _place_radios(self, medium: Process) -> None:
-        deadline = time.monotonic() + READY_S
+        deadline = time.monotonic() + RADIO_READY_S
         while not (names := self._names()):
             if medium.poll() is not None or time.monotonic() > deadline:
                 raise self._fault("the medium did not start", self._report.with_suffix(".err"))
@@ -69,7 +69,7 @@ class RadioLink(Part):
 
     def _names(self) -> list[str]:
         """Return the kernel's names of the radios' interfaces; empty while one is missing."""
-        links = json.loads(run(("ip", "-json", "link", "show"), place=HERE).stdout)
+        links = json.loads(run(("ip", "-json", "link", "show"), place=ON_HOST).stdout)
         found = {link["address"]: link["ifname"] for link in links if "address" in link}
         names = [found.get(each.mac) for each in self._plan.ends]
         return [name for name in names if name] if all(names) else []
@@ -82,7 +82,7 @@ class RadioLink(Part):
         ap, station = (self._places[each.node] for each in self._plan.ends)
         self._access_point = start(("hostapd", str(settings)), place=ap, stdout=log)
         name = self._plan.access_point.name
-        deadline = time.monotonic() + READY_S
+        deadline = time.monotonic() + RADIO_READY_S
         while "AP-ENABLED" not in log.read_text(errors="replace"):
             if self._access_point.poll() is not None or time.monotonic() > deadline:
                 raise self._fault(f"{name}: no access point", log)

@@ -25,7 +25,7 @@ class TableKind(IntEnum):
 
 
 class SocketState(ctypes.Structure):
-    """What samples showed of a socket: struct seen of sample_sample_rows.c."""
+    """What samples showed of a socket: struct seen of sample_rows.c."""
 
     cookie: int  # the kernel's unique number of the socket; 0: it has not been there
     options: int  # of TCP_INFO once it was established; negative: it never was
@@ -39,7 +39,7 @@ class SocketState(ctypes.Structure):
 
 @dataclass(frozen=True)
 class QueueRow:
-    """A queue's first columns, and where its discipline's own statistics count marks."""
+    """A queue's first columns, and where its discipline's statistics count marks."""
 
     node: str
     interface: str
@@ -47,7 +47,7 @@ class QueueRow:
 
 
 class Rows:
-    """The rows of a trial's sockets and queues, asked in this order."""
+    """The rows of a trial's sockets and queues, in the order of their requests."""
 
     def __init__(self, flows: Sequence[str], queues: Sequence[QueueRow]) -> None:
         heads = [csv_text((flow,)) for flow in flows]

@@ -11,7 +11,9 @@ from pathlib import Path
 
 from testbed.machine.netlink import (
     DIAG_REQUEST,
+    NETLINK_ROUTE,
     NETLINK_SOCK_DIAG,
+    RTM_GETQDISC,
     SOCK_DIAG_BY_FAMILY,
     Netlink,
     request_message,
@@ -26,8 +28,6 @@ from testbed.trial.parts.part import Part, RunningTrial
 from testbed.trial.parts.sample_rows import QueueRow, Rows, SocketState, TableKind
 from testbed.trial.parts.scheduler import Timeline
 
-NETLINK_ROUTE = 0
-RTM_GETQDISC = 38
 INET_DIAG_INFO = 2
 INET_DIAG_CONG = 4
 INET_DIAG_NOCOOKIE = b"\xff" * 8

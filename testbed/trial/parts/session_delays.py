@@ -15,13 +15,22 @@ import os
 from collections.abc import Sequence
 
 from testbed.machine import bpf
-from testbed.machine.bpf import ADD, AND, BYTE, DIFFERENT, HALF, LSH, SUB, Line
+from testbed.machine.bpf import (
+    ADD,
+    AND,
+    BPF_BYTE,
+    BPF_HALF,
+    DIFFERENT,
+    ETHERNET_BYTES,
+    LSH,
+    SUB,
+    Line,
+)
 from testbed.plan.plan import Plan
 from testbed.plan.sessions import SessionDelays
 from testbed.store import WIRES
 from testbed.trial.parts.part import Part
 
-ETHERNET = 14
 TSTAMP = 152  # in struct __sk_buff: departure time on the clock of KTIME
 KTIME, SET_HASH = 5, 48  # helpers
 NO_SESSION = 1023  # the hash of packets outside all sessions: fq takes ten bits
@@ -74,19 +83,19 @@ def listing(table: int, first_port: int, otherwise_ns: int) -> Sequence[Line]:
     return (
         bpf.move(6, 1),
         # is it TCP? then the session is the port of one end or the other
-        bpf.load_packet(HALF, 12),
+        bpf.load_packet(BPF_HALF, 12),
         bpf.jump(DIFFERENT, 0, 0x0800, "none"),
-        bpf.load_packet(BYTE, ETHERNET + 9),
+        bpf.load_packet(BPF_BYTE, ETHERNET_BYTES + 9),
         bpf.jump(DIFFERENT, 0, 6, "none"),
-        bpf.load_packet(BYTE, ETHERNET),
+        bpf.load_packet(BPF_BYTE, ETHERNET_BYTES),
         bpf.alu(AND, 0, 0xF),
         bpf.alu(LSH, 0, 2),
         bpf.move(9, 0),  # r9: length of the IP header
-        bpf.load_packet_at(9, HALF, ETHERNET),
+        bpf.load_packet_at(9, BPF_HALF, ETHERNET_BYTES),
         *_look_up(table, first_port, "other end"),
         bpf.jump_to("found"),
         "other end",
-        bpf.load_packet_at(9, HALF, ETHERNET + 2),
+        bpf.load_packet_at(9, BPF_HALF, ETHERNET_BYTES + 2),
         *_look_up(table, first_port, "none"),
         "found",
         bpf.load64(8, 0, 0),

@@ -14,15 +14,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.machine.netlink import Netlink, attributes
+from testbed.machine.netlink import NETLINK_ROUTE, RTM_GETQDISC, Netlink, attributes
 from testbed.machine.netns import inside, offloads_on, read_setting
 from testbed.machine.process import Place
 from testbed.plan.commands import LEAF
 from testbed.plan.plan import Plan
 from testbed.scenario.discipline import Field, Setting
 
-NETLINK_ROUTE = 0
-RTM_GETLINK, RTM_GETROUTE, RTM_GETQDISC, RTM_GETTCLASS = 18, 26, 38, 42
+RTM_GETLINK, RTM_GETROUTE, RTM_GETTCLASS = 18, 26, 42
 IFLA_IFNAME, IFLA_MTU, IFLA_GSO_MAX_SEGS = 3, 4, 40
 RTA_DST = 1
 TCA_KIND, TCA_OPTIONS = 1, 2
