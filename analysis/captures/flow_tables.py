@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from analysis.captures.native import Core, Flow
 from analysis.captures.pcap import feed
+from analysis.captures.skipped_frames import skipped_frames
 from analysis.captures.tcp import Array, Arrays, read_arrays
-from analysis.captures.unread import unread_frames
 from testbed.errors import UsageError
 
 
@@ -142,7 +142,7 @@ def read_flows(path: Path, *, tunnels: bool = False) -> CaptureTable:
         flows = np.frombuffer(memoryview(core.flows()), np.dtype(Flow))
         columns = _flow_columns(flows, core.addresses(), core.state.start_ns)
         count = len(flows)
-        unread = constant(str(unread_frames(core)), count)
+        unread = constant(str(skipped_frames(core)), count)
         table = pa.table([constant(path.name, count), *columns, unread], names=list(HEADINGS))
         return CaptureTable(table, warnings)
 

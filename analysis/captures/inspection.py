@@ -15,12 +15,16 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from analysis.captures.pcap import check_file
 from analysis.captures.tshark import CUT_SHORT, complaints
 from testbed.errors import TestbedError, UsageError, nearest
 from testbed.machine.process import end, start, stream, sudo_user
 from testbed.store import FlowRecord, Trial
+
+if TYPE_CHECKING:
+    from pyshark.packet.packet import Packet
 
 # A configuration folder of Wireshark's with our profile in it, and nothing of the user's.
 CONFIGURATION = Path(__file__).parent / "wireshark_profile"
@@ -223,6 +227,25 @@ def dissected(view: View, form: str) -> Iterator[Iterator[str]]:
                 )
 
         yield lines()
+
+
+@contextlib.contextmanager
+def pyshark_packets(view: View) -> Iterator[Iterator[Packet]]:
+    """Dissect a view's packets one by one, as pyshark's objects; tshark ends with the block.
+
+    pyshark's parser is used without its FileCapture: that needs an event loop, which a notebook
+    already runs, and leaves its tshark to be collected.
+    """
+    from pyshark.tshark.output_parser.tshark_xml import packet_from_xml_packet
+
+    def packets(lines: Iterator[str]) -> Iterator[Packet]:
+        for line in lines:
+            if line.startswith("<packet>"):
+                rest = itertools.takewhile(lambda text: not text.startswith("</packet>"), lines)
+                yield packet_from_xml_packet("".join((line, *rest, "</packet>")).encode())
+
+    with dissected(view, "pdml") as lines:
+        yield packets(lines)
 
 
 def packet_table(view: View, count: int) -> list[tuple[str, ...]]:

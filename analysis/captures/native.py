@@ -75,7 +75,7 @@ class State(ctypes.Structure):
         ("addresses", ctypes.c_uint32),
         ("flows", ctypes.c_uint32),
         ("sacks", ctypes.c_uint32),
-        ("unread", ctypes.c_uint32),
+        ("skipped", ctypes.c_uint32),
         ("reason", ctypes.c_char * 120),
     )
 
@@ -126,11 +126,11 @@ class Block(ctypes.Structure):
     )
 
 
-class Unread(ctypes.Structure):
+class SkippedCount(ctypes.Structure):
     """So many frames were not read, and why."""
 
     _fields_ = (
-        ("why", ctypes.c_uint32),
+        ("reason", ctypes.c_uint32),
         ("number", ctypes.c_uint32),
         ("frames", ctypes.c_uint64),
     )
@@ -193,10 +193,10 @@ class Core:
         )
         return found
 
-    def unread(self) -> list[Unread]:
+    def skipped(self) -> list[SkippedCount]:
         """The frames that were not read, reason by reason."""
-        found = self._library.core_unread(self._core)
-        return [found[number] for number in range(self.state.unread)]
+        found = self._library.core_skipped(self._core)
+        return [found[number] for number in range(self.state.skipped)]
 
     def sacks(self) -> ctypes.Array[Block]:
         """A copy of all blocks of selective acknowledgements, in the order of the frames."""
@@ -235,8 +235,8 @@ def _library() -> ctypes.CDLL:
     library.core_addresses.restype = pointer
     library.core_flows.argtypes = (pointer,)
     library.core_flows.restype = pointer
-    library.core_unread.argtypes = (pointer,)
-    library.core_unread.restype = ctypes.POINTER(Unread)
+    library.core_skipped.argtypes = (pointer,)
+    library.core_skipped.restype = ctypes.POINTER(SkippedCount)
     library.core_sacks.argtypes = (pointer,)
     library.core_sacks.restype = pointer
     library.core_contiguous.argtypes = (size, pointer, pointer, ctypes.c_int64, pointer)

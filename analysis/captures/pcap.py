@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from analysis.captures.native import Columns, Core, Stop
-from analysis.captures.unread import unread_frames
+from analysis.captures.skipped_frames import skipped_frames
 from testbed.errors import TestbedError, hint_for
 
 WINDOW = 4 << 20  # bytes read at a time
@@ -261,4 +261,4 @@ def _judge(path: Path, core: Core, whole: bool) -> tuple[str, ...]:
             f"{path.name}: the capture ends in the middle of a packet, after frame "
             f"{state.frames} (byte {state.offset})"
         )
-    return (*warnings, *unread_frames(core).warnings(path.name, state.frames))
+    return (*warnings, *skipped_frames(core).warnings(path.name, state.frames))

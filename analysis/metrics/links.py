@@ -12,7 +12,7 @@ from analysis.captures.tcp import CE
 from analysis.metrics.metric import low_mean_high
 from analysis.trials.capacity import capacity_of
 from analysis.trials.packets import NAN, Interval, TrialPackets, capture_files, epoch_ns
-from analysis.trials.queue_transit import Crossing, crossings, passage
+from analysis.trials.queue_transit import FlowAtQueue, flows_at_queue, queue_transit
 from analysis.trials.samples import Samples
 from testbed.scenario.builders import graph_of, interface_numbers
 from testbed.store import QueueRecord, Trial
@@ -68,14 +68,14 @@ def link_table(trial: Trial, packets: TrialPackets | None) -> pd.DataFrame:
 
 
 def _row(trial: Trial, packets: TrialPackets, queue: QueueRecord) -> dict[str, object]:
-    every = list(crossings(trial, packets, queue))
-    found = passage(every)
+    every = list(flows_at_queue(trial, packets, queue))
+    found = queue_transit(every)
     data = [each for each in every if each.is_data]
     shown = _interval(trial, data)
     inside = (found.left_ns >= shown.start_ns) & (found.left_ns <= shown.stop_ns)
     rate = shown.rate_mbps(float(found.length[inside].sum()))
     known = found.complete
-    waited = passage(each for each in every if each.entered is not None)
+    waited = queue_transit(each for each in every if each.entered is not None)
     _, mean, high = low_mean_high((waited.left_ns - waited.arrived_ns) / 1e6)
     end = Samples(trial).queue_end(queue.interface)
     counted = NAN if end is None else int(end["drops"])
@@ -99,7 +99,7 @@ def _capacity_mbit(trial: Trial, queue: QueueRecord, shown: Interval) -> float:
     return capacity_of(trial, queue).mean_mbit(*between)
 
 
-def _interval(trial: Trial, data: Iterable[Crossing]) -> Interval:
+def _interval(trial: Trial, data: Iterable[FlowAtQueue]) -> Interval:
     """From the first start to the last stop of the flows that cross the queue."""
     zero = epoch_ns(trial)
     flows = [each.flow for each in data] or list(trial.record.flows)
@@ -108,9 +108,9 @@ def _interval(trial: Trial, data: Iterable[Crossing]) -> Interval:
     return Interval(zero + round(start_s * 1e9), zero + round(stop_s * 1e9))
 
 
-def _marked(crossing: Crossing) -> int:
-    before = 0 if crossing.entered is None else int((crossing.entered["ecn"] == CE).sum())
-    return int((crossing.left["ecn"] == CE).sum()) - before
+def _marked(at_queue: FlowAtQueue) -> int:
+    before = 0 if at_queue.entered is None else int((at_queue.entered["ecn"] == CE).sum())
+    return int((at_queue.left["ecn"] == CE).sum()) - before
 
 
 def link_name(trial: Trial, queue: QueueRecord) -> str:

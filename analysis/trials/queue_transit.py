@@ -25,7 +25,7 @@ Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Crossing:
+class FlowAtQueue:
     """A flow's packets of one direction on both sides of a queue; `entered` is None where the
     flow starts at the queue's own node."""
 
@@ -35,7 +35,9 @@ class Crossing:
     left: pd.DataFrame
 
 
-def crossings(trial: Trial, packets: TrialPackets, queue: QueueRecord) -> Iterator[Crossing]:
+def flows_at_queue(
+    trial: Trial, packets: TrialPackets, queue: QueueRecord
+) -> Iterator[FlowAtQueue]:
     """The traffic that leaves by a captured interface: data of the flows that cross it that way,
     and acknowledgements of those that cross it the other way."""
     path = capture_files(trial)[queue.interface]
@@ -45,7 +47,7 @@ def crossings(trial: Trial, packets: TrialPackets, queue: QueueRecord) -> Iterat
         left = seen.data if forward else seen.acks
         if forward or len(left):  # of a flow's SYNs it may be that none left
             entered = _entered(trial, packets, queue, flow, forward)
-            yield Crossing(flow, forward, entered, left)
+            yield FlowAtQueue(flow, forward, entered, left)
 
 
 def _entered(
@@ -72,7 +74,7 @@ def _role_at(trial: Trial, flow: FlowRecord, interface: str) -> str:
 
 
 @dataclass(frozen=True)
-class Passage:
+class QueueTransit:
     """All packets of an interface's queue, those that left it and those that did not."""
 
     left_ns: Integers  # ascending
@@ -80,16 +82,18 @@ class Passage:
     length: Integers  # bytes
     lost_ns: Integers  # arrivals of the packets that never left
     lost_length: Integers
-    strangers: int  # packets that left and were not seen to arrive
+    unmatched: int  # packets that left and were not seen to arrive
     complete: bool  # whether every flow's arrivals were captured
 
     @property
     def entered(self) -> int:
         """The number of packets that arrived."""
-        return len(self.left_ns) - self.strangers + len(self.lost_ns)
+        return len(self.left_ns) - self.unmatched + len(self.lost_ns)
 
 
-def passage(parts_of_flows: Iterable[Crossing], until_ns: float = math.inf) -> Passage:
+def queue_transit(
+    parts_of_flows: Iterable[FlowAtQueue], until_ns: float = math.inf
+) -> QueueTransit:
     """All flows' packets in the order of their departure; what one of the captures lacks counts as
     lost, or as a stranger, if that was before `until_ns`."""
     every = tuple(parts_of_flows)
@@ -100,26 +104,26 @@ def passage(parts_of_flows: Iterable[Crossing], until_ns: float = math.inf) -> P
     )
     order = np.argsort(left, kind="stable")
     early = lost < until_ns
-    return Passage(
+    return QueueTransit(
         left_ns=left[order],
         arrived_ns=np.where(arrived == NOWHERE, left, arrived)[order],
         length=length[order],
         lost_ns=lost[early],
         lost_length=lost_length[early],
-        strangers=int(((arrived == NOWHERE) & (left < until_ns)).sum()),
+        unmatched=int(((arrived == NOWHERE) & (left < until_ns)).sum()),
         complete=all(each.entered is not None for each in every),
     )
 
 
-def _of_flow(crossing: Crossing) -> tuple[Integers, Integers, Integers, Integers, Integers]:
-    left = crossing.left["time_ns"].to_numpy(dtype=np.int64)
-    length = crossing.left["length"].to_numpy(dtype=np.int64)
-    if crossing.entered is None:
+def _of_flow(at_queue: FlowAtQueue) -> tuple[Integers, Integers, Integers, Integers, Integers]:
+    left = at_queue.left["time_ns"].to_numpy(dtype=np.int64)
+    length = at_queue.left["length"].to_numpy(dtype=np.int64)
+    if at_queue.entered is None:
         nothing = np.zeros(0, dtype=np.int64)
         return left, np.full(len(left), NOWHERE), length, nothing, nothing
-    entered = crossing.entered["time_ns"].to_numpy(dtype=np.int64)
-    sizes = crossing.entered["length"].to_numpy(dtype=np.int64)
-    places = pair(crossing.entered, crossing.left)
+    entered = at_queue.entered["time_ns"].to_numpy(dtype=np.int64)
+    sizes = at_queue.entered["length"].to_numpy(dtype=np.int64)
+    places = pair(at_queue.entered, at_queue.left)
     arrived = np.where(places == NOWHERE, NOWHERE, entered[places])
     lost = np.ones(len(entered), dtype=np.bool_)
     lost[places[places != NOWHERE]] = False

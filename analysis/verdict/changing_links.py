@@ -13,7 +13,7 @@ import pandas as pd
 from analysis.captures.packet_matching import NOWHERE, pair
 from analysis.trials.capacity import FRAME_LESS_BYTES, Capacity, capacity_of
 from analysis.trials.packets import FlowPackets, epoch_ns
-from analysis.trials.queue_transit import Crossing, Passage, crossings
+from analysis.trials.queue_transit import FlowAtQueue, QueueTransit, flows_at_queue
 from analysis.trials.samples import read_samples
 from analysis.verdict.checks import Check, compare, unknown
 from analysis.verdict.evidence import Evidence
@@ -47,21 +47,21 @@ def changes(evidence: Evidence) -> Iterator[Check]:
         )
 
 
-def followed(evidence: Evidence, queue: QueueRecord, passage: Passage) -> Iterator[Check]:
+def followed(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> Iterator[Check]:
     """Check that what left a queue fits its changing link, and each packet its trace."""
     capacity = capacity_of(evidence.trial, queue)
     if not capacity.changes:
         return
-    since_ns = passage.left_ns - epoch_ns(evidence.trial)
-    yield _within(evidence, queue, capacity, (since_ns, passage.length))
+    since_ns = transit.left_ns - epoch_ns(evidence.trial)
+    yield _within(evidence, queue, capacity, (since_ns, transit.length))
     if capacity.trace is None:
         return
-    if not passage.complete or passage.strangers:
+    if not transit.complete or transit.unmatched:
         yield unknown("trace", queue.interface, "not all arrivals were captured")
         return
-    arrived_ns = passage.arrived_ns - epoch_ns(evidence.trial)
+    arrived_ns = transit.arrived_ns - epoch_ns(evidence.trial)
     opportunities = capacity.opportunities_ns(float(since_ns[-1]) / 1e9 + 1e-3)
-    due_ns = departures(arrived_ns, passage.length, opportunities)
+    due_ns = departures(arrived_ns, transit.length, opportunities)
     off = np.abs(since_ns - due_ns) > DEPARTURE_TOLERANCE_NS
     note = ""
     if off.any():
@@ -130,7 +130,7 @@ def departures(
     return due
 
 
-def down(evidence: Evidence, queue: QueueRecord, _passage: Passage) -> Iterator[Check]:
+def down(evidence: Evidence, queue: QueueRecord, _transit: QueueTransit) -> Iterator[Check]:
     """Check that nothing arrived that left the queue while its link was down."""
     table = read_samples(evidence.trial, CHANGES)
     if table is None:
@@ -140,22 +140,22 @@ def down(evidence: Evidence, queue: QueueRecord, _passage: Passage) -> Iterator[
     if not stretches:
         return
     arrived = 0
-    for crossing in crossings(evidence.trial, evidence.packets, queue):
+    for at_queue in flows_at_queue(evidence.trial, evidence.packets, queue):
         received = evidence.packets.flow(
-            "receiver" if crossing.is_data else "sender", crossing.flow
+            "receiver" if at_queue.is_data else "sender", at_queue.flow
         )
         if received is not None:
-            times_ns = _left_ns(crossing, received) - epoch_ns(evidence.trial)
+            times_ns = _left_ns(at_queue, received) - epoch_ns(evidence.trial)
             for begin_s, end_s in stretches:
                 arrived += int(((times_ns > begin_s * 1e9) & (times_ns < end_s * 1e9)).sum())
     yield compare("down", queue.interface, evidence.virtual_time, arrived, 0)
 
 
-def _left_ns(crossing: Crossing, received: FlowPackets) -> Integers:
+def _left_ns(at_queue: FlowAtQueue, received: FlowPackets) -> Integers:
     """Return when the packets that were received had left the queue."""
-    rows = received.data if crossing.is_data else received.acks
-    places = pair(crossing.left, rows)
-    times: Integers = crossing.left["time_ns"].to_numpy(dtype=np.int64)
+    rows = received.data if at_queue.is_data else received.acks
+    places = pair(at_queue.left, rows)
+    times: Integers = at_queue.left["time_ns"].to_numpy(dtype=np.int64)
     return np.asarray(times[places[places != NOWHERE]])
 
 

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from analysis.trials.injected import InjectedLosses
 from analysis.trials.packets import TrialPackets, captured_queues, epoch_ns
-from analysis.trials.queue_transit import Passage, crossings, passage
+from analysis.trials.queue_transit import QueueTransit, flows_at_queue, queue_transit
 from analysis.trials.samples import Disciplines, Samples
 from testbed.store import RETIRE_S, TAIL_S, FlowRecord, QueueRecord, Trial
 
@@ -50,9 +50,11 @@ class Evidence:
         return epoch_ns(self.trial) + 1e9 * (end_s - RETIRE_S)
 
     @cached_property
-    def passages(self) -> dict[str, Passage]:
+    def transits(self) -> dict[str, QueueTransit]:
         """The packets of each bottleneck queue, by its interface."""
         return {
-            queue.interface: passage(crossings(self.trial, self.packets, queue), self.sure_ns)
+            queue.interface: queue_transit(
+                flows_at_queue(self.trial, self.packets, queue), self.sure_ns
+            )
             for queue in self.bottlenecks
         }

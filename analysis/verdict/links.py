@@ -122,7 +122,7 @@ def loss(evidence: Evidence) -> Iterator[Check]:
     if not strays:
         yield compare("capture gaps", "links", evidence.virtual_time, 0, 0)
     captured = {
-        queue.interface: len(evidence.passages[queue.interface].lost_ns)
+        queue.interface: len(evidence.transits[queue.interface].lost_ns)
         - evidence.injected.at_queue(queue)
         for queue in evidence.bottlenecks
     }

@@ -12,7 +12,7 @@ import pandas as pd
 from analysis.captures.tcp import CE
 from analysis.trials.capacity import capacity_of
 from analysis.trials.packets import capture_interface, epoch_ns
-from analysis.trials.queue_transit import Passage, crossings
+from analysis.trials.queue_transit import QueueTransit, flows_at_queue
 from analysis.trials.samples import read_counters
 from analysis.trials.tcp_stream import SYN
 from analysis.verdict.checks import (
@@ -38,13 +38,13 @@ LEAST_FRAME_BYTES = 42  # the headers of Ethernet, IP and UDP
 # Rates
 
 
-def shaping(evidence: Evidence, queue: QueueRecord, passage: Passage) -> Iterator[Check]:
+def shaping(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> Iterator[Check]:
     """Check the rate while the queue was backlogged, and how even the gaps were."""
     name = queue.interface
     capacity = capacity_of(evidence.trial, queue)
     if capacity.trace is not None:
         return  # changing_links.followed
-    gaps = backlogged(passage, queue.burst_bytes)
+    gaps = backlogged(transit, queue.burst_bytes)
     if len(gaps.bits) < LEAST_GAPS:
         why = "never backlogged for long"
         yield unknown("rate", name, why)
@@ -110,21 +110,21 @@ class Gaps:
         return float((np.abs(self.gap_ns - expected) > part * expected).mean())
 
 
-def backlogged(passage: Passage, burst_bytes: int) -> Gaps:
+def backlogged(transit: QueueTransit, burst_bytes: int) -> Gaps:
     """Return the gaps of stretches in which the queue never emptied.
 
     After a pause htb sends packets at once until its bucket is empty: one burst and the packet
     that overdraws it. Gaps count only from then on.
     """
-    waited = passage.arrived_ns[1:] <= passage.left_ns[:-1]
-    sent = np.concatenate(([0], np.cumsum(passage.length)))[:-1]  # before each packet
+    waited = transit.arrived_ns[1:] <= transit.left_ns[:-1]
+    sent = np.concatenate(([0], np.cumsum(transit.length)))[:-1]  # before each packet
     begin = np.concatenate(([True], ~waited))  # of each stretch
     first = np.maximum.accumulate(np.where(begin, np.arange(len(begin)), 0))
     # by the end of the packet before the gap, excluding the one that may overdraw the bucket
     spent = sent - sent[first] >= burst_bytes
     use = waited & spent[:-1]
-    gaps = np.diff(passage.left_ns)[use]
-    return Gaps(gaps, passage.length[:-1][use] * 8, passage.left_ns[:-1][use])
+    gaps = np.diff(transit.left_ns)[use]
+    return Gaps(gaps, transit.length[:-1][use] * 8, transit.left_ns[:-1][use])
 
 
 def too_soon(
@@ -148,7 +148,7 @@ def too_soon(
 # Limits
 
 
-def buffer(evidence: Evidence, queue: QueueRecord, passage: Passage) -> Iterator[Check]:
+def buffer(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> Iterator[Check]:
     """Check that the backlog stayed within the limit, and that a FIFO dropped only when full."""
     in_bytes = queue.unit == "bytes"
     samples = evidence.samples.queue(queue.interface)
@@ -165,12 +165,12 @@ def buffer(evidence: Evidence, queue: QueueRecord, passage: Passage) -> Iterator
     if row is None:
         yield unknown("tail drop", queue.interface, NO_ROW)
         return
-    if not row.tail_drop or not len(passage.lost_ns):
+    if not row.tail_drop or not len(transit.lost_ns):
         return
-    if not passage.complete or evidence.injected.at_queue(queue):
+    if not transit.complete or evidence.injected.at_queue(queue):
         yield unknown("tail drop", queue.interface, "other losses, or arrivals not captured")
         return
-    packets, sizes = backlog_at_losses(passage)
+    packets, sizes = backlog_at_losses(transit)
     least = int((sizes if in_bytes else packets).min())
     limit = queue.limit + 1  # the first that does not fit
     short = max(0, limit - least)
@@ -179,21 +179,21 @@ def buffer(evidence: Evidence, queue: QueueRecord, passage: Passage) -> Iterator
     )
 
 
-def backlog_at_losses(passage: Passage) -> tuple[Integers, Integers]:
+def backlog_at_losses(transit: QueueTransit) -> tuple[Integers, Integers]:
     """Return the packets and bytes waiting when each lost packet arrived, itself included."""
-    arrived = np.sort(passage.arrived_ns)
-    by_arrival = np.argsort(passage.arrived_ns, kind="stable")
-    sizes_in = np.concatenate(([0], np.cumsum(passage.length[by_arrival])))
-    sizes_out = np.concatenate(([0], np.cumsum(passage.length)))
-    came = np.searchsorted(arrived, passage.lost_ns, side="right")
-    went = np.searchsorted(passage.left_ns, passage.lost_ns, side="left")
-    return came - went + 1, sizes_in[came] - sizes_out[went] + passage.lost_length
+    arrived = np.sort(transit.arrived_ns)
+    by_arrival = np.argsort(transit.arrived_ns, kind="stable")
+    sizes_in = np.concatenate(([0], np.cumsum(transit.length[by_arrival])))
+    sizes_out = np.concatenate(([0], np.cumsum(transit.length)))
+    came = np.searchsorted(arrived, transit.lost_ns, side="right")
+    went = np.searchsorted(transit.left_ns, transit.lost_ns, side="left")
+    return came - went + 1, sizes_in[came] - sizes_out[went] + transit.lost_length
 
 
 # Counters
 
 
-def conservation(evidence: Evidence, queue: QueueRecord, passage: Passage) -> Iterator[Check]:
+def conservation(evidence: Evidence, queue: QueueRecord, transit: QueueTransit) -> Iterator[Check]:
     """Check that every packet that entered the queue left it, was dropped or is still inside.
 
     The queue's count of packets sent must be the capture's.
@@ -207,38 +207,38 @@ def conservation(evidence: Evidence, queue: QueueRecord, passage: Passage) -> It
     dropped = int(leaf["drops"] if end is None and leaf else end["drops"])  # type: ignore[index]
     inside = 0 if end is None else int(end["backlog_packets"])
     injected = evidence.injected.at_queue(queue)
-    left, lost = len(passage.left_ns), len(passage.lost_ns)
+    left, lost = len(transit.left_ns), len(transit.lost_ns)
     total = left + dropped + inside + injected
-    off = abs(passage.entered - total)
-    if not passage.complete:
+    off = abs(transit.entered - total)
+    if not transit.complete:
         # packets of the router's own flows that met a full queue are in no capture
         off = max(0, lost - dropped - inside - injected)
     note = f"{left} left, {dropped} dropped, {inside} inside, {injected} lost as asked"
-    if passage.complete and passage.strangers:
-        off += passage.strangers
-        note += f", {passage.strangers} left that never came"
+    if transit.complete and transit.unmatched:
+        off += transit.unmatched
+        note += f", {transit.unmatched} left that never came"
     yield compare(
         "conservation",
         name,
         evidence.virtual_time,
-        passage.entered,
+        transit.entered,
         total,
         deviation=off,
         note=note if off else "",
     )
     if end is not None:
         packets, size = int(end["sent_packets"]), int(end["sent_bytes"])
-        yield _sent(evidence, name, passage, packets, size)
+        yield _sent(evidence, name, transit, packets, size)
 
 
-def _sent(evidence: Evidence, name: str, passage: Passage, packets: int, size: int) -> Check:
+def _sent(evidence: Evidence, name: str, transit: QueueTransit, packets: int, size: int) -> Check:
     """Check the queue's count of packets and bytes sent.
 
     Frames that are neither TCP nor UDP count, but belong to no flow. The captures may lack some
     of what left when they no longer are sure to be complete.
     """
     others = _other_frames(evidence, name)
-    left, captured = len(passage.left_ns), int(passage.length.sum())
+    left, captured = len(transit.left_ns), int(transit.length.sum())
     off = max(0, abs(packets - left) - others)
     note = f"{size} bytes counted, {captured} captured"
     if off and _came_late(evidence, name, packets - left, size - captured):
@@ -281,7 +281,7 @@ def _other_frames(evidence: Evidence, interface: str) -> int:
 # ECN
 
 
-def marks(evidence: Evidence, queue: QueueRecord, _passage: Passage) -> Iterator[Check]:
+def marks(evidence: Evidence, queue: QueueRecord, _transit: QueueTransit) -> Iterator[Check]:
     """Check that the queue's marks are the CEs that leave it."""
     if not queue.sampled:
         return
@@ -290,9 +290,9 @@ def marks(evidence: Evidence, queue: QueueRecord, _passage: Passage) -> Iterator
         yield unknown("ECN", name, NO_ROW)
         return
     ce = 0
-    for crossing in crossings(evidence.trial, evidence.packets, queue):
-        ce += int((crossing.left["ecn"] == CE).sum())
-        ce -= 0 if crossing.entered is None else int((crossing.entered["ecn"] == CE).sum())
+    for at_queue in flows_at_queue(evidence.trial, evidence.packets, queue):
+        ce += int((at_queue.left["ecn"] == CE).sum())
+        ce -= 0 if at_queue.entered is None else int((at_queue.entered["ecn"] == CE).sum())
     counted, dropped = _counted_marks(evidence, queue)
     if counted is None:
         yield unknown("ECN", name, NOT_SAMPLED)

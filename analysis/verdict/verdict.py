@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.trials.packets import TrialPackets
-from analysis.trials.queue_transit import Passage
+from analysis.trials.queue_transit import QueueTransit
 from analysis.verdict import (
     changing_links,
     configuration,
@@ -28,7 +28,7 @@ from analysis.verdict.rules import RULES
 from testbed.store import QueueRecord, Status, Trial
 
 # Checks of each observed queue that packets cross.
-QUEUE_CHECKS: tuple[Callable[[Evidence, QueueRecord, Passage], Iterator[Check]], ...] = (
+QUEUE_CHECKS: tuple[Callable[[Evidence, QueueRecord, QueueTransit], Iterator[Check]], ...] = (
     queues.shaping,
     changing_links.followed,
     changing_links.down,
@@ -41,10 +41,10 @@ QUEUE_CHECKS: tuple[Callable[[Evidence, QueueRecord, Passage], Iterator[Check]],
 def observed_queues(evidence: Evidence) -> Iterator[Check]:
     """Run the checks of every observed queue."""
     for queue in evidence.bottlenecks:
-        passage = evidence.passages[queue.interface]
-        if len(passage.left_ns):
+        transit = evidence.transits[queue.interface]
+        if len(transit.left_ns):
             for check in QUEUE_CHECKS:
-                yield from check(evidence, queue, passage)
+                yield from check(evidence, queue, transit)
 
 
 # In the order in which verdict.json lists their results. Each yields nothing if the scenario does

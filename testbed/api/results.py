@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from analysis.captures.inspection import Point, flow_record, view_of
-from analysis.captures.tcp import read_capture
-from analysis.captures.wireshark import look
+from analysis.captures.inspection import Point, flow_record, pyshark_packets, view_of
+from analysis.captures.tcp import COLUMNS, read_capture
 from analysis.metrics.metric_rows import AXIS, INVALID, counted
 from analysis.results.experiment_results import collect
 from analysis.trials.packets import TrialPackets, epoch_ns
@@ -48,7 +47,8 @@ class TrialResult(Trial):
         Wireshark profile, which takes milliseconds for each packet: `count` ends it early, and
         `packet_table` is quick.
         """
-        with look(self.path, flow=flow, point=point, display_filter=display_filter) as packets:
+        view = view_of(self, flow, point).narrowed(display_filter)
+        with pyshark_packets(view) as packets:
             return list(itertools.islice(packets, count))
 
     def packet_table(self, *, flow: str = "", point: str = Point.SENDER) -> pd.DataFrame:
@@ -56,7 +56,7 @@ class TrialResult(Trial):
 
         `time_s` is the trial's time. The other columns are those of `testbed reduce --packets`.
         """
-        rows = read_capture(view_of(self, flow, point).capture).rows
+        rows = read_capture(view_of(self, flow, point).capture).rows[list(COLUMNS)]
         ran = flow_record(self, flow)
         ends = {ran.src_address, ran.dst_address}
         rows = rows[rows["src"].isin(ends) & rows["dst"].isin(ends)]

@@ -78,6 +78,7 @@ def test_flows_start_and_stop_in_time(variants: dict[str, Trial], variant: str) 
 def test_the_captures_hold_nothing_but_the_flow(variants: dict[str, Trial]) -> None:
     """No control connection, no ARP, no IPv6."""
     for role in ("sender:tcp", "receiver:tcp", "bottleneck-in:tcp", "bottleneck-out:tcp"):
+        assert packets(variants["linux-reno"], role, "tcp.port == 40001")
         assert packets(variants["linux-reno"], role, "!(tcp.port == 40001)") == []
 
 

@@ -18,7 +18,7 @@ from analysis.metrics.columns import CELL
 from analysis.metrics.metric_rows import counted
 from analysis.statistics.summary import widest
 from analysis.trials.packets import FlowPackets, select
-from analysis.trials.queue_transit import Passage
+from analysis.trials.queue_transit import QueueTransit
 from analysis.trials.samples import Disciplines
 from analysis.trials.tcp_stream import SYN, Segments, connection
 from analysis.verdict import (
@@ -225,7 +225,7 @@ def test_captures_may_lack_packets_that_came_when_they_ended(
 ) -> None:
     """Nine are captured; three were counted after the last moment at which captures are whole."""
     times, none = np.arange(9), np.zeros(0, dtype=np.int64)
-    found = Passage(times, times, times + 100, none, none, 0, complete=True)
+    found = QueueTransit(times, times, times + 100, none, none, 0, complete=True)
     sent, of_bytes = 9 + packets, int(found.length.sum()) + size
     rows = pd.DataFrame(
         {
@@ -300,9 +300,9 @@ def test_what_was_sent_ahead_is_what_the_chance_makes() -> None:
     assert graded(10) == [Grade.VALID, Grade.INVALID]
 
 
-def passage(left: list[int], arrived: list[int], lost: list[int]) -> Passage:
+def queue_transit(left: list[int], arrived: list[int], lost: list[int]) -> QueueTransit:
     sizes = np.full(len(left), 1000)
-    return Passage(
+    return QueueTransit(
         np.array(left), np.array(arrived), sizes, np.array(lost), np.full(len(lost), 1000), 0, True
     )
 
@@ -311,7 +311,7 @@ def test_gaps_count_only_behind_a_backlog() -> None:
     """1000 bytes take 1 ms at 8 Mbit/s. Two leave at once after a pause, as htb lets them."""
     left = [0, 0, 1 * MS, 2 * MS, 50 * MS, 50 * MS, 51 * MS]
     arrived = [0, 0, 0, 0, 50 * MS, 50 * MS, 50 * MS]
-    gaps = backlogged(passage(left, arrived, []), burst_bytes=1000)
+    gaps = backlogged(queue_transit(left, arrived, []), burst_bytes=1000)
     assert list(gaps.gap_ns) == [MS, MS, MS]
     assert gaps.rate_mbit() == 8 and gaps.share_off(8, 0.1) == 0
     assert gaps.share_off(9, 0.1) == 1
@@ -331,7 +331,7 @@ def test_packets_that_leave_before_their_bucket_lets_them() -> None:
 
 def test_backlog_when_packets_are_lost() -> None:
     """Four arrive at once, the first leaves at once, a fifth finds three and is lost."""
-    found = passage([0, MS, 2 * MS, 3 * MS], [0, 0, 0, 0], [MS // 2, 5 * MS // 2])
+    found = queue_transit([0, MS, 2 * MS, 3 * MS], [0, 0, 0, 0], [MS // 2, 5 * MS // 2])
     packets, sizes = backlog_at_losses(found)
     assert list(packets) == [4, 2] and list(sizes) == [4000, 2000]
 

@@ -11,7 +11,7 @@
  *	rows.c		where rows go: columns, and sums over flows
  *	flows.c		sums over each connection
  *	sacks.c		the blocks of selective acknowledgements
- *	unread.c	the frames that were not read
+ *	skipped.c	the frames that were not read
  *
  * The rules were learnt from Wireshark's behaviour and documentation, and are held against
  * tshark packet for packet (analysis/captures/tshark_verify.py); where they look odd, Wireshark is odd.
@@ -137,7 +137,7 @@ struct state {
 	u64 offset;		/* in the file: how far it was read, or where it is damaged */
 	u64 waiting;		/* fragments of datagrams that are not whole */
 	s64 start_ns;		/* of the first frame */
-	u32 addresses, flows, sacks, unread;
+	u32 addresses, flows, sacks, skipped;
 	char reason[120];	/* of the damage */
 };
 
@@ -307,7 +307,7 @@ void rows_flush(struct core *);
 /* dissect.c */
 
 /* Why a frame is not read, or not to its end. */
-enum why {
+enum skip_reason {
 	READ,
 	BROKEN,		/* its headers are cut short or malformed */
 	LINK,		/* the numbers: of a link layer, */
@@ -318,8 +318,8 @@ enum why {
 	OTHER_BLOCK,	/* of a pcapng block that is no packet, and counts as a frame */
 };
 
-struct reason {
-	u32 why;	/* enum why */
+struct skip {
+	u32 reason;	/* enum skip_reason */
 	u32 number;
 };
 
@@ -328,7 +328,7 @@ struct packet {	/* what is known of the packet in work, its innermost headers so
 	struct address next_hop;	/* IPv6's destination if a route goes on; family 0 without */
 	struct row *row;
 	bool is_row;		/* to be told */
-	struct reason unread;	/* where the dissection ended, if not at TCP or UDP */
+	struct skip skipped;	/* where the dissection ended, if not at TCP or UDP */
 	bool icmp;		/* somewhere: what it quotes is no packet of a flow */
 	bool quoted;		/* within an ICMP error */
 	bool fragment;		/* only a part of a datagram is there */
@@ -351,21 +351,21 @@ void sacks_free(struct sacks *);
 u32 sacks_count(const struct sacks *);
 void sacks_add(struct core *, s32 frame, const struct sack *);
 
-/* unread.c */
+/* skipped.c */
 
-struct unread;
+struct skipped;
 
-struct unread *unread_new(void);
-void unread_free(struct unread *);
-u32 unread_count(const struct unread *);
-bool unread_add(struct unread *, struct reason, u64 frames);
+struct skipped *skipped_new(void);
+void skipped_free(struct skipped *);
+u32 skipped_count(const struct skipped *);
+bool skipped_add(struct skipped *, struct skip, u64 frames);
 
 struct core {
 	struct state state;	/* first, for Python */
 	struct connections connections;
 	struct fragments *fragments;
 	struct sacks *sacks;	/* filled where columns are */
-	struct unread *unread;
+	struct skipped *skipped;
 	bool tunnels;		/* what VXLAN and GENEVE carry is read */
 	struct rows *rows;
 	struct flows *flows;	/* null: not wanted */

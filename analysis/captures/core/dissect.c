@@ -11,7 +11,7 @@ static void begin(struct packet *packet, struct row *row)
 {
 	packet->row = row;
 	packet->next_hop.family = 0;
-	packet->unread = (struct reason){ BROKEN, 0 };
+	packet->skipped = (struct skip){ BROKEN, 0 };
 	packet->is_row = packet->icmp = packet->quoted = packet->fragment = false;
 	packet->vlan = 0;
 	packet->depth = 0;
@@ -32,8 +32,8 @@ void dissect(struct core *core, u32 link_type, s64 time_ns, struct slice frame)
 	dissect_link(core, &packet, link_type, frame);
 	if (packet.icmp)
 		return;
-	if (packet.unread.why != READ && (!packet.is_row || packet.unread.why == TUNNEL) &&
-	    !unread_add(core->unread, packet.unread, 1))
+	if (packet.skipped.reason != READ && (!packet.is_row || packet.skipped.reason == TUNNEL) &&
+	    !skipped_add(core->skipped, packet.skipped, 1))
 		core->no_memory = true;
 	if (!packet.is_row || core->no_memory)
 		return;

@@ -34,7 +34,7 @@ void dissect_udp(struct core *, struct packet *, struct slice, bool lite);
 /* The frame is not read further, for this reason. */
 static inline void ended(struct packet *packet, u32 why, u32 number)
 {
-	packet->unread = (struct reason){ why, number };
+	packet->skipped = (struct skip){ why, number };
 }
 
 #endif

@@ -270,7 +270,7 @@ static s64 read_other(struct core *core, u32 type, u32 length, u32 least)
 		return corrupt(core, "a block of %" PRIu64 " bytes, too short for its type",
 			       length);
 	core->state.frames++;
-	if (!unread_add(core->unread, (struct reason){ OTHER_BLOCK, type }, 1)) {
+	if (!skipped_add(core->skipped, (struct skip){ OTHER_BLOCK, type }, 1)) {
 		core->no_memory = true;
 		return -1;
 	}
@@ -352,12 +352,12 @@ struct core *core_new(bool with_flows, bool tunnels)
 	core->file = calloc(1, sizeof(*core->file));
 	core->fragments = fragments_new();
 	core->sacks = sacks_new();
-	core->unread = unread_new();
+	core->skipped = skipped_new();
 	core->tunnels = tunnels;
 	core->flows = with_flows ? flows_new() : NULL;
 	core->rows = rows_new(core->flows);
 	core->no_memory = !connections_init(&core->connections) || !core->file ||
-			  !core->fragments || !core->sacks || !core->unread || !core->rows ||
+			  !core->fragments || !core->sacks || !core->skipped || !core->rows ||
 			  (with_flows && !core->flows);
 	return core;
 }
@@ -373,7 +373,7 @@ void core_free(struct core *core)
 	connections_clear(&core->connections);
 	fragments_free(core->fragments);
 	sacks_free(core->sacks);
-	unread_free(core->unread);
+	skipped_free(core->skipped);
 	flows_free(core->flows);
 	free(core);
 }
@@ -383,7 +383,7 @@ struct state *core_state(struct core *core)
 	core->state.addresses = core->connections.address_count;
 	core->state.sacks = sacks_count(core->sacks);
 	core->state.waiting = fragments_waiting(core->fragments);
-	core->state.unread = unread_count(core->unread);
+	core->state.skipped = skipped_count(core->skipped);
 	return &core->state;
 }
 

@@ -175,7 +175,7 @@ static void dissect_ipv4(struct core *core, struct packet *packet, struct slice 
 		fragment_key(&key, packet, at.at);
 		if (!fragments_add(core->fragments, &key, (part & FRAGMENT_OFFSET) * 8u, payload,
 				   part & MORE_FRAGMENTS, &whole)) {
-			packet->unread.why = READ;	/* it waits */
+			packet->skipped.reason = READ;	/* it waits */
 			return;
 		}
 		payload = whole;
@@ -300,7 +300,7 @@ static void dissect_fragment(struct core *core, struct packet *packet, struct sl
 		key = (struct fragment_key){ packet->src, packet->dst, be32(at.at + 4) };
 		if (!fragments_add(core->fragments, &key, part & 0xfff8, trimmed(data, payload),
 				   part & 1, &data)) {
-			packet->unread.why = READ;
+			packet->skipped.reason = READ;
 			return;
 		}
 		packet->fragment = false;

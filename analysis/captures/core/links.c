@@ -123,7 +123,7 @@ static void dissect_loopback(struct core *core, struct packet *packet, struct sl
 		if (!network_order && family > MAX_LENGTH_FIELD && family <= UINT16_MAX)
 			dissect_type(core, packet, (u16)family, at);
 		else
-			packet->unread.why = READ;	/* not IP */
+			packet->skipped.reason = READ;	/* not IP */
 	}
 }
 
@@ -175,7 +175,7 @@ static void dissect_nflog(struct core *core, struct packet *packet, struct slice
 	else if (at.at[0] == NFLOG_IPV6)
 		dissect_ipv6(core, packet, payload);
 	else
-		packet->unread.why = READ;	/* not IP */
+		packet->skipped.reason = READ;	/* not IP */
 }
 
 void dissect_link(struct core *core, struct packet *packet, u32 link, struct slice at)

@@ -575,7 +575,7 @@ void dissect_tcp(struct core *core, struct packet *packet, struct slice at)
 	bool is_new, sized, whole;
 
 	packet->is_row = false;
-	packet->unread.why = BROKEN;
+	packet->skipped.reason = BROKEN;
 	if (!has(at, 0, 16))
 		return;
 	segment.seq = be32(at.at + 4);
@@ -598,7 +598,7 @@ void dissect_tcp(struct core *core, struct packet *packet, struct slice at)
 	if (sized) {
 		segment.size = at.size - header_size;
 		row->payload = (s32)segment.size;
-		packet->unread.why = READ;
+		packet->skipped.reason = READ;
 		packet->is_row = true;
 		learn_bases(fwd, rev, &segment);
 		if (!analyze(tcp, fwd, rev, &told, &segment))

@@ -63,7 +63,7 @@ void dissect_gre(struct core *core, struct packet *packet, struct slice at)
 		if (at.size)	/* or it only acknowledges */
 			dissect_serial(core, packet, at);
 		else
-			packet->unread.why = READ;
+			packet->skipped.reason = READ;
 		break;
 	default:
 		ended(packet, ETHERTYPE, type);

@@ -33,7 +33,7 @@ static void dissect_tunnel(struct core *core, struct packet *packet, u16 port, s
 	struct row row = *packet->row;
 
 	packet->is_row = false;
-	packet->unread.why = BROKEN;
+	packet->skipped.reason = BROKEN;
 	if (port == PORT_VXLAN)
 		dissect_vxlan(core, packet, at);
 	else
@@ -93,7 +93,7 @@ void dissect_udp(struct core *core, struct packet *packet, struct slice at, bool
 	row->stream = found->stream;
 	row->payload = (s32)size - 8;
 	packet->is_row = !lite;
-	packet->unread.why = READ;
+	packet->skipped.reason = READ;
 	if (!lite && !packet->fragment && !packet->quoted)
 		dissect_udp_payload(core, packet, rest(trimmed(at, size), 8));
 }

@@ -5,19 +5,19 @@
 #include "core.h"
 
 struct count {	/* Python reads it so */
-	struct reason reason;
+	struct skip skip;
 	u64 frames;
 };
 
-struct unread {
+struct skipped {
 	struct table *index;
 	struct count *items;
 	u32 count, capacity;
 };
 
-struct unread *unread_new(void)
+struct skipped *skipped_new(void)
 {
-	struct unread *all = calloc(1, sizeof(*all));
+	struct skipped *all = calloc(1, sizeof(*all));
 
 	if (!all)
 		return NULL;
@@ -28,7 +28,7 @@ struct unread *unread_new(void)
 	return NULL;
 }
 
-void unread_free(struct unread *all)
+void skipped_free(struct skipped *all)
 {
 	if (!all)
 		return;
@@ -37,14 +37,14 @@ void unread_free(struct unread *all)
 	free(all);
 }
 
-u32 unread_count(const struct unread *all)
+u32 skipped_count(const struct skipped *all)
 {
 	return all->count;
 }
 
-bool unread_add(struct unread *all, struct reason reason, u64 frames)
+bool skipped_add(struct skipped *all, struct skip skip, u64 frames)
 {
-	u64 key = (u64)reason.why << 32 | reason.number;
+	u64 key = (u64)skip.reason << 32 | skip.number;
 	s32 *number = table_at(all->index, &key);
 	struct count *larger;
 
@@ -56,7 +56,7 @@ bool unread_add(struct unread *all, struct reason reason, u64 frames)
 			return false;
 		all->items = larger;
 		*number = (s32)all->count++;
-		larger[*number] = (struct count){ reason, 0 };
+		larger[*number] = (struct count){ skip, 0 };
 	}
 	all->items[*number].frames += frames;
 	return true;
@@ -64,7 +64,7 @@ bool unread_add(struct unread *all, struct reason reason, u64 frames)
 
 /* For Python. */
 
-const struct count *core_unread(struct core *core)
+const struct count *core_skipped(struct core *core)
 {
-	return core->unread->items;
+	return core->skipped->items;
 }

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from analysis.captures.native import Core, Unread
+from analysis.captures.native import Core, SkippedCount
 
 
-class Why(IntEnum):
+class SkipReason(IntEnum):
     """enum why of core.h."""
 
     BROKEN = 1
@@ -93,7 +93,7 @@ OPTIONAL = ("VXLAN", "GENEVE")
 
 
 @dataclass(frozen=True)
-class UnreadFrames:
+class SkippedFrames:
     """How many frames were not read, by what they are."""
 
     reasons: Mapping[str, int]
@@ -118,34 +118,34 @@ class UnreadFrames:
         return (f"{file}: {self.frames} of {frames} frames are not read: {self}{hint}",)
 
 
-def unread_frames(core: Core) -> UnreadFrames:
+def skipped_frames(core: Core) -> SkippedFrames:
     """What the core did not read."""
     reasons: Counter[str] = Counter()
-    for each in core.unread():
+    for each in core.skipped():
         reasons[_name(each)] += each.frames
     reasons["fragments of datagrams that are not whole"] += core.state.waiting
-    return UnreadFrames({what: frames for what, frames in reasons.items() if what and frames})
+    return SkippedFrames({what: frames for what, frames in reasons.items() if what and frames})
 
 
-def _name(unread: Unread) -> str:
+def _name(unread: SkippedCount) -> str:
     """Empty for what carries neither TCP nor UDP."""
     number = int(unread.number)
-    match Why(unread.why):
-        case Why.BROKEN:
+    match SkipReason(unread.reason):
+        case SkipReason.BROKEN:
             return "with headers cut short or malformed"
-        case Why.LINK:
+        case SkipReason.LINK:
             return (
                 f"{LINKS[number]} (link type {number})"
                 if number in LINKS
                 else f"of link type {number}"
             )
-        case Why.ETHERTYPE:
+        case SkipReason.ETHERTYPE:
             return ETHERTYPES.get(number, "")
-        case Why.IP_PROTOCOL:
+        case SkipReason.IP_PROTOCOL:
             return IP_PROTOCOLS.get(number, "")
-        case Why.PPP_PROTOCOL:
+        case SkipReason.PPP_PROTOCOL:
             return PPP_PROTOCOLS.get(number, "")
-        case Why.TUNNEL:
+        case SkipReason.TUNNEL:
             return f"{TUNNELS[number]} (read as UDP)"
-        case Why.OTHER_BLOCK:
+        case SkipReason.OTHER_BLOCK:
             return f"blocks of type {number:#x} that are no packets"
