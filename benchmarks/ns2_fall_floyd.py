@@ -22,11 +22,11 @@ from pathlib import Path
 from testbed.errors import TestbedError
 from testbed.machine.process import run
 
-SCRIPT = Path(__file__).with_suffix(".tcl")
+TCL_SCRIPT = Path(__file__).with_suffix(".tcl")
 INSTALL_HINT = "apt-get install ns2"
-SECONDS = 8
+RUN_SECONDS = 8
 DELIVERED_BY_S = 6
-DROPS = ((14,), (14, 28), (14, 26, 28), (14, 24, 26, 28))  # the first packet is 0
+DROPPED_PACKETS = ((14,), (14, 28), (14, 26, 28), (14, 24, 26, 28))  # the first packet is 0
 
 Settings = dict[str, str | int | float]
 
@@ -45,7 +45,7 @@ COMMON: Settings = {
 
 
 @dataclass(frozen=True)
-class Variant:
+class Ns2Variant:
     """A congestion control by its class in ns-2, below Agent/TCP and Agent/TCPSink."""
 
     name: str
@@ -56,16 +56,16 @@ class Variant:
 
 # bugFix_ is RFC 6582's `recover` (step 1), which Tahoe and Reno of 1996 do without;
 # with ns-2's default, true, Reno cannot halve twice in a window and times out instead
-VARIANTS = (
-    Variant("tahoe", "", {"bugFix_": "false"}),
-    Variant("reno", "/Reno", {"bugFix_": "false"}),
-    Variant("newreno", "/Newreno", {"bugFix_": "true", "newreno_changes1_": 0}),
-    Variant("newreno-impatient", "/Newreno", {"bugFix_": "true", "newreno_changes1_": 1}),
-    Variant("sack", "/Sack1", {"bugFix_": "true"}, sink="/Sack1"),
+NS2_VARIANTS = (
+    Ns2Variant("tahoe", "", {"bugFix_": "false"}),
+    Ns2Variant("reno", "/Reno", {"bugFix_": "false"}),
+    Ns2Variant("newreno", "/Newreno", {"bugFix_": "true", "newreno_changes1_": 0}),
+    Ns2Variant("newreno-impatient", "/Newreno", {"bugFix_": "true", "newreno_changes1_": 1}),
+    Ns2Variant("sack", "/Sack1", {"bugFix_": "true"}, sink="/Sack1"),
 )
 
 
-class Kind(Enum):
+class TraceKind(Enum):
     """What happened to a packet; the values are ns-2's event, link (node to node) and type."""
 
     SENT = ("+", "0", "1", "tcp")
@@ -74,16 +74,16 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True)
-class Event:
+class TraceEvent:
     """One line of ns-2's packet trace, in its order; an ACK's number is what it has."""
 
     time_s: float
-    kind: Kind
+    kind: TraceKind
     number: int
 
 
 @dataclass(frozen=True)
-class Value:
+class StateValue:
     """What one of the sender's variables was from a time on."""
 
     time_s: float
@@ -92,7 +92,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Ns2Outcome:
     """How one variant got over its drops."""
 
     variant: str
@@ -111,16 +111,17 @@ def is_installed() -> bool:
     return shutil.which("ns") is not None
 
 
-def outcomes(limited_transmit: bool = True) -> list[Outcome]:
+def outcomes(limited_transmit: bool = True) -> list[Ns2Outcome]:
     """Every variant with one to four drops."""
     if not is_installed():
         raise TestbedError("ns-2 is not installed", INSTALL_HINT)
     return [
-        outcome(variant, drops, limited_transmit) for variant, drops in product(VARIANTS, DROPS)
+        outcome(variant, drops, limited_transmit)
+        for variant, drops in product(NS2_VARIANTS, DROPPED_PACKETS)
     ]
 
 
-def outcome(variant: Variant, drops: Sequence[int], limited_transmit: bool) -> Outcome:
+def outcome(variant: Ns2Variant, drops: Sequence[int], limited_transmit: bool) -> Ns2Outcome:
     """Run ns-2 once and read its two traces."""
     settings = COMMON | variant.settings | {"singledup_": int(limited_transmit)}
     with tempfile.TemporaryDirectory(prefix="ns2-") as folder:
@@ -128,8 +129,8 @@ def outcome(variant: Variant, drops: Sequence[int], limited_transmit: bool) -> O
         words = [f"{name} {value}" for name, value in settings.items()]
         run(
             [
-                *("ns", str(SCRIPT), variant.agent, variant.sink),
-                *(" ".join(words), " ".join(map(str, drops)), str(SECONDS)),
+                *("ns", str(TCL_SCRIPT), variant.agent, variant.sink),
+                *(" ".join(words), " ".join(map(str, drops)), str(RUN_SECONDS)),
                 *(str(packets), str(state)),
             ]
         )
@@ -141,35 +142,35 @@ def outcome(variant: Variant, drops: Sequence[int], limited_transmit: bool) -> O
         )
 
 
-def parse_packets(lines: Iterable[str]) -> list[Event]:
+def parse_packets(lines: Iterable[str]) -> list[TraceEvent]:
     """Those events of ns-2's trace that matter here."""
-    kinds = {kind.value: kind for kind in Kind}
+    kinds = {kind.value: kind for kind in TraceKind}
     events = []
     for line in lines:
         happened, time, source, target, kind, *_size_flags_flow_ends, number, _uid = line.split()
         if found := kinds.get((happened, source, target, kind)):
-            events.append(Event(float(time), found, int(number)))
+            events.append(TraceEvent(float(time), found, int(number)))
     return events
 
 
-def parse_state(lines: Iterable[str]) -> list[Value]:
+def parse_state(lines: Iterable[str]) -> list[StateValue]:
     """Parse the sender's variables; ns-2's lines have addresses between time and name."""
     rows = [line.split() for line in lines]
-    return [Value(float(row[0]), row[-2], float(row[-1])) for row in rows]
+    return [StateValue(float(row[0]), row[-2], float(row[-1])) for row in rows]
 
 
 def judge(
-    variant: str, drops: Sequence[int], events: Sequence[Event], state: Sequence[Value]
-) -> Outcome:
+    variant: str, drops: Sequence[int], events: Sequence[TraceEvent], state: Sequence[StateValue]
+) -> Ns2Outcome:
     """Return what the traces show, once they agree with the script and ns-2's counters."""
-    lost = [event.number for event in events if event.kind is Kind.LOST]
+    lost = [event.number for event in events if event.kind is TraceKind.LOST]
     if lost != list(drops):
         raise TestbedError(f"ns-2, {variant}: lost {lost}, not {list(drops)}")
     again = retransmissions(events)
     if len(again) != last(state, "nrexmitpack_"):
         raise TestbedError(f"ns-2, {variant}: its count of retransmissions is not the trace's")
     first = next((event for event in again if event.number == lost[0]), None)
-    return Outcome(
+    return Ns2Outcome(
         variant=variant,
         drops=len(drops),
         retransmissions=len(again),
@@ -182,58 +183,58 @@ def judge(
     )
 
 
-def retransmissions(events: Iterable[Event]) -> list[Event]:
+def retransmissions(events: Iterable[TraceEvent]) -> list[TraceEvent]:
     """Return the data packets that were not the first with their number."""
     highest = -1
     again = []
     for event in events:
-        if event.kind is Kind.SENT:
+        if event.kind is TraceKind.SENT:
             if event.number <= highest:
                 again.append(event)
             highest = max(highest, event.number)
     return again
 
 
-def recovery_s(events: Sequence[Event], first: Event) -> float | None:
+def recovery_s(events: Sequence[TraceEvent], first: TraceEvent) -> float | None:
     """From this retransmission until all that had been sent before it is ACKed."""
     begun = events.index(first)
-    highest = max(event.number for event in events[:begun] if event.kind is Kind.SENT)
+    highest = max(event.number for event in events[:begun] if event.kind is TraceKind.SENT)
     for event in events[begun:]:
-        if event.kind is Kind.ACKED and event.number >= highest:
+        if event.kind is TraceKind.ACKED and event.number >= highest:
             return event.time_s - first.time_s
     return None
 
 
-def delivered(events: Iterable[Event]) -> int:
+def delivered(events: Iterable[TraceEvent]) -> int:
     """How many packets, in order, the sender knew at the receiver; numbers begin at 0."""
     acked = (
         event.number
         for event in events
-        if event.kind is Kind.ACKED and event.time_s <= DELIVERED_BY_S
+        if event.kind is TraceKind.ACKED and event.time_s <= DELIVERED_BY_S
     )
     return 1 + max(acked, default=-1)
 
 
-def lowerings(state: Iterable[Value]) -> int:
+def lowerings(state: Iterable[StateValue]) -> int:
     """How often ssthresh was lowered; of several values at a time the last counts."""
     # slowdown() halves first and then sees to the minimum of 2: two changes at one time
     settled = {value.time_s: value.value for value in state if value.name == "ssthresh_"}
     return sum(after < before for before, after in pairwise(settled.values()))
 
 
-def last(state: Iterable[Value], name: str, until_s: float = SECONDS) -> float | None:
+def last(state: Iterable[StateValue], name: str, until_s: float = RUN_SECONDS) -> float | None:
     """Return a variable's value at a time."""
     values = [value.value for value in state if value.name == name and value.time_s <= until_s]
     return values[-1] if values else None
 
 
-def kernel_outcomes(results: Path) -> list[Outcome]:
+def kernel_outcomes(results: Path) -> list[Ns2Outcome]:
     """Return the outcomes of the trials of the experiment fall-floyd."""
     from experiments.fall_floyd.outcomes import outcomes as found
     from testbed.store import trials_in
 
     return [
-        Outcome(
+        Ns2Outcome(
             variant=trial.scenario.flows[0].variant or "",
             drops=len(seen.lost),
             retransmissions=len(seen.sent_again),
@@ -248,10 +249,10 @@ def kernel_outcomes(results: Path) -> list[Outcome]:
     ]
 
 
-def side_by_side(theirs: Sequence[Outcome], ours: Sequence[Outcome]) -> str:
+def side_by_side(theirs: Sequence[Ns2Outcome], ours: Sequence[Ns2Outcome]) -> str:
     """Return a table in Markdown, each cell with ns-2's value and the kernel's."""
     mine = {(row.variant, row.drops): row for row in ours}
-    names = [field.name for field in fields(Outcome)]
+    names = [field.name for field in fields(Ns2Outcome)]
     lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
     for row in theirs:
         other = mine.get((row.variant, row.drops))
@@ -264,9 +265,9 @@ def side_by_side(theirs: Sequence[Outcome], ours: Sequence[Outcome]) -> str:
     return "\n".join(lines)
 
 
-def table(rows: Sequence[Outcome]) -> str:
+def table(rows: Sequence[Ns2Outcome]) -> str:
     """Aligned columns under the fields' names."""
-    names = [field.name for field in fields(Outcome)]
+    names = [field.name for field in fields(Ns2Outcome)]
     cells = [names, *([shown(getattr(row, name)) for name in names] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return "\n".join(
