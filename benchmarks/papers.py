@@ -57,9 +57,9 @@ from testbed.runs.identity import project_parts
 from testbed.runs.selection import parse_settings, select
 from testbed.runs.sources import of_kernel
 from testbed.scenario.model import BASE_KERNEL, Scenario
-from testbed.store import RADIO, Trial, trial_folder, trials_in
+from testbed.store import RADIO_FILE, Trial, trial_folder, trials_in
 
-ROOT = Path(__file__).resolve().parents[1]
+PROJECT_ROOT = Path(__file__).resolve().parents[1]
 STORED, STALE_LIST = "answers.json", "docs/stale.json"
 MARK = re.compile(
     r"<!-- (?P<kind>run|summary|layers|radio): testbed (?P<commands>run .*) -->"
@@ -143,7 +143,7 @@ class MarkedTable:
 # ---------------------------------------------------------------- pages
 
 
-def pages(root: Path = ROOT) -> list[Path]:
+def pages(root: Path = PROJECT_ROOT) -> list[Path]:
     """Return every page that may have marks."""
     own = (page for folder in ("docs", "experiments") for page in (root / folder).rglob("*.md"))
     return [root / "README.md", *sorted(own)]
@@ -288,13 +288,13 @@ def store(path: Path, tables: Mapping[str, StoredTable]) -> None:
     path.write_text(text + "\n", encoding="utf-8")
 
 
-def known_stale(root: Path = ROOT) -> dict[str, str]:
+def known_stale(root: Path = PROJECT_ROOT) -> dict[str, str]:
     """Read the list of tables that are known to be stale: name → reason."""
     by_reason = json.loads((root / STALE_LIST).read_text(encoding="utf-8"))
     return {name: reason for reason, names in by_reason.items() for name in names}
 
 
-def write_stale(reasons: Mapping[str, str], root: Path = ROOT) -> None:
+def write_stale(reasons: Mapping[str, str], root: Path = PROJECT_ROOT) -> None:
     """Write that list."""
     by_reason: dict[str, list[str]] = {}
     for name, reason in sorted(reasons.items()):
@@ -303,7 +303,7 @@ def write_stale(reasons: Mapping[str, str], root: Path = ROOT) -> None:
     (root / STALE_LIST).write_text(text + "\n", encoding="utf-8")
 
 
-def list_stale(tables: Sequence[MarkedTable], reason: str, root: Path = ROOT) -> None:
+def list_stale(tables: Sequence[MarkedTable], reason: str, root: Path = PROJECT_ROOT) -> None:
     """Note all stale tables with the reason, unless they have one; take the others off the list."""
     known = known_stale(root)
     write_stale({t.name: known.get(t.name, reason) for t in tables if t.is_stale()}, root)
@@ -354,7 +354,7 @@ def scenarios_of(command: str) -> list[Scenario]:
 def with_files(files: PageFiles) -> Iterator[Path]:
     """Change to a folder with the files of a page."""
     if not files:
-        yield ROOT
+        yield PROJECT_ROOT
         return
     with tempfile.TemporaryDirectory() as folder:
         for name, content in files:
@@ -395,7 +395,7 @@ def main() -> None:
     for path in chosen:
         if (text := filled(path)) != path.read_text(encoding="utf-8"):
             path.write_text(text, encoding="utf-8")
-            print(f"{path.relative_to(ROOT)}: other numbers")
+            print(f"{path.relative_to(PROJECT_ROOT)}: other numbers")
 
 
 def _trials_folder(results: Path | None) -> contextlib.AbstractContextManager[Path | str]:
@@ -450,7 +450,7 @@ def _radio(table: MarkedTable, out: Path | str) -> StoredTable:
 
 
 def _radio_row(trial: Trial) -> tuple[str, ...]:
-    medium: dict[str, Any] = json.loads((trial.path / RADIO).read_text(encoding="utf-8"))
+    medium: dict[str, Any] = json.loads((trial.path / RADIO_FILE).read_text(encoding="utf-8"))
     point = medium["radios"][0]
     return (
         f"{medium['signal_dbm']:g} dBm",
@@ -521,12 +521,12 @@ def _folder(command: str, out: Path) -> Path:
     return out / Path(shlex.split(command)[1]).stem
 
 
-def _testbed(command: str, out: Path, place: Path = ROOT) -> str:
+def _testbed(command: str, out: Path, place: Path = PROJECT_ROOT) -> str:
     more = ["--engine", "guest", "--captures", "zstd", "--out", str(_folder(command, out))]
     return _run([*shlex.split(command), *more], place)
 
 
-def _run(arguments: Sequence[str], place: Path = ROOT) -> str:
+def _run(arguments: Sequence[str], place: Path = PROJECT_ROOT) -> str:
     argv = [str(Path(sys.executable).with_name("testbed")), *arguments]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=place)
     if done.returncode:

@@ -11,7 +11,7 @@ import pytest
 from analysis.results.experiment_results import ExperimentResults
 from experiments.video_players import scenario
 from experiments.video_players_figures import draw, pairs, table
-from testbed.store import FLOWS, RECORD, SCENARIO, Record, Status, trials_in
+from testbed.store import FLOWS_FOLDER, RECORD, SCENARIO, Record, Status, trials_in
 from testbed.traffic.video.result import Result
 
 PLAYED = Result(
@@ -26,10 +26,10 @@ def add(results: Path, player: str, played: Result = PLAYED, rule: str = "720p")
     )
     axes = {"network": "shaped", "rule": rule, "player": player, "length_s": "16"}
     folder = results / f"{rule}-{player}"
-    (folder / FLOWS).mkdir(parents=True)
+    (folder / FLOWS_FOLDER).mkdir(parents=True)
     (folder / SCENARIO).write_text(dataclasses.replace(wanted, axes=axes).to_json())
     (folder / RECORD).write_text(Record(Status.OK).to_json())
-    (folder / FLOWS / "video.json").write_text(played.to_json())
+    (folder / FLOWS_FOLDER / "video.json").write_text(played.to_json())
 
 
 def results(results: Path) -> ExperimentResults:

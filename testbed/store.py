@@ -26,9 +26,9 @@ from testbed.scenario.names import checked, is_name, scenario_faults
 
 _T = TypeVar("_T")
 
-CAPTURES = "captures"
-FLOWS = "flows"
-SAMPLES = "samples"
+CAPTURES_FOLDER = "captures"
+FLOWS_FOLDER = "flows"
+SAMPLES_FOLDER = "samples"
 
 SCENARIO = "scenario.json"
 RECORD = "trial.json"
@@ -36,12 +36,12 @@ COMMANDS = "commands.log"
 VERDICT_FILE = "verdict.json"
 REDUCED = "reduced.parquet"
 TRIAL_PAGE = "trial.html"
-QDISCS = f"{SAMPLES}/qdiscs.json"
-COUNTERS = f"{SAMPLES}/counters.json"
-CONFIGURATION = f"{SAMPLES}/configuration.json"
-DROPS = f"{SAMPLES}/drops.json"
-CAPACITY = f"{SAMPLES}/capacity.json"
-RADIO = f"{SAMPLES}/radio.json"
+QDISCS_FILE = f"{SAMPLES_FOLDER}/qdiscs.json"
+COUNTERS_FILE = f"{SAMPLES_FOLDER}/counters.json"
+CONFIGURATION_FILE = f"{SAMPLES_FOLDER}/configuration.json"
+DROPS_FILE = f"{SAMPLES_FOLDER}/drops.json"
+CAPACITY_FILE = f"{SAMPLES_FOLDER}/capacity.json"
+RADIO_FILE = f"{SAMPLES_FOLDER}/radio.json"
 # The guest engine's, gone when the guest has ended (kernel/README.md)
 GUEST_FILES = "guest.*"
 GUEST_COMMAND = "guest.argv"
@@ -66,12 +66,12 @@ _BESIDE_TRIALS = (".", "metrics.", FIGURES, "report", RUNS, LATEST)
 
 RAW_CAPTURE = ".pcap"  # the suffix of what tcpdump writes, before it becomes pcapng
 TCPDUMP_ERRORS = ".tcpdump"
-COMPRESSED = ".zst"  # added to the name of a capture that was compressed
+ZSTD_SUFFIX = ".zst"  # added to the name of a capture that was compressed
 
 WIRES = "wires"  # the node that holds links with a delay
 QUEUE_ROLE = "queue"  # of captures at one of several queues, which are numbered
-LEAF = 0x30  # the handle of the queue under a shaper, as a major number: "30:" to tc
-LEAF_HANDLE = f"{LEAF:x}:"
+LEAF_MAJOR = 0x30  # the handle of the queue under a shaper, as a major number: "30:" to tc
+LEAF_HANDLE = f"{LEAF_MAJOR:x}:"
 TAIL_S = 2.0  # after the last flow, at least: queues drain, and tcpdump's blocks retire
 RETIRE_S = 1.0  # between the hosts' counters and the end, while tcpdump writes what it has seen
 
@@ -84,8 +84,8 @@ class Table:
     columns: tuple[str, ...]
 
 
-SOCKETS = Table(
-    f"{SAMPLES}/sockets.csv",
+SOCKET_SAMPLES = Table(
+    f"{SAMPLES_FOLDER}/sockets.csv",
     (
         *("time_s", "flow", "state", "ca_state", "cwnd", "ssthresh", "srtt_ms", "rttvar_ms"),
         *("rto_ms", "backoff", "min_rtt_ms", "retrans", "total_retrans", "lost"),
@@ -93,21 +93,25 @@ SOCKETS = Table(
     ),
 )
 QUEUE_COUNTERS = ("drops", "marks", "overlimits", "sent_bytes", "sent_packets")
-QUEUES = Table(
-    f"{SAMPLES}/queues.csv",
+QUEUE_SAMPLES = Table(
+    f"{SAMPLES_FOLDER}/queues.csv",
     ("time_s", "node", "interface", "backlog_bytes", "backlog_packets", *QUEUE_COUNTERS),
 )
-EVENTS = Table(
-    f"{SAMPLES}/events.csv",
+TCP_EVENTS = Table(
+    f"{SAMPLES_FOLDER}/events.csv",
     ("time_s", "flow", "event", "cwnd", "ssthresh", "srtt_ms", "detail"),
 )
-IDLE = Table(
-    f"{SAMPLES}/idle.csv",
+IDLE_RTTS = Table(
+    f"{SAMPLES_FOLDER}/idle.csv",
     ("flow", "src", "dst", "rtt_ms", "expected_ms", "jitter_ms", "lossy"),
 )
-CHANGES = Table(f"{SAMPLES}/changes.csv", ("time_s", "planned_s", "interface", "change"))
-LOAD = Table(f"{SAMPLES}/load.csv", ("time_s", "busiest", "softirq", "steal"))
-PROCESSES = Table(f"{SAMPLES}/processes.csv", ("name", "node", "run_s", "wait_s", "slices"))
+LINK_CHANGES = Table(
+    f"{SAMPLES_FOLDER}/changes.csv", ("time_s", "planned_s", "interface", "change")
+)
+CPU_LOAD = Table(f"{SAMPLES_FOLDER}/load.csv", ("time_s", "busiest", "softirq", "steal"))
+PROCESS_TIMES = Table(
+    f"{SAMPLES_FOLDER}/processes.csv", ("name", "node", "run_s", "wait_s", "slices")
+)
 
 
 def trial_folder(scenario: Scenario, engine: str) -> str:
@@ -124,37 +128,37 @@ def results_folder(experiment: str) -> Path:
 
 def report_file(flow: str, role: str) -> str:
     """Return the name of the report of a flow's `client` or `server`."""
-    return f"{FLOWS}/{checked(flow)}.{role}.json"
+    return f"{FLOWS_FOLDER}/{checked(flow)}.{role}.json"
 
 
 def errors_file(flow: str, role: str) -> str:
     """Return the name of the stderr of a flow's program."""
-    return f"{FLOWS}/{checked(flow)}.{role}.err"
+    return f"{FLOWS_FOLDER}/{checked(flow)}.{role}.err"
 
 
 def output_file(flow: str, role: str) -> str:
     """Return the name of what a command flow's `client` or `server` printed."""
-    return f"{FLOWS}/{checked(flow)}.{role}.out"
+    return f"{FLOWS_FOLDER}/{checked(flow)}.{role}.out"
 
 
 def programs_file(flow: str) -> str:
     """Return the name of how a command flow's programs ended: a ProgramRecord by role."""
-    return f"{FLOWS}/{checked(flow)}.programs.json"
+    return f"{FLOWS_FOLDER}/{checked(flow)}.programs.json"
 
 
 def program_folder(flow: str, role: str) -> str:
     """Return the folder where a command flow's program runs; it is deleted after the trial."""
-    return f"{FLOWS}/{checked(flow)}.{role}.files"
+    return f"{FLOWS_FOLDER}/{checked(flow)}.{role}.files"
 
 
 def playback_file(flow: str) -> str:
     """Return the name of a video player's report."""
-    return f"{FLOWS}/{checked(flow)}.json"
+    return f"{FLOWS_FOLDER}/{checked(flow)}.json"
 
 
 def sizes_file(flow: str) -> str:
     """Return the name of the sizes of all files that a video player requested."""
-    return f"{FLOWS}/{checked(flow)}.sizes.json"
+    return f"{FLOWS_FOLDER}/{checked(flow)}.sizes.json"
 
 
 def planned_file(flow: str) -> str:
@@ -163,12 +167,12 @@ def planned_file(flow: str) -> str:
     A line is a transfer: its session (0 without any), ns, bytes. The time counts from the flow's
     start or, in a session, from the end of the transfer before; -1 bytes have no end.
     """
-    return f"{FLOWS}/{checked(flow)}.transfers"
+    return f"{FLOWS_FOLDER}/{checked(flow)}.transfers"
 
 
 def capture_file(interface: str) -> str:
     """Return the name of the capture taken at an interface."""
-    return f"{CAPTURES}/{checked(interface)}.pcapng"
+    return f"{CAPTURES_FOLDER}/{checked(interface)}.pcapng"
 
 
 TRIAL_FILES = {  # path in a trial's directory → what it holds
@@ -186,19 +190,19 @@ TRIAL_FILES = {  # path in a trial's directory → what it holds
     planned_file(
         "FLOW"
     ): "a workload's transfers: a line with when (ns) and how many bytes for each",
-    SOCKETS.file: "samples of the senders' sockets",
-    QUEUES.file: "samples of the queues",
-    EVENTS.file: "changes of congestion state, from the kernel's tracing",
-    IDLE.file: "round trips of the idle network, before the flows start",
-    CHANGES.file: "changes of links while flows ran, and when they were planned",
-    LOAD.file: "how busy the host's processors were (host engine)",
-    PROCESSES.file: "how long the flows' processes ran and waited (host engine)",
-    QDISCS: "node → `tc -json -s qdisc show` at the end",
-    COUNTERS: "node → name → the kernel's counter at the end",
-    CONFIGURATION: "begin, end → setting → value, as read back",
-    DROPS: "flow → what its dropper counted",
-    CAPACITY: "interface → its trace, or its rates and since when",
-    RADIO: "what the radio's medium was given, and what it counted",
+    SOCKET_SAMPLES.file: "samples of the senders' sockets",
+    QUEUE_SAMPLES.file: "samples of the queues",
+    TCP_EVENTS.file: "changes of congestion state, from the kernel's tracing",
+    IDLE_RTTS.file: "round trips of the idle network, before the flows start",
+    LINK_CHANGES.file: "changes of links while flows ran, and when they were planned",
+    CPU_LOAD.file: "how busy the host's processors were (host engine)",
+    PROCESS_TIMES.file: "how long the flows' processes ran and waited (host engine)",
+    QDISCS_FILE: "node → `tc -json -s qdisc show` at the end",
+    COUNTERS_FILE: "node → name → the kernel's counter at the end",
+    CONFIGURATION_FILE: "begin, end → setting → value, as read back",
+    DROPS_FILE: "flow → what its dropper counted",
+    CAPACITY_FILE: "interface → its trace, or its rates and since when",
+    RADIO_FILE: "what the radio's medium was given, and what it counted",
     VERDICT_FILE: "the verdict: every check with what was measured and expected",
     REDUCED: "the tables of flows, links, transfers and series, as reduced",
     FIGURES: "figures of `testbed report TRIAL`",
@@ -516,7 +520,7 @@ def record_faults(scenario: Scenario, record: Record) -> Iterator[str]:
             yield f"{RECORD}: {quoted(each.variant_seen)} is no name"
     for capture in record.captures:
         folder, _, name = str(capture.file).rpartition("/")
-        if capture.file and not (folder == CAPTURES and is_name(name)):
+        if capture.file and not (folder == CAPTURES_FOLDER and is_name(name)):
             yield f"{RECORD}: {quoted(capture.file)} is no file of its captures"
 
 

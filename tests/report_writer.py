@@ -41,7 +41,7 @@ from testbed.scenario.model import (
 )
 from testbed.scenario.model import Path as Link
 from testbed.store import (
-    CAPTURES,
+    CAPTURES_FOLDER,
     RECORD,
     SCENARIO,
     VERDICT_FILE,
@@ -194,7 +194,7 @@ def write(folder: Path, made: Scenario, **settings: str) -> Path:
     """One trial's directory; `verdict`, `why` and `status` as given."""
     status = Status(settings.get("status", "ok"))
     path = folder / f"{made.name}-guest"
-    (path / CAPTURES).mkdir(parents=True)
+    (path / CAPTURES_FOLDER).mkdir(parents=True)
     (path / SCENARIO).write_text(made.to_json())
     captures = tuple(
         CaptureRecord(f"captures/{node}.pcapng", node, node, (), 144, 1, 0)

@@ -20,7 +20,7 @@ from pathlib import Path
 from testbed.scenario.model import Scenario
 from testbed.store import (
     RECORD,
-    SAMPLES,
+    SAMPLES_FOLDER,
     SCENARIO,
     CaptureRecord,
     FlowRecord,
@@ -198,10 +198,10 @@ def write_trial(
         for name, frames in kept.items()
     )
     if samples:
-        (folder / SAMPLES).mkdir()
-        (folder / SAMPLES / "counters.json").write_text(COUNTERS)
-        (folder / SAMPLES / "sockets.csv").write_text(SOCKETS)
-        (folder / SAMPLES / "queues.csv").write_text(QUEUES)
+        (folder / SAMPLES_FOLDER).mkdir()
+        (folder / SAMPLES_FOLDER / "counters.json").write_text(COUNTERS)
+        (folder / SAMPLES_FOLDER / "sockets.csv").write_text(SOCKETS)
+        (folder / SAMPLES_FOLDER / "queues.csv").write_text(QUEUES)
     (folder / SCENARIO).write_text(
         (scenario or router(variant="reno", cbr_mbit=0.1, duration_s=12)).to_json()
     )

@@ -29,7 +29,7 @@ from analysis.captures.flow_tables import (
 )
 from analysis.captures.tcp import COLUMNS, MARKS, read_arrays, read_capture
 from testbed.machine.atomic import replace
-from testbed.store import CAPTURES, is_trial, open_trial, trials_in
+from testbed.store import CAPTURES_FOLDER, is_trial, open_trial, trials_in
 
 if TYPE_CHECKING:
     import pandas as pd  # loaded where it is needed: it takes longer than a small capture
@@ -56,7 +56,7 @@ def names_of(paths: Sequence[Path]) -> list[str]:
 
 def _with_its_folder(path: Path) -> str:
     folder = path.absolute().parent
-    trial = folder.parent if folder.name == CAPTURES else folder
+    trial = folder.parent if folder.name == CAPTURES_FOLDER else folder
     return f"{trial.name}/{path.name}"
 
 

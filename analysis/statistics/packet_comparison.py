@@ -24,12 +24,12 @@ from analysis.results.reduction import reduction_of
 from analysis.verdict.verdict import Verdict
 from testbed.errors import TestbedError, listed
 from testbed.store import (
-    CAPTURES,
-    COMPRESSED,
+    CAPTURES_FOLDER,
     DAMAGED,
     RECORD,
-    SAMPLES,
+    SAMPLES_FOLDER,
     SCENARIO,
+    ZSTD_SUFFIX,
     Trial,
     is_trial,
     open_trial,
@@ -220,7 +220,7 @@ def _capture_differences(left: TrialFiles, right: TrialFiles) -> Iterator[str]:
         if place not in a or place not in b:
             yield f"{where} captured only in {'A' if place in a else 'B'}"
         elif a[place].sha256 != b[place].sha256:
-            paths = [t.path / CAPTURES / t.captures[place].file for t in (left, right)]
+            paths = [t.path / CAPTURES_FOLDER / t.captures[place].file for t in (left, right)]
             yield from _packet_difference(where, paths, left.epoch_s)
 
 
@@ -270,7 +270,7 @@ def _blocks(path: Path) -> Iterator[bytes]:
 
 
 def _opened(path: Path) -> BinaryIO:
-    if path.suffix != COMPRESSED:
+    if path.suffix != ZSTD_SUFFIX:
         return path.open("rb")
     import pyarrow as pa  # slow to load
 
@@ -281,7 +281,7 @@ def _opened(path: Path) -> BinaryIO:
 def _sample_differences(left: TrialFiles, right: TrialFiles) -> Iterator[str]:
     """Yield the tables of samples that differ, each with its first line that does."""
     a, b = (
-        {path.name: path for path in sorted((trial.path / SAMPLES).glob("*.csv"))}
+        {path.name: path for path in sorted((trial.path / SAMPLES_FOLDER).glob("*.csv"))}
         for trial in (left, right)
     )
     for name in dict.fromkeys([*a, *b]):

@@ -16,7 +16,7 @@ from testbed.scenario.links.trace import (
     parse,
 )
 from testbed.scenario.model import FRAME_OVERHEAD_BYTES
-from testbed.store import CAPACITY, QueueRecord, Trial, read_json
+from testbed.store import CAPACITY_FILE, QueueRecord, Trial, read_json
 
 # what a trace's opportunities count of a frame is shorter by
 FRAME_LESS_BYTES = FRAME_OVERHEAD_BYTES - TUN_BYTES
@@ -102,7 +102,7 @@ class Capacity:
 
 def capacity_of(trial: Trial, queue: QueueRecord) -> Capacity:
     """What the link behind a queue could carry, as the trial recorded it."""
-    found = (read_json(trial.path, CAPACITY) or {}).get(queue.interface)
+    found = (read_json(trial.path, CAPACITY_FILE) or {}).get(queue.interface)
     if found is None:
         return Capacity(rate_mbit=(queue.rate_mbit,))
     if "trace" in found:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from analysis.trials.packets import BEHIND, capture_interface, queue_roles
-from testbed.store import DROPS, FlowRecord, QueueRecord, Trial, read_json
+from testbed.store import DROPS_FILE, FlowRecord, QueueRecord, Trial, read_json
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Injected:
 
 def read_injected(trial: Trial) -> dict[str, Injected]:
     """The droppers by the names of their flows."""
-    found = read_json(trial.path, DROPS) or {}
+    found = read_json(trial.path, DROPS_FILE) or {}
     return {
         flow: Injected(
             int(counts["dropped"]),

@@ -11,7 +11,7 @@ from pathlib import Path
 from testbed.errors import UsageError, nearest
 from testbed.machine.atomic import replace
 from testbed.machine.safe_files import open_file, remove_file
-from testbed.store import COMPRESSED, RECORD, CaptureRecord, Trial
+from testbed.store import RECORD, ZSTD_SUFFIX, CaptureRecord, Trial
 
 
 def check(how: str) -> str:
@@ -43,7 +43,7 @@ def _keep(_folder: Path, capture: CaptureRecord) -> CaptureRecord:
 def _compress(folder: Path, capture: CaptureRecord) -> CaptureRecord:
     import pyarrow as pa  # only here: it takes a while to load
 
-    if not capture.file or capture.file.endswith(COMPRESSED):
+    if not capture.file or capture.file.endswith(ZSTD_SUFFIX):
         return capture
 
     def write(aside: Path) -> None:
@@ -54,8 +54,8 @@ def _compress(folder: Path, capture: CaptureRecord) -> CaptureRecord:
         ):
             shutil.copyfileobj(plain, packed, 1 << 20)
 
-    replace(folder / (capture.file + COMPRESSED), write)
-    return dataclasses.replace(capture, file=capture.file + COMPRESSED)
+    replace(folder / (capture.file + ZSTD_SUFFIX), write)
+    return dataclasses.replace(capture, file=capture.file + ZSTD_SUFFIX)
 
 
 def _drop(_folder: Path, capture: CaptureRecord) -> CaptureRecord:

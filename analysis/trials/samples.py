@@ -8,12 +8,12 @@ from typing import Any
 import pandas as pd
 
 from testbed.store import (
-    COUNTERS,
+    COUNTERS_FILE,
     LEAF_HANDLE,
-    QDISCS,
-    QUEUES,
-    RADIO,
-    SOCKETS,
+    QDISCS_FILE,
+    QUEUE_SAMPLES,
+    RADIO_FILE,
+    SOCKET_SAMPLES,
     WIRES,
     FlowRecord,
     Table,
@@ -34,13 +34,13 @@ def read_samples(trial: Trial, table: Table) -> pd.DataFrame | None:
 
 def read_counters(trial: Trial, node: str) -> dict[str, int]:
     """A node's kernel counters over the trial; empty if they were not kept."""
-    counters: dict[str, dict[str, int]] = read_json(trial.path, COUNTERS) or {}
+    counters: dict[str, dict[str, int]] = read_json(trial.path, COUNTERS_FILE) or {}
     return counters.get(node, {})
 
 
 def total_counter(trial: Trial, name: str) -> int | None:
     """A kernel counter summed over all nodes; None if counters were not kept."""
-    counters: dict[str, dict[str, int]] | None = read_json(trial.path, COUNTERS)
+    counters: dict[str, dict[str, int]] | None = read_json(trial.path, COUNTERS_FILE)
     return None if counters is None else sum(node.get(name, 0) for node in counters.values())
 
 
@@ -53,12 +53,12 @@ class Samples:
     @cached_property
     def sockets(self) -> pd.DataFrame | None:
         """All samples of TCP sockets."""
-        return read_samples(self._trial, SOCKETS)
+        return read_samples(self._trial, SOCKET_SAMPLES)
 
     @cached_property
     def queues(self) -> pd.DataFrame | None:
         """All samples of queues."""
-        return read_samples(self._trial, QUEUES)
+        return read_samples(self._trial, QUEUE_SAMPLES)
 
     def flow(self, flow: FlowRecord) -> pd.DataFrame | None:
         """The samples of a flow's sockets up to its stop."""
@@ -96,7 +96,7 @@ class Disciplines:
 
     @cached_property
     def _by_node(self) -> dict[str, list[dict[str, Any]]]:
-        found: dict[str, list[dict[str, Any]]] = read_json(self._trial.path, QDISCS) or {}
+        found: dict[str, list[dict[str, Any]]] = read_json(self._trial.path, QDISCS_FILE) or {}
         return found
 
     @cached_property
@@ -132,7 +132,7 @@ class Disciplines:
 
 def read_medium(trial: Trial) -> dict[str, Any] | None:
     """The medium's counters; None if the trial had no radio, or it left no report."""
-    found: dict[str, Any] | None = read_json(trial.path, RADIO)
+    found: dict[str, Any] | None = read_json(trial.path, RADIO_FILE)
     return found
 
 

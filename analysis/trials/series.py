@@ -13,7 +13,7 @@ from analysis.captures.packet_matching import one_way_delays_ms
 from analysis.trials.packets import TrialPackets, epoch_ns
 from analysis.trials.samples import read_samples
 from testbed.scenario.model import FlowKind
-from testbed.store import QUEUES, SOCKETS, FlowRecord, Trial
+from testbed.store import QUEUE_SAMPLES, SOCKET_SAMPLES, FlowRecord, Trial
 
 Floats = npt.NDArray[np.float64]
 
@@ -72,13 +72,13 @@ def trial_series(trial: Trial) -> TrialSeries:
     """The trial's TCP flows and its bottleneck's queue over time."""
     packets = TrialPackets(trial)
     kinds = {flow.name: flow.kind for flow in trial.scenario.flows}
-    sockets = read_samples(trial, SOCKETS)
+    sockets = read_samples(trial, SOCKET_SAMPLES)
     flows = tuple(
         _flow(trial, packets, record, sockets)
         for record in trial.record.flows
         if kinds.get(record.name) is FlowKind.TCP
     )
-    return TrialSeries(flows, _queue(trial, read_samples(trial, QUEUES)))
+    return TrialSeries(flows, _queue(trial, read_samples(trial, QUEUE_SAMPLES)))
 
 
 def _flow(

@@ -19,7 +19,7 @@ from analysis.verdict.checks import Check, compare, unknown
 from analysis.verdict.evidence import Evidence
 from testbed.scenario.links.trace import OPPORTUNITY_BYTES
 from testbed.scenario.queues import FRAME_BYTES
-from testbed.store import CHANGES, QueueRecord
+from testbed.store import LINK_CHANGES, QueueRecord
 
 Integers = npt.NDArray[np.int64]
 CAPACITY_WINDOW_S = 0.1
@@ -28,7 +28,7 @@ DEPARTURE_TOLERANCE_NS = 1000  # of a clock that is read to the nanosecond
 
 def changes(evidence: Evidence) -> Iterator[Check]:
     """Check that scheduled changes were made on time, by the one that was furthest off."""
-    table = read_samples(evidence.trial, CHANGES)
+    table = read_samples(evidence.trial, LINK_CHANGES)
     if table is None:
         return
     due = table[table["time_s"].notna() | (table["planned_s"] <= evidence.samples.last_s())]
@@ -132,7 +132,7 @@ def departures(
 
 def down(evidence: Evidence, queue: QueueRecord, _transit: QueueTransit) -> Iterator[Check]:
     """Check that nothing arrived that left the queue while its link was down."""
-    table = read_samples(evidence.trial, CHANGES)
+    table = read_samples(evidence.trial, LINK_CHANGES)
     if table is None:
         return
     changes_made = table[(table["interface"] == queue.interface) & table["time_s"].notna()]

@@ -24,7 +24,7 @@ from analysis.verdict.checks import (
 )
 from analysis.verdict.evidence import Evidence
 from testbed.scenario.model import Topology
-from testbed.store import IDLE, FlowRecord
+from testbed.store import IDLE_RTTS, FlowRecord
 
 BY_CHANCE = "losses by chance"
 NO_MEDIUM_REPORT = "the medium left no report"
@@ -32,7 +32,7 @@ NO_MEDIUM_REPORT = "the medium left no report"
 
 def idle(evidence: Evidence) -> Iterator[Check]:
     """Check the paths' delays before the flows, by the echo of each flow that is furthest off."""
-    table = read_samples(evidence.trial, IDLE)
+    table = read_samples(evidence.trial, IDLE_RTTS)
     if table is None:
         yield unknown("idle RTT", "paths", NOT_RECORDED)
         return

@@ -16,7 +16,7 @@ from analysis.verdict.checks import (
 )
 from analysis.verdict.evidence import Evidence
 from testbed.scenario.model import FlowKind
-from testbed.store import LOAD, PROCESSES, FlowRecord
+from testbed.store import CPU_LOAD, PROCESS_TIMES, FlowRecord
 
 MAY_END_EARLY = (FlowKind.VIDEO, FlowKind.WORKLOAD, FlowKind.COMMAND)
 BUSY_CORE = 0.95  # of a second: the rest of a second goes to the sampling itself
@@ -96,7 +96,7 @@ def machine(evidence: Evidence) -> Iterator[Check]:
     """Check, in real time, that the machine was not too busy for the trial."""
     if evidence.virtual_time:
         return
-    load = read_samples(evidence.trial, LOAD)
+    load = read_samples(evidence.trial, CPU_LOAD)
     if load is None:
         for name in ("cpu", "softirq", "steal"):
             yield unknown(name, "host", NOT_SAMPLED)
@@ -110,7 +110,7 @@ def machine(evidence: Evidence) -> Iterator[Check]:
 
 def _waits(evidence: Evidence) -> Iterator[Check]:
     """Check the mean wait for a core, per time slice, of the process that waited longest."""
-    processes = read_samples(evidence.trial, PROCESSES)
+    processes = read_samples(evidence.trial, PROCESS_TIMES)
     if processes is None:
         yield unknown("scheduling delay", "processes", NOT_SAMPLED)
         return

@@ -19,7 +19,7 @@ from analysis.trials.samples import read_samples
 from analysis.trials.series import Floats
 from testbed.errors import TestbedError
 from testbed.scenario.model import Flow
-from testbed.store import SOCKETS, FlowRecord, Status, Trial
+from testbed.store import SOCKET_SAMPLES, FlowRecord, Status, Trial
 
 ROUND_TRIP_TOLERANCE = 0.25  # a retransmission's own serialisation, and the queue it meets
 
@@ -182,7 +182,7 @@ def _packets(trial: Trial, flow: Flow) -> FlowPackets:
 
 
 def _sockets(trial: Trial, flow: Flow) -> pd.DataFrame:
-    table = read_samples(trial, SOCKETS)
+    table = read_samples(trial, SOCKET_SAMPLES)
     if table is None:
         raise TestbedError(f"{trial.path.name}: no samples of sockets", "sample_interval_ms: 5")
     return table[(table["flow"] == flow.name) & (table["state"] == "established")]

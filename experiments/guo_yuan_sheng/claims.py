@@ -27,7 +27,7 @@ from analysis.claims.engine.quantities import DELAY, RATE, RATIO, SHARE
 from analysis.claims.engine.selection import Group, samples
 from analysis.metrics.digest import NotMeasured
 from analysis.trials.samples import read_samples
-from testbed.store import IDLE, open_trial, report_file
+from testbed.store import IDLE_RTTS, open_trial, report_file
 
 # GYS, section 3.2: in words, and as bounds read off its figures
 GYS_BBR_ABOVE_MBPS = 1.020
@@ -192,7 +192,7 @@ def idle_delay(group: Group) -> Finding:
             continue
         idle = _idle(own)
         if set(idle) != set(FOUR):
-            raise NotMeasured(f"no idle delay was sampled ({IDLE.file})", "run it again")
+            raise NotMeasured(f"no idle delay was sampled ({IDLE_RTTS.file})", "run it again")
         for hero, wanted in heroes:
             found = contrasts(DELAY, against(idle, hero, others(hero)))
             parts.append(all_are(wanted, found, f"idle, to the {path}"))
@@ -225,7 +225,7 @@ def _idle(group: Group) -> dict[str, Sample]:
         return {}
     found: dict[str, dict[int, float]] = {}
     for trial, variant, seed in group.rows[["trial", "variant", "seed"]].itertuples(index=False):
-        samples_of = read_samples(open_trial(group.folder / str(trial)), IDLE)
+        samples_of = read_samples(open_trial(group.folder / str(trial)), IDLE_RTTS)
         if samples_of is None:
             continue
         own = samples_of.loc[samples_of["flow"] == "tcp", "rtt_ms"]

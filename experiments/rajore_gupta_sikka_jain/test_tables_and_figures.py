@@ -26,7 +26,7 @@ from experiments.rajore_gupta_sikka_jain import video_for_tests as made
 from experiments.rajore_gupta_sikka_jain.printed import RGSJ_LENGTHS
 from experiments.rajore_gupta_sikka_jain.selection import NETWORKS, SLOW_UP
 from experiments.rajore_gupta_sikka_jain.video_access import EXPERIMENT
-from testbed.store import FLOWS, RECORD, SCENARIO, Record, Status, Trial, open_trial
+from testbed.store import FLOWS_FOLDER, RECORD, SCENARIO, Record, Status, Trial, open_trial
 from tests.scenarios import router
 
 SECOND_NS = 10**9
@@ -60,7 +60,7 @@ def digest_of(trial: str) -> pd.DataFrame:
 def played(folder: Path, trial: str, rule: str) -> Trial:
     """A trial whose player left a report."""
     path = folder / trial
-    (path / FLOWS).mkdir(parents=True)
+    (path / FLOWS_FOLDER).mkdir(parents=True)
     (path / SCENARIO).write_text(router().to_json())
     (path / RECORD).write_text(Record(Status.OK).to_json())
     rate = 600_000 if rule == "buffer" else 330_000
@@ -71,7 +71,7 @@ def played(folder: Path, trial: str, rule: str) -> Trial:
             {"bit_per_s": rate, "load": {"last_byte_s": last}} for last in (10.0, 20.0, None)
         ],
     }
-    (path / FLOWS / "video.json").write_text(json.dumps(report))
+    (path / FLOWS_FOLDER / "video.json").write_text(json.dumps(report))
     return open_trial(path)
 
 

@@ -19,7 +19,7 @@ from analysis.trials.packets import TrialPackets, epoch_ns
 from analysis.trials.samples import read_samples
 from analysis.trials.series import rates_mbps
 from testbed.errors import TestbedError, UsageError, nearest
-from testbed.store import QUEUES, SOCKETS, FlowRecord, Status, Table, Trial
+from testbed.store import QUEUE_SAMPLES, SOCKET_SAMPLES, FlowRecord, Status, Table, Trial
 
 if TYPE_CHECKING:
     from pyshark.packet.packet import Packet
@@ -106,11 +106,11 @@ class Results:
 
     def sockets(self) -> pd.DataFrame:
         """Return samples of senders' sockets: `cwnd`, `ssthresh` (segments), `srtt_ms` and more."""
-        return self._of_samples(SOCKETS)
+        return self._of_samples(SOCKET_SAMPLES)
 
     def queues(self) -> pd.DataFrame:
         """Return samples of the queues: `backlog_packets`, `backlog_bytes`, and counters."""
-        return self._of_samples(QUEUES)
+        return self._of_samples(QUEUE_SAMPLES)
 
     def warn_of_those_left_out(self) -> None:
         """Warn of the trials that do not count; raise if none does."""

@@ -17,7 +17,7 @@ NAMING = ("run", "plan")  # the verbs that take an experiment's name
 
 
 @dataclass(frozen=True)
-class Option:
+class CompletedOption:
     """An option with the words that can follow it; if there are none, a file name may."""
 
     name: str
@@ -32,7 +32,7 @@ class CompletedVerb:
 
     name: str
     about: str
-    options: tuple[Option, ...]
+    options: tuple[CompletedOption, ...]
     words: tuple[str, ...]  # for its first argument
 
 
@@ -56,12 +56,12 @@ def _verbs(
                 yield CompletedVerb(name, verb.description or "", options, tuple(words or ()))
 
 
-def _option(action: argparse.Action) -> Option:
+def _option(action: argparse.Action) -> CompletedOption:
     """Return an option; of a metavar as `SEED|listed` the words in lower case can be typed."""
     shown = action.metavar if isinstance(action.metavar, str) else ""
     words = action.choices or [word for word in shown.split("|") if word.islower() and "|" in shown]
     name = action.option_strings[-1]
-    return Option(name, action.help or "", action.nargs != 0, tuple(map(str, words)))
+    return CompletedOption(name, action.help or "", action.nargs != 0, tuple(map(str, words)))
 
 
 def _cases(

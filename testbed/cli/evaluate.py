@@ -11,8 +11,8 @@ from testbed.cli import run_output
 from testbed.cli.run import print_missing_features
 from testbed.runs.engine_choice import AUTO
 from testbed.runs.evaluation import (
+    FULL_SEEDS,
     QUICK_SEEDS,
-    SEEDS,
     StandardEvaluation,
     evaluate,
     evaluation_cost,
@@ -30,7 +30,7 @@ def run_evaluations(options: argparse.Namespace) -> int:
     against = tuple(options.against.split(",")) if options.against else ()
     evaluation = standard_evaluation(options.name, options.queue, against)
     experiments = list(options.experiments.values())
-    seeds = options.seeds or (QUICK_SEEDS if options.quick else SEEDS)
+    seeds = options.seeds or (QUICK_SEEDS if options.quick else FULL_SEEDS)
     _print_cost(options, evaluation, seeds)
     given = {name: getattr(options, name) for name in RUN_OPTIONS if getattr(options, name)}
     folders = evaluate(

@@ -12,7 +12,7 @@ from rich.table import Table
 from testbed.errors import UsageError
 from testbed.runs.progress import console, errors, wide_console
 from testbed.runs.results_folders import (
-    Run,
+    StoredRun,
     claimed,
     find_run,
     remove_run,
@@ -60,7 +60,7 @@ def _list(folders: Sequence[Path]) -> int:
     return 0
 
 
-def _existing(run: Run) -> str:
+def _existing(run: StoredRun) -> str:
     count = len(run.existing_trials())
     return str(count) if count == len(run.trials) else f"{count} of {len(run.trials)}"
 

@@ -28,7 +28,7 @@ PACKET_S = 80e-6  # wall time per data packet and its ACK, including captures
 SAMPLE_S = 80e-6
 PAGE_BITS = 8e6  # loaded by a viewer before the video
 PROGRAMS_S = 1.5  # to start a video's server and player; aioquic takes the same again
-QUIC = 3  # cost of a packet relative to TCP, as two programs process it instead of the kernel
+QUIC_COST = 3  # cost of a packet relative to TCP, as two programs process it instead of the kernel
 BROWSER_S = 12.0  # to start a browser
 SHOWN_S = 0.4  # per second of video in a browser
 CAPTURED_BYTES = 144 + 32  # overhead per packet in pcapng
@@ -73,7 +73,7 @@ def _programs_s(scenario: Scenario) -> float:
 
 
 def _packet_s(scenario: Scenario) -> float:
-    return PACKET_S * (QUIC if any(_is_quic(flow.video) for flow in scenario.flows) else 1)
+    return PACKET_S * (QUIC_COST if any(_is_quic(flow.video) for flow in scenario.flows) else 1)
 
 
 def _is_quic(video: Viewing | None) -> bool:

@@ -29,7 +29,7 @@ from testbed.store import results_folder
 OTHER_VARIANTS = ("cubic", "bbr", "linux-reno")
 OTHER_QUEUES = ("pfifo", "codel", "fq_codel", "pie")
 VARIANT_OF_QUEUES = "cubic"  # with which queues are compared
-SEEDS, QUICK_SEEDS = 5, 3
+FULL_SEEDS, QUICK_SEEDS = 5, 3
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from testbed.engine import Cancelled
 from testbed.errors import TestbedError
 from testbed.machine.compiled import load
 
-LIBRARY = Path(sys.prefix) / "lib" / "testbed-pcapng.so"  # built from pcapng.c by setup.sh
+PCAPNG_LIBRARY = Path(sys.prefix) / "lib" / "testbed-pcapng.so"  # built from pcapng.c by setup.sh
 NANOSECOND_MAGIC = 0xA1B23C4D
 PIECE_BYTES = 1 << 20  # a packet has at most 256 KiB
 _GROWTH = 3  # the most that a piece grows by, see pcapng.c
@@ -85,7 +85,7 @@ def _packets(file: io.FileIO, name: str) -> Iterator[memoryview]:
 
 @functools.cache
 def _library() -> ctypes.CDLL:
-    library = load(LIBRARY)
+    library = load(PCAPNG_LIBRARY)
     library.pcapng_blocks.argtypes = (
         *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p),
         ctypes.POINTER(ctypes.c_size_t),

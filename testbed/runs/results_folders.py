@@ -64,7 +64,7 @@ def claimed(out: Path, tell: Tell) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Run:
+class StoredRun:
     """One run of a results folder."""
 
     path: Path
@@ -87,7 +87,7 @@ class Run:
         return [self.store / name for name in self.trials if is_trial(self.store / name)]
 
 
-def runs_in(store: Path) -> list[Run]:
+def runs_in(store: Path) -> list[StoredRun]:
     """Return the runs of a results folder, the newest first."""
     folder = store / RUNS
     if not folder.is_dir():
@@ -96,15 +96,15 @@ def runs_in(store: Path) -> list[Run]:
     return sorted(found, key=lambda run: (run.ended_s, run.name), reverse=True)
 
 
-def _read(path: Path) -> Run:
+def _read(path: Path) -> StoredRun:
     names = listed_trials(path)
     data = json.loads((path / RUN_FILE).read_text())  # checked by listed_trials
     ended = data.get("ended_s")
     ended_s = ended if isinstance(ended, float) else 0.0
-    return Run(path, str(data.get("command", "")), ended_s, names)
+    return StoredRun(path, str(data.get("command", "")), ended_s, names)
 
 
-def keep_run(store: Path, name: str, command: str, trials: Sequence[str]) -> Run:
+def keep_run(store: Path, name: str, command: str, trials: Sequence[str]) -> StoredRun:
     """Record a command's trials as a run, and let `latest` point there.
 
     Without a name it is named by the time, or is the existing run with exactly these trials. A run
@@ -112,7 +112,7 @@ def keep_run(store: Path, name: str, command: str, trials: Sequence[str]) -> Run
     """
     names = tuple(sorted(set(trials)))
     path = store / RUNS / checked(name) if name else _new_folder(store, names)
-    run = Run(path, command, time.time(), names)
+    run = StoredRun(path, command, time.time(), names)
     safe_files.make_folder(path)
     content = {"command": run.command, "ended_s": run.ended_s, "trials": list(names)}
     text = json.dumps(content, indent=1) + "\n"
@@ -150,7 +150,7 @@ def stores(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def find_run(text: str, results: Path) -> Run:
+def find_run(text: str, results: Path) -> StoredRun:
     """Return the run that the user names by its folder, or by its name if only one has it."""
     path = Path(text)
     if (path / RUN_FILE).is_file():
@@ -178,7 +178,7 @@ def unreferenced(store: Path) -> list[Path]:
     return [path for path in sorted(store.iterdir()) if path.name not in names and is_trial(path)]
 
 
-def remove_run(run: Run) -> list[Path]:
+def remove_run(run: StoredRun) -> list[Path]:
     """Remove a run; returns those of its trials that no other run needs."""
     with safe_files.folder(run.path.parent) as parent:
         safe_files.remove(parent, run.name)

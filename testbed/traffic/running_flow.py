@@ -13,7 +13,7 @@ from testbed.errors import TestbedError
 from testbed.machine.netlink import listening
 from testbed.machine.process import Place, Process, end, start
 from testbed.plan.flows import FlowPlan
-from testbed.store import FLOWS, errors_file, report_file
+from testbed.store import FLOWS_FOLDER, errors_file, report_file
 
 READY_S = 10.0
 
@@ -28,7 +28,7 @@ class RunningFlow:
         self._places = {"server": server, "client": client}
         self._folder = folder
         self._running: dict[str, Process] = {}
-        (folder / FLOWS).mkdir(exist_ok=True)
+        (folder / FLOWS_FOLDER).mkdir(exist_ok=True)
 
     def wait_until_ready(self) -> None:
         """Return once the flow can begin."""

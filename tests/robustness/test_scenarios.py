@@ -23,7 +23,7 @@ from testbed.runs.sweep import run_all
 from testbed.scenario.discipline import timer_ticks
 from testbed.scenario.model import Scenario
 from testbed.scenario.queues import DISCIPLINES
-from testbed.store import QDISCS, Status, Trial, open_trial, read_json, trial_folder
+from testbed.store import QDISCS_FILE, Status, Trial, open_trial, read_json, trial_folder
 from tests.robustness.oddities import oddities
 from tests.robustness.scenario_mutations import mutated
 
@@ -128,7 +128,7 @@ def others(trial: Trial) -> Iterator[str]:
     place = next(each for each in trial.record.queues if each.sampled)
     shown = next(
         each["options"]
-        for each in read_json(trial.path, QDISCS)[place.node]
+        for each in read_json(trial.path, QDISCS_FILE)[place.node]
         if each.get("dev") == place.interface and each["kind"] == queue.discipline
     )
     for name, wanted in queue.options.items():

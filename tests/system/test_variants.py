@@ -21,7 +21,7 @@ from experiments.fall_floyd.fall_floyd import EXPERIMENT, LOST
 from experiments.fall_floyd.outcomes import EXPECTED, Outcome, SegmentSequence, outcome, sequence
 from testbed.scenario.model import Profile, Queue, Scenario
 from testbed.scenario.variants import LINUX_CONTROLS, VARIANTS
-from testbed.store import SOCKETS, Trial
+from testbed.store import SOCKET_SAMPLES, Trial
 from tests.lab import ON_FIRST, capture_hashes, packets, run_trials, samples
 from tests.scenarios import router
 
@@ -108,7 +108,7 @@ def test_timeouts_are_those_that_the_kernel_counted(
     case = cases[variant, lost]
     counted = read_counters(case.trial, "sender1")["TcpExtTCPTimeouts"]
     assert case.outcome.timeouts == counted
-    last = read_samples(case.trial, SOCKETS)
+    last = read_samples(case.trial, SOCKET_SAMPLES)
     assert last is not None
     assert len(case.outcome.sent_again) == last["total_retrans"].max()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from testbed.store import IDLE
+from testbed.store import IDLE_RTTS
 from testbed.trial.parts.idle_rtt import Idle, echo_request, is_reply, write_idle
 
 
@@ -32,7 +32,7 @@ def test_only_the_reply_to_this_request_counts() -> None:
 def test_a_lost_request_has_no_round_trip(tmp_path: Path) -> None:
     rows = [Idle("tcp", "a", "b", 60.0001, 60), Idle("tcp", "a", "b", None, 60)]
     write_idle(rows, tmp_path)
-    assert (tmp_path / IDLE.file).read_text().splitlines()[1:] == [
+    assert (tmp_path / IDLE_RTTS.file).read_text().splitlines()[1:] == [
         "tcp,a,b,60.000100,60,0,0",
         "tcp,a,b,,60,0,0",
     ]

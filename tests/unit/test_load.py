@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from testbed.store import LOAD, PROCESSES
+from testbed.store import CPU_LOAD, PROCESS_TIMES
 from testbed.trial.parts import cpu_load
 from testbed.trial.parts.cpu_load import (
     CpuLoad,
@@ -109,8 +109,8 @@ def test_both_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found.sample(1.0)
     found.stop()
     found.write(tmp_path)
-    said = (tmp_path / LOAD.file).read_text().splitlines()
+    said = (tmp_path / CPU_LOAD.file).read_text().splitlines()
     assert said == ["time_s,busiest,softirq,steal", "1.000000,1.0000,0.0500,0.1000"]
-    names, row = (tmp_path / PROCESSES.file).read_text().splitlines()
+    names, row = (tmp_path / PROCESS_TIMES.file).read_text().splitlines()
     assert names == "name,node,run_s,wait_s,slices"
     assert row.startswith("trial,,")

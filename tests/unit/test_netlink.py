@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from testbed.machine.netlink import listening
-from testbed.store import SOCKETS
+from testbed.store import SOCKET_SAMPLES
 from testbed.trial.parts.sampling import SampledSocket, Sampler, SocketId, SocketProbe
 
 SO_COOKIE = 57  # asm-generic/socket.h
@@ -40,7 +40,7 @@ def asked(sampler: Sampler, folder: Path) -> list[dict[str, str]]:
 
 def rows(sampler: Sampler, folder: Path) -> list[dict[str, str]]:
     sampler.write(folder)
-    with (folder / SOCKETS.file).open(newline="") as file:
+    with (folder / SOCKET_SAMPLES.file).open(newline="") as file:
         return list(csv.DictReader(file))
 
 

@@ -17,7 +17,7 @@ from analysis.report.overlay_series import MOST, thinned
 from analysis.statistics.intervals import compare, compare_paired
 from experiments.catalogue import EXPERIMENTS
 from experiments.command import main
-from testbed.store import RECORD, SOCKETS, FlowRecord, open_trial, trials_in, write_table
+from testbed.store import RECORD, SOCKET_SAMPLES, FlowRecord, open_trial, trials_in, write_table
 from tests import accessible, report_writer
 from tests.browser import Tab, browser, chromium
 
@@ -41,7 +41,9 @@ def write_run(folder: Path) -> Path:
         (path / RECORD).write_text(record.to_json())
         known = {"flow": "tcp", "state": "established", "srtt_ms": 30.0}
         rows = [{**known, "time_s": t, "cwnd": 10 + t % 7} for t in range(80)]
-        write_table(path, SOCKETS, ([row.get(c, 0) for c in SOCKETS.columns] for row in rows))
+        write_table(
+            path, SOCKET_SAMPLES, ([row.get(c, 0) for c in SOCKET_SAMPLES.columns] for row in rows)
+        )
     return folder
 
 

@@ -55,7 +55,7 @@ TABLES = papers.all_tables(papers.pages())
 
 
 @pytest.mark.parametrize(
-    "page", papers.pages(), ids=lambda path: str(path.relative_to(papers.ROOT))
+    "page", papers.pages(), ids=lambda path: str(path.relative_to(papers.PROJECT_ROOT))
 )
 def test_a_pages_numbers_are_the_stored_ones(page: Path) -> None:
     assert page.read_text(encoding="utf-8") == filled(page), f"{papers.HOW_TO_MAKE} --fill"

@@ -27,7 +27,7 @@ def test_every_file_and_field_has_a_row() -> None:
     page = reference.trial_directory()
     for name in (*store.TRIAL_FILES, *store.RESULTS_FILES):
         assert f"| `{name}` |" in page
-    assert all(f"`{column}`" in page for column in store.SOCKETS.columns)
+    assert all(f"`{column}`" in page for column in store.SOCKET_SAMPLES.columns)
     for field in ("epoch_s", "variant_seen", "snaplen_bytes", "burst_bytes", "was_ended"):
         assert f"| `{field}` |" in page
 

@@ -27,7 +27,7 @@ def store(tmp_path: Path) -> Path:
     return folder
 
 
-def kept(store: Path, name: str, *trials: str) -> results_folders.Run:
+def kept(store: Path, name: str, *trials: str) -> results_folders.StoredRun:
     """A run of these trials."""
     return results_folders.keep_run(store, name, "testbed run x", trials)
 

@@ -22,7 +22,7 @@ from testbed.runs.pcapng import Source, convert
 from testbed.scenario.model import Profile, Scenario
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.variants import VARIANTS
-from testbed.store import RECORD, SCENARIO, SOCKETS, Record, open_trial
+from testbed.store import RECORD, SCENARIO, SOCKET_SAMPLES, Record, open_trial
 from tests.trial_writer import write_trial
 
 CAPTURE = "sender1-eth0.pcapng"
@@ -116,7 +116,7 @@ def shorter(trial: Path) -> None:
 
 
 def resampled(trial: Path) -> None:
-    path = trial / SOCKETS.file
+    path = trial / SOCKET_SAMPLES.file
     path.write_text(path.read_text().rstrip()[:-1] + "7\n")
 
 

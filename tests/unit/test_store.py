@@ -81,7 +81,7 @@ def test_docstrings_may_name_files() -> None:
 
 
 def test_a_table_has_its_columns(tmp_path: Path) -> None:
-    store.write_table(tmp_path, store.LOAD, [(1, 0.5, 0.25, 0)])
+    store.write_table(tmp_path, store.CPU_LOAD, [(1, 0.5, 0.25, 0)])
     text = (tmp_path / "samples" / "load.csv").read_text()
     assert text.splitlines() == ["time_s,busiest,softirq,steal", "1,0.5,0.25,0"]
 
@@ -89,6 +89,6 @@ def test_a_table_has_its_columns(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "{", None])
 def test_a_document_that_is_damaged_or_missing_is_none(tmp_path: Path, text: str | None) -> None:
     if text is not None:
-        store.write_json(tmp_path, store.DROPS, {})
-        (tmp_path / store.DROPS).write_text(text)
-    assert store.read_json(tmp_path, store.DROPS) is None
+        store.write_json(tmp_path, store.DROPS_FILE, {})
+        (tmp_path / store.DROPS_FILE).write_text(text)
+    assert store.read_json(tmp_path, store.DROPS_FILE) is None

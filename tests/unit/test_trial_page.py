@@ -12,7 +12,7 @@ import pytest
 from analysis.report import page as pages
 from experiments.command import main
 from testbed.machine import process
-from testbed.store import CAPTURES, FIGURES, TRIAL_PAGE
+from testbed.store import CAPTURES_FOLDER, FIGURES, TRIAL_PAGE
 from tests import accessible
 from tests.browser import Tab, browser, chromium
 from tests.installed import followed_wireshark
@@ -80,7 +80,7 @@ def test_segments_and_acks_say_what_wireshark_says(tab: Tab, page: Path) -> None
         " [...mark.x].map((_, i) => Object.fromEntries(mark.tell(i))))"
     )
     file = tab.run("JSON.parse(document.querySelectorAll('.plotted script')[1].textContent).file")
-    assert file.startswith(CAPTURES)
+    assert file.startswith(CAPTURES_FOLDER)
     argv = ["tshark", "-r", str(page.parents[1] / file), "-T", "fields"]
     shown = process.run([*argv, "-e", "frame.number", "-e", "_ws.col.Info"]).stdout
     infos = dict(line.split("\t", 1) for line in shown.splitlines())

@@ -15,7 +15,7 @@ from analysis.trials.samples import Samples, read_samples
 from analysis.trials.series import Floats, Series, grid_step_s, rates_mbps
 from analysis.trials.tcp_stream import round_trips
 from testbed.errors import UsageError
-from testbed.store import EVENTS, FlowRecord, QueueRecord, Trial
+from testbed.store import TCP_EVENTS, FlowRecord, QueueRecord, Trial
 
 LONG_S = 10  # of a flow whose first second is shown whole
 AFTERWARDS_S = 0.5  # shown beyond the flow's stop: what was under way arrives
@@ -145,7 +145,7 @@ STATES = ("open", "disorder", "cwr", "recovery", "loss")  # ever more serious
 
 def _traced(trial: Trial, flow: FlowRecord) -> pd.DataFrame | None:
     """The kernel's own events of the flow, where they were traced."""
-    table = read_samples(trial, EVENTS)
+    table = read_samples(trial, TCP_EVENTS)
     if table is None or len(flow.src_ports) > 1:  # events do not say of which connection
         return None
     own = table[table["flow"] == flow.name]

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.store import LOAD, PROCESSES, write_table
+from testbed.store import CPU_LOAD, PROCESS_TIMES, write_table
 from testbed.trial.parts.part import Part, RunningTrial
 from testbed.trial.parts.scheduler import Timeline
 
@@ -145,6 +145,6 @@ class CpuLoad(Part):
     def write(self, folder: Path) -> None:
         """Write the tables that are not empty."""
         rows = [row for each in self._watched if (row := each.row())]
-        for table, found in ((LOAD, self._rows), (PROCESSES, rows)):
+        for table, found in ((CPU_LOAD, self._rows), (PROCESS_TIMES, rows)):
             if found:
                 write_table(folder, table, found)

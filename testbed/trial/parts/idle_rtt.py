@@ -18,7 +18,7 @@ from testbed.machine.process import Place
 from testbed.machine.timer import sleep_until
 from testbed.plan.plan import Plan
 from testbed.plan.radio import IDLE_MS
-from testbed.store import IDLE, write_table
+from testbed.store import IDLE_RTTS, write_table
 from testbed.trial.parts.part import Part, RunningTrial
 
 REQUESTS = 3
@@ -104,7 +104,7 @@ def is_reply(packet: bytes, number: int) -> bool:
 
 def write_idle(rows: Sequence[Idle], folder: Path) -> None:
     """Write one row per request; the round-trip time of a lost one is empty."""
-    write_table(folder, IDLE, map(_line, rows))
+    write_table(folder, IDLE_RTTS, map(_line, rows))
 
 
 def _line(row: Idle) -> tuple[object, ...]:

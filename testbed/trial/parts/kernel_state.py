@@ -13,9 +13,9 @@ from testbed.plan.host_settings import hosts
 from testbed.plan.traffic_control import QueuePlan, burst_bytes
 from testbed.scenario.queues import DISCIPLINES, in_own_unit
 from testbed.store import (
-    CONFIGURATION,
-    COUNTERS,
-    QDISCS,
+    CONFIGURATION_FILE,
+    COUNTERS_FILE,
+    QDISCS_FILE,
     RETIRE_S,
     WIRES,
     QueueRecord,
@@ -60,9 +60,9 @@ class KernelState(Part):
         """Write both readings of the settings, and the counters."""
         after = configuration(self._trial.plan, self._trial.places)
         contents = {
-            QDISCS: {node: self._qdiscs(node) for node in self._nodes_with_queues()},
-            COUNTERS: self._counters,
-            CONFIGURATION: {"begin": self._before, "end": after},
+            QDISCS_FILE: {node: self._qdiscs(node) for node in self._nodes_with_queues()},
+            COUNTERS_FILE: self._counters,
+            CONFIGURATION_FILE: {"begin": self._before, "end": after},
         }
         for name, content in contents.items():
             write_json(folder, name, content)

@@ -32,7 +32,7 @@ from testbed.machine.tracefs import Instance
 from testbed.plan.flows import ANY_PORT, FlowPlan
 from testbed.plan.plan import Plan
 from testbed.scenario.model import FRAME_OVERHEAD_BYTES
-from testbed.store import EVENTS, QUEUES, Record, write_table
+from testbed.store import QUEUE_SAMPLES, TCP_EVENTS, Record, write_table
 from testbed.trial.parts.part import Part, RunningTrial
 from testbed.trial.parts.scheduler import Timeline
 
@@ -109,15 +109,15 @@ class Recorder:
         Yields warnings.
         """
         events = ours(list(read(self._instance.lines(), self._plan, clock)), cookies)
-        counted = drops_counted(folder / QUEUES.file)
+        counted = drops_counted(folder / QUEUE_SAMPLES.file)
         kept = list(changes(confirmed(list(events), counted)))
-        write_table(folder, EVENTS, (event.row() for event in kept))
+        write_table(folder, TCP_EVENTS, (event.row() for event in kept))
         if lost := self._instance.lost():
-            yield f"{EVENTS.file}: {lost} events were lost: no room in the kernel's buffers"
+            yield f"{TCP_EVENTS.file}: {lost} events were lost: no room in the kernel's buffers"
         drops = sum(event.kind == "drop" for event in kept)
         if drops > counted[-1][1]:
             yield (
-                f"{EVENTS.file}: {drops} drops, but the queues dropped {counted[-1][1]}: "
+                f"{TCP_EVENTS.file}: {drops} drops, but the queues dropped {counted[-1][1]}: "
                 "another trial's are among them"
             )
 

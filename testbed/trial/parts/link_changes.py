@@ -31,7 +31,7 @@ from testbed.plan.traffic_control import (
 from testbed.scenario.discipline import Field, Setting
 from testbed.scenario.links.schedule import rates
 from testbed.scenario.links.trace import parse
-from testbed.store import CAPACITY, CHANGES, write_json, write_table
+from testbed.store import CAPACITY_FILE, LINK_CHANGES, write_json, write_table
 from testbed.trial.parts.part import Part, RunningTrial
 from testbed.trial.parts.scheduler import Timeline
 from testbed.trial.parts.snapshot import (
@@ -125,9 +125,11 @@ class LinkChanges(Part):
     def write(self, folder: Path) -> None:
         """Write when each change was made, and what each queue's link could carry."""
         if self._knobs:
-            write_table(folder, CHANGES, map(self._row, self._trial.plan.changes))
+            write_table(folder, LINK_CHANGES, map(self._row, self._trial.plan.changes))
         if self._trial.plan.changing_queues:
-            write_json(folder, CAPACITY, dict(map(_capacity, self._trial.plan.changing_queues)))
+            write_json(
+                folder, CAPACITY_FILE, dict(map(_capacity, self._trial.plan.changing_queues))
+            )
 
     def _row(self, change: ChangePlan) -> tuple[str, ...]:
         """Without a time if the trial ended before."""

@@ -37,7 +37,7 @@ from testbed.machine.bpf import (
 from testbed.plan.losses import AtRouter, DropPlan, LossPlan
 from testbed.plan.plan import Plan
 from testbed.scenario.losses import Run, throw
-from testbed.store import DROPS, Record, write_json
+from testbed.store import DROPS_FILE, Record, write_json
 from testbed.trial.parts.part import Part, RunningTrial
 
 REPORTED = ("seen", "segments", "events", "dropped", "undecided")
@@ -82,7 +82,7 @@ class DeliberateLosses(Part):
     def write(self, folder: Path) -> None:
         """Write each program's counters."""
         counts = {dropper.flow: dropper.counts() for dropper in self._droppers}
-        write_json(folder, DROPS, counts)
+        write_json(folder, DROPS_FILE, counts)
 
     def describe(self, record: Record) -> Record:
         """Add warnings about losses that did not happen as specified."""

@@ -14,7 +14,7 @@ from testbed.machine.compiled import as_started, require_built
 from testbed.machine.process import ON_HOST, Place, Process, end, run, start
 from testbed.plan.plan import Plan
 from testbed.plan.radio import CHANNEL_MHZ, NETWORK_NAME, PROGRAM
-from testbed.store import RADIO, write_json
+from testbed.store import RADIO_FILE, write_json
 from testbed.trial.parts.part import Part, RunningTrial
 
 MEDIUM = Path(sys.prefix) / "lib" / PROGRAM  # built from medium/ by setup.sh
@@ -110,7 +110,7 @@ class RadioLink(Part):
         radio = self._plan.radio
         asked = {"signal_dbm": radio.signal_dbm, "busy": radio.busy, "joined": joined}
         found = {**asked, **json.loads(self._report.read_text())}
-        write_json(folder, RADIO, found)
+        write_json(folder, RADIO_FILE, found)
 
     def _fault(self, what: str, log: Path) -> TestbedError:
         lines = log.read_text(errors="replace").strip().splitlines()

@@ -23,7 +23,7 @@ from testbed.machine.netns import inside
 from testbed.plan.commands import LEAF
 from testbed.plan.flows import ANY_PORT
 from testbed.scenario.queues import DISCIPLINES
-from testbed.store import QUEUES, SOCKETS, Record, write_text
+from testbed.store import QUEUE_SAMPLES, SOCKET_SAMPLES, Record, write_text
 from testbed.trial.parts.part import Part, RunningTrial
 from testbed.trial.parts.sample_rows import QueueRow, Rows, SocketState, TableKind
 from testbed.trial.parts.scheduler import Timeline
@@ -226,8 +226,8 @@ class Sampler:
 
     def write(self, folder: Path) -> None:
         """Write both tables of samples."""
-        write_text(folder, SOCKETS, self._rows.text(TableKind.SOCKETS))
-        write_text(folder, QUEUES, self._rows.text(TableKind.QUEUES))
+        write_text(folder, SOCKET_SAMPLES, self._rows.text(TableKind.SOCKETS))
+        write_text(folder, QUEUE_SAMPLES, self._rows.text(TableKind.QUEUES))
 
     def close(self) -> None:
         """Close all probes."""
