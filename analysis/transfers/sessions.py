@@ -22,8 +22,11 @@ from testbed.store import FlowRecord, Trial
 
 @dataclass(frozen=True)
 class CarriedLoad:
-    """A workload's load: Mbit/s of Ethernet frames that arrived, their share of the slowest link,
-    and the share of the packets that was lost."""
+    """A workload's load on the network.
+
+    In Mbit/s of Ethernet frames that arrived, as a share of the slowest link, and the share of the
+    packets that was lost.
+    """
 
     mbit: float
     share: float

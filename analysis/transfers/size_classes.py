@@ -16,12 +16,12 @@ CLASSES = {
 
 
 def size_class(size: npt.NDArray[np.int64]) -> npt.NDArray[np.str_]:
-    """The class of each size."""
+    """Return the class of each size."""
     larger = np.where(size <= MEDIUM_BYTES, "medium", "long")
     return np.where(size < SHORT_BYTES, "short", larger)
 
 
 def by_class(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """The classes that there are, by size, each with its transfers."""
+    """Return the classes that occur, by size, with their transfers."""
     found = ((name, rows[rows["size_class"] == name]) for name in CLASSES)
     return [(name, own) for name, own in found if len(own)]

@@ -16,18 +16,18 @@ _T = TypeVar("_T")
 
 
 def read_times(path: Path) -> tuple[float, ...]:
-    """Times in seconds, one a line; what follows a `#` is a comment."""
+    """Read times in seconds, one a line; what follows a `#` is a comment."""
     return tuple(_lines(path, "a time in seconds", lambda words: _numbers(words, 1)[0]))
 
 
 def read_cdf(path: Path) -> tuple[tuple[float, ...], ...]:
-    """A size in bytes and the part of the transfers that are not larger, one point a line."""
+    """Read points, one a line: a size in bytes, the share of transfers that are not larger."""
     wanted = "a size in bytes and the part of the transfers that are not larger"
     return tuple(_lines(path, wanted, lambda words: _numbers(words, 2)))
 
 
 def with_files(workload: Workload, folder: Path) -> Workload:
-    """The workload with what its files hold in their place."""
+    """Return the workload with its files replaced by what they hold."""
     arrivals, sizes = workload.arrivals, workload.sizes
     if arrivals.file is not None:
         times = read_times(folder / arrivals.file)

@@ -20,7 +20,7 @@ from aioquic.quic.packet_builder import QuicSentPacket
 HIGH_GAIN = 2.885  # 2/ln 2: doubles what is delivered in each round trip
 WINDOW_GAIN = 2.0
 CYCLE = (1.25, 0.75, *(1.0,) * 6)  # pacing gains, one smallest round trip each
-BANDWIDTH_ROUNDS = len(CYCLE) + 2  # the bandwidth is the most of so many round trips
+BANDWIDTH_ROUNDS = len(CYCLE) + 2  # the bandwidth is the maximum of this number of round trips
 GROWING, FULL_ROUNDS = 1.25, 3  # the pipe is full if three round trips did not bring as much more
 LEAST_PACKETS = 4
 MIN_RTT_S, PROBE_RTT_S = 10.0, 0.2  # how long a smallest round trip holds; how long it is probed
@@ -58,7 +58,7 @@ class Bandwidth:
         return self._seen[0][1] if self._seen else 0.0
 
     def add(self, number: int, rate: float) -> None:
-        """A rate that was measured in this round trip."""
+        """Add a rate that was measured in this round trip."""
         while self._seen and self._seen[-1][1] <= rate:
             self._seen.pop()
         self._seen.append((number, rate))
@@ -130,7 +130,7 @@ class BbrCongestionControl(QuicCongestionControl):
         self.congestion_window = self._least
 
     def on_rtt_measurement(self, *, now: float, rtt: float) -> None:
-        """After an acknowledgement: decide anew. aioquic paces by the window that this sets."""
+        """Set the window after an acknowledgement; aioquic paces by it."""
         self._rtt_s = 7 / 8 * self._rtt_s + rtt / 8 if self._rtt_s else rtt
         known = self._least_rtt_s > 0
         due = known and now > self._least_rtt_at + MIN_RTT_S
@@ -180,7 +180,7 @@ class BbrCongestionControl(QuicCongestionControl):
         self.mode, self._phase, self._phase_at = Mode.PROBE_BW, 2, now
 
     def _next_phase(self, now: float) -> None:
-        """A phase lasts a smallest round trip; that of less, no longer than the queue it drains."""
+        """Go to the next phase after a minimum round trip, with the pipe filled or drained."""
         gain = CYCLE[self._phase]
         is_over = now - self._phase_at > self._least_rtt_s
         if gain > 1:

@@ -147,7 +147,7 @@ def flags(options: argparse.Namespace, profile: str) -> list[str]:
 
 
 def fingerprint(certificate: Path) -> str:
-    """The SHA-256 of the certificate's public key in base64, the form that Chromium takes."""
+    """Return the SHA-256 of the certificate's public key in base64, as Chromium takes it."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
 
@@ -162,7 +162,7 @@ def fingerprint(certificate: Path) -> str:
 
 
 def address(options: argparse.Namespace) -> str:
-    """The page's URL, with the playback options as its query."""
+    """Return the page's URL, with the playback options as its fragment."""
     scheme = "http" if options.transport == Transport.HTTP else "https"
     settings = f"rule={options.rule}&cap={options.cap_s:g}"
     return f"{scheme}://{NAME}:{options.port}/{PAGE}#{settings}"

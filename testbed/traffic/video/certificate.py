@@ -18,12 +18,12 @@ _UNTIL = datetime.datetime(2040, 1, 1, tzinfo=datetime.UTC)
 
 
 def certificate_path(folder: Path) -> Path:
-    """The certificate's file; clients also use it as their certificate authority."""
+    """Return the certificate's file, which is also the clients' certificate authority."""
     return folder / CERTIFICATE
 
 
 def key_path(folder: Path) -> Path:
-    """The private key's file."""
+    """Return the private key's file."""
     return folder / KEY
 
 

@@ -31,7 +31,7 @@ class Http1(asyncio.BufferedProtocol):
         self._over = ""  # why the connection is unusable
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is open."""
+        """Note that the connection is open."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
@@ -102,7 +102,7 @@ class Http1(asyncio.BufferedProtocol):
 
 
 def _length(head: bytes) -> int | None:
-    """The body's length; None if the response is not the requested file."""
+    """Return the body's length; None if the response is not the requested file."""
     status, *lines = head.decode("latin-1").split("\r\n")
     pairs = (line.partition(":") for line in lines)
     fields = {key.strip().lower(): value.strip() for key, _, value in pairs}

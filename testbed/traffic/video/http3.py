@@ -31,7 +31,7 @@ _IDLE_S = 300.0  # long, since a link may be down for a while
 
 
 def configuration(*, is_client: bool, control: str = "reno") -> QuicConfiguration:
-    """The QUIC configuration of the client or the server."""
+    """Make the QUIC configuration of the client or the server."""
     return QuicConfiguration(
         alpn_protocols=H3_ALPN,
         congestion_control_algorithm=control,
@@ -98,7 +98,7 @@ class Http3(QuicConnectionProtocol):
         self.transmit()
 
     def request(self, path: str, *, keep: bool = False) -> Transfer:
-        """Send a request, on a stream of its own."""
+        """Send a request on a new stream."""
         transfer = Transfer(path, keep, self._loop.time())
         if self._over:
             transfer.fail(self._over)

@@ -123,7 +123,7 @@ async def run(options: argparse.Namespace) -> None:
 
 
 def options_of(argv: list[str]) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="http3_server", description=__doc__)
     parser.add_argument("--root", type=Path, required=True, help="what is served")
     parser.add_argument("--keys", type=Path, required=True, help="where certificate and key are")

@@ -159,7 +159,7 @@ class Player:
 
 
 def connector(transport: Transport) -> Connect:
-    """The function that opens a connection; aioquic is imported only for QUIC."""
+    """Return the function that opens a connection; aioquic is imported only for QUIC."""
     if transport is Transport.QUIC:
         from testbed.traffic.video import http3
 
@@ -183,7 +183,7 @@ class _Objects(html.parser.HTMLParser):
 
 
 def objects_of(text: str) -> list[str]:
-    """The files that a page refers to, in document order."""
+    """Return the files that a page refers to, in document order."""
     parser = _Objects()
     parser.feed(text)
     return parser.found
@@ -226,7 +226,7 @@ async def _ended(task: asyncio.Future[None], deadline_s: float) -> str:
 
 
 def options_of(argv: list[str]) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     usual = Thresholds()
     parser = argparse.ArgumentParser(prog="player", description=__doc__)
     parser.add_argument("result", type=Path, help="where to write what became of it")

@@ -77,7 +77,7 @@ class Result:
         return [each for each in self.segments if each.complete]
 
     def to_json(self) -> str:
-        """The result with its totals, as JSON."""
+        """Return the result with its totals, as JSON."""
         content = dataclasses.asdict(self)
         content["sums"] = {
             "stalls": len(self.stalls),

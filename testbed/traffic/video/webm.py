@@ -63,7 +63,7 @@ def _frame(width: int, height: int, number: int) -> bytes:
 
 
 def segment(shown: Film, begin_s: float, seconds: float, size: int) -> bytes:
-    """The pictures from `begin_s` on, in a file of exactly `size` bytes."""
+    """Put the pictures from `begin_s` on into a file of exactly `size` bytes."""
     first, count = round(begin_s * PICTURES_A_SECOND), round(seconds * PICTURES_A_SECOND)
     blocks = [
         _element(_BLOCK, b"\x81" + (k * _PICTURE_MS).to_bytes(2, "big") + _KEY_FRAME + frame)
@@ -87,7 +87,7 @@ def _voids(room: int, count: int) -> list[bytes]:
 
 
 def _head(shown: Film) -> bytes:
-    """The file's header: type, track, codec and picture size."""
+    """Return the file's header: type, track, codec and picture size."""
     size = _number(_WIDTH, shown.width) + _number(_HEIGHT, shown.height)
     track = (
         *(_number(_NUMBER, 1), _number(_UID, 1), _number(_TYPE, 1)),
