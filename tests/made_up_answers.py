@@ -1,44 +1,35 @@
-"""Answers of the ledger of claims, made up by hand: the least that the report asks of one."""
+"""Answers of the ledger of claims, made up by hand."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
+
+from analysis.claims.engine import answers
+from analysis.claims.engine.answers import Evidence, Row, Varied, Verdict
+
+__all__ = ["Evidence", "Row", "made_up"]
 
 
-@dataclass(frozen=True)
-class Row:
-    what: str
-    ours: float
-    paper: float | None
-    ns2: float | None = None
-
-
-@dataclass(frozen=True)
-class Evidence:
-    experiment: str
-    trials: tuple[str, ...]
-    figure: str
-
-
-@dataclass(frozen=True)
-class Answer:
-    id: str
-    verdict: str
-    evidence: tuple[Evidence, ...]
-    paper: str = "KS"
-    authors: str = "Kapre, Saxena"
-    claim: str = "Vegas < the others"
-    tested: str = "means"
-    statement: str = "it is"
-    test: str = "Welch"
-    effect: float = -0.25
-    interval: tuple[float, float] = (-0.5, -0.125)
-    n: int = 5
-    profile: str = "ns2"
-    setting: str = ""
-    reading: str = ""
-    rows: tuple[Row, ...] = (Row("Vegas", 0.5, 0.392),)
-    why: str = ""
-    comparisons: int = 3
-    ledger_verdict: str = "supported"
-    survival: str = "in 3 of 4 readings; open with buffers 5 % smaller"
+def made_up(id: str, verdict: str, evidence: tuple[Evidence, ...], **more: Any) -> answers.Answer:
+    """An answer that has something of everything."""
+    others = [Varied(f"starts {n} ms later", Verdict(verdict)) for n in (1, 2)]
+    usual: dict[str, Any] = {
+        "paper": "KS",
+        "authors": "Kapre, Saxena",
+        "claim": "Vegas < the others",
+        "tested": "means",
+        "statement": "it is",
+        "test": "Welch",
+        "effect": "-0.25",
+        "interval": "-0.5 … -0.125",
+        "n": 5,
+        "profile": "ns2",
+        "setting": "",
+        "reading": "",
+        "rows": (Row("Vegas", "0.5", "0.392"),),
+        "why": "",
+        "comparisons": 3,
+        "ledger_verdict": Verdict.SUPPORTED,
+        "varied": (*others, Varied("buffers 5 % smaller", Verdict.OPEN)),
+    }
+    return answers.Answer(id=id, verdict=Verdict(verdict), evidence=evidence, **(usual | more))

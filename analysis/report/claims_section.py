@@ -5,85 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
+from analysis.claims.engine.answers import Answer, Evidence
 from analysis.figures.cases import text
+from analysis.report.listing import ranges
 
-TOLD = 2  # headlines of a verdict, of a paper
-ORDER = ("contradicted", "supported", "open")
-
-
-class Row(Protocol):
-    """A number of a claim: ours, the paper's, ns-2's."""
-
-    @property
-    def what(self) -> str: ...
-    @property
-    def ours(self) -> object: ...
-    @property
-    def paper(self) -> object: ...
-    @property
-    def ns2(self) -> object: ...
-
-
-class Evidence(Protocol):
-    """A pointer to the evidence: the trials of an experiment, and the figure that shows them."""
-
-    @property
-    def experiment(self) -> str: ...
-    @property
-    def trials(self) -> Sequence[str]: ...
-    @property
-    def figure(self) -> str: ...
-
-
-class Answer(Protocol):
-    """A claim and what became of it."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def paper(self) -> str: ...
-    @property
-    def authors(self) -> str: ...
-    @property
-    def claim(self) -> str: ...
-    @property
-    def tested(self) -> str: ...
-    @property
-    def verdict(self) -> str: ...
-    @property
-    def statement(self) -> str: ...
-    @property
-    def test(self) -> str: ...
-    @property
-    def effect(self) -> object: ...
-    @property
-    def interval(self) -> object: ...
-    @property
-    def n(self) -> object: ...
-    @property
-    def profile(self) -> str: ...
-    @property
-    def setting(self) -> str: ...
-    @property
-    def reading(self) -> str: ...
-    @property
-    def rows(self) -> Sequence[Row]: ...
-    @property
-    def why(self) -> str: ...
-    @property
-    def evidence(self) -> Sequence[Evidence]: ...
-    @property
-    def comparisons(self) -> int: ...
-    @property
-    def ledger_verdict(self) -> str: ...
-    @property
-    def survival(self) -> str: ...
+HEADLINES = 2  # of each verdict and paper
+VERDICT_ORDER = ("contradicted", "supported", "open")
 
 
 @dataclass(frozen=True)
-class Link:
+class LedgerLink:
     """A link to a figure of the page, or to some of its trials (`1-5 9`)."""
 
     words: str
@@ -92,52 +24,52 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Entry:
+class LedgerEntry:
     """A line of the ledger."""
 
     answer: Answer
     key: str
     rows: tuple[tuple[str, str, str, str], ...]
     numbers: tuple[tuple[str, str], ...]  # test, effect, interval, n, …: those that are there
-    links: tuple[Link, ...]
+    links: tuple[LedgerLink, ...]
 
 
 @dataclass(frozen=True)
-class Paper:
-    """A paper's entries; what became of them in short, each claim once."""
+class LedgerPaper:
+    """A paper's entries; the counts and headlines have each claim once."""
 
     name: str
-    entries: tuple[Entry, ...]
+    entries: tuple[LedgerEntry, ...]
     counts: Mapping[str, int]
-    headlines: tuple[Entry, ...]
+    headlines: tuple[LedgerEntry, ...]
 
 
 def papers(
     answers: Iterable[Answer], numbers: Mapping[str, int], figures: Sequence[str]
-) -> tuple[Paper, ...]:
-    """The ledger by paper, in the order of the claims."""
-    groups: dict[str, list[Entry]] = {}
+) -> tuple[LedgerPaper, ...]:
+    """Return the ledger by paper, in the order of the claims."""
+    groups: dict[str, list[LedgerEntry]] = {}
     for place, answer in enumerate(answers):
         entry = _entry(answer, f"claim-{answer.id}-{place}", numbers, figures)
         groups.setdefault(answer.paper, []).append(entry)
     return tuple(
-        Paper(found[0].answer.authors, tuple(found), counts(_once(found)), headlines(found))
+        LedgerPaper(found[0].answer.authors, tuple(found), counts(_once(found)), headlines(found))
         for name, found in groups.items()
     )
 
 
-def headlines(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    """Some supported and some contradicted claims, from as many experiments as possible."""
+def headlines(entries: Sequence[LedgerEntry]) -> tuple[LedgerEntry, ...]:
+    """Choose supported and contradicted claims, from as many experiments as possible."""
     once = _once(entries)
     return tuple(
         entry
         for verdict in ("supported", "contradicted")
-        for entry in _of_many([e for e in once if str(e.answer.verdict) == verdict])[:TOLD]
+        for entry in _of_many([e for e in once if str(e.answer.verdict) == verdict])[:HEADLINES]
     )
 
 
 def ledger_note(answers: Sequence[Answer]) -> str:
-    """How far the ledger as a whole can be trusted: each answer allows for chance by itself."""
+    """Say how far the ledger as a whole can be trusted: each answer allows for chance alone."""
     decided = [each for each in answers if str(each.verdict) != "open"]
     lost = [each for each in decided if str(each.ledger_verdict) != str(each.verdict)]
     names = ", ".join(dict.fromkeys(_named(each) for each in lost))
@@ -155,16 +87,16 @@ def _named(answer: Answer) -> str:
     return f"{answer.id} ({', '.join(told)})" if told else answer.id
 
 
-def _once(entries: Iterable[Entry]) -> list[Entry]:
-    """The first profile, setting and reading of each claim: the papers' own, if they were run."""
-    found: dict[str, Entry] = {}
+def _once(entries: Iterable[LedgerEntry]) -> list[LedgerEntry]:
+    """Return a claim's first profile, setting and reading: the paper's, if they were run."""
+    found: dict[str, LedgerEntry] = {}
     for entry in entries:
         found.setdefault(entry.answer.id, entry)
     return list(found.values())
 
 
-def _of_many(entries: Sequence[Entry]) -> list[Entry]:
-    """The first of each experiment before the others."""
+def _of_many(entries: Sequence[LedgerEntry]) -> list[LedgerEntry]:
+    """Sort the first entry of each experiment before the others."""
     seen: set[str] = set()
     first = []
     for entry in entries:
@@ -175,14 +107,16 @@ def _of_many(entries: Sequence[Entry]) -> list[Entry]:
     return first + [entry for entry in entries if entry not in first]
 
 
-def counts(found: Iterable[Answer | Entry]) -> dict[str, int]:
-    """The number of claims by verdict."""
-    answers = (each.answer if isinstance(each, Entry) else each for each in found)
+def counts(found: Iterable[Answer | LedgerEntry]) -> dict[str, int]:
+    """Count the claims by verdict."""
+    answers = (each.answer if isinstance(each, LedgerEntry) else each for each in found)
     verdicts = [str(answer.verdict) for answer in answers]
-    return {verdict: verdicts.count(verdict) for verdict in ORDER if verdict in verdicts}
+    return {verdict: verdicts.count(verdict) for verdict in VERDICT_ORDER if verdict in verdicts}
 
 
-def _entry(answer: Answer, key: str, numbers: Mapping[str, int], figures: Sequence[str]) -> Entry:
+def _entry(
+    answer: Answer, key: str, numbers: Mapping[str, int], figures: Sequence[str]
+) -> LedgerEntry:
     rows = tuple((row.what, show(row.ours), show(row.paper), show(row.ns2)) for row in answer.rows)
     facts = (
         ("test", show(answer.test)),
@@ -195,35 +129,24 @@ def _entry(answer: Answer, key: str, numbers: Mapping[str, int], figures: Sequen
         ("reading", show(answer.reading)),
     )
     links = [link for each in answer.evidence for link in _links(each, numbers, figures)]
-    return Entry(answer, key, rows, tuple(f for f in facts if f[1]), tuple(links))
+    return LedgerEntry(answer, key, rows, tuple(f for f in facts if f[1]), tuple(links))
 
 
 def _links(
     evidence: Evidence, numbers: Mapping[str, int], figures: Sequence[str]
-) -> Iterable[Link]:
+) -> Iterable[LedgerLink]:
     name = str(evidence.figure or "")
     found = [stem for stem in figures if name and (stem == name or stem.startswith(f"{name}-"))]
     found = found or [s for s in figures if s.startswith(evidence.experiment) and name in s][:1]
-    yield from (Link(f"figure {stem}", figure=stem) for stem in found)
+    yield from (LedgerLink(f"figure {stem}", figure=stem) for stem in found)
     own = sorted(numbers[trial] for trial in evidence.trials if trial in numbers)
     if own:
         words = f"{len(own)} trial{'s' * (len(own) > 1)} of {evidence.experiment}"
-        yield Link(words, trials=ranges(own))
-
-
-def ranges(numbers: Sequence[int]) -> str:
-    """`1-3 7` for 1, 2, 3, 7, to keep a thousand trials short."""
-    parts: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if parts and number == parts[-1][-1] + 1:
-            parts[-1][1:] = [number]
-        else:
-            parts.append([number])
-    return " ".join("-".join(map(str, part)) for part in parts)
+        yield LedgerLink(words, trials=ranges(own))
 
 
 def show(value: object) -> str:
-    """A number with four digits, an interval with its ends, nothing for what is not known."""
+    """Write a number with four digits, an interval with its ends, and nothing for an unknown."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, tuple | list):

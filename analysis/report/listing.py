@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -151,8 +151,6 @@ def statuses(results: ExperimentResults) -> dict[str, int]:
 
 def doubts(results: ExperimentResults) -> list[tuple[str, int, str, str]]:
     """Verdict, count, reason and the trials' numbers, the most frequent first."""
-    from analysis.report.claims_section import ranges
-
     first = results.rows.drop_duplicates("trial")
     bad = first[first["verdict"].isin(["suspect", "invalid"])]
     found = [
@@ -160,3 +158,14 @@ def doubts(results: ExperimentResults) -> list[tuple[str, int, str, str]]:
         for (verdict, why), own in bad.groupby(["verdict", "why"])
     ]
     return sorted(found, key=lambda row: (row[0], -row[1]))
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Write 1, 2, 3, 7 as `1-3 7`, to keep a thousand trials short."""
+    parts: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1][1:] = [number]
+        else:
+            parts.append([number])
+    return " ".join("-".join(map(str, part)) for part in parts)

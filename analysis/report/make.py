@@ -8,23 +8,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
+from analysis.claims.engine.answers import Answer
 from analysis.figures.figure import Figure
 from analysis.figures.general import presentation
 from analysis.figures.plotting.named_figure import NamedFigure
+from analysis.figures.sheet import Cell, Head, Sheet
 from analysis.report import (
-    checks_section,
     claims_section,
-    comparison_section,
     facts,
     inline,
     listing,
     network_drawing,
     page,
+    verdict_tables,
 )
-from analysis.report.claims_section import Answer
 from analysis.report.overlay import Overlay, overlay
 from analysis.report.page_plot import plot_json
 from analysis.results.experiment_results import ExperimentResults, ResultSet
+from analysis.statistics.comparison import compare_results, in_common
+from analysis.statistics.comparison_table import closing_lines, report_table
+from analysis.statistics.tolerances import choose_tolerances
 from testbed.machine.atomic import replace, workplace
 from testbed.machine.safe_files import make_folder
 
@@ -35,7 +38,7 @@ def make_report(
     found: ResultSet,
     out: Path,
     answers: Sequence[Answer] = (),
-    compared: comparison_section.Compared | None = None,
+    compared: page.Compared | None = None,
     single: bool = False,
     standings: page.Standings | None = None,
 ) -> Path:
@@ -119,7 +122,7 @@ def _whole(
     found: ResultSet,
     parts: Sequence[page.Part],
     answers: Sequence[Answer],
-    compared: comparison_section.Compared | None,
+    compared: page.Compared | None,
     laid: Overlay | None,
     standings: page.Standings | None,
 ) -> page.Page:
@@ -130,10 +133,22 @@ def _whole(
         papers=claims_section.papers(answers, numbers, stems),
         ledger_note=claims_section.ledger_note(answers),
         counts=claims_section.counts(answers),
-        checks=checks_section.checks(found.trials),
+        checks=verdict_tables.checks_sheet(found.trials),
         warnings=found.warnings,
         again=len(found.again),
         compared=compared,
         overlay=laid,
         standings=standings,
     )
+
+
+def compared(first: Path, second: Path) -> page.Compared | None:
+    """Compare two folders by the usual tolerances; None if no scenario is in both."""
+    if not in_common(first, second):
+        return None
+    report = compare_results(first, second, choose_tolerances("", []))
+    shown = report_table(report, everything=False)
+    heads = tuple(Head(words) for words in shown.header)
+    rows = tuple(tuple(Cell(words, words) for words in row) for row in shown.rows)
+    closing = tuple(closing_lines(report))
+    return page.Compared(str(first), str(second), Sheet(heads, rows), shown.note, closing)

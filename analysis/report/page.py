@@ -13,8 +13,7 @@ from markupsafe import Markup
 
 from analysis.figures.sheet import Sheet
 from analysis.metrics.columns import METRICS
-from analysis.report.claims_section import Paper
-from analysis.report.comparison_section import Compared
+from analysis.report.claims_section import LedgerPaper
 from analysis.report.listing import Listed
 from analysis.report.overlay import Overlay
 
@@ -59,6 +58,17 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Compared:
+    """Two folders, the lines of their comparison, and what came of it."""
+
+    a: str
+    b: str
+    sheet: Sheet
+    note: str
+    closing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Standings:
     """An evaluation's summary: how its subject stands beside each of the others."""
 
@@ -72,7 +82,7 @@ class Page:
     """Everything on the page."""
 
     parts: tuple[Part, ...]
-    papers: tuple[Paper, ...]
+    papers: tuple[LedgerPaper, ...]
     ledger_note: str
     counts: Mapping[str, int]
     checks: Sheet

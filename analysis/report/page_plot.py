@@ -28,8 +28,8 @@ from analysis.figures.figure import (
     ShadedRange,
     resolved_limits,
 )
-from analysis.report.claims_section import ranges
 from analysis.report.inline import ink
+from analysis.report.listing import ranges
 
 Json = dict[str, Any]
 INCH = 135  # pixels

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.results.reduction import verdict_of
+from analysis.figures.sheet import Cell, Head, Sheet
+from analysis.results.reduction import stored_verdict, verdict_of
 from analysis.statistics.text_tables import NO_VALUE, TextTable
 from analysis.verdict.checks import Check, Grade, Value
 from analysis.verdict.rules import RULES, Limits, Rule
@@ -159,3 +160,28 @@ def _verdicts(trials: Iterable[Trial]) -> Iterator[tuple[str, Verdict]]:
     for trial in trials:
         if verdict := verdict_of(trial):
             yield trial.path.name, verdict
+
+
+CHECK_HEADS = (
+    Head("check"),
+    Head("measured"),
+    Head("expected"),
+    Head("valid up to", hint="the tolerance in virtual time; in real time"),
+    Head("valid", hint="trials, each by the worst of its flows, queues or captures", number=True),
+    Head("suspect", number=True),
+    Head("invalid", number=True),
+    Head("not known", hint="not captured, not sampled, or too little to tell", number=True),
+)
+COUNTED_GRADES = (Grade.VALID, Grade.SUSPECT, Grade.INVALID, Grade.UNKNOWN)
+
+
+def checks_sheet(trials: Iterable[Trial]) -> Sheet:
+    """Return one row per check that was made of any of the trials."""
+    lines = []
+    for found in tally(filter(None, map(stored_verdict, trials))):
+        rule = found.rule
+        words = (rule.name, rule.measured, rule.expected, tolerance(rule))
+        counts = (found.trials.get(grade, 0) for grade in COUNTED_GRADES)
+        cells = (Cell(f"{count}", f"{count}", True) for count in counts)
+        lines.append((*(Cell(each, each) for each in words), *cells))
+    return Sheet(CHECK_HEADS, tuple(lines))

@@ -81,8 +81,7 @@ class LivePage(ConsoleListener):
 @contextlib.contextmanager
 def live_page(experiment: str, selection: RunSelection, out: Path) -> Iterator[LivePage]:
     """Serve the page of a run; if the run is interrupted, report the trials that it has done."""
-    from analysis.report.live.live_page import live_server
-    from analysis.report.live.run_progress import RunProgress
+    from analysis.report.live.run_progress import RunProgress, live_server
 
     progress = RunProgress(experiment, selection.metric)
     with live_server(progress, experiment) as server:

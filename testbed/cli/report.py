@@ -46,7 +46,7 @@ def report(options: argparse.Namespace) -> int:
 def _report_results(options: argparse.Namespace) -> int:
     """Write one page about one or several results folders."""
     from analysis.report import collect, make_report
-    from analysis.report.comparison_section import compared
+    from analysis.report.make import compared
 
     if options.reference is not None and not any(options.reference.glob("*.csv")):
         raise UsageError(

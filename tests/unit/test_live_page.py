@@ -11,9 +11,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from analysis.report.live.live_page import live_server
 from analysis.report.live.loopback_server import LoopbackServer
-from analysis.report.live.run_progress import RunProgress
+from analysis.report.live.run_progress import RunProgress, live_server
 from analysis.results.reduction import reduction_of
 from testbed.plan.task import Task, tasks
 from testbed.store import open_trial

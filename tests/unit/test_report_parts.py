@@ -14,14 +14,16 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
+from analysis.claims.engine.answers import Answer
 from analysis.figures.cases import exemplary
 from analysis.figures.general import general_figures, load_sweep, plane, presentation
 from analysis.figures.plotting import figure_layout
 from analysis.figures.plotting.figure_layout import APART
 from analysis.metrics import digest
 from analysis.report import collect, make_report
-from analysis.report.claims_section import headlines, ledger_note, papers, ranges, show
+from analysis.report.claims_section import headlines, ledger_note, papers, show
 from analysis.report.facts import command
+from analysis.report.listing import ranges
 from analysis.report.network_drawing import drawing
 from analysis.results.reduction import reduction_of
 from analysis.trials.labels import in_lines, path_rtt_ms
@@ -32,7 +34,7 @@ from testbed.scenario.model import Path as Way
 from testbed.scenario.model import TopologyKind
 from testbed.store import REDUCED, open_trial
 from tests import report_writer
-from tests.made_up_answers import Answer, Evidence
+from tests.made_up_answers import Evidence, made_up
 from tests.scenarios import dumbbell
 from tests.trial_writer import write_trial
 
@@ -189,9 +191,9 @@ def test_names_at_the_ends_of_lines_do_not_overlap() -> None:
 def test_the_ledger_says_what_stays_decided_if_all_its_comparisons_are_one_family() -> None:
     nothing: tuple[Evidence, ...] = ()
     given = [
-        Answer("KS1.1", "supported", nothing),
-        Answer("KS1.2", "contradicted", nothing, ledger_verdict="open", comparisons=4),
-        Answer("KS1.3", "open", nothing, ledger_verdict="open"),
+        made_up("KS1.1", "supported", nothing),
+        made_up("KS1.2", "contradicted", nothing, ledger_verdict="open", comparisons=4),
+        made_up("KS1.3", "open", nothing, ledger_verdict="open"),
     ]
     said = ledger_note(given)
     assert "; 2 are decided." in said and "all 10 comparisons" in said
@@ -202,7 +204,7 @@ def test_headlines_show_both_sides() -> None:
     """Of each answer two, of other experiments first; of a claim's profiles the first."""
 
     def answer(claim: str, verdict: str, experiment: str, profile: str = "ns2") -> Answer:
-        return Answer(claim, verdict, (Evidence(experiment, (), ""),), profile=profile)
+        return made_up(claim, verdict, (Evidence(experiment, (), ""),), profile=profile)
 
     yes, no = "supported", "contradicted"
     given = [answer(f"KS1.{n}", no, "load") for n in range(4)]

@@ -13,9 +13,13 @@ from typing import Any
 import pandas as pd
 
 from analysis.report.live.first_figure import FirstFigure
+from analysis.report.live.loopback_server import LoopbackServer
+from analysis.report.page import SHARED, fill, policy_of
 from testbed.scenario.model import Scenario
 from testbed.store import Status, Trial
 
+SCRIPTS = (*SHARED, "live.js")
+NEWS = "connect-src 'self'"  # of its own server
 HERE = "this machine"
 LATEST_SHOWN = 12  # trials that ended
 DIGITS = 1  # of seconds
@@ -131,3 +135,9 @@ class RunProgress:
             return None
         pace = (now - self._round_began) / self._fresh
         return round(pace * (self._total - done), DIGITS)
+
+
+def live_server(progress: RunProgress, experiment: str) -> LoopbackServer:
+    """Return a server, not started, of the page of this run."""
+    page = fill("live.html", SCRIPTS, NEWS, experiment=experiment)
+    return LoopbackServer(page, policy_of(SCRIPTS, NEWS), progress.told)
