@@ -136,7 +136,7 @@ def down(evidence: Evidence, queue: QueueRecord, _transit: QueueTransit) -> Iter
     if table is None:
         return
     changes_made = table[(table["interface"] == queue.interface) & table["time_s"].notna()]
-    stretches = list(_down(changes_made))
+    stretches = list(down_stretches(changes_made))
     if not stretches:
         return
     arrived = 0
@@ -159,7 +159,7 @@ def _left_ns(at_queue: FlowAtQueue, received: FlowPackets) -> Integers:
     return np.asarray(times[places[places != NOWHERE]])
 
 
-def _down(rows: pd.DataFrame) -> Iterator[tuple[float, float]]:
+def down_stretches(rows: pd.DataFrame) -> Iterator[tuple[float, float]]:
     """Yield the stretches of time in which a link was down."""
     begin_s: float | None = None
     for row in rows.itertuples():

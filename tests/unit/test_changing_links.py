@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from analysis.trials.capacity import Capacity
-from analysis.verdict.changing_links import departures
+from analysis.verdict.changing_links import departures, down_stretches
 from testbed.errors import UsageError
 from testbed.plan.network import build_network
 from testbed.plan.plan import make_plan
@@ -222,3 +224,11 @@ def test_a_trial_has_the_sources_of_the_kernels_added_disciplines_that_it_uses()
     assert used(changed(router(), trace="5")) == {"kernel/queues/sch_trace.c"}
     assert used(router()) == set()
     assert not any("queues" in path or "image" in path for path in of_kernel())
+
+
+def test_a_link_is_down_until_it_is_up_again() -> None:
+    changes = [(0.5, "rate 5 Mbit/s"), (1.0, "down"), (3.0, "up, rate 2 Mbit/s"), (6.0, "down")]
+    rows = pd.DataFrame(
+        [{"time_s": at_s, "planned_s": at_s, "change": change} for at_s, change in changes]
+    )
+    assert list(down_stretches(rows)) == [(1.0, 3.0), (6.0, math.inf)]

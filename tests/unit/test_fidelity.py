@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.captures.tcp import read_capture
+from analysis.captures.tcp import CE, read_capture
 from analysis.metrics.columns import CELL
 from analysis.metrics.metric_rows import counted
 from analysis.statistics.summary import widest
@@ -298,6 +298,25 @@ def test_what_was_sent_ahead_is_what_the_chance_makes() -> None:
     assert graded(50) == [Grade.VALID, Grade.VALID]
     assert graded(25) == [Grade.VALID, Grade.SUSPECT]  # five deviations
     assert graded(10) == [Grade.VALID, Grade.INVALID]
+
+
+@pytest.mark.parametrize(("payload", "grade"), [(0, "valid"), (1000, "invalid")])
+def test_marks_of_packets_with_data_alone_are_echoed(payload: int, grade: str) -> None:
+    """DCTCP's SYN can be marked, too, which nobody echoes."""
+    packets = SimpleNamespace(
+        data=pd.DataFrame({"ecn": [CE, 0], "payload": [payload, 1000]}),
+        acks=pd.DataFrame({"flags": [16, 16]}),
+    )
+    evidence = SimpleNamespace(
+        flows=(SimpleNamespace(name="tcp", protocol="tcp"),),
+        packets=SimpleNamespace(flow=lambda _role, _flow: packets),
+        trial=SimpleNamespace(
+            scenario=SimpleNamespace(flow=lambda _name: SimpleNamespace(dst="receiver"))
+        ),
+        virtual_time=True,
+    )
+    echo = next(iter(queues.marks_received(cast(Evidence, evidence))))
+    assert echo.name == "ECN echo" and echo.verdict == grade
 
 
 def queue_transit(left: list[int], arrived: list[int], lost: list[int]) -> QueueTransit:

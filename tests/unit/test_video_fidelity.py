@@ -71,6 +71,8 @@ def test_a_sound_video_is_valid(tmp_path: Path) -> None:
     found = judged(trial(tmp_path))
     assert len(found) == 3
     assert not bad(found)
+    (size,) = (check for check in found if check.name == "video bytes")
+    assert size.measured == size.expected and size.expected == 8000
 
 
 def edit(path: Path, change: Callable[[Any], object]) -> None:
