@@ -211,7 +211,8 @@ def _align(rows: list[tuple[str, ...]], widths: list[int], left: Sequence[bool])
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    types = pa.types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
 
 
 def _without_dictionaries(table: pa.Table) -> pa.Table:

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from testbed.scenario.links.trace import (
-    FRAME_BYTES,
     OPPORTUNITY_BYTES,
     TUN_BYTES,
     Trace,

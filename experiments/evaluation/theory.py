@@ -16,8 +16,9 @@ from analysis.results.tables import transfers_of
 from analysis.throughput_models import Conditions, Invalid, cubic, square_root
 from analysis.transfers.transfer_rows import FINISHED
 from testbed.scenario.links.trace import parse
+from testbed.scenario.queues import FRAME_BYTES
 
-FRAME_BITS = 8 * 1514  # of a full segment, as throughput counts it
+FRAME_BITS = 8 * FRAME_BYTES  # of a full segment, as throughput counts it
 RTT_MS = 40.0  # of the evaluations' dumbbell
 STEP_MS = RTT_MS / 7  # Alizadeh and others (2010), 3.3
 TARGETS_MS = {"codel": 5.0, "fq_codel": 5.0, "pie": 15.0}  # Linux's defaults

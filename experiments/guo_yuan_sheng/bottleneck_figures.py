@@ -34,8 +34,8 @@ from analysis.trials.series import (
     TrialSeries,
     trial_series,
 )
-from testbed.scenario.model import FRAME_OVERHEAD_BYTES, Scenario
-from testbed.scenario.queues import DISCIPLINES
+from testbed.scenario.model import Scenario
+from testbed.scenario.queues import DISCIPLINES, FRAME_BYTES
 from testbed.store import Status, Trial
 
 
@@ -106,9 +106,6 @@ def _doubts(rows: pd.DataFrame) -> str:
     trials = rows.drop_duplicates("trial")["verdict"]
     counts = {name: int((trials == name).sum()) for name in (SUSPECT, INVALID)}
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-
-
-FRAME_BYTES = 1500 + FRAME_OVERHEAD_BYTES
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ RENO = "linux-reno"  # the kernel's own, as in the paper
 FOUR = (RENO, "cubic", "vegas", "bbr")
 RATE_MBPS = 1.0
 NEAR = 0.05
-FRAME = 1514
+FRAME = FRAME_BYTES
 PAYLOAD = 1448  # with timestamps
 
 

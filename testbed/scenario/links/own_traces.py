@@ -10,9 +10,9 @@ import math
 import random
 from collections.abc import Callable, Iterator, Mapping
 
+from testbed.scenario.links.trace import FRAME_BYTES
 from testbed.scenario.links.trace_files import OURS, SUFFIX
 
-FRAME_BITS = 1514 * 8
 TUNNEL_S = (38, 40)  # without reception
 
 
@@ -20,7 +20,7 @@ def opportunities(rate_mbit: Callable[[int], float], duration_ms: int) -> Iterat
     """The times at which a link of that rate, which may differ from ms to ms, can send."""
     saved = 0.0
     for ms in range(1, duration_ms):
-        saved += rate_mbit(ms - 1) * 1e3 / FRAME_BITS
+        saved += rate_mbit(ms - 1) * 1e3 / (8 * FRAME_BYTES)
         while saved >= 1:
             saved -= 1
             yield ms
