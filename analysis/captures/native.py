@@ -184,7 +184,8 @@ class Core:
 
     def flows(self) -> ctypes.Array[Flow]:
         """The connections, in the order of their first packets; the memory is the core's, and
-        nothing can be read afterwards."""
+        nothing can be read afterwards.
+        """
         count = self.state.flows
         if not count:
             return (Flow * 0)()

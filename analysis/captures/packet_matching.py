@@ -37,7 +37,8 @@ def match(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
 
 def _by_time(rows: pd.DataFrame) -> tuple[npt.NDArray[np.int64], ...]:
     """The times, and what a router leaves alone: IP's identification counts up a connection's
-    packets, so that a retransmission differs from the original."""
+    packets, so that a retransmission differs from the original.
+    """
     names = ("time_ns", "src_port", "ip_id", "seq", "payload")
     columns = [rows[name].to_numpy().astype(np.int64) for name in names]
     order = np.argsort(columns[0], kind="stable")
@@ -180,7 +181,8 @@ def differences(
     before: pd.DataFrame, after: pd.DataFrame, until_ns: float = math.inf
 ) -> tuple[int, int]:
     """The number of packets that are only in `before`, and of those only in `after`: of these those
-    alone that came before `until_ns`, of those the ones that had the time to cross by then."""
+    alone that came before `until_ns`, of those the ones that had the time to cross by then.
+    """
     found = pair(before, after)
     crossed = found != NOWHERE
     lost = np.ones(len(before), dtype=bool)
@@ -203,7 +205,8 @@ def overtakers(before: pd.DataFrame, after: pd.DataFrame) -> int:
 
 def _place_in_stream(rows: pd.DataFrame, start: int) -> Integers:
     """The sequence number; for UDP the IP identification, which counts packets, unwrapped beyond
-    65535 from near `start`."""
+    65535 from near `start`.
+    """
     if len(rows) and rows["protocol"].iloc[0] == "udp":
         steps = np.diff(rows["ip_id"].to_numpy(dtype=np.int64), prepend=start)
         return np.asarray(np.cumsum((steps + ID_HALF) % (2 * ID_HALF) - ID_HALF))
@@ -212,7 +215,8 @@ def _place_in_stream(rows: pd.DataFrame, start: int) -> Integers:
 
 def _identities(rows: pd.DataFrame, start: int) -> npt.NDArray[np.uint64]:
     """Ports, IP identification, sequence number and payload in 64 bits: a multiplicative hash keeps
-    overlapping fields apart."""
+    overlapping fields apart.
+    """
     with np.errstate(over="ignore"):
         found = _place_in_stream(rows, start).astype(np.uint64)
         for name, factor in (

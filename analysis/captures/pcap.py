@@ -226,7 +226,7 @@ def _inflated(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _unpacked(file: BinaryIO, head: bytes) -> Iterator[bytes]:
-    """zstd and lz4."""
+    """Zstd and lz4."""
     import pyarrow as pa  # only here: it takes a while to load
 
     kind = "zstd" if head == ZSTD else "lz4"

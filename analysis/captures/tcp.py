@@ -96,7 +96,8 @@ class Packets:
 @dataclass(frozen=True)
 class Arrays:
     """The same as plain arrays: `marks` has a bit for each of MARKS, `protocol` is 0 for TCP,
-    `src` and `dst` are places in `addresses`."""
+    `src` and `dst` are places in `addresses`.
+    """
 
     columns: dict[str, Array]
     addresses: tuple[str, ...]
@@ -154,7 +155,8 @@ class _Supply:
 
 def read_arrays(path: Path, names: Iterable[str] = TYPES, *, tunnels: bool = False) -> Arrays:
     """Read some or all columns of a capture; a file that ends in the middle gives what is whole
-    and a warning."""
+    and a warning.
+    """
     with closing(Core(with_flows=False, tunnels=tunnels)) as core:
         supply = _Supply(path.stat().st_size if path.exists() else 0)
         warnings = feed(path, core, supply)

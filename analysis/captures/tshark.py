@@ -195,7 +195,7 @@ def _whole(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def complaints(said: str) -> list[str]:
-    """tshark's own lines, without the remark that it runs as root."""
+    """Tshark's own lines, without the remark that it runs as root."""
     lines = (line.strip() for line in said.splitlines())
     return [line.removeprefix("tshark: ") for line in lines if line.startswith("tshark: ")]
 
@@ -319,7 +319,7 @@ def _mine(rows: pd.DataFrame, name: str) -> Array:
 
 
 def _theirs(rows: pd.DataFrame, name: str, six: Array) -> Array:
-    """tshark's texts in our form. `six`: whose innermost header is IPv6's."""
+    """Tshark's texts in our form. `six`: whose innermost header is IPv6's."""
     tcp = rows["tcp.stream"].notna().to_numpy()
     if name == "protocol":
         return np.where(tcp, "tcp", "udp").astype(object)
@@ -352,7 +352,8 @@ def _either(which: Array, one: Array, other: Array) -> Array:
 
 def _nanoseconds(text: str) -> int:
     """Seconds with at least nine digits behind the point, which may be more than a second;
-    beyond 64 bits it wraps around, as ours do."""
+    beyond 64 bits it wraps around, as ours do.
+    """
     seconds, _, rest = text.removeprefix("-").partition(".")
     value = int(seconds) * 10**9 + int(rest or 0)
     value = -value if text.startswith("-") else value

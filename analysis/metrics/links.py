@@ -1,5 +1,6 @@
 """One row per observed direction of a link, where a trial has several: how full, how long the
-queue, what it dropped and marked."""
+queue, what it dropped and marked.
+"""
 
 from __future__ import annotations
 

@@ -146,7 +146,8 @@ def _events(
     interval: Interval,
 ) -> tuple[list[LossEvent], list[LossEvent]]:
     """The events of the interval: those that ended congestion avoidance, and those that ended slow
-    start."""
+    start.
+    """
     found: tuple[list[LossEvent], list[LossEvent]] = ([], [])
     for each in every:
         slow = _in_slow_start(trial, each.events, samples)
@@ -161,7 +162,8 @@ def _in_slow_start(
 ) -> list[bool]:
     """For each event, whether the window was below ssthresh at the last sample before the sender's
     answer. Without samples: whether it is the connection's first. A control without ssthresh has
-    no slow start that a loss could end."""
+    no slow start that a loss could end.
+    """
     if samples is None:
         return [place == 0 for place in range(len(events))]
     ssthresh = samples["ssthresh"].to_numpy(dtype=np.float64)

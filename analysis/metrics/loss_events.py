@@ -50,7 +50,8 @@ class _Heads:
 
     def rows(self) -> Iterator[tuple[int, int, int, int, int, int]]:
         """One by one, as plain numbers: place, edge, what had been sent before, the wait since the
-        edge was reached, the earlier repair, and whether the timer can have fired."""
+        edge was reached, the earlier repair, and whether the timer can have fired.
+        """
         idle_ns = self.now_ns - np.maximum(self.since_ns, self.repaired_ns)
         silent = self.alone & (idle_ns >= LEAST_RTO_NS)
         wait_ns = self.now_ns - self.since_ns
@@ -232,7 +233,8 @@ def _late_ns(
     trial: Trial, packets: TrialPackets, flow: FlowRecord, sender: FlowPackets
 ) -> pd.Series[int]:
     """How long before its capture TCP may have sent each packet: since the sender's own queue was
-    last seen idle."""
+    last seen idle.
+    """
     late_ns = pd.Series(PROMPT_NS, index=sender.data.index)
     queue, capture = sender_queue(trial, flow), packets.capture("sender", flow.name)
     if queue is None or capture is None:
@@ -245,7 +247,8 @@ def _late_ns(
 
 def busy_ns(time_ns: Integers, size_bytes: Integers, rate_mbit: float) -> Integers:
     """How long a link had been busy when each packet left it, the packet's own transmission
-    included."""
+    included.
+    """
     takes_ns = np.round(size_bytes * 8e3 / rate_mbit).astype(np.int64)
     gap_ns = np.diff(time_ns, prepend=time_ns[:1])
     idle = gap_ns > np.maximum(takes_ns, np.roll(takes_ns, 1)) + PROMPT_NS // 10

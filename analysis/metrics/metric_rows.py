@@ -26,7 +26,8 @@ def read_axes(text: str) -> dict[str, str]:
 
 def all_axes(metrics: pd.DataFrame) -> list[dict[str, str]]:
     """Every row's place on the axes. Where some name their kernel, the others have the first one:
-    that is what trials are of that do not say it."""
+    that is what trials are of that do not say it.
+    """
     rows = [read_axes(text) for text in metrics["axes"].astype(str)]
     if any(KERNEL in row for row in rows):
         return [{KERNEL: BASE_KERNEL, **row} for row in rows]

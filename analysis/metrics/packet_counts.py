@@ -141,7 +141,8 @@ def _measure_kernel(flow: MeasuredFlow) -> Row:
 
 def _retransmitted(flow: MeasuredFlow) -> Row:
     """From all samples: those after the flow's stop know of its last segments. A program's sockets
-    are not sampled: what it sent again is captured."""
+    are not sampled: what it sent again is captured.
+    """
     if flow.scenario_flow.command is not None:
         every = flow.packets.connections(flow.record)
         return {} if every is None else {"retransmitted": sum(int(s.again.sum()) for s in every)}

@@ -70,7 +70,8 @@ WITHIN = 0.2
 
 def steady_time_s(time_s: Floats, rate: Floats, start_s: float, stop_s: float) -> float:
     """The same of a flow with these rates (any unit) around these times, on a grid of at most
-    1 s."""
+    1 s.
+    """
     bins = int((stop_s - start_s) / STEADINESS_BIN_S + 1e-9)
     means = _binned(time_s - start_s, rate, bins)
     half = bins // 2

@@ -15,6 +15,7 @@ from testbed.scenario.links.trace import (
     parse,
 )
 from testbed.scenario.model import FRAME_OVERHEAD_BYTES
+from testbed.scenario.queues import FRAME_BYTES
 from testbed.store import CAPACITY_FILE, QueueRecord, Trial, read_json
 
 # what a trace's opportunities count of a frame is shorter by
@@ -89,7 +90,8 @@ class Capacity:
 
     def steps(self, start_s: float, stop_s: float, step_s: float) -> tuple[Floats, Floats]:
         """What is drawn between two times: Mbit/s, and the times from which they hold, the end's
-        included. Of a trace they are means of steps."""
+        included. Of a trace they are means of steps.
+        """
         if self.trace is not None:
             edges = np.append(np.arange(start_s, stop_s - step_s / 2, step_s), stop_s)
             value = np.diff(self.megabits(edges)) / np.diff(edges)

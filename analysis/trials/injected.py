@@ -52,7 +52,8 @@ class InjectedLosses:
 
     def _through(self, queue: QueueRecord) -> Iterable[Injected]:
         """The droppers beside this queue: exact losses happen before a flow's first queue, losses
-        by chance at its last or behind it."""
+        by chance at its last or behind it.
+        """
         for flow in self._trial.record.flows:
             dropper = self.droppers.get(flow.name)
             if dropper and self._queue(flow, -1 if dropper.interface else 0) == queue.interface:

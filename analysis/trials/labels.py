@@ -64,7 +64,8 @@ def by_number(text: str) -> tuple[tuple[float, str], ...]:
 
 def path_rtt_ms(scenario: Scenario) -> float:
     """Round-trip propagation delay of the longest path: of a named network's, on links without
-    settings of their own; for an access link, of its one path."""
+    settings of their own; for an access link, of its one path.
+    """
     topology = scenario.topology
     if isinstance(topology, Topology) and topology.kind is not TopologyKind.ACCESS_LINK:
         topology = dataclasses.replace(topology, links={})
@@ -81,7 +82,8 @@ def hosts_label(topology: Topology | Graph) -> str:
 
 def rate_label(link: Bottleneck | Path) -> str:
     """`1.024/0.512 Mbit/s` if the directions differ; a radio's signal; empty for a link without a
-    rate."""
+    rate.
+    """
     if isinstance(link, Path) and link.radio is not None:
         return f"{link.radio.signal_dbm} dBm"
     if link.rate_mbit is None:

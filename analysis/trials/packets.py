@@ -34,7 +34,8 @@ def capture_files(trial: Trial) -> dict[str, Path]:
 
 def queue_roles(trial: Trial, flow: FlowRecord) -> tuple[str, ...]:
     """A flow's captured queues in the order of its path, by what their captures' roles begin with:
-    `bottleneck`, or `queue1`, `queue2`, … where there are several."""
+    `bottleneck`, or `queue1`, `queue2`, … where there are several.
+    """
     end = f"{BEHIND}:{flow.name}"
     roles = [role for capture in trial.record.captures for role in capture.roles]
     found = [role.removesuffix(end) for role in roles if role.endswith(end)]
@@ -54,7 +55,8 @@ def captured_queues(trial: Trial) -> tuple[QueueRecord, ...]:
 
 def sender_queue(trial: Trial, flow: FlowRecord) -> QueueRecord | None:
     """The sender's own shaped queue, if it has one: TCP has sent the packets waiting in it, but
-    the capture behind it has not seen them yet."""
+    the capture behind it has not seen them yet.
+    """
     name = capture_interface(trial, "sender", flow)
     return next((queue for queue in trial.record.queues if queue.interface == name), None)
 
@@ -67,7 +69,8 @@ CACHED_BYTES = 8_000_000  # the packets of a larger capture would fill the memor
 
 def read_cached(path: Path) -> Packets:
     """Like `read_capture`, but the last few small captures stay in memory: the metrics read them,
-    then the figures. Do not modify the result."""
+    then the figures. Do not modify the result.
+    """
     try:
         state = path.stat()
     except OSError as error:
@@ -118,7 +121,8 @@ class TrialPackets:
 
     def connections(self, record: FlowRecord) -> tuple[Segments, ...] | None:
         """A TCP flow's connections at its sender; None if they were not captured whole, and for a
-        workload, whose connections come and go (`analysis/transfers`)."""
+        workload, whose connections come and go (`analysis/transfers`).
+        """
         if record.name not in self._connections:
             self._connections[record.name] = self._at_sender(record)
         return self._connections[record.name]
@@ -177,7 +181,8 @@ def select(rows: pd.DataFrame, flow: FlowRecord) -> FlowPackets:
 
 def ports_of(found: FlowPackets, flow: FlowRecord) -> tuple[tuple[int, int], ...]:
     """The ports, the sender's first, of each of a flow's connections: as planned or, where a
-    program chose them, as captured, in the order of their first packets."""
+    program chose them, as captured, in the order of their first packets.
+    """
     if not flow.has_many_connections:
         return tuple((port, flow.dst_port) for port in flow.src_ports)
     pairs = found.data[["src_port", "dst_port"]].drop_duplicates()
@@ -224,7 +229,8 @@ def whole_interval(trial: Trial, flow: FlowRecord) -> Interval:
 
 def measured_interval(trial: Trial, flow: FlowRecord) -> Interval:
     """The interval in which the flow is measured: while it ran, without what the scenario leaves
-    out at the start."""
+    out at the start.
+    """
     whole = whole_interval(trial, flow)
     begin_ns = epoch_ns(trial) + round(trial.scenario.measure_from_s * 1e9)
     return Interval(min(max(whole.start_ns, begin_ns), whole.stop_ns), whole.stop_ns)

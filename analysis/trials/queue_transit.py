@@ -27,7 +27,8 @@ Integers = npt.NDArray[np.int64]
 @dataclass(frozen=True)
 class FlowAtQueue:
     """A flow's packets of one direction on both sides of a queue; `entered` is None where the
-    flow starts at the queue's own node."""
+    flow starts at the queue's own node.
+    """
 
     flow: FlowRecord
     is_data: bool  # or acknowledgements
@@ -39,7 +40,8 @@ def flows_at_queue(
     trial: Trial, packets: TrialPackets, queue: QueueRecord
 ) -> Iterator[FlowAtQueue]:
     """The traffic that leaves by a captured interface: data of the flows that cross it that way,
-    and acknowledgements of those that cross it the other way."""
+    and acknowledgements of those that cross it the other way.
+    """
     path = capture_files(trial)[queue.interface]
     for flow in trial.record.flows:
         seen = packets.at(path, flow)
@@ -95,7 +97,8 @@ def queue_transit(
     parts_of_flows: Iterable[FlowAtQueue], until_ns: float = math.inf
 ) -> QueueTransit:
     """All flows' packets in the order of their departure; what one of the captures lacks counts as
-    lost, or as a stranger, if that was before `until_ns`."""
+    lost, or as a stranger, if that was before `until_ns`.
+    """
     every = tuple(parts_of_flows)
     parts = [_of_flow(each) for each in every]
     left, arrived, length, lost, lost_length = (

@@ -115,7 +115,8 @@ class Disciplines:
 
     def put_ahead(self) -> list[tuple[float, int, int]]:
         """Of each link that lets packets overtake: their chance, how many it let overtake, and how
-        many crossed it. netem counts those that it puts ahead as queued anew."""
+        many crossed it. netem counts those that it puts ahead as queued anew.
+        """
         links = [each for each in self._by_node.get(WIRES, []) if each["kind"] == "netem"]
         found = ((each["options"].get("reorder"), each) for each in links)
         return [

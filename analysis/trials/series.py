@@ -13,6 +13,7 @@ from analysis.captures.packet_matching import one_way_delays_ms
 from analysis.trials.packets import TrialPackets, epoch_ns
 from analysis.trials.samples import read_samples
 from testbed.scenario.model import FlowKind
+from testbed.scenario.queues import FRAME_BYTES
 from testbed.store import QUEUE_SAMPLES, SOCKET_SAMPLES, FlowRecord, Trial
 
 Floats = npt.NDArray[np.float64]
@@ -60,7 +61,8 @@ class TrialSeries:
 
 def grid_step_s(trial: Trial, span_s: float | None = None) -> float:
     """A round step for rates: at least a sixtieth of the trial (or of the span of it that is shown)
-    and fifty frames at the bottleneck's rate."""
+    and fifty frames at the bottleneck's rate.
+    """
     rate_bps = trial.scenario.topology.bottleneck.rate_mbit * 1e6
     shown_s = trial.scenario.duration_s if span_s is None else span_s
     least = max(shown_s / 60, 50 * 8 * FRAME_BYTES / rate_bps)

@@ -151,7 +151,8 @@ class Segments:
 
     def outstanding(self, at_ns: Integers, late_ns: int = 0) -> Integers:
         """Segments sent and not acknowledged: TCP_INFO's `unacked`. Segments that pass the capture
-        up to `late_ns` later count as sent."""
+        up to `late_ns` later count as sent.
+        """
         sent = np.searchsorted(self.new_ns, at_ns + late_ns, side="right")
         acked = np.searchsorted(self.new_end, self.edges(at_ns), side="right")
         return np.asarray(np.maximum(0, sent - acked))
@@ -162,7 +163,8 @@ class Segments:
 
     def joined(self, until_ns: Integers) -> Integers:
         """The number of segments merged into others by then: a retransmission of short ones may
-        join them (tcp_retrans_try_collapse), and the kernel counts one where two were sent."""
+        join them (tcp_retrans_try_collapse), and the kernel counts one where two were sent.
+        """
         begin, end = self.begin[self.again], self.end[self.again]
         inside = np.searchsorted(self.new_end, end, side="left") - np.searchsorted(
             self.new_end, begin, side="right"
@@ -196,7 +198,8 @@ class Segments:
 
 def connection(data: pd.DataFrame, acks: pd.DataFrame, ports: tuple[int, int]) -> Segments | None:
     """One of a flow's connections, by its sender's and its receiver's port; None if its first
-    packet was not captured."""
+    packet was not captured.
+    """
     sent = data[(data["src_port"] == ports[0]) & (data["dst_port"] == ports[1])]
     flags = sent["flags"].to_numpy()
     if not len(sent) or not flags[0] & SYN:

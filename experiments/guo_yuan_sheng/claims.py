@@ -27,6 +27,7 @@ from analysis.claims.engine.quantities import DELAY, RATE, RATIO, SHARE
 from analysis.claims.engine.selection import Group, samples
 from analysis.metrics.digest import NotMeasured
 from analysis.trials.samples import read_samples
+from testbed.scenario.queues import FRAME_BYTES
 from testbed.store import IDLE_RTTS, open_trial, report_file
 
 # GYS, section 3.2: in words, and as bounds read off its figures
