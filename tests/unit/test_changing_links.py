@@ -227,7 +227,12 @@ def test_a_trial_has_the_sources_of_the_kernels_added_disciplines_that_it_uses()
 
 
 def test_a_link_is_down_until_it_is_up_again() -> None:
-    changes = [(0.5, "rate 5 Mbit/s"), (1.0, "down"), (3.0, "up, rate 2 Mbit/s"), (6.0, "down")]
+    changes = [
+        (1.0, "down"),
+        (2.0, "down, rate 5 Mbit/s"),
+        (3.0, "up, rate 2 Mbit/s"),
+        (6.0, "down"),
+    ]
     rows = pd.DataFrame(
         [{"time_s": at_s, "planned_s": at_s, "change": change} for at_s, change in changes]
     )
