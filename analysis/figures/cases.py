@@ -41,13 +41,13 @@ def split(
 
 
 def case(axes: Sequence[str], values: Iterable[Any]) -> dict[str, str]:
-    """The axes with their values, as people write them; without those that have none."""
+    """Write the axes that have a value with their values."""
     pairs = zip(axes, values, strict=True)
     return {name: text(value) for name, value in pairs if not pd.isna(value)}
 
 
 def papers_first(values: Iterable[Any]) -> list[Any]:
-    """An axis's values, the papers' own before the others."""
+    """Sort an axis's values, the papers' own before the others."""
     return sorted(values, key=lambda value: _place([value]))
 
 
@@ -71,12 +71,12 @@ def exemplary(values: Sequence[float], most: int = 3) -> list[float]:
 
 
 def text(value: object) -> str:
-    """A value of an axis as people write it."""
+    """Write a value of an axis."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def stem(*parts: str) -> str:
-    """A name for files and for anchors of the page."""
+    """Return a name for files and for anchors of the page."""
     joined = "-".join(part for part in parts if part)
     return "".join(c if c.isalnum() or c in "-._" else "-" for c in joined)
 
@@ -87,7 +87,7 @@ def case_words(case: Mapping[str, str]) -> str:
 
 
 def titled(title: str, case: Mapping[str, str]) -> str:
-    """The title, with the case if there is one."""
+    """Add the case to a title."""
     return f"{title}: {case_words(case)}" if case else title
 
 
@@ -99,7 +99,7 @@ def _worded(name: str, value: str) -> str:
 
 
 def foot(results: ExperimentResults, rows: pd.DataFrame, reading: str = READING) -> str:
-    """The footer: n, engine, profile, and how to read the figure."""
+    """Write the footer: n, engine, profile, and how to read the figure."""
     per = rows.groupby([AXIS + name for name in results.varied(rows)] or ["experiment"])
     seeds = sorted({int(n) for n in per["seed"].nunique()})
     n = f"n = {seeds[0]}" + (f"–{seeds[-1]}" if len(seeds) > 1 else "")
@@ -114,7 +114,7 @@ def foot(results: ExperimentResults, rows: pd.DataFrame, reading: str = READING)
 
 
 def cell_means(rows: pd.DataFrame, series: str, metrics: Sequence[str]) -> pd.DataFrame:
-    """The means over the seeds, one row per cell, named like `cubic (order cbr-first)`."""
+    """Return the means over the seeds, a row per cell, named like `cubic (order cbr-first)`."""
     axes = axes_beside(rows, series)
     means = {}
     groups = rows.groupby([series, *(AXIS + name for name in axes)], sort=False, dropna=False)
@@ -125,5 +125,5 @@ def cell_means(rows: pd.DataFrame, series: str, metrics: Sequence[str]) -> pd.Da
 
 
 def axes_beside(rows: pd.DataFrame, series: str) -> list[str]:
-    """The axes that vary within a series: `variant` does not where the series are the variants."""
+    """Name the axes that vary within a series, as `variant` does not if a series is a variant."""
     return [name for name in varied_axes(rows) if not determined(rows, AXIS + name, [series])]

@@ -40,7 +40,7 @@ class Sheet:
 
 
 def printed(value: float | None) -> Cell:
-    """A number printed in a paper, or a dash if it prints none."""
+    """Return the cell of a number printed in a paper, or a dash."""
     return Cell("–", "", True) if value is None else Cell(f"{value:g}", f"{value:g}", True)
 
 
@@ -57,7 +57,7 @@ def mean_cell(values: pd.Series) -> Cell:
 
 
 def median_cell(values: Iterable[float], decimals: int = 1) -> Cell:
-    """The median and the range: with five repeats, the range is its 94 % interval."""
+    """Return the median and the range: with five repeats, the range is its 94 % interval."""
     found = known(values)
     if not len(found):
         return Cell("–", "", True)

@@ -110,8 +110,10 @@ def _shortened(number: re.Match[str]) -> str:
 
 
 def _lay_out(drawn: DrawnFigure) -> None:
-    """Lay out once, to a millionth of the size: the solver's last digits are not the same in
-    every call, and the SVG's names are made of them."""
+    """Lay out once, to a millionth of the size.
+
+    The solver's last digits differ between calls, and the SVG's names are made of them.
+    """
     engine = drawn.get_layout_engine()
     assert engine is not None
     engine.execute(drawn)

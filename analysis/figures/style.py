@@ -82,8 +82,10 @@ SHEET = Path(__file__).with_name("figures.mplstyle")
 
 
 def variant_colours(variants: Iterable[str]) -> dict[str, str]:
-    """A colour for each variant, in every figure the same; where one figure has two variants of
-    one colour, the second gets one that is free."""
+    """Return a colour for each variant, the same in every figure.
+
+    Where one figure has two variants of one colour, the second gets a free one.
+    """
     found: dict[str, str] = {}
     for name in variants:
         own = VARIANT_COLOURS.get(name) or _by_name(name)
@@ -125,7 +127,7 @@ QUEUE_STYLES = (
 def series_styles(
     names: Iterable[str], variants: Mapping[str, str] | None = None
 ) -> dict[str, SeriesStyle]:
-    """A style for each series, in the usual order of the variants.
+    """Return a style for each series, in the usual order of the variants.
 
     `variants` has the variant of a series that is not called like it. Its flows share the
     variant's colour; the second and those after it have other markers and dashes.
@@ -145,12 +147,12 @@ def series_styles(
 
 
 def styles_of(rows: pd.DataFrame, series: str) -> dict[str, SeriesStyle]:
-    """The styles of the series of these flows, by their variants."""
+    """Return the styles of these flows' series, by their variants."""
     names = rows.drop_duplicates(series)
     variants = dict(zip(names[series].map(str), names["variant"].map(str), strict=True))
     return series_styles(variants, variants)
 
 
 def style_sheet() -> AbstractContextManager[None]:
-    """The context in which every figure is drawn and saved."""
+    """Return the context in which every figure is drawn and saved."""
     return mpl.rc_context(fname=SHEET)

@@ -17,7 +17,7 @@ MOST_VALUES = 16  # the same, of an axis: the command has them all
 
 
 def values(results: ExperimentResults, axis: str) -> list[str]:
-    """An axis's values, numbers by size."""
+    """Sort an axis's values, numbers by size."""
     found = results.rows[AXIS + axis].dropna().unique().tolist()
     return [text(each) for each in (sorted(found) if not isinstance(found[0], str) else found)]
 
@@ -28,7 +28,7 @@ def axes(results: ExperimentResults) -> list[tuple[str, str]]:
 
 
 def settings(trials: Sequence[Trial]) -> list[tuple[str, str]]:
-    """The settings of the trials; where they differ, all values."""
+    """Return the settings of the trials; where they differ, all values."""
     scenarios = [trial.scenario for trial in trials]
     records = [trial.record for trial in trials]
     necks = [scenario.topology.bottleneck for scenario in scenarios]
@@ -57,13 +57,13 @@ def _several(texts: Iterable[str], most: int = MOST) -> str:
 
 
 def _given(results: ExperimentResults) -> list[str]:
-    """The axes that the experiment has, without those that were added to tell trials apart."""
+    """Return the experiment's axes, without those that were added to tell trials apart."""
     own = {name for trial in results.trials for name in trial.scenario.axes}
     return [name for name in results.axes() if name in own]
 
 
 def command(results: ExperimentResults) -> str:
-    """The exact command; what a scenario's file became is run from a trial's."""
+    """Return the exact command; trials of a scenario's file are run from one of them."""
     names = _given(results)
     what = [results.experiment]
     if _is_of_file(results):
@@ -85,7 +85,7 @@ def _is_of_file(results: ExperimentResults) -> bool:
 
 
 def command_note(results: ExperimentResults) -> str:
-    """A sentence about how the command's trials differ from these, or nothing."""
+    """Say how the command's trials differ from these, if they do."""
     names = _given(results)
     if not names and results.varied(results.rows):
         return f"and so for each of the other {len(results.trials) - 1}"

@@ -36,7 +36,7 @@ _STYLE = re.compile(r" style=\"([^\"]*)\"")
 
 
 def element(text: str, key: str, alt: str) -> str:
-    """A page's element of such a text; `key` keeps its ids apart from those of other figures."""
+    """Make an element of a page of an SVG; `key` keeps its ids apart from other figures'."""
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
     text = re.sub(r"<!--.*?-->\n?", "", text, flags=re.S)
@@ -51,7 +51,7 @@ def element(text: str, key: str, alt: str) -> str:
 
 
 def ink(colour: str) -> str:
-    """What the style sheet calls a colour, or the colour itself."""
+    """Return the style sheet's name of a colour, or the colour itself."""
     return _NAMES.get(colour.lower(), colour)
 
 
@@ -61,13 +61,13 @@ def _variable(found: re.Match[str]) -> str:
 
 
 def _font(found: re.Match[str]) -> str:
-    """The size and weight; the family is the page's."""
+    """Keep a font's size and weight; the family is the page's."""
     weight = f"font-weight: {found[1]}; " if found[1] else ""
     return f"{weight}font-size: {found[2]}px"
 
 
 def _attributes(found: re.Match[str]) -> str:
-    """A style as attributes of its own: the page's policy allows no styles within elements."""
+    """Write a style as attributes: the page's policy allows no styles within elements."""
     pairs = (each.split(":", 1) for each in found[1].split(";") if each.strip())
     known = {name.strip(): value.strip() for name, value in pairs}
     known.pop("font-family", None)  # the page's

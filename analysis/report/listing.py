@@ -125,7 +125,7 @@ def _captures(trial: Trial, page: Path) -> str:
 
 
 def _page(trial: Trial, page: Path) -> str:
-    """The page that `testbed report TRIAL` made."""
+    """Return the address of the page that `testbed report TRIAL` made."""
     own = trial.path / FIGURES / TRIAL_PAGE
     return _link(own, page) if own.is_file() else ""
 
@@ -136,7 +136,7 @@ def _link(path: Path, page: Path) -> str:
 
 
 def verdicts(results: ExperimentResults) -> dict[str, int]:
-    """The number of trials by verdict."""
+    """Count the trials by verdict."""
     first = results.rows.drop_duplicates("trial")
     ran = first[first["status"] == "ok"]["verdict"].replace("", "not judged")
     order = ("valid", "suspect", "invalid", "not judged")
@@ -144,7 +144,7 @@ def verdicts(results: ExperimentResults) -> dict[str, int]:
 
 
 def statuses(results: ExperimentResults) -> dict[str, int]:
-    """The number of trials by status."""
+    """Count the trials by status."""
     first = results.rows.drop_duplicates("trial")["status"]
     return {str(name): int(count) for name, count in first.value_counts().items()}
 

@@ -42,9 +42,9 @@ def make_report(
     single: bool = False,
     standings: page.Standings | None = None,
 ) -> Path:
-    """Write the page of what was collected to `out`, with its figures in `STEM-figures/` and its
-    trials' series in `STEM-series/` beside it, or all in the `single` file.
+    """Write the page of what was collected to `out`.
 
+    Its figures are in `STEM-figures/` and its trials' series in `STEM-series/` beside it.
     `answers` is the ledger of claims; without any the page has none. `compared` has the
     differences between two folders, `standings` the summary of an evaluation. A `single` file has
     everything in it and nothing beside it.
@@ -71,7 +71,7 @@ def _folder(out: Path, single: bool) -> Iterator[Path]:
 
 
 def _part(results: ExperimentResults, folder: Path, out: Path, single: bool) -> page.Part:
-    """An experiment on an engine."""
+    """Return what the page shows of an experiment on an engine."""
     numbers = dict(zip(results.rows["trial"], results.rows["number"].map(int), strict=True))
     found = presentation.figures(results)
     figures = tuple(_shown(figure, folder, numbers, single) for figure in found)
@@ -110,7 +110,7 @@ def _shown(
 
 
 def _file(path: Path, single: bool) -> tuple[str, str]:
-    """A file's kind and its address: in a single file the file itself."""
+    """Return a file's kind and its address: in a single file the file itself."""
     kind = path.suffix.removeprefix(".")
     if not single:
         return kind, quote(f"{path.parent.name}/{path.name}")

@@ -61,7 +61,7 @@ class Edge:
 
 
 def drawing(scenarios: Sequence[Scenario]) -> str:
-    """The network that the scenarios share, as an SVG element; what differs is written as such."""
+    """Draw the network that the scenarios share as an SVG element."""
     scenario = scenarios[0]
     nodes, edges = _layout(scenarios)
     notes = _flows(scenario)
@@ -102,7 +102,7 @@ def _centred(names: Sequence[str], routers: Collection[str]) -> int:
 
 
 def _places(columns: Sequence[Sequence[str]], links: Sequence[Edge]) -> list[float]:
-    """The middles of the columns: before one that an observed link leads to there is more room."""
+    """Return the middles of the columns, with more room before an observed link."""
     column = {name: place for place, names in enumerate(columns) for name in names}
     wide = {max(column[each.one], column[each.other]) for each in links if each.neck}
     steps = [NECK_STEP if place in wide else LINK_STEP for place in range(1, len(columns))]
@@ -111,8 +111,10 @@ def _places(columns: Sequence[Sequence[str]], links: Sequence[Edge]) -> list[flo
 
 
 def _columns(scenario: Scenario, graph: Graph) -> list[list[str]]:
-    """Routers by their distance from the first flow's sender; hosts that only send stand before
-    their router, others behind it."""
+    """Place routers by their distance from the first flow's sender.
+
+    Hosts that only send stand before their router, others behind it.
+    """
     kinds = {node.name: node.kind for node in graph.nodes}
     first = scenario.flows[0].src
     start = first if first in kinds else graph.nodes[0].name
@@ -138,8 +140,10 @@ def _neighbours(graph: Graph, name: str) -> list[str]:
 
 
 def _edges(scenarios: Sequence[Scenario], graph: Graph) -> Iterator[Edge]:
-    """Observed links with their queue; of the others, those of one node with words once where
-    they are alike, as there is no room between them."""
+    """Describe observed links with their queue, and like links of one node once.
+
+    There is no room for more between them.
+    """
     settings = {link.name: list(_settings(scenarios, link.name)) for link in graph.links}
     hubs = Counter(end for link in graph.links for end in link.ends)
     groups: dict[str, list[GraphLink]] = {}
@@ -157,7 +161,7 @@ def _edges(scenarios: Sequence[Scenario], graph: Graph) -> Iterator[Edge]:
 
 
 def _settings(scenarios: Sequence[Scenario], name: str) -> Iterator[Bottleneck | Path]:
-    """A link's settings in each scenario."""
+    """Return a link's settings in each scenario."""
     for scenario in scenarios:
         topology = scenario.topology
         link = next((each for each in graph_of(topology).links if each.name == name), None)
@@ -185,8 +189,10 @@ def _several_paths(settings: Iterable[Bottleneck | Path]) -> tuple[str, str]:
 
 
 def _once(words: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """What is written above and below each link: what all have alike once, above the first and
-    below the last."""
+    """Return the words above and below each link.
+
+    What all have alike stands once, above the first and below the last.
+    """
     last = len(words) - 1
     alike = last > 0 and len(set(words)) == 1
     for place, (above, below) in enumerate(words):
@@ -223,7 +229,7 @@ def _queues(settings: Iterable[Bottleneck | Path]) -> str:
 
 
 def _flows(scenario: Scenario) -> dict[str, str]:
-    """The flows that start at each node."""
+    """Return the flows that start at each node."""
     notes: dict[str, list[str]] = {}
     for flow in scenario.flows:
         notes.setdefault(flow.src, []).append(f"{KINDS[flow.kind]} → {flow.dst}")
@@ -245,7 +251,7 @@ def _edge(edge: Edge, nodes: dict[str, Node]) -> str:
 
 
 def _fitting(words: str, edge: Edge, nodes: dict[str, Node]) -> list[str]:
-    """The words in lines that fit between the two boxes, numbers together with their units."""
+    """Break words into lines that fit between two boxes, numbers beside their units."""
     apart = math.dist(*((nodes[name].x, nodes[name].y) for name in (edge.one, edge.other)))
     whole = re.sub(r"(?<=[\d%]) ", "\u00a0", words)
     lines = textwrap.wrap(whole, int((apart - BOX_W - 2 * CLEAR) / LETTER), break_long_words=False)

@@ -47,8 +47,7 @@ OTHER_HEADS = {
 
 @dataclass(frozen=True)
 class Overlay:
-    """The choice and the metrics as JSON; the series by the trial's number if they are within
-    the page."""
+    """The choice and the metrics as JSON, and the series that are within the page, by trial."""
 
     choice: str = field(repr=False)
     series: Mapping[int, str] = field(repr=False)
@@ -120,7 +119,7 @@ def _setting(rows: pd.DataFrame, axes: Sequence[str], part: str) -> Json:
 
 
 def _values(results: ExperimentResults) -> dict[str, Json]:
-    """The metrics that `testbed compare` compares, by the trial's number and the flow."""
+    """Return the metrics that `testbed compare` compares, by the trial's number and the flow."""
     found: dict[str, Json] = {}
     rows = results.rows[results.rows["status"] == "ok"]
     table = rows[["number", "flow", *TOLERANCES]].to_numpy().tolist()
@@ -150,7 +149,7 @@ class _ReadOnce:
 
 
 def trial_text(trial: Trial) -> str:
-    """The trial's series by flow: compressed JSON in base64, which is safe anywhere in a page."""
+    """Pack the trial's series by flow: compressed JSON in base64, which is safe in a page."""
     reduction = reduction_of(trial)
     once = _ReadOnce(trial, reduction.series, _seconds(reduction), Samples(trial))
     found = {flow.name: _flow(once, flow) for flow in trial.record.flows}

@@ -100,14 +100,13 @@ class Page:
 
 
 def render(page: Page) -> str:
-    """The HTML, whole."""
+    """Return the page's HTML."""
     metrics = [metric for metric in METRICS if metric.unit or metric.count]
     return fill("page.html", (*SHARED, "page.js", "overlay.js"), page=page, metrics=metrics)
 
 
 def fill(template: str, scripts: Sequence[str], allowed: str = "", **values: object) -> str:
-    """A template with the style and its scripts in it, and a policy that lets nothing else in,
-    except what is `allowed` besides.
+    """Fill a template with its style and scripts, and a policy that lets only `allowed` in.
 
     Every value is escaped unless the template says `raw`, which is for elements that we made.
     """
@@ -136,8 +135,11 @@ def _style_and_script(scripts: Sequence[str]) -> dict[str, str]:
 
 
 def policy_of(scripts: Sequence[str], allowed: str = "") -> str:
-    """The content security policy of a page with these scripts: its style, its script with what
-    that loads itself (the trials' series), and pictures that are in it."""
+    """Return the content security policy of a page with these scripts.
+
+    It allows the page's style, its script with what that loads (the trials' series), and pictures
+    that are in the page.
+    """
     own = {name: _digest(text) for name, text in _style_and_script(scripts).items()}
     policy = (
         f"default-src 'none'; style-src '{own['style']}'; "

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import numpy as np
 
 from analysis.captures.inspection import View, flow_filter
-from analysis.figures.figure import Figure
+from analysis.figures.figure import Curve, Figure, LegendEntry
 from analysis.figures.time_sequence.sequence_data import sequence
 from analysis.figures.time_sequence.sequence_figure import legend, page_panel
 from analysis.figures.timeline.timeline_data import Timeline, flow_span, timeline
@@ -124,7 +124,9 @@ def _plots(trial: Trial, first: FlowRecord) -> Iterator[Plotted]:
 def _with_segments(trial: Trial, flow: FlowRecord, figure: Figure) -> Figure:
     """Add the flow's packets below its timeline, if its one connection was captured."""
     inches = (*_inches(figure), SEGMENTS_INCHES)
-    figure = dataclasses.replace(figure, title="", subtitle="", warning="", foot="")
+    figure = dataclasses.replace(
+        figure, title="", subtitle="", warning="", foot="", legend=_curve_entries(figure)
+    )
     own = TrialPackets(trial).flow("sender", flow)
     if flow.protocol != "tcp" or flow.has_many_connections or own is None:
         return figure
@@ -137,7 +139,19 @@ def _with_segments(trial: Trial, flow: FlowRecord, figure: Figure) -> Figure:
     time_axis = dataclasses.replace(lanes.x, label="time (s)")
     rest = dataclasses.replace(lanes, x=dataclasses.replace(lanes.x, label="", names_shown=False))
     panels = (*figure.panels[:-1], (rest,), (dataclasses.replace(panel, x=time_axis),))
-    return dataclasses.replace(figure, panels=panels, row_inches=inches, legend=legend(found))
+    entries = (*_curve_entries(figure), *legend(found))
+    return dataclasses.replace(figure, panels=panels, row_inches=inches, legend=entries)
+
+
+def _curve_entries(figure: Figure) -> tuple[LegendEntry, ...]:
+    """Name the timeline's curves, which the words beside its panels do in print."""
+    found = {
+        mark.series: LegendEntry(mark.series, mark.colour, dash=mark.dash)
+        for panel in figure.all_panels
+        for mark in panel.marks
+        if isinstance(mark, Curve) and mark.series
+    }
+    return tuple(found.values())
 
 
 def _inches(figure: Figure) -> Sequence[float]:
@@ -162,7 +176,7 @@ def _plotted(trial: Trial, flow: FlowRecord, found: Timeline, figure: Figure) ->
 
 
 def _transfers(trial: Trial) -> TextTable | None:
-    """The trial's transfers by size, if it has workloads."""
+    """Return the trial's transfers by size, if it has workloads."""
     rows = transfers_of([trial])
     return transfers_summary(rows) if len(rows) else None
 

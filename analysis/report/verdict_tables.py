@@ -72,7 +72,7 @@ def tolerances() -> TextTable:
 
 
 def tolerance(rule: Rule) -> str:
-    """The deviation up to which a check is valid in virtual time, and in real time if different."""
+    """Write the greatest valid deviation in virtual time, and in real time if that differs."""
     virtual, real = (_limit(rule, limits) for limits in (rule.virtual, rule.real))
     return virtual if virtual == real else f"{virtual}; in real time {real}"
 
@@ -111,7 +111,7 @@ def tally(verdicts: Iterable[Verdict]) -> list[Tally]:
 
 
 def _worst(grades: Iterable[Grade]) -> Grade:
-    """The worst grade, where every known one outranks `unknown`."""
+    """Return the worst grade; every known one outranks `unknown`."""
     order = (Grade.INVALID, Grade.SUSPECT, Grade.VALID, Grade.UNKNOWN)
     return min(grades, key=order.index)
 
@@ -150,7 +150,7 @@ def _sides(check: Check) -> str:
 
 
 def _names(trials: Sequence[Trial]) -> Iterator[str]:
-    """The trials' labels, or their folders where labels are not unique."""
+    """Return the trials' labels, or their folders where labels are not unique."""
     labels = [trial.scenario.label for trial in trials]
     for trial, label in zip(trials, labels, strict=True):
         yield label if label and labels.count(label) == 1 else trial.path.name

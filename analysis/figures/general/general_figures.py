@@ -1,5 +1,4 @@
-"""The figures that every experiment has: the main measures over its main axis, the plane of
-throughput and delay, the distributions of delays."""
+"""The figures of every experiment: measures over the main axis, planes, distributions."""
 
 from __future__ import annotations
 
@@ -35,8 +34,7 @@ SERIES = "series"
 
 
 def draw(results: ExperimentResults) -> Iterator[AnyFigure]:
-    """A single setting's timelines; shares, sweeps, throughput over time, the plane and the
-    distributions, one per case of the axes that they do not show."""
+    """Yield all general figures that the experiment has data for."""
     if not results.varied(results.rows):
         yield from flow_timelines(results)
     yield from shares(results)
@@ -57,8 +55,7 @@ def has_points(results: ExperimentResults) -> bool:
 
 
 def named(results: ExperimentResults) -> pd.DataFrame:
-    """The TCP flows, each with the name of its series: the variant, and where a trial has
-    several flows of one variant the flow's too."""
+    """Return the TCP flows with the names of their series: the variant, and the flow if needed."""
     rows = results.tcp
     variant = rows["variant"].where(rows["variant"] != "", rows["flow"])
     several = rows.groupby(["trial", "variant"])["flow"].transform("count") > 1
@@ -66,25 +63,25 @@ def named(results: ExperimentResults) -> pd.DataFrame:
 
 
 def main_axis(rows: pd.DataFrame) -> str:
-    """The axis to draw over: the number with most values, else the name with most; or none."""
+    """Choose the axis to draw over: the number with most values, or else the name with most."""
     own = [name for name in axes_beside(rows, SERIES) if name != "pair"]
     numbers = [name for name in own if load_sweep.is_number(rows, name)]
     return max(numbers or own, key=lambda name: rows[AXIS + name].nunique(), default="")
 
 
 def others(rows: pd.DataFrame, *shown: str, series: str = SERIES) -> list[str]:
-    """The axes that vary, without those that the figure shows and those that are its series."""
+    """Name the axes that vary and that neither the figure nor its series shows."""
     return [name for name in axes_beside(rows, series) if name not in shown]
 
 
 def measures(rows: pd.DataFrame) -> list[means.Measure]:
-    """The main measures that this experiment has."""
+    """Return the main measures that this experiment has."""
     marks = (MARKED,) if rows[MARKED.metric].gt(0).any() else ()
     return [m for m in (THROUGHPUT, DROPS, *marks, LATENCY) if rows[m.metric].notna().any()]
 
 
 def flow_timelines(results: ExperimentResults) -> Iterator[Figure]:
-    """The timeline of each flow of the first trial."""
+    """Yield the timeline of each flow of the first trial."""
     for trial in results.trials[:1]:
         for flow in trial.record.flows[:MOST_TIMELINES]:
             found = timeline_figure.whole(trial, flow)
@@ -94,7 +91,7 @@ def flow_timelines(results: ExperimentResults) -> Iterator[Figure]:
 
 
 def shares(results: ExperimentResults) -> Iterator[Figure]:
-    """The variants' shares and Jain's index, where flows share the network."""
+    """Yield the variants' shares and Jain's index, where flows share the network."""
     rows = results.tcp
     if rows.empty or not variant_shares.several_flows(rows):
         return
@@ -214,13 +211,13 @@ def _parts(rows: pd.DataFrame, axis: str) -> list[tuple[str, pd.DataFrame]]:
 def few_cases(
     rows: pd.DataFrame, axes: Sequence[str], most: int = MOST_CASES
 ) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
-    """The first cases, so that a report stays readable."""
+    """Yield the first cases, so that a report stays readable."""
     shown = [name for name in varied_axes(rows) if name not in axes]
     yield from itertools.islice(cases.split(rows, axes, shown), most)
 
 
 def extremes(rows: pd.DataFrame, series: str, words: str = "") -> str:
-    """A caption: the series with the highest and lowest throughput, and with the lowest delay."""
+    """Name the series with the highest and the lowest throughput and delay."""
     found = cell_means(rows, series, ("throughput_mbps", "owd_mean_ms"))
     means = found["throughput_mbps"].dropna()
     start = f"With {words}: " if words else ""

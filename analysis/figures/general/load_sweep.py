@@ -46,7 +46,7 @@ def axis_label(name: str) -> str:
 
 
 def is_number(rows: pd.DataFrame, axis: str) -> bool:
-    """True if the axis is numeric, so that lines may join its points."""
+    """Return whether the axis is numeric, so that lines may join its points."""
     return pd.api.types.is_numeric_dtype(rows[AXIS + axis])
 
 
@@ -88,7 +88,7 @@ def panels(
 
 
 def towers(table: pd.DataFrame, x: str) -> bool:
-    """True if one line is so far above the others, at most points, that they look flat."""
+    """Return whether one line is so far above the others that they look flat."""
     ratios = []
     for _, there in table.groupby(x):
         first, *others = sorted(there["mean"].dropna(), reverse=True) or [0.0]

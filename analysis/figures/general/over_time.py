@@ -117,7 +117,7 @@ def trial_curves(tables: Iterable[pd.DataFrame], look: SeriesStyle, name: str) -
 
 
 def singles(rows: pd.DataFrame, digest: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """The series of each trial."""
+    """Yield the series of each trial."""
     for _, own in rows.groupby("trial", sort=False):
         yield series(own, digest)
 

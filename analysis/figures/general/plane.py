@@ -251,7 +251,7 @@ def cloud_marks(rows: pd.DataFrame, look: SeriesStyle, name: str) -> list[Mark]:
 
 
 def region(points: np.ndarray) -> tuple[tuple[float, float], float, float, float] | None:
-    """The mean's confidence region: centre, full axes, angle in degrees; None if unknown."""
+    """Return the mean's confidence region: centre, axes, angle in degrees; None if unknown."""
     n = len(points)
     if n < LEAST:
         return None
@@ -268,7 +268,7 @@ def region(points: np.ndarray) -> tuple[tuple[float, float], float, float, float
 
 
 def best(rows: pd.DataFrame, series: str) -> str:
-    """The series with the highest throughput and the one with the lowest delay, in words."""
+    """Name the series with the highest throughput and the one with the lowest delay."""
     means = cell_means(rows, series, (X, Y)).dropna()
     if len(means) < 2:
         return ""

@@ -25,7 +25,7 @@ Parts = Sequence[tuple[str, pd.DataFrame]]
 
 
 def draw(results: ExperimentResults) -> Iterator[Figure]:
-    """The figure of an experiment with workloads; its panels' rows are the other axes' cases."""
+    """Yield the figure of an experiment with workloads, with a row of panels for each case."""
     flows = results.good[results.good["kind"] == FlowKind.WORKLOAD]
     if flows.empty:
         return
@@ -58,7 +58,7 @@ def _is_series(flows: pd.DataFrame, axis: str) -> bool:
 
 
 def _transfers(flows: pd.DataFrame, transfers: pd.DataFrame) -> pd.DataFrame:
-    """The transfers of these flows, with their series."""
+    """Return the transfers of these flows, with their series."""
     return transfers.merge(flows[["trial", "flow", SERIES]], on=["trial", "flow"])
 
 
@@ -115,7 +115,7 @@ def _curves(rows: pd.DataFrame, looks: dict[str, SeriesStyle]) -> tuple[list[Mar
 
 
 def _caption(data: pd.DataFrame) -> str:
-    """The sizes' lowest and highest medians, and whose they are."""
+    """Name the sizes' lowest and highest medians, and their series."""
     said = []
     for size, own in data.groupby("size", sort=False):
         ends = [each for _, each in own.groupby(["part", SERIES], sort=False)]

@@ -20,7 +20,7 @@ READING = (
 
 
 def several_flows(rows: pd.DataFrame) -> bool:
-    """True if a trial has flows that can share."""
+    """Return whether a trial has several flows, which share the link."""
     return bool(rows.groupby("trial")["flow"].nunique().gt(1).any())
 
 
@@ -74,7 +74,7 @@ def jain_words(jain: pd.Series) -> str:
 
 
 def caption(data: pd.DataFrame) -> str:
-    """The shares and Jain's index of each part."""
+    """Write the shares and Jain's index of each part."""
     said = []
     for words, own in data.groupby("part", sort=False):
         shares = ", ".join(f"{row[GROUP]} {row['mean']:.0f} %" for _, row in own.iterrows())

@@ -66,7 +66,7 @@ class Sequence:
 
 
 def sequence(trial: Trial, flow: FlowRecord) -> Sequence:
-    """The flow's first connection."""
+    """Read the flow's first connection."""
     packets = TrialPackets(trial)
     own = packets.flow("sender", flow)
     if flow.protocol != "tcp" or own is None:
@@ -123,7 +123,7 @@ def _lost(sent: pd.DataFrame, receiver: FlowPackets | None) -> Stretches:
 
 
 def _window_edge(acks: pd.DataFrame, ack: Integers) -> Integers | None:
-    """A SYN's window is never scaled, and says nothing of the later ones."""
+    """Return the edge of the receiver's window; a SYN's window is never scaled."""
     later = (acks["flags"] & SYN == 0).to_numpy()
     if (acks["window_scale"].to_numpy()[later] == WINDOW_UNKNOWN).any():
         return None
@@ -132,7 +132,7 @@ def _window_edge(acks: pd.DataFrame, ack: Integers) -> Integers | None:
 
 
 def _sacks(sacks: pd.DataFrame, acks: pd.DataFrame, ack: Integers, time_s: Floats) -> Stretches:
-    """The blocks of the acknowledgements; edges are near the number that is acknowledged."""
+    """Return the blocks of the acknowledgements; edges are near the acknowledged number."""
     place = pd.Series(np.arange(len(acks)), index=acks["frame"].to_numpy())
     own = sacks[sacks["frame"].isin(place.index)]
     at = place.loc[own["frame"]].to_numpy(dtype=np.int64)
@@ -165,7 +165,7 @@ def zoom(found: Sequence, span: TimeSpan) -> TimeSpan:
 
 
 def _repaired_s(found: Sequence, lost_s: float) -> float | None:
-    """The time when all data outstanding at the first retransmission was acknowledged."""
+    """Return when all data outstanding at the first retransmission was acknowledged."""
     times = [t for each in found.again.values() for t in each.time_s[each.time_s >= lost_s][:1]]
     if not times:
         return None
@@ -175,7 +175,7 @@ def _repaired_s(found: Sequence, lost_s: float) -> float | None:
 
 
 def _rtt_s(found: Sequence, at_s: float) -> float:
-    """The ACK delay of the last data before this instant, or else of the first data."""
+    """Return the ACK delay of the last data before this instant, or else of the first data."""
     if not len(found.new):
         return 1.0
     place = max(0, int(np.searchsorted(found.new.time_s, at_s)) - 1)

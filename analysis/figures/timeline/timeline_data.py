@@ -29,11 +29,11 @@ class TimeSpan:
     stop_s: float
 
     def of(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """The rows whose `time_s` lies in the span."""
+        """Return the rows whose `time_s` lies in the span."""
         return rows[(rows["time_s"] >= self.start_s) & (rows["time_s"] <= self.stop_s)]
 
     def within(self, times: Floats) -> Floats:
-        """The times that lie in the span."""
+        """Return the times that lie in the span."""
         return times[(times >= self.start_s) & (times <= self.stop_s)]
 
     @property
@@ -59,7 +59,7 @@ class Timeline:
 
 
 def flow_span(flow: FlowRecord, start_s: float | None, stop_s: float | None) -> TimeSpan:
-    """The span between two times of a flow; the whole flow if none is given."""
+    """Return the span between two times of a flow; the whole flow if none is given."""
     long = flow.stopped_s - flow.started_s > LONG_S
     began_s = math.floor(flow.started_s) if long else flow.started_s
     span = TimeSpan(
@@ -104,7 +104,7 @@ def timeline(trial: Trial, flow: FlowRecord, span: TimeSpan) -> Timeline:
 
 
 def _held(rows: pd.DataFrame, span: TimeSpan) -> pd.DataFrame:
-    """The span's rows, and the last one before it: its values still hold."""
+    """Return the span's rows, and the last one before it: its values still hold."""
     before = rows[rows["time_s"] < span.start_s].tail(1).assign(time_s=span.start_s)
     return pd.concat([before, span.of(rows)], ignore_index=True)
 
@@ -118,7 +118,7 @@ def _clipped(states: pd.DataFrame, span: TimeSpan) -> pd.DataFrame:
 
 
 def socket_samples(samples: Samples, flow: FlowRecord) -> pd.DataFrame | None:
-    """The flow's samples while it was established; its connections are added up."""
+    """Return the flow's samples while it was established, its connections added up."""
     table = samples.sockets
     if table is None:
         return None
@@ -144,7 +144,7 @@ STATES = ("open", "disorder", "cwr", "recovery", "loss")  # ever more serious
 
 
 def _traced(trial: Trial, flow: FlowRecord) -> pd.DataFrame | None:
-    """The kernel's own events of the flow, where they were traced."""
+    """Return the kernel's events of the flow, where they were traced."""
     table = read_samples(trial, TCP_EVENTS)
     if table is None or len(flow.src_ports) > 1:  # events do not say of which connection
         return None
@@ -175,7 +175,7 @@ def _runs(time_s: Floats, state: np.ndarray, stop_s: float) -> pd.DataFrame:
 def queue_samples(
     trial: Trial, samples: Samples, flow: FlowRecord
 ) -> tuple[pd.DataFrame | None, QueueRecord | None]:
-    """The queue of the flow's bottleneck; if that is not captured, the first that is sampled."""
+    """Return the queue of the flow's bottleneck, or the first that is sampled."""
     sampled = [queue for queue in trial.record.queues if queue.sampled]
     name = capture_interface(trial, "bottleneck-out", flow)
     own_first = sorted(sampled, key=lambda queue: queue.interface != name)

@@ -33,7 +33,7 @@ RESENT = (Kind.RETRANSMISSION, Kind.FAST, Kind.SPURIOUS, Kind.OUT_OF_ORDER)
 
 
 def seconds(rows: pd.DataFrame, trial: Trial) -> Floats:
-    """The packets' times on the trial's clock."""
+    """Return the packets' times on the trial's clock."""
     found: Floats = (rows["time_ns"].to_numpy() - epoch_ns(trial)) / 1e9
     return found
 
@@ -45,7 +45,7 @@ def flow_events(
     sockets: pd.DataFrame | None,
     queue: pd.DataFrame | None,
 ) -> dict[Kind, Floats]:
-    """The times of all events in seconds of the trial; kinds without a source are absent."""
+    """Return the times of all events in seconds; kinds without a source are absent."""
     found: dict[Kind, Floats] = {}
     found |= _at_queue(trial, flow, packets, queue)
     if flow.protocol == "tcp" and (sender := packets.flow("sender", flow)) is not None:

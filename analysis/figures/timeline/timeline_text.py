@@ -19,7 +19,7 @@ DOUBT_LETTERS = 120  # of the line about the verdict
 
 
 def title(trial: Trial, flow: FlowRecord) -> str:
-    """The setting of the trial: variant, queue, rate, round-trip time, seed."""
+    """Write the trial's setting: variant, queue, rate, round-trip time, seed."""
     scenario = trial.scenario
     bottleneck = scenario.topology.bottleneck
     queue = bottleneck.queue.discipline + (" with ECN" if bottleneck.queue.ecn else "")
@@ -44,7 +44,7 @@ def _limit(trial: Trial) -> str:
 
 
 def outcome(found: Timeline) -> str:
-    """The outcome, in the figure's own numbers."""
+    """Write what came of the flow, in the figure's own numbers."""
     parts = []
     if found.throughput is not None and len(rates := _known(found.throughput.value)):
         parts.append(f"{np.mean(rates):.3g} Mbit/s")
@@ -69,7 +69,7 @@ def _known(values: Floats) -> Floats:
 
 
 def footer(trial: Trial, found: Timeline) -> str:
-    """The footer: setting, engine, and what may be missing between samples."""
+    """Write the footer: setting, engine, and what may be missing between samples."""
     interval = trial.scenario.sample_interval_ms
     sampled = f"sampled every {interval:g} ms: what is shorter may be missed"
     if found.traced:
@@ -79,12 +79,12 @@ def footer(trial: Trial, found: Timeline) -> str:
 
 
 def foot(trial: Trial) -> str:
-    """The footer wrapped to the width of the figure."""
+    """Wrap the trial's setting to the width of the figure."""
     return in_lines(setting_label(trial).split(BETWEEN), FOOT_LETTERS)
 
 
 def doubt(trial: Trial) -> str:
-    """The verdict on the trial and why, where it is not valid."""
+    """Write the verdict on a trial that is not valid, and the reason."""
     found = verdict_of(trial)
     if found is None or found.verdict is Grade.VALID:
         return ""
@@ -97,7 +97,7 @@ def counted(number: int, what: str) -> str:
 
 
 def stem(flow: FlowRecord, start_s: float | None, stop_s: float | None) -> str:
-    """The stem of the files' names: the flow, and the span if one was given."""
+    """Return the stem of the files' names: the flow, and the span if one was given."""
     if start_s is None and stop_s is None:
         return flow.name
     ends = (

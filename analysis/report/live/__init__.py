@@ -1,2 +1,1 @@
-"""The page of a run that is still under way: what has happened, served to a browser on this
-machine."""
+"""The page of a run that is still under way, served to a browser on this machine."""

@@ -39,7 +39,7 @@ class FirstFigure:
         self._values: dict[Words, dict[int, float]] = {}  # setting and flow → seed → value
 
     def add(self, scenario: Scenario, rows: pd.DataFrame) -> None:
-        """A trial's rows, one a flow; an invalid trial does not count."""
+        """Add a trial's rows, one for each flow; an invalid trial does not count."""
         if invalid(rows).any() or self._metric not in rows:
             return
         setting = tuple(scenario.axes.values()) or (scenario.label or scenario.experiment,)
@@ -77,7 +77,7 @@ class FirstFigure:
 
 
 def _names(shown: Sequence[Words]) -> list[str]:
-    """What tells them apart: `cubic codel`; of one alone all of it."""
+    """Name settings by the words in which they differ; a single one by all its words."""
     width = max((len(words) for words in shown), default=0)
     apart = [i for i in range(width) if len({words[i : i + 1] for words in shown}) > 1]
     named = [" ".join(words[i] for i in apart if i < len(words)) for words in shown]

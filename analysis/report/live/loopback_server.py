@@ -74,7 +74,7 @@ class _Server(ThreadingHTTPServer):
         self.told_all, self.asked_at = threading.Event(), float("-inf")
 
     def handle_error(self, *_: object) -> None:
-        """A reader who goes away in the middle is no event."""
+        """Ignore a reader who goes away in the middle of an answer."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -83,7 +83,7 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "testbed", ""
 
     def do_GET(self) -> None:
-        """The page, or its news; nothing for whoever has no token."""
+        """Answer with the page or its news; with an error to whoever has no token."""
         server, address = self.server, urlsplit(self.path)
         _, token, name = [*address.path.split("/", 2), "", ""][:3]
         if not hmac.compare_digest(token.encode(), server.token.encode()) or not self._is_ours():
@@ -129,4 +129,4 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = do_TRACE = _refuse
 
     def log_message(self, *_: object) -> None:
-        """What is asked for is nobody's business, and the terminal shows the run."""
+        """Do not log requests: the terminal shows the run."""

@@ -55,18 +55,18 @@ class RunProgress:
         self.begin(0)
 
     def begin(self, total: int) -> None:
-        """A round of so many trials; `--until` has several."""
+        """Begin a round of trials; `--until` has several."""
         with self._lock:
             self._total, self._counts = total, Counter[str]()
             self._fresh, self._round_began = 0, self._clock()
 
     def began(self, scenario: Scenario, where: str) -> None:
-        """A trial began; `where` if that is not this machine."""
+        """Note that a trial began; `where` if that is not this machine."""
         with self._lock:
             self._running[scenario.name] = (where or HERE, self._clock())
 
     def finished(self, trial: Trial, fresh: bool) -> None:
-        """A trial is done; `fresh` if it ran now."""
+        """Note that a trial is done; `fresh` if it ran now."""
         record, name = trial.record, trial.scenario.name
         said = record.reason or f"{record.wall_s:.1f} s"
         with self._lock:
@@ -82,12 +82,12 @@ class RunProgress:
             self._notes[sentence] = None
 
     def reduced(self, scenario: Scenario, rows: pd.DataFrame) -> None:
-        """A trial's metrics are there."""
+        """Take a trial's metrics."""
         with self._lock:
             self._figure.add(scenario, rows)
 
     def end(self, state: str, page: Path | None = None) -> None:
-        """It goes no further: `finishing`, `complete` or `interrupted`."""
+        """Note how the run ends: `finishing`, `complete` or `interrupted`."""
         with self._lock:
             self._state, self._page = state, str(page.resolve()) if page else ""
             self._stopped_after = self._stopped_after or self._clock() - self._began
@@ -101,7 +101,7 @@ class RunProgress:
             return self._counts[str(Status.OK)]
 
     def told(self, have: int = -1) -> Json:
-        """What the page shows; the figure only if it is not the one that the page has."""
+        """Return what the page shows; the figure only if the page does not have it yet."""
         with self._lock:
             now, done = self._clock(), sum(self._counts.values())
             found: Json = {
