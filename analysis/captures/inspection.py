@@ -72,12 +72,12 @@ class View:
 
 
 def conjunction(one: str, other: str) -> str:
-    """A display filter that both filters agree to; an empty one lets everything through."""
+    """Return a display filter that both filters agree to; an empty one lets everything through."""
     return f"({one}) && ({other})" if one and other else one or other
 
 
 def view_of(trial: Trial, flow: str = "", point: str = Point.SENDER) -> View:
-    """A flow of a trial (the first one, if none is named) as captured at a point of its way."""
+    """Return the view of a flow, the first unless named, as captured at a point of its path."""
     ran = flow_record(trial, flow)
     capture = trial.capture(f"{point}:{ran.name}")
     if capture is None:
@@ -93,7 +93,7 @@ def view_of(trial: Trial, flow: str = "", point: str = Point.SENDER) -> View:
 
 
 def flow_record(trial: Trial, name: str = "") -> FlowRecord:
-    """A flow that ran, by its name (the first one, if none is named)."""
+    """Return a flow that ran, by its name; the first one, if none is named."""
     flows = {flow.name: flow for flow in trial.record.flows}
     if not flows:
         reason = trial.record.reason or "none is recorded"
@@ -107,7 +107,7 @@ def flow_record(trial: Trial, name: str = "") -> FlowRecord:
 
 
 def flow_filter(flow: FlowRecord) -> str:
-    """The display filter of a flow's packets, both directions, all parallel connections."""
+    """Return the display filter of a flow's packets: both directions, all its connections."""
     family = "ipv6" if ":" in flow.src_address else "ip"
     parts = [f"{family}.addr == {address}" for address in (flow.src_address, flow.dst_address)]
     if flow.dst_port or not flow.src_ports:
@@ -121,7 +121,7 @@ def flow_filter(flow: FlowRecord) -> str:
 
 
 def description(view: View) -> tuple[str, ...]:
-    """A description of the view and the command that opens it, line by line."""
+    """Describe the view and the command that opens it, line by line."""
     return (
         f"view: {view.about}",
         f"display filter: {view.display_filter}",
@@ -130,7 +130,7 @@ def description(view: View) -> tuple[str, ...]:
 
 
 def instructions(obstacle: str) -> tuple[str, ...]:
-    """The steps that make the command work when typed by hand."""
+    """Return the steps that make the command work when typed by hand."""
     here = (f"not opened here: {obstacle}",) if obstacle else ()
     return (
         *here,
@@ -140,7 +140,7 @@ def instructions(obstacle: str) -> tuple[str, ...]:
 
 
 def obstacle(environment: Mapping[str, str] = os.environ) -> str:
-    """The reason why no window can be opened here; empty if one can."""
+    """Return the reason why no window can be opened here; empty if one can."""
     if not any(environment.get(name) for name in DISPLAYS):
         return f"no display ({' and '.join(DISPLAYS)} are not set)"
     if shutil.which("wireshark") is None:
@@ -173,14 +173,14 @@ def open_window(view: View) -> None:
 
 
 def _reason(said: str) -> str:
-    """The line that says why; Qt says more, before and after."""
+    """Return the line that says why; Qt says more, before and after."""
     lines = [line.strip() for line in said.splitlines() if line.strip()] or ["it does not say why"]
     return next((line for line in lines if "could not" in line), lines[-1])
 
 
 @contextlib.contextmanager
 def configuration(display_filter: str) -> Iterator[Path]:
-    """A private configuration folder, gone afterwards; its I/O graphs count the view only."""
+    """Make a temporary configuration folder whose I/O graphs count the view only."""
     with tempfile.TemporaryDirectory(prefix="testbed-wireshark-") as name:
         folder = Path(name)
         shutil.copytree(CONFIGURATION, folder, dirs_exist_ok=True)
@@ -195,7 +195,7 @@ def configuration(display_filter: str) -> Iterator[Path]:
 
 
 def narrow_graphs(text: str, display_filter: str) -> str:
-    """The graphs of an io_graphs file, each with the display filter as a further condition."""
+    """Add the display filter to the condition of each graph of an io_graphs file."""
     out = io.StringIO()
     writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n")
     for row in csv.reader(text.splitlines()):
@@ -206,7 +206,7 @@ def narrow_graphs(text: str, display_filter: str) -> str:
 
 @contextlib.contextmanager
 def dissected(view: View, form: str) -> Iterator[Iterator[str]]:
-    """The lines that tshark prints of a view with our profile; it ends with the block.
+    """Yield the lines that tshark prints of a view with our profile; it ends with the block.
 
     `form` is what `-T` takes.
     """
@@ -249,7 +249,7 @@ def pyshark_packets(view: View) -> Iterator[Iterator[Packet]]:
 
 
 def packet_table(view: View, count: int) -> list[tuple[str, ...]]:
-    """The profile's column titles, then the cells of the view's first packets."""
+    """Return the profile's column titles, then the cells of the view's first packets."""
     with dissected(view, "psml") as lines:
         return list(itertools.islice(_rows(lines), count + 1))
 
@@ -263,7 +263,7 @@ def _rows(lines: Iterator[str]) -> Iterator[tuple[str, ...]]:
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """A table as lines of text, for a fixed-width font; numbers are flush right."""
+    """Align a table as lines of text for a fixed-width font; numbers are flush right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     numbers = [_numeric(column[1:]) for column in zip(*rows, strict=True)]
     return [

@@ -54,10 +54,10 @@ def _row(
 
 
 def _burst(now_ms: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """The most packets in any window, a millisecond, and when that window began.
+    """Return the highest packet rate in any window, per millisecond, and when that window began.
 
-    Wireshark's window ends with the step that a packet falls into, so it moves by whole
-    steps; until the first window is over, it begins with the capture.
+    Wireshark's window ends with the step that a packet falls into, so it moves by whole steps;
+    until the first window is over, it begins with the capture.
     """
     if not len(now_ms):
         return 0.0, float("nan")

@@ -177,14 +177,15 @@ class Core:
         return state
 
     def addresses(self) -> list[str]:
-        """The texts of all addresses, by their number in the columns."""
+        """Return the texts of all addresses, by their number in the columns."""
         size = _ADDRESS.size * self.state.addresses
         packed = ctypes.string_at(self._library.core_addresses(self._core), size) if size else b""
         return [_text(*each) for each in _ADDRESS.iter_unpack(packed)]
 
     def flows(self) -> ctypes.Array[Flow]:
-        """The connections, in the order of their first packets; the memory is the core's, and
-        nothing can be read afterwards.
+        """Return the connections in the order of their first packets.
+
+        The memory is the core's, and nothing can be read afterwards.
         """
         count = self.state.flows
         if not count:
@@ -195,12 +196,12 @@ class Core:
         return found
 
     def skipped(self) -> list[SkippedCount]:
-        """The frames that were not read, reason by reason."""
+        """Return the number of frames that were not read, by reason."""
         found = self._library.core_skipped(self._core)
         return [found[number] for number in range(self.state.skipped)]
 
     def sacks(self) -> ctypes.Array[Block]:
-        """A copy of all blocks of selective acknowledgements, in the order of the frames."""
+        """Copy all blocks of selective acknowledgements, in the order of the frames."""
         count = self.state.sacks
         copy: ctypes.Array[Block] = (Block * count)()
         if count:

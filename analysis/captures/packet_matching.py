@@ -10,11 +10,12 @@ import pandas as pd
 
 
 def match(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """For each packet of `after`, in the order of time: its `time_ns`, and where it was seen
-    before: `before_ns` and `before_row` (its place in `before` by time), NaN where nowhere.
+    """Find each packet of `after` in `before`.
 
-    A packet's earlier self is the last one with its identity that was seen no later than
-    it: the identification comes round every 65536 packets, and none takes that long.
+    In the order of time: its `time_ns`, and `before_ns` and `before_row` (its place in `before` by
+    time), NaN where it is not in `before`. Of several packets with one identity it is the last
+    that was captured no later: the identification comes round every 65536 packets, and none takes
+    that long.
     """
     earlier, later = _by_time(before), _by_time(after)
     time_ns, *identity = map(np.concatenate, zip(earlier, later, strict=True))
@@ -36,8 +37,10 @@ def match(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
 
 
 def _by_time(rows: pd.DataFrame) -> tuple[npt.NDArray[np.int64], ...]:
-    """The times, and what a router leaves alone: IP's identification counts up a connection's
-    packets, so that a retransmission differs from the original.
+    """Return the times in order, and the fields that a router leaves unchanged.
+
+    IP's identification counts a connection's packets, so that a retransmission differs from the
+    original.
     """
     names = ("time_ns", "src_port", "ip_id", "seq", "payload")
     columns = [rows[name].to_numpy().astype(np.int64) for name in names]
@@ -58,10 +61,10 @@ def one_way_delays_ms(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame
 
 
 def lost_packets(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """The data packets of `before` that never came by at `after`, in the order of time.
+    """Return the data packets of `before` that never arrived at `after`, in the order of time.
 
-    What may still be on its way when the captures end is not lost: what follows the last
-    packet that came by, within the longest way that any took.
+    Packets that may still be on their way when the captures end are not lost: those behind the
+    last packet that arrived, within the longest delay of any.
     """
     sent = _data(before).sort_values("time_ns", kind="stable")
     pairs = match(sent, _data(after)).dropna()
@@ -77,16 +80,16 @@ def lost_packets(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
 
 
 def _data(rows: pd.DataFrame) -> pd.DataFrame:
-    """Data packets that have an identification to know them by."""
+    """Select the data packets that have an identification."""
     return rows[(rows["payload"] > 0) & (rows["ip_id"] >= 0)]
 
 
 def drop_rate(entered: pd.DataFrame, left: pd.DataFrame, end_ns: int, begin_ns: int = 0) -> float:
-    """The part of the packets that entered a queue and did not leave it; NaN if none entered.
-    Those that entered before `begin_ns` don't count.
+    """Return the share of packets that entered a queue and did not leave it; NaN if none entered.
 
-    Packets that may still have been inside when the captures ended (`end_ns`) don't count:
-    those behind the last that left, if they entered within the longest stay seen.
+    Packets that entered before `begin_ns` don't count, nor do those that may still have been
+    inside when the captures ended (`end_ns`): those behind the last that left, if they entered
+    within the longest stay.
     """
     if entered.empty:
         return float("nan")
@@ -103,11 +106,11 @@ def drop_rate(entered: pd.DataFrame, left: pd.DataFrame, end_ns: int, begin_ns: 
 
 
 def numbering_drop_rate(left: pd.DataFrame) -> float:
-    """The part of a connection's packets that their own node's queue dropped; NaN if unknown.
+    """Return the share of a connection's packets that their sender's own queue dropped.
 
-    A capture there sees what left the queue alone. But the kernel numbered them before, one
-    by one (IP's identification), so that each number missing between the first packet and
-    the last is a drop. Fewer than 65536 in a row, and none behind the last, can be seen.
+    NaN if unknown. A capture there has only what left the queue, but the kernel numbered the
+    packets before, one by one (IP's identification): each number missing between the first packet
+    and the last is a drop. Fewer than 65536 in a row, and none behind the last, can be seen.
     """
     rows = left[left["ip_id"] >= 0].sort_values("time_ns", kind="stable")
     if rows.empty or rows["src_port"].nunique() > 1:  # each connection counts for itself
@@ -180,8 +183,9 @@ def _pair_alike(
 def differences(
     before: pd.DataFrame, after: pd.DataFrame, until_ns: float = math.inf
 ) -> tuple[int, int]:
-    """The number of packets that are only in `before`, and of those only in `after`: of these those
-    alone that came before `until_ns`, of those the ones that had the time to cross by then.
+    """Count the packets that are only in `before`, and those that are only in `after`.
+
+    Of `before`, those that had the time to cross by `until_ns`; of `after`, those before it.
     """
     found = pair(before, after)
     crossed = found != NOWHERE
@@ -194,7 +198,7 @@ def differences(
 
 
 def overtakers(before: pd.DataFrame, after: pd.DataFrame) -> int:
-    """The number of packets that came by before one that had been sent earlier."""
+    """Count the packets that arrived before one that had been sent earlier."""
     found = pair(before, after)
     places = found[found != NOWHERE]
     if not len(places):
@@ -204,9 +208,7 @@ def overtakers(before: pd.DataFrame, after: pd.DataFrame) -> int:
 
 
 def _place_in_stream(rows: pd.DataFrame, start: int) -> Integers:
-    """The sequence number; for UDP the IP identification, which counts packets, unwrapped beyond
-    65535 from near `start`.
-    """
+    """Return TCP's sequence numbers; for UDP the IP identification, unwrapped from near `start`."""
     if len(rows) and rows["protocol"].iloc[0] == "udp":
         steps = np.diff(rows["ip_id"].to_numpy(dtype=np.int64), prepend=start)
         return np.asarray(np.cumsum((steps + ID_HALF) % (2 * ID_HALF) - ID_HALF))
@@ -214,8 +216,9 @@ def _place_in_stream(rows: pd.DataFrame, start: int) -> Integers:
 
 
 def _identities(rows: pd.DataFrame, start: int) -> npt.NDArray[np.uint64]:
-    """Ports, IP identification, sequence number and payload in 64 bits: a multiplicative hash keeps
-    overlapping fields apart.
+    """Return ports, IP identification, sequence number and payload as 64 bits.
+
+    A multiplicative hash keeps overlapping fields apart.
     """
     with np.errstate(over="ignore"):
         found = _place_in_stream(rows, start).astype(np.uint64)

@@ -57,7 +57,7 @@ def check_file(path: Path) -> None:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[BufferedReader, bytes]]:
-    """The file and its first bytes, if they are a capture's."""
+    """Open the file and read its first bytes, if they are a capture's."""
     if not path.is_file():
         kind = "a folder, not a capture" if path.is_dir() else "no such file"
         raise TestbedError(f"{path}: {kind}", "name a pcap or pcapng file")
@@ -187,7 +187,7 @@ _Start = Callable[[_Window, _Source], Callable[[], int]]
 
 @contextmanager
 def _starting(size_bytes: int) -> Iterator[_Start]:
-    """A large file is read, and decompressed, by a thread beside the one that feeds the core."""
+    """Read a large file, and decompress it, in a thread beside the one that feeds the core."""
     if size_bytes < LARGE:
         yield lambda window, source: partial(window.fill, source)
         return

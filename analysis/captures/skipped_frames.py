@@ -119,7 +119,7 @@ class SkippedFrames:
 
 
 def skipped_frames(core: Core) -> SkippedFrames:
-    """What the core did not read."""
+    """Count what the core did not read, by reason."""
     reasons: Counter[str] = Counter()
     for each in core.skipped():
         reasons[_name(each)] += each.frames

@@ -95,8 +95,10 @@ class Packets:
 
 @dataclass(frozen=True)
 class Arrays:
-    """The same as plain arrays: `marks` has a bit for each of MARKS, `protocol` is 0 for TCP,
-    `src` and `dst` are places in `addresses`.
+    """Packets as plain arrays.
+
+    `marks` has a bit for each of MARKS, `protocol` is 0 for TCP, `src` and `dst` are places in
+    `addresses`.
     """
 
     columns: dict[str, Array]
@@ -107,7 +109,7 @@ class Arrays:
     frames: int
 
     def marked(self, name: str) -> Array:
-        """A mask of the packets that have a mark."""
+        """Return a mask of the packets that have a mark."""
         found: Array = (self.columns["marks"] & np.uint32(1 << MARKS.index(name))) != 0
         return found
 
@@ -146,7 +148,7 @@ class _Supply:
         return self.chunks[-1].columns
 
     def take(self, name: str) -> Array:
-        """A column as one array; the chunks give theirs up, so that no two are held long."""
+        """Return a column as one array; the chunks give theirs up, so that no two are held long."""
         parts = [chunk.arrays.pop(name)[: chunk.columns.used] for chunk in self.chunks]
         if len(parts) == 1:
             return parts[0]
@@ -154,8 +156,9 @@ class _Supply:
 
 
 def read_arrays(path: Path, names: Iterable[str] = TYPES, *, tunnels: bool = False) -> Arrays:
-    """Read some or all columns of a capture; a file that ends in the middle gives what is whole
-    and a warning.
+    """Read some or all columns of a capture.
+
+    A file that ends in the middle of a packet gives all packets before, and a warning.
     """
     with closing(Core(with_flows=False, tunnels=tunnels)) as core:
         supply = _Supply(path.stat().st_size if path.exists() else 0)
@@ -167,7 +170,7 @@ def read_arrays(path: Path, names: Iterable[str] = TYPES, *, tunnels: bool = Fal
 
 
 def read_capture(path: Path, *, tunnels: bool = False) -> Packets:
-    """The same as a table; `tunnels`: with what VXLAN and GENEVE carry."""
+    """Read a capture as a table; `tunnels`: with the packets that VXLAN and GENEVE carry."""
     import pandas as pd
 
     arrays = read_arrays(path, tunnels=tunnels)
@@ -178,7 +181,7 @@ def read_capture(path: Path, *, tunnels: bool = False) -> Packets:
 
 
 def _column(arrays: Arrays, name: str) -> Array | pd.Categorical:
-    """A column of the table; the array that it was made of is given up."""
+    """Make a column of the table from its array, which is given up."""
     if name in MARKS:
         return arrays.marked(name)
     array = arrays.columns.pop(name)

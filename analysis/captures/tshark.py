@@ -111,7 +111,7 @@ def command(
     *,
     tunnels: bool = False,
 ) -> tuple[str, ...]:
-    """The command line that prints a capture's fields."""
+    """Return the command line that prints a capture's fields."""
     argv = ["tshark", "-n", "-r", os.fspath(path), "-Y", chosen]
     for protocol in DISABLED if tunnels else (*DISABLED, *TUNNELS):
         argv += ["--disable-protocol", protocol]
@@ -136,13 +136,13 @@ def command(
 
 @functools.cache
 def version() -> str:
-    """The installed tshark's version, as `4.0.17`."""
+    """Return the installed tshark's version, as `4.0.17`."""
     found = re.search(r"\d+\.\d+\.\d+", run(["tshark", "--version"]).stdout)
     return found[0] if found else "of unknown version"
 
 
 def read_fields(path: Path, *, tunnels: bool = False) -> Iterator[pd.DataFrame]:
-    """The packets' fields as texts, missing where a packet has none, some rows at a time.
+    """Yield the packets' fields as texts, some rows at a time.
 
     Packets whose headers are cut short, so that their length is not known, are left out.
     """
@@ -152,7 +152,7 @@ def read_fields(path: Path, *, tunnels: bool = False) -> Iterator[pd.DataFrame]:
 def read_sacks(
     path: Path, *, tunnels: bool = False
 ) -> Iterator[tuple[int, list[tuple[int, int]] | None]]:
-    """The frames with SACK blocks, and those; None where an option is malformed."""
+    """Yield the frames with SACK blocks, and those; None where an option is malformed."""
     fields = ("frame.number", *SACK)
     argv = command(path, fields, f"{SACK[0]} and tcp.len and {FILTER}", "a", tunnels=tunnels)
     for rows in _read(path, argv, fields):
@@ -351,8 +351,9 @@ def _either(which: Array, one: Array, other: Array) -> Array:
 
 
 def _nanoseconds(text: str) -> int:
-    """Seconds with at least nine digits behind the point, which may be more than a second;
-    beyond 64 bits it wraps around, as ours do.
+    """Read seconds with at least nine decimals as nanoseconds.
+
+    They may be more than a second; beyond 64 bits they wrap around, as the core's do.
     """
     seconds, _, rest = text.removeprefix("-").partition(".")
     value = int(seconds) * 10**9 + int(rest or 0)

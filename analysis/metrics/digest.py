@@ -68,7 +68,7 @@ VIDEO_LENGTHS = "lengths "
 
 
 def video_series(flow: MeasuredFlow) -> Iterator[SeriesPart]:
-    """The viewer's digest, as far as its captures reach."""
+    """Yield packets per second and packet lengths at a video's viewer, if that was captured."""
     receiver = flow.at("receiver")
     if flow.scenario_flow.kind is FlowKind.VIDEO and receiver is not None:
         yield from video_parts(receiver, flow.record.protocol)
@@ -115,7 +115,7 @@ class NotMeasured(TestbedError):
 
 
 def second_series(flow: MeasuredFlow) -> Iterator[SeriesPart]:
-    """The rate at the receiver, mean delays and their number; nothing if it was not captured."""
+    """Yield a flow's rate and mean delays second by second; nothing if it was not captured."""
     receiver = flow.at("receiver")
     if receiver is None:
         return
@@ -149,7 +149,7 @@ def _named(table: pd.DataFrame, time: str, value: str) -> pd.DataFrame:
 
 
 def _sums(table: pd.DataFrame, time: str, value: str, zero: int, count: int) -> Floats:
-    """The sum of the values in each second; those outside the trial are left out."""
+    """Sum the values in each second; those outside the trial are left out."""
     places = (table[time].to_numpy(dtype=np.int64) - zero) // 1_000_000_000
     inside = (places >= 0) & (places < count)
     weights = table[value].to_numpy(dtype=np.float64)[inside]

@@ -51,7 +51,7 @@ COLUMNS = (
 
 
 def identity_row(trial: Trial, flow: Flow) -> Row:
-    """The columns of a flow that are known before it runs."""
+    """Return the columns of a flow that are known before it runs."""
     scenario = trial.scenario
     return {
         "experiment": scenario.experiment,
@@ -76,7 +76,7 @@ def identity_row(trial: Trial, flow: Flow) -> Row:
 
 
 def setting(scenario: Scenario, flow: Flow) -> str:
-    """A hash of the scenario without the seed, this flow's variant, and what only observes."""
+    """Hash the scenario without the seed, this flow's variant, and what only observes."""
     flows = tuple(
         dataclasses.replace(each, variant=None) if each is flow else each for each in scenario.flows
     )

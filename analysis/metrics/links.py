@@ -1,6 +1,4 @@
-"""One row per observed direction of a link, where a trial has several: how full, how long the
-queue, what it dropped and marked.
-"""
+"""The metrics of links: a row for each observed direction, where a trial has several."""
 
 from __future__ import annotations
 

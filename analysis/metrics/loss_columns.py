@@ -127,7 +127,7 @@ def _measure(flow: MeasuredFlow) -> Row:
 
 
 def _sent(each: LossyConnection, interval: Interval) -> Booleans:
-    """A mask of the segments that carry data and were sent in the interval."""
+    """Return a mask of the segments that carry data and were sent in the interval."""
     return _within(each.segments.time_ns, interval) & (each.payload > 0)
 
 
@@ -145,9 +145,7 @@ def _events(
     samples: pd.DataFrame | None,
     interval: Interval,
 ) -> tuple[list[LossEvent], list[LossEvent]]:
-    """The events of the interval: those that ended congestion avoidance, and those that ended slow
-    start.
-    """
+    """Return the events that ended congestion avoidance, and those that ended slow start."""
     found: tuple[list[LossEvent], list[LossEvent]] = ([], [])
     for each in every:
         slow = _in_slow_start(trial, each.events, samples)
@@ -160,9 +158,11 @@ def _events(
 def _in_slow_start(
     trial: Trial, events: Sequence[LossEvent], samples: pd.DataFrame | None
 ) -> list[bool]:
-    """For each event, whether the window was below ssthresh at the last sample before the sender's
-    answer. Without samples: whether it is the connection's first. A control without ssthresh has
-    no slow start that a loss could end.
+    """Say of each event whether it ended slow start.
+
+    That is so where the window was below ssthresh at the last sample before the sender's answer;
+    without samples, for the connection's first event. A control without ssthresh has no slow start
+    that a loss could end.
     """
     if samples is None:
         return [place == 0 for place in range(len(events))]
@@ -175,7 +175,7 @@ def _in_slow_start(
 
 
 def _last_before(trial: Trial, samples: pd.DataFrame, at_ns: Integers) -> Integers:
-    """The places of the last samples before these times."""
+    """Return the places of the last samples before these times."""
     place = np.searchsorted(capture_ns(trial, samples["time_s"]), at_ns - CLOCK_NS, side="left") - 1
     return np.asarray(np.maximum(0, place))
 
@@ -186,7 +186,7 @@ def _timer(
     samples: pd.DataFrame | None,
     interval: Interval,
 ) -> Row:
-    """The timer's length and the silence at the timeouts that are the first for their data."""
+    """Measure the timer and the silence at the timeouts that are the first for their data."""
     fired_ns, wait_ns = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for each in every:
         places = each.answers.timeouts

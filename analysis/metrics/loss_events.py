@@ -49,8 +49,10 @@ class _Heads:
     alone: Booleans  # no ACK has just arrived
 
     def rows(self) -> Iterator[tuple[int, int, int, int, int, int]]:
-        """One by one, as plain numbers: place, edge, what had been sent before, the wait since the
-        edge was reached, the earlier repair, and whether the timer can have fired.
+        """Yield each as plain numbers.
+
+        They are its place, the edge, what had been sent before, the wait since the edge was
+        reached, the earlier repair, and whether the timer can have fired.
         """
         idle_ns = self.now_ns - np.maximum(self.since_ns, self.repaired_ns)
         silent = self.alone & (idle_ns >= LEAST_RTO_NS)
@@ -60,13 +62,13 @@ class _Heads:
 
 
 def responses(segments: Segments, stack: Stack) -> Responses:
-    """A connection's timeouts and recoveries.
+    """Find a connection's timeouts and recoveries.
 
     Both begin with the segment that the receiver waits for. The timer retransmits it when nothing
-    has been acknowledged for a timeout and no ACK has just arrived; and also if it has already been
-    retransmitted since the timer last fired, which only RACK does otherwise. Any other such segment
-    begins a recovery, unless it belongs to the previous response, which lasts until everything is
-    acknowledged that had been sent when it began.
+    has been acknowledged for a timeout and no ACK has just arrived; and also if it has already
+    been retransmitted since the timer last fired, which only RACK does otherwise. Any other such
+    segment begins a recovery, unless it belongs to the previous response, which lasts until
+    everything is acknowledged that had been sent when it began.
     """
     heads = _heads(segments, stack.late_ns)
     timeouts: list[tuple[int, bool, int]] = []
@@ -131,11 +133,11 @@ class LossEvent:
 
 
 def loss_events(segments: Segments, lost: Booleans, found: Responses) -> list[LossEvent]:
-    """A connection's loss events; `lost` says which of its segments never arrived.
+    """Find a connection's loss events; `lost` says which of its segments never arrived.
 
-    An event begins with a lost segment that is retransmitted. It includes everything sent by
-    then, and if the timer fires before that is acknowledged, everything sent when it fired. A
-    loss beyond that begins the next event.
+    An event begins with a lost segment that is retransmitted. It includes everything sent by then,
+    and if the timer fires before that is acknowledged, everything sent when it fired. A loss
+    beyond that begins the next event.
     """
     again = np.flatnonzero(segments.again)
     begins, ends = segments.begin[again].tolist(), segments.end[again].tolist()
@@ -169,7 +171,10 @@ def loss_events(segments: Segments, lost: Booleans, found: Responses) -> list[Lo
 
 
 def _reach(answer: int, fired: list[int], begin: Integers, before: Integers) -> int:
-    """The upper end of what a response repairs: all sent before it, or before a timeout in it."""
+    """Return the upper end of what a response repairs.
+
+    That is all data sent before it, or before a timeout in it.
+    """
     reach = int(before[answer])
     for timeout in fired[int(np.searchsorted(fired, answer)) :]:
         if begin[timeout] >= reach:
@@ -197,10 +202,11 @@ class LossyConnection:
 def lossy_connections(
     trial: Trial, packets: TrialPackets, flow: FlowRecord
 ) -> tuple[LossyConnection, ...] | None:
-    """A TCP flow's lossy_connections; None if they were not captured whole at their sender.
+    """Find what a TCP flow's connections lost, and how their sender responded.
 
-    A segment is lost if it is not in the receiver's capture. Without one, a segment that was
-    retransmitted is taken as lost, unless it had been acknowledged by then.
+    None if they were not captured whole at their sender. A segment is lost if it is not in the
+    receiver's capture. Without one, a segment that was retransmitted counts as lost, unless it had
+    been acknowledged by then.
     """
     sender, every = packets.flow("sender", flow), packets.connections(flow)
     if sender is None or every is None:
@@ -232,8 +238,9 @@ def _stack(trial: Trial, flow: FlowRecord, late_ns: Integers) -> Stack:
 def _late_ns(
     trial: Trial, packets: TrialPackets, flow: FlowRecord, sender: FlowPackets
 ) -> pd.Series[int]:
-    """How long before its capture TCP may have sent each packet: since the sender's own queue was
-    last seen idle.
+    """Return how long before its capture TCP may have sent each packet.
+
+    That is the time since the sender's own queue was last idle.
     """
     late_ns = pd.Series(PROMPT_NS, index=sender.data.index)
     queue, capture = sender_queue(trial, flow), packets.capture("sender", flow.name)
@@ -246,9 +253,7 @@ def _late_ns(
 
 
 def busy_ns(time_ns: Integers, size_bytes: Integers, rate_mbit: float) -> Integers:
-    """How long a link had been busy when each packet left it, the packet's own transmission
-    included.
-    """
+    """Return how long a link had been busy at each packet's end of transmission."""
     takes_ns = np.round(size_bytes * 8e3 / rate_mbit).astype(np.int64)
     gap_ns = np.diff(time_ns, prepend=time_ns[:1])
     idle = gap_ns > np.maximum(takes_ns, np.roll(takes_ns, 1)) + PROMPT_NS // 10
@@ -257,7 +262,7 @@ def busy_ns(time_ns: Integers, size_bytes: Integers, rate_mbit: float) -> Intege
 
 
 def _repaired(segments: Segments, rows: pd.DataFrame) -> Booleans:
-    """A mask of the repaired transmissions: the one before each needed retransmission."""
+    """Return a mask of the repaired transmissions: the one before each needed retransmission."""
     order = np.argsort(segments.begin, kind="stable")
     follows = np.diff(segments.begin[order], prepend=-1) == 0
     new = np.flatnonzero(~segments.again)

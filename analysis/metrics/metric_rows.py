@@ -19,14 +19,15 @@ def write_axes(axes: Mapping[str, str]) -> str:
 
 
 def read_axes(text: str) -> dict[str, str]:
-    """The inverse of `write_axes`."""
+    """Read the text of `write_axes`."""
     pairs = (part.partition("=") for part in text.split(AXES_SEPARATOR) if part)
     return {name: value for name, _, value in pairs}
 
 
 def all_axes(metrics: pd.DataFrame) -> list[dict[str, str]]:
-    """Every row's place on the axes. Where some name their kernel, the others have the first one:
-    that is what trials are of that do not say it.
+    """Return every row's place on the axes.
+
+    Where some rows name their kernel, the others have the base kernel.
     """
     rows = [read_axes(text) for text in metrics["axes"].astype(str)]
     if any(KERNEL in row for row in rows):
@@ -35,7 +36,7 @@ def all_axes(metrics: pd.DataFrame) -> list[dict[str, str]]:
 
 
 def with_axes(metrics: pd.DataFrame) -> pd.DataFrame:
-    """The metrics with one column per axis, named `axis_NAME`; numbers if all values are."""
+    """Add a column `axis_NAME` for each axis; numbers if all values are."""
     table = pd.DataFrame(all_axes(metrics), index=metrics.index)
     columns = {f"{AXIS}{name}": _values(table[name]) for name in table.columns}
     return metrics.assign(**columns)
@@ -55,14 +56,14 @@ SUSPECT = "suspect"
 
 
 def invalid(metrics: pd.DataFrame) -> pd.Series[bool]:
-    """The rows of invalid trials; a table without verdicts has none."""
+    """Return a mask of the rows of invalid trials; a table without verdicts has none."""
     if "verdict" not in metrics:
         return pd.Series(False, index=metrics.index)
     return metrics["verdict"] == INVALID
 
 
 def counted(metrics: pd.DataFrame) -> pd.DataFrame:
-    """The rows of trials that ran and are not invalid."""
+    """Select the rows of trials that ran and are not invalid."""
     return metrics[(metrics["status"] == "ok") & ~invalid(metrics)]
 
 
@@ -73,7 +74,7 @@ SETTING_DIGITS = 6  # of a hash
 
 
 def varied_axes(rows: pd.DataFrame) -> list[str]:
-    """The axes with more than one value among the rows."""
+    """Return the axes with more than one value among the rows."""
     columns = [name for name in rows.columns if str(name).startswith(AXIS)]
     varied = [name for name in columns if rows[name].nunique(dropna=False) > 1]
     lengths = [AXIS + name for name in LENGTH_AXES if AXIS + name in varied]
@@ -83,7 +84,7 @@ def varied_axes(rows: pd.DataFrame) -> list[str]:
 
 
 def determined(rows: pd.DataFrame, column: str, by: Sequence[str]) -> bool:
-    """True if rows that agree in the other columns agree in this one."""
+    """Say whether rows that agree in the other columns agree in this one."""
     if not by:
         return bool(rows[column].nunique(dropna=False) <= 1)
     groups = rows.groupby(list(by), dropna=False)[column]

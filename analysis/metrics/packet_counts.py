@@ -71,13 +71,13 @@ def _drop_rate(flow: MeasuredFlow) -> float:
 
 
 def first_and_last_queue(flow: MeasuredFlow) -> tuple[str, str]:
-    """What the roles of the captures at the flow's first and last queue begin with."""
+    """Return what the capture roles of the flow's first and last queue begin with."""
     roles = queue_roles(flow.trial, flow.record) or ("",)
     return roles[0], roles[-1]
 
 
 def mark_rate(flow: MeasuredFlow) -> float:
-    """The share of the flow's packets that left its last queue with CE."""
+    """Return the share of the flow's packets that left its last queue with CE."""
     _, last = first_and_last_queue(flow)
     found = flow.settled_at(f"{last}{BEHIND}") or flow.settled_at("receiver")
     if found is None or not len(found.data):
@@ -140,8 +140,10 @@ def _measure_kernel(flow: MeasuredFlow) -> Row:
 
 
 def _retransmitted(flow: MeasuredFlow) -> Row:
-    """From all samples: those after the flow's stop know of its last segments. A program's sockets
-    are not sampled: what it sent again is captured.
+    """Read the sender's count from all samples.
+
+    Those after the flow's stop have its last segments. A program's sockets are not sampled: its
+    retransmissions are counted in the capture.
     """
     if flow.scenario_flow.command is not None:
         every = flow.packets.connections(flow.record)

@@ -69,8 +69,9 @@ WITHIN = 0.2
 
 
 def steady_time_s(time_s: Floats, rate: Floats, start_s: float, stop_s: float) -> float:
-    """The same of a flow with these rates (any unit) around these times, on a grid of at most
-    1 s.
+    """Return from when on rates are steady, in seconds after the start; NaN if they are not.
+
+    The rates are in any unit, around these times, on a grid of at most 1 s.
     """
     bins = int((stop_s - start_s) / STEADINESS_BIN_S + 1e-9)
     means = _binned(time_s - start_s, rate, bins)
@@ -84,7 +85,7 @@ def steady_time_s(time_s: Floats, rate: Floats, start_s: float, stop_s: float) -
 
 
 def _binned(since_s: Floats, rate: Floats, bins: int) -> Floats:
-    """The mean rate in each bin, NaN for a bin without one."""
+    """Return the mean rate in each bin, NaN for a bin without one."""
     place = np.floor(since_s / STEADINESS_BIN_S + 1e-9).astype(np.int64)
     own = (place >= 0) & (place < bins) & np.isfinite(rate)
     counts = np.bincount(place[own], minlength=bins)
@@ -93,7 +94,7 @@ def _binned(since_s: Floats, rate: Floats, bins: int) -> Floats:
 
 
 def steady_after_s(found: FlowPackets | None, interval: Interval) -> float:
-    """The same at a receiver; NaN if the flow was not steady, or not captured.
+    """Return from when on a receiver's rate is steady; NaN if it is not, or was not captured.
 
     The rate of a bin without packets is zero, not unknown.
     """

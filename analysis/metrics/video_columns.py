@@ -200,13 +200,13 @@ def _sum_and_peak(name: str, rows: pd.DataFrame, begin_ns: int) -> Row:
 
 
 def _begin_ns(*found: FlowPackets | None) -> int:
-    """The time of the first packet anywhere: the viewer's own, which opens the connection."""
+    """Return the time of the first packet anywhere: the viewer's, which opens the connection."""
     every = [rows for each in found if each is not None for rows in (each.data, each.acks)]
     return min((int(rows["time_ns"].min()) for rows in every if len(rows)), default=0)
 
 
 def packets_per_second(rows: pd.DataFrame, begin_ns: int) -> Integers:
-    """The number of packets in each second from then on."""
+    """Count the packets in each second from then on."""
     seconds = (rows["time_ns"].to_numpy(dtype=np.int64) - begin_ns) // SECOND_NS
     return np.bincount(seconds).astype(np.int64)
 

@@ -49,7 +49,7 @@ class ExperimentResults:
         return "-".join(filter(None, parts))
 
     def axes(self) -> list[str]:
-        """The experiment's axes that have a value anywhere."""
+        """Return the experiment's axes that have a value anywhere."""
         return [
             name.removeprefix(AXIS)
             for name in self.rows.columns
@@ -57,7 +57,7 @@ class ExperimentResults:
         ]
 
     def varied(self, rows: pd.DataFrame | None = None) -> list[str]:
-        """The axes with more than one value."""
+        """Return the axes with more than one value."""
         return varied_axes(self.good if rows is None else rows)
 
 
@@ -121,7 +121,7 @@ def collect(
 
 
 def _once(folders: Sequence[Path]) -> tuple[list[Trial], list[str]]:
-    """The trials, and the names of those that are left out because they are there already."""
+    """Return the trials without copies, and the names of the copies."""
     found: dict[str, list[Trial]] = {}
     again = []
     for folder in folders:
@@ -135,7 +135,7 @@ def _once(folders: Sequence[Path]) -> tuple[list[Trial], list[str]]:
 
 
 def _same(one: Trial, other: Trial) -> bool:
-    """True for a copy, and for two runs that came to the same packets."""
+    """Say whether one trial is a copy of the other, or has the same packets."""
     hashes = [{each.file: each.sha256 for each in t.record.captures} for t in (one, other)]
     packets = bool(hashes[0]) and all(hashes[0].values()) and hashes[0] == hashes[1]
     return packets or one.record == other.record

@@ -40,7 +40,7 @@ class Capacity:
         return self.trace is not None or len(self.since_s) > 1
 
     def rates_at(self, time_s: Floats) -> Floats:
-        """The rate at each of these times; of a trace it is 0 between opportunities."""
+        """Return the rate at each of these times; of a trace it is 0 between opportunities."""
         place = np.searchsorted(self.since_s, time_s, side="right") - 1
         return np.asarray(self.rate_mbit)[np.maximum(place, 0)]
 
@@ -51,7 +51,7 @@ class Capacity:
         return np.repeat(ms, counts)
 
     def opportunities_ns(self, until_s: float) -> Integers:
-        """The times of a trace's opportunities from second 0 until then, in ns."""
+        """Return the times of a trace's opportunities from second 0 until then, in ns."""
         assert self.trace is not None
         rounds = int(until_s * 1e3 // self.trace.period_ms) + 1
         starts = np.arange(rounds, dtype=np.int64) * self.trace.period_ms
@@ -59,7 +59,7 @@ class Capacity:
         return every[every <= until_s * 1e9]
 
     def sent_bytes(self, time_s: Floats) -> Floats:
-        """The same in bytes, of a trace as its opportunities count them."""
+        """Return what it could have carried since second 0, in bytes as the link counts them."""
         if self.trace is not None:
             return np.round(self.megabits(time_s) / FRAME_MBIT) * OPPORTUNITY_BYTES
         return self.megabits(time_s) * 125_000.0
@@ -71,7 +71,7 @@ class Capacity:
         return size_bytes * 8e3 / min(self.rate_mbit)
 
     def megabits(self, time_s: Floats) -> Floats:
-        """What it could have carried since second 0, at each of these times."""
+        """Return what it could have carried since second 0, at each of these times."""
         if self.trace is not None:
             every = self.opportunities_ns(float(time_s.max(initial=0.0)))
             count = np.searchsorted(every, np.round(time_s * 1e9), side="right")
@@ -82,15 +82,16 @@ class Capacity:
         return found
 
     def mean_mbit(self, start_s: float, stop_s: float) -> float:
-        """The mean rate between two times."""
+        """Return the mean rate between two times."""
         if not self.changes:
             return self.rate_mbit[0]
         begin, end = self.megabits(np.array([start_s, stop_s]))
         return float(end - begin) / (stop_s - start_s)
 
     def steps(self, start_s: float, stop_s: float, step_s: float) -> tuple[Floats, Floats]:
-        """What is drawn between two times: Mbit/s, and the times from which they hold, the end's
-        included. Of a trace they are means of steps.
+        """Return the rates to draw between two times, and the times from which each holds.
+
+        The times include the end; of a trace the rates are means of steps.
         """
         if self.trace is not None:
             edges = np.append(np.arange(start_s, stop_s - step_s / 2, step_s), stop_s)
@@ -102,7 +103,7 @@ class Capacity:
 
 
 def capacity_of(trial: Trial, queue: QueueRecord) -> Capacity:
-    """What the link behind a queue could carry, as the trial recorded it."""
+    """Read what the link behind a queue could carry, as the trial recorded it."""
     found = (read_json(trial.path, CAPACITY_FILE) or {}).get(queue.interface)
     if found is None:
         return Capacity(rate_mbit=(queue.rate_mbit,))

@@ -23,7 +23,7 @@ class Injected:
 
 
 def read_injected(trial: Trial) -> dict[str, Injected]:
-    """The droppers by the names of their flows."""
+    """Read the droppers, by the names of their flows."""
     found = read_json(trial.path, DROPS_FILE) or {}
     return {
         flow: Injected(
@@ -51,8 +51,9 @@ class InjectedLosses:
         )
 
     def _through(self, queue: QueueRecord) -> Iterable[Injected]:
-        """The droppers beside this queue: exact losses happen before a flow's first queue, losses
-        by chance at its last or behind it.
+        """Yield the droppers beside this queue.
+
+        Exact losses happen before a flow's first queue, losses by chance at its last or behind it.
         """
         for flow in self._trial.record.flows:
             dropper = self.droppers.get(flow.name)
@@ -60,7 +61,7 @@ class InjectedLosses:
                 yield dropper
 
     def _queue(self, flow: FlowRecord, place: int) -> str:
-        """The interface of one of the flow's queues."""
+        """Return the interface of one of the flow's queues."""
         roles = queue_roles(self._trial, flow)
         role = f"{roles[place]}{BEHIND}" if roles else ""
         return capture_interface(self._trial, role, flow)

@@ -39,7 +39,7 @@ BETWEEN = " · "
 
 
 def queue_label(queue: Queue) -> str:
-    """The queue: `bfifo 100000 B`, `codel 100 packets ecn`."""
+    """Describe the queue: `bfifo 100000 B`, `codel 100 packets ecn`."""
     if queue.limit_bytes is not None:
         size = f"{queue.limit_bytes} B"
     elif queue.limit_packets is not None:
@@ -51,20 +51,22 @@ def queue_label(queue: Queue) -> str:
 
 
 def variant_key(name: str) -> tuple[int, str]:
-    """A key that sorts variants in their customary order."""
+    """Return a key that sorts variants in their customary order."""
     known = VARIANT_ORDER.index(name) if name in VARIANT_ORDER else len(VARIANT_ORDER)
     return known, name
 
 
 def by_number(text: str) -> tuple[tuple[float, str], ...]:
-    """A key that sorts texts by the numbers in them: `240p` before `1080p`."""
+    """Return a key that sorts texts by the numbers in them: `240p` before `1080p`."""
     parts = re.split(r"(\d+(?:\.\d+)?)", text)
     return tuple((float(part), "") if part[:1].isdigit() else (-1.0, part) for part in parts)
 
 
 def path_rtt_ms(scenario: Scenario) -> float:
-    """Round-trip propagation delay of the longest path: of a named network's, on links without
-    settings of their own; for an access link, of its one path.
+    """Return the round-trip propagation delay of the longest path.
+
+    Of a named network, links with settings of their own count as the others do; of an access link,
+    it is that of its one path.
     """
     topology = scenario.topology
     if isinstance(topology, Topology) and topology.kind is not TopologyKind.ACCESS_LINK:
@@ -73,7 +75,7 @@ def path_rtt_ms(scenario: Scenario) -> float:
 
 
 def hosts_label(topology: Topology | Graph) -> str:
-    """The network and the number of its hosts: `dumbbell, 2 pairs`."""
+    """Describe the network and the number of its hosts: `dumbbell, 2 pairs`."""
     if isinstance(topology, Graph):
         return f"{topology.kind}, {len(topology.nodes)} nodes, {len(topology.links)} links"
     unit = BUILDERS[topology.kind].unit
@@ -81,8 +83,9 @@ def hosts_label(topology: Topology | Graph) -> str:
 
 
 def rate_label(link: Bottleneck | Path) -> str:
-    """`1.024/0.512 Mbit/s` if the directions differ; a radio's signal; empty for a link without a
-    rate.
+    """Describe a link's rate: `1.024/0.512 Mbit/s` if the directions differ.
+
+    Of a radio it is the signal; it is empty for a link without a rate.
     """
     if isinstance(link, Path) and link.radio is not None:
         return f"{link.radio.signal_dbm} dBm"
@@ -93,7 +96,7 @@ def rate_label(link: Bottleneck | Path) -> str:
 
 
 def in_lines(parts: Iterable[str], letters: int) -> str:
-    """The parts separated by dots, in lines of at most this many letters."""
+    """Join the parts by dots, in lines of at most this many letters."""
     lines = [""]
     for part in parts:
         longer = f"{lines[-1]}{BETWEEN}{part}" if lines[-1] else part
@@ -105,7 +108,7 @@ def in_lines(parts: Iterable[str], letters: int) -> str:
 
 
 def setting_label(trial: Trial) -> str:
-    """The network, the stacks' profile and the machine, as in the footers of figures."""
+    """Describe the network, the stacks' profile and the machine, for the footers of figures."""
     scenario, record = trial.scenario, trial.record
     topology = scenario.topology
     bottleneck = topology.bottleneck

@@ -20,7 +20,7 @@ BEFORE, BEHIND = "-in", "-out"  # of a queue, in the roles of its captures
 
 
 def capture_interface(trial: Trial, role: str, flow: FlowRecord) -> str:
-    """The interface of a flow's capture with this role; empty if it was not taken."""
+    """Return the interface of a flow's capture with this role; empty if it was not taken."""
     for capture in trial.record.captures:
         if f"{role}:{flow.name}" in capture.roles and capture.file:
             return capture.interface
@@ -28,13 +28,15 @@ def capture_interface(trial: Trial, role: str, flow: FlowRecord) -> str:
 
 
 def capture_files(trial: Trial) -> dict[str, Path]:
-    """The capture file of each interface."""
+    """Return the capture file of each interface."""
     return {each.interface: trial.path / each.file for each in trial.record.captures if each.file}
 
 
 def queue_roles(trial: Trial, flow: FlowRecord) -> tuple[str, ...]:
-    """A flow's captured queues in the order of its path, by what their captures' roles begin with:
-    `bottleneck`, or `queue1`, `queue2`, … where there are several.
+    """Return a flow's captured queues in the order of its path.
+
+    They are named by what their captures' roles begin with: `bottleneck`, or `queue1`, `queue2`, …
+    where there are several.
     """
     end = f"{BEHIND}:{flow.name}"
     roles = [role for capture in trial.record.captures for role in capture.roles]
@@ -44,7 +46,7 @@ def queue_roles(trial: Trial, flow: FlowRecord) -> tuple[str, ...]:
 
 
 def captured_queues(trial: Trial) -> tuple[QueueRecord, ...]:
-    """The shaped queues at the captured ends of observed links."""
+    """Return the shaped queues at the captured ends of observed links."""
     names = {
         capture.interface
         for capture in trial.record.captures
@@ -54,8 +56,9 @@ def captured_queues(trial: Trial) -> tuple[QueueRecord, ...]:
 
 
 def sender_queue(trial: Trial, flow: FlowRecord) -> QueueRecord | None:
-    """The sender's own shaped queue, if it has one: TCP has sent the packets waiting in it, but
-    the capture behind it has not seen them yet.
+    """Return the sender's own shaped queue, if it has one.
+
+    TCP has sent the packets that wait in it, but the capture is behind it.
     """
     name = capture_interface(trial, "sender", flow)
     return next((queue for queue in trial.record.queues if queue.interface == name), None)
@@ -68,8 +71,9 @@ CACHED_BYTES = 8_000_000  # the packets of a larger capture would fill the memor
 
 
 def read_cached(path: Path) -> Packets:
-    """Like `read_capture`, but the last few small captures stay in memory: the metrics read them,
-    then the figures. Do not modify the result.
+    """Read a capture, or return it from memory, where the last few small ones stay.
+
+    Do not modify the result.
     """
     try:
         state = path.stat()
@@ -97,7 +101,7 @@ class TrialPackets:
         self._connections: dict[str, tuple[Segments, ...] | None] = {}
 
     def capture(self, role: str, flow: str) -> Packets | None:
-        """The capture with a role for a flow; None if the scenario took none."""
+        """Return the capture with a role for a flow; None if the scenario took none."""
         path = self._trial.capture(f"{role}:{flow}")
         return None if path is None else self.read(path)
 
@@ -108,20 +112,22 @@ class TrialPackets:
         return self._read[path]
 
     def flow(self, role: str, record: FlowRecord) -> FlowPackets | None:
-        """The flow's packets at a capture with this role."""
+        """Return the flow's packets at a capture with this role; None if it was not taken."""
         path = self._trial.capture(f"{role}:{record.name}")
         return None if path is None else self.at(path, record)
 
     def at(self, path: Path, record: FlowRecord) -> FlowPackets:
-        """The flow's packets in one of the captures."""
+        """Return the flow's packets in one of the captures."""
         key = (path, record.name)
         if key not in self._selected:
             self._selected[key] = select(self.read(path).rows, record)
         return self._selected[key]
 
     def connections(self, record: FlowRecord) -> tuple[Segments, ...] | None:
-        """A TCP flow's connections at its sender; None if they were not captured whole, and for a
-        workload, whose connections come and go (`analysis/transfers`).
+        """Return a TCP flow's connections at its sender.
+
+        None if they were not captured whole, and for a workload, whose connections come and go
+        (`analysis/transfers`).
         """
         if record.name not in self._connections:
             self._connections[record.name] = self._at_sender(record)
@@ -147,7 +153,7 @@ class TrialPackets:
         return [warning for packets in self._read.values() for warning in packets.warnings]
 
     def end_ns(self) -> int:
-        """The time of the last packet of all captures."""
+        """Return the time of the last packet of all captures."""
         captures = [self.read(path) for path in capture_files(self._trial).values()]
         ends = [int(each.rows["time_ns"].max()) for each in captures if len(each.rows)]
         return max(ends, default=0)
@@ -162,7 +168,7 @@ class FlowPackets:
 
 
 def select(rows: pd.DataFrame, flow: FlowRecord) -> FlowPackets:
-    """The packets with the flow's addresses, and its ports where they are known."""
+    """Select the packets with the flow's addresses, and its ports where they are known."""
     own = rows["protocol"] == flow.protocol
 
     def between(src: str, dst: str) -> pd.Series[bool]:
@@ -180,8 +186,10 @@ def select(rows: pd.DataFrame, flow: FlowRecord) -> FlowPackets:
 
 
 def ports_of(found: FlowPackets, flow: FlowRecord) -> tuple[tuple[int, int], ...]:
-    """The ports, the sender's first, of each of a flow's connections: as planned or, where a
-    program chose them, as captured, in the order of their first packets.
+    """Return the ports, the sender's first, of each of a flow's connections.
+
+    They are as planned or, where a program chose them, as captured, in the order of their first
+    packets.
     """
     if not flow.has_many_connections:
         return tuple((port, flow.dst_port) for port in flow.src_ports)
@@ -206,30 +214,31 @@ class Interval:
         return size_bytes * 8e-6 / self.seconds if self.stop_ns > self.start_ns else NAN
 
     def holds(self, time_ns: pd.Series[int]) -> pd.Series[bool]:
-        """A mask of the times that lie in it."""
+        """Return a mask of the times that lie in the interval."""
         return (time_ns >= self.start_ns) & (time_ns <= self.stop_ns)
 
 
 def epoch_ns(trial: Trial) -> int:
-    """The captures' clock at second 0, which lies on a round microsecond."""
+    """Return the captures' clock at second 0, which lies on a round microsecond."""
     return round(trial.record.epoch_s * 1e6) * 1000
 
 
 def capture_ns(trial: Trial, time_s: pd.Series[float]) -> npt.NDArray[np.int64]:
-    """Times of the trial's clock, such as those of samples, on the captures' clock."""
+    """Convert times of the trial's clock, such as those of samples, to the captures' clock."""
     since_ns = np.round(time_s.to_numpy(dtype=np.float64) * 1e9).astype(np.int64)
     return epoch_ns(trial) + since_ns
 
 
 def whole_interval(trial: Trial, flow: FlowRecord) -> Interval:
-    """The interval in which the flow ran, on the captures' clock."""
+    """Return the interval in which the flow ran, on the captures' clock."""
     zero = epoch_ns(trial)
     return Interval(zero + round(flow.started_s * 1e9), zero + round(flow.stopped_s * 1e9))
 
 
 def measured_interval(trial: Trial, flow: FlowRecord) -> Interval:
-    """The interval in which the flow is measured: while it ran, without what the scenario leaves
-    out at the start.
+    """Return the interval in which the flow is measured.
+
+    That is while it ran, without what the scenario leaves out at the start.
     """
     whole = whole_interval(trial, flow)
     begin_ns = epoch_ns(trial) + round(trial.scenario.measure_from_s * 1e9)
@@ -237,6 +246,6 @@ def measured_interval(trial: Trial, flow: FlowRecord) -> Interval:
 
 
 def settled_ns(trial: Trial) -> int:
-    """The time from which packets count, including those after a flow's stop; 0: all count."""
+    """Return the time from which packets count; 0: all count."""
     begin_s = trial.scenario.measure_from_s
     return epoch_ns(trial) + round(begin_s * 1e9) if begin_s else 0

@@ -26,8 +26,9 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class FlowAtQueue:
-    """A flow's packets of one direction on both sides of a queue; `entered` is None where the
-    flow starts at the queue's own node.
+    """A flow's packets of one direction on both sides of a queue.
+
+    `entered` is None where the flow starts at the queue's own node.
     """
 
     flow: FlowRecord
@@ -39,8 +40,10 @@ class FlowAtQueue:
 def flows_at_queue(
     trial: Trial, packets: TrialPackets, queue: QueueRecord
 ) -> Iterator[FlowAtQueue]:
-    """The traffic that leaves by a captured interface: data of the flows that cross it that way,
-    and acknowledgements of those that cross it the other way.
+    """Yield the traffic that leaves by a captured interface.
+
+    That is the data of the flows that cross it that way, and the acknowledgements of those that
+    cross it the other way.
     """
     path = capture_files(trial)[queue.interface]
     for flow in trial.record.flows:
@@ -55,7 +58,7 @@ def flows_at_queue(
 def _entered(
     trial: Trial, packets: TrialPackets, queue: QueueRecord, flow: FlowRecord, forward: bool
 ) -> pd.DataFrame | None:
-    """The same packets at the interface by which they reached the queue's node."""
+    """Return the same packets at the interface by which they reached the queue's node."""
     if forward:
         found = packets.flow(f"{_role_at(trial, flow, queue.interface)}{BEFORE}", flow)
         return None if found is None else found.data
@@ -96,8 +99,10 @@ class QueueTransit:
 def queue_transit(
     parts_of_flows: Iterable[FlowAtQueue], until_ns: float = math.inf
 ) -> QueueTransit:
-    """All flows' packets in the order of their departure; what one of the captures lacks counts as
-    lost, or as a stranger, if that was before `until_ns`.
+    """Match the packets before and behind a queue, in the order of their departure.
+
+    Those before `until_ns` that are only before it count as lost, those that are only behind it as
+    unmatched.
     """
     every = tuple(parts_of_flows)
     parts = [_of_flow(each) for each in every]

@@ -15,7 +15,7 @@ from testbed.store import RECORD, ZSTD_SUFFIX, CaptureRecord, Trial
 
 
 def check(how: str) -> str:
-    """The way by its name; an error if there is none."""
+    """Return the name of a way to treat captures; raise an error for an unknown one."""
     if how not in WAYS:
         raise UsageError(f"unknown --captures {how!r}", nearest(how, WAYS))
     return how

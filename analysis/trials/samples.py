@@ -24,7 +24,7 @@ from testbed.store import (
 
 
 def read_samples(trial: Trial, table: Table) -> pd.DataFrame | None:
-    """A table of samples; None if the trial took none."""
+    """Read a table of samples; None if the trial took none."""
     path = trial.path / table.file
     if not path.is_file():
         return None
@@ -33,13 +33,13 @@ def read_samples(trial: Trial, table: Table) -> pd.DataFrame | None:
 
 
 def read_counters(trial: Trial, node: str) -> dict[str, int]:
-    """A node's kernel counters over the trial; empty if they were not kept."""
+    """Read a node's kernel counters over the trial; empty if they were not stored."""
     counters: dict[str, dict[str, int]] = read_json(trial.path, COUNTERS_FILE) or {}
     return counters.get(node, {})
 
 
 def total_counter(trial: Trial, name: str) -> int | None:
-    """A kernel counter summed over all nodes; None if counters were not kept."""
+    """Sum a kernel counter over all nodes; None if counters were not stored."""
     counters: dict[str, dict[str, int]] | None = read_json(trial.path, COUNTERS_FILE)
     return None if counters is None else sum(node.get(name, 0) for node in counters.values())
 
@@ -61,7 +61,7 @@ class Samples:
         return read_samples(self._trial, QUEUE_SAMPLES)
 
     def flow(self, flow: FlowRecord) -> pd.DataFrame | None:
-        """The samples of a flow's sockets up to its stop."""
+        """Return the samples of a flow's sockets up to its stop."""
         if self.sockets is None:
             return None
         own = self.sockets[
@@ -70,19 +70,19 @@ class Samples:
         return None if own.empty else own
 
     def queue(self, interface: str) -> pd.DataFrame | None:
-        """The samples of one interface's queue."""
+        """Return the samples of one interface's queue."""
         if self.queues is None:
             return None
         own = self.queues[self.queues["interface"] == interface]
         return None if own.empty else own
 
     def queue_end(self, interface: str) -> pd.Series[Any] | None:
-        """A queue's counters in its last sample."""
+        """Return a queue's counters in its last sample."""
         own = self.queue(interface)
         return None if own is None else own.iloc[-1]
 
     def last_s(self) -> float:
-        """The time of the last sample; 0 if nothing was sampled."""
+        """Return the time of the last sample; 0 if nothing was sampled."""
         tables = (self.sockets, self.queues)
         times = (float(table["time_s"].iloc[-1]) for table in tables if table is not None)
         return max(times, default=0.0)
@@ -110,12 +110,13 @@ class Disciplines:
         }
 
     def drops(self) -> dict[str, int]:
-        """The number of packets dropped by each shaped interface's queue."""
+        """Return the number of packets dropped by each shaped interface's queue."""
         return {name: int(leaf["drops"]) for name, leaf in self.leaves.items()}
 
     def put_ahead(self) -> list[tuple[float, int, int]]:
-        """Of each link that lets packets overtake: their chance, how many it let overtake, and how
-        many crossed it. netem counts those that it puts ahead as queued anew.
+        """Return each reordering link's chance, and how many packets overtook and crossed.
+
+        netem counts packets that it puts ahead as requeued.
         """
         links = [each for each in self._by_node.get(WIRES, []) if each["kind"] == "netem"]
         found = ((each["options"].get("reorder"), each) for each in links)
@@ -132,7 +133,7 @@ class Disciplines:
 
 
 def read_medium(trial: Trial) -> dict[str, Any] | None:
-    """The medium's counters; None if the trial had no radio, or it left no report."""
+    """Read the medium's counters; None if the trial had no radio, or it left no report."""
     found: dict[str, Any] | None = read_json(trial.path, RADIO_FILE)
     return found
 
@@ -144,6 +145,6 @@ def frames_lost(trial: Trial) -> int:
 
 
 def read_iperf3(trial: Trial, flow: FlowRecord, side: str) -> dict[str, Any] | None:
-    """The report of iperf3's client or server; None if it left none."""
+    """Read the report of iperf3's client or server; None if it left none."""
     found: dict[str, Any] | None = read_json(trial.path, report_file(flow.name, side))
     return found

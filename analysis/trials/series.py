@@ -60,8 +60,10 @@ class TrialSeries:
 
 
 def grid_step_s(trial: Trial, span_s: float | None = None) -> float:
-    """A round step for rates: at least a sixtieth of the trial (or of the span of it that is shown)
-    and fifty frames at the bottleneck's rate.
+    """Return a round step for rates.
+
+    It is at least a sixtieth of the trial (or of the span of it that is shown) and fifty frames at
+    the bottleneck's rate.
     """
     rate_bps = trial.scenario.topology.bottleneck.rate_mbit * 1e6
     shown_s = trial.scenario.duration_s if span_s is None else span_s
@@ -70,7 +72,7 @@ def grid_step_s(trial: Trial, span_s: float | None = None) -> float:
 
 
 def trial_series(trial: Trial) -> TrialSeries:
-    """The trial's TCP flows and its bottleneck's queue over time."""
+    """Return the trial's TCP flows and its bottleneck's queue over time."""
     packets = TrialPackets(trial)
     kinds = {flow.name: flow.kind for flow in trial.scenario.flows}
     sockets = read_samples(trial, SOCKET_SAMPLES)
@@ -120,7 +122,7 @@ def rates_mbps(
 
 
 def means(time_s: Floats, value: Floats, step_s: float) -> Series:
-    """The mean within each step; NaN in steps without a value."""
+    """Return the mean within each step; NaN in steps without a value."""
     if not len(time_s):
         return Series(np.zeros(0), np.zeros(0))
     index = np.floor(time_s / step_s + 1e-9).astype(np.int64)
@@ -134,7 +136,7 @@ def means(time_s: Floats, value: Floats, step_s: float) -> Series:
 
 
 def _queue(trial: Trial, samples: pd.DataFrame | None) -> QueueSeries | None:
-    """The first sampled queue, which flows cross with their data."""
+    """Return the series of the first sampled queue, which flows cross with their data."""
     if samples is None or samples.empty:
         return None
     own = samples[samples["interface"] == samples["interface"].iloc[0]]

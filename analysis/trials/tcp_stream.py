@@ -58,8 +58,9 @@ def round_trips(acks: pd.DataFrame) -> pd.DataFrame:
 
 
 def recovery_latencies(data: pd.DataFrame, acks: pd.DataFrame) -> pd.DataFrame:
-    """The time from each segment's first transmission (`sent_ns`) to the acknowledgement that
-    covers it (`recovery_ms`); segments that were never acknowledged are left out.
+    """Return the time from each segment's first transmission to the ACK that covers it.
+
+    Columns `sent_ns` and `recovery_ms`; segments that were never acknowledged are left out.
     """
     answers = dict(iter(acks.groupby(_PORTS[::-1])))
     found = [
@@ -73,7 +74,7 @@ def recovery_latencies(data: pd.DataFrame, acks: pd.DataFrame) -> pd.DataFrame:
 
 
 def _until_covered(data: pd.DataFrame, acks: pd.DataFrame) -> tuple[Integers, Integers]:
-    """The times at which one connection's segments were first sent, and covered."""
+    """Return the times at which one connection's segments were first sent, and covered."""
     data = data[data["payload"] > 0]
     acks = acks[(acks["flags"] & ACK) > 0]
     if data.empty or acks.empty:
@@ -145,25 +146,28 @@ class Segments:
         return self.time_ns[~self.again]
 
     def edges(self, at_ns: Integers) -> Integers:
-        """The sequence numbers below which everything was acknowledged by then."""
+        """Return the sequence numbers below which everything was acknowledged by then."""
         place = np.searchsorted(self.ack_ns, at_ns, side="right")
         return np.asarray(np.concatenate(([0], self.acked))[place])
 
     def outstanding(self, at_ns: Integers, late_ns: int = 0) -> Integers:
-        """Segments sent and not acknowledged: TCP_INFO's `unacked`. Segments that pass the capture
-        up to `late_ns` later count as sent.
+        """Count the segments sent and not acknowledged: TCP_INFO's `unacked`.
+
+        Segments that pass the capture up to `late_ns` later count as sent.
         """
         sent = np.searchsorted(self.new_ns, at_ns + late_ns, side="right")
         acked = np.searchsorted(self.new_end, self.edges(at_ns), side="right")
         return np.asarray(np.maximum(0, sent - acked))
 
     def retransmissions(self, until_ns: Integers, late_ns: int = 0) -> Integers:
-        """The number of retransmissions by then, with `late_ns` as above."""
+        """Count the retransmissions by then, with `late_ns` as above."""
         return np.searchsorted(self.time_ns[self.again], until_ns + late_ns, side="right")
 
     def joined(self, until_ns: Integers) -> Integers:
-        """The number of segments merged into others by then: a retransmission of short ones may
-        join them (tcp_retrans_try_collapse), and the kernel counts one where two were sent.
+        """Count the segments merged into others by then.
+
+        A retransmission of short segments may join them (tcp_retrans_try_collapse), and the kernel
+        counts one where two were sent.
         """
         begin, end = self.begin[self.again], self.end[self.again]
         inside = np.searchsorted(self.new_end, end, side="left") - np.searchsorted(
@@ -173,8 +177,10 @@ class Segments:
         return np.asarray(so_far[self.retransmissions(until_ns)])
 
     def smoothed_rtt(self) -> tuple[Integers, Floats, Booleans]:
-        """For each acknowledgement its time, the smoothed RTT after it in ms, and whether it and
-        those before it were all of the kind that is reproduced here.
+        """Return the smoothed RTT after each acknowledgement, as Linux computes it.
+
+        Three arrays: the times, the RTTs in ms, and whether this acknowledgement and those before
+        it were all of the kind that is reproduced here.
 
         tcp_clean_rtx_queue takes the oldest segment that an acknowledgement covers, and measures
         nothing if one of them had been retransmitted (Karn's rule). With SACK it also measures at
@@ -197,8 +203,9 @@ class Segments:
 
 
 def connection(data: pd.DataFrame, acks: pd.DataFrame, ports: tuple[int, int]) -> Segments | None:
-    """One of a flow's connections, by its sender's and its receiver's port; None if its first
-    packet was not captured.
+    """Return one of a flow's connections, by its sender's and its receiver's port.
+
+    None if its first packet was not captured.
     """
     sent = data[(data["src_port"] == ports[0]) & (data["dst_port"] == ports[1])]
     flags = sent["flags"].to_numpy()

@@ -31,17 +31,17 @@ COLUMNS = (
 
 
 def read_playback(trial: Trial, flow: str) -> dict[str, Any] | None:
-    """A player's report; None if it left none."""
+    """Read a player's report; None if it left none."""
     return _read(trial, playback_file(flow))
 
 
 def read_sizes(trial: Trial, flow: str) -> dict[str, int] | None:
-    """The size of each file that the player requested."""
+    """Read the size of each file that the player requested."""
     return _read(trial, sizes_file(flow))
 
 
 def read_server(trial: Trial, flow: str) -> dict[str, int] | None:
-    """The QUIC server's counts; over TCP the kernel has them."""
+    """Read the QUIC server's counts; over TCP the kernel has them."""
     return _read(trial, report_file(flow, "server"))
 
 
@@ -56,7 +56,7 @@ def loads(playback: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def measures(trial: Trial, flow: str) -> dict[str, object] | None:
-    """The measures of one video."""
+    """Return the measures of one video."""
     playback = read_playback(trial, flow)
     if playback is None:
         return None
@@ -74,7 +74,7 @@ def measures(trial: Trial, flow: str) -> dict[str, object] | None:
 
 
 def video_measures(trials: Iterable[Trial]) -> pd.DataFrame:
-    """The measures of all videos of the trials; NaN for what did not happen."""
+    """Return the measures of all videos of the trials; NaN for what did not happen."""
     rows = [
         row
         for trial in trials
