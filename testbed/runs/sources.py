@@ -23,7 +23,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Built:
-    """A program or preloaded library that setup.sh compiles from the project's sources."""
+    """A program or preloaded library in C that runs in trials."""
 
     file: Path
     patterns: tuple[str, ...]  # of the sources, relative to the project's folder
