@@ -48,16 +48,16 @@ def test_numbers_that_are_not_known_or_next_to_nothing(slowdown: float) -> None:
 
 def test_equal_medians_are_no_matter() -> None:
     parts = [("", pd.concat([transfers("cubic", 2), transfers("bbr", 2)]))]
-    _, data = panels(parts, style.series_styles(["cubic", "bbr"]))
+    data = panels(parts, style.series_styles(["cubic", "bbr"])).data
     assert _caption(data).startswith("Median slowdowns: short 2 (cubic) to 2 (bbr)")
 
 
 def test_a_curve_ends_at_the_part_that_finished() -> None:
     parts = [("queue bfifo", pd.concat([transfers("cubic", 2), transfers("bbr", 3, 20)]))]
-    figure, data = panels(parts, style.series_styles(["cubic", "bbr"]))
-    short = data[data["size"] == "short"]
+    figure = panels(parts, style.series_styles(["cubic", "bbr"]))
+    assert figure.data is not None
+    short = figure.data[figure.data["size"] == "short"]
     assert short.groupby(SERIES)["share"].max().to_dict() == {"cubic": 1.0, "bbr": 0.8}
-    assert [axes.get_title(loc="left").partition(":")[0] for axes in figure.axes] == [
-        "short", "long",
-    ]  # fmt: skip
-    assert len({axes.get_xscale() for axes in figure.axes}) == 1
+    (row,) = figure.panels
+    assert [panel.title.partition(":")[0] for panel in row] == ["short", "long"]
+    assert {panel.x.scale for panel in row} == {"log"}

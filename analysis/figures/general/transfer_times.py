@@ -27,12 +27,13 @@ Parts = Sequence[tuple[str, pd.DataFrame]]
 def draw(results: ExperimentResults) -> Iterator[Figure]:
     """Yield the figure of an experiment with workloads, with a row of panels for each case."""
     flows = results.good[results.good["kind"] == FlowKind.WORKLOAD]
-    if flows.empty:
+    transfers = transfers_of(results.trials)
+    if flows.empty or transfers.empty:
         return
+    flows = flows[flows["flow"].isin(transfers["flow"])]  # others load the network only
     several = flows["flow"].nunique() > 1
     series = flows["variant"] + (" (" + flows["flow"] + ")" if several else "")
     flows = flows.assign(**{SERIES: series})
-    transfers = transfers_of(results.trials)
     beside = [name for name in varied_axes(flows) if not _is_series(flows, name)]
     parts = [
         (cases.case_words(case), _transfers(own, transfers))
