@@ -41,7 +41,7 @@ PACKAGES = {  # program → Debian package, for the hint when it is missing
 }
 
 
-GUARD = LIBRARIES / "testbed-guard"  # built from guard.c by setup.sh
+GUARD = LIBRARIES / "testbed-guard"  # built from guard.c by the Makefile
 CHROMIUM = "chromium-headless-shell"  # Debian's headless Chromium
 
 # required by every trial

@@ -17,7 +17,7 @@ from testbed.plan.capture_points import CapturePlan
 from testbed.store import RAW_CAPTURE, TCPDUMP_ERRORS, CaptureRecord, Record, capture_file
 from testbed.trial.parts.part import Part, RunningTrial
 
-TCPDUMP_PRELOAD = LIBRARIES / "testbed-tcpdump.so"  # built from output/ by setup.sh
+TCPDUMP_PRELOAD = LIBRARIES / "testbed-tcpdump.so"  # built from preload/
 BUFFER_KIB = 8192  # one second of 64 Mbit/s in small packets; tcpdump reads far more often
 TCPDUMP_READY_S = 10.0
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import sys
 import time
 from pathlib import Path
 
 from testbed.errors import TestbedError
-from testbed.machine.compiled import as_started, require_built
+from testbed.machine.compiled import LIBRARIES, as_started, require_built
 from testbed.machine.process import ON_HOST, Place, Process, end, run, start
 from testbed.plan.plan import Plan
 from testbed.plan.radio import CHANNEL_MHZ, NETWORK_NAME, PROGRAM
 from testbed.store import RADIO_FILE, write_json
 from testbed.trial.parts.part import Part, RunningTrial
 
-MEDIUM = Path(sys.prefix) / "lib" / PROGRAM  # built from medium/ by setup.sh
+MEDIUM = LIBRARIES / PROGRAM  # built from medium/ by the Makefile
 FOLDER = "radio"
 RADIO_READY_S = 10.0
 LOOK_S = 0.01
