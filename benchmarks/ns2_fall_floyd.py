@@ -74,7 +74,7 @@ class TraceKind(Enum):
 
 
 @dataclass(frozen=True)
-class TraceEvent:
+class Ns2Event:
     """One line of ns-2's packet trace, in its order; an ACK's number is what it has."""
 
     time_s: float
@@ -142,14 +142,14 @@ def outcome(variant: Ns2Variant, drops: Sequence[int], limited_transmit: bool) -
         )
 
 
-def parse_packets(lines: Iterable[str]) -> list[TraceEvent]:
+def parse_packets(lines: Iterable[str]) -> list[Ns2Event]:
     """Those events of ns-2's trace that matter here."""
     kinds = {kind.value: kind for kind in TraceKind}
     events = []
     for line in lines:
         happened, time, source, target, kind, *_size_flags_flow_ends, number, _uid = line.split()
         if found := kinds.get((happened, source, target, kind)):
-            events.append(TraceEvent(float(time), found, int(number)))
+            events.append(Ns2Event(float(time), found, int(number)))
     return events
 
 
@@ -160,7 +160,7 @@ def parse_state(lines: Iterable[str]) -> list[StateValue]:
 
 
 def judge(
-    variant: str, drops: Sequence[int], events: Sequence[TraceEvent], state: Sequence[StateValue]
+    variant: str, drops: Sequence[int], events: Sequence[Ns2Event], state: Sequence[StateValue]
 ) -> Ns2Outcome:
     """Return what the traces show, once they agree with the script and ns-2's counters."""
     lost = [event.number for event in events if event.kind is TraceKind.LOST]
@@ -183,7 +183,7 @@ def judge(
     )
 
 
-def retransmissions(events: Iterable[TraceEvent]) -> list[TraceEvent]:
+def retransmissions(events: Iterable[Ns2Event]) -> list[Ns2Event]:
     """Return the data packets that were not the first with their number."""
     highest = -1
     again = []
@@ -195,7 +195,7 @@ def retransmissions(events: Iterable[TraceEvent]) -> list[TraceEvent]:
     return again
 
 
-def recovery_s(events: Sequence[TraceEvent], first: TraceEvent) -> float | None:
+def recovery_s(events: Sequence[Ns2Event], first: Ns2Event) -> float | None:
     """From this retransmission until all that had been sent before it is ACKed."""
     begun = events.index(first)
     highest = max(event.number for event in events[:begun] if event.kind is TraceKind.SENT)
@@ -205,7 +205,7 @@ def recovery_s(events: Sequence[TraceEvent], first: TraceEvent) -> float | None:
     return None
 
 
-def delivered(events: Iterable[TraceEvent]) -> int:
+def delivered(events: Iterable[Ns2Event]) -> int:
     """How many packets, in order, the sender knew at the receiver; numbers begin at 0."""
     acked = (
         event.number

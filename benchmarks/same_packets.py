@@ -2,9 +2,9 @@
 
 Run them before a change of the code that must not change a packet, and after it:
 
-    python -m benchmarks.same_packets /tmp/before
-    python -m benchmarks.same_packets /tmp/after
-    testbed compare --packets /tmp/before /tmp/after
+    python -m benchmarks.same_packets /tmp/packets-a
+    python -m benchmarks.same_packets /tmp/packets-b
+    testbed compare --packets /tmp/packets-a /tmp/packets-b
 
 In the guest all has to be the same, to the byte. Give both folders paths of the same length:
 a client's key for TLS and QUIC depends on it. `tests/unit/test_same_packets.py` says what is
