@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.metrics.columns import COLUMNS
+from analysis.metrics.columns import METRIC_COLUMNS
 from analysis.results.reduction import Incoming
 from analysis.statistics.text_tables import summary
 from benchmarks import engine as speed
@@ -213,7 +213,7 @@ def statistics_s(rows: int) -> float:
     """Seconds from so many rows of metrics to a table of means and intervals."""
     dice = np.random.default_rng(1)
     cells = rows // 100
-    frame = pd.DataFrame(index=range(rows), columns=list(COLUMNS))
+    frame = pd.DataFrame(index=range(rows), columns=list(METRIC_COLUMNS))
     frame["variant"] = [f"v{row % cells}" for row in range(rows)]
     frame["status"], frame["axes"] = "ok", ""
     for name in ("experiment", "topology", "queue", "engine", "flow"):

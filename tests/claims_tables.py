@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.metrics.digest import SECOND, SECOND_VALUES, SERIES_COLUMNS
+from analysis.metrics.digest import SECOND_PREFIX, SECOND_VALUES, SERIES_COLUMNS
 from analysis.metrics.metric_rows import write_axes
 from analysis.results.reduction import typed_flows
 from testbed.store import RECORD, SCENARIO, Record, Status, open_trial
@@ -283,7 +283,7 @@ def write_trials(
 def _digest(courses: Mapping[str, Sequence[Numbers]]) -> pd.DataFrame:
     """By flow, what happened in each second: as a digest has it."""
     rows = [
-        (flow, SECOND + what, float(second), numbers.get(what, 0.0))
+        (flow, SECOND_PREFIX + what, float(second), numbers.get(what, 0.0))
         for flow, course in courses.items()
         for what in SECOND_VALUES
         for second, numbers in enumerate(course)

@@ -13,12 +13,12 @@ import pandas as pd
 import pytest
 
 from analysis.figures.general import presentation
-from analysis.metrics.columns import TEXTS
+from analysis.metrics.columns import TEXT_COLUMNS
 from analysis.metrics.digest import (
     DELAY_QUANTILES,
-    FRACTIONS,
+    QUANTILE_FRACTIONS,
     RTT_QUANTILES,
-    THROUGHPUT,
+    THROUGHPUT_SERIES,
     series_table,
 )
 from analysis.metrics.identification import identity_row
@@ -230,13 +230,13 @@ def store_tables(trial: Trial, flows: pd.DataFrame, series: pd.DataFrame) -> Non
 
 def _metrics(path: Path, made: Scenario, status: Status, dice: np.random.Generator) -> pd.DataFrame:
     trial = open_trial(path)
-    rows = [dict.fromkeys(TEXTS, "") | identity_row(trial, flow) for flow in made.flows]
+    rows = [dict.fromkeys(TEXT_COLUMNS, "") | identity_row(trial, flow) for flow in made.flows]
     if status is Status.OK:
         known = numbers(made, dice)
         total = sum(each["goodput_mbps"] for each in known)
         for row, own in zip(rows, known, strict=True):
             row.update(own, share=own["goodput_mbps"] / total)
-    return reduction.typed_flows(pd.DataFrame(rows)).fillna(dict.fromkeys(TEXTS, ""))
+    return reduction.typed_flows(pd.DataFrame(rows)).fillna(dict.fromkeys(TEXT_COLUMNS, ""))
 
 
 def _digest(made: Scenario, rows: pd.DataFrame, dice: np.random.Generator) -> pd.DataFrame:
@@ -248,11 +248,11 @@ def _digest(made: Scenario, rows: pd.DataFrame, dice: np.random.Generator) -> pd
         got = row["throughput_mbps"] * wave
         if made.experiment == "dumbbell-queues" and row["kind"] == "tcp":
             got = np.where((times > 40) & (times < 60), 0.35 * got, 1.15 * got)
-        spread = np.quantile(dice.gamma(9, 1 / 9, 2000), FRACTIONS)
-        parts.append(_part(row, THROUGHPUT, times[own], got[own]))
-        parts.append(_part(row, DELAY_QUANTILES, FRACTIONS, row["owd_mean_ms"] * spread))
+        spread = np.quantile(dice.gamma(9, 1 / 9, 2000), QUANTILE_FRACTIONS)
+        parts.append(_part(row, THROUGHPUT_SERIES, times[own], got[own]))
+        parts.append(_part(row, DELAY_QUANTILES, QUANTILE_FRACTIONS, row["owd_mean_ms"] * spread))
         if row["kind"] == "tcp":
-            parts.append(_part(row, RTT_QUANTILES, FRACTIONS, row["rtt_mean_ms"] * spread))
+            parts.append(_part(row, RTT_QUANTILES, QUANTILE_FRACTIONS, row["rtt_mean_ms"] * spread))
     return pd.concat(parts, ignore_index=True)
 
 

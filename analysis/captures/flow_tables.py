@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from analysis.captures.native import Core, Flow
+from analysis.captures.native import Core, FlowSums
 from analysis.captures.pcap import feed
 from analysis.captures.skipped_frames import skipped_frames
 from analysis.captures.tcp import Array, Arrays, read_arrays
@@ -96,7 +96,7 @@ FLOW_COLUMNS = (
 HEADINGS: Mapping[str, str] = {column.name: column.heading for column in FLOW_COLUMNS}
 FLAGS = ("retransmissions", "fast_retransmissions", "spurious_retransmissions", "out_of_order")
 TCP = 0  # enum protocol of core.h
-KINDS = ("tcp", "udp")
+PROTOCOL_KINDS = ("tcp", "udp")
 
 BIN_UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
 MAX_BINS = 4_000_000  # of a capture: more is a slip of the pen, or a capture with absurd times
@@ -139,7 +139,7 @@ def read_flows(path: Path, *, tunnels: bool = False) -> CaptureTable:
     """
     with closing(Core(with_flows=True, tunnels=tunnels)) as core:
         warnings = feed(path, core, lambda: None)
-        flows = np.frombuffer(memoryview(core.flows()), np.dtype(Flow))
+        flows = np.frombuffer(memoryview(core.flows()), np.dtype(FlowSums))
         columns = _flow_columns(flows, core.addresses(), core.state.start_ns)
         count = len(flows)
         unread = constant(str(skipped_frames(core)), count)
@@ -162,7 +162,7 @@ def _flow_columns(flows: Array, addresses: list[str], start_ns: int) -> list[Arr
     ends = [endpoints(of("address", side), of("port", side), addresses) for side in (src, 1 - src)]
     return [
         flows["stream"][order],
-        labels(~tcp, KINDS),
+        labels(~tcp, PROTOCOL_KINDS),
         *ends,
         _seconds(first_ns, np.int64(start_ns)),
         duration_s,
@@ -248,7 +248,7 @@ def flow_bins(arrays: Arrays, file: str, width_s: float) -> pa.Table:
         {
             "file": constant(file, total),
             "flow": of["stream"][flow],
-            "kind": labels(of["protocol"][flow], KINDS),
+            "kind": labels(of["protocol"][flow], PROTOCOL_KINDS),
             "src": src.take(pa.array(flow)),
             "dst": dst.take(pa.array(flow)),
             # of the bin, since the capture's first packet

@@ -8,7 +8,7 @@ import pandas as pd
 
 BUCKETS = (0, 20, 40, 80, 160, 320, 640, 1280, 2560, 5120)  # where each begins
 WINDOW_MS = 100  # a burst is what falls into it …
-STEP_MS = 5  # … counted in steps of this: both are Wireshark's own settings
+BURST_STEP_MS = 5  # … counted in steps of this: both are Wireshark's own settings
 ALL = "Packet Lengths"
 
 
@@ -61,9 +61,9 @@ def _burst(now_ms: npt.NDArray[np.float64]) -> tuple[float, float]:
     """
     if not len(now_ms):
         return 0.0, float("nan")
-    steps = np.floor(now_ms / STEP_MS)
-    first = np.searchsorted(steps, steps - WINDOW_MS / STEP_MS, side="right")
+    steps = np.floor(now_ms / BURST_STEP_MS)
+    first = np.searchsorted(steps, steps - WINDOW_MS / BURST_STEP_MS, side="right")
     counts = np.arange(1, len(steps) + 1) - first
     peak = int(counts.argmax())
-    early = steps[peak] < WINDOW_MS / STEP_MS
+    early = steps[peak] < WINDOW_MS / BURST_STEP_MS
     return counts[peak] / WINDOW_MS, 0.0 if early else float(now_ms[first[peak]]) / 1e3

@@ -62,7 +62,7 @@ class Stop(IntEnum):
     NO_MEMORY = 4
 
 
-class State(ctypes.Structure):
+class CoreState(ctypes.Structure):
     """The reader's progress."""
 
     _fields_ = (
@@ -80,7 +80,7 @@ class State(ctypes.Structure):
     )
 
 
-class Side(ctypes.Structure):
+class SideSums(ctypes.Structure):
     """The sums over one end's packets."""
 
     _fields_ = (
@@ -103,7 +103,7 @@ class Side(ctypes.Structure):
     )
 
 
-class Flow(ctypes.Structure):
+class FlowSums(ctypes.Structure):
     """A connection's sums."""
 
     _fields_ = (
@@ -112,7 +112,7 @@ class Flow(ctypes.Structure):
         ("stream", ctypes.c_int32),
         ("protocol", ctypes.c_uint8),
         ("began", ctypes.c_uint8),  # the side
-        ("sides", Side * 2),
+        ("sides", SideSums * 2),
     )
 
 
@@ -171,9 +171,9 @@ class Core:
         return int(self._library.core_feed(self._core, address, size, last, into))
 
     @property
-    def state(self) -> State:
+    def state(self) -> CoreState:
         """The state after the last piece."""
-        state: State = self._library.core_state(self._core).contents
+        state: CoreState = self._library.core_state(self._core).contents
         return state
 
     def addresses(self) -> list[str]:
@@ -182,15 +182,15 @@ class Core:
         packed = ctypes.string_at(self._library.core_addresses(self._core), size) if size else b""
         return [_text(*each) for each in _ADDRESS.iter_unpack(packed)]
 
-    def flows(self) -> ctypes.Array[Flow]:
+    def flows(self) -> ctypes.Array[FlowSums]:
         """Return the connections in the order of their first packets.
 
         The memory is the core's, and nothing can be read afterwards.
         """
         count = self.state.flows
         if not count:
-            return (Flow * 0)()
-        found: ctypes.Array[Flow] = (Flow * count).from_address(
+            return (FlowSums * 0)()
+        found: ctypes.Array[FlowSums] = (FlowSums * count).from_address(
             self._library.core_flows(self._core)
         )
         return found
@@ -232,7 +232,7 @@ def _library() -> ctypes.CDLL:
     library.core_feed.argtypes = (pointer, pointer, size, ctypes.c_bool, pointer)
     library.core_feed.restype = size
     library.core_state.argtypes = (pointer,)
-    library.core_state.restype = ctypes.POINTER(State)
+    library.core_state.restype = ctypes.POINTER(CoreState)
     library.core_addresses.argtypes = (pointer,)
     library.core_addresses.restype = pointer
     library.core_flows.argtypes = (pointer,)
@@ -244,7 +244,7 @@ def _library() -> ctypes.CDLL:
     library.core_contiguous.argtypes = (size, pointer, pointer, ctypes.c_int64, pointer)
     library.core_contiguous.restype = ctypes.c_bool
     library.core_flow_size.restype = ctypes.c_size_t
-    assert library.core_flow_size() == ctypes.sizeof(Flow), (
+    assert library.core_flow_size() == ctypes.sizeof(FlowSums), (
         "analysis/captures/core was changed: ./setup.sh"
     )
     return library

@@ -24,7 +24,7 @@ from analysis.captures.skipped_frames import skipped_frames
 from testbed.errors import TestbedError, hint_for
 
 WINDOW = 4 << 20  # bytes read at a time
-HEADROOM = 16 << 20  # the core's largest block: a piece leaves less than one
+PIECE_HEADROOM = 16 << 20  # the core's largest block: a piece leaves less than one
 LARGE = 1 << 20  # a file's bytes, from which a second thread is worth its start
 CHUNK = 1 << 20  # bytes decompressed at a time
 SMALL_CHUNK = 1 << 14  # where what was decompressed before the file ended is lost, or copied
@@ -152,21 +152,21 @@ class _Window:
     """
 
     def __init__(self) -> None:
-        self._memory = mmap(-1, HEADROOM + WINDOW)
+        self._memory = mmap(-1, PIECE_HEADROOM + WINDOW)
         self._first = ctypes.c_char.from_buffer(self._memory)
-        self._begin = self._end = HEADROOM
+        self._begin = self._end = PIECE_HEADROOM
 
     def fill(self, source: _Source) -> int:
         """Read the next piece of the file; says how many bytes it has."""
-        size = source.readinto(memoryview(self._memory)[HEADROOM:])
-        self._end = HEADROOM + size
+        size = source.readinto(memoryview(self._memory)[PIECE_HEADROOM:])
+        self._end = PIECE_HEADROOM + size
         return size
 
     def put_before(self, other: _Window, done: int) -> None:
         """Take what is left of another piece, of which so many bytes are done with."""
         rest = memoryview(other._memory)[other._begin + done : other._end]
-        self._begin = HEADROOM - len(rest)
-        self._memory[self._begin : HEADROOM] = bytes(rest)
+        self._begin = PIECE_HEADROOM - len(rest)
+        self._memory[self._begin : PIECE_HEADROOM] = bytes(rest)
 
     def feed(self, core: Core, supply: Supply, *, last: bool) -> int:
         """Feed until the core has had enough; returns the bytes that are done with."""

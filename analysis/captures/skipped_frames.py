@@ -88,7 +88,7 @@ PPP_PROTOCOLS: Mapping[int, str] = {
     0xFB: "compressed PPP",
     0xFD: "compressed PPP",
 }
-TUNNELS: Mapping[int, str] = {2152: "GTP", 4789: "VXLAN", 6081: "GENEVE"}
+TUNNEL_PORTS: Mapping[int, str] = {2152: "GTP", 4789: "VXLAN", 6081: "GENEVE"}
 OPTIONAL = ("VXLAN", "GENEVE")
 
 
@@ -146,6 +146,6 @@ def _name(unread: SkippedCount) -> str:
         case SkipReason.PPP_PROTOCOL:
             return PPP_PROTOCOLS.get(number, "")
         case SkipReason.TUNNEL:
-            return f"{TUNNELS[number]} (read as UDP)"
+            return f"{TUNNEL_PORTS[number]} (read as UDP)"
         case SkipReason.OTHER_BLOCK:
             return f"blocks of type {number:#x} that are no packets"

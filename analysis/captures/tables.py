@@ -27,7 +27,7 @@ from analysis.captures.flow_tables import (
     read_bins,
     read_flows,
 )
-from analysis.captures.tcp import COLUMNS, MARKS, read_arrays, read_capture
+from analysis.captures.tcp import CAPTURE_COLUMNS, WIRESHARK_MARKS, read_arrays, read_capture
 from testbed.machine.atomic import replace
 from testbed.store import CAPTURES_FOLDER, is_trial, open_trial, trials_in
 
@@ -93,7 +93,11 @@ def _side_by_side(
 
 def _packets(path: Path, tunnels: bool, for_people: bool) -> CaptureTable:
     packets = read_capture(path, tunnels=tunnels)
-    rows = _few_columns(packets.rows) if for_people else _from_pandas(packets.rows[list(COLUMNS)])
+    rows = (
+        _few_columns(packets.rows)
+        if for_people
+        else _from_pandas(packets.rows[list(CAPTURE_COLUMNS)])
+    )
     return CaptureTable(_with_file(rows, path), packets.warnings)
 
 
@@ -133,9 +137,9 @@ def _few_columns(rows: pd.DataFrame) -> pa.Table:
 
 
 def _remarks(rows: pd.DataFrame) -> pa.DictionaryArray:
-    bits = sum(rows[mark].to_numpy().astype("int64") << n for n, mark in enumerate(MARKS))
+    bits = sum(rows[mark].to_numpy().astype("int64") << n for n, mark in enumerate(WIRESHARK_MARKS))
     values, codes = np.unique(bits, return_inverse=True)
-    words = [mark.replace("_", " ") for mark in MARKS]
+    words = [mark.replace("_", " ") for mark in WIRESHARK_MARKS]
     texts = (
         ", ".join(word for n, word in enumerate(words) if value >> n & 1)
         for value in values.tolist()

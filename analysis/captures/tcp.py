@@ -28,7 +28,7 @@ FEW_FRAMES = 200_000
 SMALLEST_RECORD = 16 + 28  # bytes of a file that a packet takes at least: its header, IP and UDP
 
 # enum mark of core.h, in the order of its bits; Wireshark's tcp.analysis.…
-MARKS = (
+WIRESHARK_MARKS = (
     "retransmission",
     "fast_retransmission",
     "spurious_retransmission",
@@ -46,7 +46,7 @@ MARKS = (
     "reused_ports",
 )
 
-COLUMNS = (
+CAPTURE_COLUMNS = (
     "frame",  # number in the capture, from 1
     "time_ns",  # since 1970
     "length",  # bytes of the frame on the wire, whatever the snaplen kept
@@ -61,10 +61,10 @@ COLUMNS = (
     "ack",
     "payload",  # bytes
     "flags",
-    *MARKS[:5],
+    *WIRESHARK_MARKS[:5],
     "ack_rtt_ms",  # NaN where the packet acknowledges nothing new
     "acked_frame",  # 0 where the packet acknowledges nothing new
-    *MARKS[5:],
+    *WIRESHARK_MARKS[5:],
     "duplicate_ack_number",  # 0: no duplicate
     "duplicate_ack_frame",  # the acknowledgement that it repeats
     "initial_rtt_ms",  # of the handshake; NaN where Wireshark does not say it
@@ -84,7 +84,7 @@ ACKED_DATA = "acked_data"  # a further column: the acknowledged frame carried da
 
 @dataclass(frozen=True)
 class Packets:
-    """The TCP and UDP packets of a capture (see COLUMNS), and what was wrong with the file."""
+    """The TCP and UDP packets of a capture, and what was wrong with the file."""
 
     rows: pd.DataFrame
     sacks: pd.DataFrame  # one row per block: `frame`, `left`, `right`, relative like `relative_ack`
@@ -97,8 +97,8 @@ class Packets:
 class Arrays:
     """Packets as plain arrays.
 
-    `marks` has a bit for each of MARKS, `protocol` is 0 for TCP, `src` and `dst` are places in
-    `addresses`.
+    `marks` has a bit for each of WIRESHARK_MARKS, `protocol` is 0 for TCP, `src` and `dst` are
+    places in `addresses`.
     """
 
     columns: dict[str, Array]
@@ -110,7 +110,7 @@ class Arrays:
 
     def marked(self, name: str) -> Array:
         """Return a mask of the packets that have a mark."""
-        found: Array = (self.columns["marks"] & np.uint32(1 << MARKS.index(name))) != 0
+        found: Array = (self.columns["marks"] & np.uint32(1 << WIRESHARK_MARKS.index(name))) != 0
         return found
 
 
@@ -174,7 +174,7 @@ def read_capture(path: Path, *, tunnels: bool = False) -> Packets:
     import pandas as pd
 
     arrays = read_arrays(path, tunnels=tunnels)
-    columns = {name: _column(arrays, name) for name in (*COLUMNS, ACKED_DATA)}
+    columns = {name: _column(arrays, name) for name in (*CAPTURE_COLUMNS, ACKED_DATA)}
     sacks = pd.DataFrame({name: arrays.sacks[name] for name in ("frame", "left", "right")})
     rows = pd.DataFrame(columns, copy=arrays.frames < FEW_FRAMES)
     return Packets(rows, sacks, arrays.start_ns, arrays.warnings, arrays.frames)
@@ -182,7 +182,7 @@ def read_capture(path: Path, *, tunnels: bool = False) -> Packets:
 
 def _column(arrays: Arrays, name: str) -> Array | pd.Categorical:
     """Make a column of the table from its array, which is given up."""
-    if name in MARKS:
+    if name in WIRESHARK_MARKS:
         return arrays.marked(name)
     array = arrays.columns.pop(name)
     if name == ACKED_DATA:

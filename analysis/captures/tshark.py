@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.captures.tcp import COLUMNS, Array, read_capture
+from analysis.captures.tcp import CAPTURE_COLUMNS, Array, read_capture
 from testbed.errors import TestbedError
 from testbed.machine.process import run, stream
 
@@ -36,7 +36,7 @@ MARK_FIELDS = {  # our column → the field that is there or not
     "keep_alive_ack": "tcp.analysis.keep_alive_ack",
     "reused_ports": "tcp.analysis.reused_ports",
 }
-NUMBERS = {  # our column → the fields of which a packet has one
+NUMBER_FIELDS = {  # our column → the fields of which a packet has one
     "frame": ("frame.number",),
     "length": ("frame.len",),
     "stream": ("tcp.stream", "udp.stream"),
@@ -57,21 +57,21 @@ NUMBERS = {  # our column → the fields of which a packet has one
     "completeness": ("tcp.completeness",),
 }
 HEXADECIMAL = {"ip_id": "ip.id", "flags": "tcp.flags"}
-TIMES = {  # ours in ns or ms, theirs in seconds
+TIME_FIELDS = {  # ours in ns or ms, theirs in seconds
     "time_ns": "frame.time_epoch",
     "ack_rtt_ms": "tcp.analysis.ack_rtt",
     "initial_rtt_ms": "tcp.analysis.initial_rtt",
 }
 ADDRESSES = {"src": ("ip.src", "ipv6.src"), "dst": ("ip.dst", "ipv6.dst")}
-ECN = ("ip.dsfield.ecn", "ipv6.tclass.ecn")
+ECN_FIELDS = ("ip.dsfield.ecn", "ipv6.tclass.ecn")
 SACK = ("tcp.options.sack_le", "tcp.options.sack_re")  # an occurrence a block
 
-FIELDS = (
-    *(field for fields in NUMBERS.values() for field in fields),
-    *TIMES.values(),
+PRINTED_FIELDS = (
+    *(field for fields in NUMBER_FIELDS.values() for field in fields),
+    *TIME_FIELDS.values(),
     *HEXADECIMAL.values(),
     *(field for fields in ADDRESSES.values() for field in fields),
-    *ECN,
+    *ECN_FIELDS,
     SACK[0],
     *MARK_FIELDS.values(),
 )
@@ -94,18 +94,18 @@ PREFERENCES = (
 )
 # Protocols over UDP that carry packets, which we read as UDP, …
 DISABLED = ("gtp", "teredo", "l2tp", "capwap.data")
-TUNNELS = ("vxlan", "geneve")  # … and these too, unless they are asked for
+TUNNEL_PROTOCOLS = ("vxlan", "geneve")  # … and these too, unless they are asked for
 VXLAN_GPE = "udp.port==4790"  # the same, but Wireshark 4.4 cannot disable it apart from vxlan
 # An ICMP error quotes a TCP header without being TCP.
 FILTER = "(tcp or udp) and not (icmp or icmpv6)"
 FOLLOWED = "4.0"  # the Wireshark whose rules ours are
-ROWS = 1 << 17  # read at a time
+ROWS_AT_ONCE = 1 << 17  # read at a time
 CUT_SHORT = "cut short"  # tshark's words; what came before is good
 
 
 def command(
     path: Path,
-    fields: Sequence[str] = FIELDS,
+    fields: Sequence[str] = PRINTED_FIELDS,
     chosen: str = FILTER,
     occurrence: str = "l",
     *,
@@ -113,7 +113,7 @@ def command(
 ) -> tuple[str, ...]:
     """Return the command line that prints a capture's fields."""
     argv = ["tshark", "-n", "-r", os.fspath(path), "-Y", chosen]
-    for protocol in DISABLED if tunnels else (*DISABLED, *TUNNELS):
+    for protocol in DISABLED if tunnels else (*DISABLED, *TUNNEL_PROTOCOLS):
         argv += ["--disable-protocol", protocol]
     argv += ["-d", f"{VXLAN_GPE},data"]
     for preference in PREFERENCES:
@@ -146,7 +146,7 @@ def read_fields(path: Path, *, tunnels: bool = False) -> Iterator[pd.DataFrame]:
 
     Packets whose headers are cut short, so that their length is not known, are left out.
     """
-    return map(_whole, _read(path, command(path, tunnels=tunnels), FIELDS))
+    return map(_whole, _read(path, command(path, tunnels=tunnels), PRINTED_FIELDS))
 
 
 def read_sacks(
@@ -178,7 +178,7 @@ def _read(path: Path, argv: Sequence[str], fields: Sequence[str]) -> Iterator[pd
                 quoting=csv.QUOTE_NONE,
                 keep_default_na=False,
                 na_values=[""],
-                chunksize=ROWS,
+                chunksize=ROWS_AT_ONCE,
             )
         said = process.stderr.read()
         status = process.wait()
@@ -235,7 +235,7 @@ class TsharkComparison:
     @property
     def fields(self) -> int:
         """The number of compared values."""
-        return self.packets * len(COLUMNS)
+        return self.packets * len(CAPTURE_COLUMNS)
 
     def __iadd__(self, other: TsharkComparison) -> TsharkComparison:
         self.packets += other.packets
@@ -299,7 +299,7 @@ def _compare(
     ours, theirs = ours[np.isin(own, common)], theirs[np.isin(frames, common)]
     verdict.packets += len(common)
     six = ours["src"].astype("str").str.contains(":").to_numpy()
-    for name in COLUMNS:
+    for name in CAPTURE_COLUMNS:
         mine, other = _mine(ours, name), _theirs(theirs, name, six)
         for place in np.flatnonzero((mine != other) & (other != UNTOLD)):
             frame = int(common[place])
@@ -325,19 +325,19 @@ def _theirs(rows: pd.DataFrame, name: str, six: Array) -> Array:
         return np.where(tcp, "tcp", "udp").astype(object)
     if name in MARK_FIELDS:
         return rows[MARK_FIELDS[name]].notna().to_numpy().astype(np.int64)
-    if name in TIMES:
-        codes, unique = pd.factorize(rows[TIMES[name]])
+    if name in TIME_FIELDS:
+        codes, unique = pd.factorize(rows[TIME_FIELDS[name]])
         return np.array([*map(_nanoseconds, unique), 0], dtype=np.int64)[codes]
     if name in HEXADECIMAL:
         found = _numbers(rows[HEXADECIMAL[name]], 16, MISSING.get(name, 0))
         return _either(~six, found, np.full(len(found), -1)) if name == "ip_id" else found
     if name == "ecn":
-        four, other = (_numbers(rows[each], 10, 0) for each in ECN)
+        four, other = (_numbers(rows[each], 10, 0) for each in ECN_FIELDS)
         return _either(six, other, four)
     if name in ADDRESSES:
         four, other = (rows[each].astype("object").to_numpy() for each in ADDRESSES[name])
         return _either(six, other, four)
-    first, *others = (_numbers(rows[each], 10, 0) for each in NUMBERS[name])
+    first, *others = (_numbers(rows[each], 10, 0) for each in NUMBER_FIELDS[name])
     if not others:
         return first
     if name == "payload":  # a jumbogram's length is not in UDP's header

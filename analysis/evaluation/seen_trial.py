@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from analysis.metrics.digest import THROUGHPUT
+from analysis.metrics.digest import THROUGHPUT_SERIES
 from analysis.results.reduction import reduction_of
 from analysis.trials.capacity import Capacity, capacity_of
 from analysis.trials.packets import NAN
@@ -73,7 +73,7 @@ class SeenTrial:
     def rates(self) -> pd.DataFrame:
         """Mbit/s in whole seconds of the trial: a row per second, a column per flow, NaN where a
         flow did not run for all of it."""
-        own = self.digest[self.digest["what"] == THROUGHPUT]
+        own = self.digest[self.digest["what"] == THROUGHPUT_SERIES]
         seconds = np.floor(own["x"]).astype(int)
         return own.assign(second=seconds).pivot_table("value", "second", "flow", dropna=False)
 

@@ -9,36 +9,36 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from analysis.metrics.delays import DELAYS
-from analysis.metrics.identification import IDENTIFICATION, identity_row
-from analysis.metrics.loss_columns import LOSSES
+from analysis.metrics.delays import DELAY_GROUP
+from analysis.metrics.identification import IDENTIFICATION_GROUP, identity_row
+from analysis.metrics.loss_columns import LOSS_GROUP
 from analysis.metrics.metric import MeasuredFlow, Row
-from analysis.metrics.packet_counts import KERNEL_COUNTS, PACKET_COUNTS, REORDERING
-from analysis.metrics.rates import FAIRNESS, RATES, STEADINESS, add_fairness
-from analysis.metrics.video_columns import VIDEO
+from analysis.metrics.packet_counts import KERNEL_COUNT_GROUP, PACKET_COUNT_GROUP, REORDERING_GROUP
+from analysis.metrics.rates import FAIRNESS_GROUP, RATE_GROUP, STEADINESS_GROUP, add_fairness
+from analysis.metrics.video_columns import VIDEO_GROUP
 from testbed.store import Trial
 
-GROUPS = (
-    IDENTIFICATION,
-    RATES,
-    PACKET_COUNTS,
-    KERNEL_COUNTS,
-    LOSSES,
-    REORDERING,
-    DELAYS,
-    STEADINESS,
-    FAIRNESS,
-    VIDEO,
+COLUMN_GROUPS = (
+    IDENTIFICATION_GROUP,
+    RATE_GROUP,
+    PACKET_COUNT_GROUP,
+    KERNEL_COUNT_GROUP,
+    LOSS_GROUP,
+    REORDERING_GROUP,
+    DELAY_GROUP,
+    STEADINESS_GROUP,
+    FAIRNESS_GROUP,
+    VIDEO_GROUP,
 )
 
-METRICS = tuple(metric for group in GROUPS for metric in group.columns)
-COLUMNS = tuple(metric.name for metric in METRICS)
-COUNTS = tuple(metric.name for metric in METRICS if metric.count)
-TEXTS = COLUMNS[: COLUMNS.index("seed")]
-NUMBERS = tuple(name for name in COLUMNS if name not in TEXTS)
+ALL_METRICS = tuple(metric for group in COLUMN_GROUPS for metric in group.columns)
+METRIC_COLUMNS = tuple(metric.name for metric in ALL_METRICS)
+COUNT_COLUMNS = tuple(metric.name for metric in ALL_METRICS if metric.count)
+TEXT_COLUMNS = METRIC_COLUMNS[: METRIC_COLUMNS.index("seed")]
+NUMBER_COLUMNS = tuple(name for name in METRIC_COLUMNS if name not in TEXT_COLUMNS)
 
 # Rows that agree in these are one cell: the same trial except for its seed.
-CELL = ("experiment", "topology", "queue", "engine", "variant", "flow", "setting")
+CELL_COLUMNS = ("experiment", "topology", "queue", "engine", "variant", "flow", "setting")
 
 
 def flow_table(trial: Trial, measured: Iterable[MeasuredFlow]) -> pd.DataFrame:
@@ -48,7 +48,7 @@ def flow_table(trial: Trial, measured: Iterable[MeasuredFlow]) -> pd.DataFrame:
         identity_row(trial, flow) | (_measured_row(flows[flow.name]) if flow.name in flows else {})
         for flow in trial.scenario.flows
     ]
-    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    frame = pd.DataFrame(rows, columns=list(METRIC_COLUMNS))
     if flows:
         add_fairness(frame, flows)
     return frame
@@ -56,4 +56,4 @@ def flow_table(trial: Trial, measured: Iterable[MeasuredFlow]) -> pd.DataFrame:
 
 def _measured_row(flow: MeasuredFlow) -> Row:
     """Return a flow's columns, except for those that all flows of the trial decide."""
-    return {name: value for group in GROUPS for name, value in group.measure(flow).items()}
+    return {name: value for group in COLUMN_GROUPS for name, value in group.measure(flow).items()}

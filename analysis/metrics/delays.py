@@ -67,4 +67,4 @@ def _between(flow: MeasuredFlow, name: str, first: str, second: str) -> Row:
     return {f"{name}_mean_ms": mean, f"{name}_p95_ms": high}
 
 
-DELAYS = ColumnGroup(DELAY_COLUMNS, _measure)
+DELAY_GROUP = ColumnGroup(DELAY_COLUMNS, _measure)

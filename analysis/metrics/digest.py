@@ -22,10 +22,12 @@ from testbed.store import Trial
 SeriesPart = tuple[str, Floats, Floats]  # what, x, value
 
 THROUGHPUT_BIN_S = 1.0
-FRACTIONS = np.concatenate(([0.0, 0.001, 0.005], np.arange(1, 100) / 100, [0.995, 0.999, 1.0]))
+QUANTILE_FRACTIONS = np.concatenate(
+    ([0.0, 0.001, 0.005], np.arange(1, 100) / 100, [0.995, 0.999, 1.0])
+)
 
 # `what` of a part, and its x and value
-THROUGHPUT = "throughput_mbps"  # x: the bin's middle, in seconds of the trial's clock
+THROUGHPUT_SERIES = "throughput_mbps"  # x: the bin's middle, in seconds of the trial's clock
 DELAY_QUANTILES = "owd_ms"  # x: a fraction; value: the quantile
 RTT_QUANTILES = "rtt_ms"  # the same
 
@@ -51,13 +53,13 @@ def _throughput(flow: MeasuredFlow, data: pd.DataFrame) -> SeriesPart:
     seconds = (data["time_ns"].to_numpy() - epoch_ns(flow.trial)) / 1e9
     sizes, record = data["length"].to_numpy(), flow.record
     found = rates_mbps(seconds, sizes, record.started_s, record.stopped_s, THROUGHPUT_BIN_S)
-    return THROUGHPUT, found.time_s, found.value
+    return THROUGHPUT_SERIES, found.time_s, found.value
 
 
 def _quantiles(what: str, values: Floats) -> SeriesPart:
     if not len(values):
-        return what, FRACTIONS[:0], values
-    return what, FRACTIONS, np.quantile(values, FRACTIONS)
+        return what, QUANTILE_FRACTIONS[:0], values
+    return what, QUANTILE_FRACTIONS, np.quantile(values, QUANTILE_FRACTIONS)
 
 
 # `what` of a part; x: the middle of a second since the first packet; value: packets in it
@@ -101,7 +103,7 @@ def lengths_of(digest: pd.DataFrame) -> pd.DataFrame:
     return table.pivot_table(index="x", columns="what", values="value", dropna=False).sort_index()
 
 
-SECOND = "second: "  # followed by one of SECOND_VALUES; x: the second
+SECOND_PREFIX = "second: "  # followed by one of SECOND_VALUES; x: the second
 SECOND_DELAYS = ("owd", "rtt", "recovery")
 SECOND_VALUES = (
     "throughput_mbps",
@@ -122,12 +124,12 @@ def second_series(flow: MeasuredFlow) -> Iterator[SeriesPart]:
     zero, count = epoch_ns(flow.trial), int(np.ceil(flow.trial.scenario.duration_s))
     x = np.arange(count, dtype=np.float64)
     rates = _sums(receiver.data, "time_ns", "length", zero, count) * 8e-6
-    yield f"{SECOND}throughput_mbps", x, rates
+    yield f"{SECOND_PREFIX}throughput_mbps", x, rates
     for name, table in _delays(flow).items():
         numbers = _sums(table.assign(one=1.0), "ns", "one", zero, count)
         with np.errstate(invalid="ignore", divide="ignore"):
-            yield f"{SECOND}{name}_ms", x, _sums(table, "ns", "ms", zero, count) / numbers
-        yield f"{SECOND}{name}_n", x, numbers
+            yield f"{SECOND_PREFIX}{name}_ms", x, _sums(table, "ns", "ms", zero, count) / numbers
+        yield f"{SECOND_PREFIX}{name}_n", x, numbers
 
 
 def _delays(flow: MeasuredFlow) -> dict[str, pd.DataFrame]:
@@ -160,7 +162,7 @@ def _sums(table: pd.DataFrame, time: str, value: str, zero: int, count: int) -> 
 
 def seconds_table(trial: Trial, digest: pd.DataFrame) -> pd.DataFrame:
     """One row per flow and second, from a whole digest: SECOND_COLUMNS."""
-    own = digest[digest["what"].str.startswith(SECOND)]
+    own = digest[digest["what"].str.startswith(SECOND_PREFIX)]
     known = set(own["flow"])
     if any(flow.name not in known for flow in trial.record.flows):
         raise NotMeasured(
@@ -177,8 +179,8 @@ def seconds_table(trial: Trial, digest: pd.DataFrame) -> pd.DataFrame:
 def _flow_table(flow: str, digest: pd.DataFrame) -> pd.DataFrame:
     rows = digest[digest["flow"] == flow]
     what, x, value = (rows[name].to_numpy() for name in ("what", "x", "value"))
-    seconds = x[what == f"{SECOND}{SECOND_VALUES[0]}"].astype(np.int64)
-    columns = {name: value[what == f"{SECOND}{name}"] for name in SECOND_VALUES}
+    seconds = x[what == f"{SECOND_PREFIX}{SECOND_VALUES[0]}"].astype(np.int64)
+    columns = {name: value[what == f"{SECOND_PREFIX}{name}"] for name in SECOND_VALUES}
     return pd.DataFrame({"flow": flow, "second": seconds, **columns}, columns=list(SECOND_COLUMNS))
 
 

@@ -12,7 +12,7 @@ from testbed.scenario.kernel_axis import axes_of
 from testbed.scenario.model import Flow, Scenario
 from testbed.store import VERDICT_FILE, Trial
 
-COLUMNS = (
+IDENTIFICATION_COLUMNS = (
     Metric("experiment", "", "name of the experiment"),
     Metric("trial", "", "the trial's directory"),
     Metric("engine", "", "where it ran: guest (own kernel, virtual time) or host"),
@@ -97,4 +97,4 @@ def _seen(flow: MeasuredFlow) -> Row:
     return {"variant_seen": flow.record.variant_seen}
 
 
-IDENTIFICATION = ColumnGroup(COLUMNS, _seen)
+IDENTIFICATION_GROUP = ColumnGroup(IDENTIFICATION_COLUMNS, _seen)

@@ -14,7 +14,7 @@ from analysis.trials.packets import NAN, Interval, capture_ns
 from analysis.trials.tcp_stream import Booleans, Integers
 from testbed.store import Trial
 
-COLUMNS = (
+LOSS_COLUMNS = (
     Metric(
         "timeouts_seen",
         "",
@@ -228,4 +228,4 @@ def _mean(values: Iterable[float]) -> float:
     return float(found.mean()) if len(found) else NAN
 
 
-LOSSES = ColumnGroup(COLUMNS, _measure)
+LOSS_GROUP = ColumnGroup(LOSS_COLUMNS, _measure)

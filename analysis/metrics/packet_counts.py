@@ -9,7 +9,7 @@ from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Row
 from analysis.trials.packets import BEFORE, BEHIND, NAN, queue_roles
 from analysis.trials.samples import read_counters
 
-COUNT_COLUMNS = (
+PACKET_COUNT_COLUMNS = (
     FLOW_METRICS["sent_packets"].at(
         "at the sender's capture, retransmissions included, over the whole capture"
     ),
@@ -85,7 +85,7 @@ def mark_rate(flow: MeasuredFlow) -> float:
     return float((found.data["ecn"] == CE).mean())
 
 
-PACKET_COUNTS = ColumnGroup(COUNT_COLUMNS, _measure_counts)
+PACKET_COUNT_GROUP = ColumnGroup(PACKET_COUNT_COLUMNS, _measure_counts)
 
 
 ORDER_COLUMNS = (
@@ -112,7 +112,7 @@ def _measure_order(flow: MeasuredFlow) -> Row:
     return row
 
 
-REORDERING = ColumnGroup(ORDER_COLUMNS, _measure_order)
+REORDERING_GROUP = ColumnGroup(ORDER_COLUMNS, _measure_order)
 
 
 KERNEL_COLUMNS = (
@@ -171,4 +171,4 @@ def _timeouts(flow: MeasuredFlow) -> Row:
     )
 
 
-KERNEL_COUNTS = ColumnGroup(KERNEL_COLUMNS, _measure_kernel)
+KERNEL_COUNT_GROUP = ColumnGroup(KERNEL_COLUMNS, _measure_kernel)

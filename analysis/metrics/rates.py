@@ -59,7 +59,7 @@ def _measure_rates(flow: MeasuredFlow) -> Row:
     return row
 
 
-RATES = ColumnGroup(RATE_COLUMNS, _measure_rates)
+RATE_GROUP = ColumnGroup(RATE_COLUMNS, _measure_rates)
 
 
 Floats = npt.NDArray[np.float64]
@@ -117,7 +117,7 @@ def _measure_steadiness(flow: MeasuredFlow) -> Row:
     return {"steady_after_s": steady_after_s(flow.at("receiver"), whole)}
 
 
-STEADINESS = ColumnGroup(
+STEADINESS_GROUP = ColumnGroup(
     (
         Metric(
             "steady_after_s",
@@ -132,7 +132,7 @@ STEADINESS = ColumnGroup(
 )
 
 
-FAIRNESS = ColumnGroup(
+FAIRNESS_GROUP = ColumnGroup(
     (
         Metric(
             "share",

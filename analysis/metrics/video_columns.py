@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.captures.flow_tables import Metric
 from analysis.captures.packet_matching import lost_packets
-from analysis.captures.tcp import MARKS
+from analysis.captures.tcp import WIRESHARK_MARKS
 from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Row
 from analysis.trials.packets import FlowPackets
 from analysis.trials.tcp_stream import Integers
@@ -40,7 +40,7 @@ def spikes(values: npt.ArrayLike, threshold: float = 50) -> Spikes:
     return Spikes(len(found), float(found.max(initial=0.0)))
 
 
-ERRORS = tuple(mark for mark in MARKS if mark != "window_update")
+ERRORS = tuple(mark for mark in WIRESHARK_MARKS if mark != "window_update")
 SECOND_NS = 1_000_000_000
 PLAYER_METRICS = ("page_s", "startup_s", "loaded_s", "ended_s", "stalls", "stall_s", "switches")
 PLAYER_COLUMNS = (
@@ -75,7 +75,7 @@ PLAYER_COLUMNS = (
         count=True,
     ),
 )
-PACKET_COLUMNS = (
+VIDEO_PACKET_COLUMNS = (
     Metric(
         "mean_packet_bytes",
         "B",
@@ -211,4 +211,4 @@ def packets_per_second(rows: pd.DataFrame, begin_ns: int) -> Integers:
     return np.bincount(seconds).astype(np.int64)
 
 
-VIDEO = ColumnGroup((*PLAYER_COLUMNS, *PACKET_COLUMNS), _measure_video)
+VIDEO_GROUP = ColumnGroup((*PLAYER_COLUMNS, *VIDEO_PACKET_COLUMNS), _measure_video)

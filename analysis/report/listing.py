@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pandas as pd
 
 from analysis.figures.sheet import Cell, Head, Sheet, mean_cell
-from analysis.metrics.columns import METRICS
+from analysis.metrics.columns import ALL_METRICS
 from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.summary import sum_up
 from testbed.store import FIGURES, TRIAL_PAGE, Trial
@@ -29,8 +29,8 @@ MEASURES = (
     "stalls",
     "stall_s",
 )
-UNITS = {metric.name: metric.unit for metric in METRICS}
-DEFINITIONS = {metric.name: metric.definition for metric in METRICS}
+UNITS = {metric.name: metric.unit for metric in ALL_METRICS}
+DEFINITIONS = {metric.name: metric.definition for metric in ALL_METRICS}
 HEADS = {
     "throughput_mbps": "throughput",
     "goodput_mbps": "goodput",

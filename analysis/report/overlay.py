@@ -20,7 +20,7 @@ import pandas as pd
 
 from analysis.figures.cases import text
 from analysis.figures.timeline.timeline_data import queue_samples, socket_samples
-from analysis.metrics.digest import THROUGHPUT, NotMeasured
+from analysis.metrics.digest import THROUGHPUT_SERIES, NotMeasured
 from analysis.metrics.metric_rows import AXIS, INVALID
 from analysis.report.listing import HEADS, UNITS
 from analysis.report.page_plot import Json, packed, script_json
@@ -174,7 +174,7 @@ def _flow(once: _ReadOnce, flow: FlowRecord) -> Json:
 
 def _digested(once: _ReadOnce, flow: FlowRecord) -> Iterator[History]:
     digest, seconds = once.digest, once.seconds
-    own = digest[(digest["flow"] == flow.name) & (digest["what"] == THROUGHPUT)].dropna()
+    own = digest[(digest["flow"] == flow.name) & (digest["what"] == THROUGHPUT_SERIES)].dropna()
     yield "throughput", own["x"].to_numpy(), own["value"].to_numpy(), 1e-4
     if seconds is not None:
         delays = seconds[seconds["flow"] == flow.name][["second", "owd_ms"]].dropna()

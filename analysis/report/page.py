@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from analysis.figures.sheet import Sheet
-from analysis.metrics.columns import METRICS
+from analysis.metrics.columns import ALL_METRICS
 from analysis.report.claims_section import LedgerPaper
 from analysis.report.listing import Listed
 from analysis.report.overlay import Overlay
@@ -101,7 +101,7 @@ class Page:
 
 def render(page: Page) -> str:
     """Return the page's HTML."""
-    metrics = [metric for metric in METRICS if metric.unit or metric.count]
+    metrics = [metric for metric in ALL_METRICS if metric.unit or metric.count]
     return fill("page.html", (*SHARED, "page.js", "overlay.js"), page=page, metrics=metrics)
 
 

@@ -23,8 +23,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.metrics import digest, links
-from analysis.metrics.columns import COLUMNS, COUNTS, NUMBERS, TEXTS, flow_table
-from analysis.metrics.digest import SECOND, seconds_table
+from analysis.metrics.columns import (
+    COUNT_COLUMNS,
+    METRIC_COLUMNS,
+    NUMBER_COLUMNS,
+    TEXT_COLUMNS,
+    flow_table,
+)
+from analysis.metrics.digest import SECOND_PREFIX, seconds_table
 from analysis.metrics.metric import MeasuredFlow
 from analysis.transfers import transfer_rows
 from analysis.trials import retention
@@ -77,7 +83,7 @@ class Reduction:
     def series(self) -> pd.DataFrame:
         """The flows' series and quantiles for figures: columns `flow`, `what`, `x`, `value`."""
         table: pd.DataFrame = self.tables["series"].to_pandas()
-        return table[~table["what"].str.startswith(SECOND)].reset_index(drop=True)
+        return table[~table["what"].str.startswith(SECOND_PREFIX)].reset_index(drop=True)
 
     @cached_property
     def seconds(self) -> pd.DataFrame:
@@ -93,9 +99,9 @@ class Reduction:
 def typed_flows(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the columns of metrics.csv in their order, with NaN for unknown numbers."""
     # not by a type for each column: pandas would put seventy frames of one column together
-    frame = frame.reindex(columns=list(COLUMNS))
-    parts = frame[list(TEXTS)].astype("str"), frame[list(NUMBERS)].astype("float64")
-    return pd.concat(parts, axis=1)[list(COLUMNS)]
+    frame = frame.reindex(columns=list(METRIC_COLUMNS))
+    parts = frame[list(TEXT_COLUMNS)].astype("str"), frame[list(NUMBER_COLUMNS)].astype("float64")
+    return pd.concat(parts, axis=1)[list(METRIC_COLUMNS)]
 
 
 def revision() -> str:
@@ -103,8 +109,8 @@ def revision() -> str:
 
     It contains names, units and limits but no prose: rewording a definition reduces nothing again.
     """
-    columns = [(name, name in TEXTS, name in COUNTS) for name in COLUMNS]
-    others = [each.name for each in (*links.LINK_COLUMNS, *transfer_rows.COLUMNS)]
+    columns = [(name, name in TEXT_COLUMNS, name in COUNT_COLUMNS) for name in METRIC_COLUMNS]
+    others = [each.name for each in (*links.LINK_COLUMNS, *transfer_rows.TRANSFER_COLUMNS)]
     limits = [rule.decides for rule in RULES.values()]
     return hashlib.sha256(f"{REVISION} {columns} {others} {limits}".encode()).hexdigest()[:12]
 

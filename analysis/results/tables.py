@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from analysis.metrics.columns import COUNTS
+from analysis.metrics.columns import COUNT_COLUMNS
 from analysis.metrics.metric_rows import write_axes
 from analysis.results.reduction import Reduction, reductions_of, typed_flows
 from analysis.transfers.transfer_rows import workloads
@@ -50,7 +50,7 @@ def write_metrics(folder: Path) -> pd.DataFrame:
     """
     table = all_metrics(list(trials_in(folder)))
     warnings = table.attrs.pop("warnings")
-    counts = {name: table[name].astype("Int64") for name in COUNTS}
+    counts = {name: table[name].astype("Int64") for name in COUNT_COLUMNS}
     known = table.assign(**counts).replace({np.nan: None})
     replace(folder / METRICS_CSV, lambda path: _write_csv(known, path))
     replace(folder / METRICS_FILE, table.to_parquet)

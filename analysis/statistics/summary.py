@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from analysis.metrics.columns import CELL
+from analysis.metrics.columns import CELL_COLUMNS
 from analysis.metrics.metric_rows import all_axes, counted, read_axes, write_axes
 from analysis.statistics.intervals import half_width, known
 from analysis.trials.labels import variant_key
@@ -71,7 +71,7 @@ class RunSummary:
 def sum_up(metrics: pd.DataFrame) -> RunSummary:
     """Group the rows that differ in nothing but the seed."""
     metrics = metrics.assign(axes=[write_axes(axes) for axes in all_axes(metrics)])
-    grouped = metrics.groupby(list(CELL), sort=False, dropna=False)
+    grouped = metrics.groupby(list(CELL_COLUMNS), sort=False, dropna=False)
     cells = [CellSummary(_cell_keys(rows), rows) for _, rows in grouped]
     keys = _telling_keys(cells)
     return RunSummary(keys, tuple(sorted(cells, key=lambda cell: _order(cell, keys))))
@@ -150,7 +150,7 @@ def widest(metrics: pd.DataFrame, metric: str) -> WidestCell:
     rows = counted(metrics)
     rows = rows[rows["kind"] != "cbr"]
     worst = WidestCell("", math.inf) if rows.empty else WidestCell("", -1.0)
-    for _, cell in rows.groupby(list(CELL), sort=False, dropna=False):
+    for _, cell in rows.groupby(list(CELL_COLUMNS), sort=False, dropna=False):
         values = known(cell[metric])
         half = half_width(values)
         relative = half / abs(float(values.mean())) if half else 0.0

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from analysis.metrics.columns import METRICS, NUMBERS
+from analysis.metrics.columns import ALL_METRICS, NUMBER_COLUMNS
 from analysis.metrics.metric_rows import invalid
 from analysis.statistics.intervals import CONFIDENCE
 from analysis.statistics.summary import CellSummary, sum_up
@@ -105,14 +105,14 @@ def parse_columns(text: str) -> tuple[str, ...]:
     """Read the columns of metrics.csv that the user names: `goodput_mbps,jain`."""
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     for name in names:
-        if name not in NUMBERS:
-            raise UsageError(f"--columns {name}: no such column", nearest(name, NUMBERS))
+        if name not in NUMBER_COLUMNS:
+            raise UsageError(f"--columns {name}: no such column", nearest(name, NUMBER_COLUMNS))
     return names
 
 
 def _column(name: str) -> SummaryColumn:
     columns = {column.metric: column for column in SUMMARY_COLUMNS}
-    unit = next((metric.unit for metric in METRICS if metric.name == name), "")
+    unit = next((metric.unit for metric in ALL_METRICS if metric.name == name), "")
     return columns.get(name) or SummaryColumn(name, f"{name} ({unit})" if unit else name)
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from analysis.metrics.columns import NUMBERS
+from analysis.metrics.columns import NUMBER_COLUMNS
 from testbed.errors import UsageError, nearest
 
 
@@ -42,7 +42,7 @@ TOLERANCES: Mapping[str, Tolerance] = {
     "jain": Tolerance(0.0, 0.02, "an index up to 1, as the share"),
 }
 DEFAULT_TOLERANCE = Tolerance(0.05, 0.0, "of a metric without a row of its own")
-COMPARABLE = tuple(name for name in NUMBERS if name != "seed")
+COMPARABLE = tuple(name for name in NUMBER_COLUMNS if name != "seed")
 
 
 def choose_tolerances(metrics: str, tolerances: Sequence[str]) -> dict[str, Tolerance]:

@@ -25,7 +25,7 @@ Integers = npt.NDArray[np.int64]
 
 FINISHED, UNFINISHED, NOT_BEGUN = "finished", "unfinished", "not begun"
 
-COLUMNS = (
+TRANSFER_COLUMNS = (
     Metric("flow", "", "the workload's name in the scenario"),
     Metric("variant", "", "the TCP variant of its sender"),
     Metric("number", "", "the transfer's place in the planned list, from 0", count=True),
@@ -94,7 +94,7 @@ def transfer_table(trial: Trial, packets: TrialPackets | None) -> pd.DataFrame:
     """Return a row for each transfer; none where there are no packets, or no workloads."""
     found = workloads(trial) if packets else []
     parts = [_rows_of(trial, packets, record) for record in found if packets]
-    empty = pd.DataFrame(columns=[column.name for column in COLUMNS])
+    empty = pd.DataFrame(columns=[column.name for column in TRANSFER_COLUMNS])
     return pd.concat(parts, ignore_index=True) if parts else empty
 
 

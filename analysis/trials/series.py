@@ -18,7 +18,7 @@ from testbed.store import QUEUE_SAMPLES, SOCKET_SAMPLES, FlowRecord, Trial
 
 Floats = npt.NDArray[np.float64]
 
-STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
+ROUND_STEPS_S = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def grid_step_s(trial: Trial, span_s: float | None = None) -> float:
     rate_bps = trial.scenario.topology.bottleneck.rate_mbit * 1e6
     shown_s = trial.scenario.duration_s if span_s is None else span_s
     least = max(shown_s / 60, 50 * 8 * FRAME_BYTES / rate_bps)
-    return next((step for step in STEPS if step >= least * 0.999), least)
+    return next((step for step in ROUND_STEPS_S if step >= least * 0.999), least)
 
 
 def trial_series(trial: Trial) -> TrialSeries:

@@ -110,7 +110,7 @@ Booleans = npt.NDArray[np.bool_]
 
 FIN, SYN, ACK = 0x01, 0x02, 0x10
 SRTT_WEIGHT = 1 / 8  # RFC 6298
-MEMORY = 64  # acknowledgements: earlier ones weigh 0.02 % in the smoothed value
+SRTT_MEMORY = 64  # acknowledgements: earlier ones weigh 0.02 % in the smoothed value
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class Segments:
         rtt_ms = (self.ack_ns[good] - self.new_ns[first[good]]) / 1e6
         smooth = pd.Series(rtt_ms).ewm(alpha=SRTT_WEIGHT, adjust=False).mean()
         odd = np.cumsum(~good)
-        calm = odd - np.concatenate((np.zeros(MEMORY, dtype=np.int64), odd))[: len(odd)] == 0
+        calm = odd - np.concatenate((np.zeros(SRTT_MEMORY, dtype=np.int64), odd))[: len(odd)] == 0
         so_far = np.cumsum(good)
         known = np.concatenate(([np.nan], smooth.to_numpy()))[so_far]
         return self.ack_ns, known, calm & (so_far > 0)

@@ -10,7 +10,7 @@ import pandas as pd
 from testbed.scenario.model import FlowKind
 from testbed.store import Trial, playback_file, read_json, report_file, sizes_file
 
-COLUMNS = (
+VIDEO_MEASURE_COLUMNS = (
     "trial",
     "flow",
     "variant",
@@ -66,7 +66,7 @@ def measures(trial: Trial, flow: str) -> dict[str, object] | None:
         "trial": trial.path.name,
         "flow": flow,
         "variant": trial.scenario.flow(flow).variant or "",
-        **{name: playback[name] for name in COLUMNS[3:10]},
+        **{name: playback[name] for name in VIDEO_MEASURE_COLUMNS[3:10]},
         **{name: sums[name] for name in ("stalls", "stall_s", "switches", "bytes")},
         "mean_mbps": None if mean is None else mean / 1e6,
         "segments": sum(each["load"]["last_byte_s"] is not None for each in playback["segments"]),
@@ -81,6 +81,6 @@ def video_measures(trials: Iterable[Trial]) -> pd.DataFrame:
         for flow in trial.scenario.flows
         if flow.kind is FlowKind.VIDEO and (row := measures(trial, flow.name)) is not None
     ]
-    frame = pd.DataFrame(rows, columns=list(COLUMNS))
-    seconds = [name for name in COLUMNS if name.endswith("_s")]
+    frame = pd.DataFrame(rows, columns=list(VIDEO_MEASURE_COLUMNS))
+    seconds = [name for name in VIDEO_MEASURE_COLUMNS if name.endswith("_s")]
     return frame.astype(dict.fromkeys([*seconds, "mean_mbps"], "float64"))

@@ -16,7 +16,7 @@ import pytest
 from analysis.evaluation import findings, standing
 from analysis.evaluation.outcome_rows import SUBJECT, VICTIM, in_pairs, over_settings, with_harm
 from analysis.evaluation.seen_trial import LESS, MORE, Score, SeenTrial, jain
-from analysis.metrics.digest import THROUGHPUT
+from analysis.metrics.digest import THROUGHPUT_SERIES
 from analysis.statistics.intervals import Comparison, compare_paired
 from analysis.trials.capacity import Capacity
 from experiments.catalogue import EXPERIMENTS
@@ -45,7 +45,7 @@ def seen(rates: dict[str, tuple[int, list[float]]], rate_mbit: float = 10.0) -> 
         for name, (start, values) in rates.items()
     ]
     rows = [
-        (name, THROUGHPUT, start + n + 0.5, value)
+        (name, THROUGHPUT_SERIES, start + n + 0.5, value)
         for name, (start, values) in rates.items()
         for n, value in enumerate(values)
     ]

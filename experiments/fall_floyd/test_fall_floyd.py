@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from analysis.figures import style
 from analysis.figures.general import presentation
-from analysis.metrics.columns import COLUMNS
+from analysis.metrics.columns import METRIC_COLUMNS
 from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import variant_key
 from experiments import all_variants_figures
@@ -225,8 +225,8 @@ def test_a_figure_a_profile_and_the_lowest_seed_that_ran() -> None:
 
 def results(trials: Sequence[Trial], rows: pd.DataFrame | None = None) -> ExperimentResults:
     """These trials without any that could go into the general figures."""
-    table = pd.DataFrame(columns=list(COLUMNS)) if rows is None else rows
-    none = pd.DataFrame(columns=list(COLUMNS))
+    table = pd.DataFrame(columns=list(METRIC_COLUMNS)) if rows is None else rows
+    none = pd.DataFrame(columns=list(METRIC_COLUMNS))
     return ExperimentResults("x", "guest", tuple(trials), table, none, pd.DataFrame())
 
 

@@ -12,7 +12,7 @@ import pytest
 from matplotlib import pyplot as plt
 
 from analysis.captures.lengths import packet_lengths
-from analysis.captures.tcp import MARKS
+from analysis.captures.tcp import WIRESHARK_MARKS
 from analysis.figures.general.presentation import tables
 from analysis.figures.plotting.named_figure import NamedFigure
 from analysis.figures.sheet import Sheet, median_cell
@@ -41,7 +41,7 @@ def packets() -> FlowPackets:
             "frame": [1, 2, 3, 4],
             "time_ns": [SECOND_NS, SECOND_NS + 1000, SECOND_NS + 2000, 3 * SECOND_NS + 1],
             "length": [1514, 1514, 700, 66],
-            **dict.fromkeys(MARKS, False),
+            **dict.fromkeys(WIRESHARK_MARKS, False),
         }
     )
     rows["retransmission"] = [False, True, False, False]

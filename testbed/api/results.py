@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from analysis.captures.inspection import Point, flow_record, pyshark_packets, view_of
-from analysis.captures.tcp import COLUMNS, read_capture
+from analysis.captures.tcp import CAPTURE_COLUMNS, read_capture
 from analysis.metrics.metric_rows import AXIS, INVALID, counted
 from analysis.results.experiment_results import collect
 from analysis.trials.packets import TrialPackets, epoch_ns
@@ -56,7 +56,7 @@ class TrialResult(Trial):
 
         `time_s` is the trial's time. The other columns are those of `testbed reduce --packets`.
         """
-        rows = read_capture(view_of(self, flow, point).capture).rows[list(COLUMNS)]
+        rows = read_capture(view_of(self, flow, point).capture).rows[list(CAPTURE_COLUMNS)]
         ran = flow_record(self, flow)
         ends = {ran.src_address, ran.dst_address}
         rows = rows[rows["src"].isin(ends) & rows["dst"].isin(ends)]

@@ -94,7 +94,7 @@ def _say_counts(answers: Sequence[Answer]) -> None:
 def _answers(found: ResultSet, reference: Path | None) -> Sequence[Answer]:
     """Answers to the claims that the experiments among the results can decide."""
     from analysis.claims.ledger import answers, papers_of
-    from analysis.metrics.columns import COLUMNS
+    from analysis.metrics.columns import METRIC_COLUMNS
 
     if found.apart:
         raise UsageError(
@@ -102,7 +102,9 @@ def _answers(found: ResultSet, reference: Path | None) -> Sequence[Answer]:
             "answer the claims of one folder at a time, or leave out --claims to compare them",
         )
     # the columns of all: another experiment's axes would look like this one's without values
-    tables = {str(name): rows for name, rows in found.metrics[list(COLUMNS)].groupby("experiment")}
+    tables = {
+        str(name): rows for name, rows in found.metrics[list(METRIC_COLUMNS)].groupby("experiment")
+    }
     folders = {trial.scenario.experiment: trial.path.parent for trial in found.trials}
     return answers(papers_of(found.experiments), tables, folders, reference)
 

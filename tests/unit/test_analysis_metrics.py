@@ -15,12 +15,12 @@ import pandas as pd
 import pytest
 
 from analysis.captures.tcp import Packets, read_capture
-from analysis.metrics.columns import COLUMNS, GROUPS, METRICS
+from analysis.metrics.columns import ALL_METRICS, COLUMN_GROUPS, METRIC_COLUMNS
 from analysis.metrics.identification import setting
 from analysis.metrics.metric import ColumnGroup, MeasuredFlow
 from analysis.metrics.packet_counts import mark_rate
 from analysis.metrics.rates import add_fairness, steady_after_s
-from analysis.metrics.video_columns import VIDEO
+from analysis.metrics.video_columns import VIDEO_GROUP
 from analysis.results.reduction import reduce_trial
 from analysis.trials import packets
 from analysis.trials.packets import FlowPackets, Interval, TrialPackets
@@ -117,7 +117,7 @@ EXPECTED = {
         "steady_after_s": math.nan,  # it sends nothing in its second half but one packet too late
         "share": TCP_GOODPUT / (TCP_GOODPUT + CBR_GOODPUT),
         "jain": 1.0,  # of one TCP flow
-        **dict.fromkeys((metric.name for metric in VIDEO.columns), math.nan),
+        **dict.fromkeys((metric.name for metric in VIDEO_GROUP.columns), math.nan),
     },
     "cbr": {
         "kind": "cbr",
@@ -248,15 +248,15 @@ def test_recovery_latency_is_the_plain_search(seed: int) -> None:
 
 
 def test_every_column_is_asserted() -> None:
-    assert set(EXPECTED["tcp"]) == set(COLUMNS)
+    assert set(EXPECTED["tcp"]) == set(METRIC_COLUMNS)
 
 
 def test_columns_are_the_issues(table: pd.DataFrame) -> None:
     assert list(table.columns) == ISSUE_COLUMNS
-    assert len({metric.definition for metric in METRICS}) == len(METRICS)
+    assert len({metric.definition for metric in ALL_METRICS}) == len(ALL_METRICS)
 
 
-@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.columns[0].name)
+@pytest.mark.parametrize("group", COLUMN_GROUPS, ids=lambda group: group.columns[0].name)
 def test_a_group_computes_its_own_columns(trial: Trial, group: ColumnGroup) -> None:
     packets, samples = TrialPackets(trial), Samples(trial)
     names = {column.name for column in group.columns}

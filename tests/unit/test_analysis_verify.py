@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from analysis.captures import tshark
-from analysis.captures.tcp import COLUMNS, read_capture
+from analysis.captures.tcp import CAPTURE_COLUMNS, read_capture
 from analysis.captures.tshark import TsharkComparison, verify
 from experiments.command import main
 from tests.conversations import conversations, write
@@ -61,7 +61,7 @@ def test_a_difference_is_told(
     frame, payload, lost = rows["frame"][3], rows["payload"][3], rows["frame"][5]
     assert f"frame {frame}: payload: ours {payload + 1}, tshark's {payload}" in said
     assert f"frame {lost}: frame: ours none, tshark's a packet" in said
-    assert f"{len(rows) - 1} packets, {(len(rows) - 1) * len(COLUMNS)} fields" in said
+    assert f"{len(rows) - 1} packets, {(len(rows) - 1) * len(CAPTURE_COLUMNS)} fields" in said
 
 
 def test_no_difference_is_a_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

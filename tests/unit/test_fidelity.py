@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from analysis.captures.tcp import CE, read_capture
-from analysis.metrics.columns import CELL
+from analysis.metrics.columns import CELL_COLUMNS
 from analysis.metrics.metric_rows import counted
 from analysis.statistics.summary import widest
 from analysis.trials.packets import FlowPackets, select
@@ -384,7 +384,10 @@ def metrics() -> pd.DataFrame:
         for seed in (1, 2, 3)
     ]
     rows[2] |= {"verdict": "invalid", "goodput_mbps": 900.0}
-    alike = {name: "x" for name in CELL if name != "variant"} | {"kind": "tcp", "status": "ok"}
+    alike = {name: "x" for name in CELL_COLUMNS if name != "variant"} | {
+        "kind": "tcp",
+        "status": "ok",
+    }
     return pd.DataFrame([{**alike, **row} for row in rows])
 
 

@@ -7,7 +7,7 @@ import math
 import pandas as pd
 import pytest
 
-from analysis.metrics.columns import COLUMNS
+from analysis.metrics.columns import METRIC_COLUMNS
 from analysis.statistics.summary import parse_target, seeds_needed, widest
 from testbed.errors import UsageError
 
@@ -20,7 +20,7 @@ def rows(**cells: list[float]) -> pd.DataFrame:
         for name, values in cells.items()
         for seed, v in enumerate(values)
     ]
-    return pd.DataFrame(made, columns=list(COLUMNS))
+    return pd.DataFrame(made, columns=list(METRIC_COLUMNS))
 
 
 def test_the_worst_known_cell_counts() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from analysis.figures.cases import split
 from analysis.figures.general.presentation import figures, tables
-from analysis.metrics.digest import THROUGHPUT
+from analysis.metrics.digest import THROUGHPUT_SERIES
 from analysis.metrics.metric_rows import tell_settings_apart, varied_axes
 from analysis.report import collect
 from analysis.report.listing import cells
@@ -162,5 +162,5 @@ def test_a_length_that_another_axis_decides_divides_nothing() -> None:
 
 def test_throughput_over_time_is_of_one_setting(tmp_path: Path) -> None:
     results, _ = unlike(tmp_path / "r", "someones-own", np.random.default_rng(3))
-    one = results.digest[results.digest["what"] == THROUGHPUT].groupby("trial")["value"]
+    one = results.digest[results.digest["what"] == THROUGHPUT_SERIES].groupby("trial")["value"]
     assert (one.nunique() == 1).all()

@@ -97,7 +97,7 @@ def test_the_digest_of_a_trial(tmp_path: Path) -> None:
     trial = open_trial(write_trial(tmp_path / "t"))
     table = reduction_of(trial).series
     tcp = table[table["flow"] == "tcp"]
-    rates = tcp[tcp["what"] == digest.THROUGHPUT]
+    rates = tcp[tcp["what"] == digest.THROUGHPUT_SERIES]
     assert list(rates["x"]) == [1.5 + second for second in range(10)]
     # 2 s to 3 s: nine data packets and the repeated one, of 1054 bytes, at the receiver
     assert rates["value"].iloc[1] == pytest.approx(10 * 1054 * 8e-6)

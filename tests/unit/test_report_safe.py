@@ -40,12 +40,12 @@ def doctored(value: Any) -> Any:
 
 @pytest.mark.skipif(chromium() is None, reason="no Chromium here")
 def test_markup_in_every_string_is_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from analysis.metrics.columns import COLUMNS
+    from analysis.metrics.columns import METRIC_COLUMNS
     from tests.papers import PAPERS, answers
 
     report_writer.write_experiment(tmp_path / "rf", "router-fairness", 2)
     found = collect([tmp_path / "rf"], EXPERIMENTS)
-    tables = {"router-fairness": found.metrics[list(COLUMNS)]}
+    tables = {"router-fairness": found.metrics[list(METRIC_COLUMNS)]}
     own = [
         dataclasses.replace(
             each, claims=tuple(c for c in each.claims if c.experiment == "router-fairness")

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from analysis.metrics.columns import METRICS
+from analysis.metrics.columns import ALL_METRICS
 from analysis.results import reduction
 from analysis.results.tables import write_metrics
 from analysis.trials import packets
@@ -125,15 +125,15 @@ def test_a_definition_worded_anew_reduces_nothing_anew(
 ) -> None:
     write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER)
     first = write_metrics(tmp_path)
-    reworded = tuple(dataclasses.replace(each, definition="worded anew") for each in METRICS)
-    monkeypatch.setattr("analysis.metrics.columns.METRICS", reworded)
+    reworded = tuple(dataclasses.replace(each, definition="worded anew") for each in ALL_METRICS)
+    monkeypatch.setattr("analysis.metrics.columns.ALL_METRICS", reworded)
     monkeypatch.setattr(packets, "read_cached", None)  # reading again would fail
     pd.testing.assert_frame_equal(write_metrics(tmp_path), first)
 
 
 def test_other_tolerances_or_columns_reduce_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {reduction.revision()}
-    for name in ("RULES", "COLUMNS", "COUNTS"):
+    for name in ("RULES", "METRIC_COLUMNS", "COUNT_COLUMNS"):
         with monkeypatch.context() as patched:
             changed = {} if name == "RULES" else getattr(reduction, name)[1:]
             patched.setattr(reduction, name, changed)

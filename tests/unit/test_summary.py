@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.metrics.columns import COLUMNS
+from analysis.metrics.columns import METRIC_COLUMNS
 from analysis.metrics.metric_rows import read_axes, write_axes
 from analysis.statistics.intervals import half_width
 from analysis.statistics.summary import sum_up
@@ -44,7 +44,7 @@ def rows_of(*trials: Mapping[str, object]) -> pd.DataFrame:
         "axes": "",
     }
     rows = [{**alike, "trial": f"trial-{i}", **trial} for i, trial in enumerate(trials)]
-    return pd.DataFrame(rows, columns=list(COLUMNS)).astype({"mark_rate": float})
+    return pd.DataFrame(rows, columns=list(METRIC_COLUMNS)).astype({"mark_rate": float})
 
 
 def cells(table: TextTable, row: int = 0) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.trials.video import COLUMNS, video_measures
+from analysis.trials.video import VIDEO_MEASURE_COLUMNS, video_measures
 from analysis.verdict.checks import Check, Grade
 from analysis.verdict.traffic import videos
 from testbed.scenario.video import Transport
@@ -112,7 +112,7 @@ def test_no_report_is_unknown(tmp_path: Path) -> None:
 
 def test_the_players_measures_are_a_row(tmp_path: Path) -> None:
     table = video_measures([trial(tmp_path)])
-    assert tuple(table.columns) == COLUMNS
+    assert tuple(table.columns) == VIDEO_MEASURE_COLUMNS
     row = table.iloc[0]
     assert (row["transport"], row["rule"], row["why"]) == ("quic", "240p", "deadline")
     assert (row["page_s"], row["startup_s"], row["stalls"], row["stall_s"]) == (0.5, 1, 1, 4)

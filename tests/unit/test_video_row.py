@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.captures.tcp import MARKS
-from analysis.metrics.video_columns import PACKET_COLUMNS, PLAYER_COLUMNS, video_columns
+from analysis.captures.tcp import WIRESHARK_MARKS
+from analysis.metrics.video_columns import PLAYER_COLUMNS, VIDEO_PACKET_COLUMNS, video_columns
 from analysis.results.reduction import reduce_trial
 from analysis.trials.packets import FlowPackets
 from testbed.scenario.model import FlowKind, Scenario
@@ -95,7 +95,7 @@ def test_the_columns_of_a_video(tmp_path: Path) -> None:
         "spikes": 0,
         "largest_spike_pps": 0,
     }
-    assert list(expected) == [metric.name for metric in (*PLAYER_COLUMNS, *PACKET_COLUMNS)]
+    assert list(expected) == [metric.name for metric in (*PLAYER_COLUMNS, *VIDEO_PACKET_COLUMNS)]
     assert table.loc["tcp", list(expected)].to_dict() == pytest.approx(expected, nan_ok=True)
     assert table.loc["cbr", list(expected)].isna().all()
 
@@ -148,7 +148,7 @@ def rows(times_s: list[float], **columns: Any) -> pd.DataFrame:
             "seq": 0,
             "payload": 1350,
             "length": 1392,
-            **dict.fromkeys(MARKS, False),
+            **dict.fromkeys(WIRESHARK_MARKS, False),
         }
     )
     return table.assign(**columns)

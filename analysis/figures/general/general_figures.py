@@ -113,7 +113,7 @@ def shares(results: ExperimentResults) -> Iterator[Figure]:
 def over_seconds(results: ExperimentResults) -> Iterator[Figure]:
     """Throughput over time, each variant's flows together."""
     rows = results.tcp
-    if rows.empty or not _has(results, digest.THROUGHPUT):  # flows of less than a second
+    if rows.empty or not _has(results, digest.THROUGHPUT_SERIES):  # flows of less than a second
         return
     parts = [
         (cases.case_words(case), own)

@@ -23,11 +23,11 @@ from analysis.figures.figure import (
 )
 from analysis.figures.plotting.point_evidence import TRIALS, note, trial_names
 from analysis.figures.style import SeriesStyle
-from analysis.metrics.digest import THROUGHPUT
+from analysis.metrics.digest import THROUGHPUT_SERIES
 from analysis.statistics.intervals import CONFIDENCE
 
 
-def series(rows: pd.DataFrame, digest: pd.DataFrame, what: str = THROUGHPUT) -> pd.DataFrame:
+def series(rows: pd.DataFrame, digest: pd.DataFrame, what: str = THROUGHPUT_SERIES) -> pd.DataFrame:
     """One row per instant, over all trials of the rows: mean, the ends of its interval, n."""
     keys = pd.MultiIndex.from_frame(digest[["trial", "flow"]])
     wanted = pd.MultiIndex.from_frame(rows[["trial", "flow"]])
@@ -52,7 +52,7 @@ def by_variant(rows: pd.DataFrame, digest: pd.DataFrame) -> tuple[pd.DataFrame, 
     of = rows.set_index(["trial", "flow"])["variant"]
     keys = pd.MultiIndex.from_frame(digest[["trial", "flow"]])
     own = digest.assign(flow=of.reindex(keys).to_numpy())
-    own = own[own["flow"].notna() & (own["what"] == THROUGHPUT)]
+    own = own[own["flow"].notna() & (own["what"] == THROUGHPUT_SERIES)]
     sums = own.groupby(["trial", "flow", "what", "x"])[["value"]].sum().reset_index()
     return rows.assign(flow=rows["variant"]).drop_duplicates(["trial", "flow"]), sums
 

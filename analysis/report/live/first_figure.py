@@ -16,7 +16,7 @@ from analysis.figures.figure import (
     PointEvidence,
     PointSeries,
 )
-from analysis.metrics.columns import METRICS
+from analysis.metrics.columns import ALL_METRICS
 from analysis.metrics.metric_rows import invalid
 from analysis.report.page_plot import Json, plot
 from analysis.statistics.intervals import half_width, known
@@ -71,7 +71,7 @@ class FirstFigure:
         return plot(figure, f"{self._label()} by setting, of the trials that have ended", {})
 
     def _label(self) -> str:
-        unit = next((each.unit for each in METRICS if each.name == self._metric), "")
+        unit = next((each.unit for each in ALL_METRICS if each.name == self._metric), "")
         words = self._metric.removesuffix("_mbps").removesuffix("_ms").replace("_", " ")
         return f"{words} ({unit})" if unit else words
 
