@@ -22,9 +22,7 @@ from testbed.engine import Cancelled
 from testbed.errors import TestbedError
 from testbed.machine.compiled import load
 
-PCAPNG_LIBRARY = (
-    Path(sys.prefix) / "lib" / "testbed-pcapng.so"
-)  # built from pcapng.c
+PCAPNG_LIBRARY = Path(sys.prefix) / "lib" / "testbed-pcapng.so"  # built from pcapng.c
 NANOSECOND_MAGIC = 0xA1B23C4D
 PIECE_BYTES = 1 << 20  # a packet has at most 256 KiB
 _GROWTH = 3  # the most that a piece grows by, see pcapng.c
