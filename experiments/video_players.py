@@ -83,7 +83,7 @@ def watched_s(topology: Topology, rule: str, length_s: float) -> float:
 
 EXPERIMENT = Experiment(
     name="video-players",
-    paper="RGSJ",
+    paper="Rajore, Gupta, Sikka, Jain",
     about="our model of a player against Chromium: the same video, played by both",
     axes={
         "network": ("shaped",),

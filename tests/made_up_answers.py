@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from analysis.claims.engine import answers
-from analysis.claims.engine.answers import Evidence, Row, Varied, Verdict
+from analysis.claims import ledger
+from analysis.claims.judgement import ClaimVerdict, NumberRow, TrialEvidence
+from analysis.claims.ledger import Varied
 
-__all__ = ["Evidence", "Row", "made_up"]
+__all__ = ["NumberRow", "TrialEvidence", "made_up"]
 
 
-def made_up(id: str, verdict: str, evidence: tuple[Evidence, ...], **more: Any) -> answers.Answer:
+def made_up(
+    id: str, verdict: str, evidence: tuple[TrialEvidence, ...], **more: Any
+) -> ledger.Answer:
     """An answer that has something of everything."""
-    others = [Varied(f"starts {n} ms later", Verdict(verdict)) for n in (1, 2)]
+    others = [Varied(f"starts {n} ms later", ClaimVerdict(verdict)) for n in (1, 2)]
     usual: dict[str, Any] = {
         "paper": "KS",
         "authors": "Kapre, Saxena",
@@ -26,10 +29,10 @@ def made_up(id: str, verdict: str, evidence: tuple[Evidence, ...], **more: Any) 
         "profile": "ns2",
         "setting": "",
         "reading": "",
-        "rows": (Row("Vegas", "0.5", "0.392"),),
+        "rows": (NumberRow("Vegas", "0.5", "0.392"),),
         "why": "",
         "comparisons": 3,
-        "ledger_verdict": Verdict.SUPPORTED,
-        "varied": (*others, Varied("buffers 5 % smaller", Verdict.OPEN)),
+        "ledger_verdict": ClaimVerdict.SUPPORTED,
+        "varied": (*others, Varied("buffers 5 % smaller", ClaimVerdict.OPEN)),
     }
-    return answers.Answer(id=id, verdict=Verdict(verdict), evidence=evidence, **(usual | more))
+    return ledger.Answer(id=id, verdict=ClaimVerdict(verdict), evidence=evidence, **(usual | more))

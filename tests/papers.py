@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.claims import ledger
-from analysis.claims.engine.answers import Answer, Paper
+from analysis.claims.ledger import Answer, Paper
 from experiments.catalogue import EXPERIMENTS
 
 PAPERS: tuple[Paper, ...] = tuple(

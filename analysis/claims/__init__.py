@@ -1,1 +1,1 @@
-"""The papers' claims, answered from metrics: `ledger.py`, and one room per paper."""
+"""The engine that tests claims of papers on metrics and answers them in a ledger."""

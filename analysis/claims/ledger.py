@@ -1,35 +1,268 @@
-"""The ledger: every claim of every paper, answered from the metrics of the experiments run."""
+"""The ledger: the claims of papers, answered from the metrics of their experiments."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 
 import pandas as pd
 
-from analysis.claims.engine.answers import (
-    Answer,
-    Claim,
+from analysis.claims.judgement import (
+    ClaimVerdict,
     Finding,
-    Paper,
-    Varied,
-    answer,
-    over_the_ledger,
-    unanswered,
+    JudgedPart,
+    NumberRow,
+    TrialEvidence,
+    combine_verdicts,
+    each_text_once,
+    judge_parts,
+    verdicts_over_all,
 )
-from analysis.claims.engine.reference import Reference
-from analysis.claims.engine.selection import Group, Selection, apart, groups, usable
+from analysis.claims.samples import MODERN, Group, Reference, Selection, apart, usable, values_of
 from analysis.metrics.digest import NotMeasured
 from analysis.results.experiment_results import ExperimentResults
+from analysis.statistics.intervals import holm
+
+PARTS_IN_STATEMENT = 3  # parts in an answer's statement
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way to take what a paper leaves open; a claim with readings has an answer for each."""
+
+    name: str
+    words: str  # a sentence that says it
+    where: Mapping[str, object]  # the trials that were run so, as for a claim
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of a paper and its test, fixed in words before there was data."""
+
+    id: str
+    words: str
+    tested: str
+    experiment: str
+    judge: Callable[[Group], Finding]
+    window: str = ""  # the TCP window that fits the paper's figures
+    # the trials to which it applies: for each axis one value, or several
+    where: Mapping[str, object] = field(default_factory=dict)
+    # whose congestion control was set, each with a sentence that says it: one answer for each
+    settings: Mapping[str, str] = field(default_factory=dict)
+    readings: tuple[Reading, ...] = ()  # the paper's own words first; one answer for each
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper, its claims, and the page that discusses them."""
+
+    id: str
+    authors: str
+    page: str
+    claims: tuple[Claim, ...]
+
+
+@dataclass(frozen=True)
+class Varied:
+    """The verdict where something was varied that the paper leaves open."""
+
+    what: str
+    verdict: ClaimVerdict
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One entry of the ledger: a claim with one profile of the stacks, setting and reading."""
+
+    id: str
+    paper: str
+    authors: str
+    claim: str
+    tested: str
+    verdict: ClaimVerdict
+    statement: str
+    test: str
+    effect: str
+    interval: str
+    n: int
+    profile: str
+    setting: str
+    reading: str
+    rows: tuple[NumberRow, ...]
+    why: str
+    evidence: tuple[TrialEvidence, ...]
+    comparisons: int = 0  # that have a p
+    ledger_verdict: ClaimVerdict = ClaimVerdict.OPEN  # with p corrected over the whole ledger
+    varied: tuple[Varied, ...] = ()  # those variations that were run
+
+    @property
+    def survival(self) -> str:
+        """`in 6 of 8 readings; contradicted with buffers 5 % smaller`; empty if none was varied.
+
+        The trials as the paper has them are the first reading.
+        """
+        if not self.varied:
+            return ""
+        others = [f"{v.verdict} with {v.what}" for v in self.varied if v.verdict != self.verdict]
+        count = len(self.varied) + 1
+        return "; ".join((f"in {count - len(others)} of {count} readings", *others))
+
+
+def answer(paper: Paper, claim: Claim, group: Group, found: Finding, tested: str) -> Answer:
+    """The entry in the ledger; its statement is that of the parts that decided."""
+    corrected = holm(found.p)
+    parts = judge_parts(found.parts, corrected)
+    verdict = combine_verdicts(parts)
+    decisive = [part for part in parts if part.verdict is verdict]
+    return Answer(
+        id=claim.id,
+        paper=paper.id,
+        authors=paper.authors,
+        claim=claim.words,
+        tested=tested,
+        verdict=verdict,
+        statement=_statement(verdict, parts),
+        test=each_text_once(part.test for part in parts),
+        effect="; ".join(part.effect for part in parts if part.effect),
+        interval="; ".join(part.interval for part in parts if part.interval),
+        n=min((part.n for part in parts), default=0),
+        profile=group.profile,
+        setting=group.setting,
+        reading=group.reading,
+        rows=(*_part_rows(parts), *found.rows),
+        why=_why(verdict, decisive, paper.page),
+        evidence=(group.evidence(),),
+        comparisons=sum(math.isfinite(p) for p in corrected),
+    )
+
+
+def unanswered(
+    paper: Paper, claim: Claim, why: str, *, profile: str = "", setting: str = "", reading: str = ""
+) -> Answer:
+    """The entry of a claim for which nothing was measured."""
+    return Answer(
+        id=claim.id,
+        paper=paper.id,
+        authors=paper.authors,
+        claim=claim.words,
+        tested=claim.tested,
+        verdict=ClaimVerdict.OPEN,
+        statement="Not measured.",
+        test="",
+        effect="",
+        interval="",
+        n=0,
+        profile=profile,
+        setting=setting,
+        reading=reading,
+        rows=(),
+        why=why,
+        evidence=(TrialEvidence(claim.experiment, ()),),
+    )
+
+
+def _statement(verdict: ClaimVerdict, parts: tuple[JudgedPart, ...]) -> str:
+    """The tally of the parts, and the first of those that decided; the others are in the rows."""
+    decisive = [part for part in parts if part.verdict is verdict]
+    more = len(decisive) - PARTS_IN_STATEMENT
+    rest = f"; and {more} more" if more > 0 else ""
+    tally = "" if len(decisive) == len(parts) else f"{_tally(parts)}: "
+    return tally + "; ".join(part.said for part in decisive[:PARTS_IN_STATEMENT]) + rest + "."
+
+
+def _tally(parts: tuple[JudgedPart, ...]) -> str:
+    """`31 of 33 parts supported, 2 contradicted`; what decides comes last, with its parts."""
+    order = (ClaimVerdict.SUPPORTED, ClaimVerdict.OPEN, ClaimVerdict.CONTRADICTED)
+    if all(part.verdict is not ClaimVerdict.CONTRADICTED for part in parts):
+        order = (ClaimVerdict.SUPPORTED, ClaimVerdict.CONTRADICTED, ClaimVerdict.OPEN)
+    counts = [(each, sum(part.verdict is each for part in parts)) for each in order]
+    (first, number), *others = [(each, count) for each, count in counts if count]
+    said = f"{number} of {len(parts)} parts {first}"
+    return ", ".join((said, *(f"{count} {each}" for each, count in others)))
+
+
+def _part_rows(parts: tuple[JudgedPart, ...]) -> tuple[NumberRow, ...]:
+    """The verdict of each part, where there are several."""
+    return (
+        tuple(NumberRow(part.said, str(part.verdict)) for part in parts) if len(parts) > 1 else ()
+    )
+
+
+def _why(verdict: ClaimVerdict, decisive: list[JudgedPart], page: str) -> str:
+    """Why a claim is open; where to read about one that is contradicted."""
+    if verdict is ClaimVerdict.CONTRADICTED:
+        return f"What earlier runs showed, with their numbers: {page}."
+    if verdict is ClaimVerdict.SUPPORTED:
+        return ""
+    if min((part.n for part in decisive), default=0) < 2:
+        return "Fewer than two seeds say nothing about the spread: run with --seeds 5."
+    words = each_text_once(part.undefined for part in decisive)
+    if words:
+        return f"The paper does not define its {words}, and the readings disagree."
+    return (
+        "The interval reaches across the bound of the test, or p, corrected for the number of the "
+        "claim's comparisons, is not below 0.05: more seeds may decide it."
+    )
+
+
+PROFILES = ("ns2", MODERN)  # in this order
+
+
+def groups(
+    claim: Claim, rows: Selection, folder: Path | None, reference: Reference
+) -> Iterator[Group]:
+    """The usable rows, one group per profile, setting and reading that was run; of the windows,
+    only the one that fits the claim's paper, where it was run. None if no trial says what the
+    claim is about."""
+    try:
+        asked = rows.where(claim.where)
+    except NotMeasured:
+        return
+    for name, of_profile in _profiles(asked):
+        own, window = _window(of_profile, claim.window)
+        for setting, (reading, read) in product(claim.settings or ("",), _readings(claim, own)):
+            yield Group(claim.experiment, name, read, folder, reference, window, setting, reading)
+
+
+def _profiles(rows: Selection) -> list[tuple[str, Selection]]:
+    """The rows of each profile that was run; trials that do not say it are the modern ones'."""
+    if "axis_profile" not in rows.rows:
+        return [] if rows.rows.empty else [(MODERN, rows)]
+    there = rows.values("profile")
+    return [(name, rows.where({"profile": name})) for name in PROFILES if name in there]
+
+
+def _readings(claim: Claim, rows: Selection) -> list[tuple[str, Selection]]:
+    """The rows of each reading that was run, all of them for a claim without."""
+    if not claim.readings:
+        return [("", rows)]
+    there = [each for each in claim.readings if _all_run(each, rows)]
+    read = [(each.name, rows.where(each.where)) for each in there]
+    return [(name, own) for name, own in read if len(own.rows)]
+
+
+def _all_run(reading: Reading, rows: Selection) -> bool:
+    return all(
+        set(values_of(value)) <= set(rows.values(name)) for name, value in reading.where.items()
+    )
+
+
+def _window(rows: Selection, wanted: str) -> tuple[Selection, str]:
+    if not wanted or "axis_window" not in rows.rows:
+        return rows, ""
+    there = rows.values("window")
+    window = wanted if wanted in there else (there or ("",))[0]
+    return rows.where({"window": window}), str(window)
+
 
 # the rows as the papers have them, and those of each variation
 Selections = tuple[Selection, Mapping[str, Selection]]
-NOTHING = Finding(())  # of a claim without data
-SET = {
-    "receiver": "The variant was set on the laptop, as in the paper; the server had its own.",
-    "sender": "The variant was set on the server.",
-}
+NO_FINDING = Finding(())  # of a claim without data
 
 
 def answers(
@@ -55,7 +288,7 @@ def answers(
             paper, claim, rows.get(claim.experiment), places.get(claim.experiment), ns2
         )
     ]
-    verdicts = over_the_ledger([finding for _, finding in found])
+    verdicts = verdicts_over_all([finding for _, finding in found])
     return tuple(
         replace(each, ledger_verdict=verdict)
         for (each, _), verdict in zip(found, verdicts, strict=True)
@@ -90,13 +323,13 @@ def _answers(
     reference: Reference,
 ) -> Iterator[tuple[Answer, Finding]]:
     if rows is None:
-        yield unanswered(paper, claim, f"Not run: testbed run {claim.experiment}"), NOTHING
+        yield unanswered(paper, claim, f"Not run: testbed run {claim.experiment}"), NO_FINDING
         return
     plain, others = rows
     found = list(groups(claim, plain, folder, reference))
     if not found:
         why = f"No usable trials: testbed run {claim.experiment}"
-        yield unanswered(paper, claim, why), NOTHING
+        yield unanswered(paper, claim, why), NO_FINDING
     varied = {name: list(groups(claim, own, folder, reference)) for name, own in others.items()}
     for group in found:
         given, finding = _answer(paper, claim, group)
@@ -130,7 +363,7 @@ def _answer(paper: Paper, claim: Claim, group: Group) -> tuple[Answer, Finding]:
     except NotMeasured as error:
         why = f"{str(error)[:1].upper()}{str(error)[1:]}."
         own = {"profile": group.profile, "setting": group.setting, "reading": group.reading}
-        return unanswered(paper, claim, why, **own), NOTHING
+        return unanswered(paper, claim, why, **own), NO_FINDING
     return answer(paper, claim, group, finding, claim.tested + _note(claim, group)), finding
 
 
@@ -139,13 +372,54 @@ def _note(claim: Claim, group: Group) -> str:
     was a choice."""
     read = [each.words for each in claim.readings if each.name == group.reading]
     return "".join(
-        f" {each}" for each in (*read, SET.get(group.setting, ""), _window(claim, group)) if each
+        f" {each}"
+        for each in (*read, claim.settings.get(group.setting, ""), _window_note(claim, group))
+        if each
     )
 
 
-def _window(claim: Claim, group: Group) -> str:
+def _window_note(claim: Claim, group: Group) -> str:
     if not group.window:
         return ""
     if group.window == claim.window:
         return f"Window: {group.window}, which fits the paper's figures."
     return f"Window: {group.window}; the paper's ({claim.window}) was not run with this profile."
+
+
+# a row of the CSV is an answer; lists are only in the JSON
+CSV_COLUMNS = tuple(
+    field.name
+    for field in dataclasses.fields(Answer)
+    if field.name not in ("authors", "rows", "evidence", "varied")
+)
+
+ANSWER_KEY = ("id", "profile", "setting", "reading")  # what tells an answer from every other
+
+
+def ledger_frame(found: Iterable[Answer]) -> pd.DataFrame:
+    """One row per answer, for CSV; `trials` are those that it names."""
+    rows = [
+        {name: str(getattr(each, name)) for name in CSV_COLUMNS}
+        | {"n": each.n, "survival": each.survival}
+        | {"trials": " ".join(trial for e in each.evidence for trial in e.trials)}
+        for each in found
+    ]
+    return pd.DataFrame(rows, columns=[*CSV_COLUMNS, "survival", "trials"])
+
+
+def numbers_frame(found: Iterable[Answer]) -> pd.DataFrame:
+    """One row per number on which an answer is based: ours, the paper's, ns-2's."""
+    rows = [
+        {name: getattr(each, name) for name in ANSWER_KEY} | dataclasses.asdict(row)
+        for each in found
+        for row in each.rows
+    ]
+    return pd.DataFrame(rows, columns=[*ANSWER_KEY, "what", "ours", "paper", "ns2"])
+
+
+def ledger_json(found: Iterable[Answer]) -> str:
+    """Everything, as a list of objects."""
+    entries = [dataclasses.asdict(each) | {"survival": each.survival} for each in found]
+    for entry in entries:
+        del entry["authors"]
+    return json.dumps(entries, indent=1, ensure_ascii=False)

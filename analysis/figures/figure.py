@@ -19,7 +19,7 @@ A figure is a grid of panels under one title::
             ReferenceLine("y", 10, label="link: 10 Mbit/s"),
         ),
     )
-    Figure(stem="dumbbell-load", title="One flow against CBR", panels=((panel,),),
+    Figure(stem="one-flow", title="One flow against CBR", panels=((panel,),),
            legend=legend_entries(looks), foot="n = 5 seeds per point", caption=…, data=table)
 
 **Layout.** `panels` are rows of panels; `None` leaves a place empty. `row_inches` is the height of

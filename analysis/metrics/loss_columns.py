@@ -53,8 +53,7 @@ LOSS_COLUMNS = (
         "",
         "loss events that began in the measured interval. One begins with the first lost packet "
         "that leads from congestion avoidance to a recovery or a timeout; it includes all losses "
-        "among the packets sent before its first retransmission, or before a timeout ended it "
-        "(Parvez, Mahanti, Williamson)",
+        "among the packets sent before its first retransmission, or before a timeout ended it",
         count=True,
     ),
     Metric("loss_event_rate", "", "loss events over packets with data sent: p of the models"),

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from analysis.claims.engine.answers import Answer, Evidence
+from analysis.claims.judgement import TrialEvidence
+from analysis.claims.ledger import Answer
 from analysis.figures.cases import text
 from analysis.report.listing import ranges
 
@@ -133,7 +134,7 @@ def _entry(
 
 
 def _links(
-    evidence: Evidence, numbers: Mapping[str, int], figures: Sequence[str]
+    evidence: TrialEvidence, numbers: Mapping[str, int], figures: Sequence[str]
 ) -> Iterable[LedgerLink]:
     name = str(evidence.figure or "")
     found = [stem for stem in figures if name and (stem == name or stem.startswith(f"{name}-"))]

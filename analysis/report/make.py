@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from analysis.claims.engine.answers import Answer
+from analysis.claims.ledger import Answer
 from analysis.figures.figure import Figure
 from analysis.figures.general import presentation
 from analysis.figures.plotting.named_figure import NamedFigure

@@ -10,11 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.claims.engine import moments
-from analysis.claims.engine.answers import Claim, Finding, Paper, Part, Reading, Row, by_definition
-from analysis.claims.engine.contrasts import (
+from analysis.claims import time_windows
+from analysis.claims.comparisons import (
+    DELAY,
+    RATE,
+    RATIO,
+    SHARE,
+    ComparisonOutcome,
     Contrast,
-    Outcome,
     Sample,
     all_are,
     contrasts,
@@ -23,8 +26,9 @@ from analysis.claims.engine.contrasts import (
     spread,
     within,
 )
-from analysis.claims.engine.quantities import DELAY, RATE, RATIO, SHARE
-from analysis.claims.engine.selection import Group, samples
+from analysis.claims.judgement import ClaimPart, Finding, NumberRow, by_definition
+from analysis.claims.ledger import Claim, Paper, Reading
+from analysis.claims.samples import Group, samples
 from analysis.metrics.digest import NotMeasured
 from analysis.trials.samples import read_samples
 from testbed.scenario.queues import FRAME_BYTES
@@ -96,7 +100,7 @@ def throughput(group: Group) -> Finding:
         RENO: f"below {GYS_RENO_BELOW_MBPS:.3f} Mbit/s",
     }
     rows = [
-        Row(
+        NumberRow(
             f"goodput at the receiver, {each}",
             spread(RATE, goodputs.get(each, {})),
             printed.get(each, ""),
@@ -104,37 +108,39 @@ def throughput(group: Group) -> Finding:
         for each in FOUR
     ]
     rows += [
-        Row(f"throughput at the receiver (frames), {each}", spread(RATE, rates.get(each, {})))
+        NumberRow(f"throughput at the receiver (frames), {each}", spread(RATE, rates.get(each, {})))
         for each in FOUR
     ]
     rows += [
-        Row(f"what iperf3's sender reports, {each}", spread(RATE, value), printed.get(each, ""))
+        NumberRow(
+            f"what iperf3's sender reports, {each}", spread(RATE, value), printed.get(each, "")
+        )
         for each, value in reported.items()
     ]
     return Finding(tuple(parts), (*rows, *_beyond_the_link(goodputs, reported)))
 
 
-def _ranking(name: str, found: dict[str, Sample]) -> list[tuple[str, Part]]:
+def _ranking(name: str, found: dict[str, Sample]) -> list[tuple[str, ClaimPart]]:
     """BBR highest, and above 1.02 Mbit/s; Reno lowest, and below 0.97: of what arrived, or of what
     the client says it sent, which the paper does not tell apart.
     """
     parts = (
-        all_are(Outcome.ABOVE, contrasts(RATE, against(found, "bbr", others("bbr")))),
+        all_are(ComparisonOutcome.ABOVE, contrasts(RATE, against(found, "bbr", others("bbr")))),
         within(f"{name}, bbr", RATE, found.get("bbr", {}), low=GYS_BBR_ABOVE_MBPS),
-        all_are(Outcome.BELOW, contrasts(RATE, against(found, RENO, others(RENO)))),
+        all_are(ComparisonOutcome.BELOW, contrasts(RATE, against(found, RENO, others(RENO)))),
         within(f"{name}, {RENO}", RATE, found.get(RENO, {}), high=GYS_RENO_BELOW_MBPS),
     )
     return [(f"what {name}", part) for part in parts]
 
 
-def _beyond_the_link(goodputs: dict[str, Sample], reported: dict[str, Sample]) -> list[Row]:
+def _beyond_the_link(goodputs: dict[str, Sample], reported: dict[str, Sample]) -> list[NumberRow]:
     """The payload that the link can carry, and what a sender's iperf3 counts beyond what arrived:
     what it handed to its kernel and was still in the socket or the router's buffer at the end.
     """
     most = RATE_MBPS * PAYLOAD / FRAME
     what = f"payload that the link can carry ({PAYLOAD} of {FRAME} bytes)"
-    return [Row(what, RATE.write(most))] + [
-        Row(f"iperf3's report minus what arrived, {each}", RATE.write(excess, "+"))
+    return [NumberRow(what, RATE.write(most))] + [
+        NumberRow(f"iperf3's report minus what arrived, {each}", RATE.write(excess, "+"))
         for each, value in reported.items()
         if math.isfinite(excess := mean(value) - mean(goodputs.get(each, {})))
     ]
@@ -159,17 +165,18 @@ def to_the_router(group: Group) -> Finding:
     """Reno, Vegas and BBR alike, Cubic below each of them."""
     own = single(group, path="router")
     found, trips = (by_variant(own, each) for each in ("goodput_mbps", "rtt_mean_ms"))
-    parts: list[Part] = []
+    parts: list[ClaimPart] = []
     rivals = others("cubic")
     for a, b in ((RENO, "vegas"), (RENO, "bbr"), ("vegas", "bbr")):
         ratio = relative(found.get(a, {}), found.get(b, {}))
         parts.append(within(f"ratio of {a} to {b}", RATIO, ratio, 1 - NEAR, 1 + NEAR))
-    parts.append(all_are(Outcome.BELOW, contrasts(RATE, against(found, "cubic", rivals))))
+    parts.append(all_are(ComparisonOutcome.BELOW, contrasts(RATE, against(found, "cubic", rivals))))
     rows = tuple(
-        Row(f"goodput to the router, {each}", spread(RATE, found.get(each, {}))) for each in FOUR
+        NumberRow(f"goodput to the router, {each}", spread(RATE, found.get(each, {})))
+        for each in FOUR
     )
     rows += tuple(
-        Row(f"RTT under load to the router, {each}", spread(DELAY, trips.get(each, {})))
+        NumberRow(f"RTT under load to the router, {each}", spread(DELAY, trips.get(each, {})))
         for each in FOUR
     )
     return Finding(tuple(parts), rows)
@@ -179,11 +186,11 @@ def idle_delay(group: Group) -> Finding:
     """Echo requests on an idle path: Vegas is highest and BBR lowest to the receiver; Vegas is
     highest to the router. The values depend on the machine; only the order is tested.
     """
-    parts: list[Part] = []
-    rows: list[Row] = []
+    parts: list[ClaimPart] = []
+    rows: list[NumberRow] = []
     for path, heroes in (
-        ("receiver", (("vegas", Outcome.ABOVE), ("bbr", Outcome.BELOW))),
-        ("router", (("vegas", Outcome.ABOVE),)),
+        ("receiver", (("vegas", ComparisonOutcome.ABOVE), ("bbr", ComparisonOutcome.BELOW))),
+        ("router", (("vegas", ComparisonOutcome.ABOVE),)),
     ):
         try:
             own = single(group, path=path)
@@ -200,7 +207,7 @@ def idle_delay(group: Group) -> Finding:
         loaded, trips = by_variant(own, "owd_mean_ms"), by_variant(own, "rtt_mean_ms")
         for each in FOUR:
             rows.append(
-                Row(
+                NumberRow(
                     f"idle RTT to the {path}, {each}",
                     spread(DELAY, idle[each]),
                     f"{GYS_IDLE_MS[path]} ms",
@@ -208,11 +215,13 @@ def idle_delay(group: Group) -> Finding:
             )
         for each in FOUR:
             rows.append(
-                Row(f"RTT under load to the {path}, {each}", spread(DELAY, trips.get(each, {})))
+                NumberRow(
+                    f"RTT under load to the {path}, {each}", spread(DELAY, trips.get(each, {}))
+                )
             )
             if each in loaded:
                 rows.append(
-                    Row(
+                    NumberRow(
                         f"one-way delay under load to the {path}, {each}",
                         spread(DELAY, loaded[each]),
                     )
@@ -242,8 +251,8 @@ def ecn_throughput(group: Group) -> Finding:
     """CoDel beside bfifo: less goodput for Reno, Cubic, Vegas; more for BBR."""
     return Finding(
         (
-            _changed(group, "goodput_mbps", others("bbr"), Outcome.BELOW),
-            _changed(group, "goodput_mbps", ("bbr",), Outcome.ABOVE),
+            _changed(group, "goodput_mbps", others("bbr"), ComparisonOutcome.BELOW),
+            _changed(group, "goodput_mbps", ("bbr",), ComparisonOutcome.ABOVE),
         ),
         _before_and_after(group, "goodput_mbps"),
     )
@@ -269,7 +278,9 @@ def _codel(group: Group) -> str:
     return next((str(each) for each in group.values("queue") if each != "bfifo"), "codel")
 
 
-def _changed(group: Group, metric: str, variants: tuple[str, ...], wanted: Outcome) -> Part:
+def _changed(
+    group: Group, metric: str, variants: tuple[str, ...], wanted: ComparisonOutcome
+) -> ClaimPart:
     queues = ("bfifo", _codel(group))
     plain, marked = (by_variant(single(group, queue=each), metric) for each in queues)
     triples = [
@@ -279,14 +290,15 @@ def _changed(group: Group, metric: str, variants: tuple[str, ...], wanted: Outco
     return all_are(wanted, contrasts(RATE, triples))
 
 
-def _before_and_after(group: Group, metric: str) -> tuple[Row, ...]:
+def _before_and_after(group: Group, metric: str) -> tuple[NumberRow, ...]:
     measure = DELAY if metric.endswith("_ms") else RATE
     name = "one-way delay" if metric.endswith("_ms") else "goodput"
     rows = []
     for queue, words in (("bfifo", "bfifo"), (_codel(group), "CoDel")):
         found = by_variant(single(group, queue=queue), metric)
         rows += [
-            Row(f"{name}, {each}, {words}", spread(measure, found.get(each, {}))) for each in FOUR
+            NumberRow(f"{name}, {each}, {words}", spread(measure, found.get(each, {})))
+            for each in FOUR
         ]
     return tuple(rows)
 
@@ -310,29 +322,29 @@ def shares(group: Group) -> Finding:
     parts = (
         within("share of bbr", SHARE, found.get("bbr", {}), low=GYS_BBR_SHARE),
         within("share of cubic", SHARE, found.get("cubic", {}), high=GYS_CUBIC_SHARE),
-        all_are(Outcome.BELOW, _within_trial(found, "cubic")),
+        all_are(ComparisonOutcome.BELOW, _within_trial(found, "cubic")),
     )
     printed = {"bbr": "more than 60 %", "cubic": "less than 10 %"}
     rows = tuple(
-        Row(f"share of {each}", spread(SHARE, found.get(each, {})), printed.get(each, ""))
+        NumberRow(f"share of {each}", spread(SHARE, found.get(each, {})), printed.get(each, ""))
         for each in FOUR
     )
     return Finding(parts, (*rows, *_by_seed(found, printed)))
 
 
-def _by_seed(found: dict[str, Sample], printed: dict[str, str]) -> tuple[Row, ...]:
+def _by_seed(found: dict[str, Sample], printed: dict[str, str]) -> tuple[NumberRow, ...]:
     """Each seed's share, for a mean may be of two kinds of outcome."""
     bbr, cubic = found.get("bbr", {}), found.get("cubic", {})
     met = [s for s in bbr if bbr[s] >= GYS_BBR_SHARE and cubic.get(s, 1.0) <= GYS_CUBIC_SHARE]
     rows = tuple(
-        Row(
+        NumberRow(
             f"share of {each}, by seed",
             ", ".join(SHARE.write(value) for _, value in sorted(found.get(each, {}).items())),
             printed.get(each, ""),
         )
         for each in FOUR
     )
-    both = Row("seeds in which both are as in the paper", f"{len(met)} of {len(bbr)}")
+    both = NumberRow("seeds in which both are as in the paper", f"{len(met)} of {len(bbr)}")
     return (*rows, both)
 
 
@@ -344,26 +356,30 @@ def shares_over_time(group: Group) -> Finding:
     """In intervals of 10 s, as iperf reports: each flow's first is above the mean of the rest; the
     rest is stable except for BBR, whose level and variation are above every other's.
     """
-    found = moments.seconds(four_senders(group))
+    found = time_windows.seconds(four_senders(group))
     firsts, levels, variations = {}, {}, {}
     for each in FOUR:
-        firsts[each] = moments.each_seed(found, partial(_first, flow=each))
-        levels[each] = moments.each_seed(found, partial(_level, flow=each))
-        variations[each] = moments.each_seed(found, partial(_variation, flow=each))
+        firsts[each] = time_windows.each_seed(found, partial(_first, flow=each))
+        levels[each] = time_windows.each_seed(found, partial(_level, flow=each))
+        variations[each] = time_windows.each_seed(found, partial(_variation, flow=each))
     falls = [(f"{each}'s first 10 s", firsts[each], "the rest", levels[each]) for each in FOUR]
-    parts = [all_are(Outcome.ABOVE, contrasts(RATE, falls, paired=True))]
+    parts = [all_are(ComparisonOutcome.ABOVE, contrasts(RATE, falls, paired=True))]
     for each in others("bbr"):
         parts.append(within(f"variation of {each}", RATIO, variations[each], high=STABLE))
     level, variation = (against(each, "bbr", others("bbr")) for each in (levels, variations))
-    parts.append(all_are(Outcome.ABOVE, contrasts(RATE, level, paired=True), "level after 10 s"))
-    parts.append(all_are(Outcome.ABOVE, contrasts(RATIO, variation, paired=True), "variation"))
+    parts.append(
+        all_are(ComparisonOutcome.ABOVE, contrasts(RATE, level, paired=True), "level after 10 s")
+    )
+    parts.append(
+        all_are(ComparisonOutcome.ABOVE, contrasts(RATIO, variation, paired=True), "variation")
+    )
     rows = [
         row
         for each in FOUR
         for row in (
-            Row(f"first 10 s, {each}", spread(RATE, firsts[each])),
-            Row(f"mean of the later reports, {each}", spread(RATE, levels[each])),
-            Row(f"their coefficient of variation, {each}", spread(RATIO, variations[each])),
+            NumberRow(f"first 10 s, {each}", spread(RATE, firsts[each])),
+            NumberRow(f"mean of the later reports, {each}", spread(RATE, levels[each])),
+            NumberRow(f"their coefficient of variation, {each}", spread(RATIO, variations[each])),
         )
     ]
     return Finding(tuple(parts), tuple(rows))
@@ -371,7 +387,7 @@ def shares_over_time(group: Group) -> Finding:
 
 def _reports(table: pd.DataFrame, flow: str) -> npt.NDArray[np.float64]:
     """The throughputs that iperf would report every 10 s."""
-    rates = moments.phase(table, flow, 0, math.inf).to_numpy()
+    rates = time_windows.phase(table, flow, 0, math.inf).to_numpy()
     whole = len(rates) // REPORT_S
     if whole < 3:
         raise NotMeasured("the trials are too short for three reports of 10 s")

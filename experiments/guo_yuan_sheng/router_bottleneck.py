@@ -81,7 +81,7 @@ def scenario(
 
 EXPERIMENT = Experiment(
     name="router-bottleneck",
-    paper="GYS 2.1",
+    paper="Guo, Yuan, Sheng 2.1",
     about="one flow of each variant through a router of 1 Mbit/s with 0.1 MB of buffer",
     axes={
         "variant": ("linux-reno", "cubic", "vegas", "bbr", "veno"),

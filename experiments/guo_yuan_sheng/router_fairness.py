@@ -46,7 +46,7 @@ def scenario(
 
 EXPERIMENT = Experiment(
     name="router-fairness",
-    paper="GYS 2.2",
+    paper="Guo, Yuan, Sheng 2.2",
     about="Reno, Cubic, Vegas and BBR at once through a router of 1 Mbit/s",
     axes={
         "queue": QUEUES,

@@ -61,7 +61,7 @@ def scenario(
 
 EXPERIMENT = Experiment(
     name="dumbbell-load",
-    paper="KS 1, JH 1",
+    paper="Kapre, Saxena 1; Joshi, Hattikar 1",
     about="one TCP flow on the six-node dumbbell against CBR of 1 to 10 Mbit/s",
     axes={
         "variant": dumbbell_settings.ALL_VARIANTS,

@@ -66,7 +66,7 @@ def scenario(
 
 EXPERIMENT = Experiment(
     name="dumbbell-pairs",
-    paper="KS 2, JH 2",
+    paper="Kapre, Saxena 2; Joshi, Hattikar 2",
     about="two TCP flows and CBR on the six-node dumbbell: who takes bandwidth from whom",
     axes={
         "pair": PAPER_PAIRS,

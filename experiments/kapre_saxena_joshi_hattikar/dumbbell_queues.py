@@ -79,7 +79,7 @@ def scenario(
 
 EXPERIMENT = Experiment(
     name="dumbbell-queues",
-    paper="KS 3, JH 3",
+    paper="Kapre, Saxena 3; Joshi, Hattikar 3",
     about="Reno and SACK with CBR for 20 s: DropTail, RED and today's queues",
     axes={
         "variant": ("reno", "sack"),

@@ -8,20 +8,15 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from analysis.claims.engine import moments
-from analysis.claims.engine.answers import (
-    Claim,
-    Finding,
-    JudgedPart,
-    Paper,
-    Part,
-    Reading,
-    Row,
-    by_definition,
-    merged,
-)
-from analysis.claims.engine.contrasts import (
-    Outcome,
+from analysis.claims import time_windows
+from analysis.claims.comparisons import (
+    DELAY,
+    DROPS,
+    MEASURES,
+    RATE,
+    RATIO,
+    SHARE,
+    ComparisonOutcome,
     Sample,
     all_are,
     contrasts,
@@ -29,8 +24,16 @@ from analysis.claims.engine.contrasts import (
     spread,
     within,
 )
-from analysis.claims.engine.quantities import DELAY, DROPS, MEASURES, RATE, RATIO, SHARE
-from analysis.claims.engine.selection import Group, sample, sweeps
+from analysis.claims.judgement import (
+    ClaimPart,
+    Finding,
+    JudgedPart,
+    NumberRow,
+    by_definition,
+    merge_parts,
+)
+from analysis.claims.ledger import Claim, Paper, Reading
+from analysis.claims.samples import Group, sample, sweeps
 from experiments.kapre_saxena_joshi_hattikar import judges
 from experiments.kapre_saxena_joshi_hattikar.judges import (
     BEND,
@@ -89,9 +92,9 @@ MOST = 0.55  # of ten loads: six
 
 def vegas_above_all(group: Group) -> Finding:
     """Vegas is above every other at every load; NewReno is next on average."""
-    every = all_are(Outcome.ABOVE, each_load(group, "throughput_mbps", "vegas", RIVALS))
+    every = all_are(ComparisonOutcome.ABOVE, each_load(group, "throughput_mbps", "vegas", RIVALS))
     second = all_are(
-        Outcome.ABOVE,
+        ComparisonOutcome.ABOVE,
         beside(group, "throughput_mbps", "newreno", ("reno", "tahoe"), LOADS),
         "NewReno next, mean of the loads",
     )
@@ -102,7 +105,7 @@ def newreno_and_reno(group: Group) -> Finding:
     """Alike (within 5 %) at low CBR, NewReno ahead under congestion."""
     alike = ratio_within(group, "newreno", "reno", LOW, 0.95, 1.05)
     ahead = all_are(
-        Outcome.ABOVE,
+        ComparisonOutcome.ABOVE,
         beside(group, "throughput_mbps", "newreno", ("reno",), CONGESTED),
         where(run_of(group, CONGESTED)),
     )
@@ -123,13 +126,13 @@ def linear_fall(group: Group) -> Finding:
         straight = {seed: fit[0] for seed, fit in fits.items()}
         bend = {seed: abs(fit[1]) for seed, fit in fits.items()}
         rows.append(
-            Row(
+            NumberRow(
                 f"{variant}: R² of the line",
                 spread(RATIO, straight),
                 "linear" * (variant != "reno"),
             )
         )
-        rows.append(Row(f"{variant}: bend over the range", spread(RATIO, bend)))
+        rows.append(NumberRow(f"{variant}: bend over the range", spread(RATIO, bend)))
         if variant == "reno":
             crooked = {
                 seed: max((1 - straight[seed]) / (1 - STRAIGHT), bend[seed] / BEND) for seed in fits
@@ -183,7 +186,9 @@ def vegas_latency_at_most_loads(group: Group) -> Finding:
 def vegas_drops_everywhere(group: Group) -> Finding:
     """Nowhere above another; at CBR 9 the others' rates rise at least twice as much as Vegas's."""
     lowest = all_are(
-        Outcome.BELOW, each_load(group, "drop_rate", "vegas", RIVALS), also=(Outcome.EQUAL,)
+        ComparisonOutcome.BELOW,
+        each_load(group, "drop_rate", "vegas", RIVALS),
+        also=(ComparisonOutcome.EQUAL,),
     )
     rises = {
         each: {
@@ -194,7 +199,7 @@ def vegas_drops_everywhere(group: Group) -> Finding:
     }
     twice = {seed: 2 * value for seed, value in rises["vegas"].items()}
     steeper = all_are(
-        Outcome.ABOVE,
+        ComparisonOutcome.ABOVE,
         contrasts(
             MEASURES["drop_rate"],
             [(f"{each}'s rise", rises[each], "twice Vegas's", twice) for each in RIVALS],
@@ -203,7 +208,7 @@ def vegas_drops_everywhere(group: Group) -> Finding:
         "from CBR 8 to 9",
     )
     rows = tuple(
-        Row(
+        NumberRow(
             f"rise of the drop rate from CBR 8 to 9, {each}",
             spread(MEASURES["drop_rate"], rises[each]),
         )
@@ -220,7 +225,7 @@ def always_takes_more(group: Group, winner: str, loser: str) -> Finding:
         own = sample(rows, "share", ("position",))
         half = dict.fromkeys(own, HALF)
         triples.append((f"{winner}'s share at CBR {load:g}", own, "a half", half))
-    part = all_are(Outcome.ABOVE, contrasts(SHARE, triples, paired=True), loads_of(found))
+    part = all_are(ComparisonOutcome.ABOVE, contrasts(SHARE, triples, paired=True), loads_of(found))
     return Finding((part,), share_rows(group, found, winner, loser))
 
 
@@ -240,7 +245,7 @@ def printed_drop_rates(group: Group) -> Finding:
         parts.append(within(f"drop rate, {label(*each)},", DROPS, found[each], *bounds))
         ns2 = ns2_queue(group.reference, *each, "drop_rate")
         rows.append(
-            Row(
+            NumberRow(
                 f"drop rate, {label(*each)}",
                 spread(DROPS, found[each]),
                 DROPS.write(theirs),
@@ -254,7 +259,7 @@ def printed_drop_rates(group: Group) -> Finding:
             ns2_queue(group.reference, variant, each, "drop_rate") for each in ("red", "droptail")
         )
         rows.append(
-            Row(
+            NumberRow(
                 f"ratio of RED's to DropTail's, {variant}",
                 spread(RATIO, ours),
                 RATIO.write(theirs),
@@ -266,8 +271,8 @@ def printed_drop_rates(group: Group) -> Finding:
 
 def printed_latencies(group: Group) -> Finding:
     """By one definition, the same for all, the paper's four latencies are met within 2 %."""
-    readings: list[Part] = []
-    rows: list[Row] = []
+    readings: list[ClaimPart] = []
+    rows: list[NumberRow] = []
     for name, metric in LATENCIES.items():
         parts = []
         for each, theirs_s in JH_LATENCIES_S.items():
@@ -277,15 +282,15 @@ def printed_latencies(group: Group) -> Finding:
             parts.append(within(f"{name}, {label(*each)},", DELAY, ours, *bounds))
             ns2 = ns2_queue(group.reference, *each, metric)
             rows.append(
-                Row(
+                NumberRow(
                     f"{name}, {label(*each)}",
                     spread(DELAY, ours),
                     DELAY.write(theirs),
                     DELAY.write(ns2) if math.isfinite(ns2) else "",
                 )
             )
-        readings.append(merged(parts, _worst))
-    return Finding((merged(readings, _best),), tuple(rows))
+        readings.append(merge_parts(parts, _worst))
+    return Finding((merge_parts(readings, _best),), tuple(rows))
 
 
 def _worst(results: tuple[JudgedPart, ...]) -> JudgedPart:
@@ -316,60 +321,64 @@ def over_time(group: Group) -> Finding:
     """
     low, high = JH_OSCILLATION_MBPS
     times = phases(group)
-    parts: list[Part] = []
-    rows: list[Row] = []
+    parts: list[ClaimPart] = []
+    rows: list[NumberRow] = []
     onset: dict[str, Sample] = {}
     for variant in ("reno", "sack"):
-        found = moments.seconds(case(group, variant, "droptail"))
-        before = moments.rate(found, "tcp", *times.before)
-        beside = moments.rate(found, "tcp", *times.beside)
-        onset[variant] = moments.rate(found, "tcp", *times.onset)
+        found = time_windows.seconds(case(group, variant, "droptail"))
+        before = time_windows.rate(found, "tcp", *times.before)
+        beside = time_windows.rate(found, "tcp", *times.beside)
+        onset[variant] = time_windows.rate(found, "tcp", *times.onset)
         falls = [(f"{variant} before CBR", before, "beside it", beside)]
-        parts.append(all_are(Outcome.ABOVE, contrasts(RATE, falls, paired=True)))
-        part = moments.each_seed(found, lambda t: _between(t, times.beside, low, high))
+        parts.append(all_are(ComparisonOutcome.ABOVE, contrasts(RATE, falls, paired=True)))
+        part = time_windows.each_seed(found, lambda t: _between(t, times.beside, low, high))
         what = f"{variant}: fraction of the seconds beside CBR with {low:g} to {high:g} Mbit/s"
         parts.append(within(what, SHARE, part, low=0.5))
-        carried = moments.rate(found, "cbr", *times.beside)
+        carried = time_windows.rate(found, "cbr", *times.beside)
         both = {seed: beside[seed] + carried[seed] for seed in beside}
-        peak = moments.each_seed(found, lambda t: _most(t, times.beside))
+        peak = time_windows.each_seed(found, lambda t: _most(t, times.beside))
         rows += [
-            Row(f"throughput before CBR, {variant}", spread(RATE, before)),
-            Row(
+            NumberRow(f"throughput before CBR, {variant}", spread(RATE, before)),
+            NumberRow(
                 f"throughput beside CBR, {variant}",
                 spread(RATE, beside),
                 f"{low:g} to {high:g} Mbit/s",
             ),
-            Row(f"TCP and CBR together beside CBR, {variant}", spread(RATE, both)),
-            Row(f"highest second beside CBR, {variant}", spread(RATE, peak)),
-            Row(f"throughput in the first 5 s of CBR, {variant}", spread(RATE, onset[variant])),
+            NumberRow(f"TCP and CBR together beside CBR, {variant}", spread(RATE, both)),
+            NumberRow(f"highest second beside CBR, {variant}", spread(RATE, peak)),
+            NumberRow(
+                f"throughput in the first 5 s of CBR, {variant}", spread(RATE, onset[variant])
+            ),
         ]
     faster = [("SACK's first 5 s beside CBR", onset["sack"], "Reno's", onset["reno"])]
-    parts.append(all_are(Outcome.ABOVE, contrasts(RATE, faster, paired=True)))
+    parts.append(all_are(ComparisonOutcome.ABOVE, contrasts(RATE, faster, paired=True)))
     return Finding(tuple(parts), tuple(rows))
 
 
 def _between(table: pd.DataFrame, during: Stretch, low: float, high: float) -> float:
-    return float(moments.phase(table, "tcp", *during).between(low, high).mean())
+    return float(time_windows.phase(table, "tcp", *during).between(low, high).mean())
 
 
 def _most(table: pd.DataFrame, during: Stretch) -> float:
-    return float(moments.phase(table, "tcp", *during).max())
+    return float(time_windows.phase(table, "tcp", *during).max())
 
 
 def steady_with_red(group: Group) -> Finding:
     """SACK + RED: steady before CBR and beside it, and above SACK + DropTail."""
     times = phases(group)
     stretches = (("before CBR", times.before), ("beside CBR", times.beside))
-    found = moments.seconds(case(group, "sack", "red"))
+    found = time_windows.seconds(case(group, "sack", "red"))
     parts = [
         within(f"coefficient of variation {name}", RATIO, _variation(found, during), high=STEADY)
         for name, during in stretches
     ]
     above = ordered(group, "throughput_mbps", (("sack", "red"), ("sack", "droptail")))
-    parts.append(all_are(Outcome.ABOVE, above))
-    other = moments.seconds(case(group, "sack", "droptail"))
+    parts.append(all_are(ComparisonOutcome.ABOVE, above))
+    other = time_windows.seconds(case(group, "sack", "droptail"))
     rows = [
-        Row(f"coefficient of variation {name}, {queue}", spread(RATIO, _variation(each, during)))
+        NumberRow(
+            f"coefficient of variation {name}, {queue}", spread(RATIO, _variation(each, during))
+        )
         for queue, each in (("RED", found), ("DropTail", other))
         for name, during in stretches
     ]
@@ -378,10 +387,10 @@ def steady_with_red(group: Group) -> Finding:
 
 def _variation(found: dict[int, list[pd.DataFrame]], during: Stretch) -> Sample:
     def of(table: pd.DataFrame) -> float:
-        own = moments.phase(table, "tcp", *during)
+        own = time_windows.phase(table, "tcp", *during)
         return float(own.std() / own.mean()) if own.mean() else math.nan
 
-    return moments.each_seed(found, of)
+    return time_windows.each_seed(found, of)
 
 
 _load = partial(Claim, experiment="dumbbell-load", window="large")

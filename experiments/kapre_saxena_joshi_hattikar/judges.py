@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from analysis.claims.engine.answers import Finding, Part, Row
-from analysis.claims.engine.contrasts import (
+from analysis.claims.comparisons import (
+    MEASURES,
+    RATIO,
+    SHARE,
+    ComparisonOutcome,
     Contrast,
-    Outcome,
     Sample,
     all_are,
     contrasts,
@@ -20,9 +22,8 @@ from analysis.claims.engine.contrasts import (
     spread,
     within,
 )
-from analysis.claims.engine.quantities import MEASURES, RATIO, SHARE
-from analysis.claims.engine.reference import Reference
-from analysis.claims.engine.selection import Group, sample, samples, sweeps
+from analysis.claims.judgement import ClaimPart, Finding, NumberRow
+from analysis.claims.samples import Group, Reference, sample, samples, sweeps
 from analysis.metrics.digest import NotMeasured
 from analysis.trials.labels import variant_key
 
@@ -200,7 +201,7 @@ def each_load(
 
 def ratio_within(
     group: Group, hero: str, rival: str, loads: Sequence[int], low: float, high: float
-) -> Part:
+) -> ClaimPart:
     """Judge whether the ratio of two throughputs, averaged over the loads, is within bounds."""
     own = load_group(group, loads, [hero, rival])
     found = samples(own.rows, "throughput_mbps", "variant", LOAD_CELLS)
@@ -212,7 +213,7 @@ def ratio_within(
 
 def load_table(
     group: Group, metric: str, loads: Sequence[int] = LOADS, *, order: str = "", name: str = ""
-) -> tuple[Row, ...]:
+) -> tuple[NumberRow, ...]:
     """Every variant that was run at all of these loads, and ns-2's number beside it."""
     own = group.where(flow="tcp")
     own = own.where(order=order) if order else _whole(own)
@@ -228,7 +229,7 @@ def load_table(
     for variant in sorted(found, key=variant_key):
         ns2 = ns2_load(group.reference, variant, metric, loads, group.window, order)
         rows.append(
-            Row(
+            NumberRow(
                 f"{label}, {variant}, {where(loads)}",
                 spread(measure, found[variant]),
                 ns2=measure.write(ns2) if math.isfinite(ns2) else "",
@@ -237,7 +238,7 @@ def load_table(
     return tuple(rows)
 
 
-def load_latency_tables(group: Group, loads: Sequence[int] = LOADS) -> tuple[Row, ...]:
+def load_latency_tables(group: Group, loads: Sequence[int] = LOADS) -> tuple[NumberRow, ...]:
     """By all three definitions."""
     return tuple(
         row
@@ -304,11 +305,11 @@ def takes_more(group: Group, winner: str, loser: str) -> Finding:
     return Finding((part,), share_rows(group, found, winner, loser))
 
 
-def takes_more_part(winner: str, found: pd.DataFrame) -> Part:
+def takes_more_part(winner: str, found: pd.DataFrame) -> ClaimPart:
     own = sample(found, "share", PAIR_CELLS)
     half = dict.fromkeys(own, HALF)
     return all_are(
-        Outcome.ABOVE,
+        ComparisonOutcome.ABOVE,
         contrasts(SHARE, [(f"{winner}'s share", own, "a half", half)], paired=True),
         loads_of(found),
     )
@@ -319,7 +320,7 @@ def loads_of(found: pd.DataFrame) -> str:
     return where(sorted(found["axis_cbr_mbit"].unique()))
 
 
-def share_rows(group: Group, found: pd.DataFrame, first: str, second: str) -> tuple[Row, ...]:
+def share_rows(group: Group, found: pd.DataFrame, first: str, second: str) -> tuple[NumberRow, ...]:
     """The mean, and each load."""
     loads = sorted(found["axis_cbr_mbit"].unique())
     pair = f"{first}/{second}"
@@ -330,20 +331,22 @@ def share_rows(group: Group, found: pd.DataFrame, first: str, second: str) -> tu
     return tuple(rows)
 
 
-def _share_row(group: Group, pair: str, what: str, found: pd.DataFrame, loads: list[float]) -> Row:
+def _share_row(
+    group: Group, pair: str, what: str, found: pd.DataFrame, loads: list[float]
+) -> NumberRow:
     ns2 = ns2_share(group.reference, pair, loads, group.window)
-    return Row(
+    return NumberRow(
         what,
         spread(SHARE, sample(found, "share", PAIR_CELLS)),
         ns2=SHARE.write(ns2) if math.isfinite(ns2) else "",
     )
 
 
-def _single_runs(found: pd.DataFrame) -> Row:
+def _single_runs(found: pd.DataFrame) -> NumberRow:
     """The largest share in any single trial, which a mean hides."""
     worst = float((found["imbalance"] + HALF).max())
     typical = mean(sample(found, "imbalance", PAIR_CELLS))
-    return Row(
+    return NumberRow(
         "single trials: mean distance from a half, largest share",
         f"{SHARE.write(typical)}, {SHARE.write(worst)}",
     )
@@ -410,7 +413,7 @@ def ordered(
     )
 
 
-def queue_table(group: Group, metric: str, name: str = "") -> tuple[Row, ...]:
+def queue_table(group: Group, metric: str, name: str = "") -> tuple[NumberRow, ...]:
     """Every variant and queue that was run."""
     measure = MEASURES[metric]
     rows = []
@@ -419,7 +422,7 @@ def queue_table(group: Group, metric: str, name: str = "") -> tuple[Row, ...]:
     for variant, queue, own in sorted(named, key=lambda each: _papers_first(each[0], each[1])):
         ns2 = ns2_queue(group.reference, variant, queue, metric)
         rows.append(
-            Row(
+            NumberRow(
                 f"{name or NAMES[metric]}, {label(variant, queue)}",
                 spread(measure, sample(own, metric)),
                 ns2=measure.write(ns2) if math.isfinite(ns2) else "",
@@ -434,20 +437,20 @@ def _papers_first(variant: str, queue: str) -> tuple[int, str, str]:
     return CASES.index(case) if case in CASES else len(CASES), variant, queue
 
 
-def queue_latency_tables(group: Group) -> tuple[Row, ...]:
+def queue_latency_tables(group: Group) -> tuple[NumberRow, ...]:
     """By all three definitions, over the whole trial."""
     return tuple(
         row for name, metric in LATENCIES.items() for row in queue_table(group, metric, name)
     )
 
 
-def red_below(group: Group, metric: str) -> Part:
+def red_below(group: Group, metric: str) -> ClaimPart:
     """RED below DropTail for both variants."""
     pairs = [((variant, "red"), (variant, "droptail")) for variant in ("reno", "sack")]
-    return all_are(Outcome.BELOW, ordered(group, metric, *pairs))
+    return all_are(ComparisonOutcome.BELOW, ordered(group, metric, *pairs))
 
 
-def setting_row(group: Group) -> Row:
+def setting_row(group: Group) -> NumberRow:
     """The settings of DropTail and RED; the papers state neither RED's thresholds nor its unit."""
     pairs = group.where(flow="tcp").rows[["axis_queue", "queue"]].drop_duplicates()
     settings = ", ".join(
@@ -455,4 +458,4 @@ def setting_row(group: Group) -> Row:
         for name, queue in pairs.itertuples(index=False)
         if name in ("droptail", "red")
     )
-    return Row("settings of the papers' queues", settings, "not stated")
+    return NumberRow("settings of the papers' queues", settings, "not stated")

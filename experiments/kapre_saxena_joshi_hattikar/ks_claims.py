@@ -8,10 +8,15 @@ from functools import partial
 
 import pandas as pd
 
-from analysis.claims.engine import moments
-from analysis.claims.engine.answers import Claim, Finding, Paper, Part, Row, both, by_definition
-from analysis.claims.engine.contrasts import (
-    Outcome,
+from analysis.claims import time_windows
+from analysis.claims.comparisons import (
+    DELAY,
+    DROPS,
+    MEASURES,
+    RATE,
+    RATIO,
+    SHARE,
+    ComparisonOutcome,
     all_are,
     contrasts,
     relative,
@@ -19,8 +24,9 @@ from analysis.claims.engine.contrasts import (
     students_p,
     within,
 )
-from analysis.claims.engine.quantities import DELAY, DROPS, MEASURES, RATE, RATIO, SHARE
-from analysis.claims.engine.selection import Group, sample, sweeps
+from analysis.claims.judgement import ClaimPart, Finding, NumberRow, by_definition, require_both
+from analysis.claims.ledger import Claim, Paper
+from analysis.claims.samples import Group, sample, sweeps
 from analysis.metrics.digest import NotMeasured
 from experiments.kapre_saxena_joshi_hattikar import judges
 from experiments.kapre_saxena_joshi_hattikar.judges import (
@@ -63,14 +69,16 @@ KS_P_VALUES = {"tahoe": 0.392, "reno": 0.307, "newreno": 0.464}
 def vegas_at_low_load(group: Group) -> Finding:
     """Vegas's throughput is the lowest of the four."""
     part = all_are(
-        Outcome.BELOW,
+        ComparisonOutcome.BELOW,
         beside(group, "throughput_mbps", "vegas", RIVALS, LOW),
         where(run_of(group, LOW)),
     )
     rows = (*load_table(group, "throughput_mbps", LOW), *load_table(group, "goodput_mbps", LOW))
     useful = beside(group, "goodput_mbps", "vegas", RIVALS, LOW)
-    equal = sum(each.outcome is Outcome.EQUAL for each in useful)
-    same = Row("comparisons of goodput in which Vegas's is equal", f"{equal} of {len(useful)}")
+    equal = sum(each.outcome is ComparisonOutcome.EQUAL for each in useful)
+    same = NumberRow(
+        "comparisons of goodput in which Vegas's is equal", f"{equal} of {len(useful)}"
+    )
     return Finding((part,), (*rows, same))
 
 
@@ -79,7 +87,7 @@ def sudden_fall(group: Group) -> Finding:
     parts = [_falls(group, variant) for variant in RIVALS]
     parts.append(
         all_are(
-            Outcome.ABOVE,
+            ComparisonOutcome.ABOVE,
             beside(group, "throughput_mbps", "vegas", RIVALS, CONGESTED),
             where(run_of(group, CONGESTED)),
         )
@@ -87,7 +95,7 @@ def sudden_fall(group: Group) -> Finding:
     return Finding(tuple(parts), load_table(group, "throughput_mbps", CONGESTED))
 
 
-def _falls(group: Group, variant: str) -> Part:
+def _falls(group: Group, variant: str) -> ClaimPart:
     found = steps(group, "throughput_mbps", variant)
     ratio: dict[int, float] = {}
     for seed, step in found.items():
@@ -103,7 +111,7 @@ def newreno_under_congestion(group: Group) -> Finding:
     """NewReno's throughput is above Reno's and Tahoe's."""
     found = beside(group, "throughput_mbps", "newreno", ("reno", "tahoe"), CONGESTED)
     return Finding(
-        (all_are(Outcome.ABOVE, found, where(run_of(group, CONGESTED))),),
+        (all_are(ComparisonOutcome.ABOVE, found, where(run_of(group, CONGESTED))),),
         load_table(group, "throughput_mbps", CONGESTED),
     )
 
@@ -112,7 +120,9 @@ def vegas_best_and_steadiest(group: Group) -> Finding:
     """With CBR first Vegas's mean over the loads is highest and its variance lowest."""
     first = _with_cbr_first(group)
     better = all_are(
-        Outcome.ABOVE, beside(first, "throughput_mbps", "vegas", RIVALS, LOADS), "mean of the loads"
+        ComparisonOutcome.ABOVE,
+        beside(first, "throughput_mbps", "vegas", RIVALS, LOADS),
+        "mean of the loads",
     )
     spreads = {
         variant: {
@@ -124,7 +134,7 @@ def vegas_best_and_steadiest(group: Group) -> Finding:
         for variant in FOUR
     }
     steadier = all_are(
-        Outcome.BELOW,
+        ComparisonOutcome.BELOW,
         contrasts(
             MEASURES["throughput_mbps"],
             [("vegas", spreads["vegas"], each, spreads[each]) for each in RIVALS],
@@ -140,7 +150,7 @@ def _with_cbr_first(group: Group) -> Group:
     return group.asked("order", ["cbr-first"]) if group.values("order") else group
 
 
-def _papers_t_tests(group: Group) -> tuple[Row, ...]:
+def _papers_t_tests(group: Group) -> tuple[NumberRow, ...]:
     """Excel's: two samples of ten loads each, equal variances, one tail."""
     own = load_group(group).rows
     means = own.groupby(["variant", "axis_cbr_mbit"])["throughput_mbps"].mean()
@@ -153,7 +163,7 @@ def _papers_t_tests(group: Group) -> tuple[Row, ...]:
         ours = students_p(means["vegas"], means[rival])
         theirs = students_p(ns2["vegas"], ns2[rival])
         rows.append(
-            Row(
+            NumberRow(
                 f"the papers' t-test over the loads, Vegas/{rival}: p",
                 RATIO.write(ours),
                 RATIO.write(KS_P_VALUES[rival]),
@@ -168,7 +178,7 @@ def vegas_latency(group: Group) -> Finding:
     lowest = by_definition(
         "latency",
         (
-            (name, all_are(Outcome.BELOW, beside(group, metric, "vegas", RIVALS, LOADS)))
+            (name, all_are(ComparisonOutcome.BELOW, beside(group, metric, "vegas", RIVALS, LOADS)))
             for name, metric in LATENCIES.items()
         ),
     )
@@ -178,7 +188,7 @@ def vegas_latency(group: Group) -> Finding:
     return Finding((lowest, shape), load_latency_tables(group))
 
 
-def _shape(group: Group, metric: str) -> Part:
+def _shape(group: Group, metric: str) -> ClaimPart:
     """Vegas's largest step stays below a steep one, Reno's from CBR 7 on does not."""
     parts = []
     for variant, since, low, high in (
@@ -193,12 +203,12 @@ def _shape(group: Group, metric: str) -> Part:
         }
         what = f"{variant}'s largest step over its latency at CBR 1"
         parts.append(within(what, RATIO, largest, low, high))
-    return both(*parts)
+    return require_both(*parts)
 
 
 def vegas_drops(group: Group) -> Finding:
     """Lowest on average; steep at the end: 8 to 10 adds at least twice what 1 to 8 adds."""
-    lowest = all_are(Outcome.BELOW, beside(group, "drop_rate", "vegas", RIVALS, LOADS))
+    lowest = all_are(ComparisonOutcome.BELOW, beside(group, "drop_rate", "vegas", RIVALS, LOADS))
     ratio = {}
     for seed, sweep in sweeps(
         load_group(group, LOADS, ["vegas"]).rows, "drop_rate", "axis_cbr_mbit"
@@ -230,15 +240,15 @@ def more_and_drops_more(group: Group, winner: str, loser: str) -> Finding:
         sample(high, "other_drop_rate", PAIR_CELLS),
     )
     drops = all_are(
-        Outcome.ABOVE,
+        ComparisonOutcome.ABOVE,
         contrasts(DROPS, [(f"{winner}'s drop rate", ours, f"{loser}'s", theirs)], paired=True),
         where(CONGESTED),
     )
     more = takes_more_part(winner, found)
     rows = (
         *share_rows(group, found, winner, loser),
-        Row(f"drop rate of {winner}, {where(CONGESTED)}", spread(DROPS, ours)),
-        Row(f"drop rate of {loser}, {where(CONGESTED)}", spread(DROPS, theirs)),
+        NumberRow(f"drop rate of {winner}, {where(CONGESTED)}", spread(DROPS, ours)),
+        NumberRow(f"drop rate of {loser}, {where(CONGESTED)}", spread(DROPS, theirs)),
     )
     return Finding((more, drops), rows)
 
@@ -257,10 +267,10 @@ def fairer_to_itself(group: Group) -> Finding:
         paired=True,
     )
     rows = tuple(
-        Row(f"distance from a half, {name}", spread(SHARE, own))
+        NumberRow(f"distance from a half, {name}", spread(SHARE, own))
         for name, own in zip(("like pairs", "unlike pairs"), samples, strict=True)
     )
-    return Finding((all_are(Outcome.BELOW, found),), rows)
+    return Finding((all_are(ComparisonOutcome.BELOW, found),), rows)
 
 
 def droptail_slower(group: Group) -> Finding:
@@ -278,8 +288,8 @@ def ranking(group: Group) -> Finding:
     order = (("sack", "red"), ("reno", "red"), ("sack", "droptail"), ("reno", "droptail"))
     steps = ordered(group, "throughput_mbps", *itertools.pairwise(order))
     parts = (
-        all_are(Outcome.ABOVE, steps[:1], also=(Outcome.EQUAL,)),
-        all_are(Outcome.ABOVE, steps[1:]),
+        all_are(ComparisonOutcome.ABOVE, steps[:1], also=(ComparisonOutcome.EQUAL,)),
+        all_are(ComparisonOutcome.ABOVE, steps[1:]),
     )
     return Finding(parts, (*queue_table(group, "throughput_mbps"), setting_row(group)))
 
@@ -295,34 +305,37 @@ def reno_as_sack(group: Group) -> Finding:
 
 def cbr_ahead(group: Group) -> Finding:
     """While CBR is running, its one-way delay is below TCP's and its throughput above."""
-    parts: list[Part] = []
-    rows: list[Row] = []
+    parts: list[ClaimPart] = []
+    rows: list[NumberRow] = []
     for variant, queue in CASES:
-        found = moments.seconds(case(group, variant, queue))
+        found = time_windows.seconds(case(group, variant, queue))
         beside = phases(group).beside
-        delays = {each: moments.delay(found, each, *beside, "owd") for each in ("cbr", "tcp")}
-        rates = {each: moments.rate(found, each, *beside) for each in ("cbr", "tcp")}
+        delays = {each: time_windows.delay(found, each, *beside, "owd") for each in ("cbr", "tcp")}
+        rates = {each: time_windows.rate(found, each, *beside) for each in ("cbr", "tcp")}
         name = label(variant, queue)
         below = [(f"CBR's delay ({name})", delays["cbr"], "TCP's", delays["tcp"])]
         above = [(f"CBR's throughput ({name})", rates["cbr"], "TCP's", rates["tcp"])]
-        parts.append(all_are(Outcome.BELOW, contrasts(DELAY, below, paired=True)))
-        parts.append(all_are(Outcome.ABOVE, contrasts(RATE, above, paired=True)))
+        parts.append(all_are(ComparisonOutcome.BELOW, contrasts(DELAY, below, paired=True)))
+        parts.append(all_are(ComparisonOutcome.ABOVE, contrasts(RATE, above, paired=True)))
         rows += [
-            Row(f"one-way delay of {flow}, {name}", spread(DELAY, delays[flow])) for flow in delays
+            NumberRow(f"one-way delay of {flow}, {name}", spread(DELAY, delays[flow]))
+            for flow in delays
         ]
-        rows += [Row(f"throughput of {flow}, {name}", spread(RATE, rates[flow])) for flow in rates]
+        rows += [
+            NumberRow(f"throughput of {flow}, {name}", spread(RATE, rates[flow])) for flow in rates
+        ]
     rows += _ways(group.where(queue=[queue for _, queue in CASES]))
     return Finding(tuple(parts), tuple(rows))
 
 
-def _ways(group: Group) -> list[Row]:
+def _ways(group: Group) -> list[NumberRow]:
     """Each flow's path, and its mean time in the queue that both share."""
     rows = []
     for flow, own in group.rows.groupby("flow"):
         ends = own[["src", "dst"]].drop_duplicates().agg(" to ".join, axis=1)
         waits = spread(DELAY, sample(own, "queue_mean_ms", ("variant", "axis_queue")))
         rows.append(
-            Row(f"path of {flow}; mean time in the bottleneck", f"{', '.join(ends)}; {waits}")
+            NumberRow(f"path of {flow}; mean time in the bottleneck", f"{', '.join(ends)}; {waits}")
         )
     return rows
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analysis.claims.engine.answers import Paper
+from analysis.claims.ledger import Paper
 from experiments.kapre_saxena_joshi_hattikar import jh_claims, ks_claims
 
 

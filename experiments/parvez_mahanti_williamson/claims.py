@@ -9,9 +9,10 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from analysis.claims.engine.answers import Claim, Finding, JudgedPart, Paper, Part, Row, Verdict
-from analysis.claims.engine.contrasts import (
-    Outcome,
+from analysis.claims.comparisons import (
+    RATE,
+    ClaimMeasure,
+    ComparisonOutcome,
     Sample,
     all_are,
     contrasts,
@@ -19,9 +20,9 @@ from analysis.claims.engine.contrasts import (
     spread,
     within,
 )
-from analysis.claims.engine.quantities import RATE, Measure
-from analysis.claims.engine.reference import Reference
-from analysis.claims.engine.selection import Group, means, sample, samples, sweeps
+from analysis.claims.judgement import ClaimPart, ClaimVerdict, Finding, JudgedPart, NumberRow
+from analysis.claims.ledger import Claim, Paper
+from analysis.claims.samples import Group, Reference, means, sample, samples, sweeps
 from analysis.metrics.digest import NotMeasured
 from analysis.throughput_models import Conditions, Invalid
 from experiments.parvez_mahanti_williamson.models import (
@@ -59,8 +60,8 @@ def ns2_newreno(reference: Reference, *, impatient: bool, p: float) -> pd.DataFr
 
 SBS, IMP = "newreno", "newreno-impatient"
 NAMES = {SBS: "Slow-but-Steady", IMP: "Impatient"}
-PERCENT = Measure("%", 2, factor=100, absolute=1e-3)
-EVENT_LOSSES = Measure("losses", 1, absolute=0.5)
+PERCENT = ClaimMeasure("%", 2, factor=100, absolute=1e-3)
+EVENT_LOSSES = ClaimMeasure("losses", 1, absolute=0.5)
 ALIKE = 0.02
 NEAR_LOSSES = 2.0
 EVEN = "even"  # the dropper with evenly spaced events
@@ -104,8 +105,8 @@ def of_chance(group: Group, p: float) -> pd.DataFrame:
 
 def events_accuracy(group: Group) -> Finding:
     """The models' largest errors, m*, and where the forms cross."""
-    parts: list[Part] = []
-    rows: list[Row] = []
+    parts: list[ClaimPart] = []
+    rows: list[NumberRow] = []
     for reading, own in readings(group):
         for p in chances(own):
             flows, at = of_chance(own, p), f"p = {p:.2%}{reading}"
@@ -136,16 +137,16 @@ def largest_error(flows: pd.DataFrame, variant: str) -> float:
     return float(found.max()) if len(found) else math.nan
 
 
-def _of_means(what: str, value: float, most: float, seeds: int) -> Part:
+def _of_means(what: str, value: float, most: float, seeds: int) -> ClaimPart:
     """A number from all seeds at once, which has no spread over them, compared with a bound."""
     if seeds < SEEDS or not math.isfinite(value):
-        verdict = Verdict.OPEN
+        verdict = ClaimVerdict.OPEN
     else:
-        verdict = Verdict.SUPPORTED if value <= most else Verdict.CONTRADICTED
+        verdict = ClaimVerdict.SUPPORTED if value <= most else ClaimVerdict.CONTRADICTED
     said = f"{what} {PERCENT.write(value)} (required: at most {PERCENT.write(most)})"
     effect = f"{what} {PERCENT.write(value)}"
     result = JudgedPart(verdict, said, "largest over m, of the means over seeds", effect, n=seeds)
-    return Part((), lambda _: result)
+    return ClaimPart((), lambda _: result)
 
 
 def _error_row(
@@ -154,8 +155,8 @@ def _error_row(
     at: str,
     printed: tuple[float, float],
     ns2: pd.Series[float] | None,
-) -> Row:
-    return Row(
+) -> NumberRow:
+    return NumberRow(
         f"error of {NAMES[variant]}'s model, {at}",
         _written(errors(flows, variant)) or "the model does not hold",
         " to ".join(PERCENT.write(each) for each in printed),
@@ -224,7 +225,7 @@ def _ns2_crossing(reference: Reference, p: float) -> str:
     return EVENT_LOSSES.write(at) if math.isfinite(at) else ""
 
 
-def _where_they_part(flows: pd.DataFrame, p: float, at: str) -> list[Part]:
+def _where_they_part(flows: pd.DataFrame, p: float, at: str) -> list[ClaimPart]:
     by_seed = difference(flows)
     critical: Sample = {seed: first_apart(each) for seed, each in by_seed.items()}
     crossings: Sample = {seed: crossing(each) for seed, each in by_seed.items()}
@@ -245,8 +246,8 @@ def _where_they_part(flows: pd.DataFrame, p: float, at: str) -> list[Part]:
 
 def regions(group: Group) -> Finding:
     """The leading form in each region, and m_t according to the equations."""
-    parts: list[Part] = []
-    rows: list[Row] = []
+    parts: list[ClaimPart] = []
+    rows: list[NumberRow] = []
     for reading, own in readings(group):
         for p in chances(own):
             flows, at = of_chance(own, p), f"p = {p:.2%}{reading}"
@@ -258,30 +259,34 @@ def regions(group: Group) -> Finding:
             crossings = {seed: crossing(each) for seed, each in difference(flows).items()}
             ns2 = "" if reading else _ns2_crossing(own.reference, p)
             where = f"where the trials cross, {at}"
-            rows.append(Row(where, spread(EVENT_LOSSES, crossings), f"{wanted}", ns2))
-            rows.append(Row(f"m_t by the equations, {at}", spread(EVENT_LOSSES, turn), f"{wanted}"))
+            rows.append(NumberRow(where, spread(EVENT_LOSSES, crossings), f"{wanted}", ns2))
+            rows.append(
+                NumberRow(f"m_t by the equations, {at}", spread(EVENT_LOSSES, turn), f"{wanted}")
+            )
     return Finding(tuple(parts), tuple(rows))
 
 
-def _ranges(p: float, at: str, flows: pd.DataFrame) -> list[tuple[str, list[float], str, Outcome]]:
+def _ranges(
+    p: float, at: str, flows: pd.DataFrame
+) -> list[tuple[str, list[float], str, ComparisonOutcome]]:
     """Each region: its name, its m, and how Slow-but-Steady compares with Impatient there."""
     there = sorted(float(m) for m in flows["axis_m"].unique())
     turn, end = PMW_CROSSINGS[p], imp_window(p) - 3
     found = [
-        ("below m*", [m for m in there if m < PMW_CRITICAL_LOSSES], Outcome.EQUAL),
+        ("below m*", [m for m in there if m < PMW_CRITICAL_LOSSES], ComparisonOutcome.EQUAL),
         (
             "between m* and m_t",
             [m for m in there if PMW_CRITICAL_LOSSES < m <= turn - APART],
-            Outcome.ABOVE,
+            ComparisonOutcome.ABOVE,
         ),
-        ("above m_t", [m for m in there if turn + APART <= m <= end], Outcome.BELOW),
+        ("above m_t", [m for m in there if turn + APART <= m <= end], ComparisonOutcome.BELOW),
     ]
     return [(f"{name}, {at}", ms, NAMES[SBS], wanted) for name, ms, wanted in found if ms]
 
 
 def _ahead(
-    flows: pd.DataFrame, where: str, ms: Sequence[float], hero: str, wanted: Outcome
-) -> Part:
+    flows: pd.DataFrame, where: str, ms: Sequence[float], hero: str, wanted: ComparisonOutcome
+) -> ClaimPart:
     own = flows[flows["axis_m"].isin(ms)]
     found = samples(own, "goodput_mbps", "variant", ["axis_m"])
     pair = (hero, found.get(SBS, {}), NAMES[IMP], found.get(IMP, {}))
@@ -303,7 +308,7 @@ def _equations_crossing(flows: pd.DataFrame, p: float) -> Sample:
     return turns
 
 
-BACKGROUND_LOSSES = Measure("losses", 2, absolute=0.05)
+BACKGROUND_LOSSES = ClaimMeasure("losses", 2, absolute=0.05)
 MODERATE = (4, 199)  # sessions: the paper's "4 to 200"; its table ends at 192
 MOST = 256
 ERROR_NEAR = 0.05
@@ -335,7 +340,7 @@ def over_sessions(rows: pd.DataFrame, variant: str, metric: str) -> Sample:
 
 def background_accuracy(group: Group) -> Finding:
     """The model's mean error, and the losses per event."""
-    parts: list[Part] = []
+    parts: list[ClaimPart] = []
     for queue in QUEUES:
         moderate = between(of_queue(group, queue), *MODERATE)
         moderate = moderate.assign(magnitude=moderate["model_error"].abs())
@@ -363,7 +368,7 @@ def background_accuracy(group: Group) -> Finding:
     return Finding(tuple(parts), (*table_rows(plain), _worst_row(at_most)))
 
 
-def table_rows(rows: pd.DataFrame) -> list[Row]:
+def table_rows(rows: pd.DataFrame) -> list[NumberRow]:
     """Table II: ours beside the paper's."""
     found = []
     steady = rows[rows["variant"] == SBS]
@@ -381,12 +386,12 @@ def table_rows(rows: pd.DataFrame) -> list[Row]:
             f"p {line.loss_event_rate:.2%}, losses {line.loss_rate:.2%}, {line.simulated:.2f}, "
             f"model {line.predicted:.2f}"
         )
-        found.append(Row(f"{line.flows} sessions, segments per round trip", means, paper))
+        found.append(NumberRow(f"{line.flows} sessions, segments per round trip", means, paper))
     return found
 
 
-def _worst_row(at_most: Sample) -> Row:
-    return Row(
+def _worst_row(at_most: Sample) -> NumberRow:
+    return NumberRow(
         f"error of the model at {MOST} sessions",
         spread(PERCENT, at_most),
         PERCENT.write(PMW_WORST_ERROR, "+"),
@@ -416,7 +421,9 @@ def ahead(group: Group) -> Finding:
         pair = (NAMES[SBS], found.get(SBS, {}), NAMES[IMP], found.get(IMP, {}))
         parts.append(
             all_are(
-                Outcome.ABOVE, contrasts(RATE, [pair], paired=True), f"{low} to {high} sessions"
+                ComparisonOutcome.ABOVE,
+                contrasts(RATE, [pair], paired=True),
+                f"{low} to {high} sessions",
             )
         )
     low, high = few
@@ -434,9 +441,11 @@ def ahead(group: Group) -> Finding:
         ("lead with many sessions", leads[many], "with few", leads[few]),
         ("lead with RED", narrow, "with DropTail", leads[few]),
     ]
-    parts += [all_are(Outcome.BELOW, contrasts(PERCENT, [pair], paired=True)) for pair in pairs]
+    parts += [
+        all_are(ComparisonOutcome.BELOW, contrasts(PERCENT, [pair], paired=True)) for pair in pairs
+    ]
     rows = [
-        Row(
+        NumberRow(
             f"Slow-but-Steady over Impatient, {low} to {high} sessions, DropTail",
             spread(PERCENT, leads[(low, high)]),
             PERCENT.write(printed),
@@ -444,7 +453,7 @@ def ahead(group: Group) -> Finding:
         for (low, high), printed in PMW_STEADY_AHEAD.items()
     ]
     rows += [
-        Row(
+        NumberRow(
             f"Slow-but-Steady over Impatient, {low} to {high} sessions, RED",
             spread(PERCENT, lead(red, low, high)),
         )

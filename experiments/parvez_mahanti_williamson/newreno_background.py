@@ -121,7 +121,7 @@ def scenario(
 
 EXPERIMENT = Experiment(
     name="newreno-background",
-    paper="PMW figure 3, table II",
+    paper="Parvez, Mahanti, Williamson figure 3, table II",
     about="NewReno's two forms among 4 to 256 sessions of web and long transfers",
     axes={
         "queue": tuple(QUEUES),

@@ -102,7 +102,7 @@ def _parts(p_percent: float) -> tuple[Axes, ...]:
 
 EXPERIMENT = Experiment(
     name="newreno-models",
-    paper="PMW figure 2",
+    paper="Parvez, Mahanti, Williamson figure 2",
     about="NewReno's two forms under loss events (p, m), beside the models of their throughput",
     axes={
         "p_percent": tuple(M_OF_P),

@@ -8,19 +8,27 @@ from functools import reduce
 
 import pandas as pd
 
-from analysis.claims.engine.answers import (
+from analysis.claims.comparisons import (
+    RATIO,
+    ClaimMeasure,
+    ComparisonOutcome,
+    Sample,
+    all_are,
+    contrasts,
+    relative,
+    within,
+)
+from analysis.claims.judgement import (
+    ClaimPart,
+    ClaimVerdict,
     Finding,
     JudgedPart,
-    Part,
-    Row,
-    Verdict,
-    both,
+    NumberRow,
     by_definition,
-    merged,
+    merge_parts,
+    require_both,
 )
-from analysis.claims.engine.contrasts import Outcome, Sample, all_are, contrasts, relative, within
-from analysis.claims.engine.quantities import RATIO, Measure
-from analysis.claims.engine.selection import Group, means, samples
+from analysis.claims.samples import Group, means, samples
 from analysis.metrics.digest import NotMeasured
 from experiments.rajore_gupta_sikka_jain.printed import (
     RGSJ_KBIT_PER_S,
@@ -67,7 +75,7 @@ OUT_OF_ORDER = 1.0  # packets per run: the largest of the paper's own means
 WEAK, STRONG = "wifi-weak", "wifi-strong"
 
 
-def _spikes(group: Group) -> tuple[Samples, Samples, tuple[Row, ...]]:
+def _spikes(group: Group) -> tuple[Samples, Samples, tuple[NumberRow, ...]]:
     """The number and size of the spikes, with the table rows that show them."""
     own = over_tcp(group)
     counts, largest = by_variant(own, "spikes"), by_variant(own, "largest_spike_pps")
@@ -84,7 +92,7 @@ def spikes_wifi(group: Group) -> Finding:
     counts, largest, rows = _spikes(group)
     parts = (
         ranked(TIMES, counts, versus("veno"), where="spikes"),
-        ranked(WORST, largest, versus("veno"), Outcome.ABOVE, "largest"),
+        ranked(WORST, largest, versus("veno"), ComparisonOutcome.ABOVE, "largest"),
     )
     return Finding(parts, rows)
 
@@ -116,7 +124,7 @@ def transports(group: Group) -> Finding:
     slow, fast = (
         by_variant(own, "mean_packet_bytes") for own in (over_tcp(group), over_quic(group))
     )
-    parts: list[Part] = []
+    parts: list[ClaimPart] = []
     for control, sample in sorted(fast.items()):
         parts += [
             within(
@@ -146,8 +154,8 @@ def shaped_rates(group: Group) -> Finding:
     """Throughput is the same for all."""
     found = by_variant(over_tcp(group), "throughput_mbps")
     pairs = (("veno", "cubic"), ("veno", "vegas"), ("cubic", "vegas"))
-    near = Measure("KB/s", 1, factor=PAPERS, relative=0.05)
-    part = ranked(near, found, pairs, Outcome.EQUAL)
+    near = ClaimMeasure("KB/s", 1, factor=PAPERS, relative=0.05)
+    part = ranked(near, found, pairs, ComparisonOutcome.EQUAL)
     rows = rows_of_three("throughput", RATE, found, _medians("KB/s"))
     return Finding((part,), tuple(rows))
 
@@ -191,26 +199,32 @@ def shaped_order(group: Group) -> Finding:
 
 def signal_rates(group: Group) -> Finding:
     """Throughput is the same with a weak signal as with a strong one."""
-    return _signal(group, "throughput_mbps", TENTH, 0, dict.fromkeys(THREE, Outcome.EQUAL))
+    return _signal(
+        group, "throughput_mbps", TENTH, 0, dict.fromkeys(THREE, ComparisonOutcome.EQUAL)
+    )
 
 
 def signal_peaks(group: Group) -> Finding:
     """A weak signal has fewer peaks."""
-    return _signal(group, "spikes", TIMES, 1, dict.fromkeys(THREE, Outcome.BELOW))
+    return _signal(group, "spikes", TIMES, 1, dict.fromkeys(THREE, ComparisonOutcome.BELOW))
 
 
 def signal_duplicates(group: Group) -> Finding:
     """Duplicate ACKs: fewer with a weak signal for Veno, more for Cubic, as many for Vegas."""
-    wanted = {"veno": Outcome.BELOW, "cubic": Outcome.ABOVE, "vegas": Outcome.EQUAL}
+    wanted = {
+        "veno": ComparisonOutcome.BELOW,
+        "cubic": ComparisonOutcome.ABOVE,
+        "vegas": ComparisonOutcome.EQUAL,
+    }
     return _signal(group, "duplicate_acks", PACKETS, 2, wanted)
 
 
 def _signal(
     group: Group,
     metric: str,
-    measure: Measure,
+    measure: ClaimMeasure,
     place: int,
-    wanted: Mapping[str, Outcome],
+    wanted: Mapping[str, ComparisonOutcome],
 ) -> Finding:
     """Weak beside strong, variant by variant; `place` is the column in the paper's table."""
     own = over_tcp(group)
@@ -242,7 +256,7 @@ def loading(group: Group, alike: tuple[str, str]) -> Finding:
     paper = {name: f"{value} s" for name, value in printed.items()}
     parts = (
         ranked(SECONDS, found, versus("veno")),
-        ranked(ALMOST, found, (alike,), Outcome.EQUAL, "almost equal"),
+        ranked(ALMOST, found, (alike,), ComparisonOutcome.EQUAL, "almost equal"),
     )
     rows = rows_of_three("time to load", SECONDS, found, paper)
     beside = by_variant(group.where(transport=QUIC, setting=SERVER), "loaded_s")
@@ -254,7 +268,7 @@ def errors(group: Group) -> Finding:
     """Cubic has the most packets with one of Wireshark's errors."""
     own = over_tcp(group)
     found = by_variant(own, "error_packets")
-    part = ranked(PACKETS, found, versus("cubic"), Outcome.ABOVE)
+    part = ranked(PACKETS, found, versus("cubic"), ComparisonOutcome.ABOVE)
     worst = by_variant(own, "error_packets_peak")
     rows = rows_of_three("error packets", PACKETS, found) + rows_of("worst second", WORST, worst)
     return Finding((part,), tuple(rows))
@@ -288,7 +302,7 @@ def starting(group: Group) -> Finding:
     return Finding(tuple(parts), tuple(rows))
 
 
-def by_control(judge: dict[str, Part]) -> Part:
+def by_control(judge: dict[str, ClaimPart]) -> ClaimPart:
     """One reading for each congestion control that QUIC's server may have had."""
     return by_definition("congestion control of QUIC's server", judge.items())
 
@@ -302,11 +316,11 @@ def sooner(group: Group) -> Finding:
     for control, own in sorted(fast.items()):
         gains = {name: _difference(slow.get(name, {}), own) for name in THREE}
         readings[control] = reduce(
-            both,
+            require_both,
             (within(f"sooner than {n}", SECONDS, gain, low, high) for n, gain in gains.items()),
         )
         rows += [
-            Row(
+            NumberRow(
                 f"median by which QUIC ({control}) is sooner than {name}",
                 middle(SECONDS, gain),
                 f"{low:g} to {high:g} s",
@@ -340,9 +354,9 @@ def smooth(group: Group) -> Finding:
     return Finding((by_control(none), by_control(less)), tuple(rows))
 
 
-def _below_all(measure: Measure, name: str, hero: Sample, rivals: Samples) -> Part:
+def _below_all(measure: ClaimMeasure, name: str, hero: Sample, rivals: Samples) -> ClaimPart:
     pairs = [(name, hero, f"TCP {each}", rivals.get(each, {})) for each in THREE]
-    return all_are(Outcome.BELOW, contrasts(measure, pairs, paired=True))
+    return all_are(ComparisonOutcome.BELOW, contrasts(measure, pairs, paired=True))
 
 
 def worst(group: Group) -> Finding:
@@ -381,9 +395,9 @@ BESIDE = {  # what else would differ if a setting had any effect
     "stall_s": "time stalled",
 }
 OPPOSITE = {
-    Verdict.SUPPORTED: Verdict.CONTRADICTED,
-    Verdict.CONTRADICTED: Verdict.SUPPORTED,
-    Verdict.OPEN: Verdict.OPEN,
+    ClaimVerdict.SUPPORTED: ClaimVerdict.CONTRADICTED,
+    ClaimVerdict.CONTRADICTED: ClaimVerdict.SUPPORTED,
+    ClaimVerdict.OPEN: ClaimVerdict.OPEN,
 }
 Spreads = (
     pd.DataFrame
@@ -408,10 +422,10 @@ def governing(group: Group) -> Finding:
     beside = contrasts(SECONDS, [(*names[:1], own, names[1], other)], paired=True)
     parts = (
         _differ(group, [str(name) for name in shared]),
-        all_are(Outcome.ABOVE, beside, also=(Outcome.EQUAL,)),
+        all_are(ComparisonOutcome.ABOVE, beside, also=(ComparisonOutcome.EQUAL,)),
     )
     rows = [
-        Row(
+        NumberRow(
             f"spread of load times, {network}, set on the {where}",
             middle(SECONDS, _sample(table[network])),
         )
@@ -421,13 +435,13 @@ def governing(group: Group) -> Finding:
     return Finding(parts, (*rows, *_beside(group)))
 
 
-def _differ(group: Group, networks: list[str]) -> Part:
+def _differ(group: Group, networks: list[str]) -> ClaimPart:
     """Test that the three load times are not all equal."""
     rows = group.where(setting=LAPTOP, variant=THREE, network=networks).rows
     found = samples(rows, "loaded_s", "axis_variant", ["axis_network"])
     pairs = (("veno", "cubic"), ("veno", "vegas"), ("cubic", "vegas"))
-    equal = ranked(SECONDS, found, pairs, Outcome.EQUAL, "set on the laptop")
-    return merged((equal,), _opposite)
+    equal = ranked(SECONDS, found, pairs, ComparisonOutcome.EQUAL, "set on the laptop")
+    return merge_parts((equal,), _opposite)
 
 
 def _opposite(results: tuple[JudgedPart, ...]) -> JudgedPart:
@@ -443,11 +457,11 @@ def _sample(column: pd.Series[float]) -> Sample:
     return {int(float(str(seed))): float(value) for seed, value in column.items()}
 
 
-def _beside(group: Group) -> list[Row]:
+def _beside(group: Group) -> list[NumberRow]:
     """The largest spread of each other measure."""
     rows = []
     for metric, words in BESIDE.items():
         found = [float(spreads(group, each, metric).max().max()) for each in (LAPTOP, SERVER)]
         said = f"{found[0]:.4g} set on the laptop, {found[1]:.4g} on the server"
-        rows.append(Row(f"largest spread of {words}, any network and seed", said))
+        rows.append(NumberRow(f"largest spread of {words}, any network and seed", said))
     return rows

@@ -15,10 +15,9 @@ import itertools
 
 import numpy as np
 
-from analysis.claims.engine.answers import Part, Row
-from analysis.claims.engine.contrasts import Outcome, Sample, all_are, contrasts
-from analysis.claims.engine.quantities import Measure
-from analysis.claims.engine.selection import Group, samples
+from analysis.claims.comparisons import ClaimMeasure, ComparisonOutcome, Sample, all_are, contrasts
+from analysis.claims.judgement import ClaimPart, NumberRow
+from analysis.claims.samples import Group, samples
 from analysis.statistics.intervals import known
 
 THREE = ("veno", "cubic", "vegas")  # the paper's
@@ -39,16 +38,16 @@ HALL = "wifi-congested"
 SLOW_UP = "netem-congested"  # the same, with the paper's 0.01 Mbit/s up
 PAPERS = 1e6 / 8 / 1e3  # KB/s per Mbit/s
 
-SECONDS = Measure("s", 1, absolute=1.0)
-ALMOST = Measure("s", 1, absolute=5.0)
-STALLED = Measure("s", 1, absolute=0.5)
-TIMES = Measure("", 1, absolute=0.5)
-PACKETS = Measure("packets", 1, relative=0.05, absolute=0.5)
-WORST = Measure("packets/s", 1, relative=0.05, absolute=0.5)
-LENGTH = Measure("B", 1, relative=0.01)
-BYTES = Measure("B", 0, relative=0.05)
-RATE = Measure("KB/s", 1, factor=PAPERS, relative=0.02)
-TENTH = Measure("KB/s", 1, factor=PAPERS, relative=0.10)
+SECONDS = ClaimMeasure("s", 1, absolute=1.0)
+ALMOST = ClaimMeasure("s", 1, absolute=5.0)
+STALLED = ClaimMeasure("s", 1, absolute=0.5)
+TIMES = ClaimMeasure("", 1, absolute=0.5)
+PACKETS = ClaimMeasure("packets", 1, relative=0.05, absolute=0.5)
+WORST = ClaimMeasure("packets/s", 1, relative=0.05, absolute=0.5)
+LENGTH = ClaimMeasure("B", 1, relative=0.01)
+BYTES = ClaimMeasure("B", 0, relative=0.05)
+RATE = ClaimMeasure("KB/s", 1, factor=PAPERS, relative=0.02)
+TENTH = ClaimMeasure("KB/s", 1, factor=PAPERS, relative=0.10)
 
 Samples = dict[str, Sample]
 
@@ -69,12 +68,12 @@ def by_variant(group: Group, metric: str) -> Samples:
 
 
 def ranked(
-    measure: Measure,
+    measure: ClaimMeasure,
     found: Samples,
     pairs: tuple[tuple[str, str], ...],
-    wanted: Outcome = Outcome.BELOW,
+    wanted: ComparisonOutcome = ComparisonOutcome.BELOW,
     where: str = "",
-) -> Part:
+) -> ClaimPart:
     """Test that the first of each pair is below the second, or has the given relation to it."""
     asked = [(a, found.get(a, {}), b, found.get(b, {})) for a, b in pairs]
     return all_are(wanted, contrasts(measure, asked, paired=True), where)
@@ -90,7 +89,7 @@ def rising(*names: str) -> tuple[tuple[str, str], ...]:
     return tuple(itertools.pairwise(names))
 
 
-def middle(measure: Measure, sample: Sample) -> str:
+def middle(measure: ClaimMeasure, sample: Sample) -> str:
     """The median and the range: with five seeds, its 94 % interval."""
     values = known(sample.values())
     if not len(values):
@@ -104,24 +103,24 @@ def middle(measure: Measure, sample: Sample) -> str:
 
 
 def rows_of(
-    what: str, measure: Measure, found: Samples, paper: dict[str, str] | None = None
-) -> list[Row]:
+    what: str, measure: ClaimMeasure, found: Samples, paper: dict[str, str] | None = None
+) -> list[NumberRow]:
     """The median of each, with the paper's beside it."""
     theirs = paper or {}
     return [
-        Row(f"median {what}, {name}", middle(measure, found[name]), theirs.get(name, ""))
+        NumberRow(f"median {what}, {name}", middle(measure, found[name]), theirs.get(name, ""))
         for name in sorted(found, key=lambda name: (name not in THREE, name))
     ]
 
 
 def rows_of_three(
-    what: str, measure: Measure, found: Samples, paper: dict[str, str] | None = None
-) -> list[Row]:
+    what: str, measure: ClaimMeasure, found: Samples, paper: dict[str, str] | None = None
+) -> list[NumberRow]:
     """The medians of the variants over TCP, and how often all three gave exactly the same
     number.
     """
     three = [found.get(name, {}) for name in THREE]
     seeds = set.intersection(*(set(each) for each in three))
     same = sum(len({each[seed] for each in three}) == 1 for seed in seeds)
-    row = Row(f"seeds with the same number for all three, {what}", f"{same} of {len(seeds)}")
+    row = NumberRow(f"seeds with the same number for all three, {what}", f"{same} of {len(seeds)}")
     return [*rows_of(what, measure, found, paper), row]

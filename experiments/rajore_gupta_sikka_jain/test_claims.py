@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from analysis.claims.engine.answers import Answer, Verdict
-from analysis.claims.engine.export import numbers_frame
+from analysis.claims.judgement import ClaimVerdict
+from analysis.claims.ledger import Answer, numbers_frame
 from experiments.rajore_gupta_sikka_jain import video_for_tests as made
 from experiments.rajore_gupta_sikka_jain.claims import PAPER
 from experiments.rajore_gupta_sikka_jain.printed import RGSJ_LENGTHS, RGSJ_PACKET_BYTES, RGSJ_SHAPED
@@ -63,17 +63,17 @@ def test_each_claim_is_answered_for_both_settings(
 
 def test_numbers_that_are_the_same_are_an_answer(as_it_is: dict[tuple[str, str], Answer]) -> None:
     laptop = as_it_is["RGSJ1", LAPTOP]
-    assert laptop.verdict is Verdict.CONTRADICTED
+    assert laptop.verdict is ClaimVerdict.CONTRADICTED
     assert "veno equal to cubic and vegas (all 122" in laptop.statement
     assert laptop.interval.startswith("+0.0 s to +0.0 s, identical")
     same = {row.what: row.ours for row in laptop.rows}
     assert same["seeds with the same number for all three, time to load"] == f"{SEEDS} of {SEEDS}"
-    assert as_it_is["RGSJ1", SERVER].verdict is Verdict.SUPPORTED
+    assert as_it_is["RGSJ1", SERVER].verdict is ClaimVerdict.SUPPORTED
 
 
 def test_whose_setting_governs(as_it_is: dict[tuple[str, str], Answer]) -> None:
     answer = as_it_is["RGSJ0", ""]
-    assert answer.verdict is Verdict.CONTRADICTED and answer.n == SEEDS
+    assert answer.verdict is ClaimVerdict.CONTRADICTED and answer.n == SEEDS
     assert answer.statement.startswith("set on the laptop: veno equal to cubic and vegas (all ")
     rows = {row.what: row.ours for row in answer.rows}
     assert rows["spread of load times, wifi-good, set on the laptop"] == "0.0 s"
@@ -84,18 +84,18 @@ def test_whose_setting_governs(as_it_is: dict[tuple[str, str], Answer]) -> None:
 def test_a_setting_that_was_not_run_is_open() -> None:
     table = made.video_metrics()
     found = ledger(table[table["axes"].str.contains("setting=sender")])
-    assert found["RGSJ1", SERVER].verdict is Verdict.SUPPORTED
+    assert found["RGSJ1", SERVER].verdict is ClaimVerdict.SUPPORTED
     for claim in ("RGSJ1", "RGSJ6.1", "RGSJ8.1"):
         answer = found[claim, LAPTOP]
-        assert answer.verdict is Verdict.OPEN and "no usable trials" in answer.why.lower()
-    assert found["RGSJ0", ""].verdict is Verdict.OPEN
+        assert answer.verdict is ClaimVerdict.OPEN and "no usable trials" in answer.why.lower()
+    assert found["RGSJ0", ""].verdict is ClaimVerdict.OPEN
 
 
 def test_without_quic_the_claims_of_tcp_are_answered() -> None:
     table = made.video_metrics()
     found = ledger(table[table["axes"].str.contains("transport=https")])
-    assert found["RGSJ1", SERVER].verdict is Verdict.SUPPORTED
-    assert found["RGSJ7.2", SERVER].verdict is Verdict.OPEN
+    assert found["RGSJ1", SERVER].verdict is ClaimVerdict.SUPPORTED
+    assert found["RGSJ7.2", SERVER].verdict is ClaimVerdict.OPEN
 
 
 def test_videos_at_other_bitrates_do_not_count() -> None:
@@ -113,7 +113,7 @@ def test_quics_congestion_control_is_the_servers_own() -> None:
     cubic = table["axes"].str.contains("cubic") & table["axes"].str.contains("quic")
     table.loc[cubic, "page_s"] = 60.0
     answer = ledger(table)["RGSJ7.1", SERVER]
-    assert answer.verdict is Verdict.OPEN
+    assert answer.verdict is ClaimVerdict.OPEN
     assert "does not define its congestion control of QUIC's server" in answer.why
 
 
@@ -121,7 +121,7 @@ def test_a_video_that_never_came_leaves_the_claim_open() -> None:
     table = made.video_metrics()
     late = table["axes"].str.contains("ethernet; variant=veno; transport=https; setting=sender")
     table.loc[late, "loaded_s"] = float("nan")
-    assert ledger(table)["RGSJ2", SERVER].verdict is Verdict.OPEN
+    assert ledger(table)["RGSJ2", SERVER].verdict is ClaimVerdict.OPEN
 
 
 def test_numbers_say_whose_setting_they_are_of(as_it_is: dict[tuple[str, str], Answer]) -> None:

@@ -91,7 +91,7 @@ def _video(transport: Transport, variant: str, receivers: bool, rule: str) -> Fl
 
 EXPERIMENT = Experiment(
     name="video-access",
-    paper="RGSJ",
+    paper="Rajore, Gupta, Sikka, Jain",
     about="a video at home: six networks, TCP variants at either end, QUIC",
     axes={
         "network": PAPERS_NETWORKS,

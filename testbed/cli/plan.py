@@ -32,14 +32,13 @@ def list_experiments(options: argparse.Namespace) -> int:
     for file in files_with_experiments(Path()):
         table.add_row(f"./{file.path.name}", "", "", "", file.about)
     console.print(table)
-    console.print(ABBREVIATIONS, soft_wrap=True)
+    console.print(LIST_NOTES, soft_wrap=True)
     return 0
 
 
-ABBREVIATIONS = """
-paper: KS Kapre and Saxena, JH Joshi and Hattikar, GYS Guo, Yuan and Sheng, PMW Parvez, Mahanti
-    and Williamson, RGSJ Rajore, Gupta, Sikka and Jain, each with the part that is repeated
-    (docs/papers/); of the standard evaluations (`testbed evaluate`): what asks for it
+LIST_NOTES = """
+paper: with the part that is repeated (docs/papers/); of the standard evaluations (`testbed
+    evaluate`): what asks for it
 trials: with one seed and without --quick
 guest: about how long they take on one core, without root (`testbed plan NAME` says more)
 ./NAME.py: a file of this folder (`testbed new NAME`), which is not run to list it"""

@@ -18,7 +18,7 @@ from testbed.runs.progress import console, errors, wide_console
 from testbed.store import FIGURES, REPORT, FlowRecord, Trial, is_trial, open_trial
 
 if TYPE_CHECKING:
-    from analysis.claims.engine.answers import Answer
+    from analysis.claims.ledger import Answer
     from analysis.results.experiment_results import ResultSet
 
 
@@ -73,13 +73,13 @@ def _report_results(options: argparse.Namespace) -> int:
 
 def _write_ledger(page: Path, answers: Sequence[Answer]) -> None:
     """Write the claims and their numbers as files beside the page."""
-    from analysis.claims.engine import export
+    from analysis.claims import ledger
 
     stem = page.with_name(f"{page.stem}-claims")
-    replace(stem.with_suffix(".json"), lambda p: p.write_text(export.ledger_json(answers)))
-    table = export.ledger_frame(answers)
+    replace(stem.with_suffix(".json"), lambda p: p.write_text(ledger.ledger_json(answers)))
+    table = ledger.ledger_frame(answers)
     replace(stem.with_suffix(".csv"), lambda p: table.to_csv(p, index=False))
-    numbers = export.numbers_frame(answers)
+    numbers = ledger.numbers_frame(answers)
     aside = page.with_name(f"{page.stem}-claims-numbers.csv")
     replace(aside, lambda p: numbers.to_csv(p, index=False))
 

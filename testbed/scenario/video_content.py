@@ -12,7 +12,7 @@ from testbed.scenario.video_manifest import MANIFEST, Manifest, Rung
 
 # Picture and sound together, as YouTube's H.264 renditions have had them for years (a published
 # reading of 2013: 80, 350, 520, 830, 1600 and 3000 kbit/s for the picture, plus sound). 240p is
-# the rate at which all captures of RGSJ run: 10.9 to 12.0 MB in some 277 s.
+# the rate of a published set of captures: 10.9 to 12.0 MB in some 277 s.
 LADDER = (
     Rung("144p", 200_000, 256, 144),
     Rung("240p", 330_000, 426, 240),

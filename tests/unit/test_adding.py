@@ -54,7 +54,8 @@ class NowhereEngine(Engine):
 PAPER = '''
 """The claims of a paper that has one."""
 
-from analysis.claims.engine.answers import Claim, Finding, Paper
+from analysis.claims.judgement import Finding
+from analysis.claims.ledger import Claim, Paper
 
 
 def judge(group):

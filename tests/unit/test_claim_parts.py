@@ -6,18 +6,17 @@ from collections.abc import Sequence
 
 import pytest
 
-from analysis.claims.engine.answers import (
+from analysis.claims.comparisons import RATE, ComparisonOutcome, all_are, contrasts, within
+from analysis.claims.judgement import (
+    ClaimPart,
+    ClaimVerdict,
     Finding,
     JudgedPart,
-    Part,
-    Verdict,
     by_definition,
-    judged,
-    over_the_ledger,
-    together,
+    combine_verdicts,
+    judge_parts,
+    verdicts_over_all,
 )
-from analysis.claims.engine.contrasts import Outcome, all_are, contrasts, within
-from analysis.claims.engine.quantities import RATE
 from analysis.statistics.intervals import holm
 from tests import claims_tables as made
 from tests.papers import answers
@@ -26,43 +25,45 @@ CLOSE = dict(enumerate((1.0, 1.1, 1.2, 1.05))), dict(enumerate((1.3, 1.4, 1.45, 
 UNCLEAR = dict(enumerate((1.0, 2.0, 0.5, 1.1))), dict(enumerate((1.1, 1.9, 0.7, 1.0)))
 
 
-def result(part: Part) -> JudgedPart:
+def result(part: ClaimPart) -> JudgedPart:
     """The part, if it were all of a claim."""
-    return judged((part,), holm(part.p))[0]
+    return judge_parts((part,), holm(part.p))[0]
 
 
-def below(*samples: dict[int, float]) -> Part:
+def below(*samples: dict[int, float]) -> ClaimPart:
     """One call of `contrasts`, as a claim has many."""
-    return all_are(Outcome.BELOW, contrasts(RATE, [("a", samples[0], "b", samples[1])]))
+    return all_are(ComparisonOutcome.BELOW, contrasts(RATE, [("a", samples[0], "b", samples[1])]))
 
 
-def verdicts(parts: Sequence[Part]) -> list[Verdict]:
+def verdicts(parts: Sequence[ClaimPart]) -> list[ClaimVerdict]:
     found = Finding(tuple(parts))
-    return [each.verdict for each in judged(found.parts, holm(found.p))]
+    return [each.verdict for each in judge_parts(found.parts, holm(found.p))]
 
 
 def test_outcomes() -> None:
-    def outcome(a: list[float], b: list[float]) -> Outcome:
+    def outcome(a: list[float], b: list[float]) -> ComparisonOutcome:
         first, second = (dict(enumerate(each)) for each in (a, b))
         return contrasts(RATE, [("a", first, "b", second)])[0].outcome
 
-    assert outcome([1.0, 1.001, 0.999], [1.01, 1.009, 1.011]) is Outcome.EQUAL  # within 2 %
-    assert outcome([1.2, 1.201, 1.199], [1.0, 1.001, 0.999]) is Outcome.ABOVE
-    assert outcome([1.0, 1.0], [1.5, 1.5]) is Outcome.BELOW  # constant: exact
-    assert outcome([1.0, 2.0, 0.5], [1.1, 1.9, 0.7]) is Outcome.UNCLEAR
-    assert outcome([1.0], [2.0]) is Outcome.UNCLEAR
+    assert (
+        outcome([1.0, 1.001, 0.999], [1.01, 1.009, 1.011]) is ComparisonOutcome.EQUAL
+    )  # within 2 %
+    assert outcome([1.2, 1.201, 1.199], [1.0, 1.001, 0.999]) is ComparisonOutcome.ABOVE
+    assert outcome([1.0, 1.0], [1.5, 1.5]) is ComparisonOutcome.BELOW  # constant: exact
+    assert outcome([1.0, 2.0, 0.5], [1.1, 1.9, 0.7]) is ComparisonOutcome.UNCLEAR
+    assert outcome([1.0], [2.0]) is ComparisonOutcome.UNCLEAR
 
 
 def test_what_one_is_to_several_is_said_at_once() -> None:
     own, more = {0: 1.0, 1: 1.0}, {0: 2.0, 1: 2.0}
     alike = contrasts(RATE, [("a", own, name, own) for name in "bcd"])
-    words = result(all_are(Outcome.ABOVE, alike)).said
+    words = result(all_are(ComparisonOutcome.ABOVE, alike)).said
     assert words == "a equal to b, c and d (all 1.000 Mbit/s)"
     below = contrasts(RATE, [("a", own, "b", more), ("a", own, "c", {0: 3.0, 1: 3.0})])
     said = "a (1.000 Mbit/s) below c (3.000 Mbit/s), b (2.000 Mbit/s)"
-    assert result(all_are(Outcome.ABOVE, below)).said == said
+    assert result(all_are(ComparisonOutcome.ABOVE, below)).said == said
     many = contrasts(RATE, [(name, own, "z", more) for name in "abcdef"])
-    words = result(all_are(Outcome.ABOVE, many)).said
+    words = result(all_are(ComparisonOutcome.ABOVE, many)).said
     assert (
         words.startswith("of 6 comparisons below in 6; e.g. a below z") and "c below" not in words
     )
@@ -70,65 +71,67 @@ def test_what_one_is_to_several_is_said_at_once() -> None:
 
 def test_holm_is_over_all_comparisons_of_a_claim() -> None:
     """What is clear alone need not be among thirty, in one call or in thirty."""
-    assert result(below(*CLOSE)).verdict is Verdict.SUPPORTED
+    assert result(below(*CLOSE)).verdict is ClaimVerdict.SUPPORTED
     many = [below(*CLOSE), *[below(*UNCLEAR) for _ in range(30)]]
-    assert verdicts(many)[0] is Verdict.OPEN
+    assert verdicts(many)[0] is ClaimVerdict.OPEN
     bounds = [within("x", RATE, UNCLEAR[0], low=1.1) for _ in range(30)]
-    assert verdicts([below(*CLOSE), *bounds])[0] is Verdict.OPEN  # bounds are comparisons, too
+    assert verdicts([below(*CLOSE), *bounds])[0] is ClaimVerdict.OPEN  # bounds are comparisons, too
     exact = [within("x", RATE, {0: 1.0, 1: 1.0}, low=0.5)] * 30
-    assert set(verdicts([below(*CLOSE), *exact])) == {Verdict.SUPPORTED}  # but these test nothing
+    assert set(verdicts([below(*CLOSE), *exact])) == {
+        ClaimVerdict.SUPPORTED
+    }  # but these test nothing
 
 
 @pytest.mark.parametrize("bounds", [(0.9, 1.3), (1.25, 1.5)])
 def test_a_bound_among_many_needs_a_clearer_interval(bounds: tuple[float, float]) -> None:
     alone = within("x", RATE, CLOSE[0], *bounds)
-    assert result(alone).verdict is not Verdict.OPEN
-    assert verdicts([alone, *[below(*UNCLEAR) for _ in range(30)]])[0] is Verdict.OPEN
+    assert result(alone).verdict is not ClaimVerdict.OPEN
+    assert verdicts([alone, *[below(*UNCLEAR) for _ in range(30)]])[0] is ClaimVerdict.OPEN
     assert ", p = " in result(alone).interval
 
 
 def test_that_two_are_equal_among_many_needs_a_clearer_interval() -> None:
     """Its p is that of a difference as large as the margin."""
     samples = dict(enumerate((1.0, 1.01, 0.99, 1.0))), dict(enumerate((1.0, 0.995, 1.005, 1.0)))
-    alike = all_are(Outcome.EQUAL, contrasts(RATE, [("a", samples[0], "b", samples[1])]))
-    assert result(alike).verdict is Verdict.SUPPORTED and 0.001 < alike.p[0] < 0.05
-    assert verdicts([alike, *[below(*UNCLEAR) for _ in range(30)]])[0] is Verdict.OPEN
+    alike = all_are(ComparisonOutcome.EQUAL, contrasts(RATE, [("a", samples[0], "b", samples[1])]))
+    assert result(alike).verdict is ClaimVerdict.SUPPORTED and 0.001 < alike.p[0] < 0.05
+    assert verdicts([alike, *[below(*UNCLEAR) for _ in range(30)]])[0] is ClaimVerdict.OPEN
 
 
 def test_the_ledger_as_a_whole_is_one_family() -> None:
     few, many = Finding((below(*CLOSE),)), Finding(tuple([below(*UNCLEAR)] * 30))
-    assert over_the_ledger([few]) == (Verdict.SUPPORTED,)
-    assert over_the_ledger([few, many])[0] is Verdict.OPEN
+    assert verdicts_over_all([few]) == (ClaimVerdict.SUPPORTED,)
+    assert verdicts_over_all([few, many])[0] is ClaimVerdict.OPEN
     table = made.load_metrics("small")
     found = answers({"dumbbell-load": table})
     assert sum(each.comparisons for each in found) > 100
-    assert all(each.ledger_verdict in (each.verdict, Verdict.OPEN) for each in found)
-    assert any(each.ledger_verdict is Verdict.SUPPORTED for each in found)
+    assert all(each.ledger_verdict in (each.verdict, ClaimVerdict.OPEN) for each in found)
+    assert any(each.ledger_verdict is ClaimVerdict.SUPPORTED for each in found)
 
 
 @pytest.mark.parametrize(
     ("values", "verdict"),
     [
-        ([0.5, 0.51, 0.49], Verdict.SUPPORTED),
-        ([0.7, 0.71, 0.69], Verdict.CONTRADICTED),
-        ([0.45, 0.65, 0.5], Verdict.OPEN),
-        ([0.5], Verdict.OPEN),
+        ([0.5, 0.51, 0.49], ClaimVerdict.SUPPORTED),
+        ([0.7, 0.71, 0.69], ClaimVerdict.CONTRADICTED),
+        ([0.45, 0.65, 0.5], ClaimVerdict.OPEN),
+        ([0.5], ClaimVerdict.OPEN),
     ],
 )
-def test_within_is_judged_by_the_interval(values: list[float], verdict: Verdict) -> None:
+def test_within_is_judged_by_the_interval(values: list[float], verdict: ClaimVerdict) -> None:
     assert result(within("x", RATE, dict(enumerate(values)), 0.45, 0.55)).verdict is verdict
 
 
 def test_parts_make_an_answer() -> None:
-    yes, no, dunno = (JudgedPart(v, "said", "test") for v in Verdict)
-    assert together((yes, yes)) is Verdict.SUPPORTED
-    assert together((yes, dunno, no)) is Verdict.CONTRADICTED
-    assert together((yes, dunno)) is Verdict.OPEN
-    assert together(()) is Verdict.OPEN
+    yes, no, dunno = (JudgedPart(v, "said", "test") for v in ClaimVerdict)
+    assert combine_verdicts((yes, yes)) is ClaimVerdict.SUPPORTED
+    assert combine_verdicts((yes, dunno, no)) is ClaimVerdict.CONTRADICTED
+    assert combine_verdicts((yes, dunno)) is ClaimVerdict.OPEN
+    assert combine_verdicts(()) is ClaimVerdict.OPEN
 
     def read(*results: JudgedPart) -> JudgedPart:
-        parts = [Part((), lambda _, at=at: results[at]) for at in (0, 1)]  # type: ignore[misc]
+        parts = [ClaimPart((), lambda _, at=at: results[at]) for at in (0, 1)]  # type: ignore[misc]
         return result(by_definition("latency", zip(("one", "other"), parts, strict=True)))
 
     assert read(yes, no).undefined == "latency"
-    assert read(no, no).verdict is Verdict.CONTRADICTED
+    assert read(no, no).verdict is ClaimVerdict.CONTRADICTED

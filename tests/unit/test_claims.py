@@ -10,12 +10,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.claims.engine.answers import (
-    Answer,
-    Verdict,
-)
-from analysis.claims.engine.export import ledger_frame, ledger_json, numbers_frame
-from analysis.claims.engine.moments import delay_ms
+from analysis.claims.judgement import ClaimVerdict
+from analysis.claims.ledger import Answer, ledger_frame, ledger_json, numbers_frame
+from analysis.claims.time_windows import delay_ms
 from analysis.results.reduction import reduce_trial, reduction_of
 from experiments.kapre_saxena_joshi_hattikar.jh_claims import straightness
 from experiments.parvez_mahanti_williamson import newreno_for_tests as newreno
@@ -177,7 +174,7 @@ def test_every_claim_of_the_papers_is_in_the_ledger() -> None:
 @pytest.mark.parametrize("claim", [each for each in IDS if each != LEFT_OPEN])
 def test_supported(held: dict[str, Answer], claim: str) -> None:
     answer = held[claim]
-    assert answer.verdict is Verdict.SUPPORTED, (answer.statement, answer.why)
+    assert answer.verdict is ClaimVerdict.SUPPORTED, (answer.statement, answer.why)
     assert answer.n == made.SEEDS and answer.test and answer.effect and answer.interval
     assert answer.statement.endswith(".") and answer.rows and not answer.why
     assert answer.evidence[0].trials
@@ -186,7 +183,7 @@ def test_supported(held: dict[str, Answer], claim: str) -> None:
 def test_a_part_that_is_left_open_says_why(held: dict[str, Answer]) -> None:
     """Linux's RED cannot be made ns-2's: all other parts being supported decides nothing."""
     answer = held[LEFT_OPEN]
-    assert answer.verdict is Verdict.OPEN
+    assert answer.verdict is ClaimVerdict.OPEN
     assert answer.statement.startswith("5 of 6 parts supported, 1 open: losses per event")
     assert "Linux's RED is not gentle" in answer.statement
 
@@ -194,14 +191,14 @@ def test_a_part_that_is_left_open_says_why(held: dict[str, Answer]) -> None:
 @pytest.mark.parametrize("claim", IDS)
 def test_contradicted(refuted: dict[str, Answer], claim: str) -> None:
     answer = refuted[claim]
-    assert answer.verdict is Verdict.CONTRADICTED, (answer.statement, answer.why)
+    assert answer.verdict is ClaimVerdict.CONTRADICTED, (answer.statement, answer.why)
     assert answer.why and answer.statement and answer.rows
 
 
 @pytest.mark.parametrize("claim", IDS)
 def test_open_with_one_seed(once: dict[str, Answer], claim: str) -> None:
     answer = once[claim]
-    assert answer.verdict is Verdict.OPEN, answer.statement
+    assert answer.verdict is ClaimVerdict.OPEN, answer.statement
     assert "--seeds" in answer.why and answer.rows
 
 
@@ -213,15 +210,15 @@ def test_of_two_likes_the_share_is_the_first_flows(held: dict[str, Answer]) -> N
 def test_what_was_not_run_is_open() -> None:
     found = answers({})
     assert [each.id for each in found] == IDS
-    assert {each.verdict for each in found} == {Verdict.OPEN}
+    assert {each.verdict for each in found} == {ClaimVerdict.OPEN}
     experiments = {claim.experiment for paper in PAPERS for claim in paper.claims}
     assert {each.why for each in found} == {f"Not run: testbed run {e}" for e in experiments}
 
 
 def test_without_the_trials_claims_about_time_are_open() -> None:
     found = {each.id: each for each in answers({"router-fairness": made.fairness_metrics()})}
-    assert found["GYS3.1"].verdict is Verdict.SUPPORTED
-    assert found["GYS3.2"].verdict is Verdict.OPEN and "folder" in found["GYS3.2"].why
+    assert found["GYS3.1"].verdict is ClaimVerdict.SUPPORTED
+    assert found["GYS3.2"].verdict is ClaimVerdict.OPEN and "folder" in found["GYS3.2"].why
 
 
 def test_trials_that_do_not_say_what_a_claim_is_about_are_of_no_use() -> None:
@@ -236,14 +233,14 @@ def test_trials_that_do_not_say_what_a_claim_is_about_are_of_no_use() -> None:
 def test_a_variant_that_was_not_run_leaves_its_claims_open() -> None:
     table = made.load_metrics("large")
     found = {e.id: e for e in answers({"dumbbell-load": table[table["variant"] != "tahoe"]})}
-    assert found["JH1.1"].verdict is Verdict.OPEN and "tahoe" in found["JH1.1"].why
-    assert found["JH1.2"].verdict is Verdict.SUPPORTED  # not about Tahoe
+    assert found["JH1.1"].verdict is ClaimVerdict.OPEN and "tahoe" in found["JH1.1"].why
+    assert found["JH1.2"].verdict is ClaimVerdict.SUPPORTED  # not about Tahoe
 
 
 def test_one_of_two_forms_is_ahead_of_nothing() -> None:
     table = newreno.background_metrics(seeds=2)
     found = {e.id: e for e in answers({"newreno-background": table[table["variant"] != "newreno"]})}
-    assert found["PMW3"].verdict is Verdict.OPEN
+    assert found["PMW3"].verdict is ClaimVerdict.OPEN
 
 
 def one(metrics: pd.DataFrame, claim: str, reference: Path | None = None) -> list[Answer]:
@@ -260,8 +257,8 @@ def test_an_answer_for_each_profile() -> None:
     bad["trial"] += "-modern"
     found = one(pd.concat((bad, good)), "JH1.2")
     assert [(e.profile, e.verdict) for e in found] == [
-        ("ns2", Verdict.SUPPORTED),
-        ("modern", Verdict.CONTRADICTED),
+        ("ns2", ClaimVerdict.SUPPORTED),
+        ("modern", ClaimVerdict.CONTRADICTED),
     ]
 
 
@@ -270,25 +267,25 @@ def test_the_papers_own_window_is_taken_where_it_was_run() -> None:
     both = pd.concat((large, made.load_metrics("small")))
     assert "Window: small, which" in one(both, "KS1.3")[0].tested
     assert "(small) was not run" in one(large, "KS1.3")[0].tested
-    assert one(both, "KS1.1")[0].verdict is Verdict.SUPPORTED
-    assert one(large, "KS1.1")[0].verdict is Verdict.CONTRADICTED
+    assert one(both, "KS1.1")[0].verdict is ClaimVerdict.SUPPORTED
+    assert one(large, "KS1.1")[0].verdict is ClaimVerdict.CONTRADICTED
 
 
 def test_trials_that_failed_or_are_invalid_do_not_count() -> None:
     good = made.load_metrics("large")
     bad = made.load_metrics("large", load_mirrored).assign(seed=lambda t: t["seed"] + 100)
-    assert one(pd.concat((good, bad)), "JH1.2")[0].verdict is not Verdict.SUPPORTED
+    assert one(pd.concat((good, bad)), "JH1.2")[0].verdict is not ClaimVerdict.SUPPORTED
     failed = pd.concat((good, bad.assign(status="failed")))
     invalid = pd.concat((good.assign(verdict="valid"), bad.assign(verdict="invalid")))
     for table in (failed, invalid):
-        assert one(table, "JH1.2")[0].verdict is Verdict.SUPPORTED
+        assert one(table, "JH1.2")[0].verdict is ClaimVerdict.SUPPORTED
 
 
 def test_engines_are_not_mixed() -> None:
     good = made.load_metrics("large")
     few = made.load_metrics("large", load_mirrored, seeds=2).assign(engine="host")
     assert one(pd.concat((few, good)), "JH1.2")[0].n == made.SEEDS
-    assert one(pd.concat((few, good)), "JH1.2")[0].verdict is Verdict.SUPPORTED
+    assert one(pd.concat((few, good)), "JH1.2")[0].verdict is ClaimVerdict.SUPPORTED
 
 
 def test_an_answer_shows_what_became_of_each_part() -> None:
@@ -302,7 +299,7 @@ def test_a_short_form_beside_the_full_one_does_not_count() -> None:
     good = made.load_metrics("large")
     short = made.load_metrics("large", load_mirrored)
     short["axes"] = short["axes"].str.replace("duration_s=60", "duration_s=20")
-    assert one(pd.concat((good, short)), "JH1.2")[0].verdict is Verdict.SUPPORTED
+    assert one(pd.concat((good, short)), "JH1.2")[0].verdict is ClaimVerdict.SUPPORTED
 
 
 def test_a_seed_without_a_load_does_not_count() -> None:
@@ -335,7 +332,7 @@ def test_readings_that_disagree_leave_a_claim_open() -> None:
     table = made.load_metrics("large")
     table.loc[table["variant"] == "vegas", "rtt_mean_ms"] *= 2
     found = one(table, "JH1.4")[0]
-    assert found.verdict is Verdict.OPEN and "does not define its latency" in found.why
+    assert found.verdict is ClaimVerdict.OPEN and "does not define its latency" in found.why
     assert "by RTT, contradicted" in found.statement
 
 
@@ -345,7 +342,7 @@ def test_a_pair_counts_in_either_position() -> None:
     table["axes"] = table["axes"].str.replace("newreno/reno", "reno/newreno")
     flows = {"tcp1": "tcp2", "tcp2": "tcp1"}
     table.loc[turned, "flow"] = table.loc[turned, "flow"].map(flows)
-    assert one(table, "JH2.3")[0].verdict is Verdict.SUPPORTED
+    assert one(table, "JH2.3")[0].verdict is ClaimVerdict.SUPPORTED
 
 
 def test_ns2s_numbers_stand_beside_ours(tmp_path: Path) -> None:
@@ -369,9 +366,9 @@ def test_events_evenly_apart_are_judged_too() -> None:
     even["axes"] = even["axes"].str.replace("dropper=consecutive", "dropper=even")
     even["trial"] += "-even"
     for id in ("PMW1", "PMW4"):
-        assert one(chance, id)[0].verdict is Verdict.SUPPORTED
+        assert one(chance, id)[0].verdict is ClaimVerdict.SUPPORTED
         found = one(pd.concat((chance, even)), id)[0]
-        assert found.verdict is Verdict.CONTRADICTED and "evenly spaced" in found.statement
+        assert found.verdict is ClaimVerdict.CONTRADICTED and "evenly spaced" in found.statement
         assert any(row.what.endswith("evenly spaced events") for row in found.rows)
 
 
@@ -420,9 +417,12 @@ def test_each_reading_of_what_a_paper_leaves_open_has_an_answer_of_its_own() -> 
     late["axes"] = late["axes"].str.replace("bfifo", "codel").str.replace("0.1", "1")
     late["trial"] += "-codel"
     first, second = one(pd.concat((late, plain)), "GYS3.1")
-    assert (first.reading, first.verdict) == ("bfifo, starts within 0.1 s", Verdict.CONTRADICTED)
+    assert (first.reading, first.verdict) == (
+        "bfifo, starts within 0.1 s",
+        ClaimVerdict.CONTRADICTED,
+    )
     assert second.reading == "codel, ECN as set, starts within 1 s"
-    assert second.verdict is Verdict.SUPPORTED and second.n == 2
+    assert second.verdict is ClaimVerdict.SUPPORTED and second.n == 2
     assert "leave tcp_ecn as it is" in second.tested and "within a second." in second.tested
     beside = {row.what: row.ours for row in second.rows}
     assert beside["share of bbr, by seed"].count("%") == 2
@@ -433,7 +433,7 @@ def test_a_reading_that_was_not_run_has_no_answer() -> None:
     table = made.fairness_metrics()
     table["axes"] = table["axes"].str.replace("bfifo", "pie")
     (found,) = one(table, "GYS3.1")
-    assert found.verdict is Verdict.OPEN and found.why.startswith("No usable trials")
+    assert found.verdict is ClaimVerdict.OPEN and found.why.startswith("No usable trials")
 
 
 def test_the_papers_own_queues_come_first() -> None:
@@ -456,7 +456,7 @@ def test_trials_that_share_their_cbr_are_compared_seed_by_seed() -> None:
     tcp = table["flow"] == "tcp"
     table.loc[tcp, "throughput_mbps"] += 0.2 * table.loc[tcp, "seed"]
     found = one(table, "JH1.1")[0]
-    assert found.verdict is Verdict.SUPPORTED and found.test.startswith("paired t (by seed)")
+    assert found.verdict is ClaimVerdict.SUPPORTED and found.test.startswith("paired t (by seed)")
 
 
 def test_straightness() -> None:

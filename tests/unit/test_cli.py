@@ -161,11 +161,11 @@ def test_a_narrow_plan_has_its_names_whole(
         assert each.name[-4:] in "".join(lines)
 
 
-def test_list_explains_its_abbreviations(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_names_the_papers(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"]) == 0
-    text = " ".join(capsys.readouterr().out.split()).replace(" and ", ", ")
+    text = " ".join(capsys.readouterr().out.split())
     for paper in PAPERS:
-        assert f"{paper.id} {paper.authors}" in text
+        assert paper.authors in text
 
 
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,7 +30,7 @@ from analysis.report.facts import command
 from analysis.results.experiment_results import ExperimentResults
 from experiments.catalogue import EXPERIMENTS
 from tests import report_writer
-from tests.made_up_answers import Evidence, made_up
+from tests.made_up_answers import TrialEvidence, made_up
 
 WHY = "the rate was 3.1 % below what was asked"
 MANY = 6  # entries of a legend, from which on it stands beside the panels
@@ -87,7 +87,7 @@ def made(folders: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Made:
     """The report of all of them, with a ledger of two claims."""
     some = tuple(path.name for path in sorted(folders[0].iterdir())[:3])
     answers = (
-        made_up("KS1.1", "supported", (Evidence("dumbbell-load", some, "load"),)),
+        made_up("KS1.1", "supported", (TrialEvidence("dumbbell-load", some, "load"),)),
         made_up("JH1.1", "contradicted", (), paper="JH", why="a queue of ten packets"),
     )
     drawn: list[AnyFigure] = []

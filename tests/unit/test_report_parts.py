@@ -14,7 +14,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
-from analysis.claims.engine.answers import Answer
+from analysis.claims.ledger import Answer
 from analysis.figures.cases import exemplary
 from analysis.figures.general import general_figures, load_sweep, plane, presentation
 from analysis.figures.plotting import figure_layout
@@ -34,7 +34,7 @@ from testbed.scenario.model import Path as Way
 from testbed.scenario.model import TopologyKind
 from testbed.store import REDUCED, open_trial
 from tests import report_writer
-from tests.made_up_answers import Evidence, made_up
+from tests.made_up_answers import TrialEvidence, made_up
 from tests.scenarios import dumbbell
 from tests.trial_writer import write_trial
 
@@ -204,7 +204,7 @@ def test_headlines_show_both_sides() -> None:
     """Of each answer two, of other experiments first; of a claim's profiles the first."""
 
     def answer(claim: str, verdict: str, experiment: str, profile: str = "ns2") -> Answer:
-        return made_up(claim, verdict, (Evidence(experiment, (), ""),), profile=profile)
+        return made_up(claim, verdict, (TrialEvidence(experiment, (), ""),), profile=profile)
 
     yes, no = "supported", "contradicted"
     given = [answer(f"KS1.{n}", no, "load") for n in range(4)]

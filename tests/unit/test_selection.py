@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.claims.engine.selection import Selection, means, usable
+from analysis.claims.samples import Selection, means, usable
 from tests import claims_tables as made
 
 

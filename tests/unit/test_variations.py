@@ -7,9 +7,9 @@ import dataclasses
 import pandas as pd
 import pytest
 
-from analysis.claims.engine.answers import Answer, Verdict
-from analysis.claims.engine.export import ledger_frame
-from analysis.claims.engine.selection import apart
+from analysis.claims.judgement import ClaimVerdict
+from analysis.claims.ledger import Answer, ledger_frame
+from analysis.claims.samples import apart
 from analysis.metrics.metric_rows import with_axes
 from experiments.catalogue import EXPERIMENTS
 from experiments.rajore_gupta_sikka_jain.video_for_tests import video_metrics
@@ -110,7 +110,7 @@ def shares_of_bbr(*tables: pd.DataFrame) -> Answer:
 
 def test_an_answer_that_survives() -> None:
     found = shares_of_bbr(fairness(0.65), fairness(0.66, "buffers-less"))
-    assert found.verdict is Verdict.SUPPORTED
+    assert found.verdict is ClaimVerdict.SUPPORTED
     assert found.survival == "in 2 of 2 readings"
 
 
@@ -118,7 +118,7 @@ def test_an_answer_that_does_not() -> None:
     found = shares_of_bbr(
         fairness(0.65), fairness(0.64, "buffers-less"), fairness(0.2, "delays-more")
     )
-    assert found.verdict is Verdict.SUPPORTED  # by the paper's own set-up
+    assert found.verdict is ClaimVerdict.SUPPORTED  # by the paper's own set-up
     assert found.survival == "in 2 of 3 readings; contradicted with delays 5 % longer"
     frame = ledger_frame([found])
     assert frame["survival"][0] == found.survival
@@ -157,7 +157,7 @@ def test_trials_that_a_claim_is_not_tested_on_are_no_reading() -> None:
     for end, survival in (("server", ""), ("laptop", "in 2 of 2 readings")):
         rows = pd.concat([*trials, set_on(end, fairness(0.66, "delays-more"))], ignore_index=True)
         (found,) = answers({"router-fairness": rows}, papers=[own])
-        assert (found.verdict, found.survival) == (Verdict.SUPPORTED, survival)
+        assert (found.verdict, found.survival) == (ClaimVerdict.SUPPORTED, survival)
 
 
 def test_a_claim_may_have_no_trial_that_is_not_varied() -> None:
@@ -186,14 +186,14 @@ def test_another_kernel_is_a_reading() -> None:
     """And no repeat: with trials of two kernels as one sample the claim would be contradicted."""
     later = on_kernel("6.12", fairness(0.2))
     found = shares_of_bbr(fairness(0.65), later, on_kernel("6.12", fairness(0.66, "delays-more")))
-    assert found.verdict is Verdict.SUPPORTED
+    assert found.verdict is ClaimVerdict.SUPPORTED
     assert found.survival == "in 2 of 3 readings; contradicted with kernel 6.12"
     assert [each.what for each in found.varied][1] == "delays 5 % longer, kernel 6.12"
 
 
 def test_the_first_kernel_is_the_only_one() -> None:
     found = shares_of_bbr(on_kernel("6.12", fairness(0.65)), on_kernel("mine", fairness(0.2)))
-    assert found.verdict is Verdict.SUPPORTED
+    assert found.verdict is ClaimVerdict.SUPPORTED
     assert found.survival == "in 1 of 2 readings; contradicted with kernel mine"
 
 

@@ -1,16 +1,4 @@
-"""The two comparisons to which all claims reduce: two samples, or one against bounds.
-
-A sample has one number per seed (the mean over everything the seed was run with), so that n counts
-independent repeats, not points of one sweep. Two samples are *equal* when Welch's 95 % interval of
-their difference lies within the measure's margin: a deterministic guest makes intervals so narrow
-that a difference can be beyond doubt and still not matter. Otherwise one is above or below the
-other if the interval excludes zero; if not, the difference is not significant. A mean is within
-bounds, or beyond one, if its interval is.
-
-Each result has a p: of no difference, of a difference as large as the margin if the two are equal,
-of the nearer bound as the mean. A claim is judged when all of its parts are there: results whose p
-is no longer below 0.05 when corrected by Holm over the whole claim are not significant, or open.
-"""
+"""The measures that claims are about: units, digits, and differences too small to count."""
 
 from __future__ import annotations
 
@@ -20,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from analysis.claims.engine.answers import JudgedPart, Part, Verdict
-from analysis.claims.engine.quantities import Measure
+from analysis.claims.judgement import ClaimPart, ClaimVerdict, JudgedPart
 from analysis.statistics.intervals import (
     Comparison,
     ComparisonKind,
@@ -32,16 +19,57 @@ from analysis.statistics.intervals import (
     student_p,
 )
 
+
+@dataclass(frozen=True)
+class ClaimMeasure:
+    """A measure's notation, and the difference below which two values count as equal."""
+
+    unit: str
+    decimals: int
+    factor: float = 1
+    relative: float = 0.0
+    absolute: float = 0.0
+
+    def write(self, value: float, sign: str = "") -> str:
+        """A number with its unit."""
+        if not math.isfinite(value):
+            return "not known"
+        return f"{value * self.factor:{sign}.{self.decimals}f} {self.unit}".rstrip()
+
+    def margin(self, a: float, b: float) -> float:
+        """Differences up to this are disregarded."""
+        return max(self.absolute, self.relative * (abs(a) + abs(b)) / 2)
+
+
+# 2 %: what `testbed compare` treats as the same rate; 5 % of a drop rate, or one packet in ten
+# thousand: about one drop in a trial; 0.1 ms: an eighth of the time that a packet of 1000 bytes
+# takes at 10 Mbit/s; 1 percentage point of a share: 2 % of a half.
+RATE = ClaimMeasure("Mbit/s", 3, relative=0.02)
+DROPS = ClaimMeasure("%", 3, factor=100, relative=0.05, absolute=1e-4)
+DELAY = ClaimMeasure("ms", 2, absolute=0.1)
+SHARE = ClaimMeasure("%", 1, factor=100, absolute=0.01)
+RATIO = ClaimMeasure("", 3, relative=0.02)
+MEASURES = {
+    "throughput_mbps": RATE,
+    "goodput_mbps": RATE,
+    "drop_rate": DROPS,
+    "owd_mean_ms": DELAY,
+    "rtt_mean_ms": DELAY,
+    "recovery_latency_mean_ms": DELAY,
+    "share": SHARE,
+}
+
+
 Sample = Mapping[int, float]  # by seed
 SIGNIFICANT = 0.05
 WELCH = "Welch's t, two-sided, Holm over the claim's comparisons"
 PAIRED = "paired t (by seed), two-sided, Holm over the claim's comparisons"
 STUDENT = "Student's 95 % interval of the mean over seeds, Holm over the claim's comparisons"
-SHOWN = 4  # up to this many comparisons are listed one by one
-SAMPLED = 2  # of more than these, this many are given as examples
+LISTED_COMPARISONS = 4  # up to this many comparisons are listed one by one
+EXAMPLES = 2  # of more than these, this many are given as examples
 
 
-class Outcome(enum.StrEnum):
+class ComparisonOutcome(enum.StrEnum):
     """The result of comparing the first sample with the second."""
 
     ABOVE = "above"
@@ -60,8 +88,8 @@ class Contrast:
     mean_b: float
     comparison: Comparison
     p: float  # of the outcome; NaN if it is exact
-    outcome: Outcome  # of this comparison alone, until `among` has judged it
-    measure: Measure
+    outcome: ComparisonOutcome  # of this comparison alone, until `among` has judged it
+    measure: ClaimMeasure
     test: str = WELCH
 
     @property
@@ -94,7 +122,7 @@ class Contrast:
 
     def among(self, corrected: float) -> Contrast:
         """It as one of the claim's comparisons, with p corrected for their number."""
-        outcome = self.outcome if _sure(corrected) else Outcome.UNCLEAR
+        outcome = self.outcome if _sure(corrected) else ComparisonOutcome.UNCLEAR
         return replace(self, p=corrected, outcome=outcome)
 
 
@@ -113,7 +141,7 @@ def mean(sample: Sample) -> float:
     return float(values.mean()) if len(values) else math.nan
 
 
-def spread(measure: Measure, sample: Sample) -> str:
+def spread(measure: ClaimMeasure, sample: Sample) -> str:
     """The mean, and half of its interval where there is one."""
     half = half_width(sample.values())
     value = measure.write(mean(sample))
@@ -123,7 +151,7 @@ def spread(measure: Measure, sample: Sample) -> str:
 
 
 def contrasts(
-    measure: Measure, pairs: Iterable[tuple[str, Sample, str, Sample]], *, paired: bool = False
+    measure: ClaimMeasure, pairs: Iterable[tuple[str, Sample, str, Sample]], *, paired: bool = False
 ) -> tuple[Contrast, ...]:
     """Compare each pair, by itself.
 
@@ -138,7 +166,7 @@ def contrasts(
         margin = measure.margin(*means)
         outcome = _outcome(comparison, margin)
         p = comparison.p
-        if outcome is Outcome.EQUAL:  # how clearly the difference is below the margin
+        if outcome is ComparisonOutcome.EQUAL:  # how clearly the difference is below the margin
             nearer = math.copysign(margin, comparison.difference)
             moved = {seed: value - nearer for seed, value in first.items()}
             p = compared(moved, second).p
@@ -150,53 +178,59 @@ def _independent(first: Sample, second: Sample) -> Comparison:
     return compare(first.values(), second.values())
 
 
-def _outcome(found: Comparison, margin: float) -> Outcome:
+def _outcome(found: Comparison, margin: float) -> ComparisonOutcome:
     if found.kind is ComparisonKind.NOT_KNOWN:
-        return Outcome.UNCLEAR
+        return ComparisonOutcome.UNCLEAR
     if max(abs(found.low), abs(found.high)) <= margin:
-        return Outcome.EQUAL
+        return ComparisonOutcome.EQUAL
     if found.low > 0:
-        return Outcome.ABOVE
-    return Outcome.BELOW if found.high < 0 else Outcome.UNCLEAR
+        return ComparisonOutcome.ABOVE
+    return ComparisonOutcome.BELOW if found.high < 0 else ComparisonOutcome.UNCLEAR
 
 
 def all_are(
-    wanted: Outcome, found: Sequence[Contrast], where: str = "", also: tuple[Outcome, ...] = ()
-) -> Part:
+    wanted: ComparisonOutcome,
+    found: Sequence[Contrast],
+    where: str = "",
+    also: tuple[ComparisonOutcome, ...] = (),
+) -> ClaimPart:
     """The part that every contrast has the required outcome, or one of `also`; an unclear one
     leaves it open, any other refutes it."""
     judge = partial(_all_judged, (wanted, *also), tuple(found), where)
-    return Part(tuple(each.p for each in found), judge)
+    return ClaimPart(tuple(each.p for each in found), judge)
 
 
 def _all_judged(
-    allowed: tuple[Outcome, ...], alone: Sequence[Contrast], where: str, p: Sequence[float]
+    allowed: tuple[ComparisonOutcome, ...],
+    alone: Sequence[Contrast],
+    where: str,
+    p: Sequence[float],
 ) -> JudgedPart:
     found = [each.among(corrected) for each, corrected in zip(alone, p, strict=True)]
-    others = [each for each in found if each.outcome not in (*allowed, Outcome.UNCLEAR)]
-    unclear = [each for each in found if each.outcome is Outcome.UNCLEAR]
+    others = [each for each in found if each.outcome not in (*allowed, ComparisonOutcome.UNCLEAR)]
+    unclear = [each for each in found if each.outcome is ComparisonOutcome.UNCLEAR]
     if others:
-        verdict, told = Verdict.CONTRADICTED, others
+        verdict, told = ClaimVerdict.CONTRADICTED, others
     elif unclear or not found:
-        verdict, told = Verdict.OPEN, unclear
+        verdict, told = ClaimVerdict.OPEN, unclear
     else:
-        verdict, told = Verdict.SUPPORTED, list(found)
+        verdict, told = ClaimVerdict.SUPPORTED, list(found)
     told = sorted(told, key=lambda each: -abs(each.comparison.difference))
-    tally = "" if len(found) <= SHOWN else f"{_tally(found)}; e.g. "
-    texts = _said(told[: SAMPLED if tally else SHOWN])
+    tally = "" if len(found) <= LISTED_COMPARISONS else f"{_outcome_tally(found)}; e.g. "
+    texts = _said(told[: EXAMPLES if tally else LISTED_COMPARISONS])
     return JudgedPart(
         verdict,
         f"{where + ': ' if where else ''}{tally}{', '.join(texts)}",
         ", ".join(dict.fromkeys(each.test for each in found)),
-        ", ".join(each.effect for each in told[:SHOWN]),
-        ", ".join(each.interval for each in told[:SHOWN]),
+        ", ".join(each.effect for each in told[:LISTED_COMPARISONS]),
+        ", ".join(each.interval for each in told[:LISTED_COMPARISONS]),
         min((each.n for each in found), default=0),
     )
 
 
 def _said(told: Sequence[Contrast]) -> list[str]:
     """Each contrast in words; one that holds against several samples is stated once."""
-    groups: dict[tuple[str, Outcome, float], list[Contrast]] = {}
+    groups: dict[tuple[str, ComparisonOutcome, float], list[Contrast]] = {}
     for each in told:
         groups.setdefault((each.a, each.outcome, each.mean_a), []).append(each)
     return [own[0].said if len(own) == 1 else _to_several(own) for own in groups.values()]
@@ -214,12 +248,15 @@ def _to_several(own: Sequence[Contrast]) -> str:
     return f"{first.a} ({mine}) {first.outcome} {listed}"
 
 
-def _tally(found: Sequence[Contrast]) -> str:
+def _outcome_tally(found: Sequence[Contrast]) -> str:
     """`above in 3 of 30, equal in 27`."""
-    words = {Outcome.EQUAL: "equal", Outcome.UNCLEAR: "not significantly different"}
+    words = {
+        ComparisonOutcome.EQUAL: "equal",
+        ComparisonOutcome.UNCLEAR: "not significantly different",
+    }
     counts = {
         outcome: sum(each.outcome is outcome for each in found)
-        for outcome in Outcome
+        for outcome in ComparisonOutcome
         if any(each.outcome is outcome for each in found)
     }
     texts = [f"{words.get(outcome, str(outcome))} in {n}" for outcome, n in counts.items()]
@@ -227,39 +264,39 @@ def _tally(found: Sequence[Contrast]) -> str:
 
 
 def within(
-    what: str, measure: Measure, sample: Sample, low: float = -math.inf, high: float = math.inf
-) -> Part:
+    what: str, measure: ClaimMeasure, sample: Sample, low: float = -math.inf, high: float = math.inf
+) -> ClaimPart:
     """The part that the mean lies between bounds; open if its interval crosses one of them."""
     centre = mean(sample)
     nearer = min(low, high, key=lambda bound: abs(centre - bound))
     p = compare_paired(sample, dict.fromkeys(sample, nearer)).p
-    return Part((p,), partial(_bounded, what, measure, sample, low, high))
+    return ClaimPart((p,), partial(_bounded, what, measure, sample, low, high))
 
 
-def left_open(part: Part, because: str) -> Part:
+def left_open(part: ClaimPart, because: str) -> ClaimPart:
     """The same numbers, from a set-up that is not the paper's and cannot be made so."""
-    return Part((), lambda _: _without_answer(part.judge(part.p), because))
+    return ClaimPart((), lambda _: _without_answer(part.judge(part.p), because))
 
 
 def _without_answer(found: JudgedPart, because: str) -> JudgedPart:
     said = f"{found.said}, and {because}"
-    return replace(found, verdict=Verdict.OPEN, said=said)
+    return replace(found, verdict=ClaimVerdict.OPEN, said=said)
 
 
 def _bounded(
-    what: str, measure: Measure, sample: Sample, low: float, high: float, p: Sequence[float]
+    what: str, measure: ClaimMeasure, sample: Sample, low: float, high: float, p: Sequence[float]
 ) -> JudgedPart:
     values = known(sample.values())
     half = half_width(values)
     centre = mean(sample)
     if not math.isfinite(half) or not _sure(p[0]):
-        verdict = Verdict.OPEN
+        verdict = ClaimVerdict.OPEN
     elif centre - half >= low and centre + half <= high:
-        verdict = Verdict.SUPPORTED
+        verdict = ClaimVerdict.SUPPORTED
     elif centre + half < low or centre - half > high:
-        verdict = Verdict.CONTRADICTED
+        verdict = ClaimVerdict.CONTRADICTED
     else:
-        verdict = Verdict.OPEN
+        verdict = ClaimVerdict.OPEN
     interval = (
         f"{measure.write(centre - half)} to {measure.write(centre + half)}{_p(p[0])}"
         if math.isfinite(half)
@@ -270,7 +307,7 @@ def _bounded(
     return JudgedPart(verdict, said, STUDENT, effect, interval, len(values))
 
 
-def _bounds(measure: Measure, low: float, high: float) -> str:
+def _bounds(measure: ClaimMeasure, low: float, high: float) -> str:
     if math.isinf(high):
         return f"at least {measure.write(low)}"
     if math.isinf(low):

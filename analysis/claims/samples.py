@@ -1,30 +1,50 @@
-"""The trials that a claim is tested on, and samples of them: one number per seed."""
+"""ns-2's results in the same experiments: CSV files in a folder, if there is one.
+
+Nothing is tested against these numbers; they are shown beside ours.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from analysis.claims.engine.answers import Claim, Evidence, Reading
-from analysis.claims.engine.contrasts import Sample
-from analysis.claims.engine.reference import Reference
+from analysis.claims.comparisons import Sample
+from analysis.claims.judgement import TrialEvidence
 from analysis.metrics.digest import NotMeasured
 from analysis.metrics.metric_rows import AXIS, counted, with_axes
 from testbed.scenario import kernel_axis, variations
 from testbed.scenario.model import BASE_KERNEL
 
+
+@dataclass(frozen=True)
+class Reference:
+    """A folder of CSV files, or none."""
+
+    folder: Path | None = None
+
+    def table(self, name: str) -> pd.DataFrame:
+        """A file of the folder; empty if it is not there."""
+        if self.folder is None or not (self.folder / name).is_file():
+            return pd.DataFrame()
+        return _read(self.folder / name)
+
+
+@functools.lru_cache(8)
+def _read(path: Path) -> pd.DataFrame:
+    return pd.read_csv(path)
+
+
 MODERN = "modern"
-VARIATION = f"{AXIS}{variations.AXIS}"
-KERNEL = f"{AXIS}{kernel_axis.AXIS}"
+VARIATION_COLUMN = f"{AXIS}{variations.AXIS}"
+KERNEL_COLUMN = f"{AXIS}{kernel_axis.AXIS}"
 VARIED = "varied"  # a column of ours
-NAMED = 8  # trials that an answer names
-PROFILES = ("ns2", MODERN)  # in this order
+NAMED_TRIALS = 8  # trials that an answer names
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +60,7 @@ class Selection:
         """The rows with these values: of an axis, or of a column."""
         found = self
         for name, value in axes.items():
-            found = found._part(name, tuple(_listed(value)))
+            found = found._part(name, tuple(values_of(value)))
         return found
 
     def _part(self, name: str, values: tuple[object, ...]) -> Selection:
@@ -107,12 +127,12 @@ class Group:
             )
         return self.where(**{axis: wanted})
 
-    def evidence(self) -> Evidence:
+    def evidence(self) -> TrialEvidence:
         """A few of its trials, spread evenly."""
         rows = self.where(setting=self.setting).rows if self.setting else self.rows
         names = list(dict.fromkeys(rows["trial"].astype(str)))
-        step = max(1, -(-len(names) // NAMED))
-        return Evidence(self.experiment, tuple(names[::step]))
+        step = max(1, -(-len(names) // NAMED_TRIALS))
+        return TrialEvidence(self.experiment, tuple(names[::step]))
 
 
 def _column(rows: pd.DataFrame, name: str) -> str:
@@ -122,7 +142,8 @@ def _column(rows: pd.DataFrame, name: str) -> str:
     raise NotMeasured(f"the trials have no axis {name}")
 
 
-def _listed(value: object) -> list[object]:
+def values_of(value: object) -> list[object]:
+    """Return the values of one or several."""
     return list(value) if isinstance(value, list | tuple | range) else [value]
 
 
@@ -157,7 +178,7 @@ def apart(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
     """The rows as the papers have them, and by variation the same with varied trials in their place
     wherever it changes something. Another kernel than the first one is a variation, too."""
     own = _variations(rows)
-    rows = rows.drop(columns=[VARIATION, KERNEL], errors="ignore")
+    rows = rows.drop(columns=[VARIATION_COLUMN, KERNEL_COLUMN], errors="ignore")
     plain = rows[own == ""]
     names = [str(name) for name in own.unique() if name]
     places = [str(name) for name in plain if str(name).startswith(AXIS)]
@@ -175,8 +196,8 @@ def apart(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
 def _variations(rows: pd.DataFrame) -> pd.Series[str]:
     """What is varied in each row, in words; empty where nothing is."""
     none = pd.Series("", index=rows.index)
-    own = rows[VARIATION].fillna("").astype(str) if VARIATION in rows else none
-    kernels = rows[KERNEL].fillna(BASE_KERNEL).astype(str) if KERNEL in rows else none
+    own = rows[VARIATION_COLUMN].fillna("").astype(str) if VARIATION_COLUMN in rows else none
+    kernels = rows[KERNEL_COLUMN].fillna(BASE_KERNEL).astype(str) if KERNEL_COLUMN in rows else none
     first = BASE_KERNEL if (kernels == BASE_KERNEL).any() else kernels.min()
     words = own.map(lambda name: variations.WORDS.get(name, name))
     joined = words.where(words == "", words + ", ")
@@ -185,53 +206,6 @@ def _variations(rows: pd.DataFrame) -> pd.Series[str]:
 
 def _places(rows: pd.DataFrame, axes: list[str]) -> list[tuple[str, ...]]:
     return [tuple(map(str, place)) for place in rows[axes].itertuples(index=False)]
-
-
-def groups(
-    claim: Claim, rows: Selection, folder: Path | None, reference: Reference
-) -> Iterator[Group]:
-    """The usable rows, one group per profile, setting and reading that was run; of the windows,
-    only the one that fits the claim's paper, where it was run. None if no trial says what the
-    claim is about."""
-    try:
-        asked = rows.where(claim.where)
-    except NotMeasured:
-        return
-    for name, of_profile in _profiles(asked):
-        own, window = _window(of_profile, claim.window)
-        for setting, (reading, read) in product(claim.settings or ("",), _readings(claim, own)):
-            yield Group(claim.experiment, name, read, folder, reference, window, setting, reading)
-
-
-def _profiles(rows: Selection) -> list[tuple[str, Selection]]:
-    """The rows of each profile that was run; trials that do not say it are the modern ones'."""
-    if "axis_profile" not in rows.rows:
-        return [] if rows.rows.empty else [(MODERN, rows)]
-    there = rows.values("profile")
-    return [(name, rows.where({"profile": name})) for name in PROFILES if name in there]
-
-
-def _readings(claim: Claim, rows: Selection) -> list[tuple[str, Selection]]:
-    """The rows of each reading that was run, all of them for a claim without."""
-    if not claim.readings:
-        return [("", rows)]
-    there = [each for each in claim.readings if _all_run(each, rows)]
-    read = [(each.name, rows.where(each.where)) for each in there]
-    return [(name, own) for name, own in read if len(own.rows)]
-
-
-def _all_run(reading: Reading, rows: Selection) -> bool:
-    return all(
-        set(_listed(value)) <= set(rows.values(name)) for name, value in reading.where.items()
-    )
-
-
-def _window(rows: Selection, wanted: str) -> tuple[Selection, str]:
-    if not wanted or "axis_window" not in rows.rows:
-        return rows, ""
-    there = rows.values("window")
-    window = wanted if wanted in there else (there or ("",))[0]
-    return rows.where({"window": window}), str(window)
 
 
 def samples(

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from analysis.claims.engine.contrasts import Sample
-from analysis.claims.engine.selection import Group
+from analysis.claims.comparisons import Sample
+from analysis.claims.samples import Group
 from analysis.metrics.digest import NotMeasured
 from analysis.results.reduction import reduction_of
 from testbed.store import open_trial

@@ -1,1 +1,0 @@
-"""Building blocks of claims: samples, contrasts, parts, answers, references."""

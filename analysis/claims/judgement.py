@@ -1,0 +1,155 @@
+"""Verdicts on the parts of a claim, and how they make one verdict."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from analysis.statistics.intervals import holm
+
+
+class ClaimVerdict(enum.StrEnum):
+    """The answer to a claim, or to one of its parts."""
+
+    SUPPORTED = "supported"
+    CONTRADICTED = "contradicted"
+    OPEN = "open"  # not enough data, or it cannot be measured
+
+
+@dataclass(frozen=True)
+class TrialEvidence:
+    """The trials behind an answer."""
+
+    experiment: str
+    trials: tuple[str, ...]  # folders: a few that represent the rest
+    figure: str = ""
+
+
+@dataclass(frozen=True)
+class NumberRow:
+    """One quantity: our number, the paper's, and ns-2's."""
+
+    what: str
+    ours: str
+    paper: str = ""
+    ns2: str = ""
+
+
+@dataclass(frozen=True)
+class JudgedPart:
+    """The result of a part of a claim."""
+
+    verdict: ClaimVerdict
+    said: str
+    test: str
+    effect: str = ""
+    interval: str = ""
+    n: int = 0
+    undefined: str = ""  # a word that decides it and that the paper leaves undefined
+
+
+@dataclass(frozen=True)
+class ClaimPart:
+    """One or more comparisons that a claim comes down to, not yet judged: whether a p is small
+    enough depends on how many comparisons the whole claim makes."""
+
+    p: tuple[float, ...]  # of each comparison by itself; NaN where there is nothing to test
+    judge: Callable[[Sequence[float]], JudgedPart]  # asks for the same p, corrected
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of a claim's test on one group of trials: comparisons and numbers, no prose.
+
+    The paper's page explains why an answer came out as it did, with the numbers of the runs that
+    showed it: a sentence here would be printed whatever the present numbers say.
+    """
+
+    parts: tuple[ClaimPart, ...]
+    rows: tuple[NumberRow, ...] = ()
+
+    @property
+    def p(self) -> tuple[float, ...]:
+        """Those of all its comparisons, in order."""
+        return _all_p(self.parts)
+
+
+def judge_parts(parts: Iterable[ClaimPart], corrected: Iterable[float]) -> tuple[JudgedPart, ...]:
+    """The parts, judged by their p, which were corrected together."""
+    numbers = iter(corrected)
+    return tuple(part.judge([float(next(numbers)) for _ in part.p]) for part in parts)
+
+
+def merge_parts(
+    parts: Iterable[ClaimPart], merge: Callable[[tuple[JudgedPart, ...]], JudgedPart]
+) -> ClaimPart:
+    """One part of several, whose results are merged."""
+    own = tuple(parts)
+    return ClaimPart(_all_p(own), lambda corrected: merge(judge_parts(own, corrected)))
+
+
+def _all_p(parts: Iterable[ClaimPart]) -> tuple[float, ...]:
+    return tuple(p for part in parts for p in part.p)
+
+
+def verdicts_over_all(findings: Sequence[Finding]) -> tuple[ClaimVerdict, ...]:
+    """The verdict on each finding if all comparisons of all of them are one family."""
+    numbers = iter(holm(p for found in findings for p in found.p))
+    return tuple(
+        combine_verdicts(judge_parts(found.parts, [next(numbers) for _ in found.p]))
+        for found in findings
+    )
+
+
+def combine_verdicts(parts: Iterable[JudgedPart]) -> ClaimVerdict:
+    """One contradicted part refutes a claim; only if all are supported is it supported."""
+    verdicts = {part.verdict for part in parts}
+    if ClaimVerdict.CONTRADICTED in verdicts:
+        return ClaimVerdict.CONTRADICTED
+    return ClaimVerdict.SUPPORTED if verdicts == {ClaimVerdict.SUPPORTED} else ClaimVerdict.OPEN
+
+
+def by_definition(name: str, parts: Iterable[tuple[str, ClaimPart]]) -> ClaimPart:
+    """A part decided by a word that the paper does not define: open unless all readings agree."""
+    labels, own = zip(*parts, strict=True)
+    return merge_parts(own, lambda results: _by_reading(name, labels, results))
+
+
+def _by_reading(name: str, labels: Sequence[str], results: Sequence[JudgedPart]) -> JudgedPart:
+    pairs = tuple(zip(labels, results, strict=True))
+    verdicts = {part.verdict for part in results}
+    disagree = {ClaimVerdict.SUPPORTED, ClaimVerdict.CONTRADICTED} <= verdicts
+    agreed = verdicts.pop() if len(verdicts) == 1 else ClaimVerdict.OPEN
+    return JudgedPart(
+        agreed,
+        f"{name}: "
+        + "; ".join(f"by {label}, {part.verdict}: {part.said}" for label, part in pairs),
+        each_text_once(part.test for part in results) + f"; for each reading of {name}",
+        "; ".join(f"{label}: {part.effect}" for label, part in pairs),
+        "; ".join(f"{label}: {part.interval}" for label, part in pairs),
+        min(part.n for part in results),
+        undefined=name * disagree,
+    )
+
+
+def require_both(first: ClaimPart, second: ClaimPart) -> ClaimPart:
+    """Two parts that must hold together."""
+    return merge_parts((first, second), _both_parts)
+
+
+def _both_parts(results: tuple[JudgedPart, ...]) -> JudgedPart:
+    first, second = results
+    return JudgedPart(
+        combine_verdicts(results),
+        f"{first.said}, {second.said}",
+        first.test,
+        f"{first.effect}, {second.effect}",
+        f"{first.interval}, {second.interval}",
+        min(first.n, second.n),
+    )
+
+
+def each_text_once(texts: Iterable[str]) -> str:
+    """Each text once, in order."""
+    return "; ".join(dict.fromkeys(text for text in texts if text))
