@@ -189,7 +189,7 @@ def test_names_at_the_ends_of_lines_do_not_overlap() -> None:
 
 
 def test_the_ledger_says_what_stays_decided_if_all_its_comparisons_are_one_family() -> None:
-    nothing: tuple[Evidence, ...] = ()
+    nothing: tuple[TrialEvidence, ...] = ()
     given = [
         made_up("KS1.1", "supported", nothing),
         made_up("KS1.2", "contradicted", nothing, ledger_verdict="open", comparisons=4),
