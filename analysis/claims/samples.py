@@ -44,7 +44,7 @@ MODERN = "modern"
 VARIATION_COLUMN = f"{AXIS}{variations.AXIS}"
 KERNEL_COLUMN = f"{AXIS}{kernel_axis.AXIS}"
 VARIED = "varied"  # a column of ours
-NAMED_TRIALS = 8  # trials that an answer names
+MOST_EVIDENCE_TRIALS = 8  # trials that an answer names
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +131,7 @@ class Group:
         """A few of its trials, spread evenly."""
         rows = self.where(setting=self.setting).rows if self.setting else self.rows
         names = list(dict.fromkeys(rows["trial"].astype(str)))
-        step = max(1, -(-len(names) // NAMED_TRIALS))
+        step = max(1, -(-len(names) // MOST_EVIDENCE_TRIALS))
         return TrialEvidence(self.experiment, tuple(names[::step]))
 
 

@@ -15,7 +15,7 @@ from analysis.claims.ledger import Claim, Paper, Reading
 from experiments.rajore_gupta_sikka_jain import judges
 from experiments.rajore_gupta_sikka_jain.selection import HALL, LAPTOP, SERVER, SLOW_UP, TCP
 
-SETTINGS = {
+VARIANT_SETTINGS = {
     LAPTOP: "The variant was set on the laptop, as in the paper; the server had its own.",
     SERVER: "The variant was set on the server.",
 }
@@ -26,7 +26,7 @@ def _at(network: str) -> Mapping[str, object]:
     return {"network": network, "rule": "240p"}
 
 
-_video = partial(_any, settings=SETTINGS)
+_video = partial(_any, settings=VARIANT_SETTINGS)
 _good = partial(_video, where=_at("wifi-good"))
 _ethernet = partial(_video, where=_at("ethernet"))
 _shaped = partial(_video, where=_at("shaped"))
