@@ -40,6 +40,7 @@ from testbed.store import (
 NAMING_COLUMNS = ("trial", "setting", "label", "axes")
 PACKET_BLOCK = 6  # pcapng's enhanced packet block: its type, and where its time stands
 TIME_BYTES = slice(12, 20)
+TIME_AND_LENGTHS = slice(12, 28)
 LARGEST_BLOCK_BYTES = 1 << 20
 # Fields of a scenario that name it or say what is looked at
 OBSERVATION_FIELDS = ("seed", "axes", "captures", "snaplen_bytes", "sample_interval_ms")
@@ -229,15 +230,21 @@ def _packet_difference(where: str, paths: Sequence[Path], epoch_s: float) -> Ite
     if not all(path.is_file() for path in paths):
         yield f"{where}: other packets (no capture is left that says which)"
         return
-    number = 0
+    number, first, others = 0, "", 0
     for mine, theirs in _zipped(*map(_blocks, paths)):
         number += (mine or theirs)[:4] == PACKET_BLOCK.to_bytes(4, "little")
-        if mine != theirs:
-            if not mine or not theirs:
-                yield f"{where}: {'A' if theirs else 'B'} ends before packet {number}"
-            else:
-                yield f"{where}: packet {number} differs, {_time_s(mine) - epoch_s:.6f} s in A"
+        if mine == theirs:
+            continue
+        if not mine or not theirs:
+            yield f"{where}: {'A' if theirs else 'B'} ends before packet {number}"
             return
+        others += 1
+        first = first or f"{where}: packet {number} differs, {_time_s(mine) - epoch_s:.6f} s in A"
+        if mine[TIME_AND_LENGTHS] != theirs[TIME_AND_LENGTHS]:
+            yield first
+            return
+    if first:
+        yield f"{first}; {others} packets have other bytes, but all times and lengths are the same"
 
 
 def _zipped(a: Iterator[bytes], b: Iterator[bytes]) -> Iterator[tuple[bytes, bytes]]:

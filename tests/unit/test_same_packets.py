@@ -107,6 +107,20 @@ def later(trial: Path) -> None:
     seal(trial)
 
 
+def encrypted(trial: Path) -> None:
+    """Change a byte of the third packet, but not its time and length."""
+    path = trial / "captures" / CAPTURE
+    data = bytearray(path.read_bytes())
+    at, packets = 0, 0
+    while packets < 3:
+        packets += data[at : at + 4] == b"\x06\0\0\0"
+        if packets < 3:
+            at += int.from_bytes(data[at + 4 : at + 8], "little")
+    data[at + 28] ^= 1  # the receiver's address of Ethernet
+    path.write_bytes(data)
+    seal(trial)
+
+
 def shorter(trial: Path) -> None:
     """Drop a capture's last packet."""
     path = trial / "captures" / CAPTURE
@@ -135,6 +149,7 @@ def without_a_capture(trial: Path) -> None:
     ("change", "sentence"),
     [
         (later, "packet 3 differs"),
+        (encrypted, "1 packets have other bytes, but all times and lengths are the same"),
         (shorter, "B ends before packet"),
         (resampled, "sockets.csv: line 4 differs"),
         (failed, "ok in A, failed in B"),
