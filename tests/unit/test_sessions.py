@@ -17,7 +17,7 @@ import pytest
 
 from analysis.transfers.sessions import load_of, session_rows
 from analysis.verdict.checks import Grade
-from analysis.verdict.transfers import PRESSURE, transfers
+from analysis.verdict.transfers import MEMORY_PRESSURE_COUNTER, transfers
 from testbed.errors import UsageError
 from testbed.machine.netlink import listening
 from testbed.plan.plan import make_plan
@@ -363,7 +363,7 @@ def test_a_window_beyond_its_limit(case: Case) -> None:
 
 
 def test_memory_that_ran_short(case: Case) -> None:
-    case.counters["receiver2"][PRESSURE] = 1
+    case.counters["receiver2"][MEMORY_PRESSURE_COUNTER] = 1
     assert case.bad() == {"memory"}
 
 
