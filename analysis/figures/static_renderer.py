@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis as DrawnAxis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -66,18 +67,26 @@ _LONG_DECIMALS = re.compile(r"-?\d+\.\d{3,}")
 
 def save(figure: Figure, folder: Path) -> list[Path]:
     """Write the figure as PNG and SVG, and its data as CSV; return the files' paths."""
+    return write(draw(figure), folder, figure.stem, figure.data, figure.number_format)
+
+
+def write(
+    drawn: DrawnFigure, folder: Path, stem: str, table: pd.DataFrame, number_format: str = "%.6g"
+) -> list[Path]:
+    """Write what matplotlib has drawn as PNG and SVG, and a table as CSV."""
     make_folder(folder)
-    drawn = draw(figure)
-    paths = [folder / f"{figure.stem}.{end}" for end in ("png", "svg", "csv")]
+    paths = [folder / f"{stem}.{end}" for end in ("png", "svg", "csv")]
     png, svg, data = paths
+    drawn.set_dpi(style.PNG_DPI)
+    _lay_out(drawn)
     with style.style_sheet():  # how SVGs name their parts and write their letters
-        text = _svg_text(drawn)
+        text = svg_text(drawn)
     replace(svg, lambda path: path.write_text(text, encoding="utf-8"))
     drawn.set_dpi(style.PNG_DPI)  # which the SVG has changed
     replace(png, FigureCanvasAgg(drawn).print_png)
-    table = figure.data.rename(columns=lambda name: str(name).removeprefix("axis_"))
-    table = table.drop(columns=TRIALS, errors="ignore")
-    replace(data, lambda path: table.to_csv(path, index=False, float_format=figure.number_format))
+    named = table.rename(columns=lambda name: str(name).removeprefix("axis_"))
+    named = named.drop(columns=TRIALS, errors="ignore")
+    replace(data, lambda path: named.to_csv(path, index=False, float_format=number_format))
     return paths
 
 
@@ -97,7 +106,8 @@ def draw(figure: Figure) -> DrawnFigure:
     return drawn
 
 
-def _svg_text(drawn: DrawnFigure) -> str:
+def svg_text(drawn: DrawnFigure) -> str:
+    """Return the text of an SVG file."""
     file = io.StringIO()
     # not savefig: it draws twice, and drawing is what a report's time goes into
     none = dict.fromkeys(("Date", "Creator", "Format", "Type"))
@@ -115,7 +125,8 @@ def _lay_out(drawn: DrawnFigure) -> None:
     The solver's last digits differ between calls, and the SVG's names are made of them.
     """
     engine = drawn.get_layout_engine()
-    assert engine is not None
+    if engine is None:  # a figure of the user's, or one that is laid out
+        return
     engine.execute(drawn)
     drawn.set_layout_engine("none")
     for axes in drawn.axes:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from analysis.evaluation import findings
 from analysis.evaluation.outcome_rows import (
@@ -23,10 +20,18 @@ from analysis.evaluation.outcome_rows import (
 )
 from analysis.evaluation.seen_trial import Score
 from analysis.figures import cases, style
+from analysis.figures.figure import (
+    Axis,
+    Boxes,
+    Figure,
+    Mark,
+    Panel,
+    PointSeries,
+    SegmentSet,
+    share_limits,
+)
 from analysis.figures.general import general_figures, load_sweep, plane, transfer_times
-from analysis.figures.plotting import figure_layout
-from analysis.figures.plotting.error_bars import Measure
-from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
+from analysis.figures.means import Measure
 from analysis.figures.sheet import Cell, Head, Sheet
 from analysis.figures.style import SeriesStyle
 from analysis.metrics.metric_rows import AXIS
@@ -47,7 +52,7 @@ USE_AND_DELAY = plane.Plane(
 )
 
 
-def score_figures(results: ExperimentResults) -> Iterator[AnyFigure]:
+def score_figures(results: ExperimentResults) -> Iterator[Figure]:
     """The scores; then the general figure of throughput over time."""
     table = outcome(results)
     if table.empty:
@@ -56,7 +61,7 @@ def score_figures(results: ExperimentResults) -> Iterator[AnyFigure]:
     yield from general_figures.over_seconds(results)
 
 
-def with_plane(results: ExperimentResults) -> Iterator[AnyFigure]:
+def with_plane(results: ExperimentResults) -> Iterator[Figure]:
     """The scores; then throughput against delay, with the regions of the means."""
     table = outcome(results)
     if table.empty:
@@ -67,7 +72,7 @@ def with_plane(results: ExperimentResults) -> Iterator[AnyFigure]:
     yield from general_figures.over_seconds(results)
 
 
-def use_and_delay(results: ExperimentResults) -> Iterator[AnyFigure]:
+def use_and_delay(results: ExperimentResults) -> Iterator[Figure]:
     """The use of changing links against the delay of all but 5 % of the packets, as Yan and others
     (Pantheon, 2018) show it; then the scores.
     """
@@ -83,15 +88,18 @@ def use_and_delay(results: ExperimentResults) -> Iterator[AnyFigure]:
 
 def _in_plane(
     results: ExperimentResults, table: pd.DataFrame, of: plane.Plane, title: str, caption: str
-) -> NamedFigure:
+) -> Figure:
     """One panel per setting, one mean per subject."""
-    figure, data = plane.panels(_parts(table, SUBJECT, MOST_PLANES), SUBJECT, of=of)
-    foot = cases.foot(results, judged(results), plane.READING)
-    figure_layout.title_and_foot(figure, title, foot)
-    return NamedFigure(cases.stem(results.key, "plane"), caption, figure, data)
+    return dataclasses.replace(
+        plane.figure(_parts(table, SUBJECT, MOST_PLANES), SUBJECT, of=of),
+        stem=cases.stem(results.key, "plane"),
+        title=title,
+        foot=cases.foot(results, judged(results), plane.READING),
+        caption=caption,
+    )
 
 
-def scored(results: ExperimentResults, table: pd.DataFrame) -> Iterator[AnyFigure]:
+def scored(results: ExperimentResults, table: pd.DataFrame) -> Iterator[Figure]:
     """One row of panels per case of the other axes, one column per score."""
     own = scores(results)
     axis = main_axis(table)
@@ -99,19 +107,19 @@ def scored(results: ExperimentResults, table: pd.DataFrame) -> Iterator[AnyFigur
     rows = table if axis else table.assign(**{AXIS + SUBJECT: table[SUBJECT]})
     parts = _parts(rows, column)
     measures = [Measure(score.name, score.words, zero=_from_zero(rows, score)) for score in own]
-    figure, data = load_sweep.panels(parts, axis or SUBJECT, measures, SUBJECT)
-    for panel in figure.axes:
-        _spread(panel, rows, AXIS + axis if axis else "")
+    figure = load_sweep.figure(parts, axis or SUBJECT, measures, SUBJECT)
+    panels = [[_spread(panel, rows, AXIS + axis if axis else "") for panel in line if panel]
+              for line in figure.panels]  # fmt: skip
     reading = "; ".join(f"{score.words}: {findings.better_words(score)}" for score in own)
-    figure_layout.title_and_foot(
-        figure, f"{results.experiment}: by {axis.replace('_', ' ') or 'variant'}", _foot(results)
+    yield dataclasses.replace(
+        figure,
+        stem=cases.stem(results.key, "scores"),
+        title=f"{results.experiment}: by {axis.replace('_', ' ') or 'variant'}",
+        panels=panels,
+        foot=cases.foot(results, judged(results)),
+        caption=findings.sentence(table, own),
+        reading=f"{reading}.",
     )
-    stem = cases.stem(results.key, "scores")
-    yield NamedFigure(stem, findings.sentence(table, own), figure, data, f"{reading}.")
-
-
-def _foot(results: ExperimentResults) -> str:
-    return cases.foot(results, judged(results))
 
 
 def main_axis(table: pd.DataFrame) -> str:
@@ -145,16 +153,15 @@ def _from_zero(rows: pd.DataFrame, score: Score) -> bool:
     return bool(known.empty or (known.min() >= 0 and known.min() < 0.5 * known.max()))
 
 
-def _spread(panel: Axes, rows: pd.DataFrame, column: str) -> None:
-    """A logarithmic axis where values go up by factors."""
+def _spread(panel: Panel, rows: pd.DataFrame, column: str) -> Panel:
+    """Make the axis logarithmic where values go up by factors."""
     if not column or not pd.api.types.is_numeric_dtype(rows[column]):
-        return
+        return panel
     values = np.sort(rows[column].dropna().unique())
     if len(values) < 2 or values[0] <= 0 or values[-1] / values[0] < WIDE:
-        return
-    panel.set_xscale("log")
-    panel.set_xticks(values, [f"{value:g}" for value in values])
-    panel.xaxis.set_minor_locator(NullLocator())
+        return panel
+    x = dataclasses.replace(panel.x, scale="log", ticks=list(values))
+    return dataclasses.replace(panel, x=x)
 
 
 def tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
@@ -178,26 +185,26 @@ def summary(results: ExperimentResults) -> TextTable:
 PERCENTILES = (50, 95, 99)
 MARKS = ("|", "o", ">")
 MOST_CASES = 4
-WIDE_TIMES = 100.0
+TIME_MARGIN = 0.1  # of the logarithmic axis's length
 COMPLETION_READING = (
     "bar: 50th, dot: 95th, triangle: 99th percentile of the finished transfers of all seeds"
 )
 
 
-def completion_figures(results: ExperimentResults) -> Iterator[AnyFigure]:
+def completion_figures(results: ExperimentResults) -> Iterator[Figure]:
     """The scores; the percentiles by size; the distributions of the slowdown."""
     table = outcome(results)
     if table.empty:
         return
     yield from scored(results, table)
     found = percentiles(results, table)
-    figure = _figure(found, style.styles_of(table, SUBJECT))
-    title = f"{results.experiment}: completion time by size"
-    figure_layout.title_and_foot(
-        figure[0], title, cases.foot(results, judged(results), COMPLETION_READING)
+    yield dataclasses.replace(
+        _percentile_panels(found, style.styles_of(table, SUBJECT)),
+        stem=cases.stem(results.key, "percentiles"),
+        title=f"{results.experiment}: completion time by size",
+        foot=cases.foot(results, judged(results), COMPLETION_READING),
+        caption=_caption(found),
     )
-    stem = cases.stem(results.key, "percentiles")
-    yield NamedFigure(stem, _caption(found), figure[0], figure[1])
     yield from transfer_times.draw(results)
 
 
@@ -228,51 +235,44 @@ def percentiles(results: ExperimentResults, table: pd.DataFrame) -> pd.DataFrame
     )
 
 
-def _figure(found: pd.DataFrame, looks: dict[str, SeriesStyle]) -> tuple[Figure, pd.DataFrame]:
-    """One row of panels per setting, one column per size, one line per subject."""
-    names = list(looks)
+def _percentile_panels(found: pd.DataFrame, looks: dict[str, SeriesStyle]) -> Figure:
+    """Return one row of panels per setting, one column per size, one line per subject."""
     settings = list(dict.fromkeys(found.sort_values("case", kind="stable")["case"]))[:MOST_CASES]
     sizes = [size for size in CLASSES if (found["size"] == size).any()]
-    height = 0.75 + 0.17 * len(names)
-    figure, grid = figure_layout.grid(len(settings), len(sizes), panel=height, head=0.3)
-    for words, line in zip(settings, grid, strict=True):
-        for axes, size in zip(line, sizes, strict=True):
-            own = found[(found["case"] == words) & (found["size"] == size)]
-            _panel(axes, own.set_index(SUBJECT), looks)
-            figure_layout.panel_title(axes, f"{size}: {CLASSES[size]}")
-            axes.set_yticks(range(len(names)), names if axes is line[0] else [""] * len(names))
-        line[0].set_ylabel(words.replace(", ", "\n"))
-    for axes in grid[-1]:
-        axes.set_xlabel("completion time (ms)")
-    for column in zip(*grid, strict=True):
-        _scale(column)
-    return figure, found[found["case"].isin(settings)]
+    columns = []
+    for size in sizes:
+        column = []
+        for words in settings:
+            own = found[(found["case"] == words) & (found["size"] == size)].set_index(SUBJECT)
+            first, last = size == sizes[0], words == settings[-1]
+            x = Axis("completion time (ms)" if last else "", scale="log", margin=TIME_MARGIN)
+            label = words.replace(", ", "\n") if first else ""
+            y = Axis(label, names=list(looks), names_shown=first, grid=False)
+            title = f"{size}: {CLASSES[size]}"
+            column.append(Panel(_percentile_marks(own, looks), x, y, title=title))
+        columns.append(share_limits(column, "x"))
+    return Figure(
+        stem="",
+        title="",
+        panels=tuple(zip(*columns, strict=True)),
+        row_inches=0.75 + 0.17 * len(looks),
+        data=found[found["case"].isin(settings)],
+    )
 
 
-def _panel(axes: Axes, rows: pd.DataFrame, looks: dict[str, SeriesStyle]) -> None:
+def _percentile_marks(rows: pd.DataFrame, looks: dict[str, SeriesStyle]) -> list[Mark]:
+    marks: list[Mark] = []
     for place, (name, look) in enumerate(looks.items()):
         if name not in rows.index:
             continue
         values = [float(rows[f"p{each}_ms"][name]) for each in PERCENTILES]
-        axes.plot(values, [place] * len(values), color=look.colour, linewidth=1.2, alpha=0.6)
-        for value, mark in zip(values, MARKS, strict=True):
-            axes.plot([value], [place], mark, color=look.colour, markersize=4.5)
-    axes.set_ylim(len(looks) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(visible=False, axis="y")
-
-
-def _scale(column: Sequence[Axes]) -> None:
-    """The same logarithmic axis for all settings of a size."""
-    ends = [end for axes in column for end in axes.dataLim.intervalx]
-    low, high = min(ends) / 1.25, max(ends) * 1.25
-    subs = (1, 2, 5) if high / low < WIDE_TIMES else (1,)
-    for axes in column:
-        axes.set_xscale("log")
-        axes.set_xlim(low, high)
-        axes.xaxis.set_major_locator(LogLocator(subs=subs))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.xaxis.set_minor_formatter(NullFormatter())
+        ends = ([min(values)], [place], [max(values)], [place])
+        marks.append(SegmentSet(*ends, look.colour, 1.2, opacity=0.6, series=name))
+        marks += [
+            PointSeries([value], [place], look.colour, mark, size=4.5, series=name)
+            for value, mark in zip(values, MARKS, strict=True)
+        ]
+    return marks
 
 
 def _caption(found: pd.DataFrame) -> str:
@@ -327,54 +327,51 @@ HARM_READING = (
 )
 
 
-def harm_figures(results: ExperimentResults) -> Iterator[AnyFigure]:
+def harm_figures(results: ExperimentResults) -> Iterator[Figure]:
     """One panel per kind of harm."""
     table = outcome(results)
     if table.empty:
         return
     own = scores(results)
     names = sorted(set(table[SUBJECT]) | set(table[VICTIM].astype(str)), key=variant_key)
-    figure, grid = figure_layout.grid(1, len(own), panel=0.3 * len(names) + 0.9, head=0.3)
-    for place, (axes, score) in enumerate(zip(grid[0], own, strict=True)):
-        _matrix(axes, table, score.name, names, place == 0)
-        figure_layout.panel_title(axes, score.words)
-    figure_layout.title_and_foot(
-        figure, f"{results.experiment}: of each to each", cases.foot(results, table, HARM_READING)
-    )
+    panels = [
+        _matrix(table, score.name, names, score.words, first=score is own[0]) for score in own
+    ]
     columns = [SUBJECT, VICTIM, "seed", "verdict", *(score.name for score in own)]
-    stem = cases.stem(results.key, "matrix")
-    reading = "Rows harm columns: 0 is none, 100 is all, below 0 does the victim good."
-    yield NamedFigure(stem, findings.sentence(table, own), figure, table[columns], reading)
+    yield Figure(
+        stem=cases.stem(results.key, "matrix"),
+        title=f"{results.experiment}: of each to each",
+        panels=(panels,),
+        caption=findings.sentence(table, own),
+        reading="Rows harm columns: 0 is none, 100 is all, below 0 does the victim good.",
+        foot=cases.foot(results, table, HARM_READING),
+        row_inches=0.3 * len(names) + 0.9,
+        data=table[columns],
+    )
 
 
-def _matrix(axes: Axes, table: pd.DataFrame, metric: str, names: list[str], first: bool) -> None:
-    """The means as colours and as numbers with their intervals."""
+def _matrix(table: pd.DataFrame, metric: str, names: list[str], title: str, first: bool) -> Panel:
+    """Show the means as colours and as numbers with their intervals."""
+    cells = []
     for row, subject in enumerate(names):
         for column, victim in enumerate(names):
             own = table[(table[SUBJECT] == subject) & (table[VICTIM] == victim)][metric]
             mean, half = float(own.mean()), half_width(own)
             if math.isnan(mean):
                 continue
-            shade = float(np.clip(abs(mean) / 100, 0, 1))
-            colour = style.VERMILLION if mean > 0 else style.BLUE
-            box = (column - 0.5, row - 0.5)
-            axes.add_patch(_box(box, colour, shade))
             text = f"{mean:.0f}" + (f"\n±{half:.0f}" if math.isfinite(half) else "")
-            axes.text(
-                *(column, row, text),
-                ha="center",
-                va="center",
-                fontsize=5.5,
-                color=style.PAPER if abs(mean) > DARK else style.BLACK,
+            colour = style.VERMILLION if mean > 0 else style.BLUE
+            shade, ink = float(np.clip(abs(mean) / 100, 0, 1)), "#ffffff"
+            cells.append(
+                (column, row, colour, shade, text, ink if abs(mean) > DARK else style.BLACK)
             )
-    axes.set_xticks(range(len(names)), names, rotation=45, ha="right", fontsize=6)
-    axes.set_yticks(range(len(names)), names if first else [""] * len(names), fontsize=6)
-    axes.set(xlim=(-0.5, len(names) - 0.5), ylim=(len(names) - 0.5, -0.5), xlabel="harmed")
-    axes.tick_params(length=0)
-    axes.grid(visible=False)
-    if first:
-        axes.set_ylabel("harming")
-
-
-def _box(corner: tuple[float, float], colour: str, shade: float) -> Rectangle:
-    return Rectangle(corner, 1, 1, facecolor=colour, alpha=shade, edgecolor="none")
+    columns, rows, colours, shades, texts, inks = zip(*cells, strict=True) if cells else [()] * 6
+    x, y = np.array(columns, dtype=float), np.array(rows, dtype=float)
+    boxes = Boxes(x - 0.5, x + 0.5, y - 0.5, y + 0.5, colours, shades, texts=texts,
+                  text_colours=inks)  # fmt: skip
+    return Panel(
+        (boxes,),
+        Axis("harmed", names=names, rotation=45, grid=False),
+        Axis("harming" if first else "", names=names, names_shown=first, grid=False),
+        title=title,
+    )

@@ -89,16 +89,14 @@ def save_figures(
     file: ExperimentFile, all_results: Iterable[ExperimentResults], folder: Path
 ) -> Iterator[Path]:
     """Write the file's figures as PNG, SVG and CSV; yield each PNG file once it is written."""
-    from analysis.figures.plotting.named_figure import NamedFigure  # slow to load
+    from analysis.figures.static_renderer import write  # slow to load
 
     assert file.figures is not None
     for results in all_results:
         stem = f"{file.experiment.name}-{results.engine}"
         try:
             for name, figure in file.figures(results.good):
-                yield NamedFigure(checked(f"{stem}-{name}"), "", figure, results.good).save(folder)[
-                    0
-                ]
+                yield write(figure, folder, checked(f"{stem}-{name}"), results.good)[0]
         except TestbedError:
             raise
         except Exception as error:
