@@ -14,7 +14,7 @@ from analysis.figures.sheet import Cell, Head, Sheet
 from analysis.results.reduction import stored_verdict, verdict_of
 from analysis.statistics.text_tables import NO_VALUE, TextTable
 from analysis.verdict.checks import Check, Grade, Value
-from analysis.verdict.rules import RULES, Limits, Rule
+from analysis.verdict.rules import CHECK_RULES, CheckRule, Limits
 from analysis.verdict.verdict import Verdict
 from testbed.store import Trial, trials_in
 
@@ -66,18 +66,18 @@ def tolerances() -> TextTable:
     """Every check: what it compares, its tolerance, and the reason for that."""
     rows = tuple(
         (rule.name, rule.measured, rule.expected, tolerance(rule), rule.reason)
-        for rule in RULES.values()
+        for rule in CHECK_RULES.values()
     )
     return TextTable(("check", "measured", "expected", "valid up to", "because"), rows, "")
 
 
-def tolerance(rule: Rule) -> str:
+def tolerance(rule: CheckRule) -> str:
     """Write the greatest valid deviation in virtual time, and in real time if that differs."""
     virtual, real = (_limit(rule, limits) for limits in (rule.virtual, rule.real))
     return virtual if virtual == real else f"{virtual}; in real time {real}"
 
 
-def _limit(rule: Rule, limits: Limits) -> str:
+def _limit(rule: CheckRule, limits: Limits) -> str:
     if math.isinf(limits.suspect):
         return "not checked"
     if not limits.suspect:
@@ -94,20 +94,20 @@ def _limit(rule: Rule, limits: Limits) -> str:
 class Tally:
     """The number of trials by the outcome of one check; a trial counts by its worst subject."""
 
-    rule: Rule
+    rule: CheckRule
     trials: Mapping[Grade, int]
 
 
 def tally(verdicts: Iterable[Verdict]) -> list[Tally]:
     """Every check that was made of these trials, in the order of the table of rules."""
-    worst: dict[str, Counter[Grade]] = {name: Counter() for name in RULES}
+    worst: dict[str, Counter[Grade]] = {name: Counter() for name in CHECK_RULES}
     for verdict in verdicts:
         by_name: dict[str, list[Grade]] = {}
         for check in verdict.checks:
             by_name.setdefault(check.name, []).append(check.verdict)
         for name, found in by_name.items():
             worst[name][_worst(found)] += 1
-    return [Tally(RULES[name], counts) for name, counts in worst.items() if counts]
+    return [Tally(CHECK_RULES[name], counts) for name, counts in worst.items() if counts]
 
 
 def _worst(grades: Iterable[Grade]) -> Grade:
@@ -124,7 +124,7 @@ def side_by_side(trials: Sequence[Trial]) -> TextTable:
         for check in verdict.checks:
             unit = f", {check.unit}" if check.unit else ""
             cells.setdefault((check.name + unit, check.subject), {})[name] = _sides(check)
-    order = list(RULES)
+    order = list(CHECK_RULES)
     rows = [
         (*key, *(found.get(name, "") for name in verdicts))
         for key, found in sorted(cells.items(), key=lambda each: order.index(_rule(each[0][0])))

@@ -36,7 +36,7 @@ from analysis.transfers import transfer_rows
 from analysis.trials import retention
 from analysis.trials.packets import TrialPackets
 from analysis.trials.samples import Samples
-from analysis.verdict.rules import RULES
+from analysis.verdict.rules import CHECK_RULES
 from analysis.verdict.verdict import Verdict, judge
 from testbed.errors import TestbedError
 from testbed.machine.atomic import replace
@@ -111,7 +111,7 @@ def revision() -> str:
     """
     columns = [(name, name in TEXT_COLUMNS, name in COUNT_COLUMNS) for name in METRIC_COLUMNS]
     others = [each.name for each in (*links.LINK_COLUMNS, *transfer_rows.TRANSFER_COLUMNS)]
-    limits = [rule.decides for rule in RULES.values()]
+    limits = [rule.decides for rule in CHECK_RULES.values()]
     return hashlib.sha256(f"{REVISION} {columns} {others} {limits}".encode()).hexdigest()[:12]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from analysis.verdict.rules import RULES
+from analysis.verdict.rules import CHECK_RULES
 
 Value = float | str | None
 
@@ -30,7 +30,7 @@ class Grade(enum.StrEnum):
 class Check:
     """One comparison; `why` is empty if it is valid and there is nothing to explain."""
 
-    name: str  # a row of rules.RULES
+    name: str  # a row of rules.CHECK_RULES
     subject: str  # the flow, interface or capture
     measured: Value
     expected: Value
@@ -51,7 +51,7 @@ def compare(
     note: str = "",
 ) -> Check:
     """Judge numbers by their difference, or by `deviation` where only part of that counts."""
-    rule = RULES[name]
+    rule = CHECK_RULES[name]
     scale = abs(expected) if rule.relative else 1.0
     limits = rule.limits(virtual_time)
     off = abs(measured - expected) if deviation is None else deviation
@@ -74,12 +74,12 @@ def same(name: str, subject: str, measured: str, expected: str, note: str = "") 
     why = ""
     if grade is not Grade.VALID:
         why = _join(f"{name} of {subject}: {measured!r}, not {expected!r}", note)
-    return Check(name, subject, measured, expected, 0.0, RULES[name].unit, grade, why)
+    return Check(name, subject, measured, expected, 0.0, CHECK_RULES[name].unit, grade, why)
 
 
 def unknown(name: str, subject: str, why: str) -> Check:
     """Return a check that the trial's data cannot answer."""
-    return Check(name, subject, None, None, 0.0, RULES[name].unit, Grade.UNKNOWN, why)
+    return Check(name, subject, None, None, 0.0, CHECK_RULES[name].unit, Grade.UNKNOWN, why)
 
 
 def _join(*texts: str) -> str:

@@ -29,7 +29,7 @@ UNLIMITED = Limits(ANY, ANY)
 
 
 @dataclass(frozen=True)
-class Rule:
+class CheckRule:
     """One check: its two sides in words, its limits, and the reason for them.
 
     `relative`: the limits are fractions of the expected value, not amounts of the unit.
@@ -55,18 +55,18 @@ class Rule:
         return (self.name, self.unit, *limits, self.relative)
 
 
-def _exact(name: str, unit: str, measured: str, expected: str, reason: str) -> Rule:
-    return Rule(name, unit, measured, expected, EXACTLY, EXACTLY, reason)
+def _exact(name: str, unit: str, measured: str, expected: str, reason: str) -> CheckRule:
+    return CheckRule(name, unit, measured, expected, EXACTLY, EXACTLY, reason)
 
 
-def _busy_machine(name: str, unit: str, measured: str, real: Limits, reason: str) -> Rule:
+def _busy_machine(name: str, unit: str, measured: str, real: Limits, reason: str) -> CheckRule:
     """Make a rule that is checked only in real time."""
     reason += "; in virtual time no time passes while the machine works, so this is not checked"
-    return Rule(name, unit, measured, "none", UNLIMITED, real, reason)
+    return CheckRule(name, unit, measured, "none", UNLIMITED, real, reason)
 
 
 # Causes before effects: among equally bad checks, the first one is named.
-RULES: Mapping[str, Rule] = {
+CHECK_RULES: Mapping[str, CheckRule] = {
     rule.name: rule
     for rule in (
         _exact(
@@ -153,7 +153,7 @@ RULES: Mapping[str, Rule] = {
             Limits(1, 10),
             "mean wait for a core per time slice: a millisecond is one tick of a kernel",
         ),
-        Rule(
+        CheckRule(
             "start",
             "s",
             "a flow's first packet, or the start of iperf3",
@@ -163,7 +163,7 @@ RULES: Mapping[str, Rule] = {
             "virtual time: the clock's nanoseconds; real time: starting iperf3 takes some tens of "
             "ms",
         ),
-        Rule(
+        CheckRule(
             "stop",
             "s",
             "a flow's end",
@@ -172,7 +172,7 @@ RULES: Mapping[str, Rule] = {
             Limits(0.02, 0.2),
             "virtual time: the clock's nanoseconds; real time: one process waits for the scheduler",
         ),
-        Rule(
+        CheckRule(
             "sampling",
             "ms",
             "the longest gap between samples",
@@ -181,7 +181,7 @@ RULES: Mapping[str, Rule] = {
             Limits(10, ANY),
             "a longer gap between samples hides what happened in it, but changes no packet",
         ),
-        Rule(
+        CheckRule(
             "link changes",
             "ms",
             "the time at which a link was changed, and read back",
@@ -191,7 +191,7 @@ RULES: Mapping[str, Rule] = {
             "virtual time: the clock's nanoseconds; real time: one process waits for the "
             "scheduler, and the kernel's answer takes a moment",
         ),
-        Rule(
+        CheckRule(
             "idle RTT",
             "ms",
             "the RTT of echoes on each path before the flows",
@@ -208,7 +208,7 @@ RULES: Mapping[str, Rule] = {
             "the configured signal",
             "another signal makes another link, and a station that has left is not on it",
         ),
-        Rule(
+        CheckRule(
             "radio share",
             "of the time",
             "airtime of the other stations",
@@ -260,7 +260,7 @@ RULES: Mapping[str, Rule] = {
             "none",
             "a program that talks on another port than it said is not in the flow's row",
         ),
-        Rule(
+        CheckRule(
             "session RTT",
             "ms",
             "the minimum RTT of each session's sockets",
@@ -277,7 +277,7 @@ RULES: Mapping[str, Rule] = {
             "the configured limit",
             "the window never exceeds its limit",
         ),
-        Rule(
+        CheckRule(
             "session failures",
             "connections",
             "files that were not received",
@@ -295,7 +295,7 @@ RULES: Mapping[str, Rule] = {
             "every transfer that the seed draws is begun in its time, logged, and seen in the "
             "captures, finished in both or in neither",
         ),
-        Rule(
+        CheckRule(
             "transfer times",
             "s",
             "the beginning or end of a transfer by the client's log",
@@ -312,7 +312,7 @@ RULES: Mapping[str, Rule] = {
             "none",
             "TCP that runs short of memory shrinks windows everywhere",
         ),
-        Rule(
+        CheckRule(
             "rate",
             "Mbit/s",
             "departures from the backlogged bottleneck in its capture",
@@ -324,7 +324,7 @@ RULES: Mapping[str, Rule] = {
             "width of a line in a figure",
             relative=True,
         ),
-        Rule(
+        CheckRule(
             "gaps",
             "of the gaps",
             "gaps between backlogged packets, captured; packets of a sender's own shaped queue",
@@ -341,7 +341,7 @@ RULES: Mapping[str, Rule] = {
             "none",
             "when each packet leaves follows from the trace and from when packets arrived",
         ),
-        Rule(
+        CheckRule(
             "capacity",
             "bytes",
             "what left in any tenth of a second beyond a full bucket, captured",
@@ -365,7 +365,7 @@ RULES: Mapping[str, Rule] = {
             "the configured limit",
             "a queue that holds more than its limit is not the configured one",
         ),
-        Rule(
+        CheckRule(
             "tail drop",
             "",
             "the smallest backlog found by a dropped packet, captured",
@@ -398,7 +398,7 @@ RULES: Mapping[str, Rule] = {
             "nothing overtakes on a link but what netem, asked for it, sends ahead; what it "
             "sends ahead of nothing does not show",
         ),
-        Rule(
+        CheckRule(
             "share ahead",
             "deviations",
             "the packets that netem put ahead",
@@ -407,7 +407,7 @@ RULES: Mapping[str, Rule] = {
             Limits(4, 6),
             "netem throws dice for each packet: one trial in 16,000 is further off by chance",
         ),
-        Rule(
+        CheckRule(
             "conservation",
             "packets",
             "packets into the queue, captured",
@@ -417,7 +417,7 @@ RULES: Mapping[str, Rule] = {
             "every packet that enters a queue leaves it, is dropped or is still inside; real time: "
             "packets that pass while the last sample is taken",
         ),
-        Rule(
+        CheckRule(
             "queue counters",
             "packets",
             "packets that the queue counts as sent",
@@ -427,7 +427,7 @@ RULES: Mapping[str, Rule] = {
             "the queue counts the packets that tcpdump sees, but for those that leave while the "
             "captures end",
         ),
-        Rule(
+        CheckRule(
             "retransmissions",
             "segments",
             "TCP_INFO at every sample; the host's TcpRetransSegs; the sums of iperf3 and of a "
@@ -440,7 +440,7 @@ RULES: Mapping[str, Rule] = {
             "the control network for each flow whose server did not begin); real time: segments "
             "sent between a sample and its time stamp",
         ),
-        Rule(
+        CheckRule(
             "receive buffer",
             "times",
             "times that a receiver's full buffer made it throw away what had arrived",
@@ -450,7 +450,7 @@ RULES: Mapping[str, Rule] = {
             "where segments that wait for a lost one fill the buffer, the captures show them as "
             "received, and they are sent again as if they had been lost",
         ),
-        Rule(
+        CheckRule(
             "goodput",
             "Mbit/s",
             "bytes by iperf3's server",
@@ -461,7 +461,7 @@ RULES: Mapping[str, Rule] = {
             "real time: bytes that wait to be read when iperf3 is told to end",
             relative=True,
         ),
-        Rule(
+        CheckRule(
             "iperf3 intervals",
             "Mbit/s",
             "each interval of iperf3's server",
@@ -472,7 +472,7 @@ RULES: Mapping[str, Rule] = {
             "of the second; real time: iperf3's clock begins some ms after the handshake",
             relative=True,
         ),
-        Rule(
+        CheckRule(
             "ECN",
             "packets",
             "CE in the captures",
@@ -488,7 +488,7 @@ RULES: Mapping[str, Rule] = {
             "CE that had arrived, or none",
             "a receiver echoes CE if it saw one, and only then",
         ),
-        Rule(
+        CheckRule(
             "outstanding",
             "segments",
             "TCP_INFO's unacked at every sample",
@@ -498,7 +498,7 @@ RULES: Mapping[str, Rule] = {
             "segments sent and not acknowledged, by the capture and by TCP_INFO, at the samples; "
             "real time: packets that pass between a sample and its time stamp",
         ),
-        Rule(
+        CheckRule(
             "window",
             "segments",
             "segments in flight when new data leaves, captured",
@@ -508,7 +508,7 @@ RULES: Mapping[str, Rule] = {
             "segments outstanding beyond cwnd while nothing is lost: a tail loss probe may send "
             "one more (RFC 8985 7.3), the first duplicate ACKs two (RFC 3042)",
         ),
-        Rule(
+        CheckRule(
             "RTT",
             "ms",
             "TCP_INFO's srtt",

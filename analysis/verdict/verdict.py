@@ -24,7 +24,7 @@ from analysis.verdict import (
 )
 from analysis.verdict.checks import Check, Grade
 from analysis.verdict.evidence import Evidence
-from analysis.verdict.rules import RULES
+from analysis.verdict.rules import CHECK_RULES
 from testbed.store import QueueRecord, Status, Trial
 
 # Checks of each observed queue that packets cross.
@@ -79,7 +79,7 @@ CHECKS: tuple[Callable[[Evidence], Iterator[Check]], ...] = (
 )
 
 _BAD = (Grade.INVALID, Grade.SUSPECT)
-_ORDER = {name: place for place, name in enumerate(RULES)}
+_ORDER = {name: place for place, name in enumerate(CHECK_RULES)}
 
 
 @dataclass(frozen=True)

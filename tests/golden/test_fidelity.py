@@ -20,7 +20,7 @@ from analysis.report.verdict_tables import (
 from analysis.results.reduction import reduction_of, revision, store, verdict_of
 from analysis.statistics.text_tables import NO_VALUE
 from analysis.verdict.checks import Grade
-from analysis.verdict.rules import RULES, Limits, Rule
+from analysis.verdict.rules import CHECK_RULES, CheckRule, Limits
 from analysis.verdict.verdict import Verdict, judge
 from testbed.store import RECORD, VERDICT_FILE, Record, Status, open_trial
 from tests.doctored import SABOTAGES, SOUND, edit
@@ -61,7 +61,7 @@ def test_a_sound_trial_is_valid_in_every_check() -> None:
     assert (verdict.verdict, verdict.why) == (Grade.VALID, "")
     valid = {check.name for check in verdict.checks if check.verdict is Grade.VALID}
     # it asked for none of the features, such as losses by chance, sessions or video
-    assert valid == set(RULES) - HOST_ONLY - FEATURES
+    assert valid == set(CHECK_RULES) - HOST_ONLY - FEATURES
     # the queue of the acknowledgements is never full
     unknown = {c.subject for c in verdict.checks if c.verdict is Grade.UNKNOWN}
     assert unknown == {"router-eth1"}
@@ -200,7 +200,7 @@ def test_a_trial_that_did_not_run_has_no_verdict(trial: Path) -> None:
 
 def test_every_check_is_named_by_some_fault() -> None:
     named = {check for _, check in SABOTAGES.values()}
-    assert named | FEATURES == set(RULES)
+    assert named | FEATURES == set(CHECK_RULES)
 
 
 def test_tables(trial: Path) -> None:
@@ -227,7 +227,7 @@ def test_trials_side_by_side(trial: Path) -> None:
 
 
 def test_every_rule_is_whole() -> None:
-    for rule in RULES.values():
+    for rule in CHECK_RULES.values():
         assert rule.measured and rule.expected and rule.reason
         for limits in (rule.virtual, rule.real):
             assert limits.suspect <= limits.invalid
@@ -239,12 +239,12 @@ def test_every_rule_is_whole() -> None:
 def test_the_revision_of_verdicts_depends_on_tolerances_and_not_on_words(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    before, rule = revision(), RULES["rate"]
+    before, rule = revision(), CHECK_RULES["rate"]
     reworded = dataclasses.replace(rule, measured="x", expected="y", reason="z")
-    monkeypatch.setitem(cast(dict[str, Rule], RULES), "rate", reworded)
+    monkeypatch.setitem(cast(dict[str, CheckRule], CHECK_RULES), "rate", reworded)
     assert revision() == before
     wider = dataclasses.replace(rule, virtual=Limits(1, 2))
-    monkeypatch.setitem(cast(dict[str, Rule], RULES), "rate", wider)
+    monkeypatch.setitem(cast(dict[str, CheckRule], CHECK_RULES), "rate", wider)
     assert revision() != before
 
 
@@ -254,4 +254,4 @@ def test_the_page_has_the_table_of_tolerances(root: Path) -> None:
     begin = page.index(f"| {' | '.join(table.header)} |") + 2
     rows = page[begin : page.index("", begin)]
     assert rows == [f"| {' | '.join(row)} |" for row in table.rows]
-    assert len(rows) == len(RULES) > 50
+    assert len(rows) == len(CHECK_RULES) > 50

@@ -133,7 +133,7 @@ def test_a_definition_worded_anew_reduces_nothing_anew(
 
 def test_other_tolerances_or_columns_reduce_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {reduction.revision()}
-    for name in ("RULES", "METRIC_COLUMNS", "COUNT_COLUMNS"):
+    for name in ("CHECK_RULES", "METRIC_COLUMNS", "COUNT_COLUMNS"):
         with monkeypatch.context() as patched:
             changed = {} if name == "RULES" else getattr(reduction, name)[1:]
             patched.setattr(reduction, name, changed)
