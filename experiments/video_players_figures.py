@@ -6,12 +6,11 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from analysis.figures import cases, style
-from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
+from analysis.figures.figure import Axis, Curve, Figure, LegendEntry, Panel, in_rows
 from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.text_tables import TextTable
 from analysis.trials.video import read_playback, video_measures
@@ -111,18 +110,24 @@ def _lines(pair: Pair) -> Iterator[tuple[str, ...]]:
     yield (*first, "stalls", f"{model:g}", f"{browser:g}", f"{model - browser:+g}", "")
 
 
-COLUMNS = 2
-LOOKS = {
-    "chromium": {"color": style.SKY, "linewidth": 2.4, "solid_capstyle": "butt"},
-    "model": {"color": style.BLACK, "linewidth": 0.7},
-}
+PANELS_ACROSS = 2
+LOOKS = {"chromium": (style.SKY, 2.4), "model": (style.BLACK, 0.7)}  # colour, width
 
 
-def draw(results: ExperimentResults) -> Iterator[AnyFigure]:
-    """Seconds of video in the buffer over time, one panel per video."""
+def draw(results: ExperimentResults) -> Iterator[Figure]:
+    """Yield the seconds of video in the buffer over time, one panel per video."""
     if found := pairs(results.trials):
-        stem = cases.stem(results.key, "buffer")
-        yield NamedFigure(stem, _caption(found), _figure(found), _data(found))
+        yield Figure(
+            stem=cases.stem(results.key, "buffer"),
+            title=f"{results.experiment}: video in the buffer",
+            panels=_panels(found),
+            caption=_caption(found),
+            legend=tuple(
+                LegendEntry(name, colour, width=width) for name, (colour, width) in LOOKS.items()
+            ),
+            row_inches=1.35,
+            data=_data(found),
+        )
 
 
 def _caption(found: Sequence[Pair]) -> str:
@@ -145,29 +150,19 @@ def _data(found: Sequence[Pair]) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def _figure(found: Sequence[Pair]) -> Figure:
-    rows = -(-len(found) // COLUMNS)
-    figure = Figure(figsize=(style.WIDTH_INCHES, 1.35 * rows + 0.5), layout="constrained")
-    grid = figure.subplots(rows, COLUMNS, squeeze=False)
-    for axes, pair in zip(grid.flat, found, strict=False):
-        for name, trials in (("chromium", pair.browser), ("model", pair.model)):
-            _line(axes, trials[0], name)
-        axes.set_title(pair.name, fontsize=7, loc="left")
-        axes.set_ylim(bottom=0)
-        axes.set_xlim(left=0)
-    for axes in list(grid.flat)[len(found) :]:
-        axes.set_visible(False)
-    for first in grid[:, 0]:
-        first.set_ylabel("in the buffer (s)")
-    for axes in list(grid.flat)[len(found) - COLUMNS : len(found)]:
-        axes.set_xlabel("since the click (s)")
-    grid[0][0].legend(fontsize=6)
-    return figure
-
-
-def _line(axes: Axes, trial: Trial, name: str) -> None:
+def _panels(found: Sequence[Pair]) -> Sequence[Sequence[Panel | None]]:
     """Between two of the points the level falls as time passes, or stands still."""
-    axes.plot(*zip(*_levels(trial), strict=True), label=name, **LOOKS[name])  # type: ignore[arg-type]
+    panels = []
+    for place, pair in enumerate(found):
+        marks = []
+        for name, trials in (("chromium", pair.browser), ("model", pair.model)):
+            levels = np.array(_levels(trials[0]), dtype=float).reshape(-1, 2)
+            marks.append(Curve(levels[:, 0], levels[:, 1], *LOOKS[name], series=name))
+        last, first = place >= len(found) - PANELS_ACROSS, place % PANELS_ACROSS == 0
+        x = Axis("since the click (s)" if last else "", limits=(0, None))
+        y = Axis("in the buffer (s)" if first else "", limits=(0, None))
+        panels.append(Panel(marks, x, y, title=pair.name))
+    return in_rows(panels, PANELS_ACROSS)
 
 
 def _levels(trial: Trial) -> list[tuple[float, float]]:
