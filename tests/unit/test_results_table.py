@@ -135,7 +135,7 @@ def test_other_tolerances_or_columns_reduce_anew(monkeypatch: pytest.MonkeyPatch
     found = {reduction.revision()}
     for name in ("CHECK_RULES", "METRIC_COLUMNS", "COUNT_COLUMNS"):
         with monkeypatch.context() as patched:
-            changed = {} if name == "RULES" else getattr(reduction, name)[1:]
+            changed = {} if name == "CHECK_RULES" else getattr(reduction, name)[1:]
             patched.setattr(reduction, name, changed)
             found.add(reduction.revision())
     assert len(found) == 4
