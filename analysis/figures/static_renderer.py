@@ -358,9 +358,11 @@ def _draw_axis(axes: Axes, drawn: DrawnAxis, axis: Axis, limits: tuple[float, fl
         drawn._set_axes_scale("symlog", linthresh=axis.linear_below, linscale=0.5)  # type: ignore[attr-defined]
         drawn.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         drawn.set_minor_locator(NullLocator())
-    elif axis.tick_count is not None or axis.integer:
-        drawn.set_major_locator(MaxNLocator(axis.tick_count or 8, integer=axis.integer,
-                                            steps=[1, 2, 2.5, 5, 10]))  # fmt: skip
+    elif axis.tick_count is not None or axis.integer or vertical:
+        # not by the panel's height, which is known only when the ticks' labels have their room
+        most = axis.tick_count or (5 if vertical else 8)
+        steps = [1, 2, 2.5, 5, 10]
+        drawn.set_major_locator(MaxNLocator(most, integer=axis.integer, steps=steps))
     if axis.scale == "linear" and not axis.names:
         axes.ticklabel_format(axis=name, useOffset=False)  # type: ignore[arg-type]
     getattr(axes, f"set_{name}lim")(*limits)

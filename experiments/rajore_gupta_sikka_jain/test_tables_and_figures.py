@@ -109,7 +109,7 @@ def drawn(results: ExperimentResults) -> Iterator[dict[str, NamedFigure]]:
 
 
 def draw(results: ExperimentResults) -> list[NamedFigure]:
-    return list(figures.draw(results))
+    return [each for each in figures.draw(results) if isinstance(each, NamedFigure)]
 
 
 def texts(sheet: Sheet) -> list[list[str]]:
