@@ -18,20 +18,9 @@ from dataclasses import dataclass, replace
 from benchmarks.engine import measure
 from experiments.parvez_mahanti_williamson.newreno_background import background
 from testbed.guest.engine import GuestEngine
-from testbed.scenario.model import (
-    Bottleneck,
-    CapturePoint,
-    Flow,
-    FlowKind,
-    Profile,
-    Queue,
-    Scenario,
-    Topology,
-    TopologyKind,
-)
-from testbed.scenario.model import (
-    Path as Way,
-)
+from testbed.scenario.model import CapturePoint, Flow, FlowKind, Profile, Scenario
+from testbed.scenario.named_networks import LinkSettings, dumbbell
+from testbed.scenario.network import Queue
 from testbed.scenario.workload.workload import Arrivals, Process, Sessions, Workload
 
 MIX_RATE_MBIT = 15
@@ -49,16 +38,15 @@ class BackgroundCost:
     memory_mb: float
 
 
-def shared(sessions: int, seconds: float) -> Scenario:
-    """Return the paper's mix of sessions beside one flow."""
+def shared(sessions: int, seconds: float, link: str = "receiver1", ms: float = 19) -> Scenario:
+    """Return the paper's mix of sessions beside one flow; one receiver's link is longer."""
     return Scenario(
         experiment="benchmark",
-        topology=Topology(
-            TopologyKind.DUMBBELL,
-            Bottleneck(MIX_RATE_MBIT, Queue("pfifo", limit_packets=150), delay_ms=5),
-            hosts=2,
-            access=Way(delay_ms=1),
-            links={"receiver1-right": Way(delay_ms=19)},
+        network=dumbbell(
+            LinkSettings(MIX_RATE_MBIT, 5, Queue("pfifo", limit_packets=150)),
+            pairs=2,
+            access=LinkSettings(delay_ms=1),
+            links={f"{link}-right": LinkSettings(delay_ms=ms)},
         ),
         flows=(
             Flow("tcp", FlowKind.TCP, "sender1", "receiver1", variant="newreno"),
@@ -72,7 +60,7 @@ def shared(sessions: int, seconds: float) -> Scenario:
 
 def as_sessions(count: int, seconds: float) -> Scenario:
     """Long transfers by one process at either end."""
-    wanted = shared(count, seconds)
+    wanted = shared(count, seconds, "receiver2", LONG_MS)
     tcp, flow = wanted.flows
     loops = Sessions(
         count, long_share=1, spread_s=0, rtt_min_ms=LONG_RTT_MS, rtt_max_ms=LONG_RTT_MS
@@ -80,7 +68,6 @@ def as_sessions(count: int, seconds: float) -> Scenario:
     workload = Workload(Arrivals(Process.SESSIONS, sessions=loops))
     return replace(
         wanted,
-        topology=replace(wanted.named, links={"receiver2-right": Way(delay_ms=LONG_MS)}),
         flows=(tcp, replace(flow, workload=workload)),
         captures=(),
         sample_interval_ms=0,

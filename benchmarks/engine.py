@@ -28,18 +28,9 @@ from testbed.host.engine import HostEngine
 from testbed.plan.task import tasks
 from testbed.runs.engine_choice import Choice
 from testbed.runs.sweep import run_all
-from testbed.scenario.model import (
-    Bottleneck,
-    Flow,
-    FlowKind,
-    Queue,
-    Scenario,
-    Topology,
-    TopologyKind,
-)
-from testbed.scenario.model import (
-    Path as Way,
-)
+from testbed.scenario.model import Flow, FlowKind, Scenario
+from testbed.scenario.named_networks import LinkSettings, router_bottleneck
+from testbed.scenario.network import Direction, Queue
 from testbed.store import Record, Status
 
 TRIAL_SECONDS = 60
@@ -70,10 +61,9 @@ def scenario(
     buffer = Queue("bfifo", limit_bytes=queue_bytes(rate_mbit, rtt_ms))
     return Scenario(
         experiment="benchmark",
-        topology=Topology(
-            TopologyKind.ROUTER_BOTTLENECK,
-            Bottleneck(rate_mbit, buffer, both_directions=False),
-            access=Way(delay_ms=rtt_ms / 2),
+        network=router_bottleneck(
+            LinkSettings(rate_mbit, queue=buffer, reverse=Direction()),
+            access=LinkSettings(delay_ms=rtt_ms / 2),
         ),
         flows=(Flow("tcp", FlowKind.TCP, "sender1", "receiver", variant="cubic"),),
         duration_s=seconds,

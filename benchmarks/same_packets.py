@@ -197,11 +197,11 @@ def dumbbell(*flows: Json, hosts: int = 1, duration_s: float = 4, **more: Any) -
 
 def access(last_link: Json, *flows: Json, duration_s: float = 3, **more: Any) -> Json:
     """Return a server, a line of 2 and 1 Mbit/s, and a home behind a last link."""
-    line = {"rate_mbit": 2, "back_rate_mbit": 1, "delay_ms": 2}
-    queues = {"queue": queue("pfifo", limit_packets=32), "back_queue": PFIFO_20}
+    up = {"rate_mbit": 1, "delay_ms": 2, "queue": PFIFO_20}
+    down = {"rate_mbit": 2, "delay_ms": 2, "queue": queue("pfifo", limit_packets=32)}
     topology = {
         "kind": "access-link",
-        "bottleneck": {**line, **queues},
+        "bottleneck": {**down, "reverse": up},
         "links": {"server-isp": {"delay_ms": 10}, "ap-station": last_link},
     }
     return {"topology": topology, "flows": list(flows), "duration_s": duration_s, **more}
@@ -316,9 +316,9 @@ def capture_trials() -> Iterator[tuple[str, Json]]:
         router(PFIFO_20, tcp(), captures=["bottleneck"], snaplen_bytes=60, sample_interval_ms=0),
     )
     yield "samples often", router(PFIFO_20, tcp("bbr"), duration_s=2, sample_interval_ms=1)
-    one_way = {"both_directions": False, "delay_ms": 5}
+    one_way = {"delay_ms": 5, "reverse": {"delay_ms": 5}}
     yield "bottleneck one way", router(PFIFO_20, tcp("sack"), bottleneck=one_way)
-    slow = {"back_rate_mbit": 0.05, "back_queue": queue("bfifo", limit_bytes=3000)}
+    slow = {"reverse": {"rate_mbit": 0.05, "queue": queue("bfifo", limit_bytes=3000)}}
     yield "bottleneck slow reverse", router(PFIFO_20, tcp(), bottleneck=slow)
 
 

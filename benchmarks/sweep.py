@@ -39,19 +39,9 @@ from testbed.plan.requirements import Need
 from testbed.plan.task import Task, tasks
 from testbed.runs.engine_choice import Choice
 from testbed.runs.sweep import SweepEvent, TrialFinished, run_all
-from testbed.scenario.model import (
-    Bottleneck,
-    Flow,
-    FlowKind,
-    Profile,
-    Queue,
-    Scenario,
-    Topology,
-    TopologyKind,
-)
-from testbed.scenario.model import (
-    Path as Way,
-)
+from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
+from testbed.scenario.named_networks import LinkSettings, dumbbell
+from testbed.scenario.network import Queue
 from testbed.store import RECORD, Record, Status, trials_in
 
 SWEEP_VARIANTS = ("tahoe", "reno", "newreno", "vegas")
@@ -71,10 +61,9 @@ def scenario(variant: str, load: float, order: str, seed: int, duration_s: float
     return Scenario(
         experiment="benchmark",
         label=f"{variant}-{load}-{order.replace(' ', '-')}",
-        topology=Topology(
-            TopologyKind.DUMBBELL,
-            Bottleneck(10, queue, delay_ms=10),
-            access=Way(delay_ms=10, rate_mbit=10, queue=queue),
+        network=dumbbell(
+            LinkSettings(10, queue=queue, delay_ms=10),
+            access=LinkSettings(delay_ms=10, rate_mbit=10, queue=queue),
         ),
         flows=(
             Flow("tcp", FlowKind.TCP, "sender1", "receiver1", variant=variant, start_s=tcp_s),

@@ -18,15 +18,9 @@ from pathlib import Path
 from testbed.plan.task import tasks
 from testbed.runs.engine_choice import choose
 from testbed.runs.sweep import run_all
-from testbed.scenario.model import (
-    Bottleneck,
-    Flow,
-    FlowKind,
-    Queue,
-    Scenario,
-    Topology,
-    TopologyKind,
-)
+from testbed.scenario.model import Flow, FlowKind, Scenario
+from testbed.scenario.named_networks import LinkSettings, dumbbell
+from testbed.scenario.network import Queue
 from testbed.scenario.planned.planned_transfers import planned_transfers
 from testbed.scenario.workload.drawing import mean_bytes, rate_per_s
 from testbed.scenario.workload.workload import Arrivals, Sizes, Workload
@@ -41,10 +35,10 @@ def scenarios(count: int, mean: float) -> tuple[Scenario, Scenario]:
     workload = Workload(Arrivals(load=OFFERED_LOAD), sizes, count=count)
     many = Flow("many", FlowKind.WORKLOAD, "sender1", "receiver1", variant="cubic",
                 workload=workload)  # fmt: skip
-    neck = Bottleneck(LINK_RATE_MBIT, Queue("bfifo", limit_bdp=1.0), delay_ms=ONE_WAY_MS)
+    bottleneck = LinkSettings(LINK_RATE_MBIT, ONE_WAY_MS, Queue("bfifo", limit_bdp=1.0))
     scenario = Scenario(
         experiment="benchmark",
-        topology=Topology(TopologyKind.DUMBBELL, neck),
+        network=dumbbell(bottleneck),
         flows=(many,),
         duration_s=round(1.2 * count / rate_per_s(workload, LINK_RATE_MBIT)) + LONGER_DURATION_S,
     )

@@ -13,17 +13,9 @@ from __future__ import annotations
 import sys
 
 from testbed.scenario.experiment import Experiment, on_demand
-from testbed.scenario.model import (
-    Bottleneck,
-    Flow,
-    FlowKind,
-    Path,
-    Profile,
-    Queue,
-    Scenario,
-    Topology,
-    TopologyKind,
-)
+from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
+from testbed.scenario.named_networks import LinkSettings, router_bottleneck
+from testbed.scenario.network import Queue
 from testbed.scenario.variants import VARIANTS
 
 JITTER_MS = 100.0  # the only effect of a seed: the flow's start relative to the kernel's ticks
@@ -43,10 +35,9 @@ def scenario(
     return Scenario(
         experiment="variants",
         label=f"{variant}-{profile}",
-        topology=Topology(
-            TopologyKind.ROUTER_BOTTLENECK,
-            Bottleneck(rate_mbit, Queue("pfifo", limit_packets=round(packets))),
-            access=Path(delay_ms=rtt_ms / 2),
+        network=router_bottleneck(
+            LinkSettings(rate_mbit, queue=Queue("pfifo", limit_packets=round(packets))),
+            access=LinkSettings(delay_ms=rtt_ms / 2),
         ),
         flows=(Flow("tcp", FlowKind.TCP, "sender1", "receiver", variant=variant),),
         duration_s=duration_s,

@@ -83,7 +83,7 @@ def _data(rows: pd.DataFrame, shown: Sequence[Measure]) -> pd.DataFrame:
 
 def measures(scenario: Scenario) -> tuple[Measure, ...]:
     """The compared measures, with the values that the network allows."""
-    rate, path = scenario.topology.bottleneck.rate_mbit, path_rtt_ms(scenario)
+    rate, path = scenario.network.bottleneck_mbit, path_rtt_ms(scenario)
     return (
         Measure(
             "throughput_mbps", "throughput (Mbit/s)", 2, reference=(rate, f"link: {rate:g} Mbit/s")
@@ -252,7 +252,7 @@ def _thousands(value: int) -> str:
 
 def title(down: Sequence[Line], scenario: Scenario) -> str:
     """The finding, in the figure's own numbers."""
-    rate = scenario.topology.bottleneck.rate_mbit
+    rate = scenario.network.bottleneck_mbit
     ran = [line for line in down if not line.reason]
     if not ran:
         return f"Alone on a link of {rate:g} Mbit/s: no trial ran"

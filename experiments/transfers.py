@@ -15,16 +15,9 @@ import math
 import sys
 
 from testbed.scenario.experiment import Experiment
-from testbed.scenario.model import (
-    Bottleneck,
-    Flow,
-    FlowKind,
-    Queue,
-    Scenario,
-    Topology,
-    TopologyKind,
-)
-from testbed.scenario.planned.way import Way
+from testbed.scenario.model import Flow, FlowKind, Scenario
+from testbed.scenario.named_networks import LinkSettings, dumbbell
+from testbed.scenario.network import PathSummary, Queue
 from testbed.scenario.workload.drawing import rate_per_s
 from testbed.scenario.workload.workload import Arrivals, Connections, Sizes, Workload
 
@@ -32,7 +25,7 @@ QUEUES = {
     "bfifo": Queue("bfifo", limit_bdp=1.0),
     "fq_codel": Queue("fq_codel", limit_packets=10_240),
 }
-PATH = Way(50, 0.02)
+PATH = PathSummary(50, 20)
 LONGER = 1.1  # than the mean, and these seconds: a Poisson process may take longer
 SETTLE_S = 5.0  # for the last transfers to end in
 
@@ -56,11 +49,11 @@ def scenario(
         count=int(count),
     )
     mean_s = count / rate_per_s(workload, PATH.rate_mbit)
-    neck = Bottleneck(PATH.rate_mbit, QUEUES[queue], delay_ms=1e3 * PATH.rtt_s / 2)
+    neck = LinkSettings(PATH.rate_mbit, queue=QUEUES[queue], delay_ms=PATH.rtt_ms / 2)
     return Scenario(
         experiment="transfers",
         label=f"{queue}-{variant}-{connections}-{load:g}-{count:g}x{scale:g}",
-        topology=Topology(TopologyKind.DUMBBELL, neck),
+        network=dumbbell(neck),
         flows=(
             Flow(
                 "web", FlowKind.WORKLOAD, "sender1", "receiver1", variant=variant, workload=workload

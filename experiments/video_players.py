@@ -16,9 +16,11 @@ from __future__ import annotations
 import dataclasses
 import sys
 
-from experiments.rajore_gupta_sikka_jain.access_settings import NETWORKS
+from experiments.rajore_gupta_sikka_jain.access_settings import ACCESS_LINKS, NETWORKS
 from testbed.scenario.experiment import Experiment, on_demand
-from testbed.scenario.model import Flow, FlowKind, Scenario, Topology
+from testbed.scenario.model import Flow, FlowKind, Scenario
+from testbed.scenario.named_networks import access_link
+from testbed.scenario.network import Graph
 from testbed.scenario.video import Player, Transport, Viewing
 from testbed.scenario.video_content import LADDER, PAGE_BYTES
 
@@ -29,13 +31,13 @@ OVERHEAD, BEGINNING_S = 1.12, 6.0
 ON_A_RADIO, LONGER_S = 3.0, 60.0
 
 
-def line(name: str) -> Topology:
+def line(name: str) -> Graph:
     """One of the paper's networks, or one without its delays, and therefore without a radio."""
-    topology = NETWORKS[name.removesuffix(NEAR)]
     if not name.endswith(NEAR):
-        return topology
-    bottleneck = dataclasses.replace(topology.bottleneck, delay_ms=0)
-    return dataclasses.replace(topology, bottleneck=bottleneck, links={})
+        return NETWORKS[name]
+    line, _ = ACCESS_LINKS[name.removesuffix(NEAR)]
+    reverse = line.reverse and dataclasses.replace(line.reverse, delay_ms=0)
+    return access_link(dataclasses.replace(line, delay_ms=0, reverse=reverse))
 
 
 def scenario(
@@ -43,7 +45,6 @@ def scenario(
 ) -> Scenario:
     """One trial."""
     quic = transport == Transport.QUIC
-    topology = line(network)
     watched = Viewing(
         Transport(transport),
         rule,
@@ -54,7 +55,7 @@ def scenario(
     return Scenario(
         experiment="video-players",
         label=f"{network}-{rule}-{transport}-{player}-{length_s:g}s",
-        topology=topology,
+        network=line(network),
         flows=(
             Flow(
                 "video",
@@ -65,18 +66,18 @@ def scenario(
                 video=watched,
             ),
         ),
-        duration_s=watched_s(topology, rule, length_s),
+        duration_s=watched_s(network, rule, length_s),
         seed=seed,
     )
 
 
-def watched_s(topology: Topology, rule: str, length_s: float) -> float:
-    """How long the viewer stays: long enough for the whole video."""
-    rates = [topology.bottleneck.rate_mbit, *(link.rate_mbit for link in topology.links.values())]
+def watched_s(network: str, rule: str, length_s: float) -> float:
+    """Return how long the viewer stays: long enough for the whole video."""
+    rates = [link.forward.rate_mbit for link in line(network).links]
     bit_per_s = 1e6 * min(rate for rate in rates if rate is not None)
     wanted = {rung.name: rung.bit_per_s for rung in LADDER}.get(rule, 0)
     seconds = PAGE_BYTES * 8 / bit_per_s + length_s * max(1.0, wanted / bit_per_s)
-    if topology.links:
+    if not network.endswith(NEAR):
         return round(ON_A_RADIO * seconds + LONGER_S, 1)
     return round(OVERHEAD * seconds + BEGINNING_S, 1)
 

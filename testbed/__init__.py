@@ -16,30 +16,37 @@ if TYPE_CHECKING:
     from testbed.api.run import run as run
     from testbed.errors import TestbedError as TestbedError
     from testbed.scenario.experiment import Experiment as Experiment
-    from testbed.scenario.model import Bottleneck as Bottleneck
-    from testbed.scenario.model import Direction as Direction
     from testbed.scenario.model import Flow as Flow
     from testbed.scenario.model import FlowKind as FlowKind
-    from testbed.scenario.model import Graph as Graph
-    from testbed.scenario.model import GraphLink as GraphLink
-    from testbed.scenario.model import GraphNode as GraphNode
-    from testbed.scenario.model import NodeKind as NodeKind
-    from testbed.scenario.model import Path as Path
     from testbed.scenario.model import Profile as Profile
-    from testbed.scenario.model import Queue as Queue
     from testbed.scenario.model import Scenario as Scenario
-    from testbed.scenario.model import Topology as Topology
-    from testbed.scenario.model import TopologyKind as TopologyKind
+    from testbed.scenario.named_networks import LinkSettings as LinkSettings
+    from testbed.scenario.named_networks import access_link as access_link
+    from testbed.scenario.named_networks import chain as chain
+    from testbed.scenario.named_networks import dumbbell as dumbbell
+    from testbed.scenario.named_networks import parking_lot as parking_lot
+    from testbed.scenario.named_networks import router_bottleneck as router_bottleneck
+    from testbed.scenario.named_networks import star as star
+    from testbed.scenario.network import Direction as Direction
+    from testbed.scenario.network import Graph as Graph
+    from testbed.scenario.network import Link as Link
+    from testbed.scenario.network import Node as Node
+    from testbed.scenario.network import NodeKind as NodeKind
+    from testbed.scenario.network import Queue as Queue
+    from testbed.scenario.reading import read_scenario as read_scenario
 
 _HOMES = {
     "testbed.api.results": ("Results", "TrialResult", "open_results"),
     "testbed.api.run": ("run",),
     "testbed.errors": ("TestbedError",),
     "testbed.scenario.experiment": ("Experiment",),
-    "testbed.scenario.model": (
-        *("Bottleneck", "Direction", "Flow", "FlowKind", "Graph", "GraphLink", "GraphNode"),
-        *("NodeKind", "Path", "Profile", "Queue", "Scenario", "Topology", "TopologyKind"),
+    "testbed.scenario.model": ("Flow", "FlowKind", "Profile", "Scenario"),
+    "testbed.scenario.named_networks": (
+        *("LinkSettings", "access_link", "chain", "dumbbell", "parking_lot"),
+        *("router_bottleneck", "star"),
     ),
+    "testbed.scenario.network": ("Direction", "Graph", "Link", "Node", "NodeKind", "Queue"),
+    "testbed.scenario.reading": ("read_scenario",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 from testbed.errors import TestbedError, UsageError, quoted
 from testbed.scenario.model import Scenario
 from testbed.scenario.names import checked, is_name, scenario_faults
+from testbed.scenario.reading import read_scenario
 
 _T = TypeVar("_T")
 
@@ -465,7 +466,7 @@ class Trial:
 def open_trial(path: Path) -> Trial:
     """Read a trial's directory, whoever wrote it: it may contain only names that we would give."""
     try:
-        scenario = Scenario.from_json((path / SCENARIO).read_bytes(), str(path / SCENARIO))
+        scenario = read_scenario((path / SCENARIO).read_bytes(), str(path / SCENARIO))
         record = Record.from_json((path / RECORD).read_bytes())
     except (FileNotFoundError, NotADirectoryError) as error:
         raise TestbedError(f"{path}: not a trial: {_lacks(path)}", _trial_hint(path)) from error

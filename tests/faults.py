@@ -24,7 +24,8 @@ from testbed.host.engine import HostEngine
 from testbed.plan.task import tasks
 from testbed.runs.engine_choice import choose
 from testbed.runs.sweep import run_all
-from testbed.scenario.model import Queue, Scenario
+from testbed.scenario.model import Scenario
+from testbed.scenario.network import Queue
 from testbed.store import open_trial, trial_folder
 from tests import option_faults
 from tests.doctored import SABOTAGES, SOUND

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.scenario.model import Queue, Scenario
+from testbed.scenario.model import Scenario
+from testbed.scenario.network import Queue
 from testbed.store import Status
 from tests.lab import run_by
 from tests.scenarios import access, background, router

@@ -29,17 +29,9 @@ from analysis.transfers.transfer_rows import transfer_table
 from analysis.verdict.checks import compare, unknown
 from analysis.verdict.verdict import conclude
 from experiments.catalogue import EXPERIMENTS
-from testbed.scenario.model import (
-    Bottleneck,
-    Flow,
-    FlowKind,
-    Profile,
-    Queue,
-    Scenario,
-    Topology,
-    TopologyKind,
-)
-from testbed.scenario.model import Path as Link
+from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
+from testbed.scenario.named_networks import LinkSettings, NamedNetwork, NetworkName
+from testbed.scenario.network import Queue
 from testbed.store import (
     CAPTURES_FOLDER,
     RECORD,
@@ -113,12 +105,12 @@ def scenario(experiment: str, point: Mapping[str, str | float], seed: int) -> Sc
     delay_ms = 10.0 if dumbbell else float(point.get("target_ms", 0.0))
     return Scenario(
         experiment=experiment,
-        topology=Topology(
-            TopologyKind.DUMBBELL if dumbbell else TopologyKind.ROUTER_BOTTLENECK,
-            Bottleneck(10.0 if dumbbell else 1.0, queue, delay_ms=delay_ms),
+        network=NamedNetwork(
+            NetworkName.DUMBBELL if dumbbell else NetworkName.ROUTER_BOTTLENECK,
+            LinkSettings(10.0 if dumbbell else 1.0, queue=queue, delay_ms=delay_ms),
             hosts=max(1, sum(flow.src.startswith("sender") for flow in flows)),
-            access=Link(delay_ms=10.0, rate_mbit=10.0) if dumbbell else Link(),
-        ),
+            access=LinkSettings(delay_ms=10.0, rate_mbit=10.0) if dumbbell else LinkSettings(),
+        ).graph(),
         flows=tuple(flows),
         duration_s=float(point.get("duration_s", 20.0)),
         seed=seed,
@@ -154,7 +146,7 @@ def _flows(experiment: str, point: Mapping[str, str | float]) -> Iterator[Flow]:
 
 def numbers(made: Scenario, dice: np.random.Generator) -> list[dict[str, float]]:
     """Metrics of a trial, a row a flow."""
-    rate = made.topology.bottleneck.rate_mbit
+    rate = made.network.bottleneck_mbit
     tcp = [flow for flow in made.flows if flow.kind is FlowKind.TCP]
     load = sum(flow.rate_mbit or 0 for flow in made.flows)
     left = max(0.03 * rate, rate - load) * 0.97
@@ -170,7 +162,7 @@ def numbers(made: Scenario, dice: np.random.Generator) -> list[dict[str, float]]
         got = min(flow.rate_mbit or 0, rate) if cbr else left * part * alone
         delay = (31 if rate == 10 else 5) + 6 * strong * (1 + load / 10) + dice.normal(0, 0.2)
         delay *= {"codel": 0.6, "fq_codel": 0.5, "cake": 0.5, "red": 0.8}.get(
-            made.topology.bottleneck.queue.discipline, 1.0
+            made.network.bottleneck_queue.discipline, 1.0
         )
         rows.append(
             {

@@ -18,7 +18,6 @@ from pathlib import Path
 
 from testbed.machine.process import Place, Process, run
 from testbed.machine.sysctl_guard import ALLOWED, AVAILABLE
-from testbed.plan.network import build_network
 from testbed.plan.plan import Plan
 from testbed.plan.sessions import SessionDelays
 from testbed.plan.traffic_control import TRACE_START, TRACE_TIMES, ChangePlan, QueuePlan
@@ -80,7 +79,7 @@ def hidden_loss() -> None:
 
 def hidden_loss_behind_the_dropper() -> None:
     """The same on the access link of the dumbbell's first receiver."""
-    links = [link.name for link in build_network(dumbbell().topology).links]
+    links = [link.name for link in dumbbell().network.links]
     wire = f"w{links.index('receiver1-right')}a"
     netem = ("tc", "qdisc", "change", "dev", wire, "root", "handle", "2:", "netem")
     delay = ("delay", "10000us", "limit", "10000000")

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 from experiments import video_players
 from experiments.parvez_mahanti_williamson import newreno_background
 from experiments.rajore_gupta_sikka_jain.access_settings import NETWORKS
+from testbed.scenario import named_networks
 from testbed.scenario.losses import Loss
-from testbed.scenario.model import (
-    Bottleneck,
-    Flow,
-    FlowKind,
-    Path,
-    Profile,
-    Queue,
-    Scenario,
-    Topology,
-    TopologyKind,
-)
+from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
+from testbed.scenario.named_networks import LinkSettings, NamedNetwork, NetworkName
+from testbed.scenario.network import Direction, Queue
 from testbed.scenario.video import Transport, Viewing
 
 
@@ -42,11 +36,10 @@ def router(
     return Scenario(
         experiment="test",
         label=variant,
-        topology=Topology(
-            TopologyKind.ROUTER_BOTTLENECK,
-            Bottleneck(rate_mbit, queue or Queue("bfifo", limit_bytes=100_000)),
-            hosts=len(flows),
-            access=Path(delay_ms=delay_ms),
+        network=named_networks.router_bottleneck(
+            LinkSettings(rate_mbit, queue=queue or Queue("bfifo", limit_bytes=100_000)),
+            senders=len(flows),
+            access=LinkSettings(delay_ms=delay_ms),
         ),
         flows=tuple(flows),
         duration_s=duration_s,
@@ -55,15 +48,53 @@ def router(
     )
 
 
+def with_network(
+    scenario: Scenario,
+    *,
+    kind: str | None = None,
+    hosts: int | None = None,
+    access: Mapping[str, object] | None = None,
+    links: Mapping[str, LinkSettings] | None = None,
+    rtts_ms: tuple[float, ...] = (),
+    **bottleneck: object,
+) -> Scenario:
+    """Return the scenario with other settings of its named network; both directions are alike
+    unless `reverse` is given."""
+    graph = scenario.network
+    other = next((each.forward for each in graph.links if not each.observed), Direction())
+    size = {"router-bottleneck": len(graph.nodes) - 2, "dumbbell": len(graph.nodes) // 2 - 1}
+    named = NamedNetwork(
+        NetworkName(kind or graph.name),
+        LinkSettings(**{**vars(graph.bottleneck), **bottleneck}),
+        hosts or size.get(graph.name, 1),
+        LinkSettings(**{**vars(other), **(access or {})}),
+        links or {},
+        rtts_ms,
+    )
+    return dataclasses.replace(scenario, network=named.graph())
+
+
+def with_link(scenario: Scenario, name: str, **changes: object) -> Scenario:
+    """Return the scenario with a link that has other settings, in its forward direction unless
+    both are the same."""
+    links = (
+        dataclasses.replace(link, forward=dataclasses.replace(link.forward, **changes))  # type: ignore[arg-type]
+        if link.name == name
+        else link
+        for link in scenario.network.links
+    )
+    network = dataclasses.replace(scenario.network, links=tuple(links))
+    return dataclasses.replace(scenario, network=network)
+
+
 def dumbbell() -> Scenario:
     """Two pairs and a CBR flow from router to router, 10 ms and 10 Mbit/s a link."""
     return Scenario(
         experiment="test",
-        topology=Topology(
-            TopologyKind.DUMBBELL,
-            Bottleneck(10, Queue("pfifo", limit_packets=10), delay_ms=10),
-            hosts=2,
-            access=Path(delay_ms=10, rate_mbit=10, queue=Queue("pfifo", limit_packets=10)),
+        network=named_networks.dumbbell(
+            LinkSettings(10, queue=Queue("pfifo", limit_packets=10), delay_ms=10),
+            pairs=2,
+            access=LinkSettings(delay_ms=10, rate_mbit=10, queue=Queue("pfifo", limit_packets=10)),
         ),
         flows=(
             Flow("one", FlowKind.TCP, "sender1", "receiver1", variant="linux-reno"),
@@ -86,7 +117,7 @@ def access(network: str = "shaped", duration_s: float = 5, **settings: object) -
     """One TCP flow down to a home's station."""
     return Scenario(
         experiment="test",
-        topology=NETWORKS[network],
+        network=NETWORKS[network],
         flows=(Flow("tcp", FlowKind.TCP, "server", "station", variant="cubic"),),
         duration_s=duration_s,
         **settings,  # type: ignore[arg-type]
@@ -124,12 +155,11 @@ def background(sessions: int = 16, duration_s: float = 10, **settings: object) -
     """One flow through 15 Mbit/s, beside sessions of the other pair (profile ns2)."""
     return Scenario(
         experiment="test",
-        topology=Topology(
-            TopologyKind.DUMBBELL,
-            Bottleneck(15, Queue("pfifo", limit_packets=150), delay_ms=5),
-            hosts=2,
-            access=Path(delay_ms=1),
-            links={"receiver1-right": Path(delay_ms=19)},
+        network=named_networks.dumbbell(
+            LinkSettings(15, queue=Queue("pfifo", limit_packets=150), delay_ms=5),
+            pairs=2,
+            access=LinkSettings(delay_ms=1),
+            links={"receiver1-right": LinkSettings(delay_ms=19)},
         ),
         flows=(
             Flow("tcp", FlowKind.TCP, "sender1", "receiver1", variant="newreno"),
@@ -162,6 +192,4 @@ def near_video(transport: str, player: str, length_s: float = 6) -> Scenario:
         length_s=length_s,
         seed=1,
     )
-    bottleneck = dataclasses.replace(made.named.bottleneck, rate_mbit=8)
-    topology = dataclasses.replace(made.named, bottleneck=bottleneck)
-    return dataclasses.replace(made, topology=topology)
+    return with_link(made, "isp-ap", rate_mbit=8)

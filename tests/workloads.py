@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from testbed.scenario.model import (
-    Bottleneck,
-    Flow,
-    FlowKind,
-    Queue,
-    Scenario,
-    Topology,
-    TopologyKind,
-)
+from testbed.scenario.model import Flow, FlowKind, Scenario
+from testbed.scenario.named_networks import LinkSettings, dumbbell
+from testbed.scenario.network import Queue
 from testbed.scenario.workload.workload import (
     Arrivals,
     Connections,
@@ -35,10 +29,9 @@ def workload_scenario(
         flows.append(Flow("long", FlowKind.TCP, "sender2", "receiver2", variant="cubic"))
     return Scenario(
         experiment="test",
-        topology=Topology(
-            TopologyKind.DUMBBELL,
-            Bottleneck(10, Queue("bfifo", limit_bytes=50_000), delay_ms=10),
-            hosts=len(flows),
+        network=dumbbell(
+            LinkSettings(10, queue=Queue("bfifo", limit_bytes=50_000), delay_ms=10),
+            pairs=len(flows),
         ),
         flows=tuple(flows),
         duration_s=duration_s,

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from analysis.trials.labels import queue_label
-from testbed.scenario.model import Scenario, Topology
 from testbed.store import Trial
 
 
@@ -38,19 +37,14 @@ def _stems(groups: Sequence[Sequence[Trial]], stem: str) -> list[str]:
     ]
 
 
-def _access_ms(scenario: Scenario) -> float:
-    topology = scenario.topology
-    return topology.access.delay_ms if isinstance(topology, Topology) else 0
-
-
 def _words(trial: Trial) -> dict[str, str]:
     scenario = trial.scenario
-    bottleneck = scenario.topology.bottleneck
+    network = scenario.network
     words = {
-        "queue": queue_label(bottleneck.queue),
+        "queue": queue_label(network.bottleneck_queue),
         "to": "+".join(dict.fromkeys(flow.dst for flow in scenario.flows)),
-        "rate": f"{bottleneck.rate_mbit:g}mbit",
-        "delay": f"{bottleneck.delay_ms + _access_ms(scenario):g}ms",
+        "rate": f"{network.bottleneck_mbit:g}mbit",
+        "delay": f"{network.longest_rtt_ms / 2:g}ms",
         "duration": f"{scenario.duration_s:g}s",
     }
     return {key: re.sub(r"[^\w.]+", "-", word) for key, word in words.items()}

@@ -13,7 +13,6 @@ from analysis.trials.capacity import capacity_of
 from analysis.trials.packets import NAN, Interval, TrialPackets, capture_files, epoch_ns
 from analysis.trials.queue_transit import FlowAtQueue, flows_at_queue, queue_transit
 from analysis.trials.samples import Samples
-from testbed.scenario.builders import graph_of, interface_numbers
 from testbed.store import QueueRecord, Trial
 
 LINK_COLUMNS = (
@@ -114,8 +113,8 @@ def _marked(at_queue: FlowAtQueue) -> int:
 
 def link_name(trial: Trial, queue: QueueRecord) -> str:
     """`router1 → router2`."""
-    graph = graph_of(trial.scenario.topology)
-    for (index, end), number in interface_numbers(graph).items():
+    graph = trial.scenario.network
+    for (index, end), number in graph.interface_numbers.items():
         ends = graph.links[index].ends
         if f"{ends[end]}-eth{number}" == queue.interface:
             return f"{queue.node} → {ends[1 - end]}"

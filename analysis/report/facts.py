@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from analysis.figures.cases import text
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
-from analysis.trials.labels import hosts_label, path_rtt_ms, queue_label, rate_label
+from analysis.trials.labels import path_rtt_ms, queue_label, rate_label
+from testbed.scenario.named_networks import described
 from testbed.store import SCENARIO, Trial
 
 MOST = 8  # values that are written out
@@ -31,14 +32,14 @@ def settings(trials: Sequence[Trial]) -> list[tuple[str, str]]:
     """Return the settings of the trials; where they differ, all values."""
     scenarios = [trial.scenario for trial in trials]
     records = [trial.record for trial in trials]
-    necks = [scenario.topology.bottleneck for scenario in scenarios]
+    networks = [scenario.network for scenario in scenarios]
     versions = dict.fromkeys(
         f"{name} {version}" for record in records for name, version in record.versions.items()
     )
     rows = (
-        ("network", _several(hosts_label(scenario.topology) for scenario in scenarios)),
-        ("bottleneck", _several(rate_label(neck) for neck in necks)),
-        ("queue", _several(queue_label(neck.queue) for neck in necks)),
+        ("network", _several(map(described, networks))),
+        ("bottleneck", _several(rate_label(each.bottleneck_link) for each in networks)),
+        ("queue", _several(queue_label(each.bottleneck_queue) for each in networks)),
         ("path RTT", _several(f"{path_rtt_ms(s):g} ms, and serialisation" for s in scenarios)),
         ("profile", _several(str(scenario.profile) for scenario in scenarios)),
         ("length of a trial", _several(f"{scenario.duration_s:g} s" for scenario in scenarios)),

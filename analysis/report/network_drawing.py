@@ -11,19 +11,8 @@ from dataclasses import dataclass
 from html import escape
 
 from analysis.trials.labels import queue_label, rate_label
-from testbed.scenario.builders import edges, graph_of
-from testbed.scenario.model import (
-    PLAIN_QUEUE,
-    Bottleneck,
-    FlowKind,
-    Graph,
-    GraphLink,
-    NodeKind,
-    Path,
-    Scenario,
-    Topology,
-)
-from testbed.scenario.shortest import paths
+from testbed.scenario.model import FlowKind, Scenario
+from testbed.scenario.network import PLAIN_QUEUE, Graph, Link, NodeKind, shortest_paths
 
 WIDTH, STEP, TOP = 720, 64, 30
 MARGIN, LINK_STEP, NECK_STEP = 58, 187, 230  # from the edge, and from column to column
@@ -40,7 +29,7 @@ KINDS = {
 
 
 @dataclass(frozen=True)
-class Node:
+class NodeBox:
     """A box, by its middle."""
 
     name: str
@@ -73,7 +62,7 @@ def drawing(scenarios: Sequence[Scenario]) -> str:
     height = max(max(node.y for node in nodes) + 46, *(each + 24 for each in lines))
     parts = [
         '<svg class="network" role="img" '
-        f'aria-label="The network: {escape(scenario.topology.kind)}" '
+        f'aria-label="The network: {escape(scenario.network.name)}" '
         f'viewBox="0 0 {width:g} {height:g}">'
     ]
     parts += [_edge(edge, by_name) for edge in edges]
@@ -81,15 +70,17 @@ def drawing(scenarios: Sequence[Scenario]) -> str:
     return "".join([*parts, "</svg>"])
 
 
-def _layout(scenarios: Sequence[Scenario]) -> tuple[list[Node], list[Edge]]:
+def _layout(scenarios: Sequence[Scenario]) -> tuple[list[NodeBox], list[Edge]]:
     """Nodes in columns from left to right, as the first flow crosses them, and their links."""
-    graph = graph_of(scenarios[0].topology)
+    graph = scenarios[0].network
     columns = _columns(scenarios[0], graph)
     links = list(_edges(scenarios, graph))
     routers = {node.name for node in graph.nodes if node.kind is not NodeKind.HOST}
     most = max(len(names) for names in columns)
     nodes = [
-        Node(name, x, TOP + STEP * (place + (most - _centred(names, routers)) / 2), name in routers)
+        NodeBox(
+            name, x, TOP + STEP * (place + (most - _centred(names, routers)) / 2), name in routers
+        )
         for x, names in zip(_places(columns, links), columns, strict=True)
         for place, name in enumerate(sorted(names, key=lambda each: each not in routers))
     ]
@@ -118,7 +109,7 @@ def _columns(scenario: Scenario, graph: Graph) -> list[list[str]]:
     kinds = {node.name: node.kind for node in graph.nodes}
     first = scenario.flows[0].src
     start = first if first in kinds else graph.nodes[0].name
-    known = paths(edges(graph), kinds, start)
+    known = shortest_paths(graph.links, kinds, start)
     distance = {name: len(steps) for name, steps in known.items()}
     receivers = {flow.dst for flow in scenario.flows}
     for name, kind in kinds.items():
@@ -146,45 +137,29 @@ def _edges(scenarios: Sequence[Scenario], graph: Graph) -> Iterator[Edge]:
     """
     settings = {link.name: list(_settings(scenarios, link.name)) for link in graph.links}
     hubs = Counter(end for link in graph.links for end in link.ends)
-    groups: dict[str, list[GraphLink]] = {}
+    groups: dict[str, list[Link]] = {}
     for link in graph.links:
-        if link.observed and link.there.rate_mbit:
+        if link.observed and link.forward.rate_mbit:
             necks = settings[link.name]
-            yield Edge(link.ends[0], link.ends[1], _neck(necks), _queues(necks), neck=True)
+            yield Edge(link.ends[0], link.ends[1], _bottleneck(necks), _queues(necks), neck=True)
         else:
             hub = max(link.ends, key=lambda end: hubs[end])
             groups.setdefault(hub, []).append(link)
     for links in groups.values():
-        words = [_several_paths(settings[link.name]) for link in links]
+        words = [_several_links(settings[link.name]) for link in links]
         for link, each in zip(links, _once(words), strict=True):
             yield Edge(link.ends[0], link.ends[1], *each)
 
 
-def _settings(scenarios: Sequence[Scenario], name: str) -> Iterator[Bottleneck | Path]:
-    """Return a link's settings in each scenario."""
+def _settings(scenarios: Sequence[Scenario], name: str) -> Iterator[Link]:
+    """Yield the link of that name in each scenario that has one."""
     for scenario in scenarios:
-        topology = scenario.topology
-        link = next((each for each in graph_of(topology).links if each.name == name), None)
-        if link is None:
-            continue
-        if isinstance(topology, Topology):
-            access = topology.links.get(name, topology.access)
-            yield topology.bottleneck if link.observed else access
-        else:
-            there, back = link.directions
-            yield Path(
-                there.delay_ms,
-                there.rate_mbit,
-                there.queue or PLAIN_QUEUE,
-                None if back == there else back.rate_mbit,
-                there.jitter_ms,
-                there.loss,
-                reorder=there.reorder,
-            )
+        if (link := scenario.network.link(name)) is not None:
+            yield link
 
 
-def _several_paths(settings: Iterable[Bottleneck | Path]) -> tuple[str, str]:
-    found = {_path(each) for each in settings if isinstance(each, Path)}
+def _several_links(settings: Iterable[Link]) -> tuple[str, str]:
+    found = {_link_words(each) for each in settings}
     return found.pop() if len(found) == 1 else (f"{len(found)} settings", "")
 
 
@@ -202,13 +177,14 @@ def _once(words: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
             yield above, below
 
 
-def _path(path: Path) -> tuple[str, str]:
-    jitter = f" ± {path.jitter_ms:g}" if path.jitter_ms else ""
-    loss = f"{100 * path.loss.loss_rate:.2g} % lost" if path.loss else ""
-    ahead = f"{100 * path.reorder:.2g} % overtake" if path.reorder else ""
-    delay = f"{path.delay_ms:g}{jitter} ms" if path.delay_ms else ""
-    busy = f"{100 * path.radio.busy:g} % others'" if path.radio and path.radio.busy else ""
-    return rate_label(path), ", ".join(filter(None, (delay, loss, ahead, busy)))
+def _link_words(link: Link) -> tuple[str, str]:
+    one = link.forward
+    jitter = f" ± {one.jitter_ms:g}" if one.jitter_ms else ""
+    loss = f"{100 * one.loss.loss_rate:.2g} % lost" if one.loss else ""
+    ahead = f"{100 * one.reorder:.2g} % overtake" if one.reorder else ""
+    delay = f"{one.delay_ms:g}{jitter} ms" if one.delay_ms else ""
+    busy = f"{100 * one.radio.busy:g} % others'" if one.radio and one.radio.busy else ""
+    return rate_label(link), ", ".join(filter(None, (delay, loss, ahead, busy)))
 
 
 def _several(texts: Iterable[str], what: str) -> str:
@@ -216,16 +192,17 @@ def _several(texts: Iterable[str], what: str) -> str:
     return found[0] if len(found) == 1 else f"{len(found)} {what}"
 
 
-def _neck(settings: Iterable[Bottleneck | Path]) -> str:
-    def words(neck: Bottleneck | Path) -> str:
-        delay = f", {neck.delay_ms:g} ms" if neck.delay_ms else ""
-        return f"{rate_label(neck)}{delay}"
+def _bottleneck(links: Iterable[Link]) -> str:
+    def words(link: Link) -> str:
+        delay = f", {link.forward.delay_ms:g} ms" if link.forward.delay_ms else ""
+        return f"{rate_label(link)}{delay}"
 
-    return _several(map(words, settings), "settings")
+    return _several(map(words, links), "settings")
 
 
-def _queues(settings: Iterable[Bottleneck | Path]) -> str:
-    return _several((queue_label(each.queue) for each in settings if each.queue), "queues")
+def _queues(links: Iterable[Link]) -> str:
+    queues = (each.forward.queue or PLAIN_QUEUE for each in links)
+    return _several(map(queue_label, queues), "queues")
 
 
 def _flows(scenario: Scenario) -> dict[str, str]:
@@ -236,7 +213,7 @@ def _flows(scenario: Scenario) -> dict[str, str]:
     return {name: ", ".join(dict.fromkeys(texts)) for name, texts in notes.items()}
 
 
-def _edge(edge: Edge, nodes: dict[str, Node]) -> str:
+def _edge(edge: Edge, nodes: dict[str, NodeBox]) -> str:
     one, other = nodes[edge.one], nodes[edge.other]
     kind = "neck" if edge.neck else "link"
     line = f'<line class="{kind}" x1="{one.x:g}" y1="{one.y:g}" x2="{other.x:g}" y2="{other.y:g}"/>'
@@ -250,7 +227,7 @@ def _edge(edge: Edge, nodes: dict[str, Node]) -> str:
     return line
 
 
-def _fitting(words: str, edge: Edge, nodes: dict[str, Node]) -> list[str]:
+def _fitting(words: str, edge: Edge, nodes: dict[str, NodeBox]) -> list[str]:
     """Break words into lines that fit between two boxes, numbers beside their units."""
     apart = math.dist(*((nodes[name].x, nodes[name].y) for name in (edge.one, edge.other)))
     whole = re.sub(r"(?<=[\d%]) ", "\u00a0", words)
@@ -258,7 +235,7 @@ def _fitting(words: str, edge: Edge, nodes: dict[str, Node]) -> list[str]:
     return [line.replace("\u00a0", " ") for line in lines]
 
 
-def _node(node: Node, note: str) -> str:
+def _node(node: NodeBox, note: str) -> str:
     x, y = node.x - BOX_W / 2, node.y - BOX_H / 2
     round_ = BOX_H / 2 if node.router else 5
     kind = "router" if node.router else "host"

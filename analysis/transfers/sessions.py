@@ -14,8 +14,7 @@ from analysis.transfers.transfer_reports import read_planned, read_reported, rea
 from analysis.trials.packets import epoch_ns
 from analysis.trials.samples import read_counters
 from testbed.scenario.drawn_network import drawn
-from testbed.scenario.model import FRAME_OVERHEAD_BYTES
-from testbed.scenario.planned.way import way
+from testbed.scenario.network import FRAME_OVERHEAD_BYTES
 from testbed.scenario.workload.drawing import draw_sessions
 from testbed.store import FlowRecord, Trial
 
@@ -46,7 +45,7 @@ def load_of(trial: Trial, flow: FlowRecord) -> CarriedLoad | None:
     arrived = receiver["TcpInSegs"]
     frames = receiver["IpExtInOctets"] + FRAME_OVERHEAD_BYTES * arrived
     mbit = frames * 8e-6 / (flow.stopped_s - flow.started_s)
-    rate_mbit = way(drawn(trial.scenario).topology, own.src, own.dst).rate_mbit
+    rate_mbit = drawn(trial.scenario).network.path(own.src, own.dst).rate_mbit
     return CarriedLoad(mbit, mbit / rate_mbit, (sent - arrived) / sent if sent else 0.0)
 
 

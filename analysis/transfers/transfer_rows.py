@@ -15,8 +15,8 @@ from analysis.transfers.wire_transfers import OnTheWire, on_the_wire
 from analysis.trials.packets import TrialPackets, epoch_ns
 from testbed.scenario.drawn_network import drawn
 from testbed.scenario.model import Flow
+from testbed.scenario.network import PathSummary
 from testbed.scenario.planned.planned_transfers import ideal_s
-from testbed.scenario.planned.way import Way, way
 from testbed.scenario.workload.drawing import draw_sessions
 from testbed.scenario.workload.workload import Sessions
 from testbed.store import FlowRecord, Trial
@@ -164,14 +164,14 @@ def _fill(rows: pd.DataFrame, found: OnTheWire, zero_ns: int, stop_ns: int) -> N
 
 def _ideals(trial: Trial, flow: Flow, session: Integers, size: Integers) -> list[float]:
     assert flow.workload is not None
-    path = way(drawn(trial.scenario).topology, flow.src, flow.dst)
+    path = drawn(trial.scenario).network.path(flow.src, flow.dst)
     alike = (q.burst_bytes for q in trial.record.queues if q.rate_mbit == path.rate_mbit)
     burst, sessions = max(alike, default=0), flow.workload.arrivals.sessions
     paths = [path]
     if sessions is not None:
         own = draw_sessions(sessions, f"{trial.scenario.seed} {flow.name}")
-        rtts_s = (path.rtt_s if each.rtt_ms is None else each.rtt_ms / 1e3 for each in own)
-        paths = [Way(path.rate_mbit, rtt_s) for rtt_s in rtts_s]
+        rtts_ms = (path.rtt_ms if each.rtt_ms is None else each.rtt_ms for each in own)
+        paths = [PathSummary(path.rate_mbit, rtt_ms) for rtt_ms in rtts_ms]
     return [
         math.nan if bytes_ < 0 else ideal_s(flow.workload, paths[place], bytes_, burst)
         for place, bytes_ in zip(session.tolist(), size.tolist(), strict=True)

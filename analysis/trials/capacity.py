@@ -14,7 +14,7 @@ from testbed.scenario.links.trace import (
     Trace,
     parse,
 )
-from testbed.scenario.model import FRAME_OVERHEAD_BYTES
+from testbed.scenario.network import FRAME_OVERHEAD_BYTES
 from testbed.scenario.queues import FRAME_BYTES
 from testbed.store import CAPACITY_FILE, QueueRecord, Trial, read_json
 

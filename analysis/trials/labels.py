@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterable
 
-from testbed.scenario.builders import BUILDERS, graph_of, longest_rtt_ms
-from testbed.scenario.model import (
-    Bottleneck,
-    Graph,
-    Path,
-    Queue,
-    Scenario,
-    Topology,
-    TopologyKind,
-)
+from testbed.scenario.model import Scenario
+from testbed.scenario.named_networks import described
+from testbed.scenario.network import Link, Queue
 from testbed.store import Trial
 
 # The customary order; others follow alphabetically.
@@ -63,36 +55,23 @@ def by_number(text: str) -> tuple[tuple[float, str], ...]:
 
 
 def path_rtt_ms(scenario: Scenario) -> float:
-    """Return the round-trip propagation delay of the longest path.
-
-    Of a named network, links with settings of their own count as the others do; of an access link,
-    it is that of its one path.
-    """
-    topology = scenario.topology
-    if isinstance(topology, Topology) and topology.kind is not TopologyKind.ACCESS_LINK:
-        topology = dataclasses.replace(topology, links={})
-    return longest_rtt_ms(graph_of(topology))
+    """Return the round-trip propagation delay of the longest path."""
+    return scenario.network.longest_rtt_ms
 
 
-def hosts_label(topology: Topology | Graph) -> str:
-    """Describe the network and the number of its hosts: `dumbbell, 2 pairs`."""
-    if isinstance(topology, Graph):
-        return f"{topology.kind}, {len(topology.nodes)} nodes, {len(topology.links)} links"
-    unit = BUILDERS[topology.kind].unit
-    return f"{topology.kind}, {topology.hosts} {unit}{'s' * (topology.hosts > 1)}"
-
-
-def rate_label(link: Bottleneck | Path) -> str:
+def rate_label(link: Link) -> str:
     """Describe a link's rate: `1.024/0.512 Mbit/s` if the directions differ.
 
     Of a radio it is the signal; it is empty for a link without a rate.
     """
-    if isinstance(link, Path) and link.radio is not None:
-        return f"{link.radio.signal_dbm} dBm"
-    if link.rate_mbit is None:
+    forward, reverse = link.directions
+    if forward.radio is not None:
+        return f"{forward.radio.signal_dbm} dBm"
+    if forward.rate_mbit is None:
         return ""
-    back = "" if link.back_rate_mbit is None else f"/{link.back_rate_mbit:g}"
-    return f"{link.rate_mbit:g}{back} Mbit/s"
+    is_other = reverse.rate_mbit not in (None, forward.rate_mbit)
+    other = f"/{reverse.rate_mbit:g}" if is_other else ""
+    return f"{forward.rate_mbit:g}{other} Mbit/s"
 
 
 def in_lines(parts: Iterable[str], letters: int) -> str:
@@ -110,15 +89,15 @@ def in_lines(parts: Iterable[str], letters: int) -> str:
 def setting_label(trial: Trial) -> str:
     """Describe the network, the stacks' profile and the machine, for the footers of figures."""
     scenario, record = trial.scenario, trial.record
-    topology = scenario.topology
-    bottleneck = topology.bottleneck
-    ways = "both ways" if bottleneck.both_directions else "one way"
+    network = scenario.network
+    is_shaped = any(link.directions[1].rate_mbit for link in network.links)
+    ways = "both ways" if is_shaped else "one way"
     kernel = " ".join(record.kernel.split()[:2])  # without the build's date
     return BETWEEN.join(
         [
-            hosts_label(topology),
-            f"{rate_label(bottleneck)} {ways}",
-            queue_label(bottleneck.queue),
+            described(network),
+            f"{rate_label(network.bottleneck_link)} {ways}",
+            queue_label(network.bottleneck_queue),
             f"path RTT {path_rtt_ms(scenario):g} ms and serialisation",
             f"{scenario.duration_s:g} s",
             f"profile {scenario.profile}",

@@ -65,7 +65,7 @@ def grid_step_s(trial: Trial, span_s: float | None = None) -> float:
     It is at least a sixtieth of the trial (or of the span of it that is shown) and fifty frames at
     the bottleneck's rate.
     """
-    rate_bps = trial.scenario.topology.bottleneck.rate_mbit * 1e6
+    rate_bps = trial.scenario.network.bottleneck_mbit * 1e6
     shown_s = trial.scenario.duration_s if span_s is None else span_s
     least = max(shown_s / 60, 50 * 8 * FRAME_BYTES / rate_bps)
     return next((step for step in ROUND_STEPS_S if step >= least * 0.999), least)

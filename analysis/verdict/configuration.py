@@ -16,7 +16,7 @@ from analysis.verdict.checks import (
     unknown,
 )
 from analysis.verdict.evidence import Evidence
-from testbed.scenario.model import FRAME_OVERHEAD_BYTES
+from testbed.scenario.network import FRAME_OVERHEAD_BYTES
 from testbed.scenario.queues import MTU_BYTES
 from testbed.store import CONFIGURATION_FILE, FlowRecord, read_json
 

@@ -23,7 +23,6 @@ from analysis.verdict.checks import (
     unknown,
 )
 from analysis.verdict.evidence import Evidence
-from testbed.scenario.model import Topology
 from testbed.store import IDLE_RTTS, FlowRecord
 
 BY_CHANCE = "losses by chance"
@@ -223,10 +222,9 @@ def _roles_around(evidence: Evidence, flow: FlowRecord, dropper: Injected) -> tu
 
 def radio(evidence: Evidence) -> Iterator[Check]:
     """Check the station's signal, and the other stations' share of the air, of every radio link."""
-    topology = evidence.trial.scenario.topology
-    links = topology.links.items() if isinstance(topology, Topology) else ()
-    for name, path in links:
-        if path.radio is None:
+    for link in evidence.trial.scenario.network.links:
+        name, planned = link.name, link.forward.radio
+        if planned is None:
             continue
         report = read_medium(evidence.trial)
         if report is None:
@@ -234,6 +232,6 @@ def radio(evidence: Evidence) -> Iterator[Check]:
                 yield unknown(check, name, NO_MEDIUM_REPORT)
             continue
         state = [f"{report['signal_dbm']} dBm", *([] if report["joined"] else ["left"])]
-        yield same("radio", name, ", ".join(state), f"{path.radio.signal_dbm} dBm")
+        yield same("radio", name, ", ".join(state), f"{planned.signal_dbm} dBm")
         share = report["others"]["air_s"] / report["seconds"]
-        yield compare("radio share", name, evidence.virtual_time, share, path.radio.busy)
+        yield compare("radio share", name, evidence.virtual_time, share, planned.busy)

@@ -8,21 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from testbed.scenario.model import (
-    Bottleneck,
-    Flow,
-    FlowKind,
-    Graph,
-    Path,
-    Queue,
-    Scenario,
-    Topology,
-    TopologyKind,
-)
+from testbed.scenario import named_networks
+from testbed.scenario.links.schedule import Schedule
+from testbed.scenario.model import Flow, FlowKind, Scenario
+from testbed.scenario.named_networks import LinkSettings
+from testbed.scenario.network import Graph, Queue
 
 RATE_MBIT = 10.0
 RTT_MS = 40.0
-NECK_MS = 2.0  # of the bottleneck, one way; the access links have the rest
+BOTTLENECK_MS = 2.0  # of the bottleneck, one way; the access links have the rest
 VARIANTS = ("cubic", "bbr", "linux-reno")
 FIFO = "pfifo"
 STARTS_MS = 100.0
@@ -36,14 +30,20 @@ def buffer(discipline: str, bdp: float = 1.0) -> Queue:
 
 
 def dumbbell(
-    queue: Queue, pairs: int, rtts_ms: tuple[float, ...] = (), rate_mbit: float = RATE_MBIT
-) -> Topology:
-    """Pairs of hosts with a bottleneck in the middle, 40 ms unless round trips are given."""
-    return Topology(
-        TopologyKind.DUMBBELL,
-        Bottleneck(rate_mbit, queue, delay_ms=NECK_MS),
-        hosts=pairs,
-        access=Path(delay_ms=(RTT_MS / 2 - NECK_MS) / 2),
+    queue: Queue,
+    pairs: int,
+    rtts_ms: tuple[float, ...] = (),
+    rate_mbit: float = RATE_MBIT,
+    *,
+    delay_ms: float = BOTTLENECK_MS,
+    trace: str | None = None,
+    schedule: Schedule = (),
+) -> Graph:
+    """Return pairs of hosts with a bottleneck in the middle, 40 ms unless round trips are given."""
+    return named_networks.dumbbell(
+        LinkSettings(rate_mbit, delay_ms, queue, trace=trace, schedule=schedule),
+        pairs=pairs,
+        access=LinkSettings(delay_ms=(RTT_MS / 2 - BOTTLENECK_MS) / 2),
         rtts_ms=rtts_ms,
     )
 
@@ -71,7 +71,7 @@ def alike(variant: str, flows: int, pairs: int) -> tuple[Flow, ...]:
 def trial(
     experiment: str,
     words: Sequence[str],
-    topology: Topology | Graph,
+    network: Graph,
     flows: tuple[Flow, ...],
     duration_s: float,
     seed: int,
@@ -83,7 +83,7 @@ def trial(
     return Scenario(
         experiment=experiment,
         label="-".join(words),
-        topology=topology,
+        network=network,
         flows=flows,
         duration_s=duration_s,
         measure_from_s=settling * duration_s,

@@ -6,7 +6,8 @@ import dataclasses
 
 from experiments.evaluation import evaluation_settings as settings
 from testbed.scenario.experiment import Experiment, on_demand
-from testbed.scenario.model import Bottleneck, Flow, Path, Scenario, Topology, TopologyKind
+from testbed.scenario.model import Flow, Scenario
+from testbed.scenario.named_networks import LinkSettings, parking_lot
 
 SHORT_MS = 20.0
 
@@ -243,12 +244,12 @@ def parking_lot_trial(
     Max–min fairness gives every flow half of a bottleneck, however many the long one crosses.
     """
     number = round(bottlenecks)
-    neck = Bottleneck(settings.RATE_MBIT, settings.buffer(queue), delay_ms=NECK_MS)
+    neck = LinkSettings(settings.RATE_MBIT, queue=settings.buffer(queue), delay_ms=NECK_MS)
     cross = (settings.flow(f"cross{n}", n + 1, variant) for n in range(1, number + 1))
     return settings.trial(
         "parking-lot",
         (variant, queue, f"{bottlenecks:g}"),
-        Topology(TopologyKind.PARKING_LOT, neck, hosts=number, access=Path(delay_ms=ACCESS_MS)),
+        parking_lot(neck, bottlenecks=number, access=LinkSettings(delay_ms=ACCESS_MS)),
         (settings.flow("long", 1, variant), *cross),
         duration_s,
         seed,

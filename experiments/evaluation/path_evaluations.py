@@ -6,12 +6,13 @@ import dataclasses
 from pathlib import Path
 
 from experiments.evaluation import evaluation_settings as settings
-from testbed.scenario.builders import graph_of
+from testbed.errors import UsageError, nearest, quoted
 from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.links.schedule import Change
 from testbed.scenario.links.trace_files import read_trace
 from testbed.scenario.losses import Loss, LossEvents
-from testbed.scenario.model import Flow, FlowKind, Graph, Scenario, Topology
+from testbed.scenario.model import Flow, FlowKind, Scenario
+from testbed.scenario.network import Graph, Link, Node
 from testbed.scenario.workload.drawing import rate_per_s
 from testbed.scenario.workload.workload import Arrivals, Sizes, Workload
 
@@ -64,12 +65,18 @@ LAST = ("receiver1", "right")  # the data come back
 
 
 def reordering_network(percent: float) -> Graph:
-    """The dumbbell, with the chance on the way to the receiver."""
-    graph = graph_of(settings.dumbbell(settings.buffer(settings.FIFO), 1))
-    *others, last = graph.links
+    """Return the dumbbell with the chance on the path to the receiver; it has no name, so each
+    direction of a link is drawn by itself, and addresses are numbered.
+    """
+    graph = settings.dumbbell(settings.buffer(settings.FIFO), 1)
+    *others, last = (Link(link.ends, *link.directions, link.observed) for link in graph.links)
     assert last.ends == LAST
     data = dataclasses.replace(last.directions[1], reorder=percent / 100)
-    return dataclasses.replace(graph, links=(*others, dataclasses.replace(last, back=data)))
+    return Graph(
+        tuple(Node(node.name, node.kind) for node in graph.nodes),
+        (*others, dataclasses.replace(last, reverse=data)),
+        rtt_ms=settings.RTT_MS,
+    )
 
 
 def reordering_trial(
@@ -114,11 +121,9 @@ REORDERING = Experiment(
 TRACE_LIMIT_BDP = 4.0
 
 
-def trace_network(trace: str, queue: str) -> Topology:
-    """The dumbbell, with the trace in place of the bottleneck's rate."""
-    plain = settings.dumbbell(settings.buffer(queue, TRACE_LIMIT_BDP), 1)
-    neck = dataclasses.replace(plain.bottleneck, trace=read_trace(trace))
-    return dataclasses.replace(plain, bottleneck=neck)
+def trace_network(trace: str, queue: str) -> Graph:
+    """Return the dumbbell, with the trace in place of the bottleneck's rate."""
+    return settings.dumbbell(settings.buffer(queue, TRACE_LIMIT_BDP), 1, trace=read_trace(trace))
 
 
 def cellular_trial(
@@ -167,25 +172,29 @@ CELLULAR = Experiment(
 CHANGE_AT = 0.5
 FACTOR = 4.0
 STEPS = ("delay-up", "delay-down", "rate-up", "rate-down")
-LONG_NECK_MS = settings.NECK_MS + (FACTOR - 1) * settings.RTT_MS / 2  # 160 ms, there and back
+LONG_BOTTLENECK_MS = (
+    settings.BOTTLENECK_MS + (FACTOR - 1) * settings.RTT_MS / 2
+)  # a round trip of 160 ms
 SLOW_MBIT = settings.RATE_MBIT / FACTOR
 
 
-def changing_network(step: str, queue: str, at_s: float) -> Topology:
-    """The dumbbell whose bottleneck changes then; a step down begins at the higher value."""
-    plain = settings.dumbbell(settings.buffer(queue), 1)
-    neck, short_ms = plain.bottleneck, settings.NECK_MS
-    changed = {
-        "delay-up": dataclasses.replace(neck, schedule=(Change(at_s, delay_ms=LONG_NECK_MS),)),
-        "delay-down": dataclasses.replace(
-            neck, delay_ms=LONG_NECK_MS, schedule=(Change(at_s, delay_ms=short_ms),)
-        ),
-        "rate-up": dataclasses.replace(
-            neck, rate_mbit=SLOW_MBIT, schedule=(Change(at_s, rate_mbit=settings.RATE_MBIT),)
-        ),
-        "rate-down": dataclasses.replace(neck, schedule=(Change(at_s, rate_mbit=SLOW_MBIT),)),
-    }
-    return dataclasses.replace(plain, bottleneck=changed[step])
+def changing_network(step: str, queue: str, at_s: float) -> Graph:
+    """Return the dumbbell whose bottleneck changes then; a step down begins at the higher value."""
+    buffer, short_ms = settings.buffer(queue), settings.BOTTLENECK_MS
+    match step:
+        case "delay-up":
+            return settings.dumbbell(
+                buffer, 1, schedule=(Change(at_s, delay_ms=LONG_BOTTLENECK_MS),)
+            )
+        case "delay-down":
+            change = Change(at_s, delay_ms=short_ms)
+            return settings.dumbbell(buffer, 1, delay_ms=LONG_BOTTLENECK_MS, schedule=(change,))
+        case "rate-up":
+            change = Change(at_s, rate_mbit=settings.RATE_MBIT)
+            return settings.dumbbell(buffer, 1, rate_mbit=SLOW_MBIT, schedule=(change,))
+        case "rate-down":
+            return settings.dumbbell(buffer, 1, schedule=(Change(at_s, rate_mbit=SLOW_MBIT),))
+    raise UsageError(f"step: unknown {quoted(step)}", nearest(step, STEPS))
 
 
 def path_change_trial(

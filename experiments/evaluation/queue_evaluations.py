@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from experiments.evaluation import evaluation_settings as settings
 from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.links.schedule import Change
-from testbed.scenario.model import Flow, FlowKind, Queue, Scenario, Topology
+from testbed.scenario.model import Flow, FlowKind, Scenario
+from testbed.scenario.network import Graph, Queue
 
 MOST_PAIRS = 4
 
@@ -157,18 +156,17 @@ def flows(traffic: str, duration_s: float) -> tuple[Flow, ...]:
     return own
 
 
-def aqm_network(queue: str, traffic: str, duration_s: float) -> Topology:
-    """What it is sent through."""
-    rtts_ms = RTTS_MS if traffic == "rtt" else ()
-    plain = settings.dumbbell(Queue(queue, limit_bdp=AQM_LIMIT_BDP), PAIRS, rtts_ms)
-    if traffic != "changing":
-        return plain
+def aqm_network(queue: str, traffic: str, duration_s: float) -> Graph:
+    """Return the network that the traffic is sent through."""
     steps = (
         Change(duration_s / 3, rate_mbit=SLOWER * settings.RATE_MBIT),
         Change(duration_s * 2 / 3, rate_mbit=settings.RATE_MBIT),
     )
-    return dataclasses.replace(
-        plain, bottleneck=dataclasses.replace(plain.bottleneck, schedule=steps)
+    return settings.dumbbell(
+        Queue(queue, limit_bdp=AQM_LIMIT_BDP),
+        PAIRS,
+        RTTS_MS if traffic == "rtt" else (),
+        schedule=steps if traffic == "changing" else (),
     )
 
 

@@ -332,8 +332,9 @@ def lot(goodput: float) -> pd.DataFrame:
 
 def results(experiment: str, tcp: pd.DataFrame, rate_mbit: float) -> Any:
     """What a law reads of a results."""
-    topology = SimpleNamespace(bottleneck=SimpleNamespace(rate_mbit=rate_mbit))
-    trial = SimpleNamespace(scenario=SimpleNamespace(topology=topology))
+    bottleneck = SimpleNamespace(trace=None)
+    network = SimpleNamespace(bottleneck_mbit=rate_mbit, bottleneck=bottleneck)
+    trial = SimpleNamespace(scenario=SimpleNamespace(network=network))
     return SimpleNamespace(experiment=experiment, tcp=tcp, good=tcp, trials=(trial,))
 
 
@@ -374,7 +375,7 @@ def test_a_trace_bounds_what_is_carried() -> None:
     rows = lot(1.0).assign(axis_trace="even")
     own = results("cellular", rows, 10.0)
     own.trials[0].path = SimpleNamespace(name="t")
-    own.trials[0].scenario.topology.bottleneck.trace = "1*2 4"  # 3 frames in 4 ms
+    own.trials[0].scenario.network.bottleneck.trace = "1*2 4"  # 3 frames in 4 ms
     (law,) = theory.laws(own)
     assert law.theory == pytest.approx(3 * 1514 * 8e-3 / 4)
 

@@ -91,7 +91,7 @@ def _lossy(results: ExperimentResults) -> Iterator[Law]:
 
 
 def _rate(results: ExperimentResults) -> float:
-    return results.trials[0].scenario.topology.bottleneck.rate_mbit
+    return results.trials[0].scenario.network.bottleneck_mbit
 
 
 def _parking_lot(results: ExperimentResults) -> Iterator[Law]:
@@ -159,7 +159,7 @@ def _cellular(results: ExperimentResults) -> Iterator[Law]:
     rows = results.tcp
     for (name, trace), own in _groups(rows, "variant", "trace"):
         trial = next(each for each in results.trials if each.path.name in set(own["trial"]))
-        content = trial.scenario.topology.bottleneck.trace
+        content = trial.scenario.network.bottleneck.trace
         if content is not None:
             words = f"{name} on {trace}: the trace's mean, at most"
             yield Law(words, "Mbit/s", parse(content).mean_mbit, own["throughput_mbps"])

@@ -14,17 +14,9 @@ from __future__ import annotations
 import sys
 
 from testbed.scenario.experiment import Experiment, on_demand
-from testbed.scenario.model import (
-    Bottleneck,
-    Flow,
-    FlowKind,
-    Path,
-    Profile,
-    Queue,
-    Scenario,
-    Topology,
-    TopologyKind,
-)
+from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
+from testbed.scenario.named_networks import LinkSettings, dumbbell
+from testbed.scenario.network import Queue
 
 # The paper's packets 14, 28; 14, 26, 28; …: it counts from 0.
 LOST = {1: (15,), 2: (15, 29), 3: (15, 27, 29), 4: (15, 25, 27, 29)}
@@ -36,10 +28,9 @@ def scenario(*, variant: str, lost: float, profile: str, seed: int) -> Scenario:
     return Scenario(
         experiment="fall-floyd",
         label=f"{variant}-lost{lost:g}-{profile}",
-        topology=Topology(
-            TopologyKind.DUMBBELL,
-            Bottleneck(0.8, Queue("pfifo", limit_packets=1000), delay_ms=100),
-            access=Path(delay_ms=0.05, rate_mbit=8),
+        network=dumbbell(
+            LinkSettings(0.8, queue=Queue("pfifo", limit_packets=1000), delay_ms=100),
+            access=LinkSettings(delay_ms=0.05, rate_mbit=8),
         ),
         flows=(
             Flow(

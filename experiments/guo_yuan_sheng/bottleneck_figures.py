@@ -137,7 +137,7 @@ def taken(row: Row, columns: list[Column]) -> bool:
 
 def throughput_row(scenario: Scenario) -> Row:
     """Throughput, and the bottleneck's rate."""
-    rate = scenario.topology.bottleneck.rate_mbit
+    rate = scenario.network.bottleneck_mbit
     return Row(
         "throughput\n(Mbit/s)",
         lambda column: column.all(lambda flow: flow.throughput_mbps),
@@ -163,7 +163,7 @@ def delay_row(scenario: Scenario) -> Row:
 def queue_row(scenario: Scenario) -> Row:
     """The queue, and its limit."""
     full_ms = _full_ms(scenario)
-    limit = full_ms * scenario.topology.bottleneck.rate_mbit / 8 if full_ms else None
+    limit = full_ms * scenario.network.bottleneck_mbit / 8 if full_ms else None
     return Row(
         "queue\n(kB)",
         lambda column: [queue.backlog_kb for queue in column.queues],
@@ -191,15 +191,14 @@ def short(value: float) -> str:
 
 def _full_ms(scenario: Scenario) -> float | None:
     """The drain time of a full buffer; None for queues that act before their limit."""
-    bottleneck = scenario.topology.bottleneck
-    queue = bottleneck.queue
+    queue = scenario.network.bottleneck_queue
     row = DISCIPLINES.get(queue.discipline)
     if row is None or not row.tail_drop:  # it acts long before its limit
         return None
     if queue.limit_bdp is not None:
         return queue.limit_bdp * path_rtt_ms(scenario)
     size = queue.limit_bytes or (queue.limit_packets or 0) * FRAME_BYTES
-    return size * 8 / (bottleneck.rate_mbit * 1e3)
+    return size * 8 / (scenario.network.bottleneck_mbit * 1e3)
 
 
 def _delay_note(column: Column) -> str:
@@ -218,7 +217,7 @@ def _window_note(column: Column) -> str:
 
 def title(scenario: Scenario, columns: Sequence[Column]) -> str:
     """The finding, in the figure's own numbers."""
-    rate = scenario.topology.bottleneck.rate_mbit
+    rate = scenario.network.bottleneck_mbit
     ran = [column for column in columns if len(column.delays_ms) and column.mean_mbps > 0]
     if not ran:
         return f"A bottleneck of {rate:g} Mbit/s: no trial has captures to draw"
@@ -483,7 +482,7 @@ def _figure(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame
         if measure.zero and np.isfinite(table["mean"]).any():
             axes.set_xlim(left=0)
     first = next(trial for trial in results.trials if trial.path.name == rows["trial"].iloc[0])
-    rate = first.scenario.topology.bottleneck.rate_mbit
+    rate = first.scenario.network.bottleneck_mbit
     if rows["throughput_mbps"].between(0.8 * rate, 1.2 * rate).all():
         line[0].axvline(rate, color=style.GREY, linewidth=0.7, linestyle=(0, (4, 2)), zorder=1.5)
     figure_layout.legend(figure, known)

@@ -16,16 +16,9 @@ from __future__ import annotations
 import sys
 
 from testbed.scenario.experiment import Experiment, on_demand
-from testbed.scenario.model import (
-    Bottleneck,
-    Flow,
-    FlowKind,
-    Path,
-    Queue,
-    Scenario,
-    Topology,
-    TopologyKind,
-)
+from testbed.scenario.model import Flow, FlowKind, Scenario
+from testbed.scenario.named_networks import LinkSettings, router_bottleneck
+from testbed.scenario.network import Queue
 from testbed.scenario.queues import DISCIPLINES
 
 BUFFER_BYTES = 104_857  # the paper's `limit 0.1MB`: tc's MB are 1024 · 1024 bytes
@@ -39,9 +32,9 @@ SHORT_S = 10.0  # at 100 Mbit/s
 JITTER_MS = 100.0  # the effect of a seed: the flow's start
 
 
-def bottleneck(rate_mbit: float, queue: str, delay_ms: float) -> Bottleneck:
+def bottleneck(rate_mbit: float, queue: str, delay_ms: float) -> LinkSettings:
     """The router's shaping, in both directions."""
-    return Bottleneck(rate_mbit, buffer(queue), delay_ms=delay_ms, both_directions=True)
+    return LinkSettings(rate_mbit, queue=buffer(queue), delay_ms=delay_ms)
 
 
 def buffer(name: str) -> Queue:
@@ -66,10 +59,11 @@ def scenario(
     return Scenario(
         experiment="router-bottleneck",
         label=f"{variant}-{queue}-{path}",
-        topology=Topology(
-            TopologyKind.ROUTER_BOTTLENECK,
+        network=router_bottleneck(
             bottleneck(rate_mbit, queue, delay_ms),
-            access=Path(delay_ms=delay_ms, rate_mbit=ACCESS_MBIT if path == "router" else None),
+            access=LinkSettings(
+                delay_ms=delay_ms, rate_mbit=ACCESS_MBIT if path == "router" else None
+            ),
         ),
         flows=(Flow("tcp", FlowKind.TCP, "sender1", path, variant=variant),),
         duration_s=duration_s,

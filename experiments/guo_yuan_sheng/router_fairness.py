@@ -14,7 +14,8 @@ import sys
 
 from experiments.guo_yuan_sheng.router_bottleneck import LINK_DELAY_MS, QUEUES, UNASKED, bottleneck
 from testbed.scenario.experiment import Experiment, on_demand
-from testbed.scenario.model import Flow, FlowKind, Path, Scenario, Topology, TopologyKind
+from testbed.scenario.model import Flow, FlowKind, Scenario
+from testbed.scenario.named_networks import LinkSettings, router_bottleneck
 
 VARIANTS = ("linux-reno", "cubic", "vegas", "bbr")  # PC1 … PC4
 WITHIN_S = (0.1, 1.0)  # of each other: when the four start, drawn by the seed
@@ -27,11 +28,10 @@ def scenario(
     return Scenario(
         experiment="router-fairness",
         label=f"{queue}-within{within_s:g}s",
-        topology=Topology(
-            TopologyKind.ROUTER_BOTTLENECK,
+        network=router_bottleneck(
             bottleneck(rate_mbit, queue, LINK_DELAY_MS),
-            hosts=len(VARIANTS),
-            access=Path(delay_ms=LINK_DELAY_MS),
+            senders=len(VARIANTS),
+            access=LinkSettings(delay_ms=LINK_DELAY_MS),
         ),
         flows=tuple(
             Flow(variant, FlowKind.TCP, f"sender{number}", "receiver", variant=variant)

@@ -19,7 +19,8 @@ from analysis.trials.series import Series, grid_step_s, trial_series
 from experiments.catalogue import EXPERIMENTS
 from experiments.guo_yuan_sheng import bottleneck_figures
 from experiments.guo_yuan_sheng.bottleneck_figures import columns, rows
-from testbed.scenario.model import Queue, Scenario
+from testbed.scenario.model import Scenario
+from testbed.scenario.network import Queue
 from testbed.store import Record, Status, Trial, open_trial, trials_in
 from tests.scenarios import router
 from tests.trial_writer import ROLES, write_trial

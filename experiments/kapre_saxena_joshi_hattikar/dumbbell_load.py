@@ -38,7 +38,7 @@ def scenario(
     return Scenario(
         experiment="dumbbell-load",
         label=f"{variant}-cbr{cbr_mbit:g}-{order}-{window}-{profile}",
-        topology=dumbbell_settings.network(),
+        network=dumbbell_settings.network(),
         flows=(
             dumbbell_settings.tcp(
                 "tcp",

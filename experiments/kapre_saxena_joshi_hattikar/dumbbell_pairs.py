@@ -49,7 +49,7 @@ def scenario(
     return Scenario(
         experiment="dumbbell-pairs",
         label=f"{one}-{other}-cbr{cbr_mbit:g}-{second}-{window}-{profile}",
-        topology=dumbbell_settings.network(pairs=2),
+        network=dumbbell_settings.network(pairs=2),
         flows=(
             tcp("tcp1", dumbbell_settings.N1_N4, one),
             tcp("tcp2", SECOND[second], other),

@@ -16,7 +16,8 @@ import sys
 
 from experiments.kapre_saxena_joshi_hattikar import dumbbell_settings
 from testbed.scenario.experiment import Experiment, on_demand
-from testbed.scenario.model import Profile, Queue, Scenario
+from testbed.scenario.model import Profile, Scenario
+from testbed.scenario.network import Queue
 
 CBR_MBIT = 7.0
 CBR_S = {"at-60": (40.0, 60.0, 80.0), "for-60": (40.0, 100.0, 120.0)}  # from, to, the trial's end
@@ -57,7 +58,7 @@ def scenario(
     return Scenario(
         experiment="dumbbell-queues",
         label=f"{variant}-{queue}-{cbr_stop}-{profile}",
-        topology=dumbbell_settings.network(QUEUES[queue], pairs=2),
+        network=dumbbell_settings.network(QUEUES[queue], pairs=2),
         flows=(
             dumbbell_settings.tcp(
                 "tcp",

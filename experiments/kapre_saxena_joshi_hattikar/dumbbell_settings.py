@@ -10,16 +10,9 @@ do not state were found: `experiments/kapre_saxena_joshi_hattikar/parameters.md`
 
 from __future__ import annotations
 
-from testbed.scenario.model import (
-    Bottleneck,
-    Flow,
-    FlowKind,
-    Path,
-    Profile,
-    Queue,
-    Topology,
-    TopologyKind,
-)
+from testbed.scenario.model import Flow, FlowKind, Profile
+from testbed.scenario.named_networks import LinkSettings, dumbbell
+from testbed.scenario.network import Graph, Queue
 
 RATE_MBIT = 10.0
 # 10 ms, plus half of the time that a link in ns-2 takes to send a segment and its ACK: an idle htb
@@ -45,13 +38,12 @@ PAPER_VARIANTS = ("tahoe", "reno", "newreno", "vegas")
 ALL_VARIANTS = (*PAPER_VARIANTS, "sack", "veno", "cubic", "bbr")
 
 
-def network(queue: Queue = DROPTAIL, pairs: int = 1) -> Topology:
+def network(queue: Queue = DROPTAIL, pairs: int = 1) -> Graph:
     """The five links; `queue` is the one before N2–N3."""
-    return Topology(
-        TopologyKind.DUMBBELL,
-        Bottleneck(RATE_MBIT, queue, delay_ms=DELAY_MS),
-        hosts=pairs,
-        access=Path(delay_ms=DELAY_MS, rate_mbit=RATE_MBIT, queue=DROPTAIL),
+    return dumbbell(
+        LinkSettings(RATE_MBIT, queue=queue, delay_ms=DELAY_MS),
+        pairs=pairs,
+        access=LinkSettings(delay_ms=DELAY_MS, rate_mbit=RATE_MBIT, queue=DROPTAIL),
     )
 
 

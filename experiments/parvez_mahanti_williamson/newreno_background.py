@@ -16,17 +16,9 @@ import sys
 
 from experiments.parvez_mahanti_williamson import newreno_settings
 from testbed.scenario.experiment import Experiment, on_demand
-from testbed.scenario.model import (
-    Bottleneck,
-    Flow,
-    FlowKind,
-    Path,
-    Profile,
-    Queue,
-    Scenario,
-    Topology,
-    TopologyKind,
-)
+from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
+from testbed.scenario.named_networks import LinkSettings, dumbbell
+from testbed.scenario.network import Queue
 from testbed.scenario.workload.workload import (
     Arrivals,
     Distribution,
@@ -95,13 +87,12 @@ def scenario(
     return Scenario(
         experiment="newreno-background",
         label=f"{queue}-{sessions:g}",
-        topology=Topology(
-            TopologyKind.DUMBBELL,
-            Bottleneck(RATE_MBIT, QUEUES[queue], delay_ms=MIDDLE_MS),
-            hosts=len(newreno_settings.FORMS) + 1,
-            access=Path(delay_ms=ACCESS_MS),
+        network=dumbbell(
+            LinkSettings(RATE_MBIT, queue=QUEUES[queue], delay_ms=MIDDLE_MS),
+            pairs=len(newreno_settings.FORMS) + 1,
+            access=LinkSettings(delay_ms=ACCESS_MS),
             # the sessions have round-trip times of their own
-            links={"sender3-left": Path(), "receiver3-right": Path()},
+            links={"sender3-left": LinkSettings(), "receiver3-right": LinkSettings()},
         ),
         flows=(
             *newreno_settings.flows(

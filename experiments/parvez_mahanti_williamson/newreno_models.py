@@ -19,15 +19,9 @@ import sys
 from experiments.parvez_mahanti_williamson import newreno_settings
 from testbed.scenario.experiment import Axes, Experiment, on_demand
 from testbed.scenario.losses import Loss, LossEvents
-from testbed.scenario.model import (
-    Bottleneck,
-    Path,
-    Profile,
-    Queue,
-    Scenario,
-    Topology,
-    TopologyKind,
-)
+from testbed.scenario.model import Profile, Scenario
+from testbed.scenario.named_networks import LinkSettings, dumbbell
+from testbed.scenario.network import Queue
 
 RATE_MBIT = 45.0
 ACCESS_MS, MIDDLE_MS = 5.0, 25.0  # one way: a round-trip time of 70 ms
@@ -67,11 +61,10 @@ def scenario(
     return Scenario(
         experiment="newreno-models",
         label=f"p{p_percent:g}-m{m:g}-{dropper}-{timer}timer",
-        topology=Topology(
-            TopologyKind.DUMBBELL,
-            Bottleneck(RATE_MBIT, Queue("bfifo", limit_bdp=4), delay_ms=MIDDLE_MS),
-            hosts=len(newreno_settings.FORMS),
-            access=Path(delay_ms=ACCESS_MS),
+        network=dumbbell(
+            LinkSettings(RATE_MBIT, queue=Queue("bfifo", limit_bdp=4), delay_ms=MIDDLE_MS),
+            pairs=len(newreno_settings.FORMS),
+            access=LinkSettings(delay_ms=ACCESS_MS),
         ),
         flows=newreno_settings.flows(
             TIMERS[timer], WINDOW_BYTES, loss=Loss(events=events, dice="both forms")

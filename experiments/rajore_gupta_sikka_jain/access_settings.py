@@ -42,9 +42,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from testbed.scenario.losses import GilbertElliott
-from testbed.scenario.model import Bottleneck, Path, Queue, Radio, Topology, TopologyKind
+from testbed.scenario.named_networks import LinkSettings, access_link
+from testbed.scenario.network import Direction, Graph, Queue, Radio
 
-INTERNET = Path(delay_ms=10)
+INTERNET = LinkSettings(delay_ms=10)
 LINE_DELAY_MS = 2.0
 IFB = Queue("pfifo", limit_packets=32)
 SFQ = Queue("pfifo", limit_packets=127)
@@ -54,54 +55,61 @@ ACCESS_POINT = Queue("pfifo", limit_packets=50)
 GOOD_MBIT, BEST_PHY_MBIT, WEAK_PHY_MBIT = 44.03, 65.0, 6.5
 WEAK_MBIT = round(GOOD_MBIT * WEAK_PHY_MBIT / BEST_PHY_MBIT, 2)
 
-ETHERNET = Bottleneck(100, ROUTER, delay_ms=LINE_DELAY_MS)
-SHAPED = Bottleneck(1.024, IFB, delay_ms=LINE_DELAY_MS, back_rate_mbit=0.512, back_queue=SFQ)
+ETHERNET = LinkSettings(100, queue=ROUTER, delay_ms=LINE_DELAY_MS)
+SHAPED = LinkSettings(
+    1.024,
+    queue=IFB,
+    delay_ms=LINE_DELAY_MS,
+    reverse=Direction(0.512, queue=SFQ, delay_ms=LINE_DELAY_MS),
+)
 
-GOOD = Path(
+GOOD = LinkSettings(
     delay_ms=1.5,
     jitter_ms=1,
     rate_mbit=GOOD_MBIT,
     queue=ACCESS_POINT,
     loss=GilbertElliott(to_bad=0.0005, to_good=0.5, loss_in_bad=0.5),
 )
-WEAK = Path(
+WEAK = LinkSettings(
     delay_ms=10,
     jitter_ms=8,
     rate_mbit=WEAK_MBIT,
     queue=ACCESS_POINT,
     loss=GilbertElliott(to_bad=0.005, to_good=0.25, loss_in_bad=0.5),
 )
-CONGESTED = Path(
-    delay_ms=10,
-    jitter_ms=8,
-    rate_mbit=1.89,
-    back_rate_mbit=0.01,
-    queue=ACCESS_POINT,
-    loss=GilbertElliott(to_bad=0.01, to_good=0.25, loss_in_bad=0.5),
+CONGESTED_DOWN, CONGESTED_UP = (
+    Direction(
+        delay_ms=10,
+        jitter_ms=8,
+        rate_mbit=rate_mbit,
+        queue=ACCESS_POINT,
+        loss=GilbertElliott(to_bad=0.01, to_good=0.25, loss_in_bad=0.5),
+    )
+    for rate_mbit in (1.89, 0.01)
 )
+CONGESTED = LinkSettings(**vars(CONGESTED_DOWN), reverse=CONGESTED_UP)
 
 
-def _network(line: Bottleneck, last: Path) -> Topology:
-    links = {"server-isp": INTERNET, "ap-station": last}
-    return Topology(TopologyKind.ACCESS_LINK, line, links=links)
+GOOD_RADIO = LinkSettings(radio=Radio(-60), queue=ACCESS_POINT)
+WEAK_RADIO = LinkSettings(radio=Radio(-80), queue=ACCESS_POINT)
+CONGESTED_RADIO = LinkSettings(radio=Radio(-80, busy=0.5), queue=ACCESS_POINT)
+STRONG_RADIO = LinkSettings(radio=Radio(-40), queue=ACCESS_POINT)
 
-
-GOOD_RADIO = Path(radio=Radio(-60), queue=ACCESS_POINT)
-WEAK_RADIO = Path(radio=Radio(-80), queue=ACCESS_POINT)
-CONGESTED_RADIO = Path(radio=Radio(-80, busy=0.5), queue=ACCESS_POINT)
-STRONG_RADIO = Path(radio=Radio(-40), queue=ACCESS_POINT)
-
-NETWORKS: Mapping[str, Topology] = {
+ACCESS_LINKS: Mapping[str, tuple[LinkSettings, LinkSettings]] = {  # the line, and the last link
     # the paper's
-    "ethernet": _network(ETHERNET, Path()),
-    "shaped": _network(SHAPED, Path()),
-    "wifi-good": _network(ETHERNET, GOOD_RADIO),
-    "wifi-congested": _network(ETHERNET, CONGESTED_RADIO),
-    "wifi-weak": _network(ETHERNET, WEAK_RADIO),
-    "wifi-strong": _network(ETHERNET, STRONG_RADIO),
+    "ethernet": (ETHERNET, LinkSettings()),
+    "shaped": (SHAPED, LinkSettings()),
+    "wifi-good": (ETHERNET, GOOD_RADIO),
+    "wifi-congested": (ETHERNET, CONGESTED_RADIO),
+    "wifi-weak": (ETHERNET, WEAK_RADIO),
+    "wifi-strong": (ETHERNET, STRONG_RADIO),
     # its radios, emulated with netem
-    "netem-good": _network(ETHERNET, GOOD),
-    "netem-congested": _network(ETHERNET, CONGESTED),
-    "netem-weak": _network(ETHERNET, WEAK),
-    "netem-strong": _network(ETHERNET, GOOD),  # the paper's good signal was a strong one
+    "netem-good": (ETHERNET, GOOD),
+    "netem-congested": (ETHERNET, CONGESTED),
+    "netem-weak": (ETHERNET, WEAK),
+    "netem-strong": (ETHERNET, GOOD),  # the paper's good signal was a strong one
+}
+NETWORKS: Mapping[str, Graph] = {
+    name: access_link(line, links={"server-isp": INTERNET, "ap-station": last})
+    for name, (line, last) in ACCESS_LINKS.items()
 }

@@ -57,7 +57,7 @@ def scenario(
     return Scenario(
         experiment="video-access",
         label="-".join(words),
-        topology=NETWORKS[network],
+        network=NETWORKS[network],
         flows=(_video(Transport(transport), variant, setting == "receiver", rule),),
         duration_s=duration_s,
         seed=seed,

@@ -22,6 +22,7 @@ from testbed.runs.results_folders import claimed
 from testbed.runs.selection import RunSelection, select, select_experiment, select_scenarios
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import Scenario, plain
+from testbed.scenario.reading import ScenarioDocument
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,35 +83,35 @@ def selected(what: What, settings: Mapping[str, Any], *, quick: bool = False) ->
         return select_experiment(what, texts, quick=quick)
     if isinstance(what, str | Path):
         return select(str(what), texts, EXPERIMENTS, quick=quick)
-    scenarios = _scenarios(what)
-    names = {each.experiment for each in scenarios}
+    documents = _documents(what)
+    names = {each.scenario.experiment for each in documents}
     if len(names) != 1:
         several = f"of {len(names)} experiments: {', '.join(sorted(names))}"
         raise UsageError(
             f"the scenarios are {several if names else 'none'}", "give them one `experiment`"
         )
-    return select_scenarios(scenarios, texts, "a scenario", quick)
+    return select_scenarios(documents, texts, "a scenario", quick)
 
 
-def _scenarios(what: Scenario | Mapping[str, Any] | Iterable[Scenario]) -> list[Scenario]:
+def _documents(what: Scenario | Mapping[str, Any] | Iterable[Scenario]) -> list[ScenarioDocument]:
     """Return the scenarios, each checked as if it stood in a file."""
     if isinstance(what, Mapping):
-        return [_checked_scenario(what)]
+        return [_checked_document(what)]
     if not isinstance(what, Scenario | Iterable):
         raise UsageError(f"{type(what).__name__} cannot run", ACCEPTED)
     given = [what] if isinstance(what, Scenario) else list(what)
     for each in given:
         if not isinstance(each, Scenario):
             raise UsageError(f"{type(each).__name__} is no Scenario", ACCEPTED)
-    return [_checked_scenario(plain(each)) for each in given]
+    return [_checked_document(plain(each)) for each in given]
 
 
-def _checked_scenario(data: Any) -> Scenario:
+def _checked_document(data: Any) -> ScenarioDocument:
     try:
         document = with_graph(json.loads(json.dumps(data)), Path())
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"scenario: {error}", "use JSON's types only") from error
-    return scenario_file.in_document(document, "scenario").scenario
+    return scenario_file.in_document(document, "scenario")
 
 
 def _texts(name: str, values: Any) -> tuple[str, ...]:

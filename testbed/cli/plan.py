@@ -90,9 +90,9 @@ def _table(*headings: str) -> Table:
 
 
 def _queue(queue: QueuePlan) -> tuple[str, str]:
-    shaper = queue.shaper
-    name = f"{queue.interface} {shaper.rate_mbit:g} Mbit/s"
-    return name, f"{shaper.queue.discipline} {shaper.limit}"
+    hop = queue.hop
+    name = f"{queue.interface} {hop.rate_mbit:g} Mbit/s"
+    return name, f"{hop.queue.discipline} {hop.limit}"
 
 
 def _axes(selection: RunSelection, scenarios: Sequence[Scenario]) -> Table:

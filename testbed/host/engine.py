@@ -20,7 +20,7 @@ from testbed.plan.host_settings import Parameter
 from testbed.plan.requirements import Need
 from testbed.plan.task import Task
 from testbed.scenario import queues
-from testbed.scenario.model import Queue
+from testbed.scenario.network import Queue
 from testbed.store import HOST_ERRORS, SCENARIO
 
 LOCK = Path("/run/tcp-testbed")  # whoever holds it may change the kernel's settings

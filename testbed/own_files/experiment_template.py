@@ -13,16 +13,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from testbed.scenario.experiment import Experiment
-from testbed.scenario.model import (
-    Bottleneck,
-    Flow,
-    FlowKind,
-    Path,
-    Queue,
-    Scenario,
-    Topology,
-    TopologyKind,
-)
+from testbed.scenario.model import Flow, FlowKind, Scenario
+from testbed.scenario.named_networks import LinkSettings, router_bottleneck
+from testbed.scenario.network import Queue
 
 
 def scenario(*, variant: str, buffer_bdp: float, duration_s: float, seed: int) -> Scenario:
@@ -30,10 +23,9 @@ def scenario(*, variant: str, buffer_bdp: float, duration_s: float, seed: int) -
     return Scenario(
         experiment="NAME",
         label=f"{variant}-{buffer_bdp:g}bdp",  # tells people which trial is which
-        topology=Topology(  # or Graph(nodes, links): any network
-            TopologyKind.ROUTER_BOTTLENECK,
-            Bottleneck(10.0, Queue("bfifo", limit_bdp=buffer_bdp), delay_ms=10.0),
-            access=Path(delay_ms=10.0),
+        network=router_bottleneck(  # or Graph(nodes, links): any network
+            LinkSettings(10.0, delay_ms=10.0, queue=Queue("bfifo", limit_bdp=buffer_bdp)),
+            access=LinkSettings(delay_ms=10.0),
         ),
         flows=(Flow("tcp", FlowKind.TCP, "sender1", "receiver", variant=variant),),
         duration_s=duration_s,

@@ -2,49 +2,111 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from pydantic import ConfigDict, TypeAdapter, with_config
 from pydantic.json_schema import GenerateJsonSchema
 
-from testbed.own_files.topo_document import OfTopo
+from testbed.own_files.topo_document import TopoReference
 from testbed.scenario.discipline import Discipline, Option
-from testbed.scenario.form.described import described
-from testbed.scenario.form.reading import SCHEMA
 from testbed.scenario.model import Scenario
+from testbed.scenario.named_networks import LinkSettings, NamedNetwork
+from testbed.scenario.network import Direction
 from testbed.scenario.queues import DISCIPLINES
+from testbed.scenario.reading import NETWORK, SCHEMA, TOPOLOGY
 from testbed.scenario.variants import VARIANTS
 
 OF_VARIANTS = (("Flow", "variant"), ("Viewing", "viewer_variant"))
 
 
+SHARE = "a share, 0 to 1"
+UNITS = {  # of a number, by its name or the last word of it
+    "per_s": "1/s",
+    "bdp": "bandwidth–delay products",
+    "bytes": "bytes",
+    "dbm": "dBm",
+    "mbit": "Mbit/s",
+    "ms": "ms",
+    "mss": "bytes",
+    "packets": "packets",
+    "s": "s",
+    "spacing": "packets",
+    **dict.fromkeys(("bad", "busy", "good", "jitter", "load", "loss"), SHARE),
+    **dict.fromkeys(("rate", "reorder", "share"), SHARE),
+    **dict.fromkeys(("cdf", "count", "drops", "hosts", "losses", "number", "parallel"), ""),
+    **dict.fromkeys(("pool", "port", "scale", "seed", "sessions", "shape", "sigma"), ""),
+}
+
+
 def scenario_schema() -> dict[str, Any]:
-    """Everything that one field alone can have wrong; what fields must have in common, only the
-    testbed knows."""
+    """Return everything that one field alone can have wrong; what fields must have in common, only
+    the testbed knows."""
     schema = described(Scenario)
     forms = schema["$defs"]
-    forms["OfTopo"] = _with_fields_of(forms["Graph"], described(OfTopo))
-    topology = schema["properties"]["topology"]
-    del topology["anyOf"]
-    topology |= _told_apart({"topo": "OfTopo", "nodes": "Graph"}, "Topology")
+    for kind in (NamedNetwork, TopoReference):
+        form = described(kind)
+        forms |= form.pop("$defs", {})
+        forms[kind.__name__] = form
+    # pydantic finds the sentences of a class's own fields alone
+    forms[LinkSettings.__name__]["properties"] |= forms[Direction.__name__]["properties"]
+    topo = forms[TopoReference.__name__]
+    graph = forms["Graph"]["properties"]  # any of its fields may be given beside a Topo
+    topo["properties"] = {**topo["properties"], **graph}
+    schema["properties"][TOPOLOGY] = {
+        "description": f"A network by its name, or a Mininet Topo, in place of `{NETWORK}`.",
+        "if": {"required": ["topo"]},
+        "then": {"$ref": f"#/$defs/{TopoReference.__name__}"},
+        "else": {"$ref": f"#/$defs/{NamedNetwork.__name__}"},
+    }
+    schema["required"].remove(NETWORK)
+    schema["oneOf"] = [{"required": [NETWORK]}, {"required": [TOPOLOGY]}]
     queue = forms["Queue"]
     queue["properties"]["discipline"]["enum"] = list(DISCIPLINES)
     queue["allOf"] = [_options_of(row) for row in DISCIPLINES.values()]
-    for form, field in OF_VARIANTS:
-        forms[form]["properties"][field]["examples"] = list(VARIANTS)  # a kernel may have others
+    for form_name, field in OF_VARIANTS:
+        forms[form_name]["properties"][field]["examples"] = list(VARIANTS)  # a kernel may have more
     schema["properties"][SCHEMA] = {"type": "string", "description": "Where this schema is."}
     return {SCHEMA: GenerateJsonSchema.schema_dialect, **schema}
 
 
-def _told_apart(forms: dict[str, str], other: str) -> dict[str, Any]:
-    """Each form by a field that only it has, so that faults are those of the form that is meant."""
-    found: dict[str, Any] = {"$ref": f"#/$defs/{other}"}
-    for field, form in reversed(forms.items()):
-        found = {"if": {"required": [field]}, "then": {"$ref": f"#/$defs/{form}"}, "else": found}
-    return found
+class _Untitled(GenerateJsonSchema):
+    """A schema without titles: pydantic makes them of names, which editors show anyway."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """Suppress pydantic's titles."""
+        return False
 
 
-def _with_fields_of(graph: dict[str, Any], topo: dict[str, Any]) -> dict[str, Any]:
-    return {**graph, **topo, "properties": {**topo["properties"], **graph["properties"]}}
+def described(kind: Any) -> dict[str, Any]:
+    """Return what an editor needs to complete and to check the JSON of that dataclass."""
+    strictly = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
+    schema = TypeAdapter(with_config(strictly)(kind)).json_schema(schema_generator=_Untitled)
+    for each in (schema, *schema.get("$defs", {}).values()):
+        for name, field in each.get("properties", {}).items():
+            _describe(name, field)
+    return schema
+
+
+def _describe(name: str, field: dict[str, Any]) -> None:
+    """Put the field's sentence on one line, with its unit."""
+    sentence = " ".join(field.get("description", "").split())
+    if unit := unit_of(name, field):
+        sentence = f"{sentence.removesuffix('.')} ({unit})."
+    field["description"] = sentence
+
+
+def unit_of(name: str, field: Mapping[str, Any]) -> str:
+    """Return the unit of a schema's field; empty for what is no number, or counts."""
+    if not is_number(field):
+        return ""
+    return UNITS[name] if name in UNITS else UNITS[name.rpartition("_")[2]]
+
+
+def is_number(field: Mapping[str, Any]) -> bool:
+    """Return whether a schema's field is a number, or a list of them."""
+    inner = [*field.get("anyOf", ()), *filter(None, [field.get("items")])]
+    return field.get("type") in ("integer", "number") or any(map(is_number, inner))
 
 
 def _options_of(row: Discipline) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 from testbed.errors import UsageError, nearest, quoted
 from testbed.own_files.topo_class import settings
 from testbed.scenario.losses import GilbertElliott
-from testbed.scenario.model import Direction, Queue
+from testbed.scenario.network import Direction, Queue
 
 SHAPING = ("bw", "delay", "jitter", "loss", "max_queue_size")
 # of the link itself: who it joins, and how its interfaces are called
@@ -52,11 +52,11 @@ def parse(text: str) -> Options:
 
 
 def directions(where: str, options: Options) -> tuple[Direction, Direction]:
-    """There and back, by the options of both ends."""
+    """Return the forward and the reverse direction, by the options of both ends."""
     _check_class(where, options)
     ends = ({**options, **(options.get(f"params{end}") or {})} for end in (1, 2))
-    there, back = (_direction(where, each) for each in ends)
-    return there, back
+    forward, reverse = (_direction(where, each) for each in ends)
+    return forward, reverse
 
 
 def _check_class(where: str, options: Options) -> None:
@@ -107,7 +107,7 @@ def _time_ms(where: str, options: Options, key: str) -> float:
 
 
 def _loss(where: str, options: Options) -> GilbertElliott | None:
-    """So many of a hundred packets, each on its own: a bad state that begins anew with each."""
+    """Return a loss of this percentage of packets, each by itself: a bad state lasts for one."""
     percent = _number(where, options, "loss")
     if not percent:
         return None

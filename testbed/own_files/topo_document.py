@@ -11,6 +11,7 @@ from testbed.errors import UsageError, quoted
 from testbed.own_files.topo_class import settings
 from testbed.own_files.topo_graph import TopoGraph, topo_graph
 from testbed.scenario.model import plain
+from testbed.scenario.reading import NETWORK, TOPOLOGY
 
 TOPO, LINK = "topo", "link"
 FORM = "--flow h1,h2,variant=cubic"
@@ -26,8 +27,8 @@ class Document:
 
 
 @dataclass(frozen=True)
-class OfTopo:
-    """A Mininet Topo class as it is; any field of a graph may be given beside it."""
+class TopoReference:
+    """A Mininet Topo class as it is; any field of a network may be given beside it."""
 
     topo: str
     """A class in a file with its arguments, `net.py:MyTopo,hosts=3`, or one of Mininet's own:
@@ -38,7 +39,7 @@ class OfTopo:
 
 def with_graph(data: Any, folder: Path) -> Document:
     """The same data with the Topo's graph in its place; `folder` is where a file's path begins."""
-    topology = data.get("topology") if isinstance(data, dict) else None
+    topology = data.get(TOPOLOGY) if isinstance(data, dict) else None
     if not isinstance(topology, dict) or TOPO not in topology:
         return Document(data)  # whoever reads it tells its faults, with their places
     others = {key: value for key, value in topology.items() if key not in (TOPO, LINK)}
@@ -46,7 +47,8 @@ def with_graph(data: Any, folder: Path) -> Document:
     if not isinstance(name, str) or not isinstance(link, str):
         raise UsageError("topology: topo and link are texts", 'like "topo": "tree,2,2"')
     found = topo_graph(name, link, folder)
-    return Document({**data, "topology": {**plain(found.graph), **others}}, found.left_out)
+    rest = {key: value for key, value in data.items() if key != TOPOLOGY}
+    return Document({**rest, NETWORK: {**plain(found.graph), **others}}, found.left_out)
 
 
 def of_words(topo: str, link: str, flows: Iterable[str], duration_s: float) -> Document:
@@ -54,7 +56,7 @@ def of_words(topo: str, link: str, flows: Iterable[str], duration_s: float) -> D
     found = topo_graph(topo, link)
     data = {
         "experiment": found.word,
-        "topology": plain(found.graph),
+        NETWORK: plain(found.graph),
         "flows": _named([_flow(text) for text in flows], found),
         "duration_s": duration_s,
     }

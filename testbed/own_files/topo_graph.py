@@ -18,7 +18,7 @@ from mininet.topo import Topo
 
 from testbed.errors import UsageError, quoted
 from testbed.own_files import link_options, topo_class
-from testbed.scenario.model import Graph, GraphLink, GraphNode, GraphPort, NodeKind
+from testbed.scenario.network import Graph, Link, Node, NodeKind, Port
 
 FIRST_ADDRESS = IPv4Address("10.0.0.0")  # Mininet's ipBase: hosts have numbers in it, from 1
 PREFIX = "/8"
@@ -50,7 +50,7 @@ def topo_graph(text: str, link: str = "", folder: Path = Path()) -> TopoGraph:
         graph = _graph(topo, link_options.parse(link))
     except UsageError as error:
         raise UsageError(f"{text}: {error.message}", error.hint) from error
-    if not any(way.rate_mbit for each in graph.links for way in each.directions):
+    if not any(each.rate_mbit for link in graph.links for each in link.directions):
         raise UsageError(
             f"{text}: no link has a bw: nothing would ever queue",
             "--link bw=10,delay=5ms gives one to all",
@@ -62,8 +62,8 @@ def _graph(topo: Topo, defaults: Mapping[str, Any]) -> Graph:
     links = topo.links(sort=True, withInfo=True)
     addresses = _addresses(topo, links)
     gateways = _gateways(topo)
-    nodes = [GraphNode(name, _kind(topo, name, gateways)) for name in topo.hosts()]
-    nodes += [GraphNode(name, _switch(topo, name)) for name in topo.switches()]
+    nodes = [Node(name, _kind(topo, name, gateways)) for name in topo.hosts()]
+    nodes += [Node(name, _switch(topo, name)) for name in topo.switches()]
     made = (_link(one, other, {**defaults, **own}, addresses) for one, other, own in links)
     return Graph(tuple(nodes), tuple(made))
 
@@ -137,13 +137,13 @@ def _addresses(topo: Topo, links: list[tuple[str, str, Any]]) -> dict[Place, str
     return {place: ip if "/" in ip else ip + PREFIX for place, ip in found.items()}
 
 
-def _link(one: str, other: str, options: dict[str, Any], addresses: dict[Place, str]) -> GraphLink:
-    there, back = link_options.directions(f"link {one}-{other}", options)
+def _link(one: str, other: str, options: dict[str, Any], addresses: dict[Place, str]) -> Link:
+    forward, reverse = link_options.directions(f"link {one}-{other}", options)
     ports = (
-        GraphPort(_number(options, end), addresses.get((node, options[f"port{end}"])))
+        Port(_number(options, end), addresses.get((node, options[f"port{end}"])))
         for node, end in ((one, 1), (other, 2))
     )
-    return GraphLink((one, other), there, None if back == there else back, ports=tuple(ports))
+    return Link((one, other), forward, None if reverse == forward else reverse, ports=tuple(ports))
 
 
 def _number(options: Mapping[str, Any], end: int) -> int:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from testbed.plan.network import Hop, Network
-from testbed.plan.traffic_control import is_observed
+from testbed.plan.network import Network
 from testbed.scenario.model import CapturePoint, Flow, Scenario
 from testbed.store import QUEUE_ROLE
 
@@ -52,8 +50,8 @@ def _at_queues(scenario: Scenario, network: Network, flow: Flow) -> Iterator[Rol
     if CapturePoint.BOTTLENECK not in scenario.captures:
         return
     path = network.path(flow.src, flow.dst)
-    places = [place for place, hop in enumerate(path) if is_observed(network, hop)]
-    slowest = min(places, key=lambda place: _rate_mbit(path[place]), default=None)
+    places = [place for place, hop in enumerate(path) if hop.is_observed]
+    slowest = min(places, key=lambda place: path[place].rate_mbit, default=None)
     for number, position in enumerate(places, start=1):
         names = ("bottleneck",) * (position == slowest)
         names += (f"{QUEUE_ROLE}{number}",) * (len(places) > 1)
@@ -61,7 +59,3 @@ def _at_queues(scenario: Scenario, network: Network, flow: Flow) -> Iterator[Rol
             yield path[position].out.place, f"{name}-out:{flow.name}"
             if position:
                 yield path[position - 1].into.place, f"{name}-in:{flow.name}"
-
-
-def _rate_mbit(hop: Hop) -> float:
-    return hop.shaper.rate_mbit if hop.shaper else math.inf

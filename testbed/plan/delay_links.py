@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from testbed.memo import cached_by_repr
 from testbed.plan.commands import DELAY, Command
-from testbed.plan.network import Link, Network, Wire
+from testbed.plan.network import Hop, Network
 from testbed.plan.traffic_control import ChangePlan, TcObject
 from testbed.scenario.discipline import OFF_ON, Field, Setting
 from testbed.scenario.links.schedule import Change
 from testbed.scenario.losses import GilbertElliott
+from testbed.scenario.network import Direction
 from testbed.store import WIRES
 
 NETEM_LIMIT = 10_000_000  # packets: a delay must never drop
@@ -39,36 +40,41 @@ ALL_LOST = GilbertElliott(to_bad=1.0, to_good=0.0, loss_in_bad=1.0, loss_in_good
 class DelayLink:
     """A link that goes through here: its interfaces, and what makes packets wait."""
 
-    link: Link
+    hops: tuple[Hop, Hop]
     ends: tuple[str, str]
     many: bool  # delays: one for each session of a workload
 
-    def wire(self, end: int) -> Wire:
-        """What is done to packets that leave here by that end: they come in by the other."""
-        return self.link.wires[1 - end]
+    @property
+    def name(self) -> str:
+        """The link's name."""
+        return self.hops[0].link.name
+
+    def hop(self, end: int) -> Hop:
+        """Return the hop of packets that leave here by that end: they come in by the other."""
+        return self.hops[1 - end]
 
     def words(self, end: int) -> tuple[str, ...]:
         """The discipline at one end as tc is told."""
         if self.many:
             limits = ("limit", str(NETEM_LIMIT), "flow_limit", str(NETEM_LIMIT))
             return ("fq", *limits, "nopacing", "timer_slack", "0")
-        wire = self.wire(end)
+        direction = self.hop(end).direction
         return (
-            *("netem", "delay", f"{wire.delay_ms * 1000:.3f}us", *_jitter(wire)),
-            *(loss_words(wire.loss) if wire.loss else ()),
-            *(("reorder", f"{100 * wire.reorder:.6f}%") if wire.reorder else ()),
+            *("netem", "delay", f"{direction.delay_ms * 1000:.3f}us", *_jitter(direction)),
+            *(loss_words(direction.loss) if direction.loss else ()),
+            *(("reorder", f"{100 * direction.reorder:.6f}%") if direction.reorder else ()),
             *("limit", str(NETEM_LIMIT)),
         )
 
     def settings(self, end: int) -> tuple[Setting, ...]:
         """The discipline's numbers at one end as the kernel must report them."""
-        return tuple(_fq_settings()) if self.many else _netem_settings((self.wire(end), 0.0))
+        return tuple(_fq_settings()) if self.many else netem_settings(self.hop(end).direction)
 
 
-def is_delay_link(link: Link, many: frozenset[str] = frozenset()) -> bool:
-    """Whether a link goes through here: it has a delay, or losses, or many delays."""
-    return link.name in many or any(
-        wire.delay_ms or wire.loss or wire.schedule for wire in link.wires
+def is_delay_link(hops: tuple[Hop, Hop], many: frozenset[str] = frozenset()) -> bool:
+    """Return whether a link goes through here: it has a delay, or losses, or many delays."""
+    return hops[0].link.name in many or any(
+        hop.direction.delay_ms or hop.direction.loss or hop.wire_changes for hop in hops
     )
 
 
@@ -78,20 +84,24 @@ def end_names(number: int) -> tuple[str, str]:
 
 
 def delay_links(network: Network, many: frozenset[str] = frozenset()) -> Iterator[DelayLink]:
-    """All links that go through here; `many` names those with many delays."""
-    for number, link in enumerate(network.links):
-        if is_delay_link(link, many):
-            yield DelayLink(link, end_names(number), link.name in many)
+    """Yield all links that go through here; `many` names those with many delays."""
+    for number, hops in enumerate(network.hops):
+        if is_delay_link(hops, many):
+            yield DelayLink(hops, end_names(number), hops[0].link.name in many)
 
 
 def has_channels(network: Network) -> bool:
     """Whether a link loses packets, now and then or while it is down, or lets some overtake."""
-    wires = (wire for link in network.links for wire in link.wires)
-    return any(wire.loss or wire.schedule or wire.reorder for wire in wires)
+    return any(
+        hop.direction.loss or hop.direction.reorder or hop.wire_changes
+        for hops in network.hops
+        for hop in hops
+    )
 
 
-def _jitter(wire: Wire) -> tuple[str, ...]:
-    return (f"{wire.jitter_ms * 1000:.3f}us", "rate", f"{IN_ORDER_GBIT}gbit") * bool(wire.jitter_ms)
+def _jitter(direction: Direction) -> tuple[str, ...]:
+    words = (f"{direction.jitter_ms * 1000:.3f}us", "rate", f"{IN_ORDER_GBIT}gbit")
+    return words if direction.jitter_ms else ()
 
 
 def loss_words(channel: GilbertElliott) -> tuple[str, ...]:
@@ -127,21 +137,17 @@ def wire_changes(links: tuple[DelayLink, ...]) -> Iterator[ChangePlan]:
     """Other delays and losses of netem; what it holds already keeps its delay, and arrives."""
     for each in links:
         for number, end in enumerate(each.ends):
-            out = each.link.ends[1 - number].name
-            wire, chance, up = each.wire(number), 0.0, True
-            for change in wire.schedule:
-                delay_ms = wire.delay_ms if change.delay_ms is None else change.delay_ms
-                wire = replace(wire, delay_ms=delay_ms)
+            hop = each.hop(number)
+            direction, chance, up = hop.direction, 0.0, True
+            for change in hop.wire_changes:
+                delay_ms = direction.delay_ms if change.delay_ms is None else change.delay_ms
+                direction = replace(direction, delay_ms=delay_ms)
                 chance = chance if change.loss is None else change.loss
                 up = up if change.up is None else change.up
-                settings = _netem_settings((wire, chance) if up else _dead(wire))
+                down = replace(direction, loss=direction.loss and ALL_LOST)
+                settings = netem_settings(direction, chance) if up else netem_settings(down, 1.0)
                 target = TcObject(WIRES, end, DELAY, "netem", settings)
-                yield ChangePlan(change.at_s, target, out, _words(change))
-
-
-def _dead(wire: Wire) -> tuple[Wire, float]:
-    """The wire when it loses everything."""
-    return replace(wire, loss=wire.loss and ALL_LOST), 1.0
+                yield ChangePlan(change.at_s, target, hop.out.name, _words(change))
 
 
 def _words(change: Change) -> str:
@@ -155,30 +161,41 @@ def _words(change: Change) -> str:
     return ", ".join(words)
 
 
-@cached_by_repr(256)
-def _netem_settings(asked: tuple[Wire, float]) -> tuple[Setting, ...]:
-    return tuple(_settings_of(*asked))
+def netem_settings(direction: Direction, chance: float = 0.0) -> tuple[Setting, ...]:
+    """Return netem's numbers for a direction, with a chance of losses beside its own."""
+    return _settings_of(
+        direction.delay_ms, direction.jitter_ms, direction.loss, direction.reorder, chance
+    )
 
 
-def _settings_of(wire: Wire, chance: float) -> Iterator[Setting]:
+@lru_cache(maxsize=256)
+def _settings_of(
+    delay_ms: float, jitter_ms: float, loss: GilbertElliott | None, reorder: float, chance: float
+) -> tuple[Setting, ...]:
+    return tuple(_netem_settings(delay_ms, jitter_ms, loss, reorder, chance))
+
+
+def _netem_settings(
+    delay_ms: float, jitter_ms: float, loss: GilbertElliott | None, reorder: float, chance: float
+) -> Iterator[Setting]:
     for name, at, value in (
-        ("delay", _attribute(LATENCY64, "q"), wire.delay_ms),
-        ("jitter", _attribute(JITTER64, "q"), wire.jitter_ms),
+        ("delay", _attribute(LATENCY64, "q"), delay_ms),
+        ("jitter", _attribute(JITTER64, "q"), jitter_ms),
     ):
         # in nanoseconds, of which tc makes psched's ticks
         yield Setting(name, at, value, "ms", 1e6, round, TICK_NS)
-    bits = IN_ORDER_GBIT * 10**9 if wire.jitter_ms else 0
+    bits = IN_ORDER_GBIT * 10**9 if jitter_ms else 0
     yield Setting("rate", _attribute(RATE), bits, "bit/s", 1 / 8)
     yield Setting("limit", (Field(offset=4, head=HEAD_BYTES),), NETEM_LIMIT)
     random = (Field(offset=8, head=HEAD_BYTES),)
     yield Setting("random loss", random, chance, "", CERTAIN, round, PROBABILITY_SLACK)
     # of every gap's packets the last has the chance to overtake: with tc's 1 each
-    for name, offset, value in (("gap", 12, 1 if wire.reorder else 0), ("duplication", 16, 0)):
+    for name, offset, value in (("gap", 12, 1 if reorder else 0), ("duplication", 16, 0)):
         yield Setting(name, (Field(offset=offset, head=HEAD_BYTES),), value)
-    yield _reordering(wire.reorder)
+    yield _reordering(reorder)
     yield Setting("corruption", _attribute(CORRUPT), 0)
-    if wire.loss:
-        yield from _channel_settings(wire.loss)
+    if loss:
+        yield from _channel_settings(loss)
     else:
         yield Setting("loss model", (_loss(LOSS_STATES), _loss(LOSS_GILBERT_ELLIOTT)), None)
 

@@ -11,7 +11,8 @@ from testbed.plan.commands import Command, addresses_of
 from testbed.plan.control_network import CLIENT_PORTS, SERVER_PORTS
 from testbed.plan.network import Network
 from testbed.plan.video_commands import CERTIFICATE, Serving, Site, Watching
-from testbed.scenario.model import FRAME_OVERHEAD_BYTES, Flow, FlowKind, Scenario
+from testbed.scenario.model import Flow, FlowKind, Scenario
+from testbed.scenario.network import FRAME_OVERHEAD_BYTES
 from testbed.scenario.planned.planned_transfers import planned_transfers
 from testbed.scenario.profiles import PROFILES
 from testbed.scenario.program.programs import Programs, filled

@@ -9,7 +9,7 @@ from testbed.plan.commands import Command
 from testbed.plan.control_network import controlled
 from testbed.plan.flows import own_port
 from testbed.plan.network import Network
-from testbed.scenario.model import Flow, Graph, Scenario
+from testbed.scenario.model import Flow, Scenario
 from testbed.scenario.profiles import PROFILES
 from testbed.scenario.variants import Variant, variant
 from testbed.scenario.video import Player
@@ -113,13 +113,9 @@ def browsers(scenario: Scenario) -> list[Flow]:
 
 
 def marks(scenario: Scenario) -> bool:
-    """Whether a bottleneck's queue of either direction marks packets."""
-    topology = scenario.topology
-    if isinstance(topology, Graph):
-        ways = (way for link in topology.links for way in link.directions)
-        return any(way.queue is not None and way.queue.ecn for way in ways)
-    neck = topology.bottleneck
-    return neck.queue.ecn or (neck.back_queue or neck.queue).ecn
+    """Return whether a queue of the network marks packets."""
+    directions = (each for link in scenario.network.links for each in link.directions)
+    return any(each.queue is not None and each.queue.ecn for each in directions)
 
 
 def agreed_options(flow: Flow, sysctls: Mapping[str, Mapping[str, str]]) -> frozenset[str]:
@@ -151,15 +147,15 @@ def route_plans(scenario: Scenario, network: Network) -> Iterator[RoutePlan]:
     profile = PROFILES[scenario.profile]
     found: dict[tuple[str, str], dict[str, int | str]] = {}
     for flow, recipe in tcp_flows(scenario):
-        there = found.setdefault((flow.src, flow.dst), {})
-        there.update(profile.sender_route)
+        forward = found.setdefault((flow.src, flow.dst), {})
+        forward.update(profile.sender_route)
         if flow.rto_min_ms is not None:
-            there["rto_min"] = flow.rto_min_ms
-        back = found.setdefault((flow.dst, flow.src), {})
-        back.update(profile.receiver_route)
-        back.update(recipe.receiver_route)
+            forward["rto_min"] = flow.rto_min_ms
+        reverse = found.setdefault((flow.dst, flow.src), {})
+        reverse.update(profile.receiver_route)
+        reverse.update(recipe.receiver_route)
         if flow.window_bytes is not None:
-            back["window"] = flow.window_bytes
+            reverse["window"] = flow.window_bytes
     for (node, peer), attributes in found.items():
         if attributes:
             path = network.path(node, peer)

@@ -15,7 +15,8 @@ from testbed.plan.commands import Command
 from testbed.plan.flows import FlowPlan
 from testbed.plan.network import Network
 from testbed.scenario.losses import MAX_PACKETS, Loss
-from testbed.scenario.model import FRAME_OVERHEAD_BYTES, Scenario
+from testbed.scenario.model import Scenario
+from testbed.scenario.network import FRAME_OVERHEAD_BYTES
 from testbed.scenario.profiles import PROFILES
 
 TCP_IP_HEADERS = 40  # TCP's options are within the MSS
@@ -88,7 +89,7 @@ def _most_packets(scenario: Scenario, network: Network, each: FlowPlan) -> int:
     """Full segments at the rate of the slowest shaped interface on the path, and a margin."""
     flow = each.flow
     hops = network.path(flow.src, flow.dst)
-    rates = [hop.shaper.rate_mbit for hop in hops if hop.shaper]
+    rates = [hop.rate_mbit for hop in hops if hop.is_shaped]
     mss = flow.mss or PROFILES[scenario.profile].mss or ETHERNET_MSS
     frame = mss + TCP_IP_HEADERS + FRAME_OVERHEAD_BYTES
     bits = min(rates, default=FASTEST_MBIT) * 1e6 * (each.stop_s - each.start_s)

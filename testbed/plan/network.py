@@ -1,41 +1,33 @@
-"""The network of a scenario: nodes, addresses, links, routes and paths."""
+"""The planned network: what planning adds to a scenario's graph.
+
+That is the interfaces with their addresses, the queues' limits in all units, and the routes. All
+else is read from the graph's links.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from testbed.memo import cached_by_repr
-from testbed.plan.addresses import (
-    Place,
-    Port,
-    Routes,
-    ports_by_number,
-    ports_in,
-    routes_in,
-    segments,
-    topo_of,
-)
 from testbed.scenario import queues
-from testbed.scenario.builders import KEPT, graph_of, longest_rtt_ms
 from testbed.scenario.discipline import Limit
 from testbed.scenario.links.schedule import Schedule, of_queue, of_wire, rates
 from testbed.scenario.links.trace import OPPORTUNITY_BYTES, parse
-from testbed.scenario.losses import GilbertElliott
-from testbed.scenario.model import (
-    LATER,
+from testbed.scenario.network import (
     PLAIN_QUEUE,
     Direction,
     Graph,
-    GraphLink,
+    Link,
     NodeKind,
     Queue,
     Radio,
-    Topology,
-    TopologyKind,
+    Route,
+    Step,
 )
-from testbed.scenario.shortest import Edge, Step, paths
+
+CACHED_NETWORKS = 32  # those of a sweep are few, and come again and again
 
 
 @dataclass(frozen=True)
@@ -44,7 +36,7 @@ class Interface:
 
     node: str
     name: str
-    address: str  # 10.0.0.1/24
+    address: str  # 10.0.0.1/24; a switch's has none
     mac: str
 
     @property
@@ -54,262 +46,211 @@ class Interface:
 
     @property
     def place(self) -> tuple[str, str]:
-        """Its node and its name."""
+        """The interface's node and name."""
         return self.node, self.name
 
 
 @dataclass(frozen=True)
-class Shaper:
-    """An interface's rate and the queue in front of it; the rate may change, or be a trace's."""
-
-    rate_mbit: float
-    queue: Queue
-    limit: Limit
-    trace: str | None = field(default=None, metadata=LATER)
-    schedule: Schedule = field(default=(), metadata=LATER)
-
-    @cached_property
-    def drain_s(self) -> float:
-        """How long the queue takes to drain when full, at worst."""
-        if self.trace is not None:
-            opportunities = -(-self.limit.bytes // OPPORTUNITY_BYTES)
-            return parse(self.trace).longest_ms(opportunities + 1) / 1e3
-        slowest = min(rate for _, rate in rates(self.schedule, self.rate_mbit))
-        return self.limit.ms / 1e3 * (self.rate_mbit / slowest)
-
-
-@dataclass(frozen=True)
-class Wire:
-    """What a link does to packets of one direction."""
-
-    delay_ms: float
-    jitter_ms: float = 0.0
-    loss: GilbertElliott | None = None
-    schedule: Schedule = field(default=(), metadata=LATER)
-    reorder: float = field(default=0.0, metadata=LATER)
-
-
-@dataclass(frozen=True)
-class Link:
-    """Two interfaces, what is between them (a delay that may vary, losses; or a radio), and the
-    shapers on their way out. The way back is as the way there, unless `back` says otherwise."""
-
-    name: str
-    ends: tuple[Interface, Interface]
-    delay_ms: float
-    shapers: tuple[Shaper | None, Shaper | None]
-    jitter_ms: float = 0.0
-    loss: GilbertElliott | None = None
-    radio: Radio | None = None
-    back: Wire | None = field(default=None, metadata=LATER)
-    schedule: Schedule = field(default=(), metadata=LATER)
-    reorder: float = field(default=0.0, metadata=LATER)
-
-    @cached_property
-    def wires(self) -> tuple[Wire, Wire]:
-        """There and back."""
-        there = Wire(self.delay_ms, self.jitter_ms, self.loss, self.schedule, self.reorder)
-        return there, self.back or there
-
-    @property
-    def rtt_ms(self) -> float:
-        """The delay of both directions together."""
-        return sum(wire.delay_ms for wire in self.wires)
-
-
-@dataclass(frozen=True)
 class Hop:
-    """A link as a flow crosses it, in one direction."""
+    """One direction of a link: from one interface to the other."""
 
     out: Interface
     into: Interface
+    number: int  # of the link
     link: Link
-    shaper: Shaper | None
+    direction: Direction
+    limit: Limit | None  # of the queue, where there is a rate
+
+    @property
+    def is_shaped(self) -> bool:
+        """Whether packets wait here for a rate."""
+        return self.limit is not None
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether packets wait here in a queue that is captured and sampled."""
+        return self.link.observed and self.is_shaped
+
+    @property
+    def rate_mbit(self) -> float:
+        """The rate of a shaped hop."""
+        assert self.direction.rate_mbit is not None
+        return self.direction.rate_mbit
+
+    @property
+    def queue(self) -> Queue:
+        """The queue of a shaped hop."""
+        return self.direction.queue or PLAIN_QUEUE
+
+    @property
+    def full(self) -> Limit:
+        """The limit of a shaped hop's queue."""
+        assert self.limit is not None
+        return self.limit
+
+    @property
+    def rate_changes(self) -> Schedule:
+        """The scheduled changes of the rate."""
+        return of_queue(self.direction.schedule)
+
+    @property
+    def wire_changes(self) -> Schedule:
+        """The scheduled changes of what happens behind the queue."""
+        return of_wire(self.direction.schedule)
+
+    @cached_property
+    def drain_s(self) -> float:
+        """How long a shaped hop's queue takes to drain when full, at worst."""
+        if self.direction.trace is not None:
+            opportunities = -(-self.full.bytes // OPPORTUNITY_BYTES)
+            return parse(self.direction.trace).longest_ms(opportunities + 1) / 1e3
+        slowest = min(rate for _, rate in rates(self.rate_changes, self.rate_mbit))
+        return self.full.ms / 1e3 * (self.rate_mbit / slowest)
 
 
 @dataclass(frozen=True)
 class Network:
-    """All nodes and links, with the nodes' routes."""
+    """A graph with the interfaces, limits and routes that are planned for it."""
 
-    nodes: tuple[str, ...]
-    routers: frozenset[str]
-    links: tuple[Link, ...]
-    routes: Mapping[str, Routes]  # by node
-    bottleneck: str  # the names of the observed links, with blanks between
-    rtt_ms: float  # of limits in BDP: the longest path's, idle, without serialisation
-    switches: frozenset[str] = field(default=frozenset(), metadata=LATER)
+    graph: Graph
+    hops: tuple[tuple[Hop, Hop], ...]  # of each link, forward and reverse
+    routes: Mapping[str, tuple[Route, ...]]  # by node
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The names of all nodes."""
+        return self.graph.names(*NodeKind)
+
+    @property
+    def routers(self) -> tuple[str, ...]:
+        """The names of the routers."""
+        return self.graph.names(NodeKind.ROUTER)
 
     @cached_property
-    def observed(self) -> frozenset[str]:
-        """The names of the links whose queues are captured and sampled."""
-        return frozenset(self.bottleneck.split())
+    def switches(self) -> frozenset[str]:
+        """The names of the switches."""
+        return frozenset(self.graph.names(NodeKind.SWITCH))
 
     @cached_property
-    def _edges(self) -> tuple[Edge, ...]:
-        return tuple(
-            Edge((link.ends[0].node, link.ends[1].node), link.rtt_ms) for link in self.links
-        )
+    def shaped(self) -> tuple[Hop, ...]:
+        """All hops that have a rate."""
+        return tuple(hop for both in self.hops for hop in both if hop.is_shaped)
 
     def path(self, src: str, dst: str) -> tuple[Hop, ...]:
-        """The hops from one node to another."""
-        return self.paths(src)[dst]
-
-    def paths(self, src: str) -> Mapping[str, tuple[Hop, ...]]:
-        """The hops to every node."""
-        if src not in self._paths:
-            found = paths(self._edges, self.routers | self.switches, src)
-            self._paths[src] = {
-                dst: tuple(self._hops[step] for step in steps) for dst, steps in found.items()
-            }
-        return self._paths[src]
-
-    @cached_property
-    def _paths(self) -> dict[str, Mapping[str, tuple[Hop, ...]]]:
-        return {}  # of the nodes that were asked for
-
-    @cached_property
-    def _hops(self) -> Mapping[Step, Hop]:
-        return {
-            (number, end): Hop(link.ends[end], link.ends[1 - end], link, link.shapers[end])
-            for number, link in enumerate(self.links)
-            for end in (0, 1)
-        }
+        """Return the hops from one node to another."""
+        return tuple(self.hops[number][end] for number, end in self.graph.steps_from(src)[dst])
 
     def path_rtt_ms(self, src: str, dst: str) -> float:
-        """The round-trip propagation delay of the links between two nodes."""
-        return sum(hop.link.rtt_ms for hop in self.path(src, dst))
+        """Return the round-trip propagation delay of the links between two nodes."""
+        return self.graph.path(src, dst).rtt_ms
 
     def gateway(self, path: Sequence[Hop]) -> Interface:
-        """The first node on a path that packets are addressed to on the wire: no switch."""
+        """Return the first node on a path that packets are addressed to on the wire: no switch."""
         return next(hop.into for hop in path if hop.into.node not in self.switches)
 
     def segments(self) -> list[list[Interface]]:
-        """Interfaces that reach each other without a router."""
-        ends = [[end.node for end in link.ends] for link in self.links]
-        parts = segments(ends, self.switches)
-        return [[self.links[number].ends[end] for number, end in part] for part in parts]
+        """Return the groups of interfaces that reach each other without a router."""
+        return [[self.hops[n][end].out for n, end in part] for part in segments(self.graph)]
 
     def interfaces(self, node: str) -> list[Interface]:
-        """A node's interfaces, in the order of their links."""
-        return [end for link in self.links for end in link.ends if end.node == node]
+        """Return a node's interfaces, in the order of their links."""
+        return [hop.out for both in self.hops for hop in both if hop.out.node == node]
 
 
-def node_names(topology: Topology | Graph) -> tuple[str, ...]:
-    """The nodes that flows may name: switches have no addresses."""
-    nodes = graph_of(topology).nodes
-    return tuple(node.name for node in nodes if node.kind is not NodeKind.SWITCH)
+@cached_by_repr(CACHED_NETWORKS)
+def build_network(graph: Graph) -> Network:
+    """Return the graph's links with addresses and limits, and the nodes' routes."""
+    addresses = interface_addresses(graph)
+    hops = []
+    for number, link in enumerate(graph.links):
+        one, other = (
+            Interface(
+                node,
+                interface_name(graph, (number, end)),
+                addresses[(number, end)],
+                f"02:00:00:00:{number:02x}:{end + 1:02x}",
+            )
+            for end, node in enumerate(link.ends)
+        )
+        forward, reverse = link.directions
+        hops.append(
+            (
+                Hop(one, other, number, link, forward, _limit(forward, graph)),
+                Hop(other, one, number, link, reverse, _limit(reverse, graph)),
+            )
+        )
+    network = Network(graph, tuple(hops), {})
+    routes = {
+        node.name: node.routes or tuple(_computed_routes(network, node.name))
+        for node in graph.nodes
+    }
+    return Network(graph, network.hops, routes)
 
 
-def link_names(topology: Topology) -> tuple[str, ...]:
-    """The links that `links` may override: those with an access link's settings."""
-    star = topology.kind is TopologyKind.STAR
-    return tuple(link.name for link in graph_of(topology).links if star or not link.observed)
+def _limit(direction: Direction, graph: Graph) -> Limit | None:
+    if direction.rate_mbit is None:
+        return None
+    queue = direction.queue or PLAIN_QUEUE
+    return queues.resolve(queue, direction.rate_mbit, graph.longest_rtt_ms)
 
 
-def are_neighbours(topology: Topology | Graph, one: str, other: str) -> bool:
-    """True if nothing but a link lies between two nodes."""
-    return {one, other} in [set(link.ends) for link in graph_of(topology).links]
-
-
-@cached_by_repr(KEPT)
-def build_network(topology: Topology | Graph) -> Network:
-    """The graph's nodes and links with addresses, rates and queues, and the routes."""
-    graph = graph_of(topology)
-    topo = topo_of(topology)
-    kinds = {node.name: node.kind for node in graph.nodes}
-    rtt_ms = longest_rtt_ms(graph)
-    ports = ports_in(topo) if topo else ports_by_number(graph)
-    links = tuple(
-        _link(link, number, ports, rtt_ms, _radio(topology, link.name))
-        for number, link in enumerate(graph.links)
-    )
-    network = Network(
-        nodes=tuple(kinds),
-        routers=_of_kind(kinds, NodeKind.ROUTER),
-        links=links,
-        routes=routes_in(topo) if topo else {},
-        bottleneck=" ".join(link.name for link in graph.links if link.observed),
-        rtt_ms=rtt_ms,
-        switches=_of_kind(kinds, NodeKind.SWITCH),
-    )
-    return network if topo else replace(network, routes=computed_routes(network))
-
-
-def _of_kind(kinds: Mapping[str, NodeKind], wanted: NodeKind) -> frozenset[str]:
-    return frozenset(name for name, kind in kinds.items() if kind is wanted)
-
-
-def computed_routes(network: Network) -> dict[str, Routes]:
-    """To each node's address at the end of the path there; where all leave by one gateway, a
-    default route."""
-    return {
-        node: _routes_of(network, node) for node in network.nodes if node not in network.switches
-    } | dict.fromkeys(network.switches, ())
-
-
-def _routes_of(network: Network, node: str) -> Routes:
+def _computed_routes(network: Network, node: str) -> Iterator[Route]:
+    """Yield a route to every node that is no neighbour; a default route where one gateway leads to
+    all of them."""
+    if node in network.switches:
+        return
     routes = []
-    for other, path in network.paths(node).items():
+    for other in network.graph.steps_from(node):
         if other == node or other in network.switches:
             continue
+        path = network.path(node, other)
         gateway = network.gateway(path)
         if gateway.node != other:
-            routes.append((path[-1].into.ip, gateway.ip))
-    gateways = {gateway for _, gateway in routes}
-    return (("default", gateways.pop()),) if len(gateways) == 1 else tuple(routes)
+            routes.append(Route(path[-1].into.ip, gateway.ip))
+    gateways = {route.gateway for route in routes}
+    yield from [Route("default", gateways.pop())] if len(gateways) == 1 else routes
 
 
-def _ends(
-    link: GraphLink, number: int, ports: Mapping[Place, Port], kind: str
-) -> tuple[Interface, Interface]:
-    one, other = (
-        Interface(
-            node,
-            f"{node}-{kind}{ports[(number, end)].number}",
-            ports[(number, end)].address,
-            f"02:00:00:00:{number:02x}:{end + 1:02x}",
-        )
-        for end, node in enumerate(link.ends)
-    )
-    return one, other
+def radio_of(link: Link) -> Radio | None:
+    """Return the radio of a link that is one."""
+    return link.forward.radio
 
 
-def _radio(topology: Topology | Graph, name: str) -> Radio | None:
-    if isinstance(topology, Graph):
-        return None
-    return topology.links.get(name, topology.access).radio
+def interface_name(graph: Graph, place: Step) -> str:
+    """Return the name of the interface at one end of a link."""
+    link = graph.links[place[0]]
+    kind = "wlan" if radio_of(link) else "eth"
+    return f"{link.ends[place[1]]}-{kind}{graph.interface_numbers[place]}"
 
 
-def _link(
-    link: GraphLink,
-    number: int,
-    ports: Mapping[Place, Port],
-    rtt_ms: float,
-    radio: Radio | None,
-) -> Link:
-    there, back = link.directions
-    wires = tuple(map(_wire, (there, back)))
-    return Link(
-        link.name,
-        _ends(link, number, ports, "wlan" if radio else "eth"),
-        there.delay_ms,
-        (_shaper(there, rtt_ms), _shaper(back, rtt_ms)),
-        there.jitter_ms,
-        there.loss,
-        radio,
-        back=None if wires[0] == wires[1] else wires[1],
-        schedule=wires[0].schedule,
-        reorder=there.reorder,
-    )
+def segments(graph: Graph) -> list[list[Step]]:
+    """Return the interfaces of hosts and routers that reach each other without a router: of one
+    link, or of several that switches join."""
+    switches: Collection[str] = graph.names(NodeKind.SWITCH)
+    group = list(range(len(graph.links)))  # of each link, the number of its segment's first
+    for switch in switches:
+        own = [number for number, link in enumerate(graph.links) if switch in link.ends]
+        joined = {group[number] for number in own}
+        group = [min(joined) if each in joined else each for each in group]
+    parts: dict[int, list[Step]] = {}
+    for number, link in enumerate(graph.links):
+        places = [(number, end) for end in (0, 1) if link.ends[end] not in switches]
+        parts.setdefault(group[number], []).extend(places)
+    return list(parts.values())
 
 
-def _wire(way: Direction) -> Wire:
-    return Wire(way.delay_ms, way.jitter_ms, way.loss, of_wire(way.schedule), way.reorder)
-
-
-def _shaper(way: Direction, rtt_ms: float) -> Shaper | None:
-    if way.rate_mbit is None:
-        return None
-    queue = way.queue or PLAIN_QUEUE
-    limit = queues.resolve(queue, way.rate_mbit, rtt_ms)
-    return Shaper(way.rate_mbit, queue, limit, way.trace, of_queue(way.schedule))
+def interface_addresses(graph: Graph) -> dict[Step, str]:
+    """Return each interface's address: a network of 254 addresses for each segment, where a link
+    does not say otherwise; a switch's interfaces have none."""
+    numbered = {
+        place: f"10.{number >> 8}.{number & 255}.{host}/24"
+        for number, part in enumerate(segments(graph))
+        for host, place in enumerate(part, start=1)
+    }
+    addresses = {}
+    for place in graph.interface_numbers:
+        number, end = place
+        ports = graph.links[number].ports
+        given = ports[end].address if ports else None
+        addresses[place] = numbered.get(place, "") if given is None else given
+    return addresses

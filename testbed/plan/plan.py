@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from testbed.plan.capture_points import CapturePlan, capture_plans
+from testbed.plan.check import validate
 from testbed.plan.commands import Command, Veth, neighbour, peer_mac
 from testbed.plan.control_network import (
     CONTROL,
@@ -43,7 +44,7 @@ from testbed.plan.host_settings import (
     tcp_flows,
 )
 from testbed.plan.losses import DropPlan, LossPlan, clsact_commands, drop_plans, loss_plans
-from testbed.plan.network import Network, build_network
+from testbed.plan.network import Hop, Network, build_network, radio_of
 from testbed.plan.radio import RadioPlan, plan_radio, radio_commands, radio_objects
 from testbed.plan.requirements import Need, needs
 from testbed.plan.sessions import SessionDelays, session_delays
@@ -51,17 +52,15 @@ from testbed.plan.traffic_control import (
     ChangePlan,
     QueuePlan,
     TcObject,
-    is_observed,
     longest_queue_s,
     queue_changes,
     queue_plans,
     shaper_commands,
     shaper_objects,
 )
-from testbed.plan.validate import validate
 from testbed.scenario import queues
 from testbed.scenario.drawn_network import drawn
-from testbed.scenario.model import Bottleneck, Scenario, Topology
+from testbed.scenario.model import Scenario
 from testbed.store import RETIRE_S, TAIL_S, WIRES
 
 MARGIN_S = 0.25  # the last segment out of a full queue crosses the path, and is answered
@@ -122,7 +121,9 @@ class Plan:
     @property
     def changing_queues(self) -> tuple[QueuePlan, ...]:
         """The queues whose rate is not one number."""
-        return tuple(each for each in self.queues if each.shaper.trace or each.shaper.schedule)
+        return tuple(
+            each for each in self.queues if each.hop.direction.trace or each.hop.rate_changes
+        )
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ class _Layout:
     @property
     def plain_interfaces(self) -> tuple[tuple[str, str], ...]:
         """All interfaces that flows cross: none may join segments."""
-        own = (end.place for link in self.network.links for end in link.ends)
+        own = (hop.out.place for hops in self.network.hops for hop in hops)
         return (*own, *((WIRES, end) for each in self.delays for end in each.ends))
 
 
@@ -156,7 +157,7 @@ def make_plan(scenario: Scenario) -> Plan:
     """Everything that running this scenario takes; raises if the scenario has faults."""
     validate(scenario)
     scenario = drawn(scenario)
-    layout = _layout(scenario, build_network(scenario.topology))
+    layout = _layout(scenario, build_network(scenario.network))
     network = layout.network
     flows = tuple(
         plan_flow(scenario, network, index, agreed_options(flow, layout.sysctls))
@@ -237,27 +238,22 @@ def _end_s(layout: _Layout, flows: Iterable[FlowPlan]) -> float:
 
 
 def _veths(layout: _Layout) -> Iterator[Veth]:
-    through = {each.link.name: each.ends for each in layout.delays}
-    for link in layout.network.links:
-        one, other = link.ends
-        if link.radio is not None:
+    through = {each.name: each.ends for each in layout.delays}
+    for hop, _ in layout.network.hops:
+        one, other = hop.out, hop.into
+        if radio_of(hop.link) is not None:
             continue
-        if link.name not in through:
+        if hop.link.name not in through:
             yield Veth(one.node, one.name, one.mac, other.node, other.name, other.mac)
             continue
-        for end, name in zip(link.ends, through[link.name], strict=True):
+        for end, name in zip((one, other), through[hop.link.name], strict=True):
             yield Veth(end.node, end.name, end.mac, WIRES, name, peer_mac(end.mac))
 
 
 def _address_commands(network: Network) -> Iterator[Command]:
     """TCP hands down several segments as one packet, whatever the offloads are: a queue of its own
     host would count them as one, and let them out at one instant. So, where there is one, not."""
-    shaped = {
-        end.name
-        for link in network.links
-        for end, shaper in zip(link.ends, link.shapers, strict=True)
-        if shaper
-    }
+    shaped = {hop.out.name for hop in network.shaped}
     for node in network.nodes:
         yield Command(node, ("ip", "link", "set", "lo", "up"))
         for end in network.interfaces(node):
@@ -269,8 +265,9 @@ def _address_commands(network: Network) -> Iterator[Command]:
         for end, peer in itertools.permutations(segment, 2):
             yield neighbour(end.node, end.name, peer.ip, peer.mac)
     for node in network.nodes:
-        for destination, gateway in network.routes[node]:
-            yield Command(node, ("ip", "route", "add", destination, "via", gateway))
+        for route in network.routes[node]:
+            argv = ("ip", "route", "add", route.destination, "via", route.gateway)
+            yield Command(node, argv)
 
 
 BRIDGE = "bridge"
@@ -294,7 +291,7 @@ def _no_round_trip(scenario: Scenario, network: Network) -> Iterator[str]:
     has not refilled, and the first sample of the round trip is of what waits there alone."""
     for flow in scenario.flows:
         hops = network.path(flow.src, flow.dst)
-        if not any(hop.link.rtt_ms or hop.link.radio for hop in hops):
+        if not any(hop.link.both_delays_ms or radio_of(hop.link) for hop in hops):
             yield (
                 f"{flow.name}: its path has no delay, so its first round trip takes no time in "
                 f"the guest: give a link that of a cable (delay_ms, {SHORTEST_MS:g} or more)"
@@ -313,36 +310,34 @@ def _unmarked(scenario: Scenario) -> Iterator[str]:
 
 
 def _warnings(scenario: Scenario, network: Network) -> Iterator[str]:
-    topology = scenario.topology
-    if isinstance(topology, Topology):
-        yield from _bottleneck_warnings(topology.bottleneck, network)
-    else:
-        yield from _queue_warnings(network)
+    yield from _queue_warnings(network)
     yield from _no_round_trip(scenario, network)
     yield from _unmarked(scenario)
     yield from _too_fast(scenario, network)
-    if isinstance(topology, Topology):
-        access = [topology.access, *topology.links.values()]
-        rate_mbit = topology.bottleneck.rate_mbit
-        if any(path.rate_mbit and path.rate_mbit < rate_mbit for path in access):
-            yield "an access link is slower than the bottleneck: the queue forms there instead"
+    yield from _slower_links(scenario, network)
 
 
 def _queue_warnings(network: Network) -> Iterator[str]:
-    """Of every observed queue."""
-    for link in network.links:
-        for end, shaper in zip(link.ends, link.shapers, strict=True):
-            if shaper and link.name in network.observed:
-                for warning in queues.warnings(shaper.queue, shaper.limit):
-                    yield f"{end.name}: {warning}"
+    """Yield what is said of observed queues, once for those of which the same is said."""
+    places: dict[str, list[str]] = {}
+    for hop in network.shaped:
+        if hop.is_observed:
+            for warning in (*_short_buffer(hop), *queues.warnings(hop.queue, hop.full)):
+                places.setdefault(warning, []).append(hop.out.name)
+    for warning, interfaces in places.items():
+        yield f"{', '.join(interfaces)}: {warning}"
+
+
+def _short_buffer(hop: Hop) -> Iterator[str]:
+    if hop.full.bdp is not None and hop.full.bdp < 1:
+        yield f"the buffer is {hop.full.bdp:.2f} BDP: one flow may not fill the link"
 
 
 def _too_fast(scenario: Scenario, network: Network) -> Iterator[str]:
-    """CBR flows that alone are more than a link of their path carries."""
+    """Yield CBR flows that alone are more than a link of their path carries."""
     for flow in scenario.flows:
-        hops = network.path(flow.src, flow.dst)
-        observed = [hop.shaper for hop in hops if hop.shaper and is_observed(network, hop)]
-        slowest = min((shaper.rate_mbit for shaper in observed), default=math.inf)
+        observed = [hop for hop in network.path(flow.src, flow.dst) if hop.is_observed]
+        slowest = min((hop.rate_mbit for hop in observed), default=math.inf)
         if flow.rate_mbit is not None and flow.rate_mbit > slowest:
             yield (
                 f"{flow.name}: {flow.rate_mbit:g} Mbit/s into a bottleneck of "
@@ -350,12 +345,17 @@ def _too_fast(scenario: Scenario, network: Network) -> Iterator[str]:
             )
 
 
-def _bottleneck_warnings(bottleneck: Bottleneck, network: Network) -> Iterator[str]:
-    limit = queues.resolve(bottleneck.queue, bottleneck.rate_mbit, network.rtt_ms)
-    if limit.bdp is not None and limit.bdp < 1:
-        yield f"the bottleneck's buffer is {limit.bdp:.2f} BDP: one flow may not fill the link"
-    yield from queues.warnings(bottleneck.queue, limit)
-    if bottleneck.back_queue is not None:
-        rate_mbit = bottleneck.back_rate_mbit or bottleneck.rate_mbit
-        limit = queues.resolve(bottleneck.back_queue, rate_mbit, network.rtt_ms)
-        yield from queues.warnings(bottleneck.back_queue, limit)
+def _slower_links(scenario: Scenario, network: Network) -> Iterator[str]:
+    """Yield links that no capture observes, and that are slower than those of their path that are
+    observed."""
+    found: dict[str, None] = {}
+    for flow in scenario.flows:
+        shaped = [hop for hop in network.path(flow.src, flow.dst) if hop.is_shaped]
+        observed = min((hop.rate_mbit for hop in shaped if hop.is_observed), default=math.inf)
+        found |= {
+            hop.out.name: None
+            for hop in shaped
+            if not hop.is_observed and hop.rate_mbit < observed < math.inf
+        }
+    for interface in found:
+        yield f"{interface} is slower than the bottleneck: the queue forms there instead"

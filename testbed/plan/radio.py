@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from testbed.plan.commands import LEAF, Command
-from testbed.plan.network import Interface, Network, Shaper
+from testbed.plan.network import Interface, Network, radio_of
 from testbed.plan.traffic_control import TcObject
-from testbed.scenario.model import PLAIN_QUEUE, Radio, Scenario, Topology
+from testbed.scenario.discipline import Limit
+from testbed.scenario.model import Scenario
+from testbed.scenario.network import PLAIN_QUEUE, Queue, Radio
 from testbed.scenario.queues import FRAME_BYTES, arguments, resolve, settings
 
 PROGRAM = "testbed-medium"
@@ -32,7 +34,8 @@ class RadioPlan:
     radio: Radio
     access_point: Interface
     station: Interface
-    shaper: Shaper  # the queue before either radio, and the least that the radio carries
+    queue: Queue  # before either radio
+    limit: Limit
     medium: tuple[str, ...]
     hostapd: str  # its configuration
 
@@ -44,27 +47,27 @@ class RadioPlan:
     @property
     def drain_s(self) -> float:
         """A rough upper bound for the time its queues need to drain."""
-        bits = (self.shaper.limit.packets + OWN_PACKETS) * FRAME_BYTES * 8
-        return bits / (self.shaper.rate_mbit * 1e6 * (1 - self.radio.busy))
+        bits = (self.limit.packets + OWN_PACKETS) * FRAME_BYTES * 8
+        return bits / (LEAST_MBIT * 1e6 * (1 - self.radio.busy))
 
 
 def plan_radio(scenario: Scenario, network: Network) -> RadioPlan | None:
-    """The plan of the scenario's radio link, if it has one."""
-    topology = scenario.topology
-    for link in network.links:
-        if link.radio is not None and isinstance(topology, Topology):
-            path = topology.links[link.name]
-            queue = path.queue or PLAIN_QUEUE
-            ends = [word for end in link.ends for word in (end.node, end.mac)]
+    """Return the plan of the scenario's radio link, if it has one."""
+    for hop, _ in network.hops:
+        radio = radio_of(hop.link)
+        if radio is not None:
+            queue = hop.direction.queue or PLAIN_QUEUE
+            ends = [word for end in (hop.out, hop.into) for word in (end.node, end.mac)]
             dice = random.Random(f"{scenario.seed} radio").getrandbits(63)
-            air = (str(dice), str(link.radio.signal_dbm), f"{link.radio.busy:g}")
+            air = (str(dice), str(radio.signal_dbm), f"{radio.busy:g}")
             return RadioPlan(
-                radio=link.radio,
-                access_point=link.ends[0],
-                station=link.ends[1],
-                shaper=Shaper(LEAST_MBIT, queue, resolve(queue, LEAST_MBIT, 0)),
+                radio=radio,
+                access_point=hop.out,
+                station=hop.into,
+                queue=queue,
+                limit=resolve(queue, LEAST_MBIT, 0),
                 medium=(PROGRAM, "run", *air, *ends),
-                hostapd=_configuration(link.ends[0].name),
+                hostapd=_configuration(hop.out.name),
             )
     return None
 
@@ -89,8 +92,7 @@ def _configuration(interface: str) -> str:
 def radio_commands(plan: RadioPlan | None) -> Iterator[Command]:
     """The queue before either radio."""
     if plan:
-        shaper = plan.shaper
-        words = arguments(shaper.queue, shaper.limit, shaper.rate_mbit)
+        words = arguments(plan.queue, plan.limit, LEAST_MBIT)
         for end in plan.ends:
             replace = ("tc", "qdisc", "replace", "dev", end.name, "root", "handle", str(LEAF))
             yield Command(end.node, (*replace, *words))
@@ -99,7 +101,6 @@ def radio_commands(plan: RadioPlan | None) -> Iterator[Command]:
 def radio_objects(plan: RadioPlan | None) -> Iterator[TcObject]:
     """The same queues, with their limit."""
     if plan:
-        shaper = plan.shaper
-        found = tuple(settings(shaper.queue, shaper.limit, shaper.rate_mbit))
+        found = tuple(settings(plan.queue, plan.limit, LEAST_MBIT))
         for end in plan.ends:
-            yield TcObject(*end.place, LEAF, shaper.queue.discipline, found)
+            yield TcObject(*end.place, LEAF, plan.queue.discipline, found)

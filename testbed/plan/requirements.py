@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from testbed.machine.process import CHROMIUM
 from testbed.plan.delay_links import is_delay_link
 from testbed.plan.host_settings import browsers, recipes
-from testbed.plan.network import Link, Network
+from testbed.plan.network import Hop, Network, radio_of
 from testbed.plan.sessions import has_session_delays
 from testbed.plan.traffic_control import TRACE
 from testbed.scenario import queues
@@ -53,25 +53,25 @@ def needs(scenario: Scenario, network: Network) -> Iterator[Need]:
             yield Need("classifier", "bpf", "CONFIG_NET_CLS_BPF", "cls_bpf")
     if network.switches:
         yield Need("switch", "bridge", "CONFIG_BRIDGE", "bridge")
-    for link in network.links:
-        yield from _link_needs(link)
+    for hops in network.hops:
+        yield from _link_needs(hops)
     if has_session_delays(scenario):
         yield Need("queue discipline", "fq", "CONFIG_NET_SCH_FQ", "sch_fq")
         yield Need("queue discipline", "clsact", "CONFIG_NET_SCH_INGRESS", "sch_ingress")
         yield Need("classifier", "bpf", "CONFIG_NET_CLS_BPF", "cls_bpf")
 
 
-def _link_needs(link: Link) -> Iterator[Need]:
-    for shaper in link.shapers:
-        if shaper:
-            row = queues.DISCIPLINES[shaper.queue.discipline]
-            if shaper.trace is None:
+def _link_needs(hops: tuple[Hop, Hop]) -> Iterator[Need]:
+    for hop in hops:
+        if hop.is_shaped:
+            row = queues.DISCIPLINES[hop.queue.discipline]
+            if hop.direction.trace is None:
                 yield Need("queue discipline", "htb", "CONFIG_NET_SCH_HTB", "sch_htb")
             else:
                 yield Need("queue discipline", TRACE, "CONFIG_NET_SCH_TRACE", "sch_trace")
             yield Need("queue discipline", row.name, row.symbol, f"sch_{row.name}")
-    if link.radio is not None:
+    if radio_of(hops[0].link) is not None:
         yield Need("radio", "mac80211_hwsim", "CONFIG_MAC80211_HWSIM", "mac80211_hwsim")
-    if is_delay_link(link):
+    if is_delay_link(hops):
         yield Need("queue discipline", "netem", "CONFIG_NET_SCH_NETEM", "sch_netem")
         yield Need("queue discipline", "clsact", "CONFIG_NET_SCH_INGRESS", "sch_ingress")

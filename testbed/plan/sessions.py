@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from testbed.plan.delay_links import end_names
 from testbed.plan.flows import session_port
 from testbed.plan.network import Hop, Network
+from testbed.scenario.links.schedule import of_wire
 from testbed.scenario.model import Flow, Scenario
 from testbed.scenario.workload.drawing import draw_sessions
 from testbed.scenario.workload.workload import Sessions
@@ -33,13 +34,13 @@ class SessionDelays:
 def session_delays(scenario: Scenario, network: Network) -> Iterator[SessionDelays]:
     """Plan the delays of every flow whose sessions have their own round trips."""
     for index, flow, sessions in _with_round_trips(scenario):
-        link = _last_hop(network, flow).link
+        hop = _last_hop(network, flow)
         path_ms = network.path_rtt_ms(flow.src, flow.dst)
         drawn = draw_sessions(sessions, f"{scenario.seed} {flow.name}")
         yield SessionDelays(
-            link=link.name,
-            ends=end_names(network.links.index(link)),
-            link_delay_ns=round(link.delay_ms * NS_PER_MS),
+            link=hop.link.name,
+            ends=end_names(hop.number),
+            link_delay_ns=round(hop.direction.delay_ms * NS_PER_MS),
             first_port=session_port(scenario, index),
             extra_ns=tuple(
                 max(0, round(((each.rtt_ms or 0) - path_ms) * NS_PER_MS / 2)) for each in drawn
@@ -53,13 +54,17 @@ def session_rtt_faults(scenario: Scenario, network: Network) -> Iterator[str]:
     for index, flow, sessions in _with_round_trips(scenario):
         where = f"flows[{index}].workload.arrivals.sessions"
         link = _last_hop(network, flow).link
-        if link.jitter_ms or link.loss or link.back or link.schedule or link.reorder:
+        one, other = link.directions
+        if one.delay_ms != other.delay_ms or any(
+            each.jitter_ms or each.loss or each.reorder or of_wire(each.schedule)
+            for each in (one, other)
+        ):
             yield (
                 f"{where}.rtt_min_ms: {link.name} has jitter, losses, reordering, a schedule or "
                 "another delay back: sessions need a plain link to their receiver"
             )
-        if (other := links.setdefault(link.name, flow.name)) != flow.name:
-            yield f"{where}.rtt_min_ms: {link.name} delays the sessions of {other} already"
+        if (first := links.setdefault(link.name, flow.name)) != flow.name:
+            yield f"{where}.rtt_min_ms: {link.name} delays the sessions of {first} already"
         least_ms = network.path_rtt_ms(flow.src, flow.dst)
         if sessions.rtt_min_ms is not None and sessions.rtt_min_ms < least_ms:
             yield f"{where}.rtt_min_ms: {sessions.rtt_min_ms:g}: its path has {least_ms:g} ms"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from testbed.plan.commands import LEAF, SHAPER, SHAPER_CLASS, TRACE_CLASS, Command, Handle
-from testbed.plan.network import Hop, Network, Shaper
+from testbed.plan.network import Hop, Network
 from testbed.scenario import queues
 from testbed.scenario.discipline import (
     MICROSECOND_TICKS,
@@ -53,12 +53,20 @@ class ChangePlan:
 
 @dataclass(frozen=True)
 class QueuePlan:
-    """A shaped interface; the queues of `sampled` ones are read while flows run."""
+    """A shaped hop; the queues of `sampled` ones are read while flows run."""
 
-    node: str
-    interface: str
-    shaper: Shaper
+    hop: Hop
     sampled: bool
+
+    @property
+    def node(self) -> str:
+        """The node whose interface is shaped."""
+        return self.hop.out.node
+
+    @property
+    def interface(self) -> str:
+        """The interface that is shaped."""
+        return self.hop.out.name
 
 
 def queue_plans(network: Network, flows: Iterable[Flow]) -> Iterator[QueuePlan]:
@@ -67,23 +75,15 @@ def queue_plans(network: Network, flows: Iterable[Flow]) -> Iterator[QueuePlan]:
         hop.out.name
         for flow in flows
         for hop in network.path(flow.src, flow.dst)
-        if is_observed(network, hop)
+        if hop.is_observed
     }
-    for link in network.links:
-        for end, shaper in zip(link.ends, link.shapers, strict=True):
-            if shaper:
-                yield QueuePlan(end.node, end.name, shaper, sampled=end.name in crossed)
-
-
-def is_observed(network: Network, hop: Hop) -> bool:
-    """Whether packets wait in an observed queue on this hop."""
-    return hop.link.name in network.observed and hop.shaper is not None
+    for hop in network.shaped:
+        yield QueuePlan(hop, sampled=hop.out.name in crossed)
 
 
 def longest_queue_s(network: Network) -> float:
     """How long the network's largest queue takes to drain when full."""
-    shapers = [shaper for link in network.links for shaper in link.shapers if shaper]
-    return max((shaper.drain_s for shaper in shapers), default=0.0)
+    return max((hop.drain_s for hop in network.shaped), default=0.0)
 
 
 def burst_bytes(rate_mbit: float) -> int:
@@ -97,15 +97,15 @@ def _bits_per_s(rate_mbit: float) -> int:
 
 def shaper_commands(queue: QueuePlan) -> Iterator[Command]:
     """htb, its one class, and the queue below it; or what follows a trace in place of htb."""
-    shaper = queue.shaper
-    if shaper.trace is not None:
+    hop = queue.hop
+    if hop.direction.trace is not None:
         yield Command(
             queue.node,
             ("tc", "qdisc", "add", "dev", queue.interface, "root", "handle", str(SHAPER), TRACE),
         )
         yield _leaf_command(queue, TRACE_CLASS)
         return
-    rate, burst = f"{_bits_per_s(shaper.rate_mbit)}bit", str(burst_bytes(shaper.rate_mbit))
+    rate, burst = f"{_bits_per_s(hop.rate_mbit)}bit", str(burst_bytes(hop.rate_mbit))
     add = ("add", "dev", queue.interface)
     htb = ("handle", str(SHAPER), "htb", "default", f"{SHAPER_CLASS.minor:x}")
     yield Command(queue.node, ("tc", "qdisc", *add, "root", *htb))
@@ -118,37 +118,36 @@ def shaper_commands(queue: QueuePlan) -> Iterator[Command]:
 
 
 def _leaf_command(queue: QueuePlan, parent: Handle) -> Command:
-    shaper = queue.shaper
-    leaf = queues.arguments(shaper.queue, shaper.limit, shaper.rate_mbit)
+    hop = queue.hop
+    leaf = queues.arguments(hop.queue, hop.full, hop.rate_mbit)
     place = ("dev", queue.interface, "parent", str(parent), "handle", str(LEAF))
     return Command(queue.node, ("tc", "qdisc", "add", *place, *leaf))
 
 
 def shaper_objects(queue: QueuePlan) -> Iterator[TcObject]:
     """The same, with their numbers."""
-    where, shaper = (queue.node, queue.interface), queue.shaper
-    if shaper.trace is not None:
-        yield TcObject(*where, SHAPER, TRACE, tuple(_trace_settings(parse(shaper.trace))))
+    where, hop = (queue.node, queue.interface), queue.hop
+    if hop.direction.trace is not None:
+        yield TcObject(*where, SHAPER, TRACE, tuple(_trace_settings(parse(hop.direction.trace))))
     else:
         default = Setting("default class", (Field((INIT,), 8),), SHAPER_CLASS.minor)
         yield TcObject(*where, SHAPER, "htb", (default,))
-        yield _class_of(queue, shaper)
-    leaf = tuple(queues.settings(shaper.queue, shaper.limit, shaper.rate_mbit))
-    yield TcObject(*where, LEAF, shaper.queue.discipline, leaf)
+        yield _class_of(queue, hop.rate_mbit)
+    leaf = tuple(queues.settings(hop.queue, hop.full, hop.rate_mbit))
+    yield TcObject(*where, LEAF, hop.queue.discipline, leaf)
 
 
-def _class_of(queue: QueuePlan, shaper: Shaper) -> TcObject:
-    settings = _class_settings(shaper.rate_mbit)
+def _class_of(queue: QueuePlan, rate_mbit: float) -> TcObject:
+    settings = _class_settings(rate_mbit)
     return TcObject(queue.node, queue.interface, SHAPER_CLASS, "htb", settings, is_class=True)
 
 
 def queue_changes(queue: QueuePlan) -> Iterator[ChangePlan]:
     """Other rates of htb's class. The packet that is on its way out leaves at the rate before."""
-    for each in queue.shaper.schedule:
+    for each in queue.hop.rate_changes:
         assert each.rate_mbit is not None  # schedule.of_queue
-        changed = replace(queue.shaper, rate_mbit=each.rate_mbit)
         words = f"rate {each.rate_mbit:g} Mbit/s"
-        yield ChangePlan(each.at_s, _class_of(queue, changed), queue.interface, words)
+        yield ChangePlan(each.at_s, _class_of(queue, each.rate_mbit), queue.interface, words)
 
 
 def _trace_settings(trace: Trace) -> Iterator[Setting]:

@@ -31,7 +31,7 @@ from testbed.runs.sweep import (
     is_done,
     run_all,
 )
-from testbed.scenario.model import Scenario
+from testbed.scenario.reading import read_scenario
 from testbed.store import RECORD, SCENARIO, Record, Status, open_trial, trial_folder
 
 CONNECT_TIMEOUT_S = 10  # time limits for the scheduler's answer and for a first worker
@@ -265,7 +265,7 @@ def run_remotely(scenario: str, engine: str) -> dict[str, bytes]:
     with workplace("worker") as out:
         choice = choose(engine, ())
         (finished,) = run_all(
-            plan_tasks([Scenario.from_json(scenario)]), choice, out, _start_reporter(), jobs=1
+            plan_tasks([read_scenario(scenario)]), choice, out, _start_reporter(), jobs=1
         )
         files = [path for path in finished.path.rglob("*") if path.is_file()]
         return {str(path.relative_to(finished.path)): path.read_bytes() for path in files}

@@ -36,7 +36,7 @@ CAPTURED_BYTES = 144 + 32  # overhead per packet in pcapng
 
 def _packets(plan: Plan, scenario: Scenario) -> float:
     """Estimate the data packets of all flows: they fill the bottleneck, or send less."""
-    full = scenario.topology.bottleneck.rate_mbit * 1e6 * plan.end_s / (8 * FRAME_BYTES)
+    full = scenario.network.bottleneck_mbit * 1e6 * plan.end_s / (8 * FRAME_BYTES)
     return min(full, sum(_flow_packets(flow, plan) for flow in scenario.flows))
 
 
@@ -45,10 +45,10 @@ def _flow_packets(flow: Flow, plan: Plan) -> float:
     if flow.video is not None:
         return _bits(flow.video) / (8 * FRAME_BYTES)
     rate = _event_rate(flow.loss) if flow.loss else 0.0
-    if not rate or not plan.network.rtt_ms:
+    if not rate or not plan.network.graph.longest_rtt_ms:
         return math.inf
     # the square-root law (Mathis and others, 1997)
-    return plan.end_s / (plan.network.rtt_ms / 1e3) * math.sqrt(1.5 / rate)
+    return plan.end_s / (plan.network.graph.longest_rtt_ms / 1e3) * math.sqrt(1.5 / rate)
 
 
 def _event_rate(loss: Loss) -> float:

@@ -19,7 +19,7 @@ from testbed.plan.commands import Command
 from testbed.plan.plan import Plan
 from testbed.runs import sources
 from testbed.runs.provenance import programs
-from testbed.scenario.model import Scenario, written
+from testbed.scenario.model import Scenario, field_names
 
 # The Python code that carries out a plan is not hashed: nearly no change of it moves a packet, and
 # with each all trials would run again. Increment this number when a change does move packets:
@@ -27,7 +27,7 @@ from testbed.scenario.model import Scenario, written
 EXECUTION_REVISION = 8
 
 # Fields of a plan that describe a trial or its requirements but do not affect it.
-_DESCRIPTIVE = frozenset({"needs", "warnings"})
+_DESCRIPTIVE = frozenset({"network", "needs", "warnings"})  # or said by the scenario
 
 
 def identify(scenario: Scenario, plan: Plan, engine: Engine) -> str:
@@ -54,7 +54,7 @@ def project_parts(scenario: Scenario, plan: Plan) -> dict[str, Any]:
     hashed = {f.name for f in dataclasses.fields(plan)} - _DESCRIPTIVE
     return {
         "plan": {name: _plain(getattr(plan, name)) for name in hashed},
-        "sources": dict(sources.used_by(scenario.topology, plan)),
+        "sources": dict(sources.used_by(plan)),
         "revision": EXECUTION_REVISION,
     }
 
@@ -64,12 +64,12 @@ _JSON_TYPES = frozenset({str, int, bool, type(None)})
 
 @functools.lru_cache(maxsize=8192)  # most of a plan, and most of them in the next plan too
 def _of_command(command: Command) -> dict[str, Any]:
-    return written(command)
+    return {"node": command.node, "argv": command.argv}
 
 
 def _plain(value: Any) -> Any:
     """Return JSON's types: sets sorted, and whole floats as integers (60.0 as 60)."""
-    kind = type(value)  # the frequent ones first: a table of claims is of millions of values
+    kind: Any = type(value)  # the frequent ones first: a table of claims is of millions of values
     if kind in _JSON_TYPES:
         return value
     if kind is tuple or kind is list:
@@ -79,7 +79,7 @@ def _plain(value: Any) -> Any:
     if kind is Command:
         return _of_command(value)
     if hasattr(kind, "__dataclass_fields__"):
-        fields = written(value).items()
+        fields = ((name, getattr(value, name)) for name in field_names(kind))
         return {name: e if type(e) in _JSON_TYPES else _plain(e) for name, e in fields}
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from testbed.machine.process import CHROMIUM, require, run
-from testbed.scenario.model import Scenario, Topology
+from testbed.scenario.model import Scenario
 from testbed.scenario.program.programs import PATH
 from testbed.scenario.video import Player
 
@@ -32,8 +32,7 @@ def programs_of(scenario: Scenario) -> tuple[str, ...]:
     """Return the external programs and libraries that produce the scenario's packets."""
     videos = [flow.video for flow in scenario.flows if flow.video is not None]
     browsers = any(video.player is Player.CHROMIUM for video in videos)
-    topology = scenario.topology
-    radios = isinstance(topology, Topology) and any(p.radio for p in topology.links.values())
+    radios = any(link.forward.radio for link in scenario.network.links)
     return (
         "iperf3",
         *(("nginx", "aioquic") if videos else ()),

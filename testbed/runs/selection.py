@@ -18,6 +18,7 @@ from testbed.scenario.experiment import Experiment
 from testbed.scenario.kernel_axis import AXIS as KERNEL
 from testbed.scenario.kernel_axis import on_kernels, set_apart
 from testbed.scenario.model import BASE_KERNEL, Scenario
+from testbed.scenario.reading import ScenarioDocument
 from testbed.scenario.variations import with_variations
 
 KERNEL_VALUES = "names: `testbed kernel list`"
@@ -66,7 +67,7 @@ def select(
     """Return the selection for an experiment's name, an experiment's file, or a scenario's file."""
     if what.endswith(JSON):
         found = in_file(Path(what))
-        return select_scenarios([found.scenario], settings, what, quick, found.left_out)
+        return select_scenarios([found], settings, what, quick)
     if what.endswith(PYTHON):
         file = load(Path(what), experiments)
         return select_experiment(file.experiment, settings, quick=quick, file=file)
@@ -81,7 +82,7 @@ def select_topo(
     """Return the selection for `--topo`, `--link`, `--flow` and `--duration`."""
     where = f"--topo {topo}"
     found = in_document(topo_document.of_words(topo, link, flows, duration_s), where)
-    return select_scenarios([found.scenario], settings, where, quick, found.left_out)
+    return select_scenarios([found], settings, where, quick)
 
 
 def select_experiment(
@@ -109,32 +110,28 @@ def select_experiment(
 
 
 def select_scenarios(
-    scenarios: Sequence[Scenario],
-    settings: Settings,
-    where: str,
-    quick: bool,
-    notes: tuple[str, ...] = (),
+    documents: Sequence[ScenarioDocument], settings: Settings, where: str, quick: bool
 ) -> RunSelection:
     """Return the sweep of one or several scenarios of one experiment."""
     if quick:
         raise UsageError(f"--quick: {where} has no shorter form", "try --set duration_s=10")
-    first = scenarios[0]
+    first = documents[0]
     kernels, settings = set_apart(settings, ())
-    fields = file_sweep.fields(dataclasses.replace(first, kernel=BASE_KERNEL))
-    axes = tuple(SettableAxis(name, (text,), "") for name, text in fields.items())
+    fields = file_sweep.fields(first).items()
+    axes = tuple(SettableAxis(name, (text,), "") for name, text in fields)
 
     def swept(seeds: int) -> list[Scenario]:
-        sweeps = (file_sweep.sweep(scenario, settings, seeds) for scenario in scenarios)
+        sweeps = (file_sweep.sweep(each, settings, seeds) for each in documents)
         return on_kernels((each for sweep in sweeps for each in sweep), kernels)
 
     return RunSelection(
-        first.experiment,
+        first.scenario.experiment,
         DEFAULT_METRIC,
-        (*axes, SettableAxis(KERNEL, (first.kernel,), KERNEL_VALUES)),
+        (*axes, SettableAxis(KERNEL, (first.scenario.kernel,), KERNEL_VALUES)),
         swept,
-        lambda each: {**file_sweep.fields(each), KERNEL: each.kernel},
+        lambda each: {**file_sweep.values(first, settings, each), KERNEL: each.kernel},
         kernels_named=bool(kernels),
-        notes=notes,
+        notes=first.left_out,
     )
 
 

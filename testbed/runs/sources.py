@@ -10,9 +10,8 @@ from pathlib import Path
 
 from testbed.errors import TestbedError
 from testbed.machine.process import GUARD
-from testbed.plan.addresses import topo_of
 from testbed.plan.plan import Plan
-from testbed.scenario.model import BASE_KERNEL, FlowKind, Graph, Topology
+from testbed.scenario.model import BASE_KERNEL, FlowKind
 from testbed.traffic.iperf3.iperf3_flow import LIMIT, ON_OFF, PRELOAD
 from testbed.traffic.workload.workload_flow import BUILT_PROGRAM
 from testbed.trial.parts.capture import TCPDUMP_PRELOAD
@@ -69,14 +68,13 @@ BUILT = (
 )
 
 
-def used_by(topology: Topology | Graph, plan: Plan) -> Mapping[str, str]:
+def used_by(plan: Plan) -> Mapping[str, str]:
     """Return the sha256 of each source file that the trial uses, the same on every machine.
 
-    These include a paper's topology, and queue disciplines that we add to the kernel.
+    These include queue disciplines that we add to the kernel.
     """
-    papers = [PROJECT / "topologies" / f"{topology.kind.replace('-', '_')}.py"]
     compiled = [path for each in compiled_for(plan) if each.everywhere for path in each.sources()]
-    return dict(_hashes([*(papers if topo_of(topology) else ()), *compiled, *_added(plan)]))
+    return dict(_hashes([*compiled, *_added(plan)]))
 
 
 def used_here(plan: Plan) -> Mapping[str, str]:
@@ -98,12 +96,11 @@ def _added_queues() -> list[Path]:
 def all_sources() -> Mapping[str, str]:
     """Return the sha256 of every source, and one of all the testbed's Python code."""
     compiled = [path for each in BUILT for path in each.sources()]
-    networks = sorted((PROJECT / "topologies").glob("*.py"))
     python = hashlib.sha256()
     for path in sorted((PROJECT / "testbed").rglob("*.py")):
         python.update(path.read_bytes())
     added = _added_queues()
-    return {"testbed's Python": python.hexdigest(), **dict(_hashes([*networks, *compiled, *added]))}
+    return {"testbed's Python": python.hexdigest(), **dict(_hashes([*compiled, *added]))}
 
 
 def of_kernel(version: str = BASE_KERNEL) -> Mapping[str, str]:

@@ -1,7 +1,7 @@
 """A network whose rates and delays the seed draws, so that repeats sample phases of a network in
 which nothing is random: each number lies within a small part of what the scenario says.
 
-A number is drawn by the seed and its place in the scenario: trials that differ in their flows have
+A number is drawn by the seed and its place in the network: trials that differ in their flows have
 the same network for the same seed, and are compared in pairs.
 """
 
@@ -9,73 +9,62 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Callable
 
-from testbed.scenario.model import Bottleneck, Direction, Graph, GraphLink, Path, Scenario, Topology
+from testbed.scenario.model import Scenario
+from testbed.scenario.named_networks import with_share_of_rtt
+from testbed.scenario.network import Direction, Link
 
-MOST = 0.2  # of a number: with more, a trial is no repeat of another
+MOST_NETWORK_JITTER = 0.2  # with more, a trial is no repeat of another
 DIGITS = 3  # of rates and delays: tc is told whole microseconds, and rates in whole kbit/s
-
-Draw = Callable[[str, float], float]  # a number's place, and the number
 
 
 def drawn(scenario: Scenario) -> Scenario:
-    """The scenario with the network that its seed draws; without `network_jitter` itself."""
-    part = scenario.network_jitter
-    if not part:
+    """Return the scenario with the network that its seed draws."""
+    if not scenario.network_jitter:
         return scenario
-
-    def draw(place: str, value: float) -> float:
-        dice = random.Random(f"{scenario.seed} network {place}")
-        return round(value * dice.uniform(1 - part, 1 + part), DIGITS)
-
-    own = scenario.topology
-    network = _graph(own, draw) if isinstance(own, Graph) else _topology(own, draw)
-    return dataclasses.replace(scenario, topology=network)
-
-
-def _topology(own: Topology, draw: Draw) -> Topology:
-    """Links that share their settings share what is drawn for these."""
-    return dataclasses.replace(
-        own,
-        bottleneck=_bottleneck(own.bottleneck, draw),
-        access=_path("access", own.access, draw),
-        links={name: _path(name, link, draw) for name, link in own.links.items()},
-        rtts_ms=tuple(draw(f"rtt {n}", rtt_ms) for n, rtt_ms in enumerate(own.rtts_ms)),
-    )
+    dice = _Dice(scenario.seed, scenario.network_jitter)
+    graph = scenario.network
+    links = [dice.link(link) for link in graph.links]
+    if any(link.rtt_ms for link in links):
+        bottleneck_ms = links[graph.links.index(graph.bottleneck_link)].forward.delay_ms
+        links = [with_share_of_rtt(e, bottleneck_ms) if e.rtt_ms else e for e in links]
+    network = dataclasses.replace(graph, links=tuple(links))
+    return dataclasses.replace(scenario, network=network)
 
 
-def _bottleneck(neck: Bottleneck, draw: Draw) -> Bottleneck:
-    """A way back of its own rate draws its own."""
-    back = neck.back_rate_mbit
-    return dataclasses.replace(
-        neck,
-        rate_mbit=draw("bottleneck rate", neck.rate_mbit),
-        delay_ms=draw("bottleneck delay", neck.delay_ms),
-        back_rate_mbit=back and draw("bottleneck back", back),
-    )
+@dataclasses.dataclass(frozen=True)
+class _Dice:
+    seed: int
+    part: float
 
+    def draw(self, place: str, value: float) -> float:
+        """Return a number within a part of the value, the same for the same seed and place."""
+        dice = random.Random(f"{self.seed} network {place}")
+        return round(value * dice.uniform(1 - self.part, 1 + self.part), DIGITS)
 
-def _path(name: str, path: Path, draw: Draw) -> Path:
-    back = path.back_rate_mbit
-    return dataclasses.replace(
-        path,
-        rate_mbit=path.rate_mbit and draw(f"{name} rate", path.rate_mbit),
-        delay_ms=draw(f"{name} delay", path.delay_ms),
-        back_rate_mbit=back and draw(f"{name} back", back),
-    )
+    def link(self, link: Link) -> Link:
+        """Return the link with what is drawn for it."""
+        name, (forward, reverse) = link.drawn_as, link.directions
+        if name:
+            is_slower = reverse.rate_mbit != forward.rate_mbit
+            places = (f"{name} rate", f"{name} back" if is_slower else f"{name} rate")
+            delays = (f"{name} delay", f"{name} delay")
+        else:
+            places = (f"{link.name} there rate", f"{link.name} back rate")
+            delays = (f"{link.name} there delay", f"{link.name} back delay")
+        both = [self.direction(*each) for each in zip(link.directions, places, delays, strict=True)]
+        return dataclasses.replace(
+            link,
+            forward=both[0],
+            reverse=None if link.reverse is None else both[1],
+            rtt_ms=None if link.rtt_ms is None else self.draw(name, link.rtt_ms),
+        )
 
-
-def _graph(graph: Graph, draw: Draw) -> Graph:
-    return dataclasses.replace(graph, links=tuple(_link(link, draw) for link in graph.links))
-
-
-def _link(link: GraphLink, draw: Draw) -> GraphLink:
-    there = _direction(f"{link.name} there", link.there, draw)
-    back = link.back and _direction(f"{link.name} back", link.back, draw)
-    return dataclasses.replace(link, there=there, back=back)
-
-
-def _direction(name: str, way: Direction, draw: Draw) -> Direction:
-    rate = way.rate_mbit and draw(f"{name} rate", way.rate_mbit)
-    return dataclasses.replace(way, rate_mbit=rate, delay_ms=draw(f"{name} delay", way.delay_ms))
+    def direction(self, direction: Direction, rate: str, delay: str) -> Direction:
+        """Return the direction with its rate and its delay drawn by their places."""
+        rate_mbit = direction.rate_mbit
+        return dataclasses.replace(
+            direction,
+            rate_mbit=rate_mbit and self.draw(rate, rate_mbit),
+            delay_ms=self.draw(delay, direction.delay_ms),
+        )

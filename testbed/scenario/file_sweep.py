@@ -1,7 +1,8 @@
 """A scenario's file as a sweep: every field can have several values, named by its place.
 
-A place is the keys that lead to the field, with dots between: `topology.bottleneck.rate_mbit`. In
-a list it is the number from 0 or, of flows, the name: `flows.0.variant`, `flows.tcp.variant`.
+A place is the keys that lead to the field, with dots between: `topology.bottleneck.rate_mbit`,
+`network.links.0.forward.rate_mbit`. In a list it is the number from 0 or, of flows, the name:
+`flows.0.variant`, `flows.tcp.variant`.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ from typing import Any
 
 from testbed.errors import UsageError, nearest, quoted
 from testbed.scenario.links.trace import shown
-from testbed.scenario.links.trace_files import FIELDS, expanded
+from testbed.scenario.links.trace_files import TRACE_FIELD, expanded
 from testbed.scenario.model import Scenario
 from testbed.scenario.names import LONGEST
+from testbed.scenario.reading import ScenarioDocument, read_document
 
 CONSTANTS = {"true": True, "false": False, "null": None}
 OPEN = "options"  # the one object whose fields a file need not have: a queue's
 OTHER = {  # fields that are not an axis, and what to do instead
+    "kernel": "--set kernel=… names kernels",
     "seed": "--seeds N makes N trials with seeds of their own",
     "label": "values that are set become part of it",
     "axes": "values that are set become axes",
@@ -48,27 +51,39 @@ class Axis:
         return text if isinstance(now, str) else _parsed(text)
 
 
-def sweep(scenario: Scenario, settings: Mapping[str, Sequence[str]], seeds: int) -> list[Scenario]:
-    """All combinations of the values, by place, repeat by repeat; without any, the file's own."""
-    data = json.loads(scenario.to_json())
-    axes = _axes(scenario, data, settings)
+def sweep(
+    document: ScenarioDocument, settings: Mapping[str, Sequence[str]], seeds: int
+) -> list[Scenario]:
+    """Return all combinations of the values, by place, repeat by repeat; without any, the file's
+    scenario."""
+    axes = _axes(document, settings)
     points = list(itertools.product(*(dict.fromkeys(axis.values) for axis in axes)))
-    made = [_scenario(scenario, axes, point) for point in points]
+    scenarios = [_scenario(document, axes, point) for point in points]
     return [
-        dataclasses.replace(each, seed=scenario.seed + repeat)
+        dataclasses.replace(each, seed=document.scenario.seed + repeat)
         for repeat in range(seeds)
-        for each in made
+        for each in scenarios
     ]
 
 
-def fields(scenario: Scenario) -> Mapping[str, str]:
-    """Every field that can be set, by its place, with its value in the file."""
-    data = json.loads(scenario.to_json())
+def fields(document: ScenarioDocument) -> Mapping[str, str]:
+    """Return every field that can be set, by its place, with its value in the file."""
     return {
-        place: shown(value) if place.rpartition(".")[2] in FIELDS else _text(value)
-        for place, value in _leaves(data, "")
+        place: shown(value) if value and place.endswith(f".{TRACE_FIELD}") else _text(value)
+        for place, value in _leaves(document.data, "")
         if _first(place) not in OTHER
     }
+
+
+def values(
+    document: ScenarioDocument, settings: Mapping[str, Sequence[str]], scenario: Scenario
+) -> Mapping[str, str]:
+    """Return every field by its place, with its value in one of the sweep's scenarios."""
+    changed = {
+        ".".join(map(str, axis.keys)): scenario.axes[axis.name]
+        for axis in _axes(document, settings)
+    }
+    return {**fields(document), **changed}
 
 
 def _leaves(data: Any, place: str) -> Iterator[tuple[str, Any]]:
@@ -85,8 +100,9 @@ def _leaves(data: Any, place: str) -> Iterator[tuple[str, Any]]:
             yield place, data
 
 
-def _axes(scenario: Scenario, data: Any, settings: Mapping[str, Sequence[str]]) -> tuple[Axis, ...]:
-    """The settings with their fields found, each field once, and the shortest names."""
+def _axes(document: ScenarioDocument, settings: Mapping[str, Sequence[str]]) -> tuple[Axis, ...]:
+    """Return the settings as axes of their fields, each field once, with the shortest names."""
+    data = document.data
     found: dict[Keys, str] = {}
     for place in settings:
         keys = _find(data, place)
@@ -96,7 +112,7 @@ def _axes(scenario: Scenario, data: Any, settings: Mapping[str, Sequence[str]]) 
                 f"join the values: --set {place}=VALUE,VALUE",
             )
         found[keys] = place
-    names = _names(tuple(found), scenario.axes, data)
+    names = _names(tuple(found), document.scenario.axes, data)
     return tuple(
         _axis(name, keys, settings[place])
         for (keys, place), name in zip(found.items(), names, strict=True)
@@ -105,7 +121,7 @@ def _axes(scenario: Scenario, data: Any, settings: Mapping[str, Sequence[str]]) 
 
 def _axis(name: str, keys: Keys, values: Sequence[str]) -> Axis:
     """Of traces the values are names: of a folder all that are in it."""
-    if keys[-1] not in FIELDS or tuple(values) == ("null",):
+    if keys[-1] != TRACE_FIELD or tuple(values) == ("null",):
         return Axis(name, keys, tuple(values))
     contents = dict(expanded(values))
     return Axis(name, keys, tuple(contents), contents)
@@ -170,21 +186,22 @@ def _value_at(data: Any, keys: Keys) -> Any:
     return data
 
 
-def _scenario(scenario: Scenario, axes: Sequence[Axis], point: Sequence[str]) -> Scenario:
-    """The file's scenario with these values, which its label and its axes name."""
+def _scenario(document: ScenarioDocument, axes: Sequence[Axis], point: Sequence[str]) -> Scenario:
+    """Return the file's scenario with these values, which its label and its axes name."""
+    scenario = document.scenario
     if not axes:
         return scenario
-    data = json.loads(scenario.to_json())
+    data = document.data
     for axis, text in zip(axes, point, strict=True):
         *outer, last = axis.keys
         holder = _value_at(data, tuple(outer))
         now = _value_at(data, axis.keys)
         holder[last] = axis.value(text, now)
-    values = {axis.name: text for axis, text in zip(axes, point, strict=True)}
-    words = [f"{name.rpartition('.')[2]}-{text}" for name, text in values.items()]
+    named = {axis.name: text for axis, text in zip(axes, point, strict=True)}
+    words = [f"{name.rpartition('.')[2]}-{text}" for name, text in named.items()]
     label = re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join(filter(None, (scenario.label, *words))))
-    data |= {"label": label[:LONGEST].lstrip("."), "axes": {**scenario.axes, **values}}
-    return Scenario.from_data(data, "--set")
+    data |= {"label": label[:LONGEST].lstrip("."), "axes": {**scenario.axes, **named}}
+    return read_document(data, "--set").scenario
 
 
 def _parsed(text: str) -> Any:

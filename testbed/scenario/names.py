@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from testbed.errors import TestbedError, quoted
-from testbed.scenario.model import Graph, Scenario
+from testbed.scenario.model import Scenario
 
 LONGEST = 64
 RULE = f"letters, digits, `.`, `_` and `-`, not beginning with a dot, at most {LONGEST}"
@@ -41,20 +41,15 @@ def text_faults(where: str, text: str) -> Iterator[str]:
         yield f"{where}: {quoted(text)}: at most {LONGEST} printable characters, no `;` and no `$`"
 
 
-def _unshaped(scenario: Scenario) -> Iterator[str]:
-    """A graph without a link to wait for has no bottleneck, and nothing to show."""
-    topology = scenario.topology
-    if isinstance(topology, Graph) and topology.slowest is None:
-        yield "topology.links: no observed link has a rate_mbit there: nothing would ever queue"
-
-
 def scenario_faults(scenario: Scenario) -> Iterator[str]:
-    """Every name in a scenario that is none."""
+    """Yield what becomes part of a path, or stands in tables and figures, and is not fit for it."""
     yield from name_faults("experiment", scenario.experiment)
+    yield from name_faults("network.name", scenario.network.name)
     if scenario.label:
         yield from name_faults("label", scenario.label)
     yield from name_faults("kernel", scenario.kernel)
-    yield from _unshaped(scenario)
+    if not any(link.observed and link.forward.rate_mbit for link in scenario.network.links):
+        yield "network.links: no observed link has a rate_mbit forward: nothing would ever queue"
     for index, flow in enumerate(scenario.flows):
         yield from name_faults(f"flows[{index}].name", flow.name)
         if flow.loss is not None:

@@ -24,7 +24,7 @@ from testbed.scenario.discipline import (
     pie_time,
     timer_ticks,
 )
-from testbed.scenario.model import FRAME_OVERHEAD_BYTES, Queue
+from testbed.scenario.network import FRAME_OVERHEAD_BYTES, Queue
 
 MTU_BYTES = 1500
 FRAME_BYTES = MTU_BYTES + FRAME_OVERHEAD_BYTES  # what a full packet counts in a byte limit

@@ -10,7 +10,8 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from testbed.scenario.model import Direction, Flow, Graph, Path, Queue, Scenario, Topology
+from testbed.scenario.model import Flow, Scenario
+from testbed.scenario.network import Direction, Link, Queue
 
 AXIS = "variation"
 STEP = 0.05  # of buffers and delays
@@ -28,55 +29,35 @@ def _starts(scenario: Scenario) -> Scenario:
 
 
 def _buffers(factor: float) -> Change:
-    return lambda scenario: _of_topology(scenario, queue=lambda queue: _sized(queue, factor))
+    return lambda scenario: _changed(scenario, queue=lambda queue: _sized(queue, factor))
 
 
 def _delays(factor: float) -> Change:
-    return lambda scenario: _of_topology(scenario, delay=lambda ms: round(ms * factor, 3))
+    return lambda scenario: _changed(scenario, delay=lambda ms: round(ms * factor, 3))
 
 
-def _of_topology(
+def _changed(
     scenario: Scenario,
     queue: Callable[[Queue], Queue] = lambda queue: queue,
     delay: Callable[[float], float] = lambda delay_ms: delay_ms,
 ) -> Scenario:
-    """With every queue and every delay of the network changed."""
-    own = scenario.topology
-    if isinstance(own, Graph):
-        return dataclasses.replace(scenario, topology=_of_graph(own, queue, delay))
-    middle = dataclasses.replace(
-        own.bottleneck,
-        queue=queue(own.bottleneck.queue),
-        back_queue=own.bottleneck.back_queue and queue(own.bottleneck.back_queue),
-        delay_ms=delay(own.bottleneck.delay_ms),
-    )
+    """Return the scenario with every queue and every delay of the network changed."""
 
-    def path(link: Path) -> Path:
-        changed = link.queue and queue(link.queue)
-        return dataclasses.replace(link, queue=changed, delay_ms=delay(link.delay_ms))
+    def direction(each: Direction) -> Direction:
+        changed = each.queue and queue(each.queue)
+        return dataclasses.replace(each, queue=changed, delay_ms=delay(each.delay_ms))
 
-    topology: Topology = dataclasses.replace(
-        own,
-        bottleneck=middle,
-        access=path(own.access),
-        links={name: path(link) for name, link in own.links.items()},
-        rtts_ms=tuple(map(delay, own.rtts_ms)),
-    )
-    return dataclasses.replace(scenario, topology=topology)
+    def link(each: Link) -> Link:
+        return dataclasses.replace(
+            each,
+            forward=direction(each.forward),
+            reverse=each.reverse and direction(each.reverse),
+            rtt_ms=each.rtt_ms and delay(each.rtt_ms),
+        )
 
-
-def _of_graph(
-    graph: Graph, queue: Callable[[Queue], Queue], delay: Callable[[float], float]
-) -> Graph:
-    def way(one: Direction) -> Direction:
-        changed = one.queue and queue(one.queue)
-        return dataclasses.replace(one, queue=changed, delay_ms=delay(one.delay_ms))
-
-    links = (
-        dataclasses.replace(link, there=way(link.there), back=link.back and way(link.back))
-        for link in graph.links
-    )
-    return dataclasses.replace(graph, links=tuple(links))
+    graph = scenario.network
+    network = dataclasses.replace(graph, links=tuple(map(link, graph.links)))
+    return dataclasses.replace(scenario, network=network)
 
 
 def _sized(queue: Queue, factor: float) -> Queue:
@@ -93,7 +74,7 @@ def _sized(queue: Queue, factor: float) -> Queue:
 
 def _ecn(scenario: Scenario) -> Scenario:
     """Senders that ask for ECN do not, and the other way round, where the queue would mark."""
-    marks = scenario.topology.bottleneck.queue.ecn
+    marks = scenario.network.bottleneck_queue.ecn
     return dataclasses.replace(scenario, asks_ecn=scenario.asks_ecn != marks)
 
 

@@ -16,6 +16,7 @@ from testbed.machine.process import CommandLog, interruptible
 from testbed.machine.timer import SETUP_CLOCK, reseed_random, sleep_to_multiple, wake_exactly
 from testbed.plan.plan import make_plan
 from testbed.scenario.model import Scenario
+from testbed.scenario.reading import read_trusted
 from testbed.store import COMMANDS, NETWORK_UP, RECORD, Record, Status
 from testbed.trial.build import apply, cabled
 from testbed.trial.parts import all_parts
@@ -141,7 +142,7 @@ def main(argv: list[str], grid: ClockGrid = ClockGrid()) -> int:
     source, folder = Path(argv[0]), Path(argv[1])
     try:
         with interruptible():
-            scenario = Scenario.as_written(source.read_text())
+            scenario = read_trusted(source.read_text())
             record = run_trial(scenario, folder, grid)
     except TestbedError as error:
         record = Record(Status.FAILED, error.message, error.hint)

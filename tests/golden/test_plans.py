@@ -10,7 +10,7 @@ import pytest
 from experiments.catalogue import EXPERIMENTS
 from testbed.plan.plan import Plan, make_plan
 from testbed.scenario.losses import Loss, LossEvents
-from testbed.scenario.model import Queue
+from testbed.scenario.network import Queue
 from testbed.scenario.video import Player, Transport
 from tests.scenarios import access, dumbbell, router, video, with_loss
 

@@ -8,14 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from testbed.scenario.losses import GilbertElliott, Loss, LossEvents
-from testbed.scenario.model import (
-    CapturePoint,
-    Path,
-    Profile,
-    Queue,
-    Radio,
-    Scenario,
-)
+from testbed.scenario.model import CapturePoint, Profile, Scenario
+from testbed.scenario.named_networks import LinkSettings
+from testbed.scenario.network import Direction, Queue, Radio
 from testbed.scenario.variants import VARIANTS
 from tests import scenarios
 
@@ -149,23 +144,22 @@ def _links() -> Iterator[Odd]:
     """Access links with rates, queues, delays that vary, and losses."""
     few = Queue("pfifo", limit_packets=1)
     paths = (
-        Path(rate_mbit=0.001, delay_ms=1, queue=few),
-        Path(rate_mbit=0.5, queue=few),
-        Path(rate_mbit=40_000, delay_ms=1),
-        Path(rate_mbit=1.5, back_rate_mbit=0.001),
-        Path(rate_mbit=10, back_rate_mbit=0.01, delay_ms=3),
-        Path(delay_ms=10, jitter_ms=10),
-        Path(delay_ms=10, jitter_ms=1e-9),
-        Path(delay_ms=300, jitter_ms=299),
-        Path(delay_ms=1e-9, loss=GilbertElliott(1e-6, 1e-6, 1e-6)),
-        Path(loss=GilbertElliott(0.02, 0.5)),
-        Path(loss=GilbertElliott(1e-6, 1, 1, 0.0001)),
-        Path(delay_ms=5, loss=GilbertElliott(1, 1, 0.1, 0.05)),
+        LinkSettings(rate_mbit=0.001, delay_ms=1, queue=few),
+        LinkSettings(rate_mbit=0.5, queue=few),
+        LinkSettings(rate_mbit=40_000, delay_ms=1),
+        LinkSettings(rate_mbit=1.5, reverse=Direction(0.001)),
+        LinkSettings(rate_mbit=10, delay_ms=3, reverse=Direction(0.01, 3)),
+        LinkSettings(delay_ms=10, jitter_ms=10),
+        LinkSettings(delay_ms=10, jitter_ms=1e-9),
+        LinkSettings(delay_ms=300, jitter_ms=299),
+        LinkSettings(delay_ms=1e-9, loss=GilbertElliott(1e-6, 1e-6, 1e-6)),
+        LinkSettings(loss=GilbertElliott(0.02, 0.5)),
+        LinkSettings(loss=GilbertElliott(1e-6, 1, 1, 0.0001)),
+        LinkSettings(delay_ms=5, loss=GilbertElliott(1, 1, 0.1, 0.05)),
     )
     for number, path in enumerate(paths):
         base = _one(duration_s=5)
-        topology = dataclasses.replace(base.named, access=path)
-        yield f"link {number}", dataclasses.replace(base, topology=topology)
+        yield f"link {number}", scenarios.with_network(base, access=vars(path))
 
 
 def _losses() -> Iterator[Odd]:
@@ -201,12 +195,7 @@ def _others() -> Iterator[Odd]:
             yield f"sessions {name} {value}", scenarios.with_sessions(base, **{name: value})
     for radio in (Radio(-82), Radio(-20), Radio(-60, 0.9)):
         home = scenarios.access("wifi-good", duration_s=3)
-        links = {"ap-station": dataclasses.replace(home.named.links["ap-station"], radio=radio)}
-        topology = dataclasses.replace(home.named, links=links)
-        yield f"radio {radio.signal_dbm} {radio.busy}", dataclasses.replace(home, topology=topology)
+        changed = scenarios.with_link(home, "ap-station", radio=radio)
+        yield f"radio {radio.signal_dbm} {radio.busy}", changed
     for hosts in (2, 99):
-        one = _one()
-        yield (
-            f"{hosts} hosts",
-            dataclasses.replace(one, topology=dataclasses.replace(one.named, hosts=hosts)),
-        )
+        yield f"{hosts} hosts", scenarios.with_network(_one(), hosts=hosts)

@@ -10,7 +10,7 @@ import random
 from typing import Any
 
 from testbed.scenario.losses import GilbertElliott, Loss, LossEvents
-from testbed.scenario.model import Queue, Radio
+from testbed.scenario.network import Queue, Radio
 from testbed.scenario.queues import DISCIPLINES
 from testbed.scenario.variants import VARIANTS
 from testbed.scenario.video import Transport, Viewing

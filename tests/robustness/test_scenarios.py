@@ -21,8 +21,8 @@ from testbed.plan.task import tasks
 from testbed.runs.engine_choice import choose
 from testbed.runs.sweep import run_all
 from testbed.scenario.discipline import timer_ticks
-from testbed.scenario.model import Scenario
 from testbed.scenario.queues import DISCIPLINES
+from testbed.scenario.reading import read_scenario, read_trusted
 from testbed.store import QDISCS_FILE, Status, Trial, open_trial, read_json, trial_folder
 from tests.robustness.oddities import oddities
 from tests.robustness.scenario_mutations import mutated
@@ -57,10 +57,10 @@ def test_in_this_process(full: bool) -> None:
         text = mutated(number)
         signal.setitimer(signal.ITIMER_VIRTUAL, LONGEST_S)
         try:
-            scenario = Scenario.from_json(text)
+            scenario = read_scenario(text)
             tasks([scenario])
             planned += 1
-            assert Scenario.as_written(scenario.to_json()) == scenario
+            assert read_trusted(scenario.to_json()) == scenario
             assert schema.is_valid(json.loads(text))
         except UsageError as error:
             assert "\n" not in error.message and len(error.message) < LONGEST_LINE, number
@@ -124,7 +124,7 @@ def outcome(trial: Trial) -> str:
 
 def others(trial: Trial) -> Iterator[str]:
     """Options of the bottleneck's queue that tc prints otherwise than the scenario has them."""
-    queue = trial.scenario.topology.bottleneck.queue
+    queue = trial.scenario.network.bottleneck_queue
     place = next(each for each in trial.record.queues if each.sampled)
     shown = next(
         each["options"]

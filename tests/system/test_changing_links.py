@@ -13,7 +13,8 @@ from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import Verdict, judge
 from testbed.scenario.links.schedule import Change
 from testbed.scenario.links.trace_files import read_trace
-from testbed.scenario.model import Queue, Scenario
+from testbed.scenario.model import Scenario
+from testbed.scenario.network import Queue
 from testbed.store import Status, Trial
 from tests.doctored import edit, edit_table
 from tests.lab import run_by, run_trials, samples

@@ -10,8 +10,10 @@ import pytest
 
 from analysis.results.reduction import reduce_trial
 from experiments.catalogue import EXPERIMENTS
-from testbed.scenario.model import Flow, FlowKind, Queue, Scenario
+from testbed.scenario.model import Flow, FlowKind, Scenario
+from testbed.scenario.network import Queue
 from tests.lab import packets, rate_mbit, run_trials
+from tests.scenarios import with_network
 
 
 def of(name: str, duration_s: float, **settings: str) -> Scenario:
@@ -61,10 +63,9 @@ def test_a_sender_that_is_locked_out_is_a_result(tmp_path: Path) -> None:
     tcp = dataclasses.replace(scenario.flows[0], start_s=1)
     flood = Flow("cbr", FlowKind.CBR, "sender2", tcp.dst, rate_mbit=30, packet_bytes=972)
     queue = Queue("pfifo", limit_packets=10)  # in bytes there would be room for a SYN
-    bottleneck = dataclasses.replace(scenario.named.bottleneck, queue=queue)
-    topology = dataclasses.replace(scenario.named, hosts=2, bottleneck=bottleneck)
+    network = with_network(scenario, hosts=2, queue=queue).network
     locked = dataclasses.replace(
-        scenario, flows=(tcp, flood), topology=topology, duration_s=1.9, measure_from_s=0
+        scenario, flows=(tcp, flood), network=network, duration_s=1.9, measure_from_s=0
     )
     trial = run_trials([locked], tmp_path)[0]
     rows = reduce_trial(trial).flows.set_index("flow")

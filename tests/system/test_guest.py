@@ -25,7 +25,8 @@ from analysis.verdict.iperf3 import COOKIE_BYTES
 from testbed.engine import Job
 from testbed.guest.engine import GuestEngine
 from testbed.guest.module_bundle import PROJECT_FOLDER
-from testbed.scenario.model import Queue, Scenario
+from testbed.scenario.model import Scenario
+from testbed.scenario.network import Queue
 from testbed.scenario.queues import DISCIPLINES
 from testbed.store import Trial, open_trial
 from testbed.traffic.iperf3.iperf3_flow import PRELOAD

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from testbed.guest.engine import GuestEngine
-from testbed.scenario.model import Flow, FlowKind, Queue, Scenario
+from testbed.scenario.model import Flow, FlowKind, Scenario
+from testbed.scenario.network import Queue
 from testbed.scenario.variants import LINUX_CONTROLS, VARIANTS
 from testbed.store import Trial
 from tests.lab import packets, run_trials
-from tests.scenarios import router
+from tests.scenarios import router, with_network
 
 BY_NAME = sorted(LINUX_CONTROLS - {each.control for each in VARIANTS.values()})
 MARKING = Queue("codel", limit_packets=100, ecn=True)
@@ -48,12 +49,8 @@ def beside_cubic() -> Scenario:
         Flow("dctcp", FlowKind.TCP, "sender1", "receiver", variant="dctcp"),
         Flow("cubic", FlowKind.TCP, "sender2", "receiver", variant="cubic", start_s=1),
     )
-    topology = dataclasses.replace(scenario.named, hosts=2)
     queue = Queue("fq_codel", limit_packets=100, ecn=True)
-    bottleneck = dataclasses.replace(topology.bottleneck, queue=queue)
-    return dataclasses.replace(
-        scenario, flows=flows, topology=dataclasses.replace(topology, bottleneck=bottleneck)
-    )
+    return dataclasses.replace(with_network(scenario, hosts=2, queue=queue), flows=flows)
 
 
 def test_one_receiver_answers_dctcp_and_cubic_each_in_its_way(tmp_path: Path) -> None:

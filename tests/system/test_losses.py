@@ -18,11 +18,12 @@ from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge
 from testbed.plan.plan import make_plan
 from testbed.scenario.losses import GilbertElliott, Loss, LossEvents, throw
-from testbed.scenario.model import Queue, Scenario
+from testbed.scenario.model import Scenario
+from testbed.scenario.network import Queue
 from testbed.store import Trial
 from tests.lab import run_by, run_trials
 from tests.loss_model import LossModel
-from tests.scenarios import dumbbell, router, with_loss
+from tests.scenarios import dumbbell, router, with_loss, with_network
 
 ANY_TIME = Loss(LossEvents(0.01, 3, spacing=2, one_at_a_time=False))
 LOSSES = {
@@ -85,9 +86,8 @@ def two_flows() -> Scenario:
     scenario = router(rate_mbit=2, queue=queue, duration_s=4)
     scenario = with_loss(scenario, ANY_TIME, window_bytes=40_000)
     second = dataclasses.replace(scenario.flows[0], name="second", src="sender2")
-    topology = dataclasses.replace(scenario.named, hosts=2)
     flows = (scenario.flows[0], second)
-    return dataclasses.replace(scenario, topology=topology, flows=flows)
+    return dataclasses.replace(with_network(scenario, hosts=2), flows=flows)
 
 
 @pytest.mark.parametrize(

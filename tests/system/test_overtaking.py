@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
 from analysis.trials.packets import TrialPackets
 from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge
-from testbed.scenario.model import Path as Link
 from tests.doctored import edit
 from tests.lab import run_trials
-from tests.scenarios import router
+from tests.scenarios import router, with_network
 
 
 def unlike_the_captures(data: dict[str, list[dict[str, Any]]]) -> None:
@@ -23,8 +21,8 @@ def unlike_the_captures(data: dict[str, list[dict[str, Any]]]) -> None:
 def test_packets_overtake_and_the_verdict_counts_them(tmp_path: Path) -> None:
     """Both ways, so that some of the echoes before the flow may arrive early too."""
     plain = router(variant="cubic", rate_mbit=8, delay_ms=1, duration_s=3)
-    links = dataclasses.replace(plain.named, access=Link(delay_ms=10, reorder=0.1))
-    (trial,) = run_trials([dataclasses.replace(plain, topology=links)], tmp_path)
+    both = with_network(plain, access={"delay_ms": 10, "reorder": 0.1})
+    (trial,) = run_trials([both], tmp_path)
     found = TrialPackets(trial).flow("receiver", trial.record.flows[0])
     assert found is not None and found.data["out_of_order"].sum() > 50
     edit(trial.path / "samples" / "qdiscs.json", unlike_the_captures)

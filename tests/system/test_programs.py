@@ -17,6 +17,7 @@ from testbed.own_files.topo_document import of_words
 from testbed.runs.engine_choice import choose
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.program.programs import Programs
+from testbed.scenario.reading import read_document
 from testbed.store import SCENARIO, Status, Trial, open_trial
 from tests.lab import capture_hashes, ended_trials, run_trials
 from tests.scenarios import access
@@ -42,9 +43,9 @@ for _ in range(3):
 
 
 def scenario(*flows: Flow) -> Scenario:
-    found = Scenario.from_data(
+    found = read_document(
         of_words("single,4", "bw=10,delay=2ms,max_queue_size=40", ["h1,h2"], 3.0).data
-    )
+    ).scenario
     return dataclasses.replace(found, flows=flows)
 
 

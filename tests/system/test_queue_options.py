@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from testbed.scenario import queues
-from testbed.scenario.model import Queue
+from testbed.scenario.network import Queue
 from testbed.store import Status
 from tests.added_row import tutorial_row
 from tests.faults import verdict

@@ -10,10 +10,11 @@ from typing import Any
 
 from analysis.captures.packet_matching import NOWHERE, pair
 from analysis.trials.packets import TrialPackets
-from testbed.scenario.model import Radio, Scenario
+from testbed.scenario.model import Scenario
+from testbed.scenario.network import Radio
 from testbed.store import Trial
 from tests.lab import ON_FIRST, capture_hashes, report, run_trials
-from tests.scenarios import access, video
+from tests.scenarios import access, video, with_link
 
 
 def medium(trial: Trial) -> dict[str, Any]:
@@ -27,10 +28,7 @@ def received_mbit(trial: Trial) -> float:
 
 def with_signal(signal_dbm: int) -> Scenario:
     scenario = access("wifi-good", duration_s=8)
-    links = dict(scenario.named.links)
-    links["ap-station"] = dataclasses.replace(links["ap-station"], radio=Radio(signal_dbm))
-    topology = dataclasses.replace(scenario.named, links=links)
-    return dataclasses.replace(scenario, topology=topology)
+    return with_link(scenario, "ap-station", radio=Radio(signal_dbm))
 
 
 def test_the_same_seed_is_the_same_to_the_byte(tmp_path: Path) -> None:

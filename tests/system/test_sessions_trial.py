@@ -12,12 +12,13 @@ from analysis.results.reduction import reduction_of
 from analysis.transfers.sessions import load_of, logged_transfers, session_rows
 from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge
-from testbed.scenario.model import Bottleneck, CapturePoint, Queue, Scenario
+from testbed.scenario.model import CapturePoint, Scenario
+from testbed.scenario.network import Queue
 from testbed.scenario.planned.planned_transfers import planned_transfers
 from testbed.scenario.workload.drawing import ENDLESS
 from testbed.store import FlowRecord, Status, Trial
 from tests.lab import capture_hashes, run_by, run_trials
-from tests.scenarios import background, with_sessions
+from tests.scenarios import background, with_network, with_sessions
 
 ENDS = (CapturePoint.SENDERS, CapturePoint.RECEIVERS)
 
@@ -111,10 +112,10 @@ def test_a_window_a_round_trip(tmp_path: Path) -> None:
     No packet waits for longer than its own session's delay.
     """
     scenario = with_sessions(background(4, 20), long_share=1.0)
-    wide = Bottleneck(1000, Queue("pfifo", limit_packets=10_000), delay_ms=5)
+    queue = Queue("pfifo", limit_packets=10_000)
     scenario = dataclasses.replace(
         scenario,
-        topology=dataclasses.replace(scenario.named, bottleneck=wide),
+        network=with_network(scenario, rate_mbit=1000, queue=queue).network,
         flows=(dataclasses.replace(scenario.flows[0], bytes=1000), scenario.flows[1]),
         captures=(),
     )

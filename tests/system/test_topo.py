@@ -7,20 +7,21 @@ import itertools
 from pathlib import Path
 
 from testbed.own_files.topo_document import of_words
-from testbed.scenario.builders import graph_of
-from testbed.scenario.model import NodeKind, Scenario
+from testbed.scenario.model import Scenario
+from testbed.scenario.network import NodeKind
+from testbed.scenario.reading import read_document
 from tests.lab import run_trials
 from tests.unit.test_topo import EXAMPLES, LINK
 
 
 def scenario(topo: str, link: str) -> Scenario:
     """A TCP flow between the first two hosts, and little UDP between all other pairs."""
-    found = Scenario.from_data(of_words(topo, link, ["h1,h2"], 2.0).data)
-    nodes = graph_of(found.topology).nodes
+    found = read_document(of_words(topo, link, ["h1,h2"], 2.0).data).scenario
+    nodes = found.network.nodes
     hosts = [node.name for node in nodes if node.kind is NodeKind.HOST]
     pairs = list(itertools.combinations(hosts, 2))[1:]
     little = [f"{one},{other},kind=cbr,rate_mbit=.1,packet_bytes=500" for one, other in pairs]
-    return Scenario.from_data(of_words(topo, link, ["h1,h2", *little], 2.0).data)
+    return read_document(of_words(topo, link, ["h1,h2", *little], 2.0).data).scenario
 
 
 def test_all_hosts_of_mininets_examples_reach_each_other(tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ from analysis.trials.packets import TrialPackets
 from analysis.trials.samples import read_counters, read_samples
 from experiments.fall_floyd.fall_floyd import EXPERIMENT, LOST
 from experiments.fall_floyd.outcomes import EXPECTED, Outcome, SegmentSequence, outcome, sequence
-from testbed.scenario.model import Profile, Queue, Scenario
+from testbed.scenario.model import Profile, Scenario
+from testbed.scenario.network import Queue
 from testbed.scenario.variants import LINUX_CONTROLS, VARIANTS
 from testbed.store import SOCKET_SAMPLES, Trial
 from tests.lab import ON_FIRST, capture_hashes, packets, run_trials, samples

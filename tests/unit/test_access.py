@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import pathlib
 from types import SimpleNamespace
 from typing import Any
@@ -10,18 +9,21 @@ from typing import Any
 import pytest
 
 from analysis.report.network_drawing import drawing
-from analysis.trials.labels import hosts_label, path_rtt_ms, rate_label
+from analysis.trials.labels import path_rtt_ms, rate_label
 from analysis.verdict import links
 from analysis.verdict.checks import Grade
 from experiments.rajore_gupta_sikka_jain.access_settings import CONGESTED, NETWORKS
 from testbed.errors import UsageError
+from testbed.plan.check import validate
 from testbed.plan.network import build_network
 from testbed.plan.plan import Plan, make_plan
-from testbed.plan.validate import validate
 from testbed.scenario.losses import GilbertElliott
-from testbed.scenario.model import Bottleneck, Path, Queue, Scenario
+from testbed.scenario.model import Scenario
+from testbed.scenario.named_networks import described
+from testbed.scenario.network import Direction, Link, Queue
+from testbed.scenario.reading import read_scenario
 from testbed.trial.parts.idle_rtt import Idle, write_idle
-from tests.scenarios import access, background, dumbbell, router
+from tests.scenarios import access, background, dumbbell, router, with_link, with_network
 
 FIFO = Queue("pfifo", limit_packets=10)
 CHANNEL = GilbertElliott(0.01, 0.5)
@@ -31,29 +33,30 @@ def test_each_way_has_its_rate_and_queue() -> None:
     built = build_network(NETWORKS["netem-congested"])
     down, up = built.path("server", "station"), built.path("station", "server")
     assert [hop.out.name for hop in down] == ["server-eth0", "isp-eth1", "ap-eth1"]
-    rates = [[hop.shaper.rate_mbit if hop.shaper else None for hop in way] for way in (down, up)]
+    rates = [[hop.direction.rate_mbit for hop in path] for path in (down, up)]
     assert rates == [[None, 100, 1.89], [0.01, 100, None]]
-    assert built.rtt_ms == 2 * (10 + 2 + 10)
+    assert built.graph.longest_rtt_ms == 2 * (10 + 2 + 10)
     shaped = build_network(NETWORKS["shaped"]).path("station", "server")
-    assert shaped[1].shaper is not None
-    assert (shaped[1].shaper.rate_mbit, shaped[1].shaper.limit.packets) == (0.512, 127)
+    assert (shaped[1].rate_mbit, shaped[1].full.packets) == (0.512, 127)
 
 
 def test_the_way_back_through_one_router_has_the_other_rate() -> None:
-    scenario = router()
-    neck = dataclasses.replace(scenario.named.bottleneck, back_rate_mbit=0.25, back_queue=FIFO)
-    topology = dataclasses.replace(scenario.named, bottleneck=neck)
-    there, back = (
-        build_network(topology).path(*ends)
+    scenario = with_network(router(), reverse=Direction(0.25, queue=FIFO))
+    forward, reverse = (
+        build_network(scenario.network).path(*ends)
         for ends in (("sender1", "receiver"), ("receiver", "sender1"))
     )
-    assert there[1].shaper and there[1].shaper.rate_mbit == 1
-    assert back[1].shaper and back[1].shaper.rate_mbit == 0.25
-    assert back[1].shaper.queue == FIFO
+    assert forward[1].rate_mbit == 1
+    assert (reverse[1].rate_mbit, reverse[1].queue) == (0.25, FIFO)
 
 
 def losses(plan: Plan) -> dict[str, GilbertElliott]:
-    return {end: each.link.loss for each in plan.delays if each.link.loss for end in each.ends}
+    return {
+        end: loss
+        for each in plan.delays
+        for number, end in enumerate(each.ends)
+        if (loss := each.hop(number).direction.loss)
+    }
 
 
 def test_only_the_radio_loses() -> None:
@@ -63,10 +66,7 @@ def test_only_the_radio_loses() -> None:
 
 
 def test_a_loss_without_a_delay_has_a_wire() -> None:
-    scenario = access("ethernet")
-    links = {**scenario.named.links, "ap-station": Path(loss=CHANNEL)}
-    changed = dataclasses.replace(scenario.named, links=links)
-    plan = make_plan(dataclasses.replace(scenario, topology=changed))
+    plan = make_plan(with_link(access("ethernet"), "ap-station", loss=CHANNEL))
     assert "netem" in [need.name for need in plan.needs]
     assert losses(plan) == {"w2a": CHANNEL, "w2b": CHANNEL}
 
@@ -78,31 +78,16 @@ def test_a_trial_lasts_until_its_slowest_queue_is_empty() -> None:
     assert slow.end_s == pytest.approx(5 + 1 + 0.25 + 50 * 1514 * 8 / 10_000)
 
 
-def with_path(**settings: Any) -> Scenario:
-    scenario = access()
-    topology = dataclasses.replace(scenario.named, access=Path(**settings))
-    return dataclasses.replace(scenario, topology=topology)
+def with_last(**settings: Any) -> Scenario:
+    return with_link(access("ethernet"), "ap-station", **settings)
 
 
-def with_bottleneck(**settings: Any) -> Scenario:
-    scenario = dumbbell()
-    neck = Bottleneck(10, FIFO, delay_ms=1, **settings)
-    return dataclasses.replace(
-        scenario, topology=dataclasses.replace(scenario.named, bottleneck=neck)
-    )
-
-
-def with_lossy_background() -> Scenario:
-    scenario = background()
-    links = {"receiver2-right": Path(delay_ms=1, loss=CHANNEL)}
-    return dataclasses.replace(scenario, topology=dataclasses.replace(scenario.named, links=links))
+def with_reverse(**settings: Any) -> Scenario:
+    return with_network(dumbbell(), reverse=Direction(**settings))
 
 
 def test_netem_is_told_who_may_overtake_and_asked_for_it() -> None:
-    scenario = access("ethernet")
-    links = {**scenario.named.links, "ap-station": Path(delay_ms=5.0, reorder=0.1)}
-    changed = dataclasses.replace(scenario.named, links=links)
-    plan = make_plan(dataclasses.replace(scenario, topology=changed))
+    plan = make_plan(with_last(delay_ms=5.0, reorder=0.1))
     told = [c.argv[4] for c in plan.setup if "reorder" in c.argv]
     assert told and told == [c.argv[4] for c in plan.setup if "5000.000us" in c.argv]
     asked = [each for each in plan.tc_objects if each.interface in told and each.kind == "netem"]
@@ -113,28 +98,34 @@ def test_netem_is_told_who_may_overtake_and_asked_for_it() -> None:
 @pytest.mark.parametrize(
     ("scenario", "said"),
     [
-        (with_path(jitter_ms=1.0), "access.jitter_ms: 1 is not between 0 and delay_ms"),
-        (with_path(jitter_ms=-1.0, delay_ms=5.0), "access.jitter_ms: -1"),
-        (with_path(reorder=0.1), "access.reorder: without a delay_ms"),
-        (with_path(reorder=1.1, delay_ms=5.0), "access.reorder: 1.1 is no chance"),
-        (with_path(reorder=0.1, delay_ms=5.0, jitter_ms=1.0), "access.reorder: beside jitter_ms"),
-        (with_path(back_rate_mbit=1.0), "access.back_rate_mbit: needs a rate_mbit"),
-        (with_path(rate_mbit=1.0, back_rate_mbit=0.0), "access.back_rate_mbit: 0 is not between"),
-        (with_path(loss=GilbertElliott(0, 0.5)), "access.loss.to_bad: 0 is no probability"),
-        (with_path(loss=GilbertElliott(1e-9, 0.5)), "access.loss.to_bad: 1e-09 is no probability"),
-        (with_path(loss=GilbertElliott(0.5, 0.5)), "access.loss: loses 50% of all packets"),
-        (with_bottleneck(back_rate_mbit=-1.0), "bottleneck.back_rate_mbit: -1"),
-        (with_bottleneck(back_queue=Queue("pfifo")), "bottleneck.back_queue: give the limit"),
+        (with_last(jitter_ms=1.0), "links[2].forward.jitter_ms: 1 is not between 0 and delay_ms"),
+        (with_last(jitter_ms=-1.0, delay_ms=5.0), "links[2].forward.jitter_ms: -1"),
+        (with_last(reorder=0.1), "links[2].forward.reorder: without a delay_ms"),
+        (with_last(reorder=1.1, delay_ms=5.0), "links[2].forward.reorder: 1.1 is no chance"),
         (
-            with_bottleneck(back_rate_mbit=1.0, both_directions=False),
-            "back_rate_mbit and back_queue need both_directions",
+            with_last(reorder=0.1, delay_ms=5.0, jitter_ms=1.0),
+            "links[2].forward.reorder: beside jitter_ms",
         ),
         (
-            dataclasses.replace(access(), topology=dataclasses.replace(access().named, hosts=2)),
-            "topology.hosts: 2: an access link has one station",
+            with_last(loss=GilbertElliott(0, 0.5)),
+            "links[2].forward.loss.to_bad: 0 is no probability",
         ),
         (
-            with_lossy_background(),
+            with_last(loss=GilbertElliott(1e-9, 0.5)),
+            "links[2].forward.loss.to_bad: 1e-09 is no probability",
+        ),
+        (
+            with_last(loss=GilbertElliott(0.5, 0.5)),
+            "links[2].forward.loss: loses 50% of all packets",
+        ),
+        (with_reverse(rate_mbit=-1.0), "links[0].reverse.rate_mbit: -1"),
+        (with_reverse(queue=FIFO), "links[0].reverse.queue: a queue needs a rate_mbit"),
+        (
+            with_reverse(rate_mbit=1.0, queue=Queue("pfifo")),
+            "links[0].reverse.queue: give the limit",
+        ),
+        (
+            with_link(background(), "receiver2-right", loss=CHANNEL),
             "flows[1].workload.arrivals.sessions.rtt_min_ms: receiver2-right has jitter, losses,",
         ),
     ],
@@ -148,14 +139,14 @@ def test_faults(scenario: Scenario, said: str) -> None:
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_papers_networks_are_sound(name: str) -> None:
     validate(access(name))
-    assert Scenario.from_json(access(name).to_json()) == access(name)
+    assert read_scenario(access(name).to_json()) == access(name)
 
 
 def test_how_it_is_shown() -> None:
     scenario = access("netem-congested")
-    assert hosts_label(scenario.named) == "access-link, 1 station"
-    assert rate_label(NETWORKS["shaped"].bottleneck) == "1.024/0.512 Mbit/s"
-    assert rate_label(Path()) == ""
+    assert described(scenario.network) == "access-link, 1 station"
+    assert rate_label(NETWORKS["shaped"].bottleneck_link) == "1.024/0.512 Mbit/s"
+    assert rate_label(Link(("a", "b"))) == ""
     assert path_rtt_ms(scenario) == 44
     drawn = drawing([scenario])
     assert ">1.89/0.01 Mbit/s<" in drawn

@@ -26,7 +26,8 @@ from analysis.trials import packets
 from analysis.trials.packets import FlowPackets, Interval, TrialPackets
 from analysis.trials.samples import Samples
 from analysis.trials.tcp_stream import recovery_latencies
-from testbed.scenario.model import Profile, Queue
+from testbed.scenario.model import Profile
+from testbed.scenario.network import Queue
 from testbed.store import Record, Status, Trial, open_trial
 from tests.scenarios import router
 from tests.trial_writer import EPOCH_S, ROLES, TCP, flow_record, write_trial

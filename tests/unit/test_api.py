@@ -75,7 +75,9 @@ def test_a_scenario_is_itself_or_its_file_or_a_dict(tmp_path: Path) -> None:
 
 def test_pythons_values_are_looked_at_like_a_files() -> None:
     wrong = router(rate_mbit="fast")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match=r"scenario: topology\.bottleneck\.rate_mbit: expected"):
+    with pytest.raises(
+        UsageError, match=r"scenario: network\.links\[0\]\.reverse\.rate_mbit: expected"
+    ):
         scenarios_of(wrong, {}, 1, quick=False)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from pathlib import Path
 
@@ -14,18 +13,19 @@ import pytest
 from analysis.trials.capacity import Capacity
 from analysis.verdict.changing_links import departures, down_stretches
 from testbed.errors import UsageError
+from testbed.plan.check import validate
 from testbed.plan.network import build_network
 from testbed.plan.plan import make_plan
-from testbed.plan.validate import validate
 from testbed.runs.sources import of_kernel, used_by
-from testbed.scenario.builders import graph_of
 from testbed.scenario.file_sweep import fields, sweep
 from testbed.scenario.links.own_traces import TRACES, text_of
 from testbed.scenario.links.schedule import Change
 from testbed.scenario.links.trace import content_of, parse, shown
 from testbed.scenario.links.trace_files import OURS, own_names, read_trace, with_traces
-from testbed.scenario.model import Bottleneck, Direction, Queue, Scenario
-from tests.scenarios import dumbbell, router
+from testbed.scenario.model import Scenario
+from testbed.scenario.network import Direction, Queue
+from testbed.scenario.reading import ScenarioDocument, read_scenario
+from tests.scenarios import dumbbell, router, with_network
 from tests.unit.test_graph import graph, scenario
 
 STEP = (Change(1, rate_mbit=2), Change(3, rate_mbit=10))
@@ -35,8 +35,7 @@ QUEUE = Queue("pfifo", limit_packets=20)
 
 def changed(base: Scenario, **values: object) -> Scenario:
     """With other settings of its bottleneck."""
-    neck = dataclasses.replace(base.topology.bottleneck, **values)  # type: ignore[arg-type]
-    return dataclasses.replace(base, topology=dataclasses.replace(base.named, bottleneck=neck))
+    return with_network(base, **values)  # type: ignore[arg-type]
 
 
 def fault_of(base: Scenario) -> str:
@@ -45,45 +44,30 @@ def fault_of(base: Scenario) -> str:
     return found.value.message
 
 
-def test_a_scenario_without_changes_is_written_as_before() -> None:
-    text = router().to_json()
-    assert "schedule" not in text and "trace" not in text
-
-
 @pytest.mark.parametrize("values", [{"schedule": STEP + DOWN[2:]}, {"trace": "0 5*3 9"}])
 def test_changes_travel_as_json(values: dict[str, object]) -> None:
     base = changed(router(), **values)
-    assert Scenario.from_json(base.to_json()) == base
+    assert read_scenario(base.to_json()) == base
 
 
-def test_only_what_a_change_sets_is_written() -> None:
-    data = json.loads(changed(router(), schedule=STEP[:1]).to_json())
-    assert data["topology"]["bottleneck"]["schedule"] == [{"at_s": 1, "rate_mbit": 2}]
-
-
-def test_the_other_direction_is_alike_unless_it_has_its_own() -> None:
-    def back(neck: Bottleneck) -> Direction:
-        base = dumbbell()
-        made = dataclasses.replace(base.named, bottleneck=neck)
-        return graph_of(made).links[0].directions[1]
-
-    both = STEP + (Change(4, up=False),)
-    neck = Bottleneck(10, QUEUE, schedule=both, trace="5")
-    assert (back(neck).trace, back(neck).schedule) == ("5", both)
-    other = dataclasses.replace(neck, back_rate_mbit=1)
-    assert (back(other).trace, back(other).schedule) == (None, both[2:])
-    own = dataclasses.replace(neck, back_trace="7", back_schedule=())
-    assert (back(own).trace, back(own).schedule) == ("7", ())
+def test_the_reverse_direction_is_alike_unless_it_is_given() -> None:
+    both = (*STEP, Change(4, up=False))
+    alike = changed(dumbbell(), queue=QUEUE, schedule=both, trace="5").network.links[0]
+    assert (
+        alike.directions[1] == alike.forward == Direction(10, 10, QUEUE, trace="5", schedule=both)
+    )
+    other = Direction(1, 3)
+    assert changed(dumbbell(), reverse=other).network.links[0].directions[1] == other
 
 
 def test_a_routers_way_back_has_the_rate_at_the_senders_and_the_wire_behind_it() -> None:
-    network = build_network(changed(router(), schedule=(Change(1, rate_mbit=2, up=False),)).named)
-    links = {link.name: link for link in network.links}
-    middle, own = links["router-receiver"], links["sender1-router"]
-    assert [w.schedule for w in middle.wires] == [(Change(1, up=False),)] * 2
-    assert middle.shapers[0] and middle.shapers[0].schedule == (Change(1, rate_mbit=2),)
-    assert own.shapers[1] and own.shapers[1].schedule == (Change(1, rate_mbit=2),)
-    assert [w.schedule for w in own.wires] == [(), ()]
+    network = build_network(changed(router(), schedule=(Change(1, rate_mbit=2, up=False),)).network)
+    hops = {both[0].link.name: both for both in network.hops}
+    middle, own = hops["router-receiver"], hops["sender1-router"]
+    assert [hop.wire_changes for hop in middle] == [(Change(1, up=False),)] * 2
+    assert middle[0].rate_changes == own[1].rate_changes == (Change(1, rate_mbit=2),)
+    assert [hop.wire_changes for hop in own] == [(), ()]
+    assert [hop.is_shaped for hop in (*middle, *own)] == [True, False, False, True]
 
 
 @pytest.mark.parametrize(
@@ -102,20 +86,21 @@ def test_a_routers_way_back_has_the_rate_at_the_senders_and_the_wire_behind_it()
 )
 def test_a_schedules_fault_has_its_place(schedule: tuple[Change, ...], fault: str) -> None:
     base = dataclasses.replace(changed(router(), schedule=schedule), duration_s=5)
-    assert f"topology.bottleneck.{fault}" in fault_of(base)
-    back = dataclasses.replace(changed(router(), back_schedule=schedule), duration_s=5)
-    assert f"topology.bottleneck.back_{fault}" in fault_of(back)
+    assert f"network.links[1].forward.{fault}" in fault_of(base)
+    reverse = Direction(10, 10, QUEUE, schedule=schedule)
+    other = dataclasses.replace(changed(dumbbell(), reverse=reverse), duration_s=5)
+    assert f"network.links[0].reverse.{fault}" in fault_of(other)
 
 
 def test_a_direction_of_a_graph_is_looked_at_too() -> None:
-    def of(there: Direction) -> Scenario:
-        made = graph("a r=router b", "a-r", ("r-b", Direction(5, 1, QUEUE)), ("r-b", there))
-        links = (made.links[0], dataclasses.replace(made.links[1], back=there))
+    def of(reverse: Direction) -> Scenario:
+        made = graph("a r=router b", "a-r", ("r-b", Direction(5, 1, QUEUE)))
+        links = (made.links[0], dataclasses.replace(made.links[1], reverse=reverse))
         return scenario(dataclasses.replace(made, links=links), "a-b")
 
-    assert "links[1].back.trace: needs a rate_mbit" in fault_of(of(Direction(trace="5")))
+    assert "links[1].reverse.trace: needs a rate_mbit" in fault_of(of(Direction(trace="5")))
     bare = Direction(delay_ms=1, schedule=STEP)
-    assert "links[1].back.schedule: there is no rate_mbit to change" in fault_of(of(bare))
+    assert "links[1].reverse.schedule: there is no rate_mbit to change" in fault_of(of(bare))
     both = Direction(5, 1, QUEUE, trace="5", schedule=STEP)
     assert "a rate_mbit beside a trace" in fault_of(of(both))
 
@@ -145,13 +130,13 @@ def test_a_trace_of_nonsense_is_refused_with_its_line(
 def test_a_file_names_a_trace_beside_it(tmp_path: Path) -> None:
     (tmp_path / "my.trace").write_text("0\n5\n5\n9\n")
     base = with_traces(changed(router(), trace="my.trace"), tmp_path)
-    assert base.topology.bottleneck.trace == "0 5*2 9"
+    assert base.network.bottleneck.trace == "0 5*2 9"
     with pytest.raises(UsageError, match="no such trace"):
         with_traces(changed(router(), trace="other.trace"), tmp_path)
 
 
 def test_an_unresolved_name_is_no_trace() -> None:
-    assert "bottleneck.trace: no trace: 'my.trace' is no time" in fault_of(
+    assert "links[1].forward.trace: no trace: 'my.trace' is no time" in fault_of(
         changed(router(), trace="my.trace")
     )
 
@@ -162,11 +147,12 @@ def test_a_folder_of_traces_is_an_axis(tmp_path: Path, monkeypatch: pytest.Monke
         (tmp_path / "many" / f"{name}.trace").write_text(text)
     monkeypatch.chdir(tmp_path)
     base = changed(router(), trace="3")
-    made = sweep(base, {"topology.bottleneck.trace": ["many"]}, 1)
+    place = "network.links.1.forward.trace"
+    document = ScenarioDocument(base)
+    made = sweep(document, {place: ["many"]}, 1)
     assert [each.axes["trace"] for each in made] == ["a", "b"]
-    assert [each.topology.bottleneck.trace for each in made] == ["5", "7*2"]
-    place = "topology.bottleneck.trace"
-    assert fields(base)[place] == "a trace of 0.003 s, 4.04 Mbit/s in the mean"
+    assert [each.network.bottleneck.trace for each in made] == ["5", "7*2"]
+    assert fields(document)[place] == "a trace of 0.003 s, 4.04 Mbit/s in the mean"
 
 
 def test_a_trace_knows_its_rate_and_its_longest_wait() -> None:
@@ -180,9 +166,7 @@ def test_a_trace_knows_its_rate_and_its_longest_wait() -> None:
 def test_a_full_queue_drains_at_the_slowest_rate() -> None:
     def drain_s(**values: object) -> float:
         base = changed(router(), queue=QUEUE, rate_mbit=10, **values)
-        shaper = build_network(base.topology).links[-1].shapers[0]
-        assert shaper is not None
-        return shaper.drain_s
+        return build_network(base.network).hops[-1][0].drain_s
 
     assert drain_s(schedule=STEP) == pytest.approx(5 * drain_s())
     assert drain_s(trace="100") == pytest.approx(2.2, abs=0.11)
@@ -219,7 +203,7 @@ def test_a_trial_has_the_sources_of_the_kernels_added_disciplines_that_it_uses()
     """No other: their identity stays when a discipline is added or changed."""
 
     def used(base: Scenario) -> set[str]:
-        return {p for p in used_by(base.topology, make_plan(base)) if p.startswith("kernel")}
+        return {p for p in used_by(make_plan(base)) if p.startswith("kernel")}
 
     assert used(changed(router(), trace="5")) == {"kernel/queues/sch_trace.c"}
     assert used(router()) == set()

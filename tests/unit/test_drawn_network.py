@@ -8,10 +8,10 @@ import pytest
 
 from testbed.errors import UsageError
 from testbed.plan.plan import make_plan
-from testbed.scenario.builders import graph_of
 from testbed.scenario.drawn_network import drawn
 from testbed.scenario.model import Scenario
-from tests.scenarios import router
+from testbed.scenario.reading import read_scenario
+from tests.scenarios import dumbbell, router, with_network
 
 PART = 0.02
 
@@ -23,11 +23,11 @@ def jittered(seed: int = 1, **changes: object) -> Scenario:
 
 def rate(scenario: Scenario) -> float:
     (queue,) = (each for each in make_plan(scenario).queues if each.sampled)
-    return queue.shaper.rate_mbit
+    return queue.hop.rate_mbit
 
 
 def test_rates_are_near_and_of_the_seed() -> None:
-    nominal = router().topology.bottleneck.rate_mbit
+    nominal = router().network.bottleneck_mbit
     found = [rate(jittered(seed)) for seed in range(1, 9)]
     assert len(set(found)) == len(found)
     assert all(0 < abs(each / nominal - 1) <= PART for each in found)
@@ -37,7 +37,7 @@ def test_rates_are_near_and_of_the_seed() -> None:
 def test_delays_too() -> None:
     own = dataclasses.replace(router(delay_ms=10), network_jitter=PART)
     before, after = (
-        [way.delay_ms for link in graph_of(each.topology).links for way in link.directions]
+        [one.delay_ms for link in each.network.links for one in link.directions]
         for each in (own, drawn(own))
     )
     near = [(a, b) for a, b in zip(before, after, strict=True) if a]
@@ -49,20 +49,35 @@ def test_other_flows_have_the_same_network() -> None:
     one = jittered()
     (flow,) = one.flows
     other = dataclasses.replace(one, flows=(dataclasses.replace(flow, variant="bbr"),))
-    assert drawn(one).topology == drawn(other).topology != one.topology
+    assert drawn(one).network == drawn(other).network != one.network
 
 
-def test_a_graph_is_drawn_as_well() -> None:
-    graph = graph_of(router().topology)
-    one = jittered(topology=graph)
-    links = drawn(one).topology
-    assert links != graph and links == drawn(one).topology
+def test_links_that_are_drawn_as_one_are_alike_and_others_differ() -> None:
+    pairs = dataclasses.replace(dumbbell(), network_jitter=PART)
+    first, *others = (link.forward for link in drawn(pairs).network.links[1:])
+    assert all(each == first for each in others)
+    links = tuple(dataclasses.replace(link, drawn_as="") for link in pairs.network.links)
+    network = dataclasses.replace(pairs.network, links=links)
+    single = drawn(dataclasses.replace(pairs, network=network)).network.links[1:]
+    assert len({link.forward.delay_ms for link in single}) == len(single)
+
+
+def test_a_round_trip_is_drawn_as_one_number() -> None:
+    """The delays of a pair's access links make up what the bottleneck leaves of it."""
+    pairs = dataclasses.replace(with_network(dumbbell(), rtts_ms=(60, 100)), network_jitter=PART)
+    made = drawn(pairs).network
+    for pair, nominal in ((1, 60), (2, 100)):
+        ends = (f"sender{pair}-left", f"receiver{pair}-right")
+        sender, receiver = (link for link in made.links if link.name in ends)
+        assert sender.rtt_ms == receiver.rtt_ms != nominal
+        crossed = 2 * (made.bottleneck.delay_ms + 2 * sender.forward.delay_ms)
+        assert sender.rtt_ms == pytest.approx(crossed, abs=0.01)
+        assert sender.rtt_ms == pytest.approx(nominal, rel=PART)
 
 
 def test_without_it_nothing_changes() -> None:
     assert drawn(router()) == router()
-    assert "network_jitter" not in router().to_json()
-    assert Scenario.from_json(jittered().to_json()) == jittered()
+    assert read_scenario(jittered().to_json()) == jittered()
 
 
 def test_more_than_a_fifth_is_refused() -> None:

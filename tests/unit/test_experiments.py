@@ -17,6 +17,7 @@ from testbed.runs.estimate import guest_seconds, pace
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
 from testbed.scenario.profiles import PROFILES
+from testbed.scenario.reading import read_scenario
 from tests.scenarios import router
 
 # name: axes, trials in full, trials of a first look
@@ -52,7 +53,7 @@ def test_every_combination_can_be_planned(name: str, quick: bool) -> None:
     for scenario in scenarios:
         plan = make_plan(scenario)  # raises if it has faults
         assert not [each for each in plan.warnings if "no delay" in each]
-        assert Scenario.from_json(scenario.to_json()) == scenario
+        assert read_scenario(scenario.to_json()) == scenario
         assert list(scenario.axes) == list(EXPERIMENTS[name].axes)
     assert not [name for name, n in Counter(s.name for s in scenarios).items() if n > 1]
     assert len({tuple(s.axes.values()) for s in scenarios}) == len(scenarios)
@@ -105,7 +106,7 @@ def test_the_order_says_who_starts_first() -> None:
 
 def test_the_idle_round_trip_is_that_of_ns2() -> None:
     """1040 bytes and 40 back over three links of 10 Mbit/s, beside 60 ms of propagation."""
-    assert make_plan(everything("dumbbell-load")[0]).network.rtt_ms == pytest.approx(62.592)
+    assert everything("dumbbell-load")[0].network.longest_rtt_ms == pytest.approx(62.592)
 
 
 def test_the_timer_of_ns2_is_200_ms_in_all() -> None:
@@ -116,7 +117,7 @@ def test_the_timer_of_ns2_is_200_ms_in_all() -> None:
             for each in scenario.flows:
                 if each.kind is FlowKind.TCP and scenario.profile is Profile.NS2:
                     way = plan.network.path(each.src, each.dst)
-                    rtt_ms = 2 * sum(hop.link.delay_ms for hop in way)
+                    rtt_ms = 2 * sum(hop.direction.delay_ms for hop in way)
                     assert 199.5 <= (each.rto_min_ms or 0) + rtt_ms <= 200.5, scenario.label
                 elif each.kind is FlowKind.TCP:
                     assert each.rto_min_ms is None
@@ -127,9 +128,9 @@ def test_the_models_window_fits_path_and_receiver() -> None:
     truesize = 2304  # what the kernel counts for a segment of 1000 bytes: slab and sk_buff
     for scenario in EXPERIMENTS["newreno-models"].scenarios({"m": ["1"]}, 1, False):
         plan = make_plan(scenario)
-        (queue,) = (each.shaper.limit for each in plan.queues if each.sampled)
+        (queue,) = (each.hop.limit for each in plan.queues if each.sampled)
         assert queue is not None
-        path_bytes = newreno_models.RATE_MBIT * 1000 / 8 * plan.network.rtt_ms
+        path_bytes = newreno_models.RATE_MBIT * 1000 / 8 * plan.network.graph.longest_rtt_ms
         receiver = dict(dict(plan.sysctls)["receiver1"])
         memory = int(receiver["net.ipv4.tcp_rmem"].split()[2])
         most = 1.05 * (path_bytes + queue.bytes)  # --sensitivity has paths and queues 5 % longer
@@ -159,11 +160,11 @@ def test_a_pair_stands_for_its_mirror_image() -> None:
     """Both ways have the same links: what differs is the order of names and addresses."""
     one = everything("dumbbell-pairs")[0]
     mirror = mirrored(one)
-    assert mirror.topology == one.topology and not one.topology.links
+    assert mirror.network == one.network
     for scenario in (one, mirror):
         network = make_plan(scenario).network
         ways = [network.path(f"sender{n}", f"receiver{n}") for n in (1, 2)]
-        first, second = ([(h.link.delay_ms, h.shaper) for h in way] for way in ways)
+        first, second = ([(h.direction, h.limit) for h in path] for path in ways)
         assert first == second
 
 

@@ -5,30 +5,39 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from experiments.command import main
 from testbed.errors import UsageError
 from testbed.scenario.experiment import Experiment
-from testbed.scenario.file_sweep import fields, sweep
-from testbed.scenario.model import Queue, Scenario
+from testbed.scenario.file_sweep import fields, sweep, values
+from testbed.scenario.named_networks import LinkSettings, NamedNetwork, NetworkName
 from testbed.scenario.names import LONGEST
+from testbed.scenario.network import Queue
+from testbed.scenario.reading import ScenarioDocument
 from tests.scenarios import dumbbell, router
 
 CODEL = Queue("codel", limit_packets=100)
-FILE = dataclasses.replace(
+SCENARIO = dataclasses.replace(
     router(queue=CODEL, delay_ms=5), axes={"variant": "linux-reno", "x": "1"}
 )
+NAMED = NamedNetwork(
+    NetworkName.ROUTER_BOTTLENECK, LinkSettings(1, queue=CODEL), access=LinkSettings(delay_ms=5)
+)
+FILE = ScenarioDocument(SCENARIO, NAMED)
 
 
 def test_without_settings_it_is_the_file() -> None:
-    assert sweep(FILE, {}, 1) == [FILE]
+    assert NAMED.graph() == SCENARIO.network
+    assert sweep(FILE, {}, 1) == [SCENARIO]
 
 
 def test_repeats_count_on_from_the_files_seed() -> None:
-    seven = dataclasses.replace(FILE, seed=7)
-    assert sweep(seven, {}, 3) == [dataclasses.replace(seven, seed=n) for n in (7, 8, 9)]
+    seven = dataclasses.replace(SCENARIO, seed=7)
+    made = sweep(ScenarioDocument(seven), {}, 3)
+    assert made == [dataclasses.replace(seven, seed=n) for n in (7, 8, 9)]
 
 
 def test_values_of_several_fields_are_all_combined() -> None:
@@ -38,7 +47,7 @@ def test_values_of_several_fields_are_all_combined() -> None:
         2,
     )
     assert [
-        (each.topology.bottleneck.rate_mbit, each.flows[0].variant, each.seed) for each in made
+        (each.network.bottleneck.rate_mbit, each.flows[0].variant, each.seed) for each in made
     ] == [
         (rate, variant, seed)
         for seed in (1, 2)
@@ -48,8 +57,12 @@ def test_values_of_several_fields_are_all_combined() -> None:
     assert len({each.name for each in made}) == 8
     assert made[0].axes == {"variant": "cubic", "x": "1", "rate_mbit": "20"}
     assert made[0].label == "linux-reno-rate_mbit-20-variant-cubic"
-    unset = dataclasses.replace(made[0], label=FILE.label, axes=FILE.axes)
-    assert sweep(unset, {"flows.0.variant": ["linux-reno"]}, 1)[0].flows == FILE.flows
+    unset = dataclasses.replace(made[0], label=SCENARIO.label, axes=SCENARIO.axes)
+    again = sweep(ScenarioDocument(unset), {"flows.0.variant": ["linux-reno"]}, 1)
+    assert again[0].flows == SCENARIO.flows
+    settings = {"topology.bottleneck.rate_mbit": ["20", "40"], "flows.tcp.variant": ["bbr"]}
+    told = values(FILE, settings, sweep(FILE, settings, 1)[1])
+    assert told["topology.bottleneck.rate_mbit"] == "40" and told["flows.0.variant"] == "bbr"
 
 
 @pytest.mark.parametrize(
@@ -66,15 +79,26 @@ def test_values_of_several_fields_are_all_combined() -> None:
 )
 def test_a_value_is_what_the_field_takes(place: str, text: str, value: object) -> None:
     (made,) = sweep(FILE, {place: [text]}, 1)
-    found = json.loads(made.to_json())
+    hosts = len(made.network.nodes) - 2
+    if place.startswith("topology"):
+        queue = made.network.bottleneck_queue
+        found: Any = {
+            "topology": {
+                "hosts": hosts,
+                "bottleneck": {"queue": json.loads(json.dumps(vars(queue)))},
+            }
+        }
+    else:
+        found = json.loads(made.to_json())
     for part in place.replace("tcp.", "0.").split("."):
         found = found[int(part) if part.isdigit() else part]
     assert found == value
 
 
 def test_every_field_that_plan_lists_can_be_set_to_what_it_is() -> None:
-    for place, text in fields(dumbbell()).items():
-        (made,) = sweep(dumbbell(), {place: [text]}, 1)
+    document = ScenarioDocument(dumbbell())
+    for place, text in fields(document).items():
+        (made,) = sweep(document, {place: [text]}, 1)
         assert dataclasses.replace(made, label="", axes={}) == dumbbell(), place
 
 
@@ -101,22 +125,23 @@ def test_what_it_refuses(settings: dict[str, list[str]], said: str, hint: str) -
 
 
 def test_axes_have_the_shortest_names_that_tell_them_apart() -> None:
-    pair = dumbbell()
-
-    def axes(*places: str, file: Scenario = pair) -> set[str]:
+    def axes(*places: str, file: ScenarioDocument = FILE) -> set[str]:
         (made,) = sweep(file, {place: ["5"] for place in places}, 1)
-        return set(made.axes) - set(file.axes)
+        return set(made.axes) - set(file.scenario.axes)
 
     assert axes("topology.access.delay_ms") == {"delay_ms"}
     both = ("topology.access.delay_ms", "topology.bottleneck.delay_ms")
     assert axes(*both) == {"access.delay_ms", "bottleneck.delay_ms"}
-    assert axes("flows.0.start_s", "flows.1.start_s") == {"flows.0.start_s", "flows.1.start_s"}
-    other = dataclasses.replace(pair, axes={"delay_ms": "99"})  # of something else
+    pair = ScenarioDocument(dumbbell())
+    starts = ("flows.0.start_s", "flows.1.start_s")
+    assert axes(*starts, file=pair) == set(starts)
+    taken = dataclasses.replace(SCENARIO, axes={"delay_ms": "99"})  # of something else
+    other = dataclasses.replace(FILE, scenario=taken)
     assert axes("topology.access.delay_ms", file=other) == {"access.delay_ms"}
 
 
 def test_labels_are_names_however_long() -> None:
-    long = dataclasses.replace(FILE, label="x" * LONGEST)
+    long = ScenarioDocument(dataclasses.replace(SCENARIO, label="x" * LONGEST))
     made = sweep(long, {"flows.0.loss": ["null"], "duration_s": ["5", "6"]}, 1)
     assert {len(each.label) for each in made} == {LONGEST}
     assert len({each.name for each in made}) == 2
@@ -130,7 +155,7 @@ def planned(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
 
 def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "scenario.json"
-    path.write_text(FILE.to_json())
+    path.write_text(json.dumps(FILE.data))
     rate = "topology.bottleneck.rate_mbit"
     status, text = planned(capsys, str(path), "--set", f"{rate}=20,40", "--seeds", "2")
     assert status == 0

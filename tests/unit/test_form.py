@@ -14,19 +14,10 @@ from jsonschema import Draft202012Validator
 
 from experiments.catalogue import EXPERIMENTS
 from testbed.errors import UsageError
-from testbed.own_files.json_schema import scenario_schema
+from testbed.own_files.json_schema import SHARE, is_number, scenario_schema
 from testbed.plan.plan import make_plan
-from testbed.scenario.form.described import SHARE, is_number
-from testbed.scenario.form.positions import located
-from testbed.scenario.model import Scenario
+from testbed.scenario.reading import read_document, read_scenario, read_trusted
 from tests.scenarios import dumbbell, router
-
-TEXT = """{
-  "label": "a",
-  "flows": [ {"name": "x"},
-\t{ "kind" : 3} ],
-  "axes":{"odd. \\n": 1, "odd": [[], [7]]}
-}"""
 
 
 @pytest.fixture(scope="module")
@@ -34,43 +25,21 @@ def schema() -> dict[str, Any]:
     return scenario_schema()
 
 
-@pytest.mark.parametrize(
-    ("fault", "said"),
-    [
-        ("label: x", "f:2:3: label: x"),
-        ("flows[0].name: x", "f:3:15: flows[0].name: x"),
-        ("flows[1].kind: x", "f:4:4: flows[1].kind: x"),
-        ("flows[1].loss.events: missing", "f:4:2: flows[1].loss.events: missing"),
-        ("axes.odd[1][0]: x", "f:5:38: axes.odd[1][0]: x"),
-        (r"axes.'odd. \n': x", r"f:5:11: axes.'odd. \n': x"),
-        ("seed: x", "f: seed: x"),
-        ("left-eth0: its queue", "f: left-eth0: its queue"),
-    ],
-)
-def test_a_fault_has_its_line_and_column(fault: str, said: str) -> None:
-    assert located("f", TEXT, [fault]) == said
-
-
-def test_faults_of_several_lines_stand_on_one() -> None:
-    faults = ["label: x", "seed: y", "axes: z"]
-    assert located("f", TEXT, faults) == "f:2:3: label: x; seed: y; 5:3: axes: z"
-
-
-def test_of_two_forms_the_faults_of_the_one_that_is_meant() -> None:
+def test_faults_of_a_link_have_their_place() -> None:
     data = json.loads(router().to_json())
-    data["topology"] = {"nodes": [{"name": "a"}], "links": [{"end": ["a", "b"]}], "rtt_ms": "1"}
+    data["network"] = {"nodes": [{"name": "a"}], "links": [{"end": ["a", "b"]}], "rtt_ms": "1"}
     with pytest.raises(UsageError) as caught:
-        Scenario.from_data(data)
+        read_document(data)
     assert caught.value.message == (
-        "scenario: topology.links[0].ends: missing; topology.links[0].end: unknown field; "
-        "topology.rtt_ms: expected a valid number, got '1'"
+        "scenario: network.links[0].ends: missing; network.links[0].end: unknown field; "
+        "network.rtt_ms: expected a valid number, got '1'"
     )
 
 
 def test_a_file_may_say_where_its_schema_is() -> None:
     text = router().to_json().replace("{", '{"$schema": "scenario.schema.json",', 1)
-    assert Scenario.from_json(text) == router()
-    assert "schema" not in Scenario.from_json(text).to_json()
+    assert read_scenario(text) == router()
+    assert "schema" not in read_scenario(text).to_json()
 
 
 def test_the_schema_allows_every_experiments_scenarios(schema: dict[str, Any]) -> None:
@@ -79,17 +48,22 @@ def test_the_schema_allows_every_experiments_scenarios(schema: dict[str, Any]) -
     made = [each.scenarios({}, 1, quick=True)[0] for each in EXPERIMENTS.values()]
     for scenario in (*made, dumbbell()):
         assert not list(validator.iter_errors(json.loads(scenario.to_json())))
-        assert Scenario.as_written(scenario.to_json()) == scenario
+        assert read_trusted(scenario.to_json()) == scenario
 
 
 @pytest.mark.parametrize(
     ("keys", "value", "said"),
     [
-        (("topology", "bottleneck", "rate_mbit"), "1", "'1' is not of type 'number'"),
-        (("topology", "nodes"), [], "were unexpected"),
-        (("topology",), [], "is not of type 'object'"),
+        (("network", "links", 1, "forward", "delay_ms"), "1", "'1' is not of type 'number'"),
+        (("network", "knots"), [], "'knots' was unexpected"),
+        (("network",), [], "is not of type 'object'"),
+        (("topology",), {"kind": "dumbbell"}, "is valid under each of"),
         (("flows", 0, "kind"), "sctp", "is not one of"),
-        (("topology", "bottleneck", "queue", "discipline"), "bfido", "'bfido' is not one of"),
+        (
+            ("network", "links", 1, "forward", "queue", "discipline"),
+            "bfido",
+            "is not valid under any of the given schemas",
+        ),
         (("sede",), 1, "'sede' was unexpected"),
         (("duration_s",), None, "is not of type 'number'"),
     ],
@@ -106,7 +80,7 @@ def test_the_schema_refuses(
     errors = Draft202012Validator(schema).iter_errors(data)
     assert any(said in error.message for error in errors)
     with pytest.raises(UsageError):
-        make_plan(Scenario.from_data(data))
+        make_plan(read_document(data).scenario)
 
 
 def test_an_option_is_its_disciplines(schema: dict[str, Any]) -> None:
@@ -128,7 +102,7 @@ def test_every_field_has_its_sentence(schema: dict[str, Any]) -> None:
     told = dict(fields(schema))
     assert not {name for name, field in told.items() if not field["description"].endswith(".")}
     assert told["Flow.start_s"]["description"].endswith(" (s).")
-    assert told["Topology.rtts_ms"]["description"].endswith(" (ms).")
+    assert told["NamedNetwork.rtts_ms"]["description"].endswith(" (ms).")
     assert told["Radio.busy"]["description"].endswith(f" ({SHARE}).")
     assert not is_number(told["Scenario.label"])
 

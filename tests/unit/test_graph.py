@@ -3,39 +3,39 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
-from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from analysis.report.network_drawing import drawing
 from experiments.parvez_mahanti_williamson import newreno_background
 from testbed.errors import UsageError
-from testbed.plan.addresses import topo_of
+from testbed.own_files.scenario_file import in_document
+from testbed.own_files.topo_document import Document
+from testbed.plan.check import validate
 from testbed.plan.network import Network, build_network
 from testbed.plan.plan import make_plan
-from testbed.plan.validate import validate
-from testbed.scenario.builders import graph_of
-from testbed.scenario.model import (
-    Bottleneck,
-    Direction,
-    Flow,
-    FlowKind,
-    Graph,
-    GraphLink,
-    GraphNode,
-    NodeKind,
-    Path,
-    Queue,
-    Scenario,
-    Topology,
-    TopologyKind,
+from testbed.scenario.model import Flow, FlowKind, Scenario
+from testbed.scenario.named_networks import (
+    LinkSettings,
+    access_link,
+    chain,
+    dumbbell,
+    parking_lot,
+    router_bottleneck,
+    star,
 )
-from testbed.scenario.shortest import Edge, paths
+from testbed.scenario.network import Direction, Graph, Link, Node, NodeKind, Queue, shortest_paths
+from testbed.scenario.reading import read_document, read_scenario
+from topologies.access_link import AccessLink
+from topologies.dumbbell import Dumbbell
+from topologies.router_bottleneck import RouterBottleneck
 
 QUEUE = Queue("pfifo", limit_packets=20)
 SLOW, SLOWER = Direction(4, 5, QUEUE), Direction(2, 5, QUEUE)
-NECK = Bottleneck(4, QUEUE, delay_ms=5)
+NECK = LinkSettings(4, queue=QUEUE, delay_ms=5)
 
 
 def graph(kinds: str, *links: tuple[str, Direction] | str, rtt_ms: float | None = None) -> Graph:
@@ -43,21 +43,21 @@ def graph(kinds: str, *links: tuple[str, Direction] | str, rtt_ms: float | None 
     nodes = []
     for text in kinds.split():
         name, _, kind = text.partition("=")
-        nodes.append(GraphNode(name, NodeKind(kind or "host")))
+        nodes.append(Node(name, NodeKind(kind or "host")))
     made = [
-        GraphLink(tuple((each if isinstance(each, str) else each[0]).split("-")), *how)
+        Link(tuple((each if isinstance(each, str) else each[0]).split("-")), *how)
         for each in links
         for how in [() if isinstance(each, str) else (each[1],)]
     ]
-    return Graph(tuple(nodes), tuple(made), rtt_ms)
+    return Graph(tuple(nodes), tuple(made), rtt_ms=rtt_ms)
 
 
-def scenario(topology: Topology | Graph, *ends: str, duration_s: float = 5) -> Scenario:
+def scenario(network: Graph, *ends: str, duration_s: float = 5) -> Scenario:
     """A flow for each `a-b`."""
     flows = (each.split("-") for each in ends)
     return Scenario(
         experiment="test",
-        topology=topology,
+        network=network,
         flows=tuple(
             Flow(f"f{number}", FlowKind.TCP, src, dst, variant="cubic")
             for number, (src, dst) in enumerate(flows)
@@ -84,8 +84,8 @@ def names(network: Network, src: str, dst: str) -> str:
 
 def test_paths_have_few_hops_then_little_delay_then_the_first_links() -> None:
     def found(*edges: tuple[str, str, float]) -> list[int]:
-        known = [Edge((one, other), delay_ms) for one, other, delay_ms in edges]
-        return [number for number, _ in paths(known, {"x", "y", "z"}, "a")["b"]]
+        links = [Link((one, other), Direction(delay_ms=ms)) for one, other, ms in edges]
+        return [number for number, _ in shortest_paths(links, {"x", "y", "z"}, "a")["b"]]
 
     round_about = ("a", "x", 1), ("x", "y", 1), ("y", "b", 1)
     assert found(*round_about, ("a", "z", 9), ("z", "b", 9)) == [3, 4]
@@ -94,9 +94,9 @@ def test_paths_have_few_hops_then_little_delay_then_the_first_links() -> None:
 
 
 def test_hosts_pass_nothing_on() -> None:
-    known = [Edge(("a", "b"), 0), Edge(("b", "c"), 0)]
-    assert "c" not in paths(known, set(), "a")
-    assert "c" in paths(known, {"b"}, "a")
+    links = [Link(("a", "b")), Link(("b", "c"))]
+    assert "c" not in shortest_paths(links, set(), "a")
+    assert "c" in shortest_paths(links, {"b"}, "a")
 
 
 @pytest.mark.parametrize("ends", [("h1", "h3"), ("h2", "r2"), ("r2", "h3"), ("h1", "h2")])
@@ -115,9 +115,10 @@ def test_routes_lead_along_the_path_and_back(ends: tuple[str, str]) -> None:
 
 def _next(network: Network, node: str, target: str) -> str:
     """The node that a packet goes to: a neighbour, or the gateway of the route."""
-    owners = {end.ip: end.node for link in network.links for end in link.ends if end.address}
+    ends = [hop.out for both in network.hops for hop in both]
+    owners = {end.ip: end.node for end in ends if end.address}
     own = {end.ip.rpartition(".")[0] for end in network.interfaces(node)}
-    routes: Mapping[str, str] = dict(network.routes[node])
+    routes = {route.destination: route.gateway for route in network.routes[node]}
     if target.rpartition(".")[0] in own:
         return owners[target]
     return owners[routes.get(target) or routes["default"]]
@@ -139,49 +140,63 @@ def test_a_switch_is_a_bridge_without_addresses() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [TopologyKind.ROUTER_BOTTLENECK, TopologyKind.DUMBBELL, TopologyKind.ACCESS_LINK]
+    ("network", "topo"),
+    [
+        (router_bottleneck(NECK, 3), RouterBottleneck(senders=3)),
+        (dumbbell(NECK, 3), Dumbbell(pairs=3)),
+        (access_link(NECK), AccessLink()),
+    ],
+    ids=["router-bottleneck", "dumbbell", "access-link"],
 )
-def test_the_papers_graphs_are_their_topos(kind: TopologyKind) -> None:
-    """Nodes and links in Mininet's order: addresses and interfaces' names are the Topo's."""
-    hosts = 1 if kind is TopologyKind.ACCESS_LINK else 3
-    topology = Topology(kind, NECK, hosts)
-    topo = topo_of(topology)
-    assert topo is not None
-    made = graph_of(topology)
-    assert [node.name for node in made.nodes] == list(topo.nodes(sort=False))
-    assert [link.ends for link in made.links] == [tuple(each) for each in topo.links(sort=False)]
+def test_the_papers_networks_have_the_names_and_addresses_of_their_topos(
+    network: Graph, topo: Any
+) -> None:
+    built = build_network(network)
+    assert set(built.nodes) == set(topo.nodes())
+    interfaces = {}
+    for one, other, details in topo.links(withInfo=True):
+        for end, node in enumerate((one, other), start=1):
+            own = details.get(f"params{end}", {}).get("ip")
+            address = own or topo.nodeInfo(node)["ip"]
+            interfaces[f"{node}-eth{details[f'port{end}']}"] = address
+    assert {h.out.name: h.out.address for both in built.hops for h in both} == interfaces
+    for node in topo.nodes():
+        info = topo.nodeInfo(node)
+        routes = list(info.get("routes", ()))
+        if default := info.get("defaultRoute"):
+            routes.append(("default", default.removeprefix("via ")))
+        assert [(route.destination, route.gateway) for route in built.routes[node]] == routes
 
 
 def test_the_builders_graphs() -> None:
-    lot = build_network(Topology(TopologyKind.PARKING_LOT, NECK, 3, Path(delay_ms=1)))
+    lot = build_network(parking_lot(NECK, 3, LinkSettings(delay_ms=1)))
     assert names(lot, "sender1", "receiver1") == (
         "sender1 router1 router2 router3 router4 receiver1"
     )
     assert names(lot, "sender3", "receiver3") == "sender3 router2 router3 receiver3"
-    assert len(lot.observed) == 3 and lot.rtt_ms == 34
-    chain = build_network(Topology(TopologyKind.CHAIN, NECK, 2, Path(delay_ms=1)))
-    assert names(chain, "sender1", "receiver1") == "sender1 router1 router2 router3 receiver1"
-    star = build_network(Topology(TopologyKind.STAR, NECK, 3, Path(delay_ms=1)))
-    (up, down) = star.path("host1", "host3")
-    assert up.shaper is None and down.shaper is not None and down.shaper.rate_mbit == 4
-    assert star.path_rtt_ms("host1", "host3") == 12  # 1 up and 5 down, twice
+    assert sum(link.is_observed for link in lot.graph.links) == 3
+    assert lot.graph.longest_rtt_ms == 34
+    row = build_network(chain(NECK, 2, LinkSettings(delay_ms=1)))
+    assert names(row, "sender1", "receiver1") == "sender1 router1 router2 router3 receiver1"
+    spokes = build_network(star(NECK, 3, LinkSettings(delay_ms=1)))
+    (up, down) = spokes.path("host1", "host3")
+    assert not up.is_shaped and down.rate_mbit == 4
+    assert spokes.path_rtt_ms("host1", "host3") == 12  # 1 up and 5 down, twice
 
 
 def test_a_dumbbells_pairs_have_round_trips_of_their_own() -> None:
-    topology = Topology(TopologyKind.DUMBBELL, NECK, 3, rtts_ms=(20, 50))
-    network = build_network(topology)
+    network = build_network(dumbbell(NECK, 3, rtts_ms=(20, 50)))
     ways = [network.path_rtt_ms(f"sender{n}", f"receiver{n}") for n in (1, 2, 3)]
     assert ways == [20, 50, 20]
-    short = dataclasses.replace(topology, rtts_ms=(4,))
-    with pytest.raises(UsageError, match="rtts_ms: 4 is not between the bottleneck's own, 10"):
-        validate(scenario(short, "sender1-receiver1"))
+    with pytest.raises(UsageError, match="rtts_ms: 4 is less than the bottleneck's own, 10"):
+        dumbbell(NECK, 3, rtts_ms=(4,))
 
 
 def test_each_direction_has_its_own_delay_and_losses() -> None:
-    link = GraphLink(("r1", "h2"), SLOW, Direction(delay_ms=9))
+    link = Link(("r1", "h2"), SLOW, Direction(delay_ms=9))
     made = Graph(
-        (GraphNode("h1"), GraphNode("r1", NodeKind.ROUTER), GraphNode("h2")),
-        (GraphLink(("h1", "r1")), link),
+        (Node("h1"), Node("r1", NodeKind.ROUTER), Node("h2")),
+        (Link(("h1", "r1")), link),
     )
     plan = make_plan(scenario(made, "h1-h2"))
     words = {c.argv[4]: " ".join(c.argv) for c in plan.setup if "netem" in c.argv}
@@ -191,7 +206,7 @@ def test_each_direction_has_its_own_delay_and_losses() -> None:
 
 
 def test_every_observed_queue_is_captured_on_both_sides_and_sampled() -> None:
-    topology = Topology(TopologyKind.PARKING_LOT, NECK, 2)
+    topology = parking_lot(NECK, 2)
     plan = make_plan(scenario(topology, "sender1-receiver1", "sender2-receiver2"))
     roles = {each.interface: set(each.roles) for each in plan.captures}
     assert {queue.interface for queue in plan.queues if queue.sampled} == {
@@ -213,21 +228,68 @@ def test_the_slowest_queue_is_the_flows_bottleneck() -> None:
     assert made.bottleneck.rate_mbit == 2
 
 
-def test_a_graph_travels_as_json_and_named_networks_as_ever() -> None:
-    made = scenario(RING, "h1-h3")
-    assert Scenario.from_json(made.to_json()) == made
-    named = scenario(Topology(TopologyKind.DUMBBELL, NECK), "sender1-receiver1")
-    assert Scenario.from_json(named.to_json()) == named
-    assert "rtts_ms" not in named.to_json()  # which is younger than the papers' trials
-    with pytest.raises(UsageError, match=r"topology\.nodes: missing"):
-        Scenario.from_json(made.to_json().replace('"nodes"', '"knots"'))
+def test_networks_travel_as_json() -> None:
+    for made in (scenario(RING, "h1-h3"), scenario(dumbbell(NECK), "sender1-receiver1")):
+        assert read_scenario(made.to_json()) == made
+        with pytest.raises(UsageError, match=r"network\.nodes: missing"):
+            read_scenario(made.to_json().replace('"nodes"', '"knots"'))
+
+
+NAMED = {
+    "kind": "dumbbell",
+    "hosts": 2,
+    "bottleneck": {"rate_mbit": 4, "delay_ms": 5, "queue": {"discipline": "pfifo"}},
+}
+
+
+def with_named(**changes: Any) -> dict[str, Any]:
+    data = json.loads(scenario(dumbbell(NECK, 2), "sender1-receiver1").to_json())
+    del data["network"]
+    named: dict[str, Any] = json.loads(json.dumps(NAMED))
+    named["bottleneck"]["queue"]["limit_packets"] = 20
+    return {**data, "topology": {**named, **changes}}
+
+
+def test_a_file_may_name_its_network() -> None:
+    assert read_document(with_named()).scenario == scenario(dumbbell(NECK, 2), "sender1-receiver1")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"hosts": 0}, "topology.hosts: 0 is not between 1 and 99"),
+        ({"hosts": 100}, "topology.hosts: 100 is not between 1 and 99"),
+        ({"hosts": "two"}, "topology.hosts: expected a valid integer, got 'two'"),
+        ({"kind": "chain", "rtts_ms": [20]}, "topology.rtts_ms: a dumbbell's"),
+        ({"kind": "access-link"}, "topology.hosts: 2: an access link has one station"),
+        ({"links": {"left-right": {}}}, "topology.links: unknown link 'left-right'"),
+        ({"links": {"x" * 5000: {}}}, "topology.links: unknown link 'xxxx"),
+        ({"access": {"delay_ms": -1}}, "topology.access.delay_ms: -1 ms is not between"),
+        ({"access": {"reverse": {"jitter_ms": 1}}}, "topology.access.reverse.jitter_ms: 1 is not"),
+        ({"links": {"sender2-left": {"rate_mbit": 0}}}, "topology.links.sender2-left.rate_mbit: 0"),
+    ],
+)
+def test_faults_of_a_named_network_have_the_files_fields(
+    changes: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        in_document(Document(with_named(**changes)), "file")
+    assert caught.value.message.startswith(f"file: {said}")
+
+
+def test_a_network_has_one_form() -> None:
+    data = json.loads(scenario(RING, "h1-h3").to_json())
+    with pytest.raises(UsageError, match="topology: there is a network, too"):
+        read_document({**data, "topology": NAMED})
+    with pytest.raises(UsageError, match="nodes and links stand under `network`"):
+        read_document({**data, "topology": data.pop("network")})
 
 
 A_B = ("a-r", ("r-b", SLOW))
 FAULTS = {
     "not connected: no links lead from a to c, d": graph("a r=router b c d", *A_B, "c-d"),
     "flows[0]: b cannot be reached from a: only routers": graph("a r b", *A_B),
-    "topology.links[4]: s3-s1 closes a loop of switches": graph(
+    "network.links[4]: s3-s1 closes a loop of switches": graph(
         "a b s1=switch s2=switch s3=switch", ("a-s1", SLOW), "b-s2", "s1-s2", "s2-s3", "s3-s1"
     ),
     "the name 'a' is used 2 times": graph("a a r=router b", *A_B),
@@ -240,7 +302,7 @@ FAULTS = {
     "queue.limit_bdp: no path has a delay": graph(
         "a r=router b", "a-r", ("r-b", Direction(4, 0, Queue("pfifo", limit_bdp=1)))
     ),
-    "links[1].there.rate_mbit: 0 is not between": graph(
+    "links[1].forward.rate_mbit: 0 is not between": graph(
         "a r=router b", "a-r", ("r-b", Direction(0)), ("b-a", SLOW)
     ),
 }
@@ -272,6 +334,6 @@ def test_sessions_wait_on_the_link_to_their_receiver() -> None:
 
 
 def test_routers_of_a_drawing_stand_in_a_line() -> None:
-    drawn = drawing([scenario(Topology(TopologyKind.PARKING_LOT, NECK, 3), "sender1-receiver1")])
+    drawn = drawing([scenario(parking_lot(NECK, 3), "sender1-receiver1")])
     heights = re.findall(r'class="neck" x1="\d+" y1="([\d.]+)" x2="\d+" y2="([\d.]+)"', drawn)
     assert len(heights) == 3 and len({each for pair in heights for each in pair}) == 1

@@ -72,9 +72,8 @@ def test_what_a_trial_does_makes_another_one() -> None:
         ("testbed/traffic/workload/client.c", {"background"}),
         ("testbed/traffic/workload/common.h", {"background"}),
         ("testbed/trial/medium/phy.c", {"radio"}),
-        ("topologies/router_bottleneck.py", {"router", "cbr"}),
-        ("topologies/dumbbell.py", {"background"}),
-        ("testbed/plan/validate.py", set()),
+        ("topologies/dumbbell.py", set()),
+        ("testbed/plan/check.py", set()),
     ],
 )
 def test_a_source_makes_other_trials_of_those_that_use_it(
@@ -108,7 +107,7 @@ def test_iperf3s_threads_concern_a_machine_that_has_them(
     touch(project / "testbed" / "traffic" / "iperf3" / "limit.c")
     others = [identity(each) != was for each, was in zip(both, before, strict=True)]
     assert others == [False, here]
-    assert not any("limit.c" in str(sources.used_by(s.topology, make_plan(s))) for s in both)
+    assert not any("limit.c" in str(sources.used_by(make_plan(s))) for s in both)
 
 
 def test_a_trial_runs_again_only_for_what_matters(project: Path, tmp_path: Path) -> None:
@@ -116,7 +115,7 @@ def test_a_trial_runs_again_only_for_what_matters(project: Path, tmp_path: Path)
         choice = Choice(FakeEngine(succeed), "a test")
         both = tasks([router(), background()])
         done = run_all(both, choice, tmp_path / "out", lambda _event: None)
-        return {str(each.task.scenario.topology.kind): each.fresh for each in done}
+        return {each.task.scenario.network.name: each.fresh for each in done}
 
     assert fresh() == {"router-bottleneck": True, "dumbbell": True}
     assert fresh() == {"router-bottleneck": False, "dumbbell": False}
@@ -173,10 +172,9 @@ def test_workers_are_compared_in_all_that_identifies_a_trial(
     assert set(names) < set(found) and found["kernel"] == "one"
     for file in ("testbed/traffic/iperf3/pace.c", "testbed/trial/medium/kernel.c"):
         assert file in found
-    touch(project / "topologies" / "dumbbell.py")
     touch(project / "testbed" / "store.py")
     told = differences(equipment("guest", names), found)
-    assert told == "another testbed's Python, another topologies/dumbbell.py"
+    assert told == "another testbed's Python"
 
 
 def test_programs_of_sbin_are_found_by_ordinary_users(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,8 @@ from testbed.runs.engine_choice import Choice
 from testbed.runs.orchestration import with_ready_kernels
 from testbed.runs.sweep import TrialFinished
 from testbed.scenario.kernel_axis import axes_of, on_kernels, set_apart
-from testbed.scenario.model import BASE_KERNEL, Scenario
+from testbed.scenario.model import BASE_KERNEL
+from testbed.scenario.reading import read_scenario
 from testbed.store import RECORD, SCENARIO, CaptureRecord, Record, Status
 from tests.scenarios import router
 from tests.unit.test_sweep import FakeEngine, succeed
@@ -41,7 +42,7 @@ def test_the_first_kernel_changes_no_trial() -> None:
     (newer,) = on_kernels([router()], ["6.12"])
     assert json.loads(newer.to_json())["kernel"] == "6.12"
     assert newer.label.endswith("kernel-6.12") and newer.name != router().name
-    assert Scenario.from_json(newer.to_json()) == newer
+    assert read_scenario(newer.to_json()) == newer
 
 
 def test_kernels_stand_beside_each_other() -> None:

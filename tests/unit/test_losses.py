@@ -11,12 +11,14 @@ from collections.abc import Iterator
 import pytest
 
 from testbed.machine import bpf
+from testbed.plan.check import validate
 from testbed.plan.losses import LossPlan, loss_plans
+from testbed.plan.network import build_network
 from testbed.plan.plan import make_plan
-from testbed.plan.validate import validate
 from testbed.scenario import losses
 from testbed.scenario.losses import GilbertElliott, Loss, LossEvents, Run, throw
-from testbed.scenario.model import Scenario
+from testbed.scenario.network import Link
+from testbed.scenario.reading import read_scenario
 from testbed.trial.parts.losses import REPORTED, STATE, RandomDropper, listing, rules_of
 from tests.loss_model import LossModel
 from tests.pcap_writer import Endpoints, tcp
@@ -112,9 +114,8 @@ def test_the_dropper_is_on_the_receivers_access_link() -> None:
 
 def test_without_a_shaped_way_the_dice_are_thrown_for_a_fast_machine() -> None:
     scenario = with_loss(router(), EVENTS)
-    network = make_plan(scenario).network
-    links = tuple(dataclasses.replace(link, shapers=(None, None)) for link in network.links)
-    bare = dataclasses.replace(network, links=links)
+    links = tuple(Link(link.ends, ports=link.ports) for link in scenario.network.links)
+    bare = build_network(dataclasses.replace(scenario.network, links=links))
     (plan,) = loss_plans(scenario, bare, make_plan(scenario).flows)
     assert plan.packets > 10**7
 
@@ -139,7 +140,7 @@ def test_flows_that_name_the_same_dice_share_them() -> None:
 def test_losses_travel_as_json() -> None:
     for loss in (EVENTS, CHANNEL):
         scenario = with_loss(router(), loss)
-        assert Scenario.from_json(scenario.to_json()) == scenario
+        assert read_scenario(scenario.to_json()) == scenario
         validate(scenario)
     assert with_loss(router(), EVENTS).name != router().name
 

@@ -1,4 +1,4 @@
-"""What is kept for those that ask again is of exactly the same value, and never stale."""
+"""Cached results are of exactly the same value, and never stale."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from testbed.plan.network import build_network
 from testbed.plan.plan import make_plan
 from testbed.runs import sources
 from testbed.scenario.links.trace_files import read_trace
-from testbed.scenario.model import Bottleneck, Queue, Topology, TopologyKind
+from testbed.scenario.named_networks import LinkSettings, dumbbell
+from testbed.scenario.network import Graph, Queue
 from tests.scenarios import router
 
 Asked = list[object]
@@ -30,7 +31,7 @@ def asked() -> Asked:
     return []
 
 
-def test_what_is_equal_but_another_text_is_made_anew(asked: Asked) -> None:
+def test_equal_values_of_another_text_are_computed_again(asked: Asked) -> None:
     @cached_by_repr(2)
     def text_of(value: Value) -> str:
         asked.append(value)
@@ -40,21 +41,20 @@ def test_what_is_equal_but_another_text_is_made_anew(asked: Asked) -> None:
     assert [text_of(value) for value in values] == ["10 {}", "10.0 {}"] * 2
     assert len(asked) == 2
     assert text_of(Value(10, {"a": 1})) == "10 {'a': 1}"
-    text_of(Value(10))  # no longer kept
+    text_of(Value(10))  # no longer cached
     assert len(asked) == 4
 
 
 def test_a_network_is_built_once_for_its_text() -> None:
-    def network(rate_mbit: float, target_ms: float) -> Topology:
+    def network(rate_mbit: float, target_ms: float) -> Graph:
         queue = Queue("codel", limit_packets=10, options={"target_ms": target_ms})
-        return Topology(TopologyKind.DUMBBELL, Bottleneck(rate_mbit, queue, 1))
+        return dumbbell(LinkSettings(rate_mbit, queue=queue, delay_ms=1))
 
     first = build_network(network(10, 5))
     assert build_network(network(10, 5)) is first
     others = [build_network(network(*each)) for each in ((11, 5), (10, 6), (10.0, 5))]
     assert all(each is not first for each in others)
-    shapers = [each.links[0].shapers[0] for each in others]
-    assert [repr(each and each.rate_mbit) for each in shapers] == ["11", "10", "10.0"]
+    assert [repr(each.hops[0][0].rate_mbit) for each in others] == ["11", "10", "10.0"]
 
 
 def test_a_trace_is_read_again_once_its_file_is_another(tmp_path: Path) -> None:

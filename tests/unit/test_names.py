@@ -11,7 +11,7 @@ import pytest
 
 from testbed import store
 from testbed.errors import TestbedError, UsageError
-from testbed.plan.validate import validate
+from testbed.plan.check import validate
 from testbed.scenario.losses import Loss, LossEvents
 from testbed.scenario.model import Scenario
 from testbed.scenario.names import is_name

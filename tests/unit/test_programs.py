@@ -11,11 +11,12 @@ import pytest
 from analysis.trials.packets import FlowPackets, ports_of, select
 from testbed.engine import missing_programs
 from testbed.errors import UsageError
+from testbed.plan.check import validate
 from testbed.plan.plan import make_plan
-from testbed.plan.validate import validate
 from testbed.runs.provenance import programs as versions
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.program.programs import Programs, filled
+from testbed.scenario.reading import read_scenario
 from testbed.store import FlowRecord, program_folder
 from testbed.traffic.command_flow import prepare_folders, require_files
 from tests.scenarios import router
@@ -53,7 +54,7 @@ def test_the_server_is_where_the_data_come_from_unless_they_are_uploaded() -> No
 
 def test_a_command_travels_as_json_and_others_as_ever() -> None:
     made = scenario(Programs(GET, SERVE))
-    assert Scenario.from_json(made.to_json()) == made
+    assert read_scenario(made.to_json()) == made
     assert '"command"' not in router(variant="cubic").to_json()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from testbed.scenario.model import Queue
+from testbed.scenario.network import Queue
 from testbed.scenario.queues import DISCIPLINES, arguments, faults, refusals, resolve, warnings
 
 

@@ -17,13 +17,15 @@ from analysis.verdict.links import radio
 from testbed.errors import TestbedError, UsageError
 from testbed.host.engine import HostEngine
 from testbed.machine.process import Place, run
+from testbed.plan.check import validate
 from testbed.plan.plan import make_plan
-from testbed.plan.validate import validate
-from testbed.scenario.model import Path as Way
-from testbed.scenario.model import Queue, Radio, Scenario
+from testbed.scenario.model import Scenario
+from testbed.scenario.network import Direction, Queue, Radio
 from testbed.trial.parts.part import RunningTrial
 from testbed.trial.parts.radio import MEDIUM, RadioLink
-from tests.scenarios import access, dumbbell
+from tests.scenarios import access, with_link
+from tests.unit.test_graph import graph
+from tests.unit.test_graph import scenario as graph_scenario
 
 # IEEE 802.11-2016, table 19-23: the signal that a receiver has to understand, MCS by MCS, 20 MHz
 SENSITIVITY_DBM = (-82, -79, -77, -74, -70, -66, -65, -64)
@@ -148,18 +150,22 @@ def test_the_host_says_that_it_cannot() -> None:
 
 
 def with_radio(where: str = "ap-station", **settings: Any) -> Scenario:
-    scenario = access("ethernet")
-    way = Way(**{"radio": Radio(-60), **settings})
-    changed = {"access": way} if where == "access" else {"links": {where: way}}
-    topology = dataclasses.replace(scenario.named, **changed)
-    return dataclasses.replace(scenario, topology=topology)
+    plain = with_link(access("ethernet"), where, delay_ms=0)
+    return with_link(plain, where, **{"radio": Radio(-60), **settings})
 
 
-def dumbbell_with_radio() -> Scenario:
-    scenario = dumbbell()
-    links = {"receiver1-right": Way(radio=Radio(-60))}
-    topology = dataclasses.replace(scenario.named, links=links)
-    return dataclasses.replace(scenario, topology=topology)
+def with_radio_one_way() -> Scenario:
+    scenario = with_radio()
+    *others, last = scenario.network.links
+    links = (*others, dataclasses.replace(last, reverse=Direction()))
+    return dataclasses.replace(scenario, network=dataclasses.replace(scenario.network, links=links))
+
+
+def with_two_radios() -> Scenario:
+    """One of a network without a name, whose second router has a station, too."""
+    air = Direction(radio=Radio(-60))
+    made = graph("a b r=router", ("r-a", air), ("r-b", air))
+    return graph_scenario(made, "a-b")
 
 
 @pytest.mark.parametrize(
@@ -171,9 +177,12 @@ def dumbbell_with_radio() -> Scenario:
         (with_radio(rate_mbit=1.0), "radio: its delay, rate and losses are the radio's own"),
         (with_radio(queue=Queue("codel", limit_packets=9)), "radio: its queue is a pfifo"),
         (with_radio(queue=Queue("pfifo", limit_bytes=9000)), "radio: its queue is a pfifo"),
-        (with_radio("server-isp"), "links.server-isp.radio: only an access link's ap-station"),
-        (with_radio("access"), "topology.access.radio: only an access link's ap-station"),
-        (dumbbell_with_radio(), "receiver1-right.radio: only an access link's ap-station"),
+        (
+            with_radio("server-isp"),
+            "links[0].forward.radio: a radio link is from a router to a host",
+        ),
+        (with_radio_one_way(), "links[2].forward.radio: a radio link is the same in both"),
+        (with_two_radios(), "network.links: 2 radio links; at most one"),
     ],
 )
 def test_faults(scenario: Scenario, said: str) -> None:

@@ -6,7 +6,6 @@ import csv
 import dataclasses
 import re
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -30,12 +29,11 @@ from analysis.trials.labels import in_lines, path_rtt_ms
 from experiments.catalogue import EXPERIMENTS
 from experiments.kapre_saxena_joshi_hattikar.figures import matrix, widest
 from testbed.errors import TestbedError
-from testbed.scenario.model import Path as Way
-from testbed.scenario.model import TopologyKind
+from testbed.scenario.named_networks import LinkSettings, NetworkName
 from testbed.store import REDUCED, open_trial
 from tests import report_writer
 from tests.made_up_answers import TrialEvidence, made_up
-from tests.scenarios import dumbbell
+from tests.scenarios import dumbbell, with_network
 from tests.trial_writer import write_trial
 
 
@@ -225,38 +223,22 @@ def test_the_network_is_drawn_with_its_settings() -> None:
 def test_links_that_are_alike_are_said_once() -> None:
     """Between the lines of several pairs there is no room."""
     one = dumbbell()
-    access = Way(delay_ms=3, rate_mbit=50)
-    alike = dataclasses.replace(
-        one, topology=dataclasses.replace(one.named, access=access, links={})
-    )
-    drawn = drawing([alike])
+    access = {"delay_ms": 3, "rate_mbit": 50, "queue": None}
+    drawn = drawing([with_network(one, access=access)])
     assert drawn.count(">50 Mbit/s<") == drawn.count(">3 ms<") == 2  # sides
-    other = {"sender2-left": Way(delay_ms=7)}
-    drawn = drawing(
-        [dataclasses.replace(alike, topology=dataclasses.replace(alike.named, links=other))]
-    )
+    other = {"sender2-left": LinkSettings(delay_ms=7)}
+    drawn = drawing([with_network(one, access=access, links=other)])
     assert drawn.count(">7 ms<") == 1
     assert drawn.count(">3 ms<") == 2  # the other sender's, and once for the receivers
 
 
-@pytest.mark.parametrize("kind", TopologyKind)
-def test_every_kind_of_network_has_a_drawing_and_a_round_trip(kind: TopologyKind) -> None:
-    one = dumbbell()
-    topology = dataclasses.replace(one.named, kind=kind, access=Way(delay_ms=3), links={})
-    made = dataclasses.replace(one, topology=topology)
-    end = {TopologyKind.ACCESS_LINK: "station", TopologyKind.STAR: "host2"}.get(kind, "receiver")
+@pytest.mark.parametrize("kind", NetworkName)
+def test_every_named_network_has_a_drawing_and_a_round_trip(kind: NetworkName) -> None:
+    hosts = 1 if kind is NetworkName.ACCESS_LINK else 2
+    made = with_network(dumbbell(), kind=kind, hosts=hosts, access={"delay_ms": 3})
+    end = {NetworkName.ACCESS_LINK: "station", NetworkName.STAR: "host2"}.get(kind, "receiver")
     assert end in drawing([made])
-    assert path_rtt_ms(made) > 2 * topology.bottleneck.delay_ms
-
-
-def test_a_kind_that_is_not_known_is_taken_for_no_other() -> None:
-    one = dumbbell()
-    made = dataclasses.replace(
-        one, topology=dataclasses.replace(one.named, kind=cast(TopologyKind, "ring"))
-    )
-    for show_it in (lambda: drawing([made]), lambda: path_rtt_ms(made)):
-        with pytest.raises(KeyError):
-            show_it()
+    assert path_rtt_ms(made) > made.network.bottleneck.delay_ms
 
 
 def test_an_axis_bends_where_one_line_presses_the_others_flat() -> None:

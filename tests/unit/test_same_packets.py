@@ -39,7 +39,7 @@ def test_there_are_trials_of_everything(chosen: list[Scenario]) -> None:
     assert {each.profile for each in chosen} == set(Profile)
     variants = {flow.variant for each in chosen for flow in each.flows}
     assert set(VARIANTS) <= variants
-    queues = {queue.shaper.queue.discipline for e in chosen for queue in make_plan(e).queues}
+    queues = {queue.hop.queue.discipline for e in chosen for queue in make_plan(e).queues}
     assert set(DISCIPLINES) <= queues
 
 

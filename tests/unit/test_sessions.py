@@ -20,8 +20,8 @@ from analysis.verdict.checks import Grade
 from analysis.verdict.transfers import MEMORY_PRESSURE_COUNTER, transfers
 from testbed.errors import UsageError
 from testbed.machine.netlink import listening
+from testbed.plan.check import validate
 from testbed.plan.plan import make_plan
-from testbed.plan.validate import validate
 from testbed.scenario.model import CapturePoint, Scenario
 from testbed.scenario.planned.planned_transfers import planned_transfers
 from testbed.scenario.workload.drawing import ENDLESS, SessionTransfers, Transfer, draw_sessions
@@ -36,7 +36,7 @@ from testbed.scenario.workload.workload import (
 from testbed.scenario.workload.workload_faults import faults
 from testbed.store import FlowRecord, QueueRecord
 from testbed.traffic.workload.workload_flow import BUILT_PROGRAM
-from tests.scenarios import background, router, with_sessions
+from tests.scenarios import background, router, with_network, with_sessions
 
 MANY = Sessions(256, long_share=0.25, rtt_min_ms=20, rtt_max_ms=460)
 
@@ -158,11 +158,9 @@ def test_two_flows_of_sessions_need_links_of_their_own() -> None:
 def test_sessions_have_ports_that_no_other_flow_has() -> None:
     scenario = background(4)
     other = dataclasses.replace(scenario.flows[-1], name="other", src="sender1", dst="receiver1")
-    links = {**scenario.named.links, "receiver1-right": scenario.named.access}
     scenario = dataclasses.replace(
-        scenario,
+        with_network(scenario),
         flows=(scenario.flows[-1], dataclasses.replace(other, variant="newreno")),
-        topology=dataclasses.replace(scenario.named, links=links),
     )
     one, two = make_plan(scenario).flows
     assert one.src_ports == (61_000, 61_001, 61_002, 61_003)
@@ -180,11 +178,7 @@ def test_the_receivers_link_is_a_wire_with_fq() -> None:
     held = {words.split()[4]: words.split()[8] for words in tc}
     assert {name for name, kind in held.items() if kind == "fq"} == set(delays.ends)
     assert set(held.values()) == {"fq", "netem"}
-    bare = background()
-    topology = dataclasses.replace(
-        bare.named, access=dataclasses.replace(bare.named.access, delay_ms=0), links={}
-    )
-    plan = make_plan(dataclasses.replace(bare, topology=topology))
+    plan = make_plan(with_network(background(), access={"delay_ms": 0}))
     (delays,) = plan.session_delays
     assert (delays.link, delays.link_delay_ns) == ("receiver2-right", 0)
     assert any(veth.name2 == delays.ends[0] for veth in plan.veths)

@@ -22,7 +22,7 @@ from testbed.plan.task import Task, tasks
 from testbed.runs.engine_choice import Choice
 from testbed.runs.identity import identify
 from testbed.runs.sweep import SweepEvent, TrialFinished, TrialStarted, in_order, run_all
-from testbed.scenario.model import Scenario
+from testbed.scenario.reading import read_scenario
 from testbed.store import RECORD, CaptureRecord, Record, Status, trials_in
 from tests.pcap_writer import write_pcap
 from tests.scenarios import router
@@ -153,7 +153,7 @@ def test_what_identifies_a_trial() -> None:
         env = {**os.environ, "PYTHONHASHSEED": seed}
         argv = [sys.executable, "-c", program]
         assert run_python(argv, env) == one
-    again = Scenario.from_json(router().to_json())  # whole numbers have become floats
+    again = read_scenario(router().to_json())  # whole numbers have become floats
     assert identify(again, make_plan(again), engine) == one
     other = router(duration_s=6)
     assert identify(other, make_plan(other), engine) != one

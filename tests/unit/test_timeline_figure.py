@@ -28,7 +28,7 @@ from analysis.figures.timeline.timeline_text import doubt, footer, outcome, stem
 from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import Verdict
 from testbed.errors import TestbedError, UsageError
-from testbed.scenario.model import Queue
+from testbed.scenario.network import Queue
 from testbed.store import QueueRecord, Trial, open_trial
 from tests.scenarios import router
 from tests.trial_writer import ROLES, write_trial

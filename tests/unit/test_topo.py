@@ -10,18 +10,20 @@ from testbed.cli.entry import main
 from testbed.errors import UsageError
 from testbed.own_files.topo_document import of_words, with_graph
 from testbed.own_files.topo_graph import topo_graph
+from testbed.plan.check import validate
 from testbed.plan.network import build_network
 from testbed.plan.plan import make_plan
-from testbed.plan.validate import validate
 from testbed.scenario.losses import GilbertElliott
-from testbed.scenario.model import Direction, NodeKind, Queue, Scenario
+from testbed.scenario.model import Scenario
+from testbed.scenario.network import Direction, NodeKind, Queue
+from testbed.scenario.reading import read_document, read_scenario
 
 EXAMPLES = "/usr/share/doc/mininet/examples"
 LINK = "bw=10,delay=5ms"
 
 
 def planned(topo: str, link: str, *flows: str) -> Scenario:
-    scenario = Scenario.from_data(of_words(topo, link, flows, 5.0).data)
+    scenario = read_document(of_words(topo, link, flows, 5.0).data).scenario
     make_plan(scenario)
     return scenario
 
@@ -42,7 +44,7 @@ RUNS = {  # a Topo, and how many hosts it has
 REFUSED = {  # and why
     "torus,3,3": "s1x3-s1x1 closes a loop of switches (and 9 more do)",
     "torus,2,2": "Exception: Please use 3x3 or greater",
-    "tree,2,32": "topology.nodes: 1057; between 1 and 200",
+    "tree,2,32": "network.nodes: 1057; between 1 and 200",
     f"{EXAMPLES}/multilink.py,n=2": "h1 have a link already",
     f"{EXAMPLES}/natnet.py": "nat1: what its class NAT does when it starts is not emulated",
     f"{EXAMPLES}/vlanhost.py": "what its class VLANHost does",
@@ -74,7 +76,9 @@ def test_topos_that_cannot_be_emulated_are_refused_in_a_line(topo: str) -> None:
 
 def addresses(topo: str) -> dict[str, str]:
     network = build_network(topo_graph(topo, LINK).graph)
-    return {end.name: end.address for link in network.links for end in link.ends if end.address}
+    return {
+        hop.out.name: hop.out.address for both in network.hops for hop in both if hop.out.address
+    }
 
 
 def test_hosts_keep_their_names_and_addresses_and_interfaces_theirs() -> None:
@@ -117,8 +121,8 @@ def test_a_links_options_are_ours_and_its_ends_may_differ(tmp_path: Path) -> Non
     )
     (_, other) = topo_graph(written(tmp_path, link)).graph.links
     lossy = GilbertElliott(to_bad=0.02, to_good=0.98)
-    assert other.there == Direction(8, 2.5, Queue("pfifo", limit_packets=50), 0.5, lossy)
-    assert other.back == Direction(4, 1, Queue("pfifo", limit_packets=50), 0.5, None)
+    assert other.forward == Direction(8, 2.5, Queue("pfifo", limit_packets=50), 0.5, lossy)
+    assert other.reverse == Direction(4, 1, Queue("pfifo", limit_packets=50), 0.5, None)
 
 
 GATEWAY = """
@@ -212,9 +216,9 @@ def test_in_json_a_topo_stands_for_its_graph(tmp_path: Path) -> None:
         "flows": [{"name": "f", "kind": "tcp", "src": "h1", "dst": "h2", "variant": "cubic"}],
         "duration_s": 5,
     }
-    scenario = Scenario.from_data(with_graph(data, tmp_path).data)
-    assert scenario.topology.rtt_ms == 40  # type: ignore[union-attr]
-    assert Scenario.from_json(scenario.to_json()) == scenario
+    scenario = read_document(with_graph(data, tmp_path).data).scenario
+    assert scenario.network.rtt_ms == 40
+    assert read_scenario(scenario.to_json()) == scenario
     assert '"topo"' not in scenario.to_json()
 
 

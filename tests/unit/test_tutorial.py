@@ -13,8 +13,9 @@ from experiments.command import main
 from testbed.cli.new_experiment import TEMPLATE
 from testbed.plan.plan import make_plan
 from testbed.scenario import queues
-from testbed.scenario.model import Queue, Scenario
+from testbed.scenario.network import Queue
 from testbed.scenario.queues import arguments, resolve
+from testbed.scenario.reading import read_scenario
 from tests.added_row import block, tutorial_row
 
 ROOT = Path(__file__).parents[2]
@@ -74,7 +75,7 @@ def _without_seconds(text: str) -> list[str]:
 
 def test_its_network_can_be_planned() -> None:
     text = block('{\n      "experiment": "parking-lot"').partition("\n\n")[0]
-    plan = make_plan(Scenario.from_json(text))
+    plan = make_plan(read_scenario(text))
     assert sum(queue.sampled for queue in plan.queues) == 3
 
 

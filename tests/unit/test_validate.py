@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from testbed.errors import UsageError
+from testbed.plan.check import validate
 from testbed.plan.plan import make_plan
-from testbed.plan.validate import validate
-from testbed.scenario.model import Bottleneck, CapturePoint, Path, Queue, Scenario
-from tests.scenarios import dumbbell, router
+from testbed.scenario.model import CapturePoint, Scenario
+from testbed.scenario.network import Queue
+from tests.scenarios import dumbbell, router, with_network
 
 
 def with_flow(**changes: Any) -> Scenario:
@@ -19,13 +20,8 @@ def with_flow(**changes: Any) -> Scenario:
     return dataclasses.replace(scenario, flows=(dataclasses.replace(scenario.flows[0], **changes),))
 
 
-def with_topology(**changes: Any) -> Scenario:
-    scenario = router()
-    return dataclasses.replace(scenario, topology=dataclasses.replace(scenario.named, **changes))
-
-
 def with_queue(queue: Queue, rate_mbit: float = 1) -> Scenario:
-    return with_topology(bottleneck=Bottleneck(rate_mbit, queue))
+    return with_network(router(), rate_mbit=rate_mbit, queue=queue)
 
 
 def cbr(**changes: Any) -> Scenario:
@@ -73,13 +69,12 @@ def test_sound_scenarios_pass(scenario: Scenario) -> None:
         (with_flow(jitter=0.1), "flows[0].jitter: a CBR flow's"),
         (cbr(parallel=10**9), "flows[1].parallel: a CBR flow is one connection"),
         (cbr(rate_mbit=1e-9), "flows[1].rate_mbit: 1e-09 is not between 0.001"),
-        (with_queue(FIFO, rate_mbit=1e-6), "bottleneck.rate_mbit: 1e-06 is not between 0.001"),
+        (with_queue(FIFO, rate_mbit=1e-6), "forward.rate_mbit: 1e-06 is not between 0.001"),
         (
             with_queue(Queue("bfifo", limit_bytes=2**32 - 1), rate_mbit=0.01),
             "router-eth0: its queue of 4294967295 B would take 3.44e+06 s to drain",
         ),
         (with_queue(Queue("red", limit_bytes=2000)), "router-eth0: tc finds no average for RED"),
-        (with_topology(links={"x" * 5000: Path()}), "unknown link 'xxxx"),
         (router(start_jitter_ms=-1.0), "start_jitter_ms: -1"),
         (router(measure_from_s=-1.0), "measure_from_s: -1 is not within the trial's 5 s"),
         (router(measure_from_s=5.0), "measure_from_s: 5 is not within the trial's 5 s"),
@@ -102,14 +97,11 @@ def test_sound_scenarios_pass(scenario: Scenario) -> None:
             with_queue(Queue("codel", limit_packets=9, options={"target_ms": -1})),
             "target_ms: -1 is below 0.02",
         ),
-        (with_queue(Queue("bfifo", limit_bdp=1)), "the path has no delay, so no BDP"),
-        (with_queue(FIFO, rate_mbit=0), "topology.bottleneck.rate_mbit"),
-        (with_queue(FIFO, rate_mbit=1e9), "topology.bottleneck.rate_mbit"),
-        (with_topology(hosts=0), "topology.hosts: 0"),
-        (with_topology(hosts=100), "topology.hosts: 100"),
-        (with_topology(access=Path(delay_ms=-1)), "topology.access.delay_ms"),
-        (with_topology(access=Path(queue=FIFO)), "needs a rate_mbit"),
-        (with_topology(links={"sender2-router": Path()}), "unknown link 'sender2-router'"),
+        (with_queue(Queue("bfifo", limit_bdp=1)), "no path has a delay, so there is no BDP"),
+        (with_queue(FIFO, rate_mbit=0), "network.links[1].forward.rate_mbit"),
+        (with_queue(FIFO, rate_mbit=1e9), "network.links[1].forward.rate_mbit"),
+        (with_network(router(), access={"delay_ms": -1}), "links[0].forward.delay_ms"),
+        (with_network(router(), access={"queue": FIFO}), "needs a rate_mbit"),
         (cbr(rate_mbit=None), "needs rate_mbit and packet_bytes"),
         (cbr(packet_bytes=20), "packet_bytes: 20"),
         (cbr(jitter=2.0), "jitter: 2"),
@@ -155,6 +147,5 @@ def test_seeds_start_flows_at_other_times() -> None:
 def test_a_path_without_delay_is_warned_of() -> None:
     """Its first round trip takes no time in the guest."""
     assert any("tcp: its path has no delay" in each for each in make_plan(router()).warnings)
-    delayed = dataclasses.replace(router().named, access=Path(delay_ms=0.05))
-    there = dataclasses.replace(router(), topology=delayed)
-    assert not any("no delay" in each for each in make_plan(there).warnings)
+    delayed = with_network(router(), access={"delay_ms": 0.05})
+    assert not any("no delay" in each for each in make_plan(delayed).warnings)

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from testbed.errors import UsageError
+from testbed.plan.check import validate
 from testbed.plan.plan import Plan, make_plan
 from testbed.plan.requirements import control_need
-from testbed.plan.validate import validate
-from testbed.scenario.model import Profile, Queue, Scenario
+from testbed.scenario.model import Profile, Scenario
+from testbed.scenario.network import Queue
 from testbed.scenario.variants import LINUX_CONTROLS, PERIOD, VARIANTS, Variant, variant
 from tests.scenarios import dumbbell, router
 

@@ -13,7 +13,7 @@ from analysis.claims.samples import apart
 from analysis.metrics.metric_rows import with_axes
 from experiments.catalogue import EXPERIMENTS
 from experiments.rajore_gupta_sikka_jain.video_for_tests import video_metrics
-from testbed.plan.validate import validate
+from testbed.plan.check import validate
 from testbed.scenario.model import Scenario
 from testbed.scenario.variations import AXIS, VARIATIONS, WORDS, is_varied, with_variations
 from tests import claims_tables as made
@@ -60,27 +60,27 @@ def test_what_changes_nothing_is_not_run() -> None:
 
 def test_a_buffer_of_nine_packets_has_one_more_or_less() -> None:
     own = varied(one("dumbbell-load"))
-    limits = {name: each.named.bottleneck.queue.limit_packets for name, each in own.items()}
+    limits = {name: each.network.bottleneck_queue.limit_packets for name, each in own.items()}
     assert (limits["buffers-less"], limits["buffers-more"], limits["delays-more"]) == (8, 10, 9)
-    access = own["buffers-less"].named.access.queue
+    access = own["buffers-less"].network.links[1].forward.queue
     assert access and access.limit_packets == 8
 
 
 def test_a_larger_buffer_has_five_percent() -> None:
     own = varied(one("router-bottleneck", queue="bfifo"))
-    assert own["buffers-less"].named.bottleneck.queue.limit_bytes == 104_857 - 5243
-    assert own["buffers-more"].named.bottleneck.queue.limit_bytes == 104_857 + 5243
+    assert own["buffers-less"].network.bottleneck_queue.limit_bytes == 104_857 - 5243
+    assert own["buffers-more"].network.bottleneck_queue.limit_bytes == 104_857 + 5243
 
 
 def test_all_delays_are_varied_together() -> None:
     plain = one("dumbbell-load")
     longer = varied(plain)["delays-more"]
     for old, new in (
-        (plain.named.bottleneck.delay_ms, longer.named.bottleneck.delay_ms),
-        (plain.named.access.delay_ms, longer.named.access.delay_ms),
+        (plain.network.bottleneck.delay_ms, longer.network.bottleneck.delay_ms),
+        (plain.network.links[1].forward.delay_ms, longer.network.links[1].forward.delay_ms),
     ):
         assert new == pytest.approx(1.05 * old, abs=1e-3)  # whole microseconds
-    assert dataclasses.replace(longer, topology=plain.named).flows == plain.flows
+    assert dataclasses.replace(longer, network=plain.network).flows == plain.flows
 
 
 def test_ecn_is_the_other_way_round() -> None:

@@ -15,7 +15,8 @@ from testbed.machine import netns
 from testbed.machine.process import Place
 from testbed.plan.plan import Plan, make_plan
 from testbed.plan.traffic_control import TcObject
-from testbed.scenario.model import Queue, Scenario
+from testbed.scenario.model import Scenario
+from testbed.scenario.network import Queue
 from testbed.scenario.queues import DISCIPLINES
 from testbed.trial import verify as verification
 from testbed.trial.parts import snapshot

@@ -9,11 +9,12 @@ import pytest
 
 from testbed.errors import UsageError
 from testbed.machine.process import CHROMIUM
+from testbed.plan.check import validate
 from testbed.plan.control_network import CONTROL
 from testbed.plan.flows import VIDEO_PORT
 from testbed.plan.plan import Plan, make_plan
-from testbed.plan.validate import validate
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
+from testbed.scenario.reading import read_scenario
 from testbed.scenario.video import Player, Transport
 from tests.scenarios import access, router, video
 
@@ -40,7 +41,7 @@ def setting(plan: Plan, node: str, name: str) -> str | None:
 def test_sound_videos(transport: Transport, rule: str) -> None:
     scenario = video(transport, rule=rule, viewer_variant="veno")
     validate(scenario)
-    assert Scenario.from_json(scenario.to_json()) == scenario
+    assert read_scenario(scenario.to_json()) == scenario
 
 
 @pytest.mark.parametrize(

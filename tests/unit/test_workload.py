@@ -21,9 +21,9 @@ from analysis.verdict.transfers import check_list, held_back
 from testbed.errors import UsageError
 from testbed.plan.plan import make_plan
 from testbed.runs.sources import compiled_for
-from testbed.scenario.model import Scenario
+from testbed.scenario.network import PathSummary
 from testbed.scenario.planned.planned_transfers import ideal_s, planned_transfers
-from testbed.scenario.planned.way import Way, way
+from testbed.scenario.reading import read_scenario
 from testbed.scenario.workload.drawing import draw, mean_bytes, rate_per_s
 from testbed.scenario.workload.input_files import read_cdf, read_times, with_files
 from testbed.scenario.workload.workload import (
@@ -50,11 +50,7 @@ def sizes_of(sizes: Sizes) -> list[int]:
 
 def test_a_workload_travels_as_json() -> None:
     scenario = workload_scenario(kept())
-    assert Scenario.from_json(scenario.to_json()) == scenario
-
-
-def test_flows_without_one_are_written_as_before() -> None:
-    assert "workload" not in router().to_json()
+    assert read_scenario(scenario.to_json()) == scenario
 
 
 def test_published_means_are_those_of_the_papers() -> None:
@@ -120,11 +116,12 @@ def test_the_seed_decides_and_the_load_leaves_the_sizes_alone() -> None:
 
 
 def test_the_way_has_the_slowest_rate_and_all_delays() -> None:
-    assert way(workload_scenario(kept()).topology, "sender1", "receiver1") == Way(10, 0.02)
+    network = workload_scenario(kept()).network
+    assert network.path("sender1", "receiver1") == PathSummary(10, 20)
 
 
 def test_the_ideal_time_is_round_trips_and_frames() -> None:
-    path = Way(10, 0.02)
+    path = PathSummary(10, 20)
     # of three frames the first fills the bucket, the last leaves when the second is paid for
     assert ideal_s(Workload(), path, 3000, 1514) == pytest.approx(0.04 + 1514 * 8 / 10e6)
     assert ideal_s(kept(), path, 3000, 1514) == pytest.approx(0.02 + 1514 * 8 / 10e6)

@@ -233,7 +233,7 @@ def _rtt_top(found: Timeline, path_ms: float) -> float:
 def queue_panel(trial: Trial, found: Timeline) -> Panel:
     """Show the backlog, its limit, and RED's thresholds."""
     assert found.queue is not None
-    queue, record = trial.scenario.topology.bottleneck.queue, found.queue_record
+    queue, record = trial.scenario.network.bottleneck_queue, found.queue_record
     in_packets = queue.limit_packets is not None if record is None else record.unit == "packets"
     column, scale = ("packets", 1.0) if in_packets else ("bytes", 1e3)
     time_s = found.queue["time_s"].to_numpy()
@@ -274,7 +274,7 @@ def throughput_panel(trial: Trial, found: Timeline) -> Panel:
     record, span = found.queue_record, found.span
     capacity = None if record is None else capacity_of(trial, record)
     if capacity is None or not capacity.changes:
-        top = trial.scenario.topology.bottleneck.rate_mbit
+        top = trial.scenario.network.bottleneck_mbit
         marks.append(ReferenceLine("y", top, colour=style.BLACK))
         marks.append(_word(f"link {top:g}", top, style.BLACK))
     else:

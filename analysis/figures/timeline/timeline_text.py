@@ -21,13 +21,13 @@ DOUBT_LETTERS = 120  # of the line about the verdict
 def title(trial: Trial, flow: FlowRecord) -> str:
     """Write the trial's setting: variant, queue, rate, round-trip time, seed."""
     scenario = trial.scenario
-    bottleneck = scenario.topology.bottleneck
-    queue = bottleneck.queue.discipline + (" with ECN" if bottleneck.queue.ecn else "")
+    bottleneck = scenario.network.bottleneck_queue
+    queue = bottleneck.discipline + (" with ECN" if bottleneck.ecn else "")
     variant = scenario.flow(flow.name).variant or flow.variant_seen
     sender = f"{variant} (flow {flow.name})" if variant else f"flow {flow.name}"
     parts = (
         f"{sender} through {queue}{_limit(trial)}",
-        rate_label(bottleneck),
+        rate_label(scenario.network.bottleneck_link),
         f"path RTT {path_rtt_ms(scenario):g} ms",
         f"seed {scenario.seed}",
     )
@@ -35,7 +35,7 @@ def title(trial: Trial, flow: FlowRecord) -> str:
 
 
 def _limit(trial: Trial) -> str:
-    queue = trial.scenario.topology.bottleneck.queue
+    queue = trial.scenario.network.bottleneck_queue
     if queue.limit_bytes is not None:
         return f" of {queue.limit_bytes / 1e3:.4g} kB"
     if queue.limit_packets is not None:

@@ -12,7 +12,7 @@ from testbed.scenario.links.trace import CONTENT, content_of
 
 OURS = Path(__file__).with_name("traces")
 SUFFIX = ".trace"
-FIELDS = ("trace", "back_trace")
+TRACE_FIELD = "trace"
 LONGEST_BYTES = 16 << 20
 
 _T = TypeVar("_T")
@@ -83,7 +83,7 @@ def with_traces(value: _T, folder: Path) -> _T:
 
 
 def _of_field(name: str, value: object, folder: Path) -> object:
-    if name in FIELDS and isinstance(value, str):
+    if name == TRACE_FIELD and isinstance(value, str):
         return value if is_content(value) else read_trace(value, folder)
     if isinstance(value, tuple):
         new = tuple(with_traces(each, folder) for each in value)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from testbed.memo import cached_by_repr
 from testbed.scenario.model import Flow, Scenario
-from testbed.scenario.planned.way import Way, way
+from testbed.scenario.network import PathSummary
 from testbed.scenario.workload.drawing import (
     SEGMENT_BYTES,
     SessionTransfers,
@@ -19,7 +19,9 @@ from testbed.scenario.workload.drawing import (
 from testbed.scenario.workload.workload import Connections, Sessions, Workload
 from testbed.scenario.workload.workload_faults import MAX_LISTED, MAX_TRANSFERS
 
-KEPT = 8  # flows' transfers: a trial is checked and planned, and then come those of the same seed
+CACHED_FLOWS = (
+    8  # flows' transfers: a trial is checked and planned, and then come those of the same seed
+)
 ROUND_TRIPS = {Connections.NEW: 2, Connections.KEPT: 1}  # a handshake, and a request
 
 
@@ -27,11 +29,12 @@ def planned_transfers(scenario: Scenario, flow: Flow) -> Iterable[Transfer]:
     """Return the transfers of a workload in order, at most one more than can run."""
     if flow.workload is None:
         return ()
-    path, seed = way(scenario.topology, flow.src, flow.dst), f"{scenario.seed} {flow.name}"
+    path = scenario.network.path(flow.src, flow.dst)
+    seed = f"{scenario.seed} {flow.name}"
     if flow.workload.arrivals.sessions is not None:
         # sessions may start late, and last to the end
         seconds = scenario.stop_s(flow) - flow.start_s
-        return SessionTransfers(flow.workload, seed, path.rtt_s, seconds)
+        return SessionTransfers(flow.workload, seed, path.rtt_ms / 1e3, seconds)
     return _drawn((flow.workload, seed, path.rate_mbit, _surely_s(scenario, flow)))
 
 
@@ -40,7 +43,7 @@ def _surely_s(scenario: Scenario, flow: Flow) -> float:
     return scenario.stop_s(flow) - flow.start_s - scenario.start_jitter_ms / 1e3
 
 
-@cached_by_repr(KEPT)
+@cached_by_repr(CACHED_FLOWS)
 def _drawn(asked: tuple[Workload, str, float, float]) -> tuple[Transfer, ...]:
     """Draw the transfers; without a limit, arrivals that come too often would never end."""
     return tuple(itertools.islice(draw(*asked), MAX_TRANSFERS + 1))
@@ -52,7 +55,7 @@ def transfer_faults(scenario: Scenario) -> Iterator[str]:
         if flow.workload is None:
             continue
         where = f"flows[{index}].workload"
-        fast = math.isinf(way(scenario.topology, flow.src, flow.dst).rate_mbit)
+        fast = math.isinf(scenario.network.path(flow.src, flow.dst).rate_mbit)
         if fast and flow.workload.arrivals.load is not None:
             yield f"{where}.arrivals.load: no link from {flow.src} to {flow.dst} has a rate: per_s"
             continue
@@ -80,7 +83,7 @@ def _session_faults(sessions: Sessions, seconds: float, where: str) -> Iterator[
             return
 
 
-def ideal_s(workload: Workload, path: Way, size: int, burst_bytes: int) -> float:
+def ideal_s(workload: Workload, path: PathSummary, size: int, burst_bytes: int) -> float:
     """Return the least time that a transfer takes in an empty network.
 
     It is a round trip for the handshake of a new connection, one for the request, and the time for
@@ -89,4 +92,4 @@ def ideal_s(workload: Workload, path: Way, size: int, burst_bytes: int) -> float
     """
     before_last = wire_bytes(size) - wire_bytes((size - 1) % SEGMENT_BYTES + 1)
     held_s = max(0.0, before_last - burst_bytes) * 8e-6 / path.rate_mbit
-    return ROUND_TRIPS[workload.connections] * path.rtt_s + held_s
+    return ROUND_TRIPS[workload.connections] * path.rtt_ms / 1e3 + held_s

@@ -16,6 +16,7 @@ from pathlib import Path
 from testbed.machine.netns import inside
 from testbed.machine.process import Place
 from testbed.machine.timer import sleep_until
+from testbed.plan.network import radio_of
 from testbed.plan.plan import Plan
 from testbed.plan.radio import IDLE_MS
 from testbed.store import IDLE_RTTS, write_table
@@ -51,12 +52,12 @@ def idle_round_trips(plan: Plan, places: Mapping[str, Place]) -> list[Idle]:
     found = []
     for flow in plan.flows:
         path = plan.network.path(flow.flow.src, flow.flow.dst)
-        expected_ms = sum(hop.link.rtt_ms for hop in path)
-        wires = [wire for hop in path for wire in hop.link.wires]
-        jitter_ms = sum(wire.delay_ms if wire.reorder else wire.jitter_ms for wire in wires)
-        radios = [hop.link.radio for hop in path if hop.link.radio]
+        expected_ms = sum(hop.link.both_delays_ms for hop in path)
+        crossed = [each for hop in path for each in hop.link.directions]
+        jitter_ms = sum(each.delay_ms if each.reorder else each.jitter_ms for each in crossed)
+        radios = [radio for hop in path if (radio := radio_of(hop.link)) is not None]
         jitter_ms += sum(IDLE_MS / (1 - radio.busy) ** 2 for radio in radios)
-        lossy = bool(radios) or any(wire.loss for wire in wires)
+        lossy = bool(radios) or any(each.loss for each in crossed)
         with inside(places[flow.flow.src].pid):
             link = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
         # a guest's process that makes many calls without sleeping pays for them: not in here

@@ -89,12 +89,12 @@ class KernelState(Part):
 
 
 def _queue_record(plan: QueuePlan) -> QueueRecord:
-    queue, limit = plan.shaper.queue, plan.shaper.limit
+    queue, limit = plan.hop.queue, plan.hop.full
     return QueueRecord(
         node=plan.node,
         interface=plan.interface,
-        rate_mbit=plan.shaper.rate_mbit,
-        burst_bytes=burst_bytes(plan.shaper.rate_mbit),
+        rate_mbit=plan.hop.rate_mbit,
+        burst_bytes=burst_bytes(plan.hop.rate_mbit),
         discipline=queue.discipline,
         limit=in_own_unit(queue, limit),
         unit=DISCIPLINES[queue.discipline].counts,

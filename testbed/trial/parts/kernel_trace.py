@@ -31,7 +31,7 @@ from testbed.machine.journal import MARKER
 from testbed.machine.tracefs import Instance
 from testbed.plan.flows import ANY_PORT, FlowPlan
 from testbed.plan.plan import Plan
-from testbed.scenario.model import FRAME_OVERHEAD_BYTES
+from testbed.scenario.network import FRAME_OVERHEAD_BYTES
 from testbed.store import QUEUE_SAMPLES, TCP_EVENTS, Record, write_table
 from testbed.trial.parts.part import Part, RunningTrial
 from testbed.trial.parts.scheduler import Timeline
@@ -199,7 +199,7 @@ def buffer_kib(plan: Plan) -> int:
     """Buffer size per processor: room for the whole trial on any one, if memory allows."""
     sizes = [f.flow.packet_bytes or f.flow.mss or FULL_PACKET_BYTES for f in plan.flows]
     packet_bits = 8 * (min(sizes) + FRAME_OVERHEAD_BYTES)
-    mbit = sum(queue.shaper.rate_mbit for queue in plan.queues)
+    mbit = sum(queue.hop.rate_mbit for queue in plan.queues)
     packets = mbit * 1e6 / packet_bits * plan.end_s
     wanted = packets * PROBE_BYTES
     cpus = os.cpu_count() or 1

@@ -61,12 +61,12 @@ class LinkChanges(Part):
 
     @property
     def _traced(self) -> list[QueuePlan]:
-        return [each for each in self._trial.plan.queues if each.shaper.trace is not None]
+        return [each for each in self._trial.plan.queues if each.hop.direction.trace is not None]
 
     def join(self) -> None:
         """Load the traces; the verification reads back what the kernel made of them."""
         for queue in self._traced:
-            times = parse(queue.shaper.trace or "").packed
+            times = parse(queue.hop.direction.trace or "").packed
             for start in range(0, len(times), CHUNK_BYTES):
                 self._tell_trace(queue, TRACE_TIMES, times[start : start + CHUNK_BYTES])
 
@@ -148,10 +148,10 @@ def _key(target: TcObject) -> tuple[str, str, bool]:
 
 
 def _capacity(queue: QueuePlan) -> tuple[str, dict[str, object]]:
-    shaper = queue.shaper
-    if shaper.trace is not None:
-        return queue.interface, {"trace": shaper.trace}
-    return queue.interface, {"rates": rates(shaper.schedule, shaper.rate_mbit)}
+    hop = queue.hop
+    if hop.direction.trace is not None:
+        return queue.interface, {"trace": hop.direction.trace}
+    return queue.interface, {"rates": rates(hop.rate_changes, hop.rate_mbit)}
 
 
 @dataclass(frozen=True)

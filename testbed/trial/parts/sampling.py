@@ -67,7 +67,7 @@ class Sampling(Part):
             QueueProbe(
                 queue.node,
                 queue.interface,
-                queue.shaper.queue.discipline,
+                queue.hop.queue.discipline,
                 self._trial.places[queue.node].pid,
             )
             for queue in self._trial.plan.queues

@@ -1,18 +1,21 @@
-"""Faults of flows, each with its field: what may be asked of each kind."""
+"""Checks of a scenario's flows: each kind's fields, and what two flows cannot have in common.
+
+A setting of a host or of a route has one value, which flows that share it must agree on.
+"""
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from testbed.errors import UsageError, nearest, quoted
-from testbed.plan import network
 from testbed.plan.flows import SESSION_PORTS, most_parallel, session_count
-from testbed.plan.host_conflicts import host_conflicts
 from testbed.scenario import losses, queues, variants, video
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
 from testbed.scenario.program import programs
+from testbed.scenario.video import Player
 from testbed.scenario.workload import workload_faults
 
 MAX_RATE_MBIT = 40_000.0
@@ -51,7 +54,7 @@ def flows_faults(scenario: Scenario) -> Iterator[str]:
         yield f"flows: {len(scenario.flows)} flows; between 1 and {MAX_FLOWS} can run"
         return  # the rest compares flows with one another
     yield from _name_clashes([flow.name for flow in scenario.flows])
-    nodes = network.node_names(scenario.topology)
+    nodes = scenario.network.endpoints
     for index, flow in enumerate(scenario.flows):
         where = f"flows[{index}]"
         if flow.command is not None and flow.kind is not FlowKind.COMMAND:
@@ -181,7 +184,7 @@ def _loss_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
         yield f"{where}: which of {flow.parallel} parallel connections is meant?"
     if flow.drops:
         yield f"{where}: the flow has drops already"
-    if network.are_neighbours(scenario.topology, flow.src, flow.dst):
+    if any({flow.src, flow.dst} == set(link.ends) for link in scenario.network.links):
         yield f"{where}: no router between {flow.src} and {flow.dst}"
 
 
@@ -255,3 +258,84 @@ def _cbr_faults(flow: Flow, where: str) -> Iterator[str]:
         yield f"{where}: {' and '.join(foreign)}: a TCP flow's"
     if flow.video is not None:
         yield f"{where}.video: a video flow's"
+
+
+def host_conflicts(scenario: Scenario) -> Iterator[str]:
+    """Every pair of flows whose hosts would need two values of one setting."""
+    yield from _one_variant_per_host(scenario)
+    yield from _one_browser_per_host(scenario)
+    yield from _one_recipe_per_receiver(scenario)
+    yield from _one_route_per_pair(scenario)
+    yield from _one_control_per_route(scenario)
+
+
+def _one_variant_per_host(scenario: Scenario) -> Iterator[str]:
+    """The congestion control is a host's setting (sysctl), so a host has one."""
+    seen: dict[str, str | None] = {}
+    for flow in scenario.flows:
+        wishes = [(flow.src, flow.variant)] if flow.protocol == "tcp" else []
+        if flow.video and flow.video.viewer_variant is not None:
+            wishes.append((flow.dst, flow.video.viewer_variant))
+        for host, wish in wishes:
+            if seen.setdefault(host, wish) != wish:
+                yield f"flows: {host} sends {seen[host]} and {wish}: one variant per host"
+
+
+def _one_browser_per_host(scenario: Scenario) -> Iterator[str]:
+    """The port of a browser's connection is a setting of the host."""
+    viewers = [f.dst for f in scenario.flows if f.video and f.video.player is Player.CHROMIUM]
+    for host in {host for host in viewers if viewers.count(host) > 1}:
+        yield f"flows: {host} has several browsers: one per host"
+
+
+def _one_recipe_per_receiver(scenario: Scenario) -> Iterator[str]:
+    """A variant's settings of the receiver apply to all flows to that host."""
+    wishes: dict[tuple[str, str], tuple[str, str]] = {}
+    found = _recipes(scenario)
+    for flow, recipe in found:
+        for name, value in recipe.receiver.items():
+            for other, theirs in found:
+                sacks = theirs.sender.get("tcp_sack", "1") == "1"
+                if other.dst == flow.dst and sacks and theirs.receiver.get(name) != value:
+                    wishes[(flow.dst, name)] = (flow.name, other.name)
+    for (host, name), (one, another) in wishes.items():
+        yield (
+            f"flows: {one} needs another {name} at {host} than {another}: "
+            "give them receivers of their own"
+        )
+
+
+def _recipes(scenario: Scenario) -> list[tuple[Flow, variants.Variant]]:
+    found = []
+    for flow in scenario.flows:
+        with contextlib.suppress(UsageError):  # already reported as a fault of the flow
+            if flow.protocol == "tcp" and flow.variant is not None:
+                found.append((flow, variants.variant(flow.variant)))
+    return found
+
+
+def _one_route_per_pair(scenario: Scenario) -> Iterator[str]:
+    """A window and a minimum timer are attributes of the route between two hosts."""
+    firsts: dict[tuple[str, str], Flow] = {}
+    for flow in scenario.flows:
+        if flow.protocol == "tcp":
+            first = firsts.setdefault((flow.src, flow.dst), flow)
+            for name in ("window_bytes", "rto_min_ms"):
+                if getattr(first, name) != getattr(flow, name):
+                    yield f"flows: {first.name} and {flow.name}: one {name} per pair of hosts"
+
+
+def _one_control_per_route(scenario: Scenario) -> Iterator[str]:
+    """A route's congestion control holds for both ends of its host's connections."""
+    for flow, recipe in _recipes(scenario):
+        answer = recipe.receiver_route.get("congctl")
+        back = [f for f in scenario.flows if (f.src, f.dst) == (flow.dst, flow.src)]
+        wishes = [(other.name, other.variant) for other in back if other.protocol == "tcp"]
+        if flow.video is not None:
+            wishes.append((f"{flow.name}'s viewer", flow.video.viewer_variant))
+        for name, wish in wishes:
+            if answer and wish not in (None, answer):
+                yield (
+                    f"flows: {flow.dst} answers {flow.name} with {answer}, and {name} sends "
+                    f"{wish} the same way: give them hosts of their own"
+                )

@@ -1,0 +1,334 @@
+"""Checks of a scenario's network: nodes, links, addresses, paths between the flows' hosts.
+
+Each fault begins with its field.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from ipaddress import IPv4Interface, IPv4Network
+
+from testbed.errors import listed, nearest, quoted
+from testbed.plan.check_flows import in_range, rate_faults
+from testbed.plan.network import interface_addresses, interface_name, segments
+from testbed.scenario import losses, queues
+from testbed.scenario.links.schedule import order_faults
+from testbed.scenario.links.trace import faults as trace_faults
+from testbed.scenario.model import Scenario
+from testbed.scenario.network import (
+    Direction,
+    Graph,
+    Link,
+    NodeKind,
+    Port,
+    Radio,
+    Step,
+    shortest_paths,
+)
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+LONGEST_NAME = 10  # with `-eth99` behind it an interface's name
+LONGEST_INTERFACE = 15  # IFNAMSIZ, with a byte of zero
+MOST_PORT = 255  # of a node with a short name
+MOST_NODES = 200
+MOST_LINKS = 250
+LONGEST_DELAY_MS = 60_000.0
+SIGNALS_DBM = (-82, -20)  # below, 802.11 expects no receiver to understand anything
+MOST_BUSY = 0.9
+MOST_LOSS = 0.2  # of a link's packets, in the long run
+WHOLE = 1e-3  # so near is a whole number
+ADDRESS_FORM = "not a host's address with the length of its network, like 10.0.0.1/8"
+
+
+def network_faults(scenario: Scenario, taken: Collection[str]) -> Iterator[str]:
+    """Yield what is wrong with the network; `taken` are the names of nodes of the testbed's own.
+
+    Links are looked at when the nodes are sound, and paths when the links are.
+    """
+    graph = scenario.network
+    found = (
+        listed(form_faults(graph, taken))
+        or listed(_link_faults(scenario))
+        or listed(path_faults(scenario))
+        or listed(_port_faults(graph))
+    )
+    if found:
+        yield found
+
+
+def _link_faults(scenario: Scenario) -> Iterator[str]:
+    graph = scenario.network
+    if graph.rtt_ms is not None:
+        yield from in_range("network.rtt_ms", graph.rtt_ms, 0, LONGEST_DELAY_MS)
+    for index, link in enumerate(graph.links):
+        for side, direction in (("forward", link.forward), ("reverse", link.reverse)):
+            if direction is not None:
+                where = f"network.links[{index}].{side}"
+                yield from direction_faults(where, direction, scenario.duration_s)
+                queue = direction.queue
+                if queue and queue.limit_bdp is not None and not graph.longest_rtt_ms:
+                    yield f"{where}.queue.limit_bdp: no path has a delay, so there is no BDP"
+    yield from _radio_places(graph)
+
+
+def direction_faults(where: str, direction: Direction, duration_s: float) -> Iterator[str]:
+    """Yield what is wrong with one direction of a link."""
+    yield from _delay_faults(f"{where}.delay_ms", direction.delay_ms)
+    if direction.rate_mbit is not None:
+        yield from rate_faults(f"{where}.rate_mbit", direction.rate_mbit)
+    if direction.queue is not None:
+        yield from queues.faults(direction.queue, f"{where}.queue")
+        if direction.rate_mbit is None and direction.radio is None:
+            yield f"{where}.queue: a queue needs a rate_mbit to wait for"
+    if not 0 <= direction.jitter_ms <= direction.delay_ms:
+        yield f"{where}.jitter_ms: {direction.jitter_ms:g} is not between 0 and delay_ms"
+    yield from _microsecond_faults(f"{where}.jitter_ms", direction.jitter_ms)
+    yield from _reorder_faults(where, direction)
+    if direction.loss is not None:
+        found = list(losses.channel_faults(direction.loss, f"{where}.loss"))
+        yield from found
+        if not found and direction.loss.loss_rate > MOST_LOSS:
+            yield (
+                f"{where}.loss: loses {direction.loss.loss_rate:.0%} of all packets: with more "
+                f"than {MOST_LOSS:.0%} hardly any connection opens"
+            )
+    yield from _change_faults(where, direction, duration_s)
+    if direction.radio is not None:
+        yield from _radio_faults(f"{where}.radio", direction, direction.radio)
+
+
+def _change_faults(where: str, direction: Direction, duration_s: float) -> Iterator[str]:
+    """Yield what is wrong with a direction's trace, its schedule, or with both together."""
+    speeds = [each.rate_mbit for each in direction.schedule if each.rate_mbit is not None]
+    if direction.trace is not None:
+        yield from trace_faults(direction.trace, f"{where}.trace")
+        if direction.rate_mbit is None:
+            yield f"{where}.trace: needs a rate_mbit, which limits in BDP are of"
+        if speeds:
+            yield f"{where}.schedule: a rate_mbit beside a trace, which is the rate"
+    if speeds and direction.rate_mbit is None:
+        yield f"{where}.schedule: there is no rate_mbit to change"
+    yield from order_faults(direction.schedule, f"{where}.schedule", duration_s)
+    for index, each in enumerate(direction.schedule):
+        place = f"{where}.schedule[{index}]"
+        if each.rate_mbit is not None:
+            yield from rate_faults(f"{place}.rate_mbit", each.rate_mbit)
+        if each.delay_ms is not None:
+            yield from _delay_faults(f"{place}.delay_ms", each.delay_ms)
+            if each.delay_ms < direction.jitter_ms:
+                yield f"{place}.delay_ms: {each.delay_ms:g} is less than the jitter_ms"
+        if each.loss is not None and direction.loss is not None:
+            yield f"{place}.loss: the link has a loss of its own: give one of them"
+
+
+def _delay_faults(where: str, delay_ms: float) -> Iterator[str]:
+    if not 0 <= delay_ms <= LONGEST_DELAY_MS:
+        yield f"{where}: {delay_ms:g} ms is not between 0 and {LONGEST_DELAY_MS:g}"
+    yield from _microsecond_faults(where, delay_ms)
+
+
+def _microsecond_faults(where: str, time_ms: float) -> Iterator[str]:
+    """Yield a fault unless netem can be told the time: tc cuts it to microseconds."""
+    us = time_ms * 1000  # infinite for what is out of bounds anyway
+    if abs((us + 0.5) % 1 - 0.5) > WHOLE:
+        yield f"{where}: {time_ms:.12g} ms is not a whole number of microseconds, tc's unit"
+
+
+def _reorder_faults(where: str, direction: Direction) -> Iterator[str]:
+    if not 0 <= direction.reorder <= 1:
+        yield f"{where}.reorder: {direction.reorder:g} is no chance between 0 and 1"
+    elif 0 < direction.reorder < losses.LEAST_CHANCE:
+        yield f"{where}.reorder: {direction.reorder:g} is less than {losses.LEAST_CHANCE:g}"
+    elif direction.reorder and not direction.delay_ms:
+        yield f"{where}.reorder: without a delay_ms there is no packet to overtake"
+    elif direction.reorder and direction.jitter_ms:
+        yield f"{where}.reorder: beside jitter_ms, with which none overtakes: give one of them"
+
+
+def _radio_faults(where: str, direction: Direction, radio: Radio) -> Iterator[str]:
+    low, high = SIGNALS_DBM
+    if not low <= radio.signal_dbm <= high:
+        yield f"{where}.signal_dbm: {radio.signal_dbm} is not between {low} and {high}"
+    if not 0 <= radio.busy <= MOST_BUSY:
+        yield f"{where}.busy: {radio.busy:g} is not between 0 and {MOST_BUSY:g}"
+    if direction.delay_ms or direction.rate_mbit or direction.loss or direction.reorder:
+        yield f"{where}: its delay, rate and losses are the radio's own"
+    if direction.queue and not (
+        direction.queue.discipline == "pfifo" and direction.queue.limit_packets
+    ):
+        yield f"{where}: its queue is a pfifo with limit_packets"
+
+
+def _radio_places(graph: Graph) -> Iterator[str]:
+    """Yield radio links but one between a router, the access point, and a host, its station."""
+    kinds = {node.name: node.kind for node in graph.nodes}
+    radios = [(n, link) for n, link in enumerate(graph.links) if _has_radio(link)]
+    for index, link in radios:
+        where = f"network.links[{index}].forward.radio"
+        if [kinds[end] for end in link.ends] != [NodeKind.ROUTER, NodeKind.HOST]:
+            yield f"{where}: a radio link is from a router to a host"
+        if link.directions[0] != link.directions[1]:
+            yield f"{where}: a radio link is the same in both directions"
+    if len(radios) > 1:
+        yield f"network.links: {len(radios)} radio links; at most one can be emulated"
+
+
+def _has_radio(link: Link) -> bool:
+    return any(direction.radio for direction in link.directions)
+
+
+def form_faults(graph: Graph, taken: Collection[str]) -> Iterator[str]:
+    """Yield what is wrong with the nodes and with the links' ends."""
+    for what, found, most in (
+        ("nodes", graph.nodes, MOST_NODES),
+        ("links", graph.links, MOST_LINKS),
+    ):
+        if not 1 <= len(found) <= most:
+            yield f"network.{what}: {len(found)}; between 1 and {most} can be emulated"
+            return
+    counts = Counter(node.name for node in graph.nodes)
+    for name, count in counts.items():
+        if count > 1:
+            yield f"network.nodes: the name {quoted(name)} is used {count} times"
+        if not NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+            yield (
+                f"network.nodes: {quoted(name)}: a letter, then letters, digits and _, at most "
+                f"{LONGEST_NAME} of them"
+            )
+        elif name in taken:
+            yield f"network.nodes: {quoted(name)} is the name of a node of the testbed's own"
+    yield from _end_faults(graph, tuple(counts))
+
+
+def _port_of_node_faults(where: str, at_switch: bool, port: Port) -> Iterator[str]:
+    if port.number is not None and not 0 <= port.number <= MOST_PORT:
+        yield f"{where}: {port.number} is not between 0 and {MOST_PORT}"
+    if at_switch and port.address is not None:
+        yield f"{where}: {quoted(port.address)}: a switch's interfaces have no addresses"
+
+
+def _end_faults(graph: Graph, names: tuple[str, ...]) -> Iterator[str]:
+    switches = {node.name for node in graph.nodes if node.kind is NodeKind.SWITCH}
+    pairs: set[frozenset[str]] = set()
+    for index, link in enumerate(graph.links):
+        where = f"network.links[{index}].ends"
+        if len(link.ends) != 2 or len(set(link.ends)) != 2:
+            yield f"{where}: {quoted(link.name)}: two different nodes"
+            continue
+        if len(link.ports) not in (0, 2):
+            yield f"network.links[{index}].ports: one for each end, or none"
+        for name, port in zip(link.ends, link.ports, strict=False):
+            yield from _port_of_node_faults(f"network.links[{index}].ports", name in switches, port)
+        for name in link.ends:
+            if name not in names:
+                yield f"{where}: unknown node {quoted(name)}: {nearest(name, names)}"
+        if frozenset(link.ends) in pairs:
+            yield f"{where}: {link.ends[0]} and {link.ends[1]} have a link already: put a router in"
+        pairs.add(frozenset(link.ends))
+
+
+def path_faults(scenario: Scenario) -> Iterator[str]:
+    """Yield loops of switches, and flows between whose hosts no path leads."""
+    graph = scenario.network
+    kinds = {node.name: node.kind for node in graph.nodes}
+    yield from _switch_loops(graph, kinds)
+    lonely = set(kinds) - set(shortest_paths(graph.links, kinds, graph.nodes[0].name))
+    if lonely:
+        names = ", ".join(name for name in kinds if name in lonely)
+        yield f"network: not connected: no links lead from {graph.nodes[0].name} to {names}"
+        return
+    shaped = {link.name for link in graph.links if link.observed and link.forward.rate_mbit}
+    for index, flow in enumerate(scenario.flows):
+        if not {flow.src, flow.dst} <= kinds.keys():
+            continue
+        path = graph.steps_from(flow.src).get(flow.dst)
+        if path and flow.drops and (len(path) < 2 or graph.links[path[1][0]].name not in shaped):
+            yield f"flows[{index}].drops: the first router on the way has no observed queue"
+        if path is None:
+            yield (
+                f"flows[{index}]: {flow.dst} cannot be reached from {flow.src}: only routers and "
+                "switches pass packets on"
+            )
+
+
+def _switch_loops(graph: Graph, kinds: dict[str, NodeKind]) -> Iterator[str]:
+    """Bridges would send a packet round for ever: here none speaks the spanning tree protocol."""
+    group = {name: name for name, kind in kinds.items() if kind is NodeKind.SWITCH}
+    closing = []
+    for index, link in enumerate(graph.links):
+        if all(end in group for end in link.ends):
+            one, other = (group[end] for end in link.ends)
+            if one == other:
+                closing.append(index)
+            group = {name: one if its == other else its for name, its in group.items()}
+    if closing:
+        more = f" (and {len(closing) - 1} more do)" if len(closing) > 1 else ""
+        yield (
+            f"network.links[{closing[0]}]: {graph.links[closing[0]].name} closes a loop of "
+            f"switches{more}: make one of them a router"
+        )
+
+
+def _port_faults(graph: Graph) -> Iterator[str]:
+    """Yield interfaces that would have one name, or one that Linux would cut off, and addresses
+    that could not reach each other."""
+    names = {place: interface_name(graph, place) for place in graph.interface_numbers}
+    for name, count in Counter(names.values()).items():
+        if count > 1:
+            yield f"network.links: {count} interfaces are {name}: give their ports other numbers"
+        if len(name) > LONGEST_INTERFACE:
+            yield f"network.nodes: {name} is longer than an interface's name ({LONGEST_INTERFACE})"
+    if any(link.ports for link in graph.links):
+        yield from _address_faults(graph, names)
+
+
+def _address_faults(graph: Graph, names: Mapping[Step, str]) -> Iterator[str]:
+    networks: dict[IPv4Network, str] = {}  # with the first interface in each
+    addresses = interface_addresses(graph)
+    for part in segments(graph):
+        own = {place: _interface(addresses[place]) for place in part}
+        for place in part:
+            if own[place] is None:
+                address = quoted(addresses[place])
+                yield f"network.links[{place[0]}].ports: {address}: {ADDRESS_FORM}"
+                return
+        if own:
+            yield from _segment_faults({names[p]: ip for p, ip in own.items() if ip}, networks)
+
+
+def _segment_faults(
+    own: Mapping[str, IPv4Interface], networks: dict[IPv4Network, str]
+) -> Iterator[str]:
+    """Interfaces without a router between them, and the networks of segments before."""
+    first = next(iter(own))
+    home = own[first].network
+    for name, each in own.items():
+        if each.network != home:
+            yield (
+                f"network.links: {first} ({own[first]}) and {name} ({each}) have no router "
+                "between them, and are in two networks: give them addresses of one"
+            )
+            return
+    for other, its in networks.items():
+        if other.overlaps(home):
+            yield (
+                f"network.links: {its} ({other}) and {first} ({home}) have a router between them, "
+                "and are in one network: give them addresses of two"
+            )
+    networks[home] = first
+    for ip, count in Counter(each.ip for each in own.values()).items():
+        if count > 1:
+            yield f"network.links: the address {ip} is used {count} times"
+
+
+def _interface(text: str) -> IPv4Interface | None:
+    """The address that a text is; None if it is none, or none of a host's."""
+    try:
+        found = IPv4Interface(text)
+    except ValueError:
+        return None
+    ends = (found.network.network_address, found.network.broadcast_address)
+    odd = found.is_multicast or found.is_loopback or found.is_reserved or found.is_unspecified
+    return None if odd or "/" not in text or found.ip in ends else found

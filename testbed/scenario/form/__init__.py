@@ -1,1 +1,0 @@
-"""JSON and the dataclasses that declare its form: checked, trusted, described."""

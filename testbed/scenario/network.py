@@ -1,0 +1,305 @@
+"""Networks: nodes, and links with two directions, loops allowed.
+
+Everything that can be said of a link is a field of `Direction`. Networks that have a name are
+functions that return such a graph (`named_networks.py`).
+
+The sentence below a field describes it, and the last word of the field's name is its unit:
+`testbed schema` prints both.
+"""
+
+from __future__ import annotations
+
+import enum
+import heapq
+import math
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+
+from testbed.scenario.links.schedule import Schedule
+from testbed.scenario.losses import GilbertElliott
+
+FRAME_OVERHEAD_BYTES = 14  # Ethernet header: counted by htb and by captures
+
+Step = tuple[int, int]  # a link's number, and the end that it is left from: 0 forward, 1 reverse
+
+
+class NodeKind(enum.StrEnum):
+    """What a node does with packets of others: drop, route or bridge them."""
+
+    HOST = "host"
+    ROUTER = "router"
+    SWITCH = "switch"
+
+
+@dataclass(frozen=True)
+class Queue:
+    """A queue discipline with its limit, given in exactly one unit."""
+
+    discipline: str
+    """Its name, as tc has it."""
+    limit_bytes: int | None = None
+    """The most that it holds, in bytes of whole frames."""
+    limit_packets: int | None = None
+    """The most packets that it holds."""
+    limit_bdp: float | None = None
+    """The most that it holds, as a part of its rate times the path's round trip."""
+    ecn: bool = False
+    """Whether it marks packets of flows that can ECN, where otherwise it would drop them."""
+    options: Mapping[str, float] = field(default_factory=dict)
+    """Settings of the discipline; what is left out is as in the kernel."""
+
+
+PLAIN_QUEUE = Queue("pfifo", limit_packets=1000)  # as long as Linux's own txqueuelen
+
+
+@dataclass(frozen=True)
+class Radio:
+    """802.11n at 2.4 GHz, 20 MHz, one stream: an access point and a station."""
+
+    signal_dbm: int
+    """How strongly they hear each other."""
+    busy: float = 0.0
+    """The part of the time that other stations ask for."""
+
+
+@dataclass(frozen=True)
+class Direction:
+    """One direction of a link."""
+
+    rate_mbit: float | None = None
+    """What it is shaped to; without it, it is as fast as the machine."""
+    delay_ms: float = 0.0
+    """Its propagation delay."""
+    queue: Queue | None = None
+    """What waits before it, if it has a rate."""
+    jitter_ms: float = 0.0
+    """Each packet's delay is drawn, uniformly from `delay_ms` ± this; none overtakes another."""
+    loss: GilbertElliott | None = None
+    """Loses packets in bursts."""
+    reorder: float = 0.0
+    """The chance of each packet to arrive at once: it overtakes those that wait for the delay."""
+    trace: str | None = None
+    """A file in Mahimahi's format, or one of ours by its name: packets leave at its opportunities,
+    and `rate_mbit` only says what limits in BDP and figures are scaled to."""
+    schedule: Schedule = ()
+    """What changes while flows run."""
+    radio: Radio | None = None
+    """A radio link, in both directions, by the kernel's own 802.11: its rate, delays and losses
+    come of themselves."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """A link's interface at one of its nodes."""
+
+    number: int | None = None
+    """Its number there; the next unless given."""
+    address: str | None = None
+    """Its address with the length of its network, `10.0.0.1/8`; it gets one unless given."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """A node's route."""
+
+    destination: str
+    """An address, or a network with its length."""
+    gateway: str
+    """The neighbour's address that leads there."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of a network; flows begin and end at hosts and routers."""
+
+    name: str
+    """What links and flows call it."""
+    kind: NodeKind = NodeKind.HOST
+    """What it does with packets of others."""
+    routes: tuple[Route, ...] = ()
+    """Its routes; computed unless given."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link between two nodes."""
+
+    ends: tuple[str, ...]
+    """Both nodes' names."""
+    forward: Direction = Direction()
+    """From the first node to the second."""
+    reverse: Direction | None = None
+    """From the second node to the first; the same unless given."""
+    observed: bool = True
+    """Whether a direction that has a rate and that a flow's data cross is captured before and
+    behind its queue, and sampled."""
+    ports: tuple[Port, ...] = ()
+    """The interfaces at its ends, where they are not numbered in the order of the links."""
+    drawn_as: str = ""
+    """What `network_jitter` draws its rates and delays for: links that say the same are drawn
+    alike. Unless given, each direction is drawn by itself."""
+    rtt_ms: float | None = None
+    """The round trip that is drawn in place of its delay, which is then half of what the
+    bottleneck leaves of it."""
+
+    @property
+    def name(self) -> str:
+        """Both nodes' names."""
+        return "-".join(self.ends)
+
+    @property
+    def directions(self) -> tuple[Direction, Direction]:
+        """The forward and the reverse direction."""
+        return self.forward, self.forward if self.reverse is None else self.reverse
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether packets wait for a rate in a direction that is captured and sampled."""
+        return self.observed and any(each.rate_mbit for each in self.directions)
+
+    @property
+    def both_delays_ms(self) -> float:
+        """The delay of both directions together."""
+        return sum(direction.delay_ms for direction in self.directions)
+
+
+@dataclass(frozen=True)
+class PathSummary:
+    """What data would take from one node to another if nothing else were there."""
+
+    rate_mbit: float  # the slowest link's; infinite where no link has a rate
+    rtt_ms: float  # of the delays alone
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Any network."""
+
+    nodes: tuple[Node, ...]
+    """All nodes, each with its name."""
+    links: tuple[Link, ...]
+    """All links; a node's interfaces are numbered in their order."""
+    name: str = "graph"
+    """What tables and figures call it."""
+    rtt_ms: float | None = None
+    """What limits in BDP are of; unless given, the longest round trip between two hosts across an
+    observed link."""
+
+    def names(self, *kinds: NodeKind) -> tuple[str, ...]:
+        """Return the names of all nodes of these kinds, in their order."""
+        return tuple(node.name for node in self.nodes if node.kind in kinds)
+
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        """The nodes that flows may name: switches have no addresses."""
+        return self.names(NodeKind.HOST, NodeKind.ROUTER)
+
+    @property
+    def bottleneck_link(self) -> Link:
+        """The link with the slowest observed forward direction, the first of equals."""
+        shaped = [link for link in self.links if link.observed and link.forward.rate_mbit]
+        return min(shaped, key=lambda link: link.forward.rate_mbit or 0)
+
+    @property
+    def bottleneck(self) -> Direction:
+        """The slowest observed forward direction: what figures are scaled to."""
+        return self.bottleneck_link.forward
+
+    @property
+    def bottleneck_mbit(self) -> float:
+        """The rate of the slowest observed forward direction."""
+        return self.bottleneck.rate_mbit or 0
+
+    @property
+    def bottleneck_queue(self) -> Queue:
+        """The queue before the slowest observed forward direction."""
+        return self.bottleneck.queue or PLAIN_QUEUE
+
+    def link(self, name: str) -> Link | None:
+        """Return the link of that name, `left-right`."""
+        return next((link for link in self.links if link.name == name), None)
+
+    @cached_property
+    def longest_rtt_ms(self) -> float:
+        """The round trip that limits in BDP are of: unless given, the longest between two hosts
+        across an observed link."""
+        if self.rtt_ms is not None:
+            return self.rtt_ms
+        hosts = self.names(NodeKind.HOST)
+        observed = {number for number, link in enumerate(self.links) if link.is_observed}
+        paths = (self.steps_from(one).get(other, ()) for one, other in combinations(hosts, 2))
+        crossing = (steps for steps in paths if any(number in observed for number, _ in steps))
+        return max(map(self._rtt_of, crossing), default=0.0)
+
+    def steps_from(self, src: str) -> Mapping[str, tuple[Step, ...]]:
+        """Return the shortest path to every node that packets from `src` can reach."""
+        if src not in self._steps:
+            transit = self.names(NodeKind.ROUTER, NodeKind.SWITCH)
+            self._steps[src] = shortest_paths(self.links, transit, src)
+        return self._steps[src]
+
+    @cached_property
+    def _steps(self) -> dict[str, Mapping[str, tuple[Step, ...]]]:
+        return {}
+
+    def path(self, src: str, dst: str) -> PathSummary:
+        """Return the slowest rate and the round trip between two nodes."""
+        steps = self.steps_from(src)[dst]
+        rates = (self.links[number].directions[end].rate_mbit for number, end in steps)
+        slowest = min((rate for rate in rates if rate is not None), default=math.inf)
+        return PathSummary(slowest, self._rtt_of(steps))
+
+    def _rtt_of(self, steps: Sequence[Step]) -> float:
+        return sum(self.links[number].both_delays_ms for number, _ in steps)
+
+    @cached_property
+    def interface_numbers(self) -> Mapping[Step, int]:
+        """The number of the interface at each link's each end: in the order of its node's links,
+        where the link does not say another."""
+        used: Counter[str] = Counter()
+        numbers = {}
+        for index, link in enumerate(self.links):
+            for end, (node, port) in enumerate(zip(link.ends, link.ports or UNSAID, strict=True)):
+                numbers[(index, end)] = used[node] if port.number is None else port.number
+                used[node] += 1
+        return numbers
+
+
+UNSAID = (Port(), Port())
+
+
+def shortest_paths(
+    links: Sequence[Link], transit: Collection[str], src: str
+) -> Mapping[str, tuple[Step, ...]]:
+    """Find the path from a node to every other that it reaches: by hops, then by delay, then along
+    the links that are listed first; only `transit` nodes pass packets on.
+
+    The last rule makes them unique, so that a path's parts are shortest paths too, and the path in
+    the other direction is the same: every router agrees with every other.
+    """
+    leaving: dict[str, list[tuple[int, int, str]]] = {}
+    for number, link in enumerate(links):
+        for end in (0, 1):
+            leaving.setdefault(link.ends[end], []).append((number, end, link.ends[1 - end]))
+    delays_us = [round(1000 * link.both_delays_ms) for link in links]
+    first = 1 << len(links)  # what a path gains by the first link, which outweighs all others
+    paths: dict[str, tuple[Step, ...]] = {}
+    waiting: list[tuple[int, int, int, str, tuple[Step, ...]]] = [(0, 0, 0, src, ())]
+    while waiting:
+        hops, delay_us, rank, node, steps = heapq.heappop(waiting)
+        if node in paths:
+            continue
+        paths[node] = steps
+        if node != src and node not in transit:
+            continue
+        for number, end, other in leaving.get(node, ()):
+            if other not in paths:
+                further_us = delay_us + delays_us[number]
+                longer = (*steps, (number, end))
+                heapq.heappush(
+                    waiting, (hops + 1, further_us, rank - (first >> number), other, longer)
+                )
+    return paths
