@@ -432,6 +432,7 @@ const plotting = (() => {
 
     text(panel, pen, mark, x, y, unit) {
       if (mark.xIn !== "panel" && (mark.x[0] < panel.x.lim[0] || mark.x[0] > panel.x.lim[1])) return;
+      if (mark.xIn === "panel" && mark.yIn !== "panel" && panel.y.fits && panel.moved) return; // their places are of the whole range
       const [low, high] = ends(this.limits(panel));
       if (mark.yIn !== "panel" && (mark.y[0] < low || mark.y[0] > high)) return;
       drawing.text(pen, mark, x(mark.x[0]), y(mark.y[0]), unit, this.family);
