@@ -114,10 +114,33 @@ class CaptureTable:
     warnings: tuple[str, ...]
 
 
+def numbers(values: Array) -> pa.Array:
+    """Return an array as a column.
+
+    Without pa.array(), which loads pandas: that takes longer than to read a small capture.
+    """
+    values = np.ascontiguousarray(values)
+    kind = pa.from_numpy_dtype(values.dtype)
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+
+
+def table_of(columns: Mapping[str, Array | pa.Array]) -> pa.Table:
+    """Return columns, some of which are plain arrays, as a table."""
+    made = {
+        name: numbers(column) if isinstance(column, np.ndarray) else column
+        for name, column in columns.items()
+    }
+    return pa.table(made)
+
+
 def labels(codes: Array, names: Sequence[str]) -> pa.DictionaryArray:
     """Return a column of texts that repeat: each row has a place among the names."""
-    indices = pa.array(np.asarray(codes, dtype=np.int32))
-    return pa.DictionaryArray.from_arrays(indices, pa.array(names, pa.string()))
+    encoded = [name.encode() for name in names]
+    ends = np.cumsum([0, *map(len, encoded)]).astype(np.int32)
+    texts = pa.StringArray.from_buffers(
+        len(encoded), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))
+    )
+    return pa.DictionaryArray.from_arrays(numbers(codes.astype(np.int32)), texts)
 
 
 def constant(text: str, rows: int) -> pa.DictionaryArray:
@@ -143,8 +166,8 @@ def read_flows(path: Path, *, tunnels: bool = False) -> CaptureTable:
         columns = _flow_columns(flows, core.addresses(), core.state.start_ns)
         count = len(flows)
         unread = constant(str(skipped_frames(core)), count)
-        table = pa.table([constant(path.name, count), *columns, unread], names=list(HEADINGS))
-        return CaptureTable(table, warnings)
+        columns = [constant(path.name, count), *columns, unread]
+        return CaptureTable(table_of(dict(zip(HEADINGS, columns, strict=True))), warnings)
 
 
 def _flow_columns(flows: Array, addresses: list[str], start_ns: int) -> list[Array | pa.Array]:
@@ -244,13 +267,13 @@ def flow_bins(arrays: Arrays, file: str, width_s: float) -> pa.Table:
     flow = np.repeat(np.arange(len(counts)), counts)
     of = {name: column[flows.first] for name, column in packets.items()}
     src, dst = (endpoints(of[end], of[f"{end}_port"], arrays.addresses) for end in ("src", "dst"))
-    return pa.table(
+    return table_of(
         {
             "file": constant(file, total),
             "flow": of["stream"][flow],
             "kind": labels(of["protocol"][flow], PROTOCOL_KINDS),
-            "src": src.take(pa.array(flow)),
-            "dst": dst.take(pa.array(flow)),
+            "src": src.take(numbers(flow)),
+            "dst": dst.take(numbers(flow)),
             # of the bin, since the capture's first packet
             "start_s": (np.arange(total) - begin[flow] + low[flow]) * (width_ns / 1e9),
             "packets": number(flows.data),  # from src, of any kind

@@ -26,6 +26,7 @@ from analysis.captures.flow_tables import (
     labels,
     read_bins,
     read_flows,
+    table_of,
 )
 from analysis.captures.tcp import CAPTURE_COLUMNS, WIRESHARK_MARKS, read_arrays, read_capture
 from testbed.machine.atomic import replace
@@ -121,7 +122,7 @@ def _with_file(table: pa.Table, path: Path) -> pa.Table:
 def _few_columns(rows: pd.DataFrame) -> pa.Table:
     """Return the columns that fit on a screen, with Wireshark's remarks in the last one."""
     start_ns = int(rows["time_ns"].iloc[0]) if len(rows) else 0
-    return pa.table(
+    return table_of(
         {
             "frame": rows["frame"].to_numpy(),
             "time_s": (rows["time_ns"].to_numpy() - start_ns) / 1e9,

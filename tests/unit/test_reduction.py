@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -11,6 +12,7 @@ import pytest
 
 from analysis.captures.flow_tables import HEADINGS
 from experiments.command import main
+from testbed.machine.process import run
 from tests.trial_writer import captures, write_trial
 
 
@@ -126,3 +128,15 @@ def test_one_bad_capture_among_good_ones(
 def test_a_disk_that_is_full(capsys: pytest.CaptureFixture[str], paths: list[str]) -> None:
     assert main(["reduce", paths[0], "--format", "csv", "--out", "/dev/full"]) == 1
     assert "No space left" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["--bin", "1s"], ["--format", "csv"]])
+def test_pandas_is_not_loaded_for_flows(paths: list[str], arguments: list[str]) -> None:
+    """It takes longer to load than a small capture to read."""
+    words = ["reduce", paths[0], *arguments]
+    program = (
+        "import sys; from experiments.command import main; "
+        f"status = main({words!r}); print(status, 'pandas' in sys.modules)"
+    )
+    said = run([sys.executable, "-c", program]).stdout
+    assert said.splitlines()[-1] == "0 False"
