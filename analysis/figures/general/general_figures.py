@@ -20,7 +20,6 @@ from analysis.figures.general import (
     variant_shares,
 )
 from analysis.figures.means import DROPS, LATENCY, MARKED, THROUGHPUT
-from analysis.figures.plotting.named_figure import AnyFigure
 from analysis.figures.timeline import timeline_figure
 from analysis.metrics import digest
 from analysis.metrics.digest import RTT_QUANTILES
@@ -33,7 +32,7 @@ MOST_DELAYS = 2  # the same, of the distributions, which are large
 SERIES = "series"
 
 
-def draw(results: ExperimentResults) -> Iterator[AnyFigure]:
+def draw(results: ExperimentResults) -> Iterator[Figure]:
     """Yield all general figures that the experiment has data for."""
     if not results.varied(results.rows):
         yield from flow_timelines(results)
