@@ -41,7 +41,7 @@ from analysis.verdict.verdict import Verdict, judge
 from testbed.errors import TestbedError
 from testbed.machine.atomic import replace
 from testbed.scenario.model import Scenario
-from testbed.store import REDUCED, VERDICT_FILE, Status, Trial, open_trial
+from testbed.store import DAMAGED, REDUCED, VERDICT_FILE, Status, Trial, open_trial
 
 REVISION = 1  # raise it when a change gives other numbers, or other verdicts under the same limits
 TABLES = ("flows", "links", "transfers", "series")
@@ -194,7 +194,7 @@ def _no_records(table: pa.Table) -> pa.StructArray:
 
 def _read(trial: Trial) -> tuple[Reduction, str] | None:
     """Return the stored reduction and its revision; None if there is none, or it is damaged."""
-    with contextlib.suppress(OSError, ValueError, KeyError):
+    with contextlib.suppress(OSError, NotImplementedError, *DAMAGED):
         with pa.memory_map(str(trial.path / REDUCED)) as file:
             whole = pq.ParquetFile(file).read(use_threads=False)
         metadata = whole.schema.metadata
@@ -217,7 +217,7 @@ def _named(flows: pa.Table, trial: Trial) -> pa.Table:
 
 def stored_verdict(trial: Trial) -> Verdict | None:
     """Return the verdict in the trial's directory, of any revision; None if there is none."""
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+    with contextlib.suppress(OSError, *DAMAGED):
         return Verdict.from_json((trial.path / VERDICT_FILE).read_text())
     return None
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from analysis.metrics.columns import ALL_METRICS
@@ -77,6 +78,16 @@ def test_a_parquet_file_of_others_is_replaced(tmp_path: Path) -> None:
     path = write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER)
     first = write_metrics(tmp_path)
     first.to_parquet(path / REDUCED)
+    pd.testing.assert_frame_equal(write_metrics(tmp_path), first)
+
+
+@pytest.mark.parametrize("content", [1, {"a": 1}, [1], [{"a": 1}]])
+def test_tables_that_are_none_are_replaced(tmp_path: Path, content: object) -> None:
+    path = write_trial(tmp_path / "a", without=ALL_BUT_THE_RECEIVER)
+    first = write_metrics(tmp_path)
+    metadata = pq.read_schema(path / REDUCED).metadata
+    table = pa.table({name: [content] for name in reduction.TABLES})
+    pq.write_table(table.replace_schema_metadata(metadata), path / REDUCED)
     pd.testing.assert_frame_equal(write_metrics(tmp_path), first)
 
 
