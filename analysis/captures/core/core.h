@@ -14,7 +14,7 @@
  *	skipped.c	the frames that were not read
  *
  * The rules were learnt from Wireshark's behaviour and documentation, and are held against
- * tshark packet for packet (analysis/captures/tshark_verify.py); where they look odd, Wireshark is odd.
+ * tshark packet for packet (analysis/captures/tshark.py); where they look odd, Wireshark is odd.
  */
 #ifndef TESTBED_CORE_H
 #define TESTBED_CORE_H
