@@ -4,26 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 
-from analysis.figures import cases, style
+from analysis.figures import cases, means, style
+from analysis.figures.figure import (
+    Annotation,
+    Area,
+    Axis,
+    Figure,
+    Mark,
+    Panel,
+    Polygon,
+    ReferenceLine,
+    legend_entries,
+)
 from analysis.figures.general import general_figures, over_time
-from analysis.figures.plotting import error_bars, figure_layout
-from analysis.figures.plotting.error_bars import Measure
-from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.style import SeriesStyle
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import variant_key
 from experiments.kapre_saxena_joshi_hattikar.figures import shares
 
-SHARE = Measure("share_percent", "share of goodput (%)")
+GOODPUT_SHARE = means.Measure("share_percent", "share of goodput (%)")
 LEAST_NAMED = 2  # % of a pie: thinner slices' names would lie on each other
 
 
-def draw(results: ExperimentResults) -> Iterator[AnyFigure]:
-    """Throughput over time and the shares, one row per queue; then the general figures."""
+def draw(results: ExperimentResults) -> Iterator[Figure]:
+    """Draw throughput over time and the shares, one row per queue; then the general figures."""
     rows = shares(results.tcp)
     if rows.empty or f"{AXIS}queue" not in rows:
         return
@@ -33,124 +41,135 @@ def draw(results: ExperimentResults) -> Iterator[AnyFigure]:
     yield from general_figures.distributions(results)
 
 
-def _over_time(results: ExperimentResults, rows: pd.DataFrame) -> NamedFigure:
+def _over_time(results: ExperimentResults, rows: pd.DataFrame) -> Figure:
     parts = list(cases.split(rows, ("queue", "within_s")))
     variants = sorted(set(rows["variant"]), key=variant_key)
-    known = style.series_styles(variants)
-    figure, grid = figure_layout.grid(len(parts), 2, panel=1.7)
-    tables = []
-    for (lines, areas), (case, own) in zip(grid, parts, strict=True):
-        found = {
-            name: over_time.series(own[own["variant"] == name], results.digest) for name in variants
-        }
-        for name, table in found.items():
-            members = own[own["variant"] == name]
-            over_time.thin(lines, over_time.singles(members, results.digest), known[name])
-            over_time.line(lines, table, known[name], band=False)
+    looks = style.series_styles(variants)
+    grid, tables = [], []
+    for place, (case, own) in enumerate(parts):
+        members = {name: own[own["variant"] == name] for name in variants}
+        series = {name: over_time.series(members[name], results.digest) for name in variants}
+        marks: list[Mark] = []
+        for name, table in series.items():
+            single = over_time.singles(members[name], results.digest)
+            marks += over_time.trial_curves(single, looks[name], name)
+            marks += over_time.mean_curve(table, looks[name], name, band=False)
             tables.append(table.assign(variant=name, **case))
-        _stack(areas, found, {name: known[name].colour for name in variants})
-        figure_layout.panel_title(lines, cases.case_words(case))
-        lines.set_ylim(bottom=0)
-        lines.margins(x=0)
-        lines.set_ylabel("throughput (Mbit/s)")
-        areas.set_ylabel("share of throughput (%)")
-    for axes in grid[-1]:
-        axes.set_xlabel("time (s)")
-    figure_layout.legend(figure, known)
+        time = Axis("time (s)" if place == len(parts) - 1 else "", margin=0)
+        rate = Axis("throughput (Mbit/s)", limits=(0, None))
+        percent = Axis("share of throughput (%)", limits=(0, 100), grid=False)
+        grid.append(
+            (
+                Panel(marks, time, rate, title=cases.case_words(case)),
+                Panel(_stacked(series, looks), time, percent),
+            )
+        )
     reading = "1 s bins; thick lines and areas: mean over the seeds; thin lines: single seeds"
-    figure_layout.title_and_foot(
-        figure, "Four variants at once, over time", cases.foot(results, rows, reading)
-    )
-    return NamedFigure(
-        cases.stem(results.key, "time"),
-        _caption(rows),
-        figure,
-        pd.concat(tables, ignore_index=True),
+    return Figure(
+        stem=cases.stem(results.key, "time"),
+        title="Four variants at once, over time",
+        panels=tuple(grid),
+        caption=_caption(rows),
+        foot=cases.foot(results, rows, reading),
+        legend=legend_entries(looks),
+        data=pd.concat(tables, ignore_index=True),
     )
 
 
-def _stack(axes: Axes, found: dict[str, pd.DataFrame], colours: dict[str, str]) -> None:
-    """The mean shares, one on the other."""
-    wide = pd.DataFrame({n: t.set_index("time_s")["mean"] for n, t in found.items()}).fillna(0)
+def _stacked(series: dict[str, pd.DataFrame], looks: dict[str, SeriesStyle]) -> list[Mark]:
+    """Return the mean shares, one on the other."""
+    wide = pd.DataFrame({n: t.set_index("time_s")["mean"] for n, t in series.items()}).fillna(0)
     total = wide.sum(axis=1)
     percent = wide[total > 0].div(total[total > 0], axis=0) * 100
-    axes.stackplot(percent.index, percent.T, colors=list(colours.values()), alpha=0.75, linewidth=0)
-    axes.set_ylim(0, 100)
-    axes.margins(x=0)
-    axes.grid(False)
+    top = percent.cumsum(axis=1)
+    return [
+        Area(
+            percent.index,
+            top[name] - percent[name],
+            top[name],
+            looks[name].colour,
+            opacity=0.75,
+            series=name,
+        )
+        for name in map(str, percent)
+    ]
 
 
-def _shares(results: ExperimentResults, rows: pd.DataFrame) -> NamedFigure:
+def _shares(results: ExperimentResults, rows: pd.DataFrame) -> Figure:
     parts = list(cases.split(rows, ("queue", "within_s")))
     variants = sorted(set(rows["variant"]), key=variant_key)
-    known = style.series_styles(variants)
-    figure, grid = figure_layout.grid(len(parts), 2, panel=1.7, head=0.3)
-    tables = []
-    for (dots, pie), (case, own) in zip(grid, parts, strict=True):
-        table = error_bars.summary(own, ["variant"], SHARE)
+    looks = style.series_styles(variants)
+    grid, tables = [], []
+    for place, (case, own) in enumerate(parts):
+        table = means.summary(own, ["variant"], GOODPUT_SHARE)
         tables.append(table.assign(**case))
-        _points(dots, table, own, known)
-        figure_layout.panel_title(dots, cases.case_words(case))
-        _pie(pie, table.set_index("variant")["mean"].reindex(variants).fillna(0), known)
-    figure_layout.title_and_foot(
-        figure,
-        "Who gets how much",
-        cases.foot(
-            results, rows, error_bars.READING + "; rings: single seeds; dashed: an even split"
-        ),
-    )
-    return NamedFigure(
-        cases.stem(results.key, "shares"),
-        _caption(rows),
-        figure,
-        pd.concat(tables, ignore_index=True),
+        label = GOODPUT_SHARE.label if place == len(parts) - 1 else ""
+        x, y = Axis(label, limits=(0, 100)), Axis(names=variants)
+        dots = Panel(_points(table, own, looks), x, y, title=cases.case_words(case))
+        pie = _pie(table.set_index("variant")["mean"].reindex(variants).fillna(0), looks)
+        grid.append((dots, pie))
+    reading = f"{means.READING}; rings: single seeds; dashed: an even split"
+    return Figure(
+        stem=cases.stem(results.key, "shares"),
+        title="Who gets how much",
+        panels=tuple(grid),
+        caption=_caption(rows),
+        foot=cases.foot(results, rows, reading),
+        data=pd.concat(tables, ignore_index=True),
     )
 
 
-def _points(
-    axes: Axes, table: pd.DataFrame, rows: pd.DataFrame, known: dict[str, SeriesStyle]
-) -> None:
-    """Each variant's mean share with its interval, as a number too, and the single seeds."""
-    variants = list(known)
+def _points(table: pd.DataFrame, rows: pd.DataFrame, looks: dict[str, SeriesStyle]) -> list[Mark]:
+    """Return each variant's mean share with its interval, as a number too, and single seeds."""
+    variants = list(looks)
+    marks: list[Mark] = [ReferenceLine("x", 100 / len(variants))]
     for _, cell in table.iterrows():
         name = str(cell["variant"])
         place = variants.index(name)
-        error_bars.point(axes, place, cell, known[name])
-        axes.annotate(
-            f"{cell['mean']:.1f}",
-            (1.02, place),
-            xycoords=axes.get_yaxis_transform(),
-            fontsize=6.5,
-            va="center",
-            annotation_clip=False,
-        )
-        single = rows.loc[rows["variant"] == name, SHARE.metric]
-        error_bars.single_trials(axes, single, place, known[name])
-    axes.axvline(100 / len(variants), color=style.GREY, linewidth=0.7, linestyle=(0, (4, 2)))
-    axes.set_yticks(range(len(variants)), variants)
-    axes.set(xlim=(0, 100), ylim=(len(variants) - 0.5, -0.5), xlabel=SHARE.label)
+        single = rows.loc[rows["variant"] == name, GOODPUT_SHARE.metric]
+        marks += [
+            means.mean_point(place, cell, looks[name], name),
+            means.single_trials(single, place, looks[name], name),
+            Annotation(f"{cell['mean']:.1f}", 1.02, place, x_place="panel", size=6.5, up="center"),
+        ]
+    return marks
 
 
-def _pie(axes: Axes, means: pd.Series, known: dict[str, SeriesStyle]) -> None:
-    axes.pie(
-        means,
-        colors=[known[name].colour for name in means.index],
-        startangle=90,
-        counterclock=False,
-        radius=1.15,
-        wedgeprops={"linewidth": 1, "edgecolor": "white"},
-        labels=[f"{n} {v:.0f} %" if v >= LEAST_NAMED else "" for n, v in means.items()],
-        textprops={"fontsize": 6.5},
-        labeldistance=1.12,
-    )
-    axes.set_title("the same as the paper's pie", loc="left", pad=9, fontsize=6.5, color=style.GREY)
+def _pie(shares: pd.Series, looks: dict[str, SeriesStyle]) -> Panel:
+    """Return the paper's pie: clockwise from the top."""
+    marks: list[Mark] = []
+    begin = 0.0
+    for name, value in shares.items():
+        end = begin + float(value) / 100
+        turn = 2 * np.pi * np.linspace(begin, end, max(3, round(120 * (end - begin))))
+        x, y = np.concatenate(([0], np.sin(turn))), np.concatenate(([0], np.cos(turn)))
+        colour = looks[str(name)].colour
+        marks.append(Polygon(x, y, colour, opacity=1.0, edge=style.PAPER, series=str(name)))
+        if value >= LEAST_NAMED:
+            middle = np.pi * (begin + end)
+            right = np.sin(middle) > 0
+            marks.append(
+                Annotation(
+                    f"{name} {value:.0f} %",
+                    float(1.12 * np.sin(middle)),
+                    float(1.12 * np.cos(middle)),
+                    size=6.5,
+                    across="left" if right else "right",
+                    up="center",
+                )
+            )
+        begin = end
+    note = "the same as the paper's pie"
+    axis = Axis(limits=(-1.2, 1.2), grid=False)
+    return Panel(marks, axis, axis, note=note, bare=True, equal=True)
 
 
 def _caption(rows: pd.DataFrame) -> str:
     said = []
     for case, own in cases.split(rows, ("queue", "within_s")):
-        means = own.groupby("variant")["share_percent"].mean().sort_values(ascending=False)
+        by_variant = own.groupby("variant")["share_percent"].mean().sort_values(ascending=False)
         said.append(
-            f"{cases.case_words(case)}: " + ", ".join(f"{n} {v:.0f} %" for n, v in means.items())
+            f"{cases.case_words(case)}: "
+            + ", ".join(f"{n} {v:.0f} %" for n, v in by_variant.items())
         )
     return "Mean shares of the goodput with " + "; with ".join(said) + "."

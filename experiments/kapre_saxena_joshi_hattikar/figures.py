@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as DrawnFigure
 from matplotlib.ticker import MaxNLocator
 
-from analysis.figures import cases, style
+from analysis.figures import cases, means, style
 from analysis.figures.cases import cell_means
+from analysis.figures.figure import Axis, Figure, Mark, Panel, ReferenceLine, in_rows
 from analysis.figures.general import general_figures, load_sweep, over_time, plane
 from analysis.figures.plotting import error_bars, figure_layout
-from analysis.figures.plotting.error_bars import DROPS, LATENCY, THROUGHPUT, Measure
+from analysis.figures.plotting.error_bars import DROPS, LATENCY, THROUGHPUT
 from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.figures.sheet import Cell, Head, Sheet, mean_cell, printed
 from analysis.figures.style import SeriesStyle
@@ -37,18 +39,20 @@ def load_figures(results: ExperimentResults) -> Iterator[AnyFigure]:
     yield from general_figures.distributions(results)
 
 
-def _figure(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
+def _figure(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> Figure:
+    """Draw throughput, drops and delay over the load: a row per order of starts."""
     parts = [
         (cases.case_words(part), own)
         for part, own in cases.split(rows, ("order",), (LOAD_NAME, "variant"))
     ]
-    figure, data = load_sweep.panels(parts, LOAD_NAME, (THROUGHPUT, DROPS, LATENCY), "variant")
-    words = cases.case_words(case)
-    figure_layout.title_and_foot(
-        figure, f"One TCP flow against CBR: {words}", cases.foot(results, rows)
+    measures = (means.THROUGHPUT, means.DROPS, means.LATENCY)
+    return dataclasses.replace(
+        load_sweep.figure(parts, LOAD_NAME, measures, "variant"),
+        stem=cases.stem(results.key, "load", *case.values()),
+        title=f"One TCP flow against CBR: {cases.case_words(case)}",
+        foot=cases.foot(results, rows),
+        caption=_load_caption(rows),
     )
-    stem = cases.stem(results.key, "load", *case.values())
-    return NamedFigure(stem, _load_caption(rows), figure, data)
 
 
 def _load_caption(rows: pd.DataFrame) -> str:
@@ -74,7 +78,7 @@ def _load_caption(rows: pd.DataFrame) -> str:
 
 LOAD, PAIR = f"{AXIS}cbr_mbit", f"{AXIS}pair"
 PAPERS = ("reno/reno", "newreno/reno", "vegas/vegas", "newreno/vegas")
-SHARE = Measure("share_percent", "share of TCP's goodput (%)")
+SHARE = means.Measure("share_percent", "share of TCP's goodput (%)")
 DARK, LIGHT = "#1B1B1B", "#FDFDFD"  # on coloured cells, whatever the page's colours
 MIDDLE: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 5.5}
 MAP = "PuOr"  # diverging, and safe for the colour-blind
@@ -98,45 +102,43 @@ def shares(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(share_percent=(100 * rows["goodput_mbps"] / total).where(total > 0))
 
 
-def _over_load(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
+def _over_load(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> Figure:
+    """Draw each pair's shares over the load, a line per flow, named at its end."""
     there = list(dict.fromkeys(rows[PAIR]))
     pairs = [pair for pair in PAPERS if pair in there] or there[:4]
-    figure, grid = figure_layout.grid(
-        -(-len(pairs) // 2), min(2, len(pairs)), panel=1.75, head=0.35
-    )
-    places = [axes for line in grid for axes in line]
-    tables, words = [], cases.case_words(case)
-    for axes, pair in zip(places, pairs, strict=False):
+    panels: list[Panel] = []
+    tables = []
+    for pair in pairs:
         own = rows[rows[PAIR] == pair]
         variants = own.drop_duplicates("flow").set_index("flow")["variant"].sort_index()
-        known = style.series_styles(list(variants))
+        looks = style.series_styles(list(variants))
+        marks: list[Mark] = [ReferenceLine("y", 50)]
         ends: list[tuple[float, str, str]] = []
         for number, (flow, variant) in enumerate(variants.items()):
-            table = error_bars.summary(own[own["flow"] == flow], [LOAD], SHARE)
-            tables.append(table.assign(pair=pair, flow=flow, variant=variant))
-            alike = number and variants.nunique() == 1
-            look = known[str(variant)]
-            if alike:
+            table = means.summary(own[own["flow"] == flow], [LOAD], SHARE)
+            tables.append(table.assign(pair=pair, flow=str(flow), variant=variant))
+            look = looks[str(variant)]
+            if number and variants.nunique() == 1:
                 look = SeriesStyle(look.colour, "D", style.DASHES[1])
-            error_bars.line_with_band(axes, table, LOAD, look)
+            marks += means.line_with_band(table, LOAD, look)
             ends.append((float(table.iloc[-1]["mean"]), f"{variant} ({flow})", look.colour))
-        axes.axhline(50, color=style.GREY, linewidth=0.7, linestyle=(0, (4, 2)), zorder=1.5)
-        axes.set(ylim=(0, 100), xticks=np.sort(own[LOAD].unique()))
-        figure_layout.name_line_ends(axes, ends)
-        axes.set_title(pair, loc="left", fontweight="bold", fontsize=7)
-        axes.set_xlabel(load_sweep.axis_label("cbr_mbit"))
-    for line in grid:
-        line[0].set_ylabel(SHARE.label)
-    for axes in places[len(pairs) :]:
-        axes.set_visible(False)
-    figure_layout.title_and_foot(
-        figure, f"Two TCP flows and CBR: {words}", cases.foot(results, rows)
-    )
-    return NamedFigure(
-        cases.stem(results.key, "shares", *case.values()),
-        _pairs_caption(rows, pairs),
-        figure,
-        pd.concat(tables, ignore_index=True),
+        marks += means.line_end_names(ends, (0, 100))
+        x = Axis(load_sweep.axis_label("cbr_mbit"), ticks=list(np.sort(own[LOAD].unique())))
+        y = Axis("" if len(panels) % 2 else SHARE.label, limits=(0, 100))
+        panels.append(Panel(marks, x, y, title=pair))
+    wide = len(panels) > 1
+    grid = in_rows(panels, 2 if wide else 1)
+    return Figure(
+        stem=cases.stem(results.key, "shares", *case.values()),
+        title=f"Two TCP flows and CBR: {cases.case_words(case)}",
+        # the names at the lines' ends stand between the columns
+        panels=tuple((row[0], None, row[1]) for row in grid) if wide else grid,
+        column_widths=(1, 0.22, 1) if wide else (),
+        caption=_pairs_caption(rows, pairs),
+        foot=cases.foot(results, rows),
+        data=pd.concat(tables, ignore_index=True),
+        row_inches=1.9,
+        right_inches=0.75,
     )
 
 
@@ -256,7 +258,7 @@ def queue_figures(results: ExperimentResults) -> Iterator[AnyFigure]:
     yield from general_figures.distributions(results)
 
 
-def _plane(results: ExperimentResults) -> NamedFigure:
+def _plane(results: ExperimentResults) -> Figure:
     """One colour per queue, as the queues are what is compared."""
     rows = results.tcp.dropna(subset=[plane.X, plane.Y])
     rows = rows.assign(queue_name=rows[QUEUE])
@@ -267,15 +269,14 @@ def _plane(results: ExperimentResults) -> NamedFigure:
             rows, general_figures.others(rows, "queue", series="queue_name")
         )
     ]
-    figure, data = plane.panels(parts, "queue_name", known=known)
-    figure_layout.title_and_foot(
-        figure,
-        f"{results.experiment}: throughput against delay",
-        cases.foot(results, rows, plane.READING),
+    return dataclasses.replace(
+        plane.figure(parts, "queue_name", looks=known),
+        stem=cases.stem(results.key, "plane"),
+        title=f"{results.experiment}: throughput against delay",
+        foot=cases.foot(results, rows, plane.READING),
+        caption=plane.best(rows, "queue_name"),
+        reading="Throughput and one-way delay at once; up and to the left is better.",
     )
-    how = "Throughput and one-way delay at once; up and to the left is better."
-    stem = cases.stem(results.key, "plane")
-    return NamedFigure(stem, plane.best(rows, "queue_name"), figure, data, how)
 
 
 def queues(rows: pd.DataFrame) -> list[str]:
@@ -361,8 +362,8 @@ def _measures(results: ExperimentResults, case: dict[str, str], rows: pd.DataFra
     figure_layout.title_and_foot(
         figure, f"TCP by queue: {cases.case_words(case)}", cases.foot(results, rows)
     )
-    means = cell_means(rows.assign(queue_name=rows[QUEUE]), "queue_name", METRICS)
-    lost, late = (means[metric].dropna() for metric in METRICS)
+    by_queue = cell_means(rows.assign(queue_name=rows[QUEUE]), "queue_name", METRICS)
+    lost, late = (by_queue[metric].dropna() for metric in METRICS)
     caption = ""
     if len(lost) > 1 and len(late) > 1:
         caption = (
@@ -376,7 +377,7 @@ def _measures(results: ExperimentResults, case: dict[str, str], rows: pd.DataFra
 
 def _down(
     rows: pd.DataFrame, order: list[str], measures: tuple[error_bars.Measure, ...]
-) -> tuple[Figure, pd.DataFrame]:
+) -> tuple[DrawnFigure, pd.DataFrame]:
     """One line per queue, one panel per measure."""
     known = style.series_styles(list(rows["variant"]))
     figure, [line] = figure_layout.grid(1, len(measures), panel=0.3 * len(order) + 0.6)
