@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from analysis.evaluation.outcome_rows import SUBJECT, over_settings, setting_columns
-from analysis.evaluation.seen_trial import MORE, Score
+from analysis.evaluation.trial_view import MORE, Score
 from analysis.figures import cases
 from analysis.figures.sheet import Cell, Head, Sheet, mean_cell
 from analysis.metrics.metric_rows import AXIS

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.evaluation.seen_trial import MORE, Score, SeenTrial
+from analysis.evaluation.trial_view import MORE, Score, TrialView
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
 from testbed.scenario.model import FlowKind
@@ -48,7 +48,7 @@ def outcome(results: ExperimentResults) -> pd.DataFrame:
     rows: list[dict[str, object]] = []
     for name, flows in judged(results).groupby("trial", sort=False):
         digest = results.digest[results.digest["trial"] == name]
-        seen = SeenTrial(known[str(name)], flows, digest)
+        seen = TrialView(known[str(name)], flows, digest)
         first = flows.iloc[0]
         axes = {name: first[name] for name in map(str, flows) if name.startswith(AXIS)}
         subject = str(first[AXIS + axis])

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from analysis.evaluation.outcome_rows import in_pairs, outcome, over_settings, scores
-from analysis.evaluation.seen_trial import Score
+from analysis.evaluation.trial_view import Score
 from analysis.figures.sheet import Cell, Head, Sheet
 from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.intervals import Comparison, ComparisonKind, compare_paired, holm, known

@@ -20,7 +20,7 @@ BOTTLENECK_MS = 2.0  # of the bottleneck, one way; the access links have the res
 VARIANTS = ("cubic", "bbr", "linux-reno")
 FIFO = "pfifo"
 STARTS_MS = 100.0
-PART = 0.01
+JITTER_FRACTION = 0.01
 SETTLING = 0.25  # of a trial: left out, where slow start is not what is asked about
 
 
@@ -63,7 +63,7 @@ def flow(
     )
 
 
-def alike(variant: str, flows: int, pairs: int) -> tuple[Flow, ...]:
+def same_variant_flows(variant: str, flows: int, pairs: int) -> tuple[Flow, ...]:
     """Flows of one variant, spread over the pairs."""
     return tuple(flow(f"flow{n + 1}", n % pairs + 1, variant) for n in range(flows))
 
@@ -89,6 +89,6 @@ def trial(
         measure_from_s=settling * duration_s,
         seed=seed,
         start_jitter_ms=STARTS_MS,
-        network_jitter=PART,
+        network_jitter=JITTER_FRACTION,
         asks_ecn=asks_ecn,
     )

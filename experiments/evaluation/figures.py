@@ -18,7 +18,7 @@ from analysis.evaluation.outcome_rows import (
     scores,
     setting_columns,
 )
-from analysis.evaluation.seen_trial import Score
+from analysis.evaluation.trial_view import Score
 from analysis.figures import cases, style
 from analysis.figures.figure import (
     Axis,

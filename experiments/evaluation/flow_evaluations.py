@@ -166,7 +166,7 @@ def intra_protocol_trial(
         "intra-protocol",
         (variant, queue, f"{flows:g}"),
         settings.dumbbell(settings.buffer(queue), pairs),
-        settings.alike(variant, round(flows), pairs),
+        settings.same_variant_flows(variant, round(flows), pairs),
         duration_s,
         seed,
     )
@@ -230,7 +230,7 @@ HARM = Experiment(
 )
 
 
-NECK_MS = 5.0
+BOTTLENECK_DELAY_MS = 5.0
 ACCESS_MS = 5.0
 
 
@@ -244,7 +244,9 @@ def parking_lot_trial(
     Max–min fairness gives every flow half of a bottleneck, however many the long one crosses.
     """
     number = round(bottlenecks)
-    neck = LinkSettings(settings.RATE_MBIT, queue=settings.buffer(queue), delay_ms=NECK_MS)
+    neck = LinkSettings(
+        settings.RATE_MBIT, queue=settings.buffer(queue), delay_ms=BOTTLENECK_DELAY_MS
+    )
     cross = (settings.flow(f"cross{n}", n + 1, variant) for n in range(1, number + 1))
     return settings.trial(
         "parking-lot",

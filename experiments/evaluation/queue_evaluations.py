@@ -23,7 +23,7 @@ def buffer_sizing_trial(
         "buffer-sizing",
         (variant, f"{buffer_bdp:g}bdp", f"{flows:g}"),
         settings.dumbbell(settings.buffer(settings.FIFO, buffer_bdp), pairs),
-        settings.alike(variant, round(flows), pairs),
+        settings.same_variant_flows(variant, round(flows), pairs),
         duration_s,
         seed,
     )
@@ -147,8 +147,8 @@ def flows(traffic: str, duration_s: float) -> tuple[Flow, ...]:
         "changing": 8,
     }
     if traffic == "aggressive":
-        return settings.alike(AGGRESSIVE, 8, PAIRS)
-    own = settings.alike(FRIENDLY, friendly[traffic], PAIRS)
+        return settings.same_variant_flows(AGGRESSIVE, 8, PAIRS)
+    own = settings.same_variant_flows(FRIENDLY, friendly[traffic], PAIRS)
     if traffic == "unresponsive":
         return (*own, cbr(CBR_MBIT))
     if traffic == "burst":

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from analysis.evaluation.seen_trial import LESS, MORE, Score, SeenTrial, jain
+from analysis.evaluation.trial_view import LESS, MORE, Score, TrialView, jain
 from analysis.trials.packets import NAN
 
 LAST_AFTER_CHANGE = 1 / 3  # of the time after the change: where the new equilibrium is
 ENOUGH, MOST = 0.9, 1.1  # of its rate and of its queue
 
 
-def settling_s(seen: SeenTrial) -> float:
+def settling_s(seen: TrialView) -> float:
     """From the change until a second with 90 % of the rate, and no more than 110 % of the queue (or
     a packet), of the last third; if there is none, until the end.
     """
@@ -38,13 +38,13 @@ FAIR = 0.9  # Jain's index from which on a share counts as fair
 LAST = 1 / 3  # of a trial: where a latecomer has had time
 
 
-def jain_over_time(seen: SeenTrial) -> float:
+def jain_over_time(seen: TrialView) -> float:
     """The mean over the seconds in which several flows ran, in percent."""
     rates = _shared(seen.rates())
     return 100 * float(rates.apply(jain, axis=1).mean())
 
 
-def time_to_fair_s(seen: SeenTrial) -> float:
+def time_to_fair_s(seen: TrialView) -> float:
     """From a flow's arrival among others until Jain's index reaches 0.9: the mean of all arrivals.
     One that does not before the next change counts with the time until then.
     """
@@ -52,7 +52,7 @@ def time_to_fair_s(seen: SeenTrial) -> float:
     return _mean(_waits(seen, rates, changes))
 
 
-def _waits(seen: SeenTrial, rates: pd.DataFrame, changes: list[float]) -> Iterator[float]:
+def _waits(seen: TrialView, rates: pd.DataFrame, changes: list[float]) -> Iterator[float]:
     arrivals = sorted(each.started_s for each in seen.trial.record.flows)[1:]
     for came in arrivals:
         until = min(t for t in changes if t > came + 1)
@@ -62,7 +62,7 @@ def _waits(seen: SeenTrial, rates: pd.DataFrame, changes: list[float]) -> Iterat
         yield (float(fair[0]) + 1 if len(fair) else until) - came
 
 
-def oscillation(seen: SeenTrial) -> float:
+def oscillation(seen: TrialView) -> float:
     """The deviation of a flow's rate in seconds, in percent of its mean, where no flow comes or
     goes; the first second of each such time is left out.
     """
@@ -77,7 +77,7 @@ def oscillation(seen: SeenTrial) -> float:
     return 100 * _mean(iter(found))
 
 
-def lesser_share(seen: SeenTrial) -> float:
+def lesser_share(seen: TrialView) -> float:
     """The lesser of the two flows' shares of the last third of the trial, in percent: half is fair,
     and a latecomer that takes most of the link is as unfair as one that gets little.
     """
@@ -88,12 +88,12 @@ def lesser_share(seen: SeenTrial) -> float:
     return 100 * float(last.sum().min()) / whole if whole else NAN
 
 
-def long_of_fair(seen: SeenTrial) -> float:
+def long_of_fair(seen: TrialView) -> float:
     """What the flow across all bottlenecks has of its max–min share, half of the link: percent."""
     return 100 * float(seen.flow("long")["throughput_mbps"]) / (seen.rate_mbit / 2)
 
 
-def lot_utilisation(seen: SeenTrial) -> float:
+def lot_utilisation(seen: TrialView) -> float:
     """The bottlenecks' mean utilisation, in percent."""
     cross = seen.without("long")["throughput_mbps"].mean()
     long = seen.flow("long")["throughput_mbps"]
@@ -114,7 +114,7 @@ SHORT, LONG = "short", "long"
 HIGH = 0.99
 
 
-def took_s(seen: SeenTrial, size: str) -> pd.Series:
+def took_s(seen: TrialView, size: str) -> pd.Series:
     """The completion times of a class of sizes. A transfer that did not finish counts with the
     time until the flow's end, so that who finishes less does not look faster.
     """
@@ -125,13 +125,13 @@ def took_s(seen: SeenTrial, size: str) -> pd.Series:
     return own["completion_s"].astype(float).fillna(ends_s - begun_s)
 
 
-def short_99_ms(seen: SeenTrial) -> float:
+def short_99_ms(seen: TrialView) -> float:
     """The 99th percentile of the short ones."""
     found = took_s(seen, SHORT)
     return 1e3 * float(found.quantile(HIGH)) if len(found) else NAN
 
 
-def long_mean_s(seen: SeenTrial) -> float:
+def long_mean_s(seen: TrialView) -> float:
     """The mean of the long ones; a seed of which none is long does not count."""
     return float(took_s(seen, LONG).mean())
 
@@ -141,17 +141,17 @@ def _mean_score(name: str, words: str, better: int, metric: str, factor: float =
     return Score(name, words, better, lambda seen: factor * seen.mean(metric))
 
 
-def _utilisation(seen: SeenTrial) -> float:
+def _utilisation(seen: TrialView) -> float:
     return 100 * float(seen.without("back")["throughput_mbps"].sum()) / seen.carried_mbit
 
 
-def _losses(seen: SeenTrial) -> float:
+def _losses(seen: TrialView) -> float:
     """Of all flows' packets."""
     sent = seen.flows["sent_packets"]
     return 100 * float((seen.flows["drop_rate"] * sent).sum() / sent.sum())
 
 
-def _needless(seen: SeenTrial) -> float:
+def _needless(seen: TrialView) -> float:
     """Of all flows' packets: what was sent again and not dropped before."""
     sent, again = seen.flows["sent_packets"], seen.flows["retransmitted"]
     dropped = (seen.flows["drop_rate"] * sent).round()  # packets

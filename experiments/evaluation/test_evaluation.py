@@ -15,7 +15,7 @@ import pytest
 
 from analysis.evaluation import findings, standing
 from analysis.evaluation.outcome_rows import SUBJECT, VICTIM, in_pairs, over_settings, with_harm
-from analysis.evaluation.seen_trial import LESS, MORE, Score, SeenTrial, jain
+from analysis.evaluation.trial_view import LESS, MORE, Score, TrialView, jain
 from analysis.metrics.digest import THROUGHPUT_SERIES
 from analysis.statistics.intervals import Comparison, compare_paired
 from analysis.trials.capacity import Capacity
@@ -38,7 +38,7 @@ def score(better: int = MORE) -> Score:
     return Score("x", "x (%)", better, lambda seen: 0.0)
 
 
-def seen(rates: dict[str, tuple[int, list[float]]], rate_mbit: float = 10.0) -> SeenTrial:
+def seen(rates: dict[str, tuple[int, list[float]]], rate_mbit: float = 10.0) -> TrialView:
     """Flows with the second in which they start, and their rates in each second."""
     records = [
         SimpleNamespace(name=name, started_s=float(start), stopped_s=float(start + len(values)))
@@ -53,7 +53,7 @@ def seen(rates: dict[str, tuple[int, list[float]]], rate_mbit: float = 10.0) -> 
     flows = pd.DataFrame({"flow": list(rates), "throughput_mbps": [2.0] * len(rates)})
     queue = SimpleNamespace(rate_mbit=rate_mbit, sampled=True)
     trial = SimpleNamespace(record=SimpleNamespace(flows=records, queues=[queue]))
-    return SeenTrial(cast(Any, trial), flows, digest)
+    return TrialView(cast(Any, trial), flows, digest)
 
 
 TWO = {"first": (0, [10.0] * 4 + [9.0, 5.0, 5.0, 5.0]), "late": (4, [1.0, 5.0, 5.0, 5.0])}
@@ -88,7 +88,7 @@ def test_the_long_flow_is_measured_by_half_of_the_link() -> None:
     assert long_of_fair(seen(lot, rate_mbit=8.0)) == pytest.approx(50.0)
 
 
-def with_transfers(**columns: list[float | str]) -> SeenTrial:
+def with_transfers(**columns: list[float | str]) -> TrialView:
     """A workload that stopped at second 10, and its transfers."""
     found = seen({"web": (0, [1.0] * 10)})
     rows = pd.DataFrame({"flow": "web", "due_s": 0.0, **columns})
@@ -120,7 +120,7 @@ def test_a_changing_link_is_used_as_far_as_it_could_carry() -> None:
     assert scores.CELLULAR_SCORES[0].of(found) == pytest.approx(100 * 2.0 / 4.0)
 
 
-def changed_at_4(rates: list[float], backlog: list[float]) -> SeenTrial:
+def changed_at_4(rates: list[float], backlog: list[float]) -> TrialView:
     """A flow whose path changes at second 4, with the mean backlog of each second."""
     found = seen({"tcp": (0, rates)})
     cast(Any, found.trial).scenario = SimpleNamespace(measure_from_s=4.0)
@@ -139,9 +139,9 @@ def test_what_is_sent_again_beyond_what_was_dropped_is_needless() -> None:
     found = seen({"tcp": (0, [9.0])})
     counts = {"sent_packets": [1000.0], "retransmitted": [30.0], "drop_rate": [0.0101]}
     score = next(each for each in scores.REORDERING_SCORES if each.name == "needless")
-    assert score.of(SeenTrial(found.trial, pd.DataFrame(counts), found.digest)) == 2.0
+    assert score.of(TrialView(found.trial, pd.DataFrame(counts), found.digest)) == 2.0
     counts["retransmitted"] = [5.0]
-    assert score.of(SeenTrial(found.trial, pd.DataFrame(counts), found.digest)) == 0.0
+    assert score.of(TrialView(found.trial, pd.DataFrame(counts), found.digest)) == 0.0
 
 
 def outcome(values: dict[str, list[float]], **axes: object) -> pd.DataFrame:

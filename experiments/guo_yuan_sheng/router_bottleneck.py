@@ -22,8 +22,8 @@ from testbed.scenario.network import Queue
 from testbed.scenario.queues import DISCIPLINES
 
 BUFFER_BYTES = 104_857  # the paper's `limit 0.1MB`: tc's MB are 1024 · 1024 bytes
-UNASKED = "codel"  # marks, but no sender asks for it
-QUEUES = ("bfifo", UNASKED, "codel-ecn")
+CODEL_WITHOUT_ECN = "codel"  # marks, but no sender asks for it
+QUEUES = ("bfifo", CODEL_WITHOUT_ECN, "codel-ecn")
 CODEL_PACKETS = 100  # the paper's `codel limit 100 target 10ms ecn`
 # The paper's round-trip times of the idle path are 0.9 ms to the receiver, 0.5 ms to the router.
 LINK_DELAY_MS = 0.225
@@ -39,7 +39,7 @@ def bottleneck(rate_mbit: float, queue: str, delay_ms: float) -> LinkSettings:
 
 def buffer(name: str) -> Queue:
     """The paper's two queues; any other discipline with the same buffer."""
-    if name in (UNASKED, "codel-ecn"):
+    if name in (CODEL_WITHOUT_ECN, "codel-ecn"):
         return Queue("codel", limit_packets=CODEL_PACKETS, ecn=True, options={"target_ms": 10})
     ecn = name in DISCIPLINES and DISCIPLINES[name].ecn
     return Queue(name, limit_bytes=BUFFER_BYTES, ecn=ecn)
@@ -69,7 +69,7 @@ def scenario(
         duration_s=duration_s,
         seed=seed,
         start_jitter_ms=JITTER_MS,
-        asks_ecn=queue != UNASKED,
+        asks_ecn=queue != CODEL_WITHOUT_ECN,
     )
 
 

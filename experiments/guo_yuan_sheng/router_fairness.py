@@ -12,7 +12,12 @@ from __future__ import annotations
 
 import sys
 
-from experiments.guo_yuan_sheng.router_bottleneck import LINK_DELAY_MS, QUEUES, UNASKED, bottleneck
+from experiments.guo_yuan_sheng.router_bottleneck import (
+    CODEL_WITHOUT_ECN,
+    LINK_DELAY_MS,
+    QUEUES,
+    bottleneck,
+)
 from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import LinkSettings, router_bottleneck
@@ -40,7 +45,7 @@ def scenario(
         duration_s=duration_s,
         seed=seed,
         start_jitter_ms=within_s * 1e3,
-        asks_ecn=queue != UNASKED,
+        asks_ecn=queue != CODEL_WITHOUT_ECN,
     )
 
 

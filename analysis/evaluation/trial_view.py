@@ -20,7 +20,7 @@ MORE, LESS = 1, -1  # which way a score is better
 
 
 @dataclass(frozen=True)
-class SeenTrial:
+class TrialView:
     """The TCP flows of a trial with their metrics, and the trial's digest."""
 
     trial: Trial
@@ -97,7 +97,7 @@ class Score:
     name: str
     words: str
     better: int
-    of: Callable[[SeenTrial], float]
+    of: Callable[[TrialView], float]
     step: float = 0.0  # of its scale: a smaller difference is none, even if all seeds give it
     harm: int = 0  # MORE or LESS of a victim's number is better, and the score is what it loses
 
