@@ -163,39 +163,34 @@ def _words(change: Change) -> str:
 
 def netem_settings(direction: Direction, chance: float = 0.0) -> tuple[Setting, ...]:
     """Return netem's numbers for a direction, with a chance of losses beside its own."""
-    return _settings_of(
-        direction.delay_ms, direction.jitter_ms, direction.loss, direction.reorder, chance
-    )
+    wire = replace(direction, rate_mbit=None, queue=None, trace=None, schedule=())
+    return _settings_of(wire, chance)
 
 
 @lru_cache(maxsize=256)
-def _settings_of(
-    delay_ms: float, jitter_ms: float, loss: GilbertElliott | None, reorder: float, chance: float
-) -> tuple[Setting, ...]:
-    return tuple(_netem_settings(delay_ms, jitter_ms, loss, reorder, chance))
+def _settings_of(wire: Direction, chance: float) -> tuple[Setting, ...]:
+    return tuple(_netem_settings(wire, chance))
 
 
-def _netem_settings(
-    delay_ms: float, jitter_ms: float, loss: GilbertElliott | None, reorder: float, chance: float
-) -> Iterator[Setting]:
+def _netem_settings(wire: Direction, chance: float) -> Iterator[Setting]:
     for name, at, value in (
-        ("delay", _attribute(LATENCY64, "q"), delay_ms),
-        ("jitter", _attribute(JITTER64, "q"), jitter_ms),
+        ("delay", _attribute(LATENCY64, "q"), wire.delay_ms),
+        ("jitter", _attribute(JITTER64, "q"), wire.jitter_ms),
     ):
         # in nanoseconds, of which tc makes psched's ticks
         yield Setting(name, at, value, "ms", 1e6, round, TICK_NS)
-    bits = IN_ORDER_GBIT * 10**9 if jitter_ms else 0
+    bits = IN_ORDER_GBIT * 10**9 if wire.jitter_ms else 0
     yield Setting("rate", _attribute(RATE), bits, "bit/s", 1 / 8)
     yield Setting("limit", (Field(offset=4, head=HEAD_BYTES),), NETEM_LIMIT)
     random = (Field(offset=8, head=HEAD_BYTES),)
     yield Setting("random loss", random, chance, "", CERTAIN, round, PROBABILITY_SLACK)
     # of every gap's packets the last has the chance to overtake: with tc's 1 each
-    for name, offset, value in (("gap", 12, 1 if reorder else 0), ("duplication", 16, 0)):
+    for name, offset, value in (("gap", 12, 1 if wire.reorder else 0), ("duplication", 16, 0)):
         yield Setting(name, (Field(offset=offset, head=HEAD_BYTES),), value)
-    yield _reordering(reorder)
+    yield _reordering(wire.reorder)
     yield Setting("corruption", _attribute(CORRUPT), 0)
-    if loss:
-        yield from _channel_settings(loss)
+    if wire.loss:
+        yield from _channel_settings(wire.loss)
     else:
         yield Setting("loss model", (_loss(LOSS_STATES), _loss(LOSS_GILBERT_ELLIOTT)), None)
 

@@ -90,7 +90,7 @@ ADDITIONS = (
         "a queue discipline",
         """
         from testbed.plan.plan import make_plan
-        from testbed.scenario.model import Queue
+        from testbed.scenario.network import Queue
         from tests.scenarios import router
         queue = Queue("fq_pie", limit_packets=66, ecn=True, options={"target_ms": 20})
         for command in make_plan(router(queue=queue)).setup:
@@ -101,6 +101,34 @@ ADDITIONS = (
             "testbed/scenario/queues.py": (
                 ('        Discipline(\n            "pfifo"', block("Discipline(") + "\n"),
             )
+        },
+    ),
+    Addition(
+        "a property of a link",
+        """
+        from testbed.plan.plan import make_plan
+        from tests.scenarios import router, with_network
+        plan = make_plan(with_network(router(delay_ms=5), access={"delay_ms": 5, "copied": 0.25}))
+        (words,) = {" ".join(c.argv[8:]) for c in plan.setup if "duplicate" in c.argv}
+        (read,) = {s.value for o in plan.tc_objects for s in o.settings if s.name == "copies"}
+        print(words, read)
+        """,
+        "netem delay 5000.000us duplicate 25.000000% limit 10000000 0.25",
+        before={
+            "testbed/scenario/network.py": (
+                ("    trace: str | None", '    copied: float = 0.0\n    """Its chance."""\n'),
+            ),
+            "testbed/plan/delay_links.py": (
+                (
+                    '            *("limit", str(NETEM_LIMIT)),',
+                    '            *("duplicate", f"{100 * direction.copied:.6f}%"),\n',
+                ),
+                (
+                    '    yield Setting("corruption"',
+                    "    copies = (Field(offset=16, head=HEAD_BYTES),)\n"
+                    '    yield Setting("copies", copies, wire.copied, "", CERTAIN, round)\n',
+                ),
+            ),
         },
     ),
     Addition(
