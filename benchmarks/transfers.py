@@ -21,7 +21,7 @@ from testbed.runs.sweep import run_all
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import LinkSettings, dumbbell
 from testbed.scenario.network import Queue
-from testbed.scenario.planned.planned_transfers import planned_transfers
+from testbed.scenario.planned_transfers import planned_transfers
 from testbed.scenario.workload.drawing import mean_bytes, rate_per_s
 from testbed.scenario.workload.workload import Arrivals, Sizes, Workload
 

@@ -14,7 +14,7 @@ from testbed.machine.locks import Tell
 from testbed.machine.process import PACKAGES
 from testbed.plan.requirements import Need
 from testbed.plan.task import Task
-from testbed.scenario.program.programs import PATH
+from testbed.scenario.programs import PATH
 
 
 @dataclass(frozen=True)

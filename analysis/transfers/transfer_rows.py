@@ -16,7 +16,7 @@ from analysis.trials.packets import TrialPackets, epoch_ns
 from testbed.scenario.drawn_network import drawn
 from testbed.scenario.model import Flow
 from testbed.scenario.network import PathSummary
-from testbed.scenario.planned.planned_transfers import ideal_s
+from testbed.scenario.planned_transfers import ideal_s
 from testbed.scenario.workload.drawing import draw_sessions
 from testbed.scenario.workload.workload import Sessions
 from testbed.store import FlowRecord, Trial

@@ -25,7 +25,7 @@ from analysis.verdict.checks import NOT_CAPTURED, NOT_RECORDED, Check, compare, 
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.sender_queue import longest_wait_ns
 from testbed.scenario.drawn_network import drawn
-from testbed.scenario.planned.planned_transfers import planned_transfers
+from testbed.scenario.planned_transfers import planned_transfers
 from testbed.scenario.workload.workload import Connections
 from testbed.store import FlowRecord
 

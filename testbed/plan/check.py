@@ -21,7 +21,7 @@ from testbed.scenario.links.schedule import rates
 from testbed.scenario.links.trace import shown
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.names import scenario_faults
-from testbed.scenario.planned.planned_transfers import transfer_faults
+from testbed.scenario.planned_transfers import transfer_faults
 from testbed.store import WIRES
 
 MAX_SEED = (1 << 32) - 1  # pace.c reads a thousand times it as a double

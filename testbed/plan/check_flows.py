@@ -12,9 +12,8 @@ from typing import assert_never
 
 from testbed.errors import UsageError, nearest, quoted
 from testbed.plan.flows import SESSION_PORTS, most_parallel, session_count
-from testbed.scenario import losses, queues, variants, video
+from testbed.scenario import losses, programs, queues, variants, video
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
-from testbed.scenario.program import programs
 from testbed.scenario.video import Player
 from testbed.scenario.workload import workload_faults
 

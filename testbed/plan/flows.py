@@ -13,9 +13,9 @@ from testbed.plan.network import Network
 from testbed.plan.video_commands import CERTIFICATE, Serving, Site, Watching
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.network import FRAME_OVERHEAD_BYTES
-from testbed.scenario.planned.planned_transfers import planned_transfers
+from testbed.scenario.planned_transfers import planned_transfers
 from testbed.scenario.profiles import PROFILES
-from testbed.scenario.program.programs import Programs, filled
+from testbed.scenario.programs import Programs, filled
 from testbed.scenario.video import Transport, Viewing
 from testbed.scenario.workload.drawing import Transfer
 from testbed.scenario.workload.workload import Connections, Workload

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from testbed.machine.process import CHROMIUM, require, run
 from testbed.scenario.model import Scenario
-from testbed.scenario.program.programs import PATH
+from testbed.scenario.programs import PATH
 from testbed.scenario.video import Player
 
 _COMMANDS = {

@@ -22,7 +22,7 @@ from typing import Any
 
 from testbed.scenario.losses import Loss
 from testbed.scenario.network import Graph
-from testbed.scenario.program.programs import Programs
+from testbed.scenario.programs import Programs
 from testbed.scenario.video import Transport, Viewing
 from testbed.scenario.workload.workload import Workload
 

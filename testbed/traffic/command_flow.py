@@ -22,7 +22,7 @@ from testbed.machine.process import Place, Process, User, end, end_all, start, s
 from testbed.machine.timer import SETUP_CLOCK
 from testbed.plan.flows import FlowPlan
 from testbed.scenario.model import Flow
-from testbed.scenario.program.programs import ANY_PORT, PATH
+from testbed.scenario.programs import ANY_PORT, PATH
 from testbed.store import (
     ProgramRecord,
     errors_file,

@@ -16,7 +16,7 @@ from analysis.verdict.verdict import judge
 from testbed.own_files.topo_document import of_words
 from testbed.runs.engine_choice import choose
 from testbed.scenario.model import Flow, FlowKind, Scenario
-from testbed.scenario.program.programs import Programs
+from testbed.scenario.programs import Programs
 from testbed.scenario.reading import read_document
 from testbed.store import SCENARIO, Status, Trial, open_trial
 from tests.lab import capture_hashes, ended_trials, run_trials

@@ -15,7 +15,7 @@ from testbed.plan.check import validate
 from testbed.plan.plan import make_plan
 from testbed.runs.provenance import programs as versions
 from testbed.scenario.model import Flow, FlowKind, Scenario
-from testbed.scenario.program.programs import Programs, filled
+from testbed.scenario.programs import Programs, filled
 from testbed.scenario.reading import read_scenario
 from testbed.store import FlowRecord, program_folder
 from testbed.traffic.command_flow import prepare_folders, require_files

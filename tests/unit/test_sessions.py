@@ -23,7 +23,7 @@ from testbed.machine.netlink import listening
 from testbed.plan.check import validate
 from testbed.plan.plan import make_plan
 from testbed.scenario.model import CapturePoint, Scenario
-from testbed.scenario.planned.planned_transfers import planned_transfers
+from testbed.scenario.planned_transfers import planned_transfers
 from testbed.scenario.workload.drawing import ENDLESS, SessionTransfers, Transfer, draw_sessions
 from testbed.scenario.workload.workload import (
     Arrivals,

@@ -22,7 +22,7 @@ from testbed.errors import UsageError
 from testbed.plan.plan import make_plan
 from testbed.runs.sources import compiled_for
 from testbed.scenario.network import PathSummary
-from testbed.scenario.planned.planned_transfers import ideal_s, planned_transfers
+from testbed.scenario.planned_transfers import ideal_s, planned_transfers
 from testbed.scenario.reading import read_scenario
 from testbed.scenario.workload.drawing import draw, mean_bytes, rate_per_s
 from testbed.scenario.workload.input_files import read_cdf, read_times, with_files
