@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
+from matplotlib import colormaps
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure as DrawnFigure
 from matplotlib.ticker import MaxNLocator
 
 from analysis.figures import cases, means, style
 from analysis.figures.cases import cell_means
-from analysis.figures.figure import Axis, Figure, Mark, Panel, ReferenceLine, in_rows
+from analysis.figures.figure import Axis, Boxes, Figure, Mark, Panel, ReferenceLine, in_rows
 from analysis.figures.general import general_figures, load_sweep, over_time, plane
 from analysis.figures.plotting import error_bars, figure_layout
 from analysis.figures.plotting.error_bars import DROPS, LATENCY, THROUGHPUT
@@ -178,33 +179,18 @@ def widest(rows: pd.DataFrame) -> list[float]:
     return sorted(float(load) for load in pairs[pairs == pairs.max()].index)
 
 
-def _matrix(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
+def _matrix(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> Figure:
+    """Draw each variant's share against each, a panel per load."""
     loads = cases.exemplary(widest(rows))
     rows = rows[rows[LOAD].isin(loads)]
-    figure, grid = figure_layout.grid(
-        1, len(loads), panel=2.75 if len(loads) > 1 else 3.6, head=0.3
-    )
     tables = {load: matrix(rows[rows[LOAD] == load]) for load in loads}
-    for number, (axes, (load, table)) in enumerate(zip(grid[0], tables.items(), strict=True)):
-        axes.pcolormesh(
-            table.to_numpy(), cmap=MAP, vmin=0, vmax=100, edgecolors="white", linewidth=0.6
-        )
-        axes.set(aspect="equal", ylim=(len(table), 0))
-        at = np.arange(len(table)) + 0.5
-        axes.set_xticks(at, table.columns, rotation=45, ha="left", fontsize=6)
-        axes.xaxis.tick_top()
-        axes.set_yticks(at, table.index if number == 0 else [""] * len(table), fontsize=6)
-        axes.grid(False)
-        axes.tick_params(length=0)
-        axes.spines[:].set_visible(False)
-        axes.set_xlabel(f"{load:g} Mbit/s of CBR", fontweight="bold")
-        _numbers(axes, table)
-    words = cases.case_words(case)
-    figure_layout.title_and_foot(
-        figure,
-        f"Share (%) of the row's variant against the column's: {words}",
-        cases.foot(results, rows, "each cell: mean; 50 is an even split"),
-    )
+    panels: list[Panel] = []
+    for load, table in tables.items():
+        x = Axis(f"{load:g} Mbit/s of CBR", names=list(table.columns), rotation=45, opposite=True,
+                 grid=False, line=False, tick_marks=False)  # fmt: skip
+        y = Axis(names=list(table.index), names_shown=not panels, grid=False, line=False,
+                 tick_marks=False)  # fmt: skip
+        panels.append(Panel((_cells(table),), x, y, equal=True))
     data = pd.concat(
         [
             table.rename_axis("row")
@@ -215,16 +201,32 @@ def _matrix(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame
         ],
         ignore_index=True,
     ).dropna()
-    stem = cases.stem(results.key, "matrix", *case.values())
-    how = "Read along a row: orange is less than an even split, purple is more."
-    return NamedFigure(stem, _strongest(data), figure, data, how)
+    return Figure(
+        stem=cases.stem(results.key, "matrix", *case.values()),
+        title="Share (%) of the row's variant against the column's: " + cases.case_words(case),
+        panels=(tuple(panels),),
+        caption=_strongest(data),
+        reading="Read along a row: orange is less than an even split, purple is more.",
+        foot=cases.foot(results, rows, "each cell: mean; 50 is an even split"),
+        data=data,
+        row_inches=2.75 if len(loads) > 1 else 3.6,
+    )
 
 
-def _numbers(axes: Axes, table: pd.DataFrame) -> None:
-    for i, j in np.argwhere(np.isfinite(table.to_numpy())):
-        value = float(table.to_numpy()[i, j])
-        ink = LIGHT if abs(value - 50) > 33 else DARK
-        axes.text(j + 0.5, i + 0.5, f"{value:.0f}", color=ink, **MIDDLE)
+def _cells(table: pd.DataFrame) -> Boxes:
+    """Return a coloured box with its number for each pair that was run."""
+    down, across = np.nonzero(table.notna().to_numpy())
+    values = table.to_numpy()[down, across]
+    return Boxes(
+        left=across - 0.5,
+        right=across + 0.5,
+        bottom=down - 0.5,
+        top=down + 0.5,
+        colours=[to_hex(colormaps[MAP](value / 100)) for value in values],
+        edge=style.PAPER,
+        texts=[f"{value:.0f}" for value in values],
+        text_colours=[LIGHT if abs(value - 50) > 33 else DARK for value in values],
+    )
 
 
 def _strongest(data: pd.DataFrame) -> str:
