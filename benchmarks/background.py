@@ -12,10 +12,9 @@ two processes each, over the same round trip.
 from __future__ import annotations
 
 import argparse
-import resource
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from benchmarks.engine import measure
+from benchmarks.engine import Cost, trial_cost
 from experiments.parvez_mahanti_williamson.newreno_background import background
 from testbed.guest.engine import GuestEngine
 from testbed.scenario.model import CapturePoint, Flow, FlowKind, Profile, Scenario
@@ -27,15 +26,6 @@ MIX_RATE_MBIT = 15
 ENDS = (CapturePoint.SENDERS, CapturePoint.RECEIVERS)
 LONG_MS = 44.0  # of the background's link, where all its round trips are one
 LONG_RTT_MS = 2 * (1 + 5 + LONG_MS)
-
-
-@dataclass(frozen=True)
-class BackgroundCost:
-    """Of one trial."""
-
-    wall_s: float
-    cpu_s: float
-    memory_mb: float
 
 
 def shared(sessions: int, seconds: float, link: str = "receiver1", ms: float = 19) -> Scenario:
@@ -82,22 +72,16 @@ def as_flows(count: int, seconds: float) -> Scenario:
     return replace(wanted, flows=(wanted.flows[0], *flows))
 
 
-def cost(wanted: Scenario) -> BackgroundCost:
-    """Run it, alone among our children."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    record = measure(GuestEngine(), wanted)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    spent_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return BackgroundCost(record.wall_s, spent_s, record.peak_memory_mb)
-
-
-def line(what: str, seconds: float, found: BackgroundCost) -> str:
-    """One line of the table."""
-    return (
-        f"{what:<22} wall {found.wall_s:6.1f} s, {seconds / found.wall_s:5.2f} x real time"
-        f"  processors {found.cpu_s:6.1f} s, {seconds / found.cpu_s:5.2f} x"
-        f"  {found.memory_mb:4.0f} MB"
+def run_and_print(what: str, wanted: Scenario) -> Cost:
+    """Run a trial, and print its line of the table."""
+    spent, seconds = trial_cost(wanted), wanted.duration_s
+    print(
+        f"{what:<22} wall {spent.wall_s:6.1f} s, {seconds / spent.wall_s:5.2f} x real time"
+        f"  processors {spent.processor_s:6.1f} s, {seconds / spent.processor_s:5.2f} x"
+        f"  {spent.memory_mb:4.0f} MB",
+        flush=True,
     )
+    return spent
 
 
 def main() -> None:
@@ -112,14 +96,12 @@ def main() -> None:
     seconds = options.seconds
     print(f"{seconds:g} s at {MIX_RATE_MBIT} Mbit/s beside one flow")
     for sessions in map(int, options.sessions.split(",")):
-        print(line(f"{sessions} sessions", seconds, cost(shared(sessions, seconds))), flush=True)
-    ours = cost(as_sessions(options.each, seconds))
-    print(line(f"{options.each} long sessions", seconds, ours), flush=True)
-    theirs = cost(as_flows(options.each, seconds))
-    print(line(f"{options.each} flows of iperf3", seconds, theirs))
+        run_and_print(f"{sessions} sessions", shared(sessions, seconds))
+    ours = run_and_print(f"{options.each} long sessions", as_sessions(options.each, seconds))
+    theirs = run_and_print(f"{options.each} flows of iperf3", as_flows(options.each, seconds))
     print(
         f"iperf3 against sessions: wall {theirs.wall_s / ours.wall_s:.2f} x, "
-        f"processors {theirs.cpu_s / ours.cpu_s:.2f} x"
+        f"processors {theirs.processor_s / ours.processor_s:.2f} x"
     )
 
 

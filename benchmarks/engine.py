@@ -20,8 +20,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import ns2, ns3
-from benchmarks.ns3 import queue_bytes
+from benchmarks import simulators
+from benchmarks.simulators import queue_bytes
 from testbed.engine import Engine
 from testbed.guest.engine import GuestEngine
 from testbed.host.engine import HostEngine
@@ -40,13 +40,14 @@ MOST_OF_NS3_TIME = {1: 5.0, 10: 1.3, 100: 0.75}  # what a trial may take of ns-3
 
 @dataclass(frozen=True)
 class Cost:
-    """What a run took."""
+    """The wall time of a run, and the processor time of all its processes."""
 
     wall_s: float
     processor_s: float
+    memory_mb: float = 0
 
     def to(self, other: Cost) -> str:
-        """As a ratio."""
+        """Return the ratio to another cost, as text."""
         return (
             f"{self.wall_s / other.wall_s:.2f} ({self.processor_s / other.processor_s:.2f} of the "
             "processor time)"
@@ -88,9 +89,16 @@ def processor_s() -> float:
 
 
 def cost(wall_s: Callable[[], float]) -> Cost:
-    """Of something that says how long it took."""
+    """Measure a call that returns the wall time of what it ran."""
     before = processor_s()
     return Cost(wall_s(), processor_s() - before)
+
+
+def trial_cost(wanted: Scenario) -> Cost:
+    """Measure a trial in the guest."""
+    before = processor_s()
+    record = measure(GuestEngine(), wanted)
+    return Cost(record.wall_s, processor_s() - before, record.peak_memory_mb)
 
 
 def best(costs: list[Cost]) -> Cost:
@@ -107,10 +115,11 @@ def compare(rate_mbit: int, repeats: int, core: int, with_simulators: bool) -> N
         return trials[-1].wall_s
 
     runs: dict[str, Callable[[], float]] = {"guest": trial}
-    if with_simulators and ns3.is_installed():
-        runs["ns-3"] = lambda: ns3.run_ns3(rate_mbit, rtt_ms, TRIAL_SECONDS, core=core).wall_s
-    if with_simulators and ns2.is_installed():
-        runs["ns-2"] = lambda: ns2.run_ns2(rate_mbit, rtt_ms, TRIAL_SECONDS, core=core).wall_s
+    words = (rate_mbit, rtt_ms, TRIAL_SECONDS)
+    if with_simulators and simulators.has_ns3():
+        runs["ns-3"] = lambda: simulators.run_ns3(*words, core=core).wall_s
+    if with_simulators and simulators.has_ns2():
+        runs["ns-2"] = lambda: simulators.run_ns2(*words, core=core).wall_s
     costs: dict[str, list[Cost]] = {name: [] for name in runs}
     for _ in range(repeats):
         for name, act in runs.items():
@@ -138,11 +147,11 @@ def main() -> None:
     parser.add_argument("--no-simulators", action="store_true")
     options = parser.parse_args()
     core = min(os.sched_getaffinity(0))  # the one that a single worker is given
-    for name, is_there, package in (
-        ("ns-3", ns3.is_installed(), "libns3-dev"),
-        ("ns-2", ns2.is_installed(), "ns2"),
+    for name, installed, package in (
+        ("ns-3", simulators.has_ns3(), "libns3-dev"),
+        ("ns-2", simulators.has_ns2(), "ns2"),
     ):
-        if not is_there:
+        if not installed:
             print(f"{name} is not installed (apt install {package}): no comparison with it")
     guest = GuestEngine()
     if problem := guest.ready():

@@ -1,6 +1,6 @@
 """The classic test of loss recovery in ns-2: what a real kernel's variants are held against.
 
-python -m benchmarks.ns2_fall_floyd [--no-limited-transmit] [--json FILE] [--beside RESULTS]
+python -m benchmarks.ns2_fall_floyd [--no-limited-transmit] [--beside RESULTS]
 
 Fall and Floyd (1996), 'Simulation-based Comparisons of Tahoe, Reno, and SACK TCP': one FTP,
 S1 --(8 Mbit/s, 0.1 ms)-- R1 --(0.8 Mbit/s, 100 ms)-- K1, and one to four packets that lose
@@ -10,15 +10,15 @@ their first transmission in slow start. Everything is deterministic. Debian's ns
 from __future__ import annotations
 
 import argparse
-import json
-import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from enum import Enum
 from itertools import pairwise, product
 from pathlib import Path
 
+from analysis.statistics.text_tables import TextTable, as_markdown
+from benchmarks.simulators import has_ns2
 from testbed.errors import TestbedError
 from testbed.machine.process import run
 
@@ -106,14 +106,9 @@ class Ns2Outcome:
     rto_s: float | None  # in force at the first retransmission
 
 
-def is_installed() -> bool:
-    """Whether ns-2 is on this machine."""
-    return shutil.which("ns") is not None
-
-
 def outcomes(limited_transmit: bool = True) -> list[Ns2Outcome]:
     """Every variant with one to four drops."""
-    if not is_installed():
+    if not has_ns2():
         raise TestbedError("ns-2 is not installed", INSTALL_HINT)
     return [
         outcome(variant, drops, limited_transmit)
@@ -250,29 +245,18 @@ def kernel_outcomes(results: Path) -> list[Ns2Outcome]:
 
 
 def side_by_side(theirs: Sequence[Ns2Outcome], ours: Sequence[Ns2Outcome]) -> str:
-    """Return a table in Markdown, each cell with ns-2's value and the kernel's."""
-    mine = {(row.variant, row.drops): row for row in ours}
+    """Return a table in Markdown: ns-2's values, and beside them the kernel's, if there are any."""
+    kernel = {(row.variant, row.drops): row for row in ours}
     names = [field.name for field in fields(Ns2Outcome)]
-    lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
+    rows = []
     for row in theirs:
-        other = mine.get((row.variant, row.drops))
-        cells = [row.variant, str(row.drops)]
-        cells += [
-            f"{shown(getattr(row, name))} / {shown(getattr(other, name, None))}"
-            for name in names[2:]
-        ]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def table(rows: Sequence[Ns2Outcome]) -> str:
-    """Aligned columns under the fields' names."""
-    names = [field.name for field in fields(Ns2Outcome)]
-    cells = [names, *([shown(getattr(row, name)) for name in names] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return "\n".join(
-        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in cells
-    )
+        cells = [shown(getattr(row, name)) for name in names]
+        if ours:
+            other = kernel.get((row.variant, row.drops))
+            beside = [shown(getattr(other, name, None)) for name in names]
+            cells[2:] = [" / ".join(pair) for pair in zip(cells[2:], beside[2:], strict=True)]
+        rows.append(tuple(cells))
+    return as_markdown(TextTable(tuple(names), tuple(rows), ""))
 
 
 def shown(value: str | float | None) -> str:
@@ -286,22 +270,16 @@ def main() -> None:
     """Run everything and print it."""
     parser = argparse.ArgumentParser(description="Fall and Floyd's test of 1996 in ns-2.")
     parser.add_argument("--no-limited-transmit", action="store_true", help="without RFC 3042")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcomes here, too")
     parser.add_argument(
         "--beside", type=Path, metavar="RESULTS", help="also what `testbed run fall-floyd` saw"
     )
     options = parser.parse_args()
     try:
         rows = outcomes(limited_transmit=not options.no_limited_transmit)
-        if options.beside:
-            print(side_by_side(rows, kernel_outcomes(options.beside)))
-            return
+        print(side_by_side(rows, kernel_outcomes(options.beside) if options.beside else ()), end="")
     except TestbedError as error:
         hint = f" (hint: {error.hint})" if error.hint else ""
         raise SystemExit(f"{error.message}{hint}") from error
-    print(table(rows))
-    if options.json:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -12,71 +12,37 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import resource
-import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
+from statistics import median
 
-from benchmarks.engine import TRIAL_SECONDS, measure, scenario
-from testbed.engine import Engine
+from benchmarks.engine import TRIAL_SECONDS, Cost, scenario, trial_cost
 from testbed.guest.engine import GuestEngine
-from testbed.scenario.model import Scenario
 
 INTERVALS_MS = (0.0, 10.0, 1.0)
 
 
-@dataclass(frozen=True)
-class SamplingCost:
-    """Of one trial."""
-
-    wall_s: float
-    cpu_s: float
-
-
-def cost(engine: Engine, wanted: Scenario) -> SamplingCost:
-    """Run it, alone among our children."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    wall_s = measure(engine, wanted).wall_s
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    spent_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return SamplingCost(wall_s, spent_s)
-
-
-def median(costs: Sequence[SamplingCost], name: str) -> float:
-    """Of one of the two times."""
-    return statistics.median(float(getattr(each, name)) for each in costs)
-
-
-def ratio(costs: Sequence[SamplingCost], others: Sequence[SamplingCost], name: str) -> float:
-    """Return the median of the ratios of trials that ran one after the other."""
-    pairs = zip(costs, others, strict=True)
-    return statistics.median(float(getattr(a, name) / getattr(b, name)) for a, b in pairs)
-
-
 def main() -> None:
-    """Print the medians and their ratios."""
+    """Print the medians and their ratios to no samples."""
     parser = argparse.ArgumentParser(description="The wall cost of samples in the guest.")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--rate", type=int, default=10, help="Mbit/s")
     parser.add_argument("--seconds", type=float, default=TRIAL_SECONDS)
     options = parser.parse_args()
-    guest = GuestEngine()
-    if problem := guest.ready():
+    if problem := GuestEngine().ready():
         raise SystemExit(problem)
     plain = scenario(options.rate, options.seconds)
-    costs: dict[float, list[SamplingCost]] = {interval: [] for interval in INTERVALS_MS}
+    costs: dict[float, list[Cost]] = {interval: [] for interval in INTERVALS_MS}
     for _ in range(options.repeats):
-        for interval, found in costs.items():
-            found.append(cost(guest, dataclasses.replace(plain, sample_interval_ms=interval)))
+        for interval, spent in costs.items():
+            spent.append(trial_cost(dataclasses.replace(plain, sample_interval_ms=interval)))
     print(f"{options.seconds:g} s at {options.rate} Mbit/s, medians of {options.repeats}")
-    for interval, found in costs.items():
-        name = f"every {interval:g} ms" if interval else "no samples"
-        print(
-            f"{name:>12}"
-            f"  wall {median(found, 'wall_s'):6.2f} s, {ratio(found, costs[0.0], 'wall_s'):.2f} x"
-            f"  processors {median(found, 'cpu_s'):6.2f} s,"
-            f" {ratio(found, costs[0.0], 'cpu_s'):.2f} x"
-        )
+    for interval, spent in costs.items():
+        line = f"{f'every {interval:g} ms' if interval else 'no samples':>12}"
+        for what, name in (("wall", "wall_s"), ("processors", "processor_s")):
+            times, plain_times = ([getattr(c, name) for c in cs] for cs in (spent, costs[0.0]))
+            # ratios are of trials that ran one after the other
+            ratio = median(a / b for a, b in zip(times, plain_times, strict=True))
+            line += f"  {what} {median(times):6.2f} s, {ratio:.2f} x"
+        print(line)
 
 
 if __name__ == "__main__":

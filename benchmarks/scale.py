@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import tempfile
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.results.reduction import reduction_of
-from benchmarks import engine, ns3
+from benchmarks import engine, simulators
 from testbed.errors import TestbedError
 from testbed.guest.engine import GuestEngine
 from testbed.plan.task import tasks
@@ -29,9 +30,7 @@ from testbed.runs.sweep import run_all
 from testbed.scenario.model import Scenario
 from testbed.store import Status, open_trial
 
-SCALE_RTT_MS = (
-    61.7  # no multiple of the samples' interval: they are not taken in the midst of a burst
-)
+SCALE_RTT_MS = 61.7  # no multiple of the samples' interval: no sample in the midst of a burst
 START_JITTER_MS = 500.0  # of the flows' starts
 MOST_TIMES_ONE_FLOW = 1.5  # times the cost of one flow's packet
 MOST_MB = 512
@@ -90,7 +89,8 @@ def simulated(case: Case, seconds: float) -> Ran:
     """Run a case in ns-3."""
     before = engine.processor_s()
     spread_s = START_JITTER_MS / 1e3 if case.flows > 1 else 0
-    done = ns3.run_ns3(case.rate_mbit, SCALE_RTT_MS, seconds, flows=case.flows, spread_s=spread_s)
+    words, core = (case.rate_mbit, SCALE_RTT_MS, seconds), max(os.sched_getaffinity(0))
+    done = simulators.run_ns3(*words, flows=case.flows, spread_s=spread_s, core=core)
     return Ran(engine.processor_s() - before, done.packets)
 
 
@@ -116,7 +116,7 @@ def cost_us(case: Case, seconds: float, repeats: int) -> float:
 
 def beside_ns3(case: Case, seconds: float, cost: float) -> None:
     """Print what a packet costs in ns-3."""
-    ns3.build()
+    simulators.build_ns3()
     other = packet_us(*(simulated(case, each) for each in (seconds, 2 * seconds)))
     print(
         f"  ns-3 {other:.1f} us per packet: the guest's costs {cost / other:.2f} of it", flush=True
@@ -149,7 +149,7 @@ def main() -> None:
                 f"  {costs[-1] / costs[0]:.2f} times one flow's (at most {MOST_TIMES_ONE_FLOW})",
                 flush=True,
             )
-        if ns3.is_installed() and case is not seldom:
+        if simulators.has_ns3() and case is not seldom:
             beside_ns3(case, options.seconds, costs[-1])
 
 

@@ -12,12 +12,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import tempfile
-from pathlib import Path
 
-from testbed.plan.task import tasks
-from testbed.runs.engine_choice import choose
-from testbed.runs.sweep import run_all
+from benchmarks.engine import trial_cost
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import LinkSettings, dumbbell
 from testbed.scenario.network import Queue
@@ -47,13 +43,6 @@ def scenarios(count: int, mean: float) -> tuple[Scenario, Scenario]:
     return scenario, dataclasses.replace(scenario, flows=(one,))
 
 
-def seconds(scenario: Scenario) -> float:
-    """Return the wall time of one trial."""
-    with tempfile.TemporaryDirectory() as folder:
-        (done,) = run_all(tasks([scenario]), choose("guest", ()), Path(folder), lambda _event: None)
-        return done.record.wall_s
-
-
 def main() -> None:
     """Print both times and their ratio."""
     parser = argparse.ArgumentParser(description="Many transfers against one flow of their bytes.")
@@ -64,7 +53,7 @@ def main() -> None:
     many, one = scenarios(options.count, options.mean_bytes)
     size = one.flows[0].bytes or 0
     # alternately: what else the machine does falls on both
-    times = [(seconds(many), seconds(one)) for _ in range(options.repeats)]
+    times = [(trial_cost(many).wall_s, trial_cost(one).wall_s) for _ in range(options.repeats)]
     slow, fast = (min(each) for each in zip(*times, strict=True))
     print(f"{options.count} transfers, {size / 1e6:.0f} MB: {slow:.1f} s")
     print(f"one flow of as many bytes: {fast:.1f} s")
