@@ -25,7 +25,7 @@ from testbed.machine.process import run, stream
 
 PYSHARK_PACKETS = 5_000
 # of a process that prints the length of a table; ru_maxrss would count the parent's memory
-PROGRAM = """
+COUNT_ROWS = """
 import sys
 from pathlib import Path
 from analysis.captures.{module} import {function}
@@ -33,10 +33,12 @@ found = {function}(Path(sys.argv[1])).{table}
 peak = next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(len(found), peak)
 """
-PROGRAMS = {
-    "all columns": PROGRAM.format(module="tcp", function="read_arrays", table='columns["frame"]'),
-    "as a pandas table": PROGRAM.format(module="tcp", function="read_capture", table="rows"),
-    "flows": PROGRAM.format(module="flow_tables", function="read_flows", table="table"),
+REDUCTION_PROGRAMS = {
+    "all columns": COUNT_ROWS.format(
+        module="tcp", function="read_arrays", table='columns["frame"]'
+    ),
+    "as a pandas table": COUNT_ROWS.format(module="tcp", function="read_capture", table="rows"),
+    "flows": COUNT_ROWS.format(module="flow_tables", function="read_flows", table="table"),
 }
 PYSHARK = f"""
 import itertools, sys, pyshark
@@ -77,10 +79,10 @@ def main() -> None:
     parser.add_argument("--no-pyshark", action="store_true")
     options = parser.parse_args()
     path = options.capture
-    packets = run_python(PROGRAMS["all columns"], path)[0]
+    packets = run_python(REDUCTION_PROGRAMS["all columns"], path)[0]
     print(f"{packets} packets, medians of whole processes")
     costs = {}
-    for name, program in PROGRAMS.items():
+    for name, program in REDUCTION_PROGRAMS.items():
         peak_mb = run_python(program, path)[1] / 1024
         runs = [timed(functools.partial(run_python, program, path)) for _ in range(options.repeats)]
         costs[name] = Cost(
