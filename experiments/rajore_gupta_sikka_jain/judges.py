@@ -76,7 +76,7 @@ WEAK, STRONG = "wifi-weak", "wifi-strong"
 
 
 def _spikes(group: Group) -> tuple[Samples, Samples, tuple[NumberRow, ...]]:
-    """The number and size of the spikes, with the table rows that show them."""
+    """Return the number and size of the spikes, with the rows that show them."""
     own = over_tcp(group)
     counts, largest = by_variant(own, "spikes"), by_variant(own, "largest_spike_pps")
     printed = RGSJ_SPIKES[str(group.values("network")[0])]
@@ -88,7 +88,7 @@ def _spikes(group: Group) -> tuple[Samples, Samples, tuple[NumberRow, ...]]:
 
 
 def spikes_wifi(group: Group) -> Finding:
-    """Veno has the fewest, and the largest: the paper says so, but its numbers do not."""
+    """Test that Veno has the fewest and largest, as the paper says; its numbers say otherwise."""
     counts, largest, rows = _spikes(group)
     parts = (
         ranked(TIMES, counts, versus("veno"), where="spikes"),
@@ -98,7 +98,7 @@ def spikes_wifi(group: Group) -> Finding:
 
 
 def spikes_ethernet(group: Group) -> Finding:
-    """Vegas has the fewest, Veno the largest."""
+    """Test that Vegas has the fewest and Veno the largest."""
     counts, largest, rows = _spikes(group)
     parts = (
         ranked(TIMES, counts, versus("vegas"), where="spikes"),
@@ -108,7 +108,7 @@ def spikes_ethernet(group: Group) -> Finding:
 
 
 def lengths(group: Group) -> Finding:
-    """The average packet: Veno's below Cubic's below Vegas's."""
+    """Test that Veno's average packet is shorter than Cubic's, and Cubic's than Vegas's."""
     found = by_variant(over_tcp(group), "mean_packet_bytes")
     part = ranked(LENGTH, found, rising("veno", "cubic", "vegas"))
     rows = rows_of_three("packet over TCP", LENGTH, found, _bytes("https"))
@@ -120,7 +120,7 @@ def _bytes(transport: str) -> dict[str, str]:
 
 
 def transports(group: Group) -> Finding:
-    """Packets over TCP are far larger than over QUIC."""
+    """Test that packets over TCP are far larger than those over QUIC."""
     slow, fast = (
         by_variant(own, "mean_packet_bytes") for own in (over_tcp(group), over_quic(group))
     )
@@ -142,7 +142,7 @@ def transports(group: Group) -> Finding:
 
 
 def rates(group: Group) -> Finding:
-    """Average throughput: Veno's below Vegas's below Cubic's."""
+    """Test that Veno's average throughput is below Vegas's, and Vegas's below Cubic's."""
     found = by_variant(over_tcp(group), "throughput_mbps")
     paper = {name: RATE.write(value / 1e3) for name, value in RGSJ_KBIT_PER_S.items()}
     part = ranked(RATE, found, rising("veno", "vegas", "cubic"))
@@ -151,7 +151,7 @@ def rates(group: Group) -> Finding:
 
 
 def shaped_rates(group: Group) -> Finding:
-    """Throughput is the same for all."""
+    """Test that all variants have the same throughput."""
     found = by_variant(over_tcp(group), "throughput_mbps")
     pairs = (("veno", "cubic"), ("veno", "vegas"), ("cubic", "vegas"))
     near = ClaimMeasure("KB/s", 1, factor=PAPERS, relative=0.05)
@@ -161,7 +161,7 @@ def shaped_rates(group: Group) -> Finding:
 
 
 def _medians(what: str) -> dict[str, str]:
-    """The medians of the paper's five runs, with their ranges."""
+    """Return the medians of the paper's five runs, with their ranges."""
     return {
         name: f"{sorted(runs)[len(runs) // 2]} ({min(runs)} to {max(runs)})"
         for name, runs in RGSJ_SHAPED[what].items()
@@ -169,7 +169,7 @@ def _medians(what: str) -> dict[str, str]:
 
 
 def shaped_retransmissions(group: Group) -> Finding:
-    """Retransmitted bytes: Vegas's below Veno's below Cubic's."""
+    """Test that Vegas retransmits fewer bytes than Veno, and Veno than Cubic."""
     found = by_variant(over_tcp(group), "retransmitted_bytes")
     part = ranked(BYTES, found, rising("vegas", "veno", "cubic"))
     rows = rows_of_three("retransmitted", BYTES, found, _medians("retransmitted bytes"))
@@ -177,7 +177,7 @@ def shaped_retransmissions(group: Group) -> Finding:
 
 
 def shaped_duplicates(group: Group) -> Finding:
-    """Duplicate ACKs: Vegas's below Veno's below Cubic's."""
+    """Test that Vegas has fewer duplicate ACKs than Veno, and Veno than Cubic."""
     found = by_variant(over_tcp(group), "duplicate_acks")
     part = ranked(PACKETS, found, rising("vegas", "veno", "cubic"))
     rows = rows_of_three("duplicate ACKs", PACKETS, found, _medians("duplicate ACKs"))
@@ -185,7 +185,7 @@ def shaped_duplicates(group: Group) -> Finding:
 
 
 def shaped_order(group: Group) -> Finding:
-    """Next to nothing is out of order where the paper captured: before the queue."""
+    """Test that next to nothing is out of order where the paper captured: before the queue."""
     own = over_tcp(group)
     found = by_variant(own, "out_of_order_sent")
     parts = [
@@ -198,19 +198,19 @@ def shaped_order(group: Group) -> Finding:
 
 
 def signal_rates(group: Group) -> Finding:
-    """Throughput is the same with a weak signal as with a strong one."""
+    """Test that throughput is the same with a weak signal as with a strong one."""
     return _signal(
         group, "throughput_mbps", TENTH, 0, dict.fromkeys(THREE, ComparisonOutcome.EQUAL)
     )
 
 
 def signal_peaks(group: Group) -> Finding:
-    """A weak signal has fewer peaks."""
+    """Test that a weak signal has fewer peaks."""
     return _signal(group, "spikes", TIMES, 1, dict.fromkeys(THREE, ComparisonOutcome.BELOW))
 
 
 def signal_duplicates(group: Group) -> Finding:
-    """Duplicate ACKs: fewer with a weak signal for Veno, more for Cubic, as many for Vegas."""
+    """Test that with a weak signal Veno has fewer duplicate ACKs, Cubic more, Vegas as many."""
     wanted = {
         "veno": ComparisonOutcome.BELOW,
         "cubic": ComparisonOutcome.ABOVE,
@@ -226,7 +226,7 @@ def _signal(
     place: int,
     wanted: Mapping[str, ComparisonOutcome],
 ) -> Finding:
-    """Weak beside strong, variant by variant; `place` is the column in the paper's table."""
+    """Compare weak with strong for each variant; `place` is the column in the paper's table."""
     own = over_tcp(group)
     weak, strong = (by_variant(own.asked("network", [each]), metric) for each in (WEAK, STRONG))
     pairs = [
@@ -249,7 +249,7 @@ AT_MOST_STALLS = 0.5  # per playback: none in most
 
 
 def loading(group: Group, alike: tuple[str, str]) -> Finding:
-    """Veno loads the whole video first; two of the three are almost equal."""
+    """Test that Veno loads the whole video first, and that two of the three are almost equal."""
     network = str(group.values("network")[0])
     found = by_variant(over_tcp(group), "loaded_s")
     printed = RGSJ_LOAD_S[network]
@@ -265,7 +265,7 @@ def loading(group: Group, alike: tuple[str, str]) -> Finding:
 
 
 def errors(group: Group) -> Finding:
-    """Cubic has the most packets with one of Wireshark's errors."""
+    """Test that Cubic has the most packets with one of Wireshark's errors."""
     own = over_tcp(group)
     found = by_variant(own, "error_packets")
     part = ranked(PACKETS, found, versus("cubic"), ComparisonOutcome.ABOVE)
@@ -275,7 +275,7 @@ def errors(group: Group) -> Finding:
 
 
 def rebuffering(group: Group) -> Finding:
-    """Veno re-buffers least, by how often or by how long; all of them do."""
+    """Test that Veno re-buffers least, by how often or by how long, and that all of them do."""
     own = over_tcp(group)
     count, length = by_variant(own, "stalls"), by_variant(own, "stall_s")
     pairs = versus("veno")
@@ -290,7 +290,7 @@ def rebuffering(group: Group) -> Finding:
 
 
 def starting(group: Group) -> Finding:
-    """One to two minutes pass before the picture moves."""
+    """Test that one to two minutes pass before the picture moves."""
     own = over_tcp(group)
     found, page = by_variant(own, "startup_s"), by_variant(own, "page_s")
     parts = [
@@ -303,12 +303,12 @@ def starting(group: Group) -> Finding:
 
 
 def by_control(judge: dict[str, ClaimPart]) -> ClaimPart:
-    """One reading for each congestion control that QUIC's server may have had."""
+    """Make a reading for each congestion control that QUIC's server may have had."""
     return by_definition("congestion control of QUIC's server", judge.items())
 
 
 def sooner(group: Group) -> Finding:
-    """The page is loaded 40 to 50 s sooner over QUIC."""
+    """Test that the page is loaded 40 to 50 s sooner over QUIC."""
     slow, fast = (by_variant(own, "page_s") for own in _both(group))
     rows = rows_of("page over TCP", SECONDS, slow) + rows_of("page over QUIC", SECONDS, fast)
     low, high = RGSJ_QUIC_SOONER_S
@@ -335,7 +335,7 @@ def _difference(first: Sample, second: Sample) -> Sample:
 
 
 def smooth(group: Group) -> Finding:
-    """Over QUIC playback does not stall, and over TCP it does, for longer."""
+    """Test that playback never stalls over QUIC, and that it stalls for longer over TCP."""
     own, other = _both(group)
     count, length = by_variant(other, "stalls"), by_variant(other, "stall_s")
     tcp = by_variant(own, "stall_s")
@@ -360,7 +360,7 @@ def _below_all(measure: ClaimMeasure, name: str, hero: Sample, rivals: Samples) 
 
 
 def worst(group: Group) -> Finding:
-    """The worst second has fewer bad packets over QUIC, and no more than the paper's."""
+    """Test that over QUIC the worst second has fewer bad packets, and no more than the paper's."""
     slow, fast = (by_variant(own, "lost_packets_peak") for own in _both(group))
     most = RGSJ_WORST_ERRORS[QUIC]
     bounded = {
@@ -399,20 +399,18 @@ OPPOSITE = {
     ClaimVerdict.CONTRADICTED: ClaimVerdict.SUPPORTED,
     ClaimVerdict.OPEN: ClaimVerdict.OPEN,
 }
-Spreads = (
-    pd.DataFrame
-)  # by seed, one column per network: the largest minus the smallest of the three
+Spreads = pd.DataFrame  # largest minus smallest of the three: a row per seed, a column per network
 
 
 def spreads(group: Group, setting: str, metric: str) -> Spreads:
-    """The spreads over the three variants, where all three are known."""
+    """Return the spreads over the three variants, where all three are known."""
     own = group.where(transport=TCP, setting=setting).asked("variant", THREE)
     table = means(own.rows, metric, ["seed", "axis_network"], "axis_variant")
     return (table.max(axis=1) - table.min(axis=1)).unstack("axis_network")
 
 
 def governing(group: Group) -> Finding:
-    """The spread of load times: set on the laptop, and set on the server."""
+    """Test where the spread of load times is: set on the laptop, or set on the server."""
     laptop, server = (spreads(group, each, "loaded_s") for each in (LAPTOP, SERVER))
     shared = laptop.dropna(axis=1).columns.intersection(server.dropna(axis=1).columns)
     if shared.empty:
@@ -458,7 +456,7 @@ def _sample(column: pd.Series[float]) -> Sample:
 
 
 def _beside(group: Group) -> list[NumberRow]:
-    """The largest spread of each other measure."""
+    """Return the largest spread of each other measure."""
     rows = []
     for metric, words in BESIDE.items():
         found = [float(spreads(group, each, metric).max().max()) for each in (LAPTOP, SERVER)]

@@ -53,17 +53,17 @@ Samples = dict[str, Sample]
 
 
 def over_tcp(group: Group) -> Group:
-    """The three variants over TCP, set where the group asks."""
+    """Select the three variants over TCP, set at the group's end of the connection."""
     return group.where(transport=TCP, setting=group.setting).asked("variant", THREE)
 
 
 def over_quic(group: Group) -> Group:
-    """QUIC, where only the server has a congestion control: the same for either setting of TCP."""
+    """Select QUIC, where only the server has a congestion control: either setting of TCP has it."""
     return group.where(transport=QUIC, setting=SERVER).asked("variant", CONTROLS)
 
 
 def by_variant(group: Group, metric: str) -> Samples:
-    """One number per seed, for each of the axis's variants: the flow's own is the server's."""
+    """Return a number per seed for each variant of the axis: the flow's variant is the server's."""
     return samples(group.rows, metric, "axis_variant")
 
 
@@ -80,17 +80,17 @@ def ranked(
 
 
 def versus(hero: str) -> tuple[tuple[str, str], ...]:
-    """One variant beside the other two."""
+    """Pair one variant with each of the other two."""
     return tuple((hero, other) for other in THREE if other != hero)
 
 
 def rising(*names: str) -> tuple[tuple[str, str], ...]:
-    """Each beside the next."""
+    """Pair each name with the next."""
     return tuple(itertools.pairwise(names))
 
 
 def middle(measure: ClaimMeasure, sample: Sample) -> str:
-    """The median and the range: with five seeds, its 94 % interval."""
+    """Write the median and the range: with five seeds, its 94 % interval."""
     values = known(sample.values())
     if not len(values):
         return "not known"
@@ -105,7 +105,7 @@ def middle(measure: ClaimMeasure, sample: Sample) -> str:
 def rows_of(
     what: str, measure: ClaimMeasure, found: Samples, paper: dict[str, str] | None = None
 ) -> list[NumberRow]:
-    """The median of each, with the paper's beside it."""
+    """Return a row per variant: its median, with the paper's number beside it."""
     theirs = paper or {}
     return [
         NumberRow(f"median {what}, {name}", middle(measure, found[name]), theirs.get(name, ""))
@@ -116,9 +116,7 @@ def rows_of(
 def rows_of_three(
     what: str, measure: ClaimMeasure, found: Samples, paper: dict[str, str] | None = None
 ) -> list[NumberRow]:
-    """The medians of the variants over TCP, and how often all three gave exactly the same
-    number.
-    """
+    """Return the medians over TCP, and in how many seeds all three variants had one number."""
     three = [found.get(name, {}) for name in THREE]
     seeds = set.intersection(*(set(each) for each in three))
     same = sum(len({each[seed] for each in three}) == 1 for seed in seeds)

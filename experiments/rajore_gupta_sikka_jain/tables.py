@@ -66,7 +66,7 @@ COLUMNS: tuple[tuple[str, str, Callable[[LengthsRow], float | None]], ...] = (
 
 
 def length_sheet(digest: pd.DataFrame, paper: Sequence[LengthsRow]) -> Sheet:
-    """The table of a flow's digest; empty if the digest has no lengths."""
+    """Make the table of packet lengths from a digest; it is empty if the digest has none."""
     table = lengths_of(digest)
     return Sheet(LENGTH_HEADS, () if table.empty else tuple(_length_lines(table, paper)))
 
@@ -86,7 +86,7 @@ def _length_lines(table: pd.DataFrame, paper: Sequence[LengthsRow]) -> Iterator[
 
 
 def _buckets() -> list[str]:
-    """The names that Wireshark gives the rows."""
+    """Return the names that Wireshark gives the rows."""
     ends = [f"-{high - 1}" for high in BUCKETS[1:]] + [" and greater"]
     return [ALL, *(f"{low}{end}" for low, end in zip(BUCKETS, ends, strict=True))]
 
@@ -100,7 +100,7 @@ Case = tuple[str, str, str, pd.DataFrame]  # transport, setting, variant and flo
 
 
 def video_tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
-    """The paper's tables that there are trials for, then whose congestion control governs."""
+    """Yield the paper's tables that there are trials for, then whose congestion control governs."""
     rows = results.good
     if f"{AXIS}setting" not in rows:
         return
@@ -130,7 +130,7 @@ def _tables(results: ExperimentResults, rows: pd.DataFrame) -> Iterator[tuple[st
 def _flows(
     rows: pd.DataFrame, network: str, transport: str, setting: str
 ) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The flows of each variant of the axis, in the usual order."""
+    """Yield the flows of each variant of the axis, in the usual order."""
     own = rows[
         (rows[f"{AXIS}network"] == network)
         & (rows[f"{AXIS}transport"] == transport)
@@ -141,7 +141,7 @@ def _flows(
 
 
 def _cases(rows: pd.DataFrame, network: str) -> Iterator[Case]:
-    """What there is of a network; the paper's own first."""
+    """Yield the cases of a network, those set on the laptop, as in the paper, first."""
     for transport, setting in ((TCP, LAPTOP), (TCP, SERVER), (QUIC, LAPTOP), (QUIC, SERVER)):
         for variant, own in _flows(rows, network, transport, setting):
             yield transport, setting, variant, own
@@ -418,7 +418,7 @@ def _player_lines(rows: pd.DataFrame) -> Iterator[Line]:
 
 
 def _packet_lengths(results: ExperimentResults, rows: pd.DataFrame) -> Iterator[tuple[str, Sheet]]:
-    """Packet lengths of the first trial with Cubic on the laptop, as in the paper's tables."""
+    """Yield the packet lengths of the first trial with Cubic on the laptop, as the paper prints."""
     for transport, paper in RGSJ_LENGTHS.items():
         flows = dict(_flows(rows, "wifi-good", transport, LAPTOP)).get("cubic")
         if flows is None:

@@ -50,7 +50,7 @@ def scenario(
     duration_s: float,
     seed: int,
 ) -> Scenario:
-    """One trial: one viewer watches one video."""
+    """Return one trial: one viewer watches one video."""
     words = [network, transport, variant]
     words += ["receiver"] if setting == "receiver" else []
     words += [rule] if rule in RULES else []
@@ -69,7 +69,7 @@ def scenario(
 
 
 def _video(transport: Transport, variant: str, receivers: bool, rule: str) -> Flow:
-    """The flow from the server to the station; the variant is set at one of them."""
+    """Return the flow from the server to the station, one of which has the variant set."""
     kernel = KERNELS.get(variant, variant)
     quic = transport is Transport.QUIC
     control = QUIC_DEFAULT if receivers else variant
