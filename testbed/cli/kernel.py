@@ -6,13 +6,11 @@ import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from rich.table import Table
-
 from testbed.errors import TestbedError, UsageError, nearest
 from testbed.guest import kernels
 from testbed.plan.task import tasks
 from testbed.runs.engine_choice import choose
-from testbed.runs.progress import console, errors
+from testbed.runs.progress import console, errors, folding_table
 from testbed.runs.selection import parse_settings, select
 from testbed.runs.sweep import TrialFinished, run_all
 from testbed.scenario.kernel_axis import on_kernels
@@ -44,9 +42,7 @@ def say(line: str) -> None:
 def _list(_options: argparse.Namespace, words: Sequence[str]) -> int:
     if words:
         raise UsageError(f"kernel list {words[0]}: nothing follows", "testbed kernel list")
-    table = Table(box=None)
-    for heading in ("kernel", "state", "what"):
-        table.add_column(heading, overflow="fold")
+    table = folding_table("kernel", "state", "what")
     for row in _rows():
         table.add_row(*row)
     console.print(table)

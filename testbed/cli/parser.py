@@ -7,7 +7,7 @@ import importlib.metadata
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from testbed.cli.compare import compare_folders
 from testbed.cli.completion import SHELLS, complete
@@ -38,13 +38,13 @@ class Parser(argparse.ArgumentParser):
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb: what it does, an example for its help, and the function that adds its options."""
+    """A verb: the function that it runs, what it does and an example for its help, its options."""
 
     name: str
     act: Callable[[argparse.Namespace], int]
     about: str
     example: str
-    add_options: Callable[[Parser], None]
+    add_options: Callable[[Parser], None] = lambda _parser: None
 
 
 def build_parser() -> Parser:
@@ -53,12 +53,8 @@ def build_parser() -> Parser:
     parser.add_argument("--version", action=_Version, nargs=0, help="the version of the testbed")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser)
     for verb in VERBS:
-        made = verbs.add_parser(
-            verb.name,
-            help=verb.about,
-            description=verb.about,
-            epilog=f"example: testbed {verb.example}",
-        )
+        example = f"example: testbed {verb.example}"
+        made = verbs.add_parser(verb.name, help=verb.about, description=verb.about, epilog=example)
         made.set_defaults(act=verb.act)
         verb.add_options(made)
     return parser
@@ -73,61 +69,53 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _no_options(_parser: Parser) -> None:
-    pass
+def _flag(parser: argparse._ActionsContainer, name: str, about: str) -> None:
+    parser.add_argument(name, action="store_true", help=about)
+
+
+def _value(
+    parser: argparse._ActionsContainer, name: str, metavar: str | None, about: str, **more: Any
+) -> None:
+    parser.add_argument(name, metavar=metavar, help=about, **more)
+
+
+def _values(parser: argparse._ActionsContainer, name: str, metavar: str, about: str) -> None:
+    """Add an option that can be given several times."""
+    _value(parser, name, metavar, about, action="append", default=[])
+
+
+def _number(
+    parser: argparse._ActionsContainer, name: str, about: str, default: int | None = None
+) -> None:
+    _value(parser, name, "N", about, type=_positive, default=default)
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return int(text)
 
 
 def _check_options(parser: Parser) -> None:
-    parser.add_argument(
-        "--variants", action="store_true", help="each TCP variant: its recipe, its deviations"
-    )
+    _flag(parser, "--variants", "each TCP variant: its recipe, its deviations")
 
 
 def _experiment_options(parser: Parser) -> None:
-    parser.add_argument(
-        "experiment",
-        nargs="?",
-        default="",
-        help=f"an experiment's name, a file of your own (`testbed new`), or a {SCENARIO}",
-    )
-    _topo_options(parser)
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE,…", help="values of one axis"
-    )
-    parser.add_argument("--seeds", type=_positive, default=1, metavar="N", help="repeats (1)")
-    parser.add_argument("--quick", action="store_true", help="shorter trials, for a first look")
-    parser.add_argument(
-        "--sensitivity",
-        action="store_true",
-        help="also every trial with what papers leave open varied a little: starts, buffers, "
-        "delays, ECN, timers; `report --claims` says which answers survive it",
-    )
-
-
-def _topo_options(parser: Parser) -> None:
-    """Add the options for a Mininet Topo with flows in place of an experiment."""
-    parser.add_argument(
-        "--topo",
-        default="",
-        metavar="FILE.py:CLASS,ARG=…",
-        help="a Mininet Topo in place of an experiment; also mn's own: tree,depth=2,fanout=2",
-    )
-    parser.add_argument(
-        "--link",
-        default="",
-        metavar="bw=10,delay=5ms,…",
-        help="with --topo: options of the links that have none of their own, as `mn --link tc,…`",
-    )
-    parser.add_argument(
-        "--flow",
-        action="append",
-        default=[],
-        metavar="SRC,DST,FIELD=VALUE…",
-        help="with --topo: a flow, e.g. h1,h2,variant=bbr,start_s=5; once for each",
-    )
-    parser.add_argument(
-        "--duration", type=float, default=30.0, metavar="S", help="with --topo: seconds (30)"
-    )
+    about = f"an experiment's name, a file of your own (`testbed new`), or a {SCENARIO}"
+    _value(parser, "experiment", None, about, nargs="?", default="")
+    about = "a Mininet Topo in place of an experiment; also mn's own: tree,depth=2,fanout=2"
+    _value(parser, "--topo", "FILE.py:CLASS,ARG=…", about, default="")
+    about = "with --topo: options of the links that have none of their own, as `mn --link tc,…`"
+    _value(parser, "--link", "bw=10,delay=5ms,…", about, default="")
+    about = "with --topo: a flow, e.g. h1,h2,variant=bbr,start_s=5; once for each"
+    _values(parser, "--flow", "SRC,DST,FIELD=VALUE…", about)
+    _value(parser, "--duration", "S", "with --topo: seconds (30)", type=float, default=30.0)
+    _values(parser, "--set", "KEY=VALUE,…", "values of one axis")
+    _number(parser, "--seeds", "repeats (1)", default=1)
+    _flag(parser, "--quick", "shorter trials, for a first look")
+    about = "also every trial with what papers leave open varied a little: starts, buffers, "
+    about += "delays, ECN, timers; `report --claims` says which answers survive it"
+    _flag(parser, "--sensitivity", about)
 
 
 def _new_options(parser: Parser) -> None:
@@ -136,212 +124,117 @@ def _new_options(parser: Parser) -> None:
 
 def _plan_options(parser: Parser) -> None:
     _experiment_options(parser)
-    parser.add_argument("--commands", action="store_true", help="print every command of every node")
+    _flag(parser, "--commands", "print every command of every node")
 
 
 def _run_options(parser: Parser) -> None:
     _experiment_options(parser)
-    add = parser.add_argument
-    add("--engine", default=AUTO, metavar="|".join(CHOICES), help="where to run")
-    add("--rerun", action="store_true", help="also run trials that exist already")
-    add(
-        "--retry-invalid",
-        type=_positive,
-        default=0,
-        metavar="N",
-        help="rerun trials whose verdict is invalid, up to N times",
-    )
-    add("--until", metavar="ci=N%", help="add seeds until the confidence intervals are that narrow")
-    add(
-        "--max-seeds",
-        type=_positive,
-        default=30,
-        metavar="N",
-        help="the largest number of seeds for --until (30)",
-    )
-    add(
-        "--order",
-        default="1",
-        metavar="SEED|listed",
-        help="order: shuffled by a seed (1), or as listed",
-    )
-    add("--jobs", type=_positive, metavar="N", help="number of trials to run in parallel")
-    add(
-        "--captures",
-        default="keep",
-        metavar="keep|zstd|drop",
-        help="what happens to captures once they are reduced",
-    )
-    add(
-        "--watch",
-        action="store_true",
-        help="show the run as a page in a browser of this machine while it goes on; the page of "
-        f"the results is then the run's {REPORT}",
-    )
-    add("--cluster", metavar="ADDRESS", help="run on a dask cluster, e.g. tcp://host:8786")
-    _run_results_options(parser)
-
-
-def _run_results_options(parser: Parser) -> None:
-    """Add the options for where results go, and how they are printed."""
-    add = parser.add_argument
-    add("--out", type=Path, metavar="DIR", help="results folder (results/EXPERIMENT)")
-    add(
-        "--name",
-        default="",
-        help="the run's name (its time); a run of that name is replaced, its trials stay",
-    )
-    add(
-        "--format",
-        choices=("table", "csv", "json", "md"),
-        default="table",
-        help="how the results are printed; all but `table` are alone on stdout",
-    )
+    _value(parser, "--engine", "|".join(CHOICES), "where to run", default=AUTO)
+    _flag(parser, "--rerun", "also run trials that exist already")
+    about = "rerun trials whose verdict is invalid, up to N times"
+    _number(parser, "--retry-invalid", about, default=0)
+    about = "add seeds until the confidence intervals are that narrow"
+    _value(parser, "--until", "ci=N%", about, default="")
+    _number(parser, "--max-seeds", "the largest number of seeds for --until (30)", default=30)
+    about = "order: shuffled by a seed (1), or as listed"
+    _value(parser, "--order", "SEED|listed", about, default="1")
+    _number(parser, "--jobs", "number of trials to run in parallel")
+    about = "what happens to captures once they are reduced"
+    _value(parser, "--captures", "keep|zstd|drop", about, default="keep")
+    about = "show the run as a page in a browser of this machine while it goes on; the page of "
+    about += f"the results is then the run's {REPORT}"
+    _flag(parser, "--watch", about)
+    about = "run on a dask cluster, e.g. tcp://host:8786"
+    _value(parser, "--cluster", "ADDRESS", about, default="")
+    _value(parser, "--out", "DIR", "results folder (results/EXPERIMENT)", type=Path)
+    about = "the run's name (its time); a run of that name is replaced, its trials stay"
+    _value(parser, "--name", None, about, default="")
+    about = "how the results are printed; all but `table` are alone on stdout"
+    formats = ("table", "csv", "json", "md")
+    _value(parser, "--format", None, about, choices=formats, default="table")
     columns = parser.add_mutually_exclusive_group()
-    columns.add_argument("--columns", metavar="NAME,…", help=f"these columns of {METRICS_CSV}")
-    columns.add_argument("--all", action="store_true", help="every column of the wide table")
+    _value(columns, "--columns", "NAME,…", f"these columns of {METRICS_CSV}")
+    _flag(columns, "--all", "every column of the wide table")
 
 
 def _evaluate_options(parser: Parser) -> None:
-    add = parser.add_argument
-    add("name", nargs="?", default="", help="a congestion control or variant")
-    add("--queue", default="", metavar="NAME", help="a queue, alone or for the congestion control")
-    add("--against", default="", metavar="NAME,…", help="the others (cubic,bbr,linux-reno)")
-    add("--quick", action="store_true", help="shorter trials, for a first look")
-    add("--seeds", type=_positive, metavar="N", help="repeats (5; with --quick 3)")
-    add("--engine", metavar="|".join(CHOICES), help="where to run")
-    add("--jobs", type=_positive, metavar="N", help="number of trials to run in parallel")
-    add("--captures", metavar="keep|zstd|drop", help="what happens to reduced captures")
-    add("--cluster", metavar="ADDRESS", help="run on a dask cluster, e.g. tcp://host:8786")
-    add("--out", type=Path, metavar="PATH", help=f"the page (results/evaluate-NAME/{REPORT})")
+    _value(parser, "name", None, "a congestion control or variant", nargs="?", default="")
+    about = "a queue, alone or for the congestion control"
+    _value(parser, "--queue", "NAME", about, default="")
+    _value(parser, "--against", "NAME,…", "the others (cubic,bbr,linux-reno)", default="")
+    _flag(parser, "--quick", "shorter trials, for a first look")
+    _number(parser, "--seeds", "repeats (5; with --quick 3)")
+    _value(parser, "--engine", "|".join(CHOICES), "where to run")
+    _number(parser, "--jobs", "number of trials to run in parallel")
+    _value(parser, "--captures", "keep|zstd|drop", "what happens to reduced captures")
+    _value(parser, "--cluster", "ADDRESS", "run on a dask cluster, e.g. tcp://host:8786")
+    _value(parser, "--out", "PATH", f"the page (results/evaluate-NAME/{REPORT})", type=Path)
 
 
 def _reduce_options(parser: Parser) -> None:
-    parser.add_argument(
-        "pcap",
-        nargs="+",
-        type=Path,
-        help="pcap or pcapng files; a trial's or a results folder stands for all captures in it",
-    )
+    about = "pcap or pcapng files; a trial's or a results folder stands for all captures in it"
+    _value(parser, "pcap", None, about, nargs="+", type=Path)
     rows = parser.add_mutually_exclusive_group()
-    rows.add_argument("--packets", action="store_true", help="one row per packet, not per flow")
-    rows.add_argument(
-        "--lengths",
-        action="store_true",
-        help="packet lengths by bucket, with bursts, as in Wireshark",
-    )
-    rows.add_argument("--bin", metavar="WIDTH", help="one row per flow and time bin: 1s, 100ms")
-    rows.add_argument(
-        "--verify", action="store_true", help="also run tshark, and list every difference"
-    )
-    parser.add_argument(
-        "--tunnels", action="store_true", help="read what VXLAN and GENEVE carry, not as plain UDP"
-    )
+    _flag(rows, "--packets", "one row per packet, not per flow")
+    _flag(rows, "--lengths", "packet lengths by bucket, with bursts, as in Wireshark")
+    _value(rows, "--bin", "WIDTH", "one row per flow and time bin: 1s, 100ms")
+    _flag(rows, "--verify", "also run tshark, and list every difference")
+    _flag(parser, "--tunnels", "read what VXLAN and GENEVE carry, not as plain UDP")
     parser.add_argument("--format", choices=("table", "csv", "json", "parquet"), default="table")
-    parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="write to a file instead of the terminal"
-    )
+    _value(parser, "--out", "FILE", "write to a file instead of the terminal", type=Path)
 
 
 def _report_options(parser: Parser) -> None:
-    parser.add_argument(
-        "results",
-        nargs="+",
-        type=Path,
-        metavar="FOLDER",
-        help="results folders, or directories of trials",
-    )
-    parser.add_argument(
-        "--claims", action="store_true", help="what the results say of the papers' claims"
-    )
-    parser.add_argument(
-        "--reference",
-        type=Path,
-        metavar="DIR",
-        help="with --claims: a folder of ns-2's numbers as CSV, printed beside ours",
-    )
-    parser.add_argument(
-        "--single-file",
-        action="store_true",
-        help="put everything into the page, so that it can be sent as one file",
-    )
-    parser.add_argument(
-        "--flow", default="", metavar="NAME", help="for a trial: the flow to draw (the first)"
-    )
+    about = "results folders, or directories of trials"
+    _value(parser, "results", "FOLDER", about, nargs="+", type=Path)
+    _flag(parser, "--claims", "what the results say of the papers' claims")
+    about = "with --claims: a folder of ns-2's numbers as CSV, printed beside ours"
+    _value(parser, "--reference", "DIR", about, type=Path)
+    about = "put everything into the page, so that it can be sent as one file"
+    _flag(parser, "--single-file", about)
+    _value(parser, "--flow", "NAME", "for a trial: the flow to draw (the first)", default="")
     for name, what in (("start", "from"), ("stop", "to")):
-        parser.add_argument(
-            f"--{what}", dest=name, type=float, metavar="S", help=f"{what} this second of the trial"
-        )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="PATH",
-        help=f"the page (FOLDER/{REPORT}); one trial's figures: a folder; several: a CSV file",
-    )
+        about = f"{what} this second of the trial"
+        _value(parser, f"--{what}", "S", about, dest=name, type=float)
+    about = f"the page (FOLDER/{REPORT}); one trial's figures: a folder; several: a CSV file"
+    _value(parser, "--out", "PATH", about, type=Path)
 
 
 def _inspect_options(parser: Parser) -> None:
     parser.add_argument("trial", type=Path, help="a trial's directory")
-    parser.add_argument("--flow", default="", metavar="NAME", help="the flow to show (the first)")
-    parser.add_argument(
-        "--point",
-        default="sender",
-        metavar="sender|receiver|bottleneck-in|bottleneck-out",
-        help="where it was captured (sender)",
-    )
+    _value(parser, "--flow", "NAME", "the flow to show (the first)", default="")
+    points = "sender|receiver|bottleneck-in|bottleneck-out"
+    _value(parser, "--point", points, "where it was captured (sender)", default="sender")
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--print", action="store_true", help="only print the command and the filter")
-    how.add_argument("--packets", type=_positive, metavar="N", help="print the first N packets")
+    _flag(how, "--print", "only print the command and the filter")
+    _number(how, "--packets", "print the first N packets")
 
 
 def _kernel_options(parser: Parser) -> None:
-    add = parser.add_argument
-    add(
-        "words",
-        nargs="*",
-        metavar="list|build|remove|same",
-        help="what to do (list), and with what",
-    )
-    add("--source", type=Path, metavar="DIR", help="a source tree of Linux")
-    add("--name", default="", help="the kernel's name: --set kernel=NAME")
-    add(
-        "--patches",
-        type=Path,
-        metavar="DIR",
-        help="more patches; one with the name of ours replaces it",
-    )
-    add("--config", type=Path, metavar="FILE", help="lines of a configuration, which override ours")
-    add("--add", type=Path, metavar="DIR", help="tcp_NAME.c and sch_NAME.c to build in")
-    add("--as", dest="good", default="", metavar="KERNEL", help="same: the kernel to compare with")
-    add(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE,…",
-        help="same: values of the experiment's axes",
-    )
-    add("--quick", action="store_true", help="same: shorter trials")
-    add("--out", type=Path, metavar="DIR", help="same: results folder (results/kernel-same)")
+    about = "what to do (list), and with what"
+    _value(parser, "words", "list|build|remove|same", about, nargs="*")
+    _value(parser, "--source", "DIR", "a source tree of Linux", type=Path)
+    _value(parser, "--name", None, "the kernel's name: --set kernel=NAME", default="")
+    about = "more patches; one with the name of ours replaces it"
+    _value(parser, "--patches", "DIR", about, type=Path)
+    about = "lines of a configuration, which override ours"
+    _value(parser, "--config", "FILE", about, type=Path)
+    _value(parser, "--add", "DIR", "tcp_NAME.c and sch_NAME.c to build in", type=Path)
+    _value(parser, "--as", "KERNEL", "same: the kernel to compare with", dest="good", default="")
+    _values(parser, "--set", "KEY=VALUE,…", "same: values of the experiment's axes")
+    _flag(parser, "--quick", "same: shorter trials")
+    _value(parser, "--out", "DIR", "same: results folder (results/kernel-same)", type=Path)
 
 
 def _compare_options(parser: Parser) -> None:
-    what = "a results folder; with --packets also a trial"
-    parser.add_argument("a", type=Path, metavar="A", help=what)
-    parser.add_argument("b", type=Path, metavar="B", help="another one")
-    parser.add_argument(
-        "--packets",
-        action="store_true",
-        help="whether both hold the same packets, samples, numbers and verdicts, trial by trial",
-    )
-    parser.add_argument("--metric", default="", metavar="NAME,…", help="only these metrics")
-    parser.add_argument(
-        "--tolerance",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE,…",
-        help="of a metric: an amount in its unit, or N%% of A's mean",
-    )
-    parser.add_argument("--all", action="store_true", help="every line, even if many agree")
+    _value(parser, "a", "A", "a results folder; with --packets also a trial", type=Path)
+    _value(parser, "b", "B", "another one", type=Path)
+    about = "whether both hold the same packets, samples, numbers and verdicts, trial by trial"
+    _flag(parser, "--packets", about)
+    _value(parser, "--metric", "NAME,…", "only these metrics", default="")
+    about = "of a metric: an amount in its unit, or N%% of A's mean"
+    _values(parser, "--tolerance", "KEY=VALUE,…", about)
+    _flag(parser, "--all", "every line, even if many agree")
 
 
 def _completion_options(parser: Parser) -> None:
@@ -349,35 +242,16 @@ def _completion_options(parser: Parser) -> None:
 
 
 def _runs_options(parser: Parser) -> None:
-    parser.add_argument(
-        "words",
-        nargs="*",
-        metavar="FOLDER | remove RUN…",
-        help="list the runs of results/ or of a results folder, or remove runs and those of their "
-        "trials that no other run has",
-    )
-    parser.add_argument(
-        "--unused",
-        action="store_true",
-        help="with remove: also the trials that no run has, of the folders with these runs",
-    )
+    about = "list the runs of results/ or of a results folder, or remove runs and those of their "
+    about += "trials that no other run has"
+    _value(parser, "words", "FOLDER | remove RUN…", about, nargs="*")
+    about = "with remove: also the trials that no run has, of the folders with these runs"
+    _flag(parser, "--unused", about)
 
 
 VERBS = (
-    Verb(
-        "check",
-        check,
-        "what this machine can run, and what is missing",
-        "check",
-        _check_options,
-    ),
-    Verb(
-        "list",
-        list_experiments,
-        "the experiments, with those in files of this folder",
-        "list",
-        _no_options,
-    ),
+    Verb("check", check, "what this machine can run, and what is missing", "check", _check_options),
+    Verb("list", list_experiments, "the experiments, with those in files of this folder", "list"),
     Verb(
         "new",
         new_experiment,
@@ -390,7 +264,6 @@ VERBS = (
         print_schema,
         "the JSON Schema of scenarios, with which editors complete and check them",
         "schema >scenario.schema.json",
-        _no_options,
     ),
     Verb(
         "plan",
@@ -457,13 +330,7 @@ VERBS = (
         "kernel build --source ~/linux --name mine",
         _kernel_options,
     ),
-    Verb(
-        "clean",
-        clean,
-        "remove what killed runs left behind, and nothing else",
-        "clean",
-        _no_options,
-    ),
+    Verb("clean", clean, "remove what killed runs left behind, and nothing else", "clean"),
     Verb(
         "completion",
         complete,
@@ -472,9 +339,3 @@ VERBS = (
         _completion_options,
     ),
 )
-
-
-def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
-    return int(text)

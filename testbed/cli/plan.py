@@ -14,7 +14,7 @@ from testbed.plan.task import Task, tasks
 from testbed.plan.traffic_control import QueuePlan
 from testbed.runs import estimate
 from testbed.runs.experiment_file import files_with_experiments
-from testbed.runs.progress import console, errors
+from testbed.runs.progress import console, errors, folding_table
 from testbed.runs.selection import RunSelection
 from testbed.scenario.model import Scenario
 
@@ -24,13 +24,13 @@ VARIANT_VALUES = "names: `testbed check --variants`"
 
 def list_experiments(options: argparse.Namespace) -> int:
     """Run `testbed list`."""
-    table = _table("experiment", "paper", "trials", "guest", "what")
+    table = folding_table("experiment", "paper", "trials", "guest", "what")
     for each in options.experiments.values():
         scenarios = each.scenarios({}, 1, quick=False)
         seconds = estimate.all_guest_seconds((make_plan(s), s) for s in scenarios)
         table.add_row(each.name, each.paper, str(len(scenarios)), f"{seconds:.0f} s", each.about)
-    for file in files_with_experiments(Path()):
-        table.add_row(f"./{file.path.name}", "", "", "", file.about)
+    for path, about in files_with_experiments(Path()):
+        table.add_row(f"./{path.name}", "", "", "", about)
     console.print(table)
     console.print(LIST_NOTES, soft_wrap=True)
     return 0
@@ -69,7 +69,7 @@ def show_plan(options: argparse.Namespace) -> int:
 
 def _trials(planned: Sequence[Task]) -> Table:
     """Return a table of the trials, with a line for each of their sampled queues."""
-    table = _table("trial", "queue", "limit", "guest", "disk")
+    table = folding_table("trial", "queue", "limit", "guest", "disk")
     for task in planned:
         scenario, plan = task.scenario, task.plan
         queues = [_queue(queue) for queue in plan.queues if queue.sampled]
@@ -81,14 +81,6 @@ def _trials(planned: Sequence[Task]) -> Table:
     return table
 
 
-def _table(*headings: str) -> Table:
-    """Return a table that folds names where it is narrow, but never cuts them: users type them."""
-    table = Table(box=None)
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
-    return table
-
-
 def _queue(queue: QueuePlan) -> tuple[str, str]:
     hop = queue.hop
     name = f"{queue.interface} {hop.rate_mbit:g} Mbit/s"
@@ -97,7 +89,7 @@ def _queue(queue: QueuePlan) -> tuple[str, str]:
 
 def _axes(selection: RunSelection, scenarios: Sequence[Scenario]) -> Table:
     """Return a table of what `--set` can change: this plan's values, the default, what it takes."""
-    table = _table("--set", "this plan", "default", "takes")
+    table = folding_table("--set", "this plan", "default", "takes")
     seen = [selection.values(scenario) for scenario in scenarios]
     for axis in selection.axes:
         values = tuple(dict.fromkeys(each[axis.name] for each in seen if axis.name in each))

@@ -20,6 +20,7 @@ from testbed.store import FIGURES, REPORT, FlowRecord, Trial, is_trial, open_tri
 if TYPE_CHECKING:
     from analysis.claims.ledger import Answer
     from analysis.results.experiment_results import ResultSet
+    from analysis.statistics.text_tables import TextTable
 
 
 def report(options: argparse.Namespace) -> int:
@@ -136,10 +137,7 @@ def _compare_trials(options: argparse.Namespace, trials: Sequence[Trial]) -> int
         replace(options.out, lambda path: _write_csv(path, (shown.header, *shown.rows)))
         console.print(options.out, soft_wrap=True)
     else:
-        table = Table(*shown.header, box=None)
-        for row in shown.rows:
-            table.add_row(*row)
-        wide_console().print(table)
+        wide_console().print(_rich_table(shown))
     console.print(f"verdicts: {shown.note or 'none ran'}")
     return 0
 
@@ -158,11 +156,15 @@ def _print_checks(trial: Trial) -> None:
         console.print(f"{trial.record.status}: {trial.record.reason}")
         return
     shown = checks_table(verdict)
+    console.print(_rich_table(shown))
+    console.print(f"verdict: {verdict.verdict} ({shown.note})")
+
+
+def _rich_table(shown: TextTable) -> Table:
     table = Table(*shown.header, box=None)
     for row in shown.rows:
         table.add_row(*row)
-    console.print(table)
-    console.print(f"verdict: {verdict.verdict} ({shown.note})")
+    return table
 
 
 def _draw(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +15,7 @@ from testbed.cli import run_output
 from testbed.cli.live_page import LivePage, live_page
 from testbed.engine import Engine, what_lacks
 from testbed.errors import UsageError
-from testbed.runs.experiment_file import ExperimentFile, save_figures
+from testbed.runs.experiment_file import save_figures
 from testbed.runs.orchestration import (
     PlannedRun,
     RunListener,
@@ -65,20 +66,9 @@ def _listener(options: argparse.Namespace, run: PlannedRun) -> Iterator[RunListe
 
 
 def _run_options(options: argparse.Namespace) -> RunOptions:
-    return RunOptions(
-        seeds=options.seeds,
-        engine=options.engine,
-        out=options.out,
-        name=options.name,
-        jobs=options.jobs,
-        captures=options.captures,
-        order=_parse_order(options.order),
-        cluster=options.cluster or "",
-        rerun=options.rerun,
-        retry_invalid=options.retry_invalid,
-        until=options.until or "",
-        max_seeds=options.max_seeds,
-    )
+    """Return the options of a run, which have the names of the command line's."""
+    values = {field.name: getattr(options, field.name) for field in dataclasses.fields(RunOptions)}
+    return RunOptions(**values | {"order": _parse_order(options.order)})
 
 
 def _parse_order(text: str) -> int | None:
@@ -191,15 +181,19 @@ def _show_figures(
     """Print the results, then the experiment's figures; those that are up to date stay."""
     from analysis.figures import figure_cache
 
-    if selection.file and selection.file.figures:
-        _show_file(selection.file, run, rows, printed)
-        return
     experiment = selection.name
+    if selection.file and selection.file.figures:  # drawn every time
+        from analysis.figures.general import presentation
+
+        _show_numbers(run, rows, (), printed)
+        all_results = presentation.of_results(run, experiment, {})
+        _print_figures(save_figures(selection.file, all_results, run / FIGURES))
+        return
     folder, made_of = run / FIGURES, figure_cache.inputs_hash(run)
     kept = figure_cache.read(folder, experiment, made_of)
     if kept and not kept.own_tables:
         _show_numbers(run, rows, (), printed)
-        _say_figures(folder / name for name in kept.figures)
+        _print_figures(folder / name for name in kept.figures)
         return
     from analysis.figures.general import presentation  # draws: slow to load
 
@@ -207,26 +201,16 @@ def _show_figures(
     tables = list(presentation.summaries(all_results))
     _show_numbers(run, rows, tables, printed)
     if kept:
-        _say_figures(folder / name for name in kept.figures)
+        _print_figures(folder / name for name in kept.figures)
         return
-    drawn = _say_figures(presentation.save_figures(all_results, folder))
+    drawn = _print_figures(presentation.save_figures(all_results, folder))
     figure_cache.store(folder, experiment, made_of, drawn, bool(tables))
 
 
-def _show_file(
-    file: ExperimentFile, run: Path, rows: pd.DataFrame, printed: run_output.Printed
-) -> None:
-    """Print the results, then the figures that the file's own function draws, every time."""
-    from analysis.figures.general import presentation  # draws: slow to load
-
-    _show_numbers(run, rows, (), printed)
-    all_results = presentation.of_results(run, file.experiment.name, {})
-    _say_figures(save_figures(file, all_results, run / FIGURES))
-
-
-def _say_figures(figures: Iterable[Path]) -> list[Path]:
-    found = []
+def _print_figures(figures: Iterable[Path]) -> list[Path]:
+    """Print each figure's file as soon as it is drawn; return them all."""
+    drawn = []
     for figure in figures:
         console.print(f"figure: {figure} (.svg, .csv)", soft_wrap=True)
-        found.append(figure)
-    return found
+        drawn.append(figure)
+    return drawn

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +114,7 @@ def run_on_cluster(
     if missing:
         with _client(address) as client:
             watch = _serialised(watch)
-            client.subscribe_topic(START_TOPIC, _StartForwarder(missing, watch))
+            client.subscribe_topic(START_TOPIC, _start_forwarder(missing, watch))
             done += _distribute(client, missing, choice, out, watch)
     return done
 
@@ -130,53 +130,47 @@ def _serialised(watch: Watcher) -> Watcher:
     return tell
 
 
-class _StartForwarder:
-    """Forwards the workers' messages about trials that start."""
+def _start_forwarder(
+    tasks: Sequence[Task], watch: Watcher
+) -> Callable[[tuple[float, object]], None]:
+    """Return what forwards the workers' messages, each with its time, that a trial starts."""
+    scenarios = {task.scenario.name: task.scenario for task in tasks}
 
-    def __init__(self, tasks: Sequence[Task], watch: Watcher) -> None:
-        self._scenarios = {task.scenario.name: task.scenario for task in tasks}
-        self._watch = watch
-
-    def __call__(self, event: tuple[float, object]) -> None:
-        """Forward an event of dask's: a time and a message."""
+    def forward(event: tuple[float, object]) -> None:
         _, message = event
-        if isinstance(message, dict) and message.get("trial") in self._scenarios:
-            scenario = self._scenarios[message["trial"]]
-            self._watch(TrialStarted(scenario, where=str(message.get("where", ""))))
+        if isinstance(message, dict) and message.get("trial") in scenarios:
+            scenario = scenarios[message["trial"]]
+            watch(TrialStarted(scenario, where=str(message.get("where", ""))))
+
+    return forward
 
 
-class _client:
+@contextlib.contextmanager
+def _client(address: str) -> Iterator[Any]:
     """Connect to the scheduler; failures become TestbedErrors."""
-
-    def __init__(self, address: str) -> None:
-        self._address = address
-
-    def __enter__(self) -> Any:
-        try:
-            from distributed import Client
-            from distributed.comm.addressing import get_address_host_port
-        except ImportError as error:
-            raise TestbedError(
-                "--cluster needs dask.distributed", "pip install tcp-testbed[cluster]"
-            ) from error
-        try:
-            get_address_host_port(self._address)  # before dask starts a thread for it
-            self._client = Client(self._address, timeout=CONNECT_TIMEOUT_S)
-        except OSError as error:
-            raise TestbedError(
-                f"no dask scheduler answers at {self._address}", "start one: dask scheduler"
-            ) from error
-        except ValueError as error:
-            raise UsageError(f"--cluster {self._address}: {error}", ADDRESS_HINT) from error
-        except TypeError as error:  # dask's way to say that it has no certificates
-            raise TestbedError(
-                f"--cluster {self._address}: dask knows no certificates to connect with",
-                "docs/cluster.md says where to name them (DASK_DISTRIBUTED__COMM__TLS__…)",
-            ) from error
-        return self._client
-
-    def __exit__(self, *_: object) -> None:
-        self._client.close()
+    try:
+        from distributed import Client
+        from distributed.comm.addressing import get_address_host_port
+    except ImportError as error:
+        raise TestbedError(
+            "--cluster needs dask.distributed", "pip install tcp-testbed[cluster]"
+        ) from error
+    try:
+        get_address_host_port(address)  # before dask starts a thread for it
+        client = Client(address, timeout=CONNECT_TIMEOUT_S)
+    except OSError as error:
+        raise TestbedError(
+            f"no dask scheduler answers at {address}", "start one: dask scheduler"
+        ) from error
+    except ValueError as error:
+        raise UsageError(f"--cluster {address}: {error}", ADDRESS_HINT) from error
+    except TypeError as error:  # dask's way to say that it has no certificates
+        raise TestbedError(
+            f"--cluster {address}: dask knows no certificates to connect with",
+            "docs/cluster.md says where to name them (DASK_DISTRIBUTED__COMM__TLS__…)",
+        ) from error
+    with contextlib.closing(client):
+        yield client
 
 
 class _Workers:

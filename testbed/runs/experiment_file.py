@@ -53,21 +53,13 @@ def load(path: Path, taken: Mapping[str, Experiment]) -> ExperimentFile:
     return ExperimentFile(path, experiment, getattr(module, "figures", None))
 
 
-@dataclass(frozen=True)
-class ListedFile:
-    """A file with an experiment, and the sentence about it."""
-
-    path: Path
-    about: str
-
-
-def files_with_experiments(folder: Path) -> Iterator[ListedFile]:
-    """Yield the files in a folder that define an experiment, without executing any."""
+def files_with_experiments(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the files in a folder that define an experiment, unexecuted, with their `about`."""
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         try:
             if path.stat().st_size <= LARGEST_FILE_BYTES:
                 tree = ast.parse(path.read_bytes())
-                yield from (ListedFile(path, about) for about in _abouts(tree))
+                yield from ((path, about) for about in _abouts(tree))
         except (OSError, SyntaxError, ValueError, RecursionError):
             continue
 

@@ -7,11 +7,11 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
 
 from testbed.runs.orchestration import RunListener
 from testbed.runs.sweep import (
@@ -38,14 +38,12 @@ def wide_console() -> Console:
     return console if console.is_terminal else _console(width=2000)
 
 
-class _Bar(Protocol):
-    """Progress that is updated in place."""
-
-    def show(self, done: int, running: Sequence[str], left: str) -> None:
-        """Update it: finished trials, the names of those running, and the time left."""
-
-    def end(self) -> None:
-        """Stop updating it."""
+def folding_table(*headings: str) -> Table:
+    """Return a table that folds names where it is narrow, but never cuts them: users type them."""
+    table = Table(box=None)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    return table
 
 
 class _TerminalBar:
@@ -94,12 +92,6 @@ class _NotebookLine:
         """Leave the last line, as a record of what ran."""
 
 
-def _bar(total: int) -> _Bar | None:
-    if console.is_jupyter:
-        return _NotebookLine(total)
-    return _TerminalBar(total) if console.is_terminal else None
-
-
 class SweepProgress:
     """A watcher that prints the events of a sweep; a context manager that ends its bar."""
 
@@ -109,18 +101,16 @@ class SweepProgress:
         self._begun = time.monotonic()
         self._running: list[str] = []
         self._said: set[str] = set()
-        self._bar: _Bar | None = None
+        self._bar: _TerminalBar | _NotebookLine | None = None
 
     def __enter__(self) -> SweepProgress:
-        self._bar = _bar(self._total)
+        if console.is_jupyter:
+            self._bar = _NotebookLine(self._total)
+        elif console.is_terminal:
+            self._bar = _TerminalBar(self._total)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar:
             self._bar.end()
 

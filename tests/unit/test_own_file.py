@@ -91,7 +91,7 @@ def test_listing_runs_nothing() -> None:
     written("EXPERIMENT = Experiment(name='a', about='mine')\nraise SystemExit(9)\n")
     written("this is no Python", "broken.py")
     written("EXPERIMENT = 3\n", "other.py")
-    assert [(each.path.name, each.about) for each in files_with_experiments(Path())] == [
+    assert [(path.name, about) for path, about in files_with_experiments(Path())] == [
         ("mine.py", "mine")
     ]
 
