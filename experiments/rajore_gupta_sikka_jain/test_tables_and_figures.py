@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib import pyplot as plt
 
 from analysis.captures.lengths import packet_lengths
 from analysis.captures.tcp import WIRESHARK_MARKS
+from analysis.figures.figure import Figure
 from analysis.figures.general.presentation import tables
-from analysis.figures.plotting.named_figure import NamedFigure
 from analysis.figures.sheet import Sheet, median_cell
 from analysis.metrics.digest import VIDEO_ERRORS, VIDEO_PACKETS, lengths_of, video_parts
 from analysis.metrics.metric_rows import with_axes
@@ -103,13 +101,10 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> ExperimentResults:
 
 
 @pytest.fixture(scope="module")
-def drawn(results: ExperimentResults) -> Iterator[dict[str, NamedFigure]]:
-    yield {each.stem.removeprefix("video-access-guest-"): each for each in draw(results)}
-    plt.close("all")
-
-
-def draw(results: ExperimentResults) -> list[NamedFigure]:
-    return [each for each in figures.draw(results) if isinstance(each, NamedFigure)]
+def drawn(results: ExperimentResults) -> dict[str, Figure]:
+    return {
+        figure.stem.removeprefix("video-access-guest-"): figure for figure in figures.draw(results)
+    }
 
 
 def texts(sheet: Sheet) -> list[list[str]]:
@@ -120,7 +115,7 @@ def sheet_of(results: ExperimentResults, start: str) -> Sheet:
     return next(sheet for title, sheet in tables(results) if title.startswith(start))
 
 
-def test_the_figures(drawn: dict[str, NamedFigure]) -> None:
+def test_the_figures(drawn: dict[str, Figure]) -> None:
     assert list(drawn) == ["load", "waits", "setting", "packets", "playback"]
     assert "WiFi, good: 109 s (TCP veno) to 124 s (TCP vegas)" in drawn["load"].caption
     assert set(drawn["load"].data["network"]) == set(made.NETWORKS)
@@ -129,7 +124,7 @@ def test_the_figures(drawn: dict[str, NamedFigure]) -> None:
 
 
 def test_whose_setting_is_drawn_seed_by_seed(
-    results: ExperimentResults, drawn: dict[str, NamedFigure]
+    results: ExperimentResults, drawn: dict[str, Figure]
 ) -> None:
     data = drawn["setting"].data
     good = data[(data["axis_network"] == "wifi-good") & (data["setting"] == "sender")]
@@ -146,7 +141,7 @@ def test_whose_setting_is_drawn_seed_by_seed(
         results.digest,
         definition=EXPERIMENT,
     )
-    assert not any(each.stem.endswith("setting") for each in draw(others))
+    assert not any(each.stem.endswith("setting") for each in figures.draw(others))
 
 
 def test_a_seed_without_one_of_the_three_is_not_drawn(results: ExperimentResults) -> None:
@@ -156,18 +151,18 @@ def test_a_seed_without_one_of_the_three_is_not_drawn(results: ExperimentResults
     less = ExperimentResults(
         "video-access", "guest", results.trials, rows, rows, results.digest, definition=EXPERIMENT
     )
-    [setting] = [each for each in draw(less) if each.stem.endswith("setting")]
+    [setting] = [each for each in figures.draw(less) if each.stem.endswith("setting")]
     assert set(setting.data["n"]) == {1}
 
 
-def test_packets_and_errors_by_the_second(drawn: dict[str, NamedFigure]) -> None:
+def test_packets_and_errors_by_the_second(drawn: dict[str, Figure]) -> None:
     own = drawn["packets"].data.query("network == 'shaped' and variant == 'veno'")
     assert own[VIDEO_PACKETS].tolist() == [3, 0, 1]
     assert own[VIDEO_ERRORS].tolist() == [1, 0, 0]  # a window update is no error
     assert own["time_s"].tolist() == [0.5, 1.5, 2.5]
 
 
-def test_a_playback_is_of_the_players_report(drawn: dict[str, NamedFigure]) -> None:
+def test_a_playback_is_of_the_players_report(drawn: dict[str, Figure]) -> None:
     data = drawn["playback"].data
     assert set(zip(data["rule"], data["over"], strict=True)) == {
         ("240p", "TCP (cubic)"),
