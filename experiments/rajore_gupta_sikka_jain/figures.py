@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -101,49 +100,26 @@ def _loads(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame)
     for place, network in enumerate(networks):
         table = summary(rows[rows[NETWORK] == network], ["line", "over"], LOAD)
         tables.append(table.assign(network=network, measure=LOAD.label))
-        printed = {f"TCP {name}": value for name, value in RGSJ_LOAD_S.get(network, {}).items()}
-        at = [name for name in printed if name in lines]
-        crosses = PointSeries(
-            [printed[name] for name in at], [lines.index(name) for name in at], style.BLACK, "x",
-            size=4, edge_width=0.9, series=PRINTED_LOAD.name,
-        )  # fmt: skip
-        panels.append(
-            Panel(
-                [*_mean_points(table, lines), crosses],
-                Axis(LOAD.label, widen=True),
-                Axis(names=lines, names_shown=place % across == 0),
-                title=NETWORKS[network],
-            )
-        )
-    printed_entry = (PRINTED_LOAD,) if RGSJ_LOAD_S.keys() & set(networks) else ()
+        marks = _mean_points(table, lines)
+        for variant, value in RGSJ_LOAD_S.get(network, {}).items():
+            if f"TCP {variant}" in lines:
+                at = ([value], [lines.index(f"TCP {variant}")])
+                marks.append(
+                    PointSeries(*at, style.BLACK, "x", 4, edge_width=0.9, series=PRINTED_LOAD.name)
+                )
+        y = Axis(names=lines, names_shown=place % across == 0)
+        panels.append(Panel(marks, Axis(LOAD.label, widen=True), y, title=NETWORKS[network]))
     title = "Time until a video of 4:30 min is loaded, by the server's congestion control"
     return Figure(
         stem=cases.stem(results.key, "load", *case.values()),
         title=cases.titled(title, case),
         panels=in_rows(panels, across),
-        caption=_load_caption(rows, networks),
+        caption=_medians_caption(rows, networks, LOAD, _load_words),
         foot=cases.foot(results, rows, MEANS_READING),
-        legend=legend_entries(TRANSPORT_STYLES) + printed_entry,
+        legend=_legend(panels, PRINTED_LOAD),
         row_inches=0.17 * len(lines) + 0.6,
         data=pd.concat(tables, ignore_index=True),
     )
-
-
-def _load_caption(rows: pd.DataFrame, networks: list[str]) -> str:
-    parts = []
-    for network in networks:
-        medians = rows[rows[NETWORK] == network].groupby("line")["loaded_s"].median().dropna()
-        if len(medians) > 1:
-            low, high = medians.min(), medians.max()
-            parts.append(
-                f"{NETWORKS[network]}: {low:.0f} s "
-                + (
-                    f"({medians.idxmin()}) to {high:.0f} s ({medians.idxmax()})"
-                    if round(high) > round(low)
-                    else "with all"
-                )
-            )
-    return f"Medians: {'; '.join(parts)}." if parts else ""
 
 
 def _waits(
@@ -153,53 +129,68 @@ def _waits(
     networks, lines = _networks(rows, SLOW_NETWORKS), _line_names(rows)
     if not networks:
         return
-    panels, tables, legend = [], [], list(legend_entries(TRANSPORT_STYLES))
-    for network in networks:
-        for measure in (START, STALL):
-            table = summary(rows[rows[NETWORK] == network], ["line", "over"], measure)
-            tables.append(table.assign(network=network, measure=measure.label))
-            marks = _mean_points(table, lines)
-            most = float(np.nanmax(table[["mean", "high"]], initial=0))
-            if measure is START and network.endswith("congested"):
-                marks.insert(0, ShadedRange("x", *RGSJ_STARTUP_S, series=PRINTED_START.name))
-                most = max(most, RGSJ_STARTUP_S[1])
-                legend = [*legend_entries(TRANSPORT_STYLES), PRINTED_START]
-            most = most or 1.0
-            panels.append(
-                Panel(
-                    marks,
-                    # a point at zero is not cut off
-                    Axis(measure.label, limits=(-0.02 * most, 1.05 * most)),
-                    Axis(names=lines, names_shown=measure is START),
-                    title=NETWORKS[network] if measure is START else "",
-                )
-            )
+    panels, tables = [], []
+    for network, measure in itertools.product(networks, (START, STALL)):
+        table = summary(rows[rows[NETWORK] == network], ["line", "over"], measure)
+        tables.append(table.assign(network=network, measure=measure.label))
+        marks = _mean_points(table, lines)
+        most = float(np.nanmax(table[["mean", "high"]], initial=0))
+        if measure is START and network.endswith("congested"):
+            marks.insert(0, ShadedRange("x", *RGSJ_STARTUP_S, series=PRINTED_START.name))
+            most = max(most, RGSJ_STARTUP_S[1])
+        # a point at zero is not cut off
+        x = Axis(measure.label, limits=(-0.02 * (most or 1.0), 1.05 * (most or 1.0)))
+        y = Axis(names=lines, names_shown=measure is START)
+        panels.append(Panel(marks, x, y, title=NETWORKS[network] if measure is START else ""))
     yield Figure(
         stem=cases.stem(results.key, "waits", *case.values()),
         title=cases.titled("Start-up delay and time stalled", case),
         panels=in_rows(panels, 2),
-        caption=_wait_caption(rows, networks),
+        caption=_medians_caption(rows, networks, STALL, _stall_words),
         foot=cases.foot(results, rows, MEANS_READING),
-        legend=legend,
+        legend=_legend(panels, PRINTED_START),
         row_inches=0.17 * len(lines) + 0.6,
         data=pd.concat(tables, ignore_index=True),
     )
 
 
-def _wait_caption(rows: pd.DataFrame, networks: list[str]) -> str:
+def _legend(panels: Sequence[Panel], printed: LegendEntry) -> tuple[LegendEntry, ...]:
+    """Return the transports, and the paper's numbers where a panel shows them."""
+    shown = any(mark.series == printed.name for panel in panels for mark in panel.marks)
+    return legend_entries(TRANSPORT_STYLES) + (printed,) * shown
+
+
+def _medians_caption(
+    rows: pd.DataFrame,
+    networks: list[str],
+    measure: Measure,
+    words: Callable[[pd.Series[float]], str],
+) -> str:
+    """Write the range of the lines' medians on each network."""
     parts = []
-    for network in networks:
-        stalls = rows[rows[NETWORK] == network].groupby("line")["stall_s"].median().dropna()
-        if stalls.empty:
-            continue
-        if stalls.max() == 0:
-            parts.append(f"{NETWORKS[network]}: no stall in most playbacks")
-        else:
-            parts.append(
-                f"{NETWORKS[network]}: stalled for {stalls.min():.1f} s ({stalls.idxmin()}) to "
-                f"{stalls.max():.1f} s ({stalls.idxmax()})"
-            )
+    for name in networks:
+        medians = rows[rows[NETWORK] == name].groupby("line")[measure.metric].median()
+        if text := words(medians.dropna()):
+            parts.append(f"{NETWORKS[name]}: {text}")
     return f"Medians: {'; '.join(parts)}." if parts else ""
+
+
+def _load_words(medians: pd.Series[float]) -> str:
+    if len(medians) < 2:
+        return ""
+    low, high = medians.min(), medians.max()
+    if round(high) == round(low):
+        return f"{low:.0f} s with all"
+    return f"{low:.0f} s ({medians.idxmin()}) to {high:.0f} s ({medians.idxmax()})"
+
+
+def _stall_words(medians: pd.Series[float]) -> str:
+    if medians.empty:
+        return ""
+    low, high = medians.min(), medians.max()
+    if high == 0:
+        return "no stall in most playbacks"
+    return f"stalled for {low:.1f} s ({medians.idxmin()}) to {high:.1f} s ({medians.idxmax()})"
 
 
 # ---- whose setting governs
@@ -218,27 +209,30 @@ def _governing(
     if relative.empty:
         return
     networks, looks = _networks(relative), style.series_styles(list(THREE))
-    by_setting = {
-        setting: summary(relative[relative[SETTING] == setting], [NETWORK, VARIANT],
-                         LOAD_DIFFERENCE)
+    tables = [
+        summary(relative[relative[SETTING] == setting], [NETWORK, VARIANT], LOAD_DIFFERENCE).assign(
+            setting=setting, measure=LOAD_DIFFERENCE.label
+        )
         for setting in SETTING_TITLES
-    }  # fmt: skip
-    tables = [table.assign(setting=setting, measure=LOAD_DIFFERENCE.label)
-              for setting, table in by_setting.items()]  # fmt: skip
+    ]
     data = pd.concat(tables, ignore_index=True)
     limit, ticks = _symmetric_scale(float(np.nanmax(data[["mean", "low", "high"]].abs())))
-    x = Axis(LOAD_DIFFERENCE.label, "symlog", limits=(-limit, limit), ticks=ticks,
-             linear_below=LINEAR_BELOW_S)  # fmt: skip
     panels = []
-    for setting, table in by_setting.items():
+    for (setting, title), table in zip(SETTING_TITLES.items(), tables, strict=True):
         marks: list[Mark] = [ReferenceLine("x", 0, width=0.6, dash=())]
         for _, cell in table.iterrows():
             variant = cell[VARIANT]
             place = networks.index(cell[NETWORK]) + 0.22 * (list(looks).index(variant) - 1)
             marks.append(mean_point(place, cell, looks[variant], variant))
-        names = [NETWORKS[name] for name in networks]
-        y = Axis(names=names, names_shown=setting == LAPTOP)
-        panels.append(Panel(marks, x, y, title=SETTING_TITLES[setting]))
+        x = Axis(
+            LOAD_DIFFERENCE.label,
+            "symlog",
+            limits=(-limit, limit),
+            ticks=ticks,
+            linear_below=LINEAR_BELOW_S,
+        )
+        y = Axis(names=[NETWORKS[name] for name in networks], names_shown=setting == LAPTOP)
+        panels.append(Panel(marks, x, y, title=title))
     yield Figure(
         stem=cases.stem(results.key, "setting", *case.values()),
         title=cases.titled("Whose congestion control governs the download?", case),
@@ -291,7 +285,7 @@ def _first_flow(rows: pd.DataFrame, **axes: str) -> pd.Series | None:
     return None if rows.empty else rows.sort_values("seed").iloc[0]
 
 
-def _one_trial_foot(results: ExperimentResults, flows: Sequence[pd.Series], reading: str) -> str:
+def _one_trial_foot(results: ExperimentResults, flows: Iterable[pd.Series], reading: str) -> str:
     numbers = ", ".join(map(str, sorted(int(flow["number"]) for flow in flows)))
     return f"one trial each (the page's numbers {numbers}) · engine {results.engine} · {reading}"
 
@@ -379,40 +373,39 @@ def _packet_column(
 
 # ---- playbacks over time
 
-RULE_TITLES = {"240p": "240p, as the paper", "throughput": "rule: throughput",
-               "buffer": "rule: buffer"}  # fmt: skip
+RULE_TITLES = {
+    "240p": "240p, as the paper",
+    "throughput": "rule: throughput",
+    "buffer": "rule: buffer",
+}
 PLAYBACK_NETWORKS = ("wifi-congested", "shaped", "wifi-weak")  # the first that has playbacks
-PLAYBACK_FLOWS = {"TCP (cubic)": (TCP, "cubic"), "QUIC (reno)": (QUIC, "reno")}
-PLAYBACK_COLOURS = {"TCP (cubic)": style.BLUE, "QUIC (reno)": style.VERMILLION}
-STALL_ROOM = 0.14  # below zero, of the panel's height
-
-
-class Playback(NamedTuple):
-    """One flow's playback: three tables with `time_s` and `value`."""
-
-    flow: pd.Series
-    levels: pd.DataFrame
-    stalls: pd.DataFrame  # until `value`
-    bitrates: pd.DataFrame  # of each segment, at its arrival
+PLAYBACK_FLOWS = {  # transport, congestion control, colour
+    "TCP (cubic)": (TCP, "cubic", style.BLUE),
+    "QUIC (reno)": (QUIC, "reno", style.VERMILLION),
+}
+LEVEL, STALL_END, BITRATE = "buffer_s", "stall_until_s", "bitrate_mbps"
+STALL_ROOM = 0.14  # below zero, of the buffer's scale
 
 
 def _playbacks(results: ExperimentResults) -> Iterator[Figure]:
     """Yield the buffer and the bitrate of one trial each, by rule, over TCP and QUIC."""
     for network in PLAYBACK_NETWORKS:
-        playbacks = {
-            (rule, name): playback
-            for rule in RULE_TITLES
-            for name, (transport, variant) in PLAYBACK_FLOWS.items()
-            if (flow := _first_flow(results.good, network=network, variant=variant,
-                                    transport=transport, rule=rule)) is not None
-            and (playback := _playback(results, flow)) is not None
-        }  # fmt: skip
-        if playbacks:
-            yield _playback_figure(results, network, playbacks)
+        flows, tables = {}, []
+        for rule, name in itertools.product(RULE_TITLES, PLAYBACK_FLOWS):
+            transport, variant, _ = PLAYBACK_FLOWS[name]
+            axes = {"network": network, "variant": variant, "transport": transport, "rule": rule}
+            flow = _first_flow(results.good, **axes)
+            if flow is not None and (table := _playback(results, flow)) is not None:
+                flows[rule, name] = flow
+                tables.append(table.assign(rule=rule, over=name))
+        if tables:
+            data = pd.concat(tables, ignore_index=True)
+            yield _playback_figure(results, network, flows, data)
             return
 
 
-def _playback(results: ExperimentResults, flow: pd.Series) -> Playback | None:
+def _playback(results: ExperimentResults, flow: pd.Series) -> pd.DataFrame | None:
+    """Return the buffer's levels, the stalls, and the bitrate of each segment at its arrival."""
     trial = next(trial for trial in results.trials if trial.path.name == flow["trial"])
     report = read_playback(trial, str(flow["flow"]))
     if report is None:
@@ -422,71 +415,69 @@ def _playback(results: ExperimentResults, flow: pd.Series) -> Playback | None:
         for segment in report["segments"]
         if segment["load"]["last_byte_s"] is not None
     ]
-    tables = (report["levels"], report["stalls"], bitrates)
-    return Playback(flow, *(pd.DataFrame(table, columns=["time_s", "value"]) for table in tables))
+    points = {LEVEL: report["levels"], STALL_END: report["stalls"], BITRATE: bitrates}
+    return pd.concat(
+        pd.DataFrame(own, columns=["time_s", "value"], dtype=float).assign(what=what)
+        for what, own in points.items()
+    )
 
 
 def _playback_figure(
-    results: ExperimentResults, network: str, playbacks: dict[tuple[str, str], Playback]
+    results: ExperimentResults,
+    network: str,
+    flows: dict[tuple[str, str], pd.Series],
+    data: pd.DataFrame,
 ) -> Figure:
-    rules = list(dict.fromkeys(rule for rule, _ in playbacks))
     columns = [
-        _playback_column(
-            {name: own for (of, name), own in playbacks.items() if of == rule},
-            RULE_TITLES[rule],
-            first=rule == rules[0],
-        )
-        for rule in rules
-    ]
-    tables = [
-        table.assign(what=what, rule=rule, over=name)
-        for (rule, name), own in playbacks.items()
-        for what, table in (
-            ("buffer_s", own.levels),
-            ("stall_until_s", own.stalls),
-            ("bitrate_mbps", own.bitrates),
-        )
+        _playback_column(data[data["rule"] == rule], RULE_TITLES[rule], first=place == 0)
+        for place, rule in enumerate(data["rule"].unique())
     ]
     sentences = [
-        f"{rule} over {name}: playback starts after {own.flow['startup_s']:.0f} s, "
-        f"{own.flow['stall_s']:.0f} s stalled, {own.flow['video_mbps']:.2f} Mbit/s"
-        for (rule, name), own in playbacks.items()
+        f"{rule} over {name}: playback starts after {flow['startup_s']:.0f} s, "
+        f"{flow['stall_s']:.0f} s stalled, {flow['video_mbps']:.2f} Mbit/s"
+        for (rule, name), flow in flows.items()
     ]
-    flows = [own.flow for own in playbacks.values()]
     return Figure(
         stem=cases.stem(results.key, "playback"),
         title=f"One playback over time: {NETWORKS[network]}",
         panels=list(zip(*columns, strict=True)),
         caption=f"{'; '.join(sentences)}.",
-        foot=_one_trial_foot(results, flows, "bars below zero: the video stalls"),
-        legend=[LegendEntry(name, colour) for name, colour in PLAYBACK_COLOURS.items()],
+        foot=_one_trial_foot(results, flows.values(), "bars below zero: the video stalls"),
+        legend=[LegendEntry(name, colour) for name, (*_, colour) in PLAYBACK_FLOWS.items()],
         row_inches=1.5,
-        data=pd.concat(tables, ignore_index=True),
+        data=data,
     )
 
 
-def _playback_column(playbacks: dict[str, Playback], title: str, *, first: bool) -> list[Panel]:
+def _playback_column(rows: pd.DataFrame, title: str, *, first: bool) -> list[Panel]:
     """Return the buffer's level with the stalls below zero, and the segments' bitrates."""
     buffer: list[Mark] = []
     bitrate: list[Mark] = []
-    for line, (name, colour) in enumerate(PLAYBACK_COLOURS.items()):
-        if name not in playbacks:
-            continue
-        _, levels, stalls, rates = playbacks[name]
-        height = np.full(len(stalls), 0.025 + 0.045 * line)
+    for line, (name, (*_, colour)) in enumerate(PLAYBACK_FLOWS.items()):
+        levels, stalls, rates = (
+            rows[(rows["over"] == name) & (rows["what"] == what)]
+            for what in (LEVEL, STALL_END, BITRATE)
+        )
+        height = [0.025 + 0.045 * line] * len(stalls)
         buffer += [
             Curve(levels["time_s"], levels["value"], colour, 0.8, series=name),
-            SegmentSet(stalls["time_s"], height, stalls["value"], height, colour, 2.5,
-                       series=name, y_place="panel"),
-        ]  # fmt: skip
+            SegmentSet(
+                stalls["time_s"],
+                height,
+                stalls["value"],
+                height,
+                colour,
+                2.5,
+                series=name,
+                y_place="panel",
+            ),
+        ]
         bitrate.append(Curve(rates["time_s"], rates["value"], colour, 0.9, steps=True, series=name))
-    top = 1.05 * max(own.levels["value"].max() for own in playbacks.values())
-    y = Axis("video in the\nbuffer (s)" if first else "",
-             limits=(-STALL_ROOM * max(20.0, top), top))  # fmt: skip
-    upper = Panel(buffer, y=y, title=title)
-    lower = Panel(
-        bitrate,
-        Axis("seconds since the click"),
-        Axis("bitrate of\nsegments (Mbit/s)" if first else "", limits=(0, None)),
+    top = 1.05 * float(rows.loc[rows["what"] == LEVEL, "value"].max())
+    y = Axis(
+        "video in the\nbuffer (s)" if first else "", limits=(-STALL_ROOM * max(20.0, top), top)
     )
+    label = "bitrate of\nsegments (Mbit/s)" if first else ""
+    upper = Panel(buffer, y=y, title=title)
+    lower = Panel(bitrate, Axis("seconds since the click"), Axis(label, limits=(0, None)))
     return share_limits([upper, lower], "x")
