@@ -141,7 +141,7 @@ def _waits(
         # a point at zero is not cut off
         x = Axis(measure.label, limits=(-0.02 * (most or 1.0), 1.05 * (most or 1.0)))
         y = Axis(names=lines, names_shown=measure is START)
-        panels.append(Panel(marks, x, y, title=NETWORKS[network] if measure is START else ""))
+        panels.append(Panel(marks, x, y, title=NETWORKS[network]))
     yield Figure(
         stem=cases.stem(results.key, "waits", *case.values()),
         title=cases.titled("Start-up delay and time stalled", case),
@@ -238,7 +238,9 @@ def _governing(
         title=cases.titled("Whose congestion control governs the download?", case),
         panels=(panels,),
         caption=_setting_caption(own, networks),
-        foot=cases.foot(results, own, MEANS_READING),
+        foot=cases.foot(
+            results, own, f"{MEANS_READING}; scale: linear within ±{LINEAR_BELOW_S:g} s"
+        ),
         legend=legend_entries(looks),
         row_inches=0.3 * len(networks) + 0.6,
         data=data,
@@ -248,7 +250,7 @@ def _governing(
 def _symmetric_scale(most: float) -> tuple[float, list[float]]:
     """Return a power of ten that bounds the axis on both sides, and ticks at every second one."""
     powers = max(2, math.ceil(math.log10(max(most, LINEAR_BELOW_S) / LINEAR_BELOW_S)))
-    ends = [LINEAR_BELOW_S * 10.0**power for power in range(powers % 2, powers + 1, 2)]
+    ends = [LINEAR_BELOW_S * 10.0**power for power in range(2 - powers % 2, powers + 1, 2)]
     return LINEAR_BELOW_S * 10.0**powers, [*(-end for end in reversed(ends)), 0, *ends]
 
 
