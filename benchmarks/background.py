@@ -20,7 +20,7 @@ from testbed.guest.engine import GuestEngine
 from testbed.scenario.model import CapturePoint, Flow, FlowKind, Profile, Scenario
 from testbed.scenario.named_networks import LinkSettings, dumbbell
 from testbed.scenario.network import Queue
-from testbed.scenario.workload.workload import Arrivals, Process, Sessions, Workload
+from testbed.scenario.workload import Arrivals, Process, Sessions, Workload
 
 MIX_RATE_MBIT = 15
 ENDS = (CapturePoint.SENDERS, CapturePoint.RECEIVERS)

@@ -25,7 +25,7 @@ from benchmarks.simulators import queue_bytes
 from testbed.engine import Engine
 from testbed.guest.engine import GuestEngine
 from testbed.host.engine import HostEngine
-from testbed.plan.task import tasks
+from testbed.plan.plan import tasks
 from testbed.runs.engine_choice import Choice
 from testbed.runs.sweep import run_all
 from testbed.scenario.model import Flow, FlowKind, Scenario

@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.catalogue import EXPERIMENTS
-from testbed.own_files.scenario_file import in_document
-from testbed.own_files.topo_document import Document
-from testbed.plan.task import tasks
+from testbed.own_files.scenario_file import Document, in_document
+from testbed.plan.plan import tasks
 from testbed.runs.engine_choice import choose
 from testbed.runs.sweep import SweepEvent, TrialFinished, run_all
 from testbed.scenario.model import Scenario

@@ -24,7 +24,7 @@ from analysis.results.reduction import reduction_of
 from benchmarks import engine, simulators
 from testbed.errors import TestbedError
 from testbed.guest.engine import GuestEngine
-from testbed.plan.task import tasks
+from testbed.plan.plan import tasks
 from testbed.runs.engine_choice import Choice
 from testbed.runs.sweep import run_all
 from testbed.scenario.model import Scenario

@@ -35,8 +35,8 @@ from analysis.statistics.text_tables import summary
 from benchmarks import engine as speed
 from testbed.engine import Engine, Job, Missing, ProcessOutcome
 from testbed.guest.engine import GuestEngine
+from testbed.plan.plan import Task, tasks
 from testbed.plan.requirements import Need
-from testbed.plan.task import Task, tasks
 from testbed.runs.engine_choice import Choice
 from testbed.runs.sweep import SweepEvent, TrialFinished, run_all
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario

@@ -17,9 +17,8 @@ from benchmarks.engine import trial_cost
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import LinkSettings, dumbbell
 from testbed.scenario.network import Queue
-from testbed.scenario.planned_transfers import planned_transfers
-from testbed.scenario.workload.drawing import mean_bytes, rate_per_s
-from testbed.scenario.workload.workload import Arrivals, Sizes, Workload
+from testbed.scenario.transfers import mean_bytes, planned_transfers, rate_per_s
+from testbed.scenario.workload import Arrivals, Sizes, Workload
 
 LINK_RATE_MBIT, ONE_WAY_MS, OFFERED_LOAD = 100.0, 10.0, 0.9
 LONGER_DURATION_S = 15.0

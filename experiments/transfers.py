@@ -18,8 +18,8 @@ from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import LinkSettings, dumbbell
 from testbed.scenario.network import PathSummary, Queue
-from testbed.scenario.workload.drawing import rate_per_s
-from testbed.scenario.workload.workload import Arrivals, Connections, Sizes, Workload
+from testbed.scenario.transfers import rate_per_s
+from testbed.scenario.workload import Arrivals, Connections, Sizes, Workload
 
 QUEUES = {
     "bfifo": Queue("bfifo", limit_bdp=1.0),

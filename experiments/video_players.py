@@ -21,8 +21,7 @@ from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import access_link
 from testbed.scenario.network import Graph
-from testbed.scenario.video import Player, Transport, Viewing
-from testbed.scenario.video_content import LADDER, PAGE_BYTES
+from testbed.scenario.video import LADDER, PAGE_BYTES, PlayerKind, Transport, Viewing
 
 NEAR = "-near"
 # In addition to the bytes of page and video: headers, the handshake, the browser's start-up
@@ -50,7 +49,7 @@ def scenario(
         rule,
         length_s,
         control="reno" if quic else None,
-        player=Player(player),
+        player=PlayerKind(player),
     )
     return Scenario(
         experiment="video-players",

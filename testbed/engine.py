@@ -12,9 +12,9 @@ from typing import Protocol
 from testbed.errors import TestbedError
 from testbed.machine.locks import Tell
 from testbed.machine.process import PACKAGES
+from testbed.plan.plan import Task
 from testbed.plan.requirements import Need
-from testbed.plan.task import Task
-from testbed.scenario.programs import PATH
+from testbed.scenario.programs import PROGRAM_PATH
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def missing_programs(needs: Sequence[Need]) -> list[Missing]:
     return [
         Missing(need, _remedy(need.name))
         for need in needs
-        if need.kind == "program" and shutil.which(need.name, path=PATH) is None
+        if need.kind == "program" and shutil.which(need.name, path=PROGRAM_PATH) is None
     ]
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from analysis.verdict.verdict import Verdict, judge
 from testbed.host.engine import HostEngine
-from testbed.plan.task import tasks
+from testbed.plan.plan import tasks
 from testbed.runs.engine_choice import choose
 from testbed.runs.sweep import run_all
 from testbed.scenario.model import Scenario

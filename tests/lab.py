@@ -18,7 +18,7 @@ from analysis.verdict.verdict import judge
 from testbed.guest import kernels
 from testbed.guest.engine import GuestEngine
 from testbed.machine import tracefs
-from testbed.plan.task import Task, tasks
+from testbed.plan.plan import Task, tasks
 from testbed.runs.engine_choice import Choice, choose
 from testbed.runs.orchestration import with_ready_kernels
 from testbed.runs.sweep import run_all

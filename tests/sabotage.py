@@ -18,8 +18,8 @@ from pathlib import Path
 
 from testbed.machine.process import Place, Process, run
 from testbed.machine.sysctl_guard import ALLOWED, AVAILABLE
+from testbed.plan.delay_links import SessionDelays
 from testbed.plan.plan import Plan
-from testbed.plan.sessions import SessionDelays
 from testbed.plan.traffic_control import TRACE_START, TRACE_TIMES, ChangePlan, QueuePlan
 from testbed.traffic.iperf3.iperf3_flow import Iperf3Flow
 from testbed.traffic.workload.workload_flow import WorkloadFlow

@@ -7,7 +7,7 @@ import runpy
 import time
 from collections.abc import Callable
 
-from testbed.scenario.video_content import write_site
+from testbed.scenario.video import write_site
 from testbed.traffic.video import video_flow
 from testbed.trial import build, session
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge
 from experiments.catalogue import EXPERIMENTS
-from testbed.plan.task import Task, tasks
+from testbed.plan.plan import Task, tasks
 from testbed.runs.engine_choice import choose
 from testbed.runs.sweep import SweepEvent, TrialFinished, run_all
 from testbed.scenario.model import Scenario

@@ -14,8 +14,7 @@ from pathlib import Path
 from testbed.machine.process import Place, Process, end, run, start
 from testbed.machine.timer import wake_exactly
 from testbed.plan.video_commands import Serving, Site, Watching
-from testbed.scenario.video import Transport
-from testbed.scenario.video_content import Video
+from testbed.scenario.video import Transport, Video
 from testbed.traffic.video.certificate import certificate_path
 from testbed.traffic.video.video_flow import VideoServer, Viewer, write_files
 

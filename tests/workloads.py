@@ -5,7 +5,7 @@ from __future__ import annotations
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import LinkSettings, dumbbell
 from testbed.scenario.network import Queue
-from testbed.scenario.workload.workload import (
+from testbed.scenario.workload import (
     Arrivals,
     Connections,
     Distribution,

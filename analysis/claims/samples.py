@@ -18,7 +18,7 @@ from analysis.claims.comparisons import Sample
 from analysis.claims.judgement import TrialEvidence
 from analysis.metrics.digest import NotMeasured
 from analysis.metrics.metric_rows import AXIS, counted, with_axes
-from testbed.scenario import kernel_axis, variations
+from testbed.scenario import variations
 from testbed.scenario.model import BASE_KERNEL
 
 
@@ -41,8 +41,8 @@ def _read(path: Path) -> pd.DataFrame:
 
 
 MODERN = "modern"
-VARIATION_COLUMN = f"{AXIS}{variations.AXIS}"
-KERNEL_COLUMN = f"{AXIS}{kernel_axis.AXIS}"
+VARIATION_COLUMN = f"{AXIS}{variations.VARIATION_AXIS}"
+KERNEL_COLUMN = f"{AXIS}{variations.KERNEL_AXIS}"
 VARIED = "varied"  # a column of ours
 MOST_EVIDENCE_TRIALS = 8  # trials that an answer names
 
@@ -199,7 +199,7 @@ def _variations(rows: pd.DataFrame) -> pd.Series[str]:
     own = rows[VARIATION_COLUMN].fillna("").astype(str) if VARIATION_COLUMN in rows else none
     kernels = rows[KERNEL_COLUMN].fillna(BASE_KERNEL).astype(str) if KERNEL_COLUMN in rows else none
     first = BASE_KERNEL if (kernels == BASE_KERNEL).any() else kernels.min()
-    words = own.map(lambda name: variations.WORDS.get(name, name))
+    words = own.map(lambda name: variations.VARIATION_WORDS.get(name, name))
     joined = words.where(words == "", words + ", ")
     return words.where(kernels == first, joined + "kernel " + kernels)
 

@@ -8,8 +8,8 @@ from analysis.captures.flow_tables import Metric
 from analysis.metrics.metric import ColumnGroup, MeasuredFlow, Row
 from analysis.metrics.metric_rows import write_axes
 from analysis.trials.labels import queue_label
-from testbed.scenario.kernel_axis import axes_of
 from testbed.scenario.model import Flow, Scenario
+from testbed.scenario.variations import axes_of
 from testbed.store import VERDICT_FILE, Trial
 
 IDENTIFICATION_COLUMNS = (

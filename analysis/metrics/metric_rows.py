@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from testbed.scenario.kernel_axis import AXIS as KERNEL
 from testbed.scenario.model import BASE_KERNEL
+from testbed.scenario.variations import KERNEL_AXIS
 
 AXES_SEPARATOR = "; "
 AXIS = "axis_"  # before an axis's name in a column's
@@ -30,8 +30,8 @@ def all_axes(metrics: pd.DataFrame) -> list[dict[str, str]]:
     Where some rows name their kernel, the others have the base kernel.
     """
     rows = [read_axes(text) for text in metrics["axes"].astype(str)]
-    if any(KERNEL in row for row in rows):
-        return [{KERNEL: BASE_KERNEL, **row} for row in rows]
+    if any(KERNEL_AXIS in row for row in rows):
+        return [{KERNEL_AXIS: BASE_KERNEL, **row} for row in rows]
     return rows
 
 
@@ -43,7 +43,7 @@ def with_axes(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def _values(texts: pd.Series[str]) -> pd.Series[float] | pd.Series[str]:
-    return texts if texts.name == KERNEL else _numbers(texts)  # 6.10 is not 6.1
+    return texts if texts.name == KERNEL_AXIS else _numbers(texts)  # 6.10 is not 6.1
 
 
 def _numbers(texts: pd.Series[str]) -> pd.Series[float] | pd.Series[str]:

@@ -13,9 +13,9 @@ import pandas as pd
 from analysis.transfers.transfer_reports import read_planned, read_reported, read_served
 from analysis.trials.packets import epoch_ns
 from analysis.trials.samples import read_counters
-from testbed.scenario.drawn_network import drawn
 from testbed.scenario.network import FRAME_OVERHEAD_BYTES
-from testbed.scenario.workload.drawing import draw_sessions
+from testbed.scenario.transfers import draw_sessions
+from testbed.scenario.variations import drawn
 from testbed.store import FlowRecord, Trial
 
 

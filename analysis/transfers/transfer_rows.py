@@ -13,12 +13,11 @@ from analysis.transfers.size_classes import size_class
 from analysis.transfers.transfer_reports import Planned, read_planned, read_reported
 from analysis.transfers.wire_transfers import OnTheWire, on_the_wire
 from analysis.trials.packets import TrialPackets, epoch_ns
-from testbed.scenario.drawn_network import drawn
 from testbed.scenario.model import Flow
 from testbed.scenario.network import PathSummary
-from testbed.scenario.planned_transfers import ideal_s
-from testbed.scenario.workload.drawing import draw_sessions
-from testbed.scenario.workload.workload import Sessions
+from testbed.scenario.transfers import draw_sessions, ideal_s
+from testbed.scenario.variations import drawn
+from testbed.scenario.workload import Sessions
 from testbed.store import FlowRecord, Trial
 
 Integers = npt.NDArray[np.int64]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from analysis.transfers.connection_streams import NEVER, STRETCH, Streams, connection_key, streams
 from analysis.transfers.transfer_reports import Planned, Reported
 from analysis.trials.packets import FlowPackets
-from testbed.scenario.workload.workload import Connections
+from testbed.scenario.workload import Connections
 
 Integers = npt.NDArray[np.int64]
 

@@ -8,14 +8,14 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from testbed.scenario.links.trace import (
+from testbed.scenario.network import FRAME_OVERHEAD_BYTES
+from testbed.scenario.queues import FRAME_BYTES
+from testbed.scenario.trace import (
     OPPORTUNITY_BYTES,
     TUN_BYTES,
     Trace,
-    parse,
+    parse_trace,
 )
-from testbed.scenario.network import FRAME_OVERHEAD_BYTES
-from testbed.scenario.queues import FRAME_BYTES
 from testbed.store import CAPACITY_FILE, QueueRecord, Trial, read_json
 
 # what a trace's opportunities count of a frame is shorter by
@@ -108,6 +108,6 @@ def capacity_of(trial: Trial, queue: QueueRecord) -> Capacity:
     if found is None:
         return Capacity(rate_mbit=(queue.rate_mbit,))
     if "trace" in found:
-        return Capacity(trace=parse(found["trace"]))
+        return Capacity(trace=parse_trace(found["trace"]))
     since_s, rate_mbit = zip(*found["rates"], strict=True)
     return Capacity(tuple(since_s), tuple(rate_mbit))

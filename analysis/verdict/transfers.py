@@ -24,9 +24,9 @@ from analysis.trials.samples import total_counter
 from analysis.verdict.checks import NOT_CAPTURED, NOT_RECORDED, Check, compare, unknown
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.sender_queue import longest_wait_ns
-from testbed.scenario.drawn_network import drawn
-from testbed.scenario.planned_transfers import planned_transfers
-from testbed.scenario.workload.workload import Connections
+from testbed.scenario.transfers import planned_transfers
+from testbed.scenario.variations import drawn
+from testbed.scenario.workload import Connections
 from testbed.store import FlowRecord
 
 Booleans = npt.NDArray[np.bool_]

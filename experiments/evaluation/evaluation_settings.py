@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from testbed.scenario import named_networks
-from testbed.scenario.links.schedule import Schedule
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import LinkSettings
-from testbed.scenario.network import Graph, Queue
+from testbed.scenario.network import Graph, Queue, Schedule
 
 RATE_MBIT = 10.0
 RTT_MS = 40.0

@@ -8,13 +8,12 @@ from pathlib import Path
 from experiments.evaluation import evaluation_settings as settings
 from testbed.errors import UsageError, nearest, quoted
 from testbed.scenario.experiment import Experiment, on_demand
-from testbed.scenario.links.schedule import Change
-from testbed.scenario.links.trace_files import read_trace
 from testbed.scenario.losses import Loss, LossEvents
 from testbed.scenario.model import Flow, FlowKind, Scenario
-from testbed.scenario.network import Graph, Link, Node
-from testbed.scenario.workload.drawing import rate_per_s
-from testbed.scenario.workload.workload import Arrivals, Sizes, Workload
+from testbed.scenario.network import Change, Graph, Link, Node
+from testbed.scenario.trace import read_trace
+from testbed.scenario.transfers import rate_per_s
+from testbed.scenario.workload import Arrivals, Sizes, Workload
 
 
 def losses(percent: float, burst: float) -> Loss:
@@ -135,7 +134,7 @@ def cellular_trial(
 
     `driving` is a model of a cellular link in a moving car, `satellite` one of a link that is
     handed over every 15 s, `step` has 10 and 2 Mbit/s by turns
-    (`testbed/scenario/links/own_traces.py`); `--set trace=FILE` takes any in Mahimahi's format. The
+    (`testbed/scenario/make_traces.py`); `--set trace=FILE` takes any in Mahimahi's format. The
     buffer is deep, as such links' are: four bandwidth–delay products of 10 Mbit/s.
     """
     return settings.trial(

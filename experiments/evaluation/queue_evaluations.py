@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from experiments.evaluation import evaluation_settings as settings
 from testbed.scenario.experiment import Experiment, on_demand
-from testbed.scenario.links.schedule import Change
 from testbed.scenario.model import Flow, FlowKind, Scenario
-from testbed.scenario.network import Graph, Queue
+from testbed.scenario.network import Change, Graph, Queue
 
 MOST_PAIRS = 4
 

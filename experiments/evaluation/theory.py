@@ -15,8 +15,8 @@ from analysis.results.experiment_results import ExperimentResults
 from analysis.results.tables import transfers_of
 from analysis.throughput_models import Conditions, Invalid, cubic, square_root
 from analysis.transfers.transfer_rows import FINISHED
-from testbed.scenario.links.trace import parse
 from testbed.scenario.queues import FRAME_BYTES
+from testbed.scenario.trace import parse_trace
 
 FRAME_BITS = 8 * FRAME_BYTES  # of a full segment, as throughput counts it
 RTT_MS = 40.0  # of the evaluations' dumbbell
@@ -162,7 +162,7 @@ def _cellular(results: ExperimentResults) -> Iterator[Law]:
         content = trial.scenario.network.bottleneck.trace
         if content is not None:
             words = f"{name} on {trace}: the trace's mean, at most"
-            yield Law(words, "Mbit/s", parse(content).mean_mbit, own["throughput_mbps"])
+            yield Law(words, "Mbit/s", parse_trace(content).mean_mbit, own["throughput_mbps"])
 
 
 def _path_change(results: ExperimentResults) -> Iterator[Law]:

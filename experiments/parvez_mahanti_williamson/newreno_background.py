@@ -19,7 +19,7 @@ from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
 from testbed.scenario.named_networks import LinkSettings, dumbbell
 from testbed.scenario.network import Queue
-from testbed.scenario.workload.workload import (
+from testbed.scenario.workload import (
     Arrivals,
     Distribution,
     Process,

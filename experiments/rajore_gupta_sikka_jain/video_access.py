@@ -18,7 +18,7 @@ import sys
 from experiments.rajore_gupta_sikka_jain.access_settings import NETWORKS
 from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.model import CapturePoint, Flow, FlowKind, Profile, Scenario
-from testbed.scenario.video import RULES, Transport, Viewing
+from testbed.scenario.video import PLAYER_RULES, Transport, Viewing
 
 LENGTH_S = 270.0
 # How long a viewer waits: on the slowest network a video takes up to eight minutes, and a trial
@@ -53,7 +53,7 @@ def scenario(
     """Return one trial: one viewer watches one video."""
     words = [network, transport, variant]
     words += ["receiver"] if setting == "receiver" else []
-    words += [rule] if rule in RULES else []
+    words += [rule] if rule in PLAYER_RULES else []
     return Scenario(
         experiment="video-access",
         label="-".join(words),
@@ -117,8 +117,8 @@ EXPERIMENT = Experiment(
         # the hall once more, as the paper's speed test had it
         {"network": NETEM[:1], "variant": PAPERS, "setting": ("receiver",)},
         {"network": NETEM[:1], "transport": ("quic",), "variant": ("reno", "cubic", "bbr")},
-        {"network": POOR, "variant": (TCP_DEFAULT,), "rule": RULES},
-        {"network": POOR, "variant": (QUIC_DEFAULT,), "rule": RULES, "transport": ("quic",)},
+        {"network": POOR, "variant": (TCP_DEFAULT,), "rule": PLAYER_RULES},
+        {"network": POOR, "variant": (QUIC_DEFAULT,), "rule": PLAYER_RULES, "transport": ("quic",)},
     ),
     build=scenario,
     quick={

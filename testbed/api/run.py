@@ -14,7 +14,7 @@ from testbed.api.results import open_results
 from testbed.errors import UsageError
 from testbed.machine.process import interruptible
 from testbed.own_files import scenario_file
-from testbed.own_files.topo_document import with_graph
+from testbed.own_files.scenario_file import with_topo_graph
 from testbed.runs.engine_choice import AUTO
 from testbed.runs.orchestration import RunListener, RunOptions, carry_out, plan_run
 from testbed.runs.progress import NotebookListener
@@ -108,7 +108,7 @@ def _documents(what: Scenario | Mapping[str, Any] | Iterable[Scenario]) -> list[
 
 def _checked_document(data: Any) -> ScenarioDocument:
     try:
-        document = with_graph(json.loads(json.dumps(data)), Path())
+        document = with_topo_graph(json.loads(json.dumps(data)), Path())
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"scenario: {error}", "use JSON's types only") from error
     return scenario_file.in_document(document, "scenario")

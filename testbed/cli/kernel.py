@@ -8,13 +8,13 @@ from pathlib import Path
 
 from testbed.errors import TestbedError, UsageError, nearest
 from testbed.guest import kernels
-from testbed.plan.task import tasks
+from testbed.plan.plan import tasks
 from testbed.runs.engine_choice import choose
 from testbed.runs.progress import console, errors, folding_table
 from testbed.runs.selection import parse_settings, select
 from testbed.runs.sweep import TrialFinished, run_all
-from testbed.scenario.kernel_axis import on_kernels
 from testbed.scenario.model import BASE_KERNEL, Scenario
+from testbed.scenario.variations import on_kernels
 from testbed.store import Status, open_trial, results_folder
 
 CANDIDATE = "candidate"  # the name of a tree's kernel that is compared, unless --name says another

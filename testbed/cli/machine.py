@@ -17,9 +17,8 @@ from testbed.machine.process import CHROMIUM, GUARD, TOOLS, require
 from testbed.plan.requirements import Need, control_need
 from testbed.runs.engine_choice import ENGINES
 from testbed.runs.progress import console, errors
-from testbed.scenario.profiles import PROFILES
 from testbed.scenario.queues import DISCIPLINES
-from testbed.scenario.variants import VARIANTS, Variant
+from testbed.scenario.variants import PROFILE_SETTINGS, VARIANTS, Variant
 from testbed.traffic.iperf3.iperf3_flow import PRELOAD
 from testbed.traffic.workload.workload_flow import BUILT_PROGRAM
 from testbed.trial.parts.capture import TCPDUMP_PRELOAD
@@ -144,7 +143,7 @@ def variant_lines() -> Iterator[str]:
     }
     for name in sorted(others):
         yield f"{name}: by name, as the kernel has it; runs on: {_engines_with(name, offers)}"
-    for profile, setting in PROFILES.items():
+    for profile, setting in PROFILE_SETTINGS.items():
         yield f"profile {profile}: {setting.about}"
 
 

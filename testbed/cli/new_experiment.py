@@ -9,7 +9,7 @@ from pathlib import Path
 from testbed.errors import UsageError, quoted
 from testbed.machine.atomic import replace
 from testbed.own_files import python_file
-from testbed.own_files.python_file import SUFFIX
+from testbed.own_files.python_file import PYTHON_SUFFIX
 from testbed.runs.progress import console
 
 TEMPLATE = Path(python_file.__file__).with_name("experiment_template.py")
@@ -18,8 +18,8 @@ EXPERIMENT_FILE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 
 def new_experiment(options: argparse.Namespace) -> int:
     """Run `testbed new`."""
-    name = options.name.removesuffix(SUFFIX)
-    path = Path(name + SUFFIX)
+    name = options.name.removesuffix(PYTHON_SUFFIX)
+    path = Path(name + PYTHON_SUFFIX)
     if not EXPERIMENT_FILE_NAME.fullmatch(name):
         raise UsageError(
             f"{quoted(name)} is no name for an experiment",

@@ -9,8 +9,7 @@ from pathlib import Path
 from rich.table import Table
 
 from testbed.cli.run import selected
-from testbed.plan.plan import Plan, make_plan
-from testbed.plan.task import Task, tasks
+from testbed.plan.plan import Plan, Task, make_plan, tasks
 from testbed.plan.traffic_control import QueuePlan
 from testbed.runs import estimate
 from testbed.runs.experiment_file import files_with_experiments

@@ -28,8 +28,7 @@ from testbed.runs.progress import ConsoleListener, console, errors
 from testbed.runs.results_folders import claimed
 from testbed.runs.selection import RunSelection, parse_settings, select, select_topo
 from testbed.runs.sweep import TrialFinished
-from testbed.scenario.kernel_axis import AXIS as KERNEL
-from testbed.scenario.variations import is_varied
+from testbed.scenario.variations import KERNEL_AXIS, is_varied
 from testbed.store import FIGURES, METRICS_CSV, Status, trials_in
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ def selected(options: argparse.Namespace) -> RunSelection:
 
 def _settings_hint(options: argparse.Namespace) -> str:
     if options.experiment in options.experiments:
-        axes = (*options.experiments[options.experiment].axes, KERNEL)
+        axes = (*options.experiments[options.experiment].axes, KERNEL_AXIS)
         return f"axes: {', '.join(axes)}"
     where = f"--topo {options.topo}" if options.topo else options.experiment
     return f"testbed plan {where} lists what can be set"

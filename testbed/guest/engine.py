@@ -24,8 +24,8 @@ from testbed.machine.journal import JOURNAL
 from testbed.machine.process import Process, end, has_ended, run, start, sudo_user
 from testbed.plan.control_network import controlled
 from testbed.plan.host_settings import browsers
+from testbed.plan.plan import Task
 from testbed.plan.requirements import Need
-from testbed.plan.task import Task
 from testbed.scenario.model import Scenario
 from testbed.store import (
     GUEST_COMMAND,

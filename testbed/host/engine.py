@@ -17,8 +17,8 @@ from testbed.machine.locks import lock
 from testbed.machine.process import end, run, start
 from testbed.machine.sysctl_guard import ALLOWED, AVAILABLE, temporarily
 from testbed.plan.host_settings import Parameter
+from testbed.plan.plan import Task
 from testbed.plan.requirements import Need
-from testbed.plan.task import Task
 from testbed.scenario import queues
 from testbed.scenario.network import Queue
 from testbed.store import HOST_ERRORS, SCENARIO

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter, with_config
 from pydantic.json_schema import GenerateJsonSchema
 
-from testbed.own_files.topo_document import TopoReference
+from testbed.own_files.scenario_file import TopoReference
 from testbed.scenario.discipline import Discipline, Option
 from testbed.scenario.model import Scenario
 from testbed.scenario.named_networks import LinkSettings, NamedNetwork
@@ -20,8 +20,8 @@ from testbed.scenario.variants import VARIANTS
 OF_VARIANTS = (("Flow", "variant"), ("Viewing", "viewer_variant"))
 
 
-SHARE = "a share, 0 to 1"
-UNITS = {  # of a number, by its name or the last word of it
+SHARE_UNIT = "a share, 0 to 1"
+FIELD_UNITS = {  # of a number, by its name or the last word of it
     "per_s": "1/s",
     "bdp": "bandwidth–delay products",
     "bytes": "bytes",
@@ -32,8 +32,8 @@ UNITS = {  # of a number, by its name or the last word of it
     "packets": "packets",
     "s": "s",
     "spacing": "packets",
-    **dict.fromkeys(("bad", "busy", "good", "jitter", "load", "loss"), SHARE),
-    **dict.fromkeys(("rate", "reorder", "share"), SHARE),
+    **dict.fromkeys(("bad", "busy", "good", "jitter", "load", "loss"), SHARE_UNIT),
+    **dict.fromkeys(("rate", "reorder", "share"), SHARE_UNIT),
     **dict.fromkeys(("cdf", "count", "drops", "hosts", "losses", "number", "parallel"), ""),
     **dict.fromkeys(("pool", "port", "scale", "seed", "sessions", "shape", "sigma"), ""),
 }
@@ -100,7 +100,7 @@ def unit_of(name: str, field: Mapping[str, Any]) -> str:
     """Return the unit of a schema's field; empty for what is no number, or counts."""
     if not is_number(field):
         return ""
-    return UNITS[name] if name in UNITS else UNITS[name.rpartition("_")[2]]
+    return FIELD_UNITS[name] if name in FIELD_UNITS else FIELD_UNITS[name.rpartition("_")[2]]
 
 
 def is_number(field: Mapping[str, Any]) -> bool:

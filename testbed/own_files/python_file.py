@@ -13,10 +13,10 @@ from testbed.errors import TestbedError, UsageError
 from testbed.machine import safe_files
 from testbed.machine.process import sudo_user
 
-SUFFIX = ".py"
+PYTHON_SUFFIX = ".py"
 
 
-def imported(path: Path) -> ModuleType:
+def import_file(path: Path) -> ModuleType:
     """The module; it may import what lies beside it, and leaves no files there."""
     if os.geteuid() == 0 and (why := safe_files.changed_by_others(path, sudo_user())):
         raise UsageError(
@@ -32,13 +32,13 @@ def imported(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise fault(path, error) from error
+        raise error_in_file(path, error) from error
     finally:
         sys.dont_write_bytecode = wrote
     return module
 
 
-def fault(path: Path, error: Exception | SystemExit) -> TestbedError:
+def error_in_file(path: Path, error: Exception | SystemExit) -> TestbedError:
     """What a file's code has raised, with its line in that file."""
     if isinstance(error, TestbedError):
         return error

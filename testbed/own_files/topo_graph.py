@@ -1,24 +1,273 @@
-"""A Mininet Topo as a graph: hosts with their addresses, switches as bridges, links' options.
+"""A Mininet Topo as a graph: found by its name, built, and its nodes and links converted.
 
 What Mininet itself would do with a Topo and its default classes is done, or refused with the
-reason; what has no effect here is left out, and that is said.
+reason; what has no effect here is left out, and that is said. Mininet puts htb and netem on the
+interface at each end of a link, both with the link's options: each end's are of the direction that
+leaves there. netem's limit is its queue's; here packets that wait for their delay do not count in
+it.
 """
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from mininet.topo import Topo
 
-from testbed.errors import UsageError, quoted
-from testbed.own_files import link_options, topo_class
-from testbed.scenario.network import Graph, Link, Node, NodeKind, Port
+from testbed.errors import UsageError, nearest, quoted
+from testbed.own_files.python_file import PYTHON_SUFFIX, error_in_file, import_file
+from testbed.scenario.losses import GilbertElliott
+from testbed.scenario.network import Direction, Graph, Link, Node, NodeKind, Port, Queue
+
+TOPO_FORMS = "FILE.py:CLASS,arg=…, MODULE:CLASS,arg=…, or one of mn's: tree,depth=2,fanout=2"
+MININET_TOPOS: Mapping[str, tuple[str, str]] = {  # as in Mininet's own `mn`
+    "minimal": ("mininet.topo", "MinimalTopo"),
+    "linear": ("mininet.topo", "LinearTopo"),
+    "reversed": ("mininet.topo", "SingleSwitchReversedTopo"),
+    "single": ("mininet.topo", "SingleSwitchTopo"),
+    "tree": ("mininet.topolib", "TreeTopo"),
+    "torus": ("mininet.topolib", "TorusTopo"),
+}
+PYTHON_CONSTANTS = {"True": True, "False": False, "None": None}
+
+Value = str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """`1,depth=2`: positional and named values."""
+
+    positional: tuple[Value, ...]
+    named: Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class TopoName:
+    """Where a Topo class is, what it is called, and what its `build` is given."""
+
+    text: str
+    source: str  # a file or a module
+    class_name: str  # empty: the only one
+    settings: Settings
+
+    @property
+    def word(self) -> str:
+        """What it is, in a word: for the name of an experiment."""
+        if self.source in MININET_TOPOS:
+            return self.source
+        return Path(self.source).stem if self.is_file else self.source.rpartition(".")[2]
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the class is in a file, not in a module."""
+        return self.source.endswith(PYTHON_SUFFIX)
+
+
+def parse_topo_name(text: str) -> TopoName:
+    """A Topo as the command line names it."""
+    head, *words = text.split(",")
+    source, colon, class_name = head.rpartition(":")
+    if not colon:
+        source, class_name = head, ""
+    if not source:
+        raise UsageError(f"{quoted(text)} names no Topo", TOPO_FORMS)
+    return TopoName(text, source, class_name, split_settings(words))
+
+
+def split_settings(words: list[str]) -> Settings:
+    """Values as Python's where they are numbers, True, False or None; else texts."""
+    named = dict(word.split("=", 1) for word in words if "=" in word)
+    return Settings(
+        tuple(_value(word) for word in words if "=" not in word),
+        {key: _value(text) for key, text in named.items()},
+    )
+
+
+def _value(text: str) -> Value:
+    if text in PYTHON_CONSTANTS:
+        return PYTHON_CONSTANTS[text]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def build_topo(name: TopoName, folder: Path) -> Topo:
+    """The Topo; a file's path is relative to the folder."""
+    if name.is_file:
+        path = folder / name.source
+        if not path.is_file():
+            raise UsageError(
+                f"{path}: {'not a file' if path.exists() else 'no such file'}", TOPO_FORMS
+            )
+        return _instantiate(path, _find_class(import_file(path), name, str(path)), name)
+    module, class_name = MININET_TOPOS.get(name.source, (name.source, name.class_name))
+    if name.source not in MININET_TOPOS and not class_name:
+        raise UsageError(
+            f"no Topo is called {quoted(name.source)}", nearest(name.source, MININET_TOPOS)
+        )
+    found = _import(module)
+    known = TopoName(name.text, module, class_name, name.settings)
+    return _instantiate(Path(found.__file__ or module), _find_class(found, known, module), known)
+
+
+def _import(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise UsageError(f"{name}: {error}", TOPO_FORMS) from error
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"{name}: {type(error).__name__}: {error}", TOPO_FORMS) from error
+
+
+def _find_class(module: ModuleType, name: TopoName, where: str) -> Callable[..., object]:
+    """The class of that name, or what the file's `topos` calls so; without a name the only one."""
+    known: dict[str, Callable[..., object]] = {
+        key: value
+        for key, value in vars(module).items()
+        if inspect.isclass(value)
+        and issubclass(value, Topo)
+        and value.__module__ == module.__name__
+    }
+    known |= {key: value for key, value in getattr(module, "topos", {}).items() if callable(value)}
+    if name.class_name in known:
+        return known[name.class_name]
+    if not known:
+        raise UsageError(f"{where}: defines no Topo", TOPO_FORMS)
+    if not name.class_name and len({id(each) for each in known.values()}) == 1:
+        return next(iter(known.values()))
+    if not name.class_name:
+        raise UsageError(
+            f"{where}: defines {', '.join(known)}", f"name one: {where}:{next(iter(known))}"
+        )
+    raise UsageError(
+        f"{where}: has no Topo {quoted(name.class_name)}", nearest(name.class_name, known)
+    )
+
+
+def _instantiate(path: Path, make: Callable[..., object], name: TopoName) -> Topo:
+    try:
+        topo = make(*name.settings.positional, **name.settings.named)
+    except (Exception, SystemExit) as error:
+        raise UsageError(
+            error_in_file(path, error).message, f"it was built by `{name.text}`"
+        ) from error
+    if not isinstance(topo, Topo):
+        raise UsageError(
+            f"{path}: {name.class_name} makes a {type(topo).__name__}, no Topo", TOPO_FORMS
+        )
+    return topo
+
+
+SHAPING = ("bw", "delay", "jitter", "loss", "max_queue_size")
+# of the link itself: who it joins, and how its interfaces are called
+PLACES = (
+    *("node1", "node2", "port1", "port2", "intfName1", "intfName2", "addr1", "addr2"),
+    *("params1", "params2", "key", "cls", "cls1", "cls2", "intf", "fast", "ip", "mac", "up"),
+)
+WITHOUT_EFFECT = ("use_htb", "txo", "rxo", "disable_gro")  # htb shapes anyway, offloads are off
+REFUSED = {
+    "use_hfsc": "rates are shaped by htb",
+    "use_tbf": "rates are shaped by htb",
+    "latency_ms": "a tbf's, and rates are shaped by htb; max_queue_size is the queue's limit",
+    "enable_red": 'Mininet\'s has probability 1, of which tc makes 0: a scenario has `"queue"`',
+    "enable_ecn": 'Mininet\'s has probability 1, of which tc makes 0: a scenario has `"queue"`',
+    "speedup": "a link has one rate",
+    "gro": "a queue would count packets of 64 KB",
+}
+KNOWN_OPTIONS = (*SHAPING, *PLACES, *WITHOUT_EFFECT, *REFUSED)
+LINK_CLASSES = ("Link", "TCLink", "TCULink")
+_TIME = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(s|secs?|ms|msecs?|us|usecs?)")
+_MS = {"s": 1e3, "m": 1.0, "u": 1e-3}  # by the unit's first letter
+
+LinkOptions = Mapping[str, Any]
+
+
+def parse_link_options(text: str) -> LinkOptions:
+    """`bw=10,delay=5ms`, with `tc,` before it as `mn --link` has it."""
+    words = text.split(",") if text else []
+    found = split_settings([word for word in words if word != "tc"])
+    if found.positional or any(
+        key not in (*SHAPING, *WITHOUT_EFFECT, *REFUSED) for key in found.named
+    ):
+        raise UsageError(f"--link {text}: not options of a TCLink", "--link bw=10,delay=5ms")
+    return found.named
+
+
+def link_directions(where: str, options: LinkOptions) -> tuple[Direction, Direction]:
+    """Return the forward and the reverse direction, by the options of both ends."""
+    _check_class(where, options)
+    ends = ({**options, **(options.get(f"params{end}") or {})} for end in (1, 2))
+    forward, reverse = (_direction(where, each) for each in ends)
+    return forward, reverse
+
+
+def _check_class(where: str, options: LinkOptions) -> None:
+    name = getattr(options.get("cls"), "__name__", None)
+    if options.get("cls") is not None and name not in LINK_CLASSES:
+        raise UsageError(
+            f"{where}: links of class {quoted(str(name))} are not known here",
+            "a Link or a TCLink can be emulated",
+        )
+
+
+def _direction(where: str, options: LinkOptions) -> Direction:
+    for key, value in options.items():
+        if key not in KNOWN_OPTIONS:
+            raise UsageError(f"{where}: unknown option {quoted(key)}", nearest(key, SHAPING))
+        if key in REFUSED and value:
+            raise UsageError(f"{where}: {key}={value!r}: {REFUSED[key]}", "leave it out")
+    rate, limit = _number(where, options, "bw"), _number(where, options, "max_queue_size")
+    if limit is not None and rate is None:
+        raise UsageError(f"{where}: max_queue_size without bw: nothing would queue", "give it a bw")
+    return Direction(
+        rate,
+        _time_ms(where, options, "delay"),
+        None if limit is None else Queue("pfifo", limit_packets=round(limit)),
+        _time_ms(where, options, "jitter"),
+        _loss(where, options),
+    )
+
+
+def _number(where: str, options: LinkOptions, key: str) -> float | None:
+    value = options.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UsageError(f"{where}: {key}={value!r} is not a number", f"like {key}=10")
+    return float(value)
+
+
+def _time_ms(where: str, options: LinkOptions, key: str) -> float:
+    """A time as tc writes it; one without a unit means another one in every version of tc."""
+    value = options.get(key)
+    if value is None:
+        return 0.0
+    match = _TIME.fullmatch(str(value).strip().lower())
+    if match is None:
+        raise UsageError(f"{where}: {key}={value!r} is not a time", f"with its unit: {key}='5ms'")
+    return round(float(match[1]) * _MS[match[2][0]], 6)
+
+
+def _loss(where: str, options: LinkOptions) -> GilbertElliott | None:
+    """Return a loss of this percentage of packets, each by itself: a bad state lasts for one."""
+    percent = _number(where, options, "loss")
+    if not percent:
+        return None
+    if not 0 < percent < 100:
+        raise UsageError(f"{where}: loss={percent:g} is not a percentage below 100", "like loss=1")
+    chance = round(percent / 100, 9)
+    return GilbertElliott(to_bad=chance, to_good=round(1 - chance, 9))
+
 
 FIRST_ADDRESS = IPv4Address("10.0.0.0")  # Mininet's ipBase: hosts have numbers in it, from 1
 PREFIX = "/8"
@@ -44,10 +293,10 @@ class TopoGraph:
 
 def topo_graph(text: str, link: str = "", folder: Path = Path()) -> TopoGraph:
     """The network of a Topo by its name; `link` has options for all its links."""
-    name = topo_class.parse(text)
-    topo = topo_class.build(name, folder)
+    name = parse_topo_name(text)
+    topo = build_topo(name, folder)
     try:
-        graph = _graph(topo, link_options.parse(link))
+        graph = _graph(topo, parse_link_options(link))
     except UsageError as error:
         raise UsageError(f"{text}: {error.message}", error.hint) from error
     if not any(each.rate_mbit for link in graph.links for each in link.directions):
@@ -64,7 +313,7 @@ def _graph(topo: Topo, defaults: Mapping[str, Any]) -> Graph:
     gateways = _gateways(topo)
     nodes = [Node(name, _kind(topo, name, gateways)) for name in topo.hosts()]
     nodes += [Node(name, _switch(topo, name)) for name in topo.switches()]
-    made = (_link(one, other, {**defaults, **own}, addresses) for one, other, own in links)
+    made = (_graph_link(one, other, {**defaults, **own}, addresses) for one, other, own in links)
     return Graph(tuple(nodes), tuple(made))
 
 
@@ -137,16 +386,16 @@ def _addresses(topo: Topo, links: list[tuple[str, str, Any]]) -> dict[Place, str
     return {place: ip if "/" in ip else ip + PREFIX for place, ip in found.items()}
 
 
-def _link(one: str, other: str, options: dict[str, Any], addresses: dict[Place, str]) -> Link:
-    forward, reverse = link_options.directions(f"link {one}-{other}", options)
+def _graph_link(one: str, other: str, options: dict[str, Any], addresses: dict[Place, str]) -> Link:
+    forward, reverse = link_directions(f"link {one}-{other}", options)
     ports = (
-        Port(_number(options, end), addresses.get((node, options[f"port{end}"])))
+        Port(_interface_number(options, end), addresses.get((node, options[f"port{end}"])))
         for node, end in ((one, 1), (other, 2))
     )
     return Link((one, other), forward, None if reverse == forward else reverse, ports=tuple(ports))
 
 
-def _number(options: Mapping[str, Any], end: int) -> int:
+def _interface_number(options: Mapping[str, Any], end: int) -> int:
     """The interface's number: its name's, which may be given, or its port's."""
     named = _PORT.fullmatch(str(options.get(f"intfName{end}") or ""))
     return int(named[1]) if named else int(options[f"port{end}"])

@@ -12,16 +12,16 @@ from testbed.errors import UsageError, listed
 from testbed.plan.check_flows import MAX_SECONDS, flows_faults, in_range
 from testbed.plan.check_network import network_faults
 from testbed.plan.control_network import CONTROL
+from testbed.plan.delay_links import session_rtt_faults
 from testbed.plan.network import Hop, Network, build_network
-from testbed.plan.sessions import session_rtt_faults
 from testbed.plan.traffic_control import longest_queue_s
 from testbed.scenario import queues
-from testbed.scenario.drawn_network import MOST_NETWORK_JITTER
-from testbed.scenario.links.schedule import rates
-from testbed.scenario.links.trace import shown
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.names import scenario_faults
-from testbed.scenario.planned_transfers import transfer_faults
+from testbed.scenario.network import scheduled_rates
+from testbed.scenario.trace import trace_summary
+from testbed.scenario.transfers import transfer_faults
+from testbed.scenario.variations import MAX_NETWORK_JITTER
 from testbed.store import WIRES
 
 MAX_SEED = (1 << 32) - 1  # pace.c reads a thousand times it as a double
@@ -78,10 +78,9 @@ def _trial_faults(scenario: Scenario) -> Iterator[str]:
         )
     if not 0 <= scenario.start_jitter_ms <= 60_000:
         yield f"start_jitter_ms: {scenario.start_jitter_ms:g} is not between 0 and 60000"
-    if not 0 <= scenario.network_jitter <= MOST_NETWORK_JITTER:
+    if not 0 <= scenario.network_jitter <= MAX_NETWORK_JITTER:
         yield (
-            f"network_jitter: {scenario.network_jitter:g} is not between 0 and "
-            f"{MOST_NETWORK_JITTER}"
+            f"network_jitter: {scenario.network_jitter:g} is not between 0 and {MAX_NETWORK_JITTER}"
         )
     if not 0 <= scenario.measure_from_s < scenario.duration_s:
         yield (
@@ -115,8 +114,8 @@ def _queue_faults(hop: Hop) -> Iterator[str]:
 
 def _speed(hop: Hop) -> str:
     if hop.direction.trace is not None:
-        return shown(hop.direction.trace)
-    return f"{min(rate for _, rate in rates(hop.rate_changes, hop.rate_mbit)):g} Mbit/s"
+        return trace_summary(hop.direction.trace)
+    return f"{min(rate for _, rate in scheduled_rates(hop.rate_changes, hop.rate_mbit)):g} Mbit/s"
 
 
 def _round_trip_faults(scenario: Scenario, built: Network, flow: Flow, where: str) -> Iterator[str]:

@@ -12,10 +12,9 @@ from typing import assert_never
 
 from testbed.errors import UsageError, nearest, quoted
 from testbed.plan.flows import SESSION_PORTS, most_parallel, session_count
-from testbed.scenario import losses, programs, queues, variants, video
+from testbed.scenario import losses, programs, queues, variants, video, workload
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
-from testbed.scenario.video import Player
-from testbed.scenario.workload import workload_faults
+from testbed.scenario.video import PlayerKind
 
 MAX_RATE_MBIT = 40_000.0
 LEAST_RATE_MBIT = 0.001  # 125 bytes a second
@@ -24,7 +23,7 @@ LEAST_SECONDS = 0.1  # of a flow
 MIN_UDP_PACKET = 28 + 16  # IP and UDP headers, and iperf3's own of 16 bytes
 MAX_FLOWS = 256
 MAX_RTO_MS = 120_000  # TCP_RTO_MAX
-WINDOWS = (88, 1 << 30)  # bytes: the least segment, and as far as TCP's window scale goes
+WINDOW_LIMITS = (88, 1 << 30)  # bytes: the least segment, and as far as TCP's window scale goes
 MAX_BYTES = 1 << 50  # which pace.c reads as a double
 MAX_DROPS = 1000
 TURNS = ("on_s", "off_s")
@@ -127,7 +126,7 @@ def _workload_faults(flow: Flow, where: str) -> Iterator[str]:
     if flow.workload is None:
         yield f"{where}.workload: missing for a flow of kind workload"
         return
-    yield from workload_faults.faults(flow.workload, f"{where}.workload")
+    yield from workload.workload_faults(flow.workload, f"{where}.workload")
     yield from _stack_faults(flow, where)
     foreign = [name for name in NOT_OF_WORKLOADS if getattr(flow, name) not in (None, ())]
     if foreign or flow.parallel != 1:
@@ -157,7 +156,7 @@ def _stack_faults(flow: Flow, where: str) -> Iterator[str]:
     if flow.mss is not None and not 88 <= flow.mss <= 1448:
         yield f"{where}.mss: {flow.mss} is not between 88 and 1448"
     if flow.window_bytes is not None:
-        low, high = WINDOWS
+        low, high = WINDOW_LIMITS
         if not low <= flow.window_bytes <= high:
             yield f"{where}.window_bytes: {flow.window_bytes} is not between {low} and {high}"
     if flow.rto_min_ms is not None and not 1 <= flow.rto_min_ms <= MAX_RTO_MS:
@@ -191,7 +190,7 @@ def _video_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
     if flow.video is None:
         yield f"{where}.video: missing for a video flow"
         return
-    yield from video.faults(flow.video, f"{where}.video")
+    yield from video.viewing_faults(flow.video, f"{where}.video")
     yield from _variant_faults(flow.variant, f"{where}.variant")
     yield from _variant_faults(flow.video.viewer_variant, f"{where}.video.viewer_variant")
     if flow.protocol == "tcp" and flow.variant is None:
@@ -282,7 +281,7 @@ def _one_variant_per_host(scenario: Scenario) -> Iterator[str]:
 
 def _one_browser_per_host(scenario: Scenario) -> Iterator[str]:
     """The port of a browser's connection is a setting of the host."""
-    viewers = [f.dst for f in scenario.flows if f.video and f.video.player is Player.CHROMIUM]
+    viewers = [f.dst for f in scenario.flows if f.video and f.video.player is PlayerKind.CHROMIUM]
     for host in {host for host in viewers if viewers.count(host) > 1}:
         yield f"flows: {host} has several browsers: one per host"
 

@@ -14,8 +14,6 @@ from testbed.errors import listed, nearest, quoted
 from testbed.plan.check_flows import in_range, rate_faults
 from testbed.plan.network import interface_addresses, interface_name, segments
 from testbed.scenario import losses, queues
-from testbed.scenario.links.schedule import order_faults
-from testbed.scenario.links.trace import faults as trace_faults
 from testbed.scenario.model import Scenario
 from testbed.scenario.network import (
     Direction,
@@ -25,10 +23,12 @@ from testbed.scenario.network import (
     Port,
     Radio,
     Step,
+    schedule_faults,
     shortest_paths,
 )
+from testbed.scenario.trace import trace_faults
 
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+NODE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 LONGEST_NAME = 10  # with `-eth99` behind it an interface's name
 LONGEST_INTERFACE = 15  # IFNAMSIZ, with a byte of zero
 MOST_PORT = 255  # of a node with a short name
@@ -38,7 +38,7 @@ LONGEST_DELAY_MS = 60_000.0
 SIGNALS_DBM = (-82, -20)  # below, 802.11 expects no receiver to understand anything
 MOST_BUSY = 0.9
 MOST_LOSS = 0.2  # of a link's packets, in the long run
-WHOLE = 1e-3  # so near is a whole number
+WHOLE_MICROSECOND = 1e-3  # so near is a whole number
 ADDRESS_FORM = "not a host's address with the length of its network, like 10.0.0.1/8"
 
 
@@ -110,7 +110,7 @@ def _change_faults(where: str, direction: Direction, duration_s: float) -> Itera
             yield f"{where}.schedule: a rate_mbit beside a trace, which is the rate"
     if speeds and direction.rate_mbit is None:
         yield f"{where}.schedule: there is no rate_mbit to change"
-    yield from order_faults(direction.schedule, f"{where}.schedule", duration_s)
+    yield from schedule_faults(direction.schedule, f"{where}.schedule", duration_s)
     for index, each in enumerate(direction.schedule):
         place = f"{where}.schedule[{index}]"
         if each.rate_mbit is not None:
@@ -132,15 +132,15 @@ def _delay_faults(where: str, delay_ms: float) -> Iterator[str]:
 def _microsecond_faults(where: str, time_ms: float) -> Iterator[str]:
     """Yield a fault unless netem can be told the time: tc cuts it to microseconds."""
     us = time_ms * 1000  # infinite for what is out of bounds anyway
-    if abs((us + 0.5) % 1 - 0.5) > WHOLE:
+    if abs((us + 0.5) % 1 - 0.5) > WHOLE_MICROSECOND:
         yield f"{where}: {time_ms:.12g} ms is not a whole number of microseconds, tc's unit"
 
 
 def _reorder_faults(where: str, direction: Direction) -> Iterator[str]:
     if not 0 <= direction.reorder <= 1:
         yield f"{where}.reorder: {direction.reorder:g} is no chance between 0 and 1"
-    elif 0 < direction.reorder < losses.LEAST_CHANCE:
-        yield f"{where}.reorder: {direction.reorder:g} is less than {losses.LEAST_CHANCE:g}"
+    elif 0 < direction.reorder < losses.LEAST_LOSS_CHANCE:
+        yield f"{where}.reorder: {direction.reorder:g} is less than {losses.LEAST_LOSS_CHANCE:g}"
     elif direction.reorder and not direction.delay_ms:
         yield f"{where}.reorder: without a delay_ms there is no packet to overtake"
     elif direction.reorder and direction.jitter_ms:
@@ -192,7 +192,7 @@ def form_faults(graph: Graph, taken: Collection[str]) -> Iterator[str]:
     for name, count in counts.items():
         if count > 1:
             yield f"network.nodes: the name {quoted(name)} is used {count} times"
-        if not NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+        if not NODE_NAME.fullmatch(name) or len(name) > LONGEST_NAME:
             yield (
                 f"network.nodes: {quoted(name)}: a letter, then letters, digits and _, at most "
                 f"{LONGEST_NAME} of them"

@@ -66,4 +66,4 @@ SHAPER = Handle(1)  # htb at the root
 SHAPER_CLASS = Handle(1, 3)  # its only class
 TRACE_CLASS = Handle(1, 1)  # that of what follows a trace in its place
 LEAF = Handle(store.LEAF_MAJOR)  # the queue below it
-DELAY = Handle(2)  # what lets packets wait on a link with a delay
+DELAY_HANDLE = Handle(2)  # what lets packets wait on a link with a delay

@@ -1,9 +1,11 @@
 """Links with a delay: two interfaces tied together by mirred, each with a netem of its own.
 
 So a delay never shares an interface with a queue that is measured, nor sits on a sender's egress.
+A jitter, losses and packets that overtake are netem's too, each direction with its own dice.
+
 One link may have many delays, one for each session of a workload: a program writes on each packet
-when it may leave (session_delays.py), and fq in netem's place holds it until then. A
-jitter, losses and packets that overtake are netem's too, each direction with dice of its own.
+when it may leave (trial/parts/session_delays.py), and fq in netem's place holds it until then. A
+session is identified by its port at the sending host.
 """
 
 from __future__ import annotations
@@ -12,13 +14,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from testbed.plan.commands import DELAY, Command
+from testbed.plan.commands import DELAY_HANDLE, Command
+from testbed.plan.flows import session_port
 from testbed.plan.network import Hop, Network
 from testbed.plan.traffic_control import ChangePlan, TcObject
 from testbed.scenario.discipline import OFF_ON, Field, Setting
-from testbed.scenario.links.schedule import Change
 from testbed.scenario.losses import GilbertElliott
-from testbed.scenario.network import Direction
+from testbed.scenario.model import Flow, Scenario
+from testbed.scenario.network import Change, Direction, wire_changes
+from testbed.scenario.transfers import draw_sessions
+from testbed.scenario.workload import Sessions
 from testbed.store import WIRES
 
 NETEM_LIMIT = 10_000_000  # packets: a delay must never drop
@@ -28,7 +33,7 @@ IN_ORDER_GBIT = 10
 
 # linux/pkt_sched.h: netem's options are struct tc_netem_qopt, then attributes
 HEAD_BYTES = 24
-REORDER, CORRUPT, LOSS, RATE, LATENCY64, JITTER64 = 3, 4, 5, 6, 10, 11
+NETEM_REORDER, NETEM_CORRUPT, NETEM_LOSS, NETEM_RATE, LATENCY64, JITTER64 = 3, 4, 5, 6, 10, 11
 LOSS_STATES, LOSS_GILBERT_ELLIOTT = 1, 2
 TICK_NS = 64
 CERTAIN = 0xFFFFFFFF  # netem's probability of 1
@@ -123,17 +128,17 @@ def delay_commands(links: tuple[DelayLink, ...]) -> Iterator[Command]:
             to_peer = ("action", "mirred", "egress", "redirect", "dev", peer)
             yield Command(WIRES, ("tc", "filter", *add, "ingress", "matchall", *to_peer))
             words = each.words(number)
-            yield Command(WIRES, ("tc", "qdisc", *add, "root", "handle", str(DELAY), *words))
+            yield Command(WIRES, ("tc", "qdisc", *add, "root", "handle", str(DELAY_HANDLE), *words))
 
 
 def delay_objects(links: tuple[DelayLink, ...]) -> Iterator[TcObject]:
     """The disciplines that make packets wait, with their numbers."""
     for each in links:
         for number, end in enumerate(each.ends):
-            yield TcObject(WIRES, end, DELAY, each.words(number)[0], each.settings(number))
+            yield TcObject(WIRES, end, DELAY_HANDLE, each.words(number)[0], each.settings(number))
 
 
-def wire_changes(links: tuple[DelayLink, ...]) -> Iterator[ChangePlan]:
+def delay_changes(links: tuple[DelayLink, ...]) -> Iterator[ChangePlan]:
     """Other delays and losses of netem; what it holds already keeps its delay, and arrives."""
     for each in links:
         for number, end in enumerate(each.ends):
@@ -146,7 +151,7 @@ def wire_changes(links: tuple[DelayLink, ...]) -> Iterator[ChangePlan]:
                 up = up if change.up is None else change.up
                 down = replace(direction, loss=direction.loss and ALL_LOST)
                 settings = netem_settings(direction, chance) if up else netem_settings(down, 1.0)
-                target = TcObject(WIRES, end, DELAY, "netem", settings)
+                target = TcObject(WIRES, end, DELAY_HANDLE, "netem", settings)
                 yield ChangePlan(change.at_s, target, hop.out.name, _words(change))
 
 
@@ -180,7 +185,7 @@ def _netem_settings(wire: Direction, chance: float) -> Iterator[Setting]:
         # in nanoseconds, of which tc makes psched's ticks
         yield Setting(name, at, value, "ms", 1e6, round, TICK_NS)
     bits = IN_ORDER_GBIT * 10**9 if wire.jitter_ms else 0
-    yield Setting("rate", _attribute(RATE), bits, "bit/s", 1 / 8)
+    yield Setting("rate", _attribute(NETEM_RATE), bits, "bit/s", 1 / 8)
     yield Setting("limit", (Field(offset=4, head=HEAD_BYTES),), NETEM_LIMIT)
     random = (Field(offset=8, head=HEAD_BYTES),)
     yield Setting("random loss", random, chance, "", CERTAIN, round, PROBABILITY_SLACK)
@@ -188,7 +193,7 @@ def _netem_settings(wire: Direction, chance: float) -> Iterator[Setting]:
     for name, offset, value in (("gap", 12, 1 if wire.reorder else 0), ("duplication", 16, 0)):
         yield Setting(name, (Field(offset=offset, head=HEAD_BYTES),), value)
     yield _reordering(wire.reorder)
-    yield Setting("corruption", _attribute(CORRUPT), 0)
+    yield Setting("corruption", _attribute(NETEM_CORRUPT), 0)
     if wire.loss:
         yield from _channel_settings(wire.loss)
     else:
@@ -197,8 +202,10 @@ def _netem_settings(wire: Direction, chance: float) -> Iterator[Setting]:
 
 def _reordering(chance: float) -> Setting:
     if not chance:
-        return Setting("reordering", _attribute(REORDER), 0)
-    return Setting("reordering", _attribute(REORDER), chance, "", CERTAIN, round, PROBABILITY_SLACK)
+        return Setting("reordering", _attribute(NETEM_REORDER), 0)
+    return Setting(
+        "reordering", _attribute(NETEM_REORDER), chance, "", CERTAIN, round, PROBABILITY_SLACK
+    )
 
 
 def _attribute(number: int, form: str = "I") -> tuple[Field, ...]:
@@ -206,7 +213,7 @@ def _attribute(number: int, form: str = "I") -> tuple[Field, ...]:
 
 
 def _loss(model: int, offset: int = 0) -> Field:
-    return Field((LOSS, model), offset, head=HEAD_BYTES)
+    return Field((NETEM_LOSS, model), offset, head=HEAD_BYTES)
 
 
 def _channel_settings(channel: GilbertElliott) -> Iterator[Setting]:
@@ -227,3 +234,72 @@ def _fq_settings() -> Iterator[Setting]:
     yield Setting("flow_limit", (Field((2,)),), NETEM_LIMIT)
     yield Setting("pacing", (Field((5,)),), 0, words=OFF_ON)
     yield Setting("timer_slack", (Field((13,)),), 0, "ns")
+
+
+NS_PER_MS = 1_000_000
+
+
+@dataclass(frozen=True)
+class SessionDelays:
+    """The link to a flow's receiver, on which each session's packets wait both ways."""
+
+    link: str
+    ends: tuple[str, str]  # its interfaces in the node `wires`
+    link_delay_ns: int
+    first_port: int
+    extra_ns: tuple[int, ...]  # of each session, each way, beyond the link's own delay
+
+
+def session_delays(scenario: Scenario, network: Network) -> Iterator[SessionDelays]:
+    """Plan the delays of every flow whose sessions have their own round trips."""
+    for index, flow, sessions in _with_round_trips(scenario):
+        hop = _last_hop(network, flow)
+        path_ms = network.path_rtt_ms(flow.src, flow.dst)
+        drawn = draw_sessions(sessions, f"{scenario.seed} {flow.name}")
+        yield SessionDelays(
+            link=hop.link.name,
+            ends=end_names(hop.number),
+            link_delay_ns=round(hop.direction.delay_ms * NS_PER_MS),
+            first_port=session_port(scenario, index),
+            extra_ns=tuple(
+                max(0, round(((each.rtt_ms or 0) - path_ms) * NS_PER_MS / 2)) for each in drawn
+            ),
+        )
+
+
+def session_rtt_faults(scenario: Scenario, network: Network) -> Iterator[str]:
+    """Find round trips shorter than the path's, and links that cannot add to them."""
+    links: dict[str, str] = {}
+    for index, flow, sessions in _with_round_trips(scenario):
+        where = f"flows[{index}].workload.arrivals.sessions"
+        link = _last_hop(network, flow).link
+        one, other = link.directions
+        if one.delay_ms != other.delay_ms or any(
+            each.jitter_ms or each.loss or each.reorder or wire_changes(each.schedule)
+            for each in (one, other)
+        ):
+            yield (
+                f"{where}.rtt_min_ms: {link.name} has jitter, losses, reordering, a schedule or "
+                "another delay back: sessions need a plain link to their receiver"
+            )
+        if (first := links.setdefault(link.name, flow.name)) != flow.name:
+            yield f"{where}.rtt_min_ms: {link.name} delays the sessions of {first} already"
+        least_ms = network.path_rtt_ms(flow.src, flow.dst)
+        if sessions.rtt_min_ms is not None and sessions.rtt_min_ms < least_ms:
+            yield f"{where}.rtt_min_ms: {sessions.rtt_min_ms:g}: its path has {least_ms:g} ms"
+
+
+def has_session_delays(scenario: Scenario) -> bool:
+    """Whether a flow has sessions with their own round trips."""
+    return any(True for _ in _with_round_trips(scenario))
+
+
+def _with_round_trips(scenario: Scenario) -> Iterator[tuple[int, Flow, Sessions]]:
+    for index, flow in enumerate(scenario.flows):
+        sessions = flow.workload.arrivals.sessions if flow.workload else None
+        if sessions is not None and sessions.rtt_min_ms is not None:
+            yield index, flow, sessions
+
+
+def _last_hop(network: Network, flow: Flow) -> Hop:
+    return network.path(flow.src, flow.dst)[-1]

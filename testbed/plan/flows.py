@@ -13,12 +13,11 @@ from testbed.plan.network import Network
 from testbed.plan.video_commands import CERTIFICATE, Serving, Site, Watching
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.network import FRAME_OVERHEAD_BYTES
-from testbed.scenario.planned_transfers import planned_transfers
-from testbed.scenario.profiles import PROFILES
 from testbed.scenario.programs import Programs, filled
+from testbed.scenario.transfers import PlannedTransfer, planned_transfers
+from testbed.scenario.variants import PROFILE_SETTINGS
 from testbed.scenario.video import Transport, Viewing
-from testbed.scenario.workload.drawing import Transfer
-from testbed.scenario.workload.workload import Connections, Workload
+from testbed.scenario.workload import Connections, Workload
 
 BLOCK_BYTES = "131072"
 UDP_IP_HEADERS = 28
@@ -62,7 +61,7 @@ class FlowPlan:
     client_env: tuple[tuple[str, str], ...] = ()
     options: frozenset[str] = frozenset()  # TCP options that both hosts offer
     video: VideoPlan | None = None
-    transfers: Iterable[Transfer] = ()
+    transfers: Iterable[PlannedTransfer] = ()
 
 
 def plan_flow(
@@ -107,7 +106,7 @@ def _plan_iperf3(
         client += _cbr_arguments(flow)
         env = _pace_environment(scenario, flow, index)
     else:
-        mss = flow.mss or PROFILES[scenario.profile].mss
+        mss = flow.mss or PROFILE_SETTINGS[scenario.profile].mss
         client += ("--set-mss", str(mss)) if mss else ()
         client += ("--parallel", str(flow.parallel)) if flow.parallel > 1 else ()
         if flow.bytes:
@@ -186,7 +185,7 @@ def _plan_workload(
     """Data go from the server to the client, who opens every connection."""
     flow = scenario.flows[index]
     src, dst = addresses_of(network, flow)
-    mss = str(flow.mss or PROFILES[scenario.profile].mss or 0)
+    mss = str(flow.mss or PROFILE_SETTINGS[scenario.profile].mss or 0)
     pool = workload.pool if workload.connections is Connections.KEPT else 0
     sessions = workload.arrivals.sessions
     ports = sessions.number if sessions else 1

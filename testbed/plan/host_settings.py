@@ -10,9 +10,8 @@ from testbed.plan.control_network import controlled
 from testbed.plan.flows import own_port
 from testbed.plan.network import Network
 from testbed.scenario.model import Flow, Scenario
-from testbed.scenario.profiles import PROFILES
-from testbed.scenario.variants import Variant, variant
-from testbed.scenario.video import Player
+from testbed.scenario.variants import PROFILE_SETTINGS, Variant, variant
+from testbed.scenario.video import PlayerKind
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ def sysctls_of(scenario: Scenario, network: Network) -> dict[str, dict[str, str]
     for node in hosts(controlled(scenario)):
         settings[node][f"net.ipv4.conf.{node}-ctl.rp_filter"] = "0"
     for node in hosts(scenario.flows):
-        settings[node] |= PROFILES[scenario.profile].sysctls
+        settings[node] |= PROFILE_SETTINGS[scenario.profile].sysctls
     for flow, recipe in tcp_flows(scenario):
         receiver = recipe.receiver.items()
         settings[flow.dst] |= {f"net.ipv4.{name}": value for name, value in receiver}
@@ -109,7 +108,7 @@ def sysctls_of(scenario: Scenario, network: Network) -> dict[str, dict[str, str]
 
 def browsers(scenario: Scenario) -> list[Flow]:
     """Flows whose video is played by a real browser."""
-    return [f for f in scenario.flows if f.video and f.video.player is Player.CHROMIUM]
+    return [f for f in scenario.flows if f.video and f.video.player is PlayerKind.CHROMIUM]
 
 
 def marks(scenario: Scenario) -> bool:
@@ -129,7 +128,7 @@ def agreed_options(flow: Flow, sysctls: Mapping[str, Mapping[str, str]]) -> froz
 
 def parameters(scenario: Scenario) -> Iterator[Parameter]:
     """The parameters of every congestion control used; the profile's override the variant's."""
-    profile = PROFILES[scenario.profile]
+    profile = PROFILE_SETTINGS[scenario.profile]
     values = {
         (recipe.control, name): value
         for recipe in recipes(scenario)
@@ -144,7 +143,7 @@ def parameters(scenario: Scenario) -> Iterator[Parameter]:
 
 def route_plans(scenario: Scenario, network: Network) -> Iterator[RoutePlan]:
     """Routes between hosts of TCP flows for which profile, variant or flow set attributes."""
-    profile = PROFILES[scenario.profile]
+    profile = PROFILE_SETTINGS[scenario.profile]
     found: dict[tuple[str, str], dict[str, int | str]] = {}
     for flow, recipe in tcp_flows(scenario):
         forward = found.setdefault((flow.src, flow.dst), {})

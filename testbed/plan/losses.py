@@ -17,12 +17,12 @@ from testbed.plan.network import Network
 from testbed.scenario.losses import MAX_PACKETS, Loss
 from testbed.scenario.model import Scenario
 from testbed.scenario.network import FRAME_OVERHEAD_BYTES
-from testbed.scenario.profiles import PROFILES
+from testbed.scenario.variants import PROFILE_SETTINGS
 
 TCP_IP_HEADERS = 40  # TCP's options are within the MSS
 ETHERNET_MSS = 1460
 FASTEST_MBIT = 40_000.0  # of a path without a shaped interface
-MARGIN = 1.1  # some segments are not full
+PACKET_MARGIN = 1.1  # some segments are not full
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,10 @@ def _most_packets(scenario: Scenario, network: Network, each: FlowPlan) -> int:
     flow = each.flow
     hops = network.path(flow.src, flow.dst)
     rates = [hop.rate_mbit for hop in hops if hop.is_shaped]
-    mss = flow.mss or PROFILES[scenario.profile].mss or ETHERNET_MSS
+    mss = flow.mss or PROFILE_SETTINGS[scenario.profile].mss or ETHERNET_MSS
     frame = mss + TCP_IP_HEADERS + FRAME_OVERHEAD_BYTES
     bits = min(rates, default=FASTEST_MBIT) * 1e6 * (each.stop_s - each.start_s)
-    return min(MAX_PACKETS, math.ceil(MARGIN * bits / (8 * frame)) + 1000)
+    return min(MAX_PACKETS, math.ceil(PACKET_MARGIN * bits / (8 * frame)) + 1000)
 
 
 def clsact_commands(plans: Iterable[AtRouter]) -> Iterator[Command]:

@@ -13,8 +13,6 @@ from functools import cached_property
 from testbed.memo import cached_by_repr
 from testbed.scenario import queues
 from testbed.scenario.discipline import Limit
-from testbed.scenario.links.schedule import Schedule, of_queue, of_wire, rates
-from testbed.scenario.links.trace import OPPORTUNITY_BYTES, parse
 from testbed.scenario.network import (
     PLAIN_QUEUE,
     Direction,
@@ -24,8 +22,13 @@ from testbed.scenario.network import (
     Queue,
     Radio,
     Route,
+    Schedule,
     Step,
+    rate_changes,
+    scheduled_rates,
+    wire_changes,
 )
+from testbed.scenario.trace import OPPORTUNITY_BYTES, parse_trace
 
 CACHED_NETWORKS = 32  # those of a sweep are few, and come again and again
 
@@ -91,20 +94,20 @@ class Hop:
     @property
     def rate_changes(self) -> Schedule:
         """The scheduled changes of the rate."""
-        return of_queue(self.direction.schedule)
+        return rate_changes(self.direction.schedule)
 
     @property
     def wire_changes(self) -> Schedule:
         """The scheduled changes of what happens behind the queue."""
-        return of_wire(self.direction.schedule)
+        return wire_changes(self.direction.schedule)
 
     @cached_property
     def drain_s(self) -> float:
         """How long a shaped hop's queue takes to drain when full, at worst."""
         if self.direction.trace is not None:
             opportunities = -(-self.full.bytes // OPPORTUNITY_BYTES)
-            return parse(self.direction.trace).longest_ms(opportunities + 1) / 1e3
-        slowest = min(rate for _, rate in rates(self.rate_changes, self.rate_mbit))
+            return parse_trace(self.direction.trace).longest_ms(opportunities + 1) / 1e3
+        slowest = min(rate for _, rate in scheduled_rates(self.rate_changes, self.rate_mbit))
         return self.full.ms / 1e3 * (self.rate_mbit / slowest)
 
 

@@ -1,8 +1,8 @@
 """A scenario becomes data: the commands of every node, the captures, the flows, the checks.
 
 Nothing here starts anything; `testbed plan` prints it and the trial applies it. Three kinds of
-node carry the network: the Topo's own hosts and routers, `wires` (delay_links.py), and `control`
-(control_network.py).
+node carry the network: the scenario's own hosts and routers, `wires` (delay_links.py), and
+`control` (control_network.py).
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from testbed.plan.capture_points import CapturePlan, capture_plans
 from testbed.plan.check import validate
 from testbed.plan.commands import Command, Veth, neighbour, peer_mac
 from testbed.plan.control_network import (
@@ -24,10 +23,12 @@ from testbed.plan.control_network import (
 )
 from testbed.plan.delay_links import (
     DelayLink,
+    SessionDelays,
+    delay_changes,
     delay_commands,
     delay_links,
     delay_objects,
-    wire_changes,
+    session_delays,
 )
 from testbed.plan.flows import FlowPlan, plan_flow
 from testbed.plan.host_settings import (
@@ -47,7 +48,6 @@ from testbed.plan.losses import DropPlan, LossPlan, clsact_commands, drop_plans,
 from testbed.plan.network import Hop, Network, build_network, radio_of
 from testbed.plan.radio import RadioPlan, plan_radio, radio_commands, radio_objects
 from testbed.plan.requirements import Need, needs
-from testbed.plan.sessions import SessionDelays, session_delays
 from testbed.plan.traffic_control import (
     ChangePlan,
     QueuePlan,
@@ -59,11 +59,63 @@ from testbed.plan.traffic_control import (
     shaper_objects,
 )
 from testbed.scenario import queues
-from testbed.scenario.drawn_network import drawn
-from testbed.scenario.model import Scenario
-from testbed.store import RETIRE_S, TAIL_S, WIRES
+from testbed.scenario.model import CapturePoint, Flow, Scenario
+from testbed.scenario.variations import drawn
+from testbed.store import QUEUE_ROLE, RETIRE_S, TAIL_S, WIRES
 
-MARGIN_S = 0.25  # the last segment out of a full queue crosses the path, and is answered
+
+@dataclass(frozen=True)
+class CapturePlan:
+    """One interface to capture, and its roles: `sender:FLOW`, `bottleneck-in:FLOW` …"""
+
+    node: str
+    interface: str
+    roles: tuple[str, ...]
+
+
+def capture_plans(scenario: Scenario, network: Network) -> Iterator[CapturePlan]:
+    """One for each interface, however many flows it is captured for."""
+    roles: dict[tuple[str, str], list[str]] = {}
+    for flow in scenario.flows:
+        for place, role in _of_flow(scenario, network, flow):
+            roles.setdefault(place, []).append(role)
+    for (node, interface), each in roles.items():
+        yield CapturePlan(node, interface, tuple(each))
+
+
+Role = tuple[tuple[str, str], str]  # node and interface, and what for
+
+
+def _of_flow(scenario: Scenario, network: Network, flow: Flow) -> Iterator[Role]:
+    path = network.path(flow.src, flow.dst)
+    if flow.captured and CapturePoint.SENDERS in scenario.captures:
+        yield path[0].out.place, f"sender:{flow.name}"
+    if flow.captured and CapturePoint.RECEIVERS in scenario.captures:
+        yield path[-1].into.place, f"receiver:{flow.name}"
+    yield from _at_queues(scenario, network, flow)
+
+
+def _at_queues(scenario: Scenario, network: Network, flow: Flow) -> Iterator[Role]:
+    """Behind each observed queue, and before it where the flow does not start there.
+
+    The slowest of them, the first of equals, is the flow's bottleneck; where there are several,
+    they are numbered too.
+    """
+    if CapturePoint.BOTTLENECK not in scenario.captures:
+        return
+    path = network.path(flow.src, flow.dst)
+    places = [place for place, hop in enumerate(path) if hop.is_observed]
+    slowest = min(places, key=lambda place: path[place].rate_mbit, default=None)
+    for number, position in enumerate(places, start=1):
+        names = ("bottleneck",) * (position == slowest)
+        names += (f"{QUEUE_ROLE}{number}",) * (len(places) > 1)
+        for name in names:
+            yield path[position].out.place, f"{name}-out:{flow.name}"
+            if position:
+                yield path[position - 1].into.place, f"{name}-in:{flow.name}"
+
+
+ANSWER_MARGIN_S = 0.25  # the last segment out of a full queue crosses the path, and is answered
 NO_OFFLOADS = ("tso", "off", "gso", "off", "gro", "off")
 ONE_SEGMENT = ("gso_max_segs", "1")
 
@@ -111,7 +163,7 @@ class Plan:
         """What is changed while flows run, each discipline's and class's changes in their order."""
         for queue in self.queues:
             yield from queue_changes(queue)
-        yield from wire_changes(self.delays)
+        yield from delay_changes(self.delays)
 
     @property
     def has_changing_links(self) -> bool:
@@ -234,7 +286,9 @@ def _end_s(layout: _Layout, flows: Iterable[FlowPlan]) -> float:
     """The time by which all flows have stopped and their packets have been captured."""
     stops = [flow.stop_s for flow in flows]
     radio_s = layout.radio.drain_s if layout.radio else 0
-    return max(stops) + max(TAIL_S, RETIRE_S + MARGIN_S + longest_queue_s(layout.network) + radio_s)
+    return max(stops) + max(
+        TAIL_S, RETIRE_S + ANSWER_MARGIN_S + longest_queue_s(layout.network) + radio_s
+    )
 
 
 def _veths(layout: _Layout) -> Iterator[Veth]:
@@ -359,3 +413,16 @@ def _slower_links(scenario: Scenario, network: Network) -> Iterator[str]:
         }
     for interface in found:
         yield f"{interface} is slower than the bottleneck: the queue forms there instead"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One trial of a sweep: the scenario with its plan, to be run, estimated or checked."""
+
+    scenario: Scenario
+    plan: Plan
+
+
+def tasks(scenarios: Iterable[Scenario]) -> list[Task]:
+    """All planned; the first scenario with faults raises, before anything runs."""
+    return [Task(scenario, make_plan(scenario)) for scenario in scenarios]

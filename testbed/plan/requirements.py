@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from testbed.machine.process import CHROMIUM
-from testbed.plan.delay_links import is_delay_link
+from testbed.plan.delay_links import has_session_delays, is_delay_link
 from testbed.plan.host_settings import browsers, recipes
 from testbed.plan.network import Hop, Network, radio_of
-from testbed.plan.sessions import has_session_delays
 from testbed.plan.traffic_control import TRACE
 from testbed.scenario import queues
 from testbed.scenario.model import BASE_KERNEL, Scenario

@@ -17,13 +17,13 @@ from testbed.scenario.discipline import (
     Setting,
     whole_microseconds,
 )
-from testbed.scenario.links.trace import Trace, parse
 from testbed.scenario.model import Flow
+from testbed.scenario.trace import Trace, parse_trace
 
 LATE_TIMER_S = 200e-6  # on a busy host
 
 # linux/pkt_sched.h: TCA_HTB_PARMS holds struct tc_htb_opt
-PARAMETERS, INIT, RATE64, CEIL64 = 1, 2, 6, 7
+HTB_PARAMETERS, INIT, RATE64, CEIL64 = 1, 2, 6, 7
 TRACE = "trace"  # our own discipline: kernel/queues/sch_trace.c
 TRACE_TIMES, TRACE_START, TRACE_NUMBER = 1, 2, 3
 
@@ -128,7 +128,9 @@ def shaper_objects(queue: QueuePlan) -> Iterator[TcObject]:
     """The same, with their numbers."""
     where, hop = (queue.node, queue.interface), queue.hop
     if hop.direction.trace is not None:
-        yield TcObject(*where, SHAPER, TRACE, tuple(_trace_settings(parse(hop.direction.trace))))
+        yield TcObject(
+            *where, SHAPER, TRACE, tuple(_trace_settings(parse_trace(hop.direction.trace)))
+        )
     else:
         default = Setting("default class", (Field((INIT,), 8),), SHAPER_CLASS.minor)
         yield TcObject(*where, SHAPER, "htb", (default,))
@@ -168,10 +170,10 @@ def _settings_at(rate_mbit: float) -> Iterator[Setting]:
     64 ns, of which tc may have cut off the part below a microsecond."""
     bits, burst = _bits_per_s(rate_mbit), burst_bytes(rate_mbit)
     for name, wide, offset in (("rate", RATE64, 8), ("ceil", CEIL64, 20)):
-        at = (Field((wide,), 0, "Q"), Field((PARAMETERS,), offset))
+        at = (Field((wide,), 0, "Q"), Field((HTB_PARAMETERS,), offset))
         yield Setting(name, at, bits, "bit/s", 1 / 8)
     per_byte = 1e6 / (bits // 8) * TICKS_PER_MICROSECOND  # of the rate that is kept
     for name, offset in (("burst", 24), ("cburst", 28)):
-        ticks = (Field((PARAMETERS,), offset),)
+        ticks = (Field((HTB_PARAMETERS,), offset),)
         yield Setting(name, ticks, burst, "bytes", per_byte, whole_microseconds, MICROSECOND_TICKS)
-    yield Setting("quantum", (Field((PARAMETERS,), 32),), queues.FRAME_BYTES, "bytes")
+    yield Setting("quantum", (Field((HTB_PARAMETERS,), 32),), queues.FRAME_BYTES, "bytes")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 
-from testbed.scenario.video import Player, Thresholds, Transport
+from testbed.scenario.video import PlayerKind, Thresholds, Transport
 
 PYTHON = "python3"
 NGINX_CONFIG = "nginx.conf"
@@ -14,8 +14,8 @@ CERTIFICATE, KEY = "certificate.pem", "key.pem"
 SERVER_READY = "server.ready"
 SERVER_REPORT = "server.json"  # QUIC's
 _MODULES = {
-    Player.MODEL: "testbed.traffic.video.player",
-    Player.CHROMIUM: "testbed.traffic.video.browser",
+    PlayerKind.MODEL: "testbed.traffic.video.player",
+    PlayerKind.CHROMIUM: "testbed.traffic.video.browser",
 }
 
 
@@ -71,7 +71,7 @@ class Watching:
     rule: str = "throughput"  # or `buffer`, or a rung's name
     thresholds: Thresholds = field(default_factory=Thresholds)
     deadline_s: float = 3600.0
-    player: Player = Player.MODEL
+    player: PlayerKind = PlayerKind.MODEL
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ class Watching:
     @property
     def _thresholds(self) -> tuple[str, ...]:
         """The buffer levels at which playback starts and resumes; a browser has its own."""
-        if self.player is not Player.MODEL:
+        if self.player is not PlayerKind.MODEL:
             return ()
         start, resume = self.thresholds.start_s, self.thresholds.resume_s
         return ("--start-s", f"{start}", "--resume-s", f"{resume}")

@@ -16,8 +16,8 @@ from typing import Any
 
 from testbed.errors import TestbedError, UsageError
 from testbed.machine.atomic import whole_folder, workplace
-from testbed.plan.task import Task
-from testbed.plan.task import tasks as plan_tasks
+from testbed.plan.plan import Task
+from testbed.plan.plan import tasks as plan_tasks
 from testbed.runs.engine_choice import Choice, choose
 from testbed.runs.provenance import programs_of, versions_of
 from testbed.runs.results_folders import prepare_folder

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import UsageError, nearest
-from testbed.plan.task import tasks
+from testbed.plan.plan import tasks
 from testbed.runs import estimate
 from testbed.runs.orchestration import (
     CompletedRun,

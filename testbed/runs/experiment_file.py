@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from testbed.errors import TestbedError, UsageError
-from testbed.own_files.python_file import SUFFIX, fault, imported
+from testbed.own_files.python_file import PYTHON_SUFFIX, error_in_file, import_file
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.names import checked
 
@@ -41,7 +41,7 @@ def load(path: Path, taken: Mapping[str, Experiment]) -> ExperimentFile:
         raise UsageError(
             f"{path}: {'not a file' if path.exists() else 'no such file'}", TEMPLATE_HINT
         )
-    module = imported(path)
+    module = import_file(path)
     experiment = getattr(module, EXPERIMENT_NAME, None)
     if not isinstance(experiment, Experiment):
         raise UsageError(f"{path}: has no {EXPERIMENT_NAME} = Experiment(…)", TEMPLATE_HINT)
@@ -55,7 +55,7 @@ def load(path: Path, taken: Mapping[str, Experiment]) -> ExperimentFile:
 
 def files_with_experiments(folder: Path) -> Iterator[tuple[Path, str]]:
     """Yield the files in a folder that define an experiment, unexecuted, with their `about`."""
-    for path in sorted(folder.glob(f"*{SUFFIX}")):
+    for path in sorted(folder.glob(f"*{PYTHON_SUFFIX}")):
         try:
             if path.stat().st_size <= LARGEST_FILE_BYTES:
                 tree = ast.parse(path.read_bytes())
@@ -92,4 +92,4 @@ def save_figures(
         except TestbedError:
             raise
         except Exception as error:
-            raise fault(file.path, error) from error
+            raise error_in_file(file.path, error) from error

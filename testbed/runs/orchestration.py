@@ -18,9 +18,8 @@ from testbed.errors import UsageError
 from testbed.guest import kernels
 from testbed.guest.kernels import build_missing
 from testbed.machine.process import TOOLS, require
-from testbed.plan.plan import make_plan
+from testbed.plan.plan import Task, make_plan, tasks
 from testbed.plan.requirements import Need
-from testbed.plan.task import Task, tasks
 from testbed.runs import estimate
 from testbed.runs.engine_choice import AUTO, Choice, choose
 from testbed.runs.results_folders import keep_run, set_latest_link
@@ -32,11 +31,10 @@ from testbed.runs.sweep import (
     in_order,
     run_all,
 )
-from testbed.scenario.kernel_axis import AXIS as KERNEL
-from testbed.scenario.kernel_axis import on_kernels
 from testbed.scenario.model import BASE_KERNEL, Scenario
 from testbed.scenario.names import checked
-from testbed.scenario.variants import KNOWN, spelling_hint
+from testbed.scenario.variants import KNOWN_VARIANTS, spelling_hint
+from testbed.scenario.variations import KERNEL_AXIS, on_kernels
 from testbed.store import LATEST, RUNS, Status, results_folder
 from testbed.traffic.command_flow import require_files
 
@@ -157,7 +155,7 @@ def choose_engine(planned: Sequence[Task], name: str) -> Choice:
 def _refuse_misspelt(controls: frozenset[str], needs: Iterable[Need]) -> None:
     """Raise for a congestion control that neither our table nor Linux nor this kernel has."""
     for need in needs:
-        if need.kind == "congestion control" and need.name not in KNOWN | controls:
+        if need.kind == "congestion control" and need.name not in KNOWN_VARIANTS | controls:
             raise UsageError(f"unknown variant {need.name!r}", spelling_hint(need.name))
 
 
@@ -187,7 +185,7 @@ def with_ready_kernels(
 
 
 def _names_no_kernel(task: Task) -> bool:
-    return task.scenario.kernel == BASE_KERNEL and KERNEL not in task.scenario.axes
+    return task.scenario.kernel == BASE_KERNEL and KERNEL_AXIS not in task.scenario.axes
 
 
 def _on_kernel(task: Task, kernel: str) -> Task:

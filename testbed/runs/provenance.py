@@ -13,8 +13,8 @@ from pathlib import Path
 
 from testbed.machine.process import CHROMIUM, require, run
 from testbed.scenario.model import Scenario
-from testbed.scenario.programs import PATH
-from testbed.scenario.video import Player
+from testbed.scenario.programs import PROGRAM_PATH
+from testbed.scenario.video import PlayerKind
 
 _COMMANDS = {
     "chromium": (CHROMIUM, "--version"),
@@ -31,7 +31,7 @@ _ALWAYS = ("tcpdump", "iproute2", "mininet")
 def programs_of(scenario: Scenario) -> tuple[str, ...]:
     """Return the external programs and libraries that produce the scenario's packets."""
     videos = [flow.video for flow in scenario.flows if flow.video is not None]
-    browsers = any(video.player is Player.CHROMIUM for video in videos)
+    browsers = any(video.player is PlayerKind.CHROMIUM for video in videos)
     radios = any(link.forward.radio for link in scenario.network.links)
     return (
         "iperf3",
@@ -53,7 +53,7 @@ def _own_programs(scenario: Scenario) -> Mapping[str, str]:
         if flow.command is not None:
             lines = (flow.command.server, flow.command.client)
             words = [word for line in lines for word in line if word.startswith("/")]
-            programs = [shutil.which(line[0], path=PATH) for line in lines if line]
+            programs = [shutil.which(line[0], path=PROGRAM_PATH) for line in lines if line]
             found |= {Path(each) for each in (*flow.command.files, *words, *programs) if each}
     return {str(path): _digest(path) for path in sorted(found) if path.is_file()}
 

@@ -8,18 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.errors import UsageError, nearest, quoted
-from testbed.own_files import topo_document
-from testbed.own_files.python_file import SUFFIX as PYTHON
-from testbed.own_files.scenario_file import SUFFIX as JSON
-from testbed.own_files.scenario_file import in_document, in_file
+from testbed.own_files import scenario_file
+from testbed.own_files.python_file import PYTHON_SUFFIX
+from testbed.own_files.scenario_file import JSON_SUFFIX, in_document, in_file
 from testbed.runs.experiment_file import ExperimentFile, load
 from testbed.scenario import file_sweep
 from testbed.scenario.experiment import Experiment
-from testbed.scenario.kernel_axis import AXIS as KERNEL
-from testbed.scenario.kernel_axis import on_kernels, set_apart
 from testbed.scenario.model import BASE_KERNEL, Scenario
 from testbed.scenario.reading import ScenarioDocument
-from testbed.scenario.variations import with_variations
+from testbed.scenario.variations import KERNEL_AXIS, on_kernels, split_kernels, with_variations
 
 KERNEL_VALUES = "names: `testbed kernel list`"
 DEFAULT_METRIC = Experiment.metric  # what `--until` is about, unless an experiment says otherwise
@@ -65,10 +62,10 @@ def select(
     what: str, settings: Settings, experiments: Mapping[str, Experiment], *, quick: bool = False
 ) -> RunSelection:
     """Return the selection for an experiment's name, an experiment's file, or a scenario's file."""
-    if what.endswith(JSON):
+    if what.endswith(JSON_SUFFIX):
         found = in_file(Path(what))
         return select_scenarios([found], settings, what, quick)
-    if what.endswith(PYTHON):
+    if what.endswith(PYTHON_SUFFIX):
         file = load(Path(what), experiments)
         return select_experiment(file.experiment, settings, quick=quick, file=file)
     if what not in experiments:
@@ -81,7 +78,7 @@ def select_topo(
 ) -> RunSelection:
     """Return the selection for `--topo`, `--link`, `--flow` and `--duration`."""
     where = f"--topo {topo}"
-    found = in_document(topo_document.of_words(topo, link, flows, duration_s), where)
+    found = in_document(scenario_file.document_from_options(topo, link, flows, duration_s), where)
     return select_scenarios([found], settings, where, quick)
 
 
@@ -93,16 +90,16 @@ def select_experiment(
     file: ExperimentFile | None = None,
 ) -> RunSelection:
     """Return the selection for an experiment, some of whose axes have other values."""
-    kernels, settings = set_apart(settings, experiment.axes)
+    kernels, settings = split_kernels(settings, experiment.axes)
     if unknown := [key for key in settings if key not in experiment.axes]:
-        hint = nearest(unknown[0], (*experiment.axes, KERNEL))
+        hint = nearest(unknown[0], (*experiment.axes, KERNEL_AXIS))
         raise UsageError(f"--set {unknown[0]}: no such axis", hint)
     return RunSelection(
         experiment.name,
         experiment.metric,
         (*_axes(experiment), *_kernel_axis(experiment.axes)),
         lambda seeds: on_kernels(experiment.scenarios(settings, seeds, quick), kernels),
-        lambda scenario: {KERNEL: scenario.kernel, **scenario.axes},
+        lambda scenario: {KERNEL_AXIS: scenario.kernel, **scenario.axes},
         file,
         bool(kernels),
         experiment=experiment,
@@ -116,7 +113,7 @@ def select_scenarios(
     if quick:
         raise UsageError(f"--quick: {where} has no shorter form", "try --set duration_s=10")
     first = documents[0]
-    kernels, settings = set_apart(settings, ())
+    kernels, settings = split_kernels(settings, ())
     fields = file_sweep.fields(first).items()
     axes = tuple(SettableAxis(name, (text,), "") for name, text in fields)
 
@@ -127,17 +124,17 @@ def select_scenarios(
     return RunSelection(
         first.scenario.experiment,
         DEFAULT_METRIC,
-        (*axes, SettableAxis(KERNEL, (first.scenario.kernel,), KERNEL_VALUES)),
+        (*axes, SettableAxis(KERNEL_AXIS, (first.scenario.kernel,), KERNEL_VALUES)),
         swept,
-        lambda each: {**file_sweep.values(first, settings, each), KERNEL: each.kernel},
+        lambda each: {**file_sweep.values(first, settings, each), KERNEL_AXIS: each.kernel},
         kernels_named=bool(kernels),
         notes=first.left_out,
     )
 
 
 def _kernel_axis(axes: Iterable[str]) -> Iterator[SettableAxis]:
-    if KERNEL not in axes:
-        yield SettableAxis(KERNEL, (BASE_KERNEL,), KERNEL_VALUES)
+    if KERNEL_AXIS not in axes:
+        yield SettableAxis(KERNEL_AXIS, (BASE_KERNEL,), KERNEL_VALUES)
 
 
 def _axes(experiment: Experiment) -> list[SettableAxis]:

@@ -16,7 +16,7 @@ from testbed.engine import Cancelled, Engine, Job, Missing, ProcessOutcome, what
 from testbed.errors import TestbedError, hint_for
 from testbed.machine.atomic import whole_folder
 from testbed.machine.locks import reserve_core
-from testbed.plan.task import Task
+from testbed.plan.plan import Task
 from testbed.runs.engine_choice import Choice
 from testbed.runs.identity import identify
 from testbed.runs.pcapng import Source, convert
@@ -255,7 +255,7 @@ def unsupported(engine: Engine, missing: Iterable[Missing]) -> Record:
     reason = f"{what_lacks(engine, each)} has no " + ", no ".join(str(m) for m in each)
     hints = dict.fromkeys(m.remedy for m in each)
     for lack in each:
-        if lack.need.kind == "congestion control" and lack.need.name not in variants.KNOWN:
+        if lack.need.kind == "congestion control" and lack.need.name not in variants.KNOWN_VARIANTS:
             hints = {variants.spelling_hint(lack.need.name): None}
     return Record(Status.UNSUPPORTED, reason, "; ".join(hints))
 

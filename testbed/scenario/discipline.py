@@ -14,7 +14,7 @@ Values = Mapping[str, float]  # a scenario's options by name
 Stored = Callable[[float], int]
 
 PER_UNIT = {"": 1, "ms": 1000}  # tc and the kernel exchange times in microseconds
-MOST = (1 << 32) - 1  # of either: they have 32 bits
+MAX_TC_NUMBER = (1 << 32) - 1  # of either: they have 32 bits
 OFF_ON = ("off", "on")
 TICKS_PER_MICROSECOND = 1000 / 64  # psched's, in /proc/net/psched
 MICROSECOND_TICKS = 16  # so many hold one
@@ -118,7 +118,7 @@ class Option:
     @property
     def highest(self) -> float:
         """The highest value that the kernel can hold."""
-        return MOST / PER_UNIT[self.unit] if self.most is None else self.most
+        return MAX_TC_NUMBER / PER_UNIT[self.unit] if self.most is None else self.most
 
     def faults(self, value: float) -> Iterator[str]:
         """Why tc or the kernel would not take the value, or would make another one of it."""

@@ -17,15 +17,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from testbed.errors import UsageError, nearest, quoted
-from testbed.scenario.links.trace import shown
-from testbed.scenario.links.trace_files import TRACE_FIELD, expanded
 from testbed.scenario.model import Scenario
 from testbed.scenario.names import LONGEST
 from testbed.scenario.reading import ScenarioDocument, read_document
+from testbed.scenario.trace import TRACE_FIELD, trace_summary, traces_by_name
 
-CONSTANTS = {"true": True, "false": False, "null": None}
-OPEN = "options"  # the one object whose fields a file need not have: a queue's
-OTHER = {  # fields that are not an axis, and what to do instead
+JSON_CONSTANTS = {"true": True, "false": False, "null": None}
+OPEN_OBJECT = "options"  # the one object whose fields a file need not have: a queue's
+NOT_AN_AXIS = {  # fields that are not an axis, and what to do instead
     "kernel": "--set kernel=… names kernels",
     "seed": "--seeds N makes N trials with seeds of their own",
     "label": "values that are set become part of it",
@@ -36,7 +35,7 @@ Keys = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
-class Axis:
+class FieldAxis:
     """A field of the file with the values that it takes in turn."""
 
     name: str  # in tables and figures
@@ -69,9 +68,9 @@ def sweep(
 def fields(document: ScenarioDocument) -> Mapping[str, str]:
     """Return every field that can be set, by its place, with its value in the file."""
     return {
-        place: shown(value) if value and place.endswith(f".{TRACE_FIELD}") else _text(value)
+        place: trace_summary(value) if value and place.endswith(f".{TRACE_FIELD}") else _text(value)
         for place, value in _leaves(document.data, "")
-        if _first(place) not in OTHER
+        if _first(place) not in NOT_AN_AXIS
     }
 
 
@@ -100,7 +99,9 @@ def _leaves(data: Any, place: str) -> Iterator[tuple[str, Any]]:
             yield place, data
 
 
-def _axes(document: ScenarioDocument, settings: Mapping[str, Sequence[str]]) -> tuple[Axis, ...]:
+def _axes(
+    document: ScenarioDocument, settings: Mapping[str, Sequence[str]]
+) -> tuple[FieldAxis, ...]:
     """Return the settings as axes of their fields, each field once, with the shortest names."""
     data = document.data
     found: dict[Keys, str] = {}
@@ -119,17 +120,17 @@ def _axes(document: ScenarioDocument, settings: Mapping[str, Sequence[str]]) -> 
     )
 
 
-def _axis(name: str, keys: Keys, values: Sequence[str]) -> Axis:
+def _axis(name: str, keys: Keys, values: Sequence[str]) -> FieldAxis:
     """Of traces the values are names: of a folder all that are in it."""
     if keys[-1] != TRACE_FIELD or tuple(values) == ("null",):
-        return Axis(name, keys, tuple(values))
-    contents = dict(expanded(values))
-    return Axis(name, keys, tuple(contents), contents)
+        return FieldAxis(name, keys, tuple(values))
+    contents = dict(traces_by_name(values))
+    return FieldAxis(name, keys, tuple(contents), contents)
 
 
 def _find(data: Any, place: str) -> Keys:
     """The keys that lead to a field that holds one value."""
-    if hint := OTHER.get(_first(place)):
+    if hint := NOT_AN_AXIS.get(_first(place)):
         raise UsageError(f"--set {place}: not a field to set", hint)
     at, keys = data, list[str | int]()
     for part in place.split("."):
@@ -147,7 +148,7 @@ def _find(data: Any, place: str) -> Keys:
 def _key(at: Any, part: str, place: str, before: Sequence[str | int]) -> str | int:
     where = ".".join(map(str, before)) or "the scenario"
     if isinstance(at, dict):
-        if part in at or (before and before[-1] == OPEN):
+        if part in at or (before and before[-1] == OPEN_OBJECT):
             return part
         raise UsageError(f"--set {place}: {where} has no {quoted(part)}", nearest(part, at))
     if isinstance(at, list):
@@ -186,7 +187,9 @@ def _value_at(data: Any, keys: Keys) -> Any:
     return data
 
 
-def _scenario(document: ScenarioDocument, axes: Sequence[Axis], point: Sequence[str]) -> Scenario:
+def _scenario(
+    document: ScenarioDocument, axes: Sequence[FieldAxis], point: Sequence[str]
+) -> Scenario:
     """Return the file's scenario with these values, which its label and its axes name."""
     scenario = document.scenario
     if not axes:
@@ -206,8 +209,8 @@ def _scenario(document: ScenarioDocument, axes: Sequence[Axis], point: Sequence[
 
 def _parsed(text: str) -> Any:
     """The JSON value that a text stands for: a number, true, false, null, or itself."""
-    if text in CONSTANTS:
-        return CONSTANTS[text]
+    if text in JSON_CONSTANTS:
+        return JSON_CONSTANTS[text]
     for kind in (int, float):
         with contextlib.suppress(ValueError):
             return kind(text)

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 MAX_RUNS = 1 << 20  # 8 MiB in the kernel
 MAX_LOSSES = 1 << 22  # of a channel: some seconds of throwing
 MAX_PACKETS = 1 << 29  # a run's and a flow's: the kernel counts in 32 bits with a sign
-LEAST_CHANCE = 1e-6  # netem is told hundredths of it, and a series of throws is half as long again
-MOST = 10_000  # losses of an event, and the spacing between them
+LEAST_LOSS_CHANCE = (
+    1e-6  # netem is told hundredths of it, and a series of throws is half as long again
+)
+MAX_LOSS_COUNT = 10_000  # losses of an event, and the spacing between them
 
 
 @dataclass(frozen=True)
@@ -101,8 +103,8 @@ def faults(loss: Loss, where: str) -> Iterator[str]:
     if loss.events is not None:
         yield from _chance(f"{where}.events.rate", loss.events.rate)
         for name, value in (("losses", loss.events.losses), ("spacing", loss.events.spacing)):
-            if not 1 <= value <= MOST:
-                yield f"{where}.events.{name}: {value} is not between 1 and {MOST}"
+            if not 1 <= value <= MAX_LOSS_COUNT:
+                yield f"{where}.events.{name}: {value} is not between 1 and {MAX_LOSS_COUNT}"
         if loss.events.one_at_a_time and not loss.spare_retransmissions:
             # where the receiver had the data, it is never sent again, and the event never over
             yield f"{where}.events.one_at_a_time: needs spare_retransmissions"
@@ -112,8 +114,11 @@ def faults(loss: Loss, where: str) -> Iterator[str]:
 
 def channel_faults(channel: GilbertElliott, where: str) -> Iterator[str]:
     """The faults of a channel's numbers."""
-    if 0 < channel.loss_in_good < LEAST_CHANCE:
-        yield f"{where}.loss_in_good: {channel.loss_in_good:g} is neither 0 nor {LEAST_CHANCE:g}"
+    if 0 < channel.loss_in_good < LEAST_LOSS_CHANCE:
+        yield (
+            f"{where}.loss_in_good: {channel.loss_in_good:g} is neither 0 nor at least "
+            f"{LEAST_LOSS_CHANCE:g}"
+        )
     yield from _chance(f"{where}.to_bad", channel.to_bad)
     yield from _chance(f"{where}.to_good", channel.to_good)
     yield from _chance(f"{where}.loss_in_bad", channel.loss_in_bad)
@@ -125,8 +130,8 @@ def channel_faults(channel: GilbertElliott, where: str) -> Iterator[str]:
 
 
 def _chance(where: str, value: float) -> Iterator[str]:
-    if not LEAST_CHANCE <= value <= 1:
-        yield f"{where}: {value:g} is no probability from {LEAST_CHANCE:g} to 1"
+    if not LEAST_LOSS_CHANCE <= value <= 1:
+        yield f"{where}: {value:g} is no probability from {LEAST_LOSS_CHANCE:g} to 1"
 
 
 def throw(loss: Loss, dice: str, packets: int) -> tuple[Run, ...]:

@@ -24,7 +24,7 @@ from testbed.scenario.losses import Loss
 from testbed.scenario.network import Graph
 from testbed.scenario.programs import Programs
 from testbed.scenario.video import Transport, Viewing
-from testbed.scenario.workload.workload import Workload
+from testbed.scenario.workload import Workload
 
 BASE_KERNEL = "6.1"  # of trials that do not name one
 

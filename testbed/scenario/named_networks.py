@@ -12,8 +12,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from testbed.errors import UsageError, nearest, quoted
-from testbed.scenario.links.schedule import of_queue, of_wire
-from testbed.scenario.network import Direction, Graph, Link, Node, NodeKind, Port, Route
+from testbed.scenario.network import (
+    Direction,
+    Graph,
+    Link,
+    Node,
+    NodeKind,
+    Port,
+    Route,
+    rate_changes,
+    wire_changes,
+)
 
 MAX_HOSTS = 99  # receiver99-eth0 is as long as the name of an interface may be
 MAX_BOTTLENECKS = 20  # in a row
@@ -110,7 +119,7 @@ def router_bottleneck(
     if reverse.rate_mbit is not None:
         own = [dataclasses.replace(each, reverse=_queued_as(reverse, each)) for each in own]
     wire = dataclasses.replace(
-        reverse, rate_mbit=None, queue=None, trace=None, schedule=of_wire(reverse.schedule)
+        reverse, rate_mbit=None, queue=None, trace=None, schedule=wire_changes(reverse.schedule)
     )
     return _graph(
         NetworkName.ROUTER_BOTTLENECK,
@@ -127,7 +136,7 @@ def _queued_as(bottleneck: Direction, link: Link) -> Direction:
         rate_mbit=bottleneck.rate_mbit,
         queue=bottleneck.queue,
         trace=bottleneck.trace,
-        schedule=of_queue(bottleneck.schedule),
+        schedule=rate_changes(bottleneck.schedule),
     )
 
 

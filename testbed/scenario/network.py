@@ -1,4 +1,4 @@
-"""Networks: nodes, and links with two directions, loops allowed.
+"""Networks: nodes, and links with two directions, which may change while flows run.
 
 Everything that can be said of a link is a field of `Direction`. Networks that have a name are
 functions that return such a graph (`named_networks.py`).
@@ -9,17 +9,88 @@ The sentence below a field describes it, and the last word of the field's name i
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import heapq
+import itertools
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 
-from testbed.scenario.links.schedule import Schedule
 from testbed.scenario.losses import GilbertElliott
+
+MOST_CHANGES = 10_000
+
+
+@dataclass(frozen=True)
+class Change:
+    """New settings of a link's direction; what is not given stays as it was."""
+
+    at_s: float
+    """When they hold from."""
+    rate_mbit: float | None = None
+    """What it is shaped to."""
+    delay_ms: float | None = None
+    """Its propagation delay."""
+    loss: float | None = None
+    """The chance of each packet to be lost."""
+    up: bool | None = None
+    """A link that is not up loses all that is sent over it: packets leave its queue at its rate and
+    do not arrive."""
+
+    @property
+    def changes_wire(self) -> bool:
+        """Whether it changes what happens to packets behind the queue."""
+        return (self.delay_ms, self.loss, self.up) != (None, None, None)
+
+
+Schedule = tuple[Change, ...]
+
+
+def scheduled_rates(schedule: Schedule, rate_mbit: float) -> list[tuple[float, float]]:
+    """Every rate with the time from which it holds, the first from second 0."""
+    set_ = [(each.at_s, each.rate_mbit) for each in schedule if each.rate_mbit is not None]
+    return [(0.0, rate_mbit), *set_]
+
+
+def rate_changes(schedule: Schedule) -> Schedule:
+    """Its changes of the rate."""
+    changed = (each for each in schedule if each.rate_mbit is not None)
+    return tuple(Change(each.at_s, rate_mbit=each.rate_mbit) for each in changed)
+
+
+def wire_changes(schedule: Schedule) -> Schedule:
+    """Its changes of what is behind the queue."""
+    return tuple(
+        dataclasses.replace(each, rate_mbit=None) for each in schedule if each.changes_wire
+    )
+
+
+def schedule_faults(schedule: Sequence[Change], where: str, duration_s: float) -> Iterator[str]:
+    """Changes that are not within the trial, not in order, or change nothing."""
+    if len(schedule) > MOST_CHANGES:
+        yield f"{where}: {len(schedule)} changes; at most {MOST_CHANGES}"
+        return
+    for index, each in enumerate(schedule):
+        if not 0 < each.at_s < duration_s:
+            yield (
+                f"{where}[{index}].at_s: {each.at_s:g} is not within the trial: above 0 and below "
+                f"{duration_s:g}"
+            )
+        if not each.changes_wire and each.rate_mbit is None:
+            yield f"{where}[{index}]: changes nothing: give rate_mbit, delay_ms, loss or up"
+        if each.loss is not None and not 0 <= each.loss <= 1:
+            yield f"{where}[{index}].loss: {each.loss:g} is no chance between 0 and 1"
+    for index, (one, other) in enumerate(itertools.pairwise(schedule), start=1):
+        if other.at_s <= one.at_s:
+            yield (
+                f"{where}[{index}].at_s: {other.at_s:g} is not after {one.at_s:g}, the change "
+                "before it: put them in order of time, one for each time"
+            )
+
 
 FRAME_OVERHEAD_BYTES = 14  # Ethernet header: counted by htb and by captures
 

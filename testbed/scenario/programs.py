@@ -9,10 +9,16 @@ from pathlib import PurePosixPath
 
 from testbed.errors import nearest, quoted
 
-NAMES = ("server_ip", "client_ip", "port", "seed", "duration_s")  # what words may have in braces
-ANY_PORT = 0
-BESIDE = (5201, 5999)  # ports that go beside the network: iperf3's
-PATH = "/usr/sbin:/usr/bin:/sbin:/bin"  # where programs are looked for, on every engine
+PLACEHOLDERS = (
+    "server_ip",
+    "client_ip",
+    "port",
+    "seed",
+    "duration_s",
+)  # what words may have in braces
+EVERY_PORT = 0
+IPERF3_PORTS = (5201, 5999)  # ports that go beside the network: iperf3's
+PROGRAM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"  # where programs are looked for, on every engine
 MOST_WORDS = 1000
 MOST_FILES = 1000
 _BRACES = re.compile(r"\{\{([a-z_]+)\}\}|\{([a-z_]+)\}")
@@ -39,7 +45,7 @@ class Programs:
         """The port by which connections are the flow's; 0: all. `own` is one of the testbed's."""
         if self.port is not None:
             return self.port
-        return own if self.server else ANY_PORT
+        return own if self.server else EVERY_PORT
 
 
 def filled(words: tuple[str, ...], values: Mapping[str, str]) -> tuple[str, ...]:
@@ -58,8 +64,8 @@ def faults(programs: Programs, where: str) -> Iterator[str]:
     port = programs.port
     if port is not None and not 0 <= port <= 65535:
         yield f"{where}.port: {port} is not between 0 and 65535"
-    if port is not None and BESIDE[0] <= port <= BESIDE[1]:
-        yield f"{where}.port: {port} is one of iperf3's, {BESIDE[0]} to {BESIDE[1]}"
+    if port is not None and IPERF3_PORTS[0] <= port <= IPERF3_PORTS[1]:
+        yield f"{where}.port: {port} is one of iperf3's, {IPERF3_PORTS[0]} to {IPERF3_PORTS[1]}"
     if programs.server and port is None and not _names_port(programs.server):
         yield f"{where}.server: has no {{port}}: say on which `port` it listens, 0 for any"
     if not (programs.server or port) and _names_port(programs.client):
@@ -80,8 +86,9 @@ def _word_faults(words: tuple[str, ...], where: str) -> Iterator[str]:
         if "\0" in word:
             yield f"{where}: {quoted(word)} has a zero byte"
         for match in _BRACES.finditer(word):
-            if match[2] and match[2] not in NAMES:
-                yield f"{where}: {{{match[2]}}} stands for nothing: {nearest(match[2], NAMES)}"
+            if match[2] and match[2] not in PLACEHOLDERS:
+                hint = nearest(match[2], PLACEHOLDERS)
+                yield f"{where}: {{{match[2]}}} stands for nothing: {hint}"
 
 
 def _file_faults(programs: Programs, where: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from testbed.errors import nearest, place, quoted
 from testbed.scenario import red
 from testbed.scenario.discipline import (
-    MOST,
+    MAX_TC_NUMBER,
     OFF_ON,
     Discipline,
     Field,
@@ -78,17 +78,20 @@ DISCIPLINES = {
         Discipline(
             "red",
             "bytes",
-            Option("limit", Field((red.PARAMETERS,), 0)),
+            Option("limit", Field((red.RED_PARAMETERS,), 0)),
             {
-                "min_bytes": Option("min", Field((red.PARAMETERS,), 4), whole=True),
-                "max_bytes": Option("max", Field((red.PARAMETERS,), 8), whole=True),
+                "min_bytes": Option("min", Field((red.RED_PARAMETERS,), 4), whole=True),
+                "max_bytes": Option("max", Field((red.RED_PARAMETERS,), 8), whole=True),
                 "avpkt_bytes": Option("avpkt", None, whole=True),
                 "burst_packets": Option("burst", None, most=red.MOST_BURST, whole=True),
                 "probability": Option(
-                    "probability", None, least=red.LEAST_CHANCE, most=red.MOST_CHANCE
+                    "probability",
+                    None,
+                    least=red.LEAST_MARKING_CHANCE,
+                    most=red.MOST_MARKING_CHANCE,
                 ),
             },
-            Marking(Field((red.PARAMETERS,), 15, "B", mask=1), counted_at=12, may_drop=True),
+            Marking(Field((red.RED_PARAMETERS,), 15, "B", mask=1), counted_at=12, may_drop=True),
             rate_keyword="bandwidth",
             complete=red.complete,
             derived=red.derived,
@@ -184,8 +187,8 @@ def faults(queue: Queue, where: str) -> list[str]:
         found.append(f"{where}: give the limit in one unit: limit_bytes, _packets or _bdp")
     if any(value <= 0 for value in values):
         found.append(f"{where}: the limit must be above 0")
-    if any(value > MOST for value in values):
-        found.append(f"{where}: the limit is above {MOST}, all that the kernel can hold")
+    if any(value > MAX_TC_NUMBER for value in values):
+        found.append(f"{where}: the limit is above {MAX_TC_NUMBER}, all that the kernel can hold")
     if queue.limit_bytes is not None and 0 < queue.limit_bytes < FRAME_BYTES:
         found.append(f"{where}.limit_bytes: {queue.limit_bytes} holds no full frame of 1514 bytes")
     if queue.ecn and not row.ecn:
@@ -257,8 +260,9 @@ def settings(queue: Queue, limit: Limit, rate_mbit: float) -> Iterator[Setting]:
 def refusals(queue: Queue, limit: Limit, rate_mbit: float) -> Iterator[str]:
     """What tc or the kernel would refuse of a queue whose numbers are sound one by one."""
     row = DISCIPLINES[queue.discipline]
-    if in_own_unit(queue, limit) > MOST:
-        yield f"its limit of {limit} is above {MOST} {row.counts}, all that the kernel can hold"
+    if in_own_unit(queue, limit) > MAX_TC_NUMBER:
+        most = f"{MAX_TC_NUMBER} {row.counts}"
+        yield f"its limit of {limit} is above {most}, all that the kernel can hold"
     yield from row.refusals(row.complete(queue.options, limit), limit, rate_mbit)
 
 

@@ -23,15 +23,18 @@ from testbed.scenario.model import Scenario, plain
 from testbed.scenario.named_networks import LinkSettings, NamedNetwork
 from testbed.scenario.network import Graph, Link, Node
 
-LONGEST_BYTES = 4 << 20  # a hundred flows with a thousand drops each are 2 MB
-HINT = "every trial's folder holds a scenario, complete, as an example"
+LONGEST_SCENARIO_BYTES = 4 << 20  # a hundred flows with a thousand drops each are 2 MB
+SCENARIO_HINT = "every trial's folder holds a scenario, complete, as an example"
 FIELDS_HINT = "correct these fields"
 LONGEST_INTEGER = 19  # digits; what is longer becomes a float, which no integer's field takes
 SCHEMA = "$schema"  # where editors look for the schema: allowed in a file, and no part of it
 TOPOLOGY, NETWORK = "topology", "network"  # a network by its name, and one of nodes and links
 ANY_NETWORK = Graph((Node("a"), Node("b")), (Link(("a", "b")),))
-MISSING, UNKNOWN = "missing", "unexpected_keyword_argument"  # pydantic's names of these faults
-FAULT_WORDS = {MISSING: "missing", UNKNOWN: "unknown field"}
+MISSING_FIELD, UNKNOWN_FIELD = (
+    "missing",
+    "unexpected_keyword_argument",
+)  # pydantic's names of these faults
+FAULT_WORDS = {MISSING_FIELD: "missing", UNKNOWN_FIELD: "unknown field"}
 
 Keys = tuple[str | int, ...]
 
@@ -122,21 +125,23 @@ def _named(data: Any, name: str) -> tuple[NamedNetwork | None, Graph, list[str]]
 def parsed(text: str | bytes, name: str) -> Any:
     """Return JSON's own types. Python's reader would take integers of any length, and every key
     any number of times."""
-    if len(text) > LONGEST_BYTES:
-        raise UsageError(f"{name}: longer than {LONGEST_BYTES >> 20} MB: not a scenario", HINT)
+    if len(text) > LONGEST_SCENARIO_BYTES:
+        raise UsageError(
+            f"{name}: longer than {LONGEST_SCENARIO_BYTES >> 20} MB: not a scenario", SCENARIO_HINT
+        )
     try:
         text = text.decode() if isinstance(text, bytes) else text
         return json.loads(text, parse_int=_integer, object_pairs_hook=_object)
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        raise UsageError(f"{name}:{line}: not UTF-8: {error.reason}", HINT) from error
+        raise UsageError(f"{name}:{line}: not UTF-8: {error.reason}", SCENARIO_HINT) from error
     except json.JSONDecodeError as error:
         where = f"{name}:{error.lineno}:{error.colno}"
-        raise UsageError(f"{where}: not JSON: {error.msg}", HINT) from error
+        raise UsageError(f"{where}: not JSON: {error.msg}", SCENARIO_HINT) from error
     except RecursionError as error:
-        raise UsageError(f"{name}: lists or objects nested too deeply", HINT) from error
+        raise UsageError(f"{name}: lists or objects nested too deeply", SCENARIO_HINT) from error
     except _KeyTwice as error:
-        raise UsageError(f"{name}: {error} is given twice in one object", HINT) from error
+        raise UsageError(f"{name}: {error} is given twice in one object", SCENARIO_HINT) from error
 
 
 class _KeyTwice(Exception):
@@ -174,7 +179,7 @@ def _checked(kind: Any, data: Any, name: str, outer: Keys = ()) -> tuple[Any, li
         details = error.errors(include_url=False)
     if details[0]["type"] == "json_invalid":  # what Python's JSON has and JSON has not
         said = details[0]["ctx"]["error"].partition(" at line ")[0]
-        raise UsageError(f"{name}: not JSON: {said}", HINT)
+        raise UsageError(f"{name}: not JSON: {said}", SCENARIO_HINT)
     faults = [_fault(each, data, outer) for each in details]
     return None, [fault.text for fault in _of_likeliest_types(faults)]
 
@@ -194,7 +199,7 @@ def _fault(detail: Any, data: Any, outer: Keys) -> _Fault:
     can be of several types, the names of the types."""
     at, keys, assumed = data, list[str | int](), set[TypeOfField]()
     *location, last = detail["loc"] or ("",)
-    if detail["type"] != MISSING:
+    if detail["type"] != MISSING_FIELD:
         location += [last] if detail["loc"] else []
     for step in location:
         if step in at if isinstance(at, dict) else isinstance(step, int):
@@ -202,7 +207,7 @@ def _fault(detail: Any, data: Any, outer: Keys) -> _Fault:
             at = at[step]
         else:
             assumed.add((tuple(keys), str(step)))
-    if detail["type"] == MISSING:
+    if detail["type"] == MISSING_FIELD:
         keys.append(last)
     where = f"{_field_name((*outer, *keys))}: " if (*outer, *keys) else ""
     return _Fault(where + _words(detail), frozenset(assumed), detail["type"] in FAULT_WORDS)

@@ -18,14 +18,14 @@ from testbed.scenario.discipline import (
     whole_microseconds,
 )
 
-PARAMETERS = 1  # TCA_RED_PARMS: struct tc_red_qopt
+RED_PARAMETERS = 1  # TCA_RED_PARMS: struct tc_red_qopt
 MAX_PROBABILITY = 3  # TCA_RED_MAX_P: in units of 2^-32
 LONGEST_IDLE = 31.0  # after so many halvings the average is 0
 CELLS = 512
 SHIFTS = 32
 WORD_BITS = 32  # of the kernel's average, which is a threshold shifted by Wlog
 MOST_BURST = 1_000_000  # packets; tc tries powers of a number next to 1
-LEAST_CHANCE, MOST_CHANCE = 1e-6, 1 - 2.0**-32  # tc makes 0 of 1
+LEAST_MARKING_CHANCE, MOST_MARKING_CHANCE = 1e-6, 1 - 2.0**-32  # tc makes 0 of 1
 
 
 def complete(options: Values, limit: Limit) -> Values:
@@ -85,7 +85,7 @@ def refusals(options: Values, _limit: Limit, rate_mbit: float) -> Iterator[str]:
 
 
 def _shift(name: str, offset: int, value: int) -> Setting:
-    return Setting(name, (Field((PARAMETERS,), offset, "B"),), value)
+    return Setting(name, (Field((RED_PARAMETERS,), offset, "B"),), value)
 
 
 def _weight_shift(low: int, burst: int, average: int) -> int:

@@ -1,38 +1,139 @@
-"""What a paper leaves open, changed a little: an answer that does not survive it is not settled.
+"""Scenarios that are made of another: on other kernels, with a drawn network, or varied.
 
-Each variation is a scenario's function; one that changes nothing in a scenario is not run. A varied
-trial has the variation as one more axis, so that it is never taken for a repeat of the others.
+A network is drawn so that repeats sample the phases of a network in which nothing is random: each
+rate and delay lies within a small share of what the scenario says. A number is drawn by the seed
+and its place in the network: trials that differ in their flows have the same network for the same
+seed, and are compared in pairs.
+
+A variation changes a little what a paper leaves open: an answer that does not survive it is not
+settled. One that changes nothing in a scenario is not run. A varied trial has the variation as one
+more axis, so that it is never taken for a repeat of the others.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from testbed.scenario.model import Flow, Scenario
+from testbed.scenario.model import BASE_KERNEL, Flow, Scenario
+from testbed.scenario.named_networks import with_share_of_rtt
 from testbed.scenario.network import Direction, Link, Queue
 
-AXIS = "variation"
-STEP = 0.05  # of buffers and delays
-TOGETHER_MS = 1000.0  # within which flows start that are said to start together
+KERNEL_AXIS = "kernel"
 
-Change = Callable[[Scenario], Scenario]
+Settings = Mapping[str, Sequence[str]]
+
+
+def split_kernels(settings: Settings, own: Iterable[str]) -> tuple[Sequence[str], Settings]:
+    """The kernels that are set, if any, and the other settings; an axis of the experiment's own
+    is left to it."""
+    if KERNEL_AXIS in own:
+        return (), settings
+    rest = {name: values for name, values in settings.items() if name != KERNEL_AXIS}
+    return tuple(dict.fromkeys(settings.get(KERNEL_AXIS, ()))), rest
+
+
+def on_kernels(scenarios: Iterable[Scenario], kernels: Sequence[str]) -> list[Scenario]:
+    """Each scenario on each of the kernels, side by side; as they are if none is set."""
+    if not kernels:
+        return list(scenarios)
+    return [_on(scenario, kernel) for scenario in scenarios for kernel in kernels]
+
+
+def _on(scenario: Scenario, kernel: str) -> Scenario:
+    """The label tells the trial's directory from that of the first kernel, which has none."""
+    words = (scenario.label, *(() if kernel == BASE_KERNEL else (f"{KERNEL_AXIS}-{kernel}",)))
+    return dataclasses.replace(scenario, kernel=kernel, label="-".join(filter(None, words)))
+
+
+def axes_of(scenario: Scenario) -> Mapping[str, str]:
+    """The scenario's place on its axes, with its kernel unless that is the first one: trials are
+    as they were before there was another."""
+    if scenario.kernel == BASE_KERNEL or KERNEL_AXIS in scenario.axes:
+        return scenario.axes
+    return {**scenario.axes, KERNEL_AXIS: scenario.kernel}
+
+
+MAX_NETWORK_JITTER = 0.2  # with more, a trial is no repeat of another
+DRAWN_DIGITS = 3  # of rates and delays: tc is told whole microseconds, and rates in whole kbit/s
+
+
+def drawn(scenario: Scenario) -> Scenario:
+    """Return the scenario with the network that its seed draws."""
+    if not scenario.network_jitter:
+        return scenario
+    dice = _Dice(scenario.seed, scenario.network_jitter)
+    graph = scenario.network
+    links = [dice.link(link) for link in graph.links]
+    if any(link.rtt_ms for link in links):
+        bottleneck_ms = links[graph.links.index(graph.bottleneck_link)].forward.delay_ms
+        links = [with_share_of_rtt(e, bottleneck_ms) if e.rtt_ms else e for e in links]
+    network = dataclasses.replace(graph, links=tuple(links))
+    return dataclasses.replace(scenario, network=network)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Dice:
+    seed: int
+    part: float
+
+    def draw(self, place: str, value: float) -> float:
+        """Return a number within a part of the value, the same for the same seed and place."""
+        dice = random.Random(f"{self.seed} network {place}")
+        return round(value * dice.uniform(1 - self.part, 1 + self.part), DRAWN_DIGITS)
+
+    def link(self, link: Link) -> Link:
+        """Return the link with what is drawn for it."""
+        name, (forward, reverse) = link.drawn_as, link.directions
+        if name:
+            is_slower = reverse.rate_mbit != forward.rate_mbit
+            places = (f"{name} rate", f"{name} back" if is_slower else f"{name} rate")
+            delays = (f"{name} delay", f"{name} delay")
+        else:
+            places = (f"{link.name} there rate", f"{link.name} back rate")
+            delays = (f"{link.name} there delay", f"{link.name} back delay")
+        both = [self.direction(*each) for each in zip(link.directions, places, delays, strict=True)]
+        return dataclasses.replace(
+            link,
+            forward=both[0],
+            reverse=None if link.reverse is None else both[1],
+            rtt_ms=None if link.rtt_ms is None else self.draw(name, link.rtt_ms),
+        )
+
+    def direction(self, direction: Direction, rate: str, delay: str) -> Direction:
+        """Return the direction with its rate and its delay drawn by their places."""
+        rate_mbit = direction.rate_mbit
+        return dataclasses.replace(
+            direction,
+            rate_mbit=rate_mbit and self.draw(rate, rate_mbit),
+            delay_ms=self.draw(delay, direction.delay_ms),
+        )
+
+
+VARIATION_AXIS = "variation"
+VARIED_SHARE = 0.05  # of buffers and delays
+START_SPREAD_MS = 1000.0  # within which flows start that are said to start together
+
+Variation = Callable[[Scenario], Scenario]
 
 
 def _starts(scenario: Scenario) -> Scenario:
     """Each start drawn within a second, unless a flow would be over by then."""
     lasts_s = min((flow.duration_s or scenario.duration_s for flow in scenario.flows), default=0)
-    if lasts_s * 1e3 <= TOGETHER_MS:
+    if lasts_s * 1e3 <= START_SPREAD_MS:
         return scenario
-    return dataclasses.replace(scenario, start_jitter_ms=max(scenario.start_jitter_ms, TOGETHER_MS))
+    return dataclasses.replace(
+        scenario, start_jitter_ms=max(scenario.start_jitter_ms, START_SPREAD_MS)
+    )
 
 
-def _buffers(factor: float) -> Change:
+def _buffers(factor: float) -> Variation:
     return lambda scenario: _changed(scenario, queue=lambda queue: _sized(queue, factor))
 
 
-def _delays(factor: float) -> Change:
+def _delays(factor: float) -> Variation:
     return lambda scenario: _changed(scenario, delay=lambda ms: round(ms * factor, 3))
 
 
@@ -87,16 +188,16 @@ def _timer(scenario: Scenario) -> Scenario:
     return dataclasses.replace(scenario, flows=tuple(map(own, scenario.flows)))
 
 
-VARIATIONS: Mapping[str, Change] = {
+VARIATIONS: Mapping[str, Variation] = {
     "starts-within-1s": _starts,
-    "buffers-less": _buffers(1 - STEP),
-    "buffers-more": _buffers(1 + STEP),
-    "delays-less": _delays(1 - STEP),
-    "delays-more": _delays(1 + STEP),
+    "buffers-less": _buffers(1 - VARIED_SHARE),
+    "buffers-more": _buffers(1 + VARIED_SHARE),
+    "delays-less": _delays(1 - VARIED_SHARE),
+    "delays-more": _delays(1 + VARIED_SHARE),
     "other-ecn": _ecn,
     "linux-timer": _timer,
 }
-WORDS: Mapping[str, str] = {
+VARIATION_WORDS: Mapping[str, str] = {
     "starts-within-1s": "starts drawn within a second",
     "buffers-less": "buffers 5 % smaller",
     "buffers-more": "buffers 5 % larger",
@@ -109,7 +210,7 @@ WORDS: Mapping[str, str] = {
 
 def is_varied(scenario: Scenario) -> bool:
     """Whether something was changed in it that the paper leaves open."""
-    return AXIS in scenario.axes
+    return VARIATION_AXIS in scenario.axes
 
 
 def with_variations(scenarios: Iterable[Scenario]) -> list[Scenario]:
@@ -119,7 +220,7 @@ def with_variations(scenarios: Iterable[Scenario]) -> list[Scenario]:
         dataclasses.replace(
             changed,
             label=f"{scenario.label}-{name}".lstrip("-"),
-            axes={**scenario.axes, AXIS: name},
+            axes={**scenario.axes, VARIATION_AXIS: name},
         )
         for name, change in VARIATIONS.items()
         for scenario in plain

@@ -1,15 +1,185 @@
-"""A video that is watched, as a scenario asks for it: over what, by which rule, how long it is."""
+"""Videos: how a flow watches one, its manifest (MPEG-DASH), and the files that are served.
+
+Sizes are drawn by a seed, and the files hold next to nothing.
+"""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+import itertools
+import math
+import random
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from testbed.errors import nearest, quoted
 
-RULES = ("throughput", "buffer")
-CONTROLS = ("reno", "cubic", "bbr")  # aioquic's own, and ours for it
+MANIFEST = "manifest.mpd"
+_TEMPLATE = "video/$RepresentationID$/$Number$.m4s"
+_SPACE = "urn:mpeg:dash:schema:mpd:2011"
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One rendition: a name, its mean rate, the picture's size."""
+
+    name: str
+    bit_per_s: int
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a player knows about a video before it requests a segment; rungs in ascending order."""
+
+    duration_s: float
+    segment_s: float
+    rungs: tuple[Rung, ...]
+
+    @property
+    def segments(self) -> tuple[float, ...]:
+        """The duration of each segment; the last one may be shorter."""
+        count = math.ceil(self.duration_s / self.segment_s - 1e-9)
+        last = self.duration_s - (count - 1) * self.segment_s
+        return (self.segment_s,) * (count - 1) + (last,)
+
+    def path(self, rung: Rung, number: int) -> str:
+        """A segment's path below the manifest; the first has number 1."""
+        return _TEMPLATE.replace("$RepresentationID$", rung.name).replace("$Number$", f"{number}")
+
+    def to_xml(self) -> str:
+        """The manifest as XML, for any DASH player."""
+        renditions = "\n".join(
+            f'   <Representation id="{rung.name}" bandwidth="{rung.bit_per_s}" '
+            f'codecs="avc1.4d401f" width="{rung.width}" height="{rung.height}"/>'
+            for rung in self.rungs
+        )
+        return f"""<?xml version="1.0" encoding="UTF-8"?>
+<MPD xmlns="{_SPACE}" type="static" profiles="urn:mpeg:dash:profile:isoff-live:2011"
+     mediaPresentationDuration="PT{self.duration_s}S" minBufferTime="PT{self.segment_s}S">
+ <Period>
+  <AdaptationSet mimeType="video/mp4" segmentAlignment="true">
+   <SegmentTemplate media="{_TEMPLATE}" timescale="1000"
+                    duration="{round(self.segment_s * 1000)}" startNumber="1"/>
+{renditions}
+  </AdaptationSet>
+ </Period>
+</MPD>
+"""
+
+    @staticmethod
+    def from_xml(text: str) -> Manifest:
+        """Read what `to_xml` wrote."""
+        from xml.etree import ElementTree  # loads a parser: a trial only writes
+
+        root = ElementTree.fromstring(text)
+        template = next(root.iter(f"{{{_SPACE}}}SegmentTemplate"))
+        return Manifest(
+            duration_s=float(root.attrib["mediaPresentationDuration"].strip("PTS")),
+            segment_s=int(template.attrib["duration"]) / int(template.attrib["timescale"]),
+            rungs=tuple(_rung(node.attrib) for node in root.iter(f"{{{_SPACE}}}Representation")),
+        )
+
+
+def _rung(attributes: Mapping[str, str]) -> Rung:
+    numbers = (int(attributes[key]) for key in ("bandwidth", "width", "height"))
+    return Rung(attributes["id"], *numbers)
+
+
+# Picture and sound together, as YouTube's H.264 renditions have had them for years (a published
+# reading of 2013: 80, 350, 520, 830, 1600 and 3000 kbit/s for the picture, plus sound). 240p is
+# the rate of a published set of captures: 10.9 to 12.0 MB in some 277 s.
+LADDER = (
+    Rung("144p", 200_000, 256, 144),
+    Rung("240p", 330_000, 426, 240),
+    Rung("360p", 600_000, 640, 360),
+    Rung("480p", 1_000_000, 854, 480),
+    Rung("720p", 1_900_000, 1280, 720),
+    Rung("1080p", 3_300_000, 1920, 1080),
+)
+# Sizes of segments about their mean: a spread that rarely doubles it, and scenes of some segments.
+SPREAD = 0.3
+MEMORY = 0.6
+
+PAGE = "index.html"
+_HTML_BYTES = 120_000
+# What the page shows and runs, compressed as it would be: about 1 MB with the page itself.
+OBJECTS = (("style.css", 60_000), ("player.js", 600_000), ("poster.jpg", 80_000)) + tuple(
+    (f"thumbnail{number}.jpg", 12_000) for number in range(1, 7)
+)
+PAGE_BYTES = _HTML_BYTES + sum(size for _, size in OBJECTS)
+_TAGS = {
+    ".css": '<link rel="stylesheet" href="{}">',
+    ".js": '<script src="{}"></script>',
+    ".jpg": '<img src="{}" alt="">',
+}
+
+
+@dataclass(frozen=True)
+class Video:
+    """A video in segments, each at every bitrate of a ladder."""
+
+    duration_s: float = 270.0
+    segment_s: float = 4.0
+    ladder: tuple[Rung, ...] = LADDER
+    seed: int = 1
+
+    @property
+    def manifest(self) -> Manifest:
+        """Its manifest."""
+        return Manifest(self.duration_s, self.segment_s, self.ladder)
+
+    def sizes(self, rung: Rung) -> tuple[int, ...]:
+        """Bytes of each segment: the rung's rate on average, more where the scene has more."""
+        shares = [length * weight for length, weight in self._scenes()]
+        scale = rung.bit_per_s * self.duration_s / 8 / sum(shares)
+        return tuple(round(share * scale) for share in shares)
+
+    def _scenes(self) -> list[tuple[float, float]]:
+        """Each segment's duration and complexity, equal at every rung."""
+        draw = random.Random(self.seed)
+        step = math.sqrt(1 - MEMORY**2)
+        lengths = self.manifest.segments
+        states = itertools.accumulate(
+            (draw.gauss(0, 1) for _ in lengths),
+            lambda before, fresh: MEMORY * before + step * fresh,
+        )
+        weights = [math.exp(SPREAD * state) for state in states]
+        return list(zip(lengths, weights, strict=True))
+
+
+def write_site(video: Video, folder: Path) -> None:
+    """The page, the manifest and all segments, below one folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / PAGE).write_text(page())
+    for name, size in OBJECTS:
+        _write_sparse(folder / name, size)
+    (folder / MANIFEST).write_text(video.manifest.to_xml())
+    for rung in video.ladder:
+        for number, size in enumerate(video.sizes(rung), 1):
+            path = folder / video.manifest.path(rung, number)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _write_sparse(path, size)
+
+
+def page() -> str:
+    """The page's own text, which names its objects and is as long as such a page is."""
+    tags = "\n".join(_TAGS[Path(name).suffix].format(name) for name, _ in OBJECTS)
+    head = f"<!DOCTYPE html>\n<title>A video</title>\n{tags}\n<video></video>\n<!-- "
+    return head.ljust(_HTML_BYTES - 4, ".") + "-->\n"
+
+
+def _write_sparse(path: Path, size: int) -> None:
+    """A file of that size, of which only the head is on the disk: a box that is to be skipped."""
+    with path.open("wb") as file:
+        file.write((size.to_bytes(4, "big") + b"free" + path.name.encode())[:size])
+        file.truncate(size)
+
+
+PLAYER_RULES = ("throughput", "buffer")
+QUIC_CONTROLS = ("reno", "cubic", "bbr")  # aioquic's own, and ours for it
 SHORTEST_S, LONGEST_S = 1.0, 4 * 3600.0
 
 
@@ -21,7 +191,7 @@ class Transport(enum.StrEnum):
     QUIC = "quic"  # HTTP/3
 
 
-class Player(enum.StrEnum):
+class PlayerKind(enum.StrEnum):
     """Who watches."""
 
     MODEL = "model"  # a client of ours with a buffer
@@ -44,7 +214,7 @@ class Viewing:
     flow's `variant`."""
     viewer_variant: str | None = None
     """What the viewing host is set to, as the paper's laptop was: governs what that host sends."""
-    player: Player = Player.MODEL
+    player: PlayerKind = PlayerKind.MODEL
     """What watches it: our model of a player, or a browser."""
 
 
@@ -61,23 +231,24 @@ class Thresholds:
     cap_s: float = 150.0
 
 
-def faults(viewing: Viewing, where: str) -> Iterator[str]:
+def viewing_faults(viewing: Viewing, where: str) -> Iterator[str]:
     """Every fault with its field, except for the variant's name."""
-    from testbed.scenario.video_content import LADDER  # few scenarios need it
+    from testbed.scenario.video import LADDER  # few scenarios need it
 
-    rules = (*RULES, *(rung.name for rung in LADDER))
+    rules = (*PLAYER_RULES, *(rung.name for rung in LADDER))
     if viewing.rule not in rules:
         yield f"{where}.rule: unknown rule {quoted(viewing.rule)}: {nearest(viewing.rule, rules)}"
     if not SHORTEST_S <= viewing.length_s <= LONGEST_S:
         limits = f"{SHORTEST_S:g} and {LONGEST_S:g} s"
         yield f"{where}.length_s: {viewing.length_s:g} is not between {limits}"
     if viewing.transport is Transport.QUIC:
-        if viewing.control not in CONTROLS:
-            yield f"{where}.control: {quoted(viewing.control)}: QUIC needs {' or '.join(CONTROLS)}"
+        if viewing.control not in QUIC_CONTROLS:
+            known = " or ".join(QUIC_CONTROLS)
+            yield f"{where}.control: {quoted(viewing.control)}: QUIC needs {known}"
     elif viewing.control is not None:
         yield f"{where}.control: QUIC's; TCP's is the flow's variant"
-    if viewing.player is Player.CHROMIUM:
-        if viewing.rule in RULES:
+    if viewing.player is PlayerKind.CHROMIUM:
+        if viewing.rule in PLAYER_RULES:
             yield f"{where}.rule: {viewing.rule}: the browser's page plays one bitrate, e.g. 240p"
         if viewing.transport is Transport.HTTP:
             yield f"{where}.transport: a browser opens one connection over https and quic only"

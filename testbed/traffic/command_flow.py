@@ -22,7 +22,7 @@ from testbed.machine.process import Place, Process, User, end, end_all, start, s
 from testbed.machine.timer import SETUP_CLOCK
 from testbed.plan.flows import FlowPlan
 from testbed.scenario.model import Flow
-from testbed.scenario.programs import ANY_PORT, PATH
+from testbed.scenario.programs import EVERY_PORT, PROGRAM_PATH
 from testbed.store import (
     ProgramRecord,
     errors_file,
@@ -36,7 +36,9 @@ from testbed.traffic.running_flow import READY_S, RunningFlow
 ROLES = ("server", "client")
 PATIENCE_S = 5.0
 # no proxies, no configuration of the user's: what a program does follows from its words
-ENVIRONMENT = MappingProxyType({"PATH": PATH, "LANG": "C.UTF-8", "HOME": ".", "TMPDIR": "."})
+ENVIRONMENT = MappingProxyType(
+    {"PATH": PROGRAM_PATH, "LANG": "C.UTF-8", "HOME": ".", "TMPDIR": "."}
+)
 
 
 def require_files(flows: Iterable[Flow]) -> None:
@@ -140,7 +142,7 @@ class CommandFlow(RunningFlow):
         if "server" not in self._programs:
             return
         port = self._command.listens_on(max((*self.plan.src_ports, self.plan.dst_port)))
-        if port != ANY_PORT:
+        if port != EVERY_PORT:
             self._wait_for_server(port)
         SETUP_CLOCK.begin_step()
 

@@ -11,7 +11,7 @@ from experiments.catalogue import EXPERIMENTS
 from testbed.plan.plan import Plan, make_plan
 from testbed.scenario.losses import Loss, LossEvents
 from testbed.scenario.network import Queue
-from testbed.scenario.video import Player, Transport
+from testbed.scenario.video import PlayerKind, Transport
 from tests.scenarios import access, dumbbell, router, video, with_loss
 
 HERE = Path(__file__).parent / "plans"
@@ -29,7 +29,7 @@ CASES = {
     "access-radio": access("wifi-congested"),
     "video-https": video(viewer_variant="vegas"),
     "video-quic": video(Transport.QUIC),
-    "video-chromium": video(player=Player.CHROMIUM),
+    "video-chromium": video(player=PlayerKind.CHROMIUM),
     "dumbbell-loss": with_loss(dumbbell(), Loss(LossEvents(0.001, 4, spacing=2))),
     # the papers' own: a CBR that starts at the bottleneck, a flow that ends at the router
     "dumbbell-load": EXPERIMENTS["dumbbell-load"].scenarios({}, 1, False)[0],

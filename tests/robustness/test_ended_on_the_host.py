@@ -18,7 +18,7 @@ import pytest
 from testbed.host.engine import HostEngine
 from testbed.machine import tracefs
 from testbed.machine.sysctl_guard import ALLOWED
-from testbed.plan.task import tasks
+from testbed.plan.plan import tasks
 from testbed.scenario.model import Profile
 from tests.browser import chromium
 from tests.lab import has_no_tracing

@@ -21,7 +21,7 @@ from testbed.machine.atomic import replace, whole_folder, workplace
 from testbed.machine.journal import JOURNAL_SUFFIX, journals, state_folder
 from testbed.machine.leftovers import clean
 from testbed.machine.safe_files import make_folder
-from testbed.plan.task import tasks
+from testbed.plan.plan import tasks
 from testbed.store import RECORD, SCENARIO, open_trial
 from tests.scenarios import router
 from tests.trial_writer import write_trial

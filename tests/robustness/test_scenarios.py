@@ -17,7 +17,7 @@ from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge
 from testbed.errors import UsageError
 from testbed.own_files.json_schema import scenario_schema
-from testbed.plan.task import tasks
+from testbed.plan.plan import tasks
 from testbed.runs.engine_choice import choose
 from testbed.runs.sweep import run_all
 from testbed.scenario.discipline import timer_ticks

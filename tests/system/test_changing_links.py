@@ -11,10 +11,9 @@ import pytest
 from analysis.trials.capacity import capacity_of
 from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import Verdict, judge
-from testbed.scenario.links.schedule import Change
-from testbed.scenario.links.trace_files import read_trace
 from testbed.scenario.model import Scenario
-from testbed.scenario.network import Queue
+from testbed.scenario.network import Change, Queue
+from testbed.scenario.trace import read_trace
 from testbed.store import Status, Trial
 from tests.doctored import edit, edit_table
 from tests.lab import run_by, run_trials, samples

@@ -17,7 +17,7 @@ import pytest
 from testbed.errors import TestbedError
 from testbed.guest import kernels
 from testbed.machine.leftovers import clean
-from testbed.plan.task import Task
+from testbed.plan.plan import Task
 from testbed.runs.cluster import run_on_cluster
 from testbed.runs.engine_choice import choose
 from testbed.runs.sweep import TrialFinished, TrialStarted, WorkerRejected

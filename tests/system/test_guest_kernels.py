@@ -16,8 +16,8 @@ import pytest
 from testbed.guest import engine as guest
 from testbed.guest import kernels
 from testbed.guest.engine import GuestEngine
-from testbed.scenario.kernel_axis import on_kernels
 from testbed.scenario.model import Scenario
+from testbed.scenario.variations import on_kernels
 from testbed.store import Trial
 from tests.lab import capture_hashes, run_trials
 from tests.scenarios import router

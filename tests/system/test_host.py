@@ -13,8 +13,7 @@ import pytest
 from experiments.fall_floyd.outcomes import outcome, sequence
 from testbed.host.engine import HostEngine
 from testbed.plan.host_settings import Parameter
-from testbed.plan.plan import make_plan
-from testbed.plan.task import tasks
+from testbed.plan.plan import make_plan, tasks
 from testbed.runs.engine_choice import choose
 from testbed.runs.sweep import run_all
 from testbed.scenario.model import Profile

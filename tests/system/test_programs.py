@@ -13,7 +13,7 @@ from analysis.results.tables import write_metrics
 from analysis.trials.packets import TrialPackets
 from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge
-from testbed.own_files.topo_document import of_words
+from testbed.own_files.scenario_file import document_from_options
 from testbed.runs.engine_choice import choose
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.programs import Programs
@@ -44,7 +44,7 @@ for _ in range(3):
 
 def scenario(*flows: Flow) -> Scenario:
     found = read_document(
-        of_words("single,4", "bw=10,delay=2ms,max_queue_size=40", ["h1,h2"], 3.0).data
+        document_from_options("single,4", "bw=10,delay=2ms,max_queue_size=40", ["h1,h2"], 3.0).data
     ).scenario
     return dataclasses.replace(found, flows=flows)
 

@@ -14,8 +14,7 @@ from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge
 from testbed.scenario.model import CapturePoint, Scenario
 from testbed.scenario.network import Queue
-from testbed.scenario.planned_transfers import planned_transfers
-from testbed.scenario.workload.drawing import ENDLESS
+from testbed.scenario.transfers import ENDLESS, planned_transfers
 from testbed.store import FlowRecord, Status, Trial
 from tests.lab import capture_hashes, run_by, run_trials
 from tests.scenarios import background, with_network, with_sessions

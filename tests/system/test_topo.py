@@ -6,7 +6,7 @@ import csv
 import itertools
 from pathlib import Path
 
-from testbed.own_files.topo_document import of_words
+from testbed.own_files.scenario_file import document_from_options
 from testbed.scenario.model import Scenario
 from testbed.scenario.network import NodeKind
 from testbed.scenario.reading import read_document
@@ -16,12 +16,12 @@ from tests.unit.test_topo import EXAMPLES, LINK
 
 def scenario(topo: str, link: str) -> Scenario:
     """A TCP flow between the first two hosts, and little UDP between all other pairs."""
-    found = read_document(of_words(topo, link, ["h1,h2"], 2.0).data).scenario
+    found = read_document(document_from_options(topo, link, ["h1,h2"], 2.0).data).scenario
     nodes = found.network.nodes
     hosts = [node.name for node in nodes if node.kind is NodeKind.HOST]
     pairs = list(itertools.combinations(hosts, 2))[1:]
     little = [f"{one},{other},kind=cbr,rate_mbit=.1,packet_bytes=500" for one, other in pairs]
-    return read_document(of_words(topo, link, ["h1,h2", *little], 2.0).data).scenario
+    return read_document(document_from_options(topo, link, ["h1,h2", *little], 2.0).data).scenario
 
 
 def test_all_hosts_of_mininets_examples_reach_each_other(tmp_path: Path) -> None:

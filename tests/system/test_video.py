@@ -14,8 +14,7 @@ import pytest
 from testbed.engine import Job
 from testbed.guest.engine import GuestEngine
 from testbed.runs.engine_choice import choose
-from testbed.scenario.video import CONTROLS, Transport
-from testbed.scenario.video_content import LADDER, Video
+from testbed.scenario.video import LADDER, QUIC_CONTROLS, Transport, Video
 from testbed.traffic.video.result import Result
 
 TRANSPORTS = [each.value for each in Transport]
@@ -98,7 +97,7 @@ def test_the_controls_of_quic_differ(tmp_path: Path) -> None:
     words = ("quic", "--loss", "2", "--duration-s", "4")
     loaded = {
         control: watch(tmp_path / control, *words, "--control", control).loaded_s or math.inf
-        for control in CONTROLS
+        for control in QUIC_CONTROLS
     }
-    assert len(set(loaded.values())) == len(CONTROLS)
+    assert len(set(loaded.values())) == len(QUIC_CONTROLS)
     assert min(loaded, key=loaded.__getitem__) == "bbr"

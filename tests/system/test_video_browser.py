@@ -9,7 +9,7 @@ import pytest
 
 from analysis.trials.video import video_measures
 from experiments.video_players_figures import WITHIN_S
-from testbed.scenario.video import Player, Transport
+from testbed.scenario.video import PlayerKind, Transport
 from testbed.store import Trial
 from tests.browser import chromium
 from tests.lab import capture_hashes, run_trials
@@ -35,7 +35,7 @@ def test_the_model_is_as_the_browser_in_virtual_time(tmp_path: Path, full: bool)
     """On the shaped line, with its delays, at twice the rate that it carries. Over TLS, which in
     real time is compared below, in the full run."""
     for transport in (Transport.QUIC, Transport.HTTPS) if full else (Transport.QUIC,):
-        pair = [video(transport, rule="720p", length_s=8, player=player) for player in Player]
+        pair = [video(transport, rule="720p", length_s=8, player=player) for player in PlayerKind]
         trials = run_trials(pair, tmp_path / transport)
         agree(trials, WITHIN_S)
         assert (video_measures(trials)["stalls"] > 0).all()
@@ -46,7 +46,7 @@ def test_the_browser_does_the_same_each_time(tmp_path: Path) -> None:
 
     And it may be told to stop before the video has ended.
     """
-    scenario = video(length_s=40, duration_s=12, player=Player.CHROMIUM)
+    scenario = video(length_s=40, duration_s=12, player=PlayerKind.CHROMIUM)
     once, again = (run_trials([scenario], tmp_path / name)[0] for name in ("once", "again"))
     assert capture_hashes(once) == capture_hashes(again)
     row = video_measures([once]).iloc[0]
@@ -63,9 +63,9 @@ def test_the_browser_in_real_time_is_as_the_model(tmp_path: Path, full: bool) ->
     before = browsers()
     for transport in ("https", "quic") if full else ("https",):
         model = run_trials(
-            [near_video(transport, Player.MODEL)], tmp_path, "host" if full else "guest"
+            [near_video(transport, PlayerKind.MODEL)], tmp_path, "host" if full else "guest"
         )
-        browser = run_trials([near_video(transport, Player.CHROMIUM)], tmp_path, "host")
+        browser = run_trials([near_video(transport, PlayerKind.CHROMIUM)], tmp_path, "host")
         agree(model + browser, 1.0, 0.05)
         assert browsers() == before
     assert not [path for trial in model + browser for path in trial.path.glob("testbed-video-*")]

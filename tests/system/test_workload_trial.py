@@ -17,7 +17,7 @@ from analysis.statistics.text_tables import transfers_summary
 from analysis.verdict.checks import Grade
 from analysis.verdict.verdict import judge
 from testbed.scenario.model import Flow, FlowKind, Scenario
-from testbed.scenario.workload.workload import Arrivals, Sizes, Workload
+from testbed.scenario.workload import Arrivals, Sizes, Workload
 from testbed.store import Trial, open_trial, planned_file, report_file
 from tests.lab import run_trials
 from tests.workloads import kept, workload_scenario

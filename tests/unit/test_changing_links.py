@@ -18,13 +18,19 @@ from testbed.plan.network import build_network
 from testbed.plan.plan import make_plan
 from testbed.runs.sources import of_kernel, used_by
 from testbed.scenario.file_sweep import fields, sweep
-from testbed.scenario.links.own_traces import TRACES, text_of
-from testbed.scenario.links.schedule import Change
-from testbed.scenario.links.trace import content_of, parse, shown
-from testbed.scenario.links.trace_files import OURS, own_names, read_trace, with_traces
+from testbed.scenario.make_traces import TRACES, text_of
 from testbed.scenario.model import Scenario
-from testbed.scenario.network import Direction, Queue
+from testbed.scenario.network import Change, Direction, Queue
 from testbed.scenario.reading import ScenarioDocument, read_scenario
+from testbed.scenario.trace import (
+    TRACE_FOLDER,
+    bundled_traces,
+    parse_trace,
+    read_trace,
+    trace_content,
+    trace_summary,
+    with_traces,
+)
 from tests.scenarios import dumbbell, router, with_network
 from tests.unit.test_graph import graph, scenario
 
@@ -156,11 +162,11 @@ def test_a_folder_of_traces_is_an_axis(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_trace_knows_its_rate_and_its_longest_wait() -> None:
-    trace = parse(content_of("0\n10\n10\n500\n1000\n", "x"))
+    trace = parse_trace(trace_content("0\n10\n10\n500\n1000\n", "x"))
     assert (trace.period_ms, trace.opportunities) == (1000, 5)
     assert trace.mean_mbit == pytest.approx(5 * 1514 * 8 / 1e6)
     assert [trace.longest_ms(n) for n in (1, 2, 5, 6)] == [500, 990, 1000, 1500]
-    assert shown("driving") == "driving"
+    assert trace_summary("driving") == "driving"
 
 
 def test_a_full_queue_drains_at_the_slowest_rate() -> None:
@@ -174,8 +180,8 @@ def test_a_full_queue_drains_at_the_slowest_rate() -> None:
 
 @pytest.mark.parametrize("name", sorted(TRACES))
 def test_a_trace_of_ours_is_what_its_program_makes(name: str) -> None:
-    assert (OURS / f"{name}.trace").read_text() == text_of(name)
-    assert own_names() == sorted(TRACES)
+    assert (TRACE_FOLDER / f"{name}.trace").read_text() == text_of(name)
+    assert bundled_traces() == sorted(TRACES)
 
 
 def test_packets_take_the_opportunities_that_mahimahi_gives_them() -> None:
@@ -193,7 +199,7 @@ def test_capacity_of_rates_and_of_a_trace() -> None:
     assert stepped.mean_mbit(1, 3) == pytest.approx(6)
     assert list(stepped.rates_at(np.array([0, 1.9, 2.0]))) == [10, 10, 2]
     assert [list(each) for each in stepped.steps(1, 3, 0.5)] == [[1, 2, 3], [10, 2, 2]]
-    traced = Capacity(trace=parse("10 20*3"))
+    traced = Capacity(trace=parse_trace("10 20*3"))
     assert list(traced.opportunities_ns(0.05) // 1_000_000) == [10, 20, 20, 20, 30, 40, 40, 40, 50]
     assert traced.mean_mbit(0, 0.02) == pytest.approx(4 * 1514 * 8e-6 / 0.02)
     assert list(traced.sent_bytes(np.array([0.0, 0.02, 0.03]))) == [0, 6016, 7520]

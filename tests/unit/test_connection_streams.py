@@ -10,7 +10,7 @@ from analysis.transfers.size_classes import by_class, size_class
 from analysis.transfers.transfer_reports import Planned, Reported
 from analysis.transfers.wire_transfers import on_the_wire
 from analysis.trials.packets import FlowPackets
-from testbed.scenario.workload.workload import Connections
+from testbed.scenario.workload import Connections
 
 SERVER, WRAPPING = 8000, (1 << 32) - 1000
 Sent = tuple[int, int, int, int]  # time, the client's port, the byte of data it begins at, payload

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from testbed.machine import bpf
-from testbed.scenario.workload.workload_faults import MAX_SESSIONS
+from testbed.scenario.workload import MAX_SESSIONS
 from testbed.trial.parts.session_delays import NO_SESSION, TSTAMP, listing
 from tests.pcap_writer import Endpoints, tcp, udp
 from tests.program import Program, loaded

@@ -8,9 +8,9 @@ import pytest
 
 from testbed.errors import UsageError
 from testbed.plan.plan import make_plan
-from testbed.scenario.drawn_network import drawn
 from testbed.scenario.model import Scenario
 from testbed.scenario.reading import read_scenario
+from testbed.scenario.variations import drawn
 from tests.scenarios import dumbbell, router, with_network
 
 PART = 0.02

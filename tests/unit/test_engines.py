@@ -17,13 +17,12 @@ from testbed.guest.engine import GuestEngine
 from testbed.host.engine import HostEngine
 from testbed.machine.process import Process
 from testbed.plan.control_network import CLIENT_PORTS
-from testbed.plan.plan import make_plan
+from testbed.plan.plan import make_plan, tasks
 from testbed.plan.requirements import Need
-from testbed.plan.task import tasks
 from testbed.runs import engine_choice as choices
 from testbed.runs.sweep import unsupported
 from testbed.scenario.model import Scenario
-from testbed.scenario.video import Player
+from testbed.scenario.video import PlayerKind
 from testbed.store import SCENARIO
 from tests.scenarios import router, video
 
@@ -177,8 +176,10 @@ def test_a_program_that_is_not_installed(tmp_path: Path) -> None:
     assert record.reason == "the guest has no program no-such-browser"
 
 
-@pytest.mark.parametrize(("player", "memory"), [(Player.MODEL, "256M"), (Player.CHROMIUM, "1024M")])
-def test_a_browser_has_more_memory(tmp_path: Path, player: Player, memory: str) -> None:
+@pytest.mark.parametrize(
+    ("player", "memory"), [(PlayerKind.MODEL, "256M"), (PlayerKind.CHROMIUM, "1024M")]
+)
+def test_a_browser_has_more_memory(tmp_path: Path, player: PlayerKind, memory: str) -> None:
     script = 'printf "%s\\n" "$@" > seen; echo 0 > guest.status'
     run(guest(tmp_path, script), tmp_path, scenario=video(player=player))
     assert f"mem={memory}" in (tmp_path / "trial" / "seen").read_text().split()

@@ -10,7 +10,7 @@ import pytest
 from experiments.parvez_mahanti_williamson.newreno_models import EXPERIMENT
 from testbed.plan.plan import make_plan
 from testbed.runs import estimate
-from testbed.scenario.video import Player, Transport
+from testbed.scenario.video import PlayerKind, Transport
 from tests.scenarios import router, video
 
 
@@ -38,7 +38,7 @@ def test_a_video_takes_as_long_as_it_is_large() -> None:
 
 
 def test_a_browser_takes_longer() -> None:
-    model, browser = video(), video(player=Player.CHROMIUM)
+    model, browser = video(), video(player=PlayerKind.CHROMIUM)
     plans = make_plan(model), make_plan(browser)
     assert estimate.guest_seconds(plans[1], browser) > 10 + estimate.guest_seconds(plans[0], model)
 

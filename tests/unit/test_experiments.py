@@ -16,8 +16,8 @@ from testbed.plan.plan import make_plan
 from testbed.runs.estimate import guest_seconds, pace
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
-from testbed.scenario.profiles import PROFILES
 from testbed.scenario.reading import read_scenario
+from testbed.scenario.variants import PROFILE_SETTINGS
 from tests.scenarios import router
 
 # name: axes, trials in full, trials of a first look
@@ -135,7 +135,7 @@ def test_the_models_window_fits_path_and_receiver() -> None:
         memory = int(receiver["net.ipv4.tcp_rmem"].split()[2])
         most = 1.05 * (path_bytes + queue.bytes)  # --sensitivity has paths and queues 5 % longer
         for each in scenario.flows:
-            assert PROFILES[scenario.profile].mss == 1000
+            assert PROFILE_SETTINGS[scenario.profile].mss == 1000
             assert each.window_bytes is not None
             assert most < each.window_bytes < memory / truesize * 1000, scenario.label
 

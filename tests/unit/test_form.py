@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from experiments.catalogue import EXPERIMENTS
 from testbed.errors import UsageError
-from testbed.own_files.json_schema import SHARE, is_number, scenario_schema
+from testbed.own_files.json_schema import SHARE_UNIT, is_number, scenario_schema
 from testbed.plan.plan import make_plan
 from testbed.scenario.reading import read_document, read_scenario, read_trusted
 from tests.scenarios import dumbbell, router
@@ -103,7 +103,7 @@ def test_every_field_has_its_sentence(schema: dict[str, Any]) -> None:
     assert not {name for name, field in told.items() if not field["description"].endswith(".")}
     assert told["Flow.start_s"]["description"].endswith(" (s).")
     assert told["NamedNetwork.rtts_ms"]["description"].endswith(" (ms).")
-    assert told["Radio.busy"]["description"].endswith(f" ({SHARE}).")
+    assert told["Radio.busy"]["description"].endswith(f" ({SHARE_UNIT}).")
     assert not is_number(told["Scenario.label"])
 
 

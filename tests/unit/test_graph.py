@@ -12,8 +12,7 @@ import pytest
 from analysis.report.network_drawing import drawing
 from experiments.parvez_mahanti_williamson import newreno_background
 from testbed.errors import UsageError
-from testbed.own_files.scenario_file import in_document
-from testbed.own_files.topo_document import Document
+from testbed.own_files.scenario_file import Document, in_document
 from testbed.plan.check import validate
 from testbed.plan.network import Network, build_network
 from testbed.plan.plan import make_plan

@@ -13,9 +13,8 @@ import pytest
 
 from benchmarks import papers
 from testbed.errors import TestbedError
-from testbed.plan.plan import Plan, make_plan
+from testbed.plan.plan import Plan, make_plan, tasks
 from testbed.plan.requirements import Need
-from testbed.plan.task import tasks
 from testbed.runs import provenance, sources
 from testbed.runs.cluster import PROBLEM, differences, equipment
 from testbed.runs.engine_choice import Choice

@@ -19,16 +19,15 @@ from testbed.cli.machine import kernel_states
 from testbed.errors import TestbedError, UsageError
 from testbed.guest import kernels
 from testbed.host.engine import HostEngine
-from testbed.plan.plan import make_plan
+from testbed.plan.plan import Task, make_plan
 from testbed.plan.requirements import Need
-from testbed.plan.task import Task
 from testbed.runs import sources
 from testbed.runs.engine_choice import Choice
 from testbed.runs.orchestration import with_ready_kernels
 from testbed.runs.sweep import TrialFinished
-from testbed.scenario.kernel_axis import axes_of, on_kernels, set_apart
 from testbed.scenario.model import BASE_KERNEL
 from testbed.scenario.reading import read_scenario
+from testbed.scenario.variations import axes_of, on_kernels, split_kernels
 from testbed.store import RECORD, SCENARIO, CaptureRecord, Record, Status
 from tests.scenarios import router
 from tests.unit.test_sweep import FakeEngine, succeed
@@ -45,12 +44,12 @@ def test_the_first_kernel_changes_no_trial() -> None:
 
 
 def test_kernels_stand_beside_each_other() -> None:
-    assert set_apart({"kernel": ["6.1", "6.12"], "queue": ["red"]}, ["queue"]) == (
+    assert split_kernels({"kernel": ["6.1", "6.12"], "queue": ["red"]}, ["queue"]) == (
         ("6.1", "6.12"),
         {"queue": ["red"]},
     )
     own = {"kernel": ["6.12"]}
-    assert set_apart(own, ["kernel"]) == ((), own)
+    assert split_kernels(own, ["kernel"]) == ((), own)
     both = on_kernels([router()], ["6.1", "6.12"])
     assert [axes_of(each).get("kernel") for each in both] == [None, "6.12"]
 

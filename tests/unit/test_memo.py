@@ -12,9 +12,9 @@ from testbed.memo import cached_by_repr
 from testbed.plan.network import build_network
 from testbed.plan.plan import make_plan
 from testbed.runs import sources
-from testbed.scenario.links.trace_files import read_trace
 from testbed.scenario.named_networks import LinkSettings, dumbbell
 from testbed.scenario.network import Graph, Queue
+from testbed.scenario.trace import read_trace
 from tests.scenarios import router
 
 Asked = list[object]

@@ -23,17 +23,22 @@ from testbed.machine.netlink import listening
 from testbed.plan.check import validate
 from testbed.plan.plan import make_plan
 from testbed.scenario.model import CapturePoint, Scenario
-from testbed.scenario.planned_transfers import planned_transfers
-from testbed.scenario.workload.drawing import ENDLESS, SessionTransfers, Transfer, draw_sessions
-from testbed.scenario.workload.workload import (
+from testbed.scenario.transfers import (
+    ENDLESS,
+    PlannedTransfer,
+    SessionTransfers,
+    draw_sessions,
+    planned_transfers,
+)
+from testbed.scenario.workload import (
     Arrivals,
     Connections,
     Process,
     Sessions,
     Sizes,
     Workload,
+    workload_faults,
 )
-from testbed.scenario.workload.workload_faults import faults
 from testbed.store import FlowRecord, QueueRecord
 from testbed.traffic.workload.workload_flow import BUILT_PROGRAM
 from tests.scenarios import background, router, with_network, with_sessions
@@ -41,7 +46,7 @@ from tests.scenarios import background, router, with_network, with_sessions
 MANY = Sessions(256, long_share=0.25, rtt_min_ms=20, rtt_max_ms=460)
 
 
-def drawn(scenario: Scenario) -> list[Transfer]:
+def drawn(scenario: Scenario) -> list[PlannedTransfer]:
     return list(planned_transfers(scenario, scenario.flows[-1]))
 
 
@@ -120,13 +125,13 @@ def test_the_list_suffices_for_transfers_of_two_round_trips() -> None:
     ],
 )
 def test_faults_name_their_field(arrivals: Arrivals, said: str) -> None:
-    (found,) = faults(Workload(arrivals), "w")
+    (found,) = workload_faults(Workload(arrivals), "w")
     assert said in found
 
 
 def test_connections_and_count_are_not_of_sessions() -> None:
     arrivals = Arrivals(Process.SESSIONS, sessions=MANY)
-    found = list(faults(Workload(arrivals, connections=Connections.KEPT, count=3), "w"))
+    found = list(workload_faults(Workload(arrivals, connections=Connections.KEPT, count=3), "w"))
     assert [each.partition(":")[0] for each in found] == ["w.connections", "w.count"]
 
 

@@ -16,9 +16,8 @@ import pytest
 from testbed.cli.run import print_missing_features
 from testbed.engine import Cancelled, Job, Missing, ProcessOutcome
 from testbed.errors import TestbedError
-from testbed.plan.plan import make_plan
+from testbed.plan.plan import Task, make_plan, tasks
 from testbed.plan.requirements import Need
-from testbed.plan.task import Task, tasks
 from testbed.runs.engine_choice import Choice
 from testbed.runs.identity import identify
 from testbed.runs.sweep import SweepEvent, TrialFinished, TrialStarted, in_order, run_all

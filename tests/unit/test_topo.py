@@ -8,7 +8,7 @@ import pytest
 
 from testbed.cli.entry import main
 from testbed.errors import UsageError
-from testbed.own_files.topo_document import of_words, with_graph
+from testbed.own_files.scenario_file import document_from_options, with_topo_graph
 from testbed.own_files.topo_graph import topo_graph
 from testbed.plan.check import validate
 from testbed.plan.network import build_network
@@ -23,7 +23,7 @@ LINK = "bw=10,delay=5ms"
 
 
 def planned(topo: str, link: str, *flows: str) -> Scenario:
-    scenario = read_document(of_words(topo, link, flows, 5.0).data).scenario
+    scenario = read_document(document_from_options(topo, link, flows, 5.0).data).scenario
     make_plan(scenario)
     return scenario
 
@@ -216,7 +216,7 @@ def test_in_json_a_topo_stands_for_its_graph(tmp_path: Path) -> None:
         "flows": [{"name": "f", "kind": "tcp", "src": "h1", "dst": "h2", "variant": "cubic"}],
         "duration_s": 5,
     }
-    scenario = read_document(with_graph(data, tmp_path).data).scenario
+    scenario = read_document(with_topo_graph(data, tmp_path).data).scenario
     assert scenario.network.rtt_ms == 40
     assert read_scenario(scenario.to_json()) == scenario
     assert '"topo"' not in scenario.to_json()

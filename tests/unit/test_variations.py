@@ -15,7 +15,13 @@ from experiments.catalogue import EXPERIMENTS
 from experiments.rajore_gupta_sikka_jain.video_for_tests import video_metrics
 from testbed.plan.check import validate
 from testbed.scenario.model import Scenario
-from testbed.scenario.variations import AXIS, VARIATIONS, WORDS, is_varied, with_variations
+from testbed.scenario.variations import (
+    VARIATION_AXIS,
+    VARIATION_WORDS,
+    VARIATIONS,
+    is_varied,
+    with_variations,
+)
 from tests import claims_tables as made
 from tests.papers import PAPERS, answers
 
@@ -32,7 +38,7 @@ def varied(scenario: Scenario) -> dict[str, Scenario]:
     """By variation."""
     plain, *others = with_variations([scenario])
     assert plain == scenario
-    return {each.axes[AXIS]: each for each in others}
+    return {each.axes[VARIATION_AXIS]: each for each in others}
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -47,7 +53,7 @@ def test_all_of_them_can_run(name: str) -> None:
 
 
 def test_each_has_words() -> None:
-    assert list(WORDS) == list(VARIATIONS)
+    assert list(VARIATION_WORDS) == list(VARIATIONS)
 
 
 def test_what_changes_nothing_is_not_run() -> None:
@@ -98,7 +104,7 @@ def fairness(bbr: float, variation: str = "") -> pd.DataFrame:
     if not variation:
         return table
     return table.assign(
-        axes=table["axes"] + f"; {AXIS}={variation}", trial=table["trial"] + variation
+        axes=table["axes"] + f"; {VARIATION_AXIS}={variation}", trial=table["trial"] + variation
     )
 
 
@@ -164,7 +170,7 @@ def test_a_claim_may_have_no_trial_that_is_not_varied() -> None:
     """Each of its trials has a varied one beside it, which stands in its place."""
     plain = video_metrics(seeds=2)
     other = plain.assign(
-        axes=plain["axes"] + f"; {AXIS}=delays-more", trial=plain["trial"] + "delays-more"
+        axes=plain["axes"] + f"; {VARIATION_AXIS}=delays-more", trial=plain["trial"] + "delays-more"
     )
     found = answers({"video-access": pd.concat([plain, other], ignore_index=True)})
     ours = [each for each in found if each.id.startswith("RGSJ")]
@@ -202,11 +208,11 @@ def test_cells_that_a_variation_leaves_alone_stay() -> None:
     rows = with_axes(
         pd.DataFrame(
             {
-                "axes": ["queue=bfifo", "queue=codel", f"queue=codel; {AXIS}=other-ecn"],
+                "axes": ["queue=bfifo", "queue=codel", f"queue=codel; {VARIATION_AXIS}=other-ecn"],
                 "share": [1.0, 2.0, 3.0],
             }
         )
     )
     plain, others = apart(rows)
     assert list(plain["share"]) == [1.0, 2.0]
-    assert sorted(others[WORDS["other-ecn"]]["share"]) == [1.0, 3.0]
+    assert sorted(others[VARIATION_WORDS["other-ecn"]]["share"]) == [1.0, 3.0]

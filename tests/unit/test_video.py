@@ -11,9 +11,17 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.scenario.video import Thresholds, Transport
-from testbed.scenario.video_content import LADDER, PAGE, Video, page, write_site
-from testbed.scenario.video_manifest import MANIFEST, Manifest
+from testbed.scenario.video import (
+    LADDER,
+    MANIFEST,
+    PAGE,
+    Manifest,
+    Thresholds,
+    Transport,
+    Video,
+    page,
+    write_site,
+)
 from testbed.traffic.video.adaptation import Situation, rule
 from testbed.traffic.video.http1 import Http1
 from testbed.traffic.video.playback import Playback, Stall, State

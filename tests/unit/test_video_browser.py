@@ -16,7 +16,7 @@ import pytest
 
 from testbed.errors import TestbedError
 from testbed.machine.process import end_all, start_told
-from testbed.scenario.video_content import LADDER, OBJECTS, PAGE_BYTES, Video, page, write_site
+from testbed.scenario.video import LADDER, OBJECTS, PAGE_BYTES, Video, page, write_site
 from testbed.traffic.video.browser import Tab, address, flags, result
 from testbed.traffic.video.webm import Film, film, segment, write_browser_files
 

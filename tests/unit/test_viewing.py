@@ -15,11 +15,11 @@ from testbed.plan.flows import VIDEO_PORT
 from testbed.plan.plan import Plan, make_plan
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
 from testbed.scenario.reading import read_scenario
-from testbed.scenario.video import Player, Transport
+from testbed.scenario.video import PlayerKind, Transport
 from tests.scenarios import access, router, video
 
 TCP = access().flows[0]
-BROWSED = video(player=Player.CHROMIUM)
+BROWSED = video(player=PlayerKind.CHROMIUM)
 UP = dataclasses.replace(TCP, name="up", src="station", dst="server", variant="reno")
 
 
@@ -65,11 +65,11 @@ def test_sound_videos(transport: Transport, rule: str) -> None:
         (dataclasses.replace(video(), profile=Profile.NS2), "profile modern"),
         (with_flow(router(), video=video().flows[0].video), "flows[0].video: a video flow's"),
         (
-            video(player=Player.CHROMIUM, rule="buffer"),
+            video(player=PlayerKind.CHROMIUM, rule="buffer"),
             "video.rule: buffer: the browser's page plays one bitrate, e.g. 240p",
         ),
         (
-            video(Transport.HTTP, player=Player.CHROMIUM),
+            video(Transport.HTTP, player=PlayerKind.CHROMIUM),
             "video.transport: a browser opens one connection over https and quic only",
         ),
         (

@@ -1,4 +1,4 @@
-"""Workloads as values: their form, their faults, and the transfers that are drawn of them."""
+"""Workloads as values: their form, faults and drawn transfers."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ from testbed.errors import UsageError
 from testbed.plan.plan import make_plan
 from testbed.runs.sources import compiled_for
 from testbed.scenario.network import PathSummary
-from testbed.scenario.planned_transfers import ideal_s, planned_transfers
 from testbed.scenario.reading import read_scenario
-from testbed.scenario.workload.drawing import draw, mean_bytes, rate_per_s
-from testbed.scenario.workload.input_files import read_cdf, read_times, with_files
-from testbed.scenario.workload.workload import (
+from testbed.scenario.transfers import draw, ideal_s, mean_bytes, planned_transfers, rate_per_s
+from testbed.scenario.workload import (
     Arrivals,
     Connections,
     Distribution,
     Process,
     Sizes,
     Workload,
+    read_cdf,
+    read_times,
+    with_input_files,
+    workload_faults,
 )
-from testbed.scenario.workload.workload_faults import faults
 from tests.scenarios import router
 from tests.workloads import SMALL, kept, workload_scenario
 
@@ -152,7 +153,7 @@ def test_the_ideal_time_is_round_trips_and_frames() -> None:
     ],
 )
 def test_faults_name_their_field(workload: Workload, said: str) -> None:
-    found = list(faults(workload, "w"))
+    found = list(workload_faults(workload, "w"))
     assert len(found) == 1 and said in found[0]
 
 
@@ -240,7 +241,7 @@ def test_files_of_times_and_points(tmp_path: Path) -> None:
     (tmp_path / "times").write_text("# s\n0.5\n\n1.25 # the second\n")
     (tmp_path / "cdf").write_text("0 0\n1000, 0.25\n5e4 1\n")
     named = Workload(Arrivals(Process.TIMES, file="times"), Sizes(file="cdf"))
-    found = with_files(named, tmp_path)
+    found = with_input_files(named, tmp_path)
     assert found.arrivals == Arrivals(Process.TIMES, times_s=(0.5, 1.25))
     assert found.sizes.cdf == ((0, 0), (1000, 0.25), (50_000, 1))
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from testbed.scenario.video_manifest import Rung
+from testbed.scenario.video import Rung
 
 
 @dataclass(frozen=True)

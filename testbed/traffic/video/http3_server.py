@@ -25,7 +25,7 @@ from aioquic.quic.events import QuicEvent
 from aioquic.quic.packet_builder import QuicSentPacket
 
 from testbed.machine.timer import wake_exactly
-from testbed.scenario.video import CONTROLS
+from testbed.scenario.video import QUIC_CONTROLS
 from testbed.traffic.video.certificate import certificate_path, key_path
 from testbed.traffic.video.http3 import configuration
 
@@ -129,7 +129,7 @@ def options_of(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--keys", type=Path, required=True, help="where certificate and key are")
     parser.add_argument("--address", default="0.0.0.0")
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--control", choices=CONTROLS, default="reno")
+    parser.add_argument("--control", choices=QUIC_CONTROLS, default="reno")
     parser.add_argument("--ready", type=Path, required=True, help="made when it listens")
     parser.add_argument("--report", type=Path, required=True, help="where losses are told")
     return parser.parse_args(argv)

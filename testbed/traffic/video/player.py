@@ -18,9 +18,7 @@ from pathlib import Path
 from testbed.errors import TestbedError
 from testbed.machine.timer import wake_exactly
 from testbed.plan.video_commands import Site
-from testbed.scenario.video import Thresholds, Transport
-from testbed.scenario.video_content import PAGE
-from testbed.scenario.video_manifest import MANIFEST, Manifest, Rung
+from testbed.scenario.video import MANIFEST, PAGE, Manifest, Rung, Thresholds, Transport
 from testbed.traffic.video import adaptation, http1
 from testbed.traffic.video.adaptation import Rule, Situation
 from testbed.traffic.video.playback import Playback, State

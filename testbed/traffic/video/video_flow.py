@@ -25,8 +25,7 @@ from testbed.plan.video_commands import (
     Watching,
     executable,
 )
-from testbed.scenario.video import Player, Transport, Viewing
-from testbed.scenario.video_content import Video, write_site
+from testbed.scenario.video import PlayerKind, Transport, Video, Viewing, write_site
 from testbed.store import playback_file, report_file, sizes_file, write_json
 from testbed.traffic.running_flow import RunningFlow
 from testbed.traffic.video.result import Result
@@ -117,7 +116,7 @@ def _write_site(viewing: Viewing, folder: Path) -> None:
     """Write the files to be served; for a browser they must be real media files."""
     video = Video(viewing.length_s)
     write_files(folder, video)
-    if viewing.player is Player.CHROMIUM:
+    if viewing.player is PlayerKind.CHROMIUM:
         from testbed.traffic.video.webm import write_browser_files  # imports Pillow
 
         write_browser_files(video, viewing.rule, folder / SITE_FOLDER)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from testbed.scenario.video_content import OBJECTS, Video
+from testbed.scenario.video import OBJECTS, Video
 
 PLAYER_SCRIPT = Path(__file__).with_name("watch.js")
 PICTURES_A_SECOND = 25

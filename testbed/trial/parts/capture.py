@@ -13,7 +13,7 @@ from pathlib import Path
 from testbed.errors import TestbedError
 from testbed.machine.compiled import LIBRARIES, as_started, require_built
 from testbed.machine.process import Place, Process, end, start
-from testbed.plan.capture_points import CapturePlan
+from testbed.plan.plan import CapturePlan
 from testbed.store import RAW_CAPTURE, TCPDUMP_ERRORS, CaptureRecord, Record, capture_file
 from testbed.trial.parts.part import Part, RunningTrial
 

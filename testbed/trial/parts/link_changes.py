@@ -29,8 +29,8 @@ from testbed.plan.traffic_control import (
     TcObject,
 )
 from testbed.scenario.discipline import Field, Setting
-from testbed.scenario.links.schedule import rates
-from testbed.scenario.links.trace import parse
+from testbed.scenario.network import scheduled_rates
+from testbed.scenario.trace import parse_trace
 from testbed.store import CAPACITY_FILE, LINK_CHANGES, write_json, write_table
 from testbed.trial.parts.part import Part, RunningTrial
 from testbed.trial.parts.scheduler import Timeline
@@ -66,7 +66,7 @@ class LinkChanges(Part):
     def join(self) -> None:
         """Load the traces; the verification reads back what the kernel made of them."""
         for queue in self._traced:
-            times = parse(queue.hop.direction.trace or "").packed
+            times = parse_trace(queue.hop.direction.trace or "").packed
             for start in range(0, len(times), CHUNK_BYTES):
                 self._tell_trace(queue, TRACE_TIMES, times[start : start + CHUNK_BYTES])
 
@@ -151,7 +151,7 @@ def _capacity(queue: QueuePlan) -> tuple[str, dict[str, object]]:
     hop = queue.hop
     if hop.direction.trace is not None:
         return queue.interface, {"trace": hop.direction.trace}
-    return queue.interface, {"rates": rates(hop.rate_changes, hop.rate_mbit)}
+    return queue.interface, {"rates": scheduled_rates(hop.rate_changes, hop.rate_mbit)}
 
 
 @dataclass(frozen=True)

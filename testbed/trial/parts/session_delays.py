@@ -26,8 +26,8 @@ from testbed.machine.bpf import (
     SUB,
     Line,
 )
+from testbed.plan.delay_links import SessionDelays
 from testbed.plan.plan import Plan
-from testbed.plan.sessions import SessionDelays
 from testbed.store import WIRES
 from testbed.trial.parts.part import Part
 

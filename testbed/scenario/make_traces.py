@@ -1,6 +1,6 @@
 """The traces that come with the testbed, made by a program: the same numbers each time.
 
-`python -m testbed.scenario.links.own_traces` writes them. They are models, not recordings: of a
+`python -m testbed.scenario.make_traces` writes them. They are models, not recordings: of a
 cellular link in a moving car, of a satellite link that is handed over, of a link with two rates.
 """
 
@@ -10,8 +10,7 @@ import math
 import random
 from collections.abc import Callable, Iterator, Mapping
 
-from testbed.scenario.links.trace import FRAME_BYTES
-from testbed.scenario.links.trace_files import OURS, SUFFIX
+from testbed.scenario.trace import FRAME_BYTES, TRACE_FOLDER, TRACE_SUFFIX
 
 TUNNEL_S = (38, 40)  # without reception
 
@@ -68,4 +67,4 @@ def text_of(name: str) -> str:
 
 if __name__ == "__main__":
     for each in TRACES:
-        (OURS / f"{each}{SUFFIX}").write_text(text_of(each))
+        (TRACE_FOLDER / f"{each}{TRACE_SUFFIX}").write_text(text_of(each))

@@ -1,1 +1,0 @@
-"""Links that change: schedules of settings, and traces of delivery opportunities."""

@@ -1,0 +1,252 @@
+"""Traces in Mahimahi's format: the milliseconds at which a link can send 1500 bytes.
+
+A scenario holds a trace as the lines of its file, separated by blanks; `7*3` stands for three
+lines of 7. A scenario's file and `--set` name a trace by its file, which is read here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import operator
+import re
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from testbed.errors import UsageError, hint_for, listed, nearest, quoted
+
+OPPORTUNITY_BYTES = 1504  # an IP packet of 1500, and 4 that Mahimahi's tun puts before each
+TUN_BYTES = 4
+FRAME_BYTES = 1514  # the Ethernet frame of such a packet
+MAX_TRACE_TIMES = 400_000
+LONGEST_TRACE_MS = 24 * 3600 * 1000
+TRACE_CONTENT = re.compile(r"[0-9][0-9* ]*")  # and no name of a file
+CACHED_TRACES = 8  # traces, in each form: a sweep's trials share a few
+_MILLISECONDS = re.compile(r"[0-9]{1,9}")
+_OPPORTUNITY = re.compile(r"(\d{1,9})(?:\*(\d{1,6}))?")
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Opportunities by their time in ms; after the last one's time it begins anew."""
+
+    times: tuple[tuple[int, int], ...]  # ms, opportunities
+
+    @property
+    def period_ms(self) -> int:
+        """After which it begins anew."""
+        return self.times[-1][0]
+
+    @property
+    def opportunities(self) -> int:
+        """In a period."""
+        return sum(count for _, count in self.times)
+
+    @property
+    def mean_mbit(self) -> float:
+        """The rate of full frames, over a period."""
+        return self.opportunities * FRAME_BYTES * 8e-3 / self.period_ms
+
+    @property
+    def packed(self) -> bytes:
+        """As the kernel is told it: pairs of 32-bit numbers."""
+        return struct.pack(f"={2 * len(self.times)}I", *itertools.chain(*self.times))
+
+    @property
+    def crc32(self) -> int:
+        """By which the kernel's copy is compared with this one."""
+        return zlib.crc32(self.packed)
+
+    def longest_ms(self, opportunities: int) -> int:
+        """How long so many opportunities take at most."""
+        period_ms = self.period_ms
+        every = [ms for ms, count in self.times for _ in range(count)]
+        rounds, rest = divmod(opportunities, len(every))
+        ahead = every[rest:] + [ms + period_ms for ms in every[:rest]]
+        rest_ms: int = max(map(operator.sub, ahead, every))
+        return rounds * period_ms + rest_ms
+
+    def __str__(self) -> str:
+        return f"a trace of {self.period_ms / 1e3:g} s, {self.mean_mbit:.3g} Mbit/s in the mean"
+
+
+@functools.lru_cache(maxsize=CACHED_TRACES)
+def parse_trace(content: str) -> Trace:
+    """The trace that a scenario holds, which has no faults."""
+    return Trace(tuple(_times(content)))
+
+
+def _times(content: str) -> Iterator[tuple[int, int]]:
+    for word in content.split():
+        ms, _, count = word.partition("*")
+        yield int(ms), int(count or 1)
+
+
+def trace_summary(content: str) -> str:
+    """A trace in a few words; a text that is none, as it is."""
+    sound = TRACE_CONTENT.fullmatch(content) and not listed(trace_faults(content, ""))
+    return str(parse_trace(content)) if sound else content
+
+
+@functools.lru_cache(maxsize=CACHED_TRACES)
+def trace_content(file: str, where: str) -> str:
+    """A file's text as a scenario holds it; the first fault raises, with its line."""
+    times: list[int] = []
+    for number, line in enumerate(file.splitlines(), start=1):
+        text = line.strip()
+        if not _MILLISECONDS.fullmatch(text):
+            what = quoted(text) if text else "an empty line"
+            raise UsageError(
+                f"{where}: line {number}: {what} is no whole number of ms", _TRACE_HINT
+            )
+        if times and int(text) < times[-1]:
+            raise UsageError(
+                f"{where}: line {number}: {text} comes after {times[-1]}: times never go back",
+                _TRACE_HINT,
+            )
+        times.append(int(text))
+    content = trace_text(times)
+    if found := listed(trace_faults(content, where)):
+        raise UsageError(found, _TRACE_HINT)
+    return content
+
+
+_TRACE_HINT = "a trace has one whole number of ms on each line: an opportunity to send 1500 bytes"
+
+
+def trace_text(times: Iterable[int]) -> str:
+    """Opportunities' times as a scenario holds them."""
+    counts = ((ms, len(list(same))) for ms, same in itertools.groupby(times))
+    return " ".join(f"{ms}*{count}" if count > 1 else str(ms) for ms, count in counts)
+
+
+def trace_faults(content: str, where: str) -> Iterator[str]:
+    """What is wrong with a trace that a scenario holds."""
+    if fault := _fault(content):
+        yield f"{where}: {fault}"
+
+
+@functools.lru_cache(maxsize=CACHED_TRACES)
+def _fault(content: str) -> str:
+    """The first fault; empty if there is none."""
+    words = content.split()
+    if not words:
+        return "an empty trace: no opportunity to send"
+    if len(words) > MAX_TRACE_TIMES:
+        return f"opportunities at {len(words)} times; at most {MAX_TRACE_TIMES}"
+    before = -1
+    for number, word in enumerate(words, start=1):
+        match = _OPPORTUNITY.fullmatch(word)
+        if not match or (match[2] and not int(match[2])):
+            return f"no trace: {quoted(word)} is no time in ms (number {number})"
+        if int(match[1]) <= before:
+            return f"{match[1]} comes after {before} (number {number}): times never go back"
+        before = int(match[1])
+    if not 0 < before <= LONGEST_TRACE_MS:
+        return f"lasts {before} ms, and not between 1 and {LONGEST_TRACE_MS}"
+    return ""
+
+
+TRACE_FOLDER = Path(__file__).with_name("traces")
+TRACE_SUFFIX = ".trace"
+TRACE_FIELD = "trace"
+LONGEST_TRACE_BYTES = 16 << 20
+
+_T = TypeVar("_T")
+
+
+def bundled_traces() -> list[str]:
+    """The traces that come with the testbed."""
+    return sorted(path.stem for path in TRACE_FOLDER.glob(f"*{TRACE_SUFFIX}"))
+
+
+def read_trace(name: str | Path, folder: Path = Path()) -> str:
+    """The content of one of our traces, by its name, or of a file in Mahimahi's format."""
+    path = _path(str(name), folder)
+    try:
+        with path.open("rb") as file:
+            data = file.read(LONGEST_TRACE_BYTES + 1)
+        text = data.decode("ascii")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UsageError(f"{path}: line {line}: no trace: not text", _trace_hint()) from error
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}", hint_for(error) or _trace_hint()) from error
+    if len(data) > LONGEST_TRACE_BYTES:
+        raise UsageError(
+            f"{path}: longer than {LONGEST_TRACE_BYTES >> 20} MB: no trace", _trace_hint()
+        )
+    return trace_content(text, str(path))
+
+
+def _path(name: str, folder: Path) -> Path:
+    own = TRACE_FOLDER / f"{name}{TRACE_SUFFIX}"
+    if name in bundled_traces():
+        return own
+    path = folder / name
+    if not path.exists():
+        raise UsageError(
+            f"{quoted(name)}: no such trace: {nearest(name, bundled_traces())}", _trace_hint()
+        )
+    return path
+
+
+def _trace_hint() -> str:
+    return f"name a file in Mahimahi's format, or one of ours: {', '.join(bundled_traces())}"
+
+
+def listed_traces(text: str) -> Iterator[tuple[str, str]]:
+    """The traces that a value of `--set` names, each with its content: of a folder all files."""
+    folder = Path(text)
+    if text in bundled_traces() or not folder.is_dir():
+        yield folder.stem, read_trace(text)
+        return
+    files = sorted(p for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
+    if not files:
+        raise UsageError(f"{folder}: no traces in this folder", _trace_hint())
+    yield from ((path.stem, read_trace(path)) for path in files)
+
+
+def with_traces(value: _T, folder: Path) -> _T:
+    """A scenario whose file named traces, with the traces themselves; `folder` is the file's."""
+    found: object = value
+    if isinstance(value, tuple):
+        found = tuple(with_traces(each, folder) for each in value)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        changed = {
+            f.name: new
+            for f in dataclasses.fields(value)
+            if (new := _of_field(f.name, getattr(value, f.name), folder))
+            is not getattr(value, f.name)
+        }
+        found = dataclasses.replace(value, **changed) if changed else value
+    return found  # type: ignore[return-value]
+
+
+def _of_field(name: str, value: object, folder: Path) -> object:
+    if name == TRACE_FIELD and isinstance(value, str):
+        return value if is_trace(value) else read_trace(value, folder)
+    if isinstance(value, tuple):
+        new = tuple(with_traces(each, folder) for each in value)
+        return new if any(a is not b for a, b in zip(new, value, strict=True)) else value
+    return with_traces(value, folder)
+
+
+def is_trace(text: str) -> bool:
+    """Whether a text is a trace, and not the name of one."""
+    return TRACE_CONTENT.fullmatch(text) is not None
+
+
+def traces_by_name(values: Sequence[str]) -> list[tuple[str, str]]:
+    """All values of `--set` for a trace: names for labels and axes, and contents."""
+    found: dict[str, str] = {}
+    for value in values:
+        for name, content in listed_traces(value):
+            if found.setdefault(name, content) != content:
+                raise UsageError(f"--set: two traces are named {quoted(name)}", "rename one")
+    return list(found.items())

@@ -1,0 +1,310 @@
+"""Workloads as values: when transfers begin, their sizes and connections, and their faults."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from testbed.errors import UsageError, quoted
+
+
+class Process(enum.StrEnum):
+    """How transfers arrive."""
+
+    POISSON = "poisson"
+    DETERMINISTIC = "deterministic"  # evenly
+    TIMES = "times"  # a list
+    SESSIONS = "sessions"  # closed loops: each transfer waits for the one before it
+
+
+class Distribution(enum.StrEnum):
+    """How transfers' sizes are distributed."""
+
+    CONSTANT = "constant"
+    PARETO = "pareto"
+    LOGNORMAL = "lognormal"
+    WEB_SEARCH = "web-search"  # published_sizes.py
+    DATA_MINING = "data-mining"
+    EMPIRICAL = "empirical"  # a list of points
+
+
+class Connections(enum.StrEnum):
+    """What carries the transfers."""
+
+    NEW = "new"  # each has a connection of its own
+    KEPT = "kept"  # a pool, open from start to end
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """Closed loops: each asks for a file, waits for all of it, thinks, and asks for the next."""
+
+    number: int
+    """The number of sessions."""
+    long_share: float = 0.0
+    """The share of the sessions that are single transfers without an end."""
+    think_ms: float = 500.0
+    """The mean time between a session's transfers; the times are exponential."""
+    rtt_min_ms: float | None = None
+    """The least round trip of a session, its path's included: each session has its own, drawn
+    uniformly. Unless given, all have the path's."""
+    rtt_max_ms: float | None = None
+    """The longest round trip of a session."""
+    spread_s: float = 1.0
+    """The time within which the sessions start, at instants drawn uniformly."""
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """When transfers begin."""
+
+    process: Process = Process.POISSON
+    """Whether by chance, evenly, at listed times, or in sessions."""
+    load: float | None = None
+    """The rate of arrivals as the part of the slowest link on the data's way that they fill, in
+    frames of full segments."""
+    per_s: float | None = None
+    """The rate of arrivals itself."""
+    times_s: tuple[float, ...] = ()
+    """The listed times, after the flow's start."""
+    file: str | None = None
+    """A file with these times, one a line."""
+    sessions: Sessions | None = None
+    """The sessions that ask for the transfers."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many bytes of data a transfer has."""
+
+    distribution: Distribution = Distribution.WEB_SEARCH
+    """How sizes are distributed."""
+    mean_bytes: float | None = None
+    """The mean of a Pareto or lognormal distribution, or the constant."""
+    shape: float | None = None
+    """The shape of a Pareto distribution."""
+    sigma: float | None = None
+    """The standard deviation of the logarithm of a lognormal distribution."""
+    cdf: tuple[tuple[float, ...], ...] = ()
+    """Points of an empirical distribution function, with straight lines between them: each a size
+    in bytes and the part of the transfers that are not larger."""
+    file: str | None = None
+    """A file with these points, one a line."""
+    scale: float = 1.0
+    """What every size drawn is multiplied by."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A flow of kind workload: transfers that the flow's `dst` asks for and its `src` sends."""
+
+    arrivals: Arrivals = Arrivals(load=0.5)
+    """When they begin."""
+    sizes: Sizes = Sizes()
+    """How long they are."""
+    connections: Connections = Connections.NEW
+    """New: each transfer opens a connection. Kept: the first idle connection takes it, or, if none
+    is idle, the one with the fewest bytes outstanding."""
+    pool: int = 10
+    """The number of kept connections."""
+    count: int | None = None
+    """The number of transfers; unless given, as many as begin before the flow's end. Sessions go
+    on until then."""
+
+
+MAX_TRANSFERS = 30_000  # of a flow, or of one of its sessions: each has its port (plan/flows.py)
+MAX_LISTED = 500_000  # of all sessions: the client holds the list in a guest's memory
+MAX_SESSIONS = 400  # two of a guest's 1024 descriptors each
+LONGEST_RTT_MS = 4000.0  # of a session: fq holds no packet for longer than 10 s
+THOUGHTS_MS = (1.0, 86_400_000.0)
+MAX_POOL = 500  # connections: two of a guest's 1024 descriptors each
+ARRIVAL_LOADS = (0.001, 10.0)
+ARRIVAL_RATES = (1e-3, 1e5)  # a second
+PARETO_SHAPES = (1.001, 1000.0)  # at 1 and below, there is no mean
+LOGNORMAL_SIGMAS = (0.0, 10.0)
+SIZE_SCALES = (1e-6, 1e6)
+# which fields each distribution takes, all of which it needs
+FIELDS_OF_DISTRIBUTION = {
+    Distribution.CONSTANT: ("mean_bytes",),
+    Distribution.PARETO: ("mean_bytes", "shape"),
+    Distribution.LOGNORMAL: ("mean_bytes", "sigma"),
+    Distribution.EMPIRICAL: ("cdf",),
+    Distribution.WEB_SEARCH: (),
+    Distribution.DATA_MINING: (),
+}
+LARGEST_BYTES = 1 << 40  # of a transfer
+FILE_HINT = "`testbed run FILE.json` reads it; in Python, `with_input_files` does"
+
+
+def workload_faults(workload: Workload, where: str) -> Iterator[str]:
+    """Every fault of the values by themselves."""
+    yield from _arrival_faults(workload.arrivals, f"{where}.arrivals")
+    yield from _size_faults(workload.sizes, f"{where}.sizes")
+    if not 1 <= workload.pool <= MAX_POOL:
+        yield f"{where}.pool: {workload.pool} is not between 1 and {MAX_POOL}"
+    if workload.connections is Connections.NEW and workload.pool != Workload.pool:
+        yield f"{where}.pool: of kept connections; these are new"
+    if workload.count is not None and not 1 <= workload.count <= MAX_TRANSFERS:
+        yield f"{where}.count: {workload.count} is not between 1 and {MAX_TRANSFERS}"
+    if workload.arrivals.process is Process.SESSIONS:
+        if workload.connections is Connections.KEPT:
+            yield f"{where}.connections: a session opens a new one for every transfer"
+        if workload.count is not None:
+            yield f"{where}.count: sessions go on until the flow's end"
+
+
+def _within(where: str, value: float | None, limits: tuple[float, float]) -> Iterator[str]:
+    low, high = limits
+    if value is not None and not low <= value <= high:
+        yield f"{where}: {value:g} is not between {low:g} and {high:g}"
+
+
+def _arrival_faults(arrivals: Arrivals, where: str) -> Iterator[str]:
+    yield from _within(f"{where}.load", arrivals.load, ARRIVAL_LOADS)
+    yield from _within(f"{where}.per_s", arrivals.per_s, ARRIVAL_RATES)
+    if arrivals.file is not None:
+        yield f"{where}.file: {quoted(arrivals.file)} was not read: {FILE_HINT}"
+    elif arrivals.process is Process.TIMES:
+        yield from _times_faults(arrivals, where)
+    elif arrivals.process is Process.SESSIONS:
+        if (arrivals.load, arrivals.per_s, arrivals.times_s) != (None, None, ()):
+            yield f"{where}: sessions have neither load, per_s nor times_s"
+        if arrivals.sessions is None:
+            yield f"{where}.sessions: missing for process sessions"
+        else:
+            yield from _session_faults(arrivals.sessions, f"{where}.sessions")
+    else:
+        if (arrivals.load is None) == (arrivals.per_s is None):
+            yield f"{where}: {arrivals.process} arrivals have either load or per_s"
+        if arrivals.times_s:
+            yield f"{where}.times_s: of process times; this is {arrivals.process}"
+    if arrivals.sessions is not None and arrivals.process is not Process.SESSIONS:
+        yield f"{where}.sessions: of process sessions; this is {arrivals.process}"
+
+
+def _session_faults(sessions: Sessions, where: str) -> Iterator[str]:
+    if not 1 <= sessions.number <= MAX_SESSIONS:
+        yield f"{where}.number: {sessions.number} is not between 1 and {MAX_SESSIONS}"
+    yield from _within(f"{where}.long_share", sessions.long_share, (0, 1))
+    yield from _within(f"{where}.think_ms", sessions.think_ms, THOUGHTS_MS)
+    least, longest = sessions.rtt_min_ms, sessions.rtt_max_ms
+    if (least is None) != (longest is None):
+        yield f"{where}: rtt_min_ms and rtt_max_ms: both or neither"
+    elif least is not None and longest is not None and not 0 <= least <= longest <= LONGEST_RTT_MS:
+        yield f"{where}: rtt_min_ms, rtt_max_ms: rising, from 0 to {LONGEST_RTT_MS:g}"
+
+
+def _times_faults(arrivals: Arrivals, where: str) -> Iterator[str]:
+    times = arrivals.times_s
+    if arrivals.load is not None or arrivals.per_s is not None:
+        yield f"{where}: listed times have neither load nor per_s"
+    if not 1 <= len(times) <= MAX_TRANSFERS:
+        yield f"{where}.times_s: {len(times)} times; between 1 and {MAX_TRANSFERS}"
+    for place, (one, other) in enumerate(itertools.pairwise((0.0, *times))):
+        if not one <= other < math.inf:
+            yield f"{where}.times_s[{place}]: {other:g} after {one:g}: in order, from 0 on"
+            return
+
+
+def _size_faults(sizes: Sizes, where: str) -> Iterator[str]:
+    yield from _within(f"{where}.mean_bytes", sizes.mean_bytes, (1, LARGEST_BYTES))
+    yield from _within(f"{where}.shape", sizes.shape, PARETO_SHAPES)
+    yield from _within(f"{where}.sigma", sizes.sigma, LOGNORMAL_SIGMAS)
+    yield from _within(f"{where}.scale", sizes.scale, SIZE_SCALES)
+    if sizes.file is not None:
+        yield f"{where}.file: {quoted(sizes.file)} was not read: {FILE_HINT}"
+        return
+    wanted = FIELDS_OF_DISTRIBUTION[sizes.distribution]
+    for name in ("mean_bytes", "shape", "sigma", "cdf"):
+        given = getattr(sizes, name) not in (None, ())
+        if given and name not in wanted:
+            yield f"{where}.{name}: not of a {sizes.distribution} distribution"
+        elif name in wanted and not given:
+            yield f"{where}.{name}: missing for a {sizes.distribution} distribution"
+    yield from _cdf_faults(sizes.cdf, f"{where}.cdf")
+
+
+def _cdf_faults(cdf: tuple[tuple[float, ...], ...], where: str) -> Iterator[str]:
+    """Points that are no distribution function."""
+    if not cdf:
+        return
+    for place, point in enumerate(cdf):
+        if len(point) != 2:
+            yield f"{where}[{place}]: a point is a size in bytes and a part of the transfers"
+            return
+    for place, ((x, p), (y, q)) in enumerate(itertools.pairwise(cdf), start=1):
+        if y < x or q < p:
+            yield f"{where}[{place}]: [{y:g}, {q:g}] after [{x:g}, {p:g}]: sizes and parts rise"
+            return
+    if cdf[0][0] < 0 or cdf[0][1] != 0 or cdf[-1][1] != 1 or len(cdf) < 2:
+        yield f"{where}: the parts rise from 0 to 1, the sizes from 0 or more"
+    elif not 0 < cdf[-1][0] <= LARGEST_BYTES:
+        yield f"{where}: the largest size is not between 1 and {LARGEST_BYTES}"
+
+
+LONGEST_INPUT_BYTES = 4 << 20
+_Row = TypeVar("_Row")
+
+
+def read_times(path: Path) -> tuple[float, ...]:
+    """Read times in seconds, one a line; what follows a `#` is a comment."""
+    return tuple(_lines(path, "a time in seconds", lambda words: _numbers(words, 1)[0]))
+
+
+def read_cdf(path: Path) -> tuple[tuple[float, ...], ...]:
+    """Read points, one a line: a size in bytes, the share of transfers that are not larger."""
+    wanted = "a size in bytes and the part of the transfers that are not larger"
+    return tuple(_lines(path, wanted, lambda words: _numbers(words, 2)))
+
+
+def with_input_files(workload: Workload, folder: Path) -> Workload:
+    """Return the workload with its files replaced by what they hold."""
+    arrivals, sizes = workload.arrivals, workload.sizes
+    if arrivals.file is not None:
+        times = read_times(folder / arrivals.file)
+        arrivals = dataclasses.replace(arrivals, times_s=times, file=None)
+    if sizes.file is not None:
+        sizes = dataclasses.replace(sizes, cdf=read_cdf(folder / sizes.file), file=None)
+    return dataclasses.replace(workload, arrivals=arrivals, sizes=sizes)
+
+
+def _lines(path: Path, wanted: str, read: Callable[[list[str]], _Row]) -> list[_Row]:
+    found = []
+    for number, line in enumerate(_text(path).splitlines(), start=1):
+        words = line.partition("#")[0].replace(",", " ").split()
+        try:
+            if words:
+                found.append(read(words))
+        except ValueError:
+            raise UsageError(
+                f"{path}: line {number}: {quoted(line.strip())} is not {wanted}",
+                "one a line; what follows a # is a comment",
+            ) from None
+    return found
+
+
+def _numbers(words: list[str], count: int) -> tuple[float, ...]:
+    values = tuple(float(word) for word in words)
+    if len(values) != count or not all(map(math.isfinite, values)):
+        raise ValueError
+    return values
+
+
+def _text(path: Path) -> str:
+    hint = "paths are relative to the scenario's file"
+    try:
+        with path.open("rb") as file:
+            data = file.read(LONGEST_INPUT_BYTES + 1)
+        if len(data) > LONGEST_INPUT_BYTES:
+            raise UsageError(f"{path}: longer than {LONGEST_INPUT_BYTES >> 20} MB", hint)
+        return data.decode()
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}", hint) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: not a text", hint) from error

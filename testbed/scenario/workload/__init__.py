@@ -1,1 +1,0 @@
-"""Workloads: arrivals, sizes and connections as values, and the drawing of their transfers."""
