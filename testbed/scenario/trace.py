@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from testbed.errors import UsageError, hint_for, listed, nearest, quoted
+from testbed.scenario.queues import FRAME_BYTES
 
 OPPORTUNITY_BYTES = 1504  # an IP packet of 1500, and 4 that Mahimahi's tun puts before each
 TUN_BYTES = 4
-FRAME_BYTES = 1514  # the Ethernet frame of such a packet
 MAX_TRACE_TIMES = 400_000
 LONGEST_TRACE_MS = 24 * 3600 * 1000
 TRACE_CONTENT = re.compile(r"[0-9][0-9* ]*")  # and no name of a file
