@@ -63,14 +63,14 @@ SHAPED = LinkSettings(
     reverse=Direction(0.512, queue=SFQ, delay_ms=LINE_DELAY_MS),
 )
 
-GOOD = LinkSettings(
+GOOD_NETEM = LinkSettings(
     delay_ms=1.5,
     jitter_ms=1,
     rate_mbit=GOOD_MBIT,
     queue=ACCESS_POINT,
     loss=GilbertElliott(to_bad=0.0005, to_good=0.5, loss_in_bad=0.5),
 )
-WEAK = LinkSettings(
+WEAK_NETEM = LinkSettings(
     delay_ms=10,
     jitter_ms=8,
     rate_mbit=WEAK_MBIT,
@@ -87,7 +87,7 @@ CONGESTED_DOWN, CONGESTED_UP = (
     )
     for rate_mbit in (1.89, 0.01)
 )
-CONGESTED = LinkSettings(**vars(CONGESTED_DOWN), reverse=CONGESTED_UP)
+CONGESTED_NETEM = LinkSettings(**vars(CONGESTED_DOWN), reverse=CONGESTED_UP)
 
 
 GOOD_RADIO = LinkSettings(radio=Radio(-60), queue=ACCESS_POINT)
@@ -104,10 +104,10 @@ ACCESS_LINKS: Mapping[str, tuple[LinkSettings, LinkSettings]] = {  # the line, a
     "wifi-weak": (ETHERNET, WEAK_RADIO),
     "wifi-strong": (ETHERNET, STRONG_RADIO),
     # its radios, emulated with netem
-    "netem-good": (ETHERNET, GOOD),
-    "netem-congested": (ETHERNET, CONGESTED),
-    "netem-weak": (ETHERNET, WEAK),
-    "netem-strong": (ETHERNET, GOOD),  # the paper's good signal was a strong one
+    "netem-good": (ETHERNET, GOOD_NETEM),
+    "netem-congested": (ETHERNET, CONGESTED_NETEM),
+    "netem-weak": (ETHERNET, WEAK_NETEM),
+    "netem-strong": (ETHERNET, GOOD_NETEM),  # the paper's good signal was a strong one
 }
 NETWORKS: Mapping[str, Graph] = {
     name: access_link(line, links={"server-isp": INTERNET, "ap-station": last})

@@ -13,7 +13,7 @@ from functools import partial
 
 from analysis.claims.ledger import Claim, Paper, Reading
 from experiments.rajore_gupta_sikka_jain import judges
-from experiments.rajore_gupta_sikka_jain.selection import HALL, LAPTOP, SERVER, SLOW_UP, TCP
+from experiments.rajore_gupta_sikka_jain.selection import HALL, HTTPS, LAPTOP, SERVER, SLOW_UP
 
 VARIANT_SETTINGS = {
     LAPTOP: "The variant was set on the laptop, as in the paper; the server had its own.",
@@ -55,7 +55,7 @@ CLAIMS: tuple[Claim, ...] = (
         "the largest and the smallest of the three, by network and seed, is on average at least as "
         "large as when it is set on the server.",
         judge=judges.governing,
-        where={"rule": "240p", "transport": TCP},
+        where={"rule": "240p", "transport": HTTPS},
     ),
     _good(
         id="RGSJ1",

@@ -34,16 +34,23 @@ from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import variant_key
 from analysis.trials.video import read_playback
 from experiments.rajore_gupta_sikka_jain.printed import RGSJ_LOAD_S, RGSJ_STARTUP_S
-from experiments.rajore_gupta_sikka_jain.selection import LAPTOP, NETWORKS, QUIC, SERVER, TCP, THREE
+from experiments.rajore_gupta_sikka_jain.selection import (
+    HTTPS,
+    LAPTOP,
+    NETWORK_NAMES,
+    QUIC,
+    SERVER,
+    THREE,
+)
 
-NETWORK, VARIANT, SETTING, RULE = (
+NETWORK_COLUMN, VARIANT_COLUMN, SETTING_COLUMN, RULE_COLUMN = (
     AXIS + name for name in ("network", "variant", "setting", "rule")
 )
 SHOWN_AXES = ("network", "variant", "transport", "setting", "rule")
 SLOW_NETWORKS = ("shaped", "wifi-congested", "netem-congested")  # where a video may stall
-LOAD = Measure("loaded_s", "time to load (s)")
-START = Measure("startup_s", "until playback starts (s)")
-STALL = Measure("stall_s", "time stalled (s)")
+LOAD_TIME = Measure("loaded_s", "time to load (s)")
+START_DELAY = Measure("startup_s", "until playback starts (s)")
+STALL_TIME = Measure("stall_s", "time stalled (s)")
 LOAD_DIFFERENCE = Measure("difference_s", "time to load, minus the mean of the three (s)")
 TRANSPORT_STYLES = {"TCP": SeriesStyle(style.BLUE, "o"), "QUIC": SeriesStyle(style.VERMILLION, "D")}
 MEANS_READING = "means with 95 % intervals (Student's t)"
@@ -54,15 +61,15 @@ PRINTED_START = LegendEntry("the paper's 1 to 2 min, over TCP", ShadedRange.colo
 def draw(results: ExperimentResults) -> Iterator[Figure]:
     """Yield the load times, starts and stalls, whose setting governs, and one trial over time."""
     rows = results.good
-    if SETTING not in rows:
+    if SETTING_COLUMN not in rows:
         return
-    rows = rows[(rows["kind"] == "video") & (rows[RULE] == "240p")]
+    rows = rows[(rows["kind"] == "video") & (rows[RULE_COLUMN] == "240p")]
     if rows.empty:
         return
-    over = rows[f"{AXIS}transport"].map({TCP: "TCP", QUIC: "QUIC"})
-    rows = rows.assign(over=over, line=over + " " + rows[VARIANT])
+    over = rows[f"{AXIS}transport"].map({HTTPS: "TCP", QUIC: "QUIC"})
+    rows = rows.assign(over=over, line=over + " " + rows[VARIANT_COLUMN])
     for case, own in cases.split(rows, (), SHOWN_AXES):
-        of_server = own[own[SETTING] == SERVER]
+        of_server = own[own[SETTING_COLUMN] == SERVER]
         if not of_server.empty:
             yield _loads(results, case, of_server)
             yield from _waits(results, case, of_server)
@@ -74,8 +81,8 @@ def draw(results: ExperimentResults) -> Iterator[Figure]:
 # ---- means by network and variant
 
 
-def _networks(rows: pd.DataFrame, among: Sequence[str] = tuple(NETWORKS)) -> list[str]:
-    return [name for name in among if (rows[NETWORK] == name).any()]
+def _networks(rows: pd.DataFrame, among: Sequence[str] = tuple(NETWORK_NAMES)) -> list[str]:
+    return [name for name in among if (rows[NETWORK_COLUMN] == name).any()]
 
 
 def _line_names(rows: pd.DataFrame) -> list[str]:
@@ -98,8 +105,8 @@ def _loads(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame)
     across = min(3, len(networks))
     panels, tables = [], []
     for place, network in enumerate(networks):
-        table = summary(rows[rows[NETWORK] == network], ["line", "over"], LOAD)
-        tables.append(table.assign(network=network, measure=LOAD.label))
+        table = summary(rows[rows[NETWORK_COLUMN] == network], ["line", "over"], LOAD_TIME)
+        tables.append(table.assign(network=network, measure=LOAD_TIME.label))
         marks = _mean_points(table, lines)
         for variant, value in RGSJ_LOAD_S.get(network, {}).items():
             if f"TCP {variant}" in lines:
@@ -108,13 +115,15 @@ def _loads(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame)
                     PointSeries(*at, style.BLACK, "x", 4, edge_width=0.9, series=PRINTED_LOAD.name)
                 )
         y = Axis(names=lines, names_shown=place % across == 0)
-        panels.append(Panel(marks, Axis(LOAD.label, widen=True), y, title=NETWORKS[network]))
+        panels.append(
+            Panel(marks, Axis(LOAD_TIME.label, widen=True), y, title=NETWORK_NAMES[network])
+        )
     title = "Time until a video of 4:30 min is loaded, by the server's congestion control"
     return Figure(
         stem=cases.stem(results.key, "load", *case.values()),
         title=cases.titled(title, case),
         panels=in_rows(panels, across),
-        caption=_medians_caption(rows, networks, LOAD, _load_words),
+        caption=_medians_caption(rows, networks, LOAD_TIME, _load_words),
         foot=cases.foot(results, rows, MEANS_READING),
         legend=_legend(panels, PRINTED_LOAD),
         row_inches=0.17 * len(lines) + 0.6,
@@ -130,23 +139,23 @@ def _waits(
     if not networks:
         return
     panels, tables = [], []
-    for network, measure in itertools.product(networks, (START, STALL)):
-        table = summary(rows[rows[NETWORK] == network], ["line", "over"], measure)
+    for network, measure in itertools.product(networks, (START_DELAY, STALL_TIME)):
+        table = summary(rows[rows[NETWORK_COLUMN] == network], ["line", "over"], measure)
         tables.append(table.assign(network=network, measure=measure.label))
         marks = _mean_points(table, lines)
         most = float(np.nanmax(table[["mean", "high"]], initial=0))
-        if measure is START and network.endswith("congested"):
+        if measure is START_DELAY and network.endswith("congested"):
             marks.insert(0, ShadedRange("x", *RGSJ_STARTUP_S, series=PRINTED_START.name))
             most = max(most, RGSJ_STARTUP_S[1])
         # a point at zero is not cut off
         x = Axis(measure.label, limits=(-0.02 * (most or 1.0), 1.05 * (most or 1.0)))
-        y = Axis(names=lines, names_shown=measure is START)
-        panels.append(Panel(marks, x, y, title=NETWORKS[network]))
+        y = Axis(names=lines, names_shown=measure is START_DELAY)
+        panels.append(Panel(marks, x, y, title=NETWORK_NAMES[network]))
     yield Figure(
         stem=cases.stem(results.key, "waits", *case.values()),
         title=cases.titled("Start-up delay and time stalled", case),
         panels=in_rows(panels, 2),
-        caption=_medians_caption(rows, networks, STALL, _stall_words),
+        caption=_medians_caption(rows, networks, STALL_TIME, _stall_words),
         foot=cases.foot(results, rows, MEANS_READING),
         legend=_legend(panels, PRINTED_START),
         row_inches=0.17 * len(lines) + 0.6,
@@ -169,9 +178,9 @@ def _medians_caption(
     """Write the range of the lines' medians on each network."""
     parts = []
     for name in networks:
-        medians = rows[rows[NETWORK] == name].groupby("line")[measure.metric].median()
+        medians = rows[rows[NETWORK_COLUMN] == name].groupby("line")[measure.metric].median()
         if text := words(medians.dropna()):
-            parts.append(f"{NETWORKS[name]}: {text}")
+            parts.append(f"{NETWORK_NAMES[name]}: {text}")
     return f"Medians: {'; '.join(parts)}." if parts else ""
 
 
@@ -203,16 +212,18 @@ def _governing(
     results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame
 ) -> Iterator[Figure]:
     """Yield how the three variants differ, set on the laptop and set on the server."""
-    own = rows[(rows["over"] == "TCP") & rows[VARIANT].isin(THREE)]
-    own = own[own.groupby(NETWORK)[SETTING].transform("nunique") == 2]
+    own = rows[(rows["over"] == "TCP") & rows[VARIANT_COLUMN].isin(THREE)]
+    own = own[own.groupby(NETWORK_COLUMN)[SETTING_COLUMN].transform("nunique") == 2]
     relative = _minus_mean(own)
     if relative.empty:
         return
     networks, looks = _networks(relative), style.series_styles(list(THREE))
     tables = [
-        summary(relative[relative[SETTING] == setting], [NETWORK, VARIANT], LOAD_DIFFERENCE).assign(
-            setting=setting, measure=LOAD_DIFFERENCE.label
-        )
+        summary(
+            relative[relative[SETTING_COLUMN] == setting],
+            [NETWORK_COLUMN, VARIANT_COLUMN],
+            LOAD_DIFFERENCE,
+        ).assign(setting=setting, measure=LOAD_DIFFERENCE.label)
         for setting in SETTING_TITLES
     ]
     data = pd.concat(tables, ignore_index=True)
@@ -221,8 +232,8 @@ def _governing(
     for (setting, title), table in zip(SETTING_TITLES.items(), tables, strict=True):
         marks: list[Mark] = [ReferenceLine("x", 0, width=0.6, dash=())]
         for _, cell in table.iterrows():
-            variant = cell[VARIANT]
-            place = networks.index(cell[NETWORK]) + 0.22 * (list(looks).index(variant) - 1)
+            variant = cell[VARIANT_COLUMN]
+            place = networks.index(cell[NETWORK_COLUMN]) + 0.22 * (list(looks).index(variant) - 1)
             marks.append(mean_point(place, cell, looks[variant], variant))
         x = Axis(
             LOAD_DIFFERENCE.label,
@@ -231,7 +242,7 @@ def _governing(
             ticks=ticks,
             linear_below=LINEAR_BELOW_S,
         )
-        y = Axis(names=[NETWORKS[name] for name in networks], names_shown=setting == LAPTOP)
+        y = Axis(names=[NETWORK_NAMES[name] for name in networks], names_shown=setting == LAPTOP)
         panels.append(Panel(marks, x, y, title=title))
     yield Figure(
         stem=cases.stem(results.key, "setting", *case.values()),
@@ -256,14 +267,16 @@ def _symmetric_scale(most: float) -> tuple[float, list[float]]:
 
 def _minus_mean(rows: pd.DataFrame) -> pd.DataFrame:
     """Subtract from each time the mean of the three variants, where all three have loaded."""
-    groups = rows.groupby([NETWORK, SETTING, "seed"])["loaded_s"]
+    groups = rows.groupby([NETWORK_COLUMN, SETTING_COLUMN, "seed"])["loaded_s"]
     complete = rows[groups.transform("count") == len(THREE)]
     mean = groups.transform("mean")[complete.index]
     return complete.assign(difference_s=complete["loaded_s"] - mean)
 
 
 def _setting_caption(rows: pd.DataFrame, networks: list[str]) -> str:
-    groups = rows[rows[NETWORK].isin(networks)].groupby([SETTING, NETWORK, "seed"])["loaded_s"]
+    groups = rows[rows[NETWORK_COLUMN].isin(networks)].groupby(
+        [SETTING_COLUMN, NETWORK_COLUMN, "seed"]
+    )["loaded_s"]
     spread = (groups.max() - groups.min()).groupby(level=0).max()
     laptop, server = (float(spread.get(setting, np.nan)) for setting in (LAPTOP, SERVER))
     at_laptop = "not at all, to the microsecond" if laptop < 1e-6 else f"by up to {laptop:.2g} s"
@@ -296,7 +309,7 @@ def _packets(results: ExperimentResults) -> Iterator[Figure]:
     """Yield the paper's I/O graphs: one row per variant, one column per network."""
     flows, tables = [], []
     for variant, network in itertools.product(THREE, NETWORKS_OVER_TIME):
-        axes = {"network": network, "variant": variant, "transport": TCP, "rule": "240p"}
+        axes = {"network": network, "variant": variant, "transport": HTTPS, "rule": "240p"}
         if (flow := _first_flow(results.good, **axes)) is not None:
             flows.append(flow)
             table = _packets_by_second(results.digest, str(flow["trial"]))
@@ -312,7 +325,7 @@ def _packets(results: ExperimentResults) -> Iterator[Figure]:
     ]
     most = data.groupby("network")[[VIDEO_PACKETS, VIDEO_ERRORS]].max()
     sentences = [
-        f"{NETWORKS[name]}: up to {most[VIDEO_PACKETS][name]:.0f} packets/s, and up to "
+        f"{NETWORK_NAMES[name]}: up to {most[VIDEO_PACKETS][name]:.0f} packets/s, and up to "
         f"{most[VIDEO_ERRORS][name]:.0f} with errors"
         for name in networks
     ]
@@ -367,7 +380,7 @@ def _packet_column(
                 Axis("seconds since the first packet" if variant == THREE[-1] else "",
                      limits=(0, float(rows["time_s"].max()))),
                 Axis(f"{variant}\npackets/s" if first else "", limits=(0, top)),
-                title=NETWORKS[rows["network"].iloc[0]] if variant == THREE[0] else "",
+                title=NETWORK_NAMES[rows["network"].iloc[0]] if variant == THREE[0] else "",
             )
         )  # fmt: skip
     return panels
@@ -382,10 +395,10 @@ RULE_TITLES = {
 }
 PLAYBACK_NETWORKS = ("wifi-congested", "shaped", "wifi-weak")  # the first that has playbacks
 PLAYBACK_FLOWS = {  # transport, congestion control, colour
-    "TCP (cubic)": (TCP, "cubic", style.BLUE),
+    "TCP (cubic)": (HTTPS, "cubic", style.BLUE),
     "QUIC (reno)": (QUIC, "reno", style.VERMILLION),
 }
-LEVEL, STALL_END, BITRATE = "buffer_s", "stall_until_s", "bitrate_mbps"
+BUFFER_LEVEL, STALL_END, SEGMENT_BITRATE = "buffer_s", "stall_until_s", "bitrate_mbps"
 STALL_ROOM = 0.14  # below zero, of the buffer's scale
 
 
@@ -417,7 +430,11 @@ def _playback(results: ExperimentResults, flow: pd.Series) -> pd.DataFrame | Non
         for segment in report["segments"]
         if segment["load"]["last_byte_s"] is not None
     ]
-    points = {LEVEL: report["levels"], STALL_END: report["stalls"], BITRATE: bitrates}
+    points = {
+        BUFFER_LEVEL: report["levels"],
+        STALL_END: report["stalls"],
+        SEGMENT_BITRATE: bitrates,
+    }
     return pd.concat(
         pd.DataFrame(own, columns=["time_s", "value"], dtype=float).assign(what=what)
         for what, own in points.items()
@@ -441,7 +458,7 @@ def _playback_figure(
     ]
     return Figure(
         stem=cases.stem(results.key, "playback"),
-        title=f"One playback over time: {NETWORKS[network]}",
+        title=f"One playback over time: {NETWORK_NAMES[network]}",
         panels=list(zip(*columns, strict=True)),
         caption=f"{'; '.join(sentences)}.",
         foot=_one_trial_foot(results, flows.values(), "bars below zero: the video stalls"),
@@ -458,7 +475,7 @@ def _playback_column(rows: pd.DataFrame, title: str, *, first: bool) -> list[Pan
     for line, (name, (*_, colour)) in enumerate(PLAYBACK_FLOWS.items()):
         levels, stalls, rates = (
             rows[(rows["over"] == name) & (rows["what"] == what)]
-            for what in (LEVEL, STALL_END, BITRATE)
+            for what in (BUFFER_LEVEL, STALL_END, SEGMENT_BITRATE)
         )
         height = [0.025 + 0.045 * line] * len(stalls)
         buffer += [
@@ -475,7 +492,7 @@ def _playback_column(rows: pd.DataFrame, title: str, *, first: bool) -> list[Pan
             ),
         ]
         bitrate.append(Curve(rates["time_s"], rates["value"], colour, 0.9, steps=True, series=name))
-    top = 1.05 * float(rows.loc[rows["what"] == LEVEL, "value"].max())
+    top = 1.05 * float(rows.loc[rows["what"] == BUFFER_LEVEL, "value"].max())
     y = Axis(
         "video in the\nbuffer (s)" if first else "", limits=(-STALL_ROOM * max(20.0, top), top)
     )

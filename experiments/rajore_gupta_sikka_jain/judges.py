@@ -44,20 +44,20 @@ from experiments.rajore_gupta_sikka_jain.printed import (
 from experiments.rajore_gupta_sikka_jain.selection import (
     ALMOST,
     BYTES,
+    COUNT,
+    DURATION,
+    HTTPS,
+    KBYTES_PER_MBIT,
     LAPTOP,
     LENGTH,
     PACKETS,
-    PAPERS,
+    PEAK,
     QUIC,
-    RATE,
-    SECONDS,
     SERVER,
     STALLED,
-    TCP,
     TENTH,
     THREE,
-    TIMES,
-    WORST,
+    VIDEO_RATE,
     Samples,
     by_variant,
     middle,
@@ -72,7 +72,7 @@ from experiments.rajore_gupta_sikka_jain.selection import (
 
 FAR_LARGER = 2.0  # ratio of packet lengths over TCP to those over QUIC; the paper's is 3.5
 OUT_OF_ORDER = 1.0  # packets per run: the largest of the paper's own means
-WEAK, STRONG = "wifi-weak", "wifi-strong"
+WEAK_SIGNAL, STRONG_SIGNAL = "wifi-weak", "wifi-strong"
 
 
 def _spikes(group: Group) -> tuple[Samples, Samples, tuple[NumberRow, ...]]:
@@ -80,9 +80,9 @@ def _spikes(group: Group) -> tuple[Samples, Samples, tuple[NumberRow, ...]]:
     own = over_tcp(group)
     counts, largest = by_variant(own, "spikes"), by_variant(own, "largest_spike_pps")
     printed = RGSJ_SPIKES[str(group.values("network")[0])]
-    rows = rows_of_three("spikes", TIMES, counts, {n: f"{each[0]}" for n, each in printed.items()})
+    rows = rows_of_three("spikes", COUNT, counts, {n: f"{each[0]}" for n, each in printed.items()})
     rows += rows_of(
-        "largest spike", WORST, largest, {n: f"{each[1]} packets/s" for n, each in printed.items()}
+        "largest spike", PEAK, largest, {n: f"{each[1]} packets/s" for n, each in printed.items()}
     )
     return counts, largest, tuple(rows)
 
@@ -91,8 +91,8 @@ def spikes_wifi(group: Group) -> Finding:
     """Test that Veno has the fewest and largest, as the paper says; its numbers say otherwise."""
     counts, largest, rows = _spikes(group)
     parts = (
-        ranked(TIMES, counts, versus("veno"), where="spikes"),
-        ranked(WORST, largest, versus("veno"), ComparisonOutcome.ABOVE, "largest"),
+        ranked(COUNT, counts, versus("veno"), where="spikes"),
+        ranked(PEAK, largest, versus("veno"), ComparisonOutcome.ABOVE, "largest"),
     )
     return Finding(parts, rows)
 
@@ -101,8 +101,8 @@ def spikes_ethernet(group: Group) -> Finding:
     """Test that Vegas has the fewest and Veno the largest."""
     counts, largest, rows = _spikes(group)
     parts = (
-        ranked(TIMES, counts, versus("vegas"), where="spikes"),
-        ranked(WORST, largest, rising("cubic", "vegas", "veno"), where="largest"),
+        ranked(COUNT, counts, versus("vegas"), where="spikes"),
+        ranked(PEAK, largest, rising("cubic", "vegas", "veno"), where="largest"),
     )
     return Finding(parts, rows)
 
@@ -144,9 +144,9 @@ def transports(group: Group) -> Finding:
 def rates(group: Group) -> Finding:
     """Test that Veno's average throughput is below Vegas's, and Vegas's below Cubic's."""
     found = by_variant(over_tcp(group), "throughput_mbps")
-    paper = {name: RATE.write(value / 1e3) for name, value in RGSJ_KBIT_PER_S.items()}
-    part = ranked(RATE, found, rising("veno", "vegas", "cubic"))
-    rows = rows_of_three("throughput", RATE, found, paper)
+    paper = {name: VIDEO_RATE.write(value / 1e3) for name, value in RGSJ_KBIT_PER_S.items()}
+    part = ranked(VIDEO_RATE, found, rising("veno", "vegas", "cubic"))
+    rows = rows_of_three("throughput", VIDEO_RATE, found, paper)
     return Finding((part,), tuple(rows))
 
 
@@ -154,9 +154,9 @@ def shaped_rates(group: Group) -> Finding:
     """Test that all variants have the same throughput."""
     found = by_variant(over_tcp(group), "throughput_mbps")
     pairs = (("veno", "cubic"), ("veno", "vegas"), ("cubic", "vegas"))
-    near = ClaimMeasure("KB/s", 1, factor=PAPERS, relative=0.05)
+    near = ClaimMeasure("KB/s", 1, factor=KBYTES_PER_MBIT, relative=0.05)
     part = ranked(near, found, pairs, ComparisonOutcome.EQUAL)
-    rows = rows_of_three("throughput", RATE, found, _medians("KB/s"))
+    rows = rows_of_three("throughput", VIDEO_RATE, found, _medians("KB/s"))
     return Finding((part,), tuple(rows))
 
 
@@ -206,7 +206,7 @@ def signal_rates(group: Group) -> Finding:
 
 def signal_peaks(group: Group) -> Finding:
     """Test that a weak signal has fewer peaks."""
-    return _signal(group, "spikes", TIMES, 1, dict.fromkeys(THREE, ComparisonOutcome.BELOW))
+    return _signal(group, "spikes", COUNT, 1, dict.fromkeys(THREE, ComparisonOutcome.BELOW))
 
 
 def signal_duplicates(group: Group) -> Finding:
@@ -228,7 +228,9 @@ def _signal(
 ) -> Finding:
     """Compare weak with strong for each variant; `place` is the column in the paper's table."""
     own = over_tcp(group)
-    weak, strong = (by_variant(own.asked("network", [each]), metric) for each in (WEAK, STRONG))
+    weak, strong = (
+        by_variant(own.asked("network", [each]), metric) for each in (WEAK_SIGNAL, STRONG_SIGNAL)
+    )
     pairs = [
         (f"{each}, weak", weak.get(each, {}), f"{each}, strong", strong.get(each, {}))
         for each in THREE
@@ -237,7 +239,7 @@ def _signal(
     parts = [all_are(wanted[each], [own]) for each, own in zip(THREE, found, strict=True)]
     unit = f" {measure.unit}" if place == 0 else ""
     rows = []
-    for network, sample in ((WEAK, weak), (STRONG, strong)):
+    for network, sample in ((WEAK_SIGNAL, weak), (STRONG_SIGNAL, strong)):
         printed = {name: f"{each[place]}{unit}" for name, each in RGSJ_SIGNAL[network].items()}
         rows += rows_of_three(
             f"{metric.replace('_mbps', '').replace('_', ' ')}, {network}", measure, sample, printed
@@ -255,12 +257,12 @@ def loading(group: Group, alike: tuple[str, str]) -> Finding:
     printed = RGSJ_LOAD_S[network]
     paper = {name: f"{value} s" for name, value in printed.items()}
     parts = (
-        ranked(SECONDS, found, versus("veno")),
+        ranked(DURATION, found, versus("veno")),
         ranked(ALMOST, found, (alike,), ComparisonOutcome.EQUAL, "almost equal"),
     )
-    rows = rows_of_three("time to load", SECONDS, found, paper)
+    rows = rows_of_three("time to load", DURATION, found, paper)
     beside = by_variant(group.where(transport=QUIC, setting=SERVER), "loaded_s")
-    rows += rows_of("time to load over QUIC", SECONDS, beside)
+    rows += rows_of("time to load over QUIC", DURATION, beside)
     return Finding(parts, tuple(rows))
 
 
@@ -270,7 +272,7 @@ def errors(group: Group) -> Finding:
     found = by_variant(own, "error_packets")
     part = ranked(PACKETS, found, versus("cubic"), ComparisonOutcome.ABOVE)
     worst = by_variant(own, "error_packets_peak")
-    rows = rows_of_three("error packets", PACKETS, found) + rows_of("worst second", WORST, worst)
+    rows = rows_of_three("error packets", PACKETS, found) + rows_of("worst second", PEAK, worst)
     return Finding((part,), tuple(rows))
 
 
@@ -280,12 +282,12 @@ def rebuffering(group: Group) -> Finding:
     count, length = by_variant(own, "stalls"), by_variant(own, "stall_s")
     pairs = versus("veno")
     readings = (
-        ("how often", ranked(TIMES, count, pairs)),
+        ("how often", ranked(COUNT, count, pairs)),
         ("how long", ranked(STALLED, length, pairs)),
     )
     parts = [by_definition("re-buffering", readings)]
-    parts += [within(f"stalls, {each}", TIMES, count.get(each, {}), low=1) for each in THREE]
-    rows = rows_of_three("stalls", TIMES, count) + rows_of("time stalled", STALLED, length)
+    parts += [within(f"stalls, {each}", COUNT, count.get(each, {}), low=1) for each in THREE]
+    rows = rows_of_three("stalls", COUNT, count) + rows_of("time stalled", STALLED, length)
     return Finding(tuple(parts), tuple(rows))
 
 
@@ -294,11 +296,13 @@ def starting(group: Group) -> Finding:
     own = over_tcp(group)
     found, page = by_variant(own, "startup_s"), by_variant(own, "page_s")
     parts = [
-        within(f"time until playback starts, {each}", SECONDS, found.get(each, {}), *RGSJ_STARTUP_S)
+        within(
+            f"time until playback starts, {each}", DURATION, found.get(each, {}), *RGSJ_STARTUP_S
+        )
         for each in THREE
     ]
-    rows = rows_of("time until the picture moves", SECONDS, found)
-    rows += rows_of("time until the page is there", SECONDS, page)
+    rows = rows_of("time until the picture moves", DURATION, found)
+    rows += rows_of("time until the page is there", DURATION, page)
     return Finding(tuple(parts), tuple(rows))
 
 
@@ -310,19 +314,19 @@ def by_control(judge: dict[str, ClaimPart]) -> ClaimPart:
 def sooner(group: Group) -> Finding:
     """Test that the page is loaded 40 to 50 s sooner over QUIC."""
     slow, fast = (by_variant(own, "page_s") for own in _both(group))
-    rows = rows_of("page over TCP", SECONDS, slow) + rows_of("page over QUIC", SECONDS, fast)
+    rows = rows_of("page over TCP", DURATION, slow) + rows_of("page over QUIC", DURATION, fast)
     low, high = RGSJ_QUIC_SOONER_S
     readings = {}
     for control, own in sorted(fast.items()):
         gains = {name: _difference(slow.get(name, {}), own) for name in THREE}
         readings[control] = reduce(
             require_both,
-            (within(f"sooner than {n}", SECONDS, gain, low, high) for n, gain in gains.items()),
+            (within(f"sooner than {n}", DURATION, gain, low, high) for n, gain in gains.items()),
         )
         rows += [
             NumberRow(
                 f"median by which QUIC ({control}) is sooner than {name}",
-                middle(SECONDS, gain),
+                middle(DURATION, gain),
                 f"{low:g} to {high:g} s",
             )
             for name, gain in gains.items()
@@ -340,16 +344,16 @@ def smooth(group: Group) -> Finding:
     count, length = by_variant(other, "stalls"), by_variant(other, "stall_s")
     tcp = by_variant(own, "stall_s")
     none = {
-        control: within("stalls over QUIC", TIMES, sample, high=AT_MOST_STALLS)
+        control: within("stalls over QUIC", COUNT, sample, high=AT_MOST_STALLS)
         for control, sample in sorted(count.items())
     }
     less = {
         control: _below_all(STALLED, f"QUIC ({control})", sample, tcp)
         for control, sample in sorted(length.items())
     }
-    rows = rows_of("stalls over TCP", TIMES, by_variant(own, "stalls"))
+    rows = rows_of("stalls over TCP", COUNT, by_variant(own, "stalls"))
     rows += rows_of("time stalled over TCP", STALLED, tcp)
-    rows += rows_of("stalls over QUIC", TIMES, count, dict.fromkeys(count, "0"))
+    rows += rows_of("stalls over QUIC", COUNT, count, dict.fromkeys(count, "0"))
     rows += rows_of("time stalled over QUIC", STALLED, length)
     return Finding((by_control(none), by_control(less)), tuple(rows))
 
@@ -364,21 +368,21 @@ def worst(group: Group) -> Finding:
     slow, fast = (by_variant(own, "lost_packets_peak") for own in _both(group))
     most = RGSJ_WORST_ERRORS[QUIC]
     bounded = {
-        control: within("worst second over QUIC", WORST, sample, high=most)
+        control: within("worst second over QUIC", PEAK, sample, high=most)
         for control, sample in sorted(fast.items())
     }
     less = {
-        control: _below_all(WORST, f"QUIC ({control})", sample, slow)
+        control: _below_all(PEAK, f"QUIC ({control})", sample, slow)
         for control, sample in sorted(fast.items())
     }
     printed = {name: f"{value:g} packets/s" for name, value in RGSJ_WORST_ERRORS.items()}
     flagged = by_variant(over_tcp(group), "error_packets_peak")
     rows = rows_of(
-        "worst second's errors over TCP", WORST, flagged, dict.fromkeys(THREE, printed[TCP])
+        "worst second's errors over TCP", PEAK, flagged, dict.fromkeys(THREE, printed[HTTPS])
     )
-    rows += rows_of("worst second's losses over TCP", WORST, slow)
+    rows += rows_of("worst second's losses over TCP", PEAK, slow)
     rows += rows_of(
-        "worst second's losses over QUIC", WORST, fast, dict.fromkeys(fast, printed[QUIC])
+        "worst second's losses over QUIC", PEAK, fast, dict.fromkeys(fast, printed[QUIC])
     )
     return Finding((by_control(bounded), by_control(less)), tuple(rows))
 
@@ -387,7 +391,7 @@ def _both(group: Group) -> tuple[Group, Group]:
     return over_tcp(group), over_quic(group)
 
 
-BESIDE = {  # what else would differ if a setting had any effect
+OTHER_MEASURES = {  # what else would differ if a setting had any effect
     "goodput_mbps": "goodput",
     "sent_packets": "packets sent",
     "wireshark_retransmissions": "retransmissions as Wireshark has them",
@@ -404,7 +408,7 @@ Spreads = pd.DataFrame  # largest minus smallest of the three: a row per seed, a
 
 def spreads(group: Group, setting: str, metric: str) -> Spreads:
     """Return the spreads over the three variants, where all three are known."""
-    own = group.where(transport=TCP, setting=setting).asked("variant", THREE)
+    own = group.where(transport=HTTPS, setting=setting).asked("variant", THREE)
     table = means(own.rows, metric, ["seed", "axis_network"], "axis_variant")
     return (table.max(axis=1) - table.min(axis=1)).unstack("axis_network")
 
@@ -417,7 +421,7 @@ def governing(group: Group) -> Finding:
         raise NotMeasured("no network has load times of both settings")
     own, other = (_means(each[shared]) for each in (laptop, server))
     names = "spread of load times, set on the laptop,", "that set on the server"
-    beside = contrasts(SECONDS, [(*names[:1], own, names[1], other)], paired=True)
+    beside = contrasts(DURATION, [(*names[:1], own, names[1], other)], paired=True)
     parts = (
         _differ(group, [str(name) for name in shared]),
         all_are(ComparisonOutcome.ABOVE, beside, also=(ComparisonOutcome.EQUAL,)),
@@ -425,7 +429,7 @@ def governing(group: Group) -> Finding:
     rows = [
         NumberRow(
             f"spread of load times, {network}, set on the {where}",
-            middle(SECONDS, _sample(table[network])),
+            middle(DURATION, _sample(table[network])),
         )
         for network in shared
         for where, table in (("laptop", laptop), ("server", server))
@@ -438,7 +442,7 @@ def _differ(group: Group, networks: list[str]) -> ClaimPart:
     rows = group.where(setting=LAPTOP, variant=THREE, network=networks).rows
     found = samples(rows, "loaded_s", "axis_variant", ["axis_network"])
     pairs = (("veno", "cubic"), ("veno", "vegas"), ("cubic", "vegas"))
-    equal = ranked(SECONDS, found, pairs, ComparisonOutcome.EQUAL, "set on the laptop")
+    equal = ranked(DURATION, found, pairs, ComparisonOutcome.EQUAL, "set on the laptop")
     return merge_parts((equal,), _opposite)
 
 
@@ -458,7 +462,7 @@ def _sample(column: pd.Series[float]) -> Sample:
 def _beside(group: Group) -> list[NumberRow]:
     """Return the largest spread of each other measure."""
     rows = []
-    for metric, words in BESIDE.items():
+    for metric, words in OTHER_MEASURES.items():
         found = [float(spreads(group, each, metric).max().max()) for each in (LAPTOP, SERVER)]
         said = f"{found[0]:.4g} set on the laptop, {found[1]:.4g} on the server"
         rows.append(NumberRow(f"largest spread of {words}, any network and seed", said))

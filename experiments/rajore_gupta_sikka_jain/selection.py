@@ -21,9 +21,9 @@ from analysis.claims.samples import Group, samples
 from analysis.statistics.intervals import known
 
 THREE = ("veno", "cubic", "vegas")  # the paper's
-TCP, QUIC = "https", "quic"
-CONTROLS = ("reno", "cubic")  # of QUIC's server
-NETWORKS = {
+HTTPS, QUIC = "https", "quic"
+QUIC_CONTROLS = ("reno", "cubic")  # of QUIC's server
+NETWORK_NAMES = {
     "ethernet": "Ethernet",
     "shaped": "Ethernet, shaped",
     "wifi-good": "WiFi, good",
@@ -36,30 +36,30 @@ NETWORKS = {
 LAPTOP, SERVER = "receiver", "sender"
 HALL = "wifi-congested"
 SLOW_UP = "netem-congested"  # the same, with the paper's 0.01 Mbit/s up
-PAPERS = 1e6 / 8 / 1e3  # KB/s per Mbit/s
+KBYTES_PER_MBIT = 1e6 / 8 / 1e3  # KB/s per Mbit/s
 
-SECONDS = ClaimMeasure("s", 1, absolute=1.0)
+DURATION = ClaimMeasure("s", 1, absolute=1.0)
 ALMOST = ClaimMeasure("s", 1, absolute=5.0)
 STALLED = ClaimMeasure("s", 1, absolute=0.5)
-TIMES = ClaimMeasure("", 1, absolute=0.5)
+COUNT = ClaimMeasure("", 1, absolute=0.5)
 PACKETS = ClaimMeasure("packets", 1, relative=0.05, absolute=0.5)
-WORST = ClaimMeasure("packets/s", 1, relative=0.05, absolute=0.5)
+PEAK = ClaimMeasure("packets/s", 1, relative=0.05, absolute=0.5)
 LENGTH = ClaimMeasure("B", 1, relative=0.01)
 BYTES = ClaimMeasure("B", 0, relative=0.05)
-RATE = ClaimMeasure("KB/s", 1, factor=PAPERS, relative=0.02)
-TENTH = ClaimMeasure("KB/s", 1, factor=PAPERS, relative=0.10)
+VIDEO_RATE = ClaimMeasure("KB/s", 1, factor=KBYTES_PER_MBIT, relative=0.02)
+TENTH = ClaimMeasure("KB/s", 1, factor=KBYTES_PER_MBIT, relative=0.10)
 
 Samples = dict[str, Sample]
 
 
 def over_tcp(group: Group) -> Group:
     """Select the three variants over TCP, set at the group's end of the connection."""
-    return group.where(transport=TCP, setting=group.setting).asked("variant", THREE)
+    return group.where(transport=HTTPS, setting=group.setting).asked("variant", THREE)
 
 
 def over_quic(group: Group) -> Group:
     """Select QUIC, where only the server has a congestion control: either setting of TCP has it."""
-    return group.where(transport=QUIC, setting=SERVER).asked("variant", CONTROLS)
+    return group.where(transport=QUIC, setting=SERVER).asked("variant", QUIC_CONTROLS)
 
 
 def by_variant(group: Group, metric: str) -> Samples:

@@ -27,12 +27,12 @@ from experiments.rajore_gupta_sikka_jain.printed import (
     LengthsRow,
 )
 from experiments.rajore_gupta_sikka_jain.selection import (
+    HTTPS,
+    KBYTES_PER_MBIT,
     LAPTOP,
-    NETWORKS,
-    PAPERS,
+    NETWORK_NAMES,
     QUIC,
     SERVER,
-    TCP,
     THREE,
 )
 
@@ -53,7 +53,7 @@ LENGTH_HEADS = (
         for head in (Head(words, number=True), Head("paper", number=True))
     ),
 )
-COLUMNS: tuple[tuple[str, str, Callable[[LengthsRow], float | None]], ...] = (
+LENGTH_COLUMNS: tuple[tuple[str, str, Callable[[LengthsRow], float | None]], ...] = (
     ("count", ".0f", lambda row: row.count),
     ("average", ".2f", lambda row: row.average),
     ("min", ".0f", lambda row: row.least),
@@ -74,7 +74,7 @@ def length_sheet(digest: pd.DataFrame, paper: Sequence[LengthsRow]) -> Sheet:
 def _length_lines(table: pd.DataFrame, paper: Sequence[LengthsRow]) -> Iterator[tuple[Cell, ...]]:
     for name, (_, own), theirs in zip(_buckets(), table.iterrows(), paper, strict=True):
         cells = [Cell(name, name)]
-        for column, form, get in COLUMNS:
+        for column, form, get in LENGTH_COLUMNS:
             for value in (float(own[column]), get(theirs)):
                 known = value is not None and np.isfinite(value)
                 cells.append(
@@ -94,7 +94,7 @@ def _buckets() -> list[str]:
 MEDIAN = "median of the trials, and the range: with five trials, its 94 % interval"
 NONE = Cell("–", "", True)
 SET_ON = {LAPTOP: "laptop", SERVER: "server"}
-SHOWN = ("network", "variant", "transport", "setting")
+TABLE_AXES = ("network", "variant", "transport", "setting")
 Line = tuple[Cell, ...]
 Case = tuple[str, str, str, pd.DataFrame]  # transport, setting, variant and flows
 
@@ -105,10 +105,10 @@ def video_tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
     if f"{AXIS}setting" not in rows:
         return
     even = rows[f"{AXIS}rule"] == "240p"
-    for case, own in cases.split(rows[even], (), SHOWN):
+    for case, own in cases.split(rows[even], (), TABLE_AXES):
         for title, sheet in _tables(results, own):
             yield cases.titled(title, case), sheet
-    for case, own in cases.split(rows[~even], (), (*SHOWN, "rule")):
+    for case, own in cases.split(rows[~even], (), (*TABLE_AXES, "rule")):
         title = cases.titled("Players that choose the bitrate", case)
         yield title, Sheet(PLAYER_HEADS, tuple(_player_lines(own)))
 
@@ -142,7 +142,7 @@ def _flows(
 
 def _cases(rows: pd.DataFrame, network: str) -> Iterator[Case]:
     """Yield the cases of a network, those set on the laptop, as in the paper, first."""
-    for transport, setting in ((TCP, LAPTOP), (TCP, SERVER), (QUIC, LAPTOP), (QUIC, SERVER)):
+    for transport, setting in ((HTTPS, LAPTOP), (HTTPS, SERVER), (QUIC, LAPTOP), (QUIC, SERVER)):
         for variant, own in _flows(rows, network, transport, setting):
             yield transport, setting, variant, own
 
@@ -198,14 +198,14 @@ def _load_heads() -> tuple[Head, ...]:
 
 
 def _load_lines(rows: pd.DataFrame) -> Iterator[Line]:
-    for network in NETWORKS:
+    for network in NETWORK_NAMES:
         for case in _cases(rows, network):
             transport, _, variant, own = case
-            known = transport == TCP
+            known = transport == HTTPS
             paper = RGSJ_LOAD_S.get(network, {}).get(variant) if known else None
             count, largest = RGSJ_SPIKES.get(network, {}).get(variant, (None, None))
             yield (
-                _name(NETWORKS[network]),
+                _name(NETWORK_NAMES[network]),
                 *_case(*case),
                 median_cell(own["loaded_s"]),
                 printed(paper),
@@ -213,14 +213,14 @@ def _load_lines(rows: pd.DataFrame) -> Iterator[Line]:
                 printed(count if known else None),
                 median_cell(own["largest_spike_pps"], 0),
                 printed(largest if known else None),
-                median_cell(own["throughput_mbps"] * PAPERS),
+                median_cell(own["throughput_mbps"] * KBYTES_PER_MBIT),
             )
 
 
 # Five runs on shaped Ethernet: RGSJ5
 
-SHAPED: Mapping[str, tuple[str, float, int]] = {  # the paper's name: metric, factor, decimals
-    "KB/s": ("throughput_mbps", PAPERS, 1),
+SHAPED_ROWS: Mapping[str, tuple[str, float, int]] = {  # the paper's name: metric, factor, decimals
+    "KB/s": ("throughput_mbps", KBYTES_PER_MBIT, 1),
     "retransmitted bytes": ("retransmitted_bytes", 1, 0),
     "duplicate ACKs": ("duplicate_acks", 1, 0),
     "out of order": ("out_of_order_sent", 1, 0),
@@ -245,9 +245,9 @@ def _shaped_heads(rows: pd.DataFrame) -> tuple[Head, ...]:
 
 
 def _shaped_lines(rows: pd.DataFrame) -> Iterator[Line]:
-    for what, (metric, factor, decimals) in SHAPED.items():
+    for what, (metric, factor, decimals) in SHAPED_ROWS.items():
         for setting in (LAPTOP, SERVER):
-            for variant, own in _flows(rows, "shaped", TCP, setting):
+            for variant, own in _flows(rows, "shaped", HTTPS, setting):
                 by_seed = own.groupby("seed")[metric].mean() * factor
                 paper = RGSJ_SHAPED[what].get(variant)
                 yield (
@@ -290,8 +290,8 @@ CONGESTED_HEADS = (
 def _congested_lines(rows: pd.DataFrame) -> Iterator[Line]:
     least, most = RGSJ_STARTUP_S
     low, high = RGSJ_QUIC_SOONER_S
-    waits = {TCP: f"{least:g} to {most:g}", QUIC: f"{low:g} to {high:g} sooner"}
-    stalls = {TCP: "re-buffers", QUIC: "does not"}
+    waits = {HTTPS: f"{least:g} to {most:g}", QUIC: f"{low:g} to {high:g} sooner"}
+    stalls = {HTTPS: "re-buffers", QUIC: "does not"}
     for radio, case in _in_the_hall(rows):
         transport, _, variant, own = case
         known = variant in THREE or transport == QUIC
@@ -338,12 +338,12 @@ def _signal_lines(rows: pd.DataFrame) -> Iterator[Line]:
         for case in _cases(rows, network):
             transport, _, variant, own = case
             rate, peaks, duplicates = (
-                known.get(variant, (None,) * 3) if transport == TCP else (None,) * 3
+                known.get(variant, (None,) * 3) if transport == HTTPS else (None,) * 3
             )
             yield (
                 _name(network.removeprefix("wifi-")),
                 *_case(*case),
-                median_cell(own["throughput_mbps"] * PAPERS),
+                median_cell(own["throughput_mbps"] * KBYTES_PER_MBIT),
                 printed(rate),
                 median_cell(own["spikes"], 0),
                 printed(peaks),
@@ -365,14 +365,14 @@ def _set_heads() -> tuple[Head, ...]:
 
 
 def _set_lines(rows: pd.DataFrame) -> Iterator[Line]:
-    for network, name in NETWORKS.items():
+    for network, name in NETWORK_NAMES.items():
         cells: list[Cell] = []
         seeds = 0
         for setting in SET_ON:
             own = pd.DataFrame(
                 {
                     variant: flows.groupby("seed")["loaded_s"].mean()
-                    for variant, flows in _flows(rows, network, TCP, setting)
+                    for variant, flows in _flows(rows, network, HTTPS, setting)
                     if variant in THREE
                 },
                 columns=list(THREE),
@@ -399,7 +399,7 @@ PLAYER_HEADS = (
 
 
 def _player_lines(rows: pd.DataFrame) -> Iterator[Line]:
-    for network, name in NETWORKS.items():
+    for network, name in NETWORK_NAMES.items():
         for transport, setting, variant, flows in _cases(rows, network):
             for rule, own in flows.groupby(f"{AXIS}rule"):
                 yield (

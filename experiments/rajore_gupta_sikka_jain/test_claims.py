@@ -11,11 +11,11 @@ from experiments.rajore_gupta_sikka_jain import video_for_tests as made
 from experiments.rajore_gupta_sikka_jain.claims import PAPER
 from experiments.rajore_gupta_sikka_jain.printed import RGSJ_LENGTHS, RGSJ_PACKET_BYTES, RGSJ_SHAPED
 from experiments.rajore_gupta_sikka_jain.selection import (
+    COUNT,
+    DURATION,
     LAPTOP,
-    RATE,
-    SECONDS,
     SERVER,
-    TIMES,
+    VIDEO_RATE,
     middle,
 )
 from tests.claims_tables import SEEDS, Numbers
@@ -135,9 +135,9 @@ def test_numbers_say_whose_setting_they_are_of(as_it_is: dict[tuple[str, str], A
 
 
 def test_medians_with_their_range() -> None:
-    assert middle(SECONDS, {1: 3.0, 2: 1.0, 3: 2.0}) == "2.0 s (1.0 to 3.0)"
-    assert middle(RATE, {1: 0.328, 2: 0.328}) == "41.0 KB/s"
-    assert middle(TIMES, {1: float("nan")}) == "not known"
+    assert middle(DURATION, {1: 3.0, 2: 1.0, 3: 2.0}) == "2.0 s (1.0 to 3.0)"
+    assert middle(VIDEO_RATE, {1: 0.328, 2: 0.328}) == "41.0 KB/s"
+    assert middle(COUNT, {1: float("nan")}) == "not known"
 
 
 def test_the_papers_numbers_agree_with_each_other() -> None:

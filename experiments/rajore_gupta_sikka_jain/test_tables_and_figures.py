@@ -22,7 +22,7 @@ from analysis.trials.packets import FlowPackets
 from experiments.rajore_gupta_sikka_jain import figures
 from experiments.rajore_gupta_sikka_jain import video_for_tests as made
 from experiments.rajore_gupta_sikka_jain.printed import RGSJ_LENGTHS
-from experiments.rajore_gupta_sikka_jain.selection import NETWORKS, SLOW_UP
+from experiments.rajore_gupta_sikka_jain.selection import NETWORK_NAMES, SLOW_UP
 from experiments.rajore_gupta_sikka_jain.video_access import EXPERIMENT
 from testbed.store import FLOWS_FOLDER, RECORD, SCENARIO, Record, Status, Trial, open_trial
 from tests.scenarios import router
@@ -245,7 +245,7 @@ def test_signals(results: ExperimentResults) -> None:
 
 def test_spreads(results: ExperimentResults) -> None:
     lines = {line[0]: line for line in texts(sheet_of(results, "Whose congestion"))}
-    assert list(lines) == [NETWORKS[name] for name in made.NETWORKS]  # netem has one setting
+    assert list(lines) == [NETWORK_NAMES[name] for name in made.NETWORKS]  # netem has one setting
     assert lines["Ethernet"][1] == "2" and lines["Ethernet"][5].startswith("18.")
 
 

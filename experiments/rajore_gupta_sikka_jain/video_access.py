@@ -23,17 +23,17 @@ from testbed.scenario.video import PLAYER_RULES, Transport, Viewing
 LENGTH_S = 270.0
 # How long a viewer waits: on the slowest network a video takes up to eight minutes, and a trial
 # costs little once its player has ended.
-PATIENCE_S = 900.0
+VIEWER_PATIENCE_S = 900.0
 # The effect of a seed on a network where nothing is random: the start between the kernel's ticks.
-JITTER_MS = 100.0
+VIDEO_JITTER_MS = 100.0
 # Every packet of the video passes both hosts; with more captures a trial takes longer.
-CAPTURES = (CapturePoint.SENDERS, CapturePoint.RECEIVERS)
-SAMPLE_MS = 100.0
+VIDEO_CAPTURES = (CapturePoint.SENDERS, CapturePoint.RECEIVERS)
+VIDEO_SAMPLE_MS = 100.0
 
-PAPERS = ("veno", "cubic", "vegas")
+PAPERS_VARIANTS = ("veno", "cubic", "vegas")
 TCP_DEFAULT, QUIC_DEFAULT = "cubic", "reno"  # the server's defaults
 # over TCP: Linux's own Reno, which is close to what aioquic calls Reno
-KERNELS = {name: name for name in (*PAPERS, "bbr")} | {"reno": "linux-reno"}
+KERNELS = {name: name for name in (*PAPERS_VARIANTS, "bbr")} | {"reno": "linux-reno"}
 PAPERS_NETWORKS = tuple(name for name in NETWORKS if not name.startswith("netem"))
 NETEM = ("netem-congested", "netem-weak")
 POOR = ("shaped", "wifi-congested", "wifi-weak")  # where a bitrate has to be chosen
@@ -61,10 +61,10 @@ def scenario(
         flows=(_video(Transport(transport), variant, setting == "receiver", rule),),
         duration_s=duration_s,
         seed=seed,
-        start_jitter_ms=JITTER_MS,
+        start_jitter_ms=VIDEO_JITTER_MS,
         profile=Profile(profile),
-        captures=CAPTURES,
-        sample_interval_ms=SAMPLE_MS,
+        captures=VIDEO_CAPTURES,
+        sample_interval_ms=VIDEO_SAMPLE_MS,
     )
 
 
@@ -95,27 +95,27 @@ EXPERIMENT = Experiment(
     about="a video at home: six networks, TCP variants at either end, QUIC",
     axes={
         "network": PAPERS_NETWORKS,
-        "variant": (*PAPERS, "reno", "bbr"),
+        "variant": (*PAPERS_VARIANTS, "reno", "bbr"),
         "transport": ("https",),
         "setting": ("sender",),
         "rule": ("240p",),
         "profile": ("modern",),
-        "duration_s": (PATIENCE_S,),
+        "duration_s": (VIEWER_PATIENCE_S,),
     },
     parts=(
         {},
-        {"variant": PAPERS, "setting": ("receiver",)},
+        {"variant": PAPERS_VARIANTS, "setting": ("receiver",)},
         {"transport": ("quic",), "variant": ("reno", "cubic", "bbr")},
         {
             "transport": ("quic",),
             "network": ("wifi-good",),
-            "variant": PAPERS,
+            "variant": PAPERS_VARIANTS,
             "setting": ("receiver",),
         },
-        {"network": NETEM, "variant": PAPERS},
+        {"network": NETEM, "variant": PAPERS_VARIANTS},
         {"network": NETEM, "transport": ("quic",), "variant": (QUIC_DEFAULT,)},
         # the hall once more, as the paper's speed test had it
-        {"network": NETEM[:1], "variant": PAPERS, "setting": ("receiver",)},
+        {"network": NETEM[:1], "variant": PAPERS_VARIANTS, "setting": ("receiver",)},
         {"network": NETEM[:1], "transport": ("quic",), "variant": ("reno", "cubic", "bbr")},
         {"network": POOR, "variant": (TCP_DEFAULT,), "rule": PLAYER_RULES},
         {"network": POOR, "variant": (QUIC_DEFAULT,), "rule": PLAYER_RULES, "transport": ("quic",)},
@@ -123,7 +123,7 @@ EXPERIMENT = Experiment(
     build=scenario,
     quick={
         "network": ("shaped", "wifi-congested"),
-        "variant": PAPERS,
+        "variant": PAPERS_VARIANTS,
         "rule": ("240p",),
         "setting": ("sender",),
     },

@@ -12,7 +12,7 @@ from analysis.report.network_drawing import drawing
 from analysis.trials.labels import path_rtt_ms, rate_label
 from analysis.verdict import links
 from analysis.verdict.checks import Grade
-from experiments.rajore_gupta_sikka_jain.access_settings import CONGESTED, NETWORKS
+from experiments.rajore_gupta_sikka_jain.access_settings import CONGESTED_NETEM, NETWORKS
 from testbed.errors import UsageError
 from testbed.plan.check import validate
 from testbed.plan.network import build_network
@@ -61,7 +61,7 @@ def losses(plan: Plan) -> dict[str, GilbertElliott]:
 
 def test_only_the_radio_loses() -> None:
     plan = make_plan(access("netem-congested"))
-    assert losses(plan) == {"w2a": CONGESTED.loss, "w2b": CONGESTED.loss}
+    assert losses(plan) == {"w2a": CONGESTED_NETEM.loss, "w2b": CONGESTED_NETEM.loss}
     assert not losses(make_plan(access("shaped")))
 
 
