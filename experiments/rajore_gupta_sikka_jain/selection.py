@@ -22,7 +22,7 @@ from analysis.statistics.intervals import known
 
 THREE = ("veno", "cubic", "vegas")  # the paper's
 HTTPS, QUIC = "https", "quic"
-QUIC_CONTROLS = ("reno", "cubic")  # of QUIC's server
+SERVER_CONTROLS = ("reno", "cubic")  # of QUIC's server
 NETWORK_NAMES = {
     "ethernet": "Ethernet",
     "shaped": "Ethernet, shaped",
@@ -59,7 +59,7 @@ def over_tcp(group: Group) -> Group:
 
 def over_quic(group: Group) -> Group:
     """Select QUIC, where only the server has a congestion control: either setting of TCP has it."""
-    return group.where(transport=QUIC, setting=SERVER).asked("variant", QUIC_CONTROLS)
+    return group.where(transport=QUIC, setting=SERVER).asked("variant", SERVER_CONTROLS)
 
 
 def by_variant(group: Group, metric: str) -> Samples:
