@@ -228,6 +228,8 @@ def _governing(
     ]
     data = pd.concat(tables, ignore_index=True)
     limit, ticks = _symmetric_scale(float(np.nanmax(data[["mean", "low", "high"]].abs())))
+    ends = (-limit, limit)
+    x = Axis(LOAD_DIFFERENCE.label, "symlog", ends, ticks, linear_below=LINEAR_BELOW_S)
     panels = []
     for (setting, title), table in zip(SETTING_TITLES.items(), tables, strict=True):
         marks: list[Mark] = [ReferenceLine("x", 0, width=0.6, dash=())]
@@ -235,23 +237,15 @@ def _governing(
             variant = cell[VARIANT_COLUMN]
             place = networks.index(cell[NETWORK_COLUMN]) + 0.22 * (list(looks).index(variant) - 1)
             marks.append(mean_point(place, cell, looks[variant], variant))
-        x = Axis(
-            LOAD_DIFFERENCE.label,
-            "symlog",
-            limits=(-limit, limit),
-            ticks=ticks,
-            linear_below=LINEAR_BELOW_S,
-        )
         y = Axis(names=[NETWORK_NAMES[name] for name in networks], names_shown=setting == LAPTOP)
         panels.append(Panel(marks, x, y, title=title))
+    reading = f"{MEANS_READING}; scale: linear within ±{LINEAR_BELOW_S:g} s"
     yield Figure(
         stem=cases.stem(results.key, "setting", *case.values()),
         title=cases.titled("Whose congestion control governs the download?", case),
         panels=(panels,),
         caption=_setting_caption(own, networks),
-        foot=cases.foot(
-            results, own, f"{MEANS_READING}; scale: linear within ±{LINEAR_BELOW_S:g} s"
-        ),
+        foot=cases.foot(results, own, reading),
         legend=legend_entries(looks),
         row_inches=0.3 * len(networks) + 0.6,
         data=data,
@@ -358,6 +352,7 @@ def _packet_column(
     """
     settled = rows[rows["time_s"] > FILLING_S]
     top = 1.15 * float((rows if settled.empty else settled)[VIDEO_PACKETS].max())
+    end, title = float(rows["time_s"].max()), NETWORK_NAMES[rows["network"].iloc[0]]
     panels = []
     for variant in THREE:
         own = rows[rows["variant"] == variant]
@@ -368,21 +363,12 @@ def _packet_column(
                        errors[VIDEO_ERRORS], style.BLACK, 0.7, series=ERROR_ENTRY.name),
         ]  # fmt: skip
         if peak > top:
-            marks.append(
-                Annotation(
-                    f"first seconds: up to {peak:.0f}", 0.99, 0.97, "panel", "panel",
-                    size=5.5, colour=style.GREY, across="right", up="top",
-                )
-            )  # fmt: skip
-        panels.append(
-            Panel(
-                marks,
-                Axis("seconds since the first packet" if variant == THREE[-1] else "",
-                     limits=(0, float(rows["time_s"].max()))),
-                Axis(f"{variant}\npackets/s" if first else "", limits=(0, top)),
-                title=NETWORK_NAMES[rows["network"].iloc[0]] if variant == THREE[0] else "",
-            )
-        )  # fmt: skip
+            words = f"first seconds: up to {peak:.0f}"
+            marks.append(Annotation(words, 0.99, 0.97, "panel", "panel", size=5.5,
+                                    colour=style.GREY, across="right", up="top"))  # fmt: skip
+        x = Axis("seconds since the first packet" if variant == THREE[-1] else "", limits=(0, end))
+        y = Axis(f"{variant}\npackets/s" if first else "", limits=(0, top))
+        panels.append(Panel(marks, x, y, title=title if variant == THREE[0] else ""))
     return panels
 
 

@@ -39,20 +39,12 @@ from experiments.rajore_gupta_sikka_jain.selection import (
 LENGTH_HEADS = (
     Head("Topic / Item"),
     *(
-        head
-        for words in (
-            "Count",
-            "Average",
-            "Min val",
-            "Max val",
-            "Rate (ms)",
-            "Percent",
-            "Burst rate",
-            "Burst start",
-        )
-        for head in (Head(words, number=True), Head("paper", number=True))
+        Head(words, number=True)
+        for item in ("Count", "Average", "Min val", "Max val", "Rate (ms)", "Percent",
+                     "Burst rate", "Burst start")
+        for words in (item, "paper")
     ),
-)
+)  # fmt: skip
 LENGTH_COLUMNS: tuple[tuple[str, str, Callable[[LengthsRow], float | None]], ...] = (
     ("count", ".0f", lambda row: row.count),
     ("average", ".2f", lambda row: row.average),
@@ -63,6 +55,7 @@ LENGTH_COLUMNS: tuple[tuple[str, str, Callable[[LengthsRow], float | None]], ...
     ("burst_rate_per_ms", ".4f", lambda row: row.burst_rate),
     ("burst_start_s", ".3f", lambda row: row.burst_start_s),
 )
+NO_NUMBER = Cell("–", "", True)
 
 
 def length_sheet(digest: pd.DataFrame, paper: Sequence[LengthsRow]) -> Sheet:
@@ -77,11 +70,7 @@ def _length_lines(table: pd.DataFrame, paper: Sequence[LengthsRow]) -> Iterator[
         for column, form, get in LENGTH_COLUMNS:
             for value in (float(own[column]), get(theirs)):
                 known = value is not None and np.isfinite(value)
-                cells.append(
-                    Cell(format(value, form), f"{value:.9g}", True)
-                    if known
-                    else Cell("–", "", True)
-                )
+                cells.append(Cell(f"{value:{form}}", f"{value:.9g}", True) if known else NO_NUMBER)
         yield tuple(cells)
 
 
@@ -92,7 +81,6 @@ def _buckets() -> list[str]:
 
 
 MEDIAN = "median of the trials, and the range: with five trials, its 94 % interval"
-NONE = Cell("–", "", True)
 SET_ON = {LAPTOP: "laptop", SERVER: "server"}
 TABLE_AXES = ("network", "variant", "transport", "setting")
 Line = tuple[Cell, ...]
@@ -115,7 +103,7 @@ def video_tables(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
 
 def _tables(results: ExperimentResults, rows: pd.DataFrame) -> Iterator[tuple[str, Sheet]]:
     for title, heads, lines in (
-        ("Time to load, and spikes of throughput", _load_heads(), _load_lines),
+        ("Time to load, and spikes of throughput", LOAD_HEADS, _load_lines),
         ("Shaped Ethernet, run by run", _shaped_heads(rows), _shaped_lines),
         ("Congested WiFi, TCP and QUIC", CONGESTED_HEADS, _congested_lines),
         ("Signal strength, medians", SIGNAL_HEADS, _signal_lines),
@@ -155,10 +143,6 @@ def _number(value: float) -> Cell:
     return Cell(f"{value:g}", f"{value:g}", True)
 
 
-def _transport(name: str) -> Cell:
-    return _name("QUIC" if name == QUIC else "TCP")
-
-
 _CASE = (
     Head("over"),
     Head("variant"),
@@ -169,7 +153,7 @@ _CASE = (
 
 def _case(transport: str, setting: str, variant: str, own: pd.DataFrame) -> Line:
     return (
-        _transport(transport),
+        _name("QUIC" if transport == QUIC else "TCP"),
         _name(variant),
         _name(SET_ON[setting]),
         _number(own["trial"].nunique()),
@@ -179,22 +163,17 @@ def _case(transport: str, setting: str, variant: str, own: pd.DataFrame) -> Line
 # Video load time and spikes of the first part: RGSJ1, 2, 3
 
 
-def _load_heads() -> tuple[Head, ...]:
-    return (
-        Head("network"),
-        *_CASE,
-        Head("load time", "s", f"until the whole video is loaded; {MEDIAN}", True),
-        Head("paper", "s", number=True),
-        Head(
-            "spikes",
-            hint=f"seconds of 50 packets or more above both neighbours; {MEDIAN}",
-            number=True,
-        ),
-        Head("paper", number=True),
-        Head("largest spike", "packets/s", MEDIAN, True),
-        Head("paper", "packets/s", number=True),
-        Head("throughput", "KB/s", f"frames to the station; {MEDIAN}", True),
-    )
+LOAD_HEADS = (
+    Head("network"),
+    *_CASE,
+    Head("load time", "s", f"until the whole video is loaded; {MEDIAN}", True),
+    Head("paper", "s", number=True),
+    Head("spikes", "", f"seconds of 50 packets or more above both neighbours; {MEDIAN}", True),
+    Head("paper", number=True),
+    Head("largest spike", "packets/s", MEDIAN, True),
+    Head("paper", "packets/s", number=True),
+    Head("throughput", "KB/s", f"frames to the station; {MEDIAN}", True),
+)
 
 
 def _load_lines(rows: pd.DataFrame) -> Iterator[Line]:
@@ -263,7 +242,7 @@ def _shaped_lines(rows: pd.DataFrame) -> Iterator[Line]:
 
 def _run(value: float, decimals: int) -> Cell:
     if not np.isfinite(value):
-        return NONE
+        return NO_NUMBER
     return Cell(f"{value:.{decimals}f}", f"{value:.9g}", True)
 
 

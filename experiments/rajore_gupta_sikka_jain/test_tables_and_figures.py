@@ -11,7 +11,7 @@ import pytest
 
 from analysis.captures.lengths import packet_lengths
 from analysis.captures.tcp import WIRESHARK_MARKS
-from analysis.figures.figure import Figure
+from analysis.figures.figure import Figure, PointSeries, ShadedRange
 from analysis.figures.general.presentation import tables
 from analysis.figures.sheet import Sheet, median_cell
 from analysis.metrics.digest import VIDEO_ERRORS, VIDEO_PACKETS, lengths_of, video_parts
@@ -121,6 +121,28 @@ def test_the_figures(drawn: dict[str, Figure]) -> None:
     assert set(drawn["load"].data["network"]) == set(made.NETWORKS)
     assert "TCP bbr" in set(drawn["load"].data["line"])
     assert "WiFi, congested: stalled for 0.0 s (QUIC" in drawn["waits"].caption
+
+
+def test_the_papers_numbers_stand_beside_ours(drawn: dict[str, Figure]) -> None:
+    panels = {panel.title: panel for panel in drawn["load"].all_panels}
+    crosses = {
+        panel.y.names[np.ravel(mark.y).astype(int)[0]]: np.ravel(mark.x)[0]
+        for panel in (panels["WiFi, good"], panels["WiFi, weak"])
+        for mark in panel.marks
+        if isinstance(mark, PointSeries) and mark.marker == "x"
+    }
+    assert crosses == {"TCP veno": 109, "TCP cubic": 122, "TCP vegas": 124}
+    hall, shaped = (
+        [
+            m
+            for p in drawn["waits"].all_panels
+            if p.title == name
+            for m in p.marks
+            if isinstance(m, ShadedRange)
+        ]
+        for name in ("WiFi, congested", "Ethernet, shaped")
+    )
+    assert [(mark.start, mark.stop) for mark in hall] == [(60, 120)] and not shaped
 
 
 def test_whose_setting_is_drawn_seed_by_seed(
