@@ -101,8 +101,13 @@ class Laboratory:
         kill_s: float = 0,
         replay: Path | None = None,
         pause_s: float = 0,
+        released_by: Path | None = None,
     ) -> None:
-        """Begin a run; `replay` is what a guest once left, to be copied instead after a pause."""
+        """Begin a run.
+
+        `replay` is what a guest once left, to be copied instead: after a pause, or as soon as the
+        file `released_by` is there.
+        """
         assert self._server.stdin
         asked = {
             "argv": argv,
@@ -110,17 +115,22 @@ class Laboratory:
             "kill_s": kill_s,
             "replay": str(replay or ""),
             "pause_s": pause_s,
+            "released_by": str(released_by or ""),
             "said": str(self._said),
             "environment": self.environment,
         }
         self._server.stdin.write(json.dumps(asked) + "\n")
         self._server.stdin.flush()
 
+    def said(self) -> str:
+        """What the run has printed until now."""
+        return self._said.read_text() if self._said.exists() else ""
+
     def end(self) -> Ended:
         """Wait for its end."""
         assert self._server.stdout
         answer = json.loads(self._server.stdout.readline())
-        return Ended(**answer, said=self._said.read_text())
+        return Ended(**answer, said=self.said())
 
     def run(
         self, *argv: str, kill_at: int = 0, kill_s: float = 0, replay: Path | None = None
@@ -220,11 +230,13 @@ def recorded(folder: Path, scenario: Scenario) -> Path:
     return folder
 
 
-def _replayed(folder: str, pause_s: float) -> None:
+def _replayed(folder: str, pause_s: float, released_by: str) -> None:
     """The guest engine copies what a guest once left."""
 
     def run(_self: object, target: Path, _task: object, _job: object) -> ProcessOutcome:
         time.sleep(pause_s)
+        if released_by:
+            wait_for(Path(released_by).exists)
         shutil.copytree(folder, target, dirs_exist_ok=True)
         return ProcessOutcome(0, 1.0, "")
 
@@ -240,7 +252,7 @@ def _child(request: dict[str, Any], report: int) -> None:
     os.dup2(said, 1)
     os.dup2(said, 2)
     if request["replay"]:
-        _replayed(request["replay"], request["pause_s"])
+        _replayed(request["replay"], request["pause_s"], request["released_by"])
     hook = _Hook(request["kill_at"])
     sys.addaudithook(hook)
     try:

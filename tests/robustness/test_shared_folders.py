@@ -118,9 +118,12 @@ def test_a_disk_that_vanishes(
 def test_two_sweeps_in_one_folder(lab: Laboratory, tmp_path: Path, replay: Path) -> None:
     """The second says whom it is waiting for."""
     other = Laboratory(tmp_path / "other", server=1)
-    lab.begin(*run_into(lab), replay=replay, pause_s=3)
+    release = tmp_path / "release"
+    lab.begin(*run_into(lab), replay=replay, released_by=release)
     wait_for(lambda: list(lab.out.glob(".*")))
     other.begin(*run_into(lab), replay=replay)
+    wait_for(lambda: "is in use by process" in other.said())
+    release.touch()
     first, second = lab.end(), other.end()
     assert "in use" not in first.said
     assert f"testbed: {lab.out} is in use by process" in second.said
