@@ -44,7 +44,7 @@ print(sum(got))
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Compiled here: setup.sh does so only where iperf3 has threads."""
     made = tmp_path_factory.mktemp("library") / "limit.so"
-    source = PROJECT / "testbed" / "traffic" / "threads" / "limit.c"
+    source = PROJECT / "testbed" / "traffic" / "iperf3" / "limit.c"
     flags = "-O2 -Wall -Wextra -Werror -shared -fPIC".split()
     subprocess.run(["gcc", *flags, "-o", made, source], check=True)
     return made

@@ -25,7 +25,8 @@ def recorded(tmp_path: Path, variant: str, sockets: list[SampledSocket]) -> Flow
     plan = make_plan(scenario)
     trial = RunningTrial(scenario, plan, {}, tmp_path)
     flows, sampling = FlowTraffic(trial), Sampling(trial)
-    flows._flows = [SimpleNamespace(plan=plan.flows[0], seen=lambda: ("", ()))]
+    running: Any = SimpleNamespace(plan=plan.flows[0], seen=lambda: ("", ()))
+    flows._flows = [running]
     flows._started["tcp"], flows._stopped["tcp"] = 0.0, 1.0
     sampling._sampler = Sampler([], [])
     sampling._sampler.sampled_sockets = lambda: sockets  # type: ignore[method-assign]
