@@ -130,7 +130,7 @@ def test_traced_processes_send_the_same_packets(
     """Where the guest is not confined; `testbed check` says which way processes stop."""
     scenarios = [router(variant=each, rate_mbit=20, duration_s=3) for each in ("cubic", "bbr")]
     turns, told = run_trials(scenarios, tmp_path / "turns"), GuestEngine().try_out()
-    monkeypatch.setattr(guest, "forbidden", lambda: "a test")
+    monkeypatch.setattr(guest, "why_not_confined", lambda: "a test")
     traced, told_then = run_trials(scenarios, tmp_path / "traced"), GuestEngine().try_out()
     assert "processes take turns" in told and "processes are traced" in told_then
     assert [capture_hashes(t) for t in turns] == [capture_hashes(t) for t in traced]
