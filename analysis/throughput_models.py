@@ -34,7 +34,7 @@ Prediction = float | Invalid  # segments/s
 
 
 def fault(conditions: Conditions) -> str | None:
-    """The reason why no model holds under these conditions, if there is one."""
+    """Return the reason why no model holds under these conditions, if there is one."""
     p, m = conditions.loss_event_rate, conditions.losses_per_event
     if p == 0:
         return "no loss event: p is 0"
@@ -55,7 +55,7 @@ def fault(conditions: Conditions) -> str | None:
 
 
 def window_fault(conditions: Conditions, window: float) -> str | None:
-    """The reason, if the receiver's window is smaller than the one that the model expects."""
+    """Return the reason if the receiver's window is smaller than the one that the model expects."""
     if window > conditions.max_window:
         return f"the window would reach {window:.1f}, the receiver allows {conditions.max_window:g}"
     return None
@@ -79,7 +79,7 @@ def square_root(conditions: Conditions) -> Prediction:
 
 
 def pftk_approximate(conditions: Conditions) -> Prediction:
-    """Padhye, Firoiu, Towsley, Kurose (1998), approximate: Reno with timeouts."""
+    """Predict Reno with timeouts by the approximate model of Padhye and others (1998)."""
     p, b, rto_s = conditions.loss_event_rate, conditions.segments_per_ack, conditions.rto_s
     if rto_s is None:
         return Invalid("the model needs the RTO")
@@ -89,7 +89,7 @@ def pftk_approximate(conditions: Conditions) -> Prediction:
 
 
 def pftk(conditions: Conditions) -> Prediction:
-    """The same, the full model. It counts what is sent, also what is lost."""
+    """Predict Reno by the full model of Padhye and others (1998); lost segments count as sent."""
     p, b, rto_s = conditions.loss_event_rate, conditions.segments_per_ack, conditions.rto_s
     if rto_s is None:
         return Invalid("the model needs the RTO")
@@ -105,13 +105,13 @@ def pftk(conditions: Conditions) -> Prediction:
 
 
 def pftk_window(p: float, b: int) -> float:
-    """E[W] of PFTK: the mean window at a loss event, where no receiver limits it."""
+    """Return E[W] of PFTK: the mean window at a loss event if no receiver limits it."""
     offset = (2 + b) / (3 * b)
     return offset + math.sqrt(8 * (1 - p) / (3 * b * p) + offset**2)
 
 
 def timeout_probability(p: float, window: float) -> float:
-    """Q̂ of PFTK: that a loss in such a window ends in a timeout."""
+    """Return Q̂ of PFTK: the probability that a loss in a window of this size ends in a timeout."""
     arrived = 1 - p
     if window <= 3:
         return 1.0  # no three duplicate ACKs
@@ -120,25 +120,25 @@ def timeout_probability(p: float, window: float) -> float:
 
 
 def backoff(p: float) -> float:
-    """f(p) of PFTK: by how much doubling prolongs a series of timeouts."""
+    """Return f(p) of PFTK: the factor by which doubling prolongs a series of timeouts."""
     return 1 + p + 2 * p**2 + 4 * p**3 + 8 * p**4 + 16 * p**5 + 32 * p**6
 
 
 def cubic(conditions: Conditions) -> Prediction:
-    """RFC 9438, 5.1: Cubic's mean window, or Reno's where that is larger (4.3)."""
+    """Predict Cubic by RFC 9438, 5.1, or by Reno's mean window where that is larger (4.3)."""
     window = max(cubic_window(conditions), reno_window(conditions.loss_event_rate))
     because = window_fault(conditions, window)
     return Invalid(because) if because else window / conditions.rtt_s
 
 
 def cubic_window(conditions: Conditions) -> float:
-    """The mean window of the cubic alone."""
+    """Return the mean window of the cubic function alone."""
     scale = CUBIC_C * (3 + CUBIC_BETA) / (4 * (1 - CUBIC_BETA))
     return float(scale**0.25 * (conditions.rtt_s / conditions.loss_event_rate) ** 0.75)
 
 
 def reno_window(p: float) -> float:
-    """The mean window of the Reno-friendly region.
+    """Return the mean window of the Reno-friendly region.
 
     Its growth is chosen so that the mean is Reno's, whatever beta is: √(3/2p), in the RFC 1.2/√p.
     """

@@ -1,4 +1,4 @@
-"""The measures that claims are about: units, digits, and differences too small to count."""
+"""Comparisons of samples, and the parts of a claim that they decide."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class ClaimMeasure:
     absolute: float = 0.0
 
     def write(self, value: float, sign: str = "") -> str:
-        """A number with its unit."""
+        """Write a number with its unit."""
         if not math.isfinite(value):
             return "not known"
         return f"{value * self.factor:{sign}.{self.decimals}f} {self.unit}".rstrip()
 
     def margin(self, a: float, b: float) -> float:
-        """Differences up to this are disregarded."""
+        """Return the difference of two values up to which they count as equal."""
         return max(self.absolute, self.relative * (abs(a) + abs(b)) / 2)
 
 
@@ -94,7 +94,7 @@ class Contrast:
 
     @property
     def said(self) -> str:
-        """The comparison in words."""
+        """The comparison as a clause, with both means."""
         write = self.measure.write
         return f"{self.a} {self.outcome} {self.b} ({write(self.mean_a)}, {write(self.mean_b)})"
 
@@ -121,13 +121,13 @@ class Contrast:
         return min(self.comparison.n_a, self.comparison.n_b)
 
     def among(self, corrected: float) -> Contrast:
-        """It as one of the claim's comparisons, with p corrected for their number."""
+        """Return this comparison with p corrected for the number of the claim's comparisons."""
         outcome = self.outcome if _sure(corrected) else ComparisonOutcome.UNCLEAR
         return replace(self, p=corrected, outcome=outcome)
 
 
 def _sure(p: float) -> bool:
-    """Significant, or exact, which has no p."""
+    """Return whether a comparison is significant; an exact one has no p."""
     return math.isnan(p) or p < SIGNIFICANT
 
 
@@ -136,13 +136,13 @@ def _p(p: float) -> str:
 
 
 def mean(sample: Sample) -> float:
-    """The mean of the known values; NaN if there are none."""
+    """Return the mean of the known values; NaN if there are none."""
     values = known(sample.values())
     return float(values.mean()) if len(values) else math.nan
 
 
 def spread(measure: ClaimMeasure, sample: Sample) -> str:
-    """The mean, and half of its interval where there is one."""
+    """Write the mean, and half of its interval where there is one."""
     half = half_width(sample.values())
     value = measure.write(mean(sample))
     return (
@@ -153,7 +153,7 @@ def spread(measure: ClaimMeasure, sample: Sample) -> str:
 def contrasts(
     measure: ClaimMeasure, pairs: Iterable[tuple[str, Sample, str, Sample]], *, paired: bool = False
 ) -> tuple[Contrast, ...]:
-    """Compare each pair, by itself.
+    """Compare the two samples of every pair.
 
     `paired` is for numbers of one seed that are not independent: of two flows of a trial, or of two
     trials that share the seed's CBR, dropper or radio. Their differences seed by seed are tested.
@@ -194,8 +194,10 @@ def all_are(
     where: str = "",
     also: tuple[ComparisonOutcome, ...] = (),
 ) -> ClaimPart:
-    """The part that every contrast has the required outcome, or one of `also`; an unclear one
-    leaves it open, any other refutes it."""
+    """Require that every contrast has the outcome `wanted`, or one of `also`.
+
+    An unclear contrast leaves the part open, any other outcome refutes it.
+    """
     judge = partial(_all_judged, (wanted, *also), tuple(found), where)
     return ClaimPart(tuple(each.p for each in found), judge)
 
@@ -229,7 +231,7 @@ def _all_judged(
 
 
 def _said(told: Sequence[Contrast]) -> list[str]:
-    """Each contrast in words; one that holds against several samples is stated once."""
+    """Put contrasts into words; one that holds against several samples is stated once."""
     groups: dict[tuple[str, ComparisonOutcome, float], list[Contrast]] = {}
     for each in told:
         groups.setdefault((each.a, each.outcome, each.mean_a), []).append(each)
@@ -249,7 +251,7 @@ def _to_several(own: Sequence[Contrast]) -> str:
 
 
 def _outcome_tally(found: Sequence[Contrast]) -> str:
-    """`above in 3 of 30, equal in 27`."""
+    """Count the outcomes, as in `above in 3 of 30, equal in 27`."""
     words = {
         ComparisonOutcome.EQUAL: "equal",
         ComparisonOutcome.UNCLEAR: "not significantly different",
@@ -266,7 +268,7 @@ def _outcome_tally(found: Sequence[Contrast]) -> str:
 def within(
     what: str, measure: ClaimMeasure, sample: Sample, low: float = -math.inf, high: float = math.inf
 ) -> ClaimPart:
-    """The part that the mean lies between bounds; open if its interval crosses one of them."""
+    """Require that the mean lies between bounds; open if its interval crosses one of them."""
     centre = mean(sample)
     nearer = min(low, high, key=lambda bound: abs(centre - bound))
     p = compare_paired(sample, dict.fromkeys(sample, nearer)).p
@@ -274,7 +276,7 @@ def within(
 
 
 def left_open(part: ClaimPart, because: str) -> ClaimPart:
-    """The same numbers, from a set-up that is not the paper's and cannot be made so."""
+    """Keep a part open, since the set-up is not the paper's and cannot be made so."""
     return ClaimPart((), lambda _: _without_answer(part.judge(part.p), because))
 
 
@@ -316,11 +318,11 @@ def _bounds(measure: ClaimMeasure, low: float, high: float) -> str:
 
 
 def students_p(first: Iterable[float], second: Iterable[float]) -> float:
-    """The papers' t-test (equal variances, one tail), over what they took as a sample."""
+    """Return p of the papers' t-test: equal variances, one tail, their own samples."""
     return student_p(first, second)
 
 
 def relative(first: Sample, second: Sample) -> Sample:
-    """The ratio of the first to the second, seed by seed."""
+    """Return the ratio of the first to the second, seed by seed."""
     seeds = sorted(first.keys() & second.keys())
     return {seed: first[seed] / second[seed] for seed in seeds if second[seed]}

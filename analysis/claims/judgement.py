@@ -51,8 +51,10 @@ class JudgedPart:
 
 @dataclass(frozen=True)
 class ClaimPart:
-    """One or more comparisons that a claim comes down to, not yet judged: whether a p is small
-    enough depends on how many comparisons the whole claim makes."""
+    """One or more comparisons that decide a claim, not yet judged.
+
+    Whether a p is small enough depends on how many comparisons the whole claim makes.
+    """
 
     p: tuple[float, ...]  # of each comparison by itself; NaN where there is nothing to test
     judge: Callable[[Sequence[float]], JudgedPart]  # asks for the same p, corrected
@@ -71,12 +73,12 @@ class Finding:
 
     @property
     def p(self) -> tuple[float, ...]:
-        """Those of all its comparisons, in order."""
+        """The p of all comparisons, in order."""
         return _all_p(self.parts)
 
 
 def judge_parts(parts: Iterable[ClaimPart], corrected: Iterable[float]) -> tuple[JudgedPart, ...]:
-    """The parts, judged by their p, which were corrected together."""
+    """Judge the parts by their p, which were corrected together."""
     numbers = iter(corrected)
     return tuple(part.judge([float(next(numbers)) for _ in part.p]) for part in parts)
 
@@ -84,7 +86,7 @@ def judge_parts(parts: Iterable[ClaimPart], corrected: Iterable[float]) -> tuple
 def merge_parts(
     parts: Iterable[ClaimPart], merge: Callable[[tuple[JudgedPart, ...]], JudgedPart]
 ) -> ClaimPart:
-    """One part of several, whose results are merged."""
+    """Make one part of several whose results are merged."""
     own = tuple(parts)
     return ClaimPart(_all_p(own), lambda corrected: merge(judge_parts(own, corrected)))
 
@@ -94,7 +96,7 @@ def _all_p(parts: Iterable[ClaimPart]) -> tuple[float, ...]:
 
 
 def verdicts_over_all(findings: Sequence[Finding]) -> tuple[ClaimVerdict, ...]:
-    """The verdict on each finding if all comparisons of all of them are one family."""
+    """Return the verdict on each finding if all comparisons of all findings are one family."""
     numbers = iter(holm(p for found in findings for p in found.p))
     return tuple(
         combine_verdicts(judge_parts(found.parts, [next(numbers) for _ in found.p]))
@@ -103,7 +105,7 @@ def verdicts_over_all(findings: Sequence[Finding]) -> tuple[ClaimVerdict, ...]:
 
 
 def combine_verdicts(parts: Iterable[JudgedPart]) -> ClaimVerdict:
-    """One contradicted part refutes a claim; only if all are supported is it supported."""
+    """Combine the verdicts on parts: one contradicted part refutes, and all must be supported."""
     verdicts = {part.verdict for part in parts}
     if ClaimVerdict.CONTRADICTED in verdicts:
         return ClaimVerdict.CONTRADICTED
@@ -111,7 +113,7 @@ def combine_verdicts(parts: Iterable[JudgedPart]) -> ClaimVerdict:
 
 
 def by_definition(name: str, parts: Iterable[tuple[str, ClaimPart]]) -> ClaimPart:
-    """A part decided by a word that the paper does not define: open unless all readings agree."""
+    """Make a part of an undefined word's readings: open unless all readings agree."""
     labels, own = zip(*parts, strict=True)
     return merge_parts(own, lambda results: _by_reading(name, labels, results))
 
@@ -134,7 +136,7 @@ def _by_reading(name: str, labels: Sequence[str], results: Sequence[JudgedPart])
 
 
 def require_both(first: ClaimPart, second: ClaimPart) -> ClaimPart:
-    """Two parts that must hold together."""
+    """Make one part of two that must both hold."""
     return merge_parts((first, second), _both_parts)
 
 
@@ -151,5 +153,5 @@ def _both_parts(results: tuple[JudgedPart, ...]) -> JudgedPart:
 
 
 def each_text_once(texts: Iterable[str]) -> str:
-    """Each text once, in order."""
+    """Join the distinct texts in their order."""
     return "; ".join(dict.fromkeys(text for text in texts if text))

@@ -23,7 +23,15 @@ from analysis.claims.judgement import (
     judge_parts,
     verdicts_over_all,
 )
-from analysis.claims.samples import MODERN, Group, Reference, Selection, apart, usable, values_of
+from analysis.claims.samples import (
+    MODERN,
+    Group,
+    Reference,
+    Selection,
+    split_variations,
+    usable,
+    values_of,
+)
 from analysis.metrics.digest import NotMeasured
 from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.intervals import holm
@@ -114,7 +122,7 @@ class Answer:
 
 
 def answer(paper: Paper, claim: Claim, group: Group, found: Finding, tested: str) -> Answer:
-    """The entry in the ledger; its statement is that of the parts that decided."""
+    """Make the ledger's entry; its statement is that of the parts that decided."""
     corrected = holm(found.p)
     parts = judge_parts(found.parts, corrected)
     verdict = combine_verdicts(parts)
@@ -144,7 +152,7 @@ def answer(paper: Paper, claim: Claim, group: Group, found: Finding, tested: str
 def unanswered(
     paper: Paper, claim: Claim, why: str, *, profile: str = "", setting: str = "", reading: str = ""
 ) -> Answer:
-    """The entry of a claim for which nothing was measured."""
+    """Make the entry of a claim for which nothing was measured."""
     return Answer(
         id=claim.id,
         paper=paper.id,
@@ -167,7 +175,7 @@ def unanswered(
 
 
 def _statement(verdict: ClaimVerdict, parts: tuple[JudgedPart, ...]) -> str:
-    """The tally of the parts, and the first of those that decided; the others are in the rows."""
+    """Write the tally of the parts and the first of those that decided; rows have the others."""
     decisive = [part for part in parts if part.verdict is verdict]
     more = len(decisive) - PARTS_IN_STATEMENT
     rest = f"; and {more} more" if more > 0 else ""
@@ -176,7 +184,7 @@ def _statement(verdict: ClaimVerdict, parts: tuple[JudgedPart, ...]) -> str:
 
 
 def _tally(parts: tuple[JudgedPart, ...]) -> str:
-    """`31 of 33 parts supported, 2 contradicted`; what decides comes last, with its parts."""
+    """Count the verdicts, the decisive one last: `31 of 33 parts supported, 2 contradicted`."""
     order = (ClaimVerdict.SUPPORTED, ClaimVerdict.OPEN, ClaimVerdict.CONTRADICTED)
     if all(part.verdict is not ClaimVerdict.CONTRADICTED for part in parts):
         order = (ClaimVerdict.SUPPORTED, ClaimVerdict.CONTRADICTED, ClaimVerdict.OPEN)
@@ -187,14 +195,14 @@ def _tally(parts: tuple[JudgedPart, ...]) -> str:
 
 
 def _part_rows(parts: tuple[JudgedPart, ...]) -> tuple[NumberRow, ...]:
-    """The verdict of each part, where there are several."""
+    """Return a row with the verdict on each part, if there are several."""
     return (
         tuple(NumberRow(part.said, str(part.verdict)) for part in parts) if len(parts) > 1 else ()
     )
 
 
 def _why(verdict: ClaimVerdict, decisive: list[JudgedPart], page: str) -> str:
-    """Why a claim is open; where to read about one that is contradicted."""
+    """Say why a claim is open, or where to read about one that is contradicted."""
     if verdict is ClaimVerdict.CONTRADICTED:
         return f"What earlier runs showed, with their numbers: {page}."
     if verdict is ClaimVerdict.SUPPORTED:
@@ -216,9 +224,11 @@ PROFILES = ("ns2", MODERN)  # in this order
 def groups(
     claim: Claim, rows: Selection, folder: Path | None, reference: Reference
 ) -> Iterator[Group]:
-    """The usable rows, one group per profile, setting and reading that was run; of the windows,
-    only the one that fits the claim's paper, where it was run. None if no trial says what the
-    claim is about."""
+    """Yield the usable rows, a group for each profile, setting and reading that was run.
+
+    Of the windows only the one that fits the claim's paper is taken, if it was run. There is no
+    group if no trial has the axes that the claim is about.
+    """
     try:
         asked = rows.where(claim.where)
     except NotMeasured:
@@ -230,7 +240,7 @@ def groups(
 
 
 def _profiles(rows: Selection) -> list[tuple[str, Selection]]:
-    """The rows of each profile that was run; trials that do not say it are the modern ones'."""
+    """Return the rows of each profile that was run; trials that name none have the modern one."""
     if "axis_profile" not in rows.rows:
         return [] if rows.rows.empty else [(MODERN, rows)]
     there = rows.values("profile")
@@ -238,7 +248,7 @@ def _profiles(rows: Selection) -> list[tuple[str, Selection]]:
 
 
 def _readings(claim: Claim, rows: Selection) -> list[tuple[str, Selection]]:
-    """The rows of each reading that was run, all of them for a claim without."""
+    """Return the rows of each reading that was run; all rows for a claim without readings."""
     if not claim.readings:
         return [("", rows)]
     there = [each for each in claim.readings if _all_run(each, rows)]
@@ -271,8 +281,7 @@ def answers(
     folders: Mapping[str, Path] | None = None,
     reference: Path | None = None,
 ) -> tuple[Answer, ...]:
-    """Every claim of the papers, once per profile with data, and per setting and reading that the
-    claim distinguishes.
+    """Answer every claim once per profile with data, and per setting and reading of the claim.
 
     `metrics` and `folders` are by experiment: its table, and the folder with its trials, which
     claims about the course of a trial need. `reference` is a folder of ns-2's numbers as CSV.
@@ -311,7 +320,7 @@ def papers_of(all_results: Sequence[ExperimentResults]) -> list[Paper]:
 
 
 def _selections(metrics: pd.DataFrame) -> Selections:
-    plain, varied = apart(usable(metrics))
+    plain, varied = split_variations(usable(metrics))
     return Selection(plain), {name: Selection(own) for name, own in varied.items()}
 
 
@@ -339,8 +348,11 @@ def _answers(
 def _varied(
     paper: Paper, claim: Claim, group: Group, varied: Mapping[str, Sequence[Group]]
 ) -> Iterator[Varied]:
-    """The verdicts of the same claim, profile, setting and reading under each variation that
-    changed one of the trials it is tested on: without these the test finds something else."""
+    """Yield the verdict on the same claim and group under each variation that matters to it.
+
+    A variation matters if it changed a trial that the claim is tested on, and the answer is
+    another one without the changed trials.
+    """
     for name, groups_there in varied.items():
         for other in groups_there:
             if other.key == group.key and other.is_varied:
@@ -350,7 +362,7 @@ def _varied(
 
 
 def _matter(paper: Paper, claim: Claim, given: Answer, rest: Group) -> bool:
-    """Whether the varied trials had a part in the answer: without them, it is another one."""
+    """Return whether the answer would be another one without the varied trials."""
     if rest.rows.empty:
         return True
     without, _ = _answer(paper, claim, rest)
@@ -368,8 +380,10 @@ def _answer(paper: Paper, claim: Claim, group: Group) -> tuple[Answer, Finding]:
 
 
 def _note(claim: Claim, group: Group) -> str:
-    """A note on the reading, on the end that had the variant, and on the chosen window, if there
-    was a choice."""
+    """Write a note on the reading, on the end that had the variant, and on the window.
+
+    Each is mentioned only if there was a choice.
+    """
     read = [each.words for each in claim.readings if each.name == group.reading]
     return "".join(
         f" {each}"
@@ -397,7 +411,7 @@ ANSWER_KEY = ("id", "profile", "setting", "reading")  # what tells an answer fro
 
 
 def ledger_frame(found: Iterable[Answer]) -> pd.DataFrame:
-    """One row per answer, for CSV; `trials` are those that it names."""
+    """Return a table with a row per answer, for CSV; `trials` are those that it names."""
     rows = [
         {name: str(getattr(each, name)) for name in CSV_COLUMNS}
         | {"n": each.n, "survival": each.survival}
@@ -408,7 +422,7 @@ def ledger_frame(found: Iterable[Answer]) -> pd.DataFrame:
 
 
 def numbers_frame(found: Iterable[Answer]) -> pd.DataFrame:
-    """One row per number on which an answer is based: ours, the paper's, ns-2's."""
+    """Return a table with a row per number of an answer: ours, the paper's, ns-2's."""
     rows = [
         {name: getattr(each, name) for name in ANSWER_KEY} | dataclasses.asdict(row)
         for each in found
@@ -418,7 +432,7 @@ def numbers_frame(found: Iterable[Answer]) -> pd.DataFrame:
 
 
 def ledger_json(found: Iterable[Answer]) -> str:
-    """Everything, as a list of objects."""
+    """Return all answers in full as JSON."""
     entries = [dataclasses.asdict(each) | {"survival": each.survival} for each in found]
     for entry in entries:
         del entry["authors"]

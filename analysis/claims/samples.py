@@ -1,6 +1,7 @@
-"""ns-2's results in the same experiments: CSV files in a folder, if there is one.
+"""The samples that claims are tested on: rows of the metrics, selected, grouped and averaged.
 
-Nothing is tested against these numbers; they are shown beside ours.
+ns-2's results in the same experiments (`Reference`) are shown beside ours; nothing is tested
+against them.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from testbed.scenario.model import BASE_KERNEL
 
 @dataclass(frozen=True)
 class Reference:
-    """A folder of CSV files, or none."""
+    """A folder with ns-2's results as CSV files, or no folder."""
 
     folder: Path | None = None
 
     def table(self, name: str) -> pd.DataFrame:
-        """A file of the folder; empty if it is not there."""
+        """Read a file of the folder; the table is empty if the file is not there."""
         if self.folder is None or not (self.folder / name).is_file():
             return pd.DataFrame()
         return _read(self.folder / name)
@@ -49,15 +50,17 @@ MOST_EVIDENCE_TRIALS = 8  # trials that an answer names
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """Rows, and those parts of them that were asked for before: dozens of claims ask for the same
-    few, and to select rows takes longer than to test what is in them."""
+    """Rows of the metrics, with a cache of the parts selected from them.
+
+    Dozens of claims select the same few parts, and selecting rows takes longer than testing them.
+    """
 
     rows: pd.DataFrame
     _parts: dict[tuple[str, tuple[object, ...]], Selection] = field(default_factory=dict)
     _values: dict[str, tuple[object, ...]] = field(default_factory=dict)
 
     def where(self, axes: Mapping[str, object]) -> Selection:
-        """The rows with these values: of an axis, or of a column."""
+        """Select the rows with these values of axes or columns."""
         found = self
         for name, value in axes.items():
             found = found._part(name, tuple(values_of(value)))
@@ -70,7 +73,7 @@ class Selection:
         return self._parts[name, values]
 
     def values(self, axis: str) -> tuple[object, ...]:
-        """The values present on an axis, in order; none where there is no such axis."""
+        """Return the values present on an axis, in order; none if there is no such axis."""
         if axis not in self._values:
             column = self.rows.get(f"{AXIS}{axis}", pd.Series(dtype=object))
             self._values[axis] = tuple(sorted(column.dropna().unique()))
@@ -92,33 +95,33 @@ class Group:
 
     @property
     def rows(self) -> pd.DataFrame:
-        """Its flows, one a row."""
+        """A row for each flow."""
         return self.selection.rows
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What tells it from the other groups of its claim."""
+        """What distinguishes the group from the others of its claim."""
         return (self.profile, self.window, self.setting, self.reading)
 
     def where(self, **axes: object) -> Group:
-        """The part of it with these values on the axes: one value, or several of them."""
+        """Select the part with these values on the axes: one value or several for each."""
         return replace(self, selection=self.selection.where(axes))
 
     @property
     def is_varied(self) -> bool:
-        """Whether anything in it is other than as the paper has it (`apart`)."""
+        """Whether a trial in it was varied from what the paper has (`split_variations`)."""
         return VARIED in self.rows and bool(self.rows[VARIED].any())
 
     def without_varied(self) -> Group:
-        """The part of it that is as the paper has it."""
+        """Select the trials that are as the paper has them."""
         return replace(self, selection=Selection(self.rows[~self.rows[VARIED]]))
 
     def values(self, axis: str) -> tuple[object, ...]:
-        """The values present on an axis, in order."""
+        """Return the values present on an axis, in order."""
         return self.selection.values(axis)
 
     def asked(self, axis: str, wanted: Collection[object]) -> Group:
-        """The part with these values, all of which must be there."""
+        """Select the part with these values; raise `NotMeasured` if one of them is missing."""
         missing = [str(each) for each in wanted if each not in self.values(axis)]
         if missing:
             raise NotMeasured(
@@ -128,7 +131,7 @@ class Group:
         return self.where(**{axis: wanted})
 
     def evidence(self) -> TrialEvidence:
-        """A few of its trials, spread evenly."""
+        """Return a few trials, spread evenly."""
         rows = self.where(setting=self.setting).rows if self.setting else self.rows
         names = list(dict.fromkeys(rows["trial"].astype(str)))
         step = max(1, -(-len(names) // MOST_EVIDENCE_TRIALS))
@@ -148,9 +151,11 @@ def values_of(value: object) -> list[object]:
 
 
 def usable(metrics: pd.DataFrame) -> pd.DataFrame:
-    """Flows of trials that ran and were not judged invalid: of one engine, the one with more
-    trials, and of the longest duration at their values of the axes, because a shorter run is not a
-    repeat of the full one."""
+    """Select the flows that claims may be tested on.
+
+    Their trials ran, were not judged invalid, are of the engine with more trials, and have the
+    longest duration at their values of the axes: a shorter run is not a repeat of the full one.
+    """
     rows = counted(metrics)
     if rows["engine"].nunique() > 1:  # trials of two engines are not repeats of each other
         rows = rows[rows["engine"] == rows["engine"].mode()[0]]
@@ -168,15 +173,21 @@ def usable(metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def _as_objects(rows: pd.DataFrame) -> pd.DataFrame:
-    """The same with its texts as Python's: claims select rows a thousand times, and pandas takes
-    them from one block of objects at once, but from each column of Arrow's by itself."""
+    """Store texts as Python's strings.
+
+    Claims select rows a thousand times; pandas takes them from one block of objects at once, but
+    from Arrow's columns one by one.
+    """
     texts: list[str] = list(rows.select_dtypes("str"))
     return rows.astype(dict.fromkeys(texts, "object")).copy()  # a copy is of whole blocks
 
 
-def apart(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
-    """The rows as the papers have them, and by variation the same with varied trials in their place
-    wherever it changes something. Another kernel than the first one is a variation, too."""
+def split_variations(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
+    """Return the rows as the papers have them, and a table for each variation.
+
+    In a variation's table, varied trials take the place of those that they vary; the other rows
+    are the same. A kernel other than the first one is a variation, too.
+    """
     own = _variations(rows)
     rows = rows.drop(columns=[VARIATION_COLUMN, KERNEL_COLUMN], errors="ignore")
     plain = rows[own == ""]
@@ -194,7 +205,7 @@ def apart(rows: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
 
 
 def _variations(rows: pd.DataFrame) -> pd.Series[str]:
-    """What is varied in each row, in words; empty where nothing is."""
+    """Describe what is varied in each row; empty if nothing is."""
     none = pd.Series("", index=rows.index)
     own = rows[VARIATION_COLUMN].fillna("").astype(str) if VARIATION_COLUMN in rows else none
     kernels = rows[KERNEL_COLUMN].fillna(BASE_KERNEL).astype(str) if KERNEL_COLUMN in rows else none
@@ -211,7 +222,7 @@ def _places(rows: pd.DataFrame, axes: list[str]) -> list[tuple[str, ...]]:
 def samples(
     rows: pd.DataFrame, metric: str, of: str, over: Sequence[str] = ()
 ) -> dict[str, Sample]:
-    """For each value of column `of`: by seed, the mean over the cells of `over`.
+    """Return, for each value of column `of`, the means over the cells of `over` by seed.
 
     Only cells that all values have count, and only seeds that have all of these cells: means over
     different loads cannot be compared.
@@ -220,7 +231,7 @@ def samples(
 
 
 def sample(rows: pd.DataFrame, metric: str, over: Sequence[str] = ()) -> Sample:
-    """The same of all rows together."""
+    """Return the means of all rows over the cells of `over`, by seed."""
     return _samples(rows, metric, ["all"] * len(rows), over).get("all", {})
 
 
@@ -247,8 +258,10 @@ Cell = tuple[object, ...]
 def _cells(
     rows: pd.DataFrame, metric: str, names: Sequence[object], over: list[str]
 ) -> dict[str, dict[int, dict[Cell, list[float]]]]:
-    """The known values by what they are of, seed and cell: plain loops, since tables are small
-    and there are hundreds of them."""
+    """Return the known values by name, seed and cell.
+
+    In plain loops, since tables are small and there are hundreds of them.
+    """
     found: dict[str, dict[int, dict[Cell, list[float]]]] = {}
     cells = list(zip(*(rows[name].tolist() for name in over), strict=True)) or [()] * len(rows)
     seeds, values = rows["seed"].tolist(), rows[metric].tolist()
@@ -260,12 +273,14 @@ def _cells(
 
 
 def means(rows: pd.DataFrame, metric: str, of: Sequence[str], along: str) -> pd.DataFrame:
-    """The metric by columns `of`, one column per value of `along`, averaged over whatever else
-    differs; complete rows only. This is what a pivot table has, in a third of its time."""
+    """Return the metric by columns `of`, a column for each value of `along`; complete rows only.
+
+    It is averaged over all other axes. A pivot table would take three times as long.
+    """
     return rows.groupby([*of, along])[metric].mean().dropna().unstack().dropna()
 
 
 def sweeps(rows: pd.DataFrame, metric: str, along: str) -> dict[int, pd.Series[float]]:
-    """By seed: the metric along an axis; complete sweeps only."""
+    """Return the metric along an axis by seed; complete sweeps only."""
     table = means(rows, metric, ["seed"], along)
     return {int(float(str(seed))): row for seed, row in table.iterrows()}

@@ -29,14 +29,14 @@ def seconds(group: Group) -> dict[int, list[pd.DataFrame]]:
 def phase(
     table: pd.DataFrame, flow: str, since_s: float, until_s: float, column: str = "throughput_mbps"
 ) -> pd.Series[float]:
-    """A flow's whole seconds of a stretch of time."""
+    """Return a column of a flow's whole seconds within a time window."""
     second = table["second"].to_numpy()
     own = (table["flow"] == flow).to_numpy() & (second >= since_s) & (second < until_s)
     return pd.Series(table[column].to_numpy()[own], index=second[own])
 
 
 def delay_ms(table: pd.DataFrame, flow: str, since_s: float, until_s: float, name: str) -> float:
-    """A flow's mean delay of a stretch of time, over its packets."""
+    """Return a flow's mean delay per packet within a time window."""
     means = phase(table, flow, since_s, until_s, f"{name}_ms")
     numbers = phase(table, flow, since_s, until_s, f"{name}_n")
     total = float(numbers.sum())
@@ -44,21 +44,21 @@ def delay_ms(table: pd.DataFrame, flow: str, since_s: float, until_s: float, nam
 
 
 def rate(found: dict[int, list[pd.DataFrame]], flow: str, since_s: float, until_s: float) -> Sample:
-    """A flow's mean throughput of a stretch of time, by seed."""
+    """Return a flow's mean throughput within a time window, by seed."""
     return each_seed(found, lambda table: float(phase(table, flow, since_s, until_s).mean()))
 
 
 def delay(
     found: dict[int, list[pd.DataFrame]], flow: str, since_s: float, until_s: float, name: str
 ) -> Sample:
-    """Its mean delay, by seed."""
+    """Return a flow's mean delay within a time window, by seed."""
     return each_seed(found, lambda table: delay_ms(table, flow, since_s, until_s, name))
 
 
 def each_seed(
     found: dict[int, list[pd.DataFrame]], number: Callable[[pd.DataFrame], float]
 ) -> Sample:
-    """A number of each trial, the mean of a seed's trials."""
+    """Return the mean of a number over the trials of each seed."""
     return {
         seed: float(np.mean([number(table) for table in tables]))
         for seed, tables in sorted(found.items())

@@ -20,13 +20,13 @@ LEAST_DIFFERENCE = 1e-9
 
 
 def sentence(table: pd.DataFrame, scores: Sequence[Score]) -> str:
-    """For each score the best and the worst subject, with their means over the settings."""
+    """Name the best and the worst subject of each score, with their means over the settings."""
     said = list(filter(None, (_extremes(table, score) for score in scores)))
     return " ".join(said)
 
 
 def _extremes(table: pd.DataFrame, score: Score) -> str:
-    """`Link used (%): bbr 95 ± 1 at best, cubic 90 ± 2 at worst, which the seeds separate.`"""
+    """Name the best and the worst: `Link used (%): bbr 95 ± 1 at best, cubic 90 ± 2 at worst`."""
     found = {
         str(name): over_settings(table, str(name), score.name)
         for name in table[SUBJECT].drop_duplicates()
@@ -78,7 +78,7 @@ def _order(key: object) -> tuple[object, ...]:
 
 
 def sheet(table: pd.DataFrame, scores: Sequence[Score]) -> Sheet:
-    """A row per setting and subject: means with half of their intervals."""
+    """Return a table with a row per setting and subject: means with half of their intervals."""
     found = list(cells(table, scores))
     axes = list(found[0][0]) if found else []
     heads = [*(Head(name.replace("_", " ")) for name in axes), Head("subject")]
@@ -95,12 +95,12 @@ def sheet(table: pd.DataFrame, scores: Sequence[Score]) -> Sheet:
 
 
 def text_table(table: pd.DataFrame, scores: Sequence[Score]) -> TextTable:
-    """The same for the terminal, with the sentence below it."""
+    """Return the table of means for the terminal, with the sentence below it."""
     own = sheet(table, scores)
     rows = tuple(tuple(cell.words for cell in row) for row in own.rows)
     return TextTable(tuple(head.words for head in own.heads), rows, sentence(table, scores))
 
 
 def better_words(score: Score) -> str:
-    """Which way is better, in words."""
+    """Say whether more or less of a score is better."""
     return "more is better" if score.better == MORE else "less is better"

@@ -37,12 +37,12 @@ def subject_axis(results: ExperimentResults) -> str:
 
 
 def judged(results: ExperimentResults) -> pd.DataFrame:
-    """The flows that an evaluation is about: what it sends besides is no subject."""
+    """Select the flows that an evaluation scores: background traffic is not scored."""
     return results.good[results.good["kind"].isin(KINDS)]
 
 
 def outcome(results: ExperimentResults) -> pd.DataFrame:
-    """The rows of all good trials, with their axes, seeds and verdicts."""
+    """Return a row of scores for each valid trial, with its axes, seed and verdict."""
     known = {trial.path.name: trial for trial in results.trials}
     axis = subject_axis(results)
     rows: list[dict[str, object]] = []
@@ -91,7 +91,7 @@ def with_harm(table: pd.DataFrame, scores: Sequence[Score]) -> pd.DataFrame:
 
 
 def setting_columns(table: pd.DataFrame) -> list[str]:
-    """The axes that tell settings apart, without that of the subject."""
+    """Return the axes that distinguish settings, without the axis of the subject."""
     columns = [str(name) for name in table if str(name).startswith(AXIS)]
     return [name for name in columns if name not in _subjects(table, columns)]
 
@@ -101,8 +101,10 @@ def _subjects(table: pd.DataFrame, columns: Sequence[str]) -> list[str]:
 
 
 def over_settings(table: pd.DataFrame, subject: str, metric: str) -> dict[int, float]:
-    """A score's mean over the settings, by seed: of seeds that know it in all settings that any
-    seed of the subject knows."""
+    """Return a score's mean over the settings, by seed.
+
+    Only seeds count that have the score in all settings in which any seed of the subject has it.
+    """
     own = table[table[SUBJECT] == subject]
     return _by_seed(own, metric)
 
@@ -117,7 +119,7 @@ def _by_seed(rows: pd.DataFrame, metric: str) -> dict[int, float]:
 def in_pairs(
     table: pd.DataFrame, one: str, other: str, metric: str
 ) -> tuple[dict[int, float], dict[int, float]]:
-    """The same of two subjects, over the settings and seeds that both know."""
+    """Return two subjects' means by seed, over the settings and seeds that both have."""
     columns = [*setting_columns(table), "seed"]
     known = table[table[metric].notna()]
     parts = {name: known[known[SUBJECT] == name] for name in (one, other)}

@@ -34,8 +34,8 @@ class Standing(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class Beside:
-    """One comparison: a score of the subject less that of another."""
+class RivalComparison:
+    """A comparison with a rival: the subject's score less the rival's."""
 
     other: str
     found: Comparison
@@ -44,20 +44,20 @@ class Beside:
 
 
 @dataclass(frozen=True)
-class Line:
-    """One score of one evaluation: the subject's mean, and its comparisons."""
+class ScoreLine:
+    """A score in one evaluation: the subject's mean, and its comparisons with rivals."""
 
     experiment: str
     score: Score
     mean: float
     seeds: int
-    beside: tuple[Beside, ...]
+    beside: tuple[RivalComparison, ...]
 
 
 def standings(
     all_results: Iterable[ExperimentResults], subject: str, others: Sequence[str]
-) -> tuple[Line, ...]:
-    """Every score of every evaluation, corrected over all of them."""
+) -> tuple[ScoreLine, ...]:
+    """Compare every score of every evaluation, corrected for the number of all comparisons."""
     lines = [line for each in all_results for line in _lines(each, subject, others)]
     flat = [beside for line in lines for beside in line.beside]
     corrected = iter(holm(_p(each.found) for each in flat))
@@ -70,24 +70,24 @@ def standings(
     )
 
 
-def _lines(results: ExperimentResults, subject: str, others: Sequence[str]) -> Iterator[Line]:
+def _lines(results: ExperimentResults, subject: str, others: Sequence[str]) -> Iterator[ScoreLine]:
     table = outcome(results)
     for score in scores(results):
         own = known(over_settings(table, subject, score.name).values())
         beside = tuple(
-            Beside(other, compare_paired(*in_pairs(table, subject, other, score.name)))
+            RivalComparison(other, compare_paired(*in_pairs(table, subject, other, score.name)))
             for other in others
         )
         mean = float(own.mean()) if len(own) else math.nan
-        yield Line(results.experiment, score, mean, len(own), beside)
+        yield ScoreLine(results.experiment, score, mean, len(own), beside)
 
 
 def _p(found: Comparison) -> float:
-    """An exact difference needs no test, but is one of the comparisons."""
+    """Return the p of a comparison; an exact difference counts as a comparison with p = 0."""
     return 0.0 if found.kind is ComparisonKind.CONSTANT else found.p
 
 
-def _judged(beside: Beside, score: Score, p_holm: float) -> Beside:
+def _judged(beside: RivalComparison, score: Score, p_holm: float) -> RivalComparison:
     return replace(beside, standing=_standing(beside.found, score, p_holm), p_holm=p_holm)
 
 
@@ -102,12 +102,12 @@ def _standing(found: Comparison, score: Score, p_holm: float) -> Standing:
 
 
 def heads(subject: str, others: Sequence[str]) -> tuple[str, ...]:
-    """The columns of the summary."""
+    """Return the names of the summary's columns."""
     return ("evaluation", "score", subject, *(f"beside {other}" for other in others))
 
 
-def words(beside: Beside) -> str:
-    """`better: +1.2 (0.9 … 1.5)`; the interval is that of this one comparison."""
+def words(beside: RivalComparison) -> str:
+    """Write a comparison as `better: +1.2 (0.9 … 1.5)`, with its uncorrected interval."""
     found = beside.found
     if beside.standing is Standing.UNKNOWN:
         return UNKNOWN if math.isnan(found.difference) else f"{found.difference:+.3g}, one seed"
@@ -117,20 +117,20 @@ def words(beside: Beside) -> str:
     return f"{beside.standing}: {found.difference:+.3g} ({ends})"
 
 
-def text_table(lines: Sequence[Line], subject: str, others: Sequence[str]) -> TextTable:
-    """The summary for the terminal."""
+def text_table(lines: Sequence[ScoreLine], subject: str, others: Sequence[str]) -> TextTable:
+    """Return the summary for the terminal."""
     rows = tuple(
         (line.experiment, line.score.words, _mean(line), *map(words, line.beside)) for line in lines
     )
     return TextTable(heads(subject, others), rows, note(lines))
 
 
-def _mean(line: Line) -> str:
+def _mean(line: ScoreLine) -> str:
     return UNKNOWN if math.isnan(line.mean) else f"{line.mean:.3g}"
 
 
-def sheet(lines: Sequence[Line], subject: str, others: Sequence[str]) -> Sheet:
-    """The summary for the page."""
+def sheet(lines: Sequence[ScoreLine], subject: str, others: Sequence[str]) -> Sheet:
+    """Return the summary for the page."""
     names = [Head(name) for name in heads(subject, others)]
     rows = tuple(
         (
@@ -144,14 +144,14 @@ def sheet(lines: Sequence[Line], subject: str, others: Sequence[str]) -> Sheet:
     return Sheet(tuple(names), rows)
 
 
-def _cell(beside: Beside) -> Cell:
+def _cell(beside: RivalComparison) -> Cell:
     p = beside.p_holm
     hint = f" p {p:.2g}" if beside.found.kind is ComparisonKind.TESTED else ""
     return Cell(words(beside) + hint, f"{beside.standing} {beside.found.difference:.9g}")
 
 
-def note(lines: Sequence[Line]) -> str:
-    """What the table is made of, and its tally."""
+def note(lines: Sequence[ScoreLine]) -> str:
+    """Write the tally of the summary, and how its numbers are made."""
     flat = [each for line in lines for each in line.beside]
     seeds = {line.seeds for line in lines} or {0}
     tested = sum(not math.isnan(_p(each.found)) for each in flat)

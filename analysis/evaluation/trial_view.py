@@ -35,57 +35,59 @@ class TrialView:
 
     @property
     def rate_mbit(self) -> float:
-        """Of that queue, as the seed drew it."""
+        """Rate of the slowest observed queue, as the seed drew it."""
         return self.slowest.rate_mbit
 
     @cached_property
     def capacity(self) -> Capacity:
-        """What its link could carry."""
+        """Capacity of the slowest observed link over time."""
         return capacity_of(self.trial, self.slowest)
 
     @property
     def carried_mbit(self) -> float:
-        """The mean of that in the measured part of the trial."""
+        """Mean capacity of the slowest observed link over the measured part of the trial."""
         end_s = max(each.stopped_s for each in self.trial.record.flows)
         return self.capacity.mean_mbit(self.trial.scenario.measure_from_s, end_s)
 
     @cached_property
     def transfers(self) -> pd.DataFrame:
-        """Those of its workloads, a row each."""
+        """A row for each transfer of the trial's workloads."""
         return reduction_of(self.trial).transfers
 
     def flow(self, name: str) -> pd.Series:
-        """The row of a flow."""
+        """Return the metrics of a flow."""
         return self.flows[self.flows["flow"] == name].iloc[0]
 
     def without(self, start: str) -> pd.DataFrame:
-        """The rows of the flows whose names do not begin so."""
+        """Return the metrics of the flows whose names do not begin with `start`."""
         return self.flows[~self.flows["flow"].str.startswith(start)]
 
     def mean(self, metric: str, *, without: str = "-") -> float:
-        """Of the flows in which it is known."""
+        """Return the mean of a metric over the flows that have it."""
         return float(self.without(without)[metric].mean())
 
     def record(self, name: str) -> FlowRecord:
-        """When a flow ran."""
+        """Return the record of a flow."""
         return next(each for each in self.trial.record.flows if each.name == name)
 
     def rates(self) -> pd.DataFrame:
-        """Mbit/s in whole seconds of the trial: a row per second, a column per flow, NaN where a
-        flow did not run for all of it."""
+        """Return the flows' rates in Mbit/s: a row per whole second, a column per flow.
+
+        A rate is NaN in seconds in which its flow did not run throughout.
+        """
         own = self.digest[self.digest["what"] == THROUGHPUT_SERIES]
         seconds = np.floor(own["x"]).astype(int)
         return own.assign(second=seconds).pivot_table("value", "second", "flow", dropna=False)
 
     def backlog_packets(self) -> pd.Series:
-        """The mean backlog of the slowest observed queue in whole seconds of the trial."""
+        """Return the mean backlog of the slowest observed queue in each whole second."""
         own = Samples(self.trial).queue(self.slowest.interface)
         if own is None:
             return pd.Series(dtype=float)
         return own.groupby(np.floor(own["time_s"]).astype(int))["backlog_packets"].mean()
 
     def changes(self) -> list[float]:
-        """When flows came or went, in seconds, and the end."""
+        """Return the times in seconds at which flows start or stop."""
         records = self.trial.record.flows
         return sorted({t for each in records for t in (each.started_s, each.stopped_s)})
 
@@ -103,7 +105,7 @@ class Score:
 
 
 def jain(values: pd.Series) -> float:
-    """Jain's index of the values that are known."""
+    """Return Jain's index of the known values."""
     known = values.dropna().to_numpy(dtype=float)
     squares = float((known**2).sum())
     return float(known.sum()) ** 2 / (len(known) * squares) if squares else NAN

@@ -9,7 +9,7 @@ import pytest
 
 from analysis.claims.judgement import ClaimVerdict
 from analysis.claims.ledger import Answer, ledger_frame
-from analysis.claims.samples import apart
+from analysis.claims.samples import split_variations
 from analysis.metrics.metric_rows import with_axes
 from experiments.catalogue import EXPERIMENTS
 from experiments.rajore_gupta_sikka_jain.video_for_tests import video_metrics
@@ -213,6 +213,6 @@ def test_cells_that_a_variation_leaves_alone_stay() -> None:
             }
         )
     )
-    plain, others = apart(rows)
+    plain, others = split_variations(rows)
     assert list(plain["share"]) == [1.0, 2.0]
     assert sorted(others[VARIATION_WORDS["other-ecn"]]["share"]) == [1.0, 3.0]
