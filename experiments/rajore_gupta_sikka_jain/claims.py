@@ -1,9 +1,9 @@
 """RGSJ's claims and the test of each in words.
 
-Written before there was data, but for one thing. RGSJ0 first tested the largest spread by network
-and seed: the dice of a radio fell otherwise for single trials of a seed, so that it became the
-means over the networks. The hall of RGSJ6 and 7 was netem's when they were written; since there is
-the kernel's own 802.11, they are answered on either radio, netem's first.
+They were written before there was data, with one exception: RGSJ0 first tested the largest spread
+by network and seed. A radio's random losses differ between single trials of a seed, so it now tests
+the means over the networks. The hall of RGSJ6 and 7 was netem's when they were written; since the
+kernel's own 802.11 is there, they are answered on both radios, netem's first.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 Trials of one seed have the same video and the same random numbers for the radio's losses: variants
 and transports are compared seed by seed (paired). A laptop's setting that changes nothing gives the
-same number for each, and their difference is then exactly zero.
+same number for each variant, and their difference is then exactly zero.
 
-The bounds, chosen beforehand. Times that differ by no more than 1 s are alike, or by 5 s
-where the paper says *almost equal*: its own 2 and 4 s. Average lengths of packets are
-alike within 1 %, other counts within 5 % and half a packet.
+The bounds were chosen beforehand. Times that differ by no more than 1 s are alike, or by 5 s
+where the paper says *almost equal*: its own times differ by 2 and 4 s. Average lengths of packets
+are alike within 1 %, other counts within 5 % and half a packet.
 """
 
 from __future__ import annotations
