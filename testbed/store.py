@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from testbed.errors import TestbedError, UsageError, quoted
 from testbed.scenario.model import Scenario
-from testbed.scenario.names import checked, is_name, scenario_faults
+from testbed.scenario.names import checked_name, is_name, scenario_faults
 from testbed.scenario.reading import read_scenario
 
 _T = TypeVar("_T")
@@ -118,48 +118,48 @@ PROCESS_TIMES = Table(
 def trial_folder(scenario: Scenario, engine: str) -> str:
     """Return the name of a trial's directory in its results folder: one for each engine."""
     if scenario.label:
-        checked(scenario.label)
-    return f"{scenario.name}-{checked(engine)}"
+        checked_name(scenario.label)
+    return f"{scenario.name}-{checked_name(engine)}"
 
 
 def results_folder(experiment: str) -> Path:
     """Return where an experiment's results go unless the user names a folder."""
-    return Path("results") / checked(experiment)
+    return Path("results") / checked_name(experiment)
 
 
 def report_file(flow: str, role: str) -> str:
     """Return the name of the report of a flow's `client` or `server`."""
-    return f"{FLOWS_FOLDER}/{checked(flow)}.{role}.json"
+    return f"{FLOWS_FOLDER}/{checked_name(flow)}.{role}.json"
 
 
 def errors_file(flow: str, role: str) -> str:
     """Return the name of the stderr of a flow's program."""
-    return f"{FLOWS_FOLDER}/{checked(flow)}.{role}.err"
+    return f"{FLOWS_FOLDER}/{checked_name(flow)}.{role}.err"
 
 
 def output_file(flow: str, role: str) -> str:
     """Return the name of what a command flow's `client` or `server` printed."""
-    return f"{FLOWS_FOLDER}/{checked(flow)}.{role}.out"
+    return f"{FLOWS_FOLDER}/{checked_name(flow)}.{role}.out"
 
 
 def programs_file(flow: str) -> str:
     """Return the name of how a command flow's programs ended: a ProgramRecord by role."""
-    return f"{FLOWS_FOLDER}/{checked(flow)}.programs.json"
+    return f"{FLOWS_FOLDER}/{checked_name(flow)}.programs.json"
 
 
 def program_folder(flow: str, role: str) -> str:
     """Return the folder where a command flow's program runs; it is deleted after the trial."""
-    return f"{FLOWS_FOLDER}/{checked(flow)}.{role}.files"
+    return f"{FLOWS_FOLDER}/{checked_name(flow)}.{role}.files"
 
 
 def playback_file(flow: str) -> str:
     """Return the name of a video player's report."""
-    return f"{FLOWS_FOLDER}/{checked(flow)}.json"
+    return f"{FLOWS_FOLDER}/{checked_name(flow)}.json"
 
 
 def sizes_file(flow: str) -> str:
     """Return the name of the sizes of all files that a video player requested."""
-    return f"{FLOWS_FOLDER}/{checked(flow)}.sizes.json"
+    return f"{FLOWS_FOLDER}/{checked_name(flow)}.sizes.json"
 
 
 def planned_file(flow: str) -> str:
@@ -168,12 +168,12 @@ def planned_file(flow: str) -> str:
     A line is a transfer: its session (0 without any), ns, bytes. The time counts from the flow's
     start or, in a session, from the end of the transfer before; -1 bytes have no end.
     """
-    return f"{FLOWS_FOLDER}/{checked(flow)}.transfers"
+    return f"{FLOWS_FOLDER}/{checked_name(flow)}.transfers"
 
 
 def capture_file(interface: str) -> str:
     """Return the name of the capture taken at an interface."""
-    return f"{CAPTURES_FOLDER}/{checked(interface)}.pcapng"
+    return f"{CAPTURES_FOLDER}/{checked_name(interface)}.pcapng"
 
 
 TRIAL_FILES = {  # path in a trial's directory → what it holds

@@ -11,7 +11,7 @@ from pathlib import Path
 from testbed.errors import TestbedError, UsageError, nearest
 from testbed.machine.process import run, run_told
 from testbed.scenario.model import BASE_KERNEL
-from testbed.scenario.names import checked
+from testbed.scenario.names import checked_name
 
 SOURCE_FOLDER = Path(__file__).resolve().parents[2] / "kernel"
 IMAGE_SCRIPT = SOURCE_FOLDER / "image.sh"
@@ -33,7 +33,7 @@ def cache_folder() -> Path:
 
 def custom_folder(name: str) -> Path:
     """Return the folder of one of the user's own kernels, whether it is built or not."""
-    return cache_folder() / "own" / checked(name)
+    return cache_folder() / "own" / checked_name(name)
 
 
 def built_folder(name: str) -> Path | None:
@@ -116,7 +116,7 @@ def build_version(version: str, progress: Progress) -> Path:
 
 def build_custom(kernel: CustomKernel, progress: Progress) -> Path:
     """Build one of the user's own kernels, or what has changed in it since the last build."""
-    checked(kernel.name)
+    checked_name(kernel.name)
     if kernel.name in versions():
         raise UsageError(f"{kernel.name} is Debian's", "give yours another --name")
     return _run_build([str(CUSTOM_SCRIPT), *kernel.arguments()], progress)

@@ -19,7 +19,7 @@ from testbed.scenario.network import Queue
 
 
 def scenario(*, variant: str, buffer_bdp: float, duration_s: float, seed: int) -> Scenario:
-    """One trial: every keyword but `seed` is an axis below."""
+    """Return one trial's scenario: every keyword but `seed` is an axis below."""
     return Scenario(
         experiment="NAME",
         label=f"{variant}-{buffer_bdp:g}bdp",  # tells people which trial is which
@@ -49,8 +49,11 @@ EXPERIMENT = Experiment(
 
 
 def figures(rows: pd.DataFrame) -> Iterator[tuple[str, Figure]]:
-    """Each with its name; `rows` has a row per flow and trial, with every column of metrics.csv,
-    and the axes as `axis_…`. Without this function there are general figures."""
+    """Yield figures with their names.
+
+    `rows` has a row per flow and trial, with every column of metrics.csv, and the axes as `axis_…`.
+    Without this function the general figures are drawn.
+    """
     figure = Figure(figsize=(5, 3.2), layout="constrained")
     axes = figure.subplots()
     for variant, own in rows.groupby("variant"):

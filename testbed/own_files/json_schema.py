@@ -14,7 +14,7 @@ from testbed.scenario.model import Scenario
 from testbed.scenario.named_networks import LinkSettings, NamedNetwork
 from testbed.scenario.network import Direction
 from testbed.scenario.queues import DISCIPLINES
-from testbed.scenario.reading import NETWORK, SCHEMA, TOPOLOGY
+from testbed.scenario.reading import NETWORK_KEY, SCHEMA_KEY, TOPOLOGY_KEY
 from testbed.scenario.variants import VARIANTS
 
 OF_VARIANTS = (("Flow", "variant"), ("Viewing", "viewer_variant"))
@@ -40,8 +40,10 @@ FIELD_UNITS = {  # of a number, by its name or the last word of it
 
 
 def scenario_schema() -> dict[str, Any]:
-    """Return everything that one field alone can have wrong; what fields must have in common, only
-    the testbed knows."""
+    """Return the schema, which finds every fault that one field can have by itself.
+
+    What several fields must have in common only the testbed knows.
+    """
     schema = described(Scenario)
     forms = schema["$defs"]
     for kind in (NamedNetwork, TopoReference):
@@ -53,21 +55,21 @@ def scenario_schema() -> dict[str, Any]:
     topo = forms[TopoReference.__name__]
     graph = forms["Graph"]["properties"]  # any of its fields may be given beside a Topo
     topo["properties"] = {**topo["properties"], **graph}
-    schema["properties"][TOPOLOGY] = {
-        "description": f"A network by its name, or a Mininet Topo, in place of `{NETWORK}`.",
+    schema["properties"][TOPOLOGY_KEY] = {
+        "description": f"A network by its name, or a Mininet Topo, in place of `{NETWORK_KEY}`.",
         "if": {"required": ["topo"]},
         "then": {"$ref": f"#/$defs/{TopoReference.__name__}"},
         "else": {"$ref": f"#/$defs/{NamedNetwork.__name__}"},
     }
-    schema["required"].remove(NETWORK)
-    schema["oneOf"] = [{"required": [NETWORK]}, {"required": [TOPOLOGY]}]
+    schema["required"].remove(NETWORK_KEY)
+    schema["oneOf"] = [{"required": [NETWORK_KEY]}, {"required": [TOPOLOGY_KEY]}]
     queue = forms["Queue"]
     queue["properties"]["discipline"]["enum"] = list(DISCIPLINES)
     queue["allOf"] = [_options_of(row) for row in DISCIPLINES.values()]
     for form_name, field in OF_VARIANTS:
         forms[form_name]["properties"][field]["examples"] = list(VARIANTS)  # a kernel may have more
-    schema["properties"][SCHEMA] = {"type": "string", "description": "Where this schema is."}
-    return {SCHEMA: GenerateJsonSchema.schema_dialect, **schema}
+    schema["properties"][SCHEMA_KEY] = {"type": "string", "description": "Where this schema is."}
+    return {SCHEMA_KEY: GenerateJsonSchema.schema_dialect, **schema}
 
 
 class _Untitled(GenerateJsonSchema):
@@ -110,7 +112,7 @@ def is_number(field: Mapping[str, Any]) -> bool:
 
 
 def _options_of(row: Discipline) -> dict[str, Any]:
-    """Of that discipline: its options alone, each within what the kernel takes."""
+    """Return the schema of a discipline's options, each within what the kernel takes."""
     known = {name: _option(option) for name, option in row.options.items()}
     return {
         "if": {"properties": {"discipline": {"const": row.name}}},

@@ -17,7 +17,7 @@ PYTHON_SUFFIX = ".py"
 
 
 def import_file(path: Path) -> ModuleType:
-    """The module; it may import what lies beside it, and leaves no files there."""
+    """Import a file, which may import what lies beside it; no bytecode is written."""
     if os.geteuid() == 0 and (why := safe_files.changed_by_others(path, sudo_user())):
         raise UsageError(
             f"{path}: root does not run this file: {why}", "copy it where only you write"
@@ -39,7 +39,7 @@ def import_file(path: Path) -> ModuleType:
 
 
 def error_in_file(path: Path, error: Exception | SystemExit) -> TestbedError:
-    """What a file's code has raised, with its line in that file."""
+    """Return an error of a file's code as one line, with its line in that file."""
     if isinstance(error, TestbedError):
         return error
     if isinstance(error, SyntaxError):

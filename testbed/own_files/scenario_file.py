@@ -18,8 +18,8 @@ from testbed.scenario.model import Flow, Scenario, plain
 from testbed.scenario.reading import (
     FIELDS_HINT,
     LONGEST_SCENARIO_BYTES,
-    NETWORK,
-    TOPOLOGY,
+    NETWORK_KEY,
+    TOPOLOGY_KEY,
     ScenarioDocument,
     parsed,
     read_document,
@@ -28,9 +28,9 @@ from testbed.scenario.trace import with_traces
 from testbed.scenario.workload import with_input_files
 from testbed.store import SCENARIO
 
-TOPO, LINK = "topo", "link"
-FORM = "--flow h1,h2,variant=cubic"
-VARIANT = "cubic"  # of a TCP flow that names none
+TOPO_KEY, LINK_KEY = "topo", "link"
+FLOW_HINT = "--flow h1,h2,variant=cubic"
+DEFAULT_VARIANT = "cubic"  # of a TCP flow that names none
 
 
 @dataclass(frozen=True)
@@ -53,27 +53,27 @@ class TopoReference:
 
 
 def with_topo_graph(data: Any, folder: Path) -> Document:
-    """The same data with the Topo's graph in its place; `folder` is where a file's path begins."""
-    topology = data.get(TOPOLOGY) if isinstance(data, dict) else None
-    if not isinstance(topology, dict) or TOPO not in topology:
+    """Return the data with a Topo replaced by its graph; file paths begin at `folder`."""
+    topology = data.get(TOPOLOGY_KEY) if isinstance(data, dict) else None
+    if not isinstance(topology, dict) or TOPO_KEY not in topology:
         return Document(data)  # whoever reads it tells its faults, with their places
-    others = {key: value for key, value in topology.items() if key not in (TOPO, LINK)}
-    name, link = topology[TOPO], topology.get(LINK, "")
+    others = {key: value for key, value in topology.items() if key not in (TOPO_KEY, LINK_KEY)}
+    name, link = topology[TOPO_KEY], topology.get(LINK_KEY, "")
     if not isinstance(name, str) or not isinstance(link, str):
         raise UsageError("topology: topo and link are texts", 'like "topo": "tree,2,2"')
     found = topo_graph(name, link, folder)
-    rest = {key: value for key, value in data.items() if key != TOPOLOGY}
-    return Document({**rest, NETWORK: {**plain(found.graph), **others}}, found.left_out)
+    rest = {key: value for key, value in data.items() if key != TOPOLOGY_KEY}
+    return Document({**rest, NETWORK_KEY: {**plain(found.graph), **others}}, found.left_out)
 
 
 def document_from_options(
     topo: str, link: str, flows: Iterable[str], duration_s: float
 ) -> Document:
-    """The scenario of `--topo`, `--link`, `--flow` and `--duration`."""
+    """Return the scenario of `--topo`, `--link`, `--flow` and `--duration`."""
     found = topo_graph(topo, link)
     data = {
         "experiment": found.word,
-        NETWORK: plain(found.graph),
+        NETWORK_KEY: plain(found.graph),
         "flows": _with_names([_flow(text) for text in flows], found),
         "duration_s": duration_s,
     }
@@ -81,22 +81,22 @@ def document_from_options(
 
 
 def _flow(text: str) -> dict[str, Any]:
-    """`h1,h2,variant=cubic`: where from, where to, and any field of a flow's."""
+    """Return the flow of `h1,h2,variant=cubic`: source, destination, and any of its fields."""
     words = split_settings(text.split(","))
     ends = [str(each) for each in words.positional]
     if len(ends) != 2:
-        raise UsageError(f"--flow {quoted(text)}: not SRC,DST[,FIELD=VALUE…]", FORM)
+        raise UsageError(f"--flow {quoted(text)}: not SRC,DST[,FIELD=VALUE…]", FLOW_HINT)
     flow: dict[str, Any] = {"kind": "tcp", "src": ends[0], "dst": ends[1], **words.named}
     if flow["kind"] == "tcp":
-        flow.setdefault("variant", VARIANT)
+        flow.setdefault("variant", DEFAULT_VARIANT)
     return flow
 
 
 def _with_names(flows: list[dict[str, Any]], found: TopoGraph) -> list[dict[str, Any]]:
-    """Each flow with a name of its own: its ends, and a number if others have the same."""
+    """Return the flows, each with a unique name: its ends, and a number if others have the same."""
     if not flows:
         hosts = " and ".join(node.name for node in found.graph.nodes[:2])
-        raise UsageError("no flow is asked for", f"{FORM}; there are {hosts}, for example")
+        raise UsageError("no flow is asked for", f"{FLOW_HINT}; there are {hosts}, for example")
     taken: dict[str, int] = {}
     for flow in flows:
         name = flow.setdefault("name", f"{flow['src']}-{flow['dst']}")
@@ -146,7 +146,7 @@ def _with_files(scenario: Scenario, where: str, folder: Path) -> Scenario:
 
 
 def _flow_with_files(flow: Flow, folder: Path) -> Flow:
-    """What a workload's files hold, and where a program's are, whoever runs the scenario again."""
+    """Return the flow with its workload's files read, and absolute paths of its programs' files."""
     if flow.workload:
         return dataclasses.replace(flow, workload=with_input_files(flow.workload, folder))
     if flow.command:

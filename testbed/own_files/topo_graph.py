@@ -71,7 +71,7 @@ class TopoName:
 
 
 def parse_topo_name(text: str) -> TopoName:
-    """A Topo as the command line names it."""
+    """Return where a Topo class is and its arguments, from the command line's words."""
     head, *words = text.split(",")
     source, colon, class_name = head.rpartition(":")
     if not colon:
@@ -82,7 +82,7 @@ def parse_topo_name(text: str) -> TopoName:
 
 
 def split_settings(words: list[str]) -> Settings:
-    """Values as Python's where they are numbers, True, False or None; else texts."""
+    """Return words as numbers, True, False or None where they look so; else as texts."""
     named = dict(word.split("=", 1) for word in words if "=" in word)
     return Settings(
         tuple(_value(word) for word in words if "=" not in word),
@@ -102,7 +102,7 @@ def _value(text: str) -> Value:
 
 
 def build_topo(name: TopoName, folder: Path) -> Topo:
-    """The Topo; a file's path is relative to the folder."""
+    """Load the Topo's class and build it; a file's path is relative to the folder."""
     if name.is_file:
         path = folder / name.source
         if not path.is_file():
@@ -130,7 +130,7 @@ def _import(name: str) -> ModuleType:
 
 
 def _find_class(module: ModuleType, name: TopoName, where: str) -> Callable[..., object]:
-    """The class of that name, or what the file's `topos` calls so; without a name the only one."""
+    """Return the class of that name, or of the file's `topos`; without a name the only one."""
     known: dict[str, Callable[..., object]] = {
         key: value
         for key, value in vars(module).items()
@@ -193,7 +193,7 @@ LinkOptions = Mapping[str, Any]
 
 
 def parse_link_options(text: str) -> LinkOptions:
-    """`bw=10,delay=5ms`, with `tc,` before it as `mn --link` has it."""
+    """Return the options in `bw=10,delay=5ms`, with or without `tc,` before them."""
     words = text.split(",") if text else []
     found = split_settings([word for word in words if word != "tc"])
     if found.positional or any(
@@ -248,7 +248,7 @@ def _number(where: str, options: LinkOptions, key: str) -> float | None:
 
 
 def _time_ms(where: str, options: LinkOptions, key: str) -> float:
-    """A time as tc writes it; one without a unit means another one in every version of tc."""
+    """Return a time that has its unit; without one, versions of tc differ in what it means."""
     value = options.get(key)
     if value is None:
         return 0.0
@@ -292,7 +292,7 @@ class TopoGraph:
 
 
 def topo_graph(text: str, link: str = "", folder: Path = Path()) -> TopoGraph:
-    """The network of a Topo by its name; `link` has options for all its links."""
+    """Return the network of a Topo by its name; `link` has options for all its links."""
     name = parse_topo_name(text)
     topo = build_topo(name, folder)
     try:
@@ -318,7 +318,7 @@ def _graph(topo: Topo, defaults: Mapping[str, Any]) -> Graph:
 
 
 def _kind(topo: Topo, name: str, gateways: Set[str]) -> NodeKind:
-    """A host, or a router, if its class forwards or another host's default route leads to it."""
+    """Return router if the class forwards, or if a host's default route leads there; else host."""
     info = topo.nodeInfo(name)
     if not info.get("inNamespace", True):
         raise UsageError(f"{name} would be in the machine's own network", "leave it out")
@@ -334,7 +334,7 @@ def _kind(topo: Topo, name: str, gateways: Set[str]) -> NodeKind:
 
 
 def _forwards(kind: type) -> bool:
-    """Whether the class itself switches forwarding on, as Mininet's example of a router does."""
+    """Return whether a class switches on forwarding, as Mininet's example of a router does."""
     own = [each for each in kind.__mro__ if not each.__module__.startswith("mininet.no")]
     try:
         return any("ip_forward" in inspect.getsource(each) for each in own if each is not object)
@@ -343,7 +343,7 @@ def _forwards(kind: type) -> bool:
 
 
 def _gateways(topo: Topo) -> Set[str]:
-    """The hosts that a host's default route leads to."""
+    """Return the hosts that are the gateway of another host's default route."""
     found = [(name, topo.nodeInfo(name)) for name in topo.hosts()]
     routes = [str(info.get("defaultRoute", "")) for _, info in found]
     wanted = {route.removeprefix("via ").strip() for route in routes if route}
@@ -368,7 +368,10 @@ Place = tuple[str, int]  # a node, and its port's number
 
 
 def _addresses(topo: Topo, links: list[tuple[str, str, Any]]) -> dict[Place, str]:
-    """Of hosts' interfaces: what the link says, and for the first the host's own, or a number."""
+    """Return the addresses of hosts' interfaces.
+
+    The link may give one; the first interface has the host's, or the next number.
+    """
     numbers = {name: number for number, name in enumerate(topo.hosts(), start=1)}
     ports: dict[str, list[tuple[int, str]]] = {}
     for one, other, info in links:
@@ -396,13 +399,13 @@ def _graph_link(one: str, other: str, options: dict[str, Any], addresses: dict[P
 
 
 def _interface_number(options: Mapping[str, Any], end: int) -> int:
-    """The interface's number: its name's, which may be given, or its port's."""
+    """Return the number in the interface's name, which may be given, or that of its port."""
     named = _PORT.fullmatch(str(options.get(f"intfName{end}") or ""))
     return int(named[1]) if named else int(options[f"port{end}"])
 
 
 def _left_out(topo: Topo) -> Iterator[str]:
-    """What nodes are given that has no effect here, by name."""
+    """Yield a sentence on each parameter of nodes that has no effect here."""
     found: dict[str, list[str]] = {}
     for name in (*topo.hosts(), *topo.switches()):
         for key in topo.nodeInfo(name):

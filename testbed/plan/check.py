@@ -6,6 +6,7 @@ videos), what concerns the network in `check_network.py`, and flows in `check_fl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from testbed.errors import UsageError, listed
@@ -13,7 +14,8 @@ from testbed.plan.check_flows import MAX_SECONDS, flows_faults, in_range
 from testbed.plan.check_network import network_faults
 from testbed.plan.control_network import CONTROL
 from testbed.plan.delay_links import session_rtt_faults
-from testbed.plan.network import Hop, Network, build_network
+from testbed.plan.host_settings import marks, tcp_flows
+from testbed.plan.network import Hop, Network, build_network, radio_of
 from testbed.plan.traffic_control import longest_queue_s
 from testbed.scenario import queues
 from testbed.scenario.model import Flow, FlowKind, Scenario
@@ -30,6 +32,7 @@ LEAST_INTERVAL_MS = 0.1
 MOST_SAMPLES = 300_000  # rows of sockets: kept until the end in the 256 MB that a guest has
 LONGEST_RTT_S = 60.0  # a listener forgets a SYN after 63 s (tcp_synack_retries)
 HANDSHAKES = 2  # round trips before a flow can send
+SHORTEST_MS = 0.05  # of a laboratory's cable with the hosts at its ends
 
 
 def validate(scenario: Scenario) -> None:
@@ -90,8 +93,10 @@ def _trial_faults(scenario: Scenario) -> Iterator[str]:
 
 
 def _whole_faults(scenario: Scenario) -> Iterator[str]:
-    """Yield what only the whole network shows: limits in bytes, drain times, round trips, rows of
-    samples."""
+    """Yield the faults that only the whole network shows.
+
+    These concern limits in bytes, drain times, round trips and rows of samples.
+    """
     built = build_network(scenario.network)
     for hop in built.shaped:
         yield from (f"{hop.out.name}: {fault}" for fault in _queue_faults(hop))
@@ -145,3 +150,81 @@ def _sample_faults(scenario: Scenario, drain_s: float) -> Iterator[str]:
             f"{connections} connections in {sampled_s:.6g} s, drained queues included; at most "
             f"{MOST_SAMPLES}: take a longer interval"
         )
+
+
+def warnings(scenario: Scenario, network: Network) -> Iterator[str]:
+    """Yield what a user should know of a scenario without faults before it runs."""
+    yield from _queue_warnings(network)
+    yield from _no_round_trip(scenario, network)
+    yield from _unmarked(scenario)
+    yield from _too_fast(scenario, network)
+    yield from _slower_links(scenario, network)
+
+
+def _no_round_trip(scenario: Scenario, network: Network) -> Iterator[str]:
+    """Yield flows whose path has no delay.
+
+    In the guest no time passes then between handshake and data: the bucket of an htb has not
+    refilled, and the first sample of the round trip is only of what waits there.
+    """
+    for flow in scenario.flows:
+        hops = network.path(flow.src, flow.dst)
+        if not any(hop.link.both_delays_ms or radio_of(hop.link) for hop in hops):
+            yield (
+                f"{flow.name}: its path has no delay, so its first round trip takes no time in "
+                f"the guest: give a link that of a cable (delay_ms, {SHORTEST_MS:g} or more)"
+            )
+
+
+def _unmarked(scenario: Scenario) -> Iterator[str]:
+    """Yield flows whose variant needs marks, where no queue sets any."""
+    if not marks(scenario):
+        for flow, recipe in tcp_flows(scenario):
+            if recipe.by_marks:
+                yield (
+                    f"{flow.name}: {recipe.name} goes by marks, and the bottleneck's queue sets "
+                    "none: give it a queue with ecn (codel, fq_codel, red, …)"
+                )
+
+
+def _queue_warnings(network: Network) -> Iterator[str]:
+    """Yield the warnings about observed queues, each once with all its interfaces."""
+    places: dict[str, list[str]] = {}
+    for hop in network.shaped:
+        if hop.is_observed:
+            for warning in (*_short_buffer(hop), *queues.warnings(hop.queue, hop.full)):
+                places.setdefault(warning, []).append(hop.out.name)
+    for warning, interfaces in places.items():
+        yield f"{', '.join(interfaces)}: {warning}"
+
+
+def _short_buffer(hop: Hop) -> Iterator[str]:
+    if hop.full.bdp is not None and hop.full.bdp < 1:
+        yield f"the buffer is {hop.full.bdp:.2f} BDP: one flow may not fill the link"
+
+
+def _too_fast(scenario: Scenario, network: Network) -> Iterator[str]:
+    """Yield CBR flows that alone are more than a link of their path carries."""
+    for flow in scenario.flows:
+        observed = [hop for hop in network.path(flow.src, flow.dst) if hop.is_observed]
+        slowest = min((hop.rate_mbit for hop in observed), default=math.inf)
+        if flow.rate_mbit is not None and flow.rate_mbit > slowest:
+            yield (
+                f"{flow.name}: {flow.rate_mbit:g} Mbit/s into a bottleneck of "
+                f"{slowest:g} Mbit/s: most of the rest is lost"
+            )
+
+
+def _slower_links(scenario: Scenario, network: Network) -> Iterator[str]:
+    """Yield unobserved links that are slower than the observed ones of their path."""
+    found: dict[str, None] = {}
+    for flow in scenario.flows:
+        shaped = [hop for hop in network.path(flow.src, flow.dst) if hop.is_shaped]
+        observed = min((hop.rate_mbit for hop in shaped if hop.is_observed), default=math.inf)
+        found |= {
+            hop.out.name: None
+            for hop in shaped
+            if not hop.is_observed and hop.rate_mbit < observed < math.inf
+        }
+    for interface in found:
+        yield f"{interface} is slower than the bottleneck: the queue forms there instead"

@@ -35,19 +35,19 @@ NOT_OF_WORKLOADS = ("bytes", "drops", "loss", "rate_mbit", "packet_bytes", "vide
 
 
 def in_range(where: str, value: float, low: float, high: float) -> Iterator[str]:
-    """A fault unless the value is above `low` and at most `high`."""
+    """Yield a fault unless the value is above `low` and at most `high`."""
     if not low < value <= high:
         yield f"{where}: {value:g} is not above {low:g} and at most {high:g}"
 
 
 def rate_faults(where: str, rate_mbit: float) -> Iterator[str]:
-    """A fault unless tc, which counts whole bytes a second, can shape to that rate."""
+    """Yield a fault unless tc, which counts whole bytes a second, can shape to that rate."""
     if not LEAST_RATE_MBIT <= rate_mbit <= MAX_RATE_MBIT:
         yield f"{where}: {rate_mbit:g} is not between {LEAST_RATE_MBIT:g} and {MAX_RATE_MBIT:g}"
 
 
 def flows_faults(scenario: Scenario) -> Iterator[str]:
-    """Everything that is wrong with a scenario's flows, one by one and together."""
+    """Yield everything that is wrong with a scenario's flows, one by one and together."""
     if not 1 <= len(scenario.flows) <= MAX_FLOWS:
         yield f"flows: {len(scenario.flows)} flows; between 1 and {MAX_FLOWS} can run"
         return  # the rest compares flows with one another
@@ -75,7 +75,7 @@ def flows_faults(scenario: Scenario) -> Iterator[str]:
 
 
 def _name_clashes(flows: Sequence[str]) -> Iterator[str]:
-    """Names of which one would be another's, or a part of the other's files' names."""
+    """Yield names that are used twice, or are a part of the names of another flow's files."""
     counts = Counter(flows)
     yield from (f"flows: the name {name!r} is used twice" for name in counts if counts[name] > 1)
     for name in counts:
@@ -149,7 +149,7 @@ def _tcp_faults(flow: Flow, where: str, most: int) -> Iterator[str]:
 
 
 def _stack_faults(flow: Flow, where: str) -> Iterator[str]:
-    """What a flow asks of TCP itself."""
+    """Yield the faults of a flow's settings of TCP."""
     if flow.variant is None:
         yield f"{where}.variant: missing for a TCP flow"
     yield from _variant_faults(flow.variant, f"{where}.variant")
@@ -218,7 +218,10 @@ def _command_faults(flow: Flow, where: str) -> Iterator[str]:
 
 
 def _shared_ports(scenario: Scenario) -> Iterator[str]:
-    """Connections between two hosts are a command flow's by its port: no other's may have it."""
+    """Yield flows between the same hosts that a command flow's port cannot tell apart.
+
+    Connections between two hosts are a command flow's by its port.
+    """
     seen: dict[frozenset[str], list[tuple[str, int | None]]] = {}
     for index, flow in enumerate(scenario.flows):
         port = flow.command.listens_on(-1 - index) if flow.command else None
@@ -259,7 +262,7 @@ def _cbr_faults(flow: Flow, where: str) -> Iterator[str]:
 
 
 def host_conflicts(scenario: Scenario) -> Iterator[str]:
-    """Every pair of flows whose hosts would need two values of one setting."""
+    """Yield every pair of flows whose hosts would need two values of one setting."""
     yield from _one_variant_per_host(scenario)
     yield from _one_browser_per_host(scenario)
     yield from _one_recipe_per_receiver(scenario)
@@ -268,7 +271,7 @@ def host_conflicts(scenario: Scenario) -> Iterator[str]:
 
 
 def _one_variant_per_host(scenario: Scenario) -> Iterator[str]:
-    """The congestion control is a host's setting (sysctl), so a host has one."""
+    """Yield hosts with two variants: the congestion control is a host's setting (sysctl)."""
     seen: dict[str, str | None] = {}
     for flow in scenario.flows:
         wishes = [(flow.src, flow.variant)] if flow.protocol == "tcp" else []
@@ -280,14 +283,14 @@ def _one_variant_per_host(scenario: Scenario) -> Iterator[str]:
 
 
 def _one_browser_per_host(scenario: Scenario) -> Iterator[str]:
-    """The port of a browser's connection is a setting of the host."""
+    """Yield hosts with two browsers: the port of a browser's connection is the host's setting."""
     viewers = [f.dst for f in scenario.flows if f.video and f.video.player is PlayerKind.CHROMIUM]
     for host in {host for host in viewers if viewers.count(host) > 1}:
         yield f"flows: {host} has several browsers: one per host"
 
 
 def _one_recipe_per_receiver(scenario: Scenario) -> Iterator[str]:
-    """A variant's settings of the receiver apply to all flows to that host."""
+    """Yield flows whose variants need different settings of one receiver."""
     wishes: dict[tuple[str, str], tuple[str, str]] = {}
     found = _recipes(scenario)
     for flow, recipe in found:
@@ -313,7 +316,7 @@ def _recipes(scenario: Scenario) -> list[tuple[Flow, variants.Variant]]:
 
 
 def _one_route_per_pair(scenario: Scenario) -> Iterator[str]:
-    """A window and a minimum timer are attributes of the route between two hosts."""
+    """Yield flows that differ in their route's window or minimum timer."""
     firsts: dict[tuple[str, str], Flow] = {}
     for flow in scenario.flows:
         if flow.protocol == "tcp":
@@ -324,7 +327,10 @@ def _one_route_per_pair(scenario: Scenario) -> Iterator[str]:
 
 
 def _one_control_per_route(scenario: Scenario) -> Iterator[str]:
-    """A route's congestion control holds for both ends of its host's connections."""
+    """Yield flows whose route to the sender would need two congestion controls.
+
+    A route's congestion control holds for both ends of its host's connections.
+    """
     for flow, recipe in _recipes(scenario):
         answer = recipe.receiver_route.get("congctl")
         back = [f for f in scenario.flows if (f.src, f.dst) == (flow.dst, flow.src)]

@@ -29,7 +29,7 @@ from testbed.scenario.network import (
 from testbed.scenario.trace import trace_faults
 
 NODE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-LONGEST_NAME = 10  # with `-eth99` behind it an interface's name
+LONGEST_NODE_NAME = 10  # with `-eth99` behind it an interface's name
 LONGEST_INTERFACE = 15  # IFNAMSIZ, with a byte of zero
 MOST_PORT = 255  # of a node with a short name
 MOST_NODES = 200
@@ -162,7 +162,7 @@ def _radio_faults(where: str, direction: Direction, radio: Radio) -> Iterator[st
 
 
 def _radio_places(graph: Graph) -> Iterator[str]:
-    """Yield radio links but one between a router, the access point, and a host, its station."""
+    """Yield radio links, unless there is one, from a router (access point) to a host (station)."""
     kinds = {node.name: node.kind for node in graph.nodes}
     radios = [(n, link) for n, link in enumerate(graph.links) if _has_radio(link)]
     for index, link in radios:
@@ -192,10 +192,10 @@ def form_faults(graph: Graph, taken: Collection[str]) -> Iterator[str]:
     for name, count in counts.items():
         if count > 1:
             yield f"network.nodes: the name {quoted(name)} is used {count} times"
-        if not NODE_NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+        if not NODE_NAME.fullmatch(name) or len(name) > LONGEST_NODE_NAME:
             yield (
                 f"network.nodes: {quoted(name)}: a letter, then letters, digits and _, at most "
-                f"{LONGEST_NAME} of them"
+                f"{LONGEST_NODE_NAME} of them"
             )
         elif name in taken:
             yield f"network.nodes: {quoted(name)} is the name of a node of the testbed's own"
@@ -254,7 +254,10 @@ def path_faults(scenario: Scenario) -> Iterator[str]:
 
 
 def _switch_loops(graph: Graph, kinds: dict[str, NodeKind]) -> Iterator[str]:
-    """Bridges would send a packet round for ever: here none speaks the spanning tree protocol."""
+    """Yield a loop of switches, in which a packet would go round for ever.
+
+    The bridges do not speak the spanning tree protocol.
+    """
     group = {name: name for name, kind in kinds.items() if kind is NodeKind.SWITCH}
     closing = []
     for index, link in enumerate(graph.links):
@@ -272,8 +275,10 @@ def _switch_loops(graph: Graph, kinds: dict[str, NodeKind]) -> Iterator[str]:
 
 
 def _port_faults(graph: Graph) -> Iterator[str]:
-    """Yield interfaces that would have one name, or one that Linux would cut off, and addresses
-    that could not reach each other."""
+    """Yield faults of interfaces' names and addresses.
+
+    Two may have one name, Linux may cut one off, or addresses may not reach each other.
+    """
     names = {place: interface_name(graph, place) for place in graph.interface_numbers}
     for name, count in Counter(names.values()).items():
         if count > 1:
@@ -301,7 +306,7 @@ def _address_faults(graph: Graph, names: Mapping[Step, str]) -> Iterator[str]:
 def _segment_faults(
     own: Mapping[str, IPv4Interface], networks: dict[IPv4Network, str]
 ) -> Iterator[str]:
-    """Interfaces without a router between them, and the networks of segments before."""
+    """Yield interfaces without a router between them in two networks, and the reverse."""
     first = next(iter(own))
     home = own[first].network
     for name, each in own.items():
@@ -324,7 +329,7 @@ def _segment_faults(
 
 
 def _interface(text: str) -> IPv4Interface | None:
-    """The address that a text is; None if it is none, or none of a host's."""
+    """Return the address that a text is, or None if it is no host's."""
     try:
         found = IPv4Interface(text)
     except ValueError:

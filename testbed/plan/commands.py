@@ -30,18 +30,18 @@ class Veth:
 
 
 def peer_mac(mac: str) -> str:
-    """The hardware address of the cable's other end, in `wires` or `control`."""
+    """Return the hardware address of the cable's other end, in `wires` or `control`."""
     return "06" + mac[2:]
 
 
 def neighbour(node: str, interface: str, ip: str, mac: str) -> Command:
-    """A permanent neighbour entry, so that no ARP comes between a flow's packets."""
+    """Return a permanent neighbour entry, so that no ARP comes between a flow's packets."""
     argv = ("ip", "neigh", "replace", ip, "lladdr", mac, "dev", interface, "nud", "permanent")
     return Command(node, argv)
 
 
 def addresses_of(network: Network, flow: Flow) -> tuple[str, str]:
-    """A flow's addresses: those of the first and last interface on its path."""
+    """Return the addresses of the first and the last interface on a flow's path."""
     path = network.path(flow.src, flow.dst)
     return path[0].out.ip, path[-1].into.ip
 

@@ -20,19 +20,19 @@ CONTROL_MARK = "9"  # pace.c puts it on UDP sockets until their first paced pack
 
 
 def controlled(scenario: Scenario) -> tuple[Flow, ...]:
-    """The flows that need a control connection: iperf3's."""
+    """Return the flows that need a control connection: iperf3's."""
     return tuple(flow for flow in scenario.flows if flow.kind in (FlowKind.TCP, FlowKind.CBR))
 
 
 def control_veths(endpoints: tuple[str, ...]) -> Iterator[Veth]:
-    """A cable from every host with flows to the control network's router."""
+    """Yield a cable from every host with flows to the control network's router."""
     for number, node in enumerate(endpoints):
         mac = _control_mac(number)
         yield Veth(node, f"{node}-ctl", mac, CONTROL, f"c{number}", peer_mac(mac))
 
 
 def control_sysctls(endpoints: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """The router forwards, also where answers take another path."""
+    """Yield the router's settings: it forwards, also where answers take another path."""
     yield "net.ipv4.ip_forward", "1"
     yield "net.ipv4.conf.all.rp_filter", "0"
     for number in range(len(endpoints)):
@@ -46,7 +46,10 @@ def _control_mac(number: int) -> str:
 def control_commands(
     scenario: Scenario, network: Network, endpoints: tuple[str, ...]
 ) -> Iterator[Command]:
-    """Routes, not a bridge: a new bridge's ports may take a second to forward."""
+    """Yield the commands that set up interfaces, neighbours, routes and rules.
+
+    These are routes and no bridge: a new bridge's ports may take a second to forward.
+    """
     for number, node in enumerate(endpoints):
         yield Command(CONTROL, ("ip", "link", "set", f"c{number}", "up"))
         yield Command(node, ("ip", "link", "set", f"{node}-ctl", "up"))
@@ -66,7 +69,10 @@ def control_commands(
 
 
 def _control_rules(node: str) -> Iterator[Command]:
-    """TCP between a server's and a client's port is data; the rest of a server's is control."""
+    """Yield the rules that send control packets over the control network.
+
+    TCP between a server's and a client's port is data; all else from or to a server's is control.
+    """
     server = "{}-{}".format(*SERVER_PORTS)
     client = "{}-{}".format(*CLIENT_PORTS)
     tcp = ("ipproto", "tcp")

@@ -43,7 +43,7 @@ ALL_LOST = GilbertElliott(to_bad=1.0, to_good=0.0, loss_in_bad=1.0, loss_in_good
 
 @dataclass(frozen=True)
 class DelayLink:
-    """A link that goes through here: its interfaces, and what makes packets wait."""
+    """A link that leads through `wires`: its interfaces, and how packets are delayed."""
 
     hops: tuple[Hop, Hop]
     ends: tuple[str, str]
@@ -59,7 +59,7 @@ class DelayLink:
         return self.hops[1 - end]
 
     def words(self, end: int) -> tuple[str, ...]:
-        """The discipline at one end as tc is told."""
+        """Return the discipline at one end as tc's words."""
         if self.many:
             limits = ("limit", str(NETEM_LIMIT), "flow_limit", str(NETEM_LIMIT))
             return ("fq", *limits, "nopacing", "timer_slack", "0")
@@ -72,31 +72,31 @@ class DelayLink:
         )
 
     def settings(self, end: int) -> tuple[Setting, ...]:
-        """The discipline's numbers at one end as the kernel must report them."""
+        """Return the numbers that the kernel must report of the discipline at one end."""
         return tuple(_fq_settings()) if self.many else netem_settings(self.hop(end).direction)
 
 
 def is_delay_link(hops: tuple[Hop, Hop], many: frozenset[str] = frozenset()) -> bool:
-    """Return whether a link goes through here: it has a delay, or losses, or many delays."""
+    """Return whether a link leads through `wires`: it has a delay, losses, or many delays."""
     return hops[0].link.name in many or any(
         hop.direction.delay_ms or hop.direction.loss or hop.wire_changes for hop in hops
     )
 
 
 def end_names(number: int) -> tuple[str, str]:
-    """The interfaces here of the link with that number."""
+    """Return the names of the two interfaces, in `wires`, of the link with that number."""
     return f"w{number}a", f"w{number}b"
 
 
 def delay_links(network: Network, many: frozenset[str] = frozenset()) -> Iterator[DelayLink]:
-    """Yield all links that go through here; `many` names those with many delays."""
+    """Yield all links that lead through `wires`; `many` names those with many delays."""
     for number, hops in enumerate(network.hops):
         if is_delay_link(hops, many):
             yield DelayLink(hops, end_names(number), hops[0].link.name in many)
 
 
 def has_channels(network: Network) -> bool:
-    """Whether a link loses packets, now and then or while it is down, or lets some overtake."""
+    """Return whether a link can lose packets, be down, or let packets overtake."""
     return any(
         hop.direction.loss or hop.direction.reorder or hop.wire_changes
         for hops in network.hops
@@ -110,13 +110,16 @@ def _jitter(direction: Direction) -> tuple[str, ...]:
 
 
 def loss_words(channel: GilbertElliott) -> tuple[str, ...]:
-    """The channel as netem wants it: into the bad state, out of it, lost in it, and in the good."""
+    """Return the channel as netem takes it.
+
+    The chances are: into the bad state, out of it, lost in it, and lost in the good one.
+    """
     chances = (channel.to_bad, channel.to_good, channel.loss_in_bad, channel.loss_in_good)
     return ("loss", "gemodel", *(f"{100 * chance:.6f}%" for chance in chances))
 
 
 def delay_commands(links: tuple[DelayLink, ...]) -> Iterator[Command]:
-    """Each link's two ends up, tied together, each with what makes packets wait."""
+    """Yield the commands that tie each link's two ends together and delay packets there."""
     for each in links:
         for end in each.ends:
             yield Command(WIRES, ("ip", "link", "set", end, "up"))
@@ -132,14 +135,17 @@ def delay_commands(links: tuple[DelayLink, ...]) -> Iterator[Command]:
 
 
 def delay_objects(links: tuple[DelayLink, ...]) -> Iterator[TcObject]:
-    """The disciplines that make packets wait, with their numbers."""
+    """Yield the disciplines that delay packets, with their numbers."""
     for each in links:
         for number, end in enumerate(each.ends):
             yield TcObject(WIRES, end, DELAY_HANDLE, each.words(number)[0], each.settings(number))
 
 
 def delay_changes(links: tuple[DelayLink, ...]) -> Iterator[ChangePlan]:
-    """Other delays and losses of netem; what it holds already keeps its delay, and arrives."""
+    """Yield the scheduled changes of netem's delays and losses.
+
+    Packets that netem holds already keep their delay, and arrive.
+    """
     for each in links:
         for number, end in enumerate(each.ends):
             hop = each.hop(number)
@@ -217,7 +223,10 @@ def _loss(model: int, offset: int = 0) -> Field:
 
 
 def _channel_settings(channel: GilbertElliott) -> Iterator[Setting]:
-    """netem keeps what is delivered in the bad state, and what is lost in the good one."""
+    """Yield the channel's numbers in the kernel.
+
+    For netem, `h` is the chance to deliver in the bad state, `1-k` to lose in the good one.
+    """
     chances = {
         "p": channel.to_bad,
         "r": channel.to_good,
@@ -268,7 +277,7 @@ def session_delays(scenario: Scenario, network: Network) -> Iterator[SessionDela
 
 
 def session_rtt_faults(scenario: Scenario, network: Network) -> Iterator[str]:
-    """Find round trips shorter than the path's, and links that cannot add to them."""
+    """Yield round trips shorter than the path's, and links that cannot add to them."""
     links: dict[str, str] = {}
     for index, flow, sessions in _with_round_trips(scenario):
         where = f"flows[{index}].workload.arrivals.sessions"
@@ -290,7 +299,7 @@ def session_rtt_faults(scenario: Scenario, network: Network) -> Iterator[str]:
 
 
 def has_session_delays(scenario: Scenario) -> bool:
-    """Whether a flow has sessions with their own round trips."""
+    """Return whether a flow has sessions with their own round trips."""
     return any(True for _ in _with_round_trips(scenario))
 
 

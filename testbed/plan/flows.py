@@ -67,7 +67,10 @@ class FlowPlan:
 def plan_flow(
     scenario: Scenario, network: Network, index: int, options: frozenset[str]
 ) -> FlowPlan:
-    """The plan of the flow with that index; `options` are the TCP options that both hosts offer."""
+    """Return the plan of the flow with that index.
+
+    `options` are the TCP options that both hosts offer.
+    """
     flow = scenario.flows[index]
     if flow.command is not None:
         return _plan_command(scenario, network, index, flow.command, options)
@@ -81,7 +84,7 @@ def plan_flow(
 def _plan_iperf3(
     scenario: Scenario, network: Network, index: int, options: frozenset[str]
 ) -> FlowPlan:
-    """Data go from the client to the server, over a connection from each of its ports."""
+    """Plan an iperf3 flow: data go from client to server, over one connection for each port."""
     flow = scenario.flows[index]
     src, dst = addresses_of(network, flow)
     server_port = SERVER_PORTS[0] + index
@@ -128,29 +131,29 @@ def _plan_iperf3(
 
 
 def _iperf3_server(port: int, seconds: int) -> tuple[str, ...]:
-    """A long back-off of a flow is a result, not a reason for the server to give it up."""
+    """Return the server's command, which does not give up during a flow's long back-off."""
     words = ("iperf3", "--server", "--one-off", "--json", "--port", str(port))
     return (*words, "--rcv-timeout", str(seconds * 1000)) if seconds > IDLE_S else words
 
 
 def own_port(index: int) -> int:
-    """The first local port of the client of the flow with that index.
+    """Return the first local port of the client of the flow with that index.
 
-    Flows beyond those that have 64 ports each get the last of these.
+    Flows beyond those that have 64 ports each share the upper halves of these.
     """
     lap, place = divmod(index, SPACED_FLOWS)
     return CLIENT_PORTS[0] + PORT_SPACING * place + FEW_PORTS * lap
 
 
 def most_parallel(flows: int) -> int:
-    """How many connections each of so many flows may have."""
+    """Return the most connections that each flow may have, by the number of flows."""
     return PORT_SPACING if flows <= SPACED_FLOWS else FEW_PORTS
 
 
 def _plan_video(
     scenario: Scenario, network: Network, index: int, video: Viewing, options: frozenset[str]
 ) -> FlowPlan:
-    """Data go from the server to the player, who opens the connection from a port of its own."""
+    """Plan a video: data go from the server to the player, who opens the connection."""
     flow = scenario.flows[index]
     src, dst = addresses_of(network, flow)
     port, local = VIDEO_PORT + index, own_port(index)
@@ -182,7 +185,7 @@ def _plan_workload(
     workload: Workload,
     options: frozenset[str],
 ) -> FlowPlan:
-    """Data go from the server to the client, who opens every connection."""
+    """Plan a workload: data go from the server to the client, who opens every connection."""
     flow = scenario.flows[index]
     src, dst = addresses_of(network, flow)
     mss = str(flow.mss or PROFILE_SETTINGS[scenario.profile].mss or 0)
@@ -223,7 +226,10 @@ def session_count(flow: Flow) -> int:
 def _plan_command(
     scenario: Scenario, network: Network, index: int, command: Programs, options: frozenset[str]
 ) -> FlowPlan:
-    """A port of 0 is any: the client's are not known, nor the server's if it has none of ours."""
+    """Plan a flow of the user's programs.
+
+    A port of 0 stands for any: the client's is not known, nor the server's if it is not given.
+    """
     flow = scenario.flows[index]
     ends = addresses_of(network, flow)
     port = command.listens_on(COMMAND_PORT + index)
@@ -252,13 +258,16 @@ def _plan_command(
 
 
 def _start_s(scenario: Scenario, flow: Flow) -> float:
-    """Rounded to a microsecond; flows meant to start together never quite do in reality."""
+    """Return the flow's start, delayed by what the seed draws, to the microsecond.
+
+    Flows that are meant to start together never quite do in reality.
+    """
     late_ms = random.Random(f"{scenario.seed} {flow.name}").uniform(0, scenario.start_jitter_ms)
     return round(flow.start_s + late_ms / 1e3, 6)
 
 
 def cbr_gap_ns(flow: Flow) -> int:
-    """Nanoseconds from packet to packet at the flow's rate on the wire."""
+    """Return the nanoseconds from packet to packet at the flow's rate on the wire."""
     assert flow.packet_bytes is not None and flow.rate_mbit is not None
     return round((flow.packet_bytes + FRAME_OVERHEAD_BYTES) * 8e3 / flow.rate_mbit)
 
@@ -282,7 +291,7 @@ def _pace_environment(scenario: Scenario, flow: Flow, index: int) -> tuple[tuple
 
 
 def _turns(flow: Flow) -> tuple[tuple[str, str], ...]:
-    """Of a flow that is on and off by turns: on_off.c then keeps its gaps."""
+    """Return the environment of a CBR flow with pauses, whose gaps on_off.c then keeps."""
     if flow.on_s is None or flow.off_s is None:
         return ()
     gap_ns, on_ns, off_ns = cbr_gap_ns(flow), round(flow.on_s * 1e9), round(flow.off_s * 1e9)

@@ -35,7 +35,7 @@ class Parameter:
 
     @property
     def file(self) -> str:
-        """Its file below /sys."""
+        """The parameter's file in /sys."""
         return f"/sys/module/tcp_{self.control}/parameters/{self.name}"
 
 
@@ -48,31 +48,31 @@ NO_IPV6 = (("net.ipv6.conf.all.disable_ipv6", "1"), ("net.ipv6.conf.default.disa
 
 
 def hosts(flows: Iterable[Flow]) -> tuple[str, ...]:
-    """The hosts at both ends of these flows, each once."""
+    """Return the hosts at both ends of these flows, each once."""
     return tuple(dict.fromkeys(node for flow in flows for node in (flow.src, flow.dst)))
 
 
 def tcp_flows(scenario: Scenario) -> Iterator[tuple[Flow, Variant]]:
-    """All flows over TCP with their variants."""
+    """Yield all flows over TCP with their variants."""
     for flow in scenario.flows:
         if flow.variant is not None:
             yield flow, variant(flow.variant)
 
 
 def _viewers(scenario: Scenario) -> Iterator[tuple[str, Variant]]:
-    """Hosts that play a video and have a variant of their own."""
+    """Yield the hosts that play a video and have a variant for it."""
     for flow in scenario.flows:
         if flow.video is not None and flow.video.viewer_variant is not None:
             yield flow.dst, variant(flow.video.viewer_variant)
 
 
 def recipes(scenario: Scenario) -> Iterator[Variant]:
-    """The variants of all sending hosts, some more than once."""
+    """Yield the variants of all sending hosts, some more than once."""
     yield from (recipe for _, recipe in (*tcp_flows(scenario), *_viewers(scenario)))
 
 
 def sysctls_of(scenario: Scenario, network: Network) -> dict[str, dict[str, str]]:
-    """Every node's sysctls; later entries override earlier ones."""
+    """Return every node's sysctls; later entries override earlier ones."""
     everywhere = {
         **dict(NO_IPV6),
         # iperf3's control connection takes another path than its data
@@ -107,7 +107,7 @@ def sysctls_of(scenario: Scenario, network: Network) -> dict[str, dict[str, str]
 
 
 def browsers(scenario: Scenario) -> list[Flow]:
-    """Flows whose video is played by a real browser."""
+    """Return the flows whose video is played by a real browser."""
     return [f for f in scenario.flows if f.video and f.video.player is PlayerKind.CHROMIUM]
 
 
@@ -118,7 +118,7 @@ def marks(scenario: Scenario) -> bool:
 
 
 def agreed_options(flow: Flow, sysctls: Mapping[str, Mapping[str, str]]) -> frozenset[str]:
-    """The TCP options that both hosts offer, and the connection therefore uses."""
+    """Return the TCP options that both hosts offer, and the connection therefore uses."""
     return frozenset(
         option
         for option in ("sack", "timestamps")
@@ -127,7 +127,7 @@ def agreed_options(flow: Flow, sysctls: Mapping[str, Mapping[str, str]]) -> froz
 
 
 def parameters(scenario: Scenario) -> Iterator[Parameter]:
-    """The parameters of every congestion control used; the profile's override the variant's."""
+    """Yield the parameters of all congestion controls; a profile's override a variant's."""
     profile = PROFILE_SETTINGS[scenario.profile]
     values = {
         (recipe.control, name): value
@@ -142,7 +142,7 @@ def parameters(scenario: Scenario) -> Iterator[Parameter]:
 
 
 def route_plans(scenario: Scenario, network: Network) -> Iterator[RoutePlan]:
-    """Routes between hosts of TCP flows for which profile, variant or flow set attributes."""
+    """Yield the routes between hosts of TCP flows that have attributes."""
     profile = PROFILE_SETTINGS[scenario.profile]
     found: dict[tuple[str, str], dict[str, int | str]] = {}
     for flow, recipe in tcp_flows(scenario):
@@ -169,7 +169,7 @@ ROUTE_UNITS = {"rto_min": "ms"}  # `ip route` shows it without
 
 
 def route_command(route: RoutePlan) -> Command:
-    """The route as an `ip route` command."""
+    """Return the route as an `ip route` command."""
     via = ("via", route.gateway) if route.gateway else ()
     words = tuple(
         word

@@ -47,8 +47,11 @@ class DropPlan(AtRouter):
 
 @dataclass(frozen=True)
 class LossPlan(AtRouter):
-    """Random losses at the egress of the last router: the model, its seed, and the number of
-    packets to draw for, which is more than the flow can send at its path's rate."""
+    """Random losses at the egress of the last router.
+
+    They have a model, its seed, and the number of packets to draw for, which is more than the flow
+    can send at its path's rate.
+    """
 
     loss: Loss
     dice: str
@@ -56,7 +59,7 @@ class LossPlan(AtRouter):
 
 
 def drop_plans(network: Network, flows: Iterable[FlowPlan]) -> Iterator[DropPlan]:
-    """One plan per flow with `drops`."""
+    """Yield a plan for each flow with `drops`."""
     for each in flows:
         if each.flow.drops:
             door = network.path(each.flow.src, each.flow.dst)[0].into
@@ -66,7 +69,7 @@ def drop_plans(network: Network, flows: Iterable[FlowPlan]) -> Iterator[DropPlan
 def loss_plans(
     scenario: Scenario, network: Network, flows: Iterable[FlowPlan]
 ) -> Iterator[LossPlan]:
-    """One plan per flow with `loss`."""
+    """Yield a plan for each flow with `loss`."""
     for each in flows:
         if each.flow.loss is not None:
             door = network.path(each.flow.src, each.flow.dst)[-1].out
@@ -86,7 +89,7 @@ def _connection(
 
 
 def _most_packets(scenario: Scenario, network: Network, each: FlowPlan) -> int:
-    """Full segments at the rate of the slowest shaped interface on the path, and a margin."""
+    """Return the full segments at the path's slowest shaped rate, and a margin."""
     flow = each.flow
     hops = network.path(flow.src, flow.dst)
     rates = [hop.rate_mbit for hop in hops if hop.is_shaped]
@@ -97,6 +100,6 @@ def _most_packets(scenario: Scenario, network: Network, each: FlowPlan) -> int:
 
 
 def clsact_commands(plans: Iterable[AtRouter]) -> Iterator[Command]:
-    """The discipline that programs are attached to, once per interface."""
+    """Yield the commands for the discipline that programs are attached to, one per interface."""
     for node, interface in dict.fromkeys((each.node, each.interface) for each in plans):
         yield Command(node, ("tc", "qdisc", "add", "dev", interface, "clsact"))

@@ -66,12 +66,12 @@ class Hop:
 
     @property
     def is_shaped(self) -> bool:
-        """Whether packets wait here for a rate."""
+        """Whether the hop has a rate, which packets wait for."""
         return self.limit is not None
 
     @property
     def is_observed(self) -> bool:
-        """Whether packets wait here in a queue that is captured and sampled."""
+        """Whether packets wait in a queue that is captured and sampled."""
         return self.link.observed and self.is_shaped
 
     @property
@@ -103,7 +103,7 @@ class Hop:
 
     @cached_property
     def drain_s(self) -> float:
-        """How long a shaped hop's queue takes to drain when full, at worst."""
+        """The longest time that the full queue of a shaped hop takes to drain."""
         if self.direction.trace is not None:
             opportunities = -(-self.full.bytes // OPPORTUNITY_BYTES)
             return parse_trace(self.direction.trace).longest_ms(opportunities + 1) / 1e3
@@ -198,8 +198,10 @@ def _limit(direction: Direction, graph: Graph) -> Limit | None:
 
 
 def _computed_routes(network: Network, node: str) -> Iterator[Route]:
-    """Yield a route to every node that is no neighbour; a default route where one gateway leads to
-    all of them."""
+    """Yield a route to every node that is no neighbour.
+
+    Where one gateway leads to all of them, it is the default route.
+    """
     if node in network.switches:
         return
     routes = []
@@ -227,8 +229,10 @@ def interface_name(graph: Graph, place: Step) -> str:
 
 
 def segments(graph: Graph) -> list[list[Step]]:
-    """Return the interfaces of hosts and routers that reach each other without a router: of one
-    link, or of several that switches join."""
+    """Return the interfaces that reach each other without a router.
+
+    They belong to one link, or to several that switches join; a switch's are left out.
+    """
     switches: Collection[str] = graph.names(NodeKind.SWITCH)
     group = list(range(len(graph.links)))  # of each link, the number of its segment's first
     for switch in switches:
@@ -243,8 +247,10 @@ def segments(graph: Graph) -> list[list[Step]]:
 
 
 def interface_addresses(graph: Graph) -> dict[Step, str]:
-    """Return each interface's address: a network of 254 addresses for each segment, where a link
-    does not say otherwise; a switch's interfaces have none."""
+    """Return each interface's address; a switch's interfaces have none.
+
+    Where a link does not give one, each segment is a network of 254 addresses.
+    """
     numbered = {
         place: f"10.{number >> 8}.{number & 255}.{host}/24"
         for number, part in enumerate(segments(graph))

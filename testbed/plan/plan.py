@@ -8,11 +8,10 @@ node carry the network: the scenario's own hosts and routers, `wires` (delay_lin
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from testbed.plan.check import validate
+from testbed.plan.check import validate, warnings
 from testbed.plan.commands import Command, Veth, neighbour, peer_mac
 from testbed.plan.control_network import (
     CONTROL,
@@ -37,15 +36,13 @@ from testbed.plan.host_settings import (
     RoutePlan,
     agreed_options,
     hosts,
-    marks,
     parameters,
     route_command,
     route_plans,
     sysctls_of,
-    tcp_flows,
 )
 from testbed.plan.losses import DropPlan, LossPlan, clsact_commands, drop_plans, loss_plans
-from testbed.plan.network import Hop, Network, build_network, radio_of
+from testbed.plan.network import Network, build_network, radio_of
 from testbed.plan.radio import RadioPlan, plan_radio, radio_commands, radio_objects
 from testbed.plan.requirements import Need, needs
 from testbed.plan.traffic_control import (
@@ -58,7 +55,6 @@ from testbed.plan.traffic_control import (
     shaper_commands,
     shaper_objects,
 )
-from testbed.scenario import queues
 from testbed.scenario.model import CapturePoint, Flow, Scenario
 from testbed.scenario.variations import drawn
 from testbed.store import QUEUE_ROLE, RETIRE_S, TAIL_S, WIRES
@@ -66,7 +62,7 @@ from testbed.store import QUEUE_ROLE, RETIRE_S, TAIL_S, WIRES
 
 @dataclass(frozen=True)
 class CapturePlan:
-    """One interface to capture, and its roles: `sender:FLOW`, `bottleneck-in:FLOW` …"""
+    """One interface to capture, and its roles, such as `sender:FLOW` and `bottleneck-in:FLOW`."""
 
     node: str
     interface: str
@@ -74,7 +70,7 @@ class CapturePlan:
 
 
 def capture_plans(scenario: Scenario, network: Network) -> Iterator[CapturePlan]:
-    """One for each interface, however many flows it is captured for."""
+    """Yield one plan for each interface, however many flows it is captured for."""
     roles: dict[tuple[str, str], list[str]] = {}
     for flow in scenario.flows:
         for place, role in _of_flow(scenario, network, flow):
@@ -96,10 +92,10 @@ def _of_flow(scenario: Scenario, network: Network, flow: Flow) -> Iterator[Role]
 
 
 def _at_queues(scenario: Scenario, network: Network, flow: Flow) -> Iterator[Role]:
-    """Behind each observed queue, and before it where the flow does not start there.
+    """Yield the interfaces behind each observed queue, and before it unless the flow starts there.
 
-    The slowest of them, the first of equals, is the flow's bottleneck; where there are several,
-    they are numbered too.
+    The slowest queue, the first of equals, is the flow's bottleneck; where there are several, they
+    are numbered too.
     """
     if CapturePoint.BOTTLENECK not in scenario.captures:
         return
@@ -147,7 +143,7 @@ class Plan:
     end_s: float
 
     def flow(self, name: str) -> FlowPlan:
-        """The flow of that name."""
+        """Return the plan of the flow of that name."""
         return next(each for each in self.flows if each.flow.name == name)
 
     @property
@@ -160,7 +156,7 @@ class Plan:
 
     @property
     def changes(self) -> Iterator[ChangePlan]:
-        """What is changed while flows run, each discipline's and class's changes in their order."""
+        """The changes while flows run, each discipline's and class's in their order."""
         for queue in self.queues:
             yield from queue_changes(queue)
         yield from delay_changes(self.delays)
@@ -194,7 +190,7 @@ class _Layout:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The Topo's, and those beside it."""
+        """The scenario's nodes, and those that the testbed adds."""
         wires = (WIRES,) if self.delays else ()
         return (*self.network.nodes, *wires, *((CONTROL,) if self.endpoints else ()))
 
@@ -206,7 +202,7 @@ class _Layout:
 
 
 def make_plan(scenario: Scenario) -> Plan:
-    """Everything that running this scenario takes; raises if the scenario has faults."""
+    """Return everything that running this scenario takes; raise if the scenario has faults."""
     validate(scenario)
     scenario = drawn(scenario)
     layout = _layout(scenario, build_network(scenario.network))
@@ -235,7 +231,7 @@ def make_plan(scenario: Scenario) -> Plan:
         session_delays=layout.session_delays,
         radio=layout.radio,
         needs=tuple(dict.fromkeys(needs(scenario, network))),
-        warnings=tuple(_warnings(scenario, network)),
+        warnings=tuple(warnings(scenario, network)),
         end_s=_end_s(layout, flows),
     )
 
@@ -256,7 +252,10 @@ def _layout(scenario: Scenario, network: Network) -> _Layout:
 
 
 def _setup(layout: _Layout, clsacts: Iterable[Command]) -> tuple[Command, ...]:
-    """No node's commands need another's: node by node, those of one tool can share a process."""
+    """Return the commands that set the network up, node by node.
+
+    No node's commands need another's, so those of one tool can share a process.
+    """
     network, offloads = layout.network, layout.plain_interfaces
     commands = (
         *_address_commands(network),
@@ -283,7 +282,7 @@ def _sysctls(layout: _Layout) -> Iterator[tuple[str, tuple[tuple[str, str], ...]
 
 
 def _end_s(layout: _Layout, flows: Iterable[FlowPlan]) -> float:
-    """The time by which all flows have stopped and their packets have been captured."""
+    """Return the time by which all flows have stopped and their packets have been captured."""
     stops = [flow.stop_s for flow in flows]
     radio_s = layout.radio.drain_s if layout.radio else 0
     return max(stops) + max(
@@ -305,8 +304,11 @@ def _veths(layout: _Layout) -> Iterator[Veth]:
 
 
 def _address_commands(network: Network) -> Iterator[Command]:
-    """TCP hands down several segments as one packet, whatever the offloads are: a queue of its own
-    host would count them as one, and let them out at one instant. So, where there is one, not."""
+    """Yield the commands for addresses, neighbours and routes.
+
+    TCP hands down several segments as one packet, whatever the offloads are: a queue at the sending
+    host would count them as one, and let them out at one instant. So not where there is a queue.
+    """
     shaped = {hop.out.name for hop in network.shaped}
     for node in network.nodes:
         yield Command(node, ("ip", "link", "set", "lo", "up"))
@@ -328,91 +330,13 @@ BRIDGE = "bridge"
 
 
 def bridge_commands(network: Network) -> Iterator[Command]:
-    """A switch's interfaces are ports of a bridge, which learns from the first echo requests."""
+    """Yield the commands that make switches bridges, which learn from the first echo requests."""
     for node in sorted(network.switches):
         options = ("type", "bridge", "stp_state", "0", "mcast_snooping", "0")
         yield Command(node, ("ip", "link", "add", BRIDGE, *options))
         for port in network.interfaces(node):
             yield Command(node, ("ip", "link", "set", port.name, "master", BRIDGE))
         yield Command(node, ("ip", "link", "set", BRIDGE, "up"))
-
-
-SHORTEST_MS = 0.05  # of a laboratory's cable with the hosts at its ends
-
-
-def _no_round_trip(scenario: Scenario, network: Network) -> Iterator[str]:
-    """Without delay no time passes in the guest between handshake and data: the bucket of an htb
-    has not refilled, and the first sample of the round trip is of what waits there alone."""
-    for flow in scenario.flows:
-        hops = network.path(flow.src, flow.dst)
-        if not any(hop.link.both_delays_ms or radio_of(hop.link) for hop in hops):
-            yield (
-                f"{flow.name}: its path has no delay, so its first round trip takes no time in "
-                f"the guest: give a link that of a cable (delay_ms, {SHORTEST_MS:g} or more)"
-            )
-
-
-def _unmarked(scenario: Scenario) -> Iterator[str]:
-    """Flows that go by marks on a bottleneck that sets none."""
-    if not marks(scenario):
-        for flow, recipe in tcp_flows(scenario):
-            if recipe.by_marks:
-                yield (
-                    f"{flow.name}: {recipe.name} goes by marks, and the bottleneck's queue sets "
-                    "none: give it a queue with ecn (codel, fq_codel, red, …)"
-                )
-
-
-def _warnings(scenario: Scenario, network: Network) -> Iterator[str]:
-    yield from _queue_warnings(network)
-    yield from _no_round_trip(scenario, network)
-    yield from _unmarked(scenario)
-    yield from _too_fast(scenario, network)
-    yield from _slower_links(scenario, network)
-
-
-def _queue_warnings(network: Network) -> Iterator[str]:
-    """Yield what is said of observed queues, once for those of which the same is said."""
-    places: dict[str, list[str]] = {}
-    for hop in network.shaped:
-        if hop.is_observed:
-            for warning in (*_short_buffer(hop), *queues.warnings(hop.queue, hop.full)):
-                places.setdefault(warning, []).append(hop.out.name)
-    for warning, interfaces in places.items():
-        yield f"{', '.join(interfaces)}: {warning}"
-
-
-def _short_buffer(hop: Hop) -> Iterator[str]:
-    if hop.full.bdp is not None and hop.full.bdp < 1:
-        yield f"the buffer is {hop.full.bdp:.2f} BDP: one flow may not fill the link"
-
-
-def _too_fast(scenario: Scenario, network: Network) -> Iterator[str]:
-    """Yield CBR flows that alone are more than a link of their path carries."""
-    for flow in scenario.flows:
-        observed = [hop for hop in network.path(flow.src, flow.dst) if hop.is_observed]
-        slowest = min((hop.rate_mbit for hop in observed), default=math.inf)
-        if flow.rate_mbit is not None and flow.rate_mbit > slowest:
-            yield (
-                f"{flow.name}: {flow.rate_mbit:g} Mbit/s into a bottleneck of "
-                f"{slowest:g} Mbit/s: most of the rest is lost"
-            )
-
-
-def _slower_links(scenario: Scenario, network: Network) -> Iterator[str]:
-    """Yield links that no capture observes, and that are slower than those of their path that are
-    observed."""
-    found: dict[str, None] = {}
-    for flow in scenario.flows:
-        shaped = [hop for hop in network.path(flow.src, flow.dst) if hop.is_shaped]
-        observed = min((hop.rate_mbit for hop in shaped if hop.is_observed), default=math.inf)
-        found |= {
-            hop.out.name: None
-            for hop in shaped
-            if not hop.is_observed and hop.rate_mbit < observed < math.inf
-        }
-    for interface in found:
-        yield f"{interface} is slower than the bottleneck: the queue forms there instead"
 
 
 @dataclass(frozen=True)
@@ -424,5 +348,5 @@ class Task:
 
 
 def tasks(scenarios: Iterable[Scenario]) -> list[Task]:
-    """All planned; the first scenario with faults raises, before anything runs."""
+    """Plan all scenarios; the first one with faults raises, before anything runs."""
     return [Task(scenario, make_plan(scenario)) for scenario in scenarios]

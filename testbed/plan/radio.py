@@ -73,7 +73,10 @@ def plan_radio(scenario: Scenario, network: Network) -> RadioPlan | None:
 
 
 def _configuration(interface: str) -> str:
-    """802.11n, 20 MHz, nothing of 802.11b: so that the slowest frames are OFDM's."""
+    """Return hostapd's configuration: 802.11n on 20 MHz.
+
+    Rates of 802.11b are left out, so that the slowest frames are OFDM's.
+    """
     settings = {
         "interface": interface,
         "driver": "nl80211",
@@ -90,7 +93,7 @@ def _configuration(interface: str) -> str:
 
 
 def radio_commands(plan: RadioPlan | None) -> Iterator[Command]:
-    """The queue before either radio."""
+    """Yield the commands that put a queue before each radio."""
     if plan:
         words = arguments(plan.queue, plan.limit, LEAST_MBIT)
         for end in plan.ends:
@@ -99,7 +102,7 @@ def radio_commands(plan: RadioPlan | None) -> Iterator[Command]:
 
 
 def radio_objects(plan: RadioPlan | None) -> Iterator[TcObject]:
-    """The same queues, with their limit."""
+    """Yield the queues before the radios, with the limit that the kernel must report."""
     if plan:
         found = tuple(settings(plan.queue, plan.limit, LEAST_MBIT))
         for end in plan.ends:

@@ -29,13 +29,13 @@ ODD_SYMBOLS = {"reno": "CONFIG_INET", "highspeed": "CONFIG_TCP_CONG_HSTCP"}
 
 
 def control_need(control: str) -> Need:
-    """The kernel feature that provides a congestion control."""
+    """Return the kernel feature that provides a congestion control."""
     symbol = ODD_SYMBOLS.get(control, f"CONFIG_TCP_CONG_{control.upper()}")
     return Need("congestion control", control, symbol, f"tcp_{control}")
 
 
 def needs(scenario: Scenario, network: Network) -> Iterator[Need]:
-    """All requirements of a scenario, some more than once."""
+    """Yield all requirements of a scenario, some more than once."""
     if scenario.kernel != BASE_KERNEL:
         yield Need("kernel", scenario.kernel)
     if browsers(scenario):

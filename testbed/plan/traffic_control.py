@@ -42,8 +42,10 @@ class TcObject:
 
 @dataclass(frozen=True)
 class ChangePlan:
-    """What a discipline or class becomes while flows run, in words what that is, and by which
-    interface packets leave that it concerns."""
+    """A scheduled change of a discipline or class.
+
+    It has a time, the new settings, the interface that the packets leave by, and words for people.
+    """
 
     at_s: float
     target: TcObject
@@ -53,7 +55,7 @@ class ChangePlan:
 
 @dataclass(frozen=True)
 class QueuePlan:
-    """A shaped hop; the queues of `sampled` ones are read while flows run."""
+    """A shaped hop, and whether its queue is sampled while flows run."""
 
     hop: Hop
     sampled: bool
@@ -70,7 +72,7 @@ class QueuePlan:
 
 
 def queue_plans(network: Network, flows: Iterable[Flow]) -> Iterator[QueuePlan]:
-    """All shaped interfaces; sampled are the observed ones that a flow's data cross."""
+    """Yield all shaped interfaces; an observed one that a flow's data cross is sampled."""
     crossed = {
         hop.out.name
         for flow in flows
@@ -82,12 +84,12 @@ def queue_plans(network: Network, flows: Iterable[Flow]) -> Iterator[QueuePlan]:
 
 
 def longest_queue_s(network: Network) -> float:
-    """How long the network's largest queue takes to drain when full."""
+    """Return the time that the network's slowest queue takes to drain when full."""
     return max((hop.drain_s for hop in network.shaped), default=0.0)
 
 
 def burst_bytes(rate_mbit: float) -> int:
-    """htb's bucket: one frame, or what the rate makes in 0.2 ms, a late timer on a busy host."""
+    """Return the size of htb's bucket: a frame, or 0.2 ms at the rate (a late timer)."""
     return max(queues.FRAME_BYTES, math.ceil(rate_mbit * 1e6 / 8 * LATE_TIMER_S))
 
 
@@ -96,7 +98,7 @@ def _bits_per_s(rate_mbit: float) -> int:
 
 
 def shaper_commands(queue: QueuePlan) -> Iterator[Command]:
-    """htb, its one class, and the queue below it; or what follows a trace in place of htb."""
+    """Yield the commands for htb, its class, and the queue below, or for a trace in htb's place."""
     hop = queue.hop
     if hop.direction.trace is not None:
         yield Command(
@@ -125,7 +127,7 @@ def _leaf_command(queue: QueuePlan, parent: Handle) -> Command:
 
 
 def shaper_objects(queue: QueuePlan) -> Iterator[TcObject]:
-    """The same, with their numbers."""
+    """Yield the shaper and its queue, with the numbers that the kernel must report."""
     where, hop = (queue.node, queue.interface), queue.hop
     if hop.direction.trace is not None:
         yield TcObject(
@@ -145,7 +147,10 @@ def _class_of(queue: QueuePlan, rate_mbit: float) -> TcObject:
 
 
 def queue_changes(queue: QueuePlan) -> Iterator[ChangePlan]:
-    """Other rates of htb's class. The packet that is on its way out leaves at the rate before."""
+    """Yield the scheduled rates of htb's class.
+
+    A packet that is on its way out leaves at the rate before.
+    """
     for each in queue.hop.rate_changes:
         assert each.rate_mbit is not None  # schedule.of_queue
         words = f"rate {each.rate_mbit:g} Mbit/s"
@@ -153,7 +158,7 @@ def queue_changes(queue: QueuePlan) -> Iterator[ChangePlan]:
 
 
 def _trace_settings(trace: Trace) -> Iterator[Setting]:
-    """kernel/queues/sch_trace.c reports what it was told, chunk by chunk."""
+    """Yield the numbers that kernel/queues/sch_trace.c reports of its trace."""
     values = (len(trace.times), trace.opportunities, trace.period_ms, trace.crc32)
     names = ("times", "opportunities", "period", "checksum")
     for number, (name, value) in enumerate(zip(names, values, strict=True), start=TRACE_NUMBER):
@@ -166,8 +171,11 @@ def _class_settings(rate_mbit: float) -> tuple[Setting, ...]:
 
 
 def _settings_at(rate_mbit: float) -> Iterator[Setting]:
-    """Rates are whole bytes per second; a burst is the time that it takes at the rate, in ticks of
-    64 ns, of which tc may have cut off the part below a microsecond."""
+    """Yield the numbers of htb's class at a rate.
+
+    Rates are whole bytes per second; a burst is the time that it takes at the rate, in ticks of 64
+    ns, of which tc may have cut off the part below a microsecond.
+    """
     bits, burst = _bits_per_s(rate_mbit), burst_bytes(rate_mbit)
     for name, wide, offset in (("rate", RATE64, 8), ("ceil", CEIL64, 20)):
         at = (Field((wide,), 0, "Q"), Field((HTB_PARAMETERS,), offset))

@@ -20,7 +20,7 @@ _MODULES = {
 
 
 def executable(words: tuple[str, ...]) -> list[str]:
-    """A command line for the interpreter that runs us."""
+    """Return a command line, with Python's name replaced by the running interpreter's path."""
     return [sys.executable if words[0] == PYTHON else words[0], *words[1:]]
 
 
@@ -48,8 +48,10 @@ class Serving:
 
 @dataclass(frozen=True)
 class Site:
-    """The server as a client sees it: address, certificate (none without TLS), and the client's own
-    port (0: any)."""
+    """The server as a client sees it.
+
+    It has an address, a certificate (none without TLS), and the client's own port (0: any).
+    """
 
     address: str
     port: int

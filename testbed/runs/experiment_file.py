@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from testbed.errors import TestbedError, UsageError
 from testbed.own_files.python_file import PYTHON_SUFFIX, error_in_file, import_file
 from testbed.scenario.experiment import Experiment
-from testbed.scenario.names import checked
+from testbed.scenario.names import checked_name
 
 if TYPE_CHECKING:
     import pandas as pd  # slow to load
@@ -88,7 +88,7 @@ def save_figures(
         stem = f"{file.experiment.name}-{results.engine}"
         try:
             for name, figure in file.figures(results.good):
-                yield write(figure, folder, checked(f"{stem}-{name}"), results.good)[0]
+                yield write(figure, folder, checked_name(f"{stem}-{name}"), results.good)[0]
         except TestbedError:
             raise
         except Exception as error:

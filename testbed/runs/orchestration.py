@@ -32,7 +32,7 @@ from testbed.runs.sweep import (
     run_all,
 )
 from testbed.scenario.model import BASE_KERNEL, Scenario
-from testbed.scenario.names import checked
+from testbed.scenario.names import checked_name
 from testbed.scenario.variants import KNOWN_VARIANTS, spelling_hint
 from testbed.scenario.variations import KERNEL_AXIS, on_kernels
 from testbed.store import LATEST, RUNS, Status, results_folder
@@ -61,7 +61,7 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         if self.name:
-            checked(self.name)
+            checked_name(self.name)
 
 
 class RunListener:

@@ -19,7 +19,7 @@ from testbed.errors import TestbedError, UsageError, nearest
 from testbed.machine import safe_files
 from testbed.machine.atomic import replace, replace_link
 from testbed.machine.locks import Tell, lock
-from testbed.scenario.names import checked
+from testbed.scenario.names import checked_name
 from testbed.store import (
     LATEST,
     RUN_FILE,
@@ -98,7 +98,7 @@ def runs_in(store: Path) -> list[StoredRun]:
 
 def _read(path: Path) -> StoredRun:
     names = listed_trials(path)
-    data = json.loads((path / RUN_FILE).read_text())  # checked by listed_trials
+    data = json.loads((path / RUN_FILE).read_text())  # checked_name by listed_trials
     ended = data.get("ended_s")
     ended_s = ended if isinstance(ended, float) else 0.0
     return StoredRun(path, str(data.get("command", "")), ended_s, names)
@@ -111,7 +111,7 @@ def keep_run(store: Path, name: str, command: str, trials: Sequence[str]) -> Sto
     of the same name is replaced; its trials stay.
     """
     names = tuple(sorted(set(trials)))
-    path = store / RUNS / checked(name) if name else _new_folder(store, names)
+    path = store / RUNS / checked_name(name) if name else _new_folder(store, names)
     run = StoredRun(path, command, time.time(), names)
     safe_files.make_folder(path)
     content = {"command": run.command, "ended_s": run.ended_s, "trials": list(names)}

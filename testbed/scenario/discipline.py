@@ -50,7 +50,7 @@ class Setting:
     words: tuple[str, ...] = ()  # what messages call 0, 1, 2 …
 
     def difference(self, found: int | None) -> str:
-        """How the kernel's number differs from the one requested; empty if it does not."""
+        """Return how the kernel's number differs from the requested one; empty if it does not."""
         wanted = None if self.value is None else self.stored(self.value * self.per_unit)
         if found == wanted:
             return ""
@@ -67,7 +67,7 @@ class Setting:
         return f"{self.value:.12g} {self.unit}".rstrip()
 
     def _text(self, found: int | None) -> str:
-        """The kernel's number in our unit: the round one that it was made of, if there is one."""
+        """Return the kernel's number in our unit, as the round number that it was made of."""
         if found is None:
             return "not set"
         if found < len(self.words):
@@ -79,22 +79,25 @@ class Setting:
 
 
 def codel_time(microseconds: float) -> int:
-    """CoDel stores times in units of 1024 ns (CODEL_SHIFT in net/codel.h)."""
+    """Return a time as CoDel stores it: in units of 1024 ns (CODEL_SHIFT in net/codel.h)."""
     return (int(microseconds) * 1000 >> 10 << 10) // 1000
 
 
 def pie_time(microseconds: float) -> int:
-    """PIE stores its target in ticks of 64 ns (PSCHED_SHIFT in net/pkt_sched.h)."""
+    """Return a time as PIE stores it: in ticks of 64 ns (PSCHED_SHIFT in net/pkt_sched.h)."""
     return (int(microseconds) * 1000 >> 6 << 6) // 1000
 
 
 def whole_microseconds(ticks: float) -> int:
-    """tc cuts a packet's time on a link to microseconds before it makes psched's ticks of it."""
+    """Return psched's ticks as tc makes them.
+
+    It first cuts a packet's time on a link to microseconds.
+    """
     return int(int(ticks / TICKS_PER_MICROSECOND) * TICKS_PER_MICROSECOND)
 
 
 def timer_ticks(microseconds: float) -> int:
-    """PIE's timer runs on the kernel's ticks: the next whole number of them."""
+    """Return a time of PIE's timer, which runs on the kernel's ticks, rounded up to them."""
     tick = round(time.clock_getres(_CLOCK_MONOTONIC_COARSE) * 1e6)
     return -(-int(microseconds) // tick) * tick
 
@@ -121,7 +124,7 @@ class Option:
         return MAX_TC_NUMBER / PER_UNIT[self.unit] if self.most is None else self.most
 
     def faults(self, value: float) -> Iterator[str]:
-        """Why tc or the kernel would not take the value, or would make another one of it."""
+        """Yield why tc or the kernel would not take the value, or would change it."""
         if value < self.least:
             yield f"{value:.12g} is below {self.least:g}, the least that has its effect"
         elif value > self.highest:
@@ -130,12 +133,12 @@ class Option:
             yield f"{value:.12g} is not a whole number"
 
     def words(self, value: float) -> tuple[str, str]:
-        """The word that tc is given."""
+        """Return tc's keyword and its value."""
         number = f"{value:.12g}{self.unit}" if self.unit or value < 1 else f"{int(value)}"
         return self.keyword, number
 
     def settings(self, value: float | None) -> Iterator[Setting]:
-        """The number that the kernel must report."""
+        """Yield the number that the kernel must report."""
         if self.at is not None:
             per_unit = PER_UNIT[self.unit]
             yield Setting(self.keyword, (self.at,), value, self.unit, per_unit, self.stored)

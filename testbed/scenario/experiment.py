@@ -48,7 +48,7 @@ class Experiment:
     def scenarios(
         self, settings: Mapping[str, Sequence[str]], seeds: int, quick: bool
     ) -> list[Scenario]:
-        """All scenarios, repeat by repeat."""
+        """Return all scenarios, repeat by repeat."""
         chosen = {
             key: tuple(self._value(key, text) for text in texts) for key, texts in settings.items()
         }
@@ -62,7 +62,7 @@ class Experiment:
         return [self._scenario(point, seed) for seed in range(1, seeds + 1) for point in points]
 
     def values(self) -> Axes:
-        """Every axis with all its values, whichever part has them."""
+        """Return every axis with its values in all parts."""
         parts = [{**self.axes, **part} for part in self.parts]
         return {
             key: tuple(dict.fromkeys(value for part in parts for value in part[key]))
@@ -109,9 +109,9 @@ def on_demand(module: str, name: str) -> Callable[..., Any]:
 
 
 def _chosen(parts: tuple[Axes, ...], chosen: Axes) -> tuple[Axes, ...]:
-    """The parts with the chosen values alone; values that no part has are for all of them.
+    """Return the parts with the chosen values only; new values count for all parts.
 
-    A combination that no part holds is wanted none the less: it is made from the first.
+    A combination that no part holds is made from the first part.
     """
     narrowed = tuple(
         {**part, **{key: tuple(_kept(parts, part, key, values)) for key, values in chosen.items()}}

@@ -18,7 +18,7 @@ from typing import Any
 
 from testbed.errors import UsageError, nearest, quoted
 from testbed.scenario.model import Scenario
-from testbed.scenario.names import LONGEST
+from testbed.scenario.names import LONGEST_NAME
 from testbed.scenario.reading import ScenarioDocument, read_document
 from testbed.scenario.trace import TRACE_FIELD, trace_summary, traces_by_name
 
@@ -44,7 +44,7 @@ class FieldAxis:
     contents: Mapping[str, str] = field(default_factory=dict)  # of traces, by their names
 
     def value(self, text: str, now: Any) -> Any:
-        """What the scenario's field holds for one of the values, in place of `now`."""
+        """Return what the field holds for one of the values, in place of `now`."""
         if text in self.contents:
             return self.contents[text]
         return text if isinstance(now, str) else _parsed(text)
@@ -53,8 +53,10 @@ class FieldAxis:
 def sweep(
     document: ScenarioDocument, settings: Mapping[str, Sequence[str]], seeds: int
 ) -> list[Scenario]:
-    """Return all combinations of the values, by place, repeat by repeat; without any, the file's
-    scenario."""
+    """Return all combinations of the values, in the order of the fields, repeat by repeat.
+
+    Without any values it is the file's scenario.
+    """
     axes = _axes(document, settings)
     points = list(itertools.product(*(dict.fromkeys(axis.values) for axis in axes)))
     scenarios = [_scenario(document, axes, point) for point in points]
@@ -121,7 +123,7 @@ def _axes(
 
 
 def _axis(name: str, keys: Keys, values: Sequence[str]) -> FieldAxis:
-    """Of traces the values are names: of a folder all that are in it."""
+    """Return the field with its values; a trace's values are names, for a folder all its files."""
     if keys[-1] != TRACE_FIELD or tuple(values) == ("null",):
         return FieldAxis(name, keys, tuple(values))
     contents = dict(traces_by_name(values))
@@ -129,7 +131,7 @@ def _axis(name: str, keys: Keys, values: Sequence[str]) -> FieldAxis:
 
 
 def _find(data: Any, place: str) -> Keys:
-    """The keys that lead to a field that holds one value."""
+    """Return the keys that lead to a field that holds one value."""
     if hint := NOT_AN_AXIS.get(_first(place)):
         raise UsageError(f"--set {place}: not a field to set", hint)
     at, keys = data, list[str | int]()
@@ -164,8 +166,10 @@ def _key(at: Any, part: str, place: str, before: Sequence[str | int]) -> str | i
 
 
 def _names(fields: Sequence[Keys], taken: Mapping[str, str], data: Any) -> Iterator[str]:
-    """Of each field the shortest end of its place that is no other's and no axis of the file's,
-    unless that axis is the field itself."""
+    """Yield for each field the shortest end of its place that is unique.
+
+    It may be the name of an axis of the file only if that axis is the field itself.
+    """
     for keys in fields:
         ends = (keys[-length:] for length in range(1, len(keys)))
         free = (end for end in ends if _is_free(keys, end, fields, taken, data))
@@ -203,12 +207,12 @@ def _scenario(
     named = {axis.name: text for axis, text in zip(axes, point, strict=True)}
     words = [f"{name.rpartition('.')[2]}-{text}" for name, text in named.items()]
     label = re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join(filter(None, (scenario.label, *words))))
-    data |= {"label": label[:LONGEST].lstrip("."), "axes": {**scenario.axes, **named}}
+    data |= {"label": label[:LONGEST_NAME].lstrip("."), "axes": {**scenario.axes, **named}}
     return read_document(data, "--set").scenario
 
 
 def _parsed(text: str) -> Any:
-    """The JSON value that a text stands for: a number, true, false, null, or itself."""
+    """Return the JSON value that a text stands for: a number, true, false, null, or itself."""
     if text in JSON_CONSTANTS:
         return JSON_CONSTANTS[text]
     for kind in (int, float):

@@ -90,14 +90,14 @@ class Loss:
 
 @dataclass(frozen=True)
 class Run:
-    """Let so many packets pass, then lose so many."""
+    """A number of packets that pass, and of packets that are then lost."""
 
     passing: int
     losing: int
 
 
 def faults(loss: Loss, where: str) -> Iterator[str]:
-    """Every fault of the numbers, with its field."""
+    """Yield every fault of the numbers, with its field."""
     if (loss.events is None) == (loss.gilbert_elliott is None):
         yield f"{where}: give one of events and gilbert_elliott"
     if loss.events is not None:
@@ -113,7 +113,7 @@ def faults(loss: Loss, where: str) -> Iterator[str]:
 
 
 def channel_faults(channel: GilbertElliott, where: str) -> Iterator[str]:
-    """The faults of a channel's numbers."""
+    """Yield the faults of a channel's numbers."""
     if 0 < channel.loss_in_good < LEAST_LOSS_CHANCE:
         yield (
             f"{where}.loss_in_good: {channel.loss_in_good:g} is neither 0 nor at least "
@@ -135,7 +135,7 @@ def _chance(where: str, value: float) -> Iterator[str]:
 
 
 def throw(loss: Loss, dice: str, packets: int) -> tuple[Run, ...]:
-    """Runs for that many packets, whose seed is `dice`; at most MAX_RUNS."""
+    """Return the runs for that many packets, at most MAX_RUNS; `dice` is their seed."""
     generator = random.Random(dice)
     if loss.events is not None:
         runs = _events(loss.events, generator, packets)
@@ -157,7 +157,7 @@ def _events(events: LossEvents, dice: random.Random, packets: int) -> Iterator[R
 
 
 def _bursts(channel: GilbertElliott, dice: random.Random, packets: int) -> Iterator[Run]:
-    """Consecutive losses are one run, whatever the states in between."""
+    """Yield runs; consecutive losses are one run, whatever the states in between."""
     run, thrown = Run(0, 0), 0
     for gap in itertools.islice(_gaps(channel, dice, packets), MAX_LOSSES):
         if gap and run.losing:
@@ -171,7 +171,10 @@ def _bursts(channel: GilbertElliott, dice: random.Random, packets: int) -> Itera
 
 
 def _gaps(channel: GilbertElliott, dice: random.Random, packets: int) -> Iterator[int]:
-    """The number of packets that pass before each lost one; the last is lost after them all."""
+    """Yield the number of packets that pass before each lost one.
+
+    The last packet is lost after them all.
+    """
     bad = dice.random() < channel.to_bad / (channel.to_bad + channel.to_good)
     since, at = 0, 0  # packets since the last loss, and before this state
     while at < packets:
@@ -188,7 +191,7 @@ def _gaps(channel: GilbertElliott, dice: random.Random, packets: int) -> Iterato
 
 
 def _passing(dice: random.Random, chance: float) -> int:
-    """Failures before the first success, geometrically."""
+    """Draw the number of failures before the first success (a geometric distribution)."""
     if chance == 1:
         return 0
     return min(MAX_PACKETS, int(math.log(1 - dice.random()) / math.log1p(-chance)))

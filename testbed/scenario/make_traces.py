@@ -17,7 +17,7 @@ TUNNEL_S = (38, 40)  # without reception
 
 
 def opportunities(rate_mbit: Callable[[int], float], duration_ms: int) -> Iterator[int]:
-    """The times at which a link of that rate, which may differ from ms to ms, can send."""
+    """Yield the times at which a link can send whose rate may differ from ms to ms."""
     saved = 0.0
     for ms in range(1, duration_ms):
         saved += rate_mbit(ms - 1) * 1e3 / (8 * FRAME_BYTES)
@@ -28,9 +28,12 @@ def opportunities(rate_mbit: Callable[[int], float], duration_ms: int) -> Iterat
 
 
 def _driving() -> Iterator[int]:
-    """60 s: 4 Mbit/s in the geometric mean, times a random walk of the logarithm that returns to
-    it in about 5 s (fading as a car passes streets), steps of 20 ms as a scheduler's, and a
-    tunnel of two seconds."""
+    """Return a cellular link in a moving car, 60 s long.
+
+    Its rate is 4 Mbit/s in the geometric mean, times a random walk of the logarithm that returns to
+    it in about 5 s (fading as a car passes streets), in steps of 20 ms as a scheduler's, with a
+    tunnel of two seconds.
+    """
     dice = random.Random("driving")
     rates, level = [], 0.0
     for step in range(3000):
@@ -42,15 +45,18 @@ def _driving() -> Iterator[int]:
 
 
 def _satellite() -> Iterator[int]:
-    """30 s: every 15 s another satellite, after 100 ms without any, with a rate of its own that
-    varies a little from second to second."""
+    """Return a satellite link, 30 s long.
+
+    Every 15 s another satellite takes over, after 100 ms without any; its rate varies a little from
+    second to second.
+    """
     dice = random.Random("satellite")
     rates = [base * dice.uniform(0.85, 1.0) for base in (9.0, 5.0) for _ in range(15)]
     return opportunities(lambda ms: 0.0 if ms % 15_000 < 100 else rates[ms // 1000], 30_000)
 
 
 def _step() -> Iterator[int]:
-    """10 s: 10 Mbit/s, and 2 Mbit/s in the second half."""
+    """Return 10 s: 10 Mbit/s, and 2 Mbit/s in the second half."""
     return opportunities(lambda ms: 2.0 if ms >= 5_000 else 10.0, 10_000)
 
 
@@ -62,7 +68,7 @@ TRACES: Mapping[str, Callable[[], Iterator[int]]] = {
 
 
 def text_of(name: str) -> str:
-    """A trace's file."""
+    """Return the text of a trace's file."""
     return "".join(f"{ms}\n" for ms in TRACES[name]())
 
 

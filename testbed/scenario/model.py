@@ -30,8 +30,11 @@ BASE_KERNEL = "6.1"  # of trials that do not name one
 
 
 class FlowKind(enum.StrEnum):
-    """What sends: iperf3 over TCP, iperf3 over UDP (CBR), a video's server, a server of many
-    transfers, or any program."""
+    """What sends.
+
+    These are iperf3 over TCP, iperf3 over UDP (CBR), a video's server, a server of many transfers,
+    and any program.
+    """
 
     TCP = "tcp"
     CBR = "cbr"
@@ -154,12 +157,12 @@ class Scenario:
     """The guest's kernel: a version of Linux, or one of your own (`testbed kernel list`)."""
 
     def to_json(self) -> str:
-        """The scenario as JSON, complete: every default written out."""
+        """Return the scenario as JSON, complete: every default is written out."""
         return json.dumps(plain(self), indent=2) + "\n"
 
     @property
     def hash(self) -> str:
-        """Short name of everything that is in the scenario."""
+        """A short name of everything that is in the scenario."""
         import hashlib  # loads a big library, and the trial itself needs no names
 
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:10]
@@ -171,11 +174,11 @@ class Scenario:
         return f"{label}-{self.hash}"
 
     def flow(self, name: str) -> Flow:
-        """The flow of that name."""
+        """Return the flow of that name."""
         return next(flow for flow in self.flows if flow.name == name)
 
     def stop_s(self, flow: Flow) -> float:
-        """The latest time at which the flow stops sending."""
+        """Return the latest time at which the flow stops sending."""
         if flow.duration_s is None:
             return self.duration_s
         return min(self.duration_s, flow.start_s + flow.duration_s)

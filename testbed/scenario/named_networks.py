@@ -276,8 +276,10 @@ def star(
     access: LinkSettings = PLAIN,
     links: Mapping[str, LinkSettings] = NO_LINKS,
 ) -> Graph:
-    """Return hosts around a router: each link's forward direction, to the host, is a bottleneck,
-    and its reverse direction an access link."""
+    """Return hosts around a router.
+
+    Each link's forward direction, to the host, is a bottleneck; its reverse is an access link.
+    """
     _check_size("hosts", hosts, MAX_HOSTS)
     names = [f"host{n}" for n in range(1, hosts + 1)]
     spokes = (

@@ -1,6 +1,6 @@
 """The rule for names: whatever becomes part of a path, or stands in tables and figures.
 
-It is checked when a scenario is validated, again where a path is made (`testbed/store.py`), and
+It is checked_name when a scenario is validated, again where a path is made (`testbed/store.py`), and
 when a trial's directory is read, whoever wrote it.
 """
 
@@ -12,37 +12,39 @@ from collections.abc import Iterator
 from testbed.errors import TestbedError, quoted
 from testbed.scenario.model import Scenario
 
-LONGEST = 64
-RULE = f"letters, digits, `.`, `_` and `-`, not beginning with a dot, at most {LONGEST}"
-_NAME = re.compile(rf"(?!\.)[A-Za-z0-9._-]{{1,{LONGEST}}}")
+LONGEST_NAME = 64
+NAME_RULE = f"letters, digits, `.`, `_` and `-`, not beginning with a dot, at most {LONGEST_NAME}"
+_NAME = re.compile(rf"(?!\.)[A-Za-z0-9._-]{{1,{LONGEST_NAME}}}")
 
 
 def is_name(value: object) -> bool:
-    """Whether a value is a name by the rule."""
+    """Return whether a value is a valid name."""
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
-def checked(text: str) -> str:
-    """The name, for a path to be made of it; an error if it is none."""
+def checked_name(text: str) -> str:
+    """Return a name that a path can be made of; raise if it is not valid."""
     if not is_name(text):
-        raise TestbedError(f"{quoted(text)} cannot be part of a file's name", f"names are {RULE}")
+        raise TestbedError(
+            f"{quoted(text)} cannot be part of a file's name", f"names are {NAME_RULE}"
+        )
     return text
 
 
 def name_faults(where: str, text: str) -> Iterator[str]:
-    """A fault unless the text is a name."""
+    """Yield a fault unless the text is a valid name."""
     if not is_name(text):
-        yield f"{where}: {quoted(text)} is no name: {RULE}"
+        yield f"{where}: {quoted(text)} is no name: {NAME_RULE}"
 
 
 def text_faults(where: str, text: str) -> Iterator[str]:
-    """A fault unless the text is short and printable: what tables and figures show as it is."""
-    if not text.isprintable() or set(";$") & set(text) or len(text) > LONGEST:
-        yield f"{where}: {quoted(text)}: at most {LONGEST} printable characters, no `;` and no `$`"
+    """Yield a fault unless tables and figures can show the text as it is."""
+    if not text.isprintable() or set(";$") & set(text) or len(text) > LONGEST_NAME:
+        yield f"{where}: {quoted(text)}: at most {LONGEST_NAME} printable characters, no `;` and no `$`"
 
 
 def scenario_faults(scenario: Scenario) -> Iterator[str]:
-    """Yield what becomes part of a path, or stands in tables and figures, and is not fit for it."""
+    """Yield the faults of names in paths, and of texts in tables and figures."""
     yield from name_faults("experiment", scenario.experiment)
     yield from name_faults("network.name", scenario.network.name)
     if scenario.label:

@@ -51,26 +51,26 @@ Schedule = tuple[Change, ...]
 
 
 def scheduled_rates(schedule: Schedule, rate_mbit: float) -> list[tuple[float, float]]:
-    """Every rate with the time from which it holds, the first from second 0."""
+    """Return every rate with the time from which it holds, the first from second 0."""
     set_ = [(each.at_s, each.rate_mbit) for each in schedule if each.rate_mbit is not None]
     return [(0.0, rate_mbit), *set_]
 
 
 def rate_changes(schedule: Schedule) -> Schedule:
-    """Its changes of the rate."""
+    """Return the changes of the rate alone."""
     changed = (each for each in schedule if each.rate_mbit is not None)
     return tuple(Change(each.at_s, rate_mbit=each.rate_mbit) for each in changed)
 
 
 def wire_changes(schedule: Schedule) -> Schedule:
-    """Its changes of what is behind the queue."""
+    """Return the changes of what happens behind the queue."""
     return tuple(
         dataclasses.replace(each, rate_mbit=None) for each in schedule if each.changes_wire
     )
 
 
 def schedule_faults(schedule: Sequence[Change], where: str, duration_s: float) -> Iterator[str]:
-    """Changes that are not within the trial, not in order, or change nothing."""
+    """Yield changes that are not within the trial, not in order, or change nothing."""
     if len(schedule) > MOST_CHANGES:
         yield f"{where}: {len(schedule)} changes; at most {MOST_CHANGES}"
         return
@@ -295,8 +295,10 @@ class Graph:
 
     @cached_property
     def longest_rtt_ms(self) -> float:
-        """The round trip that limits in BDP are of: unless given, the longest between two hosts
-        across an observed link."""
+        """The round trip that limits in BDP are of.
+
+        Unless given, it is the longest between two hosts across an observed link.
+        """
         if self.rtt_ms is not None:
             return self.rtt_ms
         hosts = self.names(NodeKind.HOST)
@@ -328,8 +330,11 @@ class Graph:
 
     @cached_property
     def interface_numbers(self) -> Mapping[Step, int]:
-        """The number of the interface at each link's each end: in the order of its node's links,
-        where the link does not say another."""
+        """The number of the interface at each link's each end.
+
+        Interfaces are numbered in the order of their node's links, where the link does not give
+        one.
+        """
         used: Counter[str] = Counter()
         numbers = {}
         for index, link in enumerate(self.links):
@@ -345,11 +350,11 @@ UNSAID = (Port(), Port())
 def shortest_paths(
     links: Sequence[Link], transit: Collection[str], src: str
 ) -> Mapping[str, tuple[Step, ...]]:
-    """Find the path from a node to every other that it reaches: by hops, then by delay, then along
-    the links that are listed first; only `transit` nodes pass packets on.
+    """Return the shortest paths from a node to every other that it reaches.
 
-    The last rule makes them unique, so that a path's parts are shortest paths too, and the path in
-    the other direction is the same: every router agrees with every other.
+    Hops count first, then delays, then the order of the links; only `transit` nodes pass packets
+    on. The last rule makes paths unique, so that a path's parts are shortest paths too, and the
+    path in the other direction is the same: every router agrees with every other.
     """
     leaving: dict[str, list[tuple[int, int, str]]] = {}
     for number, link in enumerate(links):

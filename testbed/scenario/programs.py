@@ -42,21 +42,21 @@ class Programs:
     """Whether the server is at `dst`, where the data go to, and not at `src`."""
 
     def listens_on(self, own: int) -> int:
-        """The port by which connections are the flow's; 0: all. `own` is one of the testbed's."""
+        """Return the port of the flow's connections, 0 for all; `own` is one of the testbed's."""
         if self.port is not None:
             return self.port
         return own if self.server else EVERY_PORT
 
 
 def filled(words: tuple[str, ...], values: Mapping[str, str]) -> tuple[str, ...]:
-    """The words with values in the place of what stands in braces."""
+    """Return the words with values in the place of what stands in braces."""
     return tuple(
         _BRACES.sub(lambda m: f"{{{m[1]}}}" if m[1] else values[m[2]], word) for word in words
     )
 
 
 def faults(programs: Programs, where: str) -> Iterator[str]:
-    """Everything that is wrong with the words, the port and the files' names."""
+    """Yield everything that is wrong with the words, the port and the files' names."""
     if not programs.client:
         yield f"{where}.client: no program is named"
     for role in ("client", "server"):

@@ -45,17 +45,20 @@ CAKE_TARGETS = 20  # tc: its target is that part of its rtt
 
 
 def at(attribute: int) -> Field:
-    """A number that is an attribute of its own."""
+    """Return the place of a number that is an attribute by itself."""
     return Field((attribute,))
 
 
 def always(name: str, field: Field, value: int, *words: str) -> Setting:
-    """A number that no option changes; `words` are what messages call 0, 1, 2 …"""
+    """Return a number that no option changes.
+
+    `words` are what messages call 0, 1, 2 and so on.
+    """
     return Setting(name, (field,), value, words=words)
 
 
 def codel_option(keyword: str, attribute: int, default: float | None) -> Option:
-    """One of CoDel's times."""
+    """Return one of CoDel's times as an option."""
     return Option(
         keyword, at(attribute), "ms", default, codel_time, least=LEAST_MS, most=CODEL_MOST_MS
     )
@@ -173,7 +176,7 @@ DISCIPLINES = {
 
 
 def faults(queue: Queue, where: str) -> list[str]:
-    """Everything that is wrong with a queue, field by field."""
+    """Return everything that is wrong with a queue, field by field."""
     row = DISCIPLINES.get(queue.discipline)
     if row is None:
         return [
@@ -207,7 +210,7 @@ def _option_faults(row: Discipline, name: str, value: float, where: str) -> Iter
 
 
 def resolve(queue: Queue, rate_mbit: float, rtt_ms: float) -> Limit:
-    """The limit in all units, rounded down to what the discipline counts."""
+    """Return the limit in all units, rounded down to what the discipline counts."""
     bdp_bytes = rate_mbit * 1e6 / 8 * rtt_ms / 1e3
     if queue.limit_bdp is not None:
         size = max(FRAME_BYTES, math.floor(queue.limit_bdp * bdp_bytes))
@@ -226,12 +229,12 @@ def resolve(queue: Queue, rate_mbit: float, rtt_ms: float) -> Limit:
 
 
 def in_own_unit(queue: Queue, limit: Limit) -> int:
-    """The limit in the unit that the discipline counts in."""
+    """Return the limit in the unit that the discipline counts in."""
     return limit.bytes if DISCIPLINES[queue.discipline].counts == "bytes" else limit.packets
 
 
 def arguments(queue: Queue, limit: Limit, rate_mbit: float) -> tuple[str, ...]:
-    """The discipline's name and what follows it on tc's command line."""
+    """Return the discipline's name and what follows it on tc's command line."""
     row = DISCIPLINES[queue.discipline]
     words = [row.limit.keyword, str(in_own_unit(queue, limit))]
     for name, value in row.complete(queue.options, limit).items():
@@ -245,7 +248,7 @@ def arguments(queue: Queue, limit: Limit, rate_mbit: float) -> tuple[str, ...]:
 
 
 def settings(queue: Queue, limit: Limit, rate_mbit: float) -> Iterator[Setting]:
-    """The numbers that the kernel must report of the queue once it is set up."""
+    """Yield the numbers that the kernel must report of the queue once it is set up."""
     row = DISCIPLINES[queue.discipline]
     options = row.complete(queue.options, limit)
     yield from row.limit.settings(in_own_unit(queue, limit))
@@ -258,7 +261,7 @@ def settings(queue: Queue, limit: Limit, rate_mbit: float) -> Iterator[Setting]:
 
 
 def refusals(queue: Queue, limit: Limit, rate_mbit: float) -> Iterator[str]:
-    """What tc or the kernel would refuse of a queue whose numbers are sound one by one."""
+    """Yield why tc or the kernel would refuse a queue whose numbers are valid one by one."""
     row = DISCIPLINES[queue.discipline]
     if in_own_unit(queue, limit) > MAX_TC_NUMBER:
         most = f"{MAX_TC_NUMBER} {row.counts}"
@@ -267,6 +270,6 @@ def refusals(queue: Queue, limit: Limit, rate_mbit: float) -> Iterator[str]:
 
 
 def warnings(queue: Queue, limit: Limit) -> Iterator[str]:
-    """Settings with which a queue cannot act as its discipline should."""
+    """Yield settings with which a queue cannot act as its discipline should."""
     row = DISCIPLINES[queue.discipline]
     yield from row.warnings(row.complete(queue.options, limit), limit)

@@ -27,8 +27,11 @@ LONGEST_SCENARIO_BYTES = 4 << 20  # a hundred flows with a thousand drops each a
 SCENARIO_HINT = "every trial's folder holds a scenario, complete, as an example"
 FIELDS_HINT = "correct these fields"
 LONGEST_INTEGER = 19  # digits; what is longer becomes a float, which no integer's field takes
-SCHEMA = "$schema"  # where editors look for the schema: allowed in a file, and no part of it
-TOPOLOGY, NETWORK = "topology", "network"  # a network by its name, and one of nodes and links
+SCHEMA_KEY = "$schema"  # where editors look for the schema: allowed in a file, and no part of it
+TOPOLOGY_KEY, NETWORK_KEY = (
+    "topology",
+    "network",
+)  # a network by its name, and one of nodes and links
 ANY_NETWORK = Graph((Node("a"), Node("b")), (Link(("a", "b")),))
 MISSING_FIELD, UNKNOWN_FIELD = (
     "missing",
@@ -53,9 +56,11 @@ class ScenarioDocument:
         data: dict[str, Any] = plain(self.scenario)
         if self.named is None:
             return data
-        named = {TOPOLOGY: plain(self.named)}
+        named = {TOPOLOGY_KEY: plain(self.named)}
         return {
-            k: v for key in data for k, v in (named if key == NETWORK else {key: data[key]}).items()
+            k: v
+            for key in data
+            for k, v in (named if key == NETWORK_KEY else {key: data[key]}).items()
         }
 
     def in_its_words(self, faults: Sequence[str]) -> list[str]:
@@ -76,7 +81,7 @@ def _fields_of_directions(named: NamedNetwork, graph: Graph) -> Iterator[tuple[s
                 forward, reverse = each.both
                 if direction in (forward, reverse):
                     suffix = "" if direction == forward else ".reverse"
-                    yield f"{NETWORK}.links[{index}].{side}", f"{TOPOLOGY}.{name}{suffix}"
+                    yield f"{NETWORK_KEY}.links[{index}].{side}", f"{TOPOLOGY_KEY}.{name}{suffix}"
                     break
 
 
@@ -96,12 +101,12 @@ def read_document(data: Any, name: str = "scenario") -> ScenarioDocument:
     """Return the scenario of JSON's types; faults begin with `name`."""
     named, faults = None, list[str]()
     if isinstance(data, dict):
-        data = {key: value for key, value in data.items() if key != SCHEMA}
-        if TOPOLOGY in data:
-            named, graph, faults = _named(data.pop(TOPOLOGY), name)
-            if NETWORK in data:
-                faults.append(f"{TOPOLOGY}: there is a {NETWORK}, too: give one of them")
-            data[NETWORK] = plain(graph)
+        data = {key: value for key, value in data.items() if key != SCHEMA_KEY}
+        if TOPOLOGY_KEY in data:
+            named, graph, faults = _named(data.pop(TOPOLOGY_KEY), name)
+            if NETWORK_KEY in data:
+                faults.append(f"{TOPOLOGY_KEY}: there is a {NETWORK_KEY}, too: give one of them")
+            data[NETWORK_KEY] = plain(graph)
     scenario, more = _checked(Scenario, data, name)
     if faults or more:
         raise UsageError(f"{name}: {listed([*faults, *more])}", FIELDS_HINT)
@@ -111,20 +116,22 @@ def read_document(data: Any, name: str = "scenario") -> ScenarioDocument:
 def _named(data: Any, name: str) -> tuple[NamedNetwork | None, Graph, list[str]]:
     """Return a network that is given by its name, as it is given and as a graph."""
     if isinstance(data, dict) and "kind" not in data and "nodes" in data:
-        fault = f"{TOPOLOGY}: nodes and links stand under `{NETWORK}`"
+        fault = f"{TOPOLOGY_KEY}: nodes and links stand under `{NETWORK_KEY}`"
         return None, ANY_NETWORK, [fault]
-    named, faults = _checked(NamedNetwork, data, name, (TOPOLOGY,))
+    named, faults = _checked(NamedNetwork, data, name, (TOPOLOGY_KEY,))
     if faults:
         return None, ANY_NETWORK, faults
     try:
         return named, named.graph(), []
     except UsageError as error:
-        return None, ANY_NETWORK, [f"{TOPOLOGY}.{error.message}"]
+        return None, ANY_NETWORK, [f"{TOPOLOGY_KEY}.{error.message}"]
 
 
 def parsed(text: str | bytes, name: str) -> Any:
-    """Return JSON's own types. Python's reader would take integers of any length, and every key
-    any number of times."""
+    """Return JSON's own types; refuse keys given twice and read long integers as floats.
+
+    Python's reader would take integers of any length, and every key any number of times.
+    """
     if len(text) > LONGEST_SCENARIO_BYTES:
         raise UsageError(
             f"{name}: longer than {LONGEST_SCENARIO_BYTES >> 20} MB: not a scenario", SCENARIO_HINT
@@ -145,7 +152,7 @@ def parsed(text: str | bytes, name: str) -> Any:
 
 
 class _KeyTwice(Exception):
-    """A key that an object has twice."""
+    """An object in JSON has a key twice."""
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -195,8 +202,10 @@ class _Fault:
 
 
 def _fault(detail: Any, data: Any, outer: Keys) -> _Fault:
-    """Return pydantic's error with its field; the error's location has keys and, of fields that
-    can be of several types, the names of the types."""
+    """Return pydantic's error with its field.
+
+    The error's location has keys and, of fields that can be of several types, the types' names.
+    """
     at, keys, assumed = data, list[str | int](), set[TypeOfField]()
     *location, last = detail["loc"] or ("",)
     if detail["type"] != MISSING_FIELD:

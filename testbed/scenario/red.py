@@ -29,7 +29,7 @@ LEAST_MARKING_CHANCE, MOST_MARKING_CHANCE = 1e-6, 1 - 2.0**-32  # tc makes 0 of 
 
 
 def complete(options: Values, limit: Limit) -> Values:
-    """RED's thresholds as tc chooses them, written out so that the plan is complete."""
+    """Return RED's thresholds as tc chooses them, written out so that the plan is complete."""
     maximum = options.get("max_bytes", limit.bytes // 4)
     minimum = options.get("min_bytes", maximum // 3)
     average = options.get("avpkt_bytes", 1000)
@@ -44,7 +44,7 @@ def complete(options: Values, limit: Limit) -> Values:
 
 
 def derived(options: Values, rate_mbit: float) -> Iterator[Setting]:
-    """The shifts, and the highest probability."""
+    """Yield the shifts that tc computes, and the highest probability."""
     names = ("min_bytes", "max_bytes", "avpkt_bytes", "burst_packets")
     low, high, average, burst = (int(options[name]) for name in names)
     chance = options["probability"]
@@ -58,7 +58,7 @@ def derived(options: Values, rate_mbit: float) -> Iterator[Setting]:
 
 
 def refusals(options: Values, _limit: Limit, rate_mbit: float) -> Iterator[str]:
-    """Thresholds of which tc or the kernel (red_check_params in net/red.h) makes no shifts."""
+    """Yield why tc or the kernel (red_check_params in net/red.h) would refuse the thresholds."""
     names = ("min_bytes", "max_bytes", "avpkt_bytes", "burst_packets")
     low, high, average, burst = (int(options[name]) for name in names)
     if low < 1 or low >= high:
@@ -89,14 +89,14 @@ def _shift(name: str, offset: int, value: int) -> Setting:
 
 
 def _weight_shift(low: int, burst: int, average: int) -> int:
-    """W = 2^-shift is the weight of a new sample, so that a burst of that length passes."""
+    """Return the shift of a new sample's weight, 2^-shift, so that a burst passes."""
     room = burst + 1 - low / average
     shifts = range(1, 32)
     return next((n for n in shifts if room <= (1 - (1 - 2.0**-n) ** burst) * 2**n), 0)
 
 
 def _slope_shift(low: int, high: int, chance: float) -> int:
-    """The probability of a byte between the thresholds, as a power of 2 below it."""
+    """Return the power of 2 below the rise of the probability for each byte."""
     if high <= low:
         return 0
     each = chance / (high - low)
@@ -104,24 +104,24 @@ def _slope_shift(low: int, high: int, chance: float) -> int:
 
 
 def _packet_ticks(average: int, rate_mbit: float) -> int:
-    """How long a packet takes at the link's rate."""
+    """Return the ticks that a packet takes at the link's rate."""
     return whole_microseconds(average / (round(rate_mbit * 1e6) / 8) * 1e6 * TICKS_PER_MICROSECOND)
 
 
 def _longest_idle(weight: int, average: int, rate_mbit: float) -> float:
-    """How long the average takes to decay to nothing, in ticks."""
+    """Return the ticks in which the average decays to nothing."""
     packet = _packet_ticks(average, rate_mbit)
     return LONGEST_IDLE / (-math.log(1 - 2.0**-weight) / packet) if weight else 0
 
 
 def _idle_shift(weight: int, average: int, rate_mbit: float) -> int:
-    """The granularity of the table by which the average decays while the queue is idle."""
+    """Return the granularity of the table by which the average decays in an idle queue."""
     longest = _longest_idle(weight, average, rate_mbit)
     return next((n for n in range(SHIFTS) if longest / 2**n < CELLS), 0)
 
 
 def warnings(options: Values, limit: Limit) -> Iterator[str]:
-    """Thresholds between which it cannot act."""
+    """Yield thresholds between which RED cannot act."""
     high = options["max_bytes"]
     if high >= limit.bytes:
         yield f"RED's upper threshold of {high:g} B is not below its limit of {limit.bytes} B"

@@ -33,18 +33,18 @@ _OPPORTUNITY = re.compile(r"(\d{1,9})(?:\*(\d{1,6}))?")
 
 @dataclass(frozen=True)
 class Trace:
-    """Opportunities by their time in ms; after the last one's time it begins anew."""
+    """Opportunities by their time in ms; the trace repeats after the last one's time."""
 
     times: tuple[tuple[int, int], ...]  # ms, opportunities
 
     @property
     def period_ms(self) -> int:
-        """After which it begins anew."""
+        """The time after which the trace repeats."""
         return self.times[-1][0]
 
     @property
     def opportunities(self) -> int:
-        """In a period."""
+        """The number of opportunities in a period."""
         return sum(count for _, count in self.times)
 
     @property
@@ -54,16 +54,16 @@ class Trace:
 
     @property
     def packed(self) -> bytes:
-        """As the kernel is told it: pairs of 32-bit numbers."""
+        """The trace as the kernel takes it: pairs of 32-bit numbers."""
         return struct.pack(f"={2 * len(self.times)}I", *itertools.chain(*self.times))
 
     @property
     def crc32(self) -> int:
-        """By which the kernel's copy is compared with this one."""
+        """The checksum by which the kernel's copy is compared with this one."""
         return zlib.crc32(self.packed)
 
     def longest_ms(self, opportunities: int) -> int:
-        """How long so many opportunities take at most."""
+        """Return the longest time that this many opportunities take."""
         period_ms = self.period_ms
         every = [ms for ms, count in self.times for _ in range(count)]
         rounds, rest = divmod(opportunities, len(every))
@@ -77,7 +77,7 @@ class Trace:
 
 @functools.lru_cache(maxsize=CACHED_TRACES)
 def parse_trace(content: str) -> Trace:
-    """The trace that a scenario holds, which has no faults."""
+    """Return the trace of a content that has no faults."""
     return Trace(tuple(_times(content)))
 
 
@@ -88,14 +88,14 @@ def _times(content: str) -> Iterator[tuple[int, int]]:
 
 
 def trace_summary(content: str) -> str:
-    """A trace in a few words; a text that is none, as it is."""
+    """Return a trace in a few words; a text that is no trace, as it is."""
     sound = TRACE_CONTENT.fullmatch(content) and not listed(trace_faults(content, ""))
     return str(parse_trace(content)) if sound else content
 
 
 @functools.lru_cache(maxsize=CACHED_TRACES)
 def trace_content(file: str, where: str) -> str:
-    """A file's text as a scenario holds it; the first fault raises, with its line."""
+    """Return a file's text as a scenario holds it; raise at the first fault, with its line."""
     times: list[int] = []
     for number, line in enumerate(file.splitlines(), start=1):
         text = line.strip()
@@ -120,20 +120,20 @@ _TRACE_HINT = "a trace has one whole number of ms on each line: an opportunity t
 
 
 def trace_text(times: Iterable[int]) -> str:
-    """Opportunities' times as a scenario holds them."""
+    """Return opportunities' times as a scenario holds them."""
     counts = ((ms, len(list(same))) for ms, same in itertools.groupby(times))
     return " ".join(f"{ms}*{count}" if count > 1 else str(ms) for ms, count in counts)
 
 
 def trace_faults(content: str, where: str) -> Iterator[str]:
-    """What is wrong with a trace that a scenario holds."""
+    """Yield what is wrong with a trace that a scenario holds."""
     if fault := _fault(content):
         yield f"{where}: {fault}"
 
 
 @functools.lru_cache(maxsize=CACHED_TRACES)
 def _fault(content: str) -> str:
-    """The first fault; empty if there is none."""
+    """Return the first fault, or an empty text."""
     words = content.split()
     if not words:
         return "an empty trace: no opportunity to send"
@@ -161,12 +161,12 @@ _T = TypeVar("_T")
 
 
 def bundled_traces() -> list[str]:
-    """The traces that come with the testbed."""
+    """Return the names of the traces that come with the testbed."""
     return sorted(path.stem for path in TRACE_FOLDER.glob(f"*{TRACE_SUFFIX}"))
 
 
 def read_trace(name: str | Path, folder: Path = Path()) -> str:
-    """The content of one of our traces, by its name, or of a file in Mahimahi's format."""
+    """Return the content of a bundled trace, by its name, or of a file in Mahimahi's format."""
     path = _path(str(name), folder)
     try:
         with path.open("rb") as file:
@@ -201,7 +201,7 @@ def _trace_hint() -> str:
 
 
 def listed_traces(text: str) -> Iterator[tuple[str, str]]:
-    """The traces that a value of `--set` names, each with its content: of a folder all files."""
+    """Yield the traces that a value of `--set` names, with their contents; for a folder all."""
     folder = Path(text)
     if text in bundled_traces() or not folder.is_dir():
         yield folder.stem, read_trace(text)
@@ -213,7 +213,7 @@ def listed_traces(text: str) -> Iterator[tuple[str, str]]:
 
 
 def with_traces(value: _T, folder: Path) -> _T:
-    """A scenario whose file named traces, with the traces themselves; `folder` is the file's."""
+    """Return a scenario with traces read in place of their names; paths begin at `folder`."""
     found: object = value
     if isinstance(value, tuple):
         found = tuple(with_traces(each, folder) for each in value)
@@ -238,12 +238,12 @@ def _of_field(name: str, value: object, folder: Path) -> object:
 
 
 def is_trace(text: str) -> bool:
-    """Whether a text is a trace, and not the name of one."""
+    """Return whether a text is a trace, and not the name of one."""
     return TRACE_CONTENT.fullmatch(text) is not None
 
 
 def traces_by_name(values: Sequence[str]) -> list[tuple[str, str]]:
-    """All values of `--set` for a trace: names for labels and axes, and contents."""
+    """Return names and contents of the traces that values of `--set` name."""
     found: dict[str, str] = {}
     for value in values:
         for name, content in listed_traces(value):

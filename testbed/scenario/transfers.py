@@ -279,7 +279,7 @@ def _drawn(asked: tuple[Workload, str, float, float]) -> tuple[PlannedTransfer, 
 
 
 def transfer_faults(scenario: Scenario) -> Iterator[str]:
-    """Find workloads without transfers, or with more than can run."""
+    """Yield workloads without transfers, or with more than can run."""
     for index, flow in enumerate(scenario.flows):
         if flow.workload is None:
             continue
@@ -301,7 +301,7 @@ def transfer_faults(scenario: Scenario) -> Iterator[str]:
 
 
 def _session_faults(sessions: Sessions, seconds: float, where: str) -> Iterator[str]:
-    """Find sessions that would start too late, or come to more transfers than can run."""
+    """Yield why sessions start too late, or may come to more transfers than can run."""
     if not 0 <= sessions.spread_s < seconds:
         yield f"{where}.spread_s: {sessions.spread_s:g} is not within the flow's {seconds:g} s"
     least_s = (sessions.think_ms + 2 * (sessions.rtt_min_ms or 0)) / 1e3

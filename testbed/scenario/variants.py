@@ -191,7 +191,7 @@ KNOWN_VARIANTS = LINUX_CONTROLS | VARIANTS.keys() | {each.control for each in VA
 
 
 def variant(name: str) -> Variant:
-    """The row of that name; a name that only the kernel may know becomes a row of its own."""
+    """Return the variant of that name; a name that only the kernel may know gets a new row."""
     if name in VARIANTS:
         return VARIANTS[name]
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,14}", name):
@@ -202,7 +202,7 @@ def variant(name: str) -> Variant:
 
 
 def spelling_hint(name: str) -> str:
-    """For a variant that a kernel does not have: a near name, in case it was mistyped."""
+    """Return a hint with a near name, for a variant that a kernel does not have."""
     return nearest(name, VARIANTS.keys() | LINUX_CONTROLS)
 
 

@@ -27,8 +27,10 @@ Settings = Mapping[str, Sequence[str]]
 
 
 def split_kernels(settings: Settings, own: Iterable[str]) -> tuple[Sequence[str], Settings]:
-    """The kernels that are set, if any, and the other settings; an axis of the experiment's own
-    is left to it."""
+    """Return the kernels that are set, and the other settings.
+
+    An experiment may have `kernel` as one of its axes, which is then not touched.
+    """
     if KERNEL_AXIS in own:
         return (), settings
     rest = {name: values for name, values in settings.items() if name != KERNEL_AXIS}
@@ -36,21 +38,26 @@ def split_kernels(settings: Settings, own: Iterable[str]) -> tuple[Sequence[str]
 
 
 def on_kernels(scenarios: Iterable[Scenario], kernels: Sequence[str]) -> list[Scenario]:
-    """Each scenario on each of the kernels, side by side; as they are if none is set."""
+    """Return each scenario on each of the kernels; unchanged if none is set."""
     if not kernels:
         return list(scenarios)
     return [_on(scenario, kernel) for scenario in scenarios for kernel in kernels]
 
 
 def _on(scenario: Scenario, kernel: str) -> Scenario:
-    """The label tells the trial's directory from that of the first kernel, which has none."""
+    """Return the scenario on that kernel, which its label names.
+
+    The base kernel stays out of the label.
+    """
     words = (scenario.label, *(() if kernel == BASE_KERNEL else (f"{KERNEL_AXIS}-{kernel}",)))
     return dataclasses.replace(scenario, kernel=kernel, label="-".join(filter(None, words)))
 
 
 def axes_of(scenario: Scenario) -> Mapping[str, str]:
-    """The scenario's place on its axes, with its kernel unless that is the first one: trials are
-    as they were before there was another."""
+    """Return the scenario's place on its axes, its kernel included.
+
+    The base kernel is left out, unless the kernel is an axis of the experiment.
+    """
     if scenario.kernel == BASE_KERNEL or KERNEL_AXIS in scenario.axes:
         return scenario.axes
     return {**scenario.axes, KERNEL_AXIS: scenario.kernel}
@@ -120,7 +127,7 @@ Variation = Callable[[Scenario], Scenario]
 
 
 def _starts(scenario: Scenario) -> Scenario:
-    """Each start drawn within a second, unless a flow would be over by then."""
+    """Draw each start within a second, unless a flow would be over by then."""
     lasts_s = min((flow.duration_s or scenario.duration_s for flow in scenario.flows), default=0)
     if lasts_s * 1e3 <= START_SPREAD_MS:
         return scenario
@@ -162,7 +169,7 @@ def _changed(
 
 
 def _sized(queue: Queue, factor: float) -> Queue:
-    """Another limit in the same unit; of a short one a packet is the smallest step."""
+    """Return the queue with another limit in the same unit; a packet is the smallest step."""
     limits: dict[str, Any] = {}
     for name in ("limit_bytes", "limit_packets"):
         if (limit := getattr(queue, name)) is not None:
@@ -174,13 +181,13 @@ def _sized(queue: Queue, factor: float) -> Queue:
 
 
 def _ecn(scenario: Scenario) -> Scenario:
-    """Senders that ask for ECN do not, and the other way round, where the queue would mark."""
+    """Let senders ask for ECN if they did not, and the other way round, where the queue marks."""
     marks = scenario.network.bottleneck_queue.ecn
     return dataclasses.replace(scenario, asks_ecn=scenario.asks_ecn != marks)
 
 
 def _timer(scenario: Scenario) -> Scenario:
-    """Linux's own minimum of the retransmission timer where another was set."""
+    """Set Linux's own minimum of the retransmission timer where another was set."""
 
     def own(flow: Flow) -> Flow:
         return dataclasses.replace(flow, rto_min_ms=None)
@@ -209,12 +216,12 @@ VARIATION_WORDS: Mapping[str, str] = {
 
 
 def is_varied(scenario: Scenario) -> bool:
-    """Whether something was changed in it that the paper leaves open."""
+    """Return whether something was varied that the paper leaves open."""
     return VARIATION_AXIS in scenario.axes
 
 
 def with_variations(scenarios: Iterable[Scenario]) -> list[Scenario]:
-    """The scenarios, and each of them varied in every way that changes it."""
+    """Return the scenarios, and each of them varied in every way that changes it."""
     plain = list(scenarios)
     varied = (
         dataclasses.replace(

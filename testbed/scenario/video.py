@@ -46,11 +46,11 @@ class Manifest:
         return (self.segment_s,) * (count - 1) + (last,)
 
     def path(self, rung: Rung, number: int) -> str:
-        """A segment's path below the manifest; the first has number 1."""
+        """Return a segment's path below the manifest; the first segment has number 1."""
         return _TEMPLATE.replace("$RepresentationID$", rung.name).replace("$Number$", f"{number}")
 
     def to_xml(self) -> str:
-        """The manifest as XML, for any DASH player."""
+        """Return the manifest as XML, for any DASH player."""
         renditions = "\n".join(
             f'   <Representation id="{rung.name}" bandwidth="{rung.bit_per_s}" '
             f'codecs="avc1.4d401f" width="{rung.width}" height="{rung.height}"/>'
@@ -128,17 +128,17 @@ class Video:
 
     @property
     def manifest(self) -> Manifest:
-        """Its manifest."""
+        """The video's manifest."""
         return Manifest(self.duration_s, self.segment_s, self.ladder)
 
     def sizes(self, rung: Rung) -> tuple[int, ...]:
-        """Bytes of each segment: the rung's rate on average, more where the scene has more."""
+        """Return the bytes of each segment: the rung's rate on average, more in complex scenes."""
         shares = [length * weight for length, weight in self._scenes()]
         scale = rung.bit_per_s * self.duration_s / 8 / sum(shares)
         return tuple(round(share * scale) for share in shares)
 
     def _scenes(self) -> list[tuple[float, float]]:
-        """Each segment's duration and complexity, equal at every rung."""
+        """Return each segment's duration and complexity, equal at every rung."""
         draw = random.Random(self.seed)
         step = math.sqrt(1 - MEMORY**2)
         lengths = self.manifest.segments
@@ -151,7 +151,7 @@ class Video:
 
 
 def write_site(video: Video, folder: Path) -> None:
-    """The page, the manifest and all segments, below one folder."""
+    """Write the page, the manifest and all segments into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / PAGE).write_text(page())
     for name, size in OBJECTS:
@@ -165,14 +165,14 @@ def write_site(video: Video, folder: Path) -> None:
 
 
 def page() -> str:
-    """The page's own text, which names its objects and is as long as such a page is."""
+    """Return the page's text, which names its objects and has a real page's length."""
     tags = "\n".join(_TAGS[Path(name).suffix].format(name) for name, _ in OBJECTS)
     head = f"<!DOCTYPE html>\n<title>A video</title>\n{tags}\n<video></video>\n<!-- "
     return head.ljust(_HTML_BYTES - 4, ".") + "-->\n"
 
 
 def _write_sparse(path: Path, size: int) -> None:
-    """A file of that size, of which only the head is on the disk: a box that is to be skipped."""
+    """Write a file of that size with only its head on the disk: a box that players skip."""
     with path.open("wb") as file:
         file.write((size.to_bytes(4, "big") + b"free" + path.name.encode())[:size])
         file.truncate(size)
@@ -232,7 +232,7 @@ class Thresholds:
 
 
 def viewing_faults(viewing: Viewing, where: str) -> Iterator[str]:
-    """Every fault with its field, except for the variant's name."""
+    """Yield every fault with its field, except for the variant's name."""
     from testbed.scenario.video import LADDER  # few scenarios need it
 
     rules = (*PLAYER_RULES, *(rung.name for rung in LADDER))

@@ -143,7 +143,7 @@ FILE_HINT = "`testbed run FILE.json` reads it; in Python, `with_input_files` doe
 
 
 def workload_faults(workload: Workload, where: str) -> Iterator[str]:
-    """Every fault of the values by themselves."""
+    """Yield every fault of the values by themselves."""
     yield from _arrival_faults(workload.arrivals, f"{where}.arrivals")
     yield from _size_faults(workload.sizes, f"{where}.sizes")
     if not 1 <= workload.pool <= MAX_POOL:
@@ -231,7 +231,7 @@ def _size_faults(sizes: Sizes, where: str) -> Iterator[str]:
 
 
 def _cdf_faults(cdf: tuple[tuple[float, ...], ...], where: str) -> Iterator[str]:
-    """Points that are no distribution function."""
+    """Yield why points are no distribution function."""
     if not cdf:
         return
     for place, point in enumerate(cdf):
