@@ -1,6 +1,6 @@
 """The rule for names: whatever becomes part of a path, or stands in tables and figures.
 
-It is checked_name when a scenario is validated, again where a path is made (`testbed/store.py`), and
+It is checked when a scenario is validated, again where a path is made (`testbed/store.py`), and
 when a trial's directory is read, whoever wrote it.
 """
 
@@ -40,7 +40,8 @@ def name_faults(where: str, text: str) -> Iterator[str]:
 def text_faults(where: str, text: str) -> Iterator[str]:
     """Yield a fault unless tables and figures can show the text as it is."""
     if not text.isprintable() or set(";$") & set(text) or len(text) > LONGEST_NAME:
-        yield f"{where}: {quoted(text)}: at most {LONGEST_NAME} printable characters, no `;` and no `$`"
+        rule = f"at most {LONGEST_NAME} printable characters, no `;` and no `$`"
+        yield f"{where}: {quoted(text)}: {rule}"
 
 
 def scenario_faults(scenario: Scenario) -> Iterator[str]:

@@ -203,7 +203,7 @@ def test_equation_8_by_hand() -> None:
         (0.20, 0.07, 4),  # "2RTT < RTO < 3RTT … thus, if 4 or more segments are dropped"
         (0.31, 0.07, 6),
         (0.20, 0.10, 4),  # the third ACK and the timer at one instant: the ACK was there
-        # seen in Fall and Floyd's test (experiments/fall_floyd): ns-2 times out with three losses, the
+        # seen in Fall and Floyd's test: ns-2 times out with three losses, the
         # kernel with four
         (0.392, 0.212, 3),
         (0.504, 0.200, 4),
