@@ -1,9 +1,8 @@
-"""The panels: the trials of each figure, what is drawn of each, and the range shown."""
+"""The segments over time of every variant and set of losses: trials, range, marks and words."""
 
 from __future__ import annotations
 
 import os
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -11,16 +10,21 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure as DrawnFigure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 
 from analysis.figures import style
 from analysis.figures.cases import stem
+from analysis.figures.figure import (
+    Annotation,
+    Axis,
+    Curve,
+    Figure,
+    LegendEntry,
+    Mark,
+    Panel,
+    PointSeries,
+    ReferenceLine,
+)
 from analysis.figures.general import general_figures
-from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
 from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import setting_label, variant_key
 from experiments.fall_floyd import outcomes
@@ -32,7 +36,7 @@ STEM = "segments"
 
 
 @dataclass(frozen=True)
-class Panel:
+class TrialSegments:
     """A trial to draw; one that did not run or was not captured has a reason, no segments."""
 
     trial: Trial
@@ -42,17 +46,17 @@ class Panel:
 
     @property
     def variant(self) -> str:
-        """The variant, which is the column."""
+        """Return the variant, which is the column."""
         return self.trial.scenario.flows[0].variant or ""
 
     @property
     def lost(self) -> tuple[int, ...]:
-        """The segments that are lost, which are the row."""
+        """Return the segments that are lost, which are the row."""
         return self.trial.scenario.flows[0].drops
 
     @property
     def reason(self) -> str:
-        """Why there is nothing to draw."""
+        """Say why there is nothing to draw."""
         record = self.trial.record
         return self.fault if record.status is Status.OK else f"{record.status}: {record.reason}"
 
@@ -66,7 +70,7 @@ class Extent:
 
 
 def trials_by_figure(trials: Iterable[Trial], key: str) -> dict[str, list[Trial]]:
-    """The trials of each figure, of every variant and loss the lowest seed, by file name."""
+    """Choose the trials of each figure: of every variant and loss the lowest seed, by file name."""
     groups: dict[str, dict[object, Trial]] = {}
     for trial in sorted(trials, key=_preference):
         flow = trial.scenario.flows[0]
@@ -80,30 +84,30 @@ def trials_by_figure(trials: Iterable[Trial], key: str) -> dict[str, list[Trial]
 
 
 def _preference(trial: Trial) -> tuple[bool, int]:
-    """A trial that ran before one that did not, then the lower seed."""
+    """Prefer a trial that ran, then the lower seed."""
     return trial.record.status is not Status.OK, trial.scenario.seed
 
 
-def panel(trial: Trial) -> Panel:
-    """A trial's segments and outcome."""
+def segments_of(trial: Trial) -> TrialSegments:
+    """Read a trial's segments and outcome."""
     if trial.record.status is not Status.OK:
-        return Panel(trial)
+        return TrialSegments(trial)
     flow = trial.scenario.flows[0]
     try:
         segments = outcomes.sequence(trial, flow)
-        return Panel(trial, segments, outcomes.outcome(trial, flow, segments))
+        return TrialSegments(trial, segments, outcomes.outcome(trial, flow, segments))
     except TestbedError as error:
-        return Panel(trial, fault=error.message)
+        return TrialSegments(trial, fault=error.message)
 
 
-def panels(trials: Iterable[Trial]) -> list[Panel]:
-    """The panels of several trials, read in parallel."""
+def read(trials: Iterable[Trial]) -> list[TrialSegments]:
+    """Read several trials in parallel."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # the core works outside Python's lock
-        return list(pool.map(panel, trials))
+        return list(pool.map(segments_of, trials))
 
 
-def extent(panels: Iterable[Panel]) -> Extent | None:
-    """The range that all panels share; None if no trial ran."""
+def extent(panels: Iterable[TrialSegments]) -> Extent | None:
+    """Return the range that all panels share; None if no trial ran."""
     starts, ends, numbers, lowest = [], [], [], []
     for each in panels:
         if each.segments is None or each.outcome is None:
@@ -130,7 +134,7 @@ def extent(panels: Iterable[Panel]) -> Extent | None:
 def split(
     points: outcomes.Points, lost: tuple[int, ...]
 ) -> tuple[outcomes.Points, outcomes.Points]:
-    """New data that arrives, and the lost segments, where each was first sent."""
+    """Separate new data that arrives from the lost segments, at their first transmission."""
     gone = np.isin(points.number, lost)
     return (
         outcomes.Points(points.time_s[~gone], points.number[~gone]),
@@ -148,7 +152,7 @@ DEFINITIONS = {
 
 
 def note(outcome: Outcome) -> str:
-    """The outcome in two short lines."""
+    """Describe the outcome in two short lines."""
     events = []
     if outcome.timeouts:
         events.append("timeout" if outcome.timeouts == 1 else f"{outcome.timeouts} timeouts")
@@ -160,12 +164,12 @@ def note(outcome: Outcome) -> str:
 
 
 def round_trips(outcome: Outcome) -> str:
-    """The recovery, as notes and the title write it."""
+    """Format the recovery as notes and the title write it."""
     return f"{outcome.round_trips:.1f}"
 
 
-def title(panels: Iterable[Panel]) -> str:
-    """The title: the findings with the most losses."""
+def title(panels: Iterable[TrialSegments]) -> str:
+    """Return the title: the findings with the most losses."""
     ran = [(each.lost, each.variant, each.outcome) for each in panels if each.outcome]
     if not ran:
         return "Lost segments: no trial ran"
@@ -177,7 +181,7 @@ def title(panels: Iterable[Panel]) -> str:
 
 
 def _recoveries(seen: Mapping[str, Outcome]) -> str:
-    """The shortest recovery and the longest."""
+    """Name the shortest recovery and the longest."""
     done = {name: each for name, each in seen.items() if each.recovered}
     if not done:
         return f"{_names(seen)} did not recover"
@@ -195,7 +199,7 @@ def _those(seen: Mapping[str, Outcome], trips: str) -> list[str]:
 
 
 def _timeouts(seen: Mapping[str, Outcome]) -> str:
-    """The variants whose retransmit timer fired."""
+    """Name the variants whose retransmit timer fired."""
     fired = [name for name, each in seen.items() if each.timeouts]
     if not fired:
         return "no retransmit timer fired"
@@ -207,8 +211,8 @@ def _names(names: Iterable[str]) -> str:
     return f"{', '.join(before)} and {last}" if before else last
 
 
-def footer(panels: Sequence[Panel], shown: Extent | None) -> str:
-    """The footer: setting, engine, and how to read the figure."""
+def footer(panels: Sequence[TrialSegments], shown: Extent | None) -> str:
+    """Return the footer: setting, engine, and how to read the figure."""
     seeds = sorted({each.trial.scenario.seed for each in panels})
     how = [
         f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}",
@@ -225,173 +229,124 @@ def footer(panels: Sequence[Panel], shown: Extent | None) -> str:
 
 READING = "Segments and ACKs at the sender, one column per variant, one row per set of losses."
 
-# How the marks look, in the panels and in the legend.
-MARKS: dict[str, dict[str, Any]] = {
-    "new data": {"linestyle": "", "marker": ".", "color": style.BLACK, "markersize": 1.6},
-    "lost": {
-        "linestyle": "",
-        "marker": "x",
-        "color": style.BLUE,
-        "markersize": 3.4,
-        "markeredgewidth": 0.8,
-    },
-    "sent again": {
-        "linestyle": "",
-        "marker": "o",
-        "color": style.VERMILLION,
-        "markersize": 2.8,
-        "markeredgewidth": 0,
-    },
-    "ACKs": {
-        "color": "#9A9A9A",
-        "linewidth": 0.5,
-        "marker": "|",
-        "markersize": 2,
-        "markeredgewidth": 0.3,
-    },
-    "timeout": {"color": style.BLACK, "linestyle": (0, (3, 2)), "linewidth": 0.7},
-}
+# How the marks look, in the panels and in the legend, in the order of the legend.
+LEGEND = (
+    LegendEntry("new data", style.BLACK, ".", kind="points", size=1.6),
+    LegendEntry("lost", style.BLUE, "x", kind="points", size=3.4),
+    LegendEntry("sent again", style.VERMILLION, "o", kind="points", size=2.8),
+    LegendEntry("ACKs", "#9A9A9A", "|", size=2, width=0.5),
+    LegendEntry("timeout", style.BLACK, dash=(3, 2), width=0.7),
+)
+LOOKS = {entry.name: entry for entry in LEGEND}
+EDGE_WIDTHS = {"lost": 0.8, "ACKs": 0.3}
 
 
-def draw(results: ExperimentResults) -> Iterator[AnyFigure]:
-    """The segments over time, one figure per profile; then the general figures."""
+def draw(results: ExperimentResults) -> Iterator[Figure]:
+    """Yield the segments over time, one figure per profile; then the general figures."""
     for name, trials in trials_by_figure(results.trials, results.key).items():
-        drawn = panels(trials)
-        if any(each.segments for each in drawn):
-            caption = title(drawn).replace("\n", " ")
-            yield NamedFigure(name, caption, _figure(drawn), _points(drawn), READING)
+        traces = read(trials)
+        if any(trace.segments for trace in traces):
+            yield figure(traces, name)
     yield from general_figures.draw(results)
 
 
-def _points(panels: Sequence[Panel]) -> pd.DataFrame:
-    """The drawn points: each segment and ACK by the time since the first segment."""
-    tables = []
-    for each in panels:
-        for mark, points in _marks(each).items():
-            table = pd.DataFrame({"time_s": points.time_s, "segment": points.number})
-            tables.append(table.assign(variant=each.variant, lost=len(each.lost), mark=mark))
+def figure(traces: Sequence[TrialSegments], name: str = STEM) -> Figure:
+    """Return one column of panels per variant, one row per set of losses."""
+    across = sorted({trace.variant for trace in traces}, key=variant_key)
+    down = sorted({trace.lost for trace in traces}, key=lambda lost: (len(lost), lost))
+    colours = style.variant_colours(across)
+    by_place = {(trace.lost, trace.variant): trace for trace in traces}
+    shown = extent(traces)
+    rows = []
+    for lost in down:
+        row_name = f"{len(lost)} lost: {', '.join(map(str, lost))}"
+        row = []
+        for variant in across:
+            top, first = lost == down[0], variant == across[0]
+            row.append(
+                Panel(
+                    **_content(by_place.get((lost, variant)), shown),
+                    x=Axis(
+                        "time (s)" if lost == down[-1] else "",
+                        limits=shown.time_s if shown else (None, None),
+                        tick_count=5,
+                        names_shown=lost == down[-1],
+                    ),
+                    y=Axis(
+                        row_name if first else "",
+                        limits=shown.number if shown else (None, None),
+                        tick_count=5,
+                        integer=True,
+                        names_shown=first,
+                    ),
+                    heading=variant if top else "",
+                    heading_colour=colours[variant],
+                    heading_note=DEFINITIONS.get(variant, "") if top else "",
+                )
+            )
+        rows.append(row)
+    return Figure(
+        stem=name,
+        title=title(traces),
+        panels=rows,
+        caption=title(traces).replace("\n", " "),
+        reading=READING,
+        foot=footer(traces, shown),
+        foot_size=5.5,
+        legend=LEGEND,
+        data=_points(traces),
+        row_inches=1.35 + 0.68 / len(down),
+        width_inches=max(style.WIDTH_INCHES, 1.35 * len(across)),
+        vertical_label="segment number",
+    )
+
+
+def _points(traces: Sequence[TrialSegments]) -> pd.DataFrame:
+    """Return each segment and ACK by the time since the first segment."""
     columns = ["variant", "lost", "mark", "time_s", "segment"]
-    return pd.concat(tables, ignore_index=True)[columns]
+    tables = []
+    for trace in traces:
+        for mark, points in _points_by_mark(trace).items():
+            table = pd.DataFrame({"time_s": points.time_s, "segment": points.number})
+            tables.append(table.assign(variant=trace.variant, lost=len(trace.lost), mark=mark))
+    return pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame()
 
 
-def _marks(drawn: Panel) -> dict[str, outcomes.Points]:
-    """The points by their mark, on a clock that starts with the first segment."""
-    segments = drawn.segments
+def _points_by_mark(trace: TrialSegments) -> dict[str, outcomes.Points]:
+    """Return the points by their mark, on a clock that starts with the first segment."""
+    segments = trace.segments
     if segments is None:
         return {}
     zero = float(segments.new.time_s[0])
-    arrives, gone = split(segments.new, drawn.lost)
+    arrives, gone = split(segments.new, trace.lost)
     marks = {"ACKs": segments.acks, "new data": arrives, "sent again": segments.again, "lost": gone}
     return {
         mark: outcomes.Points(points.time_s - zero, points.number) for mark, points in marks.items()
     }
 
 
-def _figure(panels: Sequence[Panel]) -> DrawnFigure:
-    across = sorted({each.variant for each in panels}, key=variant_key)
-    down = sorted({each.lost for each in panels}, key=lambda lost: (len(lost), lost))
-    figure, axes = _grid(len(down), len(across))
-    colours = style.variant_colours(across)
-    found = {(each.lost, each.variant): each for each in panels}
-    shown = extent(panels)
-    for i, lost in enumerate(down):
-        for j, variant in enumerate(across):
-            _draw_panel(axes[i][j], found.get((lost, variant)), shown)
-        axes[i][0].set_ylabel(_row_name(lost), fontweight="bold", labelpad=5)
-    for j, variant in enumerate(across):
-        _head(axes[0][j], variant, colours[variant])
-        axes[-1][j].set_xlabel("time (s)")
-    figure.supylabel("segment number", fontsize=7)
-    _words(figure, panels, shown)
-    return figure
-
-
-def _grid(height: int, width: int) -> tuple[DrawnFigure, list[list[Axes]]]:
-    """The panels, between a title with a legend and a footer, both of fixed heights."""
-    inches = 1.35 * height + 1.7
-    head, foot = 0.68 / inches, 0.34 / inches
-    figure = DrawnFigure(
-        figsize=(max(style.WIDTH_INCHES, 1.35 * width), inches),
-        layout=ConstrainedLayoutEngine(rect=(0, foot, 1, 1 - head - foot), h_pad=0.04, w_pad=0.03),
-    )
-    axes = figure.subplots(height, width, squeeze=False, sharex=True, sharey=True)
-    return figure, [list(line) for line in axes]
-
-
-def _words(figure: DrawnFigure, panels: Sequence[Panel], shown: Extent | None) -> None:
-    """The title, the legend below it, and the footer."""
-    figure.text(
-        0.01, 0.992, title(panels), fontsize=9, fontweight="bold", va="top", linespacing=1.3
-    )
-    below = 1 - 0.38 / figure.get_figheight()
-    figure.legend(
-        handles=[Line2D([], [], label=label, **look) for label, look in MARKS.items()],
-        loc="upper left",
-        bbox_to_anchor=(0.0, below),
-        ncols=len(MARKS),
-        frameon=False,
-        fontsize=6.5,
-        handlelength=1.6,
-        handletextpad=0.5,
-        columnspacing=1.8,
-    )
-    small = footer(panels, shown)
-    figure.text(0.01, 0.01, small, fontsize=5.5, color=style.GREY, va="bottom", linespacing=1.4)
-
-
-def _row_name(lost: tuple[int, ...]) -> str:
-    numbers = ", ".join(map(str, lost))
-    return f"{len(lost)} lost: {numbers}"
-
-
-def _head(axes: Axes, variant: str, colour: str) -> None:
-    """The variant's name over its column, and what defines it."""
-    for text, above, look in (
-        (variant, 46, {"fontsize": 8, "fontweight": "bold", "color": colour}),
-        (DEFINITIONS.get(variant, ""), 36, {"fontsize": 5.5, "linespacing": 1.2}),
-    ):
-        axes.annotate(
-            text,
-            (0, 1),
-            xycoords="axes fraction",
-            xytext=(0, above),
-            textcoords="offset points",
-            va="top",
-            **look,
-        )
-
-
-def _draw_panel(axes: Axes, drawn: Panel | None, shown: Extent | None) -> None:
-    if drawn is None or drawn.segments is None or drawn.outcome is None or shown is None:
-        axes.set_facecolor("#F2F2F2")
-        axes.grid(False)
-        reason = textwrap.fill(drawn.reason if drawn else "no trial", 28, max_lines=6)
-        axes.text(0.05, 0.5, reason, transform=axes.transAxes, fontsize=5.5, va="center")
-        return
-    words = note(drawn.outcome)
-    axes.set_title(words, fontsize=5.5, color=style.GREY, loc="left", pad=2, linespacing=1.15)
-    _draw_segments(axes, drawn, drawn.segments)
-    axes.set_xlim(shown.time_s)
-    axes.set_ylim(shown.number)
-    axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
-    axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10], integer=True))
-
-
-def _draw_segments(axes: Axes, drawn: Panel, segments: outcomes.SegmentSequence) -> None:
-    """All marks, on a clock that starts with the first segment."""
-    for label, points in _marks(drawn).items():
-        step = "steps-post" if label == "ACKs" else "default"
-        axes.plot(points.time_s, points.number, drawstyle=step, label=label, **MARKS[label])
-    for time_s in segments.timeouts_s - float(segments.new.time_s[0]):
-        axes.axvline(time_s, label="timeout", **MARKS["timeout"])
-        axes.annotate(
-            "timeout",
-            (time_s, 0.02),
-            xycoords=axes.get_xaxis_transform(),
-            xytext=(-1.5, 0),
-            textcoords="offset points",
-            fontsize=5.5,
-            rotation=90,
-            ha="right",
-            va="bottom",
-        )
+def _content(trace: TrialSegments | None, shown: Extent | None) -> dict[str, Any]:
+    """Return a panel's marks and note, or the reason why it has none."""
+    if trace is None or trace.segments is None or trace.outcome is None or shown is None:
+        return {"empty": trace.reason if trace else "no trial"}
+    marks: list[Mark] = []
+    for name, points in _points_by_mark(trace).items():
+        look = LOOKS[name]
+        time_s, number = np.asarray(points.time_s), np.asarray(points.number)
+        if name == "ACKs":
+            marks.append(Curve(time_s, number, look.colour, look.width, steps=True, series=name))
+        inside = (shown.time_s[0] <= time_s) & (time_s <= shown.time_s[1])  # not clipped
+        inside &= (shown.number[0] <= number) & (number <= shown.number[1])
+        at = (time_s[inside], number[inside])
+        edge = EDGE_WIDTHS.get(name, 0.0)
+        marks.append(PointSeries(*at, look.colour, look.marker, look.size, edge_width=edge,
+                                 series=name))  # fmt: skip
+    look = LOOKS["timeout"]
+    for time_s in trace.segments.timeouts_s - float(trace.segments.new.time_s[0]):
+        at_s = float(time_s)
+        marks.append(ReferenceLine("x", at_s, "", look.colour, look.width, look.dash, look.name))
+        if shown.time_s[0] <= at_s <= shown.time_s[1]:
+            marks.append(Annotation("timeout", at_s, 0.02, y_place="panel", size=5.5, rotation=90,
+                                    offset_points=(-1.5, 0), across="right", up="bottom",
+                                    series=look.name))  # fmt: skip
+    return {"marks": marks, "note": note(trace.outcome)}

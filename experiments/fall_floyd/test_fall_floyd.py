@@ -10,17 +10,30 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from analysis.figures import style
+from analysis.figures.figure import (
+    Annotation,
+    Curve,
+    Figure,
+    Panel,
+    PointSeries,
+    ReferenceLine,
+    resolved_limits,
+)
 from analysis.figures.general import presentation
 from analysis.metrics.columns import METRIC_COLUMNS
 from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import variant_key
 from experiments import all_variants_figures
 from experiments.fall_floyd import figures
-from experiments.fall_floyd.figures import DEFINITIONS, Panel, note, title, trials_by_figure
+from experiments.fall_floyd.figures import (
+    DEFINITIONS,
+    TrialSegments,
+    note,
+    title,
+    trials_by_figure,
+)
 from experiments.fall_floyd.outcomes import Expected, Outcome, Points, compared
 from experiments.fall_floyd.outcomes import SegmentSequence as Segments
 from testbed.scenario.model import Profile
@@ -76,52 +89,55 @@ def trial(
     return Trial(Path(scenario.name), scenario, ran)
 
 
-def panel(variant: str = "reno", lost: tuple[int, ...] = (4,), **seen: object) -> Panel:
+def panel(variant: str = "reno", lost: tuple[int, ...] = (4,), **seen: object) -> TrialSegments:
     fired = [0.6] if seen.get("timeouts") else []
-    return Panel(trial(variant, lost), segments(fired), outcome(lost=lost, **seen))
+    return TrialSegments(trial(variant, lost), segments(fired), outcome(lost=lost, **seen))
 
 
-def mark(axes: Axes, label: str) -> list[tuple[float, float]]:
-    """Where the marks of this kind are."""
+def mark(panel: Panel, name: str) -> list[tuple[float, float]]:
+    """Return where the points of this series are."""
     return [
         (round(float(x), 6), float(y))
-        for line in axes.lines
-        if line.get_label() == label
-        for x, y in zip(np.asarray(line.get_xdata()), np.asarray(line.get_ydata()), strict=True)
+        for mark in panel.marks
+        if isinstance(mark, PointSeries) and mark.series == name
+        for x, y in zip(np.asarray(mark.x), np.asarray(mark.y), strict=True)
     ]
 
 
-def words(figure: Figure) -> str:
-    """All text of the figure."""
-    texts = [*figure.texts, *(text for axes in figure.axes for text in axes.texts)]
-    return "\n".join(text.get_text() for text in texts)
+def annotations(panel: Panel) -> list[str]:
+    return [mark.text for mark in panel.marks if isinstance(mark, Annotation)]
+
+
+def reference_lines(panel: Panel) -> set[float]:
+    return {round(mark.value, 6) for mark in panel.marks if isinstance(mark, ReferenceLine)}
 
 
 def test_marks_are_at_their_times_and_numbers() -> None:
-    axes = figures._figure([panel(timeouts=1, lost=(4, 6))]).axes[0]
-    assert mark(axes, "lost") == [(0.03, 4), (0.05, 6)]
-    assert mark(axes, "sent again") == [(0.3, 4)]
-    assert [number for _, number in mark(axes, "new data")] == [1, 2, 3, 5, 7, 8, 9, 10]
-    assert mark(axes, "ACKs")[-1] == (0.5, 10)
-    assert {x for x, _ in mark(axes, "timeout")} == {0.4}
-    assert [text.get_text() for text in axes.texts].count("timeout") == 1
+    (drawn,) = figures.figure([panel(timeouts=1, lost=(4, 6))]).all_panels
+    assert mark(drawn, "lost") == [(0.03, 4), (0.05, 6)]
+    assert mark(drawn, "sent again") == [(0.3, 4)]
+    assert [number for _, number in mark(drawn, "new data")] == [5, 7, 8, 9, 10]
+    (acks,) = (each for each in drawn.marks if isinstance(each, Curve))
+    assert acks.steps and np.asarray(acks.y).tolist() == [1, 2, 3, 3, 10]
+    assert mark(drawn, "ACKs")[-1] == (0.5, 10)
+    assert reference_lines(drawn) == {0.4}
+    assert annotations(drawn) == ["timeout"]
 
 
 def test_without_a_timeout_there_is_no_line() -> None:
-    axes = figures._figure([panel()]).axes[0]
-    assert not mark(axes, "timeout")
-    assert "timeout" not in [text.get_text() for text in axes.texts]
+    (drawn,) = figures.figure([panel()]).all_panels
+    assert not reference_lines(drawn) and not annotations(drawn)
 
 
 def test_all_panels_show_the_first_loss_and_the_slowest_recovery() -> None:
     slow = panel("tahoe", recovery_s=2.0)
-    figure = figures._figure([panel(), slow])
-    for axes in figure.axes:
-        low, high = axes.get_xlim()
+    for drawn in figures.figure([panel(), slow]).all_panels:
+        (low, high), (bottom, top) = resolved_limits(drawn)
         assert -0.2 < low < 0.03  # the loss
         assert 2.3 < high < 2.6  # 0.3 s and 2 s
-        bottom, top = axes.get_ylim()
         assert bottom < 4 and top > 10
+        for name in ("new data", "lost", "sent again", "ACKs"):  # points are not clipped
+            assert all(low <= x <= high and bottom <= y <= top for x, y in mark(drawn, name))
 
 
 @pytest.mark.parametrize(
@@ -143,21 +159,20 @@ def test_note(seen: Outcome, expected: str) -> None:
 
 
 def test_each_panel_has_its_own_note() -> None:
-    figure = figures._figure([panel("sack"), panel("tahoe", slow_start=True, round_trips=3)])
-    notes = [axes.get_title(loc="left") for axes in figure.axes]
-    assert notes == [
+    figure = figures.figure([panel("sack"), panel("tahoe", slow_start=True, round_trips=3)])
+    assert [drawn.note for drawn in figure.all_panels] == [
         "1 halving, slow start\n3.0 round trips, 1 sent again",
         "1 halving\n1.0 round trips, 1 sent again",
     ]
 
 
 def test_columns_in_the_usual_order_and_rows_by_losses() -> None:
-    panels = [panel(name, lost) for lost in ((4, 6), (4,)) for name in ("sack", "reno", "tahoe")]
-    axes = figures._figure(panels).axes
-    assert [each.texts[0].get_text() for each in axes[:3]] == ["tahoe", "reno", "sack"]
-    assert axes[1].texts[0].get_color() == style.VARIANT_COLOURS["reno"]
-    assert [axes[0].get_ylabel(), axes[3].get_ylabel()] == ["1 lost: 4", "2 lost: 4, 6"]
-    assert [len(mark(each, "lost")) for each in axes] == [1, 1, 1, 2, 2, 2]
+    traces = [panel(name, lost) for lost in ((4, 6), (4,)) for name in ("sack", "reno", "tahoe")]
+    panels = figures.figure(traces).all_panels
+    assert [drawn.heading for drawn in panels] == ["tahoe", "reno", "sack", "", "", ""]
+    assert panels[1].heading_colour == style.VARIANT_COLOURS["reno"]
+    assert [panels[0].y.label, panels[3].y.label] == ["1 lost: 4", "2 lost: 4, 6"]
+    assert [len(mark(drawn, "lost")) for drawn in panels] == [1, 1, 1, 2, 2, 2]
 
 
 def test_every_variant_of_the_paper_is_defined() -> None:
@@ -165,12 +180,12 @@ def test_every_variant_of_the_paper_is_defined() -> None:
 
 
 def test_a_trial_that_did_not_run_is_named() -> None:
-    absent = Panel(trial("tahoe", status=Status.UNSUPPORTED, reason="no tahoe in it"))
-    figure = figures._figure([absent, panel("reno"), panel("reno", (4, 6))])
-    assert "unsupported: no tahoe in it" in words(figure)
-    assert "no trial" in figure.axes[2].texts[0].get_text()  # tahoe with two losses
-    assert not figure.axes[0].lines
-    assert "no trial ran" in words(figures._figure([absent]))
+    absent = TrialSegments(trial("tahoe", status=Status.UNSUPPORTED, reason="no tahoe in it"))
+    figure = figures.figure([absent, panel("reno"), panel("reno", (4, 6))])
+    panels = figure.all_panels
+    assert panels[0].empty == "unsupported: no tahoe in it" and not panels[0].marks
+    assert panels[2].empty == "no trial"  # tahoe with two losses
+    assert "no trial ran" in figures.figure([absent]).title
 
 
 def test_title_says_who_recovers_first_and_last() -> None:
@@ -200,7 +215,7 @@ def test_title_claims_nothing_that_is_not_there() -> None:
 
 
 def test_footer_says_what_ran() -> None:
-    said = words(figures._figure([panel()]))
+    said = figures.figure([panel()]).foot
     for part in ("1 Mbit/s", "bfifo 100000 B", "profile ns2", "engine guest", "seed 1 "):
         assert part in said
 
@@ -232,8 +247,8 @@ def results(trials: Sequence[Trial], rows: pd.DataFrame | None = None) -> Experi
 
 def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "experiments.fall_floyd.figures.panel",
-        lambda each: Panel(each, segments(), outcome()),
+        "experiments.fall_floyd.figures.segments_of",
+        lambda each: TrialSegments(each, segments(), outcome()),
     )
 
     def written() -> dict[str, bytes]:
@@ -254,7 +269,7 @@ def test_a_trial_without_captures_says_so(tmp_path: Path) -> None:
     ran = dataclasses.replace(
         one, path=tmp_path, record=dataclasses.replace(one.record, flows=(record,))
     )
-    assert "no capture at sender1" in figures.panel(ran).reason
+    assert "no capture at sender1" in figures.segments_of(ran).reason
     assert list(figures.draw(results([ran]))) == []
 
 
@@ -281,77 +296,81 @@ def row(variant: str, seed: int = 1, status: str = "ok", **numbers: float) -> di
 def variants(*rows: dict[str, object]) -> Figure:
     scenarios = [router(variant=str(each["variant"]), delay_ms=30) for each in rows]
     trials = [Trial(Path("x"), each, Record(Status.OK, engine="guest")) for each in scenarios]
-    return all_variants_figures._figure(trials, pd.DataFrame(list(rows)))
+    return all_variants_figures.figure(trials, pd.DataFrame(list(rows)))
 
 
-def at(axes: Axes, place: int, marker: str) -> list[float]:
-    """Where the dots of the variant in this place are."""
+def at(panel: Panel, place: int, size: float) -> list[float]:
+    """Return where the dots of this size are that belong to the variant in this place."""
     return [
         float(x)
-        for line in axes.lines
-        if line.get_marker() == marker and round(float(np.asarray(line.get_ydata())[0])) == place
-        for x in np.asarray(line.get_xdata())
+        for mark in panel.marks
+        if isinstance(mark, PointSeries) and mark.size == size
+        for x, y in zip(np.asarray(mark.x), np.asarray(mark.y), strict=True)
+        if round(float(y)) == place
     ]
 
 
-def texts(axes: Axes) -> list[str]:
-    return [text.get_text() for text in axes.texts]
+SEED, MEAN = 3, 4.2  # the sizes of the dots
 
 
 def test_a_dot_a_seed_their_mean_and_its_interval() -> None:
     figure = variants(*(row("reno", i, rtt_mean_ms=8.0 + 2 * i) for i in range(3)))
-    axes = figure.axes[3]
-    assert at(axes, 0, ".") == [8, 10, 12]
-    assert at(axes, 0, "o") == [10]
-    (bar,) = (line for line in axes.lines if line.get_linewidth() == 1.6)
+    panel = figure.all_panels[3]
+    assert at(panel, 0, SEED) == [8, 10, 12]
+    assert at(panel, 0, MEAN) == [10]
+    (bar,) = (mark for mark in panel.marks if isinstance(mark, PointSeries) and mark.low)
     # Student's t for two degrees of freedom is 4.303, the standard error 2 / √3
-    assert np.asarray(bar.get_xdata()) == pytest.approx([10 - 4.9683, 10 + 4.9683], rel=1e-4)
-    assert "10.0" in texts(axes)
+    assert bar.low == pytest.approx([10 - 4.9683], rel=1e-4)
+    assert bar.high == pytest.approx([10 + 4.9683], rel=1e-4)
+    assert "10.0" in annotations(panel)
+    assert bar.evidence and bar.evidence.trials == [("reno-0", "reno-1", "reno-2")]
 
 
 def test_variants_down_the_side_in_their_usual_order() -> None:
-    axes = variants(*(row(name) for name in sorted(ORDER))).axes[0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == list(ORDER)
-    bottom, top = axes.get_ylim()
+    panel = variants(*(row(name) for name in sorted(ORDER))).all_panels[0]
+    assert list(panel.y.names) == list(ORDER)
+    bottom, top = resolved_limits(panel)[1]
     assert bottom > top  # the first is at the top
 
 
 def test_only_trials_that_ran_count() -> None:
     figure = variants(row("reno"), row("reno", 2, "failed"), row("veno", status="unsupported"))
-    assert at(figure.axes[0], 0, "o") == [0.9]
-    assert at(figure.axes[0], 1, "o") == []
-    assert "unsupported" in texts(figure.axes[0]) and "failed" not in texts(figure.axes[0])
-    assert texts(figure.axes[2]).count("–") == 1
+    panels = figure.all_panels
+    assert at(panels[0], 0, MEAN) == [0.9]
+    assert at(panels[0], 1, MEAN) == []
+    assert "unsupported" in annotations(panels[0]) and "failed" not in annotations(panels[0])
+    assert annotations(panels[2]).count("–") == 1
 
 
 def test_counts_that_are_not_known_are_no_zeros() -> None:
-    figure = variants(row("reno", timeouts=math.nan), row("sack", timeouts=0.0))
-    assert at(figure.axes[2], 0, "o") == [] and at(figure.axes[2], 1, "o") == [0]
-    assert texts(figure.axes[2]) == ["–", "0.0"]
+    panel = variants(row("reno", timeouts=math.nan), row("sack", timeouts=0.0)).all_panels[2]
+    assert at(panel, 0, MEAN) == [] and at(panel, 1, MEAN) == [0]
+    assert annotations(panel) == ["–", "0.0"]
 
 
 def test_lines_that_the_network_allows() -> None:
-    figure = variants(row("reno"))
-    lines = {i: figure.axes[i].lines[0].get_xdata() for i in (0, 3)}
-    assert np.asarray(lines[0]).tolist() == [1, 1]  # Mbit/s
-    assert np.asarray(lines[3]).tolist() == [60, 60]  # ms, there and back
+    panels = variants(row("reno")).all_panels
+    assert reference_lines(panels[0]) == {1}  # Mbit/s
+    assert reference_lines(panels[3]) == {60}  # ms, forward and reverse
+    assert panels[0].note == "dashed: link: 1 Mbit/s"
 
 
 def test_one_far_out_makes_the_axis_logarithmic() -> None:
     near = [row(name, retransmitted=100) for name in ORDER[:4]]
-    assert variants(*near).axes[1].get_xscale() == "linear"
-    axes = variants(*near, row("bbr", retransmitted=9000)).axes[1]
-    assert axes.get_xscale() == "symlog" and "logarithmic" in texts(axes)
-    assert axes.get_xlim()[0] <= 0 and axes.get_xlim()[1] > 9000
+    assert variants(*near).all_panels[1].x.scale == "linear"
+    panel = variants(*near, row("bbr", retransmitted=9000)).all_panels[1]
+    assert panel.x.scale == "symlog" and panel.note == "logarithmic"
+    low, high = resolved_limits(panel)[0]
+    assert low <= 0 and high > 9000
 
 
 def test_title_of_the_variants() -> None:
     fast = row("cubic", throughput_mbps=0.95, rtt_mean_ms=120.0)
-    assert (
+    assert variants(row("reno"), fast, row("bbr", status="failed")).title == (
         "Alone on a link of 1 Mbit/s: throughput 0.90 (reno) to 0.95 Mbit/s (cubic),\n"
         "mean round-trip time 100.0 (reno) to 120.0 ms (cubic)"
-    ) in words(variants(row("reno"), fast, row("bbr", status="failed")))
-    assert "no trial ran" in words(variants(row("reno", status="failed")))
+    )
+    assert "no trial ran" in variants(row("reno", status="failed")).title
 
 
 def test_a_figure_of_the_variants_for_each_setting() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -272,7 +273,8 @@ def _regions(results: ExperimentResults, rows: pd.DataFrame) -> Iterator[AnyFigu
     found = {}
     for case, own in cases.split(flows, ("timer",), ("dropper", *SHOWN)):
         ratio = float((own["rto_at_timeout_ms"] / own["srtt_mean_ms"]).mean())
-        found[cases.case_words(case)] = Regions(ratio)
+        if math.isfinite(ratio):  # short trials may have no sample of the round-trip time
+            found[cases.case_words(case)] = Regions(ratio)
     if not found:
         return
     (first, map_of), *beside = found.items()
