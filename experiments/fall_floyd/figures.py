@@ -237,7 +237,7 @@ LEGEND = (
     LegendEntry("ACKs", "#9A9A9A", "|", size=2, width=0.5),
     LegendEntry("timeout", style.BLACK, dash=(3, 2), width=0.7),
 )
-LOOKS = {entry.name: entry for entry in LEGEND}
+MARK_LOOKS = {entry.name: entry for entry in LEGEND}
 EDGE_WIDTHS = {"lost": 0.8, "ACKs": 0.3}
 
 
@@ -331,7 +331,7 @@ def _content(trace: TrialSegments | None, shown: Extent | None) -> dict[str, Any
         return {"empty": trace.reason if trace else "no trial"}
     marks: list[Mark] = []
     for name, points in _points_by_mark(trace).items():
-        look = LOOKS[name]
+        look = MARK_LOOKS[name]
         time_s, number = np.asarray(points.time_s), np.asarray(points.number)
         if name == "ACKs":
             marks.append(Curve(time_s, number, look.colour, look.width, steps=True, series=name))
@@ -341,7 +341,7 @@ def _content(trace: TrialSegments | None, shown: Extent | None) -> dict[str, Any
         edge = EDGE_WIDTHS.get(name, 0.0)
         marks.append(PointSeries(*at, look.colour, look.marker, look.size, edge_width=edge,
                                  series=name))  # fmt: skip
-    look = LOOKS["timeout"]
+    look = MARK_LOOKS["timeout"]
     for time_s in trace.segments.timeouts_s - float(trace.segments.new.time_s[0]):
         at_s = float(time_s)
         marks.append(ReferenceLine("x", at_s, "", look.colour, look.width, look.dash, look.name))

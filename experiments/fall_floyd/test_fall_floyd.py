@@ -104,7 +104,7 @@ def mark(panel: Panel, name: str) -> list[tuple[float, float]]:
     ]
 
 
-def annotations(panel: Panel) -> list[str]:
+def annotation_texts(panel: Panel) -> list[str]:
     return [mark.text for mark in panel.marks if isinstance(mark, Annotation)]
 
 
@@ -121,12 +121,12 @@ def test_marks_are_at_their_times_and_numbers() -> None:
     assert acks.steps and np.asarray(acks.y).tolist() == [1, 2, 3, 3, 10]
     assert mark(drawn, "ACKs")[-1] == (0.5, 10)
     assert reference_lines(drawn) == {0.4}
-    assert annotations(drawn) == ["timeout"]
+    assert annotation_texts(drawn) == ["timeout"]
 
 
 def test_without_a_timeout_there_is_no_line() -> None:
     (drawn,) = figures.figure([panel()]).all_panels
-    assert not reference_lines(drawn) and not annotations(drawn)
+    assert not reference_lines(drawn) and not annotation_texts(drawn)
 
 
 def test_all_panels_show_the_first_loss_and_the_slowest_recovery() -> None:
@@ -322,7 +322,7 @@ def test_a_dot_a_seed_their_mean_and_its_interval() -> None:
     # Student's t for two degrees of freedom is 4.303, the standard error 2 / √3
     assert bar.low == pytest.approx([10 - 4.9683], rel=1e-4)
     assert bar.high == pytest.approx([10 + 4.9683], rel=1e-4)
-    assert "10.0" in annotations(panel)
+    assert "10.0" in annotation_texts(panel)
     assert bar.evidence and bar.evidence.trials == [("reno-0", "reno-1", "reno-2")]
 
 
@@ -338,14 +338,16 @@ def test_only_trials_that_ran_count() -> None:
     panels = figure.all_panels
     assert at(panels[0], 0, MEAN) == [0.9]
     assert at(panels[0], 1, MEAN) == []
-    assert "unsupported" in annotations(panels[0]) and "failed" not in annotations(panels[0])
-    assert annotations(panels[2]).count("–") == 1
+    assert "unsupported" in annotation_texts(panels[0]) and "failed" not in annotation_texts(
+        panels[0]
+    )
+    assert annotation_texts(panels[2]).count("–") == 1
 
 
 def test_counts_that_are_not_known_are_no_zeros() -> None:
     panel = variants(row("reno", timeouts=math.nan), row("sack", timeouts=0.0)).all_panels[2]
     assert at(panel, 0, MEAN) == [] and at(panel, 1, MEAN) == [0]
-    assert annotations(panel) == ["–", "0.0"]
+    assert annotation_texts(panel) == ["–", "0.0"]
 
 
 def test_lines_that_the_network_allows() -> None:
