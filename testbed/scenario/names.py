@@ -40,8 +40,8 @@ def name_faults(where: str, text: str) -> Iterator[str]:
 def text_faults(where: str, text: str) -> Iterator[str]:
     """Yield a fault unless tables and figures can show the text as it is."""
     if not text.isprintable() or set(";$") & set(text) or len(text) > LONGEST_NAME:
-        rule = f"at most {LONGEST_NAME} printable characters, no `;` and no `$`"
-        yield f"{where}: {quoted(text)}: {rule}"
+        most = f"at most {LONGEST_NAME} printable characters"
+        yield f"{where}: {quoted(text)}: {most}, no `;` and no `$`"
 
 
 def scenario_faults(scenario: Scenario) -> Iterator[str]:
