@@ -23,6 +23,7 @@ import pandas as pd
 from analysis.results.reduction import reduction_of
 from analysis.verdict.verdict import Verdict
 from testbed.errors import TestbedError, listed
+from testbed.scenario.model import BASE_KERNEL
 from testbed.store import (
     CAPTURES_FOLDER,
     DAMAGED,
@@ -87,7 +88,8 @@ def read_files(path: Path) -> TrialFiles:
             for c in record["captures"]
         }
         axes = json.dumps(scenario["axes"], sort_keys=True)
-        words = (scenario["experiment"], axes, scenario["label"], scenario.get("kernel", ""))
+        kernel = scenario.get("kernel", BASE_KERNEL)
+        words = (scenario["experiment"], axes, scenario["label"], kernel)
         key = (*map(str, words), str(scenario["seed"]), str(record["engine"]))
         settings = {k: v for k, v in scenario.items() if k not in OBSERVATION_FIELDS}
         text = json.dumps(settings, sort_keys=True)
