@@ -20,8 +20,13 @@ from testbed.machine.process import run
 
 PRODUCT_FOLDERS = ("testbed", "topologies", "experiments", "analysis", "benchmarks", "kernel")
 CONSTANT_NAME = re.compile(r"_?[A-Z][A-Z0-9]*(_[A-Z0-9]+)*")
+# What describes a network's nodes and links, in a scenario or a plan, by the names it has had.
 NETWORK_CLASSES = frozenset(
-    "Topology Bottleneck Path Graph GraphLink Node Network Link Wire Direction Hop Shaper".split()
+    """
+    Topology TopologyKind Bottleneck Path Builder NamedNetwork NetworkName LinkSettings
+    Graph GraphNode GraphLink GraphPort Node NodeKind Link Port Route Edge Way PathSummary
+    Direction Queue Radio Change Network Interface Hop Wire Shaper DelayLink
+    """.split()
 )
 PAPER_FOLDERS = {
     "guo_yuan_sheng": r"\bGYS|guo_yuan|\bGuo\b",
@@ -29,6 +34,15 @@ PAPER_FOLDERS = {
     "parvez_mahanti_williamson": r"\bPMW|parvez|\bParvez\b",
     "rajore_gupta_sikka_jain": r"\bRGSJ|rajore|\bRajore\b",
     "fall_floyd": r"fall_floyd|\bFall and Floyd\b|\bFall/Floyd\b",
+}
+# Files outside a paper's folder that have to name papers.
+MAY_NAME_PAPERS = {
+    "experiments/catalogue.py": "it imports every experiment",
+    "benchmarks/house.py": "it has the papers' names, to look for them",
+    "benchmarks/ns2_fall_floyd.py": "it repeats a paper's simulation in the paper's simulator",
+    "benchmarks/background.py": "it measures the background traffic of a paper's experiment",
+    "benchmarks/papers.py": "it explains the marks of the papers' pages by examples",
+    "benchmarks/sweep.py": "it measures a sweep of the size of a paper's experiment",
 }
 
 
@@ -69,8 +83,10 @@ def line_count(file: SourceFile) -> int:
 
 
 def is_test(file: SourceFile) -> bool:
-    """Return whether a file is a test: in `tests/`, or `test_….py` beside what it tests."""
-    return file.path.startswith("tests/") or file.path.rpartition("/")[2].startswith("test_")
+    """Return whether a file is a test, or helps one: in `tests/`, or beside what it tests."""
+    name = file.path.rpartition("/")[2]
+    beside = name == "conftest.py" or name.startswith("test_") or name.endswith("_for_tests.py")
+    return file.path.startswith("tests/") or beside
 
 
 def function_lengths(files: Iterable[SourceFile]) -> list[int]:
@@ -124,7 +140,9 @@ def defined_names(file: SourceFile) -> Iterator[str]:
 
 
 def paper_mentions(file: SourceFile) -> int:
-    """Count the lines outside a paper's folder that name the paper."""
+    """Count the lines outside a paper's folder that name the paper and need not."""
+    if file.path in MAY_NAME_PAPERS:
+        return 0
     patterns = [
         pattern
         for folder, pattern in PAPER_FOLDERS.items()
@@ -134,13 +152,15 @@ def paper_mentions(file: SourceFile) -> int:
     return sum(bool(name.search(line)) for line in file.text.splitlines())
 
 
-def docstring_faults(checkout: Path) -> Counter[str]:
-    """Count what ruff's rules for docstrings, with numpy's convention, find in product code."""
-    folders = [name for name in PRODUCT_FOLDERS if (checkout / name).is_dir()]
+def docstring_faults(checkout: Path, files: Iterable[SourceFile]) -> Counter[str]:
+    """Count what ruff's rules for docstrings, with numpy's convention, find in these files."""
     convention = 'lint.pydocstyle.convention="numpy"'
     rules = ("--isolated", "--select", "D", "--ignore", "D105", "--config", convention)
     form = ("--output-format", "json", "--exit-zero")
-    done = run((sys.executable, "-m", "ruff", "check", *rules, *form, *folders), cwd=checkout)
+    done = run(
+        (sys.executable, "-m", "ruff", "check", *rules, *form, *(f.path for f in files)),
+        cwd=checkout,
+    )
     return Counter(fault["code"] for fault in json.loads(done.stdout))
 
 
@@ -162,7 +182,7 @@ def describe(checkout: Path) -> Iterator[str]:
     yield f"lines of a product function: {spread(function_lengths(product))}"
     used = importers(product)
     yield f"modules with exactly one importer: {sum(len(who) == 1 for who in used.values())}"
-    faults = docstring_faults(checkout)
+    faults = docstring_faults(checkout, product)
     yield f"docstring faults: {faults.total()} ({dict(faults.most_common())})"
     defined = Counter(name for file in product for name in defined_names(file))
     several = {name for name, count in defined.items() if count > 1}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from experiments import video_players
 from experiments.parvez_mahanti_williamson import newreno_background
+from experiments.rajore_gupta_sikka_jain import video_players
 from experiments.rajore_gupta_sikka_jain.access_settings import NETWORKS
 from testbed.scenario import named_networks
 from testbed.scenario.losses import Loss

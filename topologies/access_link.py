@@ -14,7 +14,7 @@ from topologies.router import Router
 
 
 class AccessLink(Topo):
-    """Rajore, Gupta, Sikka, Jain: a laptop, its access point, the line, the internet, a server."""
+    """A station, its access point, the line to its provider, and a server behind that."""
 
     def build(
         self,

@@ -15,7 +15,7 @@ from topologies.router import Router
 
 
 class Dumbbell(Topo):
-    """Kapre, Saxena and Joshi, Hattikar: N1, N5 – N2 – N3 – N4, N6 with two pairs."""
+    """Pairs of hosts whose flows share the link between two routers."""
 
     def build(
         self, pairs: int = 2, rate_mbit: float = 10, delay_ms: float = 10, queue_packets: int = 10

@@ -15,7 +15,7 @@ from topologies.router import Router
 
 
 class RouterBottleneck(Topo):
-    """Guo, Yuan, Sheng: every sender reaches the receiver through one slow router."""
+    """Senders that reach one receiver through one slow router."""
 
     def build(
         self, senders: int = 1, rate_mbit: float = 1, delay_ms: float = 0, queue_packets: int = 66

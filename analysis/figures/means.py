@@ -48,6 +48,12 @@ def trial_names(rows: pd.DataFrame) -> tuple[str, ...]:
     return tuple(dict.fromkeys(rows["trial"].astype(str))) if "trial" in rows else ()
 
 
+def with_goodput_shares(rows: pd.DataFrame) -> pd.DataFrame:
+    """Add `share_percent`: each flow's part of what its trial's TCP flows delivered."""
+    total = rows.groupby("trial")["goodput_mbps"].transform("sum")
+    return rows.assign(share_percent=(100 * rows["goodput_mbps"] / total).where(total > 0))
+
+
 def summary(rows: pd.DataFrame, by: Sequence[str], measure: Measure) -> pd.DataFrame:
     """Return a row per cell: mean, the interval's ends (NaN if n < 2), n, number of suspects."""
     cells = []

@@ -24,7 +24,6 @@ from analysis.figures.style import SeriesStyle
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
 from analysis.trials.labels import variant_key
-from experiments.kapre_saxena_joshi_hattikar.figures import shares
 
 GOODPUT_SHARE = means.Measure("share_percent", "share of goodput (%)")
 LEAST_NAMED = 2  # % of a pie: thinner slices' names would lie on each other
@@ -32,7 +31,7 @@ LEAST_NAMED = 2  # % of a pie: thinner slices' names would lie on each other
 
 def draw(results: ExperimentResults) -> Iterator[Figure]:
     """Draw throughput over time and the shares, one row per queue; then the general figures."""
-    rows = shares(results.tcp)
+    rows = means.with_goodput_shares(results.tcp)
     if rows.empty or f"{AXIS}queue" not in rows:
         return
     if not results.digest.empty:

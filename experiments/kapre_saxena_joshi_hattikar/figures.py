@@ -87,7 +87,7 @@ MAP = "PuOr"  # diverging, and safe for the colour-blind
 
 def pair_figures(results: ExperimentResults) -> Iterator[AnyFigure]:
     """The shares of the papers' pairs over load, the matrix, and the general figures."""
-    rows = shares(results.tcp)
+    rows = means.with_goodput_shares(results.tcp)
     if not rows.empty and LOAD in rows and PAIR in rows:
         for case, own in cases.split(rows, ("profile", "window", "second"), ("pair", "cbr_mbit")):
             yield _over_load(results, case, own)
@@ -95,12 +95,6 @@ def pair_figures(results: ExperimentResults) -> Iterator[AnyFigure]:
                 yield _matrix(results, case, own)
     if PAIR not in rows or rows[PAIR].nunique() <= 4:  # of 64 pairs nobody could tell the lines
         yield from general_figures.distributions(results)
-
-
-def shares(rows: pd.DataFrame) -> pd.DataFrame:
-    """With each flow's part of what the trial's TCP flows delivered."""
-    total = rows.groupby("trial")["goodput_mbps"].transform("sum")
-    return rows.assign(share_percent=(100 * rows["goodput_mbps"] / total).where(total > 0))
 
 
 def _over_load(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> Figure:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from analysis.trials.video import video_measures
-from experiments.video_players_figures import WITHIN_S
+from experiments.rajore_gupta_sikka_jain.video_players_figures import WITHIN_S
 from testbed.scenario.video import PlayerKind, Transport
 from testbed.store import Trial
 from tests.browser import chromium

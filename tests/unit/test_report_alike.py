@@ -15,13 +15,13 @@ import pytest
 
 from analysis.figures.cases import split
 from analysis.figures.general.presentation import figures, tables
+from analysis.figures.means import with_goodput_shares
 from analysis.metrics.digest import THROUGHPUT_SERIES
 from analysis.metrics.metric_rows import tell_settings_apart, varied_axes
 from analysis.report import collect
 from analysis.report.listing import cells
 from analysis.results.experiment_results import ExperimentResults
 from experiments.catalogue import EXPERIMENTS
-from experiments.kapre_saxena_joshi_hattikar.figures import shares
 from tests import report_writer
 
 SEEDS = 2
@@ -79,7 +79,7 @@ def unlike(
     digest = results.digest
     own = [by_flow[key] for key in zip(digest["trial"], digest["flow"], strict=True)]
     made = dataclasses.replace(results, rows=rows, good=rows, digest=digest.assign(value=own))
-    parts = shares(made.tcp)["share_percent"]
+    parts = with_goodput_shares(made.tcp)["share_percent"]
     together = made.tcp.groupby(["trial", "variant"])["throughput_mbps"].sum()  # over time
     return made, {*value, *together, *parts, *(100 - parts), 100.0}
 

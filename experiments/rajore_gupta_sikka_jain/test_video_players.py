@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from analysis.results.experiment_results import ExperimentResults
-from experiments.video_players import scenario
-from experiments.video_players_figures import draw, pairs, table
+from experiments.rajore_gupta_sikka_jain.video_players import scenario
+from experiments.rajore_gupta_sikka_jain.video_players_figures import draw, pairs, table
 from testbed.store import FLOWS_FOLDER, RECORD, SCENARIO, Record, Status, trials_in
 from testbed.traffic.video.result import Result
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S sh -c 'exec "${0%/*}/../.venv/bin/python" "$0" "$@"'
+#!/usr/bin/env -S sh -c 'exec "${0%/*}/../../.venv/bin/python" "$0" "$@"'
 """Our model of a player compared with a real browser: one video, both transports.
 
     server ───── isp ══════════ ap ─ ─ ─ station
@@ -100,8 +100,8 @@ EXPERIMENT = Experiment(
     ),
     build=scenario,
     quick={"network": ("shaped",), "length_s": (12.0,)},
-    figures=on_demand("experiments.video_players_figures", "draw"),
-    summary=on_demand("experiments.video_players_figures", "table"),
+    figures=on_demand("experiments.rajore_gupta_sikka_jain.video_players_figures", "draw"),
+    summary=on_demand("experiments.rajore_gupta_sikka_jain.video_players_figures", "table"),
 )
 
 if __name__ == "__main__":
