@@ -12,12 +12,16 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 import pytest
 
+from testbed.plan.plan import make_plan
+from testbed.scenario.losses import GilbertElliott
+from testbed.scenario.network import Change, Direction, Queue, Radio
 from tests.added_row import block
+from tests.scenarios import access, router, with_link
 
 PACKAGES = ("testbed", "topologies", "experiments", "analysis")
 
@@ -54,12 +58,12 @@ class NowhereEngine(Engine):
 PAPER = '''
 """The claims of a paper that has one."""
 
-from analysis.claims.judgement import Finding
+from analysis.claims.judgement import Finding, NumberRow
 from analysis.claims.ledger import Claim, Paper
 
 
 def judge(group):
-    return Finding((), ())
+    return Finding((), (NumberRow("trials", "5", str(len(group.rows))),))
 
 
 def papers():
@@ -93,10 +97,13 @@ ADDITIONS = (
         from testbed.scenario.network import Queue
         from tests.scenarios import router
         queue = Queue("fq_pie", limit_packets=66, ecn=True, options={"target_ms": 20})
-        for command in make_plan(router(queue=queue)).setup:
-            print(" ".join(command.argv))
+        plan = make_plan(router(queue=queue))
+        commands = {" ".join(each.argv) for each in plan.setup if "fq_pie" in each.argv}
+        read = [each for each in plan.tc_objects if each.kind == "fq_pie"]
+        limits = {s.value for each in read for s in each.settings if s.name == "limit"}
+        print(*sorted(commands)[-1:], limits)
         """,
-        "tc qdisc add dev router-eth1 parent 1:3 handle 30: fq_pie limit 66 target 20ms ecn",
+        "handle 30: fq_pie limit 66 target 20ms ecn {66}",
         before={
             "testbed/scenario/queues.py": (
                 ('        Discipline(\n            "pfifo"', block("Discipline(") + "\n"),
@@ -150,9 +157,13 @@ ADDITIONS = (
         "a paper",
         """
         from tests.papers import answers
-        print([each.claim for each in answers({}) if each.id == "N1"])
+        from tests.claims_tables import metrics_of
+        world = lambda place: {"tcp": {"goodput_mbps": 1.0}}
+        rows = metrics_of("one-reno", {"variant": ("reno",)}, world, 5)
+        (answer,) = (each for each in answers({"one-reno": rows}) if each.id == "N1")
+        print(answer.claim, answer.rows)
         """,
-        "['It is so.']",
+        "It is so. (NumberRow(what='trials',",
         files={
             "experiments/nobody/__init__.py": '"""Nobody: one flow of Reno."""\n',
             "experiments/nobody/one_reno.py": EXPERIMENT.replace(
@@ -174,9 +185,12 @@ ADDITIONS = (
         f"""
         from analysis.results.reduction import reduce_trial
         from testbed.store import open_trial
-        print(reduce_trial(open_trial({TRIAL})).flows["others"].tolist())
+        from analysis.metrics.columns import METRIC_COLUMNS
+        from analysis.results.tables import metrics_of
+        reduction = reduce_trial(open_trial({TRIAL}))
+        print("others" in METRIC_COLUMNS, metrics_of([reduction])["others"].tolist())
         """,
-        "[0.0]",
+        "True [0.0]",
         before={
             "analysis/metrics/rates.py": (
                 (
@@ -287,3 +301,36 @@ def test_it_touches_what_the_table_names(root: Path, addition: Addition) -> None
     touched = set(addition.before)
     assert {name for name in touched if not name.startswith(folders or "-")} <= named
     assert all(name.startswith(folders) for name in addition.files)
+
+
+LINK_VALUES = {
+    "rate_mbit": 7.0,
+    "delay_ms": 3.0,
+    "queue": Queue("pfifo", limit_packets=9),
+    "jitter_ms": 1.0,
+    "loss": GilbertElliott(to_bad=0.01, to_good=0.5),
+    "reorder": 0.1,
+    "trace": "lte-driving",
+    "schedule": (Change(2, rate_mbit=3.0),),
+    "radio": Radio(-60),
+}
+
+
+def test_every_field_of_a_link_has_a_value_here() -> None:
+    assert set(LINK_VALUES) == {each.name for each in fields(Direction)}
+
+
+@pytest.mark.parametrize("name", sorted(set(LINK_VALUES) - {"trace", "radio"}))
+def test_a_field_of_a_link_is_planned_and_read_back(name: str) -> None:
+    scenario = router(delay_ms=5)
+    link = next(each for each in scenario.network.links if each.observed).name
+    plain = with_link(scenario, link, delay_ms=5.0)
+    before, after = make_plan(plain), make_plan(with_link(plain, link, **{name: LINK_VALUES[name]}))
+    assert (after.setup, after.changes) != (before.setup, before.changes)
+    assert (after.tc_objects, after.changes) != (before.tc_objects, before.changes)
+
+
+def test_a_link_of_a_radio_is_planned() -> None:
+    scenario = access("wifi-good")
+    assert any(link.forward.radio for link in scenario.network.links)
+    assert make_plan(scenario).radio != make_plan(access()).radio
