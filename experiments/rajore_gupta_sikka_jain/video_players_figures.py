@@ -45,14 +45,14 @@ class Pair:
         return ", ".join((*words, f"{length_s} s"))
 
     def seconds(self, measure: str) -> tuple[float, float]:
-        """The medians of a measure: the model's, the browser's."""
+        """Return the medians of a measure: the model's, the browser's."""
         model, browser = (
             float(video_measures(trials)[measure].median()) for trials in (self.model, self.browser)
         )
         return model, browser
 
     def agrees(self, measure: str) -> bool:
-        """True if the model is within its stated tolerance of the browser."""
+        """Return whether the model is within its stated tolerance of the browser."""
         model, browser = self.seconds(measure)
         return abs(model - browser) <= max(WITHIN_S, WITHIN_SHARE * browser)
 
@@ -76,7 +76,7 @@ def _pair(trials: dict[str, list[Trial]]) -> Pair:
 
 
 def _place(axes: dict[str, str]) -> tuple[object, ...]:
-    """A sort key that orders numbers by value: 240p before 1080p."""
+    """Return a sort key that orders numbers by value: 240p before 1080p."""
     return tuple(_number(value) for value in axes.values())
 
 
