@@ -62,7 +62,7 @@ MANY_MARKS = 2000  # beyond, an SVG holds them as pixels
 WIDE_DECADES = 2.3  # beyond, only powers of ten are written on a logarithmic axis
 NAME_POINTS = 7.5  # of coloured categories
 EMPTY_COLOUR, EMPTY_LETTERS = "#F2F2F2", 28
-_LONG_DECIMALS = re.compile(r"-?\d+\.\d{3,}")
+_LONG_DECIMALS = re.compile(r"(?<![\d.])-?\d+\.\d{3,}")  # no version, 6.1.192
 
 
 def save(figure: Figure, folder: Path) -> list[Path]:

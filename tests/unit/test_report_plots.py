@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 import json
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -91,6 +93,12 @@ def test_every_kind_of_mark_is_in_both_pictures() -> None:
     artists = [*axes.lines, *axes.collections, *axes.patches, *axes.texts]
     # two lines, two sorts of points and their bars, a cell's words, the name of the reference
     assert len(artists) == len(MARKS) + 4
+
+
+def test_a_version_in_a_figures_foot_is_no_long_decimal() -> None:
+    shown = dataclasses.replace(figure(*MARKS), foot="Linux 6.1.192")
+    text = static_renderer.svg_text(static_renderer.draw(shown))
+    assert "Linux 6.1.192" in text and not re.search(r"[ \"]\d+\.\d{3,}[ \"]", text)
 
 
 def test_limits_are_the_datas_where_none_are_given() -> None:

@@ -18,7 +18,7 @@ from analysis.figures.plotting.point_evidence import TRIALS
 from testbed.machine.atomic import replace
 from testbed.machine.safe_files import make_folder
 
-_LONG_DECIMALS = re.compile(r"-?\d+\.\d{3,}")
+_LONG_DECIMALS = re.compile(r"(?<![\d.])-?\d+\.\d{3,}")  # no version, 6.1.192
 
 
 @dataclass(frozen=True)
