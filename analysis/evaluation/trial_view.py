@@ -100,7 +100,7 @@ class Score:
     words: str
     better: int
     of: Callable[[TrialView], float]
-    step: float = 0.0  # of its scale: a smaller difference is none, even if all seeds give it
+    step: float = 0.0  # smaller differences do not count, even if all seeds show them
     harm: int = 0  # MORE or LESS of a victim's number is better, and the score is what it loses
 
 

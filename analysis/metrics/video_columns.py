@@ -24,7 +24,7 @@ class Spikes:
     """The spikes of a series."""
 
     count: int
-    largest: float  # by which it exceeds its higher neighbour; 0 if there is none
+    largest: float  # excess over the higher neighbour; 0 without a spike
 
 
 def spikes(values: npt.ArrayLike, threshold: float = 50) -> Spikes:

@@ -193,7 +193,7 @@ def _no_records(table: pa.Table) -> pa.StructArray:
 
 
 def _read(trial: Trial) -> tuple[Reduction, str] | None:
-    """Return the stored reduction and its revision; None if there is none, or it is damaged."""
+    """Return the stored reduction and its revision; None if it is missing or damaged."""
     with contextlib.suppress(OSError, NotImplementedError, *DAMAGED):
         with pa.memory_map(str(trial.path / REDUCED)) as file:
             whole = pq.ParquetFile(file).read(use_threads=False)
@@ -216,7 +216,7 @@ def _named(flows: pa.Table, trial: Trial) -> pa.Table:
 
 
 def stored_verdict(trial: Trial) -> Verdict | None:
-    """Return the verdict in the trial's directory, of any revision; None if there is none."""
+    """Return the verdict in the trial's directory, of any revision; None if it is missing."""
     with contextlib.suppress(OSError, *DAMAGED):
         return Verdict.from_json((trial.path / VERDICT_FILE).read_text())
     return None

@@ -19,7 +19,7 @@ from testbed.scenario.model import Scenario
 from testbed.store import Status, Trial
 
 SCRIPTS = (*SHARED, "live.js")
-NEWS = "connect-src 'self'"  # of its own server
+NEWS = "connect-src 'self'"  # events from the server that sent the page
 HERE = "this machine"
 LATEST_SHOWN = 12  # trials that ended
 DIGITS = 1  # of seconds
