@@ -17,8 +17,9 @@ from testbed.machine.process import CHROMIUM, GUARD, TOOLS, require
 from testbed.plan.requirements import Need, control_need
 from testbed.runs.engine_choice import ENGINES
 from testbed.runs.progress import console, errors
+from testbed.scenario.profiles import PROFILE_SETTINGS
 from testbed.scenario.queues import DISCIPLINES
-from testbed.scenario.variants import PROFILE_SETTINGS, VARIANTS, Variant
+from testbed.scenario.variants import VARIANTS, Variant
 from testbed.traffic.iperf3.iperf3_flow import PRELOAD
 from testbed.traffic.workload.workload_flow import BUILT_PROGRAM
 from testbed.trial.parts.capture import TCPDUMP_PRELOAD

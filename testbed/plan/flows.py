@@ -13,9 +13,9 @@ from testbed.plan.network import Network
 from testbed.plan.video_commands import CERTIFICATE, Serving, Site, Watching
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.network import FRAME_OVERHEAD_BYTES
+from testbed.scenario.profiles import PROFILE_SETTINGS
 from testbed.scenario.programs import Programs, filled
 from testbed.scenario.transfers import PlannedTransfer, planned_transfers
-from testbed.scenario.variants import PROFILE_SETTINGS
 from testbed.scenario.video import Transport, Viewing
 from testbed.scenario.workload import Connections, Workload
 

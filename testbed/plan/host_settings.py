@@ -10,7 +10,8 @@ from testbed.plan.control_network import controlled
 from testbed.plan.flows import own_port
 from testbed.plan.network import Network
 from testbed.scenario.model import Flow, Scenario
-from testbed.scenario.variants import PROFILE_SETTINGS, Variant, variant
+from testbed.scenario.profiles import PROFILE_SETTINGS
+from testbed.scenario.variants import Variant, variant
 from testbed.scenario.video import PlayerKind
 
 

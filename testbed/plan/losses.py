@@ -17,7 +17,7 @@ from testbed.plan.network import Network
 from testbed.scenario.losses import MAX_PACKETS, Loss
 from testbed.scenario.model import Scenario
 from testbed.scenario.network import FRAME_OVERHEAD_BYTES
-from testbed.scenario.variants import PROFILE_SETTINGS
+from testbed.scenario.profiles import PROFILE_SETTINGS
 
 TCP_IP_HEADERS = 40  # TCP's options are within the MSS
 ETHERNET_MSS = 1460

@@ -104,7 +104,7 @@ class CompletedRun:
 def plan_run(selection: RunSelection, options: RunOptions, listener: RunListener) -> PlannedRun:
     """Plan a run's trials, choose their engine, and build the kernels that they need."""
     if options.until:  # a typing error in it is reported before anything runs
-        from analysis.statistics.summary import LEAST_SEEDS, parse_target
+        from analysis.statistics.precision import LEAST_SEEDS, parse_target
 
         parse_target(options.until)
         options = dataclasses.replace(options, seeds=max(options.seeds, LEAST_SEEDS))
@@ -223,21 +223,21 @@ def _add_seeds(
 ) -> list[TrialFinished]:
     """Add seeds until the main metric is precise enough, or `max_seeds` have run."""
     from analysis.results.tables import write_metrics
-    from analysis.statistics import summary
+    from analysis.statistics import precision
 
     options, selection, seeds = run.options, run.selection, run.options.seeds
-    target = summary.parse_target(options.until)
+    target = precision.parse_target(options.until)
     while True:
         names = {each.path.name for each in done}
         frame = write_metrics(run.out)
-        widest = summary.widest(frame[frame["trial"].isin(names)], selection.metric)
+        widest = precision.widest(frame[frame["trial"].isin(names)], selection.metric)
         listener.say(
             f"{seeds} seeds: {selection.metric} is known to ± {100 * widest.relative:.2g} % "
             f"or better ({widest.variant})"
         )
         if widest.relative <= target or seeds >= options.max_seeds:
             return done
-        seeds = summary.seeds_needed(seeds, widest.relative, target, options.max_seeds)
+        seeds = precision.seeds_needed(seeds, widest.relative, target, options.max_seeds)
         known_tasks = {each.scenario.name: each.task for each in done}
         scenarios = selection.scenarios(seeds)
         planned = [known_tasks.get(each.name) or Task(each, make_plan(each)) for each in scenarios]

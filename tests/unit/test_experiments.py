@@ -16,8 +16,8 @@ from testbed.plan.plan import make_plan
 from testbed.runs.estimate import guest_seconds, pace
 from testbed.scenario.experiment import Experiment
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
+from testbed.scenario.profiles import PROFILE_SETTINGS
 from testbed.scenario.reading import read_scenario
-from testbed.scenario.variants import PROFILE_SETTINGS
 from tests.scenarios import router
 
 # name: axes, trials in full, trials of a first look

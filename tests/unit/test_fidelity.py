@@ -16,7 +16,7 @@ import pytest
 from analysis.captures.tcp import CE, read_capture
 from analysis.metrics.columns import CELL_COLUMNS
 from analysis.metrics.metric_rows import counted
-from analysis.statistics.summary import widest
+from analysis.statistics.precision import widest
 from analysis.trials.packets import FlowPackets, select
 from analysis.trials.queue_transit import QueueTransit
 from analysis.trials.samples import Disciplines
