@@ -29,7 +29,7 @@ from testbed.trial.parts.capture import Captures
 from testbed.trial.parts.flow_traffic import FlowTraffic
 from testbed.trial.parts.part import Part
 from testbed.trial.parts.sampling import Sampling
-from testbed.trial.parts.scheduler import Timeline
+from testbed.trial.parts.scheduler import ActionQueue
 from tests.scenarios import dumbbell
 
 FROM_S, UNTIL_S = 1.0, 4.0  # of a flow that runs from 0 to 5 s
@@ -39,7 +39,7 @@ def meanwhile(begin: Sequence[str], end: Sequence[str] = (), node: str = "router
     """Run a command in a node in the midst of the trial, and one that undoes it."""
 
     class Meanwhile(Part):
-        def schedule(self, timeline: Timeline) -> None:
+        def schedule(self, timeline: ActionQueue) -> None:
             timeline.at(FROM_S, functools.partial(self._act, begin))
             if end:
                 timeline.at(UNTIL_S, functools.partial(self._act, end))
@@ -140,7 +140,7 @@ def lagging_samples() -> None:
     """Now and then the sampler is elsewhere."""
     schedule = Sampling.schedule
 
-    def bent(self: Sampling, timeline: Timeline) -> None:
+    def bent(self: Sampling, timeline: ActionQueue) -> None:
         for index in range(round(self._trial.plan.end_s / 0.2)):
             timeline.at(0.07 + 0.2 * index, lambda _time_s: time.sleep(0.08))
         schedule(self, timeline)
@@ -152,7 +152,7 @@ def dropping_capture() -> None:
     """tcpdump sleeps, and its buffer is small."""
     capture.BUFFER_KIB = 64
 
-    def bent(self: Captures, timeline: Timeline) -> None:
+    def bent(self: Captures, timeline: ActionQueue) -> None:
         tcpdump = self._captures[-1]._process
         for time_s, number in ((FROM_S, signal.SIGSTOP), (UNTIL_S, signal.SIGCONT)):
             timeline.at(time_s, functools.partial(_send, tcpdump, number))
@@ -168,7 +168,7 @@ def dead_server() -> None:
     """The program that serves a workload is killed."""
     schedule = FlowTraffic.schedule
 
-    def bent(self: FlowTraffic, timeline: Timeline) -> None:
+    def bent(self: FlowTraffic, timeline: ActionQueue) -> None:
         schedule(self, timeline)
         for flow in self._flows:
             if isinstance(flow, WorkloadFlow):

@@ -22,7 +22,9 @@ Array = npt.NDArray[Any]
 
 CHUNK_ROWS = 1 << 18
 LARGEST_CHUNK = 1 << 24
+FIN, SYN, ACK = 0x01, 0x02, 0x10  # of the column flags
 CE = 3  # of the column ecn: congestion was experienced
+HALF_SEQUENCE_SPACE = 1 << 31
 # Columns of one type lie together after a copy, and rows are then taken from all of them at once.
 FEW_FRAMES = 200_000
 SMALLEST_RECORD = 16 + 28  # bytes of a file that a packet takes at least: its header, IP and UDP

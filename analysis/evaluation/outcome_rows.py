@@ -18,9 +18,9 @@ from analysis.results.experiment_results import ExperimentResults
 from testbed.scenario.model import FlowKind
 
 SUBJECT = "subject"
-DELAY, THROUGHPUT = "owd_mean_ms", "throughput_mbps"  # of all flows: the plane's
+PLANE_DELAY, PLANE_THROUGHPUT = "owd_mean_ms", "throughput_mbps"  # of all flows: the plane's
 VICTIM = f"{AXIS}victim"
-KINDS = (FlowKind.TCP, FlowKind.WORKLOAD)
+SCORED_KINDS = (FlowKind.TCP, FlowKind.WORKLOAD)
 
 
 def scores(results: ExperimentResults) -> tuple[Score, ...]:
@@ -38,7 +38,7 @@ def subject_axis(results: ExperimentResults) -> str:
 
 def judged(results: ExperimentResults) -> pd.DataFrame:
     """Select the flows that an evaluation scores: background traffic is not scored."""
-    return results.good[results.good["kind"].isin(KINDS)]
+    return results.good[results.good["kind"].isin(SCORED_KINDS)]
 
 
 def outcome(results: ExperimentResults) -> pd.DataFrame:
@@ -58,8 +58,8 @@ def outcome(results: ExperimentResults) -> pd.DataFrame:
                 "variant": subject,
                 **{key: first[key] for key in ("trial", "number", "seed", "verdict", "experiment")},
                 **axes,
-                DELAY: float(flows[DELAY].mean()),
-                THROUGHPUT: float(flows[THROUGHPUT].sum()),
+                PLANE_DELAY: float(flows[PLANE_DELAY].mean()),
+                PLANE_THROUGHPUT: float(flows[PLANE_THROUGHPUT].sum()),
                 **{score.name: score.of(seen) for score in scores(results)},
             }
         )

@@ -16,9 +16,9 @@ from analysis.trials.labels import by_number, in_lines
 
 # The papers' own settings, in the order to show them; others follow alphabetically.
 FIRST = ("ns2", "small", "cbr-first", "receiver", "bfifo", "droptail", "red")
-UNITS = {"mbit": "Mbit/s", "ms": "ms", "s": "s", "bytes": "bytes", "packets": "packets"}
-UNITS |= {"bdp": "BDP", "percent": "%"}
-FOOT_LETTERS = 165  # per line of a footer
+AXIS_UNITS = {"mbit": "Mbit/s", "ms": "ms", "s": "s", "bytes": "bytes", "packets": "packets"}
+AXIS_UNITS |= {"bdp": "BDP", "percent": "%"}
+FOOTER_LETTERS = 165  # per line of a footer
 
 
 def split(
@@ -93,8 +93,8 @@ def titled(title: str, case: Mapping[str, str]) -> str:
 
 def _worded(name: str, value: str) -> str:
     start, _, unit = name.rpartition("_")
-    if start and unit in UNITS:
-        return f"{start.replace('_', ' ')} {value} {UNITS[unit]}"
+    if start and unit in AXIS_UNITS:
+        return f"{start.replace('_', ' ')} {value} {AXIS_UNITS[unit]}"
     return f"{name.replace('_', ' ')} {value}"
 
 
@@ -110,7 +110,7 @@ def foot(results: ExperimentResults, rows: pd.DataFrame, reading: str = READING)
     parts.append(reading)
     if (rows["verdict"] == "suspect").any():
         parts.append("hollow: includes a suspect trial")
-    return in_lines(parts, FOOT_LETTERS)
+    return in_lines(parts, FOOTER_LETTERS)
 
 
 def cell_means(rows: pd.DataFrame, series: str, metrics: Sequence[str]) -> pd.DataFrame:

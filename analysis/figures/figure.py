@@ -80,7 +80,7 @@ Interval = tuple[float, float]
 LEAST_SPAN = 0.1  # of the largest value: what a widened axis covers at least
 ALIKE = 0.4  # of the range of all panels: panels that cover so much share their limits
 TRIALS = "trials"  # a column of tuples of trials' names
-GREY, BLACK = "#666666", "#000000"
+REFERENCE_COLOUR, TEXT_COLOUR = "#666666", "#000000"
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +230,7 @@ class ReferenceLine:
     axis: Direction
     value: float
     label: str = ""
-    colour: str = GREY
+    colour: str = REFERENCE_COLOUR
     width: float = 0.7
     dash: Dash = (4, 2)
     series: str = ""
@@ -247,7 +247,7 @@ class Annotation:
     y_place: Place = "data"
     offset_points: tuple[float, float] = (0, 0)
     size: float = 6.0
-    colour: str = BLACK
+    colour: str = TEXT_COLOUR
     bold: bool = False
     across: Literal["left", "center", "right"] = "left"
     up: Literal["top", "center", "bottom", "baseline"] = "baseline"
@@ -306,7 +306,7 @@ class Panel:
     title_right: str = ""  # small, above at the right
     note: str = ""  # small, between the title and the panel
     heading: str = ""  # of the column, in `heading_colour`
-    heading_colour: str = BLACK
+    heading_colour: str = TEXT_COLOUR
     heading_note: str = ""  # under the heading
     heading_right: str = ""
     empty: str = ""

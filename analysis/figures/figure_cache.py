@@ -18,7 +18,7 @@ from testbed.errors import TestbedError
 from testbed.machine.atomic import replace
 from testbed.store import RECORD, SCENARIO, trial_paths
 
-PROJECT = Path(__file__).resolve().parents[2]
+CODE_ROOT = Path(__file__).resolve().parents[2]
 CODE = (
     "analysis/**/*.py",
     "analysis/**/*.[ch]",
@@ -41,7 +41,7 @@ class CachedFigures:
 def inputs_hash(results: Path) -> str:
     """Return the hash of everything that a results folder's figures are made of."""
     whole = hashlib.sha256(importlib.metadata.version("matplotlib").encode())
-    code = sorted(path for pattern in CODE for path in PROJECT.glob(pattern))
+    code = sorted(path for pattern in CODE for path in CODE_ROOT.glob(pattern))
     trials = trial_paths(results)
     records = [trial / name for trial in trials for name in (SCENARIO, RECORD)]
     for path in (*code, *records):

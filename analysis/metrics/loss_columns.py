@@ -97,7 +97,7 @@ LOSS_COLUMNS = (
     ),
 )
 CLOCK_NS = 1000  # the times of samples are written to the microsecond
-GROWING = ("open", "disorder", "loss")  # states in which a window may be in slow start
+SLOW_START_STATES = ("open", "disorder", "loss")  # states in which a window may be in slow start
 
 
 def _measure(flow: MeasuredFlow) -> Row:
@@ -167,7 +167,9 @@ def _in_slow_start(
         return [place == 0 for place in range(len(events))]
     ssthresh = samples["ssthresh"].to_numpy(dtype=np.float64)
     slow = samples["cwnd"].to_numpy() < np.where(np.isnan(ssthresh), np.inf, ssthresh)
-    slow &= samples["ca_state"].isin(GROWING).to_numpy() & bool(np.isfinite(ssthresh).any())
+    slow &= samples["ca_state"].isin(SLOW_START_STATES).to_numpy() & bool(
+        np.isfinite(ssthresh).any()
+    )
     answered_ns = np.array([event.answered_ns for event in events], dtype=np.int64)
     place = _last_before(trial, samples, answered_ns)
     return [bool(slow[k]) for k in place]

@@ -65,7 +65,7 @@ RATE_GROUP = ColumnGroup(RATE_COLUMNS, _measure_rates)
 Floats = npt.NDArray[np.float64]
 
 STEADINESS_BIN_S = 1.0
-WITHIN = 0.2
+STEADY_DEVIATION = 0.2  # of the mean of the second half
 
 
 def steady_time_s(time_s: Floats, rate: Floats, start_s: float, stop_s: float) -> float:
@@ -79,7 +79,7 @@ def steady_time_s(time_s: Floats, rate: Floats, start_s: float, stop_s: float) -
     if half < 1 or np.isnan(means).any():
         return float("nan")
     settled = float(means[half:].mean())
-    outside = np.flatnonzero(np.abs(means - settled) > WITHIN * abs(settled))
+    outside = np.flatnonzero(np.abs(means - settled) > STEADY_DEVIATION * abs(settled))
     first = int(outside[-1]) + 1 if len(outside) else 0
     return first * STEADINESS_BIN_S if first <= half and settled > 0 else float("nan")
 

@@ -13,7 +13,7 @@ from analysis.trials.labels import path_rtt_ms, queue_label, rate_label
 from testbed.scenario.named_networks import described
 from testbed.store import SCENARIO, Trial
 
-MOST = 8  # values that are written out
+MOST_WRITTEN_VALUES = 8  # values that are written out
 MOST_VALUES = 16  # the same, of an axis: the command has them all
 
 
@@ -52,7 +52,7 @@ def settings(trials: Sequence[Trial]) -> list[tuple[str, str]]:
     return [(name, words) for name, words in rows if words]
 
 
-def _several(texts: Iterable[str], most: int = MOST) -> str:
+def _several(texts: Iterable[str], most: int = MOST_WRITTEN_VALUES) -> str:
     found = [each for each in dict.fromkeys(texts) if each]
     return ", ".join(found[:most]) + (f", … ({len(found)})" if len(found) > most else "")
 

@@ -16,7 +16,7 @@ from analysis.results.experiment_results import ExperimentResults
 from analysis.statistics.summary import sum_up
 from testbed.store import FIGURES, TRIAL_PAGE, Trial
 
-MEASURES = (
+LISTED_METRICS = (
     "throughput_mbps",
     "goodput_mbps",
     "drop_rate",
@@ -29,9 +29,9 @@ MEASURES = (
     "stalls",
     "stall_s",
 )
-UNITS = {metric.name: metric.unit for metric in ALL_METRICS}
-DEFINITIONS = {metric.name: metric.definition for metric in ALL_METRICS}
-HEADS = {
+METRIC_UNITS = {metric.name: metric.unit for metric in ALL_METRICS}
+METRIC_DEFINITIONS = {metric.name: metric.definition for metric in ALL_METRICS}
+METRIC_HEADS = {
     "throughput_mbps": "throughput",
     "goodput_mbps": "goodput",
     "drop_rate": "drop rate",
@@ -67,9 +67,9 @@ class Listed:
 def cells(results: ExperimentResults) -> Sheet:
     """Mean ± half of the 95 % interval of each measure, one row per set of repeats."""
     found = sum_up(results.good)
-    measures = [name for name in MEASURES if results.good[name].notna().any()]
+    measures = [name for name in LISTED_METRICS if results.good[name].notna().any()]
     heads = [*(Head(key.name.replace("_", " ")) for key in found.keys), COUNTED]
-    heads += [Head(HEADS[m], UNITS[m], DEFINITIONS[m], True) for m in measures]
+    heads += [Head(METRIC_HEADS[m], METRIC_UNITS[m], METRIC_DEFINITIONS[m], True) for m in measures]
     lines = []
     for line in found.cells:
         cells = [Cell(words, words) for words in line.write(found.keys)]

@@ -70,12 +70,12 @@ def _folder(out: Path, single: bool) -> Iterator[Path]:
         yield folder
 
 
-def _part(results: ExperimentResults, folder: Path, out: Path, single: bool) -> page.Part:
+def _part(results: ExperimentResults, folder: Path, out: Path, single: bool) -> page.PagePart:
     """Return what the page shows of an experiment on an engine."""
     numbers = dict(zip(results.rows["trial"], results.rows["number"].map(int), strict=True))
     found = presentation.figures(results)
     figures = tuple(_shown(figure, folder, numbers, single) for figure in found)
-    return page.Part(
+    return page.PagePart(
         key=results.key,
         name=results.experiment,
         engine=results.engine,
@@ -120,7 +120,7 @@ def _file(path: Path, single: bool) -> tuple[str, str]:
 
 def _whole(
     found: ResultSet,
-    parts: Sequence[page.Part],
+    parts: Sequence[page.PagePart],
     answers: Sequence[Answer],
     compared: page.Compared | None,
     laid: Overlay | None,

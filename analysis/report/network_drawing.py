@@ -17,9 +17,9 @@ from testbed.scenario.network import PLAIN_QUEUE, Graph, Link, NodeKind, shortes
 WIDTH, STEP, TOP = 720, 64, 30
 MARGIN, LINK_STEP, NECK_STEP = 58, 187, 230  # from the edge, and from column to column
 BOX_W, BOX_H = 92, 30
-LETTER, LINE = 6.8, 15  # of the words at a link: a letter's width, a line's height
+LETTER_WIDTH, LINE_HEIGHT = 6.8, 15  # of the words at a link: a letter's width, a line's height
 CLEAR = 10  # between the words and each box
-KINDS = {
+FLOW_KIND_LABELS = {
     FlowKind.TCP: "TCP",
     FlowKind.CBR: "CBR",
     FlowKind.VIDEO: "video",
@@ -56,7 +56,8 @@ def drawing(scenarios: Sequence[Scenario]) -> str:
     notes = _flows(scenario)
     by_name = {node.name: node for node in nodes}
     lines = [
-        by_name[each.one].y + LINE * len(_fitting(each.below, each, by_name)) for each in edges
+        by_name[each.one].y + LINE_HEIGHT * len(_fitting(each.below, each, by_name))
+        for each in edges
     ]
     width = max(node.x for node in nodes) + MARGIN
     height = max(max(node.y for node in nodes) + 46, *(each + 24 for each in lines))
@@ -209,7 +210,7 @@ def _flows(scenario: Scenario) -> dict[str, str]:
     """Return the flows that start at each node."""
     notes: dict[str, list[str]] = {}
     for flow in scenario.flows:
-        notes.setdefault(flow.src, []).append(f"{KINDS[flow.kind]} → {flow.dst}")
+        notes.setdefault(flow.src, []).append(f"{FLOW_KIND_LABELS[flow.kind]} → {flow.dst}")
     return {name: ", ".join(dict.fromkeys(texts)) for name, texts in notes.items()}
 
 
@@ -219,9 +220,9 @@ def _edge(edge: Edge, nodes: dict[str, NodeBox]) -> str:
     line = f'<line class="{kind}" x1="{one.x:g}" y1="{one.y:g}" x2="{other.x:g}" y2="{other.y:g}"/>'
     x, y = (one.x + other.x) / 2, (one.y + other.y) / 2
     above = _fitting(edge.above, edge, nodes)
-    places = [(words, -9 - LINE * (len(above) - 1 - at)) for at, words in enumerate(above)]
+    places = [(words, -9 - LINE_HEIGHT * (len(above) - 1 - at)) for at, words in enumerate(above)]
     below = _fitting(edge.below, edge, nodes)
-    places += [(words, 19 + LINE * at) for at, words in enumerate(below)]
+    places += [(words, 19 + LINE_HEIGHT * at) for at, words in enumerate(below)]
     for words, dy in places:
         line += f'<text class="halo" x="{x:g}" y="{y + dy:g}">{escape(words)}</text>'
     return line
@@ -231,7 +232,9 @@ def _fitting(words: str, edge: Edge, nodes: dict[str, NodeBox]) -> list[str]:
     """Break words into lines that fit between two boxes, numbers beside their units."""
     apart = math.dist(*((nodes[name].x, nodes[name].y) for name in (edge.one, edge.other)))
     whole = re.sub(r"(?<=[\d%]) ", "\u00a0", words)
-    lines = textwrap.wrap(whole, int((apart - BOX_W - 2 * CLEAR) / LETTER), break_long_words=False)
+    lines = textwrap.wrap(
+        whole, int((apart - BOX_W - 2 * CLEAR) / LETTER_WIDTH), break_long_words=False
+    )
     return [line.replace("\u00a0", " ") for line in lines]
 
 

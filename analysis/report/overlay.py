@@ -22,7 +22,7 @@ from analysis.figures.cases import text
 from analysis.figures.timeline.timeline_data import queue_samples, socket_samples
 from analysis.metrics.digest import THROUGHPUT_SERIES, NotMeasured
 from analysis.metrics.metric_rows import AXIS, INVALID
-from analysis.report.listing import HEADS, UNITS
+from analysis.report.listing import METRIC_HEADS, METRIC_UNITS
 from analysis.report.page_plot import Json, packed, script_json
 from analysis.results.experiment_results import ExperimentResults
 from analysis.results.reduction import Reduction, reduction_of
@@ -35,9 +35,8 @@ from testbed.machine.safe_files import make_folder
 from testbed.store import FlowRecord, Status, Trial
 
 MOST_POINTS = 800  # points of a series: about one per pixel
-MILLISECOND = 1e-3
 History = tuple[str, Floats, Floats, float]  # what, times, values, the least difference of values
-STEPS = 512  # of 1 / degrees of freedom, between which the page interpolates
+INTERPOLATION_STEPS = 512  # of 1 / degrees of freedom, between which the page interpolates
 OTHER_HEADS = {
     "rtt_p95_ms": "RTT, 95th percentile",
     "timeouts": "timeouts",
@@ -71,7 +70,7 @@ def overlay(all_results: Iterable[ExperimentResults], folder: Path | None) -> Ov
     choice = {
         "folder": folder.name if folder else "",
         "metrics": [
-            {"head": HEADS.get(name) or OTHER_HEADS[name], "unit": UNITS[name]}
+            {"head": METRIC_HEADS.get(name) or OTHER_HEADS[name], "unit": METRIC_UNITS[name]}
             for name in TOLERANCES
         ],
         "settings": settings,
@@ -134,7 +133,7 @@ def _known(value: float) -> float | None:
 
 def _quantiles() -> list[float]:
     """Student's, from endless degrees of freedom to one, in equal steps of their inverse."""
-    freedoms = [1e9, *(STEPS / np.arange(1, STEPS + 1))]
+    freedoms = [1e9, *(INTERPOLATION_STEPS / np.arange(1, INTERPOLATION_STEPS + 1))]
     return [float(f"{student_quantile(float(each)):.6g}") for each in freedoms]
 
 
@@ -166,9 +165,7 @@ def _seconds(reduction: Reduction) -> pd.DataFrame | None:
 def _flow(once: _ReadOnce, flow: FlowRecord) -> Json:
     parts = (*_digested(once, flow), *_sampled(once, flow))
     return {
-        what: {"x": packed(x, MILLISECOND), "y": packed(y, unit)}
-        for what, x, y, unit in parts
-        if len(x)
+        what: {"x": packed(x, 1e-3), "y": packed(y, unit)} for what, x, y, unit in parts if len(x)
     }
 
 

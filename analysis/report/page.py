@@ -36,7 +36,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Part:
+class PagePart:
     """An experiment on an engine, as the page shows it."""
 
     key: str
@@ -81,7 +81,7 @@ class Standings:
 class Page:
     """Everything on the page."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[PagePart, ...]
     papers: tuple[LedgerPaper, ...]
     ledger_note: str
     counts: Mapping[str, int]

@@ -34,7 +34,7 @@ from analysis.report.listing import ranges
 Json = dict[str, Any]
 INCH = 135  # pixels
 LEAST_PACKED = 100  # numbers that are worth packing
-DIGITS = 7  # of a number: a microsecond in ten seconds
+SIGNIFICANT_DIGITS = 7  # of a number: a microsecond in ten seconds
 TIME_DIGITS = 9
 HOVER_LABELS = 100_000  # more points than that are not labelled one by one
 
@@ -232,7 +232,7 @@ def _numbers(values: npt.ArrayLike, unit: float | None) -> Any:
 
 
 def _rounded(value: float) -> float | None:
-    return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+    return float(f"{value:.{SIGNIFICANT_DIGITS}g}") if math.isfinite(value) else None
 
 
 def _told(evidence: PointEvidence, numbers: Mapping[str, int]) -> Json:

@@ -22,7 +22,7 @@ from analysis.figures.timeline.timeline_events import RESENT, Kind
 from analysis.figures.timeline.timeline_figure import drawn
 from analysis.report import inline, page, page_plot
 from analysis.report.facts import settings
-from analysis.report.verdict_tables import HEADER, checks_table
+from analysis.report.verdict_tables import CHECK_HEADER, checks_table
 from analysis.results.reduction import verdict_of
 from analysis.results.tables import transfers_of
 from analysis.statistics.text_tables import TextTable, transfers_summary
@@ -79,7 +79,7 @@ class TrialPage:
     again: str
     downloads: tuple[Download, ...]
     transfers: TextTable | None = None  # of workloads, by size
-    graded: int = HEADER.index("verdict")  # the column of the checks
+    graded: int = CHECK_HEADER.index("verdict")  # the column of the checks
 
 
 def write_trial_page(

@@ -19,8 +19,8 @@ from analysis.verdict.verdict import Verdict
 from testbed.store import Trial, trials_in
 
 PART_OF = "of the "
-HEADER = ("check", "of", "measured", "expected", "±", "unit", "verdict", "why")
-COLUMNS = ("trial", "name", "subject", "measured", "expected", "tolerance", "unit", "verdict")
+CHECK_HEADER = ("check", "of", "measured", "expected", "±", "unit", "verdict", "why")
+CHECK_COLUMNS = ("trial", "name", "subject", "measured", "expected", "tolerance", "unit", "verdict")
 
 
 def checks_table(verdict: Verdict, everything: bool = True) -> TextTable:
@@ -30,7 +30,7 @@ def checks_table(verdict: Verdict, everything: bool = True) -> TextTable:
     shown = [each for each in ranked if everything or each.verdict is not Grade.VALID]
     counts = Counter(check.verdict for check in verdict.checks)
     note = ", ".join(f"{counts[grade]} {grade}" for grade in order if counts[grade])
-    return TextTable(HEADER, tuple(_line(each) for each in shown), note)
+    return TextTable(CHECK_HEADER, tuple(_line(each) for each in shown), note)
 
 
 def _line(check: Check) -> tuple[str, ...]:
@@ -53,13 +53,13 @@ def _text(value: Value) -> str:
 
 
 def fidelity_checks(results: Path) -> pd.DataFrame:
-    """One row per check of every trial that ran: COLUMNS and `why`."""
+    """One row per check of every trial that ran: CHECK_COLUMNS and `why`."""
     rows = [
-        {"trial": name, **{each: getattr(check, each) for each in (*COLUMNS[1:], "why")}}
+        {"trial": name, **{each: getattr(check, each) for each in (*CHECK_COLUMNS[1:], "why")}}
         for name, verdict in _verdicts(trials_in(results))
         for check in verdict.checks
     ]
-    return pd.DataFrame(rows, columns=[*COLUMNS, "why"])
+    return pd.DataFrame(rows, columns=[*CHECK_COLUMNS, "why"])
 
 
 def tolerances() -> TextTable:

@@ -13,15 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.captures.tcp import contiguous
+from analysis.captures.tcp import HALF_SEQUENCE_SPACE, SYN, contiguous
 
 Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 
 STRETCH = 1 << 44
-FIN, SYN = 0x01, 0x02
 NEVER = -1
-_HALF = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -131,7 +129,8 @@ def _offsets(seq: Integers, syn: Booleans, connection: Integers) -> Integers:
     if not len(seq):
         return seq
     first = np.concatenate(([True], connection[1:] != connection[:-1]))
-    steps = (np.diff(seq, prepend=seq[:1]) + _HALF) % (2 * _HALF) - _HALF
+    steps = np.diff(seq, prepend=seq[:1]) + HALF_SEQUENCE_SPACE
+    steps = steps % (2 * HALF_SEQUENCE_SPACE) - HALF_SEQUENCE_SPACE
     steps[first] = -syn[first].astype(np.int64)  # the SYN takes the number before the data
     total = np.cumsum(steps)
     base = np.maximum.accumulate(np.where(first, np.arange(len(seq)), 0))

@@ -9,17 +9,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.captures.tcp import ACKED_DATA, contiguous
+from analysis.captures.tcp import ACK, ACKED_DATA, FIN, HALF_SEQUENCE_SPACE, SYN, contiguous
 from analysis.trials.samples import read_counters
 from testbed.store import Trial
 
-SYN = 0x02
 # older than a segment that was sent again and has overtaken them
 OLD_TIMESTAMPS = "TcpExtPAWSEstab"
 # for want of room: those that waited for a lost one, by the times that this happened, and those
 # that were not taken in
 PRUNED = ("TcpExtOfoPruned", "TcpExtRcvPruned", "TcpExtTCPOFODrop", "TcpExtTCPRcvQDrop")
-_HALF = 1 << 31
 _PORTS = ["src_port", "dst_port"]
 
 Integers = npt.NDArray[np.int64]
@@ -28,7 +26,7 @@ Integers = npt.NDArray[np.int64]
 def unwrap(seq: Integers) -> Integers:
     """Sequence numbers that continue past 2³²: neighbours are less than half the space apart."""
     steps = np.diff(seq, prepend=seq[:1])
-    steps = (steps + _HALF) % (2 * _HALF) - _HALF
+    steps = (steps + HALF_SEQUENCE_SPACE) % (2 * HALF_SEQUENCE_SPACE) - HALF_SEQUENCE_SPACE
     return np.asarray(seq[:1].sum() + np.cumsum(steps), dtype=np.int64)
 
 
@@ -108,7 +106,6 @@ def pruned(trial: Trial, receiver: str) -> int:
 Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
 
-FIN, SYN, ACK = 0x01, 0x02, 0x10
 SRTT_WEIGHT = 1 / 8  # RFC 6298
 SRTT_MEMORY = 64  # acknowledgements: earlier ones weigh 0.02 % in the smoothed value
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from analysis.captures.tcp import FIN
 from analysis.trials.packets import FlowPackets, epoch_ns
 from analysis.trials.samples import read_iperf3
-from analysis.trials.tcp_stream import FIN, delivered_bytes, unwrap, why_discarded
+from analysis.trials.tcp_stream import delivered_bytes, unwrap, why_discarded
 from analysis.verdict.checks import NEVER_CONNECTED, NOT_CAPTURED, Check, compare, unknown
 from analysis.verdict.evidence import Evidence
 from analysis.verdict.sender_queue import own_queue_ns, refused_again, refused_syns

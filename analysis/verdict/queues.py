@@ -9,12 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from analysis.captures.tcp import CE
+from analysis.captures.tcp import CE, SYN
 from analysis.trials.capacity import capacity_of
 from analysis.trials.packets import capture_interface, epoch_ns
 from analysis.trials.queue_transit import QueueTransit, flows_at_queue
 from analysis.trials.samples import read_counters
-from analysis.trials.tcp_stream import SYN
 from analysis.verdict.checks import (
     NO_ROW,
     NOT_CAPTURED,

@@ -34,7 +34,7 @@ from testbed.store import (
 from testbed.traffic.running_flow import READY_S, RunningFlow
 
 ROLES = ("server", "client")
-PATIENCE_S = 5.0
+PROGRAM_PATIENCE_S = 5.0
 # no proxies, no configuration of the user's: what a program does follows from its words
 ENVIRONMENT = MappingProxyType(
     {"PATH": PROGRAM_PATH, "LANG": "C.UTF-8", "HOME": ".", "TMPDIR": "."}
@@ -103,7 +103,7 @@ class _Running:
     def stop(self) -> None:
         """End it and the processes that it started."""
         self.tell_to_end()
-        end(self.process, signal.SIGTERM, PATIENCE_S)
+        end(self.process, signal.SIGTERM, PROGRAM_PATIENCE_S)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
 

@@ -21,7 +21,7 @@ from testbed.store import COMMANDS, NETWORK_UP, RECORD, Record, Status
 from testbed.trial.build import apply, cabled
 from testbed.trial.parts import all_parts
 from testbed.trial.parts.part import RunningTrial
-from testbed.trial.parts.scheduler import Timeline
+from testbed.trial.parts.scheduler import ActionQueue
 from testbed.trial.verify import verify
 
 LEAD_S = 0.1
@@ -80,7 +80,7 @@ def _run(trial: RunningTrial, grid: ClockGrid) -> Record:
     reseed_random()
     if len(trial.plan.flows) > MANY_FLOWS:
         sleep_to_multiple(grid.epoch_s)
-    timeline = Timeline(LEAD_S, grid.epoch_s)
+    timeline = ActionQueue(LEAD_S, grid.epoch_s)
     _schedule(trial, timeline)
     timeline.run()
     for part in trial.parts:
@@ -105,7 +105,7 @@ def _record(trial: RunningTrial, epoch_s: float) -> Record:
     return record
 
 
-def _schedule(trial: RunningTrial, timeline: Timeline) -> None:
+def _schedule(trial: RunningTrial, timeline: ActionQueue) -> None:
     for part in trial.parts:
         part.schedule(timeline)
     _schedule_end(trial, timeline, trial.plan.end_s)
@@ -113,12 +113,12 @@ def _schedule(trial: RunningTrial, timeline: Timeline) -> None:
         _watch_for_the_end(trial, timeline)
 
 
-def _schedule_end(trial: RunningTrial, timeline: Timeline, end_s: float) -> None:
+def _schedule_end(trial: RunningTrial, timeline: ActionQueue, end_s: float) -> None:
     for part in trial.parts:
         part.schedule_end(timeline, end_s)
 
 
-def _watch_for_the_end(trial: RunningTrial, timeline: Timeline) -> None:
+def _watch_for_the_end(trial: RunningTrial, timeline: ActionQueue) -> None:
     """End the trial early once nothing is left to do, with time for the queues to drain."""
     last_s = max(flow.stop_s for flow in trial.plan.flows)
     ended = False

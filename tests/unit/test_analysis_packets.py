@@ -15,10 +15,11 @@ from analysis.captures.packet_matching import (
     numbering_drop_rate,
     one_way_delays_ms,
 )
+from analysis.captures.tcp import SYN
 from analysis.metrics.metric import low_mean_high
 from analysis.metrics.rates import goodput_mbps, jain, throughput_mbps
 from analysis.trials.packets import Interval
-from analysis.trials.tcp_stream import SYN, delivered_bytes, unwrap
+from analysis.trials.tcp_stream import delivered_bytes, unwrap
 
 WRAP = 2**32
 

@@ -13,14 +13,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.captures.tcp import CE, read_capture
+from analysis.captures.tcp import CE, SYN, read_capture
 from analysis.metrics.columns import CELL_COLUMNS
 from analysis.metrics.metric_rows import counted
 from analysis.statistics.precision import widest
 from analysis.trials.packets import FlowPackets, select
 from analysis.trials.queue_transit import QueueTransit
 from analysis.trials.samples import Disciplines
-from analysis.trials.tcp_stream import SYN, Segments, connection
+from analysis.trials.tcp_stream import Segments, connection
 from analysis.verdict import (
     configuration,
     iperf3,

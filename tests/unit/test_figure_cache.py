@@ -66,7 +66,7 @@ def test_other_code_draws_others(
     project = tmp_path_factory.mktemp("project")
     (project / "analysis").mkdir()
     (project / "analysis" / "style.py").write_text("RED = 1\n")
-    monkeypatch.setattr(figure_cache, "PROJECT", project)
+    monkeypatch.setattr(figure_cache, "CODE_ROOT", project)
     before = figure_cache.inputs_hash(results)
     assert before == figure_cache.inputs_hash(results)
     (project / "analysis" / "style.py").write_text("RED = 2\n")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from testbed.machine.timer import NS
-from testbed.trial.parts.scheduler import Timeline
+from testbed.trial.parts.scheduler import ActionQueue
 
 GRID_S = 0.1
 
@@ -34,13 +34,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_second_zero_is_on_the_grid_and_not_before_the_lead(clock: Clock) -> None:
-    timeline = Timeline(lead_s=0.25, grid_s=GRID_S)
+    timeline = ActionQueue(lead_s=0.25, grid_s=GRID_S)
     assert round(timeline.epoch_s * NS) % round(GRID_S * NS) == 0
     assert 0.25 <= timeline.epoch_s - time.time_ns() / NS < 0.36
 
 
 def test_everything_in_its_time_and_ties_in_order_of_calls(clock: Clock) -> None:
-    timeline = Timeline(0, GRID_S)
+    timeline = ActionQueue(0, GRID_S)
     seen: list[tuple[str, float]] = []
     for name, due in (("late", 2.0), ("first", 1.0), ("second", 1.0)):
         timeline.at(due, functools.partial(lambda name, now: seen.append((name, now)), name))
@@ -49,7 +49,7 @@ def test_everything_in_its_time_and_ties_in_order_of_calls(clock: Clock) -> None
 
 
 def test_ticks_end_before_the_end(clock: Clock) -> None:
-    timeline = Timeline(0, GRID_S)
+    timeline = ActionQueue(0, GRID_S)
     seen: list[float] = []
     timeline.every(0.1, 0.35, seen.append)
     timeline.run()
@@ -57,7 +57,7 @@ def test_ticks_end_before_the_end(clock: Clock) -> None:
 
 
 def test_missed_ticks_are_left_out_not_caught_up(clock: Clock) -> None:
-    timeline = Timeline(0, GRID_S)
+    timeline = ActionQueue(0, GRID_S)
     seen: list[float] = []
 
     def slow(time_s: float) -> None:
@@ -71,7 +71,7 @@ def test_missed_ticks_are_left_out_not_caught_up(clock: Clock) -> None:
 
 
 def test_an_end_that_comes_sooner(clock: Clock) -> None:
-    timeline = Timeline(0, GRID_S)
+    timeline = ActionQueue(0, GRID_S)
     seen: list[float] = []
     timeline.every(0.1, 10, seen.append)
     timeline.at(0.25, lambda now: timeline.end(now + 0.15))
@@ -81,7 +81,7 @@ def test_an_end_that_comes_sooner(clock: Clock) -> None:
 
 
 def test_ticks_ahead_are_those_before_the_next_action(clock: Clock) -> None:
-    timeline = Timeline(0, GRID_S)
+    timeline = ActionQueue(0, GRID_S)
     seen: list[tuple[str, float]] = []
 
     def ahead(due_ns: Sequence[int]) -> int:

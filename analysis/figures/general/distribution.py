@@ -13,9 +13,11 @@ from analysis.figures.figure import Axis, Curve, Figure, Mark, Panel, PointSerie
 from analysis.figures.style import SeriesStyle
 from analysis.metrics.digest import DELAY_QUANTILES, RTT_QUANTILES
 
-KINDS = {RTT_QUANTILES: "round-trip time (ms)", DELAY_QUANTILES: "one-way delay (ms)"}
+DELAY_KINDS = {RTT_QUANTILES: "round-trip time (ms)", DELAY_QUANTILES: "one-way delay (ms)"}
 FAR = 12  # times the least: beyond, a logarithmic axis
-READING = "quantiles over all packets of a trial, averaged over the seeds; marker: median"
+DISTRIBUTION_READING = (
+    "quantiles over all packets of a trial, averaged over the seeds; marker: median"
+)
 
 
 def figure(parts: Sequence[tuple[str, pd.DataFrame]], digest: pd.DataFrame, series: str) -> Figure:
@@ -23,7 +25,7 @@ def figure(parts: Sequence[tuple[str, pd.DataFrame]], digest: pd.DataFrame, seri
     looks = style.styles_of(pd.concat([rows for _, rows in parts]), series)
     tables = [curves(rows, digest, series).assign(part=words) for words, rows in parts]
     grid: list[tuple[Panel, ...]] = []
-    for what, label in KINDS.items():
+    for what, label in DELAY_KINDS.items():
         line: list[Panel] = []
         for table, (words, _) in zip(tables, parts, strict=True):
             panel = _panel(table[table["what"] == what], series, looks)
@@ -44,7 +46,7 @@ def figure(parts: Sequence[tuple[str, pd.DataFrame]], digest: pd.DataFrame, seri
 def curves(rows: pd.DataFrame, digest: pd.DataFrame, series: str) -> pd.DataFrame:
     """Quantiles averaged over the trials of a series."""
     of = rows.set_index(["trial", "flow"])[series]
-    own = digest[digest["what"].isin(list(KINDS))]
+    own = digest[digest["what"].isin(list(DELAY_KINDS))]
     keys = pd.MultiIndex.from_frame(own[["trial", "flow"]])
     found = own.assign(**{series: of.reindex(keys).to_numpy()}).dropna(subset=[series])
     means = found.groupby([series, "what", "x"], sort=False)["value"].agg(["mean", "count"])

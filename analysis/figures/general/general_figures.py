@@ -19,6 +19,7 @@ from analysis.figures.general import (
     transfer_times,
     variant_shares,
 )
+from analysis.figures.general.transfer_times import SERIES
 from analysis.figures.means import DROPS, LATENCY, MARKED, THROUGHPUT
 from analysis.figures.timeline import timeline_figure
 from analysis.metrics import digest
@@ -29,7 +30,6 @@ from analysis.results.experiment_results import ExperimentResults
 MOST_CASES = 6  # figures or panels of one kind; the tables have the rest
 MOST_TIMELINES = 4  # flows, or panels over time
 MOST_DELAYS = 2  # the same, of the distributions, which are large
-SERIES = "series"
 
 
 def draw(results: ExperimentResults) -> Iterator[Figure]:
@@ -103,7 +103,7 @@ def shares(results: ExperimentResults) -> Iterator[Figure]:
         title=f"{results.experiment}: shares of goodput",
         panels=in_rows(panels, min(2, len(panels))),
         caption=variant_shares.caption(data),
-        foot=cases.foot(results, rows, variant_shares.READING),
+        foot=cases.foot(results, rows, variant_shares.SHARES_READING),
         row_inches=0.22 * most + 0.75,
         data=data,
     )
@@ -174,7 +174,7 @@ def planes(results: ExperimentResults) -> Iterator[Figure]:
 def distributions(results: ExperimentResults) -> Iterator[Figure]:
     """Round trips and one-way delays, at up to three values of the main axis."""
     rows = named(results)
-    if rows.empty or not _has(results, *distribution.KINDS):
+    if rows.empty or not _has(results, *distribution.DELAY_KINDS):
         return
     axis = main_axis(rows)
     for case, own in few_cases(rows, others(rows, axis), MOST_DELAYS):
@@ -186,7 +186,7 @@ def distributions(results: ExperimentResults) -> Iterator[Figure]:
             figure,
             stem=cases.stem(results.key, "delays", *case.values()),
             title=title + (f"; {words}" if words else ""),
-            foot=cases.foot(results, own, distribution.READING),
+            foot=cases.foot(results, own, distribution.DISTRIBUTION_READING),
             caption=_medians(figure.data),
             reading="The share of packets acknowledged (above) and delivered (below) within a "
             "given time.",

@@ -28,7 +28,7 @@ from analysis.figures.style import SeriesStyle
 from analysis.metrics.metric_rows import AXIS
 from analysis.trials.labels import by_number, variant_key
 
-ROOM = 1.3  # the top of the axis, relative to the highest mean
+TOP_OVER_MEAN = 1.3  # the top of the axis, relative to the highest mean
 MOST_TICKS = 10  # values that are all written at the axis
 TOWER = 3  # times the next line: far enough above to dwarf it
 
@@ -39,8 +39,8 @@ def axis_label(name: str) -> str:
         return "CBR load (Mbit/s)"
     start, _, unit = name.rpartition("_")
     return (
-        f"{start.replace('_', ' ')} ({cases.UNITS[unit]})"
-        if start and unit in cases.UNITS
+        f"{start.replace('_', ' ')} ({cases.AXIS_UNITS[unit]})"
+        if start and unit in cases.AXIS_UNITS
         else name
     )
 
@@ -76,7 +76,7 @@ def panels(
                 axes.set_ylim(bottom=0) if lines else axes.set_xlim(left=0)
             if lines and measure.zero and (most := float(table["mean"].max())) > 0:
                 # the band of two seeds can be ten times as high as what it is about
-                axes.set_ylim(top=min(axes.get_ylim()[1], ROOM * most))
+                axes.set_ylim(top=min(axes.get_ylim()[1], TOP_OVER_MEAN * most))
             if lines and towers(table, AXIS + axis):
                 _bend(axes, measure)
         if words:
@@ -208,7 +208,7 @@ def lines_panel(
     panel = Panel(marks, x, y)
     most = float(table["mean"].max())
     if measure.zero and most > 0:
-        panel = top_of(panel, ROOM * most)
+        panel = top_of(panel, TOP_OVER_MEAN * most)
     if towers(table, column) and np.isfinite(measure.linear_below):
         return _with_towers(panel, measure)
     return panel

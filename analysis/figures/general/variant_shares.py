@@ -12,9 +12,9 @@ from analysis.figures.means import Measure
 from analysis.metrics.metric_rows import AXIS
 from analysis.statistics.intervals import half_width
 
-SHARE = Measure("share_percent", "share of goodput (%)")
+SHARE_OF_GOODPUT = Measure("share_percent", "share of goodput (%)")
 GROUP = "group"  # a variant's flows in a trial, `cubic × 3`
-READING = (
+SHARES_READING = (
     "points: means; bars: 95 % intervals (Student's t); rings: single seeds; lines: even split"
 )
 
@@ -42,7 +42,7 @@ def panels(parts: Sequence[tuple[str, pd.DataFrame]]) -> tuple[list[Panel], pd.D
     looks = style.styles_of(pd.concat([rows for _, rows in parts]), GROUP)
     found, tables = [], []
     for words, rows in parts:
-        table = means.summary(rows, [GROUP], SHARE)
+        table = means.summary(rows, [GROUP], SHARE_OF_GOODPUT)
         jain = rows.drop_duplicates("trial")["jain"]
         tables.append(table.assign(part=words, jain=float(jain.mean())))
         names = [name for name in looks if name in set(rows[GROUP])]
@@ -52,13 +52,13 @@ def panels(parts: Sequence[tuple[str, pd.DataFrame]]) -> tuple[list[Panel], pd.D
             even = float(own["even"].iloc[0])
             marks += [
                 SegmentSet([even], [place - 0.4], [even], [place + 0.4], style.GREY, width=0.8),
-                means.single_trials(own[SHARE.metric], place, looks[name]),
+                means.single_trials(own[SHARE_OF_GOODPUT.metric], place, looks[name]),
                 means.mean_point(place, table[table[GROUP] == name].iloc[0], looks[name]),
             ]
         found.append(
             Panel(
                 marks,
-                Axis(SHARE.label, limits=(0, 100)),
+                Axis(SHARE_OF_GOODPUT.label, limits=(0, 100)),
                 Axis(names=names),
                 title=words,
                 title_right=jain_words(jain),

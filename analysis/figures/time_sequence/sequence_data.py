@@ -9,15 +9,15 @@ import numpy as np
 import pandas as pd
 
 from analysis.captures.packet_matching import lost_packets
+from analysis.captures.tcp import ACK, SYN
 from analysis.figures.timeline.timeline_data import TimeSpan
 from analysis.figures.timeline.timeline_events import Kind, classes, seconds
 from analysis.trials.packets import FlowPackets, TrialPackets, ports_of
 from analysis.trials.series import Floats
-from analysis.trials.tcp_stream import SYN, Integers, unwrap
+from analysis.trials.tcp_stream import Integers, unwrap
 from testbed.errors import TestbedError
 from testbed.store import FlowRecord, Trial
 
-ACK = 0x10
 BEFORE_RTTS, AFTER_RTTS = 0.75, 4.5  # of the zoom, around the first loss
 REPAIRED_RTTS, MOST_RTTS = 0.5, 8.0  # what it shows beyond the repair, and at most
 WINDOW_UNKNOWN = -1  # a window scale whose SYN was not seen

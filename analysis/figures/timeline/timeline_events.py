@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 
 from analysis.captures.packet_matching import lost_packets
+from analysis.captures.tcp import CE
 from analysis.trials.packets import FlowPackets, TrialPackets, epoch_ns
 from analysis.trials.series import Floats
 from testbed.store import FlowRecord, Trial
-
-CE = 3  # of IP's ECN bits
 
 
 class Kind(enum.StrEnum):

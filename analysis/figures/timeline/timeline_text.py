@@ -14,7 +14,7 @@ from analysis.trials.series import Floats
 from analysis.verdict.checks import Grade
 from testbed.store import FlowRecord, Trial
 
-FOOT_LETTERS = 165  # of a footer's line
+SETTING_LETTERS = 165  # of a footer's line
 DOUBT_LETTERS = 120  # of the line about the verdict
 
 
@@ -80,7 +80,7 @@ def footer(trial: Trial, found: Timeline) -> str:
 
 def foot(trial: Trial) -> str:
     """Wrap the trial's setting to the width of the figure."""
-    return in_lines(setting_label(trial).split(BETWEEN), FOOT_LETTERS)
+    return in_lines(setting_label(trial).split(BETWEEN), SETTING_LETTERS)
 
 
 def doubt(trial: Trial) -> str:

@@ -22,10 +22,10 @@ from analysis.report.page_plot import Json, plot
 from analysis.statistics.intervals import half_width, known
 from testbed.scenario.model import Scenario
 
-LANE_INCHES, AXIS_INCHES = 0.15, 0.42
-MOST = 40  # settings that are shown; the table of the finished page has all
+SETTING_INCHES, X_AXIS_INCHES = 0.15, 0.42
+MOST_SETTINGS = 40  # settings that are shown; the table of the finished page has all
 MOST_LETTERS = 40
-ROOM = 0.15  # beside the points, of their range
+AXIS_MARGIN = 0.15  # beside the points, of their range
 
 Words = tuple[str, ...]
 
@@ -51,11 +51,11 @@ class FirstFigure:
 
     def told(self) -> Json:
         """Return the plot: each trial's value, and each setting's mean with its interval."""
-        shown = list(self._values.values())[-MOST:]
-        names = _names(list(self._values)[-MOST:])
+        shown = list(self._values.values())[-MOST_SETTINGS:]
+        names = _names(list(self._values)[-MOST_SETTINGS:])
         panel = Panel(
             [_trials(shown), _means(shown)],
-            Axis(self._label(), margin=ROOM),
+            Axis(self._label(), margin=AXIS_MARGIN),
             Axis(names=names, grid=False),
         )
         figure = Figure(
@@ -66,7 +66,7 @@ class FirstFigure:
                 LegendEntry("trial", style.GREY, "|", kind="points"),
                 LegendEntry("mean", style.BLUE, "o", kind="points"),
             ),
-            row_inches=AXIS_INCHES + LANE_INCHES * max(1, len(names)),
+            row_inches=X_AXIS_INCHES + SETTING_INCHES * max(1, len(names)),
         )
         return plot(figure, f"{self._label()} by setting, of the trials that have ended", {})
 

@@ -21,7 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 
 LOOPBACK = "127.0.0.1"
 TOKEN_BYTES = 24
-PATIENCE_S = 5.0  # for a request that does not come to its end
+REQUEST_TIMEOUT_S = 5.0  # for a request that does not come to its end
 LAST_NEWS_S = 3.0  # that a reader who is there has for the last news
 STILL_THERE_S = 3.0  # since a reader last asked
 
@@ -79,7 +79,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
-    timeout = PATIENCE_S
+    timeout = REQUEST_TIMEOUT_S
     server_version, sys_version = "testbed", ""
 
     def do_GET(self) -> None:

@@ -22,7 +22,7 @@ SCRIPTS = (*SHARED, "live.js")
 NEWS = "connect-src 'self'"  # events from the server that sent the page
 HERE = "this machine"
 LATEST_SHOWN = 12  # trials that ended
-DIGITS = 1  # of seconds
+SECOND_DIGITS = 1  # of seconds
 OVER = ("complete", "interrupted")
 
 Json = dict[str, Any]
@@ -112,7 +112,7 @@ class RunProgress:
                 "total": self._total,
                 "done": done,
                 "counts": dict(self._counts),
-                "elapsed_s": round(self._stopped_after or now - self._began, DIGITS),
+                "elapsed_s": round(self._stopped_after or now - self._began, SECOND_DIGITS),
                 "left_s": self._left_s(now, done),
                 "running": self._told_running(now),
                 "ended": [vars(each) for each in reversed(self._ended)],
@@ -125,7 +125,7 @@ class RunProgress:
 
     def _told_running(self, now: float) -> list[Mapping[str, object]]:
         return [
-            {"name": name, "where": where, "for_s": round(now - since, DIGITS)}
+            {"name": name, "where": where, "for_s": round(now - since, SECOND_DIGITS)}
             for name, (where, since) in self._running.items()
         ]
 
@@ -134,7 +134,7 @@ class RunProgress:
         if self._state != "running" or not self._fresh:
             return None
         pace = (now - self._round_began) / self._fresh
-        return round(pace * (self._total - done), DIGITS)
+        return round(pace * (self._total - done), SECOND_DIGITS)
 
 
 def live_server(progress: RunProgress, experiment: str) -> LoopbackServer:

@@ -19,7 +19,7 @@ from testbed.traffic.running_flow import RunningFlow
 PRELOAD = Path(sys.prefix) / "lib" / "testbed-iperf3.so"  # from pace.c and combined_calls.c
 ON_OFF = PRELOAD.with_name("testbed-on-off.so")
 LIMIT = PRELOAD.with_name("testbed-limit.so")  # where iperf3 has threads
-PATIENCE_S = 20.0
+IPERF3_PATIENCE_S = 20.0
 
 
 class Iperf3Flow(RunningFlow):
@@ -65,7 +65,7 @@ class Iperf3Flow(RunningFlow):
     def collect(self) -> None:
         """Wait for both ends and check that their reports show a flow that ran."""
         for role in ("client", "server"):
-            end(self._running[role], signal.SIGTERM, PATIENCE_S)
+            end(self._running[role], signal.SIGTERM, IPERF3_PATIENCE_S)
             if not self._errors(role).stat().st_size:
                 self._errors(role).unlink()
         error = str(self._report("client").get("error", ""))

@@ -21,7 +21,8 @@ HIGH_GAIN = 2.885  # 2/ln 2: doubles what is delivered in each round trip
 WINDOW_GAIN = 2.0
 CYCLE = (1.25, 0.75, *(1.0,) * 6)  # pacing gains, one smallest round trip each
 BANDWIDTH_ROUNDS = len(CYCLE) + 2  # the bandwidth is the maximum of this number of round trips
-GROWING, FULL_ROUNDS = 1.25, 3  # the pipe is full if three round trips did not bring as much more
+# The pipe is full if three round trips did not bring as much more.
+STARTUP_GROWTH, FULL_ROUNDS = 1.25, 3
 LEAST_PACKETS = 4
 MIN_RTT_S, PROBE_RTT_S = 10.0, 0.2  # how long a smallest round trip holds; how long it is probed
 
@@ -150,7 +151,7 @@ class BbrCongestionControl(QuicCongestionControl):
         return self._bandwidth.most * self._least_rtt_s
 
     def _look_whether_full(self) -> None:
-        if self._bandwidth.most >= GROWING * self._full_rate:
+        if self._bandwidth.most >= STARTUP_GROWTH * self._full_rate:
             self._full_rate, self._full_rounds = self._bandwidth.most, 0
         elif self._delivered >= self._limited_until:
             self._full_rounds += 1

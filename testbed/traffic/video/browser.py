@@ -46,7 +46,7 @@ _BINDING = "report"  # as watch.js calls it
 _PROTOCOLS = {Transport.HTTP: "http/1.1", Transport.HTTPS: "h2", Transport.QUIC: "h3"}
 _PATIENCE_S = 10.0
 _LONGEST = 1 << 26  # bytes of a message
-_END = b"\0"
+_MESSAGE_END = b"\0"
 
 _Reply = dict[str, Any]
 
@@ -94,15 +94,15 @@ class Tab:
         answer: asyncio.Future[_Reply] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
         assert self._process.stdin
-        self._process.stdin.write(json.dumps(message).encode() + _END)
+        self._process.stdin.write(json.dumps(message).encode() + _MESSAGE_END)
         self._process.stdin.flush()
         return await answer
 
     async def _listen(self) -> None:
         try:
             while True:
-                text = await self._reader.readuntil(_END)
-                self._take(json.loads(text[: -len(_END)]))
+                text = await self._reader.readuntil(_MESSAGE_END)
+                self._take(json.loads(text[: -len(_MESSAGE_END)]))
         except (asyncio.IncompleteReadError, OSError):
             for answer in self._waiting.values():
                 _fail(answer, "the browser ended")

@@ -14,7 +14,7 @@ from testbed.plan.video_commands import Site
 from testbed.traffic.video.transfer import NAME, Transfer
 
 _ROOM = 1 << 18  # bytes that one read may take: in the guest each read is paid for in wall time
-_END = b"\r\n\r\n"
+_HEAD_END = b"\r\n\r\n"
 
 
 class Http1(asyncio.BufferedProtocol):
@@ -78,10 +78,10 @@ class Http1(asyncio.BufferedProtocol):
     def _take_head(self, data: memoryview, now_s: float) -> memoryview:
         before = len(self._head)
         self._head += data
-        end = self._head.find(_END)
+        end = self._head.find(_HEAD_END)
         if end < 0:
             return data[:0]
-        used = end + len(_END) - before
+        used = end + len(_HEAD_END) - before
         length = _length(bytes(self._head[:end]))
         if length is None:
             # anything after that is ignored

@@ -38,17 +38,17 @@ class LossCounts:
     persistent_congestion: int = 0  # RFC 9002, 7.6: how often declared
 
 
-LOSSES = LossCounts()
+LOSS_COUNTS = LossCounts()
 
 
 class _LossCounting(QuicCongestionControl):
     def on_packets_lost(self, *, now: float, packets: Iterable[QuicSentPacket]) -> None:
         lost = list(packets)
-        LOSSES.lost_packets += len(lost)
+        LOSS_COUNTS.lost_packets += len(lost)
         super().on_packets_lost(now=now, packets=lost)  # type: ignore[safe-super]
 
     def on_persistent_congestion(self) -> None:
-        LOSSES.persistent_congestion += 1
+        LOSS_COUNTS.persistent_congestion += 1
         super().on_persistent_congestion()  # type: ignore[safe-super]
 
 
@@ -119,7 +119,7 @@ async def run(options: argparse.Namespace) -> None:
     options.ready.touch()
     await over.wait()
     server.close()
-    options.report.write_text(json.dumps(dataclasses.asdict(LOSSES), indent=1) + "\n")
+    options.report.write_text(json.dumps(dataclasses.asdict(LOSS_COUNTS), indent=1) + "\n")
 
 
 def options_of(argv: list[str]) -> argparse.Namespace:

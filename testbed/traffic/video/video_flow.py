@@ -32,7 +32,7 @@ from testbed.traffic.video.result import Result
 
 SERVER_READY_S = 10.0
 PLAYER_READY_S = 30.0  # a browser starts slowly
-PATIENCE_S = 20.0
+PLAYER_PATIENCE_S = 20.0
 
 
 class VideoFlow(RunningFlow):
@@ -264,7 +264,7 @@ class Viewer:
 
     def collect(self) -> Result:
         """End the player if necessary, and read its result."""
-        end(self._process, signal.SIGTERM, PATIENCE_S)
+        end(self._process, signal.SIGTERM, PLAYER_PATIENCE_S)
         if not self._output.exists():
             raise TestbedError(f"the player left no result: {self._said}")
         if not self._errors.read_text():

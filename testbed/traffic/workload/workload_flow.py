@@ -13,7 +13,7 @@ from testbed.store import planned_file
 from testbed.traffic.running_flow import RunningFlow
 
 BUILT_PROGRAM = Path(sys.prefix) / "lib" / WORKLOAD_PROGRAM  # from *.c
-PATIENCE_S = 20.0
+WORKLOAD_PATIENCE_S = 20.0
 OPTIONS = {"timestamps": 1, "sack": 2}  # TCPI_OPT_… of linux/tcp.h
 
 
@@ -60,7 +60,7 @@ class WorkloadFlow(RunningFlow):
     def collect(self) -> None:
         """Wait for both ends, the client first, and check their exit statuses."""
         for role in ("client", "server"):
-            if status := end(self._running[role], signal.SIGTERM, PATIENCE_S):
+            if status := end(self._running[role], signal.SIGTERM, WORKLOAD_PATIENCE_S):
                 raise self._fault(role, f"ended with status {status}")
             self._errors(role).unlink()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from testbed.store import CPU_LOAD, PROCESS_TIMES, write_table
 from testbed.trial.parts.part import Part, RunningTrial
-from testbed.trial.parts.scheduler import Timeline
+from testbed.trial.parts.scheduler import ActionQueue
 
 STAT = Path("/proc/stat")
 INTERVAL_S = 1.0
@@ -119,7 +119,7 @@ class CpuLoad(Part):
         if self._enabled:
             self._watched.append(Watched(name, node, pid))
 
-    def schedule(self, timeline: Timeline) -> None:
+    def schedule(self, timeline: ActionQueue) -> None:
         """Schedule samples of the processors, if they count time."""
         if self._enabled:
             timeline.every(INTERVAL_S, self._trial.plan.end_s, self.sample)

@@ -16,7 +16,7 @@ from testbed.traffic.running_flow import RunningFlow
 from testbed.traffic.video.video_flow import VideoFlow
 from testbed.traffic.workload.workload_flow import WorkloadFlow
 from testbed.trial.parts.part import Part, RunningTrial
-from testbed.trial.parts.scheduler import Timeline
+from testbed.trial.parts.scheduler import ActionQueue
 
 FLOW_CLASSES: Mapping[FlowKind, type[RunningFlow]] = {
     FlowKind.TCP: Iperf3Flow,
@@ -49,7 +49,7 @@ class FlowTraffic(Part):
         for flow in self._flows:
             flow.wait_until_ready()
 
-    def schedule(self, timeline: Timeline) -> None:
+    def schedule(self, timeline: ActionQueue) -> None:
         """Schedule the start and stop of every flow."""
         for flow in self._flows:
             timeline.at(flow.plan.start_s, functools.partial(self._begin, flow))

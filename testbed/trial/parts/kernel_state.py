@@ -23,7 +23,7 @@ from testbed.store import (
     write_json,
 )
 from testbed.trial.parts.part import Part, RunningTrial
-from testbed.trial.parts.scheduler import Timeline
+from testbed.trial.parts.scheduler import ActionQueue
 from testbed.trial.parts.snapshot import configuration, counters, tcp_settings
 
 # what tc puts into its JSON for a discipline of our own
@@ -42,7 +42,7 @@ class KernelState(Part):
         """Read the configuration before anything runs."""
         self._before = configuration(self._trial.plan, self._trial.places)
 
-    def schedule_end(self, timeline: Timeline, end_s: float) -> None:
+    def schedule_end(self, timeline: ActionQueue, end_s: float) -> None:
         """Read the hosts' counters while tcpdump still records.
 
         A packet sent by a late timer after its last read would be counted but not captured.

@@ -34,7 +34,7 @@ from testbed.plan.plan import Plan
 from testbed.scenario.network import FRAME_OVERHEAD_BYTES
 from testbed.store import QUEUE_SAMPLES, TCP_EVENTS, Record, write_table
 from testbed.trial.parts.part import Part, RunningTrial
-from testbed.trial.parts.scheduler import Timeline
+from testbed.trial.parts.scheduler import ActionQueue
 
 SOCKET_EVENTS = ("tcp/tcp_probe", "tcp/tcp_retransmit_skb", "tcp/tcp_cong_state_set")
 CA_STATES = ("open", "disorder", "cwr", "recovery", "loss")
@@ -139,7 +139,7 @@ class KernelTrace(Part):
         """Record from now on."""
         self._recorder = record(self._trial.plan)
 
-    def schedule(self, timeline: Timeline) -> None:
+    def schedule(self, timeline: ActionQueue) -> None:
         """Keep the timeline to convert event times."""
         self._clock = timeline.time_s
 

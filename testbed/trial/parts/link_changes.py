@@ -33,7 +33,7 @@ from testbed.scenario.network import scheduled_rates
 from testbed.scenario.trace import parse_trace
 from testbed.store import CAPACITY_FILE, LINK_CHANGES, write_json, write_table
 from testbed.trial.parts.part import Part, RunningTrial
-from testbed.trial.parts.scheduler import Timeline
+from testbed.trial.parts.scheduler import ActionQueue
 from testbed.trial.parts.snapshot import (
     TCA_KIND,
     TCA_OPTIONS,
@@ -56,7 +56,7 @@ class LinkChanges(Part):
         super().__init__(trial)
         self._sockets: dict[str, Netlink] = {}
         self._knobs: dict[tuple[str, str, bool], _Knob] = {}
-        self._timeline: Timeline | None = None
+        self._timeline: ActionQueue | None = None
         self._made_s: dict[ChangePlan, float] = {}
 
     @property
@@ -98,7 +98,7 @@ class LinkChanges(Part):
             report = next(each for each in reports if each.handle == now[key].handle.number)
             self._knobs[key] = _Knob(self._socket(now[key].node), index, now[key], report)
 
-    def schedule(self, timeline: Timeline) -> None:
+    def schedule(self, timeline: ActionQueue) -> None:
         """Start traces at second 0, and make every change at its time."""
         self._timeline = timeline
         for queue in self._traced:

@@ -14,7 +14,7 @@ from testbed.machine.process import Place
 from testbed.plan.plan import Plan
 from testbed.scenario.model import Scenario
 from testbed.store import Record
-from testbed.trial.parts.scheduler import Timeline
+from testbed.trial.parts.scheduler import ActionQueue
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ class Part:
     def wait_until_ready(self) -> None:
         """Return once what `open` started is ready."""
 
-    def schedule(self, timeline: Timeline) -> None:
+    def schedule(self, timeline: ActionQueue) -> None:
         """Put the part's actions on the timeline."""
 
-    def schedule_end(self, timeline: Timeline, end_s: float) -> None:
+    def schedule_end(self, timeline: ActionQueue, end_s: float) -> None:
         """Put the final actions on the timeline; the end may be earlier than planned."""
 
     def stop(self) -> None:

@@ -26,7 +26,7 @@ from testbed.scenario.queues import DISCIPLINES
 from testbed.store import QUEUE_SAMPLES, SOCKET_SAMPLES, Record, write_text
 from testbed.trial.parts.part import Part, RunningTrial
 from testbed.trial.parts.sample_rows import QueueRow, Rows, SocketState, TableKind
-from testbed.trial.parts.scheduler import Timeline
+from testbed.trial.parts.scheduler import ActionQueue
 
 INET_DIAG_INFO = 2
 INET_DIAG_CONG = 4
@@ -38,7 +38,7 @@ class Sampling(Part):
     """Samples of the senders' sockets, and of the queues that flows cross."""
 
     _sampler: Sampler
-    _timeline: Timeline
+    _timeline: ActionQueue
 
     def __init__(self, trial: RunningTrial) -> None:
         super().__init__(trial)
@@ -74,7 +74,7 @@ class Sampling(Part):
             if queue.sampled
         ]
 
-    def schedule(self, timeline: Timeline) -> None:
+    def schedule(self, timeline: ActionQueue) -> None:
         """Sample at every interval."""
         if interval_ms := self._trial.scenario.sample_interval_ms:
             end_s = self._trial.plan.end_s
@@ -84,7 +84,7 @@ class Sampling(Part):
     def _sample_at(self, due_ns: Sequence[int]) -> int:
         return self._sampler.sample_at(due_ns, self._timeline.of_wall_clock_s)
 
-    def schedule_end(self, timeline: Timeline, end_s: float) -> None:
+    def schedule_end(self, timeline: ActionQueue, end_s: float) -> None:
         """Sample once more when the queues are empty."""
         timeline.at(end_s, self._sampler.sample)
 

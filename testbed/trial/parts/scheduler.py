@@ -24,7 +24,7 @@ Ahead = Callable[[Sequence[int]], int]
 _NEVER = 2**63
 
 
-class Timeline:
+class ActionQueue:
     """A queue of actions on the trial's clock.
 
     Second 0 is the first multiple of `grid_s` on the wall clock that is at least `lead_s` ahead.
