@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from analysis.figures import cases, style
+from analysis.figures import cases, means, static_renderer, style
+from analysis.figures.figure import (
+    Annotation,
+    Area,
+    Axis,
+    Curve,
+    Dash,
+    Figure,
+    Floats,
+    LegendEntry,
+    Mark,
+    Panel,
+    PointEvidence,
+    PointSeries,
+    ReferenceLine,
+    ShadedRange,
+    legend_entries,
+)
 from analysis.figures.general import general_figures
-from analysis.figures.plotting import error_bars, figure_layout
-from analysis.figures.plotting.error_bars import Measure
-from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure, save
+from analysis.figures.means import Measure
+from analysis.figures.style import SeriesStyle
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
 from experiments.parvez_mahanti_williamson.models import (
@@ -38,361 +51,321 @@ from experiments.parvez_mahanti_williamson.printed import (
     PMW_THIN_FROM,
 )
 
-TIMER_S = 0.2  # ns-2's least RTO
-MEASURED_S = 0.31  # what ns-2's timeouts last from the loss event on, less a round trip
-RATES = (0.0002, 0.05)  # of loss events: the map's width
-CURVE_LOSSES = (1, 100)
-RATE_TICKS = (0.0002, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05)
-LOSS_TICKS = (1, 2, 4, 10, 20, 40, 100)
-POINTS = 600  # of a curve
-PALE = 0.35  # of the areas: lines and letters stand on them
+STEADY, IMPATIENT = "newreno", "newreno-impatient"
 
 
-def draw_curves(folder: Path, regions: Regions, beside: Sequence[Regions] = ()) -> list[Path]:
-    """The map, with m_t for other ratios of RTO to RTT beside; PNG and SVG in the folder."""
-    with style.style_sheet():
-        return save(chart(regions, beside), folder, "pmw-regions")
-
-
-def chart(regions: Regions, beside: Sequence[Regions] = ()) -> Figure:
-    """The map as a figure."""
-    figure = Figure(figsize=(style.WIDTH_INCHES, 3.9), layout="constrained")
-    axes = figure.subplots()
-    _areas(axes, regions)
-    _bounds(axes, regions, beside)
-    _anchors(axes)
-    _frame(axes, regions)
-    figure.legend(loc="outside right upper", fontsize=6, frameon=False)
-    return figure
-
-
-def _areas(axes: Axes, regions: Regions) -> None:
-    rates = np.geomspace(*RATES, POINTS)
-    critical = np.full_like(rates, regions.critical)
-    equal = np.array([min(regions.critical, sbs_most_losses(p)) for p in rates])
-    steady = np.array([regions.sbs_end(p) for p in rates])
-    impatient = np.array([regions.imp_end(p) for p in rates])
-    for low, high, colour, hatch, label in (
-        (np.ones_like(rates), equal, style.GREY, "", "equal: m < m*"),
-        (critical, steady, style.SKY, "", "Slow-but-Steady better"),
-        (np.maximum(critical, steady), impatient, style.ORANGE, "////", "Impatient better"),
-    ):
-        axes.fill_between(
-            rates,
-            low,
-            np.maximum(low, high),
-            facecolor=colour,
-            alpha=PALE,
-            hatch=hatch,
-            edgecolor="white",
-            linewidth=0,
-            label=label,
+def _means_and_model(
+    rows: pd.DataFrame,
+    axis: str,
+    measure: Measure,
+    looks: Mapping[str, SeriesStyle],
+    model: str = "",
+) -> tuple[list[Mark], pd.DataFrame]:
+    """Return the forms' means as points, their models' column as lines, and the means' table."""
+    table = means.summary(rows, ["variant", AXIS + axis], measure)
+    marks: list[Mark] = []
+    for variant, look in looks.items():
+        points = table[table["variant"] == variant]
+        marks.append(
+            PointSeries(
+                points[AXIS + axis],
+                points["mean"],
+                look.colour,
+                look.marker,
+                size=4.5,
+                edge_width=0.8,
+                hollow=list(points["suspect"] > 0),
+                low=list(points["low"]),
+                high=list(points["high"]),
+                series=variant,
+                evidence=PointEvidence.from_table(points),
+            )
         )
+        if model:  # no line where the model does not hold
+            flows = rows[rows["variant"] == variant]
+            expected = flows.groupby(AXIS + axis)[model].mean()
+            marks.append(Curve(expected.index, expected, look.colour, 1.1, series=variant))
+    return marks, table
 
 
-def _bounds(axes: Axes, regions: Regions, beside: Sequence[Regions]) -> None:
-    rates = np.geomspace(*RATES, POINTS)
-    axes.plot(
-        rates, [regions.imp_end(p) for p in rates], color=style.VERMILLION, label=r"$W_{IMP}-3$"
-    )
-    axes.plot(
-        rates, [sbs_most_losses(p) for p in rates], color=style.BLUE, ls="--", label=r"$W_{SBS}-3$"
-    )
-    for each, line in zip((regions, *beside), ("-", ":", "-."), strict=False):
-        crossings = [each.crossing(p) for p in rates]
-        label = f"$m_t$ with RTO {each.rto_rtts:.2f} RTT"
-        axes.plot(rates, crossings, color=style.BLACK, ls=line, label=label)
-
-
-def _anchors(axes: Axes) -> None:
-    """The points that the paper prints."""
-    thirds = {p: part * imp_window(p) for p, part in PMW_CROSSING_OF_WINDOW.items()}
-    look = {"color": style.INDIGO, "markersize": 5, "markerfacecolor": "none"}
-    for marks, shape, label in (
-        (PMW_CROSSINGS, "o", "paper: $m_t$ (Fig. 4)"),
-        (PMW_FIRST_IMPATIENT, "x", "paper: Impatient better from (Fig. 2)"),
-        (thirds, "^", "paper: 1/3 and 1/2 of $W_{IMP}$"),
-    ):
-        axes.plot(list(marks), list(marks.values()), shape, label=label, **look)  # type: ignore[arg-type]
-    for rate, text in ((PMW_THIN_FROM, "“very thin”"), (PMW_GONE_FROM, "“vanish”")):
-        axes.axvline(rate, color=style.GREY, linewidth=0.7)
-        axes.annotate(
-            f"paper: {text}",
-            (rate, CURVE_LOSSES[1]),
-            xytext=(-2, -3),
-            textcoords="offset points",
-            rotation=90,
-            ha="right",
-            va="top",
-            fontsize=6,
-        )
-
-
-def _frame(axes: Axes, regions: Regions) -> None:
-    axes.set(xscale="log", yscale="log", xlim=RATES, ylim=CURVE_LOSSES)
-    axes.xaxis.set_major_locator(FixedLocator(RATE_TICKS))
-    axes.yaxis.set_major_locator(FixedLocator(LOSS_TICKS))
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_minor_locator(NullLocator())
-        axis.set_minor_formatter(NullFormatter())
-    axes.xaxis.set_major_formatter(lambda rate, _: f"{100 * rate:g}")
-    axes.yaxis.set_major_formatter(lambda losses, _: f"{losses:g}")
-    axes.set_xlabel("loss event rate p (% of segments)")
-    axes.set_ylabel("losses per event m (segments)")
-    axes.set_title(
-        f"NewReno's two forms, by PMW's equations: RTO {regions.rto_rtts:.2f} RTT,"
-        f" m* = {regions.critical}",
-        loc="left",
-    )
-    axes.text(0.0028, 60, "direct timeouts", fontsize=6.5, ha="center")
-
+# ---- figure 2: under loss events
 
 LOSSES, CHANCE = "m", "p_percent"
 GOODPUT = Measure("goodput_mbps", "goodput (Mbit/s)")
-ERROR = Measure("model_error", "model above flow (%)", 100, zero=False)
-SHOWN = (LOSSES, CHANCE, "variant")
-IMPATIENT = "newreno-impatient"
+MODEL_ERROR = Measure("model_error", "model above flow (%)", 100, zero=False)
+SHOWN_AXES = (LOSSES, CHANCE, "variant")
 EVENTS_READING = "dashed: from here on Impatient is better in the paper"
+EVENTS_HOW = (
+    "Above: what arrived (points: means with 95 % intervals, Student's t) and what the models "
+    "expect of each flow's own p, m, round trip and timer (lines). Below: by how much the model "
+    "is above the flow; bands are the errors that the paper prints."
+)
 
 
-def event_figures(results: ExperimentResults) -> Iterator[AnyFigure]:
-    """Figure 2 for each timer and dropper, figure 4 by the timer that was measured; then the
-    general ones.
+def event_figures(results: ExperimentResults) -> Iterator[Figure]:
+    """Yield figure 2 for each timer and dropper, figure 4 by the measured timer, and the general
+    figures.
     """
     rows = results.tcp
     if not rows.empty and AXIS + LOSSES in rows:
-        rows = _with_event_models(rows)
-        for case, own in cases.split(rows, ("timer", "dropper"), SHOWN):
-            if own[AXIS + LOSSES].nunique() > 1:
-                yield _throughput(results, case, own)
-        yield from _regions(results, rows)
+        rows = with_model(rows)
+        per_pps = rows["goodput_mbps"] / rows["goodput_pps"]
+        rows = rows.assign(expected_mbps=rows["expected_pps"] * per_pps)
+        for case, members in cases.split(rows, ("timer", "dropper"), SHOWN_AXES):
+            if members[AXIS + LOSSES].nunique() > 1:
+                yield _throughput(results, case, members)
+        yield from _measured_regions(results, rows)
     yield from general_figures.distributions(results)
 
 
-def _with_event_models(rows: pd.DataFrame) -> pd.DataFrame:
-    """Add the models' predictions, with throughput also in the goodput's unit."""
-    found = with_model(rows)
-    per_pps = found["goodput_mbps"] / found["goodput_pps"]
-    return found.assign(expected_mbps=found["expected_pps"] * per_pps)
-
-
-def _throughput(
-    results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame
-) -> NamedFigure:
-    chances = sorted(rows[AXIS + CHANCE].unique())
-    figure, grid = figure_layout.grid(2, len(chances), panel=1.9)
-    known = style.series_styles(list(rows["variant"].unique()))
+def _throughput(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> Figure:
+    looks = style.series_styles(list(rows["variant"].unique()))
+    columns: list[tuple[Panel, Panel]] = []
     tables = []
-    for column, p_percent in enumerate(chances):
-        own = rows[rows[AXIS + CHANCE] == p_percent]
-        upper, lower = grid[0][column], grid[1][column]
-        upper.set_title(f"p = {p_percent:g} %", loc="left", fontweight="bold", fontsize=7)
-        for variant, look in known.items():
-            flows = own[own["variant"] == variant]
-            for axes, measure in ((upper, GOODPUT), (lower, ERROR)):
-                table = error_bars.summary(flows, ["variant", AXIS + LOSSES], measure)
-                tables.append(table.assign(p_percent=p_percent, measure=measure.label))
-                _points(axes, table, look)
-            _model(upper, flows, look)
-            _paper_band(lower, variant, p_percent / 100, look)
-        _turn(upper, p_percent / 100)
-        upper.set_ylim(bottom=0)
-        lower.axhline(0, color="black", linewidth=0.6)
-        lower.set_xlabel("losses per event, m")
-    grid[0][0].set_ylabel(GOODPUT.label)
-    grid[1][0].set_ylabel(ERROR.label)
-    figure_layout.legend(figure, known)
-    words = cases.case_words(case)
-    figure_layout.title_and_foot(
-        figure,
-        f"NewReno under loss events (p, m): {words}",
-        cases.foot(results, rows, EVENTS_READING),
+    for p_percent, flows in rows.groupby(AXIS + CHANCE):
+        p = float(str(p_percent)) / 100
+        upper, goodputs = _means_and_model(flows, LOSSES, GOODPUT, looks, "expected_mbps")
+        lower, errors = _means_and_model(flows, LOSSES, MODEL_ERROR, looks)
+        tables.append(goodputs.assign(p_percent=p_percent, measure=GOODPUT.label))
+        tables.append(errors.assign(p_percent=p_percent, measure=MODEL_ERROR.label))
+        if p in PMW_FIRST_IMPATIENT:
+            upper.append(ReferenceLine("x", PMW_FIRST_IMPATIENT[p], colour=style.BLACK))
+        lower.append(ReferenceLine("y", 0, colour=style.BLACK, width=0.6, dash=()))
+        for variant, look in looks.items():
+            if (variant, p) in PMW_MODEL_ERRORS:
+                most = 100 * PMW_MODEL_ERRORS[variant, p][1]
+                lower.append(ShadedRange("y", -most, most, look.colour, 0.12, series=variant))
+        first = not columns
+        above = Axis(GOODPUT.label if first else "", limits=(0, None), tick_count=7)
+        below = Axis(MODEL_ERROR.label if first else "", tick_count=7)
+        columns.append(
+            (
+                Panel(upper, y=above, title=f"p = {p_percent:g} %"),
+                Panel(lower, Axis("losses per event, m"), below),
+            )
+        )
+    data = pd.concat(tables, ignore_index=True)
+    return Figure(
+        stem=cases.stem(results.key, "events", *case.values()),
+        title=f"NewReno under loss events (p, m): {cases.case_words(case)}",
+        panels=tuple(zip(*columns, strict=True)),
+        caption=_events_caption(rows),
+        reading=EVENTS_HOW,
+        foot=cases.foot(results, rows, EVENTS_READING),
+        legend=legend_entries(looks),
+        data=data.sort_values(["p_percent", "variant"], kind="stable"),
+        row_inches=1.9,
     )
-    stem = cases.stem(results.key, "events", *case.values())
-    how = (
-        "Above: what arrived (points: means with 95 % intervals, Student's t) and what the models "
-        "expect of each flow's own p, m, round trip and timer (lines). Below: by how much the "
-        "model is above the flow; bands are the errors that the paper prints."
-    )
-    return NamedFigure(
-        stem, _events_caption(rows), figure, pd.concat(tables, ignore_index=True), how
-    )
-
-
-def _points(axes: Axes, table: pd.DataFrame, look: style.SeriesStyle) -> None:
-    for _, cell in table.iterrows():
-        error_bars.point(axes, float(cell[AXIS + LOSSES]), cell, look, across=False)
-
-
-def _model(axes: Axes, flows: pd.DataFrame, look: style.SeriesStyle) -> None:
-    """NamedFigure where it holds, without a line over where it does not."""
-    means = flows.groupby(AXIS + LOSSES)["expected_mbps"].mean()
-    axes.plot(means.index, means.to_numpy(), color=look.colour, linewidth=1.1)
-
-
-def _paper_band(axes: Axes, variant: str, p: float, look: style.SeriesStyle) -> None:
-    bounds = PMW_MODEL_ERRORS.get((variant, p))
-    if bounds:
-        most = 100 * bounds[1]
-        axes.axhspan(-most, most, color=look.colour, alpha=0.12, linewidth=0)
-
-
-def _turn(axes: Axes, p: float) -> None:
-    if p in PMW_FIRST_IMPATIENT:
-        axes.axvline(PMW_FIRST_IMPATIENT[p], color="black", linewidth=0.7, linestyle="--")
 
 
 def _events_caption(rows: pd.DataFrame) -> str:
-    """The models' errors, and the m at which the forms change places."""
-    said = []
-    for p_percent, own in rows.groupby(AXIS + CHANCE):
-        errors = own.groupby(["variant", AXIS + LOSSES])["model_error"].mean().dropna()
-        if len(errors):
-            least, most = 100 * errors.min(), 100 * errors.max()
-            said.append(f"At p = {p_percent:g} % the models are {least:+.1f} to {most:+.1f} % off")
-        turns = _turns(own)
-        if turns:
-            said[-1:] = [f"{said[-1]}, and Impatient comes to lead from m = {turns[-1]:g} on"]
-    return ". ".join(said) + "." if said else ""
+    """Write the models' errors, and the m from which Impatient leads."""
+    sentences = []
+    for p_percent, flows in rows.groupby(AXIS + CHANCE):
+        errors = 100 * flows.groupby(["variant", AXIS + LOSSES])["model_error"].mean().dropna()
+        if errors.empty:
+            continue
+        words = f"At p = {p_percent:g} % the models are {errors.min():+.1f} to {errors.max():+.1f}"
+        goodput = flows.groupby([AXIS + LOSSES, "variant"])["goodput_mbps"].mean().unstack()
+        turns = []
+        if {STEADY, IMPATIENT} == set(goodput):
+            leads = pairwise((goodput[IMPATIENT] > goodput[STEADY]).items())
+            turns = [m for (_, before), (m, after) in leads if after > before]
+        lead = f", and Impatient comes to lead from m = {turns[-1]:g} on" if turns else ""
+        sentences.append(f"{words} % off{lead}.")
+    return " ".join(sentences)
 
 
-def _turns(rows: pd.DataFrame) -> list[float]:
-    """The m at which Impatient's mean exceeds the other's."""
-    means = rows.groupby([AXIS + LOSSES, "variant"])["goodput_mbps"].mean().unstack()
-    if IMPATIENT not in means or means.shape[1] != 2:
-        return []
-    (other,) = set(means) - {IMPATIENT}
-    ahead = (means[IMPATIENT] > means[other]).to_numpy()
-    at = means.index.to_numpy(dtype=float)
-    return [float(m) for (was, now), m in zip(pairwise(ahead), at[1:], strict=True) if now > was]
+# ---- figure 4: the map of the better form
 
-
-def _regions(results: ExperimentResults, rows: pd.DataFrame) -> Iterator[AnyFigure]:
-    """The map by the timer and the round trip of Impatient's flows; each timer a line."""
-    flows = rows[(rows["variant"] == IMPATIENT) & rows["rto_at_timeout_ms"].notna()]
-    found = {}
-    for case, own in cases.split(flows, ("timer",), ("dropper", *SHOWN)):
-        ratio = float((own["rto_at_timeout_ms"] / own["srtt_mean_ms"]).mean())
-        if math.isfinite(ratio):  # short trials may have no sample of the round-trip time
-            found[cases.case_words(case)] = Regions(ratio)
-    if not found:
-        return
-    (first, map_of), *beside = found.items()
-    drawn: Figure = chart(map_of, [each for _, each in beside])
-    data = pd.DataFrame(
-        {"p": p, "timer": name, "m_t": each.crossing(p), "imp_end": each.imp_end(p)}
-        for name, each in found.items()
-        for p in np.geomspace(2e-4, 5e-2, 60)
-    )
-    turns = " and ".join(
-        f"m = {map_of.crossing(p):.1f} for p = {p:.2%}" for p in PMW_FIRST_IMPATIENT
-    )
-    caption = (
-        "Which form is better where, by the equations with the timer and the round trip that were "
-        f"measured ({first}: {map_of.rto_rtts:.2f} round trips, m* = {map_of.critical}): they "
-        f"cross at {turns}."
-    )
-    yield NamedFigure(cases.stem(results.key, "regions"), caption, drawn, data)
-
-
-SESSIONS = "sessions"
-RATE = Measure("segments_a_rtt", "goodput (segments/RTT)")
-EVENTS = Measure("loss_event_rate", "loss events (% of segments)", 100)
-LOSSES_PER_EVENT = Measure("losses_per_event", "losses per event")
-PANELS = (RATE, EVENTS, LOSSES_PER_EVENT)
-LOGARITHMIC = (RATE, EVENTS)
-BACKGROUND_READING = "lines: the models; crosses: the paper's table II"
-HOW = (
-    "Points are means with 95 % intervals (Student's t); lines are what the models expect of each "
-    "flow's own p, m, round trip and timer."
-)
-PAPER = {
-    RATE: [row.simulated for row in PMW_TABLE_2],
-    EVENTS: [100 * row.loss_event_rate for row in PMW_TABLE_2],
-    LOSSES_PER_EVENT: [row.loss_rate / row.loss_event_rate for row in PMW_TABLE_2],
+LEAST_RTO_S = 0.2  # ns-2's
+TIMEOUT_S = 0.31  # what ns-2's timeouts last from the loss event on, less a round trip
+RATES = (0.0002, 0.05)  # of loss events: the map's width
+MOST_LOSSES = 100  # the map's height
+RATE_TICKS = (0.0002, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05)
+LOSS_TICKS = (1, 2, 4, 10, 20, 40, 100)
+AREA_OPACITY, AREA_ALPHA = 0.35, "59"  # lines and letters stand on them; as a colour's suffix
+CROSSING_DASHES = ((), (1, 1.65), (6.4, 1.6, 1, 1.6))  # by timer
+PAPER_MARKS: dict[str, tuple[str, Mapping[float, float]]] = {
+    "paper: mₜ (Fig. 4)": ("o", PMW_CROSSINGS),
+    "paper: Impatient better from (Fig. 2)": ("x", PMW_FIRST_IMPATIENT),
+    "paper: 1/3 and 1/2 of W(IMP)": (
+        "^",
+        {p: part * imp_window(p) for p, part in PMW_CROSSING_OF_WINDOW.items()},
+    ),
 }
 
 
-def background_figures(results: ExperimentResults) -> Iterator[AnyFigure]:
-    """Goodput, p and m over the number of sessions, one row per queue; then the general figures."""
+def regions_figure(stem: str, by_timer: Mapping[str, Regions], caption: str = "") -> Figure:
+    """Return the map by the first timer, with the crossing mₜ by the others."""
+    regions = next(iter(by_timer.values()))
+    rates = np.geomspace(*RATES, 600)
+    critical = np.full_like(rates, regions.critical)
+    steady_window = np.array([sbs_most_losses(p) for p in rates])
+    steady_end = np.array([regions.sbs_end(p) for p in rates])
+    impatient_end = np.array([regions.imp_end(p) for p in rates])
+    equal_end = np.minimum(critical, steady_window)
+    impatient_start = np.maximum(critical, steady_end)
+    marks: list[Mark] = []
+    legend = []
+    for name, low, high, colour, hatch in (
+        ("equal: m < m*", np.ones_like(rates), equal_end, style.GREY, ""),
+        ("Slow-but-Steady better", critical, steady_end, style.SKY, ""),
+        ("Impatient better", impatient_start, impatient_end, style.ORANGE, "////"),
+    ):
+        marks.append(Area(rates, low, np.maximum(low, high), colour, AREA_OPACITY, hatch=hatch,
+                          series=name))  # fmt: skip
+        legend.append(LegendEntry(name, colour + AREA_ALPHA, kind="area", hatch=hatch))
+    lines: list[tuple[str, Floats, str, Dash]] = [
+        ("W(IMP) − 3", impatient_end, style.VERMILLION, ()),
+        ("W(SBS) − 3", steady_window, style.BLUE, (3.7, 1.6)),
+    ]
+    for timer, dash in zip(by_timer.values(), CROSSING_DASHES, strict=False):
+        name = f"mₜ with RTO {timer.rto_rtts:.2f} RTT"
+        lines.append((name, np.array([timer.crossing(p) for p in rates]), style.BLACK, dash))
+    for name, losses, colour, dash in lines:
+        marks.append(Curve(rates, losses, colour, 1.4, dash, series=name))
+        legend.append(LegendEntry(name, colour, dash=dash, width=1.4))
+    for name, (marker, points) in PAPER_MARKS.items():
+        marks.append(PointSeries(list(points), list(points.values()), style.INDIGO, marker, 5,
+                                 hollow=True, edge_width=1, series=name))  # fmt: skip
+        legend.append(LegendEntry(name, style.INDIGO, marker, kind="points", hollow=True))
+    for rate, word in ((PMW_THIN_FROM, "very thin"), (PMW_GONE_FROM, "vanish")):
+        marks.append(ReferenceLine("x", rate, dash=()))
+        marks.append(Annotation(f"paper: “{word}”", rate, 1, y_place="panel", rotation=90,
+                                offset_points=(-2, -3), across="right", up="top"))  # fmt: skip
+    marks.append(Annotation("direct timeouts", 0.0028, 60, size=6.5, across="center"))
+    x = Axis(
+        "loss event rate p (% of segments)",
+        *("log", RATES, RATE_TICKS),
+        tick_labels=[f"{100 * rate:g}" for rate in RATE_TICKS],
+    )
+    y = Axis("losses per event m (segments)", "log", (1, MOST_LOSSES), LOSS_TICKS)
+    data = pd.DataFrame(
+        {"p": p, "timer": name, "m_t": timer.crossing(p), "imp_end": timer.imp_end(p)}
+        for name, timer in by_timer.items()
+        for p in np.geomspace(*RATES, 60)
+    )
+    return Figure(
+        stem=stem,
+        title="NewReno's two forms, by PMW's equations: "
+        f"RTO {regions.rto_rtts:.2f} RTT, m* = {regions.critical}",
+        panels=((Panel(marks, x, y),),),
+        caption=caption,
+        legend=legend,
+        legend_beside=True,
+        row_inches=3.7,
+        data=data,
+    )
+
+
+def _measured_regions(results: ExperimentResults, rows: pd.DataFrame) -> Iterator[Figure]:
+    """Yield the map by the timer and the round trip of Impatient's flows, if any had a timeout."""
+    flows = rows[(rows["variant"] == IMPATIENT) & rows["rto_at_timeout_ms"].notna()]
+    by_timer = {}
+    for case, members in cases.split(flows, ("timer",), ("dropper", *SHOWN_AXES)):
+        ratio = float((members["rto_at_timeout_ms"] / members["srtt_mean_ms"]).mean())
+        if math.isfinite(ratio):  # short trials may have no sample of the round-trip time
+            by_timer[cases.case_words(case)] = Regions(ratio)
+    if not by_timer:
+        return
+    first, regions = next(iter(by_timer.items()))
+    turns = " and ".join(
+        f"m = {regions.crossing(p):.1f} for p = {p:.2%}" for p in PMW_FIRST_IMPATIENT
+    )
+    caption = (
+        "Which form is better where, by the equations with the timer and the round trip that were "
+        f"measured ({first}: {regions.rto_rtts:.2f} round trips, m* = {regions.critical}): they "
+        f"cross at {turns}."
+    )
+    yield regions_figure(cases.stem(results.key, "regions"), by_timer, caption)
+
+
+# ---- figure 3: among web sessions and long transfers
+
+SESSIONS = "sessions"
+RATE = Measure("segments_a_rtt", "goodput (segments/RTT)")
+PANELS = {  # the measure's axis and the paper's numbers
+    RATE: (
+        Axis(RATE.label, "log"),
+        [row.simulated for row in PMW_TABLE_2],
+    ),
+    Measure("loss_event_rate", "loss events (% of segments)", 100): (
+        Axis("loss events (% of segments)", "log"),
+        [100 * row.loss_event_rate for row in PMW_TABLE_2],
+    ),
+    Measure("losses_per_event", "losses per event"): (
+        Axis("losses per event", limits=(1, None), tick_count=7),
+        [row.loss_rate / row.loss_event_rate for row in PMW_TABLE_2],
+    ),
+}
+PAPER_ENTRY = LegendEntry("the paper's table II", style.BLACK, "x", kind="points", size=3.5)
+BACKGROUND_READING = "lines: the models"
+BACKGROUND_HOW = (
+    "Points are means with 95 % intervals (Student's t); lines are what the models expect of each "
+    "flow's own p, m, round trip and timer."
+)
+
+
+def background_figures(results: ExperimentResults) -> Iterator[Figure]:
+    """Yield goodput, p and m over the number of sessions, and the general figures."""
     rows = results.tcp
     if not rows.empty and AXIS + SESSIONS in rows:
-        yield _figure(results, _with_models(rows))
+        rows = with_model(rows)
+        rtt_s = rows["srtt_mean_ms"] / 1e3  # the paper's unit is a segment per round trip
+        yield _among_sessions(
+            results,
+            rows.assign(
+                segments_a_rtt=rows["goodput_pps"] * rtt_s,
+                expected_a_rtt=rows["expected_pps"] * rtt_s,
+            ),
+        )
     yield from general_figures.distributions(results)
 
 
-def _with_models(rows: pd.DataFrame) -> pd.DataFrame:
-    """Add the models' predictions, in segments per round trip as in the paper."""
-    found = with_model(rows)
-    rtt_s = found["srtt_mean_ms"] / 1e3
-    return found.assign(
-        segments_a_rtt=found["goodput_pps"] * rtt_s, expected_a_rtt=found["expected_pps"] * rtt_s
-    )
-
-
-def _figure(results: ExperimentResults, rows: pd.DataFrame) -> NamedFigure:
-    parts = [(case, own) for case, own in cases.split(rows, ("queue",), (SESSIONS,))]
-    figure, grid = figure_layout.grid(len(parts), len(PANELS), panel=1.9)
-    known = style.series_styles(list(rows["variant"].unique()))
-    tables = []
-    for line, (case, own) in zip(grid, parts, strict=True):
+def _among_sessions(results: ExperimentResults, rows: pd.DataFrame) -> Figure:
+    """Return a row of panels for each queue; the paper's numbers are of DropTail."""
+    looks = style.series_styles(list(rows["variant"].unique()))
+    queues = list(cases.split(rows, ("queue",), (SESSIONS,)))
+    grid: list[list[Panel]] = []
+    tables, leads = [], []
+    for case, flows in queues:
         words = cases.case_words(case)
-        for axes, measure in zip(line, PANELS, strict=True):
-            for variant, look in known.items():
-                flows = own[own["variant"] == variant]
-                table = error_bars.summary(flows, ["variant", AXIS + SESSIONS], measure)
-                tables.append(table.assign(part=words, measure=measure.label))
-                for _, cell in table.iterrows():
-                    error_bars.point(axes, float(cell[AXIS + SESSIONS]), cell, look, across=False)
-                if measure is RATE:
-                    means = flows.groupby(AXIS + SESSIONS)["expected_a_rtt"].mean()
-                    axes.plot(means.index, means.to_numpy(), color=look.colour, linewidth=1)
-            _scale(axes, measure, paper="droptail" in words)
-        line[0].set_title(words, loc="left", fontweight="bold", fontsize=7)
-    for axes in grid[-1]:
-        axes.set_xlabel("background sessions")
-    figure_layout.legend(figure, known)
-    figure_layout.title_and_foot(
-        figure,
-        "NewReno among web sessions and long transfers",
-        cases.foot(results, rows, BACKGROUND_READING),
-    )
-    stem = cases.stem(results.key, "sessions")
-    return NamedFigure(
-        stem, _background_caption(rows), figure, pd.concat(tables, ignore_index=True), HOW
-    )
-
-
-def _scale(axes: Axes, measure: Measure, *, paper: bool) -> None:
-    if paper:
-        flows = [row.flows for row in PMW_TABLE_2]
-        axes.plot(flows, PAPER[measure], "x", color="black", markersize=3.5, markeredgewidth=0.8)
-    axes.set_xscale("log", base=2)
-    axes.set_xticks([4, 16, 64, 256], ["4", "16", "64", "256"])
-    if measure in LOGARITHMIC:
-        axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.yaxis.set_minor_formatter(NullFormatter())
-    else:
-        axes.set_ylim(bottom=1)
-    axes.set_ylabel(measure.label)
-
-
-def _background_caption(rows: pd.DataFrame) -> str:
-    """The leading form and its lead, for each queue."""
-    said = []
-    for case, own in cases.split(rows, ("queue",), (SESSIONS,)):
-        means = own.groupby([AXIS + SESSIONS, "variant"])["goodput_mbps"].mean().unstack().dropna()
-        if means.shape[1] == 2 and len(means):
-            lead = 100 * (means["newreno"] / means["newreno-impatient"] - 1)
-            said.append(
-                f"with {cases.case_words(case)} Slow-but-Steady is {lead.min():+.1f} to "
-                f"{lead.max():+.1f} % ahead of Impatient"
+        panels: list[Panel] = []
+        for measure, (axis, printed) in PANELS.items():
+            model = "expected_a_rtt" if measure is RATE else ""
+            marks, table = _means_and_model(flows, SESSIONS, measure, looks, model)
+            tables.append(table.assign(part=words, measure=measure.label))
+            if "droptail" in words:
+                sessions = [row.flows for row in PMW_TABLE_2]
+                marks.append(PointSeries(sessions, printed, style.BLACK, "x", 3.5, edge_width=0.8,
+                                         series=PAPER_ENTRY.name))  # fmt: skip
+            label = "background sessions" if len(grid) == len(queues) - 1 else ""
+            x = Axis(label, "log", ticks=(4, 16, 64, 256))
+            panels.append(Panel(marks, x, axis, title="" if panels else words))
+        grid.append(panels)
+        goodput = flows.groupby([AXIS + SESSIONS, "variant"])["goodput_mbps"].mean().unstack()
+        if {STEADY, IMPATIENT} == set(goodput) and len(goodput := goodput.dropna()):
+            lead = 100 * (goodput[STEADY] / goodput[IMPATIENT] - 1)
+            leads.append(
+                f"with {words} Slow-but-Steady is {lead.min():+.1f} to {lead.max():+.1f} % ahead "
+                "of Impatient"
             )
-    text = "; ".join(said)
-    return f"{text[:1].upper()}{text[1:]}." if said else ""
+    caption = "; ".join(leads)
+    return Figure(
+        stem=cases.stem(results.key, "sessions"),
+        title="NewReno among web sessions and long transfers",
+        panels=grid,
+        caption=f"{caption[0].upper()}{caption[1:]}." if caption else "",
+        reading=BACKGROUND_HOW,
+        foot=cases.foot(results, rows, BACKGROUND_READING),
+        legend=(*legend_entries(looks), PAPER_ENTRY),
+        data=pd.concat(tables, ignore_index=True),
+        row_inches=1.9,
+    )
 
 
 if __name__ == "__main__":
-    draw_curves(Path(sys.argv[1]), Regions(TIMER_S / PMW_RTT_S), [Regions(MEASURED_S / PMW_RTT_S)])
+    ns2_timers = {"least RTO": LEAST_RTO_S, "timeouts": TIMEOUT_S}
+    ns2_regions = {name: Regions(timer_s / PMW_RTT_S) for name, timer_s in ns2_timers.items()}
+    static_renderer.save(regions_figure("pmw-regions", ns2_regions), Path(sys.argv[1]))

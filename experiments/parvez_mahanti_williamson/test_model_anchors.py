@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from analysis.figures import static_renderer
+from analysis.figures.figure import Area, Curve, Figure, Mark, PointSeries
 from analysis.throughput_models import Conditions, Invalid
 from experiments.parvez_mahanti_williamson import figures
 from experiments.parvez_mahanti_williamson.models import (
@@ -46,8 +48,8 @@ from experiments.parvez_mahanti_williamson.recomputed_for_tests import (
     sbs_vanishes,
 )
 
-TIMER = figures.TIMER_S / PMW_RTT_S  # ns-2's least RTO in round trips
-MEASURED = figures.MEASURED_S / PMW_RTT_S
+TIMER = figures.LEAST_RTO_S / PMW_RTT_S  # ns-2's least RTO in round trips
+MEASURED = figures.TIMEOUT_S / PMW_RTT_S
 
 
 # PMW's anchors. What of them no single RTO gives: experiments/parvez_mahanti_williamson/README.md
@@ -75,7 +77,7 @@ def test_one_rto_gives_both_numbers_of_figure_2() -> None:
     ranges = [rto_range_s(p, first) for p, first in PMW_FIRST_IMPATIENT.items()]
     low, high = max(a for a, _ in ranges), min(b for _, b in ranges)
     assert (low, high) == pytest.approx((0.268, 0.326), abs=5e-4)
-    assert low < figures.MEASURED_S < high
+    assert low < figures.TIMEOUT_S < high
 
 
 def test_whole_numbers_somewhere_would_give_27_and_21() -> None:
@@ -107,7 +109,7 @@ def test_whole_numbers_somewhere_would_give_27_and_21() -> None:
 
 def test_curves_cross_where_figure_2_has_it() -> None:
     for p, first in PMW_FIRST_IMPATIENT.items():
-        points = curves(p, range(1, 36), PMW_RTT_S, figures.MEASURED_S)
+        points = curves(p, range(1, 36), PMW_RTT_S, figures.TIMEOUT_S)
         ahead = [
             point.losses
             for point in points
@@ -259,20 +261,32 @@ def test_table_2s_own_errors() -> None:
 # The figure
 
 
+def mark(figure: Figure, name: str) -> Mark:
+    """The mark of that entry of the legend."""
+    assert name in [entry.name for entry in figure.legend]
+    (found,) = [mark for mark in figure.all_panels[0].marks if mark.series == name]
+    return found
+
+
 def test_the_map_is_drawn(tmp_path: Path) -> None:
-    png, svg = figures.draw_curves(tmp_path, Regions(TIMER), [Regions(MEASURED)])
+    map_of_both = figures.regions_figure("map", {"a": Regions(TIMER), "b": Regions(MEASURED)})
+    png, svg, data = static_renderer.save(map_of_both, tmp_path)
     assert png.stat().st_size > 10_000
     assert svg.stat().st_size > 10_000
+    assert len(data.read_text().splitlines()) == 1 + 2 * 60
 
 
 def test_the_maps_lines_are_the_regions() -> None:
     """A line for each ratio of RTO to RTT, and the paper's anchors where it prints them."""
-    axes = figures.chart(Regions(TIMER), [Regions(MEASURED)]).axes[0]
-    lines = {str(line.get_label()): np.asarray(line.get_xydata()).tolist() for line in axes.lines}
+    figure = figures.regions_figure("map", {"a": Regions(TIMER), "b": Regions(MEASURED)})
     for rto_rtts in (TIMER, MEASURED):
-        for p, losses in lines[f"$m_t$ with RTO {rto_rtts:.2f} RTT"]:
-            assert losses == pytest.approx(Regions(rto_rtts).crossing(p))
-    assert lines["paper: $m_t$ (Fig. 4)"] == [[0.0005, 27], [0.001, 21]]
+        line = mark(figure, f"mₜ with RTO {rto_rtts:.2f} RTT")
+        assert isinstance(line, Curve)
+        crossings = [Regions(rto_rtts).crossing(p) for p in np.asarray(line.x, float)]
+        assert np.asarray(line.y) == pytest.approx(crossings)
+    points = mark(figure, "paper: mₜ (Fig. 4)")
+    assert isinstance(points, PointSeries)
+    assert (points.x, points.y) == ([0.0005, 0.001], [27, 21])
 
 
 @pytest.mark.parametrize(
@@ -285,9 +299,12 @@ def test_the_maps_lines_are_the_regions() -> None:
 )
 def test_the_maps_areas_are_the_regions(label: str, wanted: Region) -> None:
     regions = Regions(TIMER)
-    axes = figures.chart(regions).axes[0]
-    (area,) = [each for each in axes.collections if each.get_label() == label]
-    (path,) = area.get_paths()
+    area = mark(figures.regions_figure("map", {"a": regions}), label)
+    assert isinstance(area, Area)
     for p in (0.0003, 0.002, 0.009, 0.02, 0.031, 0.034, 0.04):
+        low, high = (
+            np.interp(p, *(np.asarray(each, float) for each in (area.x, end)))
+            for end in (area.low, area.high)
+        )
         for m in (1.5, 3.9, 4.2, 5, 8, 15, 25, 60):
-            assert path.contains_point((p, m)) == (region(regions, p, m) is wanted), (p, m)
+            assert (low < m < high) == (region(regions, p, m) is wanted), (p, m)

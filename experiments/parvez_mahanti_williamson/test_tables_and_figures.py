@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from matplotlib import pyplot as plt
 
 from analysis.figures.general.presentation import tables
 from analysis.figures.sheet import Sheet
@@ -47,7 +46,6 @@ def test_figure_two_and_the_map(events: ExperimentResults) -> None:
     assert "At p = 0.05 % the models are -1.1 to -0.9 % off" in plane.caption
     assert regions.stem == "newreno-models-guest-regions"
     assert "m* = 6" in regions.caption  # with the timer that most of the timeouts had
-    plt.close("all")
 
 
 def test_the_models_errors_beside_the_papers(events: ExperimentResults) -> None:
@@ -67,7 +65,6 @@ def test_figure_three(traffic: ExperimentResults) -> None:
     )
     assert "with queue red Slow-but-Steady is +3.0 to +3.0 %" in drawn.caption
     assert set(drawn.data["part"]) == {"queue droptail", "queue red"}
-    plt.close("all")
 
 
 def test_table_two_has_the_papers_rows_beside_ours(traffic: ExperimentResults) -> None:
