@@ -42,7 +42,6 @@ MAY_NAME_PAPERS = {
     "benchmarks/ns2_fall_floyd.py": "it repeats a paper's simulation in the paper's simulator",
     "benchmarks/background.py": "it measures the background traffic of a paper's experiment",
     "benchmarks/papers.py": "it explains the marks of the papers' pages by examples",
-    "benchmarks/sweep.py": "it measures a sweep of the size of a paper's experiment",
 }
 
 

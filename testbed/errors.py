@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 HINTS = {  # by the number of a system error
     errno.ENOSPC: "make room, or name a folder on another disk with --out",
@@ -64,6 +64,13 @@ def place(where: str, key: str) -> str:
     """Return the place of a key in the user's data, for a message."""
     plain = key.isprintable() and len(key) <= LONGEST_QUOTE
     return f"{where}.{key if plain else quoted(key)}"
+
+
+def range_faults(where: str, value: float | None, low: float, high: float) -> Iterator[str]:
+    """Yield a fault unless a number, if there is one, is between two limits."""
+    if value is not None and not low <= value <= high:
+        number, least, most = (f"{n:g}" if isinstance(n, float) else n for n in (value, low, high))
+        yield f"{where}: {number} is not between {least} and {most}"
 
 
 def listed(faults: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from testbed.errors import UsageError, listed
+from testbed.errors import UsageError, listed, range_faults
 from testbed.plan.check_flows import MAX_SECONDS, flows_faults, in_range
 from testbed.plan.check_network import network_faults
 from testbed.plan.control_network import CONTROL
@@ -63,8 +63,7 @@ def _field_faults(scenario: Scenario) -> Iterator[str]:
 
 def _trial_faults(scenario: Scenario) -> Iterator[str]:
     """Yield what is wrong with the numbers of the whole trial."""
-    if not 0 <= scenario.seed <= MAX_SEED:
-        yield f"seed: {scenario.seed} is not between 0 and {MAX_SEED}"
+    yield from range_faults("seed", scenario.seed, 0, MAX_SEED)
     low, high = SNAPLENS
     if not low <= scenario.snaplen_bytes <= high:
         yield (
@@ -79,12 +78,8 @@ def _trial_faults(scenario: Scenario) -> Iterator[str]:
             f"sample_interval_ms: {interval_ms:g} is neither 0 nor between {LEAST_INTERVAL_MS:g} "
             "and 60000"
         )
-    if not 0 <= scenario.start_jitter_ms <= 60_000:
-        yield f"start_jitter_ms: {scenario.start_jitter_ms:g} is not between 0 and 60000"
-    if not 0 <= scenario.network_jitter <= MAX_NETWORK_JITTER:
-        yield (
-            f"network_jitter: {scenario.network_jitter:g} is not between 0 and {MAX_NETWORK_JITTER}"
-        )
+    yield from range_faults("start_jitter_ms", scenario.start_jitter_ms, 0, 60_000)
+    yield from range_faults("network_jitter", scenario.network_jitter, 0, MAX_NETWORK_JITTER)
     if not 0 <= scenario.measure_from_s < scenario.duration_s:
         yield (
             f"measure_from_s: {scenario.measure_from_s:g} is not within the trial's "

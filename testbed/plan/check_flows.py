@@ -10,14 +10,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
-from testbed.errors import UsageError, nearest, quoted
+from testbed.errors import UsageError, nearest, quoted, range_faults
 from testbed.plan.flows import SESSION_PORTS, most_parallel, session_count
 from testbed.scenario import losses, programs, queues, variants, video, workload
 from testbed.scenario.model import Flow, FlowKind, Profile, Scenario
 from testbed.scenario.video import PlayerKind
 
-MAX_RATE_MBIT = 40_000.0
-LEAST_RATE_MBIT = 0.001  # 125 bytes a second
+RATES_MBIT = (0.001, 40_000.0)  # tc counts whole bytes a second
 MAX_SECONDS = 24 * 3600.0
 LEAST_SECONDS = 0.1  # of a flow
 MIN_UDP_PACKET = 28 + 16  # IP and UDP headers, and iperf3's own of 16 bytes
@@ -26,24 +25,22 @@ MAX_RTO_MS = 120_000  # TCP_RTO_MAX
 WINDOW_LIMITS = (88, 1 << 30)  # bytes: the least segment, and as far as TCP's window scale goes
 MAX_BYTES = 1 << 50  # which pace.c reads as a double
 MAX_DROPS = 1000
-TURNS = ("on_s", "off_s")
 LONGEST_TURN_S = 60.0  # iperf3's server gives up after 120 s without a packet
-TCP_ONLY = ("variant", "mss", "bytes", "window_bytes", "rto_min_ms", "drops", "loss")
-NOT_OF_COMMAND = (*TCP_ONLY[1:], "rate_mbit", "packet_bytes", "video")
-NOT_OF_VIDEO = (*TCP_ONLY[1:], "rate_mbit", "packet_bytes")
-NOT_OF_WORKLOADS = ("bytes", "drops", "loss", "rate_mbit", "packet_bytes", "video")
+STACK_FIELDS = frozenset({"variant", "mss", "window_bytes", "rto_min_ms"})
+FIELDS_OF_KIND = {  # beyond those that every flow has
+    FlowKind.TCP: STACK_FIELDS | {"bytes", "drops", "loss", "parallel"},
+    FlowKind.CBR: frozenset({"rate_mbit", "packet_bytes", "jitter", "on_s", "off_s"}),
+    FlowKind.VIDEO: frozenset({"variant", "video"}),
+    FlowKind.WORKLOAD: STACK_FIELDS | {"workload"},
+    FlowKind.COMMAND: frozenset({"variant", "command"}),
+}
+FIELDS_OF_SOME_KIND = sorted(frozenset().union(*FIELDS_OF_KIND.values()))
 
 
 def in_range(where: str, value: float, low: float, high: float) -> Iterator[str]:
     """Yield a fault unless the value is above `low` and at most `high`."""
     if not low < value <= high:
         yield f"{where}: {value:g} is not above {low:g} and at most {high:g}"
-
-
-def rate_faults(where: str, rate_mbit: float) -> Iterator[str]:
-    """Yield a fault unless tc, which counts whole bytes a second, can shape to that rate."""
-    if not LEAST_RATE_MBIT <= rate_mbit <= MAX_RATE_MBIT:
-        yield f"{where}: {rate_mbit:g} is not between {LEAST_RATE_MBIT:g} and {MAX_RATE_MBIT:g}"
 
 
 def flows_faults(scenario: Scenario) -> Iterator[str]:
@@ -55,16 +52,13 @@ def flows_faults(scenario: Scenario) -> Iterator[str]:
     nodes = scenario.network.endpoints
     for index, flow in enumerate(scenario.flows):
         where = f"flows[{index}]"
-        if flow.command is not None and flow.kind is not FlowKind.COMMAND:
-            yield f"{where}.command: a command flow's"
         for end, node in (("src", flow.src), ("dst", flow.dst)):
             if node not in nodes:
                 yield f"{where}.{end}: unknown node {quoted(node)}: {nearest(node, nodes)}"
-        if flow.kind is not FlowKind.CBR and any(getattr(flow, name) for name in TURNS):
-            yield f"{where}: on_s and off_s: a CBR flow's"
         if flow.src == flow.dst:
             yield f"{where}: goes from {flow.src} to itself"
         yield from _time_faults(scenario, flow, where)
+        yield from _foreign_fields(flow, where)
         yield from _kind_faults(scenario, flow, where)
         yield from _loss_faults(scenario, flow, f"{where}.loss")
     most = SESSION_PORTS[1] + 1 - SESSION_PORTS[0]
@@ -96,9 +90,15 @@ def _time_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
         yield from in_range(f"{where}.duration_s", flow.duration_s, 0, MAX_SECONDS)
 
 
+def _foreign_fields(flow: Flow, where: str) -> Iterator[str]:
+    """Yield the fields that flows of other kinds have."""
+    for name in FIELDS_OF_SOME_KIND:
+        if name not in FIELDS_OF_KIND[flow.kind] and getattr(flow, name) != getattr(Flow, name):
+            kinds = " or ".join(kind for kind, names in FIELDS_OF_KIND.items() if name in names)
+            yield f"{where}.{name}: of flows of kind {kinds}; this is {flow.kind}"
+
+
 def _kind_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
-    if flow.workload is not None and flow.kind is not FlowKind.WORKLOAD:
-        yield f"{where}.workload: of a flow of kind workload; this is {flow.kind}"
     match flow.kind:
         case FlowKind.TCP:
             yield from _tcp_faults(flow, where, most_parallel(len(scenario.flows)))
@@ -128,24 +128,14 @@ def _workload_faults(flow: Flow, where: str) -> Iterator[str]:
         return
     yield from workload.workload_faults(flow.workload, f"{where}.workload")
     yield from _stack_faults(flow, where)
-    foreign = [name for name in NOT_OF_WORKLOADS if getattr(flow, name) not in (None, ())]
-    if foreign or flow.parallel != 1:
-        yield f"{where}: {' and '.join(foreign or ['parallel'])}: not a workload's"
 
 
 def _tcp_faults(flow: Flow, where: str, most: int) -> Iterator[str]:
     yield from _stack_faults(flow, where)
     yield from _drop_faults(flow, where)
-    if not 1 <= flow.parallel <= most:
-        yield f"{where}.parallel: {flow.parallel} is not between 1 and {most}"
+    yield from range_faults(f"{where}.parallel", flow.parallel, 1, most)
     if flow.bytes is not None:
         yield from in_range(f"{where}.bytes", flow.bytes, 0, MAX_BYTES)
-    if flow.jitter != Flow.jitter:
-        yield f"{where}.jitter: a CBR flow's; a link has jitter_ms"
-    if flow.rate_mbit is not None or flow.packet_bytes is not None:
-        yield f"{where}: rate_mbit and packet_bytes are a CBR flow's"
-    if flow.video is not None:
-        yield f"{where}.video: a video flow's"
 
 
 def _stack_faults(flow: Flow, where: str) -> Iterator[str]:
@@ -153,14 +143,9 @@ def _stack_faults(flow: Flow, where: str) -> Iterator[str]:
     if flow.variant is None:
         yield f"{where}.variant: missing for a TCP flow"
     yield from _variant_faults(flow.variant, f"{where}.variant")
-    if flow.mss is not None and not 88 <= flow.mss <= 1448:
-        yield f"{where}.mss: {flow.mss} is not between 88 and 1448"
-    if flow.window_bytes is not None:
-        low, high = WINDOW_LIMITS
-        if not low <= flow.window_bytes <= high:
-            yield f"{where}.window_bytes: {flow.window_bytes} is not between {low} and {high}"
-    if flow.rto_min_ms is not None and not 1 <= flow.rto_min_ms <= MAX_RTO_MS:
-        yield f"{where}.rto_min_ms: {flow.rto_min_ms} is not between 1 and {MAX_RTO_MS}"
+    yield from range_faults(f"{where}.mss", flow.mss, 88, 1448)
+    yield from range_faults(f"{where}.window_bytes", flow.window_bytes, *WINDOW_LIMITS)
+    yield from range_faults(f"{where}.rto_min_ms", flow.rto_min_ms, 1, MAX_RTO_MS)
 
 
 def _drop_faults(flow: Flow, where: str) -> Iterator[str]:
@@ -197,9 +182,6 @@ def _video_faults(scenario: Scenario, flow: Flow, where: str) -> Iterator[str]:
         yield f"{where}.variant: missing for a video over TCP"
     if flow.protocol == "udp" and flow.variant is not None:
         yield f"{where}.variant: TCP's; QUIC's own is video.control"
-    foreign = [name for name in NOT_OF_VIDEO if getattr(flow, name) not in (None, ())]
-    if foreign or flow.parallel != 1:
-        yield f"{where}: {' and '.join(foreign or ['parallel'])}: not a video flow's"
     if scenario.profile is not Profile.MODERN:
         yield f"{where}: a video's stacks are as the kernel ships them: profile modern"
 
@@ -212,9 +194,6 @@ def _command_faults(flow: Flow, where: str) -> Iterator[str]:
     if flow.variant is None:
         yield f"{where}.variant: missing: what {flow.src} sends with"
     yield from _variant_faults(flow.variant, f"{where}.variant")
-    foreign = [name for name in NOT_OF_COMMAND if getattr(flow, name) not in (None, ())]
-    if foreign or flow.parallel != 1:
-        yield f"{where}: {' and '.join(foreign or ['parallel'])}: not a command flow's"
 
 
 def _shared_ports(scenario: Scenario) -> Iterator[str]:
@@ -239,26 +218,15 @@ def _cbr_faults(flow: Flow, where: str) -> Iterator[str]:
     if flow.rate_mbit is None or flow.packet_bytes is None:
         yield f"{where}: a CBR flow needs rate_mbit and packet_bytes"
         return
-    yield from rate_faults(f"{where}.rate_mbit", flow.rate_mbit)
-    if not MIN_UDP_PACKET <= flow.packet_bytes <= queues.MTU_BYTES:
-        yield (
-            f"{where}.packet_bytes: {flow.packet_bytes} is not between {MIN_UDP_PACKET} "
-            f"and {queues.MTU_BYTES}"
-        )
-    if not 0 <= flow.jitter <= 1:
-        yield f"{where}.jitter: {flow.jitter:g} is not between 0 and 1"
+    sizes = (MIN_UDP_PACKET, queues.MTU_BYTES)
+    yield from range_faults(f"{where}.rate_mbit", flow.rate_mbit, *RATES_MBIT)
+    yield from range_faults(f"{where}.packet_bytes", flow.packet_bytes, *sizes)
+    yield from range_faults(f"{where}.jitter", flow.jitter, 0, 1)
     if (flow.on_s is None) != (flow.off_s is None):
         yield f"{where}: on_s and off_s belong together"
-    for name in TURNS:
-        if (seconds := getattr(flow, name)) is not None:
+    for name, seconds in (("on_s", flow.on_s), ("off_s", flow.off_s)):
+        if seconds is not None:
             yield from in_range(f"{where}.{name}", seconds, 0, LONGEST_TURN_S)
-    if flow.parallel != 1:
-        yield f"{where}.parallel: a CBR flow is one connection"
-    foreign = [name for name in TCP_ONLY if getattr(flow, name) not in (None, ())]
-    if foreign:
-        yield f"{where}: {' and '.join(foreign)}: a TCP flow's"
-    if flow.video is not None:
-        yield f"{where}.video: a video flow's"
 
 
 def host_conflicts(scenario: Scenario) -> Iterator[str]:

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from ipaddress import IPv4Interface, IPv4Network
 
-from testbed.errors import listed, nearest, quoted
-from testbed.plan.check_flows import in_range, rate_faults
+from testbed.errors import listed, nearest, quoted, range_faults
+from testbed.plan.check_flows import RATES_MBIT, in_range
 from testbed.plan.network import interface_addresses, interface_name, segments
 from testbed.scenario import losses, queues
 from testbed.scenario.model import Scenario
@@ -76,8 +76,7 @@ def _link_faults(scenario: Scenario) -> Iterator[str]:
 def direction_faults(where: str, direction: Direction, duration_s: float) -> Iterator[str]:
     """Yield what is wrong with one direction of a link."""
     yield from _delay_faults(f"{where}.delay_ms", direction.delay_ms)
-    if direction.rate_mbit is not None:
-        yield from rate_faults(f"{where}.rate_mbit", direction.rate_mbit)
+    yield from range_faults(f"{where}.rate_mbit", direction.rate_mbit, *RATES_MBIT)
     if direction.queue is not None:
         yield from queues.faults(direction.queue, f"{where}.queue")
         if direction.rate_mbit is None and direction.radio is None:
@@ -113,8 +112,7 @@ def _change_faults(where: str, direction: Direction, duration_s: float) -> Itera
     yield from schedule_faults(direction.schedule, f"{where}.schedule", duration_s)
     for index, each in enumerate(direction.schedule):
         place = f"{where}.schedule[{index}]"
-        if each.rate_mbit is not None:
-            yield from rate_faults(f"{place}.rate_mbit", each.rate_mbit)
+        yield from range_faults(f"{place}.rate_mbit", each.rate_mbit, *RATES_MBIT)
         if each.delay_ms is not None:
             yield from _delay_faults(f"{place}.delay_ms", each.delay_ms)
             if each.delay_ms < direction.jitter_ms:
@@ -148,11 +146,8 @@ def _reorder_faults(where: str, direction: Direction) -> Iterator[str]:
 
 
 def _radio_faults(where: str, direction: Direction, radio: Radio) -> Iterator[str]:
-    low, high = SIGNALS_DBM
-    if not low <= radio.signal_dbm <= high:
-        yield f"{where}.signal_dbm: {radio.signal_dbm} is not between {low} and {high}"
-    if not 0 <= radio.busy <= MOST_BUSY:
-        yield f"{where}.busy: {radio.busy:g} is not between 0 and {MOST_BUSY:g}"
+    yield from range_faults(f"{where}.signal_dbm", radio.signal_dbm, *SIGNALS_DBM)
+    yield from range_faults(f"{where}.busy", radio.busy, 0, MOST_BUSY)
     if direction.delay_ms or direction.rate_mbit or direction.loss or direction.reorder:
         yield f"{where}: its delay, rate and losses are the radio's own"
     if direction.queue and not (
@@ -203,8 +198,7 @@ def form_faults(graph: Graph, taken: Collection[str]) -> Iterator[str]:
 
 
 def _port_of_node_faults(where: str, at_switch: bool, port: Port) -> Iterator[str]:
-    if port.number is not None and not 0 <= port.number <= MOST_PORT:
-        yield f"{where}: {port.number} is not between 0 and {MOST_PORT}"
+    yield from range_faults(where, port.number, 0, MOST_PORT)
     if at_switch and port.address is not None:
         yield f"{where}: {quoted(port.address)}: a switch's interfaces have no addresses"
 

@@ -67,11 +67,6 @@ def _bits(video: Viewing) -> float:
     return PAGE_BITS + max(rates) * video.length_s
 
 
-def _programs_s(scenario: Scenario) -> float:
-    """Return the time to start the servers and players of all videos."""
-    return sum(PROGRAMS_S * (1 + _is_quic(f.video)) for f in scenario.flows if f.video)
-
-
 def _packet_s(scenario: Scenario) -> float:
     return PACKET_S * (QUIC_COST if any(_is_quic(flow.video) for flow in scenario.flows) else 1)
 
@@ -115,7 +110,7 @@ def all_guest_seconds(trials: Iterable[tuple[Plan, Scenario]]) -> float:
 def _seconds(plan: Plan, scenario: Scenario) -> float:
     interval_s = scenario.sample_interval_ms / 1e3
     samples = plan.end_s / interval_s if interval_s else 0
-    loaded_s = BOOT_S + _programs_s(scenario)
+    loaded_s = BOOT_S + sum(PROGRAMS_S * (1 + _is_quic(f.video)) for f in scenario.flows if f.video)
     shown_s = sum(
         BROWSER_S + SHOWN_S * flow.video.length_s for flow in browsers(scenario) if flow.video
     )

@@ -12,6 +12,8 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from testbed.errors import range_faults
+
 MAX_RUNS = 1 << 20  # 8 MiB in the kernel
 MAX_LOSSES = 1 << 22  # of a channel: some seconds of throwing
 MAX_PACKETS = 1 << 29  # a run's and a flow's: the kernel counts in 32 bits with a sign
@@ -103,8 +105,7 @@ def faults(loss: Loss, where: str) -> Iterator[str]:
     if loss.events is not None:
         yield from _chance(f"{where}.events.rate", loss.events.rate)
         for name, value in (("losses", loss.events.losses), ("spacing", loss.events.spacing)):
-            if not 1 <= value <= MAX_LOSS_COUNT:
-                yield f"{where}.events.{name}: {value} is not between 1 and {MAX_LOSS_COUNT}"
+            yield from range_faults(f"{where}.events.{name}", value, 1, MAX_LOSS_COUNT)
         if loss.events.one_at_a_time and not loss.spare_retransmissions:
             # where the receiver had the data, it is never sent again, and the event never over
             yield f"{where}.events.one_at_a_time: needs spare_retransmissions"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from testbed.errors import nearest, quoted
+from testbed.errors import nearest, quoted, range_faults
 
 PLACEHOLDERS = (
     "server_ip",
@@ -62,8 +62,7 @@ def faults(programs: Programs, where: str) -> Iterator[str]:
     for role in ("client", "server"):
         yield from _word_faults(getattr(programs, role), f"{where}.{role}")
     port = programs.port
-    if port is not None and not 0 <= port <= 65535:
-        yield f"{where}.port: {port} is not between 0 and 65535"
+    yield from range_faults(f"{where}.port", port, 0, 65535)
     if port is not None and IPERF3_PORTS[0] <= port <= IPERF3_PORTS[1]:
         yield f"{where}.port: {port} is one of iperf3's, {IPERF3_PORTS[0]} to {IPERF3_PORTS[1]}"
     if programs.server and port is None and not _names_port(programs.server):

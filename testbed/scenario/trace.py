@@ -214,27 +214,21 @@ def listed_traces(text: str) -> Iterator[tuple[str, str]]:
 
 def with_traces(value: _T, folder: Path) -> _T:
     """Return a scenario with traces read in place of their names; paths begin at `folder`."""
+
+    def read(name: str, content: object) -> object:
+        if name == TRACE_FIELD and isinstance(content, str) and not is_trace(content):
+            return read_trace(content, folder)
+        return with_traces(content, folder)
+
     found: object = value
     if isinstance(value, tuple):
         found = tuple(with_traces(each, folder) for each in value)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        changed = {
-            f.name: new
-            for f in dataclasses.fields(value)
-            if (new := _of_field(f.name, getattr(value, f.name), folder))
-            is not getattr(value, f.name)
-        }
-        found = dataclasses.replace(value, **changed) if changed else value
+        contents = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        found = dataclasses.replace(
+            value, **{name: read(name, contents[name]) for name in contents}
+        )
     return found  # type: ignore[return-value]
-
-
-def _of_field(name: str, value: object, folder: Path) -> object:
-    if name == TRACE_FIELD and isinstance(value, str):
-        return value if is_trace(value) else read_trace(value, folder)
-    if isinstance(value, tuple):
-        new = tuple(with_traces(each, folder) for each in value)
-        return new if any(a is not b for a, b in zip(new, value, strict=True)) else value
-    return with_traces(value, folder)
 
 
 def is_trace(text: str) -> bool:

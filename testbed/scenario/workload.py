@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from testbed.errors import UsageError, quoted
+from testbed.errors import UsageError, quoted, range_faults
 
 
 class Process(enum.StrEnum):
@@ -146,12 +146,10 @@ def workload_faults(workload: Workload, where: str) -> Iterator[str]:
     """Yield every fault of the values by themselves."""
     yield from _arrival_faults(workload.arrivals, f"{where}.arrivals")
     yield from _size_faults(workload.sizes, f"{where}.sizes")
-    if not 1 <= workload.pool <= MAX_POOL:
-        yield f"{where}.pool: {workload.pool} is not between 1 and {MAX_POOL}"
+    yield from range_faults(f"{where}.pool", workload.pool, 1, MAX_POOL)
     if workload.connections is Connections.NEW and workload.pool != Workload.pool:
         yield f"{where}.pool: of kept connections; these are new"
-    if workload.count is not None and not 1 <= workload.count <= MAX_TRANSFERS:
-        yield f"{where}.count: {workload.count} is not between 1 and {MAX_TRANSFERS}"
+    yield from range_faults(f"{where}.count", workload.count, 1, MAX_TRANSFERS)
     if workload.arrivals.process is Process.SESSIONS:
         if workload.connections is Connections.KEPT:
             yield f"{where}.connections: a session opens a new one for every transfer"
@@ -159,15 +157,9 @@ def workload_faults(workload: Workload, where: str) -> Iterator[str]:
             yield f"{where}.count: sessions go on until the flow's end"
 
 
-def _within(where: str, value: float | None, limits: tuple[float, float]) -> Iterator[str]:
-    low, high = limits
-    if value is not None and not low <= value <= high:
-        yield f"{where}: {value:g} is not between {low:g} and {high:g}"
-
-
 def _arrival_faults(arrivals: Arrivals, where: str) -> Iterator[str]:
-    yield from _within(f"{where}.load", arrivals.load, ARRIVAL_LOADS)
-    yield from _within(f"{where}.per_s", arrivals.per_s, ARRIVAL_RATES)
+    yield from range_faults(f"{where}.load", arrivals.load, *ARRIVAL_LOADS)
+    yield from range_faults(f"{where}.per_s", arrivals.per_s, *ARRIVAL_RATES)
     if arrivals.file is not None:
         yield f"{where}.file: {quoted(arrivals.file)} was not read: {FILE_HINT}"
     elif arrivals.process is Process.TIMES:
@@ -189,10 +181,9 @@ def _arrival_faults(arrivals: Arrivals, where: str) -> Iterator[str]:
 
 
 def _session_faults(sessions: Sessions, where: str) -> Iterator[str]:
-    if not 1 <= sessions.number <= MAX_SESSIONS:
-        yield f"{where}.number: {sessions.number} is not between 1 and {MAX_SESSIONS}"
-    yield from _within(f"{where}.long_share", sessions.long_share, (0, 1))
-    yield from _within(f"{where}.think_ms", sessions.think_ms, THOUGHTS_MS)
+    yield from range_faults(f"{where}.number", sessions.number, 1, MAX_SESSIONS)
+    yield from range_faults(f"{where}.long_share", sessions.long_share, 0, 1)
+    yield from range_faults(f"{where}.think_ms", sessions.think_ms, *THOUGHTS_MS)
     least, longest = sessions.rtt_min_ms, sessions.rtt_max_ms
     if (least is None) != (longest is None):
         yield f"{where}: rtt_min_ms and rtt_max_ms: both or neither"
@@ -213,10 +204,10 @@ def _times_faults(arrivals: Arrivals, where: str) -> Iterator[str]:
 
 
 def _size_faults(sizes: Sizes, where: str) -> Iterator[str]:
-    yield from _within(f"{where}.mean_bytes", sizes.mean_bytes, (1, LARGEST_BYTES))
-    yield from _within(f"{where}.shape", sizes.shape, PARETO_SHAPES)
-    yield from _within(f"{where}.sigma", sizes.sigma, LOGNORMAL_SIGMAS)
-    yield from _within(f"{where}.scale", sizes.scale, SIZE_SCALES)
+    yield from range_faults(f"{where}.mean_bytes", sizes.mean_bytes, 1, LARGEST_BYTES)
+    yield from range_faults(f"{where}.shape", sizes.shape, *PARETO_SHAPES)
+    yield from range_faults(f"{where}.sigma", sizes.sigma, *LOGNORMAL_SIGMAS)
+    yield from range_faults(f"{where}.scale", sizes.scale, *SIZE_SCALES)
     if sizes.file is not None:
         yield f"{where}.file: {quoted(sizes.file)} was not read: {FILE_HINT}"
         return

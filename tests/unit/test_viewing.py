@@ -60,10 +60,16 @@ def test_sound_videos(transport: Transport, rule: str) -> None:
         (with_flow(video(), variant=None), "variant: missing for a video over TCP"),
         (with_flow(video(), variant="Cubic!"), "variant: unknown variant 'Cubic!'"),
         (with_flow(video(Transport.QUIC), variant="cubic"), "variant: TCP's; QUIC's own is"),
-        (with_flow(video(), mss=1000, bytes=5), "mss and bytes: not a video flow's"),
-        (with_flow(video(), parallel=2), "parallel: not a video flow's"),
+        (
+            with_flow(video(), mss=1000, bytes=5),
+            "flows[0].bytes: of flows of kind tcp; this is video",
+        ),
+        (with_flow(video(), parallel=2), "flows[0].parallel: of flows of kind tcp; this is video"),
         (dataclasses.replace(video(), profile=Profile.NS2), "profile modern"),
-        (with_flow(router(), video=video().flows[0].video), "flows[0].video: a video flow's"),
+        (
+            with_flow(router(), video=video().flows[0].video),
+            "flows[0].video: of flows of kind video; this is tcp",
+        ),
         (
             video(player=PlayerKind.CHROMIUM, rule="buffer"),
             "video.rule: buffer: the browser's page plays one bitrate, e.g. 240p",

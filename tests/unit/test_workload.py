@@ -161,7 +161,7 @@ def test_faults_name_their_field(workload: Workload, said: str) -> None:
     ("change", "said"),
     [
         ({"workload": None}, "flows[0].workload: missing for a flow of kind workload"),
-        ({"bytes": 5}, "flows[0]: bytes: not a workload's"),
+        ({"bytes": 5}, "flows[0].bytes: of flows of kind tcp; this is workload"),
         ({"variant": None}, "flows[0].variant: missing"),
         ({"workload": Workload(Arrivals(per_s=90_000), SMALL)}, "more than 30000 transfers"),
         (
@@ -181,7 +181,7 @@ def test_faults_of_a_flow_are_found_before_it_runs(change: dict[str, object], sa
 def test_another_kind_of_flow_has_no_workload() -> None:
     scenario = router()
     flow = dataclasses.replace(scenario.flows[0], workload=kept())
-    with pytest.raises(UsageError, match="of a flow of kind workload; this is tcp"):
+    with pytest.raises(UsageError, match="of flows of kind workload; this is tcp"):
         make_plan(dataclasses.replace(scenario, flows=(flow,)))
 
 
