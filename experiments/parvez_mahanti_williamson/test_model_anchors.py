@@ -301,10 +301,8 @@ def test_the_maps_areas_are_the_regions(label: str, wanted: Region) -> None:
     regions = Regions(TIMER)
     area = mark(figures.regions_figure("map", {"a": regions}), label)
     assert isinstance(area, Area)
+    rates, lows, highs = (np.asarray(each, float) for each in (area.x, area.low, area.high))
     for p in (0.0003, 0.002, 0.009, 0.02, 0.031, 0.034, 0.04):
-        low, high = (
-            np.interp(p, *(np.asarray(each, float) for each in (area.x, end)))
-            for end in (area.low, area.high)
-        )
+        low, high = np.interp(p, rates, lows), np.interp(p, rates, highs)
         for m in (1.5, 3.9, 4.2, 5, 8, 15, 25, 60):
             assert (low < m < high) == (region(regions, p, m) is wanted), (p, m)
