@@ -302,7 +302,7 @@ def _head(axes: Axes, panel: Panel, across: int) -> None:
         _over(axes, panel.heading_note, above + 1, 5.5)
         above += 1 + 5.5 * 1.3 * (panel.heading_note.count("\n") + 1)
     if panel.heading:
-        _over(axes, panel.heading, above + 1, 8.5, bold=True, colour=panel.heading_colour)
+        _over(axes, panel.heading, above + 1, 8, bold=True, colour=panel.heading_colour)
     if panel.heading_right:
         axes.annotate(panel.heading_right, (1, 1), xycoords="axes fraction", xytext=(0, above + 1),
                       textcoords="offset points", fontsize=5.5, color=style.GREY,
@@ -315,9 +315,9 @@ def _over(
     axes.annotate(
         *(text, (0, 1)),
         xycoords="axes fraction",
-        xytext=(0, points),
+        xytext=(0, points + size / 4),  # the descent: whatever the letters, one line
         textcoords="offset points",
-        va="bottom",
+        va="baseline",
         fontsize=size,
         fontweight="bold" if bold else "normal",
         color=colour,

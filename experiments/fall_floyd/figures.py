@@ -238,7 +238,7 @@ LEGEND = (
     LegendEntry("timeout", style.BLACK, dash=(3, 2), width=0.7),
 )
 MARK_LOOKS = {entry.name: entry for entry in LEGEND}
-EDGE_WIDTHS = {"lost": 0.8, "ACKs": 0.3}
+EDGE_WIDTHS = {"new data": 1.0, "lost": 0.8, "ACKs": 0.3}
 
 
 def draw(results: ExperimentResults) -> Iterator[Figure]:
