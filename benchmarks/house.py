@@ -40,7 +40,7 @@ MAY_NAME_PAPERS = {
     "experiments/catalogue.py": "it imports every experiment",
     "benchmarks/house.py": "it has the papers' names, to look for them",
     "benchmarks/ns2_fall_floyd.py": "it repeats a paper's simulation in the paper's simulator",
-    "benchmarks/background.py": "it measures the background traffic of a paper's experiment",
+    "benchmarks/trial_costs.py": "it measures the background traffic of a paper's experiment",
     "benchmarks/papers.py": "it explains the marks of the papers' pages by examples",
 }
 
