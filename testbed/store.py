@@ -319,15 +319,6 @@ class ProgramRecord:
     early: bool = False
     """Whether a server ended before its client did."""
 
-    def as_json(self) -> dict[str, int | bool]:
-        """Return the record as JSON's types."""
-        return dataclasses.asdict(self)
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> ProgramRecord:
-        """Return the record that `as_json` made `data` from."""
-        return _record(ProgramRecord, data)
-
 
 @dataclass(frozen=True)
 class QueueRecord:

@@ -13,9 +13,8 @@ from pathlib import Path
 
 from testbed.machine.process import Place, Process, end, run, start
 from testbed.machine.timer import wake_exactly
-from testbed.plan.video_commands import Serving, Site, Watching
+from testbed.plan.video_commands import CERTIFICATE, Serving, Site, Watching
 from testbed.scenario.video import Transport, Video
-from testbed.traffic.video.certificate import certificate_path
 from testbed.traffic.video.video_flow import VideoServer, Viewer, write_files
 
 ADDRESSES = {"station": "10.0.0.1", "server": "10.0.0.2"}
@@ -60,7 +59,7 @@ def play(options: argparse.Namespace, folder: Path) -> None:
     join(station, server, options.rate_mbit, options.loss)
     write_files(folder, Video(options.duration_s))
     serving = VideoServer(folder, server, Serving(transport, PORT, options.control))
-    authority = "" if transport is Transport.HTTP else f"{certificate_path(folder)}"
+    authority = "" if transport is Transport.HTTP else f"{folder / CERTIFICATE}"
     site = Site(ADDRESSES["server"], PORT, authority)
     watching = Watching(transport, site, options.rule, deadline_s=options.deadline_s)
     viewer = Viewer(watching, station, Path("result.json"), folder)

@@ -210,7 +210,7 @@ def _variations(rows: pd.DataFrame) -> pd.Series[str]:
     own = rows[VARIATION_COLUMN].fillna("").astype(str) if VARIATION_COLUMN in rows else none
     kernels = rows[KERNEL_COLUMN].fillna(BASE_KERNEL).astype(str) if KERNEL_COLUMN in rows else none
     first = BASE_KERNEL if (kernels == BASE_KERNEL).any() else kernels.min()
-    words = own.map(lambda name: variations.VARIATION_WORDS.get(name, name))
+    words = own.map(lambda name: variations.VARIATIONS.get(name, (None, name))[1])
     joined = words.where(words == "", words + ", ")
     return words.where(kernels == first, joined + "kernel " + kernels)
 

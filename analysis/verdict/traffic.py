@@ -85,7 +85,7 @@ def programs(evidence: Evidence) -> Iterator[Check]:
         else:
             for role, data in roles.items():
                 subject = f"{flow.name} {role}"
-                yield _exit_status(evidence, subject, ProgramRecord.from_json(data))
+                yield _exit_status(evidence, subject, ProgramRecord(**data))
         yield _other_connections(evidence, flow)
 
 

@@ -129,7 +129,8 @@ def _plan_options(parser: Parser) -> None:
 
 def _run_options(parser: Parser) -> None:
     _experiment_options(parser)
-    _value(parser, "--engine", "|".join(CHOICES), "where to run", default=AUTO)
+    _place_options(parser)
+    parser.set_defaults(engine=AUTO, captures="keep", cluster="")
     _flag(parser, "--rerun", "also run trials that exist already")
     about = "rerun trials whose verdict is invalid, up to N times"
     _number(parser, "--retry-invalid", about, default=0)
@@ -138,14 +139,9 @@ def _run_options(parser: Parser) -> None:
     _number(parser, "--max-seeds", "the largest number of seeds for --until (30)", default=30)
     about = "order: shuffled by a seed (1), or as listed"
     _value(parser, "--order", "SEED|listed", about, default="1")
-    _number(parser, "--jobs", "number of trials to run in parallel")
-    about = "what happens to captures once they are reduced"
-    _value(parser, "--captures", "keep|zstd|drop", about, default="keep")
     about = "show the run as a page in a browser of this machine while it goes on; the page of "
     about += f"the results is then the run's {REPORT}"
     _flag(parser, "--watch", about)
-    about = "run on a dask cluster, e.g. tcp://host:8786"
-    _value(parser, "--cluster", "ADDRESS", about, default="")
     _value(parser, "--out", "DIR", "results folder (results/EXPERIMENT)", type=Path)
     about = "the run's name (its time); a run of that name is replaced, its trials stay"
     _value(parser, "--name", None, about, default="")
@@ -157,6 +153,14 @@ def _run_options(parser: Parser) -> None:
     _flag(columns, "--all", "every column of the wide table")
 
 
+def _place_options(parser: Parser) -> None:
+    _value(parser, "--engine", "|".join(CHOICES), "where to run")
+    _number(parser, "--jobs", "number of trials to run in parallel")
+    about = "what happens to captures once they are reduced"
+    _value(parser, "--captures", "keep|zstd|drop", about)
+    _value(parser, "--cluster", "ADDRESS", "run on a dask cluster, e.g. tcp://host:8786")
+
+
 def _evaluate_options(parser: Parser) -> None:
     _value(parser, "name", None, "a congestion control or variant", nargs="?", default="")
     about = "a queue, alone or for the congestion control"
@@ -164,10 +168,7 @@ def _evaluate_options(parser: Parser) -> None:
     _value(parser, "--against", "NAME,…", "the others (cubic,bbr,linux-reno)", default="")
     _flag(parser, "--quick", "shorter trials, for a first look")
     _number(parser, "--seeds", "repeats (5; with --quick 3)")
-    _value(parser, "--engine", "|".join(CHOICES), "where to run")
-    _number(parser, "--jobs", "number of trials to run in parallel")
-    _value(parser, "--captures", "keep|zstd|drop", "what happens to reduced captures")
-    _value(parser, "--cluster", "ADDRESS", "run on a dask cluster, e.g. tcp://host:8786")
+    _place_options(parser)
     _value(parser, "--out", "PATH", f"the page (results/evaluate-NAME/{REPORT})", type=Path)
 
 

@@ -20,7 +20,7 @@ from testbed.plan.plan import Plan
 from testbed.scenario.losses import Loss
 from testbed.scenario.model import Flow, Scenario
 from testbed.scenario.queues import FRAME_BYTES
-from testbed.scenario.video import PLAYER_RULES, Transport, Viewing
+from testbed.scenario.video import LADDER, PLAYER_RULES, Transport, Viewing
 
 BOOT_S = 1.0
 GUEST_MB = MEMORY_MB + OVERHEAD_MB
@@ -61,8 +61,6 @@ def _event_rate(loss: Loss) -> float:
 
 def _bits(video: Viewing) -> float:
     """Return the bits of a video and its page, at the highest bitrate that may be chosen."""
-    from testbed.scenario.video import LADDER  # imported here, since few scenarios need it
-
     rates = [rung.bit_per_s for rung in LADDER if video.rule in (*PLAYER_RULES, rung.name)]
     return PAGE_BITS + max(rates) * video.length_s
 

@@ -195,23 +195,14 @@ def _timer(scenario: Scenario) -> Scenario:
     return dataclasses.replace(scenario, flows=tuple(map(own, scenario.flows)))
 
 
-VARIATIONS: Mapping[str, Variation] = {
-    "starts-within-1s": _starts,
-    "buffers-less": _buffers(1 - VARIED_SHARE),
-    "buffers-more": _buffers(1 + VARIED_SHARE),
-    "delays-less": _delays(1 - VARIED_SHARE),
-    "delays-more": _delays(1 + VARIED_SHARE),
-    "other-ecn": _ecn,
-    "linux-timer": _timer,
-}
-VARIATION_WORDS: Mapping[str, str] = {
-    "starts-within-1s": "starts drawn within a second",
-    "buffers-less": "buffers 5 % smaller",
-    "buffers-more": "buffers 5 % larger",
-    "delays-less": "delays 5 % shorter",
-    "delays-more": "delays 5 % longer",
-    "other-ecn": "ECN asked for where it was not, and the other way round",
-    "linux-timer": "Linux's own retransmission timer",
+VARIATIONS: Mapping[str, tuple[Variation, str]] = {  # what each does, and that in words
+    "starts-within-1s": (_starts, "starts drawn within a second"),
+    "buffers-less": (_buffers(1 - VARIED_SHARE), "buffers 5 % smaller"),
+    "buffers-more": (_buffers(1 + VARIED_SHARE), "buffers 5 % larger"),
+    "delays-less": (_delays(1 - VARIED_SHARE), "delays 5 % shorter"),
+    "delays-more": (_delays(1 + VARIED_SHARE), "delays 5 % longer"),
+    "other-ecn": (_ecn, "ECN asked for where it was not, and the other way round"),
+    "linux-timer": (_timer, "Linux's own retransmission timer"),
 }
 
 
@@ -229,7 +220,7 @@ def with_variations(scenarios: Iterable[Scenario]) -> list[Scenario]:
             label=f"{scenario.label}-{name}".lstrip("-"),
             axes={**scenario.axes, VARIATION_AXIS: name},
         )
-        for name, change in VARIATIONS.items()
+        for name, (change, _) in VARIATIONS.items()
         for scenario in plain
         if (changed := change(scenario)) != scenario
     )

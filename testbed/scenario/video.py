@@ -233,8 +233,6 @@ class Thresholds:
 
 def viewing_faults(viewing: Viewing, where: str) -> Iterator[str]:
     """Yield every fault with its field, except for the variant's name."""
-    from testbed.scenario.video import LADDER  # few scenarios need it
-
     rules = (*PLAYER_RULES, *(rung.name for rung in LADDER))
     if viewing.rule not in rules:
         yield f"{where}.rule: unknown rule {quoted(viewing.rule)}: {nearest(viewing.rule, rules)}"

@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
 
@@ -186,7 +186,7 @@ class CommandFlow(RunningFlow):
                 each.stop()
                 found[role] = ProgramRecord(each.process.returncode, each.was_ended, early)
         name = self.plan.flow.name
-        write_json(self._folder, programs_file(name), {k: v.as_json() for k, v in found.items()})
+        write_json(self._folder, programs_file(name), {k: asdict(v) for k, v in found.items()})
         remove(self.plan.flow, self._folder)
 
     def kill(self) -> None:

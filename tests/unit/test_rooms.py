@@ -5,7 +5,6 @@ An import counts wherever it stands: inside a function, and under `TYPE_CHECKING
 
 from __future__ import annotations
 
-import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -13,15 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.test_imports import is_of_tests
+from tests.unit.test_imports import imported, is_of_tests, parse
 
 PACKAGES = ("testbed", "topologies", "experiments", "analysis", "benchmarks")
-
-# Circles that are still there. Their owners take them off this list: one that is gone fails the
-# test below.
-FILES_STILL_IN_A_CIRCLE: set[str] = set()
-ROOMS_STILL_IN_A_CIRCLE: set[str] = set()
-STILL_AGAINST_THE_ORDER: set[tuple[str, str]] = set()
 
 Imports = Mapping[str, set[str]]  # a module, folder or room → those that it imports
 
@@ -41,23 +34,15 @@ def modules(root: Path) -> dict[str, Path]:
 def imports_of_modules(root: Path) -> Imports:
     """Return the imports between our modules."""
     ours = modules(root)
-    return {name: set(imported(name, path, ours)) - {name} for name, path in ours.items()}
+    return {name: set(our_imports(root, path, ours)) - {name} for name, path in ours.items()}
 
 
-def imported(module: str, path: Path, ours: Mapping[str, Path]) -> Iterator[str]:
-    """Yield those of our modules that a module imports, relative imports resolved."""
-    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in ours)
-        elif isinstance(node, ast.ImportFrom):
-            above = package.split(".")[: len(package.split(".")) - node.level + 1]
-            parts = (*above, node.module or "") if node.level else (node.module or "",)
-            source = ".".join(part for part in parts if part)
-            for alias in node.names:
-                full = f"{source}.{alias.name}"
-                if full in ours or source in ours:
-                    yield full if full in ours else source
+def our_imports(root: Path, path: Path, ours: Mapping[str, Path]) -> Iterator[str]:
+    """Yield those of our modules that a module imports."""
+    for name in imported(parse(path.relative_to(root).as_posix(), path.read_text())):
+        module = name if name in ours else name.rpartition(".")[0]
+        if module in ours:
+            yield module
 
 
 def folder(module: str, ours: Mapping[str, Path]) -> str:
@@ -97,20 +82,11 @@ def reached(start: str, imports: Imports) -> set[str]:
     return reached
 
 
-def test_no_circle_of_files(root: Path) -> None:
-    assert in_circles(imports_of_modules(root)) == FILES_STILL_IN_A_CIRCLE
-
-
-def test_no_circle_of_folders(root: Path) -> None:
-    ours = modules(root)
-    group = {module: folder(module, ours) for module in ours}
-    assert in_circles(grouped(imports_of_modules(root), group)) == set()
-
-
-def test_no_circle_of_rooms(root: Path) -> None:
-    ours = modules(root)
-    group = {module: room(module, ours) for module in ours}
-    assert in_circles(grouped(imports_of_modules(root), group)) == ROOMS_STILL_IN_A_CIRCLE
+def test_no_circle_of_files_folders_or_rooms(root: Path) -> None:
+    ours, imports = modules(root), imports_of_modules(root)
+    assert in_circles(imports) == set()
+    for part in (folder, room):
+        assert in_circles(grouped(imports, {name: part(name, ours) for name in ours})) == set()
 
 
 def order_of_rooms(page: str) -> dict[str, int]:
@@ -142,9 +118,7 @@ def against_the_order(root: Path) -> dict[tuple[str, str], list[str]]:
 
 
 def test_a_room_imports_only_those_above_it(root: Path) -> None:
-    found = against_the_order(root)
-    assert {pair: who for pair, who in found.items() if pair not in STILL_AGAINST_THE_ORDER} == {}
-    assert found.keys() == STILL_AGAINST_THE_ORDER
+    assert against_the_order(root) == {}
 
 
 def test_the_order_names_what_is_there(root: Path) -> None:

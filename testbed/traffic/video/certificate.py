@@ -17,16 +17,6 @@ _FROM = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
 _UNTIL = datetime.datetime(2040, 1, 1, tzinfo=datetime.UTC)
 
 
-def certificate_path(folder: Path) -> Path:
-    """Return the certificate's file, which is also the clients' certificate authority."""
-    return folder / CERTIFICATE
-
-
-def key_path(folder: Path) -> Path:
-    """Return the private key's file."""
-    return folder / KEY
-
-
 def write_certificate(folder: Path) -> None:
     """Write a new key and its certificate.
 
@@ -47,8 +37,8 @@ def write_certificate(folder: Path) -> None:
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
-    certificate_path(folder).write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    key_path(folder).write_bytes(
+    (folder / CERTIFICATE).write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    (folder / KEY).write_bytes(
         key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,

@@ -25,8 +25,8 @@ from aioquic.quic.events import QuicEvent
 from aioquic.quic.packet_builder import QuicSentPacket
 
 from testbed.machine.timer import wake_exactly
+from testbed.plan.video_commands import CERTIFICATE, KEY
 from testbed.scenario.video import QUIC_CONTROLS
-from testbed.traffic.video.certificate import certificate_path, key_path
 from testbed.traffic.video.http3 import configuration
 
 
@@ -109,7 +109,7 @@ async def run(options: argparse.Namespace) -> None:
     if options.control == "bbr":
         register_bbr()
     settings = configuration(is_client=False, control=options.control)
-    settings.load_cert_chain(certificate_path(options.keys), key_path(options.keys))
+    settings.load_cert_chain(options.keys / CERTIFICATE, options.keys / KEY)
     FileServer.root = options.root.resolve()
     server = await serve(
         options.address, options.port, configuration=settings, create_protocol=FileServer
