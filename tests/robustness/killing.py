@@ -45,6 +45,7 @@ IMPORTED = (
 )
 PATIENCE_S = 5.0
 KILLED = -signal.SIGKILL
+KILL = "kill"  # what a file that releases a run may say
 SHORT = router(variant="cubic", duration_s=0.5, seed=1)
 
 
@@ -100,13 +101,12 @@ class Laboratory:
         kill_at: int = 0,
         kill_s: float = 0,
         replay: Path | None = None,
-        pause_s: float = 0,
         released_by: Path | None = None,
     ) -> None:
         """Begin a run.
 
-        `replay` is what a guest once left, to be copied instead: after a pause, or as soon as the
-        file `released_by` is there.
+        `replay` is what a guest once left, to be copied instead, as soon as the file `released_by`
+        is there; where that file says so, the process is killed instead.
         """
         assert self._server.stdin
         asked = {
@@ -114,7 +114,6 @@ class Laboratory:
             "kill_at": kill_at,
             "kill_s": kill_s,
             "replay": str(replay or ""),
-            "pause_s": pause_s,
             "released_by": str(released_by or ""),
             "said": str(self._said),
             "environment": self.environment,
@@ -230,13 +229,14 @@ def recorded(folder: Path, scenario: Scenario) -> Path:
     return folder
 
 
-def _replayed(folder: str, pause_s: float, released_by: str) -> None:
+def _replayed(folder: str, released_by: str) -> None:
     """The guest engine copies what a guest once left."""
 
     def run(_self: object, target: Path, _task: object, _job: object) -> ProcessOutcome:
-        time.sleep(pause_s)
         if released_by:
             wait_for(Path(released_by).exists)
+            if Path(released_by).read_text() == KILL:
+                os.kill(os.getpid(), signal.SIGKILL)
         shutil.copytree(folder, target, dirs_exist_ok=True)
         return ProcessOutcome(0, 1.0, "")
 
@@ -252,7 +252,7 @@ def _child(request: dict[str, Any], report: int) -> None:
     os.dup2(said, 1)
     os.dup2(said, 2)
     if request["replay"]:
-        _replayed(request["replay"], request["pause_s"], request["released_by"])
+        _replayed(request["replay"], request["released_by"])
     hook = _Hook(request["kill_at"])
     sys.addaudithook(hook)
     try:

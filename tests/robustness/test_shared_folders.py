@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from testbed.scenario.model import Scenario
-from tests.robustness.killing import ROOT, Laboratory, recorded, wait_for
+from tests.robustness.killing import KILL, KILLED, ROOT, Laboratory, recorded, wait_for
 from tests.scenarios import router
 
 CLEAN = "raise SystemExit(__import__('experiments.command').command.main(['clean']))"
@@ -99,15 +99,17 @@ def test_a_read_only_disk(lab: Laboratory, disk: Callable[..., None], replay: Pa
 @needs_root
 @pytest.mark.parametrize("how", ["unplugged", "removed"])
 def test_a_disk_that_vanishes(
-    lab: Laboratory, disk: Callable[..., None], replay: Path, how: str
+    lab: Laboratory, disk: Callable[..., None], tmp_path: Path, replay: Path, how: str
 ) -> None:
     disk()
-    lab.begin(*run_into(lab), replay=replay, pause_s=1)
+    release = tmp_path / "release"
+    lab.begin(*run_into(lab), replay=replay, released_by=release)
     wait_for(lambda: list(lab.out.glob(".*")))
     if how == "unplugged":
         subprocess.run(["umount", "--lazy", lab.out], check=True)
     else:
         shutil.rmtree(lab.out, ignore_errors=True)
+    release.touch()
     ended = lab.end()
     assert ended.status == 1
     assert "Traceback" not in ended.said
@@ -142,15 +144,20 @@ def clean_elsewhere(lab: Laboratory, program: str, *spaces: str) -> str:
 
 
 @needs_root
-def test_clean_on_another_machine_and_in_a_container(lab: Laboratory, replay: Path) -> None:
+def test_clean_on_another_machine_and_in_a_container(
+    lab: Laboratory, tmp_path: Path, replay: Path
+) -> None:
     """Where folders are shared: what lives is left alone, and so is what died elsewhere."""
     machine = (ELSEWHERE, "--uts", "--pid", "--fork", "--mount-proc")
     container = (CLEAN, "--pid", "--fork", "--mount-proc")
-    lab.begin(*run_into(lab), replay=replay, pause_s=60, kill_s=8)
+    release = tmp_path / "release"
+    lab.begin(*run_into(lab), replay=replay, released_by=release)
     wait_for(lambda: list(lab.out.glob(".*")))
     assert clean_elsewhere(lab, *machine) == "nothing was left behind\n"
     assert list(lab.out.glob(".*"))
-    assert lab.end().status < 0
+    (tmp_path / "kill").write_text(KILL)
+    (tmp_path / "kill").rename(release)
+    assert lab.end().status == KILLED
     left = lab.left()
     assert left
     assert "a run on another machine" in clean_elsewhere(lab, *machine)
