@@ -1,12 +1,14 @@
-"""The reduction of captures beside tshark and pyshark: speed and memory.
+"""The reduction of captures beside tshark and pyshark: speed, start and memory.
 
-    .venv/bin/python -m benchmarks.reduce CAPTURE [--repeats N] [--no-pyshark]
+    .venv/bin/python -m benchmarks.reduce [--packets N] [--repeats N] [--long GB] [--no-pyshark]
 
-The capture is one of bulk transfer, with a million packets or more. Each time is a whole
-process's, Python's start included, with the file in the page cache; ratios are of medians, and of
-processor time too, which says more on a machine that is busy with other work. tshark prints the
-fields that our columns are compared with (analysis/captures/tshark.py), once, because it takes
-minutes. pyshark's time is extrapolated from 5,000 packets.
+The captures are written for it, in /var/tmp: bulk transfer over 40 connections, with late segments.
+Each time is a whole process's, Python's start included, with the file in the page cache; ratios
+are of medians, and of processor time too, which says more on a machine that is busy with other
+work. tshark prints the fields that our columns are compared with (analysis/captures/tshark.py),
+once, because ten million packets take it minutes. pyshark's time is extrapolated from 5,000
+packets. A capture of `--long` GB, and one of a tenth of it, show whether the memory that flows
+take grows with the capture.
 """
 
 from __future__ import annotations
@@ -14,16 +16,33 @@ from __future__ import annotations
 import argparse
 import functools
 import statistics
+import struct
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
 
 from analysis.captures.tshark import command
 from benchmarks.engine import Cost, cost
 from testbed.machine.process import run, stream
 
+CONNECTIONS = 40
+SEGMENT_BYTES = 1448
+LATE_SHARE, LATE_BY = 0.002, 20  # of the segments; segments that overtake a late one
+ROUNDS_AT_ONCE = 4096  # that are written; one is two segments and an ACK of each connection
+PACKET_NS = 2500  # from one packet to the next
+RECORD = np.dtype(
+    [("s", "<u4"), ("ns", "<u4"), ("sizes", "<u4", 2), ("ethernet", "V14"), ("ip", "V12")]
+    + [("ends", ">u4", 2), ("ports", ">u2", 2), ("seq", ">u4"), ("ack", ">u4"), ("flags", ">u2")]
+    + [("window", ">u2"), ("rest", ">u4"), ("option", "V4"), ("stamps", ">u4", 2)]
+)
 PYSHARK_PACKETS = 5_000
+MOST_BYTES_A_PACKET = 150
+LEAST_TIMES_FASTER = {"all columns": 300, "flows": 350}  # than tshark
 # of a process that prints the length of a table; ru_maxrss would count the parent's memory
 COUNT_ROWS = """
 import sys
@@ -45,6 +64,49 @@ import itertools, sys, pyshark
 with pyshark.FileCapture(sys.argv[1], keep_packets=False) as capture:
     print(sum(1 for packet in itertools.islice(capture, {PYSHARK_PACKETS})))
 """
+
+
+def write_capture(path: Path, packets: int) -> Path:
+    """Write a capture of that many packets, of which it has the first 66 bytes."""
+    rounds = packets // (3 * CONNECTIONS)
+    numbers = np.arange(2 * rounds)
+    late = np.random.default_rng(1).random(2 * rounds) < LATE_SHARE
+    arrived = np.argsort(numbers + LATE_BY * late, kind="stable")  # segments, by their arrival
+    missing = np.append(np.minimum.accumulate(arrived[::-1])[::-1], 2 * rounds)[2::2]
+    with path.open("wb") as file:
+        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1))
+        for begin in range(0, rounds, ROUNDS_AT_ONCE):
+            few = slice(begin, min(begin + ROUNDS_AT_ONCE, rounds))
+            records = np.zeros((few.stop - begin, 3, CONNECTIONS), RECORD)
+            times = (3 * CONNECTIONS * begin + np.arange(records.size)) * PACKET_NS
+            records["s"], records["ns"] = np.divmod(times.reshape(records.shape), 10**9)
+            records["stamps"] = records["s"][..., np.newaxis]
+            records["ethernet"] = bytes.fromhex("020000000001 020000000002 0800")
+            records["option"] = bytes.fromhex("0101080a")
+            records["flags"], records["window"] = 0x8010, 500
+            segments = 1 + SEGMENT_BYTES * arrived.reshape(rounds, 2, 1)[few]
+            acks = 1 + SEGMENT_BYTES * missing[few, np.newaxis]
+            records["seq"][:, :2], records["ack"][:, :2] = segments.astype(np.uint32), 1
+            records["seq"][:, 2], records["ack"][:, 2] = 1, acks.astype(np.uint32)
+            for row, payload in enumerate((SEGMENT_BYTES, SEGMENT_BYTES, 0)):
+                packet = records[:, row]
+                packet["sizes"] = (66, 66 + payload)
+                packet["ip"] = struct.pack("!BBHHHBBH", 0x45, 2, 52 + payload, 0, 0x4000, 64, 6, 0)
+                way = 1 if payload else -1
+                packet["ends"] = (0x0A000001, 0x0A000102)[::way]
+                ports = np.stack((40000 + np.arange(CONNECTIONS), np.full(CONNECTIONS, 5201)), 1)
+                packet["ports"] = ports[:, ::way]
+            file.write(records.tobytes())
+    return path
+
+
+def compressed(path: Path) -> Path:
+    """Write a capture again as zstd, as trials keep it."""
+    packed = path.with_suffix(".pcap.zst")
+    with path.open("rb") as file, pa.CompressedOutputStream(str(packed), "zstd") as into:
+        while chunk := file.read(1 << 20):
+            into.write(chunk)
+    return packed
 
 
 def run_python(program: str, path: Path) -> list[int]:
@@ -71,40 +133,72 @@ def timed(act: Callable[[], object]) -> Cost:
     return cost(wall_s)
 
 
+def median_cost(repeats: int, act: Callable[[], object]) -> Cost:
+    """Measure a call that often, after one that warms up, and return the medians."""
+    act()
+    costs = [timed(act) for _ in range(repeats)]
+    return Cost(
+        statistics.median(each.wall_s for each in costs),
+        statistics.median(each.processor_s for each in costs),
+    )
+
+
+def beside_tshark(folder: Path, packets: int, repeats: int) -> Cost:
+    """Print the times of columns, table and flows, and return that of all columns."""
+    large = write_capture(folder / "large.pcap", packets)
+    costs = {
+        name: median_cost(repeats, functools.partial(run_python, program, large))
+        for name, program in REDUCTION_PROGRAMS.items()
+    }
+    packed, flows = compressed(large), REDUCTION_PROGRAMS["flows"]
+    costs["flows, zstd"] = median_cost(repeats, lambda: run_python(flows, packed))
+    costs["tshark -T fields"] = tshark = timed(lambda: print_fields(large))
+    print(f"{packets} packets, medians of whole processes")
+    for name, spent in costs.items():
+        print(
+            f"  {name:18} {spent.wall_s:8.3f} s {packets / spent.wall_s / 1e6:6.2f} M packets/s, "
+            f"{spent.processor_s:8.3f} s of processor time"
+        )
+    for name, least in LEAST_TIMES_FASTER.items():
+        print(f"  tshark's time to that of {name}: {tshark.to(costs[name])}, at least {least}")
+    return costs["all columns"]
+
+
+def memory(folder: Path, packets: int, long_gb: float) -> None:
+    """Print the memory that a packet takes in columns, and flows of captures of two sizes."""
+    large, empty = folder / "large.pcap", write_capture(folder / "empty.pcap", 0)
+    for name in ("all columns", "as a pandas table"):
+        kib, least_kib = (run_python(REDUCTION_PROGRAMS[name], at)[1] for at in (large, empty))
+        grown = 1024 * (kib - least_kib) / packets
+        print(f"  {name}: {grown:.0f} bytes a packet (at most {MOST_BYTES_A_PACKET})")
+    for gigabytes in (long_gb / 10, long_gb):
+        path = write_capture(large, round(gigabytes * 1e9 / RECORD.itemsize))
+        peak_mb = run_python(REDUCTION_PROGRAMS["flows"], path)[1] / 1024
+        print(f"  flows of {gigabytes:g} GB: {peak_mb:.0f} MB")
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description="Speed and memory of the reduction.")
-    parser.add_argument("capture", type=Path)
+    parser.add_argument("--packets", type=int, default=10_000_000)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--long", type=float, default=1, metavar="GB")
     parser.add_argument("--no-pyshark", action="store_true")
     options = parser.parse_args()
-    path = options.capture
-    packets = run_python(REDUCTION_PROGRAMS["all columns"], path)[0]
-    print(f"{packets} packets, medians of whole processes")
-    costs = {}
-    for name, program in REDUCTION_PROGRAMS.items():
-        peak_mb = run_python(program, path)[1] / 1024
-        runs = [timed(functools.partial(run_python, program, path)) for _ in range(options.repeats)]
-        costs[name] = Cost(
-            statistics.median(each.wall_s for each in runs),
-            statistics.median(each.processor_s for each in runs),
-        )
-        print(f"  {name:18} {_speed(costs[name], packets)}, {peak_mb:.0f} MB")
-    tshark = timed(lambda: print_fields(path))
-    print(f"  {'tshark -T fields':18} {_speed(tshark, packets)}")
-    for name in ("all columns", "flows"):
-        print(f"  {name}: {costs[name].to(tshark)} of tshark's time")
-    if not options.no_pyshark:
-        wall_s = timed(lambda: run_python(PYSHARK, path)).wall_s * packets / PYSHARK_PACKETS
-        times = wall_s / costs["all columns"].wall_s
-        print(f"  pyshark, extrapolated {wall_s:.0f} s: {times:.0f} times that of all columns")
-
-
-def _speed(spent: Cost, packets: int) -> str:
-    return (
-        f"{spent.wall_s:8.3f} s {packets / spent.wall_s / 1e6:6.2f} M packets/s, "
-        f"{spent.processor_s:8.3f} s of processor time"
-    )
+    with tempfile.TemporaryDirectory(prefix="testbed-benchmark-", dir="/var/tmp") as name:
+        folder = Path(name)
+        columns = beside_tshark(folder, options.packets, options.repeats)
+        small = write_capture(folder / "small.pcap", 3 * CONNECTIONS)
+        reduce = [sys.executable, "-m", "experiments", "reduce", str(small)]
+        start = median_cost(options.repeats, lambda: run(reduce))
+        print(f"  a small capture    {start.wall_s:8.3f} s (at most 0.5 s)")
+        if not options.no_pyshark:
+            some = write_capture(folder / "some.pcap", PYSHARK_PACKETS)
+            few_s = timed(lambda: run_python(PYSHARK, some)).wall_s
+            wall_s = few_s * options.packets / PYSHARK_PACKETS
+            times = wall_s / columns.wall_s
+            print(f"  pyshark, extrapolated {wall_s:.0f} s: {times:.0f} times that of all columns")
+        memory(folder, options.packets, options.long)
 
 
 if __name__ == "__main__":
