@@ -1,7 +1,8 @@
 """The reference pages that are made from the code: `python -m benchmarks.reference`.
 
-docs/reference/command-line.md comes from the command line's parsers, and trial-directory.md from
-testbed/store.py. `tests/unit/test_reference.py` fails when they are not as the code is.
+docs/reference/command-line.md comes from the command line's parsers, trial-directory.md from
+testbed/store.py, and metrics.md from the columns' definitions. `tests/unit/test_reference.py` fails
+when they are not as the code is.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ import argparse
 import ast
 import dataclasses
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from analysis.captures.flow_tables import FLOW_COLUMNS, Metric
+from analysis.metrics.columns import ALL_METRICS
+from analysis.metrics.links import LINK_COLUMNS
+from analysis.transfers.transfer_rows import TRANSFER_COLUMNS
 from testbed import store
 from testbed.cli.parser import VERBS, build_parser
 
@@ -25,6 +30,12 @@ RECORD_TYPES = (
     (store.QueueRecord, "`trial.json`, in `queues`"),
     (store.CaptureRecord, "`trial.json`, in `captures`"),
     (store.ProgramRecord, "`flows/FLOW.programs.json`, by `client` and `server`"),
+)
+METRIC_TABLES: tuple[tuple[str, str, Sequence[Metric]], ...] = (
+    ("`metrics.csv`", "A row for each flow and trial.", ALL_METRICS),
+    ("`links.csv`", "A row for each observed link and trial.", LINK_COLUMNS),
+    ("`transfers.csv`", "A row for each transfer of a workload.", TRANSFER_COLUMNS),
+    ("`testbed reduce`", "A row for each flow of any capture.", FLOW_COLUMNS),
 )
 
 
@@ -104,6 +115,19 @@ def field_docs(kind: type[Any]) -> Mapping[str, str]:
     return docs
 
 
+def metrics() -> str:
+    """Return the page of all columns with numbers that are reduced from captures."""
+    lines = [MADE, "", "# Metrics", ""]
+    for title, about, columns in METRIC_TABLES:
+        lines += [f"## {title}", "", about, ""]
+        rows = (
+            (f"`{each.name}`", each.definition + (f" ({each.unit})" if each.unit else ""))
+            for each in columns
+        )
+        lines += [*table("column", rows), ""]
+    return "\n".join(lines)
+
+
 def table(first: str, rows: Iterable[tuple[str, str]], second: str = "what it is") -> Iterator[str]:
     """Yield the lines of a Markdown table with two columns."""
     yield f"| {first} | {second} |"
@@ -112,7 +136,11 @@ def table(first: str, rows: Iterable[tuple[str, str]], second: str = "what it is
         yield f"| {name.replace('|', chr(92) + '|')} | {about.replace('|', chr(92) + '|')} |"
 
 
-PAGES = {"command-line.md": command_line, "trial-directory.md": trial_directory}
+PAGES = {
+    "command-line.md": command_line,
+    "trial-directory.md": trial_directory,
+    "metrics.md": metrics,
+}
 
 
 def main() -> None:

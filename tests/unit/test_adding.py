@@ -20,10 +20,11 @@ import pytest
 from testbed.plan.plan import make_plan
 from testbed.scenario.losses import GilbertElliott
 from testbed.scenario.network import Change, Direction, Queue, Radio
+from testbed.scenario.trace import read_trace
 from tests.added_row import block
 from tests.scenarios import access, router, with_link
 
-PACKAGES = ("testbed", "topologies", "experiments", "analysis")
+PACKAGES = ("testbed", "topologies", "experiments", "analysis", "benchmarks")
 
 
 @dataclass(frozen=True)
@@ -32,50 +33,56 @@ class Addition:
     that uses it, with a line that it has to print."""
 
     kind: str  # as the table in docs/architecture.md says it
+    files_touched: int
     run: str
     prints: str
     files: Mapping[str, str] = field(default_factory=dict)
     before: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
 
 
-ENGINE = '''
-"""An engine that runs nothing."""
-
+ENGINE = """
 from testbed.engine import Engine
 
 
 class NowhereEngine(Engine):
-    """Nothing runs there."""
-
     name = "nowhere"
     virtual_time = True
 
     def ready(self) -> str:
-        """It is always ready."""
         return ""
-'''
+"""
 
-PAPER = '''
-"""The claims of a paper that has one."""
-
-from analysis.claims.judgement import Finding, NumberRow
+PAPER = """
+from analysis.claims.comparisons import RATE, within
+from analysis.claims.judgement import Finding
 from analysis.claims.ledger import Claim, Paper
+from analysis.claims.samples import sample
 
 
-def judge(group):
-    return Finding((), (NumberRow("trials", "5", str(len(group.rows))),))
+def judge(least, group):
+    rates = sample(group.rows, "goodput_mbps")
+    return Finding((within("goodput", RATE, rates, low=least),))
 
 
 def papers():
-    claim = Claim("N1", "It is so.", "Whether it is.", "one-reno", judge)
-    return (Paper("N", "Nobody", "experiments/nobody/README.md", (claim,)),)
-'''
+    fast = Claim("N1", "It is fast.", "At least 0.9.", "one-reno", lambda g: judge(0.9, g))
+    faster = Claim("N2", "It is faster.", "At least 1.1.", "one-reno", lambda g: judge(1.1, g))
+    return (Paper("N", "Nobody", "experiments/nobody/README.md", (fast, faster)),)
+"""
 
 EXPERIMENT = '''
 """One flow of Reno."""
 
+from analysis.figures.figure import Axis, Figure, Panel, PointSeries
 from experiments import all_variants
 from testbed.scenario.experiment import Experiment
+
+
+def figures(results):
+    points = PointSeries(results.rows["seed"], results.rows["goodput_mbps"], colour="#0072b2")
+    panel = Panel(title="trials", x=Axis("seed"), y=Axis("Mbit/s"), marks=(points,))
+    yield Figure(stem="rates", title="Rates of Reno", panels=((panel,),), data=results.rows)
+
 
 EXPERIMENT = Experiment(
     name="one-reno",
@@ -84,14 +91,15 @@ EXPERIMENT = Experiment(
     axes={**all_variants.EXPERIMENT.axes, "variant": ("reno",)},
     build=all_variants.scenario,
     quick={},
+    figures=figures,
 )
 '''
 
-CARRIED = 'on_demand("experiments.nobody.claims", "papers")'
 TRIAL = "Path(sys.argv[1]) / 'tests/golden/fidelity/trial'"
 ADDITIONS = (
     Addition(
         "a queue discipline",
+        1,
         """
         from testbed.plan.plan import make_plan
         from testbed.scenario.network import Queue
@@ -112,6 +120,7 @@ ADDITIONS = (
     ),
     Addition(
         "a property of a link",
+        2,
         """
         from testbed.plan.plan import make_plan
         from tests.scenarios import router, with_network
@@ -140,6 +149,7 @@ ADDITIONS = (
     ),
     Addition(
         "an engine",
+        2,
         """
         from testbed.runs.engine_choice import choose
         print(choose("nowhere", ()).engine.name)
@@ -155,15 +165,15 @@ ADDITIONS = (
     ),
     Addition(
         "a paper",
+        5,
         """
         from tests.papers import answers
         from tests.claims_tables import metrics_of
         world = lambda place: {"tcp": {"goodput_mbps": 1.0}}
         rows = metrics_of("one-reno", {"variant": ("reno",)}, world, 5)
-        (answer,) = (each for each in answers({"one-reno": rows}) if each.id == "N1")
-        print(answer.claim, answer.rows)
+        print([str(each.verdict) for each in answers({"one-reno": rows}) if each.id[0] == "N"])
         """,
-        "It is so. (NumberRow(what='trials',",
+        "['supported', 'contradicted']",
         files={
             "experiments/nobody/__init__.py": '"""Nobody: one flow of Reno."""\n',
             "experiments/nobody/one_reno.py": EXPERIMENT.replace(
@@ -182,6 +192,7 @@ ADDITIONS = (
     ),
     Addition(
         "a metric",
+        2,
         f"""
         from analysis.results.reduction import reduce_trial
         from testbed.store import open_trial
@@ -189,20 +200,111 @@ ADDITIONS = (
         from analysis.results.tables import metrics_of
         reduction = reduce_trial(open_trial({TRIAL}))
         print("others" in METRIC_COLUMNS, metrics_of([reduction])["others"].tolist())
+        from benchmarks.reference import metrics
+        from experiments.command import main
+        print("| `others` | 1 - share |" in metrics(), "| `frame_bytes` | of data " in metrics())
+        capture = {TRIAL} / "captures/receiver-eth0.pcap.gz"
+        main(["reduce", str(capture), "--format", "csv", "--out", "flows.csv"])
+        print(*(line.split(",")[8] for line in Path("flows.csv").read_text().splitlines()))
         """,
-        "True [0.0]",
+        "True [0.0]\nTrue True\nframe_bytes 1509.9",
         before={
+            "analysis/captures/flow_tables.py": (
+                (
+                    '        Metric(\n            "throughput_mbps"',
+                    '        Metric("frame_bytes", "bytes", "of data"),\n',
+                ),
+                (
+                    '        _rate_mbps(of("bytes"',
+                    '        of("bytes", src) / of("data_packets", src),\n',
+                ),
+            ),
             "analysis/metrics/rates.py": (
                 (
                     '        Metric(\n            "jain"',
                     '        Metric("others", "", "1 - share"),\n',
                 ),
                 ('    tcp = rows[rows["kind"]', '    rows["others"] = 1 - rows["share"]\n'),
+            ),
+        },
+    ),
+    Addition(
+        "a claim",
+        1,
+        """
+        from tests.claims_tables import router_metrics
+        from tests.papers import answers
+        found = answers({"router-bottleneck": router_metrics()})
+        print({str(each.verdict) for each in found if each.id == "GYS0"})
+        """,
+        "{'supported'}",
+        before={
+            "experiments/guo_yuan_sheng/claims.py": (
+                (
+                    "CLAIMS: tuple[Claim, ...]",
+                    "def filling(group):\n"
+                    '    rates = samples(group.rows, "goodput_mbps", "variant")\n'
+                    '    return Finding((within("BBR", RATE, rates["bbr"], low=0.9),))\n\n\n',
+                ),
+                (
+                    '    _single(\n        id="GYS1.1"',
+                    '    Claim("GYS0", "BBR fills it.", "-", "router-bottleneck", filling),\n',
+                ),
             )
         },
     ),
     Addition(
+        "a property of a radio link",
+        4,
+        """
+        import json
+        from types import SimpleNamespace
+        from analysis.verdict.links import radio
+        from testbed.plan.plan import make_plan
+        from tests.scenarios import access
+        scenario = access("wifi-good")
+        plan = make_plan(scenario).radio
+        print("beacon_int=100" in plan.hostapd)
+        report = Path("samples/radio.json")
+        report.parent.mkdir()
+        for beacon_ms in 100, 50:
+            told = {"signal_dbm": plan.radio.signal_dbm, "joined": True, "beacon_ms": beacon_ms}
+            report.write_text(json.dumps({**told, "seconds": 1, "others": {"air_s": 0}}))
+            trial = SimpleNamespace(scenario=scenario, path=Path())
+            print(next(radio(SimpleNamespace(trial=trial, virtual_time=True))).verdict)
+        """,
+        "True\nvalid\ninvalid\n",
+        before={
+            "testbed/scenario/network.py": (
+                ("    busy: float = 0.0", '    beacon_ms: int = 100\n    """Between beacons."""\n'),
+            ),
+            "testbed/plan/radio.py": (
+                (
+                    ",\n            )\n    return None",
+                    ' + f"beacon_int={radio.beacon_ms}\\n"',
+                ),
+            ),
+            "testbed/trial/parts/radio.py": (
+                (
+                    "        found = {**asked",
+                    "        place = self._places[self._plan.station.node]\n"
+                    '        words = ("iw", "dev", self._plan.station.name, "link")\n'
+                    "        said = run(words, place=place).stdout\n"
+                    '        asked["beacon_ms"] = int(said.split("beacon int:")[1].split()[0])\n',
+                ),
+            ),
+            "analysis/verdict/links.py": (
+                (
+                    '        yield same("radio", name',
+                    """        state.append(f"{report['beacon_ms']} ms")\n""",
+                ),
+                (")\n        share = report", ' + f", {planned.beacon_ms} ms"'),
+            ),
+        },
+    ),
+    Addition(
         "a check",
+        3,
         f"""
         from analysis.verdict.verdict import judge
         from testbed.store import open_trial
@@ -211,18 +313,15 @@ ADDITIONS = (
         """,
         "[('trial', 'valid')]",
         files={
-            "analysis/verdict/flow_number.py": textwrap.dedent('''
-                """Every flow that was asked for has run."""
-
+            "analysis/verdict/flow_number.py": textwrap.dedent("""
                 from analysis.verdict.checks import compare
 
 
                 def flow_number(evidence):
-                    """Their number against the scenario's."""
                     trial = evidence.trial
                     wanted = len(trial.scenario.flows)
                     yield compare("flows", "trial", True, len(trial.record.flows), wanted)
-                ''')
+                """)
         },
         before={
             "analysis/verdict/rules.py": (
@@ -239,11 +338,21 @@ ADDITIONS = (
     ),
     Addition(
         "an experiment",
-        """
+        2,
+        f"""
+        import json, shutil
         from experiments.command import main
+        from experiments.one_reno import EXPERIMENT
         main(["plan", "one-reno"])
+        shutil.copytree({TRIAL}, "results/trial")
+        scenario = Path("results/trial/scenario.json")
+        place = {{"experiment": "one-reno", "axes": dict.fromkeys(EXPERIMENT.axes, "1")}}
+        scenario.write_text(json.dumps(json.loads(scenario.read_text()) | place))
+        main(["report", "results"])
+        print(len(Path("results/report-figures/rates.png").read_bytes()) > 10_000)
+        print("Rates of Reno" in Path("results/report.html").read_text())
         """,
-        "reno-modern-seed1",
+        "True\nTrue\n",
         files={"experiments/one_reno.py": EXPERIMENT},
         before={
             "experiments/catalogue.py": (
@@ -298,8 +407,10 @@ def test_it_touches_what_the_table_names(root: Path, addition: Addition) -> None
     assert row, f"docs/architecture.md does not say how to add {addition.kind}"
     named = set(re.findall(r"`([\w/]+\.py)`", row[1]))
     folders = tuple(re.findall(r"`([\w/]+/)`", row[1]))
-    touched = set(addition.before)
-    assert {name for name in touched if not name.startswith(folders or "-")} <= named
+    touched = {*addition.files, *addition.before}
+    print(f"\n{addition.kind}: {len(touched)} files: {', '.join(sorted(touched))}")
+    assert len(touched) == addition.files_touched
+    assert {name for name in addition.before if not name.startswith(folders or "-")} <= named
     assert all(name.startswith(folders) for name in addition.files)
 
 
@@ -310,7 +421,7 @@ LINK_VALUES = {
     "jitter_ms": 1.0,
     "loss": GilbertElliott(to_bad=0.01, to_good=0.5),
     "reorder": 0.1,
-    "trace": "lte-driving",
+    "trace": read_trace("step"),
     "schedule": (Change(2, rate_mbit=3.0),),
     "radio": Radio(-60),
 }
@@ -320,7 +431,7 @@ def test_every_field_of_a_link_has_a_value_here() -> None:
     assert set(LINK_VALUES) == {each.name for each in fields(Direction)}
 
 
-@pytest.mark.parametrize("name", sorted(set(LINK_VALUES) - {"trace", "radio"}))
+@pytest.mark.parametrize("name", sorted(set(LINK_VALUES) - {"radio"}))
 def test_a_field_of_a_link_is_planned_and_read_back(name: str) -> None:
     scenario = router(delay_ms=5)
     link = next(each for each in scenario.network.links if each.observed).name

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from analysis.captures.flow_tables import HEADINGS
+from analysis.metrics.columns import METRIC_COLUMNS
 from benchmarks import reference
 from testbed import store
 from testbed.cli.parser import VERBS
@@ -30,6 +32,12 @@ def test_every_file_and_field_has_a_row() -> None:
     assert all(f"`{column}`" in page for column in store.SOCKET_SAMPLES.columns)
     for field in ("epoch_s", "variant_seen", "snaplen_bytes", "burst_bytes", "was_ended"):
         assert f"| `{field}` |" in page
+
+
+def test_every_metric_has_a_row() -> None:
+    page = reference.metrics()
+    for name in (*METRIC_COLUMNS, *HEADINGS):
+        assert f"| `{name}` |" in page
 
 
 def test_a_field_without_a_sentence_is_refused() -> None:
