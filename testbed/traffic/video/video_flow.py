@@ -113,22 +113,17 @@ class VideoFlow(RunningFlow):
 
 
 def _write_site(viewing: Viewing, folder: Path) -> None:
-    """Write the files to be served; for a browser they must be real media files."""
+    """Write a server's site, which for a browser has real media files, and its certificate."""
+    from testbed.traffic.video.certificate import write_certificate  # slow to import
+
     video = Video(viewing.length_s)
-    write_files(folder, video)
+    write_site(video, folder / SITE_FOLDER)
+    SETUP_CLOCK.begin_step()  # the certificate's key depends on the time as well
+    write_certificate(folder)
     if viewing.player is PlayerKind.CHROMIUM:
         from testbed.traffic.video.webm import write_browser_files  # imports Pillow
 
         write_browser_files(video, viewing.rule, folder / SITE_FOLDER)
-
-
-def write_files(folder: Path, video: Video) -> None:
-    """Write a server's site and certificate."""
-    from testbed.traffic.video.certificate import write_certificate  # slow to import
-
-    write_site(video, folder / SITE_FOLDER)
-    SETUP_CLOCK.begin_step()  # the certificate's key depends on the time as well
-    write_certificate(folder)
 
 
 class VideoServer:
