@@ -24,7 +24,7 @@ VARIANTS = ("tahoe", "reno", "newreno", "newreno-impatient", "sack")
 
 
 def scenario(*, variant: str, lost: float, profile: str, seed: int) -> Scenario:
-    """One trial."""
+    """Lose segments of a variant's only flow."""
     return Scenario(
         experiment="fall-floyd",
         label=f"{variant}-lost{lost:g}-{profile}",

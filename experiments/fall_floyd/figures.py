@@ -75,8 +75,8 @@ def trials_by_figure(trials: Iterable[Trial], key: str) -> dict[str, list[Trial]
     for trial in sorted(trials, key=_preference):
         flow = trial.scenario.flows[0]
         if flow.drops:
-            own = groups.setdefault(str(trial.scenario.profile), {})
-            own.setdefault((flow.variant, flow.drops), trial)
+            members = groups.setdefault(str(trial.scenario.profile), {})
+            members.setdefault((flow.variant, flow.drops), trial)
     return {
         stem(key, STEM, profile if len(groups) > 1 else ""): list(members.values())
         for profile, members in groups.items()
@@ -106,21 +106,21 @@ def read(trials: Iterable[Trial]) -> list[TrialSegments]:
         return list(pool.map(segments_of, trials))
 
 
-def extent(panels: Iterable[TrialSegments]) -> Extent | None:
-    """Return the range that all panels share; None if no trial ran."""
+def extent(traces: Iterable[TrialSegments]) -> Extent | None:
+    """Return the range that all traces share; None if no trial ran."""
     starts, ends, numbers, lowest = [], [], [], []
-    for each in panels:
-        if each.segments is None or each.outcome is None:
+    for trace in traces:
+        if trace.segments is None or trace.outcome is None:
             continue
-        new, again = each.segments.new, each.segments.again
+        new, again = trace.segments.new, trace.segments.again
         end = float(again.time_s[-1])
-        if each.outcome.recovered:
-            end = float(again.time_s[0]) + each.outcome.recovery_s
-        _, gone = split(new, each.lost)
+        if trace.outcome.recovered:
+            end = float(again.time_s[0]) + trace.outcome.recovery_s
+        _, gone = split(new, trace.lost)
         starts.append(float(gone.time_s[0]) - float(new.time_s[0]))
         ends.append(end - float(new.time_s[0]))
         numbers.append(float(new.number[new.time_s <= end].max()))
-        lowest.append(min(each.lost))
+        lowest.append(min(trace.lost))
     if not ends:
         return None
     time_s = max(ends) - min(starts)
@@ -168,39 +168,39 @@ def round_trips(outcome: Outcome) -> str:
     return f"{outcome.round_trips:.1f}"
 
 
-def title(panels: Iterable[TrialSegments]) -> str:
+def title(traces: Iterable[TrialSegments]) -> str:
     """Return the title: the findings with the most losses."""
-    ran = [(each.lost, each.variant, each.outcome) for each in panels if each.outcome]
+    ran = [(trace.lost, trace.variant, trace.outcome) for trace in traces if trace.outcome]
     if not ran:
         return "Lost segments: no trial ran"
     most = max((lost for lost, _, _ in ran), key=lambda lost: (len(lost), lost))
-    ran.sort(key=lambda each: variant_key(each[1]))
-    seen = {variant: outcome for lost, variant, outcome in ran if lost == most}
+    ran.sort(key=lambda trial: variant_key(trial[1]))
+    by_variant = {variant: outcome for lost, variant, outcome in ran if lost == most}
     what = f"{len(most)} segment{'s' * (len(most) > 1)} lost"
-    return f"{what}: {_recoveries(seen)};\n{_timeouts(seen)}"
+    return f"{what}: {_recoveries(by_variant)};\n{_timeouts(by_variant)}"
 
 
-def _recoveries(seen: Mapping[str, Outcome]) -> str:
+def _recoveries(by_variant: Mapping[str, Outcome]) -> str:
     """Name the shortest recovery and the longest."""
-    done = {name: each for name, each in seen.items() if each.recovered}
+    done = {name: outcome for name, outcome in by_variant.items() if outcome.recovered}
     if not done:
-        return f"{_names(seen)} did not recover"
-    low = round_trips(min(done.values(), key=lambda each: each.round_trips))
-    high = round_trips(max(done.values(), key=lambda each: each.round_trips))
+        return f"{_names(by_variant)} did not recover"
+    low = round_trips(min(done.values(), key=lambda outcome: outcome.round_trips))
+    high = round_trips(max(done.values(), key=lambda outcome: outcome.round_trips))
     text = f"{_names(_those(done, low))} recovered in {low} round trips"
     if high != low:
         text += f", {_names(_those(done, high))} in {high}"
-    missing = [name for name in seen if name not in done]
+    missing = [name for name in by_variant if name not in done]
     return text + (f", {_names(missing)} did not" if missing else "")
 
 
-def _those(seen: Mapping[str, Outcome], trips: str) -> list[str]:
-    return [name for name, each in seen.items() if round_trips(each) == trips]
+def _those(by_variant: Mapping[str, Outcome], trips: str) -> list[str]:
+    return [name for name, outcome in by_variant.items() if round_trips(outcome) == trips]
 
 
-def _timeouts(seen: Mapping[str, Outcome]) -> str:
+def _timeouts(by_variant: Mapping[str, Outcome]) -> str:
     """Name the variants whose retransmit timer fired."""
-    fired = [name for name, each in seen.items() if each.timeouts]
+    fired = [name for name, outcome in by_variant.items() if outcome.timeouts]
     if not fired:
         return "no retransmit timer fired"
     return f"the retransmit timer{'s' * (len(fired) > 1)} of {_names(fired)} fired"
@@ -211,9 +211,9 @@ def _names(names: Iterable[str]) -> str:
     return f"{', '.join(before)} and {last}" if before else last
 
 
-def footer(panels: Sequence[TrialSegments], shown: Extent | None) -> str:
+def footer(traces: Sequence[TrialSegments], shown: Extent | None) -> str:
     """Return the footer: setting, engine, and how to read the figure."""
-    seeds = sorted({each.trial.scenario.seed for each in panels})
+    seeds = sorted({trace.trial.scenario.seed for trace in traces})
     how = [
         f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}",
         "time from the first segment",
@@ -224,7 +224,7 @@ def footer(panels: Sequence[TrialSegments], shown: Extent | None) -> str:
     )
     if shown is not None:
         how.append(f"segments above {shown.number[1]:.0f} not shown")
-    return f"{setting_label(panels[0].trial)}\n{' · '.join(how)}"
+    return f"{setting_label(traces[0].trial)}\n{' · '.join(how)}"
 
 
 READING = "Segments and ACKs at the sender, one column per variant, one row per set of losses."

@@ -34,7 +34,7 @@ class Outcome:
     halvings: int  # times that ssthresh was lowered
     slow_start: bool  # after the first loss, outside of fast recovery
     recovery_s: float  # from the first retransmission to the ACK of all that was sent before it
-    round_trips: float  # the same, in round trips of the idle path
+    round_trips: float  # recovery_s in round trips of the idle path
     rto_ms: float  # before the loss
     acked: int  # segments, when the flow's measured time was over
 
@@ -59,21 +59,21 @@ class Expected:
     exactly_the_lost: bool  # sent again, each once, in their order; else at least those
     round_trips: tuple[float, float]  # at least and at most
 
-    def differences(self, seen: Outcome) -> Iterator[str]:
+    def differences(self, observed: Outcome) -> Iterator[str]:
         """Describe the differences between the observed and the expected outcome."""
-        if seen.timeouts != self.timeouts:
-            yield f"{seen.timeouts} timeouts, not {self.timeouts}"
-        if seen.halvings != self.halvings:
-            yield f"{seen.halvings} halvings, not {self.halvings}"
-        if seen.slow_start != self.slow_start:
-            yield "slow start" if seen.slow_start else "no slow start"
-        if self.exactly_the_lost and seen.sent_again != seen.lost:
-            yield f"sends again {seen.sent_again}, not {seen.lost}"
-        if not set(seen.lost) <= set(seen.sent_again):
-            yield f"sends again {seen.sent_again}, not all of {seen.lost}"
+        if observed.timeouts != self.timeouts:
+            yield f"{observed.timeouts} timeouts, not {self.timeouts}"
+        if observed.halvings != self.halvings:
+            yield f"{observed.halvings} halvings, not {self.halvings}"
+        if observed.slow_start != self.slow_start:
+            yield "slow start" if observed.slow_start else "no slow start"
+        if self.exactly_the_lost and observed.sent_again != observed.lost:
+            yield f"sends again {observed.sent_again}, not {observed.lost}"
+        if not set(observed.lost) <= set(observed.sent_again):
+            yield f"sends again {observed.sent_again}, not all of {observed.lost}"
         low, high = self.round_trips
-        if not low - ROUND_TRIP_TOLERANCE <= seen.round_trips <= high + ROUND_TRIP_TOLERANCE:
-            yield f"{seen.round_trips:.1f} round trips, not {low:g} to {high:g}"
+        if not low - ROUND_TRIP_TOLERANCE <= observed.round_trips <= high + ROUND_TRIP_TOLERANCE:
+            yield f"{observed.round_trips:.1f} round trips, not {low:g} to {high:g}"
 
 
 LOSSES = (1, 2, 3, 4)
@@ -92,8 +92,8 @@ EXPECTED: Mapping[str, tuple[Expected, ...]] = {
     ),
     # a loss a round trip, one recovery
     "newreno": tuple(Expected(0, 1, False, True, (lost, lost)) for lost in LOSSES),
-    # the same as long as the timer, set at the first partial ACK, does not fire: two
-    # round trips and a half
+    # as newreno while the timer, set at the first partial ACK, does not fire: two round trips
+    # and a half
     "newreno-impatient": (
         *(Expected(0, 1, False, True, (lost, lost)) for lost in (1, 2, 3)),
         Expected(1, 2, True, False, (3, 5)),
@@ -122,7 +122,7 @@ class SegmentSequence:
 
 
 def sequence(trial: Trial, flow: Flow) -> SegmentSequence:
-    """The flow's segments and ACKs over time."""
+    """Read a flow's segments and ACKs over time."""
     packets = _packets(trial, flow)
     zero = epoch_ns(trial)
     numbers, is_new = _numbers(packets.data)
@@ -141,17 +141,17 @@ def sequence(trial: Trial, flow: Flow) -> SegmentSequence:
     )
 
 
-def outcome(trial: Trial, flow: Flow, found: SegmentSequence) -> Outcome:
-    """The flow's recovery from its losses."""
+def outcome(trial: Trial, flow: Flow, segments: SegmentSequence) -> Outcome:
+    """Describe the flow's recovery from its losses."""
     sockets = _sockets(trial, flow)
-    if not len(found.again.time_s):
+    if not len(segments.again.time_s):
         raise TestbedError(
             f"{trial.path.name}: {flow.name} sent nothing again", "did it lose anything?"
         )
-    began = float(found.again.time_s[0])
-    before = found.new.time_s < began
-    covered = found.acks.number >= found.new.number[before].max()
-    late = found.acks.time_s[covered & (found.acks.time_s > began)]
+    began = float(segments.again.time_s[0])
+    before = segments.new.time_s < began
+    covered = segments.acks.number >= segments.new.number[before].max()
+    late = segments.acks.time_s[covered & (segments.acks.time_s > began)]
     recovery_s = float(late[0]) - began if len(late) else float("nan")
     ssthresh = sockets["ssthresh"].fillna(2.0**31).to_numpy()
     after = sockets[sockets["time_s"] > began]
@@ -159,14 +159,14 @@ def outcome(trial: Trial, flow: Flow, found: SegmentSequence) -> Outcome:
     earlier = sockets[sockets["time_s"] < began]
     return Outcome(
         lost=flow.drops,
-        sent_again=tuple(int(number) for number in found.again.number),
-        timeouts=len(found.timeouts_s),
+        sent_again=tuple(int(number) for number in segments.again.number),
+        timeouts=len(segments.timeouts_s),
         halvings=int((np.diff(ssthresh) < 0).sum()),
         slow_start=bool(growing.any()),
         recovery_s=recovery_s,
         round_trips=recovery_s * 1e3 / float(sockets["min_rtt_ms"].min()),
         rto_ms=float(earlier["rto_ms"].iloc[-1]),
-        acked=int(found.acks.number[found.acks.time_s <= trial.scenario.stop_s(flow)].max()),
+        acked=int(segments.acks.number[segments.acks.time_s <= trial.scenario.stop_s(flow)].max()),
     )
 
 
@@ -175,10 +175,10 @@ def _record(trial: Trial, flow: Flow) -> FlowRecord:
 
 
 def _packets(trial: Trial, flow: Flow) -> FlowPackets:
-    found = TrialPackets(trial).flow("sender", _record(trial, flow))
-    if found is None:
+    packets = TrialPackets(trial).flow("sender", _record(trial, flow))
+    if packets is None:
         raise TestbedError(f"{trial.path.name}: no capture at {flow.src}", "capture the senders")
-    return FlowPackets(found.data[found.data["payload"] > 0], found.acks)
+    return FlowPackets(packets.data[packets.data["payload"] > 0], packets.acks)
 
 
 def _sockets(trial: Trial, flow: Flow) -> pd.DataFrame:
@@ -189,14 +189,14 @@ def _sockets(trial: Trial, flow: Flow) -> pd.DataFrame:
 
 
 def _numbers(data: pd.DataFrame) -> tuple[Floats, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    """Each packet's segment, and whether it is its first sending; as the dropper counts."""
+    """Return each packet's segment as the dropper counts, and whether it is sent first."""
     first = ~data["seq"].duplicated()
     order = {seq: number for number, seq in enumerate(data.loc[first, "seq"], start=1)}
     return data["seq"].map(order).to_numpy(dtype=np.float64), first.to_numpy()
 
 
 def _ends(data: pd.DataFrame) -> Floats:
-    """The end of each segment of new data, in order of their numbers."""
+    """Return the end of each segment of new data, in order of their numbers."""
     new = data[~data["seq"].duplicated()]
     return (new["seq"] + new["payload"]).to_numpy(dtype=np.float64)
 
@@ -205,14 +205,14 @@ Expectations = Mapping[str, tuple[Expected, ...]]  # variant → with one loss, 
 
 
 def outcomes(trials: Iterable[Trial]) -> list[tuple[Trial, Outcome]]:
-    """Every trial that ran and was captured, with its outcome, in the order of the figure."""
-    found = []
+    """Pair each trial that ran and was captured with its outcome, in the figure's order."""
+    pairs = []
     for trial in trials:
         flow = trial.scenario.flows[0]
         if trial.record.status is Status.OK and flow.drops:
             with contextlib.suppress(TestbedError):  # neither captured nor sampled
-                found.append((trial, outcome(trial, flow, sequence(trial, flow))))
-    return sorted(found, key=lambda each: _place(each[0]))
+                pairs.append((trial, outcome(trial, flow, sequence(trial, flow))))
+    return sorted(pairs, key=lambda pair: _place(pair[0]))
 
 
 def _place(trial: Trial) -> tuple[object, ...]:
@@ -222,30 +222,34 @@ def _place(trial: Trial) -> tuple[object, ...]:
 
 
 def expected_and_seen(results: ExperimentResults) -> TextTable:
-    """The observed outcomes, with the expected ones in brackets."""
+    """Tabulate the observed outcomes, with the expected ones in brackets."""
     return compared(outcomes(results.trials), EXPECTED)
 
 
 def sheets(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
-    """The same for the page."""
+    """Yield the table of outcomes as a sheet of the page."""
     table = expected_and_seen(results)
     rows = tuple(tuple(Cell(text, text) for text in row) for row in table.rows)
     yield f"Recovery from the losses; {table.note}", Sheet(tuple(map(Head, table.header)), rows)
 
 
-def compared(seen_by_trial: Iterable[tuple[Trial, Outcome]], expected: Expectations) -> TextTable:
-    """One row per trial."""
+def compared(
+    observed_by_trial: Iterable[tuple[Trial, Outcome]], expected: Expectations
+) -> TextTable:
+    """Write a row per trial."""
     lines = []
-    for trial, seen in seen_by_trial:
+    for trial, observed in observed_by_trial:
         variant = trial.scenario.flows[0].variant or ""
-        rows = expected.get(variant, ())[len(seen.lost) - 1 : len(seen.lost)]
-        lines.append((variant, str(len(seen.lost)), *_cells(seen, rows[0] if rows else None)))
+        rows = expected.get(variant, ())[len(observed.lost) - 1 : len(observed.lost)]
+        lines.append(
+            (variant, str(len(observed.lost)), *_cells(observed, rows[0] if rows else None))
+        )
     return TextTable(HEADER, tuple(lines), _note([line[-1] for line in lines]))
 
 
 def _note(verdicts: Sequence[str]) -> str:
-    """The number of trials as expected, out of those with an expectation."""
-    judged = [each for each in verdicts if each != NOTHING_EXPECTED]
+    """Count the trials as expected, out of those with an expectation."""
+    judged = [verdict for verdict in verdicts if verdict != NOTHING_EXPECTED]
     right = judged.count(AS_EXPECTED)
     return f"seen (expected): {right} of {len(judged)} {AS_EXPECTED}" if judged else ""
 
@@ -265,16 +269,16 @@ NOTHING_EXPECTED = "–"
 SHOWN = 7  # segments sent again
 
 
-def _cells(seen: Outcome, wanted: Expected | None) -> tuple[str, ...]:
-    again = [str(number) for number in seen.sent_again[:SHOWN]]
-    if len(seen.sent_again) > SHOWN:
-        again += [f"… {len(seen.sent_again)} in all"]
+def _cells(observed: Outcome, wanted: Expected | None) -> tuple[str, ...]:
+    again = [str(number) for number in observed.sent_again[:SHOWN]]
+    if len(observed.sent_again) > SHOWN:
+        again += [f"… {len(observed.sent_again)} in all"]
     texts = (
         " ".join(again),
-        str(seen.timeouts),
-        str(seen.halvings),
-        _yes(seen.slow_start),
-        f"{seen.round_trips:.1f}",
+        str(observed.timeouts),
+        str(observed.halvings),
+        _yes(observed.slow_start),
+        f"{observed.round_trips:.1f}",
     )
     if wanted is None:
         return (*texts, NOTHING_EXPECTED)
@@ -286,7 +290,7 @@ def _cells(seen: Outcome, wanted: Expected | None) -> tuple[str, ...]:
         _yes(wanted.slow_start),
         f"{low:g}" if low == high else f"{low:g}–{high:g}",
     )
-    verdict = "; ".join(wanted.differences(seen)) or AS_EXPECTED
+    verdict = "; ".join(wanted.differences(observed)) or AS_EXPECTED
     return (*(f"{a} ({b})" for a, b in zip(texts, brackets, strict=True)), verdict)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -39,280 +40,266 @@ from experiments.parvez_mahanti_williamson.printed import (
     PMW_LOSSES_PER_EVENT,
     PMW_MEAN_ERROR,
     PMW_MODEL_ERRORS,
+    PMW_RTT_S,
     PMW_STEADY_AHEAD,
     PMW_TABLE_2,
     PMW_WORST_ERROR,
 )
 
-FINE_TICK_S = 0.01  # of ns-2's timers: with 0.1 s, four losses cause no timeout
-
-
-def ns2_newreno(reference: Reference, *, impatient: bool, p: float) -> pd.DataFrame:
-    """By m, with a timer of at least 0.2 s: `goodput_pps`, and `p`, the rate of events met."""
-    table = reference.table("parvez_ns2.csv")
-    if table.empty:
-        return pd.DataFrame(columns=["goodput_pps", "p"], dtype=float)
-    chosen = (table["mode"] == "B") & (table["tick"] == FINE_TICK_S) & (table["p"] == p)
-    own = table[chosen & (table["imp"] == impatient)]
-    means = own.groupby("m")[["goodput_pps", "p_meas"]].mean()
-    return means.rename(columns={"p_meas": "p"})
-
-
 SBS, IMP = "newreno", "newreno-impatient"
 NAMES = {SBS: "Slow-but-Steady", IMP: "Impatient"}
 PERCENT = ClaimMeasure("%", 2, factor=100, absolute=1e-3)
+
+
+def _forms_compared(
+    wanted: ComparisonOutcome, rows: pd.DataFrame, axis: str, where: str
+) -> ClaimPart:
+    """Require how Slow-but-Steady's goodput compares with Impatient's, as means over an axis."""
+    rates = samples(rows, "goodput_mbps", "variant", [axis])
+    pair = (NAMES[SBS], rates.get(SBS, {}), NAMES[IMP], rates.get(IMP, {}))
+    return all_are(wanted, contrasts(RATE, [pair], paired=True), where)
+
+
+# ---- loss events: figure 2
+
 EVENT_LOSSES = ClaimMeasure("losses", 1, absolute=0.5)
 ALIKE = 0.02
 NEAR_LOSSES = 2.0
 EVEN = "even"  # the dropper with evenly spaced events
 LINE_FROM = 10  # losses: below, the difference over m is not linear
-APART = 3  # losses around the crossing, within which either may be ahead
-SEEDS = 2  # fewer say nothing
-PAPER_RTT_S, NS2_RTO_S = 0.07, 0.2
+CROSSING_MARGIN = 3  # losses around the crossing, within which either may be ahead
+LEAST_SEEDS = 2  # fewer say nothing
+NS2_RTO_S = 0.2
+NS2_TICK_S = 0.01  # of ns-2's timers: with 0.1 s, four losses cause no timeout
 EQUATIONS_NEAR = 1.0  # losses, of m_t by the equations
 
 
-def readings(group: Group) -> list[tuple[str, Group]]:
-    """The trials like the paper's, with ns-2's timer: with random events, as the paper defines p,
-    and, where they were run, with evenly spaced ones, as its equations assume.
+@dataclass(frozen=True, eq=False)
+class EventFlows:
+    """The flows of one loss event rate and one dropper, compared with their models."""
+
+    p: float
+    flows: pd.DataFrame
+    reading: str
+    reference: Reference
+
+    @property
+    def at(self) -> str:
+        """Name the setting as the judged parts do."""
+        return f"p = {self.p:.2%}{self.reading}"
+
+
+def event_flows(group: Group) -> Iterator[EventFlows]:
+    """Yield the flows of each loss event rate that the paper has, with ns-2's timer.
+
+    The events are random, as the paper defines p, and, where those were run, evenly spaced, as its
+    equations assume.
     """
-    found = [("", paper_group(group))]
+    readings = {"consecutive": ""}
     if EVEN in group.values("dropper"):
-        found.append((", evenly spaced events", paper_group(group, EVEN)))
-    return found
-
-
-def paper_group(group: Group, dropper: str = "consecutive") -> Group:
-    """The group's rows with this dropper."""
-    own = group
-    for name, value in (("dropper", dropper), ("timer", "ns2")):
-        if own.values(name):
-            own = own.asked(name, [value])
-    if not {SBS, IMP} <= set(own.rows["variant"]):
-        raise NotMeasured("no usable trials of both forms", f"testbed run {group.experiment}")
-    return own
-
-
-def chances(group: Group) -> list[float]:
-    """The loss event rates of the paper that were run, as parts of one."""
-    return [p for p in PMW_FIRST_IMPATIENT if 100 * p in group.values("p_percent")]
-
-
-def of_chance(group: Group, p: float) -> pd.DataFrame:
-    """The flows with that loss event rate, compared with their models."""
-    return with_model(group.where(p_percent=100 * p).rows)
+        readings[EVEN] = ", evenly spaced events"
+    for dropper, reading in readings.items():
+        chosen = group
+        for name, value in (("dropper", dropper), ("timer", "ns2")):
+            if chosen.values(name):
+                chosen = chosen.asked(name, [value])
+        if not {SBS, IMP} <= set(chosen.rows["variant"]):
+            raise NotMeasured("no usable trials of both forms", f"testbed run {group.experiment}")
+        for p in PMW_FIRST_IMPATIENT:
+            if 100 * p in chosen.values("p_percent"):
+                flows = with_model(chosen.where(p_percent=100 * p).rows)
+                yield EventFlows(p, flows, reading, chosen.reference)
 
 
 def events_accuracy(group: Group) -> Finding:
-    """The models' largest errors, m*, and where the forms cross."""
+    """Judge the models' largest errors, m*, and where the forms cross."""
     parts: list[ClaimPart] = []
     rows: list[NumberRow] = []
-    for reading, own in readings(group):
-        for p in chances(own):
-            flows, at = of_chance(own, p), f"p = {p:.2%}{reading}"
-            for variant, printed in _errors_of(p).items():
-                error = largest_error(flows, variant)
-                what = f"largest error of {NAMES[variant]}'s model at {at}"
-                parts.append(_of_means(what, error, printed[1], int(flows["seed"].nunique())))
-                ns2 = _ns2_errors(own.reference, variant, p)
-                rows.append(_error_row(flows, variant, at, printed, ns2 if not reading else None))
-            parts += _where_they_part(flows, p, at)
+    for setting in event_flows(group):
+        flows, p, at = setting.flows, setting.p, setting.at
+        for variant, name in NAMES.items():
+            printed = PMW_MODEL_ERRORS[variant, p]
+            model_errors = errors(flows, variant)
+            parts.append(
+                _at_most(
+                    f"largest error of {name}'s model at {at}",
+                    float(model_errors.abs().max()),
+                    printed[1],
+                    int(flows["seed"].nunique()),
+                )
+            )
+            ns2 = "" if setting.reading else _range(_ns2_errors(setting.reference, variant, p))
+            rows.append(
+                NumberRow(
+                    f"error of {name}'s model, {at}",
+                    _range(model_errors) or "the model does not hold",
+                    " to ".join(map(PERCENT.write, printed)),
+                    ns2,
+                )
+            )
+        by_seed = difference(flows)
+        critical = {seed: first_apart(line) for seed, line in by_seed.items()}
+        crossings = {seed: crossing(line) for seed, line in by_seed.items()}
+        first = PMW_FIRST_IMPATIENT[p] - 0.5
+        for quantity, sample_by_seed, wanted, near in (
+            ("m*", critical, PMW_CRITICAL_LOSSES, 0.5),
+            ("crossing", crossings, first, NEAR_LOSSES),
+        ):
+            bounds = wanted - near, wanted + near
+            parts.append(within(f"{quantity} at {at}", EVENT_LOSSES, sample_by_seed, *bounds))
     return Finding(tuple(parts), tuple(rows))
 
 
-def _errors_of(p: float) -> dict[str, tuple[float, float]]:
-    return {name: bounds for (name, at), bounds in PMW_MODEL_ERRORS.items() if at == p}
-
-
 def errors(flows: pd.DataFrame, variant: str) -> pd.Series[float]:
-    """By m: the model's error, of the means over seeds; where the model holds."""
-    own = flows[(flows["variant"] == variant) & flows["expected_pps"].notna()]
-    means = own.groupby("axis_m")[["goodput_pps", "expected_pps"]].mean()
-    return means["expected_pps"] / means["goodput_pps"] - 1
+    """Return the model's error by m, of the means over seeds; where the model holds."""
+    modelled = flows[(flows["variant"] == variant) & flows["expected_pps"].notna()]
+    means_by_m = modelled.groupby("axis_m")[["goodput_pps", "expected_pps"]].mean()
+    return means_by_m["expected_pps"] / means_by_m["goodput_pps"] - 1
 
 
-def largest_error(flows: pd.DataFrame, variant: str) -> float:
-    """The largest absolute error over all m."""
-    found = errors(flows, variant).abs()
-    return float(found.max()) if len(found) else math.nan
-
-
-def _of_means(what: str, value: float, most: float, seeds: int) -> ClaimPart:
-    """A number from all seeds at once, which has no spread over them, compared with a bound."""
-    if seeds < SEEDS or not math.isfinite(value):
+def _at_most(what: str, value: float, most: float, seeds: int) -> ClaimPart:
+    """Bound a number that is computed from all seeds at once, so that it has no spread."""
+    if seeds < LEAST_SEEDS or not math.isfinite(value):
         verdict = ClaimVerdict.OPEN
     else:
         verdict = ClaimVerdict.SUPPORTED if value <= most else ClaimVerdict.CONTRADICTED
-    said = f"{what} {PERCENT.write(value)} (required: at most {PERCENT.write(most)})"
     effect = f"{what} {PERCENT.write(value)}"
-    result = JudgedPart(verdict, said, "largest over m, of the means over seeds", effect, n=seeds)
+    sentence = f"{effect} (required: at most {PERCENT.write(most)})"
+    result = JudgedPart(verdict, sentence, "largest over m, of the means over seeds", effect,
+                        n=seeds)  # fmt: skip
     return ClaimPart((), lambda _: result)
 
 
-def _error_row(
-    flows: pd.DataFrame,
-    variant: str,
-    at: str,
-    printed: tuple[float, float],
-    ns2: pd.Series[float] | None,
-) -> NumberRow:
-    return NumberRow(
-        f"error of {NAMES[variant]}'s model, {at}",
-        _written(errors(flows, variant)) or "the model does not hold",
-        " to ".join(PERCENT.write(each) for each in printed),
-        "" if ns2 is None else _written(ns2),
-    )
-
-
-def _written(found: pd.Series[float]) -> str:
-    """The range of errors, without and with their sign, and the mean."""
-    if found.empty:
+def _range(model_errors: pd.Series[float]) -> str:
+    """Write the range of errors, without and with their sign, and the mean."""
+    if model_errors.empty:
         return ""
-    absolute = found.abs()
+    absolute = model_errors.abs()
     return (
         f"{PERCENT.write(float(absolute.min()))} to {PERCENT.write(float(absolute.max()))}, mean "
-        f"{PERCENT.write(float(absolute.mean()))}; with sign {PERCENT.write(found.min(), '+')} to "
-        f"{PERCENT.write(found.max(), '+')}"
+        f"{PERCENT.write(float(absolute.mean()))}; with sign "
+        f"{PERCENT.write(model_errors.min(), '+')} to {PERCENT.write(model_errors.max(), '+')}"
     )
 
 
 def difference(flows: pd.DataFrame) -> dict[int, pd.Series[float]]:
-    """By seed, over m: Slow-but-Steady minus Impatient, as a fraction of their mean."""
-    rates = {
-        each: sweeps(flows[flows["variant"] == each], "goodput_mbps", "axis_m")
-        for each in (SBS, IMP)
+    """Return Slow-but-Steady minus Impatient over m, as a fraction of their mean, by seed."""
+    steady, impatient = (
+        sweeps(flows[flows["variant"] == form], "goodput_mbps", "axis_m") for form in NAMES
+    )
+    return {
+        seed: _relative(steady[seed], impatient[seed])
+        for seed in sorted(steady.keys() & impatient.keys())
     }
-    found = {}
-    for seed in sorted(rates[SBS].keys() & rates[IMP].keys()):
-        steady, impatient = rates[SBS][seed], rates[IMP][seed]
-        found[seed] = 2 * (steady - impatient) / (steady + impatient)
-    return found
 
 
-def first_apart(series: pd.Series[float]) -> float:
-    """The least m from which the forms differ."""
-    apart = [float(m) for m, value in series.items() if abs(value) > ALIKE]  # type: ignore[arg-type]
+def _relative(steady: pd.Series[float], impatient: pd.Series[float]) -> pd.Series[float]:
+    return 2 * (steady - impatient) / (steady + impatient)
+
+
+def first_apart(line: pd.Series[float]) -> float:
+    """Return the least m from which the forms differ."""
+    apart = [float(m) for m, value in line.items() if abs(value) > ALIKE]  # type: ignore[arg-type]
     return min(apart, default=math.nan)
 
 
-def crossing(series: pd.Series[float]) -> float:
-    """The zero of a straight line through the differences."""
-    m = series.index.to_numpy(dtype=float)
+def crossing(line: pd.Series[float]) -> float:
+    """Return the zero of a straight line through the differences."""
+    m = line.index.to_numpy(dtype=float)
     far = m >= LINE_FROM
     if far.sum() < 3:
         return math.nan
-    slope, start = np.polyfit(m[far], series.to_numpy(dtype=float)[far], 1)
+    slope, start = np.polyfit(m[far], line.to_numpy(dtype=float)[far], 1)
     return float(-start / slope) if slope < 0 else math.nan
 
 
+def ns2_means(reference: Reference, variant: str, p: float) -> pd.DataFrame:
+    """Return ns-2's `goodput_pps`, and its measured loss event rate `p`, by m.
+
+    They are with a timer of at least 0.2 s.
+    """
+    table = reference.table("parvez_ns2.csv")
+    if table.empty:
+        return pd.DataFrame(columns=["goodput_pps", "p"], dtype=float)
+    chosen = (table["mode"] == "B") & (table["tick"] == NS2_TICK_S) & (table["p"] == p)
+    chosen &= table["imp"] == (variant == IMP)
+    by_m = table[chosen].groupby("m")[["goodput_pps", "p_meas"]].mean()
+    return by_m.rename(columns={"p_meas": "p"})
+
+
 def _ns2_errors(reference: Reference, variant: str, p: float) -> pd.Series[float]:
-    found = ns2_newreno(reference, impatient=variant == IMP, p=p)
-    expected = {
-        m: predict(
-            MODEL_OF[variant], Conditions(float(each), PAPER_RTT_S, float(str(m)), NS2_RTO_S)
-        )
-        for m, each in found["p"].items()
+    table = ns2_means(reference, variant, p)
+    predictions = {
+        m: predict(MODEL_OF[variant], Conditions(float(rate), PMW_RTT_S, float(str(m)), NS2_RTO_S))
+        for m, rate in table["p"].items()
     }
-    numbers = pd.Series({m: each for m, each in expected.items() if not isinstance(each, Invalid)})
-    return (numbers / found["goodput_pps"] - 1).dropna()
-
-
-def _ns2_crossing(reference: Reference, p: float) -> str:
-    steady, impatient = (
-        ns2_newreno(reference, impatient=each == IMP, p=p)["goodput_pps"] for each in NAMES
+    expected = pd.Series(
+        {m: number for m, number in predictions.items() if not isinstance(number, Invalid)}
     )
-    at = crossing((2 * (steady - impatient) / (steady + impatient)).dropna())
-    return EVENT_LOSSES.write(at) if math.isfinite(at) else ""
-
-
-def _where_they_part(flows: pd.DataFrame, p: float, at: str) -> list[ClaimPart]:
-    by_seed = difference(flows)
-    critical: Sample = {seed: first_apart(each) for seed, each in by_seed.items()}
-    crossings: Sample = {seed: crossing(each) for seed, each in by_seed.items()}
-    first = PMW_FIRST_IMPATIENT[p] - 0.5
-    return [
-        within(
-            f"m* at {at}",
-            EVENT_LOSSES,
-            critical,
-            PMW_CRITICAL_LOSSES - 0.5,
-            PMW_CRITICAL_LOSSES + 0.5,
-        ),
-        within(
-            f"crossing at {at}", EVENT_LOSSES, crossings, first - NEAR_LOSSES, first + NEAR_LOSSES
-        ),
-    ]
+    return (expected / table["goodput_pps"] - 1).dropna()
 
 
 def regions(group: Group) -> Finding:
-    """The leading form in each region, and m_t according to the equations."""
+    """Judge the leading form in each region, and m_t according to the equations."""
     parts: list[ClaimPart] = []
     rows: list[NumberRow] = []
-    for reading, own in readings(group):
-        for p in chances(own):
-            flows, at = of_chance(own, p), f"p = {p:.2%}{reading}"
-            parts += [_ahead(flows, *each) for each in _ranges(p, at, flows)]
-            turn = _equations_crossing(flows, p)
-            wanted = PMW_CROSSINGS[p]
-            near = wanted - EQUATIONS_NEAR, wanted + EQUATIONS_NEAR
-            parts.append(within(f"m_t by the equations at {at}", EVENT_LOSSES, turn, *near))
-            crossings = {seed: crossing(each) for seed, each in difference(flows).items()}
-            ns2 = "" if reading else _ns2_crossing(own.reference, p)
-            where = f"where the trials cross, {at}"
-            rows.append(NumberRow(where, spread(EVENT_LOSSES, crossings), f"{wanted}", ns2))
-            rows.append(
-                NumberRow(f"m_t by the equations, {at}", spread(EVENT_LOSSES, turn), f"{wanted}")
-            )
+    for setting in event_flows(group):
+        flows, p, at = setting.flows, setting.p, setting.at
+        printed, end = PMW_CROSSINGS[p], imp_window(p) - 3
+        m = flows["axis_m"].astype(float)
+        for name, chosen, wanted in (
+            ("below m*", m < PMW_CRITICAL_LOSSES, ComparisonOutcome.EQUAL),
+            (
+                "between m* and m_t",
+                (m > PMW_CRITICAL_LOSSES) & (m <= printed - CROSSING_MARGIN),
+                ComparisonOutcome.ABOVE,
+            ),
+            (
+                "above m_t",
+                (m >= printed + CROSSING_MARGIN) & (m <= end),
+                ComparisonOutcome.BELOW,
+            ),
+        ):
+            if chosen.any():
+                parts.append(_forms_compared(wanted, flows[chosen], "axis_m", f"{name}, {at}"))
+        equations = _equations_crossing(flows, p)
+        near = printed - EQUATIONS_NEAR, printed + EQUATIONS_NEAR
+        parts.append(within(f"m_t by the equations at {at}", EVENT_LOSSES, equations, *near))
+        crossings = {seed: crossing(line) for seed, line in difference(flows).items()}
+        ns2 = math.nan
+        if not setting.reading:
+            forms = [ns2_means(setting.reference, form, p)["goodput_pps"] for form in NAMES]
+            ns2 = crossing(_relative(*forms).dropna())
+        rows += [
+            NumberRow(
+                f"where the trials cross, {at}",
+                spread(EVENT_LOSSES, crossings),
+                f"{printed}",
+                EVENT_LOSSES.write(ns2) if math.isfinite(ns2) else "",
+            ),
+            NumberRow(f"m_t by the equations, {at}", spread(EVENT_LOSSES, equations), f"{printed}"),
+        ]
     return Finding(tuple(parts), tuple(rows))
 
 
-def _ranges(
-    p: float, at: str, flows: pd.DataFrame
-) -> list[tuple[str, list[float], str, ComparisonOutcome]]:
-    """Each region: its name, its m, and how Slow-but-Steady compares with Impatient there."""
-    there = sorted(float(m) for m in flows["axis_m"].unique())
-    turn, end = PMW_CROSSINGS[p], imp_window(p) - 3
-    found = [
-        ("below m*", [m for m in there if m < PMW_CRITICAL_LOSSES], ComparisonOutcome.EQUAL),
-        (
-            "between m* and m_t",
-            [m for m in there if PMW_CRITICAL_LOSSES < m <= turn - APART],
-            ComparisonOutcome.ABOVE,
-        ),
-        ("above m_t", [m for m in there if turn + APART <= m <= end], ComparisonOutcome.BELOW),
-    ]
-    return [(f"{name}, {at}", ms, NAMES[SBS], wanted) for name, ms, wanted in found if ms]
-
-
-def _ahead(
-    flows: pd.DataFrame, where: str, ms: Sequence[float], hero: str, wanted: ComparisonOutcome
-) -> ClaimPart:
-    own = flows[flows["axis_m"].isin(ms)]
-    found = samples(own, "goodput_mbps", "variant", ["axis_m"])
-    pair = (hero, found.get(SBS, {}), NAMES[IMP], found.get(IMP, {}))
-    return all_are(wanted, contrasts(RATE, [pair], paired=True), where)
-
-
 def _equations_crossing(flows: pd.DataFrame, p: float) -> Sample:
-    """By seed, with the timer and the round-trip time of Impatient's flows, and the configured
-    p.
-    """
-    timers = flows[flows["variant"] == IMP]
-    turns = {}
-    for seed, own in timers.groupby("seed"):
-        rto = float(own["rto_at_timeout_ms"].mean())
-        if math.isfinite(rto):
-            turns[int(float(str(seed)))] = Regions(
-                rto / float(own["srtt_mean_ms"].mean())
-            ).crossing(p)
-    return turns
+    """Return m_t by seed, with the timer and the round trip of Impatient's flows."""
+    crossings = {}
+    for seed, members in flows[flows["variant"] == IMP].groupby("seed"):
+        rto_ms = float(members["rto_at_timeout_ms"].mean())
+        if math.isfinite(rto_ms):
+            ratio = rto_ms / float(members["srtt_mean_ms"].mean())
+            crossings[int(float(str(seed)))] = Regions(ratio).crossing(p)
+    return crossings
 
+
+# ---- real traffic: figure 3 and table II
 
 BACKGROUND_LOSSES = ClaimMeasure("losses", 2, absolute=0.05)
 MODERATE = (4, 199)  # sessions: the paper's "4 to 200"; its table ends at 192
-MOST = 256
+MOST_SESSIONS = 256
 ERROR_NEAR = 0.05
-OVER_AT_MOST = 0.10
+LEAST_WORST_ERROR = 0.10
 LEAD_NEAR = 0.055
 QUEUES = ("droptail", "red")
 # ns-2's drops between the upper threshold and its double with a probability that rises to 1;
@@ -321,12 +308,12 @@ NOT_GENTLE = "Linux's RED is not gentle, as ns-2's is by default"
 
 
 def between(rows: pd.DataFrame, low: float, high: float) -> pd.DataFrame:
-    """The foreground flows among this many sessions."""
+    """Select the foreground flows among a range of numbers of sessions."""
     return rows[rows["axis_sessions"].between(low, high)]
 
 
 def of_queue(group: Group, queue: str) -> pd.DataFrame:
-    """The flows through this queue, compared with their models."""
+    """Return the flows through a queue, compared with their models."""
     if queue not in group.values("queue"):
         raise NotMeasured(f"no usable trials with {queue}", f"testbed run {group.experiment}")
     rows = group.where(queue=queue).rows
@@ -334,130 +321,101 @@ def of_queue(group: Group, queue: str) -> pd.DataFrame:
 
 
 def over_sessions(rows: pd.DataFrame, variant: str, metric: str) -> Sample:
-    """By seed, the mean over the numbers of sessions."""
+    """Return a form's mean over the numbers of sessions, by seed."""
     return sample(rows[rows["variant"] == variant], metric, ["axis_sessions"])
 
 
 def background_accuracy(group: Group) -> Finding:
-    """The model's mean error, and the losses per event."""
+    """Judge the model's mean error, and the losses per event."""
+    by_queue = {queue: of_queue(group, queue) for queue in QUEUES}
     parts: list[ClaimPart] = []
-    for queue in QUEUES:
-        moderate = between(of_queue(group, queue), *MODERATE)
+    for queue, rows in by_queue.items():
+        moderate = between(rows, *MODERATE)
         moderate = moderate.assign(magnitude=moderate["model_error"].abs())
-        printed = PMW_MEAN_ERROR[queue]  # of magnitudes: docs/papers explains why
-        parts.append(
-            within(
-                f"mean error of the model, {queue}",
-                PERCENT,
-                over_sessions(moderate, SBS, "magnitude"),
-                printed - ERROR_NEAR,
-                printed + ERROR_NEAR,
-            )
-        )
-    plain = of_queue(group, "droptail")
-    at_most = over_sessions(between(plain, MOST, MOST), SBS, "model_error")
-    parts.append(within(f"error at {MOST} sessions", PERCENT, at_most, low=OVER_AT_MOST))
-    for (variant, queue), (low, high) in PMW_LOSSES_PER_EVENT.items():
-        rows = of_queue(group, queue)
-        rows = between(rows, *MODERATE) if queue == "droptail" else rows
+        printed = PMW_MEAN_ERROR[queue]  # of magnitudes: the paper's page explains why
+        magnitude = over_sessions(moderate, SBS, "magnitude")
+        bounds = printed - ERROR_NEAR, printed + ERROR_NEAR
+        parts.append(within(f"mean error of the model, {queue}", PERCENT, magnitude, *bounds))
+    plain = by_queue["droptail"]
+    worst = over_sessions(between(plain, MOST_SESSIONS, MOST_SESSIONS), SBS, "model_error")
+    parts.append(
+        within(f"error at {MOST_SESSIONS} sessions", PERCENT, worst, low=LEAST_WORST_ERROR)
+    )
+    for (variant, queue), bounds in PMW_LOSSES_PER_EVENT.items():
+        rows = between(plain, *MODERATE) if queue == "droptail" else by_queue[queue]
+        losses = over_sessions(rows, variant, "losses_per_event")
         name = f"losses per event, {NAMES[variant]}, {queue}"
-        found = within(
-            name, BACKGROUND_LOSSES, over_sessions(rows, variant, "losses_per_event"), low, high
-        )
-        parts.append(left_open(found, NOT_GENTLE) if queue == "red" else found)
-    return Finding(tuple(parts), (*table_rows(plain), _worst_row(at_most)))
-
-
-def table_rows(rows: pd.DataFrame) -> list[NumberRow]:
-    """Table II: ours beside the paper's."""
-    found = []
-    steady = rows[rows["variant"] == SBS]
-    for line in PMW_TABLE_2:
-        own = steady[steady["axis_sessions"] == line.flows]
-        if own.empty:
-            continue
-        rtt_s = own["srtt_mean_ms"] / 1e3
-        means = (
-            f"p {own['loss_event_rate'].mean():.2%}, losses {own['loss_rate'].mean():.2%}, "
-            f"{(own['goodput_pps'] * rtt_s).mean():.2f}, "
-            f"model {(own['expected_pps'] * rtt_s).mean():.2f}"
-        )
-        paper = (
-            f"p {line.loss_event_rate:.2%}, losses {line.loss_rate:.2%}, {line.simulated:.2f}, "
-            f"model {line.predicted:.2f}"
-        )
-        found.append(NumberRow(f"{line.flows} sessions, segments per round trip", means, paper))
-    return found
-
-
-def _worst_row(at_most: Sample) -> NumberRow:
-    return NumberRow(
-        f"error of the model at {MOST} sessions",
-        spread(PERCENT, at_most),
+        part = within(name, BACKGROUND_LOSSES, losses, *bounds)
+        parts.append(left_open(part, NOT_GENTLE) if queue == "red" else part)
+    worst_row = NumberRow(
+        f"error of the model at {MOST_SESSIONS} sessions",
+        spread(PERCENT, worst),
         PERCENT.write(PMW_WORST_ERROR, "+"),
     )
+    return Finding(tuple(parts), (*_table_two_rows(plain), worst_row))
+
+
+def _table_two_rows(rows: pd.DataFrame) -> Iterator[NumberRow]:
+    """Yield table II's rows: ours beside the paper's."""
+    steady = rows[rows["variant"] == SBS]
+    for line in PMW_TABLE_2:
+        flows = steady[steady["axis_sessions"] == line.flows]
+        if flows.empty:
+            continue
+        rtt_s = flows["srtt_mean_ms"] / 1e3
+        ours, paper = (
+            f"p {p:.2%}, losses {losses:.2%}, {goodput:.2f}, model {model:.2f}"
+            for p, losses, goodput, model in (
+                (
+                    flows["loss_event_rate"].mean(),
+                    flows["loss_rate"].mean(),
+                    (flows["goodput_pps"] * rtt_s).mean(),
+                    (flows["expected_pps"] * rtt_s).mean(),
+                ),
+                (line.loss_event_rate, line.loss_rate, line.simulated, line.predicted),
+            )
+        )
+        yield NumberRow(f"{line.flows} sessions, segments per round trip", ours, paper)
 
 
 def lead(rows: pd.DataFrame, low: float, high: float) -> Sample:
-    """By seed: the ratio of Slow-but-Steady's goodput to Impatient's, minus one, averaged over the
-    numbers of sessions; empty where one of the two was not run.
+    """Return how far Slow-but-Steady's goodput leads Impatient's, by seed, over all sessions.
+
+    The lead is the ratio minus one; there is none where one of the two forms was not run.
     """
-    own = between(rows, low, high)
-    table = means(own, "goodput_mbps", ["seed", "axis_sessions"], "variant")
+    table = means(between(rows, low, high), "goodput_mbps", ["seed", "axis_sessions"], "variant")
     table = table.reindex(columns=[SBS, IMP]).dropna()
-    ratio = table[SBS] / table[IMP] - 1
-    by_seed = ratio.groupby("seed").mean()
+    by_seed = (table[SBS] / table[IMP] - 1).groupby("seed").mean()
     return {int(float(str(seed))): float(value) for seed, value in by_seed.items()}
 
 
 def ahead(group: Group) -> Finding:
-    """By how much Slow-but-Steady is ahead, where, and with which queue."""
+    """Judge by how much Slow-but-Steady is ahead, where, and with which queue."""
     plain, red = (of_queue(group, queue) for queue in QUEUES)
     leads = {bounds: lead(plain, *bounds) for bounds in PMW_STEADY_AHEAD}
-    (few, few_printed), (many, _) = PMW_STEADY_AHEAD.items()
-    parts = []
-    for low, high in PMW_STEADY_AHEAD:
-        found = samples(between(plain, low, high), "goodput_mbps", "variant", ["axis_sessions"])
-        pair = (NAMES[SBS], found.get(SBS, {}), NAMES[IMP], found.get(IMP, {}))
-        parts.append(
-            all_are(
-                ComparisonOutcome.ABOVE,
-                contrasts(RATE, [pair], paired=True),
-                f"{low} to {high} sessions",
-            )
-        )
-    low, high = few
-    parts.append(
-        within(
-            f"lead with {low} to {high} sessions",
-            PERCENT,
-            leads[few],
-            few_printed - LEAD_NEAR,
-            few_printed + LEAD_NEAR,
-        )
-    )
-    narrow = lead(red, *few)
-    pairs = [
+    red_leads = {bounds: lead(red, *bounds) for bounds in PMW_STEADY_AHEAD}
+    words = {bounds: "{} to {} sessions".format(*bounds) for bounds in PMW_STEADY_AHEAD}
+    few, many = PMW_STEADY_AHEAD
+    printed = PMW_STEADY_AHEAD[few]
+    bounds = printed - LEAD_NEAR, printed + LEAD_NEAR
+    parts = [
+        _forms_compared(ComparisonOutcome.ABOVE, between(plain, *at), "axis_sessions", words[at])
+        for at in PMW_STEADY_AHEAD
+    ]
+    parts.append(within(f"lead with {words[few]}", PERCENT, leads[few], *bounds))
+    for pair in (
         ("lead with many sessions", leads[many], "with few", leads[few]),
-        ("lead with RED", narrow, "with DropTail", leads[few]),
-    ]
-    parts += [
-        all_are(ComparisonOutcome.BELOW, contrasts(PERCENT, [pair], paired=True)) for pair in pairs
-    ]
+        ("lead with RED", red_leads[few], "with DropTail", leads[few]),
+    ):
+        parts.append(all_are(ComparisonOutcome.BELOW, contrasts(PERCENT, [pair], paired=True)))
     rows = [
         NumberRow(
-            f"Slow-but-Steady over Impatient, {low} to {high} sessions, DropTail",
-            spread(PERCENT, leads[(low, high)]),
-            PERCENT.write(printed),
+            f"Slow-but-Steady over Impatient, {words[at]}, {queue}",
+            spread(PERCENT, measured[at]),
+            PERCENT.write(PMW_STEADY_AHEAD[at]) if measured is leads else "",
         )
-        for (low, high), printed in PMW_STEADY_AHEAD.items()
-    ]
-    rows += [
-        NumberRow(
-            f"Slow-but-Steady over Impatient, {low} to {high} sessions, RED",
-            spread(PERCENT, lead(red, low, high)),
-        )
-        for low, high in PMW_STEADY_AHEAD
+        for queue, measured in (("DropTail", leads), ("RED", red_leads))
+        for at in PMW_STEADY_AHEAD
     ]
     return Finding(tuple(parts), tuple(rows))
 

@@ -103,9 +103,7 @@ EVENTS_HOW = (
 
 
 def event_figures(results: ExperimentResults) -> Iterator[Figure]:
-    """Yield figure 2 for each timer and dropper, figure 4 by the measured timer, and the general
-    figures.
-    """
+    """Yield figure 2 for each timer and dropper, figure 4, and the general figures."""
     rows = results.tcp
     if not rows.empty and AXIS + LOSSES in rows:
         rows = with_model(rows)

@@ -21,32 +21,32 @@ from analysis.throughput_models import (
 
 
 def sbs_segments(window: float, m: float) -> float:
-    """Equation 1: segments sent from one loss event to the next, by the peak window."""
+    """Compute equation 1: segments from one loss event to the next, by the peak window."""
     return window / 4 * (3 * window / 2 + m + 3)
 
 
 def sbs_window(p: float, m: float) -> float:
-    """Equation 2: the peak window at which equation 1 gives 1/p segments."""
+    """Compute equation 2: the peak window at which equation 1 gives 1/p segments."""
     return (-3 * p - m * p + math.sqrt(9 * p**2 + 6 * m * p**2 + m**2 * p**2 + 24 * p)) / (3 * p)
 
 
 def sbs_cycle_rtts(window: float, m: float) -> float:
-    """Equation 3: round trips from one loss event to the next."""
+    """Compute equation 3: round trips from one loss event to the next."""
     return window / 2 + 1 + m
 
 
 def imp_segments(window: float) -> float:
-    """Equation 5: as equation 1, of a cycle with a timeout and a slow start."""
+    """Compute equation 5: the segments of a cycle with a timeout and a slow start."""
     return 15 / 32 * window**2 + 7 / 8 * window - 1
 
 
 def imp_window(p: float) -> float:
-    """Equation 6: the peak window at which equation 5 gives 1/p segments."""
+    """Compute equation 6: the peak window at which equation 5 gives 1/p segments."""
     return (-14 * p + 2 * math.sqrt(169 * p**2 + 120 * p)) / (15 * p)
 
 
 def imp_cycle_rtts(window: float, rto_rtts: float) -> float:
-    """Equation 7: slow start, congestion avoidance, a round trip of recovery, and the timeout.
+    """Compute equation 7: round trips of slow start, avoidance, recovery and the timeout.
 
     The logarithm is to base 2: a round of slow start doubles the window.
     """
@@ -56,14 +56,14 @@ def imp_cycle_rtts(window: float, rto_rtts: float) -> float:
 
 
 def losses_of_cycle(p: float, rtts: float) -> float:
-    """The m with which SBS's cycle lasts so many round trips: equation 3 with 2, solved for m."""
+    """Solve equation 3 with 2 for m: the losses with which SBS's cycle lasts `rtts` round trips."""
     # W = 2 (rtts - 1 - m) in equation 1 leaves a quadratic; its other root has W < 0
     a = rtts - 1
     return (5 * a + 3 - math.sqrt((a + 3) ** 2 + 16 / p)) / 4
 
 
 def critical_losses(rto_rtts: float) -> int:
-    """m*: the fewest losses at which IMP's timer runs out before recovery ends.
+    """Return m*: the fewest losses at which IMP's timer runs out before recovery ends.
 
     It runs from the first partial ACK; the ACK that ends recovery is m - 1 round trips behind.
     """
@@ -71,7 +71,7 @@ def critical_losses(rto_rtts: float) -> int:
 
 
 def sbs(conditions: Conditions) -> Prediction:
-    """Equation 4."""
+    """Compute equation 4: Slow-but-Steady's throughput, in segments/s."""
     p, m = conditions.loss_event_rate, conditions.losses_per_event
     window = sbs_window(p, m)
     because = _outside(conditions, window)
@@ -81,7 +81,7 @@ def sbs(conditions: Conditions) -> Prediction:
 
 
 def imp(conditions: Conditions) -> Prediction:
-    """Equation 8; below m* the two forms are one, and equation 4 holds."""
+    """Compute equation 8, Impatient's throughput; below m* the forms are one: equation 4."""
     if conditions.rto_s is None:
         return Invalid("the model needs the RTO")
     rto_rtts = conditions.rto_s / conditions.rtt_s
@@ -97,7 +97,7 @@ def imp(conditions: Conditions) -> Prediction:
 
 
 def _outside(conditions: Conditions, window: float) -> str | None:
-    """The assumption of section III.A that does not hold, or nothing."""
+    """Name the assumption of section III.A that does not hold, if any."""
     m = conditions.losses_per_event
     if conditions.segments_per_ack != 1:
         return "the model has an ACK for every segment"
@@ -120,24 +120,24 @@ class Regions:
 
     @property
     def critical(self) -> int:
-        """m*: the least number of losses from which the two differ."""
+        """Return m*: the least number of losses from which the two differ."""
         return critical_losses(self.rto_rtts)
 
     def crossing(self, p: float) -> float:
-        """m_t: the number of losses at which both have the same throughput."""
+        """Return m_t: the number of losses at which both have the same throughput."""
         return losses_of_cycle(p, imp_cycle_rtts(imp_window(p), self.rto_rtts))
 
     def sbs_end(self, p: float) -> float:
-        """The losses up to which SBS is better: m_t, or as many as its own window bears."""
+        """Return the losses up to which SBS is better: m_t, or the most that its window bears."""
         return min(self.crossing(p), sbs_most_losses(p))
 
     def imp_end(self, p: float) -> float:
-        """The most losses that IMP's window bears: W_IMP - 3."""
+        """Return the most losses that IMP's window bears: W_IMP - 3."""
         return imp_window(p) - DUPLICATES
 
 
 def sbs_most_losses(p: float) -> float:
-    """The m that equals W_SBS - 3: the window, which shrinks with m, bears no more."""
+    """Return the m that equals W_SBS - 3: the window, which shrinks with m, bears no more."""
     # equation 1 with W = m + 3 is 5/8 W²
     return float((8 / (5 * p)) ** 0.5) - DUPLICATES
 
@@ -164,7 +164,7 @@ MODELS: dict[str, Model] = {
 
 
 def predict(name: str, conditions: Conditions) -> Prediction:
-    """Segments/s that the model expects under these conditions, or why it does not hold."""
+    """Return the segments/s that a model expects under conditions, or why it does not hold."""
     because = fault(conditions)
     return Invalid(because) if because else MODELS[name].equation(conditions)
 
@@ -182,12 +182,13 @@ MODEL_OF = {
 
 
 def conditions(row: Row) -> Conditions:
-    """The conditions that a flow met, by its metrics; unknown ones are NaN, and no model holds.
+    """Read the conditions that a flow met from its metrics; unknown ones are NaN.
 
-    The RTO is that of the timeouts, or its mean where there was none.
+    No model holds under unknown conditions. The RTO is that of the timeouts, or its mean where
+    there was none.
     """
     timers = (float(row[name]) for name in ("rto_at_timeout_ms", "rto_mean_ms"))
-    rto_ms = next((each for each in timers if math.isfinite(each)), None)
+    rto_ms = next(filter(math.isfinite, timers), None)
     return Conditions(
         float(row["loss_event_rate"]),
         float(row["srtt_mean_ms"]) / 1e3,
@@ -197,13 +198,13 @@ def conditions(row: Row) -> Conditions:
 
 
 def goodput_pps(row: Row) -> float:
-    """Segments per second delivered in order, each counted once: what the models predict."""
+    """Return the segments per second delivered in order, counted once: what the models predict."""
     size = float(row["segment_bytes"])
     return float(row["goodput_mbps"]) * 1e6 / BITS_A_BYTE / size if size > 0 else math.nan
 
 
 def expected_pps(row: Row) -> Prediction:
-    """The prediction of the model for the flow's variant, in segments per second."""
+    """Predict the flow's segments per second by its variant's model."""
     name = MODEL_OF.get(str(row["variant"]))
     if name is None:
         return Invalid(f"no model of {row['variant']}")
@@ -211,16 +212,17 @@ def expected_pps(row: Row) -> Prediction:
 
 
 def with_model(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with `goodput_pps`, `expected_pps`, `model_error` (the excess of the model, as a
-    fraction of the measurement), and `why_not` where the model does not hold.
+    """Add `goodput_pps`, `expected_pps` and `model_error` to rows, and `why_not` without a model.
+
+    The error is the excess of the model, as a fraction of the measurement.
     """
     lines = rows.to_dict("records")
-    expected = [expected_pps(line) for line in lines]
-    numbers = [math.nan if isinstance(each, Invalid) else each for each in expected]
+    predictions = [expected_pps(line) for line in lines]
+    expected = [math.nan if isinstance(pps, Invalid) else pps for pps in predictions]
     measured = [goodput_pps(line) for line in lines]
     return rows.assign(
         goodput_pps=measured,
-        expected_pps=numbers,
-        model_error=[e / g - 1 if g else math.nan for e, g in zip(numbers, measured, strict=True)],
-        why_not=[each.because if isinstance(each, Invalid) else "" for each in expected],
+        expected_pps=expected,
+        model_error=[e / g - 1 if g else math.nan for e, g in zip(expected, measured, strict=True)],
+        why_not=[pps.because if isinstance(pps, Invalid) else "" for pps in predictions],
     )

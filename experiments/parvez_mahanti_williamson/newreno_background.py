@@ -59,7 +59,7 @@ QUEUES = {
 
 
 def background(sessions: int, src: str, dst: str) -> Flow:
-    """The paper's mix of traffic (IV.A), with what docs/workloads.md says of its gaps."""
+    """Build the paper's mix of traffic (IV.A); docs/workloads.md says what it leaves open."""
     return Flow(
         "background",
         FlowKind.WORKLOAD,
@@ -83,7 +83,7 @@ def background(sessions: int, src: str, dst: str) -> Flow:
 def scenario(
     *, queue: str, sessions: float, profile: str, duration_s: float, seed: int
 ) -> Scenario:
-    """Put both forms in front of this many sessions."""
+    """Put both forms among a number of sessions."""
     return Scenario(
         experiment="newreno-background",
         label=f"{queue}-{sessions:g}",

@@ -42,7 +42,7 @@ PAPERS = ("consecutive", "even")
 # The minimum that the route makes the timer add to the smoothed round-trip time of 70 ms: for a
 # timer of 200 ms, which is ns-2's minimum, or of 270 ms, which is Linux's own.
 TIMERS = {"ns2": 130, "linux": 200}
-FEW = (1, 3, 5, 6, 10, 20, 30)  # losses per event, for the additional droppers and timers
+FEW_LOSSES = (1, 3, 5, 6, 10, 20, 30)  # losses per event, for the additional droppers and timers
 M_OF_P = {0.05: range(1, 41), 0.1: range(1, 36)}  # p in percent
 
 
@@ -56,7 +56,7 @@ def scenario(
     duration_s: float,
     seed: int,
 ) -> Scenario:
-    """One point of the figure, both forms at once."""
+    """Build one point of the figure, both forms at once."""
     events = dataclasses.replace(DROPPERS[dropper], rate=p_percent / 100, losses=int(m))
     return Scenario(
         experiment="newreno-models",
@@ -78,14 +78,9 @@ def scenario(
     )
 
 
-def _few(p_percent: float) -> tuple[float, ...]:
-    """The smallest and the largest, and some in between."""
-    return tuple(float(m) for m in M_OF_P[p_percent] if m in FEW)
-
-
 def _parts(p_percent: float) -> tuple[Axes, ...]:
-    """The paper's points, and a few of them with the other timer and the other droppers."""
-    p, few = (p_percent,), _few(p_percent)
+    """Return the paper's points, and a few with the other timer and the other droppers."""
+    p, few = (p_percent,), tuple(float(m) for m in M_OF_P[p_percent] if m in FEW_LOSSES)
     return (
         {"p_percent": p, "m": tuple(map(float, M_OF_P[p_percent])), "dropper": PAPERS},
         {"p_percent": p, "m": few, "timer": ("linux",)},

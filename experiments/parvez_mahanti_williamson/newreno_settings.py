@@ -19,7 +19,7 @@ FORMS = {"sbs": (1, "newreno"), "imp": (2, "newreno-impatient")}
 def flows(
     rto_min_ms: int, window_bytes: int, start_s: float = 0.0, loss: Loss | None = None
 ) -> tuple[Flow, ...]:
-    """One of each form."""
+    """Return a flow of each form."""
     return tuple(
         Flow(
             name,

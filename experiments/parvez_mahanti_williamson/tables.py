@@ -1,8 +1,8 @@
-"""Parvez, Mahanti, Williamson's tables in their own form, their printed numbers beside ours."""
+"""The tables of Parvez, Mahanti, Williamson in the paper's form, printed numbers beside ours."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 
@@ -12,7 +12,11 @@ from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
 from experiments.parvez_mahanti_williamson.claims import NAMES, SBS, difference, errors
 from experiments.parvez_mahanti_williamson.models import with_model
-from experiments.parvez_mahanti_williamson.printed import PMW_MODEL_ERRORS, PMW_TABLE_2
+from experiments.parvez_mahanti_williamson.printed import (
+    PMW_MODEL_ERRORS,
+    PMW_TABLE_2,
+    BackgroundRow,
+)
 
 ERROR_HINT = "of the mean over seeds, over the losses per event for which the model holds"
 ERROR_HEADS = (
@@ -52,62 +56,61 @@ TABLE_TWO_HEADS = (
 
 
 def model_errors(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
-    """The models' errors, in total and point by point, for each timer and dropper."""
+    """Yield the models' errors, in total and by point, for each timer and dropper."""
     rows = with_model(results.tcp)
-    for case, own in cases.split(rows, ("timer", "dropper"), ("p_percent", "m", "variant")):
+    for case, flows in cases.split(rows, ("timer", "dropper"), ("p_percent", "m", "variant")):
         words = cases.case_words(case)
-        yield f"Errors of the models, {words}", Sheet(ERROR_HEADS, tuple(_error_lines(own)))
-        yield f"Figure 2 point by point, {words}", Sheet(POINT_HEADS, tuple(_points(own)))
+        yield f"Errors of the models, {words}", Sheet(ERROR_HEADS, tuple(_error_lines(flows)))
+        yield f"Figure 2 point by point, {words}", Sheet(POINT_HEADS, tuple(_point_lines(flows)))
 
 
 def _error_lines(rows: pd.DataFrame) -> Iterator[tuple[Cell, ...]]:
     for (variant, p), (least, most) in PMW_MODEL_ERRORS.items():
-        found = 100 * errors(rows[rows[f"{AXIS}p_percent"] == 100 * p], variant)
-        if found.empty:
+        percent = 100 * errors(rows[rows[f"{AXIS}p_percent"] == 100 * p], variant)
+        if percent.empty:
             continue
-        absolute = found.abs()
+        absolute = percent.abs()
         yield (
             Cell(NAMES[variant], variant),
             _number(100 * p, 2),
-            _number(len(found), 0),
+            _number(len(percent), 0),
             *(_number(each, 2) for each in (absolute.min(), absolute.mean(), absolute.max())),
-            _number(float(found.mean()), 2),
+            _number(float(percent.mean()), 2),
             printed(round(100 * least, 2)),
             printed(round(100 * most, 2)),
         )
 
 
-def _points(rows: pd.DataFrame) -> Iterator[tuple[Cell, ...]]:
-    for (p_percent, m), own in rows.groupby([f"{AXIS}p_percent", f"{AXIS}m"]):
-        forms = [own[own["variant"] == each] for each in NAMES]
-        lead = [float(each.iloc[0]) for each in difference(own).values()]
+def _point_lines(rows: pd.DataFrame) -> Iterator[tuple[Cell, ...]]:
+    for (p_percent, m), flows in rows.groupby([f"{AXIS}p_percent", f"{AXIS}m"]):
+        forms = [flows[flows["variant"] == variant] for variant in NAMES]
+        leads = [100 * float(line.iloc[0]) for line in difference(flows).values()]
         yield (
             _number(p_percent, 2),
             _number(m, 0),
-            _number(own["seed"].nunique(), 0),
-            *(mean_cell(each["goodput_mbps"]) for each in forms),
-            mean_cell(pd.Series([100 * each for each in lead])),
-            *(mean_cell(100 * each["model_error"]) for each in forms),
+            _number(flows["seed"].nunique(), 0),
+            *(mean_cell(form["goodput_mbps"]) for form in forms),
+            mean_cell(pd.Series(leads)),
+            *(mean_cell(100 * form["model_error"]) for form in forms),
         )
 
 
 def table_two(results: ExperimentResults) -> Iterator[tuple[str, Sheet]]:
-    """Table II, for each queue; the paper has DropTail's."""
+    """Yield table II for each queue; the paper has DropTail's."""
     rows = with_model(results.tcp)
-    for case, own in cases.split(rows, ("queue",), ("sessions",)):
-        paper = case.get("queue") == "droptail"
-        words = cases.case_words(case)
-        yield (
-            f"Table II: Slow-but-Steady, {words}",
-            Sheet(TABLE_TWO_HEADS, tuple(_lines(own, paper=paper))),
-        )
+    for case, flows in cases.split(rows, ("queue",), ("sessions",)):
+        printed_rows = PMW_TABLE_2 if case.get("queue") == "droptail" else ()
+        lines = _table_two_lines(flows, {row.flows: row for row in printed_rows})
+        title = f"Table II: Slow-but-Steady, {cases.case_words(case)}"
+        yield title, Sheet(TABLE_TWO_HEADS, tuple(lines))
 
 
-def _lines(rows: pd.DataFrame, *, paper: bool) -> Iterator[tuple[Cell, ...]]:
-    known = {row.flows: row for row in PMW_TABLE_2} if paper else {}
-    for sessions, own in rows.groupby(f"{AXIS}sessions"):
-        steady = own[own["variant"] == SBS]
-        row = known.get(int(float(str(sessions))))
+def _table_two_lines(
+    rows: pd.DataFrame, printed_rows: Mapping[int, BackgroundRow]
+) -> Iterator[tuple[Cell, ...]]:
+    for sessions, flows in rows.groupby(f"{AXIS}sessions"):
+        steady = flows[flows["variant"] == SBS]
+        row = printed_rows.get(int(float(str(sessions))))
         theirs: Sequence[float | None] = (
             (100 * row.loss_event_rate, 100 * row.loss_rate, row.simulated, row.predicted)
             if row
@@ -120,7 +123,7 @@ def _lines(rows: pd.DataFrame, *, paper: bool) -> Iterator[tuple[Cell, ...]]:
             steady["goodput_pps"] * rtt_s,
             steady["expected_pps"] * rtt_s,
         )
-        lead = pd.Series([_ratio(part) for _, part in own.groupby("seed")])
+        lead = pd.Series([_lead(members) for _, members in flows.groupby("seed")])
         yield (
             _number(sessions, 0),
             _number(len(steady), 0),
@@ -136,10 +139,10 @@ def _lines(rows: pd.DataFrame, *, paper: bool) -> Iterator[tuple[Cell, ...]]:
         )
 
 
-def _ratio(rows: pd.DataFrame) -> float:
-    """Slow-but-Steady's goodput over Impatient's, less one."""
+def _lead(rows: pd.DataFrame) -> float:
+    """Return Slow-but-Steady's goodput over Impatient's, less one."""
     rates = rows.groupby("variant")["goodput_mbps"].mean()
-    steady, impatient = (float(rates.get(each, float("nan"))) for each in NAMES)
+    steady, impatient = (float(rates.get(variant, float("nan"))) for variant in NAMES)
     return steady / impatient - 1 if impatient else float("nan")
 
 
