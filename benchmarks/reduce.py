@@ -31,11 +31,11 @@ from benchmarks.engine import Cost, cost
 from testbed.machine.process import run, stream
 
 CONNECTIONS = 40
-SEGMENT_BYTES = 1448
+BULK_SEGMENT_BYTES = 1448
 LATE_SHARE, LATE_BY = 0.002, 20  # of the segments; segments that overtake a late one
 ROUNDS_AT_ONCE = 4096  # that are written; one is two segments and an ACK of each connection
 PACKET_NS = 2500  # from one packet to the next
-RECORD = np.dtype(
+PCAP_RECORD = np.dtype(
     [("s", "<u4"), ("ns", "<u4"), ("sizes", "<u4", 2), ("ethernet", "V14"), ("ip", "V12")]
     + [("ends", ">u4", 2), ("ports", ">u2", 2), ("seq", ">u4"), ("ack", ">u4"), ("flags", ">u2")]
     + [("window", ">u2"), ("rest", ">u4"), ("option", "V4"), ("stamps", ">u4", 2)]
@@ -77,18 +77,18 @@ def write_capture(path: Path, packets: int) -> Path:
         file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1))
         for begin in range(0, rounds, ROUNDS_AT_ONCE):
             few = slice(begin, min(begin + ROUNDS_AT_ONCE, rounds))
-            records = np.zeros((few.stop - begin, 3, CONNECTIONS), RECORD)
+            records = np.zeros((few.stop - begin, 3, CONNECTIONS), PCAP_RECORD)
             times = (3 * CONNECTIONS * begin + np.arange(records.size)) * PACKET_NS
             records["s"], records["ns"] = np.divmod(times.reshape(records.shape), 10**9)
             records["stamps"] = records["s"][..., np.newaxis]
             records["ethernet"] = bytes.fromhex("020000000001 020000000002 0800")
             records["option"] = bytes.fromhex("0101080a")
             records["flags"], records["window"] = 0x8010, 500
-            segments = 1 + SEGMENT_BYTES * arrived.reshape(rounds, 2, 1)[few]
-            acks = 1 + SEGMENT_BYTES * missing[few, np.newaxis]
+            segments = 1 + BULK_SEGMENT_BYTES * arrived.reshape(rounds, 2, 1)[few]
+            acks = 1 + BULK_SEGMENT_BYTES * missing[few, np.newaxis]
             records["seq"][:, :2], records["ack"][:, :2] = segments.astype(np.uint32), 1
             records["seq"][:, 2], records["ack"][:, 2] = 1, acks.astype(np.uint32)
-            for row, payload in enumerate((SEGMENT_BYTES, SEGMENT_BYTES, 0)):
+            for row, payload in enumerate((BULK_SEGMENT_BYTES, BULK_SEGMENT_BYTES, 0)):
                 packet = records[:, row]
                 packet["sizes"] = (66, 66 + payload)
                 packet["ip"] = struct.pack("!BBHHHBBH", 0x45, 2, 52 + payload, 0, 0x4000, 64, 6, 0)
@@ -172,7 +172,7 @@ def memory(folder: Path, packets: int, long_gb: float) -> None:
         grown = 1024 * (kib - least_kib) / packets
         print(f"  {name}: {grown:.0f} bytes a packet (at most {MOST_BYTES_A_PACKET})")
     for gigabytes in (long_gb / 10, long_gb):
-        path = write_capture(large, round(gigabytes * 1e9 / RECORD.itemsize))
+        path = write_capture(large, round(gigabytes * 1e9 / PCAP_RECORD.itemsize))
         peak_mb = run_python(REDUCTION_PROGRAMS["flows"], path)[1] / 1024
         print(f"  flows of {gigabytes:g} GB: {peak_mb:.0f} MB")
 
