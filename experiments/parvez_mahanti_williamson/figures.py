@@ -197,7 +197,7 @@ PAPER_MARKS: dict[str, tuple[str, Mapping[float, float]]] = {
 def regions_figure(stem: str, by_timer: Mapping[str, Regions], caption: str = "") -> Figure:
     """Return the map by the first timer, with the crossing mₜ by the others."""
     regions = next(iter(by_timer.values()))
-    rates = np.geomspace(*RATES, 600)
+    rates = np.geomspace(*RATES, 300)
     critical = np.full_like(rates, regions.critical)
     steady_window = np.array([sbs_most_losses(p) for p in rates])
     steady_end = np.array([regions.sbs_end(p) for p in rates])

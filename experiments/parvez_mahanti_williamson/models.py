@@ -142,31 +142,20 @@ def sbs_most_losses(p: float) -> float:
     return float((8 / (5 * p)) ** 0.5) - DUPLICATES
 
 
-@dataclass(frozen=True)
-class Model:
-    """A model's equation, and where it comes from."""
-
-    label: str
-    source: str
-    equation: Callable[[Conditions], Prediction]
-
-
-MODELS: dict[str, Model] = {
-    "sbs": Model("NewReno, Slow-but-Steady", "Parvez 2006, eq. 4", sbs),
-    "imp": Model("NewReno, Impatient", "Parvez 2006, eq. 8", imp),
-    "square-root": Model("square-root law", "Mathis 1997", throughput_models.square_root),
-    "pftk": Model("PFTK", "Padhye 1998, full", throughput_models.pftk),
-    "pftk-approximate": Model(
-        "PFTK", "Padhye 1998, approximate", throughput_models.pftk_approximate
-    ),
-    "cubic": Model("Cubic", "RFC 9438, 5.1", throughput_models.cubic),
+MODELS: dict[str, Callable[[Conditions], Prediction]] = {
+    "sbs": sbs,
+    "imp": imp,
+    "square-root": throughput_models.square_root,  # Mathis and others, 1997
+    "pftk": throughput_models.pftk,  # Padhye and others, 1998, in full
+    "pftk-approximate": throughput_models.pftk_approximate,
+    "cubic": throughput_models.cubic,  # RFC 9438, 5.1
 }
 
 
 def predict(name: str, conditions: Conditions) -> Prediction:
     """Return the segments/s that a model expects under conditions, or why it does not hold."""
     because = fault(conditions)
-    return Invalid(because) if because else MODELS[name].equation(conditions)
+    return Invalid(because) if because else MODELS[name](conditions)
 
 
 Row = Mapping[Any, Any]  # of the metrics table

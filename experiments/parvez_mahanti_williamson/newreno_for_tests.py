@@ -26,22 +26,22 @@ def models_world(place: dict[str, str]) -> dict[str, Numbers]:
 
 def _expected(flow: str, met: Conditions) -> float:
     """The model, beyond its domain by the equation as it stands."""
-    found = predict(flow, met)
-    if isinstance(found, float):
-        return found
+    prediction = predict(flow, met)
+    if isinstance(prediction, float):
+        return prediction
     return segments_a_round_trip(met.loss_event_rate, met.losses_per_event) / met.rtt_s
 
 
 def models_mirrored(place: dict[str, str]) -> dict[str, Numbers]:
     """Impatient has half of what the other has, whose model is a quarter off."""
-    found = models_world(place)
-    found["sbs"]["goodput_mbps"] *= 1.3
-    found["imp"]["goodput_mbps"] = 0.5 * found["sbs"]["goodput_mbps"]
-    return found
+    flows = models_world(place)
+    flows["sbs"]["goodput_mbps"] *= 1.3
+    flows["imp"]["goodput_mbps"] = 0.5 * flows["sbs"]["goodput_mbps"]
+    return flows
 
 
 def _flow(met: Conditions, expected: float, above: float) -> Numbers:
-    """A flow that met this, and got so much more than its model expects."""
+    """Return a flow under conditions, whose goodput is above what its model expects by a part."""
     assert met.rto_s is not None
     return {
         "loss_event_rate": met.loss_event_rate,
@@ -74,7 +74,7 @@ def models_metrics(world: World = models_world, seeds: int = SEEDS) -> pd.DataFr
 def background_world(place: dict[str, str]) -> dict[str, Numbers]:
     """Table II, and RED with fewer losses an event and less between the forms."""
     sessions, red = int(place["sessions"]), place["queue"] == "red"
-    row = next(each for each in PMW_TABLE_2 if each.flows == sessions)
+    row = next(row for row in PMW_TABLE_2 if row.flows == sessions)
     p = row.loss_event_rate
     m = 1.3 if red else min(4.1, row.loss_rate / p)
     error = 0.2064 if sessions == 256 else -0.0707 if red else -0.0978
@@ -91,12 +91,12 @@ def _over(met: Conditions, error: float) -> Numbers:
 
 def background_mirrored(place: dict[str, str]) -> dict[str, Numbers]:
     """Many losses an event, a model that is far above, and Impatient ahead."""
-    found = background_world(place)
-    for each in found.values():
-        each["losses_per_event"] = 1.05
-        each["goodput_mbps"] *= 0.7
-    found["imp"]["goodput_mbps"] *= 1.5
-    return found
+    flows = background_world(place)
+    for flow in flows.values():
+        flow["losses_per_event"] = 1.05
+        flow["goodput_mbps"] *= 0.7
+    flows["imp"]["goodput_mbps"] *= 1.5
+    return flows
 
 
 def background_metrics(world: World = background_world, seeds: int = SEEDS) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Flows held against models: what is asked, and what it comes to."""
+"""Measured flows beside the models of their throughput: conditions, predictions and errors."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def test_a_row_says_what_its_flow_met() -> None:
     ],
 )
 def test_where_no_model_answers_it_says_why(changes: dict[str, object], said: str) -> None:
-    found = expected_pps(ROW | changes)
-    assert isinstance(found, Invalid)
-    assert said in found.because
+    prediction = expected_pps(ROW | changes)
+    assert isinstance(prediction, Invalid)
+    assert said in prediction.because
     table = with_model(pd.DataFrame([ROW | changes]))
     assert math.isnan(table["model_error"].iloc[0])
     assert said in table["why_not"].iloc[0]

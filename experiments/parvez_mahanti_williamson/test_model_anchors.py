@@ -174,14 +174,14 @@ def test_regions(p: float, m: float, wanted: Region) -> None:
 def test_the_map_says_what_the_models_say(p: float, rto_rtts: float) -> None:
     regions = Regions(rto_rtts)
     for m in range(1, 120):
-        found = region(regions, p, m)
+        better = region(regions, p, m)
         met = Conditions(p, 0.07, m, rto_rtts * 0.07)
         sbs, imp = predict("sbs", met), predict("imp", met)
-        if isinstance(sbs, Invalid) or isinstance(imp, Invalid) or found is Region.TIMEOUT:
-            assert found is not Region.SBS
+        if isinstance(sbs, Invalid) or isinstance(imp, Invalid) or better is Region.TIMEOUT:
+            assert better is not Region.SBS
         elif m <= sbs_most_losses(p):
             ahead = Region.SBS if sbs > imp else Region.IMP
-            assert found is (Region.EQUAL if sbs == imp else ahead)
+            assert better is (Region.EQUAL if sbs == imp else ahead)
 
 
 # PMW's table II: its prediction column from its rates
@@ -189,7 +189,7 @@ def test_the_map_says_what_the_models_say(p: float, rto_rtts: float) -> None:
 
 def test_table_2_recomputed() -> None:
     rows = [recompute(row) for row in PMW_TABLE_2]
-    deviations = {each.row.flows: 100 * each.deviation for each in rows}
+    deviations = {row.row.flows: 100 * row.deviation for row in rows}
     assert deviations == pytest.approx(
         {
             4: 1.51,
@@ -210,30 +210,30 @@ def test_table_2_recomputed() -> None:
         },
         abs=0.006,
     )
-    assert [each.row.flows for each in rows if each.explained] == [4, 8, 12, 16, 24, 32]
+    assert [row.row.flows for row in rows if row.explained] == [4, 8, 12, 16, 24, 32]
 
 
 @pytest.mark.parametrize("row", PMW_TABLE_2, ids=lambda row: f"{row.flows} flows")
 def test_what_table_2s_predictions_would_need(row: BackgroundRow) -> None:
-    each = recompute(row)
-    needed = replace(row, loss_rate=row.loss_event_rate * each.losses_needed)
+    recomputed = recompute(row)
+    needed = replace(row, loss_rate=row.loss_event_rate * recomputed.losses_needed)
     assert recompute(needed).prediction == pytest.approx(row.predicted)
-    assert 1 < each.losses_needed / each.losses_per_event < 1.22
+    assert 1 < recomputed.losses_needed / recomputed.losses_per_event < 1.22
 
 
 def test_table_2s_predictions_are_the_model_where_it_holds() -> None:
     for row in PMW_TABLE_2:
-        each = recompute(row)
-        met = Conditions(row.loss_event_rate, 0.05, each.losses_per_event)
+        recomputed = recompute(row)
+        met = Conditions(row.loss_event_rate, 0.05, recomputed.losses_per_event)
         answer = predict("sbs", met)
         assert isinstance(answer, float)
-        assert answer * 0.05 == pytest.approx(each.prediction)
+        assert answer * 0.05 == pytest.approx(recomputed.prediction)
 
 
 def test_table_2s_rounding_leaves_what_its_corners_leave() -> None:
     """The least and the most are those at the corners of the rounding."""
     for row in PMW_TABLE_2:
-        each = recompute(row)
+        recomputed = recompute(row)
         answers = [
             recompute(
                 replace(
@@ -244,7 +244,9 @@ def test_table_2s_rounding_leaves_what_its_corners_leave() -> None:
             ).prediction
             for a, b in itertools.product((-1, 0, 1), repeat=2)
         ]
-        assert (min(answers), max(answers)) == pytest.approx((each.lowest, each.highest))
+        assert (min(answers), max(answers)) == pytest.approx(
+            (recomputed.lowest, recomputed.highest)
+        )
 
 
 def test_table_2s_own_errors() -> None:
@@ -264,8 +266,8 @@ def test_table_2s_own_errors() -> None:
 def mark(figure: Figure, name: str) -> Mark:
     """The mark of that entry of the legend."""
     assert name in [entry.name for entry in figure.legend]
-    (found,) = [mark for mark in figure.all_panels[0].marks if mark.series == name]
-    return found
+    (one,) = [mark for mark in figure.all_panels[0].marks if mark.series == name]
+    return one
 
 
 def test_the_map_is_drawn(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the report shows of PMW's experiments, from tables made by hand."""
+"""The figures and tables of PMW's experiments, from metrics written by hand."""
 
 from __future__ import annotations
 
