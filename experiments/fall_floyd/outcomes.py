@@ -19,7 +19,7 @@ from analysis.trials.samples import read_samples
 from analysis.trials.series import Floats
 from testbed.errors import TestbedError
 from testbed.scenario.model import Flow
-from testbed.store import SOCKET_SAMPLES, FlowRecord, Status, Trial
+from testbed.store import SOCKET_SAMPLES, Status, Trial
 
 ROUND_TRIP_TOLERANCE = 0.25  # a retransmission's own serialisation, and the queue it meets
 
@@ -170,12 +170,9 @@ def outcome(trial: Trial, flow: Flow, segments: SegmentSequence) -> Outcome:
     )
 
 
-def _record(trial: Trial, flow: Flow) -> FlowRecord:
-    return next(record for record in trial.record.flows if record.name == flow.name)
-
-
 def _packets(trial: Trial, flow: Flow) -> FlowPackets:
-    packets = TrialPackets(trial).flow("sender", _record(trial, flow))
+    record = next(record for record in trial.record.flows if record.name == flow.name)
+    packets = TrialPackets(trial).flow("sender", record)
     if packets is None:
         raise TestbedError(f"{trial.path.name}: no capture at {flow.src}", "capture the senders")
     return FlowPackets(packets.data[packets.data["payload"] > 0], packets.acks)
@@ -241,9 +238,8 @@ def compared(
     for trial, observed in observed_by_trial:
         variant = trial.scenario.flows[0].variant or ""
         rows = expected.get(variant, ())[len(observed.lost) - 1 : len(observed.lost)]
-        lines.append(
-            (variant, str(len(observed.lost)), *_cells(observed, rows[0] if rows else None))
-        )
+        cells = _cells(observed, rows[0] if rows else None)
+        lines.append((variant, str(len(observed.lost)), *cells))
     return TextTable(HEADER, tuple(lines), _note([line[-1] for line in lines]))
 
 
@@ -277,7 +273,7 @@ def _cells(observed: Outcome, wanted: Expected | None) -> tuple[str, ...]:
         " ".join(again),
         str(observed.timeouts),
         str(observed.halvings),
-        _yes(observed.slow_start),
+        "yes" if observed.slow_start else "no",
         f"{observed.round_trips:.1f}",
     )
     if wanted is None:
@@ -287,12 +283,8 @@ def _cells(observed: Outcome, wanted: Expected | None) -> tuple[str, ...]:
         "the lost" if wanted.exactly_the_lost else "at least the lost",
         str(wanted.timeouts),
         str(wanted.halvings),
-        _yes(wanted.slow_start),
+        "yes" if wanted.slow_start else "no",
         f"{low:g}" if low == high else f"{low:g}–{high:g}",
     )
     verdict = "; ".join(wanted.differences(observed)) or AS_EXPECTED
     return (*(f"{a} ({b})" for a, b in zip(texts, brackets, strict=True)), verdict)
-
-
-def _yes(value: bool) -> str:
-    return "yes" if value else "no"

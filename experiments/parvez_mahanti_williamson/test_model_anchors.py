@@ -15,12 +15,15 @@ from analysis.figures.figure import Area, Curve, Figure, Mark, PointSeries
 from analysis.throughput_models import Conditions, Invalid
 from experiments.parvez_mahanti_williamson import figures
 from experiments.parvez_mahanti_williamson.models import (
+    DUPLICATES,
     Regions,
     imp_cycle_rtts,
+    imp_segments,
     imp_window,
     predict,
     sbs_cycle_rtts,
     sbs_most_losses,
+    sbs_segments,
     sbs_window,
 )
 from experiments.parvez_mahanti_williamson.printed import (
@@ -40,12 +43,9 @@ from experiments.parvez_mahanti_williamson.printed import (
 from experiments.parvez_mahanti_williamson.recomputed_for_tests import (
     Region,
     break_even_rto,
-    curves,
-    imp_vanishes,
     mean_error,
     recompute,
     region,
-    sbs_vanishes,
 )
 
 TIMER = figures.LEAST_RTO_S / PMW_RTT_S  # ns-2's least RTO in round trips
@@ -109,14 +109,12 @@ def test_whole_numbers_somewhere_would_give_27_and_21() -> None:
 
 def test_curves_cross_where_figure_2_has_it() -> None:
     for p, first in PMW_FIRST_IMPATIENT.items():
-        points = curves(p, range(1, 36), PMW_RTT_S, figures.TIMEOUT_S)
-        ahead = [
-            point.losses
-            for point in points
-            if isinstance(point.sbs, float)
-            and isinstance(point.imp, float)
-            and point.imp > point.sbs
-        ]
+        ahead = []
+        for m in range(1, 36):
+            met = Conditions(p, PMW_RTT_S, m, figures.TIMEOUT_S)
+            sbs, imp = predict("sbs", met), predict("imp", met)
+            if isinstance(sbs, float) and isinstance(imp, float) and imp > sbs:
+                ahead.append(m)
         assert ahead == list(range(first, 36))
 
 
@@ -131,10 +129,15 @@ def test_the_timer_itself_gives_the_critical_losses_and_the_half() -> None:
 
 def test_where_the_regions_vanish() -> None:
     regions = Regions(TIMER)
+    window = regions.critical + DUPLICATES  # the least that bears m* losses
+    sbs_vanishes, imp_vanishes = (
+        1 / sbs_segments(window, regions.critical),
+        1 / imp_segments(window),
+    )
     # exactly: 8/(5·7²), and 1/p = 15/32·49 + 7/8·7 - 1
-    assert sbs_vanishes(regions) == pytest.approx(8 / 245)
-    assert imp_vanishes(regions) == pytest.approx(0.0356, abs=5e-5)
-    assert PMW_GONE_FROM < sbs_vanishes(regions) < imp_vanishes(regions)
+    assert sbs_vanishes == pytest.approx(8 / 245)
+    assert imp_vanishes == pytest.approx(0.0356, abs=5e-5)
+    assert PMW_GONE_FROM < sbs_vanishes < imp_vanishes
     for p in (PMW_GONE_FROM, 0.02):
         thin = regions.imp_end(p) - regions.sbs_end(p)
         assert 0 < thin < 1
