@@ -9,30 +9,19 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from random import Random
 
-NANOSECOND_MAGIC = 0xA1B23C4D
-ETHERNET = 1
+from tests.pcap_writer import Frame, ethernet, ip
+
 FIN, SYN, RST, PSH, ACK, URG, ECE, CWR = (1 << bit for bit in range(8))
 START_NS = 1_700_000_000_000_000_000
 US, MS = 1_000, 1_000_000
 SPACE = 2**32
 
-MACS = bytes.fromhex("020000000001 020000000002")
 ADDRESSES_4 = ("10.0.0.1", "10.0.0.2", "192.0.2.7", "172.16.5.9")
 ADDRESSES_6 = ("2001:db8::1", "2001:db8::2", "fe80::1:2")
-
-
-@dataclass(frozen=True)
-class Captured:
-    """A frame, when it was seen, and how many of its bytes were kept."""
-
-    time_ns: int
-    data: bytes
-    kept: int = 65535
 
 
 @dataclass(frozen=True)
@@ -76,17 +65,9 @@ class Segment:
 
 
 def packet(src: End, dst: End, segment: Segment, ip_id: int) -> bytes:
-    """The segment in an IP packet in an Ethernet frame."""
+    """The segment in an IP packet."""
     body = segment.encode(src, dst)
-    if ":" in src.address:
-        ends = b"".join(socket.inet_pton(socket.AF_INET6, e.address) for e in (src, dst))
-        head = struct.pack("!IHBB", 6 << 28 | segment.ecn << 20, len(body), 6, 64)
-        return MACS + b"\x86\xdd" + head + ends + body
-    ends = socket.inet_aton(src.address) + socket.inet_aton(dst.address)
-    head = struct.pack(
-        "!BBHHHBBH", 0x45, segment.ecn, 20 + len(body), ip_id % 65536, 0x4000, 64, 6, 0
-    )
-    return MACS + b"\x08\x00" + head + ends + body
+    return ip(src.address, dst.address, socket.IPPROTO_TCP, body, ip_id=ip_id, ecn=segment.ecn)
 
 
 # Options
@@ -199,11 +180,11 @@ class Wild:
         return TIMESTAMPS if draw < 0.5 else b""
 
 
-def wild(rng: Random, ends: tuple[End, End]) -> Iterator[Captured]:
+def wild(rng: Random, ends: tuple[End, End]) -> Iterator[Frame]:
     """A conversation in which anything may happen."""
     source = Wild(rng, time_ns=START_NS + rng.randrange(1000) * MS)
     for number, (side, time_ns, segment) in enumerate(source.segments(rng.randrange(1, 60))):
-        yield Captured(time_ns, packet(ends[side], ends[1 - side], segment, number))
+        yield Frame(time_ns, ethernet(packet(ends[side], ends[1 - side], segment, number)))
 
 
 # Plausible conversations
@@ -232,7 +213,7 @@ class Host:
         return sack(*edges) if edges else b""
 
 
-def plausible(rng: Random, ends: tuple[End, End]) -> Iterator[Captured]:
+def plausible(rng: Random, ends: tuple[End, End]) -> Iterator[Frame]:
     """A transfer with losses, repetitions and reordering, in a capture that misses some."""
     rtt_ns = rng.choice((0, 100 * US, 2 * MS, 10 * MS, 60 * MS))
     missed = rng.choice((0, 0, 0, 0.02, 0.2))
@@ -241,7 +222,7 @@ def plausible(rng: Random, ends: tuple[End, End]) -> Iterator[Captured]:
         seen = seen[rng.randrange(len(seen)) :]
     for number, (side, time_ns, segment) in enumerate(sorted(seen, key=lambda each: each[1])):
         if rng.random() >= missed:
-            yield Captured(time_ns, packet(ends[side], ends[1 - side], segment, number))
+            yield Frame(time_ns, ethernet(packet(ends[side], ends[1 - side], segment, number)))
 
 
 def _transfer(rng: Random, rtt_ns: int) -> Iterator[tuple[int, int, Segment]]:
@@ -336,27 +317,14 @@ def _ends(rng: Random, number: int) -> tuple[End, End]:
     return End(one, 42000 + number % 997 * 3 + rng.randrange(3)), End(other, server)
 
 
-def conversations(seed: int, count: int) -> list[Captured]:
+def conversations(seed: int, count: int) -> list[Frame]:
     """So many conversations in one capture, by time."""
     rng = Random(seed)
-    frames: list[Captured] = []
+    frames: list[Frame] = []
     for number in range(count):
         ends = _ends(rng, number)
         kind = wild if rng.random() < 0.6 else plausible
         shift_ns = rng.randrange(count) * 20 * MS
         snaplen = rng.randrange(50, 110) if rng.random() < 0.1 else 65535
-        frames += (
-            Captured(each.time_ns + shift_ns, each.data, snaplen) for each in kind(rng, ends)
-        )
+        frames += (Frame(each.time_ns + shift_ns, each.data, snaplen) for each in kind(rng, ends))
     return sorted(frames, key=lambda each: each.time_ns) if rng.random() < 0.9 else frames
-
-
-def write(path: Path, frames: Iterable[Captured]) -> Path:
-    """Write them as pcap, with nanoseconds."""
-    out = [struct.pack("<IHHiIII", NANOSECOND_MAGIC, 2, 4, 0, 0, 65535, ETHERNET)]
-    for frame in frames:
-        seconds, rest = divmod(frame.time_ns, 10**9)
-        data = frame.data[: frame.kept]
-        out.append(struct.pack("<IIII", seconds, rest, len(data), len(frame.data)) + data)
-    path.write_bytes(b"".join(out))
-    return path

@@ -8,12 +8,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from tests.pcap_writer import NANOSECOND_MAGIC
-from tests.wrappings import ETHERNET, block, interface, section
+from tests.pcap_writer import ETHERNET, MACS, pcap
+from tests.wrappings import block, interface, section
 
 START_S = 1_700_000_000
-MACS = bytes.fromhex("020000000001 020000000002")
-PCAP = struct.pack("<IHHiIII", NANOSECOND_MAGIC, 2, 4, 0, 0, 65535, ETHERNET)
 LARGEST_BLOCK = 16 << 20
 
 
@@ -38,7 +36,7 @@ def fragments(path: Path, count: int) -> Path:
     numbers = np.arange(count)
     offsets = 8191 - numbers % 8191
     sizes = 1 + numbers // 8191
-    parts = [PCAP]
+    parts = [pcap(())]
     for offset, size in zip(offsets.tolist(), sizes.tolist(), strict=True):
         head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + size, 7, 0x2000 | offset, 64, 17, 0)
         data = MACS + b"\x08\x00" + head + bytes((10, 0, 0, 1, 10, 0, 0, 2)) + bytes(size)
@@ -79,5 +77,5 @@ def flows(path: Path, count: int, packets: int = 3) -> Path:
     ordered = ordered[
         np.argsort(ordered["s"].astype(np.int64) * 10**9 + ordered["ns"], kind="stable")
     ]
-    path.write_bytes(PCAP + ordered.tobytes())
+    path.write_bytes(pcap(()) + ordered.tobytes())
     return path

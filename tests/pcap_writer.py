@@ -5,25 +5,27 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 NANOSECOND_MAGIC = 0xA1B23C4D
 ETHERNET = 1
 FLAGS = {"F": 1, "S": 2, "R": 4, "P": 8, "A": 16}
-_ETHERNET_HEADER = bytes.fromhex("020000000001 020000000002")
+MACS = bytes.fromhex("020000000001 020000000002")
+WHOLE = 65535  # more bytes than a frame has
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A frame and when it was captured."""
+    """A frame, when it was captured, and how many of its bytes were kept."""
 
     time_ns: int
     data: bytes
+    kept: int = WHOLE
 
     def at(self, time_ns: int) -> Frame:
         """The same frame, seen at another time."""
-        return Frame(time_ns, self.data)
+        return replace(self, time_ns=time_ns)
 
 
 @dataclass(frozen=True)
@@ -80,22 +82,59 @@ def in_tunnel(ends: Endpoints, inner: Frame) -> Frame:
 
 
 def _frame(ends: Endpoints, time_ns: int, protocol: int, body: bytes, ip_id: int) -> Frame:
-    if ":" in ends.src:
-        addresses = b"".join(socket.inet_pton(socket.AF_INET6, a) for a in (ends.src, ends.dst))
-        header = struct.pack("!IHBB", 6 << 28, len(body), protocol, 64) + addresses
-        return Frame(time_ns, _ETHERNET_HEADER + b"\x86\xdd" + header + body)
-    addresses = socket.inet_aton(ends.src) + socket.inet_aton(ends.dst)
-    lengths = (20 + len(body), ip_id % 2**16)
-    header = struct.pack("!BBHHHBBH", 0x45, 0, *lengths, 0x4000, 64, protocol, 0) + addresses
-    return Frame(time_ns, _ETHERNET_HEADER + b"\x08\x00" + header + body)
+    return Frame(time_ns, ethernet(ip(ends.src, ends.dst, protocol, body, ip_id=ip_id)))
 
 
-def write_pcap(path: Path, frames: Iterable[Frame], snaplen: int = 65535) -> Path:
-    """Write the frames in the order given, each cut to the snaplen."""
-    out = [struct.pack("<IHHiIII", NANOSECOND_MAGIC, 2, 4, 0, 0, snaplen, ETHERNET)]
+def ip(
+    src: str,
+    dst: str,
+    protocol: int,
+    body: bytes,
+    *,
+    ip_id: int = 7,
+    ecn: int = 0,
+    options: bytes = b"",
+) -> bytes:
+    """An IP packet; its checksum is left 0, and options are of IPv4."""
+    if ":" in src:
+        ends = b"".join(socket.inet_pton(socket.AF_INET6, each) for each in (src, dst))
+        return struct.pack("!IHBB", 6 << 28 | ecn << 20, len(body), protocol, 64) + ends + body
+    words = 5 + len(options) // 4
+    sizes = (4 * words + len(body), ip_id % 2**16)
+    head = struct.pack("!BBHHHBBH", 0x40 | words, ecn, *sizes, 0x4000, 64, protocol, 0)
+    return head + socket.inet_aton(src) + socket.inet_aton(dst) + options + body
+
+
+def etype(packet: bytes) -> bytes:
+    """The Ethernet type of an IP packet."""
+    return b"\x08\x00" if packet[0] >> 4 == 4 else b"\x86\xdd"
+
+
+def ethernet(packet: bytes) -> bytes:
+    """A frame around an IP packet."""
+    return MACS + etype(packet) + packet
+
+
+def pcap(
+    frames: Iterable[Frame],
+    link: int = ETHERNET,
+    order: str = "<",
+    *,
+    nano: bool = True,
+    snaplen: int = WHOLE,
+) -> bytes:
+    """A pcap file of the frames in the order given, each cut to what was kept and the snaplen."""
+    magic, unit = (NANOSECOND_MAGIC, 1) if nano else (0xA1B2C3D4, 1000)
+    out = [struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, snaplen, link)]
     for frame in frames:
-        seconds, nanoseconds = divmod(frame.time_ns, 10**9)
-        kept = frame.data[:snaplen]
-        out.append(struct.pack("<IIII", seconds, nanoseconds, len(kept), len(frame.data)) + kept)
-    path.write_bytes(b"".join(out))
+        seconds, rest = divmod(frame.time_ns, 10**9)
+        data = frame.data[: min(frame.kept, snaplen)]
+        sizes = (len(data), len(frame.data))
+        out.append(struct.pack(order + "IIII", seconds, rest // unit, *sizes) + data)
+    return b"".join(out)
+
+
+def write_pcap(path: Path, frames: Iterable[Frame], snaplen: int = WHOLE) -> Path:
+    """Write the frames as pcap, with nanoseconds."""
+    path.write_bytes(pcap(frames, snaplen=snaplen))
     return path

@@ -6,18 +6,14 @@ import struct
 from collections.abc import Callable, Mapping
 from random import Random
 
-from tests.conversations import MACS, Captured, End
-from tests.wrappings import ETHERNET, MS, START_NS, V4, V6, Packet, etype, pcap, variety, wrap
+from tests.conversations import End
+from tests.pcap_writer import ETHERNET, MACS, WHOLE, Frame, ethernet, etype, pcap
+from tests.wrappings import MS, START_NS, V4, V6, Packet, variety, wrap
 
 PPP, PPP_SERIAL, PPP_ETHER, CISCO_HDLC, PPP_DIRECTION, NFLOG = 9, 50, 51, 104, 204, 239
 ENDS = (End("10.7.0.1", 5000), End("10.7.0.2", 5001))
 
 Wrap = Callable[[Packet, Random], bytes]
-
-
-def ethernet(whole: Packet) -> bytes:
-    """A frame around a packet."""
-    return MACS + etype(whole) + whole
 
 
 def ppp(whole: Packet, rng: Random) -> bytes:
@@ -128,10 +124,10 @@ def capture(name: str, packets: list[Packet], rng: Random, *, cut: float = 0.0) 
     """Packets in a wrapping, as a file; so many of them cut by the snaplen."""
     link, wrapping = {**READ, **OPTIONAL}[name]
     seen = [
-        Captured(
+        Frame(
             START_NS + number * MS,
             wrapping(whole, rng),
-            rng.randrange(20, 140) if rng.random() < cut else 65535,
+            rng.randrange(20, 140) if rng.random() < cut else WHOLE,
         )
         for number, whole in enumerate(packets)
     ]

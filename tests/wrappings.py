@@ -6,11 +6,12 @@ from __future__ import annotations
 import gzip
 import socket
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 
-from tests.conversations import ACK, FIN, MACS, PSH, SYN, Captured, End, Segment, packet
+from tests.conversations import ACK, FIN, PSH, SYN, End, Segment, packet
+from tests.pcap_writer import ETHERNET, MACS, WHOLE, Frame, etype, ip, pcap
 
 V4 = (End("10.1.0.1", 40001), End("10.1.0.2", 41001))
 V6 = (End("2001:db8::a", 40002), End("2001:db8::b", 41002))
@@ -19,7 +20,7 @@ MS = 1_000_000
 PAYLOAD = bytes(range(256)) * 12
 
 # link types
-NULL, ETHERNET, RAW, LOOP, COOKED, IPV4, IPV6, COOKED_2 = 0, 1, 101, 108, 113, 228, 229, 276
+NULL, RAW, LOOP, COOKED, IPV4, IPV6, COOKED_2 = 0, 101, 108, 113, 228, 229, 276
 
 Packet = bytes  # an IP packet
 
@@ -40,7 +41,7 @@ def segments() -> Iterator[tuple[int, Segment]]:
 def tcp_packets(ends: tuple[End, End]) -> list[Packet]:
     """The conversation as IP packets."""
     return [
-        packet(ends[side], ends[1 - side], segment, number)[14:]
+        packet(ends[side], ends[1 - side], segment, number)
         for number, (side, segment) in enumerate(segments())
     ]
 
@@ -67,14 +68,7 @@ def udp(src: End, dst: End, size: int, claim: int = 0) -> bytes:
 
 def wrap(src: End, dst: End, protocol: int, body: bytes, options: bytes = b"") -> Packet:
     """A body in an IP packet."""
-    if ":" in src.address:
-        ends = b"".join(socket.inet_pton(socket.AF_INET6, end.address) for end in (src, dst))
-        return struct.pack("!IHBB", 6 << 28, len(body), protocol, 64) + ends + body
-    ends = socket.inet_aton(src.address) + socket.inet_aton(dst.address)
-    words = 5 + len(options) // 4
-    length = 4 * words + len(body)
-    head = struct.pack("!BBHHHBBH", 0x40 | words, 0, length, 7, 0, 64, protocol, 0)
-    return head + ends + options + body
+    return ip(src.address, dst.address, protocol, body, options=options)
 
 
 # What a packet may be wrapped in
@@ -183,12 +177,7 @@ def variety(rng: Random) -> list[Packet]:
 Link = Callable[[Packet, Random], bytes]
 
 
-def etype(whole: Packet) -> bytes:
-    """The Ethernet type of a packet."""
-    return b"\x08\x00" if whole[0] >> 4 == 4 else b"\x86\xdd"
-
-
-def ethernet(whole: Packet, rng: Random) -> bytes:
+def tagged_ethernet(whole: Packet, rng: Random) -> bytes:
     """With tags, a trailer, or SNAP now and then."""
     tags = rng.choice((b"",) * 6 + (b"\x81\x00\x00\x05", b"\x88\xa8\x00\x07\x81\x00\x00\x05"))
     if rng.random() < 0.05 and len(whole) < 1400:
@@ -226,7 +215,7 @@ def raw(whole: Packet, _rng: Random) -> bytes:
 
 
 LINKS: dict[int, Link] = {
-    ETHERNET: ethernet,
+    ETHERNET: tagged_ethernet,
     COOKED: cooked,
     COOKED_2: cooked_2,
     NULL: null,
@@ -235,33 +224,20 @@ LINKS: dict[int, Link] = {
 }
 
 
-def frames(link: int, seed: int) -> list[Captured]:
+def frames(link: int, seed: int) -> list[Frame]:
     """A variety of packets on a link, a tenth of them cut by the snaplen."""
     rng = Random(seed)
     return [
-        Captured(
+        Frame(
             START_NS + number * rng.choice((MS, 3 * MS)),
             LINKS[link](whole, rng),
-            rng.randrange(14, 120) if rng.random() < 0.1 else 65535,
+            rng.randrange(14, 120) if rng.random() < 0.1 else WHOLE,
         )
         for number, whole in enumerate(variety(rng))
     ]
 
 
 # Files
-
-
-def pcap(seen: Sequence[Captured], link: int, order: str = "<", *, nano: bool = True) -> bytes:
-    """A pcap file."""
-    unit = 1 if nano else 1000
-    magic = 0xA1B23C4D if nano else 0xA1B2C3D4
-    out = [struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, 65535, link)]
-    for frame in seen:
-        data = frame.data[: frame.kept]
-        seconds, rest = divmod(frame.time_ns, 10**9)
-        out.append(struct.pack(order + "IIII", seconds, rest // unit, len(data), len(frame.data)))
-        out.append(data)
-    return b"".join(out)
 
 
 def block(order: str, kind: int, body: bytes) -> bytes:
@@ -288,7 +264,7 @@ def interface(order: str, link: int, resolution: int | None = None, offset_s: in
     return block(order, 1, struct.pack(order + "HHI", link, 0, 0) + options)
 
 
-def enhanced(order: str, frame: Captured, number: int, units: int) -> bytes:
+def enhanced(order: str, frame: Frame, number: int, units: int) -> bytes:
     """A packet; `units` is its time."""
     data = frame.data[: frame.kept]
     head = struct.pack(

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 from tests import tunnels
-from tests.conversations import conversations, write
+from tests.conversations import conversations
+from tests.pcap_writer import write_pcap
 from tests.wrappings import write_all
 
 
@@ -19,7 +20,7 @@ def main() -> None:
     for number, name in enumerate((*tunnels.READ, *tunnels.OPTIONAL)):
         (folder / f"tunnel-{number}.pcap").write_bytes(tunnels.whole_variety(name, number))
     for seed in range(4):
-        write(folder / f"conversations-{seed}.pcap", conversations(seed, 8))
+        write_pcap(folder / f"conversations-{seed}.pcap", conversations(seed, 8))
 
 
 if __name__ == "__main__":

@@ -21,17 +21,16 @@ from analysis.captures.pcap import feed
 from analysis.captures.tcp import read_capture
 from testbed.errors import TestbedError
 from testbed.machine.process import run
-from tests.conversations import MACS, Captured, conversations, write
+from tests.conversations import conversations
 from tests.flow_rows import capture_flows
 from tests.heavy_captures import flows, zstd
+from tests.pcap_writer import ETHERNET, Frame, ethernet, pcap, write_pcap
 from tests.wrappings import (
-    ETHERNET,
     V4,
     block,
     enhanced,
     frames,
     interface,
-    pcap,
     pcapng,
     section,
     udp_packets,
@@ -43,7 +42,7 @@ FRAME = frames(ETHERNET, 1)[0]
 @pytest.fixture(scope="module")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Some conversations."""
-    return write(tmp_path_factory.mktemp("capture") / "x.pcap", conversations(5, 100))
+    return write_pcap(tmp_path_factory.mktemp("capture") / "x.pcap", conversations(5, 100))
 
 
 def lz4(content: bytes) -> bytes:
@@ -77,7 +76,7 @@ def test_compressed_and_cut_short(
 
 
 def test_pieces_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    capture = write(tmp_path / "x.pcap", conversations(5, 12))
+    capture = write_pcap(tmp_path / "x.pcap", conversations(5, 12))
     whole, flows = read_capture(capture).rows, capture_flows(capture)
     monkeypatch.setattr(reader, "WINDOW", 1)
     monkeypatch.setattr(tcp, "LARGEST_CHUNK", 10)
@@ -202,7 +201,7 @@ def test_a_datagram_of_many_fragments(tmp_path: Path) -> None:
             more = 0x2000 if stop < len(body) else 0
             fields = struct.pack("!HHH", 20 + stop - begin, 7, more | begin // 8)
             piece = head[:2] + fields + head[8:] + body[begin:stop]
-            seen.append(Captured(0, MACS + b"\x08\x00" + piece))
+            seen.append(Frame(0, ethernet(piece)))
     (tmp_path / "x").write_bytes(pcap(seen, ETHERNET))
     rows = read_capture(tmp_path / "x").rows
     assert rows["frame"].tolist() == [len(seen)]

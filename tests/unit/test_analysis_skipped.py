@@ -11,11 +11,11 @@ from analysis.captures.tcp import read_capture
 from analysis.captures.tshark import verify
 from experiments.command import main
 from tests import tunnels
-from tests.conversations import MACS, Captured, End
+from tests.conversations import End
 from tests.flow_rows import capture_flows
 from tests.installed import followed_wireshark
+from tests.pcap_writer import ETHERNET, MACS, Frame, ethernet, pcap
 from tests.wrappings import (
-    ETHERNET,
     NULL,
     START_NS,
     V4,
@@ -23,7 +23,6 @@ from tests.wrappings import (
     block,
     enhanced,
     interface,
-    pcap,
     section,
     tcp_packets,
     udp,
@@ -32,7 +31,7 @@ from tests.wrappings import (
 )
 
 GTP = End("10.1.0.2", 2152)
-FRAMES = [tunnels.ethernet(packet) for packet in tcp_packets(V4)]
+FRAMES = [ethernet(packet) for packet in tcp_packets(V4)]
 
 
 def written(tmp_path: Path, content: bytes) -> Path:
@@ -76,25 +75,25 @@ def of_type(number: int, packet: bytes = b"") -> bytes:
 
 
 def in_ip(protocol: int) -> bytes:
-    return tunnels.ethernet(wrap(*V4, protocol, bytes(40)))
+    return ethernet(wrap(*V4, protocol, bytes(40)))
 
 
 UNREAD = {
     "5 NSH": [of_type(0x894F)] * 5,
     "2 MACsec": [of_type(0x88E5)] * 2,
     "1 802.1ah": [of_type(0x88E7)],
-    "1 ERSPAN": [tunnels.ethernet(wrap(*V4, 47, b"\x10\0\x88\xbe" + bytes(50)))],
+    "1 ERSPAN": [ethernet(wrap(*V4, 47, b"\x10\0\x88\xbe" + bytes(50)))],
     "1 ESP": [in_ip(50)],
     "1 MPLS without IP": [of_type(0x8847, b"\0\2\1\x40" + bytes(60))],
     "1 with headers cut short or malformed": [MACS + b"\x08\0" + bytes(40)],
-    "1 GTP (read as UDP)": [tunnels.ethernet(wrap(*V4, 17, udp(V4[0], GTP, 20)))],
+    "1 GTP (read as UDP)": [ethernet(wrap(*V4, 17, udp(V4[0], GTP, 20)))],
     "": [of_type(0x0806), in_ip(2)],  # ARP and IGMP carry nothing
 }
 
 
 @pytest.mark.parametrize("what", UNREAD)
 def test_what_is_not_read_is_told(tmp_path: Path, what: str) -> None:
-    frames = [Captured(START_NS, frame) for frame in (*FRAMES[:2], *UNREAD[what])]
+    frames = [Frame(START_NS, frame) for frame in (*FRAMES[:2], *UNREAD[what])]
     path = written(tmp_path, pcap(frames, ETHERNET))
     told = read_capture(path).warnings
     count = len(UNREAD[what])
@@ -104,24 +103,24 @@ def test_what_is_not_read_is_told(tmp_path: Path, what: str) -> None:
 
 
 def test_an_unknown_link(tmp_path: Path) -> None:
-    path = written(tmp_path, pcap([Captured(START_NS, frame) for frame in FRAMES], 105))
+    path = written(tmp_path, pcap([Frame(START_NS, frame) for frame in FRAMES], 105))
     (told,) = read_capture(path).warnings
     assert told.endswith(f"frames are not read: {len(FRAMES)} 802.11 (link type 105)")
-    path = written(tmp_path, pcap([Captured(START_NS, FRAMES[0])], 147))
+    path = written(tmp_path, pcap([Frame(START_NS, FRAMES[0])], 147))
     assert "1 of link type 147" in read_capture(path).warnings[0]
 
 
 def test_fragments_of_datagrams_that_are_not_whole(tmp_path: Path) -> None:
     whole = udp_packets(V4)[1]
     first = whole[:6] + b"\x20\0" + whole[8:]
-    path = written(tmp_path, pcap([Captured(START_NS, tunnels.ethernet(first))], ETHERNET))
+    path = written(tmp_path, pcap([Frame(START_NS, ethernet(first))], ETHERNET))
     (told,) = read_capture(path).warnings
     assert told.endswith("1 fragments of datagrams that are not whole")
 
 
 @pytest.mark.parametrize("kind", [0xBAD, 0x40000BAD, 0x204, 0x216, 0x221])
 def test_blocks_that_count_as_frames(tmp_path: Path, kind: int) -> None:
-    frame = Captured(START_NS, FRAMES[0])
+    frame = Frame(START_NS, FRAMES[0])
     head, packet = section("<") + interface("<", ETHERNET), enhanced("<", frame, 0, 0)
     path = written(tmp_path, head + block("<", kind, b"\xd9\x7e\0\0" + bytes(36)) + packet)
     packets = read_capture(path)
@@ -135,21 +134,21 @@ def test_headers_of_loopbacks_and_short_options(tmp_path: Path) -> None:
     heads = ("00020000", "02000000", "00000002", "0002abcd", "ff030021", "00000800", "1e000000")
     seen = [bytes.fromhex(head) + packet for head in heads for packet in udp_packets(V4)[:2]]
     for link in (NULL, 108):
-        path = written(tmp_path, pcap([Captured(START_NS, frame) for frame in seen], link))
+        path = written(tmp_path, pcap([Frame(START_NS, frame) for frame in seen], link))
         assert not verify(path).differences
     route = b"\x83\x07\x08\x0a\x09\x09\x09"
     seen = [
-        tunnels.ethernet(wrap(*V4, 17, udp(*V4, 20), (option + route).ljust(20, b"\0")))
+        ethernet(wrap(*V4, 17, udp(*V4, 20), (option + route).ljust(20, b"\0")))
         for kind in (7, 25, 68, 82, 130, 131, 133, 134, 136, 137, 148, 94)
         for option in (bytes((kind, size)) + bytes(size - 2) for size in range(2, 13))
     ]
-    path = written(tmp_path, pcap([Captured(START_NS, frame) for frame in seen], ETHERNET))
+    path = written(tmp_path, pcap([Frame(START_NS, frame) for frame in seen], ETHERNET))
     verdict = verify(path)
     assert not verdict.differences and 0 < verdict.packets < len(seen)
 
 
 def test_lengths_and_times_that_no_frame_has(tmp_path: Path) -> None:
-    frame = Captured(0, FRAMES[0])
+    frame = Frame(0, FRAMES[0])
     head = section("<") + interface("<", ETHERNET, 0)
     path = written(tmp_path, head + enhanced("<", frame, 0, 2**63) + enhanced("<", frame, 0, 1))
     assert verify(path).packets == 2
@@ -161,7 +160,7 @@ def test_lengths_and_times_that_no_frame_has(tmp_path: Path) -> None:
 
 
 def test_the_user_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    frames = [Captured(START_NS, frame) for frame in (*FRAMES[:2], of_type(0x894F))]
+    frames = [Frame(START_NS, frame) for frame in (*FRAMES[:2], of_type(0x894F))]
     path = written(tmp_path, pcap(frames, ETHERNET))
     assert main(["reduce", str(path), "--format", "csv"]) == 0
     said = capsys.readouterr()

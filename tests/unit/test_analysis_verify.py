@@ -13,15 +13,16 @@ from analysis.captures import tshark
 from analysis.captures.tcp import CAPTURE_COLUMNS, read_capture
 from analysis.captures.tshark import TsharkComparison, verify
 from experiments.command import main
-from tests.conversations import conversations, write
+from tests.conversations import conversations
 from tests.installed import followed_wireshark
-from tests.wrappings import ETHERNET, frames, pcap, write_all
+from tests.pcap_writer import ETHERNET, pcap, write_pcap
+from tests.wrappings import frames, write_all
 
 CONVERSATIONS = 1000
 
 
 def test_random_and_adversarial_conversations(tmp_path: Path) -> None:
-    path = write(tmp_path / "x.pcap", conversations(20261121, CONVERSATIONS))
+    path = write_pcap(tmp_path / "x.pcap", conversations(20261121, CONVERSATIONS))
     verdict = verify(path)
     assert not verdict.differences, "\n".join(map(str, verdict.differences[:10]))
     assert verdict.packets > 20 * CONVERSATIONS
@@ -98,7 +99,7 @@ def test_another_wireshark_may_judge_otherwise_but_not_read(
 
 @followed_wireshark
 def test_sack_blocks_that_differ_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path / "x.pcap", conversations(3, 100))
+    path = write_pcap(tmp_path / "x.pcap", conversations(3, 100))
     blocks = read_capture(path).sacks
     second = int(blocks["frame"].duplicated().to_numpy().argmax())  # of a packet that has two
     assert second
