@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import base64
-import fcntl
 import json
 import os
 import shutil
-import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from testbed.machine.process import Process, end_all, start_told
 
 NAMES = ("chromium-headless-shell", "chromium")
 FLAGS = (
@@ -35,9 +35,9 @@ def chromium() -> str | None:
 class Tab:
     """A page in the browser; `requests` and `complaints` gather what it loaded and said."""
 
-    def __init__(self, reading: int, writing: int) -> None:
-        self._in = os.fdopen(reading, "rb", buffering=0)
-        self._out = os.fdopen(writing, "wb", buffering=0)
+    def __init__(self, process: Process) -> None:
+        assert process.stdin and process.stdout
+        self._descriptor, self._out = process.stdout.fileno(), process.stdin
         self._number = 0
         self._session = ""
         self._rest = b""
@@ -54,7 +54,7 @@ class Tab:
         """End the browser, and wait until it has ended."""
         self._session = ""
         self.call("Browser.close")
-        while self._in.read(1 << 16):
+        while os.read(self._descriptor, 1 << 16):
             pass
 
     def call(self, method: str, **params: object) -> dict[str, Any]:
@@ -64,6 +64,7 @@ class Tab:
         if self._session:
             message["sessionId"] = self._session
         self._out.write(json.dumps(message).encode() + b"\0")
+        self._out.flush()
         while True:
             answer = self._next()
             if answer.get("id") == self._number:
@@ -73,7 +74,7 @@ class Tab:
 
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._rest:
-            part = self._in.read(1 << 16)
+            part = os.read(self._descriptor, 1 << 16)
             assert part, "the browser ended"
             self._rest += part
         text, _, self._rest = self._rest.partition(b"\0")
@@ -142,28 +143,11 @@ def browser() -> Iterator[Tab]:
     """A tab of a browser of its own, which ends with the context."""
     program = chromium()
     assert program
-    commands, write = os.pipe()
-    read, answers = os.pipe()
-    # the protocol wants its pipes at 3 and 4; copies far above them are in nobody's way
-    far = [fcntl.fcntl(end, fcntl.F_DUPFD, 100) for end in (commands, answers)]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        pid = os.posix_spawn(
-            program,
-            [program, *FLAGS, f"--user-data-dir={profile}"],
-            os.environ,
-            file_actions=[
-                *((os.POSIX_SPAWN_OPEN, out, os.devnull, os.O_WRONLY, 0) for out in (1, 2)),
-                (os.POSIX_SPAWN_DUP2, far[0], 3),
-                (os.POSIX_SPAWN_DUP2, far[1], 4),
-                *((os.POSIX_SPAWN_CLOSE, end) for end in far),
-            ],
-        )
-        for end in (commands, answers, *far):
-            os.close(end)
+        process = start_told([program, *FLAGS, f"--user-data-dir={profile}"], os.environ)
         try:
-            tab = Tab(read, write)
+            tab = Tab(process)
             yield tab
             tab.close()  # killed, it leaves helpers that write into the profile while it is removed
         finally:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+            end_all(process)

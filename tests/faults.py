@@ -4,7 +4,6 @@
 
 prints the table of docs/verdicts.md: trials that really run broken, in the guest (and, with
 `--host` and as root, one on a host whose cores are busy), then a recorded one that is doctored.
-`--options` prints, option by option, how trials end whose queues are set up wrongly.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ from testbed.runs.sweep import run_all
 from testbed.scenario.model import Scenario
 from testbed.scenario.network import Queue
 from testbed.store import open_trial, trial_folder
-from tests import option_faults
 from tests.doctored import SABOTAGES, SOUND
 from tests.lab import run_by
 from tests.scenarios import router
@@ -95,15 +93,9 @@ def main() -> None:
     """Print them all."""
     parser = argparse.ArgumentParser(description="What the verdict says of broken trials.")
     parser.add_argument("--host", action="store_true", help="one on this machine's kernel too")
-    parser.add_argument("--options", action="store_true", help="only tc's options, set wrongly")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder)
-        if options.options:
-            print("| what tc was told | how the trial ended |\n|---|---|")
-            for change, reason in option_faults.table(out):
-                print(f"| {change} | {reason or 'nobody noticed'} |", flush=True)
-            return
         print("| broken while it ran | verdict | its reason |\n|---|---|---|")
         for fault in FAULTS:
             _line(fault.replace("-", " "), run_broken(fault, out / fault))

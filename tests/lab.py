@@ -8,7 +8,8 @@ import hashlib
 import json
 import os
 import subprocess
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,14 @@ def has_no_tracing() -> bool:
     except OSError:
         return True
     return False
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
+    """Wait for something to happen."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "did not happen"
+        time.sleep(0.02)
 
 
 def alive(pid: int) -> bool:

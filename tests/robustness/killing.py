@@ -19,7 +19,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from testbed.runs.engine_choice import choose
 from testbed.scenario.model import Scenario
 from testbed.store import SCENARIO, Status, Trial, trials_in
 from tests import report_writer
-from tests.lab import planned_here
+from tests.lab import planned_here, wait_until
 from tests.scenarios import router
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -175,13 +175,6 @@ def hashes(trial: Trial) -> dict[str, str]:
     return found
 
 
-def wait_for(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "did not happen"
-        time.sleep(0.02)
-
-
 def guests_in(folder: Path) -> list[int]:
     """The guests' kernels that run there."""
     found = _processes_in(folder)
@@ -234,7 +227,7 @@ def _replayed(folder: str, released_by: str) -> None:
 
     def run(_self: object, target: Path, _task: object, _job: object) -> ProcessOutcome:
         if released_by:
-            wait_for(Path(released_by).exists)
+            wait_until(Path(released_by).exists)
             if Path(released_by).read_text() == KILL:
                 os.kill(os.getpid(), signal.SIGKILL)
         shutil.copytree(folder, target, dirs_exist_ok=True)

@@ -10,7 +10,6 @@ import dataclasses
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ from testbed.machine.sysctl_guard import ALLOWED
 from testbed.plan.plan import tasks
 from testbed.scenario.model import Profile
 from tests.browser import chromium
-from tests.lab import has_no_tracing
+from tests.lab import has_no_tracing, wait_until
 from tests.left_behind import HYSTART, browsers, commands_of, marks_of, seen
 from tests.robustness.killing import KILLED, SHORT, Laboratory, moments, written
 from tests.scenarios import near_video, router
@@ -35,14 +34,6 @@ def started(argv: list[str], env: dict[str, str]) -> subprocess.Popen[str]:
     return subprocess.Popen(
         argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **env}
     )
-
-
-def wait_until(condition: object, seconds: float = 20) -> None:
-    assert callable(condition)
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "did not happen"
-        time.sleep(0.02)
 
 
 def flowing(out: Path) -> bool:

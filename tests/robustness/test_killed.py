@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from testbed.store import Status, trials_in
+from tests.lab import wait_until
 from tests.robustness.killing import (
     KILLED,
     SHORT,
@@ -24,7 +25,6 @@ from tests.robustness.killing import (
     hashes,
     moments,
     recorded,
-    wait_for,
     written,
 )
 
@@ -112,7 +112,7 @@ def test_a_sweep_outlives_its_guests(lab: Laboratory, full: bool) -> None:
         shutil.rmtree(lab.out)
         lab.out.mkdir()
         lab.begin(*argv)
-        wait_for(lambda: guests_in(lab.out))
+        wait_until(lambda: guests_in(lab.out))
         guest, *_ = guests_in(lab.out)
         time.sleep(moment)
         os.kill(guest, signal.SIGKILL)

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from testbed.scenario.model import Scenario
-from tests.robustness.killing import KILL, KILLED, ROOT, Laboratory, recorded, wait_for
+from tests.lab import wait_until
+from tests.robustness.killing import KILL, KILLED, ROOT, Laboratory, recorded
 from tests.scenarios import router
 
 CLEAN = "raise SystemExit(__import__('experiments.command').command.main(['clean']))"
@@ -104,7 +105,7 @@ def test_a_disk_that_vanishes(
     disk()
     release = tmp_path / "release"
     lab.begin(*run_into(lab), replay=replay, released_by=release)
-    wait_for(lambda: list(lab.out.glob(".*")))
+    wait_until(lambda: list(lab.out.glob(".*")))
     if how == "unplugged":
         subprocess.run(["umount", "--lazy", lab.out], check=True)
     else:
@@ -122,9 +123,9 @@ def test_two_sweeps_in_one_folder(lab: Laboratory, tmp_path: Path, replay: Path)
     other = Laboratory(tmp_path / "other", server=1)
     release = tmp_path / "release"
     lab.begin(*run_into(lab), replay=replay, released_by=release)
-    wait_for(lambda: list(lab.out.glob(".*")))
+    wait_until(lambda: list(lab.out.glob(".*")))
     other.begin(*run_into(lab), replay=replay)
-    wait_for(lambda: "is in use by process" in other.said())
+    wait_until(lambda: "is in use by process" in other.said())
     release.touch()
     first, second = lab.end(), other.end()
     assert "in use" not in first.said
@@ -152,7 +153,7 @@ def test_clean_on_another_machine_and_in_a_container(
     container = (CLEAN, "--pid", "--fork", "--mount-proc")
     release = tmp_path / "release"
     lab.begin(*run_into(lab), replay=replay, released_by=release)
-    wait_for(lambda: list(lab.out.glob(".*")))
+    wait_until(lambda: list(lab.out.glob(".*")))
     assert clean_elsewhere(lab, *machine) == "nothing was left behind\n"
     assert list(lab.out.glob(".*"))
     (tmp_path / "kill").write_text(KILL)

@@ -8,7 +8,6 @@ import random
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from testbed.runs.engine_choice import choose
 from testbed.runs.sweep import TrialFinished, TrialStarted, WorkerRejected
 from testbed.scenario.model import Scenario
 from testbed.store import Status, open_trial
-from tests.lab import capture_hashes, planned_here, run_trials
+from tests.lab import capture_hashes, planned_here, run_trials, wait_until
 from tests.scenarios import router
 
 LONGEST_S = 8.0  # from the workers' start to the last trial's end
@@ -62,14 +61,6 @@ class Cluster:
         for process in reversed(self._processes):
             process.kill()
             process.wait()
-
-
-def wait_until(condition: object, seconds: float = 60) -> None:
-    assert callable(condition)
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "did not happen"
-        time.sleep(0.05)
 
 
 def planned(scenarios: Sequence[Scenario]) -> list[Task]:

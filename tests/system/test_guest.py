@@ -367,13 +367,20 @@ def test_the_set_for_determinism_has_no_doubles() -> None:
     assert len(set(_names(DETERMINISTIC))) == len(DETERMINISTIC) == 8
 
 
-def test_a_read_is_made_with_the_select_before_it(tmp_path: Path) -> None:
-    script = f"import sys; sys.stdout = open('answers', 'w')\n{SELECTING}"
-    (tmp_path / "ask.py").write_text(script)
-    argv = ["/usr/bin/env", f"LD_PRELOAD={PRELOAD}", sys.executable, "ask.py"]
+def said_in_a_guest(folder: Path, script: str, *before: str) -> str:
+    """Run a script in a guest, by these words, and return what it prints."""
+    (folder / "ask.py").write_text(f"import sys; sys.stdout = open('answers', 'w')\n{script}")
     job = Job(1, min(os.sched_getaffinity(0)), threading.Event())
-    assert GuestEngine().boot(tmp_path, argv, job, patience_s=60).status == 0
-    assert (tmp_path / "answers").read_text().split() == selected(left=0)
+    argv = [*before, sys.executable, "ask.py"]
+    assert GuestEngine().boot(folder, argv, job, patience_s=60).status == 0
+    return (folder / "answers").read_text()
+
+
+IPERF3S_READS = ("/usr/bin/env", f"LD_PRELOAD={PRELOAD}")
+
+
+def test_a_read_is_made_with_the_select_before_it(tmp_path: Path) -> None:
+    assert said_in_a_guest(tmp_path, SELECTING, *IPERF3S_READS).split() == selected(left=0)
 
 
 # three parts at 10, 20 and 30 ms, and after 35 ms another descriptor
@@ -424,12 +431,7 @@ def run(kind, size, others=True):
     ],
 )
 def test_a_stream_is_read_until_something_else_happens(tmp_path: Path, how: str, told: str) -> None:
-    script = f"import sys; sys.stdout = open('answers', 'w')\n{IN_PARTS}\nrun({how})"
-    (tmp_path / "ask.py").write_text(script)
-    argv = ["/usr/bin/env", f"LD_PRELOAD={PRELOAD}", sys.executable, "ask.py"]
-    job = Job(1, min(os.sched_getaffinity(0)), threading.Event())
-    assert GuestEngine().boot(tmp_path, argv, job, patience_s=60).status == 0
-    answers = (tmp_path / "answers").read_text().strip()
+    answers = said_in_a_guest(tmp_path, f"{IN_PARTS}\nrun({how})", *IPERF3S_READS).strip()
     tick = re.compile(r"5[0-4]ms")  # on 6.12 the time is up to one late
     assert (answers if ON_FIRST else tick.sub("50ms", answers)) == told
 
@@ -449,7 +451,4 @@ print(os.WTERMSIG(os.waitpid(child, 0)[1]))
 
 @pytest.mark.skipif(not ON_FIRST, reason="the place of that page is Linux 6.1's")
 def test_a_process_that_spoils_what_it_shares_with_the_kernel_ends_alone(tmp_path: Path) -> None:
-    (tmp_path / "spoil.py").write_text(f"import sys; sys.stdout = open('said', 'w')\n{SPOILT}")
-    job = Job(1, min(os.sched_getaffinity(0)), threading.Event())
-    assert GuestEngine().boot(tmp_path, [sys.executable, "spoil.py"], job, 60).status == 0
-    assert (tmp_path / "said").read_text().split() == [str(int(signal.SIGSEGV))]
+    assert said_in_a_guest(tmp_path, SPOILT).split() == [str(int(signal.SIGSEGV))]
