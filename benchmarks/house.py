@@ -6,7 +6,6 @@ The folder is a checkout of this project, of any age; this one if none is named.
 from __future__ import annotations
 
 import ast
-import json
 import re
 import sys
 from collections import Counter
@@ -16,18 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from testbed.machine.process import run
-
 PRODUCT_FOLDERS = ("testbed", "topologies", "experiments", "analysis", "benchmarks", "kernel")
-CONSTANT_NAME = re.compile(r"_?[A-Z][A-Z0-9]*(_[A-Z0-9]+)*")
-# What describes a network's nodes and links, in a scenario or a plan, by the names it has had.
-NETWORK_CLASSES = frozenset(
-    """
-    Topology TopologyKind Bottleneck Path Builder NamedNetwork NetworkName LinkSettings
-    Graph GraphNode GraphLink GraphPort Node NodeKind Link Port Route Edge Way PathSummary
-    Direction Queue Radio Change Network Interface Hop Wire Shaper DelayLink
-    """.split()
-)
 PAPER_FOLDERS = {
     "guo_yuan_sheng": r"\bGYS|guo_yuan|\bGuo\b",
     "kapre_saxena_joshi_hattikar": r"\b(KS|JH)\d?\b|kapre|hattikar|\bKapre\b|\bHattikar\b",
@@ -126,18 +114,6 @@ def importers(files: list[SourceFile]) -> dict[str, set[str]]:
     return by_module
 
 
-def defined_names(file: SourceFile) -> Iterator[str]:
-    """Yield the names of all classes, and of the module's constants, once each."""
-    names = {node.name for node in ast.walk(file.tree) if isinstance(node, ast.ClassDef)}
-    for statement in file.tree.body:
-        if isinstance(statement, ast.Assign | ast.AnnAssign):
-            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-            nodes = (node for target in targets for node in ast.walk(target))
-            found = {node.id for node in nodes if isinstance(node, ast.Name)}
-            names |= {name for name in found if CONSTANT_NAME.fullmatch(name)}
-    yield from names
-
-
 def paper_mentions(file: SourceFile) -> int:
     """Count the lines outside a paper's folder that name the paper and need not."""
     if file.path in MAY_NAME_PAPERS:
@@ -149,18 +125,6 @@ def paper_mentions(file: SourceFile) -> int:
     ]
     name = re.compile("|".join(patterns))
     return sum(bool(name.search(line)) for line in file.text.splitlines())
-
-
-def docstring_faults(checkout: Path, files: Iterable[SourceFile]) -> Counter[str]:
-    """Count what ruff's rules for docstrings, with numpy's convention, find in these files."""
-    convention = 'lint.pydocstyle.convention="numpy"'
-    rules = ("--isolated", "--select", "D", "--ignore", "D105", "--config", convention)
-    form = ("--output-format", "json", "--exit-zero")
-    done = run(
-        (sys.executable, "-m", "ruff", "check", *rules, *form, *(f.path for f in files)),
-        cwd=checkout,
-    )
-    return Counter(fault["code"] for fault in json.loads(done.stdout))
 
 
 def describe(checkout: Path) -> Iterator[str]:
@@ -181,22 +145,6 @@ def describe(checkout: Path) -> Iterator[str]:
     yield f"lines of a product function: {spread(function_lengths(product))}"
     used = importers(product)
     yield f"modules with exactly one importer: {sum(len(who) == 1 for who in used.values())}"
-    faults = docstring_faults(checkout, product)
-    yield f"docstring faults: {faults.total()} ({dict(faults.most_common())})"
-    defined = Counter(name for file in product for name in defined_names(file))
-    several = {name for name, count in defined.items() if count > 1}
-    constants = {name for name in several if CONSTANT_NAME.fullmatch(name)}
-    yield f"classes with a name that another has: {len(several - constants)} names"
-    yield f"constants with a name that another has: {len(constants)} names"
-    network = [
-        f"{file.module}.{node.name}"
-        for file in product
-        for node in ast.walk(file.tree)
-        if isinstance(node, ast.ClassDef)
-        and node.name in NETWORK_CLASSES
-        and file.room in ("testbed/scenario", "testbed/plan")
-    ]
-    yield f"classes that describe a network: {len(network)} ({', '.join(network)})"
     mentions = {file.path: paper_mentions(file) for file in product}
     places = sum(count > 0 for count in mentions.values())
     yield f"a paper named outside its folder: {sum(mentions.values())} lines in {places} files"

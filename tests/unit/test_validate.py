@@ -111,8 +111,6 @@ def test_sound_scenarios_pass(scenario: Scenario) -> None:
             "variant: of flows of kind tcp or video or workload or command; this is cbr",
         ),
         (router(duration_s=0), "duration_s: 0"),
-        (router(seed=-1), "seed: -1"),
-        (router(snaplen_bytes=20), "snaplen_bytes: 20"),
         (router(sample_interval_ms=-1.0), "sample_interval_ms: -1"),
     ],
 )
