@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from testbed.scenario.video import PlayerKind, Thresholds, Transport
 
@@ -12,6 +12,7 @@ NGINX_CONFIG = "nginx.conf"
 SITE_FOLDER = "site"
 CERTIFICATE, KEY = "certificate.pem", "key.pem"
 SERVER_READY = "server.ready"
+DEADLINE_S = 3600.0  # of a player, which a trial ends earlier
 SERVER_REPORT = "server.json"  # QUIC's
 _MODULES = {
     PlayerKind.MODEL: "testbed.traffic.video.player",
@@ -71,27 +72,19 @@ class Watching:
     transport: Transport
     site: Site
     rule: str = "throughput"  # or `buffer`, or a rung's name
-    thresholds: Thresholds = field(default_factory=Thresholds)
-    deadline_s: float = 3600.0
     player: PlayerKind = PlayerKind.MODEL
 
     @property
     def words(self) -> tuple[str, ...]:
         """The player's command line, without its output."""
+        levels = Thresholds()
+        own = ("--start-s", f"{levels.start_s}", "--resume-s", f"{levels.resume_s}")
         return (
             *(PYTHON, "-m", _MODULES[self.player]),
             *("--transport", self.transport.value, "--rule", self.rule),
             *("--address", self.site.address, "--port", f"{self.site.port}"),
             *(("--own-port", f"{self.site.own_port}") if self.site.own_port else ()),
             *(("--authority", self.site.authority) if self.site.authority else ()),
-            *self._thresholds,
-            *("--cap-s", f"{self.thresholds.cap_s}", "--deadline-s", f"{self.deadline_s}"),
+            *(own if self.player is PlayerKind.MODEL else ()),  # a browser has levels of its own
+            *("--cap-s", f"{levels.cap_s}", "--deadline-s", f"{DEADLINE_S}"),
         )
-
-    @property
-    def _thresholds(self) -> tuple[str, ...]:
-        """The buffer levels at which playback starts and resumes; a browser has its own."""
-        if self.player is not PlayerKind.MODEL:
-            return ()
-        start, resume = self.thresholds.start_s, self.thresholds.resume_s
-        return ("--start-s", f"{start}", "--resume-s", f"{resume}")

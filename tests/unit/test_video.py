@@ -161,30 +161,30 @@ def situation(level_s: float = 0, current: str = "", measured: tuple[float, ...]
 
 def test_by_throughput() -> None:
     by_throughput = rule("throughput")
-    assert by_throughput.choose(situation()).name == "360p"  # 0.9 of the first guess
-    assert by_throughput.choose(situation(measured=(1.2e6,) * 4)).name == "480p"
-    assert by_throughput.choose(situation(measured=(1.0e6,) * 4)).name == "360p"
+    assert by_throughput(situation()).name == "360p"  # 0.9 of the first guess
+    assert by_throughput(situation(measured=(1.2e6,) * 4)).name == "480p"
+    assert by_throughput(situation(measured=(1.0e6,) * 4)).name == "360p"
     # the last four count, and a slow one for more than a fast one
-    assert by_throughput.choose(situation(measured=(1e3, *(4e6,) * 4))).name == "1080p"
-    assert by_throughput.choose(situation(measured=(4e6, 4e6, 4e6, 0.3e6))).name == "360p"
-    assert by_throughput.choose(situation(measured=(1e3,))).name == "144p"
+    assert by_throughput(situation(measured=(1e3, *(4e6,) * 4))).name == "1080p"
+    assert by_throughput(situation(measured=(4e6, 4e6, 4e6, 0.3e6))).name == "360p"
+    assert by_throughput(situation(measured=(1e3,))).name == "144p"
 
 
 def test_by_buffer() -> None:
     by_buffer = rule("buffer")
-    assert by_buffer.choose(situation(50)).name == "144p"  # the first, whatever there is
-    assert by_buffer.choose(situation(30, "144p")).name == "144p"  # in the reservoir
-    assert by_buffer.choose(situation(95, "144p")).name == "1080p"  # beyond the cushion
+    assert by_buffer(situation(50)).name == "144p"  # the first, whatever there is
+    assert by_buffer(situation(30, "144p")).name == "144p"  # in the reservoir
+    assert by_buffer(situation(95, "144p")).name == "1080p"  # beyond the cushion
     # 50 s: a rate of 0.94 Mbit/s, between 360p and 480p
-    assert by_buffer.choose(situation(50, "240p")).name == "360p"
-    assert by_buffer.choose(situation(50, "360p")).name == "360p"
-    assert by_buffer.choose(situation(50, "480p")).name == "480p"  # not yet down to 360p's rate
-    assert by_buffer.choose(situation(50, "720p")).name == "480p"
-    assert by_buffer.choose(situation(10, "1080p")).name == "144p"
+    assert by_buffer(situation(50, "240p")).name == "360p"
+    assert by_buffer(situation(50, "360p")).name == "360p"
+    assert by_buffer(situation(50, "480p")).name == "480p"  # not yet down to 360p's rate
+    assert by_buffer(situation(50, "720p")).name == "480p"
+    assert by_buffer(situation(10, "1080p")).name == "144p"
 
 
 def test_a_fixed_rung() -> None:
-    assert rule("480p").choose(situation(99, "1080p", (9e9,))).name == "480p"
+    assert rule("480p")(situation(99, "1080p", (9e9,))).name == "480p"
 
 
 class Wire(asyncio.Transport):

@@ -82,7 +82,7 @@ class Player:
     async def _load_video(self, client: Client, manifest: Manifest) -> None:
         for number, seconds in enumerate(manifest.segments, 1):
             await self._wait_for_room(seconds)
-            rung = self._rule.choose(self._situation(manifest))
+            rung = self._rule(self._situation(manifest))
             transfer = client.request(manifest.path(rung, number))
             self._segments.append((number, rung, seconds, transfer))
             await transfer.done
