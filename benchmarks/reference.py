@@ -47,9 +47,9 @@ def command_line() -> str:
     lines += ["`testbed VERB --help` prints the same on the terminal.", ""]
     lines += table("verb", ((f"[`{v.name}`](#{v.name})", v.about) for v in VERBS))
     for verb in VERBS:
-        lines += ["", f"## {verb.name}", "", f"{verb.about[0].upper()}{verb.about[1:]}.", ""]
+        lines += ["", f"## {verb.name}", "", _sentence(verb.about), ""]
         rows = [
-            (_usage(action), action.help or "")
+            (_usage(action), (action.help or "").replace("%%", "%"))
             for action in subparsers.choices[verb.name]._actions
             if not isinstance(action, argparse._HelpAction)
         ]
@@ -57,6 +57,10 @@ def command_line() -> str:
             lines += [*table("argument", rows), ""]
         lines += [f"    testbed {verb.example}"]
     return "\n".join([*lines, ""])
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}{'' if text.endswith('?') else '.'}"
 
 
 def _usage(action: argparse.Action) -> str:

@@ -113,8 +113,8 @@ def _experiment_options(parser: Parser) -> None:
     _values(parser, "--set", "KEY=VALUE,…", "values of one axis")
     _number(parser, "--seeds", "repeats (1)", default=1)
     _flag(parser, "--quick", "shorter trials, for a first look")
-    about = "also every trial with what papers leave open varied a little: starts, buffers, "
-    about += "delays, ECN, timers; `report --claims` says which answers survive it"
+    about = "also run each trial with small variations of what papers leave open: starts, buffers, "
+    about += "delays, ECN, timers; `report --claims` says which answers they change"
     _flag(parser, "--sensitivity", about)
 
 
@@ -150,7 +150,7 @@ def _run_options(parser: Parser) -> None:
     _value(parser, "--format", None, about, choices=formats, default="table")
     columns = parser.add_mutually_exclusive_group()
     _value(columns, "--columns", "NAME,…", f"these columns of {METRICS_CSV}")
-    _flag(columns, "--all", "every column of the wide table")
+    _flag(columns, "--all", f"all columns of {METRICS_CSV}")
 
 
 def _place_options(parser: Parser) -> None:
@@ -179,9 +179,10 @@ def _reduce_options(parser: Parser) -> None:
     _flag(rows, "--packets", "one row per packet, not per flow")
     _flag(rows, "--lengths", "packet lengths by bucket, with bursts, as in Wireshark")
     _value(rows, "--bin", "WIDTH", "one row per flow and time bin: 1s, 100ms")
-    _flag(rows, "--verify", "also run tshark, and list every difference")
+    _flag(rows, "--verify", "also run tshark, and list all differences")
     _flag(parser, "--tunnels", "read what VXLAN and GENEVE carry, not as plain UDP")
-    parser.add_argument("--format", choices=("table", "csv", "json", "parquet"), default="table")
+    formats = ("table", "csv", "json", "parquet")
+    _value(parser, "--format", None, "how to write the table", choices=formats, default="table")
     _value(parser, "--out", "FILE", "write to a file instead of the terminal", type=Path)
 
 
@@ -233,9 +234,9 @@ def _compare_options(parser: Parser) -> None:
     about = "whether both hold the same packets, samples, numbers and verdicts, trial by trial"
     _flag(parser, "--packets", about)
     _value(parser, "--metric", "NAME,…", "only these metrics", default="")
-    about = "of a metric: an amount in its unit, or N%% of A's mean"
+    about = "the tolerance of a metric: an amount in its unit, or N%% of A's mean"
     _values(parser, "--tolerance", "KEY=VALUE,…", about)
-    _flag(parser, "--all", "every line, even if many agree")
+    _flag(parser, "--all", "all lines, even if many agree")
 
 
 def _completion_options(parser: Parser) -> None:
@@ -304,7 +305,7 @@ VERBS = (
     Verb(
         "report",
         report,
-        "results as one page, two folders with their differences; one trial: its checks and "
+        "results as one page (two folders: with their differences); one trial: its checks and "
         "timelines; several trials: their checks side by side",
         f"report results/dumbbell-load results/dumbbell-pairs --out {REPORT}",
         _report_options,
