@@ -233,7 +233,7 @@ PAPERS_DROPS = 0.25
 PAPERS_LATENCY = 0.02
 
 
-STEADY = 0.1
+MOST_VARIATION = 0.1
 
 
 def printed_drop_rates(group: Group) -> Finding:
@@ -369,7 +369,12 @@ def steady_with_red(group: Group) -> Finding:
     stretches = (("before CBR", times.before), ("beside CBR", times.beside))
     found = time_windows.seconds(case(group, "sack", "red"))
     parts = [
-        within(f"coefficient of variation {name}", RATIO, _variation(found, during), high=STEADY)
+        within(
+            f"coefficient of variation {name}",
+            RATIO,
+            _variation(found, during),
+            high=MOST_VARIATION,
+        )
         for name, during in stretches
     ]
     above = ordered(group, "throughput_mbps", (("sack", "red"), ("sack", "droptail")))

@@ -93,7 +93,7 @@ def _means_and_model(
 LOSSES, CHANCE = "m", "p_percent"
 GOODPUT = Measure("goodput_mbps", "goodput (Mbit/s)")
 MODEL_ERROR = Measure("model_error", "model above flow (%)", 100, zero=False)
-SHOWN_AXES = (LOSSES, CHANCE, "variant")
+SHOWN_LOSS_AXES = (LOSSES, CHANCE, "variant")
 EVENTS_READING = "dashed: from here on Impatient is better in the paper"
 EVENTS_HOW = (
     "Above: what arrived (points: means with 95 % intervals, Student's t) and what the models "
@@ -109,7 +109,7 @@ def event_figures(results: ExperimentResults) -> Iterator[Figure]:
         rows = with_model(rows)
         per_pps = rows["goodput_mbps"] / rows["goodput_pps"]
         rows = rows.assign(expected_mbps=rows["expected_pps"] * per_pps)
-        for case, members in cases.split(rows, ("timer", "dropper"), SHOWN_AXES):
+        for case, members in cases.split(rows, ("timer", "dropper"), SHOWN_LOSS_AXES):
             if members[AXIS + LOSSES].nunique() > 1:
                 yield _throughput(results, case, members)
         yield from _measured_regions(results, rows)
@@ -261,7 +261,7 @@ def _measured_regions(results: ExperimentResults, rows: pd.DataFrame) -> Iterato
     """Yield the map by the timer and the round trip of Impatient's flows, if any had a timeout."""
     flows = rows[(rows["variant"] == IMPATIENT) & rows["rto_at_timeout_ms"].notna()]
     by_timer = {}
-    for case, members in cases.split(flows, ("timer",), ("dropper", *SHOWN_AXES)):
+    for case, members in cases.split(flows, ("timer",), ("dropper", *SHOWN_LOSS_AXES)):
         ratio = float((members["rto_at_timeout_ms"] / members["srtt_mean_ms"]).mean())
         if math.isfinite(ratio):  # short trials may have no sample of the round-trip time
             by_timer[cases.case_words(case)] = Regions(ratio)

@@ -46,7 +46,7 @@ from experiments.rajore_gupta_sikka_jain.selection import (
 NETWORK_COLUMN, VARIANT_COLUMN, SETTING_COLUMN, RULE_COLUMN = (
     AXIS + name for name in ("network", "variant", "setting", "rule")
 )
-SHOWN_AXES = ("network", "variant", "transport", "setting", "rule")
+SHOWN_VIDEO_AXES = ("network", "variant", "transport", "setting", "rule")
 SLOW_NETWORKS = ("shaped", "wifi-congested", "netem-congested")  # where a video may stall
 LOAD_TIME = Measure("loaded_s", "time to load (s)")
 START_DELAY = Measure("startup_s", "until playback starts (s)")
@@ -68,7 +68,7 @@ def draw(results: ExperimentResults) -> Iterator[Figure]:
         return
     over = rows[f"{AXIS}transport"].map({HTTPS: "TCP", QUIC: "QUIC"})
     rows = rows.assign(over=over, line=over + " " + rows[VARIANT_COLUMN])
-    for case, own in cases.split(rows, (), SHOWN_AXES):
+    for case, own in cases.split(rows, (), SHOWN_VIDEO_AXES):
         of_server = own[own[SETTING_COLUMN] == SERVER]
         if not of_server.empty:
             yield _loads(results, case, of_server)
