@@ -30,7 +30,7 @@ from analysis.trials.labels import path_rtt_ms, setting_label, variant_key
 from testbed.scenario.model import Scenario
 from testbed.store import Trial
 
-WIDE = 20  # times the median: the axis becomes logarithmic if a value is farther out
+LOGARITHMIC_FROM = 20  # times the median: the axis becomes logarithmic if a value is farther out
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ def _axis(measure: ComparedMeasure, down: Sequence[VariantRows]) -> tuple[Axis, 
     parts = [line.values(measure.metric) for line in down]
     values = np.concatenate(parts) if parts else np.zeros(0)
     top = float(max(values, default=0))
-    if top > WIDE * max(float(np.median(values)) if len(values) else 0, 1):
+    if top > LOGARITHMIC_FROM * max(float(np.median(values)) if len(values) else 0, 1):
         decades = [10**power for power in range(1, 9) if 10**power < top * 2]
         labels = ["0", *map(_thousands, decades)]
         limits = (-0.15, top * 2)

@@ -21,7 +21,7 @@ from testbed.scenario.network import PathSummary, Queue
 from testbed.scenario.transfers import rate_per_s
 from testbed.scenario.workload import Arrivals, Connections, Sizes, Workload
 
-QUEUES = {
+TRANSFERS_QUEUES = {
     "bfifo": Queue("bfifo", limit_bdp=1.0),
     "fq_codel": Queue("fq_codel", limit_packets=10_240),
 }
@@ -49,7 +49,7 @@ def scenario(
         count=int(count),
     )
     mean_s = count / rate_per_s(workload, PATH.rate_mbit)
-    neck = LinkSettings(PATH.rate_mbit, queue=QUEUES[queue], delay_ms=PATH.rtt_ms / 2)
+    neck = LinkSettings(PATH.rate_mbit, queue=TRANSFERS_QUEUES[queue], delay_ms=PATH.rtt_ms / 2)
     return Scenario(
         experiment="transfers",
         label=f"{queue}-{variant}-{connections}-{load:g}-{count:g}x{scale:g}",

@@ -13,10 +13,10 @@ from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import LinkSettings
 from testbed.scenario.network import Graph, Queue, Schedule
 
-RATE_MBIT = 10.0
+EVALUATION_MBIT = 10.0
 RTT_MS = 40.0
 BOTTLENECK_MS = 2.0  # of the bottleneck, one way; the access links have the rest
-VARIANTS = ("cubic", "bbr", "linux-reno")
+EVALUATED_VARIANTS = ("cubic", "bbr", "linux-reno")
 FIFO = "pfifo"
 STARTS_MS = 100.0
 JITTER_FRACTION = 0.01
@@ -32,7 +32,7 @@ def dumbbell(
     queue: Queue,
     pairs: int,
     rtts_ms: tuple[float, ...] = (),
-    rate_mbit: float = RATE_MBIT,
+    rate_mbit: float = EVALUATION_MBIT,
     *,
     delay_ms: float = BOTTLENECK_MS,
     trace: str | None = None,

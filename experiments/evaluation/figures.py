@@ -44,7 +44,7 @@ from analysis.trials.labels import variant_key
 from experiments.evaluation import theory
 from experiments.evaluation.scores import DELAY_95, UTILISATION
 
-WIDE = 8.0  # an axis whose ends are that far apart is logarithmic
+LOGARITHMIC_RATIO = 8.0  # an axis whose ends are that far apart is logarithmic
 MOST_ROWS = 4  # of panels: settings beside the main axis
 MOST_PLANES = 9
 USE_AND_DELAY = plane.Plane(
@@ -158,7 +158,7 @@ def _spread(panel: Panel, rows: pd.DataFrame, column: str) -> Panel:
     if not column or not pd.api.types.is_numeric_dtype(rows[column]):
         return panel
     values = np.sort(rows[column].dropna().unique())
-    if len(values) < 2 or values[0] <= 0 or values[-1] / values[0] < WIDE:
+    if len(values) < 2 or values[0] <= 0 or values[-1] / values[0] < LOGARITHMIC_RATIO:
         return panel
     x = dataclasses.replace(panel.x, scale="log", ticks=list(values))
     return dataclasses.replace(panel, x=x)
@@ -183,8 +183,8 @@ def summary(results: ExperimentResults) -> TextTable:
 
 
 PERCENTILES = (50, 95, 99)
-MARKS = ("|", "o", ">")
-MOST_CASES = 4
+TRIAL_MARKERS = ("|", "o", ">")
+MOST_SETTINGS_SHOWN = 4
 TIME_MARGIN = 0.1  # of the logarithmic axis's length
 COMPLETION_READING = (
     "bar: 50th, dot: 95th, triangle: 99th percentile of the finished transfers of all seeds"
@@ -237,7 +237,9 @@ def percentiles(results: ExperimentResults, table: pd.DataFrame) -> pd.DataFrame
 
 def _percentile_panels(found: pd.DataFrame, looks: dict[str, SeriesStyle]) -> Figure:
     """Return one row of panels per setting, one column per size, one line per subject."""
-    settings = list(dict.fromkeys(found.sort_values("case", kind="stable")["case"]))[:MOST_CASES]
+    settings = list(dict.fromkeys(found.sort_values("case", kind="stable")["case"]))[
+        :MOST_SETTINGS_SHOWN
+    ]
     sizes = [size for size in CLASSES if (found["size"] == size).any()]
     columns = []
     for size in sizes:
@@ -270,7 +272,7 @@ def _percentile_marks(rows: pd.DataFrame, looks: dict[str, SeriesStyle]) -> list
         marks.append(SegmentSet(*ends, look.colour, 1.2, opacity=0.6, series=name))
         marks += [
             PointSeries([value], [place], look.colour, mark, size=4.5, series=name)
-            for value, mark in zip(values, MARKS, strict=True)
+            for value, mark in zip(values, TRIAL_MARKERS, strict=True)
         ]
     return marks
 
@@ -320,7 +322,7 @@ def _line(row: pd.Series) -> tuple[Cell, ...]:
     )
 
 
-DARK = 60.0  # percent of harm, from which letters on it are white
+WHITE_TEXT_PERCENT = 60.0  # percent of harm, from which letters on it are white
 HARM_READING = (
     "each row does harm to each column, beside what two of the column's own kind have; "
     "± half of the 95 % interval (Student's t)"
@@ -363,7 +365,14 @@ def _matrix(table: pd.DataFrame, metric: str, names: list[str], title: str, firs
             colour = style.VERMILLION if mean > 0 else style.BLUE
             shade, ink = float(np.clip(abs(mean) / 100, 0, 1)), "#ffffff"
             cells.append(
-                (column, row, colour, shade, text, ink if abs(mean) > DARK else style.BLACK)
+                (
+                    column,
+                    row,
+                    colour,
+                    shade,
+                    text,
+                    ink if abs(mean) > WHITE_TEXT_PERCENT else style.BLACK,
+                )
             )
     columns, rows, colours, shades, texts, inks = zip(*cells, strict=True) if cells else [()] * 6
     x, y = np.array(columns, dtype=float), np.array(rows, dtype=float)

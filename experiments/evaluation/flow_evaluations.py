@@ -40,7 +40,7 @@ RTT_FAIRNESS = Experiment(
     paper="RFC 5166, 2.3",
     about="two flows with round trips 1:1 to 1:16, beside themselves and beside Cubic",
     axes={
-        "variant": settings.VARIANTS,
+        "variant": settings.EVALUATED_VARIANTS,
         "queue": (settings.FIFO,),
         "ratio": (1.0, 2.0, 4.0, 8.0, 16.0),
         "beside": ("itself", "cubic"),
@@ -88,7 +88,7 @@ CONVERGENCE = Experiment(
     paper="RFC 5166, 2.2",
     about="flows that come and go every 10 s: time to a fair share, fairness, oscillation",
     axes={
-        "variant": settings.VARIANTS,
+        "variant": settings.EVALUATED_VARIANTS,
         "queue": (settings.FIFO,),
         "flows": (4.0,),
         "step_s": (10.0,),
@@ -136,7 +136,7 @@ LATECOMER = Experiment(
     paper="RFC 5166, 2.3",
     about="a flow that comes to a full link: its share, and when it has it",
     axes={
-        "variant": settings.VARIANTS,
+        "variant": settings.EVALUATED_VARIANTS,
         "queue": (settings.FIFO,),
         "beside": ("itself", "cubic"),
         "duration_s": (45.0,),
@@ -177,7 +177,7 @@ INTRA_PROTOCOL = Experiment(
     paper="RFC 9743, 5.1.4",
     about="2 to 64 flows of one variant: fairness, delay, losses",
     axes={
-        "variant": settings.VARIANTS,
+        "variant": settings.EVALUATED_VARIANTS,
         "queue": (settings.FIFO,),
         "flows": (2.0, 4.0, 16.0, 64.0),
         "duration_s": (24.0,),
@@ -216,8 +216,8 @@ HARM = Experiment(
     paper="Ware 2019; RFC 9743, 5.2.1",
     about="each variant beside each: the harm in throughput, delay and losses",
     axes={
-        "variant": settings.VARIANTS,
-        "victim": settings.VARIANTS,
+        "variant": settings.EVALUATED_VARIANTS,
+        "victim": settings.EVALUATED_VARIANTS,
         "duration_s": (40.0,),
     },
     build=harm_trial,
@@ -231,7 +231,7 @@ HARM = Experiment(
 
 
 BOTTLENECK_DELAY_MS = 5.0
-ACCESS_MS = 5.0
+PATH_ACCESS_MS = 5.0
 
 
 def parking_lot_trial(
@@ -245,13 +245,13 @@ def parking_lot_trial(
     """
     number = round(bottlenecks)
     neck = LinkSettings(
-        settings.RATE_MBIT, queue=settings.buffer(queue), delay_ms=BOTTLENECK_DELAY_MS
+        settings.EVALUATION_MBIT, queue=settings.buffer(queue), delay_ms=BOTTLENECK_DELAY_MS
     )
     cross = (settings.flow(f"cross{n}", n + 1, variant) for n in range(1, number + 1))
     return settings.trial(
         "parking-lot",
         (variant, queue, f"{bottlenecks:g}"),
-        parking_lot(neck, bottlenecks=number, access=LinkSettings(delay_ms=ACCESS_MS)),
+        parking_lot(neck, bottlenecks=number, access=LinkSettings(delay_ms=PATH_ACCESS_MS)),
         (settings.flow("long", 1, variant), *cross),
         duration_s,
         seed,
@@ -263,7 +263,7 @@ PARKING_LOT = Experiment(
     paper="RFC 5166, 2.3",
     about="one flow across 1 to 5 bottlenecks against one flow on each",
     axes={
-        "variant": settings.VARIANTS,
+        "variant": settings.EVALUATED_VARIANTS,
         "queue": (settings.FIFO,),
         "bottlenecks": (1.0, 2.0, 3.0, 4.0, 5.0),
         "duration_s": (24.0,),
@@ -306,7 +306,7 @@ REVERSE_TRAFFIC = Experiment(
     paper="RFC 5166, 2.1",
     about="a flow beside 0, 1 and 4 Cubic flows in the other direction",
     axes={
-        "variant": settings.VARIANTS,
+        "variant": settings.EVALUATED_VARIANTS,
         "queue": (settings.FIFO,),
         "reverse_flows": (0.0, 1.0, 4.0),
         "duration_s": (24.0,),

@@ -45,7 +45,7 @@ LOSSY = Experiment(
     paper="RFC 9743, 6.4",
     about="random losses of 0.001 to 5 %, singly and in bursts, beside models of the throughput",
     axes={
-        "variant": settings.VARIANTS,
+        "variant": settings.EVALUATED_VARIANTS,
         "loss_percent": (0.001, 0.01, 0.1, 1.0, 5.0),
         "burst": (1.0, 4.0),
         "duration_s": (40.0,),
@@ -60,7 +60,7 @@ LOSSY = Experiment(
 )
 
 
-LAST = ("receiver1", "right")  # the data come back
+RETURN_LINK = ("receiver1", "right")  # the data come back
 
 
 def reordering_network(percent: float) -> Graph:
@@ -69,7 +69,7 @@ def reordering_network(percent: float) -> Graph:
     """
     graph = settings.dumbbell(settings.buffer(settings.FIFO), 1)
     *others, last = (Link(link.ends, *link.directions, link.observed) for link in graph.links)
-    assert last.ends == LAST
+    assert last.ends == RETURN_LINK
     data = dataclasses.replace(last.directions[1], reorder=percent / 100)
     return Graph(
         tuple(Node(node.name, node.kind) for node in graph.nodes),
@@ -103,7 +103,7 @@ REORDERING = Experiment(
     paper="RFC 9743, 7.7",
     about="packets that overtake others, 0.01 to 20 % of them: goodput, spurious retransmissions",
     axes={
-        "variant": settings.VARIANTS,
+        "variant": settings.EVALUATED_VARIANTS,
         "reordered_percent": (0.01, 0.1, 1.0, 5.0, 20.0),
         "duration_s": (24.0,),
     },
@@ -153,7 +153,7 @@ CELLULAR = Experiment(
     paper="RFC 9743, 6.4",
     about="traces of cellular and satellite links: their use against the delay",
     axes={
-        "variant": settings.VARIANTS,
+        "variant": settings.EVALUATED_VARIANTS,
         "queue": (settings.FIFO,),
         "trace": ("driving", "satellite", "step"),
         "duration_s": (60.0,),
@@ -174,7 +174,7 @@ STEPS = ("delay-up", "delay-down", "rate-up", "rate-down")
 LONG_BOTTLENECK_MS = (
     settings.BOTTLENECK_MS + (FACTOR - 1) * settings.RTT_MS / 2
 )  # a round trip of 160 ms
-SLOW_MBIT = settings.RATE_MBIT / FACTOR
+SLOW_MBIT = settings.EVALUATION_MBIT / FACTOR
 
 
 def changing_network(step: str, queue: str, at_s: float) -> Graph:
@@ -189,7 +189,7 @@ def changing_network(step: str, queue: str, at_s: float) -> Graph:
             change = Change(at_s, delay_ms=short_ms)
             return settings.dumbbell(buffer, 1, delay_ms=LONG_BOTTLENECK_MS, schedule=(change,))
         case "rate-up":
-            change = Change(at_s, rate_mbit=settings.RATE_MBIT)
+            change = Change(at_s, rate_mbit=settings.EVALUATION_MBIT)
             return settings.dumbbell(buffer, 1, rate_mbit=SLOW_MBIT, schedule=(change,))
         case "rate-down":
             return settings.dumbbell(buffer, 1, schedule=(Change(at_s, rate_mbit=SLOW_MBIT),))
@@ -223,7 +223,7 @@ PATH_CHANGE = Experiment(
     paper="RFC 9743, 7.9",
     about="a step of the delay or the rate: time to the new equilibrium, use of the link, queue",
     axes={
-        "variant": settings.VARIANTS,
+        "variant": settings.EVALUATED_VARIANTS,
         "queue": (settings.FIFO,),
         "step": STEPS,
         "duration_s": (48.0,),
@@ -239,15 +239,15 @@ PATH_CHANGE = Experiment(
 
 
 SCALE = 0.05
-LONGER = 1.1  # than the mean: a Poisson process may take longer
-SETTLE_S = 5.0  # for the last transfers to end in
+POISSON_MARGIN = 1.1  # than the mean: a Poisson process may take longer
+LAST_TRANSFERS_S = 5.0  # for the last transfers to end in
 
 
 def web(load: float, duration_s: float) -> Workload:
     """As many transfers as are over before the trial is."""
     arrivals, sizes = Arrivals(load=load), Sizes(scale=SCALE)
-    per_s = rate_per_s(Workload(arrivals, sizes), settings.RATE_MBIT)
-    count = max(1, round(per_s * (duration_s - SETTLE_S) / LONGER))
+    per_s = rate_per_s(Workload(arrivals, sizes), settings.EVALUATION_MBIT)
+    count = max(1, round(per_s * (duration_s - LAST_TRANSFERS_S) / POISSON_MARGIN))
     return Workload(arrivals, sizes, count=count)
 
 
@@ -287,7 +287,7 @@ COMPLETION = Experiment(
     paper="RFC 9743, 5.1.5",
     about="completion times of short and long transfers, by load",
     axes={
-        "variant": settings.VARIANTS,
+        "variant": settings.EVALUATED_VARIANTS,
         "queue": (settings.FIFO, "fq_codel"),
         "load": (0.3, 0.6, 0.8),
         "duration_s": (60.0,),

@@ -7,7 +7,7 @@ from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.network import Change, Graph, Queue
 
-MOST_PAIRS = 4
+AQM_PAIRS = 4
 
 
 def buffer_sizing_trial(
@@ -17,7 +17,7 @@ def buffer_sizing_trial(
 
     four senders ── left ══ right ── four receivers      10 Mbit/s, 40 ms
     """
-    pairs = min(MOST_PAIRS, round(flows))
+    pairs = min(AQM_PAIRS, round(flows))
     return settings.trial(
         "buffer-sizing",
         (variant, f"{buffer_bdp:g}bdp", f"{flows:g}"),
@@ -33,7 +33,7 @@ BUFFER_SIZING = Experiment(
     paper="RFC 9743, 5.1.2",
     about="0.05 to 8 bandwidth–delay products of buffer, 1 to 64 flows: use of the link, delay",
     axes={
-        "variant": settings.VARIANTS,
+        "variant": settings.EVALUATED_VARIANTS,
         "buffer_bdp": (0.05, 0.25, 0.5, 1.0, 2.0, 8.0),
         "flows": (1.0, 4.0, 16.0),
         "duration_s": (24.0,),
@@ -89,7 +89,7 @@ ECN = Experiment(
     paper="RFC 9743, 7.1",
     about="marks against drops, for each variant, alone and beside Cubic; DCTCP with its step",
     axes={
-        "variant": settings.VARIANTS,
+        "variant": settings.EVALUATED_VARIANTS,
         "signal": ("drops", "marks"),
         "aqm": ("codel",),
         "beside": ("alone", "cubic"),
@@ -113,7 +113,7 @@ FRIENDLY, AGGRESSIVE = "linux-reno", "cubic"
 AQM_LIMIT_BDP = 4.0
 PAIRS = 4
 RTTS_MS = (20.0, 160.0)
-CBR_MBIT, CBR_BYTES = 6.0, 1000
+AQM_CBR_MBIT, CBR_BYTES = 6.0, 1000
 TRAFFIC = ("mild", "medium", "heavy", "aggressive", "unresponsive", "rtt", "burst", "changing")
 BURST_S, BURST_TIMES = 0.4, 3.0
 SLOWER = 0.25  # of the rate
@@ -149,17 +149,17 @@ def flows(traffic: str, duration_s: float) -> tuple[Flow, ...]:
         return settings.same_variant_flows(AGGRESSIVE, 8, PAIRS)
     own = settings.same_variant_flows(FRIENDLY, friendly[traffic], PAIRS)
     if traffic == "unresponsive":
-        return (*own, cbr(CBR_MBIT))
+        return (*own, cbr(AQM_CBR_MBIT))
     if traffic == "burst":
-        return (*own, cbr(BURST_TIMES * settings.RATE_MBIT, BURST_AT * duration_s, BURST_S))
+        return (*own, cbr(BURST_TIMES * settings.EVALUATION_MBIT, BURST_AT * duration_s, BURST_S))
     return own
 
 
 def aqm_network(queue: str, traffic: str, duration_s: float) -> Graph:
     """Return the network that the traffic is sent through."""
     steps = (
-        Change(duration_s / 3, rate_mbit=SLOWER * settings.RATE_MBIT),
-        Change(duration_s * 2 / 3, rate_mbit=settings.RATE_MBIT),
+        Change(duration_s / 3, rate_mbit=SLOWER * settings.EVALUATION_MBIT),
+        Change(duration_s * 2 / 3, rate_mbit=settings.EVALUATION_MBIT),
     )
     return settings.dumbbell(
         Queue(queue, limit_bdp=AQM_LIMIT_BDP),

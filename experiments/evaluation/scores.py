@@ -13,7 +13,7 @@ from analysis.evaluation.trial_view import LESS, MORE, Score, TrialView, jain
 from analysis.trials.packets import NAN
 
 LAST_AFTER_CHANGE = 1 / 3  # of the time after the change: where the new equilibrium is
-ENOUGH, MOST = 0.9, 1.1  # of its rate and of its queue
+LEAST_SHARE_OF_RATE, MOST_SHARE_OF_QUEUE = 0.9, 1.1  # of its rate and of its queue
 
 
 def settling_s(seen: TrialView) -> float:
@@ -24,7 +24,9 @@ def settling_s(seen: TrialView) -> float:
     rate = _since(seen.rates().sum(axis=1), changed_s)
     queue = _since(seen.backlog_packets(), changed_s).reindex(rate.index)
     last = rate.index >= rate.index[-1] + 1 - LAST_AFTER_CHANGE * len(rate)
-    settled = (rate >= ENOUGH * rate[last].mean()) & (queue <= max(1, MOST * queue[last].mean()))
+    settled = (rate >= LEAST_SHARE_OF_RATE * rate[last].mean()) & (
+        queue <= max(1, MOST_SHARE_OF_QUEUE * queue[last].mean())
+    )
     until = rate.index[settled.to_numpy()]
     return float((until[0] if len(until) else rate.index[-1]) + 1 - changed_s)
 
@@ -34,8 +36,8 @@ def _since(values: pd.Series, begin_s: float) -> pd.Series:
     return values[values.index >= begin_s]
 
 
-FAIR = 0.9  # Jain's index from which on a share counts as fair
-LAST = 1 / 3  # of a trial: where a latecomer has had time
+FAIR_INDEX = 0.9  # Jain's index from which on a share counts as fair
+LATE_PART = 1 / 3  # of a trial: where a latecomer has had time
 
 
 def jain_over_time(seen: TrialView) -> float:
@@ -58,7 +60,7 @@ def _waits(seen: TrialView, rates: pd.DataFrame, changes: list[float]) -> Iterat
         until = min(t for t in changes if t > came + 1)
         between = rates[(rates.index >= came) & (rates.index + 1 <= until)]
         index = _shared(between).apply(jain, axis=1)
-        fair = index[index >= FAIR].index.to_numpy()
+        fair = index[index >= FAIR_INDEX].index.to_numpy()
         yield (float(fair[0]) + 1 if len(fair) else until) - came
 
 
@@ -83,7 +85,7 @@ def lesser_share(seen: TrialView) -> float:
     """
     end = max(each.stopped_s for each in seen.trial.record.flows)
     rates = seen.rates()
-    last = rates[rates.index >= (1 - LAST) * end]
+    last = rates[rates.index >= (1 - LATE_PART) * end]
     whole = float(last.to_numpy().sum())
     return 100 * float(last.sum().min()) / whole if whole else NAN
 
@@ -159,11 +161,11 @@ def _needless(seen: TrialView) -> float:
 
 
 UTILISATION = Score("utilisation", "link used (%)", MORE, _utilisation)
-QUEUE = _mean_score("queue_ms", "queueing delay (ms)", LESS, "queue_mean_ms")
+QUEUE_SCORE = _mean_score("queue_ms", "queueing delay (ms)", LESS, "queue_mean_ms")
 QUEUE_95 = _mean_score("queue_95_ms", "queueing delay, 95 % (ms)", LESS, "queue_p95_ms")
-LOSSES = Score("losses", "packets dropped (%)", LESS, _losses)
+DROPS_SCORE = Score("losses", "packets dropped (%)", LESS, _losses)
 JAIN = _mean_score("jain_percent", "Jain's index (%)", MORE, "jain", 100)
-GOODPUT = Score(
+GOODPUT_SCORE = Score(
     "goodput_percent",
     "goodput (% of the link)",
     MORE,
@@ -203,7 +205,7 @@ def _harm(metric: str, better: int, words: str) -> Score:
 
 
 RTT_FAIRNESS_SCORES = (JAIN, UTILISATION)
-BUFFER_SIZING_SCORES = (UTILISATION, QUEUE, LOSSES)
+BUFFER_SIZING_SCORES = (UTILISATION, QUEUE_SCORE, DROPS_SCORE)
 CONVERGENCE_SCORES = (
     Score("fair_after_s", "time to a fair share (s)", LESS, time_to_fair_s, 1.0),
     Score("jain_over_time", "Jain's index in seconds (%)", MORE, jain_over_time),
@@ -213,27 +215,27 @@ LATECOMER_SCORES = (
     Score("fair_after_s", "time to a fair share (s)", LESS, time_to_fair_s, 1.0),
     Score("lesser_share", "lesser share at last (%)", MORE, lesser_share),
 )
-INTRA_PROTOCOL_SCORES = (JAIN, QUEUE, LOSSES)
+INTRA_PROTOCOL_SCORES = (JAIN, QUEUE_SCORE, DROPS_SCORE)
 PARKING_LOT_SCORES = (
     Score("long_of_fair", "long flow, of its fair share (%)", MORE, long_of_fair),
     Score("lot_utilisation", "links used (%)", MORE, lot_utilisation),
 )
-REVERSE_TRAFFIC_SCORES = (GOODPUT, REVERSE_RTT)
+REVERSE_TRAFFIC_SCORES = (GOODPUT_SCORE, REVERSE_RTT)
 COMPLETION_SCORES = (
     Score("short_99_ms", "short ones, 99 % (ms)", LESS, short_99_ms),
     Score("long_mean_s", "long ones, mean (s)", LESS, long_mean_s),
 )
-LOSSY_SCORES = (GOODPUT, QUEUE)
+LOSSY_SCORES = (GOODPUT_SCORE, QUEUE_SCORE)
 REORDERING_SCORES = (
-    GOODPUT,
+    GOODPUT_SCORE,
     Score("needless", "sent again without a loss (%)", LESS, _needless),
 )
 CELLULAR_SCORES = (UTILISATION, DELAY_95)
 PATH_CHANGE_SCORES = (
     Score("settling_s", "time to the new equilibrium (s)", LESS, settling_s, 1.0),
     UTILISATION,
-    QUEUE,
+    QUEUE_SCORE,
 )
-ECN_SCORES = (OWN_GOODPUT, OWN_QUEUE, LOSSES)
-AQM_SCORES = (GOODPUT, QUEUE, QUEUE_95, JAIN)
+ECN_SCORES = (OWN_GOODPUT, OWN_QUEUE, DROPS_SCORE)
+AQM_SCORES = (GOODPUT_SCORE, QUEUE_SCORE, QUEUE_95, JAIN)
 HARM_SCORES = tuple(_harm(*each) for each in HARMED)

@@ -19,13 +19,13 @@ from testbed.scenario.queues import FRAME_BYTES
 from testbed.scenario.trace import parse_trace
 
 FRAME_BITS = 8 * FRAME_BYTES  # of a full segment, as throughput counts it
-RTT_MS = 40.0  # of the evaluations' dumbbell
-STEP_MS = RTT_MS / 7  # Alizadeh and others (2010), 3.3
+DUMBBELL_RTT_MS = 40.0  # of the evaluations' dumbbell
+STEP_MS = DUMBBELL_RTT_MS / 7  # Alizadeh and others (2010), 3.3
 TARGETS_MS = {"codel": 5.0, "fq_codel": 5.0, "pie": 15.0}  # Linux's defaults
-MODELS = {"linux-reno": square_root, "cubic": cubic}
+VARIANT_MODELS = {"linux-reno": square_root, "cubic": cubic}
 FAIR_QUEUE = "fq_codel"
 BBR_MEMORY_S = 10.0
-ENOUGH = 100.0  # percent of the link, from a buffer of BDP/√n on
+FULL_LINK_PERCENT = 100.0  # percent of the link, from a buffer of BDP/√n on
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def _lossy(results: ExperimentResults) -> Iterator[Law]:
     """The square-root law and RFC 9438, 5.1, at the round trip that the flow saw."""
     single = results.tcp[results.tcp[AXIS + "burst"] == 1]
     for (name, percent), own in _groups(single, "variant", "loss_percent"):
-        model = MODELS.get(str(name))
+        model = VARIANT_MODELS.get(str(name))
         if model is None:
             continue
         rtt_s = float(own["rtt_mean_ms"].mean()) / 1e3
@@ -130,12 +130,14 @@ def _buffers(results: ExperimentResults) -> Iterator[Law]:
         least = large[large[AXIS + "buffer_bdp"] == large[AXIS + "buffer_bdp"].min()]
         used = 100 * least.groupby("trial")["throughput_mbps"].sum() / _rate(results)
         bdp = float(least[AXIS + "buffer_bdp"].iloc[0])
-        yield Law(f"link used by {n:g} of Reno with {bdp:g} BDP (√n rule)", "%", ENOUGH, used)
+        yield Law(
+            f"link used by {n:g} of Reno with {bdp:g} BDP (√n rule)", "%", FULL_LINK_PERCENT, used
+        )
     alone = rows[(rows["variant"] == "bbr") & (rows[AXIS + "flows"] == 1)]
     for (bdp_,), own in _groups(alone, "buffer_bdp"):
         if float(str(bdp_)) > 1:
             words = f"BBR's queue with {bdp_:g} BDP (2 BDP in flight)"
-            yield Law(words, "ms", RTT_MS, own["queue_p95_ms"])
+            yield Law(words, "ms", DUMBBELL_RTT_MS, own["queue_p95_ms"])
 
 
 def _completion(results: ExperimentResults) -> Iterator[Law]:

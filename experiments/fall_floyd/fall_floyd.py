@@ -20,7 +20,7 @@ from testbed.scenario.network import Queue
 
 # The paper's packets 14, 28; 14, 26, 28; …: it counts from 0.
 LOST = {1: (15,), 2: (15, 29), 3: (15, 27, 29), 4: (15, 25, 27, 29)}
-VARIANTS = ("tahoe", "reno", "newreno", "newreno-impatient", "sack")
+RECOVERY_VARIANTS = ("tahoe", "reno", "newreno", "newreno-impatient", "sack")
 
 
 def scenario(*, variant: str, lost: float, profile: str, seed: int) -> Scenario:
@@ -54,7 +54,7 @@ EXPERIMENT = Experiment(
     paper="Fall, Floyd 1996",
     about="each variant's reaction to one to four lost segments in a window",
     axes={
-        "variant": VARIANTS,
+        "variant": RECOVERY_VARIANTS,
         "lost": tuple(map(float, LOST)),
         "profile": ("ns2",),
     },

@@ -227,7 +227,9 @@ def footer(traces: Sequence[TrialSegments], shown: Extent | None) -> str:
     return f"{setting_label(traces[0].trial)}\n{' · '.join(how)}"
 
 
-READING = "Segments and ACKs at the sender, one column per variant, one row per set of losses."
+RECOVERY_READING = (
+    "Segments and ACKs at the sender, one column per variant, one row per set of losses."
+)
 
 # How the marks look, in the panels and in the legend, in the order of the legend.
 LEGEND = (
@@ -290,7 +292,7 @@ def figure(traces: Sequence[TrialSegments], name: str = STEM) -> Figure:
         title=title(traces),
         panels=rows,
         caption=title(traces).replace("\n", " "),
-        reading=READING,
+        reading=RECOVERY_READING,
         foot=footer(traces, shown),
         foot_size=5.5,
         legend=LEGEND,

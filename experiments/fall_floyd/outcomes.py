@@ -76,13 +76,13 @@ class Expected:
             yield f"{observed.round_trips:.1f} round trips, not {low:g} to {high:g}"
 
 
-LOSSES = (1, 2, 3, 4)
+LOSS_COUNTS_TESTED = (1, 2, 3, 4)
 TIMEOUT = (3.0, 12.0)  # round trips: one of 0.2 s at least twice, and a timer of some 0.5 s
 
 # per variant with one loss, with two, …
 EXPECTED: Mapping[str, tuple[Expected, ...]] = {
     # the hole, then all behind it that no ACK has covered, in slow start
-    "tahoe": tuple(Expected(0, 1, True, False, (1, lost)) for lost in LOSSES),
+    "tahoe": tuple(Expected(0, 1, True, False, (1, lost)) for lost in LOSS_COUNTS_TESTED),
     # a recovery a loss, until too few duplicate ACKs come
     "reno": (
         Expected(0, 1, False, True, (1, 1)),
@@ -91,7 +91,7 @@ EXPECTED: Mapping[str, tuple[Expected, ...]] = {
         Expected(1, 3, True, False, TIMEOUT),
     ),
     # a loss a round trip, one recovery
-    "newreno": tuple(Expected(0, 1, False, True, (lost, lost)) for lost in LOSSES),
+    "newreno": tuple(Expected(0, 1, False, True, (lost, lost)) for lost in LOSS_COUNTS_TESTED),
     # as newreno while the timer, set at the first partial ACK, does not fire: two round trips
     # and a half
     "newreno-impatient": (
@@ -99,7 +99,7 @@ EXPECTED: Mapping[str, tuple[Expected, ...]] = {
         Expected(1, 2, True, False, (3, 5)),
     ),
     # all losses in one go, each known by three segments above it that arrived
-    "sack": tuple(Expected(0, 1, False, True, (1, min(lost, 2))) for lost in LOSSES),
+    "sack": tuple(Expected(0, 1, False, True, (1, min(lost, 2))) for lost in LOSS_COUNTS_TESTED),
 }
 
 
@@ -262,12 +262,12 @@ HEADER = (
 )
 AS_EXPECTED = "as expected"
 NOTHING_EXPECTED = "–"
-SHOWN = 7  # segments sent again
+MOST_SEGMENTS = 7  # segments sent again
 
 
 def _cells(observed: Outcome, wanted: Expected | None) -> tuple[str, ...]:
-    again = [str(number) for number in observed.sent_again[:SHOWN]]
-    if len(observed.sent_again) > SHOWN:
+    again = [str(number) for number in observed.sent_again[:MOST_SEGMENTS]]
+    if len(observed.sent_again) > MOST_SEGMENTS:
         again += [f"… {len(observed.sent_again)} in all"]
     texts = (
         " ".join(again),

@@ -256,7 +256,7 @@ def _reading(trials: Sequence[Trial], columns: Sequence[Column], many: int) -> s
 
 OVER_TIME_READING = "One column per variant; over the panels, means and percentiles of all packets."
 MANY = 5  # seeds; beyond, their range is drawn instead of their lines
-DASHES = (0, (4, 2))
+GUIDE_DASHES = (0, (4, 2))
 
 
 def over_time(results: ExperimentResults) -> Iterator[AnyFigure]:
@@ -353,7 +353,7 @@ def _panel(axes: Axes, row: Row, column: Column, colour: str, labelled: bool) ->
 
 
 def _draw_reference(axes: Axes, value: float, text: str, labelled: bool) -> None:
-    axes.axhline(value, color=style.GREY, linewidth=0.7, linestyle=DASHES, zorder=1.5)
+    axes.axhline(value, color=style.GREY, linewidth=0.7, linestyle=GUIDE_DASHES, zorder=1.5)
     if labelled:
         axes.annotate(
             text,
@@ -443,7 +443,7 @@ def _head(axes: Axes, column: Column, colour: str) -> None:
         axes.text(0.05, 0.5, text, transform=axes.transAxes, fontsize=5.5, va="center")
 
 
-MEASURES = (
+BOTTLENECK_MEASURES = (
     Measure("throughput_mbps", "throughput (Mbit/s)", zero=False),
     Measure("rtt_min_ms", "smallest RTT: idle path (ms)"),
     Measure("rtt_mean_ms", "mean RTT: under load (ms)"),
@@ -465,9 +465,11 @@ def draw(results: ExperimentResults) -> Iterator[AnyFigure]:
 def _figure(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
     variants = sorted(set(rows["variant"]), key=variant_key)
     known = dict(zip(dict.fromkeys(rows[f"{AXIS}queue"]), style.QUEUE_STYLES, strict=False))
-    figure, [line] = figure_layout.grid(1, len(MEASURES), panel=0.3 * len(variants) + 0.7)
+    figure, [line] = figure_layout.grid(
+        1, len(BOTTLENECK_MEASURES), panel=0.3 * len(variants) + 0.7
+    )
     tables = []
-    for axes, measure in zip(line, MEASURES, strict=True):
+    for axes, measure in zip(line, BOTTLENECK_MEASURES, strict=True):
         table = error_bars.summary(rows, ["variant", f"{AXIS}queue"], measure)
         tables.append(table.assign(measure=measure.label))
         for number, (queue, look) in enumerate(known.items()):

@@ -43,10 +43,10 @@ GYS_CUBIC_SHARE = 0.10
 
 
 RENO = "linux-reno"  # the kernel's own, as in the paper
-FOUR = (RENO, "cubic", "vegas", "bbr")
+PC_VARIANTS = (RENO, "cubic", "vegas", "bbr")
 RATE_MBPS = 1.0
-NEAR = 0.05
-FRAME = FRAME_BYTES
+EVEN_WITHIN = 0.05
+ROUTER_FRAME_BYTES = FRAME_BYTES
 PAYLOAD = 1448  # with timestamps
 
 
@@ -62,7 +62,7 @@ def network(group: Group, **axes: object) -> Group:
 
 def single(group: Group, *, queue: str = "bfifo", path: str = "receiver") -> Group:
     """One sender's flow, in the four variants."""
-    return network(group, queue=queue, path=path).asked("variant", FOUR).where(flow="tcp")
+    return network(group, queue=queue, path=path).asked("variant", PC_VARIANTS).where(flow="tcp")
 
 
 def by_variant(group: Group, metric: str) -> dict[str, Sample]:
@@ -79,15 +79,17 @@ def against(
 
 def others(hero: str) -> tuple[str, ...]:
     """The rest of the four."""
-    return tuple(each for each in FOUR if each != hero)
+    return tuple(each for each in PC_VARIANTS if each != hero)
 
 
 def throughput(group: Group) -> Finding:
     """All near the link's rate; BBR highest and above 1.02 Mbit/s, Reno lowest and below 0.97."""
     own = single(group)
     rates, goodputs = by_variant(own, "throughput_mbps"), by_variant(own, "goodput_mbps")
-    bounds = RATE_MBPS * (1 - NEAR), RATE_MBPS * (1 + NEAR)
-    parts = [within(f"throughput of {each}", RATE, rates.get(each, {}), *bounds) for each in FOUR]
+    bounds = RATE_MBPS * (1 - EVEN_WITHIN), RATE_MBPS * (1 + EVEN_WITHIN)
+    parts = [
+        within(f"throughput of {each}", RATE, rates.get(each, {}), *bounds) for each in PC_VARIANTS
+    ]
     reported = _reported(own)
     halves = [_ranking("arrived", goodputs)]
     halves += [_ranking("reported by iperf3's client", reported)] if reported else []
@@ -105,11 +107,11 @@ def throughput(group: Group) -> Finding:
             spread(RATE, goodputs.get(each, {})),
             printed.get(each, ""),
         )
-        for each in FOUR
+        for each in PC_VARIANTS
     ]
     rows += [
         NumberRow(f"throughput at the receiver (frames), {each}", spread(RATE, rates.get(each, {})))
-        for each in FOUR
+        for each in PC_VARIANTS
     ]
     rows += [
         NumberRow(
@@ -137,8 +139,8 @@ def _beyond_the_link(goodputs: dict[str, Sample], reported: dict[str, Sample]) -
     """The payload that the link can carry, and what a sender's iperf3 counts beyond what arrived:
     what it handed to its kernel and was still in the socket or the router's buffer at the end.
     """
-    most = RATE_MBPS * PAYLOAD / FRAME
-    what = f"payload that the link can carry ({PAYLOAD} of {FRAME} bytes)"
+    most = RATE_MBPS * PAYLOAD / ROUTER_FRAME_BYTES
+    what = f"payload that the link can carry ({PAYLOAD} of {ROUTER_FRAME_BYTES} bytes)"
     return [NumberRow(what, RATE.write(most))] + [
         NumberRow(f"iperf3's report minus what arrived, {each}", RATE.write(excess, "+"))
         for each, value in reported.items()
@@ -158,7 +160,7 @@ def _reported(group: Group) -> dict[str, Sample]:
             found.setdefault(str(variant), {})[int(seed)] = float(end["bits_per_second"]) / 1e6
         except (OSError, ValueError, KeyError):
             continue  # another tool's, or none: it is only shown beside the answer
-    return {each: found[each] for each in FOUR if each in found}
+    return {each: found[each] for each in PC_VARIANTS if each in found}
 
 
 def to_the_router(group: Group) -> Finding:
@@ -169,15 +171,15 @@ def to_the_router(group: Group) -> Finding:
     rivals = others("cubic")
     for a, b in ((RENO, "vegas"), (RENO, "bbr"), ("vegas", "bbr")):
         ratio = relative(found.get(a, {}), found.get(b, {}))
-        parts.append(within(f"ratio of {a} to {b}", RATIO, ratio, 1 - NEAR, 1 + NEAR))
+        parts.append(within(f"ratio of {a} to {b}", RATIO, ratio, 1 - EVEN_WITHIN, 1 + EVEN_WITHIN))
     parts.append(all_are(ComparisonOutcome.BELOW, contrasts(RATE, against(found, "cubic", rivals))))
     rows = tuple(
         NumberRow(f"goodput to the router, {each}", spread(RATE, found.get(each, {})))
-        for each in FOUR
+        for each in PC_VARIANTS
     )
     rows += tuple(
         NumberRow(f"RTT under load to the router, {each}", spread(DELAY, trips.get(each, {})))
-        for each in FOUR
+        for each in PC_VARIANTS
     )
     return Finding(tuple(parts), rows)
 
@@ -199,13 +201,13 @@ def idle_delay(group: Group) -> Finding:
                 raise
             continue
         idle = _idle(own)
-        if set(idle) != set(FOUR):
+        if set(idle) != set(PC_VARIANTS):
             raise NotMeasured(f"no idle delay was sampled ({IDLE_RTTS.file})", "run it again")
         for hero, wanted in heroes:
             found = contrasts(DELAY, against(idle, hero, others(hero)))
             parts.append(all_are(wanted, found, f"idle, to the {path}"))
         loaded, trips = by_variant(own, "owd_mean_ms"), by_variant(own, "rtt_mean_ms")
-        for each in FOUR:
+        for each in PC_VARIANTS:
             rows.append(
                 NumberRow(
                     f"idle RTT to the {path}, {each}",
@@ -213,7 +215,7 @@ def idle_delay(group: Group) -> Finding:
                     f"{GYS_IDLE_MS[path]} ms",
                 )
             )
-        for each in FOUR:
+        for each in PC_VARIANTS:
             rows.append(
                 NumberRow(
                     f"RTT under load to the {path}, {each}", spread(DELAY, trips.get(each, {}))
@@ -298,7 +300,7 @@ def _before_and_after(group: Group, metric: str) -> tuple[NumberRow, ...]:
         found = by_variant(single(group, queue=queue), metric)
         rows += [
             NumberRow(f"{name}, {each}, {words}", spread(measure, found.get(each, {})))
-            for each in FOUR
+            for each in PC_VARIANTS
         ]
     return tuple(rows)
 
@@ -309,8 +311,8 @@ REPORT_S = 10
 
 def four_senders(group: Group) -> Group:
     """Four flows at once, named by their variants."""
-    own = network(group).where(flow=FOUR)
-    missing = set(FOUR) - set(own.rows["flow"])
+    own = network(group).where(flow=PC_VARIANTS)
+    missing = set(PC_VARIANTS) - set(own.rows["flow"])
     if missing:
         raise NotMeasured(f"no flows of {', '.join(sorted(missing))}")
     return own
@@ -327,7 +329,7 @@ def shares(group: Group) -> Finding:
     printed = {"bbr": "more than 60 %", "cubic": "less than 10 %"}
     rows = tuple(
         NumberRow(f"share of {each}", spread(SHARE, found.get(each, {})), printed.get(each, ""))
-        for each in FOUR
+        for each in PC_VARIANTS
     )
     return Finding(parts, (*rows, *_by_seed(found, printed)))
 
@@ -342,7 +344,7 @@ def _by_seed(found: dict[str, Sample], printed: dict[str, str]) -> tuple[NumberR
             ", ".join(SHARE.write(value) for _, value in sorted(found.get(each, {}).items())),
             printed.get(each, ""),
         )
-        for each in FOUR
+        for each in PC_VARIANTS
     )
     both = NumberRow("seeds in which both are as in the paper", f"{len(met)} of {len(bbr)}")
     return (*rows, both)
@@ -358,11 +360,13 @@ def shares_over_time(group: Group) -> Finding:
     """
     found = time_windows.seconds(four_senders(group))
     firsts, levels, variations = {}, {}, {}
-    for each in FOUR:
+    for each in PC_VARIANTS:
         firsts[each] = time_windows.each_seed(found, partial(_first, flow=each))
         levels[each] = time_windows.each_seed(found, partial(_level, flow=each))
         variations[each] = time_windows.each_seed(found, partial(_variation, flow=each))
-    falls = [(f"{each}'s first 10 s", firsts[each], "the rest", levels[each]) for each in FOUR]
+    falls = [
+        (f"{each}'s first 10 s", firsts[each], "the rest", levels[each]) for each in PC_VARIANTS
+    ]
     parts = [all_are(ComparisonOutcome.ABOVE, contrasts(RATE, falls, paired=True))]
     for each in others("bbr"):
         parts.append(within(f"variation of {each}", RATIO, variations[each], high=STABLE))
@@ -375,7 +379,7 @@ def shares_over_time(group: Group) -> Finding:
     )
     rows = [
         row
-        for each in FOUR
+        for each in PC_VARIANTS
         for row in (
             NumberRow(f"first 10 s, {each}", spread(RATE, firsts[each])),
             NumberRow(f"mean of the later reports, {each}", spread(RATE, levels[each])),

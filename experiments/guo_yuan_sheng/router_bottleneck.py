@@ -23,13 +23,13 @@ from testbed.scenario.queues import DISCIPLINES
 
 BUFFER_BYTES = 104_857  # the paper's `limit 0.1MB`: tc's MB are 1024 · 1024 bytes
 CODEL_WITHOUT_ECN = "codel"  # marks, but no sender asks for it
-QUEUES = ("bfifo", CODEL_WITHOUT_ECN, "codel-ecn")
+ROUTER_QUEUES = ("bfifo", CODEL_WITHOUT_ECN, "codel-ecn")
 CODEL_PACKETS = 100  # the paper's `codel limit 100 target 10ms ecn`
 # The paper's round-trip times of the idle path are 0.9 ms to the receiver, 0.5 ms to the router.
 LINK_DELAY_MS = 0.225
 ACCESS_MBIT = 100.0  # the paper's links except the router's; not stated there
 SHORT_S = 10.0  # at 100 Mbit/s
-JITTER_MS = 100.0  # the effect of a seed: the flow's start
+ROUTER_JITTER_MS = 100.0  # the effect of a seed: the flow's start
 
 
 def bottleneck(rate_mbit: float, queue: str, delay_ms: float) -> LinkSettings:
@@ -68,7 +68,7 @@ def scenario(
         flows=(Flow("tcp", FlowKind.TCP, "sender1", path, variant=variant),),
         duration_s=duration_s,
         seed=seed,
-        start_jitter_ms=JITTER_MS,
+        start_jitter_ms=ROUTER_JITTER_MS,
         asks_ecn=queue != CODEL_WITHOUT_ECN,
     )
 
@@ -79,7 +79,7 @@ EXPERIMENT = Experiment(
     about="one flow of each variant through a router of 1 Mbit/s with 0.1 MB of buffer",
     axes={
         "variant": ("linux-reno", "cubic", "vegas", "bbr", "veno"),
-        "queue": QUEUES,
+        "queue": ROUTER_QUEUES,
         "path": ("receiver",),
         "rate_mbit": (1.0,),
         "delay_ms": (LINK_DELAY_MS,),

@@ -15,15 +15,15 @@ import sys
 from experiments.guo_yuan_sheng.router_bottleneck import (
     CODEL_WITHOUT_ECN,
     LINK_DELAY_MS,
-    QUEUES,
+    ROUTER_QUEUES,
     bottleneck,
 )
 from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.model import Flow, FlowKind, Scenario
 from testbed.scenario.named_networks import LinkSettings, router_bottleneck
 
-VARIANTS = ("linux-reno", "cubic", "vegas", "bbr")  # PC1 … PC4
-WITHIN_S = (0.1, 1.0)  # of each other: when the four start, drawn by the seed
+FAIRNESS_VARIANTS = ("linux-reno", "cubic", "vegas", "bbr")  # PC1 … PC4
+START_SPREADS_S = (0.1, 1.0)  # of each other: when the four start, drawn by the seed
 
 
 def scenario(
@@ -35,12 +35,12 @@ def scenario(
         label=f"{queue}-within{within_s:g}s",
         network=router_bottleneck(
             bottleneck(rate_mbit, queue, LINK_DELAY_MS),
-            senders=len(VARIANTS),
+            senders=len(FAIRNESS_VARIANTS),
             access=LinkSettings(delay_ms=LINK_DELAY_MS),
         ),
         flows=tuple(
             Flow(variant, FlowKind.TCP, f"sender{number}", "receiver", variant=variant)
-            for number, variant in enumerate(VARIANTS, start=1)
+            for number, variant in enumerate(FAIRNESS_VARIANTS, start=1)
         ),
         duration_s=duration_s,
         seed=seed,
@@ -54,13 +54,13 @@ EXPERIMENT = Experiment(
     paper="Guo, Yuan, Sheng 2.2",
     about="Reno, Cubic, Vegas and BBR at once through a router of 1 Mbit/s",
     axes={
-        "queue": QUEUES,
-        "within_s": WITHIN_S,
+        "queue": ROUTER_QUEUES,
+        "within_s": START_SPREADS_S,
         "rate_mbit": (1.0,),
         "duration_s": (60.0,),
     },
     build=scenario,
-    quick={"within_s": WITHIN_S[:1], "duration_s": (30.0,)},
+    quick={"within_s": START_SPREADS_S[:1], "duration_s": (30.0,)},
     figures=on_demand("experiments.guo_yuan_sheng.fairness_figures", "draw"),
     claims=on_demand("experiments.guo_yuan_sheng.claims", "papers"),
 )

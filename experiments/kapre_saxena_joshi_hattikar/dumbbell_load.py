@@ -16,7 +16,7 @@ from experiments.kapre_saxena_joshi_hattikar import dumbbell_settings
 from testbed.scenario.experiment import Experiment, on_demand
 from testbed.scenario.model import Profile, Scenario
 
-EVEN_LOADS = dumbbell_settings.LOADS[1::2]
+EVEN_LOADS = dumbbell_settings.DUMBBELL_LOADS[1::2]
 STARTS_S = {
     "cbr-first": (dumbbell_settings.GAP_S, 0.0),
     "tcp-first": (0.0, dumbbell_settings.GAP_S),
@@ -53,7 +53,7 @@ def scenario(
         duration_s=duration_s,
         measure_from_s=dumbbell_settings.settled_s(duration_s),
         seed=seed,
-        start_jitter_ms=dumbbell_settings.JITTER_MS,
+        start_jitter_ms=dumbbell_settings.DUMBBELL_JITTER_MS,
         profile=Profile(profile),
         sample_interval_ms=dumbbell_settings.SAMPLE_MS,
     )
@@ -65,7 +65,7 @@ EXPERIMENT = Experiment(
     about="one TCP flow on the six-node dumbbell against CBR of 1 to 10 Mbit/s",
     axes={
         "variant": dumbbell_settings.ALL_VARIANTS,
-        "cbr_mbit": dumbbell_settings.LOADS,
+        "cbr_mbit": dumbbell_settings.DUMBBELL_LOADS,
         "order": ("cbr-first",),
         "window": ("large",),
         "profile": ("ns2",),

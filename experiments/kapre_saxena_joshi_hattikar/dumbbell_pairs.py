@@ -28,7 +28,7 @@ MATRIX = tuple(
 MATRIX_MBIT = 5.0  # half the link is left for two flows
 
 
-SECOND = {"n5-n6": dumbbell_settings.N5_N6, "n2-n3": dumbbell_settings.MIDDLE}
+SECOND_LINKS = {"n5-n6": dumbbell_settings.N5_N6, "n2-n3": dumbbell_settings.MIDDLE}
 
 
 def scenario(
@@ -52,13 +52,13 @@ def scenario(
         network=dumbbell_settings.network(pairs=2),
         flows=(
             tcp("tcp1", dumbbell_settings.N1_N4, one),
-            tcp("tcp2", SECOND[second], other),
+            tcp("tcp2", SECOND_LINKS[second], other),
             dumbbell_settings.cbr("left", "right", cbr_mbit, 0.0),
         ),
         duration_s=duration_s,
         measure_from_s=dumbbell_settings.settled_s(duration_s),
         seed=seed,
-        start_jitter_ms=dumbbell_settings.JITTER_MS,
+        start_jitter_ms=dumbbell_settings.DUMBBELL_JITTER_MS,
         profile=Profile(profile),
         sample_interval_ms=dumbbell_settings.SAMPLE_MS,
     )
@@ -70,7 +70,7 @@ EXPERIMENT = Experiment(
     about="two TCP flows and CBR on the six-node dumbbell: who takes bandwidth from whom",
     axes={
         "pair": PAPER_PAIRS,
-        "cbr_mbit": dumbbell_settings.LOADS,
+        "cbr_mbit": dumbbell_settings.DUMBBELL_LOADS,
         "second": ("n5-n6",),
         "window": ("small", "large"),
         "profile": ("ns2",),

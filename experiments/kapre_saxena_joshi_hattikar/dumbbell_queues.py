@@ -39,7 +39,7 @@ RED = Queue(
         "probability": 0.1,
     },
 )
-QUEUES = {
+DUMBBELL_QUEUES = {
     "droptail": dumbbell_settings.DROPTAIL,
     "red": RED,
     "codel": Queue("codel", limit_packets=1000),
@@ -58,7 +58,7 @@ def scenario(
     return Scenario(
         experiment="dumbbell-queues",
         label=f"{variant}-{queue}-{cbr_stop}-{profile}",
-        network=dumbbell_settings.network(QUEUES[queue], pairs=2),
+        network=dumbbell_settings.network(DUMBBELL_QUEUES[queue], pairs=2),
         flows=(
             dumbbell_settings.tcp(
                 "tcp",
@@ -72,7 +72,7 @@ def scenario(
         ),
         duration_s=duration_s,
         seed=seed,
-        start_jitter_ms=dumbbell_settings.JITTER_MS,
+        start_jitter_ms=dumbbell_settings.DUMBBELL_JITTER_MS,
         profile=Profile(profile),
         sample_interval_ms=dumbbell_settings.SAMPLE_MS,
     )
@@ -84,7 +84,7 @@ EXPERIMENT = Experiment(
     about="Reno and SACK with CBR for 20 s: DropTail, RED and today's queues",
     axes={
         "variant": ("reno", "sack"),
-        "queue": tuple(QUEUES),
+        "queue": tuple(DUMBBELL_QUEUES),
         "cbr_stop": ("at-60",),
         "profile": ("ns2", "modern"),
         "duration_s": (80.0,),

@@ -22,7 +22,7 @@ DELAY_MS = 10.432
 DROPTAIL = Queue("pfifo", limit_packets=9)
 PACKET_BYTES = 1000
 WINDOWS = {"small": 20 * PACKET_BYTES, "large": 1000 * PACKET_BYTES}  # ns-2's window_: 20, 1000
-JITTER_MS = 100.0  # of the start times: the effect of a seed, besides the gaps of CBR
+DUMBBELL_JITTER_MS = 100.0  # of the start times: the effect of a seed, besides the gaps of CBR
 GAP_S = 2.0  # from the first flow's start to that of the others
 SETTLED_S = 10.0  # means leave out what was before, as those of ns-2 beside them do
 # What makes the retransmission timer ns-2's, 200 ms in all: Linux adds this to the smoothed round
@@ -33,7 +33,7 @@ SAMPLE_MS = 50.0
 N1_N4, N5_N6 = ("sender1", "receiver1"), ("sender2", "receiver2")
 MIDDLE = ("left", "right")  # N2–N3
 
-LOADS = tuple(float(mbit) for mbit in range(1, 11))
+DUMBBELL_LOADS = tuple(float(mbit) for mbit in range(1, 11))
 PAPER_VARIANTS = ("tahoe", "reno", "newreno", "vegas")
 ALL_VARIANTS = (*PAPER_VARIANTS, "sack", "veno", "cubic", "bbr")
 

@@ -79,9 +79,9 @@ def _load_caption(rows: pd.DataFrame) -> str:
 
 LOAD, PAIR = f"{AXIS}cbr_mbit", f"{AXIS}pair"
 PAPERS = ("reno/reno", "newreno/reno", "vegas/vegas", "newreno/vegas")
-SHARE = means.Measure("share_percent", "share of TCP's goodput (%)")
+TCP_SHARE = means.Measure("share_percent", "share of TCP's goodput (%)")
 DARK, LIGHT = "#1B1B1B", "#FDFDFD"  # on coloured cells, whatever the page's colours
-MIDDLE: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 5.5}
+CENTRED: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 5.5}
 MAP = "PuOr"  # diverging, and safe for the colour-blind
 
 
@@ -110,7 +110,7 @@ def _over_load(results: ExperimentResults, case: dict[str, str], rows: pd.DataFr
         marks: list[Mark] = [ReferenceLine("y", 50)]
         ends: list[tuple[float, str, str]] = []
         for number, (flow, variant) in enumerate(variants.items()):
-            table = means.summary(own[own["flow"] == flow], [LOAD], SHARE)
+            table = means.summary(own[own["flow"] == flow], [LOAD], TCP_SHARE)
             tables.append(table.assign(pair=pair, flow=str(flow), variant=variant))
             look = looks[str(variant)]
             if number and variants.nunique() == 1:
@@ -119,7 +119,7 @@ def _over_load(results: ExperimentResults, case: dict[str, str], rows: pd.DataFr
             ends.append((float(table.iloc[-1]["mean"]), f"{variant} ({flow})", look.colour))
         marks += means.line_end_names(ends, (0, 100))
         x = Axis(load_sweep.axis_label("cbr_mbit"), ticks=list(np.sort(own[LOAD].unique())))
-        y = Axis("" if len(panels) % 2 else SHARE.label, limits=(0, 100))
+        y = Axis("" if len(panels) % 2 else TCP_SHARE.label, limits=(0, 100))
         panels.append(Panel(marks, x, y, title=pair))
     wide = len(panels) > 1
     grid = in_rows(panels, 2 if wide else 1)
@@ -237,7 +237,7 @@ def _strongest(data: pd.DataFrame) -> str:
 
 QUEUE = f"{AXIS}queue"
 CBR = SeriesStyle(style.GREY, "s")
-METRICS = ("drop_rate", "owd_mean_ms")
+QUEUE_METRICS = ("drop_rate", "owd_mean_ms")
 SHOWN = ("queue", "variant")
 ORDER = ("droptail", "red", "codel", "fq_codel", "pie", "cake")
 
@@ -358,8 +358,8 @@ def _measures(results: ExperimentResults, case: dict[str, str], rows: pd.DataFra
     figure_layout.title_and_foot(
         figure, f"TCP by queue: {cases.case_words(case)}", cases.foot(results, rows)
     )
-    by_queue = cell_means(rows.assign(queue_name=rows[QUEUE]), "queue_name", METRICS)
-    lost, late = (by_queue[metric].dropna() for metric in METRICS)
+    by_queue = cell_means(rows.assign(queue_name=rows[QUEUE]), "queue_name", QUEUE_METRICS)
+    lost, late = (by_queue[metric].dropna() for metric in QUEUE_METRICS)
     caption = ""
     if len(lost) > 1 and len(late) > 1:
         caption = (

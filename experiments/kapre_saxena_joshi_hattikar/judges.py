@@ -37,19 +37,19 @@ METRICS = {
 }
 # Over a flow's lifetime, where a trial has phases. Not throughput: ns-2's runs end with CBR, and a
 # mean that includes more time without CBR is not comparable.
-WHOLE = {
+ALL_RUNS = {
     "drop_rate": "drop_rate_all",
     "rtt_mean_ms": "rtt_all_ms",
     "recovery_latency_mean_ms": "recovery_latency_all_ms",
 }
-VARIANTS = {
+VARIANT_WORDS = {
     "tahoe": "Tahoe",
     "reno": "Reno",
     "newreno": "Newreno",
     "vegas": "Vegas",
     "sack": "Sack1",
 }
-QUEUES = {"droptail": "DropTail", "red": "RED"}
+QUEUE_WORDS = {"droptail": "DropTail", "red": "RED"}
 SETTINGS = {"small": "w20rand", "large": "w1000rand", "": "w1000rand"}
 
 
@@ -65,7 +65,7 @@ def ns2_load(
     rows = _rows(reference, "exp1_means.csv", window, "tcp1")
     if rows.empty:
         return math.nan
-    rows = rows[(rows["variant"] == VARIANTS.get(variant)) & rows["cbr_mbps"].isin(loads)]
+    rows = rows[(rows["variant"] == VARIANT_WORDS.get(variant)) & rows["cbr_mbps"].isin(loads)]
     if order:
         rows = rows[rows["order"] == order.replace("-", "_")]
     return _mean(rows, METRICS[metric])
@@ -78,13 +78,15 @@ def ns2_sweep(
     rows = _rows(reference, "exp1_means.csv", window, "tcp1")
     if rows.empty:
         return []
-    chosen = (rows["variant"] == VARIANTS.get(variant)) & (rows["order"] == order.replace("-", "_"))
+    chosen = (rows["variant"] == VARIANT_WORDS.get(variant)) & (
+        rows["order"] == order.replace("-", "_")
+    )
     return [float(each) for each in rows.loc[chosen, f"{METRICS[metric]}_mean"]]
 
 
 def ns2_share(reference: Reference, pair: str, loads: Collection[float], window: str) -> float:
     """The first flow's share of both TCP flows' throughput: the mean over the loads."""
-    name = "/".join(VARIANTS.get(each, each) for each in pair.split("/"))
+    name = "/".join(VARIANT_WORDS.get(each, each) for each in pair.split("/"))
     rates = []
     for flow in ("tcp1", "tcp2"):
         rows = _rows(reference, "exp2_means.csv", window, flow)
@@ -98,10 +100,12 @@ def ns2_share(reference: Reference, pair: str, loads: Collection[float], window:
 def ns2_queue(reference: Reference, variant: str, queue: str, metric: str) -> float:
     """One TCP flow that CBR joins for a while: over the flow's lifetime."""
     rows = _rows(reference, "exp3_means.csv", "large", "tcp1")
-    if rows.empty or metric not in WHOLE:
+    if rows.empty or metric not in ALL_RUNS:
         return math.nan
-    chosen = (rows["variant"] == VARIANTS.get(variant)) & (rows["queue"] == QUEUES.get(queue))
-    return _mean(rows[chosen], WHOLE[metric])
+    chosen = (rows["variant"] == VARIANT_WORDS.get(variant)) & (
+        rows["queue"] == QUEUE_WORDS.get(queue)
+    )
+    return _mean(rows[chosen], ALL_RUNS[metric])
 
 
 def _rows(reference: Reference, name: str, window: str, flow: str) -> pd.DataFrame:

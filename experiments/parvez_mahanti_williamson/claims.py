@@ -47,7 +47,7 @@ from experiments.parvez_mahanti_williamson.printed import (
 )
 
 SBS, IMP = "newreno", "newreno-impatient"
-NAMES = {SBS: "Slow-but-Steady", IMP: "Impatient"}
+NEWRENO_NAMES = {SBS: "Slow-but-Steady", IMP: "Impatient"}
 PERCENT = ClaimMeasure("%", 2, factor=100, absolute=1e-3)
 
 
@@ -56,14 +56,14 @@ def _forms_compared(
 ) -> ClaimPart:
     """Require how Slow-but-Steady's goodput compares with Impatient's, as means over an axis."""
     rates = samples(rows, "goodput_mbps", "variant", [axis])
-    pair = (NAMES[SBS], rates.get(SBS, {}), NAMES[IMP], rates.get(IMP, {}))
+    pair = (NEWRENO_NAMES[SBS], rates.get(SBS, {}), NEWRENO_NAMES[IMP], rates.get(IMP, {}))
     return all_are(wanted, contrasts(RATE, [pair], paired=True), where)
 
 
 # ---- loss events: figure 2
 
 EVENT_LOSSES = ClaimMeasure("losses", 1, absolute=0.5)
-ALIKE = 0.02
+EQUAL_WITHIN = 0.02
 NEAR_LOSSES = 2.0
 EVEN = "even"  # the dropper with evenly spaced events
 LINE_FROM = 10  # losses: below, the difference over m is not linear
@@ -117,7 +117,7 @@ def events_accuracy(group: Group) -> Finding:
     rows: list[NumberRow] = []
     for setting in event_flows(group):
         flows, p, at = setting.flows, setting.p, setting.at
-        for variant, name in NAMES.items():
+        for variant, name in NEWRENO_NAMES.items():
             printed = PMW_MODEL_ERRORS[variant, p]
             model_errors = errors(flows, variant)
             parts.append(
@@ -185,7 +185,7 @@ def _range(model_errors: pd.Series[float]) -> str:
 def difference(flows: pd.DataFrame) -> dict[int, pd.Series[float]]:
     """Return Slow-but-Steady minus Impatient over m, as a fraction of their mean, by seed."""
     steady, impatient = (
-        sweeps(flows[flows["variant"] == form], "goodput_mbps", "axis_m") for form in NAMES
+        sweeps(flows[flows["variant"] == form], "goodput_mbps", "axis_m") for form in NEWRENO_NAMES
     )
     return {
         seed: _relative(steady[seed], impatient[seed])
@@ -199,7 +199,7 @@ def _relative(steady: pd.Series[float], impatient: pd.Series[float]) -> pd.Serie
 
 def first_apart(line: pd.Series[float]) -> float:
     """Return the least m from which the forms differ."""
-    apart = [float(m) for m, value in line.items() if abs(value) > ALIKE]  # type: ignore[arg-type]
+    apart = [float(m) for m, value in line.items() if abs(value) > EQUAL_WITHIN]  # type: ignore[arg-type]
     return min(apart, default=math.nan)
 
 
@@ -268,7 +268,7 @@ def regions(group: Group) -> Finding:
         crossings = {seed: crossing(line) for seed, line in difference(flows).items()}
         ns2 = math.nan
         if not setting.reading:
-            forms = [ns2_means(setting.reference, form, p)["goodput_pps"] for form in NAMES]
+            forms = [ns2_means(setting.reference, form, p)["goodput_pps"] for form in NEWRENO_NAMES]
             ns2 = crossing(_relative(*forms).dropna())
         rows += [
             NumberRow(
@@ -301,7 +301,7 @@ MOST_SESSIONS = 256
 ERROR_NEAR = 0.05
 LEAST_WORST_ERROR = 0.10
 LEAD_NEAR = 0.055
-QUEUES = ("droptail", "red")
+JUDGED_QUEUES = ("droptail", "red")
 # ns-2's drops between the upper threshold and its double with a probability that rises to 1;
 # Linux's drops all, so that more of a burst is lost at once.
 NOT_GENTLE = "Linux's RED is not gentle, as ns-2's is by default"
@@ -327,7 +327,7 @@ def over_sessions(rows: pd.DataFrame, variant: str, metric: str) -> Sample:
 
 def background_accuracy(group: Group) -> Finding:
     """Judge the model's mean error, and the losses per event."""
-    by_queue = {queue: of_queue(group, queue) for queue in QUEUES}
+    by_queue = {queue: of_queue(group, queue) for queue in JUDGED_QUEUES}
     parts: list[ClaimPart] = []
     for queue, rows in by_queue.items():
         moderate = between(rows, *MODERATE)
@@ -344,7 +344,7 @@ def background_accuracy(group: Group) -> Finding:
     for (variant, queue), bounds in PMW_LOSSES_PER_EVENT.items():
         rows = between(plain, *MODERATE) if queue == "droptail" else by_queue[queue]
         losses = over_sessions(rows, variant, "losses_per_event")
-        name = f"losses per event, {NAMES[variant]}, {queue}"
+        name = f"losses per event, {NEWRENO_NAMES[variant]}, {queue}"
         part = within(name, BACKGROUND_LOSSES, losses, *bounds)
         parts.append(left_open(part, NOT_GENTLE) if queue == "red" else part)
     worst_row = NumberRow(
@@ -391,7 +391,7 @@ def lead(rows: pd.DataFrame, low: float, high: float) -> Sample:
 
 def ahead(group: Group) -> Finding:
     """Judge by how much Slow-but-Steady is ahead, where, and with which queue."""
-    plain, red = (of_queue(group, queue) for queue in QUEUES)
+    plain, red = (of_queue(group, queue) for queue in JUDGED_QUEUES)
     leads = {bounds: lead(plain, *bounds) for bounds in PMW_STEADY_AHEAD}
     red_leads = {bounds: lead(red, *bounds) for bounds in PMW_STEADY_AHEAD}
     words = {bounds: "{} to {} sessions".format(*bounds) for bounds in PMW_STEADY_AHEAD}

@@ -90,10 +90,10 @@ def _means_and_model(
 
 # ---- figure 2: under loss events
 
-LOSSES, CHANCE = "m", "p_percent"
-GOODPUT = Measure("goodput_mbps", "goodput (Mbit/s)")
+LOSSES_COLUMN, CHANCE = "m", "p_percent"
+GOODPUT_MEASURE = Measure("goodput_mbps", "goodput (Mbit/s)")
 MODEL_ERROR = Measure("model_error", "model above flow (%)", 100, zero=False)
-SHOWN_LOSS_AXES = (LOSSES, CHANCE, "variant")
+SHOWN_LOSS_AXES = (LOSSES_COLUMN, CHANCE, "variant")
 EVENTS_READING = "dashed: from here on Impatient is better in the paper"
 EVENTS_HOW = (
     "Above: what arrived (points: means with 95 % intervals, Student's t) and what the models "
@@ -105,12 +105,12 @@ EVENTS_HOW = (
 def event_figures(results: ExperimentResults) -> Iterator[Figure]:
     """Yield figure 2 for each timer and dropper, figure 4, and the general figures."""
     rows = results.tcp
-    if not rows.empty and AXIS + LOSSES in rows:
+    if not rows.empty and AXIS + LOSSES_COLUMN in rows:
         rows = with_model(rows)
         per_pps = rows["goodput_mbps"] / rows["goodput_pps"]
         rows = rows.assign(expected_mbps=rows["expected_pps"] * per_pps)
         for case, members in cases.split(rows, ("timer", "dropper"), SHOWN_LOSS_AXES):
-            if members[AXIS + LOSSES].nunique() > 1:
+            if members[AXIS + LOSSES_COLUMN].nunique() > 1:
                 yield _throughput(results, case, members)
         yield from _measured_regions(results, rows)
     yield from general_figures.distributions(results)
@@ -122,9 +122,11 @@ def _throughput(results: ExperimentResults, case: dict[str, str], rows: pd.DataF
     tables = []
     for p_percent, flows in rows.groupby(AXIS + CHANCE):
         p = float(str(p_percent)) / 100
-        upper, goodputs = _means_and_model(flows, LOSSES, GOODPUT, looks, "expected_mbps")
-        lower, errors = _means_and_model(flows, LOSSES, MODEL_ERROR, looks)
-        tables.append(goodputs.assign(p_percent=p_percent, measure=GOODPUT.label))
+        upper, goodputs = _means_and_model(
+            flows, LOSSES_COLUMN, GOODPUT_MEASURE, looks, "expected_mbps"
+        )
+        lower, errors = _means_and_model(flows, LOSSES_COLUMN, MODEL_ERROR, looks)
+        tables.append(goodputs.assign(p_percent=p_percent, measure=GOODPUT_MEASURE.label))
         tables.append(errors.assign(p_percent=p_percent, measure=MODEL_ERROR.label))
         if p in PMW_FIRST_IMPATIENT:
             upper.append(ReferenceLine("x", PMW_FIRST_IMPATIENT[p], colour=style.BLACK))
@@ -134,7 +136,7 @@ def _throughput(results: ExperimentResults, case: dict[str, str], rows: pd.DataF
                 most = 100 * PMW_MODEL_ERRORS[variant, p][1]
                 lower.append(ShadedRange("y", -most, most, look.colour, 0.12, series=variant))
         first = not columns
-        above = Axis(GOODPUT.label if first else "", limits=(0, None), tick_count=7)
+        above = Axis(GOODPUT_MEASURE.label if first else "", limits=(0, None), tick_count=7)
         below = Axis(MODEL_ERROR.label if first else "", tick_count=7)
         columns.append(
             (
@@ -160,11 +162,13 @@ def _events_caption(rows: pd.DataFrame) -> str:
     """Write the models' errors, and the m from which Impatient leads."""
     sentences = []
     for p_percent, flows in rows.groupby(AXIS + CHANCE):
-        errors = 100 * flows.groupby(["variant", AXIS + LOSSES])["model_error"].mean().dropna()
+        errors = (
+            100 * flows.groupby(["variant", AXIS + LOSSES_COLUMN])["model_error"].mean().dropna()
+        )
         if errors.empty:
             continue
         words = f"At p = {p_percent:g} % the models are {errors.min():+.1f} to {errors.max():+.1f}"
-        goodput = flows.groupby([AXIS + LOSSES, "variant"])["goodput_mbps"].mean().unstack()
+        goodput = flows.groupby([AXIS + LOSSES_COLUMN, "variant"])["goodput_mbps"].mean().unstack()
         turns = []
         if {STEADY, IMPATIENT} == set(goodput):
             leads = pairwise((goodput[IMPATIENT] > goodput[STEADY]).items())
@@ -281,11 +285,11 @@ def _measured_regions(results: ExperimentResults, rows: pd.DataFrame) -> Iterato
 
 # ---- figure 3: among web sessions and long transfers
 
-SESSIONS = "sessions"
-RATE = Measure("segments_a_rtt", "goodput (segments/RTT)")
+SESSIONS_COLUMN = "sessions"
+GOODPUT_PER_RTT = Measure("segments_a_rtt", "goodput (segments/RTT)")
 PANELS = {  # the measure's axis and the paper's numbers
-    RATE: (
-        Axis(RATE.label, "log"),
+    GOODPUT_PER_RTT: (
+        Axis(GOODPUT_PER_RTT.label, "log"),
         [row.simulated for row in PMW_TABLE_2],
     ),
     Measure("loss_event_rate", "loss events (% of segments)", 100): (
@@ -308,7 +312,7 @@ BACKGROUND_HOW = (
 def background_figures(results: ExperimentResults) -> Iterator[Figure]:
     """Yield goodput, p and m over the number of sessions, and the general figures."""
     rows = results.tcp
-    if not rows.empty and AXIS + SESSIONS in rows:
+    if not rows.empty and AXIS + SESSIONS_COLUMN in rows:
         rows = with_model(rows)
         rtt_s = rows["srtt_mean_ms"] / 1e3  # the paper's unit is a segment per round trip
         yield _among_sessions(
@@ -324,15 +328,15 @@ def background_figures(results: ExperimentResults) -> Iterator[Figure]:
 def _among_sessions(results: ExperimentResults, rows: pd.DataFrame) -> Figure:
     """Return a row of panels for each queue; the paper's numbers are of DropTail."""
     looks = style.series_styles(list(rows["variant"].unique()))
-    queues = list(cases.split(rows, ("queue",), (SESSIONS,)))
+    queues = list(cases.split(rows, ("queue",), (SESSIONS_COLUMN,)))
     grid: list[list[Panel]] = []
     tables, leads = [], []
     for case, flows in queues:
         words = cases.case_words(case)
         panels: list[Panel] = []
         for measure, (axis, printed) in PANELS.items():
-            model = "expected_a_rtt" if measure is RATE else ""
-            marks, table = _means_and_model(flows, SESSIONS, measure, looks, model)
+            model = "expected_a_rtt" if measure is GOODPUT_PER_RTT else ""
+            marks, table = _means_and_model(flows, SESSIONS_COLUMN, measure, looks, model)
             tables.append(table.assign(part=words, measure=measure.label))
             if "droptail" in words:
                 sessions = [row.flows for row in PMW_TABLE_2]
@@ -342,7 +346,9 @@ def _among_sessions(results: ExperimentResults, rows: pd.DataFrame) -> Figure:
             x = Axis(label, "log", ticks=(4, 16, 64, 256))
             panels.append(Panel(marks, x, axis, title="" if panels else words))
         grid.append(panels)
-        goodput = flows.groupby([AXIS + SESSIONS, "variant"])["goodput_mbps"].mean().unstack()
+        goodput = (
+            flows.groupby([AXIS + SESSIONS_COLUMN, "variant"])["goodput_mbps"].mean().unstack()
+        )
         if {STEADY, IMPATIENT} == set(goodput) and len(goodput := goodput.dropna()):
             lead = 100 * (goodput[STEADY] / goodput[IMPATIENT] - 1)
             leads.append(

@@ -142,7 +142,7 @@ def sbs_most_losses(p: float) -> float:
     return float((8 / (5 * p)) ** 0.5) - DUPLICATES
 
 
-MODELS: dict[str, Callable[[Conditions], Prediction]] = {
+THROUGHPUT_MODELS: dict[str, Callable[[Conditions], Prediction]] = {
     "sbs": sbs,
     "imp": imp,
     "square-root": throughput_models.square_root,  # Mathis and others, 1997
@@ -155,7 +155,7 @@ MODELS: dict[str, Callable[[Conditions], Prediction]] = {
 def predict(name: str, conditions: Conditions) -> Prediction:
     """Return the segments/s that a model expects under conditions, or why it does not hold."""
     because = fault(conditions)
-    return Invalid(because) if because else MODELS[name](conditions)
+    return Invalid(because) if because else THROUGHPUT_MODELS[name](conditions)
 
 
 Row = Mapping[Any, Any]  # of the metrics table

@@ -28,29 +28,31 @@ from testbed.scenario.workload import (
     Workload,
 )
 
-RATE_MBIT = 15.0
-FRAME_BYTES = 1054  # a packet of 1 KB as in the other papers' profile: 1000 bytes of payload
+BACKGROUND_MBIT = 15.0
+KILOBYTE_FRAME_BYTES = (
+    1054  # a packet of 1 KB as in the other papers' profile: 1000 bytes of payload
+)
 QUEUE_PACKETS = 150
-MIDDLE_MS, ACCESS_MS = 5.0, 10.0  # one way: a round-trip time of 50 ms
+BACKGROUND_MIDDLE_MS, BACKGROUND_ACCESS_MS = 5.0, 10.0  # one way: a round-trip time of 50 ms
 # The foreground flows start when the sessions are already running. On an idle link, their first
 # slow start loses hundreds of segments at once, and without timestamps a timer that has backed off
 # during the repair stays so (Karn's algorithm): for minutes, in single trials.
 START_S = 10.0
 # with round trips of 50 to 130 ms this gives a timer of about 200 ms, ns-2's minimum
-RTO_MIN_MS = 100
+BACKGROUND_RTO_MIN_MS = 100
 SESSIONS = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 180, 192, 224, 256)  # table II's
-WINDOW_BYTES = 4_000_000  # never the limit
-QUEUES = {
+BACKGROUND_WINDOW_BYTES = 4_000_000  # never the limit
+BACKGROUND_QUEUES = {
     "droptail": Queue("pfifo", limit_packets=QUEUE_PACKETS),
     # thresholds at a third and two thirds of the queue; weight (2^-9, by a burst of 200) and
     # probability are ns-2's defaults
     "red": Queue(
         "red",
-        limit_bytes=QUEUE_PACKETS * FRAME_BYTES,
+        limit_bytes=QUEUE_PACKETS * KILOBYTE_FRAME_BYTES,
         options={
-            "min_bytes": QUEUE_PACKETS * FRAME_BYTES // 3,
-            "max_bytes": 2 * QUEUE_PACKETS * FRAME_BYTES // 3,
-            "avpkt_bytes": FRAME_BYTES,
+            "min_bytes": QUEUE_PACKETS * KILOBYTE_FRAME_BYTES // 3,
+            "max_bytes": 2 * QUEUE_PACKETS * KILOBYTE_FRAME_BYTES // 3,
+            "avpkt_bytes": KILOBYTE_FRAME_BYTES,
             "burst_packets": 200,
             "probability": 0.1,
         },
@@ -88,15 +90,19 @@ def scenario(
         experiment="newreno-background",
         label=f"{queue}-{sessions:g}",
         network=dumbbell(
-            LinkSettings(RATE_MBIT, queue=QUEUES[queue], delay_ms=MIDDLE_MS),
+            LinkSettings(
+                BACKGROUND_MBIT, queue=BACKGROUND_QUEUES[queue], delay_ms=BACKGROUND_MIDDLE_MS
+            ),
             pairs=len(newreno_settings.FORMS) + 1,
-            access=LinkSettings(delay_ms=ACCESS_MS),
+            access=LinkSettings(delay_ms=BACKGROUND_ACCESS_MS),
             # the sessions have round-trip times of their own
             links={"sender3-left": LinkSettings(), "receiver3-right": LinkSettings()},
         ),
         flows=(
             *newreno_settings.flows(
-                RTO_MIN_MS, WINDOW_BYTES, start_s=min(START_S, duration_s / 10)
+                BACKGROUND_RTO_MIN_MS,
+                BACKGROUND_WINDOW_BYTES,
+                start_s=min(START_S, duration_s / 10),
             ),
             background(int(sessions), "sender3", "receiver3"),
         ),
@@ -106,7 +112,7 @@ def scenario(
         start_jitter_ms=100,
         profile=Profile(profile),
         captures=newreno_settings.CAPTURES,
-        sample_interval_ms=newreno_settings.SAMPLE_MS,
+        sample_interval_ms=newreno_settings.NEWRENO_SAMPLE_MS,
     )
 
 
@@ -115,7 +121,7 @@ EXPERIMENT = Experiment(
     paper="Parvez, Mahanti, Williamson figure 3, table II",
     about="NewReno's two forms among 4 to 256 sessions of web and long transfers",
     axes={
-        "queue": tuple(QUEUES),
+        "queue": tuple(BACKGROUND_QUEUES),
         "sessions": tuple(map(float, SESSIONS)),
         "profile": ("ns2",),
         "duration_s": (1000.0,),

@@ -23,7 +23,7 @@ from testbed.scenario.model import Profile, Scenario
 from testbed.scenario.named_networks import LinkSettings, dumbbell
 from testbed.scenario.network import Queue
 
-RATE_MBIT = 45.0
+MODELS_MBIT = 45.0
 ACCESS_MS, MIDDLE_MS = 5.0, 25.0  # one way: a round-trip time of 70 ms
 # More than path and queue hold (2 MB), and no more than the receiver's buffer can hold of segments
 # that wait for a lost one, where 1000 bytes of payload take 2304 of its 6.3 MB: with 4 MB, it threw
@@ -38,7 +38,7 @@ DROPPERS = {
     "even": LossEvents(0, 0, even=True),  # not random: equal cycles, as in the models
 }
 # Random events, as the paper defines p; and those with which its models' errors are reproduced.
-PAPERS = ("consecutive", "even")
+PAPER_DROPPERS = ("consecutive", "even")
 # The minimum that the route makes the timer add to the smoothed round-trip time of 70 ms: for a
 # timer of 200 ms, which is ns-2's minimum, or of 270 ms, which is Linux's own.
 TIMERS = {"ns2": 130, "linux": 200}
@@ -62,7 +62,7 @@ def scenario(
         experiment="newreno-models",
         label=f"p{p_percent:g}-m{m:g}-{dropper}-{timer}timer",
         network=dumbbell(
-            LinkSettings(RATE_MBIT, queue=Queue("bfifo", limit_bdp=4), delay_ms=MIDDLE_MS),
+            LinkSettings(MODELS_MBIT, queue=Queue("bfifo", limit_bdp=4), delay_ms=MIDDLE_MS),
             pairs=len(newreno_settings.FORMS),
             access=LinkSettings(delay_ms=ACCESS_MS),
         ),
@@ -74,7 +74,7 @@ def scenario(
         seed=seed,
         profile=Profile(profile),
         captures=newreno_settings.CAPTURES,
-        sample_interval_ms=newreno_settings.SAMPLE_MS,
+        sample_interval_ms=newreno_settings.NEWRENO_SAMPLE_MS,
     )
 
 
@@ -82,7 +82,7 @@ def _parts(p_percent: float) -> tuple[Axes, ...]:
     """Return the paper's points, and a few with the other timer and the other droppers."""
     p, few = (p_percent,), tuple(float(m) for m in M_OF_P[p_percent] if m in FEW_LOSSES)
     return (
-        {"p_percent": p, "m": tuple(map(float, M_OF_P[p_percent])), "dropper": PAPERS},
+        {"p_percent": p, "m": tuple(map(float, M_OF_P[p_percent])), "dropper": PAPER_DROPPERS},
         {"p_percent": p, "m": few, "timer": ("linux",)},
         {"p_percent": p, "m": few, "dropper": tuple(DROPPERS)},
     )

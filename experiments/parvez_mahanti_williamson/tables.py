@@ -10,7 +10,7 @@ from analysis.figures import cases
 from analysis.figures.sheet import Cell, Head, Sheet, mean_cell, printed
 from analysis.metrics.metric_rows import AXIS
 from analysis.results.experiment_results import ExperimentResults
-from experiments.parvez_mahanti_williamson.claims import NAMES, SBS, difference, errors
+from experiments.parvez_mahanti_williamson.claims import NEWRENO_NAMES, SBS, difference, errors
 from experiments.parvez_mahanti_williamson.models import with_model
 from experiments.parvez_mahanti_williamson.printed import (
     PMW_MODEL_ERRORS,
@@ -71,7 +71,7 @@ def _error_lines(rows: pd.DataFrame) -> Iterator[tuple[Cell, ...]]:
             continue
         absolute = percent.abs()
         yield (
-            Cell(NAMES[variant], variant),
+            Cell(NEWRENO_NAMES[variant], variant),
             _number(100 * p, 2),
             _number(len(percent), 0),
             *(_number(each, 2) for each in (absolute.min(), absolute.mean(), absolute.max())),
@@ -83,7 +83,7 @@ def _error_lines(rows: pd.DataFrame) -> Iterator[tuple[Cell, ...]]:
 
 def _point_lines(rows: pd.DataFrame) -> Iterator[tuple[Cell, ...]]:
     for (p_percent, m), flows in rows.groupby([f"{AXIS}p_percent", f"{AXIS}m"]):
-        forms = [flows[flows["variant"] == variant] for variant in NAMES]
+        forms = [flows[flows["variant"] == variant] for variant in NEWRENO_NAMES]
         leads = [100 * float(line.iloc[0]) for line in difference(flows).values()]
         yield (
             _number(p_percent, 2),
@@ -142,7 +142,7 @@ def _table_two_lines(
 def _lead(rows: pd.DataFrame) -> float:
     """Return Slow-but-Steady's goodput over Impatient's, less one."""
     rates = rows.groupby("variant")["goodput_mbps"].mean()
-    steady, impatient = (float(rates.get(variant, float("nan"))) for variant in NAMES)
+    steady, impatient = (float(rates.get(variant, float("nan"))) for variant in NEWRENO_NAMES)
     return steady / impatient - 1 if impatient else float("nan")
 
 

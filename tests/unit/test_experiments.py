@@ -130,7 +130,7 @@ def test_the_models_window_fits_path_and_receiver() -> None:
         plan = make_plan(scenario)
         (queue,) = (each.hop.limit for each in plan.queues if each.sampled)
         assert queue is not None
-        path_bytes = newreno_models.RATE_MBIT * 1000 / 8 * plan.network.graph.longest_rtt_ms
+        path_bytes = newreno_models.MODELS_MBIT * 1000 / 8 * plan.network.graph.longest_rtt_ms
         receiver = dict(dict(plan.sysctls)["receiver1"])
         memory = int(receiver["net.ipv4.tcp_rmem"].split()[2])
         most = 1.05 * (path_bytes + queue.bytes)  # --sensitivity has paths and queues 5 % longer

@@ -17,7 +17,7 @@ from analysis.throughput_models import (
     timeout_probability,
 )
 from experiments.parvez_mahanti_williamson.models import (
-    MODELS,
+    THROUGHPUT_MODELS,
     Regions,
     critical_losses,
     imp_cycle_rtts,
@@ -56,7 +56,7 @@ def reason(name: str, met: Conditions) -> str:
 # What holds of every model
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name != "cubic"])
+@pytest.mark.parametrize("name", [name for name in THROUGHPUT_MODELS if name != "cubic"])
 @pytest.mark.parametrize("p", RATES)
 @pytest.mark.parametrize("m", (1, 3, 5))
 def test_twice_the_times_is_half_the_throughput(name: str, p: float, m: float) -> None:
@@ -70,7 +70,7 @@ def test_cubic_grows_in_seconds_not_in_round_trips() -> None:
     assert rate("cubic", replace(met, rtt_s=0.14)) == pytest.approx(rate("cubic", met) / 2**0.25)
 
 
-@pytest.mark.parametrize("name", sorted(MODELS))
+@pytest.mark.parametrize("name", sorted(THROUGHPUT_MODELS))
 @pytest.mark.parametrize(
     "better, worse",
     [
@@ -107,7 +107,7 @@ def test_the_timer_is_not_asked_where_it_does_not_count(name: str) -> None:
 # Where they do not hold
 
 
-@pytest.mark.parametrize("name", sorted(MODELS))
+@pytest.mark.parametrize("name", sorted(THROUGHPUT_MODELS))
 @pytest.mark.parametrize(
     "met, because",
     [
