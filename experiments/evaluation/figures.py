@@ -94,7 +94,7 @@ def _in_plane(
         plane.figure(_parts(table, SUBJECT, MOST_PLANES), SUBJECT, of=of),
         stem=cases.stem(results.key, "plane"),
         title=title,
-        foot=cases.foot(results, judged(results), plane.READING),
+        foot=cases.foot(results, judged(results), plane.PLANE_READING),
         caption=caption,
     )
 

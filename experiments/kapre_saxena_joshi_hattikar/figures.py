@@ -269,7 +269,7 @@ def _plane(results: ExperimentResults) -> Figure:
         plane.figure(parts, "queue_name", looks=known),
         stem=cases.stem(results.key, "plane"),
         title=f"{results.experiment}: throughput against delay",
-        foot=cases.foot(results, rows, plane.READING),
+        foot=cases.foot(results, rows, plane.PLANE_READING),
         caption=plane.best(rows, "queue_name"),
         reading="Throughput and one-way delay at once; up and to the left is better.",
     )

@@ -165,7 +165,7 @@ def planes(results: ExperimentResults) -> Iterator[Figure]:
         plane.figure(parts, SERIES, path),
         stem=cases.stem(results.key, "plane"),
         title=f"{results.experiment}: throughput against delay",
-        foot=cases.foot(results, rows, reading or plane.READING),
+        foot=cases.foot(results, rows, reading or plane.PLANE_READING),
         caption=plane.best(rows, SERIES),
         reading="Throughput and one-way delay at once; up and to the left is better.",
     )

@@ -35,7 +35,7 @@ from analysis.statistics.intervals import CONFIDENCE
 
 LEAST = 4  # trials: with fewer, Hotelling's region is wider than any plot
 X, Y = "owd_mean_ms", "throughput_mbps"
-READING = "ellipse: 95 % confidence region of the mean (Hotelling's T²), from 4 seeds on"
+PLANE_READING = "ellipse: 95 % confidence region of the mean (Hotelling's T²), from 4 seeds on"
 
 
 @dataclass(frozen=True)

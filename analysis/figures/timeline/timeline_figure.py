@@ -31,7 +31,7 @@ from testbed.errors import TestbedError
 from testbed.store import FlowRecord, Trial, again
 
 WORDS_INCHES = 0.9  # beside the panels
-LINE_INCHES = 0.115  # between words beside a panel
+WORD_INCHES = 0.115  # between words beside a panel
 LANE_INCHES = 0.15
 AXIS_INCHES = 0.31  # below the lanes
 WORD_POINTS = 6.5
@@ -137,7 +137,7 @@ def _finished(panel: Panel, found: Timeline, inches: float) -> Panel:
     low, high = (float(end or 0) for end in panel.y.limits)
     words = [mark for mark in panel.marks if isinstance(mark, Annotation)]
     places = [float(np.clip(word.y, low, high)) for word in words]
-    apart = spread(places, LINE_INCHES / inches * (high - low), low, high)
+    apart = spread(places, WORD_INCHES / inches * (high - low), low, high)
     moved = [dataclasses.replace(word, y=at) for word, at in zip(words, apart, strict=True)]
     marks: list[Mark] = [mark for mark in panel.marks if not isinstance(mark, Annotation)]
     y = dataclasses.replace(panel.y, tick_count=4)
