@@ -86,11 +86,11 @@ def measures(scenario: Scenario) -> tuple[ComparedMeasure, ...]:
     rate, path = scenario.network.bottleneck_mbit, path_rtt_ms(scenario)
     return (
         ComparedMeasure(
-            "throughput_mbps", "throughput (Mbit/s)", 2, reference=(rate, f"link: {rate:g} Mbit/s")
+            "throughput_mbps", "throughput (Mbit/s)", 2, reference=(rate, f"link, {rate:g} Mbit/s")
         ),
         ComparedMeasure("retransmitted", "retransmissions", 0, count=True),
         ComparedMeasure("timeouts", "timeouts", 1, count=True),
-        ComparedMeasure("rtt_mean_ms", "mean RTT (ms)", 1, reference=(path, f"path: {path:g} ms")),
+        ComparedMeasure("rtt_mean_ms", "mean RTT (ms)", 1, reference=(path, f"path, {path:g} ms")),
     )
 
 

@@ -99,7 +99,7 @@ def draw(figure: Figure) -> DrawnFigure:
                 if panel is None:
                     axes.set_visible(False)
                 else:
-                    _draw_panel(axes, panel, len(row), figure)
+                    _draw_panel(axes, panel, row, figure)
         drawn.align_ylabels([line[0] for line in grid if line[0].get_ylabel()])
         drawn.set_dpi(style.PNG_DPI)
         _lay_out(drawn)
@@ -255,8 +255,8 @@ def _handle(entry: LegendEntry) -> Line2D | Patch:
 # ---- panels and axes
 
 
-def _draw_panel(axes: Axes, panel: Panel, across: int, figure: Figure) -> None:
-    _head(axes, panel, across)
+def _draw_panel(axes: Axes, panel: Panel, row: Sequence[Panel | None], figure: Figure) -> None:
+    _head(axes, panel, row)
     if panel.empty:
         axes.set_facecolor(EMPTY_COLOUR)
         axes.grid(visible=False)
@@ -275,9 +275,13 @@ def _draw_panel(axes: Axes, panel: Panel, across: int, figure: Figure) -> None:
         _panel_legend(axes, panel.legend)
 
 
-def _head(axes: Axes, panel: Panel, across: int) -> None:
-    """Write the words above a panel: title and note, and over them the column's heading."""
-    inches = style.WIDTH_INCHES / across - SCALE_INCHES
+def _head(axes: Axes, panel: Panel, row: Sequence[Panel | None]) -> None:
+    """Write the words above a panel: title and note, and over them the column's heading.
+
+    All panels of a row leave the same room for notes, so that titles and headings are level.
+    """
+    inches = style.WIDTH_INCHES / len(row) - SCALE_INCHES
+    note_lines = max(len(each.note.splitlines()) for each in row if each)
     letters = max(8, int(inches * 72 / (TITLE_POINTS * LETTER)))
     lines = [
         textwrap.fill(line, letters, break_long_words=False, break_on_hyphens=False)
@@ -287,10 +291,10 @@ def _head(axes: Axes, panel: Panel, across: int) -> None:
     if panel.note:
         axes.set_title(panel.note, loc="left", fontsize=5.5, color=style.GREY, pad=2.5,
                        linespacing=1.15)  # fmt: skip
-        above += 5.5 * 1.25 * (panel.note.count("\n") + 1)
+    above += 5.5 * 1.25 * note_lines
     if lines:
         title = "\n".join(lines)
-        if panel.note:
+        if note_lines:
             _over(axes, title, above, TITLE_POINTS, bold=True)
             above += TITLE_POINTS * 1.3 * (title.count("\n") + 1)
         else:

@@ -354,7 +354,7 @@ def test_lines_that_the_network_allows() -> None:
     panels = variants(row("reno")).all_panels
     assert reference_lines(panels[0]) == {1}  # Mbit/s
     assert reference_lines(panels[3]) == {60}  # ms, forward and reverse
-    assert panels[0].note == "dashed: link: 1 Mbit/s"
+    assert panels[0].note == "dashed: link, 1 Mbit/s"
 
 
 def test_one_far_out_makes_the_axis_logarithmic() -> None:
