@@ -1,27 +1,30 @@
-"""The figures of one flow of each variant through the router: over time, and round trips beside the
-paper's.
-"""
+"""Figures of one flow of each variant through the router: over time, and its round trips."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import MaxNLocator
 
-from analysis.figures import cases, style
+from analysis.figures import cases, means, style
+from analysis.figures.figure import (
+    Area,
+    Axis,
+    Curve,
+    Figure,
+    Mark,
+    Panel,
+    PointSeries,
+    ReferenceLine,
+    legend_entries,
+)
 from analysis.figures.general import general_figures
-from analysis.figures.plotting import error_bars, figure_layout
-from analysis.figures.plotting.error_bars import Measure
-from analysis.figures.plotting.named_figure import AnyFigure, NamedFigure
+from analysis.figures.means import Measure
 from analysis.figures.setting_groups import by_setting
 from analysis.metrics.metric_rows import AXIS, INVALID, SUSPECT, counted
 from analysis.results.experiment_results import ExperimentResults
@@ -50,24 +53,24 @@ class Column:
     doubts: str = ""  # how many of its trials are suspect, or invalid and left out
 
     def all(self, measure: Callable[[FlowSeries], Series | None]) -> list[Series]:
-        """The measure of every flow of every seed."""
-        found = [measure(flow) for trial in self.trials for flow in trial.flows]
-        return [series for series in found if series is not None and len(series.value)]
+        """Return the measure of every flow of every seed."""
+        lines = [measure(flow) for trial in self.trials for flow in trial.flows]
+        return [series for series in lines if series is not None and len(series.value)]
 
     @property
     def queues(self) -> list[QueueSeries]:
-        """The bottleneck's queue of every seed."""
+        """Return the bottleneck's queue of every seed."""
         return [trial.queue for trial in self.trials if trial.queue is not None]
 
     @property
     def delays_ms(self) -> Floats:
-        """Every packet's one-way delay, of all seeds."""
+        """Return the one-way delay of every packet of all seeds."""
         parts = [flow.delays_ms for trial in self.trials for flow in trial.flows]
         return np.concatenate(parts) if parts else np.zeros(0)
 
 
 def columns(trials: Iterable[Trial], metrics: pd.DataFrame) -> list[Column]:
-    """One column per variant, in the usual order."""
+    """Return one column per variant, in the usual order."""
     groups: dict[str, list[Trial]] = {}
     for trial in trials:
         groups.setdefault(_variant(trial), []).append(trial)
@@ -96,7 +99,7 @@ def _column(variant: str, trials: list[Trial], metrics: pd.DataFrame) -> Column:
 
 
 def _reason(trial: Trial, rows: pd.DataFrame) -> str:
-    """Why a column is empty."""
+    """Say why a column is empty."""
     if trial.record.status is not Status.OK:
         return f"{trial.record.status}: {trial.record.reason}"
     return f"invalid: {rows['why'].iloc[0]}"
@@ -110,7 +113,7 @@ def _doubts(rows: pd.DataFrame) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """A measure: what to draw of a column, the words above it, and a line to compare with."""
+    """A measure: the lines of a column, the words above them, and a line to compare with."""
 
     label: str
     lines: Callable[[Column], list[Series]]
@@ -123,7 +126,7 @@ class Row:
 
 
 def rows(scenario: Scenario, columns: list[Column]) -> list[Row]:
-    """The measures that were taken."""
+    """Return the rows of the measures that the trials have."""
     throughput, delay, window = throughput_row(scenario), delay_row(scenario), window_row()
     # the queue is the delay in bytes: drawn where delays were not captured
     second = delay if taken(delay, columns) else queue_row(scenario)
@@ -131,12 +134,12 @@ def rows(scenario: Scenario, columns: list[Column]) -> list[Row]:
 
 
 def taken(row: Row, columns: list[Column]) -> bool:
-    """True if any column has this measure."""
+    """Tell whether any column has this measure."""
     return any(row.lines(column) for column in columns)
 
 
 def throughput_row(scenario: Scenario) -> Row:
-    """Throughput, and the bottleneck's rate."""
+    """Return the row of throughput, with the bottleneck's rate."""
     rate = scenario.network.bottleneck_mbit
     return Row(
         "throughput\n(Mbit/s)",
@@ -149,7 +152,7 @@ def throughput_row(scenario: Scenario) -> Row:
 
 
 def delay_row(scenario: Scenario) -> Row:
-    """One-way delay, and that of a packet behind a full buffer."""
+    """Return the row of one-way delay, with that of a packet behind a full buffer."""
     full_ms = _full_ms(scenario)
     return Row(
         "one-way delay\n(ms)",
@@ -161,7 +164,7 @@ def delay_row(scenario: Scenario) -> Row:
 
 
 def queue_row(scenario: Scenario) -> Row:
-    """The queue, and its limit."""
+    """Return the row of the queue's length, with its limit."""
     full_ms = _full_ms(scenario)
     limit = full_ms * scenario.network.bottleneck_mbit / 8 if full_ms else None
     return Row(
@@ -175,7 +178,7 @@ def queue_row(scenario: Scenario) -> Row:
 
 
 def window_row() -> Row:
-    """The congestion window, and when packets were dropped."""
+    """Return the row of the congestion window, with the times at which packets were dropped."""
     return Row(
         "congestion window\n(packets)",
         lambda column: column.all(lambda flow: flow.cwnd),
@@ -185,12 +188,12 @@ def window_row() -> Row:
 
 
 def short(value: float) -> str:
-    """Three digits are enough for a small figure."""
+    """Write a number with three digits."""
     return f"{value:.0f}" if value >= 100 else f"{value:#.3g}"
 
 
 def _full_ms(scenario: Scenario) -> float | None:
-    """The drain time of a full buffer; None for queues that act before their limit."""
+    """Return the time to drain a full buffer; None for queues that act before their limit."""
     queue = scenario.network.bottleneck_queue
     row = DISCIPLINES.get(queue.discipline)
     if row is None or not row.tail_drop:  # it acts long before its limit
@@ -216,7 +219,7 @@ def _window_note(column: Column) -> str:
 
 
 def title(scenario: Scenario, columns: Sequence[Column]) -> str:
-    """The finding, in the figure's own numbers."""
+    """Write the use of the bottleneck and the range of delays."""
     rate = scenario.network.bottleneck_mbit
     ran = [column for column in columns if len(column.delays_ms) and column.mean_mbps > 0]
     if not ran:
@@ -238,16 +241,16 @@ def _range(values: list[float]) -> str:
     return low if low == high else f"{low}–{high}"
 
 
-def footer(trials: Sequence[Trial], columns: Sequence[Column], many: int) -> str:
-    """The footer: setting, engine, and how to read the figure."""
-    return setting_label(trials[0]) + "\n" + _reading(trials, columns, many)
+def footer(trials: Sequence[Trial], columns: Sequence[Column]) -> str:
+    """Write the footer: setting, engine, and how to read the figure."""
+    return setting_label(trials[0]) + "\n" + _reading(trials, columns)
 
 
-def _reading(trials: Sequence[Trial], columns: Sequence[Column], many: int) -> str:
+def _reading(trials: Sequence[Trial], columns: Sequence[Column]) -> str:
     seeds = sorted({trial.scenario.seed for trial in trials})
     n = max((len(column.trials) for column in columns), default=0)
     numbers = ", ".join(map(str, seeds[:8])) + (" …" if len(seeds) > 8 else "")
-    drawn = "a thin line each" if n <= many else "line: median, band: range over the seeds"
+    drawn = "a thin line each" if n <= MANY_SEEDS else "line: median, band: range over the seeds"
     how = f"n = {n} per variant, seed{'s' * (len(seeds) > 1)} {numbers}"
     if n > 1:
         how += f" ({drawn})"
@@ -255,31 +258,27 @@ def _reading(trials: Sequence[Trial], columns: Sequence[Column], many: int) -> s
 
 
 OVER_TIME_READING = "One column per variant; over the panels, means and percentiles of all packets."
-MANY = 5  # seeds; beyond, their range is drawn instead of their lines
-GUIDE_DASHES = (0, (4, 2))
+MANY_SEEDS = 5  # beyond, their range is drawn instead of their lines
+LABELS_INCHES = 0.73  # under and between the rows
 
 
-def over_time(results: ExperimentResults) -> Iterator[AnyFigure]:
-    """A figure for each setting whose flows were captured or sampled."""
+def over_time(results: ExperimentResults) -> Iterator[Figure]:
+    """Yield a figure for each setting whose flows were captured or sampled."""
     trials = [trial for trial in results.trials if _crosses(trial)]
     for stem, members in by_setting(trials, cases.stem(results.key, "time")).items():
         across = columns(members, results.rows)
-        down = rows(members[0].scenario, across)
-        data = _data(across, down)
-        if len(data):
-            caption = title(members[0].scenario, across).replace("\n", " ") + "."
-            yield NamedFigure(
-                stem, caption, _over_time_figure(members, across, down), data, OVER_TIME_READING
-            )
+        figure = over_time_figure(stem, members, across, rows(members[0].scenario, across))
+        if len(figure.data):
+            yield figure
 
 
 def _data(across: Sequence[Column], down: Sequence[Row]) -> pd.DataFrame:
-    """The lines as drawn: of many seeds their median and range, of a few each its own."""
+    """Return the lines as drawn: one for each of a few seeds, median and range of many."""
     tables = [pd.DataFrame(columns=["variant", "measure", "line", "time_s", "value"])]
     for column in across:
         for row in down:
             lines = row.lines(column)
-            several = len(lines) > MANY
+            several = len(lines) > MANY_SEEDS
             low, high = None, None
             if several:
                 middle, low, high = _envelope(lines)
@@ -289,158 +288,127 @@ def _data(across: Sequence[Column], down: Sequence[Row]) -> pd.DataFrame:
                 table = pd.DataFrame(values | ({"low": low, "high": high} if several else {}))
                 name = row.label.replace("\n", " ")
                 tables.append(table.assign(variant=column.variant, measure=name, line=number))
-    found = [table for table in tables if len(table)]
-    return pd.concat(found, ignore_index=True).dropna(subset="value") if found else tables[0]
+    full = [table for table in tables if len(table)]
+    return pd.concat(full, ignore_index=True).dropna(subset="value") if full else tables[0]
 
 
 def _crosses(trial: Trial) -> bool:
-    """True if the flows cross the bottleneck; those to the router itself do not."""
+    """Tell whether the flows cross the bottleneck; those to the router itself do not."""
     return all(flow.dst != "router" for flow in trial.scenario.flows)
 
 
-def _over_time_figure(trials: Sequence[Trial], across: list[Column], down: list[Row]) -> Figure:
-    scenario = trials[0].scenario
-    figure, axes = _grid(down, len(across))
+def over_time_figure(
+    stem: str, trials: Sequence[Trial], across: Sequence[Column], down: Sequence[Row]
+) -> Figure:
+    """Return a figure with a column of panels for each variant and a row for each measure."""
+    words = title(trials[0].scenario, across)
+    inches = 1.4 + LABELS_INCHES / sum(row.height for row in down)
+    return Figure(
+        stem=stem,
+        title=words,
+        panels=[
+            _row_of_panels(row, across, trials[0].scenario, down.index(row), len(down))
+            for row in down
+        ],
+        caption=words.replace("\n", " ") + ".",
+        reading=OVER_TIME_READING,
+        foot=footer(trials, across),
+        foot_size=5.5,
+        data=_data(across, down),
+        row_inches=[inches * row.height for row in down],
+        width_inches=max(style.WIDTH_INCHES, 1.4 * len(across)),
+    )
+
+
+def _row_of_panels(
+    row: Row, across: Sequence[Column], scenario: Scenario, place: int, rows: int
+) -> list[Panel]:
+    """Return the panels of a measure, with one range of values, under the columns' names."""
     colours = style.variant_colours(column.variant for column in across)
-    for j, column in enumerate(across):
-        for i, row in enumerate(down):
-            _panel(axes[i][j], row, column, colours[column.variant], labelled=j == 0)
-        _head(axes[0][j], column, colours[column.variant])
-    for i, row in enumerate(down):
-        _scale(axes[i][0], row)
-    axes[0][0].set_xlim(0, scenario.duration_s)
-    axes[0][0].xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 3, 5, 10], integer=True))
-    for lowest in axes[-1]:
-        lowest.set_xlabel("time (s)")
-    words = title(scenario, across)
-    figure.text(0.01, 0.99, words, fontsize=9, fontweight="bold", va="top", linespacing=1.3)
-    small = footer(trials, across, MANY)
-    figure.text(0.01, 0.012, small, fontsize=5.5, color=style.GREY, va="bottom", linespacing=1.4)
-    return figure
-
-
-def _grid(down: list[Row], width: int) -> tuple[Figure, list[list[Axes]]]:
-    """The panels, between a title and a footer of fixed heights."""
-    inches = 1.4 * sum(row.height for row in down) + 1.5
-    head, foot = 0.45 / inches, 0.32 / inches
-    figure = Figure(
-        figsize=(max(style.WIDTH_INCHES, 1.4 * width), inches),
-        layout=ConstrainedLayoutEngine(rect=(0, foot, 1, 1 - head - foot), h_pad=0.05),
+    marks = [_curves(row.lines(column), colours[column.variant], row.filled) for column in across]
+    top, last = row.top or _top_of_curves(marks), place == rows - 1
+    x = Axis(
+        "time (s)" if last else "",
+        limits=(0, scenario.duration_s),
+        tick_count=3,
+        integer=True,
+        names_shown=last,
     )
-    axes = figure.subplots(
-        len(down),
-        width,
-        squeeze=False,
-        sharex=True,
-        sharey="row",
-        height_ratios=[row.height for row in down],
-    )
-    return figure, [list(line) for line in axes]
-
-
-def _panel(axes: Axes, row: Row, column: Column, colour: str, labelled: bool) -> None:
-    if column.reason:
-        axes.set_facecolor("#F2F2F2")
-        axes.grid(False)
-        return
-    if row.reference:
-        _draw_reference(axes, *row.reference, labelled)
-    if lines := row.lines(column):
-        axes.set_title(row.note(column), fontsize=6, color=style.GREY, loc="left", pad=2.5)
-        _draw_lines(axes, lines, colour, row.filled)
-    if row.drops:
-        _draw_drops(axes, column)
-
-
-def _draw_reference(axes: Axes, value: float, text: str, labelled: bool) -> None:
-    axes.axhline(value, color=style.GREY, linewidth=0.7, linestyle=GUIDE_DASHES, zorder=1.5)
-    if labelled:
-        axes.annotate(
-            text,
-            (0.97, value),
-            xycoords=axes.get_yaxis_transform(),
-            xytext=(0, 2),
-            textcoords="offset points",
-            fontsize=5.5,
-            color=style.GREY,
-            ha="right",
+    panels: list[Panel] = []
+    for column, curves in zip(across, marks, strict=True):
+        first = not panels
+        reference: list[Mark] = []
+        if row.reference and not column.reason:
+            value, words = row.reference
+            reference.append(ReferenceLine("y", value, label=words if first else ""))
+        drops = [_drops(column)] if row.drops and not column.reason else []
+        y = Axis(row.label if first else "", limits=(0, top), tick_count=4, names_shown=first)
+        panel = Panel(
+            [*reference, *curves, *drops],
+            x,
+            y,
+            note=row.note(column) if curves else "",
+            empty=column.reason if place == 0 else column.reason and " ",
         )
+        if place == 0:
+            panel = dataclasses.replace(
+                panel,
+                heading=column.variant,
+                heading_colour=colours[column.variant],
+                heading_right=column.doubts,
+            )
+        panels.append(panel)
+    return panels
 
 
-def _draw_lines(axes: Axes, lines: list[Series], colour: str, filled: bool) -> None:
-    """One seed: a line. A few: thin lines. Many: their median and their range."""
-    if len(lines) > MANY:
+def _curves(lines: list[Series], colour: str, filled: bool) -> list[Curve | Area]:
+    """Return a line for one seed, thin lines for a few, for many their median and range."""
+    marks: list[Curve | Area] = []
+    if len(lines) > MANY_SEEDS:
         middle, low, high = _envelope(lines)
-        axes.fill_between(middle.time_s, low, high, color=colour, alpha=0.25, linewidth=0)
+        marks.append(Area(middle.time_s, low, high, colour, opacity=0.25))
         lines = [middle]
-    one = len(lines) == 1
+    width = 0.9 if len(lines) == 1 else 0.5
     for series in lines:
-        seen = np.isfinite(series.value)
-        time_s, value = series.time_s[seen], series.value[seen]
-        axes.plot(time_s, value, color=colour, linewidth=0.9 if one else 0.5, alpha=0.85)
-        if filled and one:
-            axes.fill_between(time_s, value, color=colour, alpha=0.25, linewidth=0)
+        measured = np.isfinite(series.value)
+        time_s, value = series.time_s[measured], series.value[measured]
+        if filled and len(lines) == 1:
+            marks.append(Area(time_s, np.zeros(len(value)), value, colour, opacity=0.25))
+        marks.append(Curve(time_s, value, colour, width=width, opacity=0.85))
+    return marks
+
+
+def _top_of_curves(marks: Iterable[list[Curve | Area]]) -> float:
+    """Return the axis's end: the greatest value, and room for the ticks at the top."""
+    ends = [mark.y if isinstance(mark, Curve) else mark.high for curves in marks for mark in curves]
+    starts = [
+        mark.y if isinstance(mark, Curve) else mark.low for curves in marks for mark in curves
+    ]
+    high, low = np.nanmax(np.concatenate(ends)), np.nanmin(np.concatenate(starts))
+    return float(high + 0.15 * (high - low)) or 1.0
+
+
+def _drops(column: Column) -> PointSeries:
+    """Return a tick at the top for each time at which packets were dropped."""
+    times = np.concatenate([np.zeros(0), *(queue.drop_times_s for queue in column.queues)])
+    return PointSeries(
+        times,
+        np.full(len(times), 0.97),
+        style.BLACK,
+        "|",
+        size=3.5,
+        edge_width=0.4,
+        y_place="panel",
+    )
 
 
 def _envelope(lines: list[Series]) -> tuple[Series, Floats, Floats]:
-    """Median, minimum and maximum over the seeds, where any has a value."""
+    """Return median, minimum and maximum over the seeds, where any has a value."""
     table = pd.DataFrame(
-        {i: pd.Series(each.value, index=np.round(each.time_s, 6)) for i, each in enumerate(lines)}
+        {i: pd.Series(line.value, index=np.round(line.time_s, 6)) for i, line in enumerate(lines)}
     ).dropna(how="all")
     median = Series(table.index.to_numpy(dtype=np.float64), table.median(axis=1).to_numpy())
     return median, table.min(axis=1).to_numpy(), table.max(axis=1).to_numpy()
-
-
-def _draw_drops(axes: Axes, column: Column) -> None:
-    """A tick at the top for each time that packets were dropped."""
-    times = [queue.drop_times_s for queue in column.queues]
-    every = np.concatenate(times) if times else np.zeros(0)
-    axes.plot(
-        every,
-        np.full(len(every), 0.97),
-        "|",
-        transform=axes.get_xaxis_transform(),
-        color=style.BLACK,
-        markersize=3.5,
-        markeredgewidth=0.4,
-    )
-
-
-def _scale(axes: Axes, row: Row) -> None:
-    if row.top is None:
-        axes.margins(y=0.15)  # room for the ticks at the top
-        axes.autoscale_view()
-    axes.set_ylim(0, row.top)
-    axes.set_ylabel(row.label)
-    axes.yaxis.set_major_locator(MaxNLocator(4))
-
-
-def _head(axes: Axes, column: Column, colour: str) -> None:
-    """The variant's name over its column, and why the column is empty if it is."""
-    axes.annotate(
-        column.variant,
-        (0, 1),
-        xycoords="axes fraction",
-        xytext=(0, 12),
-        textcoords="offset points",
-        fontsize=8.5,
-        fontweight="bold",
-        color=colour,
-    )
-    if column.doubts:
-        axes.annotate(
-            column.doubts,
-            (1, 1),
-            xycoords="axes fraction",
-            xytext=(0, 12),
-            textcoords="offset points",
-            fontsize=5.5,
-            color=style.GREY,
-            ha="right",
-        )
-    if column.reason:
-        text = textwrap.fill(column.reason, 24, max_lines=7)
-        axes.text(0.05, 0.5, text, transform=axes.transAxes, fontsize=5.5, va="center")
 
 
 BOTTLENECK_MEASURES = (
@@ -450,54 +418,47 @@ BOTTLENECK_MEASURES = (
 )
 
 
-def draw(results: ExperimentResults) -> Iterator[AnyFigure]:
-    """The flows over time; one figure per path and rate, one colour per queue; then the plane and
-    the distributions.
-    """
+def draw(results: ExperimentResults) -> Iterator[Figure]:
+    """Yield the flows over time, round trips by path and rate, the plane and the distributions."""
     yield from over_time(results)
     if not results.tcp.empty and f"{AXIS}queue" in results.tcp:
         for case, rows in cases.split(results.tcp, ("path",), ("queue", "variant")):
-            yield _figure(results, case, rows)
+            yield _round_trips(results, case, rows)
     yield from general_figures.planes(results)
     yield from general_figures.distributions(results)
 
 
-def _figure(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> NamedFigure:
+def _round_trips(results: ExperimentResults, case: dict[str, str], rows: pd.DataFrame) -> Figure:
     variants = sorted(set(rows["variant"]), key=variant_key)
-    known = dict(zip(dict.fromkeys(rows[f"{AXIS}queue"]), style.QUEUE_STYLES, strict=False))
-    figure, [line] = figure_layout.grid(
-        1, len(BOTTLENECK_MEASURES), panel=0.3 * len(variants) + 0.7
-    )
-    tables = []
-    for axes, measure in zip(line, BOTTLENECK_MEASURES, strict=True):
-        table = error_bars.summary(rows, ["variant", f"{AXIS}queue"], measure)
-        tables.append(table.assign(measure=measure.label))
-        for number, (queue, look) in enumerate(known.items()):
-            shift = 0.24 * (number - (len(known) - 1) / 2)
-            for _, cell in table[table[f"{AXIS}queue"] == queue].iterrows():
-                error_bars.point(axes, variants.index(cell["variant"]) + shift, cell, look)
-        axes.set_yticks(range(len(variants)), variants if axes is line[0] else [""] * len(variants))
-        axes.set_ylim(len(variants) - 0.5, -0.5)
-        axes.set_xlabel(measure.label)
-        axes.tick_params(axis="y", length=0)
-        figure_layout.widen_flat_axes(axes, "x")
-        if measure.zero and np.isfinite(table["mean"]).any():
-            axes.set_xlim(left=0)
+    queues = dict.fromkeys(rows[f"{AXIS}queue"])
+    looks = dict(zip(map(str, queues), style.QUEUE_STYLES, strict=False))
     first = next(trial for trial in results.trials if trial.path.name == rows["trial"].iloc[0])
     rate = first.scenario.network.bottleneck_mbit
-    if rows["throughput_mbps"].between(0.8 * rate, 1.2 * rate).all():
-        line[0].axvline(rate, color=style.GREY, linewidth=0.7, linestyle=(0, (4, 2)), zorder=1.5)
-    figure_layout.legend(figure, known)
-    figure_layout.title_and_foot(
-        figure,
-        _title(rate, case),
-        cases.foot(results, rows),
-    )
-    return NamedFigure(
-        cases.stem(results.key, "variants", *case.values()),
-        _caption(rows),
-        figure,
-        pd.concat(tables, ignore_index=True),
+    panels: list[Panel] = []
+    tables = []
+    for measure in BOTTLENECK_MEASURES:
+        table = means.summary(rows, ["variant", f"{AXIS}queue"], measure)
+        tables.append(table.assign(measure=measure.label))
+        marks: list[Mark] = []
+        if not panels and rows["throughput_mbps"].between(0.8 * rate, 1.2 * rate).all():
+            marks.append(ReferenceLine("x", rate))
+        for number, (queue, look) in enumerate(looks.items()):
+            shift = 0.24 * (number - (len(looks) - 1) / 2)
+            for _, cell in table[table[f"{AXIS}queue"] == queue].iterrows():
+                place = variants.index(cell["variant"]) + shift
+                marks.append(means.mean_point(place, cell, look, queue))
+        least = 0 if measure.zero and np.isfinite(table["mean"]).any() else None
+        x = Axis(measure.label, limits=(least, None), widen=True)
+        panels.append(Panel(marks, x, Axis(names=variants, names_shown=not panels)))
+    return Figure(
+        stem=cases.stem(results.key, "variants", *case.values()),
+        title=_title(rate, case),
+        panels=(panels,),
+        caption=_caption(rows),
+        foot=cases.foot(results, rows),
+        legend=legend_entries(looks),
+        data=pd.concat(tables, ignore_index=True),
+        row_inches=0.3 * len(variants) + 0.7,
     )
 
 

@@ -1,4 +1,4 @@
-"""The figure's curves, notes and words, from trials made by hand; and the table for terminals."""
+"""The figure's curves, notes and words, from trials made by hand."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from analysis.figures import style
+from analysis.figures.figure import Area, Curve, Figure, Panel, PointSeries, ReferenceLine
 from analysis.figures.setting_groups import by_setting
 from analysis.results.experiment_results import collect
 from analysis.results.tables import write_metrics
-from analysis.trials.series import Series, grid_step_s, trial_series
+from analysis.trials.series import Series, TrialSeries, grid_step_s, trial_series
 from experiments.catalogue import EXPERIMENTS
 from experiments.guo_yuan_sheng import bottleneck_figures
-from experiments.guo_yuan_sheng.bottleneck_figures import columns, rows
+from experiments.guo_yuan_sheng.bottleneck_figures import Column, columns, rows
 from testbed.scenario.model import Scenario
 from testbed.scenario.network import Queue
 from testbed.store import Record, Status, Trial, open_trial, trials_in
@@ -85,62 +84,67 @@ def test_window_and_queue_over_time(trial: Trial) -> None:
     assert (series.flows[0].cwnd_peak, series.queue.peak_kb) == (12, 3)
 
 
-def drawn(results: Path, metrics: pd.DataFrame) -> Figure:
+def over_time(results: Path, metrics: pd.DataFrame) -> Figure:
     """All trials in one figure."""
     trials = list(trials_in(results))
     across = columns(trials, metrics)
-    return bottleneck_figures._over_time_figure(trials, across, rows(trials[0].scenario, across))
+    down = rows(trials[0].scenario, across)
+    return bottleneck_figures.over_time_figure("time", trials, across, down)
 
 
 @pytest.fixture(scope="module")
 def figure(results: Path, metrics: pd.DataFrame) -> Figure:
-    return drawn(results, metrics)
+    return over_time(results, metrics)
 
 
-def panel(figure: Figure, row: int, column: int) -> Axes:
-    return figure.axes[row * 2 + column]
-
-
-def words(figure: Figure) -> str:
-    """All text of the figure."""
-    texts = [*figure.texts, *(text for axes in figure.axes for text in axes.texts)]
-    return "\n".join(text.get_text() for text in texts)
+def first_column(figure: Figure) -> list[Panel]:
+    """The first variant's panels."""
+    return [panel for panel, *_ in figure.panels if panel]
 
 
 def test_a_column_a_variant_and_a_row_a_measure(figure: Figure) -> None:
-    assert len(figure.axes) == 6
-    labels = [panel(figure, row, 0).get_ylabel() for row in range(3)]
-    assert labels == [
+    assert [len(row) for row in figure.panels] == [2, 2, 2]
+    panels = first_column(figure)
+    assert [panel.y.label for panel in panels] == [
         "throughput\n(Mbit/s)",
         "one-way delay\n(ms)",
         "congestion window\n(packets)",
     ]
-    assert panel(figure, 2, 0).get_xlabel() == "time (s)"
-    assert "reno" in words(figure)
+    assert [panel.x.label for panel in panels] == ["", "", "time (s)"]
+    assert panels[0].heading == "reno"
 
 
 def test_lines_that_the_network_allows(figure: Figure) -> None:
-    heights = [np.asarray(panel(figure, row, 0).lines[0].get_ydata())[0] for row in range(2)]
-    assert heights == [1, 800]  # Mbit/s; 100000 bytes at that rate
+    lines = [panel.marks[0] for panel in first_column(figure)[:2]]
+    assert [line.value for line in lines if isinstance(line, ReferenceLine)] == [1, 800]
+    # Mbit/s; 100000 bytes at that rate
+
+
+def test_drops_are_ticks_over_the_windows(figure: Figure) -> None:
+    window = first_column(figure)[2]
+    (ticks,) = [mark for mark in window.marks if isinstance(mark, PointSeries)]
+    assert (list(np.asarray(ticks.x)), ticks.y_place) == ([2.04], "panel")
+    low, high = window.y.limits
+    assert low == 0 and high == pytest.approx(11 + 0.15 * (11 - 5))  # room for them
 
 
 def test_notes_over_the_panels(figure: Figure) -> None:
-    notes = [panel(figure, row, 0).get_title(loc="left") for row in range(3)]
+    notes = [panel.note for panel in first_column(figure)]
     assert notes == ["mean 0.00936", "median 50.0, 95 % 59.0", "peak 12, 1 drop"]
 
 
 def test_an_unsupported_variant_is_named(figure: Figure) -> None:
-    assert not panel(figure, 0, 1).lines
-    assert "unsupported: no vegas in\nthis kernel" in words(figure)
+    absent = [row[1] for row in figure.panels]
+    assert absent[0] and absent[0].empty == "unsupported: no vegas in this kernel"
+    assert all(panel and panel.empty and not panel.marks for panel in absent)
 
 
 def test_title_and_footer(figure: Figure) -> None:
-    said = words(figure)
-    assert (
-        "reno uses 1 % of the 1 Mbit/s bottleneck,\nwith a median one-way delay of 50.0 ms" in said
+    assert figure.title == (
+        "reno uses 1 % of the 1 Mbit/s bottleneck,\nwith a median one-way delay of 50.0 ms"
     )
     for part in ("bfifo 100000 B", "12 s", "engine guest", "n = 1 per variant, seed 1;"):
-        assert part in said
+        assert part in figure.foot
 
 
 def test_a_figure_has_its_data_and_a_caption(results: Path) -> None:
@@ -163,33 +167,37 @@ def test_nothing_is_drawn_where_nothing_was_measured(tmp_path: Path) -> None:
 
 def test_nothing_ran(tmp_path: Path) -> None:
     write_trial(tmp_path / "a", record=Record(Status.FAILED, "it broke", engine="guest"))
-    figure = drawn(tmp_path, write_metrics(tmp_path))
-    assert "failed: it broke" in words(figure)
-    assert "no trial has captures to draw" in words(figure)
+    figure = over_time(tmp_path, write_metrics(tmp_path))
+    assert first_column(figure)[0].empty == "failed: it broke"
+    assert "no trial has captures to draw" in figure.title
 
 
 def test_without_captures_the_queue_is_drawn(tmp_path: Path) -> None:
     write_trial(tmp_path / "a", without=tuple(ROLES), samples=True)
-    figure = drawn(tmp_path, write_metrics(tmp_path))
-    assert [axes.get_ylabel() for axes in figure.axes] == [
-        "queue\n(kB)",
-        "congestion window\n(packets)",
-    ]
-    assert figure.axes[0].get_title(loc="left") == "peak 3"
+    queue, window = first_column(over_time(tmp_path, write_metrics(tmp_path)))
+    assert (queue.y.label, window.y.label) == ("queue\n(kB)", "congestion window\n(packets)")
+    assert queue.note == "peak 3"
 
 
 @pytest.mark.parametrize(("seeds", "lines"), [(3, 3), (6, 1)])
 def test_several_seeds(trial: Trial, seeds: int, lines: int) -> None:
-    axes = Figure().subplots()
     ten = np.arange(10.0)
-    bottleneck_figures._draw_lines(
-        axes, [Series(ten, ten + i) for i in range(seeds)], style.BLUE, False
-    )
-    assert len(axes.lines) == lines
+    (flow,) = trial_series(trial).flows
+    windows = [
+        dataclasses.replace(flow, cwnd=Series(ten, ten + seed), cwnd_peak=1)
+        for seed in range(seeds)
+    ]
+    column = Column("reno", tuple(TrialSeries((window,), None) for window in windows), 1)
+    down = [bottleneck_figures.window_row()]
+    figure = bottleneck_figures.over_time_figure("time", [trial], [column], down)
+    (panel,) = figure.all_panels
+    curves = [mark for mark in panel.marks if isinstance(mark, Curve)]
+    bands = [mark for mark in panel.marks if isinstance(mark, Area)]
+    assert len(curves) == lines
     if lines == 1:  # the median, and the range around it
-        assert np.asarray(axes.lines[0].get_ydata())[0] == 2.5
-        band = axes.collections[0].get_paths()[0].vertices
-        assert np.asarray(band)[:, 1].min() == 0 and np.asarray(band)[:, 1].max() == 14
+        assert np.asarray(curves[0].y)[0] == 2.5
+        (band,) = bands
+        assert (np.min(band.low), np.max(band.high)) == (0, 14)
 
 
 def test_one_figure_a_setting(trial: Trial) -> None:
