@@ -51,7 +51,7 @@ PAYLOAD = 1448  # with timestamps
 
 
 def network(group: Group, **axes: object) -> Group:
-    """The paper's rate, the least delay, and these values on the other axes."""
+    """Select the paper's rate, the least delay, and these values on the other axes."""
     own = group
     for name, value in (("rate_mbit", RATE_MBPS), *axes.items()):
         if own.values(name) or name in axes:
@@ -61,29 +61,29 @@ def network(group: Group, **axes: object) -> Group:
 
 
 def single(group: Group, *, queue: str = "bfifo", path: str = "receiver") -> Group:
-    """One sender's flow, in the four variants."""
+    """Select one sender's flow, in the four variants."""
     return network(group, queue=queue, path=path).asked("variant", PC_VARIANTS).where(flow="tcp")
 
 
 def by_variant(group: Group, metric: str) -> dict[str, Sample]:
-    """Samples of each variant's metric."""
+    """Return the samples of a metric by variant."""
     return samples(group.rows, metric, "variant")
 
 
 def against(
     found: dict[str, Sample], hero: str, rivals: tuple[str, ...]
 ) -> list[tuple[str, Sample, str, Sample]]:
-    """One variant beside others."""
+    """Pair one variant's samples with those of every other."""
     return [(hero, found.get(hero, {}), each, found.get(each, {})) for each in rivals]
 
 
 def others(hero: str) -> tuple[str, ...]:
-    """The rest of the four."""
+    """Return the other three of the paper's four variants."""
     return tuple(each for each in PC_VARIANTS if each != hero)
 
 
 def throughput(group: Group) -> Finding:
-    """All near the link's rate; BBR highest and above 1.02 Mbit/s, Reno lowest and below 0.97."""
+    """Test that all are near the link's rate, BBR highest and Reno lowest."""
     own = single(group)
     rates, goodputs = by_variant(own, "throughput_mbps"), by_variant(own, "goodput_mbps")
     bounds = RATE_MBPS * (1 - EVEN_WITHIN), RATE_MBPS * (1 + EVEN_WITHIN)
@@ -123,8 +123,9 @@ def throughput(group: Group) -> Finding:
 
 
 def _ranking(name: str, found: dict[str, Sample]) -> list[tuple[str, ClaimPart]]:
-    """BBR highest, and above 1.02 Mbit/s; Reno lowest, and below 0.97: of what arrived, or of what
-    the client says it sent, which the paper does not tell apart.
+    """Test that BBR is highest and above 1.02 Mbit/s, Reno lowest and below 0.97.
+
+    Of what arrived, or of what the client says it sent: the paper does not tell them apart.
     """
     parts = (
         all_are(ComparisonOutcome.ABOVE, contrasts(RATE, against(found, "bbr", others("bbr")))),
@@ -136,8 +137,9 @@ def _ranking(name: str, found: dict[str, Sample]) -> list[tuple[str, ClaimPart]]
 
 
 def _beyond_the_link(goodputs: dict[str, Sample], reported: dict[str, Sample]) -> list[NumberRow]:
-    """The payload that the link can carry, and what a sender's iperf3 counts beyond what arrived:
-    what it handed to its kernel and was still in the socket or the router's buffer at the end.
+    """Return the payload that the link can carry, and what iperf3 counts beyond what arrived.
+
+    The difference was still in the socket or the router's buffer at the end.
     """
     most = RATE_MBPS * PAYLOAD / ROUTER_FRAME_BYTES
     what = f"payload that the link can carry ({PAYLOAD} of {ROUTER_FRAME_BYTES} bytes)"
@@ -149,7 +151,7 @@ def _beyond_the_link(goodputs: dict[str, Sample], reported: dict[str, Sample]) -
 
 
 def _reported(group: Group) -> dict[str, Sample]:
-    """The rate that iperf3's client prints at its end, by variant and seed."""
+    """Return the rate that iperf3's client prints at its end, by variant and seed."""
     found: dict[str, dict[int, float]] = {}
     if group.folder is None:
         return {}
@@ -164,7 +166,7 @@ def _reported(group: Group) -> dict[str, Sample]:
 
 
 def to_the_router(group: Group) -> Finding:
-    """Reno, Vegas and BBR alike, Cubic below each of them."""
+    """Test that Reno, Vegas and BBR are alike, and Cubic is below them."""
     own = single(group, path="router")
     found, trips = (by_variant(own, each) for each in ("goodput_mbps", "rtt_mean_ms"))
     parts: list[ClaimPart] = []
@@ -185,8 +187,10 @@ def to_the_router(group: Group) -> Finding:
 
 
 def idle_delay(group: Group) -> Finding:
-    """Echo requests on an idle path: Vegas is highest and BBR lowest to the receiver; Vegas is
-    highest to the router. The values depend on the machine; only the order is tested.
+    """Test the order of echo requests' round-trip times on an idle path.
+
+    Vegas is highest and BBR lowest to the receiver; Vegas is highest to the router. The values
+    depend on the machine; only the order is tested.
     """
     parts: list[ClaimPart] = []
     rows: list[NumberRow] = []
@@ -232,7 +236,7 @@ def idle_delay(group: Group) -> Finding:
 
 
 def _idle(group: Group) -> dict[str, Sample]:
-    """Mean round-trip time of echo requests before anything else ran."""
+    """Return the mean round-trip time of echo requests before anything else ran."""
     if group.folder is None:
         return {}
     found: dict[str, dict[int, float]] = {}
@@ -250,7 +254,7 @@ CLEARLY = 0.2
 
 
 def ecn_throughput(group: Group) -> Finding:
-    """CoDel beside bfifo: less goodput for Reno, Cubic, Vegas; more for BBR."""
+    """Test that CoDel gives Reno, Cubic and Vegas less goodput than bfifo, and BBR more."""
     return Finding(
         (
             _changed(group, "goodput_mbps", others("bbr"), ComparisonOutcome.BELOW),
@@ -261,7 +265,7 @@ def ecn_throughput(group: Group) -> Finding:
 
 
 def ecn_delay(group: Group) -> Finding:
-    """Under load: at least 20 % less one-way delay for Cubic, and less than that for the rest."""
+    """Test that CoDel takes 20 % of the delay under load from Cubic, and less from the rest."""
     plain, marked = (
         by_variant(single(group, queue=each), "owd_mean_ms") for each in ("bfifo", _codel(group))
     )
@@ -276,7 +280,7 @@ def ecn_delay(group: Group) -> Finding:
 
 
 def _codel(group: Group) -> str:
-    """The reading's CoDel: the one whose marks are asked for, or the other."""
+    """Name the queue of this reading that is not bfifo: CoDel with ECN, or without."""
     return next((str(each) for each in group.values("queue") if each != "bfifo"), "codel")
 
 
@@ -310,7 +314,7 @@ REPORT_S = 10
 
 
 def four_senders(group: Group) -> Group:
-    """Four flows at once, named by their variants."""
+    """Select four flows at once, named by their variants."""
     own = network(group).where(flow=PC_VARIANTS)
     missing = set(PC_VARIANTS) - set(own.rows["flow"])
     if missing:
@@ -319,7 +323,7 @@ def four_senders(group: Group) -> Group:
 
 
 def shares(group: Group) -> Finding:
-    """BBR is above 60 %; Cubic is below each other variant, and below 10 %."""
+    """Test that BBR is above 60 %, and Cubic below the others and below 10 %."""
     found = samples(four_senders(group).rows, "share", "flow")
     parts = (
         within("share of bbr", SHARE, found.get("bbr", {}), low=GYS_BBR_SHARE),
@@ -335,7 +339,7 @@ def shares(group: Group) -> Finding:
 
 
 def _by_seed(found: dict[str, Sample], printed: dict[str, str]) -> tuple[NumberRow, ...]:
-    """Each seed's share, for a mean may be of two kinds of outcome."""
+    """Return the shares by seed, for a mean may be of two kinds of outcome."""
     bbr, cubic = found.get("bbr", {}), found.get("cubic", {})
     met = [s for s in bbr if bbr[s] >= GYS_BBR_SHARE and cubic.get(s, 1.0) <= GYS_CUBIC_SHARE]
     rows = tuple(
@@ -355,8 +359,10 @@ def _within_trial(found: dict[str, Sample], hero: str) -> tuple[Contrast, ...]:
 
 
 def shares_over_time(group: Group) -> Finding:
-    """In intervals of 10 s, as iperf reports: each flow's first is above the mean of the rest; the
-    rest is stable except for BBR, whose level and variation are above every other's.
+    """Test the throughput in intervals of 10 s, as iperf reports it.
+
+    A flow's first interval is above the mean of the rest; the rest is stable except for BBR, whose
+    level and variation are above every other's.
     """
     found = time_windows.seconds(four_senders(group))
     firsts, levels, variations = {}, {}, {}
@@ -390,7 +396,7 @@ def shares_over_time(group: Group) -> Finding:
 
 
 def _reports(table: pd.DataFrame, flow: str) -> npt.NDArray[np.float64]:
-    """The throughputs that iperf would report every 10 s."""
+    """Return the throughputs that iperf would report every 10 s."""
     rates = time_windows.phase(table, flow, 0, math.inf).to_numpy()
     whole = len(rates) // REPORT_S
     if whole < 3:

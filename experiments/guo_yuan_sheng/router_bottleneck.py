@@ -33,12 +33,12 @@ ROUTER_JITTER_MS = 100.0  # the effect of a seed: the flow's start
 
 
 def bottleneck(rate_mbit: float, queue: str, delay_ms: float) -> LinkSettings:
-    """The router's shaping, in both directions."""
+    """Return the router's shaping, in both directions."""
     return LinkSettings(rate_mbit, queue=buffer(queue), delay_ms=delay_ms)
 
 
 def buffer(name: str) -> Queue:
-    """The paper's two queues; any other discipline with the same buffer."""
+    """Return one of the paper's two queues, or another discipline with the same buffer."""
     if name in (CODEL_WITHOUT_ECN, "codel-ecn"):
         return Queue("codel", limit_packets=CODEL_PACKETS, ecn=True, options={"target_ms": 10})
     ecn = name in DISCIPLINES and DISCIPLINES[name].ecn
@@ -55,7 +55,7 @@ def scenario(
     duration_s: float,
     seed: int,
 ) -> Scenario:
-    """One trial; the delay is that of each of the two links, one way."""
+    """Return the scenario of one trial; both links have the delay, one way."""
     return Scenario(
         experiment="router-bottleneck",
         label=f"{variant}-{queue}-{path}",

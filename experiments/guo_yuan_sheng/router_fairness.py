@@ -29,7 +29,7 @@ START_SPREADS_S = (0.1, 1.0)  # of each other: when the four start, drawn by the
 def scenario(
     *, queue: str, within_s: float, rate_mbit: float, duration_s: float, seed: int
 ) -> Scenario:
-    """One trial."""
+    """Return the scenario of one trial."""
     return Scenario(
         experiment="router-fairness",
         label=f"{queue}-within{within_s:g}s",
