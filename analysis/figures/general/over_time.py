@@ -122,15 +122,6 @@ def singles(rows: pd.DataFrame, digest: pd.DataFrame) -> Iterator[pd.DataFrame]:
         yield series(own, digest)
 
 
-def thin(axes: Axes, tables: Iterable[pd.DataFrame], look: SeriesStyle) -> None:
-    """Single trials as thin lines: where they diverge, a band around the mean would mislead."""
-    for table in tables:
-        (curve,) = axes.plot(
-            table["time_s"], table["mean"], color=look.colour, linewidth=0.45, alpha=0.55, zorder=2
-        )
-        note(curve, table)
-
-
 def line(
     axes: Axes, table: pd.DataFrame, look: SeriesStyle, label: str = "", *, band: bool = True
 ) -> None:

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure as DrawnFigure
-from matplotlib.patches import Ellipse
 from scipy import special
 
 from analysis.figures import style
@@ -27,8 +24,6 @@ from analysis.figures.figure import (
     legend_entries,
     share_like_limits,
 )
-from analysis.figures.plotting import figure_layout
-from analysis.figures.plotting.error_bars import WHOLE
 from analysis.figures.style import SeriesStyle
 from analysis.metrics.metric_rows import AXIS
 from analysis.statistics.intervals import CONFIDENCE
@@ -46,129 +41,6 @@ class Plane:
     y: str = Y
     x_label: str = "one-way delay, mean (ms)"
     y_label: str = "throughput (Mbit/s)"
-
-
-def panels(
-    parts: Sequence[tuple[str, pd.DataFrame]],
-    series: str,
-    path: str = "",
-    known: Mapping[str, SeriesStyle] | None = None,
-    of: Plane = Plane(),
-) -> tuple[DrawnFigure, pd.DataFrame]:
-    """One panel per part; with `path`, the means are joined along that axis, its ends labelled."""
-    if known is None:
-        known = style.styles_of(pd.concat([rows for _, rows in parts]), series)
-    across = 2 if len(parts) in (2, 4) else min(3, len(parts))
-    down = -(-len(parts) // across)
-    figure, grid = figure_layout.grid(down, across, panel=2.6 if across < 3 else 2.2)
-    places = [axes for line in grid for axes in line]
-    for axes in places[len(parts) :]:
-        axes.set_visible(False)
-    for axes, (words, rows) in zip(places, parts, strict=False):
-        for name, look in known.items():
-            own = rows[rows[series] == name]
-            if path:
-                _path(axes, own[[AXIS + path, of.x, of.y]], look)
-            else:
-                _cloud(axes, own[[of.x, of.y, "verdict"]], look)
-        figure_layout.panel_title(axes, words)
-        axes.set_xlabel(of.x_label)
-        axes.set_ylabel(of.y_label)
-        axes.annotate(
-            "better ↖",
-            (0.02, 1.0),
-            xycoords="axes fraction",
-            xytext=(0, -1),
-            textcoords="offset points",
-            va="top",
-            fontsize=6,
-            color=style.GREY,
-        )
-        axes.margins(0.12)
-        figure_layout.widen_flat_axes(axes, "x", "y")
-    figure_layout.share_like_ranges(places[: len(parts)], "x", "y")
-    figure_layout.legend(figure, known)
-    data = pd.concat(
-        [
-            rows[[series, "seed", "verdict", of.x, of.y, *([AXIS + path] if path else [])]].assign(
-                part=words
-            )
-            for words, rows in parts
-        ],
-        ignore_index=True,
-    )
-    return figure, data
-
-
-def _path(axes: Axes, rows: pd.DataFrame, look: SeriesStyle) -> None:
-    """Means along the axis that is the first column; the others are the plane's."""
-    column, x, y = rows.columns
-    means = rows.groupby(column)[[x, y]].mean().dropna()
-    if means.empty:
-        return
-    axes.plot(
-        means[x],
-        means[y],
-        color=look.colour,
-        linewidth=0.9,
-        linestyle=look.dash,
-        marker=look.marker,
-        **WHOLE,
-        markersize=2.6,
-        markeredgewidth=0,
-    )
-    for value in (float(means.index[0]), float(means.index[-1])):
-        axes.annotate(
-            f"{value:g}",
-            tuple(means.loc[value]),
-            xytext=(2.5, 2.5),
-            textcoords="offset points",
-            fontsize=5.5,
-            color=look.colour,
-        )
-
-
-def _cloud(axes: Axes, rows: pd.DataFrame, look: SeriesStyle) -> None:
-    """Single trials, their mean and its region; the plane's columns come first."""
-    points = rows.dropna()
-    if points.empty:
-        return
-    own = points.iloc[:, :2].to_numpy(dtype=float)
-    if len(own) > 1:
-        hollow = (points["verdict"] == "suspect").to_numpy()
-        for mask, face in ((~hollow, look.colour), (hollow, style.PAPER)):
-            axes.plot(
-                *own[mask].T,
-                "o",
-                color=look.colour,
-                markerfacecolor=face,
-                markersize=2,
-                alpha=0.6,
-                markeredgewidth=0.5,
-            )
-    if (shape := region(own)) is not None:
-        mean, width, height, angle = shape
-        axes.add_patch(
-            Ellipse(
-                mean,
-                width,
-                height,
-                angle=angle,
-                facecolor=look.colour,
-                alpha=0.16,
-                edgecolor=look.colour,
-                linewidth=0.8,
-            )
-        )
-    suspect = (points["verdict"] == "suspect").any()
-    axes.plot(
-        *own.mean(axis=0),
-        look.marker,
-        color=look.colour,
-        markersize=5,
-        markerfacecolor=style.PAPER if suspect else look.colour,
-        markeredgewidth=0.8,
-    )
 
 
 def figure(
